@@ -1,0 +1,158 @@
+package paddock
+
+import "context"
+
+// A Driver makes sandboxes and finds them again.
+type Driver interface {
+	// Info tells the tier, what it can do on this host, what the host lacks,
+	// and the remedy. It answers also where no sandbox can be made.
+	Info(ctx context.Context) (Info, error)
+
+	// Create makes a sandbox and answers when a command can run in it. After
+	// an error nothing of it is left. A spec that asks for something this
+	// tier or host cannot do is refused with [Unsupported] beforehand.
+	Create(ctx context.Context, spec Spec) (Sandbox, error)
+
+	// Open finds a sandbox, also one that an earlier process made. An
+	// [Spec.Ephemeral] sandbox is found only by the driver that made it.
+	Open(ctx context.Context, id ID) (Sandbox, error)
+
+	// List gives the status of every sandbox that Open would find, in the
+	// order of creation.
+	List(ctx context.Context) ([]Status, error)
+
+	// Close releases the driver. Sandboxes stay, but for ephemeral ones,
+	// which are removed. Closing twice is fine; other calls after Close
+	// answer [Unavailable].
+	Close() error
+}
+
+// A Tier is a strength of isolation.
+type Tier string
+
+const (
+	// Auto asks for the strongest tier that this host can really run.
+	Auto Tier = ""
+	// Sim is a shell, its tools and a file system in Go: no process at all.
+	Sim Tier = "sim"
+	// Jail is namespaces, Landlock, seccomp and control groups on the host's kernel.
+	Jail Tier = "jail"
+	// GVisor is a second kernel in software.
+	GVisor Tier = "gvisor"
+	// MicroVM is a kernel of its own in a virtual machine.
+	MicroVM Tier = "microvm"
+)
+
+// Info describes a driver on this host.
+type Info struct {
+	Tier      Tier   `json:"tier"`
+	Available bool   `json:"available"` // a sandbox with a zero Spec can be made here, now
+	Version   string `json:"version"`   // of the boundary: kernel release, gVisor version, …
+
+	// Capabilities lists what the tier can do on this host. What is not
+	// listed answers Unsupported.
+	Capabilities []Capability `json:"capabilities"`
+
+	// Controls lists every control of the tier, present or not.
+	Controls []Finding `json:"controls"`
+
+	// Limits that this driver puts on any spec, and the defaults for what a
+	// spec leaves zero.
+	Defaults Limits `json:"defaults"`
+}
+
+// Can tells whether c is listed.
+func (i Info) Can(c Capability) bool {
+	for _, have := range i.Capabilities {
+		if have == c {
+			return true
+		}
+	}
+	return false
+}
+
+// Finding gives what is known of a control, and whether it is listed.
+func (i Info) Finding(c Control) (Finding, bool) {
+	for _, f := range i.Controls {
+		if f.Control == c {
+			return f, true
+		}
+	}
+	return Finding{}, false
+}
+
+// A Capability is something a tier may be able to do beyond running commands
+// and reading and writing files.
+type Capability string
+
+const (
+	CanTerminal       Capability = "terminal"        // Cmd.Terminal
+	CanAttach         Capability = "attach"          // Sandbox.Attach
+	CanWatch          Capability = "watch"           // FS.Watch
+	CanDial           Capability = "dial"            // Sandbox.Dial
+	CanOutlive        Capability = "outlive"         // sandboxes that outlive the process that made them
+	CanPause          Capability = "pause"           // Pause and Resume
+	CanSnapshotFiles  Capability = "snapshot-files"  // Snapshot of files
+	CanSnapshotMemory Capability = "snapshot-memory" // Snapshot of files and memory
+	CanUpdateLimits   Capability = "update-limits"   // Update of limits, live
+	CanUpdatePolicy   Capability = "update-policy"   // Update of the policy, live
+	CanUsers          Capability = "users"           // Cmd.User other than Spec.User
+	CanNetworkHost    Capability = "network-host"    // NetworkHost
+	CanNetworkList    Capability = "network-list"    // NetworkList: the policy's rules decide
+	CanRootHost       Capability = "root-host"       // RootHost
+	CanRootDir        Capability = "root-dir"        // RootDir
+	CanMount          Capability = "mount"           // Spec.Mounts
+)
+
+// A Control is one thing that stands between guest and host.
+type Control string
+
+const (
+	ControlUserNS       Control = "user-namespace"
+	ControlMountNS      Control = "mount-namespace"
+	ControlPIDNS        Control = "pid-namespace"
+	ControlNetNS        Control = "net-namespace"
+	ControlIPCNS        Control = "ipc-namespace"
+	ControlUTSNS        Control = "uts-namespace"
+	ControlCgroupNS     Control = "cgroup-namespace"
+	ControlTimeNS       Control = "time-namespace"
+	ControlReadOnly     Control = "read-only-mounts" // recursive, by mount_setattr
+	ControlLandlock     Control = "landlock"
+	ControlSeccomp      Control = "seccomp"
+	ControlNoNewPrivs   Control = "no-new-privileges"
+	ControlCapabilities Control = "no-capabilities"
+	ControlKeyring      Control = "session-keyring"
+	ControlEnvironment  Control = "environment"
+	ControlDescriptors  Control = "closed-descriptors"
+	ControlIdentity     Control = "unprivileged-identity" // no kernel uid 0
+	ControlProtected    Control = "protected-names"
+	ControlNetwork      Control = "network"
+	ControlMemory       Control = "memory-limit"
+	ControlCPU          Control = "cpu-limit"
+	ControlPIDs         Control = "pids-limit"
+	ControlIO           Control = "io-limit"
+	ControlDisk         Control = "disk-limit"
+	ControlFiles        Control = "open-files-limit"
+)
+
+// A Strength says how well a control holds.
+type Strength string
+
+const (
+	// Absent is not enforced.
+	Absent Strength = "absent"
+	// Weak is enforced by a mechanism with a gap that Finding.How names.
+	Weak Strength = "weak"
+	// Full is enforced by the kernel or the hypervisor.
+	Full Strength = "full"
+)
+
+// A Finding is what is known of one control: on a host (in Info), or in a
+// sandbox (in Status).
+type Finding struct {
+	Control  Control  `json:"control"`
+	Strength Strength `json:"strength"`
+	How      string   `json:"how,omitempty"`    // the mechanism, with its gap if it is weak
+	Cause    string   `json:"cause,omitempty"`  // why it is not full
+	Remedy   string   `json:"remedy,omitempty"` // what a person can do about that
+}

@@ -1,0 +1,81 @@
+// Package guest is the agent that runs inside a sandbox. It serves processes,
+// files and ports over one connection to the host, as guestpb describes, and
+// is the sandbox's init where it is told so.
+//
+// It knows no tier: what differs between them (how a process is started under
+// the boundary, which names are protected) is given to New as [Options].
+// It trusts the host; it is not a security boundary against it. Against the
+// commands that it runs it keeps itself alive and its memory to itself.
+package guest
+
+import (
+	"context"
+	"net"
+	"os"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Options say what kind of sandbox the agent runs in.
+type Options struct {
+	// User is who commands run as. The agent runs as the same one.
+	User User
+
+	// Env is the base environment of every command.
+	Env map[string]string
+
+	// Dir is the working directory of commands that name none.
+	Dir string
+
+	// Init says that the agent is process 1: it reaps every orphan.
+	Init bool
+
+	// Kept bounds the output kept per process, in bytes; zero is 1 MiB.
+	Kept int
+
+	// StartProcess starts a program under the tier's boundary, as
+	// os.StartProcess does, and gives the process's number; nil is
+	// syscall.ForkExec. It is called by one goroutine at a time.
+	StartProcess func(argv0 string, argv []string, attr *ProcAttr) (pid int, err error)
+
+	// Guard is asked before the agent itself changes a file on the host's
+	// behalf; nil allows all.
+	Guard Guard
+
+	// Refusals gives what the tier refused inside; nil is nothing.
+	Refusals func() []paddock.Refusal
+}
+
+// User is a line of the sandbox's /etc/passwd.
+type User struct {
+	Name  string
+	UID   int
+	GID   int
+	Home  string
+	Shell string
+}
+
+// ProcAttr is what a new process starts with.
+type ProcAttr struct {
+	Dir      string
+	Env      []string
+	Files    []*os.File // descriptors 0, 1, 2
+	Terminal bool       // descriptor 0 becomes the controlling terminal
+}
+
+// A Guard decides about changes of files by name.
+type Guard interface {
+	// Check answers an error of kind Denied if op ("write", "make",
+	// "remove", "rename", "link", "chmod") may not be done to the entry base
+	// of dir, a directory that was opened with O_PATH, links resolved. The
+	// caller then works relative to dir and follows no link at base, so that
+	// nothing can be swapped in between.
+	Check(op string, dir *os.File, base string) error
+}
+
+// Serve answers the host on conn until conn ends or ctx does, and then
+// returns. Processes go on; Serve may be called again with another
+// connection, and with several at once.
+func (s *Server) Serve(ctx context.Context, conn net.Conn) error {
+	return s.serve(ctx, conn)
+}

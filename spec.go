@@ -1,0 +1,150 @@
+package paddock
+
+import "time"
+
+// A Spec says what sandbox to make. The zero Spec is the safest one: this
+// machine's own system read-only, no workspace, no network, default limits.
+type Spec struct {
+	// ID names the sandbox; empty lets the driver choose. [ID.Valid] says
+	// what is allowed. An ID in use is refused with [Exists].
+	ID ID `json:"id,omitempty"`
+
+	// Tier must be the driver's own, or Auto.
+	Tier Tier `json:"tier,omitempty"`
+
+	// Root is where the file tree comes from.
+	Root Root `json:"root,omitzero"`
+
+	// Mounts are host directories and files that appear inside.
+	Mounts []Mount `json:"mounts,omitempty"`
+
+	// User is who commands run as: a name from the root's /etc/passwd, or a
+	// number. Empty is the caller's own name and number, or "user" (1000)
+	// where the caller is root. No user has privileges over the host.
+	User string `json:"user,omitempty"`
+
+	// Env is added to the environment of every command, on top of the
+	// tier's own (PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, TMPDIR).
+	// Nothing else of the caller's environment enters.
+	Env map[string]string `json:"env,omitempty"`
+
+	// Dir is the working directory of commands that name none. Empty is the
+	// target of the first mount that is a directory, else the home.
+	Dir string `json:"dir,omitempty"`
+
+	// Hostname is what the sandbox calls itself; empty is "paddock".
+	Hostname string `json:"hostname,omitempty"`
+
+	Limits Limits            `json:"limits,omitzero"`
+	Policy Policy            `json:"policy,omitzero"`
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Ephemeral ties the sandbox to the process that makes it: it is removed
+	// when the driver is closed or that process dies, however it dies.
+	Ephemeral bool `json:"ephemeral,omitempty"`
+
+	// AllowMissing names controls whose absence or weakness the caller
+	// accepts. Without it, Create refuses where a control of the tier cannot
+	// be had. It is the only way to less isolation than the tier stands for.
+	AllowMissing []Control `json:"allow_missing,omitempty"`
+}
+
+// A RootKind says where a file tree comes from.
+type RootKind string
+
+const (
+	// RootHost is this machine's own system directories, read-only, with a
+	// private home and private temporary directories. Homes and credentials
+	// of the host are not visible.
+	RootHost RootKind = ""
+	// RootDir is a host directory that holds a whole file tree. It is never
+	// written: changes go to a private layer.
+	RootDir RootKind = "dir"
+	// RootOpen is the whole host file tree, as the caller's policy allows it
+	// to be read and written. It is only for callers who ask for less
+	// isolation by name.
+	RootOpen RootKind = "open"
+)
+
+// A Root is the source of a sandbox's file tree.
+type Root struct {
+	Kind RootKind `json:"kind,omitempty"`
+	Path string   `json:"path,omitempty"` // of RootDir: absolute, on the host
+}
+
+// A Mount makes a host directory or file appear inside a sandbox.
+type Mount struct {
+	Source string `json:"source"`           // absolute path on the host; must exist
+	Target string `json:"target,omitempty"` // absolute path inside; empty is Source
+	Write  bool   `json:"write,omitempty"`  // changes reach the host, but for protected names
+}
+
+// Limits bound a sandbox as a whole. Zero means the driver's default, never
+// "no limit". Negative values are invalid.
+type Limits struct {
+	Memory int64   `json:"memory,omitempty"` // bytes of RAM, including files in memory
+	CPUs   float64 `json:"cpus,omitempty"`   // processors' worth of time
+	PIDs   int     `json:"pids,omitempty"`   // processes and threads
+	Disk   int64   `json:"disk,omitempty"`   // bytes of the private writable layer
+	Files  int     `json:"files,omitempty"`  // open files of one process
+	IO     int64   `json:"io,omitempty"`     // bytes per second, read and written, each; zero is not limited: the one limit whose default is none
+
+	// Lifetime ends the sandbox's commands: each is killed when it has run
+	// this long, unless Cmd.Timeout is shorter. Zero is no bound.
+	Lifetime time.Duration `json:"lifetime,omitempty"`
+}
+
+// A Policy is what a sandbox may touch beyond its own files.
+type Policy struct {
+	Files   FilePolicy    `json:"files,omitzero"`
+	Network NetworkPolicy `json:"network,omitzero"`
+}
+
+// A FilePolicy narrows what mounts and the root give. Patterns are absolute
+// paths inside the sandbox; deny wins over any mount.
+type FilePolicy struct {
+	// DenyRead are paths that can be neither read nor listed nor written.
+	DenyRead []string `json:"deny_read,omitempty"`
+	// DenyWrite are paths that cannot be written, made, renamed or removed.
+	DenyWrite []string `json:"deny_write,omitempty"`
+	// Protect adds protected names to the built-in ones; see
+	// docs/ARCHITECTURE.md for the grammar (path suffixes such as
+	// ".git/hooks" or ".envrc", at any depth of a writable mount).
+	Protect []string `json:"protect,omitempty"`
+	// Unprotect takes built-in protected names away, each by its exact text.
+	Unprotect []string `json:"unprotect,omitempty"`
+}
+
+// A NetworkMode is the first question about the network.
+type NetworkMode string
+
+const (
+	// NetworkNone is no way out at all.
+	NetworkNone NetworkMode = ""
+	// NetworkList is one way out, and the rules decide. An empty list of
+	// rules allows nothing.
+	NetworkList NetworkMode = "list"
+	// NetworkHost is the host's own network, without any control. It is only
+	// for callers who ask for less isolation by name.
+	NetworkHost NetworkMode = "host"
+)
+
+// A NetworkPolicy says what a sandbox can reach.
+type NetworkPolicy struct {
+	Mode  NetworkMode   `json:"mode,omitempty"`
+	Rules []NetworkRule `json:"rules,omitempty"` // in order; a deny that matches wins
+}
+
+// A NetworkRule allows or denies a destination.
+type NetworkRule struct {
+	Deny  bool     `json:"deny,omitempty"`
+	Host  string   `json:"host"`            // exact name, "*.suffix", address or CIDR
+	Ports []uint16 `json:"ports,omitempty"` // empty is 443 and 80
+}
+
+// An Update changes a living sandbox. Nil fields stay as they are.
+type Update struct {
+	Limits *Limits           `json:"limits,omitempty"`
+	Policy *Policy           `json:"policy,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"` // replaces all labels; nil keeps them
+}
