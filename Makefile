@@ -1,0 +1,110 @@
+# Run `make help` for what can be done here.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
+
+# Tools, pinned one line each. They are built into .tmp/bin on first use.
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# What a caller may set.
+CI        ?=
+FUZZTIME  ?= 10s
+PKG       ?= ./...
+TESTFLAGS ?=
+UPDATE    ?=
+VERSION   ?=
+
+TMP     := $(CURDIR)/.tmp
+GUEST   := cmd/paddock/guest.bin
+LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
+LINT    := $(TMP)/bin/$(subst /,_,$(notdir $(GOLANGCI_LINT)))
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build ./bin/paddock with the guest agent inside
+	@mkdir -p bin
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(GUEST) ./cmd/paddock-guest
+	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
+
+.PHONY: test
+test: deps build ## Run every test, and tell what was skipped and why
+	go test -json -timeout 15m $(TESTFLAGS) $(PKG) | go run ./internal/tally $(if $(CI),-strict)
+
+.PHONY: race
+race: ## Run the tests of what is concurrent under the race detector
+	go test -race -timeout 15m ./internal/agent/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/...
+
+.PHONY: check
+check: format vet lint tidy fresh cross ## Everything that can be said without running a test
+
+.PHONY: format
+format:
+	@out=$$(git ls-files -co --exclude-standard '*.go' | while read -r f; do if [ -f "$$f" ]; then gofmt -l "$$f"; fi; done); \
+	if [ -n "$$out" ]; then echo "not formatted by gofmt:"; echo "$$out"; exit 1; fi
+
+.PHONY: vet
+vet:
+	go vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## Lint with the pinned golangci-lint
+	$(LINT) run ./...
+
+$(LINT):
+	@mkdir -p $(TMP)/bin
+	GOFLAGS= GOBIN=$(TMP)/bin go install $(GOLANGCI_LINT)
+	@mv $(TMP)/bin/golangci-lint $@
+
+.PHONY: tidy
+tidy:
+	go mod tidy -diff
+	go mod verify
+
+.PHONY: fresh
+fresh: deps
+	@sum() { git ls-files -co --exclude-standard '*.pb.go' '*.connect.go' | xargs grep -hv '^// .*protoc ' | sha256sum; }; \
+	before=$$(sum); go generate ./...; \
+	if [ "$$before" != "$$(sum)" ]; then echo "generated code was not fresh; commit what make generate wrote"; exit 1; fi
+
+.PHONY: cross
+cross:
+	GOOS=darwin GOARCH=arm64 go vet ./...
+	GOOS=windows GOARCH=amd64 go build ./...
+	GOOS=linux GOARCH=arm64 go vet ./...
+
+.PHONY: attack
+attack: build ## Run the escape attempts; UPDATE=1 rewrites the golden matrix
+	PADDOCK_UPDATE=$(UPDATE) go test -count=1 -v -timeout 15m ./attack/...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME=10s
+	@go list ./... | while read -r pkg; do \
+		go test -list '^Fuzz' "$$pkg" | { grep '^Fuzz' || true; } | while read -r target; do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
+		done; \
+	done
+
+.PHONY: bench
+bench: build ## Measure against bubblewrap and srt; UPDATE=1 writes docs/PROMISES.md
+	./bench/peers.sh
+	go run ./bench -paddock bin/paddock -peers "$$(./bench/peers.sh -where)" $(if $(UPDATE),-update docs/PROMISES.md)
+
+.PHONY: generate
+generate: deps ## Regenerate code from its sources
+	go generate ./...
+
+.PHONY: deps
+deps:
+	@./.ci/deps python3:python3 git:git protoc:protobuf-compiler
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin $(TMP) $(GUEST)
