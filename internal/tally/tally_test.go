@@ -1,0 +1,118 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTheLastLineIsTheCount(t *testing.T) {
+	tests := []struct {
+		name   string
+		events string
+		strict bool
+		well   bool
+		last   string
+		says   string
+	}{
+		{
+			name: "a test with subtests counts as its subtests",
+			events: `{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"run","Package":"p","Test":"TestA/x"}
+				{"Action":"pass","Package":"p","Test":"TestA/x"}
+				{"Action":"run","Package":"p","Test":"TestA/y"}
+				{"Action":"pass","Package":"p","Test":"TestA/y"}
+				{"Action":"pass","Package":"p","Test":"TestA"}
+				{"Action":"pass","Package":"p","Elapsed":1.5}`,
+			well: true, last: "2 passed, 0 failed, 0 skipped", says: "ok    p 1.5 s",
+		},
+		{
+			name: "a failed test is shown in full",
+			events: `{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"a_test.go:3: two is not three\n"}
+				{"Action":"fail","Package":"p","Test":"TestA"}
+				{"Action":"fail","Package":"p"}`,
+			last: "0 passed, 1 failed, 0 skipped", says: "two is not three",
+		},
+		{
+			name: "a parent that fails on its own counts",
+			events: `{"Action":"pass","Package":"p","Test":"TestA/x"}
+				{"Action":"fail","Package":"p","Test":"TestA"}`,
+			last: "1 passed, 1 failed, 0 skipped",
+		},
+		{
+			name: "a package that does not build is a failure",
+			events: `{"ImportPath":"p","Action":"build-output","Output":"p.go:1: undefined: x\n"}
+				{"Action":"fail","Package":"p"}`,
+			last: "0 passed, 1 failed, 0 skipped", says: "undefined: x",
+		},
+		{
+			name: "a test that never ended is a failure",
+			events: `{"Action":"run","Package":"p","Test":"TestA"}
+				{"Action":"output","Package":"p","Test":"TestA","Output":"panic: boom\n"}
+				{"Action":"fail","Package":"p"}`,
+			last: "0 passed, 1 failed, 0 skipped", says: "panic: boom",
+		},
+		{
+			name: "a skip is told with its reason",
+			events: `{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: needs root\n"}
+				{"Action":"skip","Package":"p","Test":"TestA"}`,
+			well: true, last: "0 passed, 0 failed, 1 skipped", says: "skipped: p TestA: needs root",
+		},
+		{
+			name:   "a skip that is not allowed fails a strict run",
+			events: `{"Action":"skip","Package":"p","Test":"TestA"}`,
+			strict: true, last: "0 passed, 1 failed, 0 skipped", says: "it does not say why",
+		},
+		{
+			name:   "a run without a test is not a success",
+			events: `{"Action":"skip","Package":"p"}`,
+			last:   "no test ran",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			got, err := read(strings.NewReader(tt.events), &out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if well := got.report(&out, tt.strict); well != tt.well {
+				t.Errorf("well is %v, want %v", well, tt.well)
+			}
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if last := lines[len(lines)-1]; last != tt.last {
+				t.Errorf("last line %q, want %q", last, tt.last)
+			}
+			if !strings.Contains(out.String(), tt.says) {
+				t.Errorf("%q is not in:\n%s", tt.says, out.String())
+			}
+		})
+	}
+}
+
+func TestASkipIsAllowedByPackageAndName(t *testing.T) {
+	table := []allowance{{pkg: "internal/x", test: "TestA", why: "there is no such machine here"}}
+	tests := []struct {
+		pkg, test string
+		want      bool
+	}{
+		{module + "/internal/x", "TestA", true},
+		{module + "/internal/x", "TestA/sub", true},
+		{module + "/internal/x", "TestAB", false},
+		{module + "/internal/y", "TestA", false},
+		{"internal/x", "TestA", false},
+	}
+	for _, tt := range tests {
+		if got := allowed(table, tt.pkg, tt.test); got != tt.want {
+			t.Errorf("allowed(%s, %s) = %v, want %v", tt.pkg, tt.test, got, tt.want)
+		}
+	}
+}
+
+func TestEveryAllowedSkipHasAReason(t *testing.T) {
+	for _, a := range allowances() {
+		if a.why == "" {
+			t.Errorf("%s %s: no reason", a.pkg, a.test)
+		}
+	}
+}
