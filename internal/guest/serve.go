@@ -1,0 +1,106 @@
+package guest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+)
+
+// serve answers calls on one connection until it ends, and waits for the calls.
+func (s *Server) serve(ctx context.Context, conn net.Conn) error {
+	_, rpc := guestpb.NewGuestHandler(&handler{s: s},
+		connect.WithInterceptors(replies{}),
+		connect.WithReadMaxBytes(maxMessage),
+		connect.WithCompression("gzip", nil, nil),
+	)
+	calls := &calls{next: rpc}
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{
+		Handler:           calls,
+		Protocols:         &protocols,
+		ReadHeaderTimeout: time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreams,
+			MaxReadFrameSize:              maxFrame,
+			MaxReceiveBufferPerConnection: connWindow,
+			MaxReceiveBufferPerStream:     streamWindow,
+		},
+	}
+	one := &oneConn{addr: conn.LocalAddr(), ended: make(chan struct{})}
+	one.conn = &servedConn{Conn: conn, end: sync.OnceFunc(func() { close(one.ended) })}
+	stop := context.AfterFunc(ctx, func() { _ = one.conn.Close() })
+	_ = srv.Serve(one) // ends when the connection has: see Accept
+	stop()
+	_ = srv.Close()
+	_ = one.conn.Close()
+	calls.wait()
+	return context.Cause(ctx)
+}
+
+// calls counts the calls under way, so that serve can wait for them.
+type calls struct {
+	next http.Handler
+
+	mu     sync.Mutex
+	wg     sync.WaitGroup
+	closed bool // guarded by mu
+}
+
+func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.wg.Add(1)
+	c.mu.Unlock()
+	defer c.wg.Done()
+	c.next.ServeHTTP(w, r)
+}
+
+func (c *calls) wait() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// oneConn is a listener that gives one connection, and ends with it.
+type oneConn struct {
+	conn  *servedConn // nil after it was given
+	given bool
+	addr  net.Addr
+	ended chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if !l.given {
+		l.given = true
+		return l.conn, nil
+	}
+	<-l.ended
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return l.addr }
+
+// servedConn tells when the server has closed it.
+type servedConn struct {
+	net.Conn
+	end func()
+}
+
+func (c *servedConn) Close() error {
+	err := c.Conn.Close()
+	c.end()
+	return err
+}
