@@ -4,9 +4,23 @@
 //
 // It is pure, uses the standard library only and is small, because it is also
 // linked into the program that runs inside the sandbox.
+//
+// # What it cannot know
+//
+// A directory anywhere that holds HEAD, objects, refs and config is a bare
+// repository to git, and its config may name programs. Those names are too
+// common to protect; git's safe.bareRepository=explicit closes it. Below .git
+// what a commit needs stays writable, so a hostile command can leave a
+// symbolic link there, as it can anywhere in the workspace: what follows links
+// on the host follows it out.
 package protect
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // A Hit says what a path is to a Set.
 type Hit uint8
@@ -17,30 +31,254 @@ const (
 	// Prefix is a proper beginning of a protected path, such as ".git" or
 	// ".git/info" for ".git/info/attributes": a directory that may be made
 	// and used, and that may not be renamed, removed, replaced, or be
-	// anything but a real directory (no link, no file).
+	// anything but a real directory (no link, no file). Else a command could
+	// move it away, change it and move it back.
 	Prefix
 	// Protected is a protected path, or below one: it may not be made,
 	// written, renamed, removed, linked, or have its mode changed.
 	Protected
 )
 
+// String gives the hit as a word.
+func (h Hit) String() string {
+	switch h {
+	case Miss:
+		return "miss"
+	case Prefix:
+		return "prefix"
+	case Protected:
+		return "protected"
+	}
+	return fmt.Sprintf("hit %d", uint8(h))
+}
+
+// A Name is an entry of a list.
+type Name struct {
+	Text   string // a run of path components: ".git/hooks"
+	Reason string // what on the host trusts it
+}
+
+// Bounds of New.
+const (
+	maxExtra      = 1000
+	maxComponents = 16
+	maxText       = 1024
+)
+
 // A Set is protected names. It is safe for many goroutines.
 type Set struct {
-	rules []rule
+	rules   []rule
+	byFirst map[string][]int // folded first component to rules
+	reasons map[string]string
 }
 
 type rule struct {
 	text  string
-	parts []string
+	parts []part
+}
+
+// part is one component of a rule, folded.
+type part struct {
+	any    bool // "*"
+	text   string
+	stem   string // first six characters of a short name, empty if there is none
+	suffix string // its extension, with the dot
 }
 
 // New gives the built-in names, and extra, but for without. An entry of extra
 // is a run of path components such as ".envrc" or ".git/hooks", each literal
-// or "*" for any one. An entry of without must be the exact text of a built-in
-// one. At most 1,000 entries, 16 components each.
-func New(extra, without []string) (*Set, error) { return nil, errors.New("protect: not built yet") }
+// or "*" for any one; the first is literal. An entry of without must be the
+// exact text of a built-in one. At most 1,000 entries, 16 components each.
+func New(extra, without []string) (*Set, error) {
+	drop := make(map[string]bool, len(without))
+	for _, text := range without {
+		if !known(text) {
+			return nil, fmt.Errorf("%q is not the text of a built-in protected name", text)
+		}
+		drop[text] = true
+	}
+	if len(extra) > maxExtra {
+		return nil, fmt.Errorf("more than %d protected names", maxExtra)
+	}
+	names := make([]Name, 0, len(builtin)+len(extra))
+	for _, n := range builtin {
+		if !drop[n.Text] {
+			names = append(names, n)
+		}
+	}
+	for _, text := range extra {
+		if err := Check(text); err != nil {
+			return nil, fmt.Errorf("protected name %q: %w", text, err)
+		}
+		names = append(names, Name{Text: strings.TrimRight(text, "/"), Reason: "protected by the policy"})
+	}
+	return build(names), nil
+}
+
+// Noteworthy gives the set of names that people edit in the course of work,
+// and that programs on the host obey later: they are not protected, and a run
+// tells which of them it changed. Its Match never answers anything but Miss,
+// Prefix, which means nothing here, and Protected, which means noteworthy.
+func Noteworthy() *Set { return build(noteworthy) }
+
+// Names lists the built-in protected names.
+func Names() []Name { return append([]Name(nil), builtin...) }
+
+// NoteworthyNames lists the noteworthy ones.
+func NoteworthyNames() []Name { return append([]Name(nil), noteworthy...) }
+
+// Check tells what is wrong with an entry for New's extra.
+func Check(text string) error {
+	switch {
+	case text == "":
+		return errors.New("it is empty")
+	case len(text) > maxText:
+		return fmt.Errorf("it is longer than %d bytes", maxText)
+	case !utf8.ValidString(text):
+		return errors.New("it is not UTF-8")
+	case text[0] == '/' || text[0] == '~':
+		return errors.New("it is a path from the top; write the end of the path only, it holds at any depth")
+	case strings.ContainsAny(text, "\\\x00\n\r"):
+		return errors.New("it contains a backslash, a NUL or a line break")
+	}
+	parts := strings.Split(strings.TrimRight(text, "/"), "/")
+	if len(parts) > maxComponents {
+		return fmt.Errorf("it has more than %d components", maxComponents)
+	}
+	for i, p := range parts {
+		switch {
+		case p == "" || p == "." || p == "..":
+			return fmt.Errorf("the component %q is not a name", p)
+		case p == "*" && i == 0:
+			return errors.New("the first component is \"*\", which would be every directory")
+		case p != "*" && strings.ContainsAny(p, "*?[]"):
+			return fmt.Errorf("the component %q has a wildcard; only \"*\" alone is known", p)
+		case p != "*" && fold(p) == "":
+			return fmt.Errorf("the component %q has no character that file systems compare", p)
+		}
+	}
+	return nil
+}
+
+func known(text string) bool {
+	for _, n := range builtin {
+		if n.Text == text {
+			return true
+		}
+	}
+	return false
+}
+
+func build(names []Name) *Set {
+	s := &Set{byFirst: make(map[string][]int, len(names)), reasons: make(map[string]string, len(names))}
+	for _, n := range names {
+		if _, twice := s.reasons[n.Text]; twice {
+			continue
+		}
+		s.reasons[n.Text] = n.Reason
+		r := rule{text: n.Text}
+		for _, p := range strings.Split(n.Text, "/") {
+			r.parts = append(r.parts, newPart(p))
+		}
+		first := r.parts[0].text
+		s.byFirst[first] = append(s.byFirst[first], len(s.rules))
+		s.rules = append(s.rules, r)
+	}
+	return s
+}
+
+// Rules lists the texts of the set, built-in ones first.
+func (s *Set) Rules() []string {
+	texts := make([]string, len(s.rules))
+	for i, r := range s.rules {
+		texts[i] = r.text
+	}
+	return texts
+}
+
+// Reason says what on the host trusts the name that Match answered.
+func (s *Set) Reason(rule string) string {
+	if rule == upward {
+		return "a path that goes upward cannot be judged"
+	}
+	return s.reasons[rule]
+}
+
+// upward is the rule that hits a path with "..".
+const upward = ".."
 
 // Match tells what rel is: a slash-separated path relative to the root of a
 // writable mount, at any depth, existing or not. rule is the text of the entry
-// that decided, empty for Miss. rel need not be clean or valid UTF-8.
-func (s *Set) Match(rel string) (rule string, hit Hit) { return "", Miss }
+// that decided, empty for Miss. rel need not be clean or valid UTF-8; one with
+// a ".." is Protected, because where it leads depends on links.
+//
+// Names are compared as the most lenient file system would: see fold.
+func (s *Set) Match(rel string) (rule string, hit Hit) {
+	comps, up := split(rel)
+	if up {
+		return upward, Protected
+	}
+	for i := range comps {
+		for _, k := range s.candidates(comps[i]) {
+			r := &s.rules[k]
+			switch r.match(comps[i:]) {
+			case Protected:
+				return r.text, Protected
+			case Prefix:
+				if hit == Miss {
+					rule, hit = r.text, Prefix
+				}
+			}
+		}
+	}
+	return rule, hit
+}
+
+// candidates gives the rules whose first component may be c.
+func (s *Set) candidates(c string) []int {
+	found := s.byFirst[c]
+	if strings.IndexByte(c, '~') < 0 {
+		return found
+	}
+	found = append([]int(nil), found...)
+	for k := range s.rules {
+		if p := &s.rules[k].parts[0]; p.text != c && p.match(c) {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+// match compares from the first of comps on, which byFirst found.
+func (r *rule) match(comps []string) Hit {
+	for i := range r.parts {
+		if i == len(comps) {
+			return Prefix
+		}
+		if !r.parts[i].match(comps[i]) {
+			return Miss
+		}
+	}
+	return Protected
+}
+
+// split gives the components of rel, folded. A backslash separates too,
+// because it does on the systems that a workspace may be shared with.
+func split(rel string) (comps []string, up bool) {
+	for rel != "" {
+		comp := rel
+		if i := strings.IndexAny(rel, `/\`); i >= 0 {
+			comp, rel = rel[:i], rel[i+1:]
+		} else {
+			rel = ""
+		}
+		switch comp {
+		case "", ".":
+		case "..":
+			return nil, true
+		default:
+			comps = append(comps, fold(comp))
+		}
+	}
+	return comps, false
+}
