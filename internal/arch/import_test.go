@@ -1,0 +1,204 @@
+package arch_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A layer says which packages of this module a package may import, besides
+// the vocabulary (".", which all may), and why it stands where it stands.
+// Tests may import more: they stand outside.
+type layer struct {
+	name    string
+	imports []string // "*" is all
+	why     string
+}
+
+func layers() []layer {
+	return []layer{
+		{".", nil, "the vocabulary: all speak it, so it leans on none"},
+		{"internal/kernel", nil, "wrappers of system calls, usable by guest and host"},
+		{"internal/protect", nil, "pure, and linked into the guest"},
+		{"internal/policy", []string{"internal/protect"}, "text to values and back; pure, so that it can be fuzzed and explained anywhere"},
+		{"internal/guest/guestpb", nil, "generated wire format"},
+		{"internal/guest", []string{"internal/guest/guestpb", "internal/kernel"}, "runs inside every tier, so it knows none"},
+		{"internal/guest/guesttest", []string{"internal/guest", "internal/guest/guestpb"}, "a guest for tests of the host's side"},
+		{"internal/agent", []string{"internal/guest/guestpb"}, "the host's side shares only the wire format with the guest: it distrusts every byte"},
+		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
+		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/driver/jail/inner", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
+		{"internal/driver/jail/inner", []string{"internal/guest", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
+		{"internal/arch", nil, "rules, tests only"},
+		{"internal/tally", nil, "a tool of the build"},
+		{"drivertest", nil, "states promises of any driver, so it knows none"},
+		{"attack", []string{"internal/kernel"}, "knows drivers only in its tests"},
+		{"attack/attacker", nil, "the hostile program: what it needs it brings"},
+		{"bench", []string{"*"}, "measures what is there"},
+		{"cmd/paddock-guest", []string{"internal/guest", "internal/driver/jail/inner", "internal/kernel"}, "small: it is copied into every box"},
+		{"cmd/paddock", []string{"*"}, "the only wiring"},
+	}
+}
+
+func TestEveryPackageStandsInItsLayer(t *testing.T) {
+	packages := list(t)
+	table := layers()
+	for _, l := range table {
+		if packages.get(l.name) == nil {
+			t.Errorf("%s has a row in layers and is not there", l.name)
+		}
+	}
+	for _, name := range packages.own() {
+		i := slices.IndexFunc(table, func(l layer) bool { return l.name == name })
+		if i < 0 {
+			t.Errorf("%s has no row in layers: say what it may import, and why", name)
+			continue
+		}
+		l := table[i]
+		if l.why == "" {
+			t.Errorf("%s: its row has no reason", name)
+		}
+		for _, path := range packages.get(name).Imports {
+			other, ours := below(path)
+			if !ours || other == "." || slices.Contains(l.imports, "*") || slices.Contains(l.imports, other) {
+				continue
+			}
+			t.Errorf("%s imports %s: not in its row of layers (%s)", name, other, l.why)
+		}
+	}
+}
+
+// A foreign package is one from outside that some of ours may import.
+type foreign struct {
+	path string // it, and all below it
+	by   []string
+	why  string
+}
+
+func foreigners() []foreign {
+	return []foreign{
+		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
+		{"golang.org/x/net", []string{"internal/guest", "internal/agent"}, "HTTP/2 over one connection is the wire between guest and host, and nothing else"},
+		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
+		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent"}, "as connect"},
+		{"github.com/creack/pty", []string{"internal/guest"}, "terminals are opened inside"},
+		{"golang.org/x/term", []string{"cmd/paddock"}, "only the command line has a terminal of a person"},
+		{"github.com/landlock-lsm/go-landlock", []string{"internal/kernel", "internal/driver/jail/inner"}, "the second wall of the jail"},
+		{"github.com/containerd/cgroups", []string{"internal/cgroup"}, "one place for control groups, v1 and v2"},
+		{"github.com/spf13/cobra", []string{"cmd/paddock"}, "a command line belongs to a command"},
+		{"github.com/spf13/pflag", []string{"cmd/paddock"}, "cobra's flags"},
+		{"go.yaml.in/yaml", []string{"internal/policy"}, "text formats end at the policy"},
+		{"gopkg.in/yaml.v3", []string{"internal/policy"}, "as above"},
+		{"github.com/goccy/go-yaml", []string{"internal/policy"}, "as above"},
+	}
+}
+
+func TestForeignPackagesAreImportedOnlyWhereTheyBelong(t *testing.T) {
+	packages := list(t)
+	table := foreigners()
+	for _, name := range packages.own() {
+		for _, path := range packages.get(name).Imports {
+			if _, ours := below(path); ours || !strings.Contains(first(path), ".") {
+				continue
+			}
+			i := slices.IndexFunc(table, func(f foreign) bool { return within(path, f.path) })
+			if i < 0 {
+				t.Errorf("%s imports %s, which has no row in foreigners: say who may, and why", name, path)
+			} else if !slices.Contains(table[i].by, name) {
+				t.Errorf("%s imports %s: only %s may (%s)", name, path, strings.Join(table[i].by, ", "), table[i].why)
+			}
+		}
+	}
+}
+
+// first gives the first element of an import path; the standard library's has
+// no dot.
+func first(path string) string {
+	head, _, _ := strings.Cut(path, "/")
+	return head
+}
+
+// A barrier keeps packages from ever reaching others, however indirectly.
+type barrier struct {
+	from string   // one of ours
+	to   []string // import paths, each with all below it
+	why  string
+}
+
+func barriers() []barrier {
+	return []barrier{
+		{"cmd/paddock-guest", []string{
+			"github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml", "gopkg.in/yaml.v3", "github.com/goccy/go-yaml",
+			"github.com/containerd/cgroups", "gvisor.dev/gvisor",
+			module + "/internal/agent", module + "/internal/cgroup", module + "/internal/policy",
+		}, "the guest is small, and holds nothing of the host's side"},
+		{"internal/driver/jail", []string{
+			module + "/internal/driver/sim", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
+			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress", module + "/internal/policy", module + "/cmd",
+		}, "a tier can be taken out and put elsewhere"},
+		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
+		{"internal/protect", []string{"os", "net", "syscall"}, "pure, standard library only"},
+	}
+}
+
+func TestBarriersHold(t *testing.T) {
+	packages := list(t)
+	for _, b := range barriers() {
+		if packages.get(b.from) == nil {
+			t.Errorf("%s is not there", b.from)
+			continue
+		}
+		for _, to := range b.to {
+			if chain := packages.reach(packages.get(b.from).ImportPath, to); chain != nil {
+				t.Errorf("%s reaches %s (%s):\n\t%s", b.from, to, b.why, strings.Join(chain, "\n\t"))
+			}
+		}
+	}
+}
+
+// A ban keeps packages from importing a part of the standard library.
+type ban struct {
+	path   string
+	except []string // packages of ours that may
+	only   []string // if set, the ban holds for these alone
+	why    string
+}
+
+func bans() []ban {
+	return []ban{
+		{path: "C", why: "no cgo: one static binary, for every architecture from any"},
+		{path: "plugin", why: "as above"},
+		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb"}, why: "memory tricks belong beside the system call that needs them"},
+		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
+		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest"}, why: "options are values; flags belong to commands"},
+		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},
+		{path: "os", only: []string{".", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
+		{path: "os/exec", only: []string{".", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
+		{path: "net/http", only: []string{".", "internal/policy", "internal/protect", "internal/driver/jail"}, why: "the wire is internal/agent's"},
+	}
+}
+
+func TestNoBannedImport(t *testing.T) {
+	packages := list(t)
+	for _, b := range bans() {
+		for _, name := range packages.own() {
+			if slices.Contains(b.except, name) || (b.only != nil && !slices.Contains(b.only, name)) {
+				continue
+			}
+			if slices.Contains(packages.get(name).Imports, b.path) {
+				t.Errorf("%s imports %s: %s", name, b.path, b.why)
+			}
+		}
+	}
+}
+
+func TestTheVocabularyNeedsOnlyTheStandardLibrary(t *testing.T) {
+	packages := list(t)
+	for path := range packages {
+		if path == module || packages[path].Standard {
+			continue
+		}
+		if chain := packages.reach(module, path); chain != nil {
+			t.Errorf("package paddock needs %s", strings.Join(chain, " -> "))
+		}
+	}
+}
