@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// An app is one invocation of the program. Everything that surrounds it comes
+// in here, so that nothing below reads the process's own state.
+type app struct {
+	args   []string // without the program's name
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	lookup func(name string) (string, bool) // the caller's environment
+	dir    func() (string, error)           // the caller's working directory
+	tiers  []tier                           // strongest first
+	// notify asks for the signals of this process until stop is called.
+	notify func(sigs ...os.Signal) (c <-chan os.Signal, stop func())
+}
+
+// execute runs the command line and gives the process's exit status.
+func (a *app) execute(ctx context.Context) int {
+	root := a.root()
+	root.SetArgs(a.args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	var code exitStatus
+	if errors.As(err, &code) {
+		return int(code)
+	}
+	if err == nil {
+		return 0
+	}
+	a.complain(err)
+	return statusOf(err)
+}
+
+// root builds the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "paddock",
+		Short: "Give a command a computer of its own",
+		Long: `Paddock runs commands in sandboxes: isolated computers, as strong or as light
+as the work needs. What a command may see, change and reach is what you say;
+where you say nothing, it is nothing.`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return withHint(fmt.Errorf("unknown command %q: %w", args[0], paddock.Invalid),
+					"`paddock --help` lists the commands; a program is run with `paddock run -- %s`", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return withHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
+	})
+	root.AddCommand(a.runCommand(), a.doctorCommand(), a.policyCommand(), a.versionCommand())
+	return root
+}
+
+// exitStatus ends the program with a status and without a message: everything
+// was said.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// An interrupted is a signal that arrived before the command was started.
+type interrupted struct{ signal syscall.Signal }
+
+func (e interrupted) Error() string { return "interrupted: " + e.signal.String() }
+
+// Unwrap gives [paddock.Canceled].
+func (e interrupted) Unwrap() error { return paddock.Canceled }
+
+// statusOf gives the exit status for an error of our own, or of a command that
+// was never started.
+func statusOf(err error) int {
+	var start *paddock.StartError
+	var cut interrupted
+	switch {
+	case errors.As(err, &cut):
+		return 128 + int(cut.signal)
+	case errors.As(err, &start) && (start.Code == 126 || start.Code == 127):
+		return start.Code
+	}
+	return paddock.KindOf(err).Translate().Exit
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+// The rules of the terminal. Standard output belongs to the command that is
+// run, or to the answer that was asked for. Everything that Paddock has to say
+// goes to standard error, each thing on a line that begins with "paddock:",
+// and what to do about it on the next one, which begins with "hint:". Messages
+// are lower case without a full stop. Nothing is said where all went well. All
+// text of foreign origin passes through oneLine.
+
+// A hinted error carries what a person can do about it.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (h *hinted) Error() string { return h.err.Error() }
+func (h *hinted) Unwrap() error { return h.err }
+
+func withHint(err error, format string, args ...any) error {
+	return &hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// complain tells an error and what to do about it.
+func (a *app) complain(err error) {
+	var wrong *policy.Error
+	if errors.As(err, &wrong) {
+		problems(a.stderr, wrong)
+		return
+	}
+	message, hint := words(err)
+	fmt.Fprintf(a.stderr, "paddock: %s\n", message)
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
+	}
+}
+
+// problems tells everything that is wrong with a policy file.
+func problems(w io.Writer, wrong *policy.Error) {
+	for _, p := range wrong.Problems {
+		hint := p.Hint
+		p.Hint = ""
+		fmt.Fprintf(w, "paddock: %s\n", oneLine(p.In(wrong.Name)))
+		if hint != "" {
+			fmt.Fprintf(w, "hint: %s\n", oneLine(hint))
+		}
+	}
+	if wrong.More > 0 {
+		fmt.Fprintf(w, "paddock: %s: and %s\n", oneLine(wrong.Name), plural(wrong.More, "more problem", "more problems"))
+	}
+}
+
+// words gives an error as one line, and the hint for it or nothing.
+func words(err error) (message, hint string) {
+	text := err.Error()
+	var missing *paddock.MissingError
+	if errors.As(err, &missing) && missing.Finding.Remedy != "" {
+		text = strings.Replace(text, "; remedy: "+missing.Finding.Remedy, "", 1)
+	}
+	var cut interrupted
+	if errors.As(err, &cut) {
+		text = cut.Error()
+	}
+	// Our own messages name the cause; the kind at their end tells a person
+	// nothing more. In messages of others it may be all there is.
+	var own *hinted
+	if errors.As(err, &own) {
+		text = strings.TrimSuffix(text, ": "+paddock.KindOf(err).Error())
+	}
+	return oneLine(text), oneLine(hintFor(err))
+}
+
+// hintFor finds what a person can do about err.
+func hintFor(err error) string {
+	var own *hinted
+	var missing *paddock.MissingError
+	var start *paddock.StartError
+	switch {
+	case errors.As(err, &own):
+		return own.hint
+	case errors.As(err, &missing):
+		accept := fmt.Sprintf("to do without it: --allow-missing %s", missing.Finding.Control)
+		if missing.Finding.Remedy == "" {
+			return accept + "; `paddock doctor` shows what this machine can enforce"
+		}
+		return missing.Finding.Remedy + "; " + accept
+	case errors.As(err, &start) && start.Code == 127:
+		if strings.Contains(start.Path, "/") {
+			return "only the sandbox's own files are there: show it with --read, or the project with --workspace"
+		}
+		return "it is not in the sandbox's PATH: show its directory with --read and call it by its whole name, or choose another --root"
+	case errors.As(err, &start) && start.Code == 126:
+		return fmt.Sprintf("is it executable (chmod +x), and built for this machine (%s/%s)?", runtime.GOOS, runtime.GOARCH)
+	case errors.Is(err, paddock.Unsupported):
+		return "`paddock doctor` shows what this machine can enforce, and what to do about the rest"
+	case errors.Is(err, paddock.Exhausted):
+		return "a disk or a limit is full; --disk, --memory, --pids and --files set the sandbox's own limits"
+	case errors.Is(err, context.Canceled), errors.Is(err, paddock.Canceled):
+		return ""
+	case paddock.KindOf(err) == paddock.Internal:
+		return "this may be a fault of Paddock; please report it with the output of `paddock doctor`"
+	}
+	return ""
+}

@@ -1,0 +1,7 @@
+//go:build !embedguest
+
+package main
+
+// guestBinary is nothing: this build carries no guest agent of its own, and
+// the driver starts this very program as one.
+func guestBinary() []byte { return nil }

@@ -1,0 +1,35 @@
+// Command paddock runs commands in sandboxes. It is the only place where
+// Paddock's parts are joined: flags and environment are read here, and values
+// passed on.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	os.Exit(execute(registry()))
+}
+
+// execute runs the program on the process's own surroundings.
+func execute(tiers []tier) int {
+	a := &app{
+		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		lookup: os.LookupEnv, dir: os.Getwd, tiers: tiers, notify: notify,
+	}
+	return a.execute(context.Background())
+}
+
+// notify listens to signals, but not to those that whoever started us wants
+// ignored (nohup): listening would undo that.
+func notify(sigs ...os.Signal) (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 16)
+	for _, s := range sigs {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c, func() { signal.Stop(c) }
+}

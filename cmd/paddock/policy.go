@@ -1,0 +1,176 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+func (a *app) policyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "policy",
+		Short: "Check policy files, and explain what they allow",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.policyCheckCommand(), a.policyExplainCommand())
+	return c
+}
+
+func (a *app) policyCheckCommand() *cobra.Command {
+	var want string
+	var srt bool
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Tell everything that is wrong with a policy file",
+		Long: `Tell everything that is wrong with a policy file, each with its line: unknown
+keys, values that make no sense, and what the tier cannot enforce on this
+machine. Nothing is run.
+
+Exit status: 0 if the file can be used here, 1 if not, 125 if it cannot be read.`,
+		Args: oneArgument("FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			err := a.checkPolicy(c, args[0], srt, want)
+			var wrong *policy.Error
+			if errors.As(err, &wrong) {
+				problems(a.stderr, wrong)
+				return exitStatus(1)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&want, "tier", "auto", "the `tier` that is to enforce it")
+	c.Flags().BoolVar(&srt, "srt-settings", false, "FILE is a settings file of Anthropic's sandbox-runtime")
+	return c
+}
+
+func (a *app) checkPolicy(c *cobra.Command, name string, srt bool, want string) error {
+	asked, err := parseTier(want)
+	if err != nil {
+		return err
+	}
+	host, err := a.host()
+	if err != nil {
+		return err
+	}
+	var f *policy.File
+	if srt {
+		f, err = readSRT(name, host)
+	} else {
+		f, err = readPolicy(name)
+	}
+	if err != nil {
+		return err
+	}
+	var spec paddock.Spec
+	if err := f.Apply(&spec, host); err != nil {
+		return err
+	}
+	if asked == paddock.Auto {
+		asked = spec.Tier
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(a.stderr, "paddock: note: %s\n", oneLine(n.In(f.Name)))
+	}
+	var refused error
+	for _, t := range a.tiers {
+		if t.open == nil && asked == t.name {
+			return withHint(fmt.Errorf("tier %s is %s: %w", t.name, notInThisVersion, paddock.Unsupported), "`paddock doctor` tells which tiers there are")
+		}
+		if t.open == nil || (asked != paddock.Auto && asked != t.name) || (asked == paddock.Auto && t.name == paddock.Sim) {
+			continue
+		}
+		d := t.examine(c.Context())
+		if d.Info == nil {
+			return fmt.Errorf("tier %s: %s: %w", t.name, d.Cause, paddock.Unavailable)
+		}
+		err := policy.Refuse(f.Name, policy.Check(f, *d.Info))
+		if err == nil {
+			fmt.Fprintf(a.stdout, "%s: good, for tier %s\n", oneLine(name), t.name)
+			return nil
+		}
+		refused = err
+	}
+	if refused == nil {
+		refused = fmt.Errorf("there is no tier to check for: %w", paddock.Unsupported)
+	}
+	return refused
+}
+
+func (a *app) policyExplainCommand() *cobra.Command {
+	f := &specFlags{}
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "explain [flags] read|write|connect|env SUBJECT",
+		Short: "Tell whether something would be allowed, and by which rule",
+		Long: `Tell whether a command that is run with the same flags could read or write a
+path, connect to a host or URL, or see a variable; which rule decides, and how
+to change that. Nothing is run.
+
+Exit status: 0 if it is allowed, 1 if it is refused, 125 if the question or a
+file is wrong.`,
+		Example: `  paddock policy explain --workspace . write .git/hooks/pre-commit
+  paddock policy explain --policy agent.yaml connect api.example.com:443
+  paddock policy explain env AWS_SECRET_ACCESS_KEY`,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := f.plan(a, c.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			q, err := policy.ParseQuestion(args, p.host)
+			if err != nil {
+				return withHint(err, "ask: paddock policy explain read PATH, write PATH, connect HOST:PORT or env NAME")
+			}
+			answer, err := policy.Explain(p.spec, p.file, p.host, q)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(a.stdout, answer)
+			} else {
+				a.explain(q, answer)
+			}
+			if err == nil && !answer.Allowed {
+				return exitStatus(1)
+			}
+			return err
+		},
+	}
+	c.Flags().SortFlags = false
+	f.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}
+
+func (a *app) explain(q policy.Question, answer policy.Answer) {
+	verdict := "refused"
+	if answer.Allowed {
+		verdict = "allowed"
+	}
+	fmt.Fprintf(a.stdout, "%s %s: %s\n", q.Verb, oneLine(q.Object), verdict)
+	fmt.Fprintf(a.stdout, "  rule:   %s\n", oneLine(answer.Rule))
+	if answer.Where != "" {
+		fmt.Fprintf(a.stdout, "  where:  %s\n", oneLine(answer.Where))
+	}
+	if answer.Change != "" {
+		fmt.Fprintf(a.stdout, "  change: %s\n", oneLine(answer.Change))
+	}
+	for _, n := range answer.Notes {
+		fmt.Fprintf(a.stdout, "  note:   %s\n", oneLine(n))
+	}
+}
+
+// oneArgument wants exactly one, called name.
+func oneArgument(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return withHint(fmt.Errorf("%s takes one %s, and got %d: %w", c.CommandPath(), name, len(args), paddock.Invalid), "%s", c.UseLine())
+		}
+		return nil
+	}
+}

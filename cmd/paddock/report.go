@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// told bounds how many refusals are told one by one.
+const told = 10
+
+// report tells, in one short block, why the command ended if that needs
+// telling, and what was refused. After a plain exit without refusals it says
+// nothing. seen may be nil: then nothing is known of refusals.
+func report(w io.Writer, exit paddock.Exit, seen *paddock.Status) {
+	if why, hint := cause(exit); why != "" {
+		fmt.Fprintf(w, "paddock: %s\n", why)
+		if hint != "" {
+			fmt.Fprintf(w, "hint: %s\n", hint)
+		}
+	}
+	if exit.Dropped > 0 {
+		fmt.Fprintf(w, "paddock: %s of output were lost\n", bytesInWords(exit.Dropped))
+	}
+	if seen != nil {
+		refusals(w, seen.Refused)
+	}
+}
+
+// cause puts an exit into words, and says what to do about it. A plain exit
+// and a signal have none: they are the command's own affair.
+func cause(exit paddock.Exit) (why, hint string) {
+	switch exit.Cause {
+	case paddock.Exited, paddock.Signaled:
+		return "", ""
+	case paddock.TimedOut:
+		why = "the command was killed: it ran out of time"
+		if exit.Usage.Wall > 0 {
+			why += " after " + exit.Usage.Wall.Round(10*time.Millisecond).String()
+		}
+		hint = "more time: --timeout"
+	case paddock.OutOfMemory:
+		why = "the command was killed: it ran out of memory"
+		if exit.Limit > 0 {
+			why += ", limit " + bytesInWords(exit.Limit)
+		}
+		if exit.Peak > 0 {
+			why += ", peak " + bytesInWords(exit.Peak)
+		}
+		hint = "more memory: --memory"
+	case paddock.KilledByPolicy:
+		why = "the command was killed by the sandbox's policy"
+	case paddock.SandboxGone:
+		why = "the sandbox ended under the command"
+	default:
+		why = "the command ended: " + oneLine(string(exit.Cause))
+	}
+	if exit.Reason != "" {
+		why += ": " + oneLine(exit.Reason)
+	}
+	return why, hint
+}
+
+// refusals tells the last refusals, each with how often and what allows it.
+func refusals(w io.Writer, list []paddock.Refusal) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "paddock: %s refused:\n", plural(len(list), "thing was", "things were"))
+	more := max(0, len(list)-told)
+	for _, r := range list[more:] {
+		var b strings.Builder
+		fmt.Fprintf(&b, "  %s %s", oneLine(r.What), oneLine(r.Target))
+		if r.Count > 1 {
+			fmt.Fprintf(&b, " (%d times)", r.Count)
+		}
+		if r.Rule != "" {
+			fmt.Fprintf(&b, ": %s", oneLine(r.Rule))
+		}
+		fmt.Fprintln(w, b.String())
+		if r.Remedy != "" {
+			fmt.Fprintf(w, "    hint: %s\n", oneLine(r.Remedy))
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "  and %d before; --json lists all\n", more)
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+type runFlags struct {
+	specFlags
+	terminal bool
+	json     string
+	strip    bool
+	verbose  bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run [flags] [--] COMMAND [ARGUMENT…]",
+		Short: "Run a command in a sandbox of its own",
+		Long: `Run a command in a new sandbox, and remove the sandbox when it ends.
+
+The sandbox sees this machine's system directories, read-only, and private
+files that vanish with it. It sees nothing of your home, has no network, and
+runs with limits. --workspace gives it a directory to work in.
+
+Standard input is passed on where it is not a terminal, or with -t. Output is
+passed on as it comes. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the command; a
+second SIGINT within a second kills it, and one more gives up on the sandbox.
+
+With --json, output is captured (the first 1 MiB of each stream) and one object
+with the exit, its cause, usage, what was enforced and what was refused is
+written to standard output. With --json=FILE the object goes to FILE, and
+output is passed on. docs/run.schema.json describes it.
+
+Exit status: that of the command, 128+n if signal n killed it (a command that
+ran out of time or memory is killed by signal 9: 137); 126 if the command
+cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
+128+n if signal n arrived before the command was started.`,
+		Example: `  paddock run -- python3 -c 'print("hello")'
+  paddock run --workspace . -- make test
+  paddock run -t --workspace . --memory 2G --timeout 10m -- bash
+  paddock run --policy agent.yaml --json=result.json -- ./job`,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.run(c.Context(), f, args, c.Flags().Changed)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.SetInterspersed(false)
+	f.register(fs)
+	fs.BoolVarP(&f.terminal, "terminal", "t", false, "give the command a terminal of its own, joined to yours")
+	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
+	fs.Lookup("json").NoOptDefVal = "-"
+	fs.BoolVar(&f.strip, "strip-escapes", false, "take terminal escape sequences out of output that goes to a terminal")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
+	return c
+}
+
+// run is the command: check, create, start, follow, tell, remove.
+func (a *app) run(ctx context.Context, f *runFlags, args []string, changed func(string) bool) error {
+	if f.json == "" {
+		return a.runIn(ctx, f, args, changed, &result{})
+	}
+	to, err := openResult(f.json, a.stdout)
+	if err != nil {
+		return err
+	}
+	r := &result{Version: 1, Args: args}
+	err = a.runIn(ctx, f, args, changed, r)
+	var status exitStatus
+	switch {
+	case errors.As(err, &status):
+		r.Status = int(status)
+	case err != nil:
+		r.Status, r.Error = statusOf(err), failureOf(err)
+		a.complain(err)
+	}
+	if err := to.write(r); err != nil {
+		return err
+	}
+	return exitStatus(r.Status)
+}
+
+// check finds what is wrong in itself, before anything is looked at.
+func (f *runFlags) check(args []string) error {
+	switch {
+	case len(args) == 0:
+		return withHint(fmt.Errorf("there is no command to run: %w", paddock.Invalid), "paddock run [flags] -- COMMAND [ARGUMENT…]")
+	case slices.Contains(args[:1], ""):
+		return withHint(fmt.Errorf("the command's name is empty: %w", paddock.Invalid), "paddock run [flags] -- COMMAND [ARGUMENT…]")
+	case f.terminal && f.json == "-":
+		return withHint(fmt.Errorf("-t and --json both want standard output: %w", paddock.Invalid), "write the object to a file: --json=FILE")
+	case f.terminal && f.strip:
+		return withHint(fmt.Errorf("-t and --strip-escapes contradict each other: a terminal's programs need escape sequences: %w", paddock.Invalid), "leave one out")
+	}
+	return nil
+}
+
+// runIn runs args in a sandbox of its own and fills r. The command's own exit
+// comes back as an exitStatus.
+func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed func(string) bool, r *result) error {
+	if err := f.check(args); err != nil {
+		return err
+	}
+	p, err := f.plan(a, changed)
+	if err != nil {
+		return err
+	}
+	p.spec.Ephemeral = true
+	if p.file != nil {
+		r.Notes = p.file.Notes
+	}
+
+	starting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals, stop := a.notify(a.listen(f)...)
+	defer stop()
+	relay := newRelay(signals, cancel)
+	if f.terminal {
+		relay.size = func() paddock.Size { return sizeOf(a.stdout, a.stdin) }
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { relay.run(done) })
+	defer wg.Wait()
+	defer close(done)
+
+	b, err := a.create(starting, p)
+	if err != nil {
+		return because(starting, err)
+	}
+	if f.verbose {
+		for _, n := range r.Notes {
+			fmt.Fprintf(a.stderr, "paddock: note: %s\n", oneLine(n.In(p.file.Name)))
+		}
+		fmt.Fprintf(a.stderr, "paddock: %s\n", oneLine(b.choice()))
+	}
+	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
+	exit, err := a.follow(starting, f, b, relay, args, r)
+	seen := b.seen()
+	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*patience)
+	defer cancelGone()
+	left := b.close(gone)
+	if seen != nil {
+		r.Limits, r.Usage, r.Control, r.Refused = &seen.Limits, &seen.Usage, seen.Enforced, seen.Refused
+	}
+	if left != nil {
+		a.complain(fmt.Errorf("remove the sandbox: %w", left))
+	}
+	if err != nil {
+		if seen != nil {
+			refusals(a.stderr, seen.Refused)
+		}
+		return because(starting, err)
+	}
+	r.Exit = &exit
+	report(a.stderr, exit, seen)
+	if left != nil {
+		return exitStatus(paddock.Internal.Translate().Exit)
+	}
+	if exit.Cause == paddock.SandboxGone {
+		return exitStatus(paddock.Unavailable.Translate().Exit)
+	}
+	return exitStatus(exit.Code)
+}
+
+// listen lists the signals that this run wants.
+func (a *app) listen(f *runFlags) []os.Signal {
+	list := append(slices.Clone(forwarded), brokenPipe)
+	if f.terminal {
+		list = append(list, windowMoved)
+	}
+	return list
+}
+
+// follow joins the caller's streams to the command and stays to its end.
+func (a *app) follow(ctx context.Context, f *runFlags, b *box, relay *relay, args []string, r *result) (paddock.Exit, error) {
+	s := &session{sandbox: b, stdout: a.stdout, stderr: a.stderr, relay: relay, tty: f.terminal}
+	cmd := paddock.Cmd{Args: args}
+	switch {
+	case f.terminal:
+		size := sizeOf(a.stdout, a.stdin)
+		cmd.Terminal = &size
+		s.stdin = a.stdin
+	case !isTerminal(a.stdin) && !isEmpty(a.stdin):
+		s.stdin = a.stdin
+	}
+	if f.strip {
+		s.stdout, s.stderr = stripped(s.stdout), stripped(s.stderr)
+	}
+	if f.json == "-" {
+		r.Stdout, r.Stderr = &captured{}, &captured{}
+		s.stdout, s.stderr = r.Stdout, r.Stderr
+	}
+	return s.run(ctx, cmd)
+}
+
+// stripped wraps a stream that is a terminal.
+func stripped(w io.Writer) io.Writer {
+	if !isTerminal(w) {
+		return w
+	}
+	return &stripper{out: w}
+}
+
+// isEmpty tells whether stdin is the null device, which a command without
+// input reads anyway: no stream is needed for it.
+func isEmpty(stdin io.Reader) bool {
+	f, ok := stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	in, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(in, null)
+}
+
+// seen asks the sandbox what it enforced and refused. Where it does not
+// answer any more there is nothing to tell.
+func (b *box) seen() *paddock.Status {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := b.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	return &s
+}
+
+// because gives the reason for which ctx was cancelled in place of the error
+// that this led to.
+func because(ctx context.Context, err error) error {
+	var cut interrupted
+	if c := context.Cause(ctx); errors.As(c, &cut) {
+		return cut
+	}
+	return err
+}

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func TestExitStatusAndOutputPassThrough(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+	if code := v.run(t.Context()); code != 7 {
+		t.Errorf("exit status %d, want 7", code)
+	}
+	if v.stdout.String() != "out\n" || v.stderr.String() != "err\n" {
+		t.Errorf("stdout %q, stderr %q", v.stdout.String(), v.stderr.String())
+	}
+	if spec := f.made(); !spec.Ephemeral || spec.Tier != paddock.Jail {
+		t.Errorf("spec %+v", spec)
+	}
+	if f.created != 1 || f.removed != 1 {
+		t.Errorf("%d made, %d removed", f.created, f.removed)
+	}
+}
+
+func TestACommandKilledByASignalEndsWith128AndItsNumber(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "sh", "-c", "kill -TERM $$")
+	if code := v.run(t.Context()); code != 128+15 {
+		t.Errorf("exit status %d", code)
+	}
+	if v.stderr.String() != "" {
+		t.Errorf("said %q about the command's own affair", v.stderr.String())
+	}
+}
+
+func TestInputIsPassedOn(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "cat")
+	v.app.stdin = strings.NewReader("one\ntwo\n")
+	if code := v.run(t.Context()); code != 0 || v.stdout.String() != "one\ntwo\n" {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, v.stdout.String(), v.stderr.String())
+	}
+}
+
+func TestACommandThatEndsBeforeItsInputDoesNotHang(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	r, w := io.Pipe() // never written, never closed until the end
+	defer w.Close()
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "true")
+	v.app.stdin = r
+	if code := v.run(t.Context()); code != 0 {
+		t.Errorf("exit status %d, stderr %q", code, v.stderr.String())
+	}
+}
+
+// A trigger calls do when it has seen word.
+type trigger struct {
+	io.Writer
+	word string
+	do   func()
+	mu   sync.Mutex
+	seen string // guarded by mu
+}
+
+func (w *trigger) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	w.seen += string(p)
+	fire := w.do != nil && strings.Contains(w.seen, w.word)
+	do := w.do
+	if fire {
+		w.do = nil
+	}
+	w.mu.Unlock()
+	if fire {
+		do()
+	}
+	return len(p), nil
+}
+
+func (w *trigger) text() string { w.mu.Lock(); defer w.mu.Unlock(); return w.seen }
+
+func TestSignalsGoToTheCommand(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		f := &fake{info: goodInfo()}
+		v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "sh", "-c",
+			`trap 'echo caught; exit 3' INT TERM HUP QUIT; echo ready; while :; do sleep 0.01; done`)
+		out := &trigger{word: "ready", do: func() { v.signals <- sig }}
+		v.app.stdout = out
+		if code := v.run(t.Context()); code != 3 || !strings.Contains(out.text(), "caught") {
+			t.Errorf("%v: exit status %d, output %q", sig, code, out.text())
+		}
+	}
+}
+
+func TestASecondInterruptKills(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "sh", "-c",
+		`trap '' INT; echo ready; while :; do sleep 0.01; done`)
+	v.app.stdout = &trigger{word: "ready", do: func() { v.signals <- syscall.SIGINT; v.signals <- syscall.SIGINT }}
+	if code := v.run(t.Context()); code != 128+9 {
+		t.Errorf("exit status %d, want 137", code)
+	}
+}
+
+func TestTwoInterruptsFarApartDoNotKill(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	sandbox, err := f.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sandbox.Remove(t.Context())
+	proc, err := sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", "trap '' INT TERM; while :; do sleep 0.01; done"}, Output: paddock.Output{Stdout: io.Discard}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signals := make(chan os.Signal)
+	r := newRelay(signals, func(error) {})
+	clock := time.Unix(1000, 0)
+	r.now = func() time.Time { clock = clock.Add(2 * twice); return clock }
+	r.started <- proc
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { r.run(done) })
+	signals <- syscall.SIGINT
+	signals <- syscall.SIGINT
+	signals <- syscall.SIGTERM
+	close(done)
+	wg.Wait()
+	p := proc.(*fakeProcess)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.signals {
+		if s == syscall.SIGKILL {
+			t.Errorf("it was killed: %v", p.signals)
+		}
+	}
+}
+
+// A brokenPipeWriter fails as a pipe without a reader does.
+type brokenPipeWriter struct{}
+
+func (brokenPipeWriter) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+func TestAReaderWhoGoesAwayEndsTheCommand(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "yes")
+	v.app.stdout = brokenPipeWriter{}
+	if code := v.run(t.Context()); code != 128+int(syscall.SIGPIPE) {
+		t.Errorf("exit status %d, want 141", code)
+	}
+	if v.stderr.String() != "" {
+		t.Errorf("said %q", v.stderr.String())
+	}
+	if f.removed != 1 {
+		t.Error("the sandbox is left")
+	}
+}
+
+func TestASignalBeforeTheStartStartsNothing(t *testing.T) {
+	f := &slow{}
+	v := invoke(t.TempDir(), nil, []tier{{name: paddock.Jail, open: func() (paddock.Driver, error) { return f, nil }}}, "run", "true")
+	v.signals <- syscall.SIGTERM
+	if code := v.run(t.Context()); code != 128+15 {
+		t.Errorf("exit status %d, stderr %q", code, v.stderr.String())
+	}
+	if v.stderr.String() != "paddock: interrupted: terminated\n" {
+		t.Errorf("said %q", v.stderr.String())
+	}
+}
+
+func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
+	missing := &fake{refuse: &paddock.MissingError{Finding: paddock.Finding{
+		Control: paddock.ControlUserNS, Strength: paddock.Absent, Cause: "user namespaces are forbidden by sysctl user.max_user_namespaces=0",
+		Remedy: "sysctl user.max_user_namespaces=10000",
+	}}}
+	good := &fake{info: goodInfo()}
+	dir := t.TempDir()
+	foreign := filepath.Join(dir, "foreign")
+	if err := os.WriteFile(foreign, []byte("\x7fELF"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name   string
+		driver *fake
+		args   []string
+		code   int
+		say    string
+	}{
+		{"no command", good, []string{"run"}, 125, "paddock: there is no command to run\nhint: paddock run [flags] -- COMMAND [ARGUMENT…]\n"},
+		{"unknown flag", good, []string{"run", "--worksapce", "x", "true"}, 125, "paddock: unknown flag: --worksapce\nhint: `paddock run --help` lists the flags\n"},
+		{"unknown command", good, []string{"rum"}, 125, "paddock: unknown command \"rum\"\nhint: `paddock --help` lists the commands; a program is run with `paddock run -- rum`\n"},
+		{"missing program", good, []string{"run", "no-such-program"}, 127, "paddock: start no-such-program: not found\nhint: it is not in the sandbox's PATH: show its directory with --read and call it by its whole name, or choose another --root\n"},
+		{"wrong architecture", good, []string{"run", foreign}, 126, "paddock: start " + foreign + ": fork/exec " + foreign + ": exec format error"},
+		{"no user namespaces", missing, []string{"run", "true"}, 125, "paddock: user-namespace: user namespaces are forbidden by sysctl user.max_user_namespaces=0\nhint: sysctl user.max_user_namespaces=10000; to do without it: --allow-missing user-namespace\n"},
+		{"a tier that is not there", good, []string{"run", "--tier", "gvisor", "true"}, 125, "paddock: tier gvisor is not in this version\nhint: `paddock doctor` tells which tiers there are\n"},
+		{"a tier that never was", good, []string{"run", "--tier", "docker", "true"}, 125, "paddock: there is no tier \"docker\"\nhint: tiers are auto, sim, jail, gvisor, microvm; `paddock doctor` tells which this machine can run\n"},
+		{"-t and --json", good, []string{"run", "-t", "--json", "true"}, 125, ""},
+		{"-t and --strip-escapes", good, []string{"run", "-t", "--strip-escapes", "true"}, 125, "paddock: -t and --strip-escapes contradict each other: a terminal's programs need escape sequences\nhint: leave one out\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			v := invoke(dir, nil, []tier{{name: paddock.GVisor}, row.driver.tier(paddock.Jail)}, row.args...)
+			code := v.run(t.Context())
+			if code != row.code {
+				t.Errorf("exit status %d, want %d", code, row.code)
+			}
+			if row.say != "" && !strings.HasPrefix(v.stderr.String(), row.say) {
+				t.Errorf("said:\n%swant:\n%s", v.stderr.String(), row.say)
+			}
+			if row.driver.created != row.driver.removed {
+				t.Errorf("%d made, %d removed", row.driver.created, row.driver.removed)
+			}
+		})
+	}
+}
+
+func TestTheEndIsToldInWords(t *testing.T) {
+	f := &fake{
+		info: goodInfo(),
+		refused: []paddock.Refusal{
+			{What: "write", Target: "/w/.git/hooks/pre-commit\npaddock: all fine", Rule: "protected name .git/hooks", Remedy: "--unprotect .git/hooks", Count: 2},
+			{What: "connect", Target: "\x1b[2J1.2.3.4:443", Rule: "no network", Count: 1},
+		},
+		amend: func(e *paddock.Exit) { e.Cause, e.Limit, e.Peak = paddock.OutOfMemory, 512<<20, 511<<20 },
+	}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "true")
+	v.run(t.Context())
+	want := `paddock: the command was killed: it ran out of memory, limit 512 MiB, peak 511 MiB
+hint: more memory: --memory
+paddock: 2 things were refused:
+  write /w/.git/hooks/pre-commit\npaddock: all fine (2 times): protected name .git/hooks
+    hint: --unprotect .git/hooks
+  connect \x1b[2J1.2.3.4:443: no network
+`
+	if v.stderr.String() != want {
+		t.Errorf("said:\n%swant:\n%s", v.stderr.String(), want)
+	}
+}
+
+func TestOnlyTheLastRefusalsAreToldOneByOne(t *testing.T) {
+	var list []paddock.Refusal
+	for range told + 5 {
+		list = append(list, paddock.Refusal{What: "write", Target: "/x", Count: 1})
+	}
+	var b strings.Builder
+	refusals(&b, list)
+	if n := strings.Count(b.String(), "write /x"); n != told || !strings.Contains(b.String(), "  and 5 before; --json lists all\n") {
+		t.Errorf("said:\n%s", b.String())
+	}
+}
+
+func TestATimeoutIsTold(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "--timeout", "50ms", "sh", "-c", "while :; do sleep 1; done")
+	if code := v.run(t.Context()); code != 137 {
+		t.Errorf("exit status %d", code)
+	}
+	if v.stderr.String() != "paddock: the command was killed: it ran out of time\nhint: more time: --timeout\n" {
+		t.Errorf("said %q", v.stderr.String())
+	}
+}
+
+func TestJSONIsOneObjectWithTheOutputInIt(t *testing.T) {
+	f := &fake{info: goodInfo(), refused: []paddock.Refusal{{What: "write", Target: "/etc/passwd", Count: 1}}}
+	v := invoke(t.TempDir(), nil, []tier{{name: paddock.GVisor}, f.tier(paddock.Jail)}, "run", "--json", "sh", "-c", `echo hello; printf '\377' >&2; exit 4`)
+	if code := v.run(t.Context()); code != 4 {
+		t.Errorf("exit status %d", code)
+	}
+	var got struct {
+		Version int
+		Status  int
+		Tier    string
+		Passed  []passedOver `json:"passed_over"`
+		Exit    paddock.Exit
+		Stdout  struct {
+			Text  string
+			Bytes int
+		}
+		Stderr   struct{ Base64 string }
+		Enforced []paddock.Finding
+		Refused  []paddock.Refusal
+	}
+	if err := json.Unmarshal([]byte(v.stdout.String()), &got); err != nil {
+		t.Fatalf("%v: %s", err, v.stdout.String())
+	}
+	if got.Version != 1 || got.Status != 4 || got.Exit.Code != 4 || got.Exit.Cause != paddock.Exited || got.Tier != "jail" ||
+		got.Stdout.Text != "hello\n" || got.Stdout.Bytes != 6 || got.Stderr.Base64 != "/w==" ||
+		len(got.Enforced) != 1 || len(got.Refused) != 1 || len(got.Passed) != 1 || got.Passed[0].Tier != paddock.GVisor {
+		t.Errorf("got %+v from %s", got, v.stdout.String())
+	}
+}
+
+func TestJSONTellsAFailureToo(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "--json", "no-such-program")
+	if code := v.run(t.Context()); code != 127 {
+		t.Errorf("exit status %d", code)
+	}
+	var got result
+	if err := json.Unmarshal([]byte(v.stdout.String()), &got); err != nil {
+		t.Fatalf("%v: %s", err, v.stdout.String())
+	}
+	if got.Exit != nil || got.Status != 127 || got.Error == nil || got.Error.Kind != "not found" || got.Error.Hint == "" {
+		t.Errorf("got %s", v.stdout.String())
+	}
+}
+
+func TestJSONGoesToAFileWhileOutputPassesThrough(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	name := filepath.Join(t.TempDir(), "result.json")
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "--json="+name, "echo", "hello")
+	if code := v.run(t.Context()); code != 0 || v.stdout.String() != "hello\n" {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, v.stdout.String(), v.stderr.String())
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got result
+	if err := json.Unmarshal(data, &got); err != nil || got.Exit == nil || got.Stdout != nil {
+		t.Errorf("%v: %s", err, data)
+	}
+}
+
+func TestNothingRunsWhereTheResultCannotBeWritten(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "--json=/no/such/dir/x.json", "true")
+	if code := v.run(t.Context()); code != 125 || f.created != 0 {
+		t.Errorf("exit status %d, %d sandboxes made", code, f.created)
+	}
+}
+
+func TestCapturedOutputIsCutWithinTheBoundAndStaysText(t *testing.T) {
+	c := &captured{}
+	io.WriteString(c, strings.Repeat("x", kept-1))
+	io.WriteString(c, "日本")
+	data, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Text    *string
+		Bytes   int64
+		Dropped int64
+	}
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Text == nil || len(*got.Text) != kept-1 || got.Bytes != kept+5 || got.Dropped != 6 {
+		t.Errorf("%d bytes, %d dropped, text %v", got.Bytes, got.Dropped, got.Text != nil)
+	}
+}
+
+func TestAutoPassesOverOnlyWhatCannotBe(t *testing.T) {
+	jail := &fake{info: goodInfo()}
+	unsupported := &fake{refuse: paddock.Unsupported}
+	v := invoke(t.TempDir(), nil, []tier{unsupported.tier(paddock.GVisor), jail.tier(paddock.Jail)}, "run", "-v", "true")
+	if code := v.run(t.Context()); code != 0 || v.stderr.String() != "paddock: tier jail (gvisor: unsupported)\n" {
+		t.Errorf("exit status %d, stderr %q", code, v.stderr.String())
+	}
+	broken := &fake{refuse: paddock.Exhausted}
+	jail = &fake{info: goodInfo()}
+	v = invoke(t.TempDir(), nil, []tier{broken.tier(paddock.GVisor), jail.tier(paddock.Jail)}, "run", "true")
+	if code := v.run(t.Context()); code != 125 || jail.created != 0 {
+		t.Errorf("a passing trouble of the stronger tier led to a weaker one: exit status %d", code)
+	}
+}

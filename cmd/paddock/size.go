@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+// sizeFlag is an amount of bytes on the command line, as policy files write it.
+type sizeFlag int64
+
+func (s *sizeFlag) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*s), 10)
+}
+
+func (s *sizeFlag) Type() string { return "SIZE" }
+
+// Set refuses zero and less: zero is "the default" in a Spec, and nobody who
+// writes 0 means that.
+func (s *sizeFlag) Set(text string) error {
+	n, err := policy.ParseSize(text)
+	if err != nil {
+		return err
+	}
+	if n <= 0 {
+		return fmt.Errorf("%q is not more than nothing: %w", text, paddock.Invalid)
+	}
+	*s = sizeFlag(n)
+	return nil
+}
+
+// bytesInWords writes an amount of bytes for people.
+func bytesInWords(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	f, unit := float64(n)/1024, 0
+	for f >= 1023.95 && unit < len(units)-1 {
+		f /= 1024
+		unit++
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + " " + units[unit:unit+1] + "iB"
+}

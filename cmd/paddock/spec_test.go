@@ -1,0 +1,161 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// planOf reads flags as run does.
+func planOf(t *testing.T, dir string, env map[string]string, args ...string) (paddock.Spec, error) {
+	t.Helper()
+	f := &specFlags{}
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.register(fs)
+	if err := fs.Parse(args); err != nil {
+		return paddock.Spec{}, err
+	}
+	p, err := f.plan(invoke(dir, env, nil).app, fs.Changed)
+	if err != nil {
+		return paddock.Spec{}, err
+	}
+	return p.spec, nil
+}
+
+func TestNoFlagsAreTheZeroSpec(t *testing.T) {
+	spec, err := planOf(t, "/", nil)
+	if err != nil || !reflect.DeepEqual(spec, paddock.Spec{}) {
+		t.Errorf("%+v, %v", spec, err)
+	}
+}
+
+func TestFlagsBecomeASpec(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"project", "data", "root"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec, err := planOf(t, dir, map[string]string{"TOKEN": "t"},
+		"--tier", "jail", "--root", "dir:root", "--workspace", "project", "--read", "data:/data", "--read", "/etc/hosts",
+		"--env", "A=b=c", "--env", "TOKEN", "--env", "EMPTY=", "--memory", "512M", "--cpus", "1.5", "--pids", "99", "--disk", "1G",
+		"--files", "77", "--io", "5M", "--timeout", "90s", "--user", "joe", "--hostname", "box", "--deny-read", "project/secret",
+		"--deny-write", "/data/fixed", "--unprotect", ".git/hooks", "--allow-missing", "landlock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := filepath.Join(dir, "project")
+	want := paddock.Spec{
+		Tier: paddock.Jail,
+		Root: paddock.Root{Kind: paddock.RootDir, Path: filepath.Join(dir, "root")},
+		Mounts: []paddock.Mount{
+			{Source: project, Write: true}, {Source: filepath.Join(dir, "data"), Target: "/data"}, {Source: "/etc/hosts"},
+		},
+		Dir: project, User: "joe", Hostname: "box",
+		Env: map[string]string{"A": "b=c", "TOKEN": "t", "EMPTY": ""},
+		Limits: paddock.Limits{
+			Memory: 512 << 20, CPUs: 1.5, PIDs: 99, Disk: 1 << 30, Files: 77, IO: 5 << 20, Lifetime: 90 * time.Second,
+		},
+		Policy: paddock.Policy{Files: paddock.FilePolicy{
+			DenyRead: []string{filepath.Join(project, "secret")}, DenyWrite: []string{"/data/fixed"}, Unprotect: []string{".git/hooks"},
+		}},
+		AllowMissing: []paddock.Control{paddock.ControlLandlock},
+	}
+	if !reflect.DeepEqual(spec, want) {
+		t.Errorf("got  %+v\nwant %+v", spec, want)
+	}
+}
+
+func TestFlagsWinOverThePolicyFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte(`version: 1
+limits:
+  memory: 1G
+  pids: 10
+environment:
+  set: {A: file, B: file}
+`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	spec, err := planOf(t, dir, nil, "--policy", file, "--memory", "2G", "--env", "A=flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Limits.Memory != 2<<30 || spec.Limits.PIDs != 10 || !maps.Equal(spec.Env, map[string]string{"A": "flag", "B": "file"}) {
+		t.Errorf("%+v", spec)
+	}
+}
+
+func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(home, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"missing workspace", []string{"--workspace", "nowhere"}, "workspace " + filepath.Join(dir, "nowhere") + ": there is no such directory"},
+		{"workspace is a file", []string{"--workspace", plain}, "is not a directory"},
+		{"workspace is home", []string{"--workspace", home}, "holds your whole home directory"},
+		{"workspace is a link to home", []string{"--workspace", "link"}, "holds your whole home directory"},
+		{"workspace is above home", []string{"--workspace", dir}, "holds your whole home directory"},
+		{"workspace is everything", []string{"--workspace", "/"}, "holds your whole home directory"},
+		{"empty workspace", []string{"--workspace", ""}, "--workspace is empty"},
+		{"missing mount", []string{"--read", "nowhere"}, "--read nowhere: there is no such file or directory"},
+		{"relative target", []string{"--read", plain + ":x"}, `the target "x" is not absolute`},
+		{"empty source", []string{"--write", ":/x"}, "the path is empty"},
+		{"one target twice", []string{"--read", plain, "--write", plain}, "two flags put different things at " + plain},
+		{"variable that is not set", []string{"--env", "NOPE"}, "--env NOPE: it is not set in your environment"},
+		{"variable without a name", []string{"--env", "=x"}, "the name is empty"},
+		{"unknown control", []string{"--allow-missing", "seccom"}, "--allow-missing seccom: there is no such control"},
+		{"image root", []string{"--root", "image:alpine"}, "there is no such kind of root"},
+		{"missing root", []string{"--root", "/no/such/root"}, "--root /no/such/root: there is no such directory"},
+		{"no processors", []string{"--cpus", "0"}, "--cpus: a limit is more than nothing"},
+		{"not a number of processors", []string{"--cpus", "NaN"}, "--cpus: a limit is more than nothing"},
+		{"negative processes", []string{"--pids", "-1"}, "--pids: a limit is more than nothing"},
+		{"no time", []string{"--timeout", "0s"}, "--timeout: a limit is more than nothing"},
+		{"two policies", []string{"--policy", "a", "--mode", "full"}, "--mode and --policy: each is a whole policy"},
+		{"missing policy", []string{"--policy", "nowhere.yaml"}, "policy file nowhere.yaml: there is no such file"},
+		{"unknown mode", []string{"--mode", "yolo"}, "--mode yolo"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := planOf(t, dir, map[string]string{"HOME": home}, row.args...)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			message, hint := words(err)
+			if !strings.Contains(message, row.want) {
+				t.Errorf("said %q, want %q", message, row.want)
+			}
+			if hint == "" {
+				t.Errorf("no hint beside %q", message)
+			}
+		})
+	}
+}
+
+func TestAPathWithNULIsInvalid(t *testing.T) {
+	_, err := parseMount("/etc\x00/passwd", "/")
+	if paddock.KindOf(err) != paddock.Invalid || !strings.Contains(err.Error(), "NUL") {
+		t.Errorf("%v", err)
+	}
+}

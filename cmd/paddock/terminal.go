@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"golang.org/x/term"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A descriptor is a stream that has a file descriptor.
+type descriptor interface{ Fd() uintptr }
+
+// isTerminal tells whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	d, ok := stream.(descriptor)
+	return ok && term.IsTerminal(int(d.Fd()))
+}
+
+// sizeOf gives the size of the first of the streams that is a terminal, and
+// that of a classic one where none is.
+func sizeOf(streams ...any) paddock.Size {
+	for _, s := range streams {
+		if !isTerminal(s) {
+			continue
+		}
+		cols, rows, err := term.GetSize(int(s.(descriptor).Fd()))
+		if err == nil && cols > 0 && rows > 0 && cols <= math.MaxUint16 && rows <= math.MaxUint16 {
+			return paddock.Size{Rows: uint16(rows), Cols: uint16(cols)}
+		}
+	}
+	return paddock.Size{Rows: 24, Cols: 80}
+}
+
+// rawMode hands every key to the command: no echo, no lines, no signals from
+// keys. It answers how to restore the terminal. A stdin that is no terminal
+// stays as it is.
+func rawMode(stdin io.Reader) (restore func() error, err error) {
+	if !isTerminal(stdin) {
+		return func() error { return nil }, nil
+	}
+	fd := int(stdin.(descriptor).Fd())
+	before, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	return func() error { return term.Restore(fd, before) }, nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+// A tier is a row of the registry: a strength of isolation, and how to make
+// its driver. Without open it is not in this version.
+type tier struct {
+	name  paddock.Tier
+	about string
+	open  func() (paddock.Driver, error)
+}
+
+// A passedOver tier was stronger than the chosen one and could not be used.
+type passedOver struct {
+	Tier  paddock.Tier `json:"tier"`
+	Cause string       `json:"cause"`
+}
+
+const notInThisVersion = "not in this version"
+
+// parseTier reads the value of --tier.
+func parseTier(text string) (paddock.Tier, error) {
+	switch t := paddock.Tier(text); t {
+	case "auto", "":
+		return paddock.Auto, nil
+	case paddock.Sim, paddock.Jail, paddock.GVisor, paddock.MicroVM:
+		return t, nil
+	}
+	return "", withHint(fmt.Errorf("there is no tier %q: %w", text, paddock.Invalid),
+		"tiers are auto, sim, jail, gvisor, microvm; `paddock doctor` tells which this machine can run")
+}
+
+// A box is a sandbox with the driver that made it.
+type box struct {
+	paddock.Sandbox
+	driver paddock.Driver
+	tier   paddock.Tier
+	passed []passedOver
+}
+
+// create makes the sandbox on the asked tier; with [paddock.Auto] on the
+// strongest one that can make it. A tier is passed over only where it says
+// [paddock.Unsupported]; any other failure is the answer, so that a passing
+// trouble never leads to a weaker tier.
+func (a *app) create(ctx context.Context, p *plan) (*box, error) {
+	want := p.spec.Tier
+	var passed []passedOver
+	var last error
+	for _, t := range a.tiers {
+		if want != paddock.Auto && t.name != want {
+			continue
+		}
+		if want == paddock.Auto && t.name == paddock.Sim {
+			continue // it runs no programs of this machine: a different thing, not a weaker one
+		}
+		if t.open == nil {
+			if want != paddock.Auto {
+				return nil, withHint(fmt.Errorf("tier %s is %s: %w", t.name, notInThisVersion, paddock.Unsupported),
+					"`paddock doctor` tells which tiers there are")
+			}
+			passed = append(passed, passedOver{t.name, notInThisVersion})
+			continue
+		}
+		b, err := t.create(ctx, p)
+		if err == nil {
+			b.passed = passed
+			return b, nil
+		}
+		if want != paddock.Auto || !errors.Is(err, paddock.Unsupported) {
+			return nil, err
+		}
+		last = err
+		passed = append(passed, passedOver{t.name, err.Error()})
+	}
+	if last == nil {
+		last = fmt.Errorf("there is no tier that can run here: %w", paddock.Unsupported)
+	}
+	return nil, last
+}
+
+func (t tier) create(ctx context.Context, p *plan) (*box, error) {
+	d, err := t.open()
+	if err != nil {
+		return nil, fmt.Errorf("tier %s: %w", t.name, err)
+	}
+	sb, err := t.createIn(ctx, d, p)
+	if err != nil {
+		// What Close says about nothing made would only hide the cause.
+		_ = d.Close()
+		return nil, err
+	}
+	return &box{Sandbox: sb, driver: d, tier: t.name}, nil
+}
+
+// createIn asks the file's lines before the driver does, so that what cannot
+// be enforced is refused with the line that asks for it.
+func (t tier) createIn(ctx context.Context, d paddock.Driver, p *plan) (paddock.Sandbox, error) {
+	if p.file != nil {
+		info, err := d.Info(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("tier %s: %w", t.name, err)
+		}
+		f := *p.file
+		f.AllowMissing = p.spec.AllowMissing
+		if err := policy.Refuse(f.Name, policy.Check(&f, info)); err != nil {
+			return nil, err
+		}
+	}
+	spec := p.spec
+	spec.Tier = t.name
+	return d.Create(ctx, spec)
+}
+
+// close removes the sandbox and releases its driver.
+func (b *box) close(ctx context.Context) error {
+	return errors.Join(b.Remove(ctx), b.driver.Close())
+}
+
+// choice says in words which tier was chosen, and why not a stronger one.
+func (b *box) choice() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "tier %s", b.tier)
+	for i, p := range b.passed {
+		sep := "; "
+		if i == 0 {
+			sep = " ("
+		}
+		fmt.Fprintf(&s, "%s%s: %s", sep, p.Tier, p.Cause)
+	}
+	if len(b.passed) > 0 {
+		s.WriteString(")")
+	}
+	return s.String()
+}
+
+// registry lists the tiers, strongest first.
+func registry() []tier {
+	return []tier{
+		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
+		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization"},
+		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed"},
+		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine"},
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// A version tells what this program was built from.
+type version struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Time     string `json:"time,omitempty"`     // of the revision
+	Modified bool   `json:"modified,omitempty"` // built from more than the revision
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Guest    string `json:"guest"` // "embedded", or "self": the program starts itself as the agent
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Tell what this program was built from",
+		Long: `Tell what this program was built from, and whether it carries the small agent
+that runs inside a sandbox ("guest: embedded"), or starts itself as one ("self").
+
+Exit status: 0, or 125 if the answer cannot be written.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := build()
+			if asJSON {
+				return printJSON(a.stdout, v)
+			}
+			_, err := fmt.Fprint(a.stdout, v.String())
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}
+
+// build reads what the Go tool chain wrote into this program.
+func build() version {
+	v := version{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Guest: "self"}
+	if len(guestBinary()) > 0 {
+		v.Guest = "embedded"
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	v.Version = info.Main.Version
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (v version) String() string {
+	s := fmt.Sprintf("paddock %s (%s, %s)\nguest: %s\n", v.Version, v.Platform, v.Go, v.Guest)
+	if v.Revision != "" {
+		s += "revision: " + v.Revision
+		if v.Time != "" {
+			s += " of " + v.Time
+		}
+		if v.Modified {
+			s += ", with changes"
+		}
+		s += "\n"
+	}
+	return s
+}
