@@ -73,16 +73,6 @@ type Guard interface {
 	Check(op string, dir *os.File, base string) error
 }
 
-// A Server is the agent. Its methods are safe for many goroutines at once.
-type Server struct {
-	o Options
-}
-
-// New makes an agent. Close ends it.
-func New(o Options) (*Server, error) {
-	return &Server{o: o}, nil
-}
-
 // Serve answers the host on conn until conn ends or ctx does, and then
 // returns. Processes go on; Serve may be called again with another
 // connection, and with several at once.

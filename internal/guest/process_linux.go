@@ -1,0 +1,287 @@
+package guest
+
+import (
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+)
+
+// A process that has ended while something that it left behind still holds
+// its output open has its exit reported when that output has been quiet for
+// settleQuiet, and after settleLimit in any case. What it wrote itself before
+// it ended is always part of its output.
+const (
+	settleQuiet = 250 * time.Millisecond
+	settleLimit = 2 * time.Second
+)
+
+// A process is a command that was started.
+type process struct {
+	s       *Server
+	pid     int
+	cmd     command
+	started time.Time
+	hidden  bool // the agent's own: not listed, not kept
+
+	out     *output
+	in      *input // nil without one
+	outlets []*outlet
+	ended   chan struct{} // closed when exit is set
+	size    int           // guarded by table.mu; memory of the output, once ended
+
+	mu       sync.Mutex
+	timer    *time.Timer     // guarded by mu; nil without a timeout
+	reaped   bool            // guarded by mu; the number may be another's
+	timedOut bool            // guarded by mu
+	open     int             // guarded by mu; outlets that may still give output
+	exit     *guestpb.Exited // guarded by mu; nil until everything is known
+	status   *guestpb.Exited // guarded by mu; what wait told
+	settled  time.Time       // guarded by mu; when its own output was all here
+	last     time.Time       // guarded by mu; of the last output after its end
+	settling *time.Timer     // guarded by mu
+}
+
+// reap takes note of the end of the process, whose number is free from now on.
+// wait collects it.
+func (p *process) reap(wait func() (syscall.WaitStatus, *syscall.Rusage)) {
+	p.mu.Lock()
+	status, usage := wait()
+	p.reaped = true
+	p.status = p.result(status, usage)
+	if p.timer != nil && p.timer.Stop() {
+		p.s.wg.Done()
+	}
+	done := p.open == 0
+	if !done {
+		for _, src := range p.outlets {
+			src.expectRest()
+		}
+		p.last = time.Now()
+		p.s.wg.Add(1)
+		p.settling = time.AfterFunc(settleQuiet, p.settle)
+	}
+	p.mu.Unlock()
+	if p.in != nil {
+		p.in.end()
+	}
+	if done {
+		p.finish()
+	}
+}
+
+// result says how the process ended. p.mu must be held.
+func (p *process) result(status syscall.WaitStatus, usage *syscall.Rusage) *guestpb.Exited {
+	e := &guestpb.Exited{
+		Cause:      guestpb.Cause_CAUSE_EXITED,
+		Code:       int32(status.ExitStatus()),
+		Wall:       time.Since(p.started).Nanoseconds(),
+		Cpu:        usage.Utime.Nano() + usage.Stime.Nano(),
+		MemoryPeak: usage.Maxrss * 1024,
+	}
+	if status.Signaled() {
+		sig := status.Signal()
+		e.Cause, e.Signal, e.Code = guestpb.Cause_CAUSE_SIGNALED, int32(sig), 128+int32(sig)
+		if sig == syscall.SIGSYS {
+			e.Cause = guestpb.Cause_CAUSE_KILLED_BY_POLICY
+		}
+	}
+	if p.timedOut && status.Signaled() {
+		e.Cause = guestpb.Cause_CAUSE_TIMED_OUT
+	}
+	return e
+}
+
+// settle looks whether the output that others hold open has become quiet.
+func (p *process) settle() {
+	defer p.s.wg.Done()
+	p.mu.Lock()
+	now := time.Now()
+	own := true
+	for _, src := range p.outlets {
+		own = own && src.hasRest()
+	}
+	if own && p.settled.IsZero() {
+		p.settled = now
+	}
+	done := p.exit == nil && own && (now.Sub(p.last) >= settleQuiet || now.Sub(p.settled) >= settleLimit)
+	if !done && p.exit == nil {
+		p.s.wg.Add(1)
+		p.settling = time.AfterFunc(max(settleQuiet-now.Sub(p.last), settleQuiet/10), p.settle)
+	}
+	p.mu.Unlock()
+	if done {
+		p.finish()
+	}
+}
+
+// outletEnded is called by each outlet when it will give no more.
+func (p *process) outletEnded() {
+	p.mu.Lock()
+	p.open--
+	done := p.open == 0 && p.reaped
+	if done && p.settling != nil && p.settling.Stop() {
+		p.s.wg.Done()
+	}
+	p.mu.Unlock()
+	if done {
+		p.finish()
+	}
+}
+
+// finish makes the exit known. It may be called again.
+func (p *process) finish() {
+	p.mu.Lock()
+	again := p.exit != nil
+	p.exit = p.status
+	p.mu.Unlock()
+	if again {
+		return
+	}
+	p.out.end()
+	close(p.ended)
+	p.s.processes.retire(p)
+}
+
+// exited gives how the process has ended, or nil.
+func (p *process) exited(dropped int64) *guestpb.Exited {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exit == nil {
+		return nil
+	}
+	e := proto.CloneOf(p.exit)
+	e.Dropped = dropped
+	return e
+}
+
+// hasEnded tells whether the process is reaped; its exit may come later.
+func (p *process) hasEnded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reaped
+}
+
+// signal sends a signal to the process group.
+func (p *process) signal(sig syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return alreadyEnded(p.pid)
+	}
+	return os.NewSyscallError("kill", syscall.Kill(-p.pid, sig))
+}
+
+// expire kills everything of the process when its time is over.
+func (p *process) expire() {
+	defer p.s.wg.Done()
+	p.mu.Lock()
+	if p.reaped {
+		p.mu.Unlock()
+		return
+	}
+	p.timedOut = true
+	p.mu.Unlock()
+	killAll(p.pid)
+}
+
+// kill kills everything of the process, if it has not ended.
+func (p *process) kill() {
+	if !p.hasEnded() {
+		killAll(p.pid)
+	}
+}
+
+// An outlet is one stream of a process's output.
+type outlet struct {
+	p      *process
+	f      *os.File
+	stderr bool
+
+	mu       sync.Mutex // held for a read that does not wait
+	taken    int64      // guarded by mu; bytes read
+	kept     int64      // guarded by mu; bytes handed on
+	settling bool       // guarded by mu; the process has ended
+	rest     int64      // guarded by mu; kept when all that the process wrote itself is here
+	eof      bool       // guarded by mu
+}
+
+// copy reads until the end of the stream. It holds a buffer only while there
+// is something to read.
+func (src *outlet) copy() {
+	defer src.p.s.wg.Done()
+	conn, err := src.f.SyscallConn()
+	for err == nil {
+		var n int
+		var buf *[]byte
+		var failed error
+		err = conn.Read(func(fd uintptr) bool {
+			if buf == nil {
+				buf = src.p.s.processes.buffer()
+			}
+			src.mu.Lock()
+			defer src.mu.Unlock()
+			for {
+				n, failed = syscall.Read(int(fd), *buf)
+				if failed != syscall.EINTR {
+					break
+				}
+			}
+			if failed == syscall.EAGAIN {
+				src.p.s.processes.buffers.Put(buf)
+				buf = nil
+				return false
+			}
+			src.taken += int64(max(n, 0))
+			return true
+		})
+		if err == nil && failed == nil && n > 0 {
+			src.p.out.write(src.stderr, (*buf)[:n])
+			src.mu.Lock()
+			src.kept += int64(n)
+			settling := src.settling
+			src.mu.Unlock()
+			if settling {
+				src.p.mu.Lock()
+				src.p.last = time.Now()
+				src.p.mu.Unlock()
+			}
+		}
+		if buf != nil {
+			src.p.s.processes.buffers.Put(buf)
+		}
+		// A terminal whose other side is closed answers EIO.
+		if failed != nil || n == 0 {
+			break
+		}
+	}
+	src.mu.Lock()
+	src.eof = true
+	src.mu.Unlock()
+	_ = src.f.Close()
+	src.p.outletEnded()
+}
+
+// expectRest notes how much is under way at the end of the process.
+func (src *outlet) expectRest() {
+	conn, err := src.f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Control(func(fd uintptr) {
+		src.mu.Lock()
+		defer src.mu.Unlock()
+		src.settling, src.rest = true, src.taken+int64(unread(fd))
+	})
+}
+
+// hasRest tells whether that has arrived.
+func (src *outlet) hasRest() bool {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	return src.eof || src.kept >= src.rest
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package guest
+
+import (
+	"fmt"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Server is the agent. There is one on Linux only.
+type Server struct {
+	o     Options
+	names names
+}
+
+// New answers Unsupported: the agent runs on Linux.
+func New(Options) (*Server, error) {
+	return nil, fmt.Errorf("the agent of a sandbox runs on Linux: %w", paddock.Unsupported)
+}
+
+// Close does nothing.
+func (s *Server) Close() error { return nil }

@@ -1,0 +1,276 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+)
+
+// A command is a checked request to start a process.
+type command struct {
+	args     []string
+	env      []string
+	path     string // PATH of env
+	dir      string
+	input    bool
+	terminal *paddock.Size
+	timeout  time.Duration
+}
+
+// command checks a request.
+func (s *Server) command(r *guestpb.StartRequest) (command, error) {
+	wrong := func(what string) (command, error) {
+		return command{}, fmt.Errorf("%s: %w", what, paddock.Invalid)
+	}
+	c := command{dir: string(r.GetDir()), input: r.GetInput(), timeout: time.Duration(r.GetTimeout())}
+	if len(r.GetArgs()) == 0 || len(r.GetArgs()[0]) == 0 {
+		return wrong("a command needs a program")
+	}
+	for _, a := range r.GetArgs() {
+		c.args = append(c.args, string(a))
+	}
+	if c.dir == "" {
+		c.dir = s.o.Dir
+	}
+	if slices.ContainsFunc(append(c.args, c.dir), holdsNUL) {
+		return wrong("an argument or the directory holds a NUL byte")
+	}
+	if c.dir != "" && c.dir[0] != '/' {
+		return wrong(fmt.Sprintf("directory %q is not absolute", c.dir))
+	}
+	if c.timeout < 0 || r.GetFrom() < 0 {
+		return wrong("a timeout or offset is negative")
+	}
+	if u := r.GetUser(); u != "" && u != s.o.User.Name && u != strconv.Itoa(s.o.User.UID) {
+		return command{}, fmt.Errorf("commands run as %s here, not as %q: %w", s.o.User.Name, u, paddock.Unsupported)
+	}
+	if t := r.GetTerminal(); t != nil {
+		size, err := sizeOf(t)
+		if err != nil {
+			return command{}, err
+		}
+		c.terminal, c.input = &size, true
+	}
+	env := make(map[string]string, len(s.o.Env)+len(r.GetEnv()))
+	maps.Copy(env, s.o.Env)
+	for k, v := range r.GetEnv() {
+		if k == "" || strings.ContainsAny(k, "=\x00") || holdsNUL(string(v)) {
+			return wrong(fmt.Sprintf("environment variable %q cannot be set", k))
+		}
+		env[k] = string(v)
+	}
+	c.path = env["PATH"]
+	c.env = make([]string, 0, len(env))
+	for k, v := range env {
+		c.env = append(c.env, k+"="+v)
+	}
+	slices.Sort(c.env)
+	return c, nil
+}
+
+func holdsNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
+
+func sizeOf(t *guestpb.Size) (paddock.Size, error) {
+	if t.GetRows() > 1<<16-1 || t.GetCols() > 1<<16-1 {
+		return paddock.Size{}, fmt.Errorf("a terminal of %d rows and %d columns: %w", t.GetRows(), t.GetCols(), paddock.Invalid)
+	}
+	return paddock.Size{Rows: uint16(t.GetRows()), Cols: uint16(t.GetCols())}, nil
+}
+
+// start starts a command. Where attach is set its output goes to the reader
+// from the first byte on.
+func (s *Server) start(c command, attach bool, from int64, hidden bool) (*process, *reader, error) {
+	path, err := lookup(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &process{s: s, cmd: c, hidden: hidden, ended: make(chan struct{}), out: newOutput(s.o.Kept)}
+	files, err := p.connect()
+	defer closeAll(files)
+	if err != nil {
+		p.disconnect()
+		return nil, nil, lacking(fmt.Errorf("start %s: %w", c.args[0], err))
+	}
+	var r *reader
+	if attach {
+		r = p.out.join(from)
+	}
+	if err := s.launch(p, path, files); err != nil {
+		p.disconnect()
+		return nil, nil, err
+	}
+	return p, r, nil
+}
+
+// launch executes the program and notes the process before anyone can wait
+// for it.
+func (s *Server) launch(p *process, path string, files []*os.File) error {
+	t := &s.processes
+	t.starting.Lock()
+	defer t.starting.Unlock()
+	if t.isClosed() {
+		return fmt.Errorf("the agent ends: %w", paddock.Unavailable)
+	}
+	p.started = time.Now()
+	pid, err := s.o.StartProcess(path, p.cmd.args, &ProcAttr{
+		Dir: p.cmd.dir, Env: p.cmd.env, Files: files, Terminal: p.cmd.terminal != nil,
+	})
+	if err != nil {
+		return explain(p.cmd, path, err)
+	}
+	p.pid = pid
+	p.open = len(p.outlets)
+	if p.cmd.timeout > 0 {
+		s.wg.Add(1)
+		p.timer = time.AfterFunc(p.cmd.timeout, p.expire)
+	}
+	t.add(p)
+	for _, src := range p.outlets {
+		s.wg.Go(src.copy)
+	}
+	s.watch(p)
+	return nil
+}
+
+// connect makes the streams of a process: the agent's ends go into p, the
+// command's are given.
+func (p *process) connect() (files []*os.File, err error) {
+	if p.cmd.terminal != nil {
+		master, slave, err := openTerminal(p.cmd.terminal)
+		if err != nil {
+			return nil, err
+		}
+		p.in = newInput(master, true)
+		p.outlets = []*outlet{{p: p, f: master}}
+		return []*os.File{slave, slave, slave}, nil
+	}
+	if p.cmd.input {
+		ours, theirs, err := pipe(true)
+		if err != nil {
+			return files, err
+		}
+		p.in = newInput(ours, false)
+		files = append(files, theirs)
+	} else {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, null)
+	}
+	for _, stderr := range []bool{false, true} {
+		ours, theirs, err := pipe(false)
+		if err != nil {
+			return files, err
+		}
+		p.outlets = append(p.outlets, &outlet{p: p, f: ours, stderr: stderr})
+		files = append(files, theirs)
+	}
+	return files, nil
+}
+
+// disconnect closes the agent's ends of a process that did not start.
+func (p *process) disconnect() {
+	if p.in != nil {
+		_ = p.in.f.Close()
+	}
+	p.abandon()
+}
+
+// abandon closes the output of a process that nobody will ask for again. What
+// it left behind and still writes there is told by the kernel.
+func (p *process) abandon() {
+	for _, src := range p.outlets {
+		_ = src.f.Close()
+	}
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// forkExec is StartProcess where the tier has none of its own.
+func forkExec(argv0 string, argv []string, attr *ProcAttr) (int, error) {
+	fds := make([]uintptr, len(attr.Files))
+	for i, f := range attr.Files {
+		fds[i] = f.Fd()
+	}
+	return syscall.ForkExec(argv0, argv, &syscall.ProcAttr{
+		Dir: attr.Dir, Env: attr.Env, Files: fds,
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: attr.Terminal},
+	})
+}
+
+// lookup finds the program of a command as execvp does, but for relative
+// entries of PATH, which are ignored: they would make the meaning of a name
+// depend on what lies in the directory.
+func lookup(c command) (string, error) {
+	name := c.args[0]
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	var refused error
+	for dir := range strings.SplitSeq(c.path, ":") {
+		if dir == "" || dir[0] != '/' {
+			continue
+		}
+		path := strings.TrimSuffix(dir, "/") + "/" + name
+		info, err := os.Stat(path)
+		if err != nil || info.IsDir() {
+			continue
+		}
+		if err := access(path, 1); err != nil {
+			if refused == nil {
+				refused = startError(c, 126, paddock.Denied, fmt.Sprintf("%s is not executable", path))
+			}
+			continue
+		}
+		return path, nil
+	}
+	if refused != nil {
+		return "", refused
+	}
+	if c.path == "" {
+		return "", startError(c, 127, paddock.NotFound, "there is no such program, because PATH is not set")
+	}
+	return "", startError(c, 127, paddock.NotFound, "there is no such program in PATH")
+}
+
+// access asks the kernel for the agent's right to a file: 1 is to execute it.
+func access(path string, mode uint32) error {
+	const eaccess, atFDCWD = 0x200, -0x64
+	return syscall.Faccessat(atFDCWD, path, mode, eaccess)
+}
+
+func startError(c command, code int, kind paddock.Kind, words string) error {
+	return &paddock.StartError{Path: c.args[0], Code: code, Err: fmt.Errorf("%s: %w", words, kind)}
+}
+
+// lacking gives a kind to what the kernel lacks; nil where it is not that.
+func lacking(err error) error {
+	words := ""
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		words = "the pids limit is reached"
+	case errors.Is(err, syscall.ENOMEM):
+		words = "the memory limit is reached"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		words = "the limit of open files is reached"
+	case errors.Is(err, syscall.ENOSPC):
+		words = "the limit of terminals is reached"
+	default:
+		return err
+	}
+	return fmt.Errorf("%s: %w: %w", words, err, paddock.Exhausted)
+}
