@@ -90,6 +90,21 @@ func refusals(w io.Writer, list []paddock.Refusal) {
 	}
 }
 
+// changes tells the files that a run changed and that programs of this machine
+// obey later.
+func changes(w io.Writer, list []changedFile) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "paddock: %s changed that programs of this machine obey:\n", plural(len(list), "file", "files"))
+	for _, c := range list[:min(len(list), told)] {
+		fmt.Fprintf(w, "  %s: %s\n", oneLine(c.Path), c.Reason)
+	}
+	if len(list) > told {
+		fmt.Fprintf(w, "  and %d more; --json lists all\n", len(list)-told)
+	}
+}
+
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -32,7 +32,9 @@ type result struct {
 	Usage   *paddock.Usage    `json:"usage,omitempty"` // of the sandbox as a whole
 	Control []paddock.Finding `json:"enforced,omitempty"`
 	Refused []paddock.Refusal `json:"refused,omitempty"`
-	Notes   []policy.Problem  `json:"notes,omitempty"` // on the policy file: what is probably not meant, or has no effect
+	Changed []changedFile     `json:"changed,omitempty"`            // files in writable mounts that programs of this machine obey
+	Partial bool              `json:"changed_incomplete,omitempty"` // there was more than could be looked at
+	Notes   []policy.Problem  `json:"notes,omitempty"`              // on the policy file: what is probably not meant, or has no effect
 }
 
 // A failure is an error of Paddock's own.

@@ -136,6 +136,10 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	defer wg.Wait()
 	defer close(done)
 
+	var before change
+	if f.verbose || f.json != "" {
+		before = beginning()
+	}
 	b, err := a.create(starting, p)
 	if err != nil {
 		return because(starting, err)
@@ -166,6 +170,14 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	r.Exit = &exit
 	report(a.stderr, exit, seen)
+	if f.verbose || f.json != "" {
+		var whole bool
+		r.Changed, whole = before.files(p.spec.Mounts)
+		r.Partial = !whole
+	}
+	if f.verbose {
+		changes(a.stderr, r.Changed)
+	}
 	if left != nil {
 		return exitStatus(paddock.Internal.Translate().Exit)
 	}

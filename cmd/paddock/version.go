@@ -8,8 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A version tells what this program was built from.
-type version struct {
+// version is set by the linker in a release; otherwise the Go tool chain knows.
+var version string
+
+// A provenance tells what this program was built from.
+type provenance struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
 	Time     string `json:"time,omitempty"`     // of the revision
@@ -43,16 +46,21 @@ Exit status: 0, or 125 if the answer cannot be written.`,
 }
 
 // build reads what the Go tool chain wrote into this program.
-func build() version {
-	v := version{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Guest: "self"}
+func build() provenance {
+	v := provenance{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Guest: "self"}
 	if len(guestBinary()) > 0 {
 		v.Guest = "embedded"
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
+		if v.Version == "" {
+			v.Version = "unknown"
+		}
 		return v
 	}
-	v.Version = info.Main.Version
+	if v.Version == "" {
+		v.Version = info.Main.Version
+	}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -66,7 +74,7 @@ func build() version {
 	return v
 }
 
-func (v version) String() string {
+func (v provenance) String() string {
 	s := fmt.Sprintf("paddock %s (%s, %s)\nguest: %s\n", v.Version, v.Platform, v.Go, v.Guest)
 	if v.Revision != "" {
 		s += "revision: " + v.Revision

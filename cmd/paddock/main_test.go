@@ -1,0 +1,25 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"paddock": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			// Everyone may enter: the scripts also run as someone else.
+			return os.Chmod(e.WorkDir, 0o755)
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const referenceFile = "../../docs/CLI.md"
+
+// The reference is what the commands say of themselves, and nothing else.
+// PADDOCK_UPDATE=1 writes it.
+func TestTheReferenceIsWhatTheCommandsSay(t *testing.T) {
+	var b bytes.Buffer
+	fmt.Fprint(&b, `# The command line
+
+Written from the commands themselves by `+"`PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheReference`"+`; do not edit.
+
+Messages of Paddock go to standard error, each on a line that begins with
+`+"`paddock:`"+`; what to do about it follows on a line that begins with `+"`hint:`"+`. Sizes are
+numbers of bytes, or numbers with k, m, g or t (powers of 1024) and kB, MB, GB or TB (powers of 1000).
+
+`)
+	root := invoke(t.TempDir(), nil, registry()).app.root()
+	root.InitDefaultCompletionCmd()
+	reference(&b, root)
+	if os.Getenv("PADDOCK_UPDATE") == "1" {
+		if err := os.WriteFile(filepath.FromSlash(referenceFile), b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(filepath.FromSlash(referenceFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, b.Bytes()) {
+		t.Errorf("docs/CLI.md does not say what the commands say; write it anew: PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheReference")
+	}
+}
+
+// reference writes one command and those below it.
+func reference(w io.Writer, c *cobra.Command) {
+	if c.Hidden || c.Name() == "help" {
+		return
+	}
+	c.InitDefaultHelpFlag()
+	long := c.Long
+	if long == "" {
+		long = c.Short + "."
+	}
+	usage := c.UseLine()
+	if !c.Runnable() || c.HasSubCommands() {
+		usage = c.CommandPath() + " COMMAND"
+	}
+	fmt.Fprintf(w, "## %s\n\n```text\n%s\n```\n\n%s\n\n", c.CommandPath(), usage, strings.TrimSpace(long))
+	if c.Example != "" {
+		fmt.Fprintf(w, "```sh\n%s\n```\n\n", unindented(c.Example))
+	}
+	if c.Name() == "completion" {
+		var shells []string
+		for _, sub := range c.Commands() {
+			shells = append(shells, sub.Name())
+		}
+		fmt.Fprintf(w, "Shells: %s.\n\n", strings.Join(shells, ", "))
+		return
+	}
+	rows := 0
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		if rows++; rows == 1 {
+			fmt.Fprint(w, "| flag | meaning |\n| --- | --- |\n")
+		}
+		value, text := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		switch {
+		case f.NoOptDefVal != "" && value != "" && f.Value.Type() != "bool":
+			name += "[=" + value + "]"
+		case value != "":
+			name += " " + value
+		}
+		if d := f.DefValue; d != "" && d != "0" && d != "false" && d != "[]" && d != "0s" {
+			text += " (default " + d + ")"
+		}
+		fmt.Fprintf(w, "| `%s` | %s |\n", name, strings.ReplaceAll(text, "|", `\|`))
+	})
+	if rows > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, sub := range c.Commands() {
+		reference(w, sub)
+	}
+}
+
+func unindented(text string) string {
+	lines := strings.Split(strings.Trim(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestEveryCommandTellsItsExitStatus(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if !c.HasSubCommands() && c.Runnable() && !strings.Contains(c.Long, "Exit status:") {
+			t.Errorf("%s does not tell its exit status", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(invoke(t.TempDir(), nil, registry()).app.root())
+}
