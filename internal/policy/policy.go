@@ -13,6 +13,7 @@ package policy
 
 import (
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -86,4 +87,20 @@ func (f *File) Timeout() time.Duration { return f.Limits.Lifetime }
 func (f *File) Where(key string) string {
 	p := f.position(key)
 	return place(f.Name, p.Line, p.Column)
+}
+
+// position gives the place of key, or of the nearest key above it.
+func (f *File) position(key string) Position {
+	for {
+		if p, ok := f.at[key]; ok || key == "" {
+			return p
+		}
+		key = key[:max(0, strings.LastIndexAny(key, ".["))]
+	}
+}
+
+// problem is about a key of the file.
+func (f *File) problem(key, text, hint string) Problem {
+	p := f.position(key)
+	return Problem{Line: p.Line, Column: p.Column, Key: key, Text: text, Hint: hint}
 }

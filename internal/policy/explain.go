@@ -1,0 +1,369 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/protect"
+)
+
+// A Question is what Explain answers.
+type Question struct {
+	Verb   string // "read", "write", "connect" or "env"
+	Object string // a path inside, "host:port" or a URL, or a variable's name
+}
+
+// verbs that ParseQuestion knows.
+var verbs = []string{"read", "write", "connect", "env"}
+
+// ParseQuestion reads a question as a person types it: "read PATH", "write
+// PATH", "connect HOST[:PORT]|URL", "env NAME". Relative paths and "~" are
+// resolved with o. What is not understood is Invalid.
+func ParseQuestion(args []string, o Host) (Question, error) {
+	if len(args) != 2 {
+		return Question{}, fmt.Errorf("a question is two words: read PATH, write PATH, connect HOST:PORT or env NAME: %w", paddock.Invalid)
+	}
+	q := Question{Verb: args[0], Object: args[1]}
+	switch q.Verb {
+	case "read", "write":
+		p := q.Object
+		if p != "~" && !strings.HasPrefix(p, "/") && !strings.HasPrefix(p, "~/") {
+			if !path.IsAbs(o.Dir) || p == "" {
+				return Question{}, fmt.Errorf("path %q: relative path, and the caller's directory is not known: %w", clip(p), paddock.Invalid)
+			}
+			p = path.Join(o.Dir, p)
+		}
+		abs, err := resolve(p, o.Home)
+		if err == nil {
+			err = checkPath(abs)
+		}
+		if err != nil {
+			return Question{}, fmt.Errorf("path %q: %w: %w", clip(q.Object), err, paddock.Invalid)
+		}
+		q.Object = abs
+	case "connect":
+		if _, _, err := parseDestination(q.Object); err != nil {
+			return Question{}, fmt.Errorf("destination %q: %w: %w", clip(q.Object), err, paddock.Invalid)
+		}
+	case "env":
+		if err := checkName(q.Object); err != nil {
+			return Question{}, fmt.Errorf("%q: %w: %w", clip(q.Object), err, paddock.Invalid)
+		}
+	default:
+		return Question{}, fmt.Errorf("question %q is not known (%s): %w", clip(q.Verb), hintFor(q.Verb, verbs), paddock.Invalid)
+	}
+	return q, nil
+}
+
+// An Answer says whether something is allowed, and why.
+type Answer struct {
+	Allowed bool     `json:"allowed"`
+	Rule    string   `json:"rule"`             // what decided, in words
+	Where   string   `json:"where,omitempty"`  // "file:line:column" of the rule where it was written
+	Change  string   `json:"change,omitempty"` // how to change it
+	Notes   []string `json:"notes,omitempty"`  // limits of the answer
+}
+
+// Explain answers q for spec, the complete one after mode, file and flags. f
+// is the file that was applied, for places; nil is none. It looks at no file:
+// what is read or written may not exist, and a link may lead elsewhere.
+func Explain(spec paddock.Spec, f *File, o Host, q Question) (Answer, error) {
+	e := explainer{spec: spec, host: o}
+	if f != nil {
+		// Problems were told by Apply; here the file only gives places.
+		e.file, _ = f.resolved(o)
+	}
+	switch q.Verb {
+	case "read":
+		return e.read(q.Object), nil
+	case "write":
+		return e.write(q.Object)
+	case "connect":
+		return e.connect(q.Object)
+	case "env":
+		return e.env(q.Object), nil
+	}
+	return Answer{}, fmt.Errorf("question %q is not known (%s): %w", clip(q.Verb), hintFor(q.Verb, verbs), paddock.Invalid)
+}
+
+type explainer struct {
+	spec paddock.Spec
+	host Host
+	file *File // resolved, or nil
+}
+
+// where gives the place of the key whose list has p, or a glob that matches p.
+func (e *explainer) where(key string, list func(*File) []string, p string) string {
+	if e.file == nil {
+		return ""
+	}
+	for i, entry := range list(e.file) {
+		k := index(key, i)
+		if entry == p || (e.file.glob(k, entry) && matchGlob(entry, p)) {
+			return e.file.Where(k)
+		}
+	}
+	return ""
+}
+
+// whereIs gives the place of a key if the file has it.
+func (e *explainer) whereIs(key string) string {
+	if e.file == nil || !e.file.says(key) {
+		return ""
+	}
+	return e.file.Where(key)
+}
+
+func (e *explainer) whereMount(m paddock.Mount) string {
+	if e.file == nil {
+		return ""
+	}
+	if i := slices.IndexFunc(e.file.Mounts, func(n paddock.Mount) bool { return target(n) == target(m) }); i >= 0 {
+		return e.file.Where(index("mounts", i))
+	}
+	if e.file.Workspace == target(m) {
+		return e.file.Where("workspace")
+	}
+	return ""
+}
+
+func denyRead(f *File) []string  { return f.Files.DenyRead }
+func denyWrite(f *File) []string { return f.Files.DenyWrite }
+
+// denied tells whether a path is denied for reading.
+func (e *explainer) denied(name string) (Answer, bool) {
+	for _, p := range e.spec.Policy.Files.DenyRead {
+		if within(name, p) {
+			return Answer{
+				Rule:   fmt.Sprintf("files.deny_read denies %s", p),
+				Where:  e.where("files.deny_read", denyRead, p),
+				Change: fmt.Sprintf("take %s from files.deny_read", p),
+			}, true
+		}
+	}
+	return Answer{}, false
+}
+
+// late notes globs that match name and did not when they were expanded.
+func (e *explainer) late(name, key string, list func(*File) []string) []string {
+	if e.file == nil {
+		return nil
+	}
+	var notes []string
+	for i, entry := range list(e.file) {
+		if e.file.glob(index(key, i), entry) && matchGlob(entry, name) {
+			notes = append(notes, fmt.Sprintf("%s: the glob %s stands for what it matched when it was expanded, and this path was not there", e.file.Where(index(key, i)), entry))
+		}
+	}
+	return notes
+}
+
+// mount gives the mount that decides about name: the deepest one.
+func (e *explainer) mount(name string) (paddock.Mount, bool) {
+	var best paddock.Mount
+	found := false
+	for _, m := range e.spec.Mounts {
+		if t := target(m); within(name, t) && (!found || len(t) > len(target(best))) {
+			best, found = m, true
+		}
+	}
+	return best, found
+}
+
+func (e *explainer) read(name string) Answer {
+	if a, ok := e.denied(name); ok {
+		return a
+	}
+	a := e.readable(name)
+	a.Notes = append(a.Notes, e.late(name, "files.deny_read", denyRead)...)
+	return a
+}
+
+func (e *explainer) readable(name string) Answer {
+	if m, ok := e.mount(name); ok {
+		return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is mounted at %s", m.Source, target(m)), Where: e.whereMount(m),
+			Change: fmt.Sprintf("add %s to files.deny_read", name)}
+	}
+	where := e.whereIs("root")
+	switch e.spec.Root.Kind {
+	case paddock.RootDir:
+		return Answer{Allowed: true, Rule: fmt.Sprintf("it comes from the root directory %s", e.spec.Root.Path), Where: where}
+	case paddock.RootOpen:
+		return Answer{Allowed: true, Rule: "the root is open: all that the caller can read", Where: where, Change: fmt.Sprintf("add %s to files.deny_read, or ask for the root host", name)}
+	}
+	switch {
+	case system(name):
+		return Answer{Allowed: true, Rule: "it is in a system directory, which the root host shows", Where: where,
+			Notes: []string{"files that hold credentials of the host are not shown"}}
+	case e.private(name):
+		return Answer{Allowed: true, Rule: "it is the sandbox's own: nothing of the host is in it", Where: where}
+	}
+	return Answer{Rule: "the root host shows system directories only", Where: where,
+		Change: fmt.Sprintf("mount it: --read %s, or in the policy file: mounts: [{read: %s}]", name, name)}
+}
+
+func (e *explainer) write(name string) (Answer, error) {
+	if a, ok := e.denied(name); ok {
+		return a, nil
+	}
+	for _, p := range e.spec.Policy.Files.DenyWrite {
+		if within(name, p) {
+			return Answer{Rule: fmt.Sprintf("files.deny_write denies %s", p), Where: e.where("files.deny_write", denyWrite, p),
+				Change: fmt.Sprintf("take %s from files.deny_write", p)}, nil
+		}
+	}
+	a, err := e.writable(name)
+	a.Notes = append(a.Notes, e.late(name, "files.deny_write", denyWrite)...)
+	return a, err
+}
+
+func (e *explainer) writable(name string) (Answer, error) {
+	if m, ok := e.mount(name); ok {
+		if !m.Write {
+			return Answer{Rule: fmt.Sprintf("%s is mounted read-only", target(m)), Where: e.whereMount(m),
+				Change: fmt.Sprintf("mount it writable: --write %s, or in the policy file: mounts: [{write: %s}]", m.Source, m.Source)}, nil
+		}
+		return e.protected(name, m)
+	}
+	where := e.whereIs("root")
+	switch {
+	case e.spec.Root.Kind == paddock.RootOpen:
+		return Answer{Rule: "nothing of the open root can be written but for mounts", Where: where, Change: fmt.Sprintf("mount it: --write %s", name)}, nil
+	case e.spec.Root.Kind == paddock.RootDir:
+		return Answer{Allowed: true, Rule: "the sandbox has a private layer above the root directory; nothing reaches the host", Where: where}, nil
+	case e.private(name):
+		return Answer{Allowed: true, Rule: "it is the sandbox's own; nothing reaches the host, and it is gone with the sandbox", Where: where}, nil
+	}
+	return Answer{Rule: "the root host is read-only", Where: where, Change: fmt.Sprintf("mount it: --write %s, or in the policy file: mounts: [{write: %s}]", name, name)}, nil
+}
+
+// protected answers for a path in a writable mount.
+func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
+	files := e.spec.Policy.Files
+	set, err := protect.New(files.Protect, files.Unprotect)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	rule, hit := set.Match(strings.TrimPrefix(name, strings.TrimSuffix(target(m), "/")))
+	switch hit {
+	case protect.Protected:
+		change := fmt.Sprintf("--policy with files: {unprotect: [%q]}", rule)
+		if slices.Contains(files.Protect, rule) {
+			change = fmt.Sprintf("take %q from files.protect", rule)
+		}
+		return Answer{Rule: fmt.Sprintf("%s is a protected name: %s", rule, set.Reason(rule)), Change: change,
+			Where: e.where("files.protect", func(f *File) []string { return f.Files.Protect }, rule)}, nil
+	case protect.Prefix:
+		return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is mounted writable at %s", m.Source, target(m)), Where: e.whereMount(m),
+			Notes: []string{fmt.Sprintf("only as a directory, which cannot be renamed or removed, because %s is protected", rule)}}, nil
+	}
+	return Answer{Allowed: true, Rule: fmt.Sprintf("%s of the host is mounted writable at %s", m.Source, target(m)), Where: e.whereMount(m),
+		Change: fmt.Sprintf("add %s to files.deny_write", name)}, nil
+}
+
+// system tells whether the root host shows name.
+func system(name string) bool {
+	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"} {
+		if within(name, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// private tells whether the root host has a private directory there.
+func (e *explainer) private(name string) bool {
+	dirs := []string{"/tmp", "/var/tmp", "/dev/shm", "/run"}
+	if path.IsAbs(e.host.Home) {
+		dirs = append(dirs, path.Clean(e.host.Home))
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(name, dir) })
+}
+
+func (e *explainer) connect(destination string) (Answer, error) {
+	host, port, err := parseDestination(destination)
+	if err != nil {
+		return Answer{}, fmt.Errorf("destination %q: %w: %w", clip(destination), err, paddock.Invalid)
+	}
+	n := e.spec.Policy.Network
+	name := fmt.Sprintf("%s:%d", host, port)
+	if host.addr.Is6() {
+		name = fmt.Sprintf("[%s]:%d", host, port)
+	}
+	var notes []string
+	if addr, ok := host.Addr(); host.name == "localhost" || (ok && addr.IsLoopback()) {
+		notes = append(notes, "inside, this is the sandbox itself, which can always be reached; the host's own ports are asked about by the host's address")
+	}
+	change := fmt.Sprintf("in the policy file: network: {mode: list, rules: [{allow: %q}]}, on a tier that can do network-list", name)
+	switch n.Mode {
+	case paddock.NetworkNone:
+		return Answer{Rule: "the network mode is none: there is no way out", Where: e.whereIs("network.mode"), Change: change, Notes: notes}, nil
+	case paddock.NetworkHost:
+		return Answer{Allowed: true, Rule: "the network mode is host: no control at all", Where: e.whereIs("network.mode"), Change: "leave out the mode host", Notes: notes}, nil
+	}
+	i, err := decide(n.Rules, host, port)
+	if err != nil {
+		return Answer{}, err
+	}
+	if i < 0 {
+		return Answer{Rule: "no rule allows " + name, Where: e.whereIs("network.rules"), Change: change, Notes: notes}, nil
+	}
+	where := ""
+	if e.file != nil && slices.EqualFunc(e.file.Network.Rules, n.Rules, sameRule) {
+		where = e.file.Where(index("network.rules", i))
+	}
+	if rule := n.Rules[i]; rule.Deny {
+		return Answer{Rule: fmt.Sprintf("network.rules denies %s", rule.Host), Where: where, Change: "take the rule away; a deny wins over every allow", Notes: notes}, nil
+	}
+	return Answer{Allowed: true, Rule: fmt.Sprintf("network.rules allows %s", n.Rules[i].Host), Where: where, Change: "take the rule away", Notes: notes}, nil
+}
+
+func sameRule(a, b paddock.NetworkRule) bool {
+	return a.Deny == b.Deny && a.Host == b.Host && slices.Equal(a.Ports, b.Ports)
+}
+
+// decide gives the rule that decides about a destination: the first deny that
+// matches, else the first allow, else -1.
+func decide(rules []paddock.NetworkRule, host HostName, port uint16) (int, error) {
+	allowed := -1
+	for i, rule := range rules {
+		p, err := ParseHostPattern(rule.Host)
+		if err != nil {
+			return -1, fmt.Errorf("network rule %d: %w", i, err)
+		}
+		if !p.Match(host) || !slices.Contains(ports(rule.Ports), port) {
+			continue
+		}
+		if rule.Deny {
+			return i, nil
+		}
+		if allowed < 0 {
+			allowed = i
+		}
+	}
+	return allowed, nil
+}
+
+func (e *explainer) env(name string) Answer {
+	if _, ok := e.spec.Env[name]; ok {
+		a := Answer{Allowed: true, Rule: name + " is set for every command", Where: e.whereIs("environment.set." + name)}
+		if a.Where == "" {
+			a.Where = e.where("environment.pass", func(f *File) []string { return f.Pass }, name)
+		}
+		return a
+	}
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR":
+		return Answer{Allowed: true, Rule: name + " is the tier's own; its value is not the caller's", Change: fmt.Sprintf("environment: {set: {%s: \"…\"}}", name)}
+	}
+	a := Answer{Rule: "nothing of the caller's environment enters but what is named", Change: fmt.Sprintf("--env %s, or in the policy file: environment: {pass: [%s]}", name, name)}
+	if e.file != nil && slices.Contains(e.file.Pass, name) {
+		a.Rule = "it is named in environment.pass, and the caller does not have it"
+		a.Where = e.where("environment.pass", func(f *File) []string { return f.Pass }, name)
+		a.Change = "set it before the call, or use environment.set"
+	}
+	return a
+}

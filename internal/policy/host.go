@@ -1,0 +1,270 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A HostName is a destination in its one canonical form: a name in small
+// letters without the trailing dot, or an address. Two that are equal are the
+// same destination, so it is what is matched, logged and dialled, and no other
+// form of it ever reaches a resolver.
+type HostName struct {
+	name string
+	addr netip.Addr
+}
+
+// String gives the canonical text.
+func (h HostName) String() string {
+	if h.addr.IsValid() {
+		return h.addr.String()
+	}
+	return h.name
+}
+
+// Addr gives the address, if the host is one.
+func (h HostName) Addr() (netip.Addr, bool) { return h.addr, h.addr.IsValid() }
+
+// ParseHost reads a host: a name of letters, digits and dashes (IDN as
+// punycode, one trailing dot at most), a dotted IPv4 address, or an IPv6
+// address with or without brackets. IPv4 addresses in IPv6 form become IPv4.
+// All else is Invalid: other forms of addresses that some libraries take
+// ("127.1", "0x7f.1", "2130706433", "0177.0.0.1"), zones, user information,
+// ports, and any byte that is no part of a name.
+func ParseHost(s string) (HostName, error) {
+	h, err := parseHost(s)
+	if err != nil {
+		return HostName{}, fmt.Errorf("host %q: %w: %w", clip(s), err, paddock.Invalid)
+	}
+	return h, nil
+}
+
+func parseHost(s string) (HostName, error) {
+	if s == "" {
+		return HostName{}, errors.New("empty")
+	}
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		if !ok || !strings.Contains(inner, ":") {
+			return HostName{}, errors.New("brackets hold an IPv6 address")
+		}
+		s = inner
+	}
+	if strings.Contains(s, ":") {
+		addr, err := netip.ParseAddr(s)
+		if err != nil || addr.Zone() != "" {
+			return HostName{}, errors.New("not an IPv6 address; a port is written apart")
+		}
+		return HostName{addr: addr.Unmap()}, nil
+	}
+	return parseName(s)
+}
+
+func parseName(s string) (HostName, error) {
+	name := strings.TrimSuffix(s, ".")
+	if name == "" || len(name) > 253 {
+		return HostName{}, errors.New("not a host name: its length is not 1 to 253")
+	}
+	labels := strings.Split(name, ".")
+	for _, label := range labels {
+		if err := checkLabel(label); err != nil {
+			return HostName{}, err
+		}
+	}
+	// What ends in a number is an address to many libraries, in many forms;
+	// only the plain one is one here.
+	last := labels[len(labels)-1]
+	if numeric(last) || strings.HasPrefix(last, "0x") || strings.HasPrefix(last, "0X") {
+		addr, err := netip.ParseAddr(s)
+		if err != nil {
+			return HostName{}, errors.New("an IPv4 address is four decimal numbers without leading zeros")
+		}
+		return HostName{addr: addr}, nil
+	}
+	return HostName{name: strings.ToLower(name)}, nil
+}
+
+func checkLabel(label string) error {
+	if label == "" || len(label) > 63 {
+		return errors.New("not a host name: a label has 1 to 63 characters")
+	}
+	for i := 0; i < len(label); i++ {
+		c := label[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
+		case c >= 0x80:
+			return errors.New("not a host name: write international names as punycode (xn--…)")
+		default:
+			return fmt.Errorf("not a host name: %q is not allowed in one", string(c))
+		}
+	}
+	if label[0] == '-' || label[len(label)-1] == '-' {
+		return errors.New("not a host name: a label begins or ends with a dash")
+	}
+	return nil
+}
+
+func numeric(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// A HostPattern is the host of a rule: one host, all names below a suffix, a
+// range of addresses, or everything.
+type HostPattern struct {
+	host   HostName
+	suffix string // ".example.com" of "*.example.com"
+	prefix netip.Prefix
+	all    bool
+}
+
+// String gives the canonical text, which ParseHostPattern reads.
+func (p HostPattern) String() string {
+	switch {
+	case p.all:
+		return "*"
+	case p.suffix != "":
+		return "*" + p.suffix
+	case p.prefix.IsValid():
+		return p.prefix.String()
+	}
+	return p.host.String()
+}
+
+// Match tells whether h is meant. "*.example.com" is every name below
+// example.com and not example.com itself; a name never matches a range of
+// addresses.
+func (p HostPattern) Match(h HostName) bool {
+	switch {
+	case p.all:
+		return true
+	case p.suffix != "":
+		return strings.HasSuffix(h.name, p.suffix)
+	case p.prefix.IsValid():
+		return h.addr.IsValid() && p.prefix.Contains(h.addr)
+	}
+	return p.host == h
+}
+
+// covers tells whether everything that q means, p means too.
+func (p HostPattern) covers(q HostPattern) bool {
+	switch {
+	case p.all:
+		return true
+	case q.all:
+		return false
+	case q.suffix != "":
+		return p.suffix != "" && strings.HasSuffix(q.suffix, p.suffix)
+	case q.prefix.IsValid():
+		return p.prefix.IsValid() && p.prefix.Bits() <= q.prefix.Bits() && p.prefix.Contains(q.prefix.Addr())
+	}
+	return p.Match(q.host)
+}
+
+// ParseHostPattern reads the host of a rule: what ParseHost reads,
+// "*.example.com", a CIDR range such as "10.0.0.0/8", or "*". All else is
+// Invalid.
+func ParseHostPattern(s string) (HostPattern, error) {
+	p, err := parseHostPattern(s)
+	if err != nil {
+		return HostPattern{}, fmt.Errorf("host %q: %w: %w", clip(s), err, paddock.Invalid)
+	}
+	return p, nil
+}
+
+func parseHostPattern(s string) (HostPattern, error) {
+	switch {
+	case s == "*":
+		return HostPattern{all: true}, nil
+	case strings.Contains(s, "://"):
+		return HostPattern{}, errors.New("a host, not a URL")
+	case strings.Contains(s, "/"):
+		prefix, err := netip.ParsePrefix(s)
+		switch {
+		case err != nil:
+			return HostPattern{}, errors.New("not a range of addresses such as 10.0.0.0/8")
+		case prefix.Addr().Is4In6():
+			return HostPattern{}, errors.New("write a range of IPv4 addresses as such")
+		case prefix != prefix.Masked():
+			return HostPattern{}, fmt.Errorf("bits are set beyond the range; %s was meant, or one address without the slash", prefix.Masked())
+		}
+		return HostPattern{prefix: prefix}, nil
+	case strings.HasPrefix(s, "*."):
+		h, err := parseName(s[2:])
+		if err != nil {
+			return HostPattern{}, err
+		}
+		if h.addr.IsValid() {
+			return HostPattern{}, errors.New("a wildcard stands before names, not addresses")
+		}
+		return HostPattern{suffix: "." + h.name}, nil
+	case strings.Contains(s, "*"):
+		return HostPattern{}, errors.New(`"*" stands alone, or as the first label: "*.example.com"`)
+	}
+	h, err := parseHost(s)
+	return HostPattern{host: h}, err
+}
+
+// splitPort parts "host:port", "[v6]:port" or a host alone (port 0).
+func splitPort(s string) (host string, port uint16, err error) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 || strings.HasSuffix(s, "]") || (strings.Count(s, ":") > 1 && s[0] != '[') {
+		return s, 0, nil
+	}
+	port, err = parsePort(s[i+1:])
+	return s[:i], port, err
+}
+
+func parsePort(s string) (uint16, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
+		return 0, fmt.Errorf("port %q: a port is 1 to 65535", clip(s))
+	}
+	return uint16(n), nil
+}
+
+// parseDestination reads what a person asks about: "host", "host:port" or a
+// URL, whose scheme gives the port that is not written.
+func parseDestination(s string) (HostName, uint16, error) {
+	port := uint16(443)
+	if strings.Contains(s, "://") {
+		u, err := url.Parse(s)
+		if err != nil {
+			return HostName{}, 0, errors.New("not a URL")
+		}
+		if u.User != nil || u.Opaque != "" {
+			return HostName{}, 0, errors.New("a URL without user and password")
+		}
+		switch u.Scheme {
+		case "http", "ws":
+			port = 80
+		case "https", "wss":
+		case "ssh":
+			port = 22
+		default:
+			if u.Port() == "" {
+				return HostName{}, 0, fmt.Errorf("the scheme %q has no port that is known here; write HOST:PORT", clip(u.Scheme))
+			}
+		}
+		s = u.Host
+	}
+	host, given, err := splitPort(s)
+	if err != nil {
+		return HostName{}, 0, err
+	}
+	if given != 0 {
+		port = given
+	}
+	h, err := parseHost(host)
+	return h, port, err
+}

@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Read reads a policy file, version 1, in YAML. name is for messages. An
+// error is an [*Error] of kind Invalid with every problem found.
+func Read(name string, data []byte) (*File, error) {
+	r := newReader(name, version1())
+	top, problem := parseYAML(data)
+	if problem != nil {
+		return nil, &Error{Name: name, Problems: []Problem{*problem}, Kind: paddock.Invalid}
+	}
+	if r.plain(top, 0); len(r.problems) == 0 {
+		r.walk(r.top, top, "")
+	}
+	if len(r.problems) == 0 {
+		var notes []Problem
+		r.problems, notes = r.f.conflicts()
+		r.notes = append(r.notes, notes...)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	r.f.Notes = r.notes
+	return r.f, nil
+}
+
+func newReader(name string, top *shape) *reader {
+	return &reader{
+		f:   &File{Name: name, at: map[string]Position{}, literal: map[string]bool{}},
+		top: top,
+	}
+}
+
+// err gives the problems in the order of the document, as many as are told.
+func (r *reader) err() error {
+	kind, problems := paddock.Invalid, r.problems
+	if len(problems) == 0 {
+		kind, problems = paddock.Unsupported, r.refused
+	}
+	return newError(r.f.Name, kind, problems)
+}
+
+func newError(name string, kind paddock.Kind, problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	problems = slices.Clone(problems)
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	e := &Error{Name: name, Problems: problems, Kind: kind}
+	if len(problems) > MaxProblems {
+		e.Problems, e.More = problems[:MaxProblems], len(problems)-MaxProblems
+	}
+	return e
+}
+
+// parseYAML gives the value of the only document of data.
+func parseYAML(data []byte) (*yaml.Node, *Problem) {
+	if p := checkText(data); p != nil {
+		return nil, p
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, &Problem{Line: 1, Column: 1, Text: "empty document", Hint: `a policy begins with "version: 1"`}
+		}
+		return nil, syntaxProblem(err)
+	}
+	if err := dec.Decode(&second); err == nil {
+		return nil, &Problem{Line: second.Line, Column: second.Column, Text: "a second document", Hint: "a policy file is one document"}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, syntaxProblem(err)
+	}
+	if len(doc.Content) != 1 {
+		return nil, &Problem{Line: 1, Column: 1, Text: "empty document", Hint: `a policy begins with "version: 1"`}
+	}
+	return doc.Content[0], nil
+}
+
+// checkText refuses what no document may be, before any parser sees it.
+func checkText(data []byte) *Problem {
+	if len(data) > MaxDocument {
+		return &Problem{Text: fmt.Sprintf("document of %d bytes; at most %d are allowed", len(data), MaxDocument)}
+	}
+	for i := 0; i < len(data); {
+		c, size := utf8.DecodeRune(data[i:])
+		if (c == utf8.RuneError && size == 1) || c == 0 {
+			what := "a byte that is not UTF-8"
+			if c == 0 {
+				what = "a NUL byte"
+			}
+			line := 1 + bytes.Count(data[:i], []byte("\n"))
+			column := 1 + utf8.RuneCount(data[bytes.LastIndexByte(data[:i], '\n')+1:i])
+			return &Problem{Line: line, Column: column, Text: what}
+		}
+		i += size
+	}
+	return nil
+}
+
+// syntaxProblem takes the line out of the parser's text, its only place for it.
+func syntaxProblem(err error) *Problem {
+	s := strings.TrimPrefix(err.Error(), "yaml: ")
+	p := &Problem{Text: "not YAML: " + clip(s)}
+	if rest, ok := strings.CutPrefix(s, "line "); ok {
+		if number, what, ok := strings.Cut(rest, ": "); ok {
+			if line, err := strconv.Atoi(number); err == nil {
+				p.Line, p.Text = line, "not YAML: "+clip(what)
+			}
+		}
+	}
+	return p
+}
+
+// plain refuses what makes a document mean something else than it shows:
+// anchors and aliases (also as bombs), merges and tags.
+func (r *reader) plain(n *yaml.Node, depth int) {
+	const deepest = 32
+	switch {
+	case depth > deepest:
+		r.add(n, "", fmt.Sprintf("nested deeper than %d levels", deepest), "")
+		return
+	case n.Kind == yaml.AliasNode:
+		r.add(n, "", "an alias", "aliases are not allowed; write the value out")
+		return
+	case n.Anchor != "":
+		r.add(n, "", "an anchor", "anchors are not allowed; write the value out")
+	case n.Tag == "!!merge":
+		r.add(n, "", "a merge key", "merging is not allowed; write the keys out")
+	case n.Style&yaml.TaggedStyle != 0:
+		r.add(n, "", fmt.Sprintf("the tag %q", clip(n.Tag)), "tags are not allowed")
+	}
+	for _, c := range n.Content {
+		if len(r.problems) > MaxProblems {
+			return
+		}
+		r.plain(c, depth+1)
+	}
+}
