@@ -1,0 +1,11 @@
+package kernel
+
+// A FileStat is what the kernel knows of a file.
+type FileStat struct {
+	Dev, Ino     uint64
+	Mode         uint32 // type and permission bits, as in st_mode
+	Size         int64
+	ModTime      int64 // nanoseconds since 1970
+	UID, GID     uint32
+	Major, Minor uint32 // of a device
+}

@@ -1,0 +1,123 @@
+package kernel
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The functions of this file work on one name in an open directory and never
+// follow a symbolic link at that name, so that nothing can be swapped between
+// looking and acting. Names hold no slash. Errors are plain [syscall.Errno]s.
+
+// OpenDirAt opens the directory name of dir as a place to work from (O_PATH).
+// A link at name is ENOTDIR.
+func OpenDirAt(dir int, name string) (int, error) {
+	return openAgain(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+// OpenAt opens name of dir with flags of package syscall. It never waits for
+// the other end of a FIFO and never takes a controlling terminal.
+func OpenAt(dir int, name string, flags int, mode uint32) (int, error) {
+	return openAgain(dir, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_LARGEFILE, mode)
+}
+
+func openAgain(dir int, name string, flags int, mode uint32) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags, mode)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// StatAt describes name of dir; the empty name is dir itself.
+func StatAt(dir int, name string) (FileStat, error) {
+	flags := unix.AT_SYMLINK_NOFOLLOW
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	var st unix.Stat_t
+	if err := again(func() error { return unix.Fstatat(dir, name, &st, flags) }); err != nil {
+		return FileStat{}, err
+	}
+	return FileStat{
+		Dev: uint64(st.Dev), Ino: st.Ino, Mode: st.Mode, Size: st.Size,
+		ModTime: st.Mtim.Nano(), UID: st.Uid, GID: st.Gid,
+		Major: unix.Major(uint64(st.Rdev)), Minor: unix.Minor(uint64(st.Rdev)),
+	}, nil
+}
+
+// ReadLinkAt tells what the symbolic link name of dir says. What is not a link
+// is EINVAL.
+func ReadLinkAt(dir int, name string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	var n int
+	err := again(func() (err error) { n, err = unix.Readlinkat(dir, name, buf); return err })
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// MkdirAt makes the directory name in dir.
+func MkdirAt(dir int, name string, mode uint32) error {
+	return again(func() error { return unix.Mkdirat(dir, name, mode) })
+}
+
+// SymlinkAt makes the link name in dir, which says target.
+func SymlinkAt(target string, dir int, name string) error {
+	return again(func() error { return unix.Symlinkat(target, dir, name) })
+}
+
+// RenameAt moves an entry, over an existing one.
+func RenameAt(fromDir int, from string, toDir int, to string) error {
+	return again(func() error { return unix.Renameat2(fromDir, from, toDir, to, 0) })
+}
+
+// UnlinkAt removes what is not a directory. A directory is EISDIR.
+func UnlinkAt(dir int, name string) error {
+	return again(func() error { return unix.Unlinkat(dir, name, 0) })
+}
+
+// RmdirAt removes an empty directory.
+func RmdirAt(dir int, name string) error {
+	return again(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+}
+
+// ChmodAt sets the mode of name in dir. A link at name is ELOOP.
+func ChmodAt(dir int, name string, mode uint32) error {
+	fd, err := openAgain(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	st, err := StatAt(fd, "")
+	if err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return syscall.ELOOP
+	}
+	err = again(func() error { return unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH) })
+	if err == unix.EOPNOTSUPP || err == unix.EINVAL {
+		// Before Linux 6.6 only the name in /proc reaches the file behind a
+		// descriptor of this sort.
+		err = again(func() error { return unix.Fchmodat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), mode, 0) })
+	}
+	return err
+}
+
+// PathOf gives the present path of the open file fd.
+func PathOf(fd int) (string, error) {
+	return ReadLinkAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd))
+}
+
+func again(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
