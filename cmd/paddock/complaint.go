@@ -64,6 +64,10 @@ func problems(w io.Writer, wrong *policy.Error) {
 // words gives an error as one line, and the hint for it or nothing.
 func words(err error) (message, hint string) {
 	text := err.Error()
+	var wrong *policy.Error
+	if errors.As(err, &wrong) {
+		text = strings.ReplaceAll(text, "\n", "; ")
+	}
 	var missing *paddock.MissingError
 	if errors.As(err, &missing) && missing.Finding.Remedy != "" {
 		text = strings.Replace(text, "; remedy: "+missing.Finding.Remedy, "", 1)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -163,6 +164,60 @@ func TestAReaderWhoGoesAwayEndsTheCommand(t *testing.T) {
 	if f.removed != 1 {
 		t.Error("the sandbox is left")
 	}
+}
+
+func TestAFullDiskBehindOurOutputIsAFailure(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	f := &fake{info: goodInfo()}
+	v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "yes")
+	v.app.stdout = full
+	code := v.run(t.Context())
+	want := "paddock: write standard output: write /dev/full: no space left on device\nhint: the command was ended, because its output was lost\n"
+	if code != 125 || v.stderr.String() != want {
+		t.Errorf("exit status %d, said %q", code, v.stderr.String())
+	}
+
+	v = invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "--json=/dev/full", "true")
+	if code := v.run(t.Context()); code != 125 || !strings.HasPrefix(v.stderr.String(), "paddock: write the result: write /dev/full: no space left on device\n") {
+		t.Errorf("exit status %d, said %q", code, v.stderr.String())
+	}
+}
+
+// A resized process notes its sizes.
+type resized struct {
+	paddock.Process
+	sizes chan paddock.Size
+}
+
+func (r resized) Resize(_ context.Context, size paddock.Size) error {
+	r.sizes <- size
+	return nil
+}
+
+func TestAResizedTerminalIsTold(t *testing.T) {
+	signals := make(chan os.Signal)
+	r := newRelay(signals, func(error) {})
+	r.size = func() paddock.Size { return paddock.Size{Rows: 40, Cols: 120} }
+	p := resized{sizes: make(chan paddock.Size, 1000)}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { r.run(done) })
+	r.started <- p
+	for len(p.sizes) == 0 { // a signal that comes before the start is not told
+		signals <- windowMoved
+	}
+	if got := <-p.sizes; got != (paddock.Size{Rows: 40, Cols: 120}) {
+		t.Errorf("told %v", got)
+	}
+	for len(p.sizes) > 0 {
+		<-p.sizes
+	}
+	close(done)
+	wg.Wait()
 }
 
 func TestASignalBeforeTheStartStartsNothing(t *testing.T) {

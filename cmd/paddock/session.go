@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"syscall"
 
@@ -25,10 +24,9 @@ type session struct {
 // run starts the command and stays with it to its end.
 func (s *session) run(ctx context.Context, cmd paddock.Cmd) (paddock.Exit, error) {
 	cmd.Input = s.stdin != nil
-	cmd.Output = paddock.Output{
-		Stdout: &outlet{to: s.stdout, broken: s.relay.breakPipe},
-		Stderr: &outlet{to: s.stderr, broken: s.relay.breakPipe},
-	}
+	out := &outlet{to: s.stdout, broken: s.relay.breakPipe}
+	errs := &outlet{to: s.stderr, broken: s.relay.breakPipe}
+	cmd.Output = paddock.Output{Stdout: out, Stderr: errs}
 	restore := func() error { return nil }
 	if s.tty {
 		var err error
@@ -37,7 +35,14 @@ func (s *session) run(ctx context.Context, cmd paddock.Cmd) (paddock.Exit, error
 		}
 	}
 	exit, err := s.follow(ctx, cmd)
-	if back := restore(); back != nil && err == nil {
+	back := restore()
+	switch {
+	case err != nil:
+	case out.failed != nil:
+		err = withHint(fmt.Errorf("write standard output: %w: %w", out.failed, paddock.Exhausted), "the command was ended, because its output was lost")
+	case errs.failed != nil:
+		err = withHint(fmt.Errorf("write standard error: %w: %w", errs.failed, paddock.Exhausted), "the command was ended, because its output was lost")
+	case back != nil:
 		err = fmt.Errorf("restore the terminal: %w", back)
 	}
 	return exit, err
@@ -85,12 +90,14 @@ func feed(to io.WriteCloser, from io.Reader) {
 // in ways that only make sense between files.
 type onlyReader struct{ io.Reader }
 
-// An outlet is where output goes. When its reader has gone it tells so once
-// and swallows the rest, so that the other stream goes on.
+// An outlet is where output goes. When it cannot be written any more it tells
+// so once and swallows the rest, so that the other stream goes on until the
+// command has ended.
 type outlet struct {
 	to     io.Writer
 	broken func()
 	gone   bool
+	failed error // other than a reader who went away; to be read after Wait
 }
 
 func (o *outlet) Write(p []byte) (int, error) {
@@ -98,17 +105,13 @@ func (o *outlet) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	n, err := o.to.Write(p)
-	switch {
-	case err == nil:
+	if err == nil {
 		return n, nil
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed), errors.Is(err, io.ErrClosedPipe):
-		o.gone = true
-		o.broken()
-		return len(p), nil
 	}
-	// A full disk behind our standard output, for example: the command must
-	// not go on as if all were written.
 	o.gone = true
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
+		o.failed = err // a full disk: the command must not go on as if all were written
+	}
 	o.broken()
-	return n, err
+	return len(p), nil
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -25,11 +25,8 @@ func (s *sizeFlag) Type() string { return "SIZE" }
 // writes 0 means that.
 func (s *sizeFlag) Set(text string) error {
 	n, err := policy.ParseSize(text)
-	if err != nil {
-		return err
-	}
-	if n <= 0 {
-		return fmt.Errorf("%q is not more than nothing: %w", text, paddock.Invalid)
+	if err != nil || n <= 0 {
+		return errors.New("a size is a number and a unit, such as 512M or 2GiB, and more than nothing")
 	}
 	*s = sizeFlag(n)
 	return nil

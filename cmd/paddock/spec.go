@@ -46,26 +46,26 @@ type specFlags struct {
 }
 
 func (f *specFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.tier, "tier", "auto", "how strong the isolation is: auto (the strongest that can run here), jail, gvisor, microvm or sim")
+	fs.StringVar(&f.tier, "tier", "auto", "`tier` of isolation: auto (the strongest that can run here), jail, gvisor, microvm or sim")
 	fs.StringVar(&f.root, "root", "host", "where the file tree comes from: host (this machine's system, read-only) or a `directory` that holds a whole tree (/path or dir:/path)")
 	fs.StringVarP(&f.workspace, "workspace", "w", "", "`directory` to work in: writable inside at its own path, but for protected names; with --mode, the directory that the mode is about")
-	fs.StringArrayVar(&f.read, "read", nil, "show a file or directory of this machine inside, read-only (`PATH[:TARGET]`, repeatable)")
-	fs.StringArrayVar(&f.write, "write", nil, "the same, and changes reach this machine (`PATH[:TARGET]`, repeatable)")
-	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, or pass on your own by its name (`NAME[=VALUE]`, repeatable)")
+	fs.StringArrayVar(&f.read, "read", nil, "show a file or directory of this machine inside, read-only: `PATH[:TARGET]` (repeatable)")
+	fs.StringArrayVar(&f.write, "write", nil, "the same, and changes reach this machine: `PATH[:TARGET]` (repeatable)")
+	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, or pass on your own by its name: `NAME[=VALUE]` (repeatable)")
 	fs.Var(&f.memory, "memory", "limit of memory, such as 512M or 2G")
-	fs.Float64Var(&f.cpus, "cpus", 0, "limit of processor time, in `processors`, such as 1.5")
-	fs.IntVar(&f.pids, "pids", 0, "limit of processes and threads (`number`)")
+	fs.Float64Var(&f.cpus, "cpus", 0, "`number` of processors' worth of time at most, such as 1.5")
+	fs.IntVar(&f.pids, "pids", 0, "`number` of processes and threads at most")
 	fs.Var(&f.disk, "disk", "limit of the private files, such as 1G")
-	fs.IntVar(&f.files, "files", 0, "limit of open files of one process (`number`)")
+	fs.IntVar(&f.files, "files", 0, "`number` of open files of one process at most")
 	fs.Var(&f.io, "io", "limit of disk traffic per second, such as 50M, reading and writing each")
 	fs.DurationVar(&f.timeout, "timeout", 0, "kill the command after this `time`, such as 30s or 5m")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: yours, or \"user\" if you are root)")
 	fs.StringVar(&f.policy, "policy", "", "take everything from a policy `file`; flags win over it")
-	fs.StringVar(&f.mode, "mode", "", "start from a mode known from Codex: "+strings.Join(policy.Modes(), ", ")+" (`NAME`)")
+	fs.StringVar(&f.mode, "mode", "", "start from a `mode` known from Codex: "+strings.Join(policy.Modes(), ", "))
 	fs.StringVar(&f.srt, "srt-settings", "", "start from a settings `file` of Anthropic's sandbox-runtime")
 	fs.StringArrayVar(&f.allowMissing, "allow-missing", nil, "go on where this `control` cannot be had (repeatable); see paddock doctor")
 	fs.StringVar(&f.dir, "dir", "", "working `directory` inside (default: the workspace, or the home)")
-	fs.StringVar(&f.hostname, "hostname", "", "what the sandbox calls itself (`name`, default \"paddock\")")
+	fs.StringVar(&f.hostname, "hostname", "", "`name` that the sandbox calls itself (default \"paddock\")")
 	fs.StringArrayVar(&f.denyRead, "deny-read", nil, "`path` inside that can be neither read nor written, whatever shows it (repeatable)")
 	fs.StringArrayVar(&f.denyWrite, "deny-write", nil, "`path` inside that cannot be written, whatever shows it (repeatable)")
 	fs.StringArrayVar(&f.unprotect, "unprotect", nil, "allow changes to a protected `name` such as .git/hooks (repeatable)")
@@ -96,13 +96,16 @@ func (f *specFlags) plan(a *app, changed func(name string) bool) (*plan, error) 
 	}
 	switch {
 	case f.mode != "":
+		if !slices.Contains(policy.Modes(), f.mode) {
+			return nil, withHint(fmt.Errorf("--mode %s: there is no such mode: %w", f.mode, paddock.Invalid), "modes are %s", strings.Join(policy.Modes(), ", "))
+		}
 		o := p.host
 		if workspace != "" {
 			o.Dir = workspace
 			workspace = "" // the mode mounts it, as strictly as the mode says
 		}
 		if err := policy.Mode(&p.spec, f.mode, o); err != nil {
-			return nil, withHint(fmt.Errorf("--mode %s: %w", f.mode, err), "modes are %s", strings.Join(policy.Modes(), ", "))
+			return nil, fmt.Errorf("--mode %s: %w", f.mode, err)
 		}
 	case f.policy != "":
 		p.file, err = readPolicy(f.policy)
