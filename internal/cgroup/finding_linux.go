@@ -1,0 +1,160 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A mechanism is how a control is enforced, on version 1 and 2.
+type mechanism struct{ controller, v1, v2 string }
+
+func mechanismOf(c paddock.Control) mechanism {
+	switch c {
+	case paddock.ControlMemory:
+		return mechanism{
+			memory,
+			"memory.limit_in_bytes and memory.memsw.limit_in_bytes of cgroup v1",
+			"memory.max and memory.swap.max of cgroup v2",
+		}
+	case paddock.ControlCPU:
+		return mechanism{cpu, "cpu.cfs_quota_us of cgroup v1", "cpu.max of cgroup v2"}
+	case paddock.ControlPIDs:
+		return mechanism{pids, "pids.max of cgroup v1", "pids.max of cgroup v2"}
+	default:
+		return mechanism{blkio, "blkio.throttle of cgroup v1", "io.max of cgroup v2"}
+	}
+}
+
+// Findings tells, for the limits of memory, processor, processes and disk
+// bandwidth, whether groups made here can have them, and if not, why and what
+// to do about it.
+func (h *Host) Findings() []paddock.Finding {
+	var all []paddock.Finding
+	for _, c := range [...]paddock.Control{
+		paddock.ControlMemory, paddock.ControlCPU, paddock.ControlPIDs, paddock.ControlIO,
+	} {
+		all = append(all, h.finding(c))
+	}
+	return all
+}
+
+func (h *Host) finding(c paddock.Control) paddock.Finding {
+	m := mechanismOf(c)
+	y, err := h.find(m.controller)
+	if err != nil {
+		return h.absent(c, err)
+	}
+	f := paddock.Finding{Control: c, Strength: paddock.Full, How: m.v1}
+	if y.v2 {
+		f.How = m.v2
+	}
+	switch {
+	case c == paddock.ControlIO && !y.v2:
+		f.Strength = paddock.Weak
+		f.How += "; it counts reads and direct writes, not what the kernel writes back later from the page cache"
+		f.Cause = "cgroup v1 does not know who made a page dirty"
+		f.Remedy = "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"
+	case c == paddock.ControlMemory && !y.v2 && !exists(y.dir+"/memory.memsw.limit_in_bytes"):
+		f.How = "memory.limit_in_bytes of cgroup v1"
+		if h.swaps() {
+			f.Strength = paddock.Weak
+			f.How += "; what is swapped out does not count"
+			f.Cause = "the kernel does not account for swap per group"
+			f.Remedy = "boot with swapaccount=1, or turn swap off (swapoff -a)"
+		}
+	}
+	return f
+}
+
+// absent words why a control cannot be had, and the remedy that fits here.
+func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
+	name := mechanismOf(c).controller
+	f := paddock.Finding{Control: c, Strength: paddock.Absent, Cause: err.Error()}
+	container := exists(h.env.root+"/.dockerenv") || exists(h.env.run+"/.containerenv")
+	systemd := exists(h.env.run + "/systemd/system")
+	scope := "systemd-run --user --scope -p Delegate=yes -- paddock …"
+	if h.env.euid == 0 {
+		scope = "systemd-run --scope -p Delegate=yes -- paddock …"
+	}
+	const inContainer = "start the container with a control group of its own that it may write to: " +
+		"docker run --privileged --cgroupns=private …, or podman run --cgroupns=private --security-opt unmask=/sys/fs/cgroup …; " +
+		"in Kubernetes use a runtime class with writable cgroups (containerd: cgroup_writable = true)"
+	switch {
+	case errors.Is(err, errNone):
+		f.Remedy = "as root: mount -t cgroup2 none /sys/fs/cgroup"
+		if container {
+			f.Remedy = inContainer
+		}
+	case errors.Is(err, errNoSupport):
+		f.Cause = "the " + name + " controller is in no mounted hierarchy"
+		f.Remedy = "see /proc/cgroups; boot with cgroup_enable=" + name + ", or mount the controller"
+	case errors.Is(err, errOutside):
+		f.Remedy = "give the container a cgroup namespace of its own (--cgroupns=private), or mount the whole hierarchy"
+	case errors.Is(err, syscall.EROFS):
+		f.Cause = "the control group file system is mounted read-only"
+		f.Remedy = "as root: mount -o remount,rw " + h.point()
+		if container {
+			f.Remedy = inContainer
+		}
+	case errors.Is(err, errNotGiven):
+		f.Cause = "the " + modern(name) + " controller is not delegated to our own group"
+		f.Remedy = "enable it in the groups above: echo +" + modern(name) + " > …/cgroup.subtree_control"
+		if systemd && h.env.euid != 0 {
+			f.Remedy = "as root: systemctl set-property user@" + strconv.Itoa(h.env.euid) +
+				".service Delegate=yes and log in again (needed on older systemd for cpu and io); then " + scope
+		} else if systemd {
+			f.Remedy = scope
+		}
+	case errors.Is(err, errShared), errors.Is(err, errForeign):
+		f.Remedy = "start paddock in a group of its own, as a delegated child: " +
+			"mkdir /sys/fs/cgroup/NAME && echo $$ > /sys/fs/cgroup/NAME/cgroup.procs && exec paddock …, with nobody else in it"
+		if systemd {
+			f.Remedy = scope
+		} else if container {
+			f.Remedy = "make paddock the first process of the container, or start it with: " +
+				"sh -c 'mkdir /sys/fs/cgroup/rest && for p in $(cat /sys/fs/cgroup/cgroup.procs); do echo $p > /sys/fs/cgroup/rest/cgroup.procs; done; exec paddock …'"
+		}
+	case errors.Is(err, fs.ErrPermission):
+		f.Cause = "no right to make control groups"
+		f.Remedy = "run as root, or have root give you a group: chown -R " + strconv.Itoa(h.env.euid) + " GROUP"
+		switch {
+		case container:
+			f.Remedy = inContainer
+		case systemd && h.Mode == V2:
+			f.Remedy = scope
+		case h.Mode != V2:
+			f.Remedy += " in each hierarchy of cgroup v1; or boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1) and use: " + scope
+		}
+	default:
+		f.Remedy = "run as root where control groups are mounted writable"
+	}
+	return f
+}
+
+// missing is the error of a control that was asked for and cannot be had.
+func (h *Host) missing(c paddock.Control, err error) error {
+	return &paddock.MissingError{Finding: h.absent(c, err)}
+}
+
+// point is where the first control group file system is mounted, for a remedy.
+func (h *Host) point() string {
+	for _, y := range h.hierarchies {
+		if y.dir != "" {
+			return y.dir
+		}
+	}
+	return "/sys/fs/cgroup"
+}
+
+// swaps tells whether the machine has swap space in use.
+func (h *Host) swaps() bool {
+	b, err := os.ReadFile(h.env.proc + "/swaps")
+	// Below the heading there is a line for each; what cannot be read may be there.
+	return (err != nil && !errors.Is(err, fs.ErrNotExist)) || strings.Count(string(b), "\n") > 1
+}

@@ -1,0 +1,93 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Usage tells what the group has used so far. What cannot be measured here is
+// -1. Wall is -1: only the driver knows when the sandbox began. Memory is what
+// the limit counts: with page cache, and with what the kernel holds on the
+// group's behalf.
+func (g *Group) Usage() (paddock.Usage, error) {
+	u := paddock.Usage{Wall: -1, CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}
+	ns, err := g.cpuTime()
+	u.CPU = time.Duration(ns)
+	now, e := g.count(memory, "memory.usage_in_bytes", "memory.current")
+	err, u.Memory = errors.Join(err, e), now
+	u.MemoryPeak, e = g.count(memory, "memory.max_usage_in_bytes", "memory.peak")
+	err = errors.Join(err, e)
+	n, e := g.count(pids, "pids.current", "pids.current")
+	err, u.PIDs = errors.Join(err, e), int(n)
+	if err != nil {
+		return u, fmt.Errorf("usage of control group %s: %w", g.name, classify(err))
+	}
+	return u, nil
+}
+
+// count reads a file of one number, or -1 where the group has none such. A
+// group that is gone is an error.
+func (g *Group) count(controller, v1, v2 string) (int64, error) {
+	f, ok := g.file(controller, v1, v2)
+	if !ok {
+		return -1, nil
+	}
+	v, err := readCount(f)
+	if err != nil {
+		if gone(err) && exists(path.Dir(f)) {
+			return -1, nil // an older kernel (memory.peak is from 5.19)
+		}
+		return -1, err
+	}
+	return v, nil
+}
+
+// cpuTime gives user and system time in nanoseconds.
+func (g *Group) cpuTime() (int64, error) {
+	// Version 2 counts time without any controller.
+	if dir, ok := g.whole(); ok {
+		us, err := readKey(dir+"/cpu.stat", "usage_usec")
+		if err != nil {
+			return -1, err
+		}
+		return us * int64(time.Microsecond), nil
+	}
+	if f, ok := g.file(cpuacct, "cpuacct.usage", ""); ok {
+		return readCount(f)
+	}
+	return -1, nil
+}
+
+// OOM tells how many processes the kernel killed because the memory limit was
+// reached, and the most memory that was ever in use, in bytes; -1 where it
+// cannot be measured.
+func (g *Group) OOM() (kills, peak int64, err error) {
+	kills, peak = -1, -1
+	if f, ok := g.file(memory, "memory.oom_control", "memory.events"); ok {
+		if kills, err = readKey(f, "oom_kill"); err != nil {
+			return -1, -1, fmt.Errorf("control group %s: %w", g.name, classify(err))
+		}
+	}
+	if peak, err = g.count(memory, "memory.max_usage_in_bytes", "memory.peak"); err != nil {
+		return -1, -1, fmt.Errorf("control group %s: %w", g.name, classify(err))
+	}
+	return kills, peak, nil
+}
+
+// PIDsHit tells how often a process or thread was refused because of the limit
+// on them; -1 where it cannot be measured.
+func (g *Group) PIDsHit() (int64, error) {
+	f, ok := g.file(pids, "pids.events", "pids.events")
+	if !ok {
+		return -1, nil
+	}
+	n, err := readKey(f, "max")
+	if err != nil {
+		return -1, fmt.Errorf("control group %s: %w", g.name, classify(err))
+	}
+	return n, nil
+}
