@@ -39,14 +39,19 @@ func (g *Guest) failure(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: %w", g.goneReason(), paddock.Unavailable)
 	default:
 	}
-	switch ctx.Err() {
-	case context.Canceled:
-		return fmt.Errorf("%w: %w", paddock.Canceled, context.Canceled)
-	case context.DeadlineExceeded:
+	if ctx.Err() != nil {
 		g.wire.giveUp()
-		return fmt.Errorf("the guest did not answer: %w: %w", paddock.Timeout, context.DeadlineExceeded)
+		return stopped(ctx)
 	}
 	return answered(err)
+}
+
+// stopped is the error of a call whose context has ended.
+func stopped(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("no answer in time: %w: %w", paddock.Timeout, context.DeadlineExceeded)
+	}
+	return fmt.Errorf("given up: %w: %w", paddock.Canceled, context.Canceled)
 }
 
 // answered reads an error that the guest sent. Nothing in it is trusted: the
@@ -54,6 +59,10 @@ func (g *Guest) failure(ctx context.Context, err error) error {
 func answered(err error) error {
 	var wire *connect.Error
 	if !errors.As(err, &wire) {
+		var known paddock.Kind
+		if errors.As(err, &known) {
+			return err // ours: what it sent was refused
+		}
 		return fmt.Errorf("%s: %w", text(err.Error()), paddock.Internal)
 	}
 	kind, start := detail(wire)

@@ -213,7 +213,6 @@ type outlet struct {
 // copy reads until the end of the stream. It holds a buffer only while there
 // is something to read.
 func (src *outlet) copy() {
-	defer src.p.s.wg.Done()
 	conn, err := src.f.SyscallConn()
 	for err == nil {
 		var n int
