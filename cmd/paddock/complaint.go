@@ -94,11 +94,7 @@ func hintFor(err error) string {
 	case errors.As(err, &own):
 		return own.hint
 	case errors.As(err, &missing):
-		accept := fmt.Sprintf("to do without it: --allow-missing %s", missing.Finding.Control)
-		if missing.Finding.Remedy == "" {
-			return accept + "; `paddock doctor` shows what this machine can enforce"
-		}
-		return missing.Finding.Remedy + "; " + accept
+		return hintForMissing(missing.Finding)
 	case errors.As(err, &start) && start.Code == 127:
 		if strings.Contains(start.Path, "/") {
 			return "only the sandbox's own files are there: show it with --read, or the project with --workspace"
@@ -116,4 +112,23 @@ func hintFor(err error) string {
 		return "this may be a fault of Paddock; please report it with the output of `paddock doctor`"
 	}
 	return ""
+}
+
+// hintForMissing gives the remedy, and how to do without the control where a
+// sandbox without it is one.
+func hintForMissing(f paddock.Finding) string {
+	var hints []string
+	if f.Remedy != "" {
+		hints = append(hints, f.Remedy)
+	}
+	switch f.Control {
+	case paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlReadOnly, paddock.ControlIdentity:
+		// Nothing is left of a jail without these.
+	default:
+		hints = append(hints, fmt.Sprintf("to do without it: --allow-missing %s", f.Control))
+	}
+	if f.Remedy == "" {
+		hints = append(hints, "`paddock doctor` shows what this machine can enforce")
+	}
+	return strings.Join(hints, "; ")
 }

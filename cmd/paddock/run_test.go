@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -237,6 +238,9 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 		Control: paddock.ControlUserNS, Strength: paddock.Absent, Cause: "user namespaces are forbidden by sysctl user.max_user_namespaces=0",
 		Remedy: "sysctl user.max_user_namespaces=10000",
 	}}}
+	nocgroup := &fake{refuse: fmt.Errorf("create sandbox: %w", &paddock.MissingError{Finding: paddock.Finding{
+		Control: paddock.ControlMemory, Strength: paddock.Absent, Cause: "the control group cannot be written", Remedy: "loginctl enable-linger",
+	}})}
 	good := &fake{info: goodInfo()}
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "foreign")
@@ -255,7 +259,8 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 		{"unknown command", good, []string{"rum"}, 125, "paddock: unknown command \"rum\"\nhint: `paddock --help` lists the commands; a program is run with `paddock run -- rum`\n"},
 		{"missing program", good, []string{"run", "no-such-program"}, 127, "paddock: start no-such-program: not found\nhint: it is not in the sandbox's PATH: show its directory with --read and call it by its whole name, or choose another --root\n"},
 		{"wrong architecture", good, []string{"run", foreign}, 126, "paddock: start " + foreign + ": fork/exec " + foreign + ": exec format error"},
-		{"no user namespaces", missing, []string{"run", "true"}, 125, "paddock: user-namespace: user namespaces are forbidden by sysctl user.max_user_namespaces=0\nhint: sysctl user.max_user_namespaces=10000; to do without it: --allow-missing user-namespace\n"},
+		{"no user namespaces", missing, []string{"run", "true"}, 125, "paddock: user-namespace: user namespaces are forbidden by sysctl user.max_user_namespaces=0\nhint: sysctl user.max_user_namespaces=10000\n"},
+		{"no cgroup rights", nocgroup, []string{"run", "true"}, 125, "paddock: create sandbox: memory-limit: the control group cannot be written\nhint: loginctl enable-linger; to do without it: --allow-missing memory-limit\n"},
 		{"a tier that is not there", good, []string{"run", "--tier", "gvisor", "true"}, 125, "paddock: tier gvisor is not in this version\nhint: `paddock doctor` tells which tiers there are\n"},
 		{"a tier that never was", good, []string{"run", "--tier", "docker", "true"}, 125, "paddock: there is no tier \"docker\"\nhint: tiers are auto, sim, jail, gvisor, microvm; `paddock doctor` tells which this machine can run\n"},
 		{"-t and --json", good, []string{"run", "-t", "--json", "true"}, 125, ""},
