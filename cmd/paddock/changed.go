@@ -73,7 +73,7 @@ func (c change) files(mounts []paddock.Mount) (found []changedFile, whole bool) 
 			switch {
 			case err != nil:
 				whole = false
-				return nil
+				return nil //nolint:nilerr // what cannot be read is told by whole, and the rest is looked at
 			case d.IsDir():
 				if base := path.Base(name); base == "node_modules" || base == "objects" && path.Base(path.Dir(name)) == ".git" {
 					return fs.SkipDir
@@ -85,7 +85,10 @@ func (c change) files(mounts []paddock.Mount) (found []changedFile, whole bool) 
 				return nil
 			}
 			info, err := d.Info()
-			if err != nil || changeTime(info).Before(c.since) {
+			if err != nil {
+				return nil //nolint:nilerr // it was removed in the meantime
+			}
+			if changeTime(info).Before(c.since) {
 				return nil
 			}
 			found = append(found, changedFile{filepath.Join(m.Source, name), names.Reason(rule)})

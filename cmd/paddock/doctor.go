@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -98,9 +99,8 @@ func (t tier) examine(ctx context.Context) diagnosis {
 		d.Cause = err.Error()
 		return d
 	}
-	defer driver.Close()
 	info, err := driver.Info(ctx)
-	if err != nil {
+	if err = errors.Join(err, driver.Close()); err != nil {
 		d.Cause = err.Error()
 		return d
 	}

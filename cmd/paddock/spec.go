@@ -285,18 +285,18 @@ func (f *specFlags) workspaceDir(o policy.Host) (string, error) {
 	case !info.IsDir():
 		return "", withHint(fmt.Errorf("workspace %s is not a directory: %w", dir, paddock.Invalid), "a single file is shown with --read or --write")
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	actual, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", fmt.Errorf("workspace: %w", err)
 	}
 	if o.Home != "" {
 		home, err := filepath.EvalSymlinks(o.Home)
-		if err == nil && (home == real || strings.HasPrefix(home, strings.TrimSuffix(real, "/")+"/")) {
+		if err == nil && (home == actual || strings.HasPrefix(home, strings.TrimSuffix(actual, "/")+"/")) {
 			return "", withHint(fmt.Errorf("workspace %s holds your whole home directory, with its keys: %w", dir, paddock.Denied),
 				"use a project directory; if you do mean it: --write %s --dir %s", dir, dir)
 		}
 	}
-	if real == "/" {
+	if actual == "/" {
 		return "", withHint(fmt.Errorf("workspace / is the whole machine: %w", paddock.Denied), "use a project directory")
 	}
 	return dir, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -30,7 +31,7 @@ const (
 func (s *stripper) Write(p []byte) (int, error) {
 	in := p
 	if len(s.held) > 0 {
-		in = append(s.held, p...)
+		in = slices.Concat(s.held, p)
 		s.held = nil
 	}
 	s.buf = s.buf[:0]
@@ -105,14 +106,14 @@ func (s *stripper) keep(r rune) bool {
 		}
 		return false
 	}
-	switch {
-	case r == 0x1b:
+	switch r {
+	case 0x1b:
 		s.state = escape
-	case r == 0x9b:
+	case 0x9b:
 		s.state = control
-	case r == 0x9d || r == 0x90 || r == 0x98 || r == 0x9e || r == 0x9f:
+	case 0x9d, 0x90, 0x98, 0x9e, 0x9f:
 		s.state = text
-	case r == '\t' || r == '\r':
+	case '\t', '\r':
 		return true
 	}
 	return r >= 0x20 && (r < 0x7f || r > 0x9f)

@@ -10,23 +10,30 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A descriptor is a stream that has a file descriptor.
-type descriptor interface{ Fd() uintptr }
+// terminalOf gives the descriptor of a stream that is a terminal.
+func terminalOf(stream any) (fd int, ok bool) {
+	d, ok := stream.(interface{ Fd() uintptr })
+	if !ok || !term.IsTerminal(int(d.Fd())) {
+		return 0, false
+	}
+	return int(d.Fd()), true
+}
 
 // isTerminal tells whether a stream is a terminal.
 func isTerminal(stream any) bool {
-	d, ok := stream.(descriptor)
-	return ok && term.IsTerminal(int(d.Fd()))
+	_, ok := terminalOf(stream)
+	return ok
 }
 
 // sizeOf gives the size of the first of the streams that is a terminal, and
 // that of a classic one where none is.
 func sizeOf(streams ...any) paddock.Size {
 	for _, s := range streams {
-		if !isTerminal(s) {
+		fd, ok := terminalOf(s)
+		if !ok {
 			continue
 		}
-		cols, rows, err := term.GetSize(int(s.(descriptor).Fd()))
+		cols, rows, err := term.GetSize(fd)
 		if err == nil && cols > 0 && rows > 0 && cols <= math.MaxUint16 && rows <= math.MaxUint16 {
 			return paddock.Size{Rows: uint16(rows), Cols: uint16(cols)}
 		}
@@ -38,10 +45,10 @@ func sizeOf(streams ...any) paddock.Size {
 // keys. It answers how to restore the terminal. A stdin that is no terminal
 // stays as it is.
 func rawMode(stdin io.Reader) (restore func() error, err error) {
-	if !isTerminal(stdin) {
+	fd, ok := terminalOf(stdin)
+	if !ok {
 		return func() error { return nil }, nil
 	}
-	fd := int(stdin.(descriptor).Fd())
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
