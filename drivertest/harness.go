@@ -1,0 +1,358 @@
+package drivertest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Harness tells the suite how to reach a driver.
+type Harness struct {
+	// New gives a driver on a state directory. Two drivers on the same
+	// directory are two processes' view of the same sandboxes, or the same
+	// process's before and after a restart. The suite closes what it opens.
+	New func(state string) (paddock.Driver, error)
+
+	// Shell is a POSIX shell inside; empty is /bin/sh.
+	Shell string
+
+	// Base is what the spec of every sandbox begins with. It is zero but for
+	// drivers that need a root, and hosts that lack a control (AllowMissing).
+	Base paddock.Spec
+
+	// Leaks counts what the driver holds on the host; nil is [Held].
+	Leaks func(t testing.TB, state, name string) Counts
+
+	// Skip lists promises, by their text, that the driver cannot keep, each
+	// with the reason.
+	Skip map[string]string
+}
+
+// A promise is a sentence that a driver keeps, and how to find out.
+type promise struct {
+	text string
+	keep func(t *testing.T, s *suite)
+}
+
+// A group is promises that rest on the same ground.
+type group struct {
+	// can lists capabilities that the promises rest on.
+	can []paddock.Capability
+	// limits lists controls that a driver may lack altogether; then a spec
+	// that asks for the limit is refused.
+	limits []paddock.Control
+	// walls lists controls that the promises follow from, however the tier
+	// builds them: they are expected unless Info calls one of them absent.
+	walls []paddock.Control
+	// alone says that nothing else may run meanwhile: the promises count what
+	// the process holds.
+	alone bool
+
+	promises []promise
+}
+
+// groups is all that the suite knows.
+func groups() []group {
+	return slices.Concat(
+		leakPromises(), // first: it counts what is held before anything is
+		outputPromises(),
+		inputPromises(),
+		environmentPromises(),
+		userPromises(),
+		exitPromises(),
+		startPromises(),
+		timeoutPromises(),
+		limitPromises(),
+		attachPromises(),
+		terminalPromises(),
+		filePromises(),
+		namePromises(),
+		linkPromises(),
+		watchPromises(),
+		portPromises(),
+		concurrentPromises(),
+		removePromises(),
+		lifecyclePromises(),
+		specPromises(),
+		statusPromises(),
+		zeroPromises(),
+		mountPromises(),
+		protectPromises(),
+		denyPromises(),
+		updatePromises(),
+		pausePromises(),
+		refusalPromises(),
+	)
+}
+
+// Run checks every promise on the driver of h.
+func Run(t *testing.T, h Harness) {
+	s := newSuite(t, h)
+	all := groups()
+	s.checkSkip(t, all)
+
+	s.warm(t)
+	before := s.held(t)
+
+	t.Run("alone", func(t *testing.T) {
+		s.each(t, all, true)
+	})
+	t.Run("together", func(t *testing.T) {
+		s.each(t, all, false)
+	})
+	t.Run("at the end nothing is left", func(t *testing.T) {
+		s.dropCommon(t)
+		s.nothingLeft(t, before)
+	})
+}
+
+// each runs the promises that are, or are not, to be checked alone.
+func (s *suite) each(t *testing.T, all []group, alone bool) {
+	for _, g := range all {
+		if g.alone != alone {
+			continue
+		}
+		for _, p := range g.promises {
+			t.Run(p.text, func(t *testing.T) {
+				if !alone {
+					t.Parallel()
+				}
+				if reason, ok := s.h.Skip[p.text]; ok {
+					t.Skipf("the driver cannot keep this: %s", reason)
+				}
+				if lack := s.lacks(g); lack != "" {
+					t.Skipf("%s; the promise about what Info does not claim holds in its place", lack)
+				}
+				p.keep(t, s)
+			})
+		}
+	}
+}
+
+// lacks says in words what of the group's ground the driver does not claim.
+func (s *suite) lacks(g group) string {
+	for _, c := range g.can {
+		if !s.info.Can(c) {
+			return fmt.Sprintf("Info does not claim %q", c)
+		}
+	}
+	for _, c := range g.limits {
+		if !s.enforces(c) {
+			return fmt.Sprintf("Info does not claim the control %q", c)
+		}
+	}
+	for _, c := range g.walls {
+		if s.absent(c) {
+			return fmt.Sprintf("Info calls the control %q absent", c)
+		}
+	}
+	return ""
+}
+
+// enforces tells whether Info lists c as present.
+func (s *suite) enforces(c paddock.Control) bool {
+	f, ok := s.info.Finding(c)
+	return ok && f.Strength != paddock.Absent
+}
+
+// absent tells whether Info lists c as absent.
+func (s *suite) absent(c paddock.Control) bool {
+	f, ok := s.info.Finding(c)
+	return ok && f.Strength == paddock.Absent
+}
+
+// checkSkip fails on an entry of Harness.Skip that no promise has, that gives
+// no reason, or that hides something which the driver claims.
+func (s *suite) checkSkip(t *testing.T, all []group) {
+	t.Helper()
+	for text, reason := range s.h.Skip {
+		g, ok := find(all, text)
+		switch {
+		case !ok:
+			t.Errorf("Skip lists %q, which is no promise", text)
+		case strings.TrimSpace(reason) == "":
+			t.Errorf("Skip lists %q without a reason", text)
+		case len(g.can)+len(g.limits) > 0 && s.lacks(g) == "":
+			t.Errorf("Skip lists %q, but Info claims what it rests on: %v %v", text, g.can, g.limits)
+		}
+	}
+}
+
+func find(all []group, text string) (group, bool) {
+	for _, g := range all {
+		for _, p := range g.promises {
+			if p.text == text {
+				return g, true
+			}
+		}
+	}
+	return group{}, false
+}
+
+// A suite is one run of the promises over one state directory.
+type suite struct {
+	h      Harness
+	state  string // directory of the driver's state
+	name   string // begins the ID of every sandbox, and is found in nothing else
+	info   paddock.Info
+	driver paddock.Driver
+	probe  func() (string, error) // path of the program that is copied in
+
+	mu     sync.Mutex
+	common paddock.Sandbox // guarded by mu; the sandbox of promises that need none of their own
+	made   int             // guarded by mu; numbers IDs
+}
+
+// secret is a variable of the host's environment that no sandbox may see.
+const secret = "PADDOCK_DRIVERTEST_SECRET"
+
+func newSuite(t testing.TB, h Harness) *suite {
+	t.Helper()
+	if h.New == nil {
+		t.Fatal("Harness.New is missing")
+	}
+	h.Shell = cmp.Or(h.Shell, "/bin/sh")
+	if h.Leaks == nil {
+		h.Leaks = Held
+	}
+	s := &suite{h: h, name: "dt" + strings.ToLower(rand.Text()[:8])}
+	t.Setenv(secret, s.name+"-secret")
+
+	// Not t.TempDir: its names are longer than a Unix socket's may be.
+	state, err := os.MkdirTemp("", "dt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(state); err != nil {
+			t.Errorf("remove the state directory: %v", err)
+		}
+	})
+	s.state = state
+	s.driver = s.fresh(t)
+	s.info, err = s.driver.Info(bounded(t))
+	if err != nil {
+		t.Fatalf("Info: %v", err)
+	}
+	s.probe = sync.OnceValues(func() (string, error) { return buildProbe(t) })
+	return s
+}
+
+// fresh gives one more driver on the same state.
+func (s *suite) fresh(t testing.TB) paddock.Driver {
+	t.Helper()
+	d, err := s.h.New(s.state)
+	if err != nil {
+		t.Fatalf("new driver: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close driver: %v", err)
+		}
+	})
+	return d
+}
+
+// warm makes whatever a driver makes once, and the probe, so that it is not
+// taken for a leak.
+func (s *suite) warm(t *testing.T) {
+	t.Helper()
+	if _, err := s.probe(); err != nil {
+		t.Fatalf("build the probe: %v", err)
+	}
+	d := s.fresh(t)
+	sb, err := d.Create(bounded(t), s.spec())
+	if err != nil {
+		t.Fatalf("no sandbox can be made, so nothing can be checked: %v", err)
+	}
+	s.removeAfter(t, sb)
+	b := box{Sandbox: sb, s: s}
+	b.must(t, "echo warm")
+	if err := sb.Remove(bounded(t)); err != nil {
+		t.Fatalf("remove: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+}
+
+// id gives an ID that no other sandbox has.
+func (s *suite) id() paddock.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made++
+	return paddock.ID(fmt.Sprintf("%s-%d", s.name, s.made))
+}
+
+// spec gives the base spec with an ID of its own.
+func (s *suite) spec(change ...func(*paddock.Spec)) paddock.Spec {
+	spec := s.h.Base
+	spec.AllowMissing = slices.Clone(spec.AllowMissing)
+	spec.Mounts = slices.Clone(spec.Mounts)
+	spec.ID = s.id()
+	for _, c := range change {
+		c(&spec)
+	}
+	return spec
+}
+
+// held counts what the driver holds.
+func (s *suite) held(t testing.TB) Counts {
+	t.Helper()
+	return s.h.Leaks(t, s.state, s.name)
+}
+
+// nothingLeft waits until no more is held than before.
+func (s *suite) nothingLeft(t testing.TB, before Counts) {
+	t.Helper()
+	var extra []string
+	if !eventually(20*time.Second, func() bool {
+		extra = before.extra(s.held(t))
+		return len(extra) == 0
+	}) {
+		t.Errorf("left behind:\n\t%s", strings.Join(extra, "\n\t"))
+	}
+}
+
+// patience is how long any one call may take before it counts as hanging.
+const patience = 60 * time.Second
+
+// bounded gives a context for calls that must not hang.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually asks until the answer is yes or the time is over.
+func eventually(d time.Duration, yes func() bool) bool {
+	deadline := time.NewTimer(d)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !yes() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return yes()
+		}
+	}
+	return true
+}
+
+// until fails if what is promised does not come true.
+func until(t testing.TB, what string, yes func() bool) {
+	t.Helper()
+	if !eventually(30*time.Second, yes) {
+		t.Fatalf("never came true: %s", what)
+	}
+}

@@ -1,0 +1,261 @@
+package drivertest
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func limitPromises() []group {
+	return []group{{limits: []paddock.Control{paddock.ControlMemory}, promises: []promise{
+		{"a command that takes too much memory is told as out of memory, with limit and peak", memoryCommand},
+		{"a command whose child took too much memory is told as out of memory", memoryChild},
+		{"the sandbox stays usable after it was out of memory", memoryUsable},
+		{"a command that was not out of memory is not told so, though another one was", memoryOther},
+	}}, {limits: []paddock.Control{paddock.ControlPIDs}, promises: []promise{
+		{"no more processes can be made than the limit, and a start beyond it is exhausted", pidsLimit},
+		{"a fork bomb is contained: the host and the sandbox's owner do not feel it", forkBomb},
+	}}, {limits: []paddock.Control{paddock.ControlDisk}, promises: []promise{
+		{"a full disk is told inside and out, and is usable again after a removal", diskLimit},
+		{"the disk limit is one for all of the private layer", diskSum},
+	}}, {limits: []paddock.Control{paddock.ControlFiles}, promises: []promise{
+		{"the open files of a process are limited, and it cannot raise that", filesLimit},
+	}}, {limits: []paddock.Control{paddock.ControlCPU}, promises: []promise{
+		{"processor time is limited", cpuLimit},
+	}}}
+}
+
+const memoryLimit = 128 << 20
+
+func (s *suite) small(t testing.TB) box {
+	t.Helper()
+	return s.own(t, func(spec *paddock.Spec) { spec.Limits.Memory = memoryLimit })
+}
+
+// doubling makes the shell itself grow; tailing makes a child of it grow.
+const (
+	doubling = "x=0123456789abcdef; while :; do x=$x$x; done"
+	tailing  = "head -c 4000000000 /dev/zero | tail"
+)
+
+func wantOutOfMemory(t testing.TB, exit paddock.Exit) {
+	t.Helper()
+	if exit.Cause != paddock.OutOfMemory || exit.Reason == "" {
+		t.Errorf("%+v, want it out of memory with a reason", exit)
+	}
+	if exit.Limit != memoryLimit {
+		t.Errorf("limit %d, want %d", exit.Limit, memoryLimit)
+	}
+	if exit.Peak < memoryLimit/2 || exit.Peak > 2*memoryLimit {
+		t.Errorf("peak %d is not near the limit %d", exit.Peak, memoryLimit)
+	}
+	if exit.Code == 0 {
+		t.Errorf("code %d", exit.Code)
+	}
+}
+
+func memoryCommand(t *testing.T, s *suite) {
+	b := s.small(t)
+	exit := b.sh(t, doubling).exit
+	wantOutOfMemory(t, exit)
+	if exit.Signal != sigKill {
+		t.Errorf("signal %v", exit.Signal)
+	}
+}
+
+func memoryChild(t *testing.T, s *suite) {
+	wantOutOfMemory(t, s.small(t).sh(t, tailing).exit)
+}
+
+func memoryUsable(t *testing.T, s *suite) {
+	b := s.small(t)
+	b.put(t, b.in("before"), []byte("kept"), 0)
+	for range 3 {
+		wantOutOfMemory(t, b.sh(t, tailing).exit)
+		if got := b.must(t, "cat before"); got != "kept" {
+			t.Errorf("%q", got)
+		}
+	}
+	if st, err := b.Status(bounded(t)); err != nil || st.State != paddock.Ready {
+		t.Errorf("status %+v, %v", st, err)
+	}
+}
+
+func memoryOther(t *testing.T, s *suite) {
+	b := s.small(t)
+	wantOutOfMemory(t, b.sh(t, doubling).exit)
+	if r := b.sh(t, "kill -TERM $$"); r.exit.Cause != paddock.Signaled {
+		t.Errorf("a command that killed itself afterwards: %+v", r.exit)
+	}
+	if r := b.sh(t, "exit 3"); r.exit.Cause != paddock.Exited || r.exit.Code != 3 {
+		t.Errorf("a command that failed afterwards: %+v", r.exit)
+	}
+}
+
+func pidsLimit(t *testing.T, s *suite) {
+	const limit = 64
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.PIDs = limit })
+	r := b.sh(t, "i=0; while [ $i -lt 500 ]; do sleep 1000 & i=$((i+1)); echo $i; done")
+	last, err := strconv.Atoi(lastLine(r.out))
+	if err != nil || last < limit/4 || last > limit {
+		t.Errorf("%q processes were made, the limit is %d (%v)", lastLine(r.out), limit, err)
+	}
+	// The shell that is gone left one free; fill it.
+	until(t, "a start is exhausted", func() bool {
+		p, err := b.Start(bounded(t), paddock.Cmd{Args: []string{"sleep", "1000"}})
+		if err == nil {
+			p.Release()
+			return false
+		}
+		wantKind(t, "start in a full sandbox", err, paddock.Exhausted)
+		return true
+	})
+	st, err := b.Status(bounded(t))
+	if err != nil || st.Usage.PIDs > limit || st.Usage.PIDs < limit/4 {
+		t.Errorf("status %+v, %v", st.Usage, err)
+	}
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+func forkBomb(t *testing.T, s *suite) {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.PIDs = 128 })
+	cmd := b.shell("f() { f | f & }; f; sleep 1000")
+	cmd.Output = paddock.Output{Detached: true}
+	p := b.start(t, cmd)
+	p.Release()
+	full := func() bool {
+		st, err := b.Status(bounded(t))
+		return err == nil && st.Usage.PIDs > 64
+	}
+	until(t, "the bomb went off", full)
+	if out, err := exec.Command("true").CombinedOutput(); err != nil {
+		t.Errorf("the host cannot start a program: %v %s", err, out)
+	}
+	other := s.box(t)
+	other.must(t, "echo not disturbed")
+	if err := b.Remove(bounded(t)); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+}
+
+func diskLimit(t *testing.T, s *suite) {
+	const limit = 16 << 20
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Disk = limit })
+	r := b.sh(t, "head -c 67108864 /dev/zero > big")
+	if r.exit.Code == 0 || !strings.Contains(r.err, "No space") && !strings.Contains(r.err, "quota") {
+		t.Errorf("filling the disk inside: %+v", r)
+	}
+	fi, err := b.FS().Stat(bounded(t), b.in("big"))
+	if err != nil || fi.Size > limit || fi.Size < limit/2 {
+		t.Errorf("%d bytes fitted on %d: %v", fi.Size, limit, err)
+	}
+	err = b.write(bounded(t), b.in("more"), bytes.NewReader(make([]byte, 2*limit)), paddock.CreateOptions{})
+	wantKind(t, "writing to a full disk from outside", err, paddock.Exhausted)
+	b.must(t, "rm -f big more")
+	b.put(t, b.in("after"), make([]byte, limit/4), 0)
+	b.must(t, "head -c 4194304 /dev/zero > inside")
+}
+
+func diskSum(t *testing.T, s *suite) {
+	const limit = 16 << 20
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Disk = limit })
+	got := b.must(t, `for d in "$HOME" /tmp /var/tmp /run; do
+	f=$d/fill-$$
+	{ head -c 67108864 /dev/zero > "$f"; } 2>/dev/null
+	[ -f "$f" ] && wc -c < "$f"
+done; exit 0`)
+	var sum int64
+	for f := range strings.FieldsSeq(got) {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			t.Fatalf("%q", got)
+		}
+		sum += n
+	}
+	if sum > limit*5/4 || sum < limit/2 {
+		t.Errorf("%d bytes fitted on %d in all", sum, limit)
+	}
+}
+
+func filesLimit(t *testing.T, s *suite) {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Files = 64 })
+	got := b.must(t, "ulimit -n; ulimit -Hn; ulimit -n 65 2>/dev/null || echo refused")
+	if got != "64\n64\nrefused\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// cpuLimit cannot fail on a busy machine, which only gives less time.
+func cpuLimit(t *testing.T, s *suite) {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.CPUs = 0.25 })
+	cmd := b.shell("while :; do :; done")
+	cmd.Timeout = 2 * time.Second
+	exit := b.run(t, cmd).exit
+	if exit.Cause != paddock.TimedOut {
+		t.Fatalf("%+v", exit)
+	}
+	if exit.Usage.CPU > exit.Usage.Wall/2 {
+		t.Errorf("used %v in %v with a quarter of a processor", exit.Usage.CPU, exit.Usage.Wall)
+	}
+}
+
+// limitless lists the limits whose control Info does not list at all: a spec
+// that asks for one of them asks for what cannot be done.
+func limitless(info paddock.Info) map[paddock.Control]func(*paddock.Limits) {
+	all := map[paddock.Control]func(*paddock.Limits){
+		paddock.ControlMemory: func(l *paddock.Limits) { l.Memory = memoryLimit },
+		paddock.ControlCPU:    func(l *paddock.Limits) { l.CPUs = 0.5 },
+		paddock.ControlPIDs:   func(l *paddock.Limits) { l.PIDs = 100 },
+		paddock.ControlDisk:   func(l *paddock.Limits) { l.Disk = 64 << 20 },
+		paddock.ControlFiles:  func(l *paddock.Limits) { l.Files = 100 },
+		paddock.ControlIO:     func(l *paddock.Limits) { l.IO = 64 << 20 },
+	}
+	for c := range all {
+		if _, listed := info.Finding(c); listed {
+			delete(all, c)
+		}
+	}
+	return all
+}
+
+// refusesAbsent creates without accepting that one control is absent.
+func refusesAbsent(t *testing.T, s *suite) {
+	for _, f := range s.info.Controls {
+		if f.Strength != paddock.Absent {
+			continue
+		}
+		sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
+			spec.AllowMissing = without(spec.AllowMissing, f.Control)
+		}))
+		if err == nil {
+			s.removeAfter(t, sb)
+			t.Errorf("%s is absent, nobody accepted that, and a sandbox was made", f.Control)
+			continue
+		}
+		var missing *paddock.MissingError
+		if !errors.As(err, &missing) || missing.Finding.Control != f.Control || missing.Finding.Cause == "" || missing.Finding.Remedy == "" {
+			t.Errorf("%s is absent: %v, want a MissingError with cause and remedy", f.Control, err)
+		}
+		wantKind(t, string(f.Control), err, paddock.Unsupported)
+	}
+}
+
+func without(cs []paddock.Control, c paddock.Control) []paddock.Control {
+	var rest []paddock.Control
+	for _, have := range cs {
+		if have != c {
+			rest = append(rest, have)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,153 @@
+package drivertest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// makerVariable makes the test binary a maker: a process that makes sandboxes
+// and is then killed. It holds the order.
+const makerVariable = "PADDOCK_DRIVERTEST_MAKER"
+
+// An order says what a maker makes.
+type order struct {
+	State string         `json:"state"`
+	Specs []paddock.Spec `json:"specs"`
+	Args  []string       `json:"args"` // of a command to leave running in each
+}
+
+// A made says what a maker made.
+type made struct {
+	Sandboxes []paddock.ID  `json:"sandboxes"`
+	Processes []paddock.PID `json:"processes"`
+	Error     string        `json:"error,omitempty"`
+}
+
+// Main is the TestMain of a driver's package. It runs the tests, or, where
+// the suite started the test binary again to be killed, makes sandboxes with
+// the driver that open gives. It does not return.
+func Main(m *testing.M, open func(state string) (paddock.Driver, error)) {
+	text, ok := os.LookupEnv(makerVariable)
+	if !ok {
+		os.Exit(m.Run())
+	}
+	if err := serveOrder(text, open); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serveOrder makes what was ordered, tells it, and waits to be killed. If the
+// suite goes away first it removes everything again.
+func serveOrder(text string, open func(state string) (paddock.Driver, error)) error {
+	if err := os.Unsetenv(makerVariable); err != nil {
+		return err
+	}
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	d, err := open(o.State)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	var m made
+	var boxes []paddock.Sandbox
+	for _, spec := range o.Specs {
+		sb, err := d.Create(ctx, spec)
+		if err != nil {
+			m.Error = fmt.Sprintf("create: %v", err)
+			break
+		}
+		boxes = append(boxes, sb)
+		m.Sandboxes = append(m.Sandboxes, sb.ID())
+		p, err := sb.Start(ctx, paddock.Cmd{Args: o.Args, Output: paddock.Output{Detached: true}})
+		if err != nil {
+			m.Error = fmt.Sprintf("start: %v", err)
+			break
+		}
+		m.Processes = append(m.Processes, p.ID())
+	}
+	err = json.NewEncoder(os.Stdout).Encode(m)
+	// The suite holds the other end and never writes.
+	_, readErr := io.Copy(io.Discard, os.Stdin)
+	errs := []error{err, readErr}
+	for _, sb := range boxes {
+		errs = append(errs, sb.Remove(ctx))
+	}
+	return errors.Join(append(errs, d.Close())...)
+}
+
+// A maker is another process that made sandboxes.
+type maker struct {
+	made
+	cmd *exec.Cmd
+}
+
+// maker starts a process that makes sandboxes and leaves args running in each.
+func (s *suite) maker(t testing.TB, args []string, specs ...paddock.Spec) *maker {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(order{State: s.state, Specs: specs, Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A package that forgot Main runs no test and says nothing.
+	cmd := exec.Command(self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), makerVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	m := &maker{cmd: cmd}
+	t.Cleanup(func() {
+		_ = stdin.Close() // it may be closed by kill
+		m.kill(t)
+	})
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("the maker said nothing (%v): the package's TestMain has to call drivertest.Main", err)
+	}
+	if err := json.Unmarshal(line, &m.made); err != nil {
+		t.Fatalf("the maker said %q: the package's TestMain has to call drivertest.Main", line)
+	}
+	if m.Error != "" {
+		t.Fatalf("the maker: %s", m.Error)
+	}
+	return m
+}
+
+// kill ends the maker as kill -9 does, and waits until it is gone.
+func (m *maker) kill(t testing.TB) {
+	t.Helper()
+	if m.cmd.ProcessState != nil {
+		return
+	}
+	if err := m.cmd.Process.Kill(); err != nil {
+		t.Errorf("kill the maker: %v", err)
+	}
+	// The error says that it was killed.
+	_ = m.cmd.Wait()
+}

@@ -1,0 +1,21 @@
+package drivertest
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+// ownerOf gives the user whom a file of the host belongs to.
+func ownerOf(t testing.TB, name string) (int, bool) {
+	t.Helper()
+	fi, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
+}

@@ -1,0 +1,303 @@
+package drivertest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func protectPromises() []group {
+	return []group{{
+		can:   []paddock.Capability{paddock.CanMount},
+		walls: []paddock.Control{paddock.ControlProtected},
+		promises: []promise{
+			{"a protected name that exists cannot be changed, moved, linked or removed", protectExisting},
+			{"a protected name that does not exist cannot be made, and leaves no ghost on the host", protectMissing},
+			{"protected names are protected at any depth", protectDeep},
+			{"the caller's file calls respect protected names too", protectCalls},
+			{"a protected directory cannot be moved away with what it is in", protectParent},
+			{"a link that is called like a protected name opens no way", protectLinks},
+			{"what a commit writes can be written", protectCommit},
+			{"names can be added to the protected ones, and taken away", protectChanged},
+		},
+	}}
+}
+
+// repository is the part of a working tree that matters here.
+func repository(t testing.TB) string {
+	t.Helper()
+	files := map[string]string{"README": "read me", "src/main.c": "int main;"}
+	for _, at := range []string{"", "a/b/c/d/"} {
+		files[at+".git/HEAD"] = "ref: refs/heads/main\n"
+		files[at+".git/config"] = "[core]\n"
+		files[at+".git/hooks/pre-commit.sample"] = "#!/bin/sh\n"
+		files[at+".git/refs/heads/main"] = "0000\n"
+		files[at+".git/objects/info/x"] = ""
+	}
+	files[".mcp.json"] = "{}"
+	files[".vscode/settings.json"] = "{}"
+	return hostTree(t, files)
+}
+
+// attempt runs scripts that try to do what is forbidden. What they answer does
+// not count; what the host's files are afterwards does.
+func (b box) attempt(t testing.TB, scripts ...string) {
+	t.Helper()
+	for _, script := range scripts {
+		b.sh(t, script)
+	}
+}
+
+func protectExisting(t *testing.T, s *suite) {
+	dir := repository(t)
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b.attempt(t,
+		"echo x > .git/config", "echo x >> .git/config", "rm -f .git/config", "mv .git/config .git/config.old; mv .git/config.old .git/config",
+		"echo x > .tmp; mv -f .tmp .git/config; rm -f .tmp", "ln -f .git/config .alias; echo x >> .alias; rm -f .alias",
+		"ln -sf /etc/passwd .git/config", "truncate -s 0 .git/config", "chmod 777 .git/config",
+		"echo x > .git/hooks/pre-commit", "rm -rf .git/hooks", "mv .git/hooks .git/hooks.old; mv .git/hooks.old .git/hooks",
+		"chmod +x .git/hooks/pre-commit.sample", "ln README .git/hooks/pre-commit", "ln -s ../../README .git/hooks/pre-commit",
+		"mkdir .git/hooks/dir", "cp README .git/hooks/pre-push", "echo x > .git/hooks/../config",
+		"echo x > .mcp.json", "rm .mcp.json", "echo x > .tmp; mv -f .tmp .mcp.json; rm -f .tmp",
+		"echo x > .vscode/tasks.json", "echo x > .vscode/settings.json", "rm -rf .vscode",
+		"cd .git && echo x > config", "cd .git/hooks && echo x > pre-commit",
+	)
+	wantTree(t, dir, before)
+}
+
+func protectMissing(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"README": "read me", ".git/HEAD": "ref: refs/heads/main\n"})
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	for _, name := range []string{".mcp.json", ".bashrc", ".vscode/tasks.json", ".git/config", ".git/hooks/pre-commit"} {
+		parent := filepath.Dir(name)
+		b.attempt(t,
+			fmt.Sprintf("mkdir -p %s; echo x > %s", parent, name),
+			fmt.Sprintf("echo x > t; mv t %s; rm -f t", name),
+			fmt.Sprintf("ln README %s", name),
+			fmt.Sprintf("ln -s README %s", name),
+			fmt.Sprintf("mkdir t; echo x > t/%s; mv t %s; rm -rf t", filepath.Base(name), parent),
+			fmt.Sprintf("mkfifo %s", name),
+			fmt.Sprintf("mkdir %s", name),
+		)
+	}
+	wantTree(t, dir, before)
+	b.must(t, "echo fine > other; mkdir dir; echo fine > dir/file")
+	if err := b.Remove(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	wantTree(t, dir, before, "other", "dir", "dir/file")
+}
+
+func protectDeep(t *testing.T, s *suite) {
+	dir := repository(t)
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b.attempt(t,
+		"echo x > a/b/c/d/.git/hooks/pre-commit", "echo x > a/b/c/d/.git/config", "rm -rf a/b/c/d/.git/hooks",
+		"echo x > a/b/c/d/.mcp.json", "mkdir a/b/.vscode && echo x > a/b/.vscode/tasks.json",
+	)
+	wantTree(t, dir, before)
+	// Directories that are made now are no way round.
+	b.attempt(t, "mkdir -p n/e/w/.git/hooks; echo x > n/e/w/.git/hooks/pre-commit; echo x > n/e/w/.git/config; echo x > n/.mcp.json",
+		"mkdir m; echo x > m/t; mv m/t m/.mcp.json", "mkdir -p q/x; echo x > q/x/config; mv q/x q/.git",
+		"mkdir -p r/x/hooks; echo x > r/x/hooks/pre-commit; mv r/x r/.git")
+	for name, what := range tree(t, dir) {
+		for _, protected := range []string{".git/hooks/pre-commit", ".git/config", ".mcp.json"} {
+			if _, old := before[name]; !old && (name == protected || strings.HasSuffix(name, "/"+protected)) {
+				t.Errorf("on the host there is %s: %q", name, what)
+			}
+		}
+	}
+}
+
+func protectCalls(t *testing.T, s *suite) {
+	dir := repository(t)
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	ctx := bounded(t)
+	write := func(name string) error {
+		return b.write(ctx, b.in(name), strings.NewReader("x"), paddock.CreateOptions{Parents: true})
+	}
+	for _, name := range []string{".git/config", ".git/hooks/pre-commit", ".mcp.json", ".vscode/tasks.json", "src/.mcp.json", "a/b/c/d/.git/hooks/x", ".git/./hooks/x", "src/../.git/config"} {
+		wantKind(t, "write "+name, write(name), paddock.Denied)
+	}
+	for what, err := range map[string]error{
+		"rename over a protected file":   b.FS().Rename(ctx, b.in("README"), b.in(".git/config")),
+		"rename to a protected name":     b.FS().Rename(ctx, b.in("README"), b.in("src/.mcp.json")),
+		"rename of a protected file":     b.FS().Rename(ctx, b.in(".mcp.json"), b.in("free.json")),
+		"rename of what holds one":       b.FS().Rename(ctx, b.in(".git"), b.in("free")),
+		"removal":                        b.FS().Remove(ctx, b.in(".git/config"), false),
+		"removal of all":                 b.FS().Remove(ctx, b.in(".git/hooks"), true),
+		"a link with a protected name":   b.FS().Symlink(ctx, "README", b.in("src/.mcp.json")),
+		"a directory with such a name":   b.FS().Mkdir(ctx, b.in("src/.vscode"), paddock.MkdirOptions{}),
+		"a change of mode":               b.FS().Chmod(ctx, b.in(".git/hooks/pre-commit.sample"), 0o755),
+		"an append to a protected file ": b.write(ctx, b.in(".mcp.json"), strings.NewReader("x"), paddock.CreateOptions{Append: true}),
+	} {
+		wantKind(t, what, err, paddock.Denied)
+	}
+	wantTree(t, dir, before)
+}
+
+func protectParent(t *testing.T, s *suite) {
+	dir := repository(t)
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b.attempt(t,
+		"mv .git moved && echo x > moved/config && mv moved .git",
+		"mv .git moved && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
+		"mv a moved && echo x > moved/b/c/d/.git/config && mv moved a",
+		"mv a/b/c/d a/free && echo x > a/free/.git/hooks/pre-commit && mv a/free a/b/c/d",
+		"rm -rf .git && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
+	)
+	after := tree(t, dir)
+	for name, what := range before {
+		for _, part := range []string{".git/config", ".git/hooks", ".git/hooks/pre-commit.sample"} {
+			if (name == part || strings.HasSuffix(name, "/"+part)) && after[name] != what {
+				t.Errorf("on the host %s was %q and is %q", name, what, after[name])
+			}
+		}
+	}
+	for name := range after {
+		if strings.HasSuffix(name, "hooks/pre-commit") {
+			t.Errorf("on the host there is %s", name)
+		}
+	}
+}
+
+func protectLinks(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"store/hooks/x.sample": "", "store/config": "[core]\n", "README": "read me"})
+	if err := os.Symlink("store", filepath.Join(dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, dir)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b.attempt(t, "echo x > .git/config", "echo x > .git/hooks/pre-commit", "rm .git; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+		"ln -sfn /tmp .git")
+	wantTree(t, dir, before)
+	b.attempt(t, "mkdir -p n/other/hooks; echo x > n/other/hooks/pre-commit; ln -s other n/.git",
+		"mkdir -p m/.git; mkdir m/h; echo x > m/h/pre-commit; ln -s ../h m/.git/hooks",
+		"echo x > target; ln -s target .mcp.json")
+	for _, name := range []string{"n/.git/hooks/pre-commit", "m/.git/hooks/pre-commit", ".mcp.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("on the host %s can be read", name)
+		}
+	}
+}
+
+func protectCommit(t *testing.T, s *suite) {
+	dir := repository(t)
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b.must(t, `set -e
+echo changed > README
+mkdir .git/objects/ab
+echo object > .git/objects/ab/tmp_obj_1
+chmod 444 .git/objects/ab/tmp_obj_1
+ln .git/objects/ab/tmp_obj_1 .git/objects/ab/cdef
+rm -f .git/objects/ab/tmp_obj_1
+echo index > .git/index.lock; mv .git/index.lock .git/index
+echo index2 > .git/index.lock; mv .git/index.lock .git/index
+echo message > .git/COMMIT_EDITMSG
+mkdir -p .git/logs/refs/heads; echo log >> .git/logs/HEAD
+echo 1111 > .git/refs/heads/main.lock; mv .git/refs/heads/main.lock .git/refs/heads/main
+echo 'ref: refs/heads/other' > .git/HEAD.lock; mv .git/HEAD.lock .git/HEAD
+mkdir -p .git/refs/heads/topic; echo 2 > .git/refs/heads/topic/x; rm -r .git/refs/heads/topic`)
+	after := tree(t, dir)
+	for name, want := range map[string]string{
+		"README": "changed\n", ".git/objects/ab/cdef": "object\n", ".git/index": "index2\n",
+		".git/refs/heads/main": "1111\n", ".git/HEAD": "ref: refs/heads/other\n", ".git/logs/HEAD": "log\n",
+	} {
+		if _, text, _ := strings.Cut(after[name], " "); text != want {
+			t.Errorf("on the host %s is %q", name, after[name])
+		}
+	}
+}
+
+func protectChanged(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"README": "read me", "locked/file": "old"})
+	before := tree(t, dir)
+	policy := paddock.FilePolicy{Protect: []string{"locked", ".never-made"}, Unprotect: []string{".mcp.json"}}
+	b := s.policed(t, policy, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b.must(t, "echo free > .mcp.json")
+	b.attempt(t, "echo x > locked/file", "echo x > locked/new", "mv locked unlocked", "echo x > .never-made", "mkdir d; echo x > d/.never-made")
+	wantTree(t, dir, before, ".mcp.json", "d")
+	if got := tree(t, dir)[".mcp.json"]; !strings.HasSuffix(got, " free\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func denyPromises() []group {
+	return []group{{
+		can:   []paddock.Capability{paddock.CanMount},
+		walls: []paddock.Control{paddock.ControlMountNS},
+		promises: []promise{
+			{"a path that may not be read can be neither read, listed, written nor moved", denyRead},
+			{"a path that may not be written can be read, and nothing else", denyWrite},
+		},
+	}}
+}
+
+func denyRead(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"open": "open", "secret.env": "TOPSECRET", "private/key": "TOPSECRET", "private/deep/key": "TOPSECRET"})
+	before := tree(t, dir)
+	policy := paddock.FilePolicy{DenyRead: []string{"/mnt/work/secret.env", "/mnt/work/private"}}
+	b := s.policed(t, policy, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	var said strings.Builder
+	for _, script := range []string{
+		"cat secret.env", "cat private/key", "ls -R private", "cat private/deep/key", "cat /proc/self/root/mnt/work/secret.env",
+		"cat /proc/self/cwd/secret.env", "ln -s secret.env l; cat l; rm -f l", "ln secret.env h; cat h; rm -f h",
+		"mv secret.env x; cat x; mv x secret.env", "mv private x; cat x/key; mv x private", "cp -r private x; cat x/key; rm -rf x",
+		"echo x > secret.env", "echo x > private/new", "rm -f secret.env", "rm -rf private", "mv open secret.env; mv secret.env open",
+		"cd .. && mv work x && cat x/secret.env; mv x work",
+	} {
+		r := b.sh(t, script)
+		said.WriteString(r.out + r.err)
+	}
+	if strings.Contains(said.String(), "TOPSECRET") {
+		t.Error("the secret was read")
+	}
+	for _, name := range []string{"secret.env", "private/key"} {
+		got, err := b.read(bounded(t), b.in(name), paddock.OpenOptions{})
+		if strings.Contains(string(got), "TOPSECRET") {
+			t.Errorf("the caller reads %s", name)
+		}
+		wantKind(t, "open "+name, err, paddock.Denied, paddock.NotFound)
+		wantKind(t, "write "+name, b.write(bounded(t), b.in(name), strings.NewReader("x"), paddock.CreateOptions{}), paddock.Denied, paddock.NotFound)
+	}
+	if found, err := b.list(bounded(t), b.in("private"), 9); len(found) > 0 {
+		t.Errorf("the caller lists %v, %v", found, err)
+	}
+	if got := b.must(t, "cat open"); got != "open" {
+		t.Errorf("%q", got)
+	}
+	wantTree(t, dir, before)
+}
+
+func denyWrite(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"free": "free", "fixed": "fixed", "dir/fixed": "fixed", "up/in/fixed": "fixed"})
+	before := tree(t, dir)
+	denied := []string{"/mnt/work/fixed", "/mnt/work/dir", "/mnt/work/up/in/fixed", "/mnt/work/never"}
+	b := s.policed(t, paddock.FilePolicy{DenyWrite: denied}, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b.attempt(t,
+		"echo x > fixed", "echo x >> fixed", "rm -f fixed", "mv fixed x; mv x fixed", "mv free fixed; mv fixed free", "chmod 777 fixed",
+		"ln fixed h; echo x >> h; rm -f h", "echo x > dir/new", "echo x > dir/fixed", "rm -rf dir", "mv dir x; echo x > x/fixed; mv x dir",
+		"mv up x; echo x > x/in/fixed; mv x up", "echo x > never", "mkdir never", "ln -s free never", "echo x > t; mv t never; rm -f t",
+	)
+	for _, name := range []string{"fixed", "dir/new", "dir/fixed", "never"} {
+		err := b.write(bounded(t), b.in(name), strings.NewReader("x"), paddock.CreateOptions{})
+		wantKind(t, "write "+name, err, paddock.Denied)
+	}
+	wantTree(t, dir, before)
+	if got := b.must(t, "cat fixed dir/fixed; echo new > free; echo new > other"); got != "fixedfixed" {
+		t.Errorf("%q", got)
+	}
+	if got := tree(t, dir); !slices.Contains([]string{"-rw-r--r-- new\n"}, got["free"]) {
+		t.Errorf("%q", got["free"])
+	}
+}

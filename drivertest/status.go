@@ -1,0 +1,170 @@
+package drivertest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func statusPromises() []group {
+	return []group{{promises: []promise{
+		{"Status tells state, tier, user, directory and labels", tellsStatus},
+		{"every limit has a default, and none is 'no limit'", defaultLimits},
+		{"asked limits are told as asked", askedLimits},
+		{"every control is listed as enforced, none is absent unless that was accepted by name", listsEnforced},
+		{"usage is measured, and grows", usageGrows},
+	}}}
+}
+
+func tellsStatus(t *testing.T, s *suite) {
+	start := time.Now().Add(-time.Second)
+	labels := map[string]string{"owner": "drivertest", "odd": "a b\nc"}
+	b := s.own(t, func(spec *paddock.Spec) { spec.Labels = labels })
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.ID != b.ID() || st.Tier != s.info.Tier || st.State != paddock.Ready || st.Reason != "" || st.User == "" ||
+		st.Dir == "" || st.Dir[0] != '/' || st.Labels["owner"] != "drivertest" || st.Labels["odd"] != "a b\nc" || len(st.Labels) != 2 ||
+		st.Created.Before(start) || st.Created.After(time.Now().Add(time.Second)) {
+		t.Errorf("%+v", st)
+	}
+	labels["owner"] = "changed by the caller afterwards"
+	if st, err := b.Status(bounded(t)); err != nil || st.Labels["owner"] != "drivertest" {
+		t.Errorf("the caller's map is the sandbox's: %v, %v", st.Labels, err)
+	}
+}
+
+func defaultLimits(t *testing.T, s *suite) {
+	b := s.own(t)
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := s.info.Defaults
+	for _, l := range []struct {
+		c             paddock.Control
+		got, fallback float64
+		asked         bool
+	}{
+		{paddock.ControlMemory, float64(st.Limits.Memory), float64(want.Memory), s.h.Base.Limits.Memory != 0},
+		{paddock.ControlCPU, st.Limits.CPUs, want.CPUs, s.h.Base.Limits.CPUs != 0},
+		{paddock.ControlPIDs, float64(st.Limits.PIDs), float64(want.PIDs), s.h.Base.Limits.PIDs != 0},
+		{paddock.ControlDisk, float64(st.Limits.Disk), float64(want.Disk), s.h.Base.Limits.Disk != 0},
+		{paddock.ControlFiles, float64(st.Limits.Files), float64(want.Files), s.h.Base.Limits.Files != 0},
+	} {
+		if !s.enforces(l.c) {
+			continue // refused where it is asked for
+		}
+		if l.got <= 0 || !l.asked && l.got != l.fallback {
+			t.Errorf("%s is %v, Info's default is %v", l.c, l.got, l.fallback)
+		}
+	}
+}
+
+func askedLimits(t *testing.T, s *suite) {
+	var want paddock.Limits
+	if s.enforces(paddock.ControlMemory) {
+		want.Memory = 300 << 20
+	}
+	if s.enforces(paddock.ControlCPU) {
+		want.CPUs = 0.5
+	}
+	if s.enforces(paddock.ControlPIDs) {
+		want.PIDs = 99
+	}
+	if s.enforces(paddock.ControlDisk) {
+		want.Disk = 99 << 20
+	}
+	if s.enforces(paddock.ControlFiles) {
+		want.Files = 99
+	}
+	if s.enforces(paddock.ControlIO) {
+		want.IO = 99 << 20
+	}
+	want.Lifetime = time.Hour
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits = want })
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := st.Limits
+	// What is not enforced is not asked for, and may be told as any default.
+	for c, blank := range map[paddock.Control]func(*paddock.Limits){
+		paddock.ControlMemory: func(l *paddock.Limits) { l.Memory = 0 },
+		paddock.ControlCPU:    func(l *paddock.Limits) { l.CPUs = 0 },
+		paddock.ControlPIDs:   func(l *paddock.Limits) { l.PIDs = 0 },
+		paddock.ControlDisk:   func(l *paddock.Limits) { l.Disk = 0 },
+		paddock.ControlFiles:  func(l *paddock.Limits) { l.Files = 0 },
+		paddock.ControlIO:     func(l *paddock.Limits) { l.IO = 0 },
+	} {
+		if !s.enforces(c) {
+			blank(&got)
+		}
+	}
+	if got != want {
+		t.Errorf("told %+v, asked %+v", got, want)
+	}
+}
+
+func listsEnforced(t *testing.T, s *suite) {
+	b := s.own(t)
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.info.Controls {
+		if !slices.ContainsFunc(st.Enforced, func(g paddock.Finding) bool { return g.Control == f.Control }) {
+			t.Errorf("%s is a control of the tier, and Status does not tell of it", f.Control)
+		}
+	}
+	for i, f := range st.Enforced {
+		checkFinding(t, f)
+		if f.Strength == paddock.Absent && !slices.Contains(s.h.Base.AllowMissing, f.Control) {
+			t.Errorf("%s is absent, and nobody accepted that", f.Control)
+		}
+		if slices.ContainsFunc(st.Enforced[:i], func(g paddock.Finding) bool { return g.Control == f.Control }) {
+			t.Errorf("%s is there twice", f.Control)
+		}
+	}
+}
+
+func usageGrows(t *testing.T, s *suite) {
+	b := s.own(t)
+	first, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.must(t, "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+	p := b.start(t, b.shell("x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ${#x} > made; exec sleep 1000 \"${x%${x#?}}\""))
+	_ = p
+	until(t, "usage grows", func() bool {
+		st, err := b.Status(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, v := first.Usage, st.Usage
+		grown := v.Wall > u.Wall && (v.CPU > u.CPU || v.CPU == -1) &&
+			(v.MemoryPeak > u.MemoryPeak || v.MemoryPeak == -1) && (v.PIDs > 0 || v.PIDs == -1) && (v.Memory > 0 || v.Memory == -1)
+		if !grown {
+			t.Logf("%+v, at first %+v", v, u)
+		}
+		return grown
+	})
+	u, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c, measured := range map[paddock.Control]bool{
+		paddock.ControlMemory: u.Usage.Memory >= 0 && u.Usage.MemoryPeak >= 0,
+		paddock.ControlCPU:    u.Usage.CPU >= 0,
+		paddock.ControlPIDs:   u.Usage.PIDs >= 0,
+	} {
+		if s.enforces(c) && !measured {
+			t.Errorf("%s is enforced and not measured: %+v", c, u.Usage)
+		}
+	}
+	kill(t, p)
+}
