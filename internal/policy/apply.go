@@ -55,6 +55,9 @@ func (f *File) put(spec *paddock.Spec, o Host) {
 		mounts = slices.Insert(mounts, 0, paddock.Mount{Source: f.Workspace, Write: true})
 		spec.Dir = f.Workspace
 	}
+	if f.dir != "" {
+		spec.Dir = f.dir
+	}
 	kept := slices.DeleteFunc(slices.Clone(spec.Mounts), func(m paddock.Mount) bool {
 		return slices.ContainsFunc(mounts, func(n paddock.Mount) bool { return target(m) == target(n) })
 	})
@@ -188,7 +191,7 @@ func (f *File) expand(o Host) (problems []Problem) {
 		var paths []string
 		for i, p := range *l.list {
 			key := index(l.key, i)
-			if !f.glob(key, p) {
+			if !f.glob(p) {
 				paths = union(paths, []string{p})
 				continue
 			}
@@ -223,5 +226,5 @@ func (f *File) expandOne(key, pattern string, o Host) ([]string, *Problem) {
 	return found, nil
 }
 
-// glob tells whether the path of key is a pattern.
-func (f *File) glob(key, p string) bool { return isGlob(p) && !f.literal[key] }
+// glob tells whether the path of a file rule is a pattern.
+func (f *File) glob(p string) bool { return isGlob(p) && !f.literal }

@@ -73,6 +73,9 @@ func (f *File) mountConflicts() (problems, notes []Problem) {
 			problems = append(problems, f.problem(key, fmt.Sprintf("%s can never be written: files.deny_write denies %s", target(m), f.Files.DenyWrite[j]), `mount it with "read", or deny less`))
 		}
 	}
+	if f.Workspace == "/" && f.Root.Kind != paddock.RootOpen {
+		problems = append(problems, f.problem("workspace", `the workspace is "/"`, "work in a directory below it"))
+	}
 	if f.Workspace != "" && f.Workspace != "." {
 		if i, ok := targets[f.Workspace]; ok && !f.Mounts[i].Write {
 			problems = append(problems, f.problem(index("mounts", i), f.Workspace+" is the workspace, which is writable, and mounted read-only here", "leave one of the two out"))

@@ -102,7 +102,7 @@ func (e *explainer) where(key string, list func(*File) []string, p string) strin
 	}
 	for i, entry := range list(e.file) {
 		k := index(key, i)
-		if entry == p || (e.file.glob(k, entry) && matchGlob(entry, p)) {
+		if entry == p || (e.file.glob(entry) && matchGlob(entry, p)) {
 			return e.file.Where(k)
 		}
 	}
@@ -154,7 +154,7 @@ func (e *explainer) late(name, key string, list func(*File) []string) []string {
 	}
 	var notes []string
 	for i, entry := range list(e.file) {
-		if e.file.glob(index(key, i), entry) && matchGlob(entry, name) {
+		if e.file.glob(entry) && matchGlob(entry, name) {
 			notes = append(notes, fmt.Sprintf("%s: the glob %s stands for what it matched when it was expanded, and this path was not there", e.file.Where(index(key, i)), entry))
 		}
 	}

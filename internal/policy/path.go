@@ -47,6 +47,9 @@ func resolve(s, home string) (string, error) {
 		if !path.IsAbs(home) {
 			return "", errors.New(`"~" has no meaning: the caller's home is not known`)
 		}
+		if isGlob(home) {
+			return "", fmt.Errorf("\"~\" would be read as a glob: the caller's home is %s", home)
+		}
 		s = home + s[1:]
 	}
 	if len(s) > MaxPath {

@@ -70,7 +70,8 @@ type File struct {
 	Notes []Problem
 
 	at      map[string]Position
-	literal map[string]bool // keys of file patterns that are never globs
+	literal bool   // paths of file rules are never globs
+	dir     string // working directory; empty is the workspace's
 }
 
 // A Position is a place in a document, counted from 1. The zero Position is

@@ -41,7 +41,7 @@ func Read(name string, data []byte) (*File, error) {
 
 func newReader(name string, top *shape) *reader {
 	return &reader{
-		f:   &File{Name: name, at: map[string]Position{}, literal: map[string]bool{}},
+		f:   &File{Name: name, at: map[string]Position{}},
 		top: top,
 	}
 }

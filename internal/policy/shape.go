@@ -20,7 +20,7 @@ type shape struct {
 	fields []field  // object
 	one    []string // object: exactly one of these keys is needed
 	need   []string // object: these keys are needed
-	elem   *shape   // list, and the values of a mapping
+	elem   *shape   // list, textOrObject, and the values of a mapping
 
 	oneOf   []string // text: nothing else; the first ones are told in messages
 	pattern string   // text: for the schema; read refuses more than it
@@ -48,10 +48,11 @@ const (
 	whole
 	number
 	boolean
+	textOrObject // text, or what elem says
 )
 
 func (k shapeKind) String() string {
-	return [...]string{"a mapping", "a mapping", "a list", "text", "text or a whole number", "a whole number", "a number", "true or false"}[k]
+	return [...]string{"a mapping", "a mapping", "a list", "text", "text or a whole number", "a whole number", "a number", "true or false", "text or a mapping"}[k]
 }
 
 // reader collects what a document says, and what is wrong with it.
@@ -96,6 +97,10 @@ func (r *reader) walk(sh *shape, n *yaml.Node, key string) {
 		for i, item := range n.Content {
 			r.walk(sh.elem, item, key+"["+strconv.Itoa(i)+"]")
 		}
+	case textOrObject:
+		if n.Kind == yaml.MappingNode {
+			r.walk(sh.elem, n, key)
+		}
 	case text:
 		if len(sh.oneOf) > 0 && !slices.Contains(sh.oneOf, n.Value) {
 			r.add(n, key, fmt.Sprintf("%q is not known", clip(n.Value)), hintFor(n.Value, sh.oneOf))
@@ -136,6 +141,8 @@ func (r *reader) isKind(sh *shape, n *yaml.Node, key string) bool {
 		ok = n.Kind == yaml.ScalarNode && n.Tag == "!!int" && decimal(n.Value)
 	case number:
 		ok = n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float")
+	case textOrObject:
+		ok = n.Kind == yaml.MappingNode || (n.Kind == yaml.ScalarNode && n.Tag == "!!str")
 	case boolean:
 		ok = n.Kind == yaml.ScalarNode && n.Tag == "!!bool"
 	}
@@ -316,22 +323,28 @@ func squash(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
 }
 
-// distance is Levenshtein's, in bytes.
+// distance counts the bytes to put in, take out, replace or swap with the next
+// one to make b of a.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
 		for j := 1; j <= len(b); j++ {
 			cost := 1
 			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }
