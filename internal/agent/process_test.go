@@ -59,8 +59,8 @@ func wait(t *testing.T, p paddock.Process) paddock.Exit {
 
 func sh(script string) paddock.Cmd { return paddock.Cmd{Args: []string{"/bin/sh", "-c", script}} }
 
-// expect fails the test unless out has what the test waits for.
-func expect(t *testing.T, out *mailbox, want string) {
+// hear fails the test unless out has what the test waits for.
+func hear(t *testing.T, out *mailbox, want string) {
 	t.Helper()
 	if !out.waitFor(limit(t), want) {
 		t.Fatalf("output %q never held %q", out.String(), want)
@@ -186,7 +186,7 @@ func TestAWriteThatWaitsIsGivenUpByCloseAndRelease(t *testing.T) {
 			cmd.Input, cmd.Output.Stdout = true, out
 			p := start(t, g, cmd)
 			defer func() { _ = p.Signal(limit(t), syscall.SIGKILL) }()
-			expect(t, out, "ready")
+			hear(t, out, "ready")
 			written := make(chan error)
 			go func() {
 				_, err := p.Input().Write(make([]byte, 1<<20))
@@ -222,7 +222,7 @@ func TestACommandHasTheEnvironmentAndDirectoryThatWereAsked(t *testing.T) {
 
 func TestAProgramIsFoundInTheCommandsOwnPath(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/bin/hello", "#!/bin/sh\necho found", 0o755)
+	writeFile(t, dir+"/bin/hello", "#!/bin/sh\necho found", 0o755)
 	g := guesttest.New(t, guest.Options{Dir: dir})
 	if _, out, _ := run(t, g, paddock.Cmd{Args: []string{"hello"}, Env: map[string]string{"PATH": "/nowhere:" + dir + "/bin"}}); out != "found\n" {
 		t.Errorf("got %q", out)
@@ -237,7 +237,7 @@ func TestAProgramIsFoundInTheCommandsOwnPath(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, name, content string, mode os.FileMode) {
+func writeFile(t *testing.T, name, content string, mode os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
@@ -253,10 +253,10 @@ func TestACommandThatCannotStartSaysWhy(t *testing.T) {
 	if runtime.GOARCH == "arm64" {
 		foreign, here = "\x3e\x00", "ARM aarch64"
 	}
-	write(t, dir+"/foreign", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 9)+"\x02\x00"+foreign+strings.Repeat("\x00", 100), 0o755)
-	write(t, dir+"/script", "#!/no/such/python -u\n", 0o755)
-	write(t, dir+"/text", "just words\n", 0o755)
-	write(t, dir+"/plain", "#!/bin/sh\n", 0o644)
+	writeFile(t, dir+"/foreign", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 9)+"\x02\x00"+foreign+strings.Repeat("\x00", 100), 0o755)
+	writeFile(t, dir+"/script", "#!/no/such/python -u\n", 0o755)
+	writeFile(t, dir+"/text", "just words\n", 0o755)
+	writeFile(t, dir+"/plain", "#!/bin/sh\n", 0o644)
 	g := guesttest.New(t, guest.Options{Dir: dir})
 	for _, tt := range []struct {
 		cmd  paddock.Cmd
@@ -318,7 +318,7 @@ func TestASignalReachesTheWholeGroup(t *testing.T) {
 	cmd := sh("sleep 1000 & echo ready; wait; echo not reached")
 	cmd.Output.Stdout = out
 	p := start(t, g, cmd)
-	expect(t, out, "ready")
+	hear(t, out, "ready")
 	if err := p.Signal(limit(t), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestATimeoutKillsWhatTheCommandStarted(t *testing.T) {
 	out := newMailbox()
 	cmd.Output.Stdout = out
 	p := start(t, g, cmd)
-	expect(t, out, "ready")
+	hear(t, out, "ready")
 	exit := wait(t, p)
 	if exit.Cause != paddock.TimedOut || exit.Signal != syscall.SIGKILL || exit.Code != 137 || !strings.Contains(exit.Reason, "2s") {
 		t.Errorf("%+v", exit)
