@@ -28,11 +28,8 @@ func parseJSON(data []byte) (*yaml.Node, *Problem) {
 			return n, nil
 		}
 	}
-	line, column := p.place(int(p.dec.InputOffset()))
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		line, column = p.place(int(syntax.Offset) - 1)
-	}
+	// The decoder's own offsets do not count from the start of the document.
+	line, column := p.place(p.next())
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it ends too early")
 	}
@@ -62,12 +59,18 @@ func (p *jsonParser) place(offset int) (line, column int) {
 	return p.line, 1 + utf8.RuneCount(p.data[p.start:offset])
 }
 
+// next gives the offset of the next token.
+func (p *jsonParser) next() int {
+	i := int(p.dec.InputOffset())
+	for i < len(p.data) && strings.IndexByte(" \t\r\n,:", p.data[i]) >= 0 {
+		i++
+	}
+	return i
+}
+
 // token gives the next token and a node at its place.
 func (p *jsonParser) token() (json.Token, *yaml.Node, error) {
-	start := int(p.dec.InputOffset())
-	for start < len(p.data) && strings.IndexByte(" \t\r\n,:", p.data[start]) >= 0 {
-		start++
-	}
+	start := p.next()
 	t, err := p.dec.Token()
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -200,9 +201,8 @@ type srtSpelling struct {
 func srtResolve(r *reader, n *yaml.Node, key string, p srtSpelling) []srtPath {
 	if !p.literal {
 		// A directory and all below it is the directory.
-		p.text = strings.TrimSuffix(p.text, "/**")
-		if p.text == "" {
-			p.text = "/"
+		if dir, ok := strings.CutSuffix(p.text, "/**"); ok {
+			p.text = cmp.Or(dir, "/")
 		}
 	}
 	abs, err := srtAbsolute(p.text, r.host)

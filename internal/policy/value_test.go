@@ -1,0 +1,331 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1": 1, "1048576": 1 << 20, "512m": 512 << 20, "512M": 512 << 20, "2GiB": 2 << 30, "2gib": 2 << 30, "1.5g": 3 << 29,
+		"1kB": 1000, "1k": 1024, "1KiB": 1024, "10MB": 10_000_000, "7b": 7, "1t": 1 << 40, "0.5k": 512, "8388607t": 8388607 << 40, "9223372036854775807": 1<<63 - 1,
+	} {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "m", "-1", "+1", "1 m", " 1", "1mm", "1e3", "0x10", "1_000", ".5g", "1.g", "1..5g", "1.1234567g", "0", "0.0001", "٣m", "8388608t", "9223372036854775808", "99999999999999999999", "1İB", "1m\x00"} {
+		if got, err := ParseSize(text); err == nil || !errors.Is(err, paddock.Invalid) {
+			t.Errorf("ParseSize(%q) = %d, %v", text, got, err)
+		}
+	}
+}
+
+func TestAHostHasOneForm(t *testing.T) {
+	for text, want := range map[string]string{
+		"example.com": "example.com", "EXAMPLE.com.": "example.com", "a-b.c1": "a-b.c1", "localhost": "localhost", "xn--bcher-kva.example": "xn--bcher-kva.example",
+		"127.0.0.1": "127.0.0.1", "::1": "::1", "[::1]": "::1", "2001:DB8:0:0::1": "2001:db8::1", "::ffff:10.0.0.1": "10.0.0.1", "[::FFFF:a00:1]": "10.0.0.1", "1.example": "1.example", "0xa.example": "0xa.example",
+	} {
+		if got, err := ParseHost(text); err != nil || got.String() != want {
+			t.Errorf("ParseHost(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", ".", "..", "a..b", ".a", "a.com..", "-a.com", "a-.com", "a_b.com", "a b.com", "a%00.com", "a\x00.com", "a.com\r\n", "a/b.com", `a\b.com`, "user@a.com", "a.com:443", "a.com#", "a?b",
+		"bücher.example", "ａ.com", "a。com",
+		"127.1", "0x7f.0.0.1", "0x7f000001", "2130706433", "0177.0.0.1", "127.0.0.01", "127.0.0.1.", "1.2.3.4.5", "256.0.0.1", "a.1", "a.0x1", "0",
+		"fe80::1%eth0", "[::1", "::1]", "[127.0.0.1]", "[a.com]", "[::1]:80", ":::", "1::2::3",
+		strings.Repeat("a", 64) + ".com", strings.Repeat("a.", 127) + "com", "*.example.com", "10.0.0.0/8",
+	} {
+		if got, err := ParseHost(text); err == nil || !errors.Is(err, paddock.Invalid) {
+			t.Errorf("ParseHost(%q) = %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestAPatternMeansWhatItSays(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, host string
+		want          bool
+	}{
+		{"example.com", "example.com.", true}, {"example.com", "www.example.com", false}, {"example.com", "badexample.com", false},
+		{"*.example.com", "a.b.EXAMPLE.com", true}, {"*.example.com", "example.com", false}, {"*.example.com", "badexample.com", false}, {"*.example.com", "a.example.com.evil.org", false},
+		{"10.0.0.0/8", "10.1.2.3", true}, {"10.0.0.0/8", "::ffff:10.1.2.3", true}, {"10.0.0.0/8", "11.0.0.1", false}, {"10.0.0.0/8", "example.com", false},
+		{"::1", "[::1]", true}, {"fd00::/8", "fd12::1", true}, {"::/0", "10.0.0.1", false}, {"*", "anything.at.all", true}, {"*", "::1", true}, {"10.0.0.1", "::ffff:a00:1", true},
+	} {
+		p, err := ParseHostPattern(tc.pattern)
+		if err != nil {
+			t.Errorf("%s: %v", tc.pattern, err)
+			continue
+		}
+		h, err := ParseHost(tc.host)
+		if err != nil {
+			t.Errorf("%s: %v", tc.host, err)
+			continue
+		}
+		if p.Match(h) != tc.want {
+			t.Errorf("%s matches %s: %v", tc.pattern, tc.host, !tc.want)
+		}
+	}
+	for _, text := range []string{"", "*.", "*.*", "**", "a.*", "*a.com", "*.1.2.3.4", "10.0.0.1/8", "10/8", "10.0.0.0/33", "::ffff:10.0.0.0/104", "https://a.com", "a/b", "fe80::%1/64", "*.bücher.example"} {
+		if p, err := ParseHostPattern(text); err == nil || !errors.Is(err, paddock.Invalid) {
+			t.Errorf("ParseHostPattern(%q) = %q, %v", text, p, err)
+		}
+	}
+}
+
+func TestDestinationsAsPeopleTypeThem(t *testing.T) {
+	for text, want := range map[string]string{
+		"a.example": "a.example 443", "a.example:80": "a.example 80", "https://A.example./x?y#z": "a.example 443", "http://a.example": "a.example 80", "http://[::1]:8080/": "::1 8080",
+		"[::1]:22": "::1 22", "::1": "::1 443", "10.0.0.1:53": "10.0.0.1 53", "ssh://a.example": "a.example 22", "tcp://a.example:5": "a.example 5",
+	} {
+		h, port, err := parseDestination(text)
+		if got := fmt.Sprintf("%s %d", h, port); err != nil || got != want {
+			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", ":", ":443", "a.example:", "a.example:0", "a.example:65536", "a.example:+1", "a.example:01", "https://u:p@a.example", "https://", "ftp://a.example", "mailto:a@b", "http://127.1/", "http://a\x00b/", "[::1]:x"} {
+		if h, port, err := parseDestination(text); err == nil {
+			t.Errorf("%q is %s %d", text, h, port)
+		}
+	}
+}
+
+func TestGlobs(t *testing.T) {
+	files := fstest.MapFS{
+		"w/a/.env": {}, "w/.env": {}, "w/a/b/.env": {}, "w/a/b/c.key": {}, "w/env": {}, "w/x1": {}, "w/x22": {}, "w/d/e/f": {}, "w/link": {Mode: fs.ModeSymlink, Data: []byte("/w/a")},
+	}
+	for _, tc := range []struct {
+		glob string
+		want []string
+	}{
+		{"/w/**/.env", []string{"/w/.env", "/w/a/.env", "/w/a/b/.env"}},
+		{"/w/*/.env", []string{"/w/a/.env"}},
+		{"/w/x?", []string{"/w/x1"}},
+		{"/w/x*", []string{"/w/x1", "/w/x22"}},
+		{"/w/x[2-9]*", []string{"/w/x22"}},
+		{"/w/**", []string{"/w"}},
+		{"/w/d/**/f", []string{"/w/d/e/f"}},
+		{"/w/a/**/b", []string{"/w/a/b"}},
+		{"/w/l*/.env", nil},
+		{"/nothing/*", nil},
+	} {
+		got, err := expand(files, tc.glob)
+		if err != nil || !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s gives %v, %v; want %v", tc.glob, got, err, tc.want)
+		}
+		for _, name := range got {
+			if !matchGlob(tc.glob, name+"/below") {
+				t.Errorf("%s does not match below %s", tc.glob, name)
+			}
+		}
+	}
+	many := fstest.MapFS{}
+	for i := range maxMatches + 1 {
+		many[fmt.Sprintf("w/%d", i)] = &fstest.MapFile{}
+	}
+	if found, err := expand(many, "/w/*"); err == nil {
+		t.Errorf("%d matches were given, and some left out", len(found))
+	}
+}
+
+// A directory that cannot be listed may hold a match: a part of the matches
+// must not pass for all of them.
+func TestAGlobThatCannotLookEverywhereIsRefused(t *testing.T) {
+	if _, err := expand(locked{fstest.MapFS{"w/secret/.env": {}}}, "/w/**/.env"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v", err)
+	}
+}
+
+type locked struct{ fstest.MapFS }
+
+func (l locked) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == "w/secret" {
+		return nil, fs.ErrPermission
+	}
+	return l.MapFS.ReadDir(name)
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(complete))
+	for _, tc := range bad {
+		if len(tc.doc) < 5000 {
+			f.Add([]byte(tc.doc))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := Read("p", data)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		var spec paddock.Spec
+		err = file.Apply(&spec, caller)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		checkSpec(t, spec)
+	})
+}
+
+func FuzzReadSRT(f *testing.F) {
+	f.Add([]byte(`{"network":{"allowedDomains":[],"deniedDomains":[]},"filesystem":{"denyRead":["~/.ssh",{"path":"/a*","literal":true}],"allowRead":["."],"allowWrite":["."],"denyWrite":[".env"]}}`))
+	for _, row := range srtRows {
+		f.Add([]byte(row.doc()))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := ReadSRT("s", data, caller)
+		if err != nil {
+			checkError(t, err)
+			return
+		}
+		var spec paddock.Spec
+		if err := file.Apply(&spec, caller); err != nil {
+			checkError(t, err)
+			return
+		}
+		checkSpec(t, spec)
+	})
+}
+
+func checkError(t *testing.T, err error) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || len(e.Problems) == 0 || len(e.Problems) > MaxProblems {
+		t.Fatalf("%T: %v", err, err)
+	}
+	for _, p := range e.Problems {
+		if p.Text == "" {
+			t.Fatalf("a problem without a text: %v", err)
+		}
+	}
+}
+
+// checkSpec holds whatever was accepted to what drivers rely on.
+func checkSpec(t *testing.T, spec paddock.Spec) {
+	t.Helper()
+	var paths []string
+	for _, m := range spec.Mounts {
+		paths = append(paths, m.Source, target(m))
+	}
+	paths = append(append(paths, spec.Policy.Files.DenyRead...), spec.Policy.Files.DenyWrite...)
+	for _, p := range paths {
+		if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, "\x00\n") || len(p) > MaxPath {
+			t.Fatalf("the path %q", p)
+		}
+	}
+	for name, value := range spec.Env {
+		if checkName(name) != nil || strings.IndexByte(value, 0) >= 0 {
+			t.Fatalf("the variable %q=%q", name, value)
+		}
+	}
+	l := spec.Limits
+	if l.Memory < 0 || l.CPUs < 0 || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
+		t.Fatalf("limits %+v", l)
+	}
+	for _, r := range spec.Policy.Network.Rules {
+		if p, err := ParseHostPattern(r.Host); err != nil || p.String() != r.Host {
+			t.Fatalf("the rule %q: %v", r.Host, err)
+		}
+	}
+}
+
+func FuzzParseSize(f *testing.F) {
+	for _, s := range []string{"512m", "2GiB", "1.5g", "", "-1", "9223372036854775807"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if n, err := ParseSize(s); (err == nil) != (n > 0) {
+			t.Fatalf("ParseSize(%q) = %d, %v", s, n, err)
+		}
+	})
+}
+
+func FuzzParseHost(f *testing.F) {
+	for _, s := range []string{"example.com.", "*.a.b", "10.0.0.0/8", "[::1]", "0x7f.1", "::ffff:1.2.3.4", "a\x00b", "https://a.b:1/", "fe80::1%1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		h, err := ParseHost(s)
+		if err == nil {
+			again, err := ParseHost(h.String())
+			if err != nil || again != h {
+				t.Fatalf("%q gives %q, which gives %q, %v", s, h, again, err)
+			}
+			if strings.Trim(h.String(), "abcdefghijklmnopqrstuvwxyz0123456789.-:") != "" {
+				t.Fatalf("%q gives %q", s, h)
+			}
+			// What another parser takes for an address is one here.
+			if addr, err := netip.ParseAddr(h.String()); err == nil && (addr.Zone() != "" || h.addr != addr) {
+				t.Fatalf("%q gives the name %q", s, h)
+			}
+		}
+		p, err := ParseHostPattern(s)
+		if err == nil {
+			if again, err := ParseHostPattern(p.String()); err != nil || again != p {
+				t.Fatalf("%q gives %q, which gives %q, %v", s, p, again, err)
+			}
+			if !p.covers(p) {
+				t.Fatalf("%q does not cover itself", s)
+			}
+		}
+		if h, port, err := parseDestination(s); err == nil && (port == 0 || h == HostName{}) {
+			t.Fatalf("%q is %q %d", s, h, port)
+		}
+	})
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("/w/**/.env", "/w/a/.env")
+	f.Add("/w/[a-z]?*", "/w/bcd")
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		if checkPath(pattern) != nil || checkPath(name) != nil || checkGlob(pattern) != nil {
+			return
+		}
+		if matchGlob(pattern, name) && !matchGlob(pattern, name+"/below") {
+			t.Fatalf("%q matches %q, and not what is below it", pattern, name)
+		}
+	})
+}
+
+func TestModes(t *testing.T) {
+	old := paddock.Spec{Hostname: "h", Mounts: []paddock.Mount{{Source: "/d"}}}
+	for name, want := range map[string]paddock.Spec{
+		"read-only":       {Hostname: "h", Dir: "/work/p", Mounts: []paddock.Mount{{Source: "/work/p"}, {Source: "/d"}}},
+		"workspace-write": {Hostname: "h", Dir: "/work/p", Mounts: []paddock.Mount{{Source: "/work/p", Write: true}, {Source: "/d"}}},
+		"full": {Hostname: "h", Dir: "/work/p", Root: paddock.Root{Kind: paddock.RootOpen}, Mounts: []paddock.Mount{{Source: "/", Write: true}, {Source: "/d"}},
+			Policy: paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkHost}}},
+	} {
+		got := old
+		if err := Mode(&got, name, caller); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		twice := got
+		if err := Mode(&twice, name, caller); err != nil || !reflect.DeepEqual(got, twice) {
+			t.Errorf("%s twice: %+v, %v", name, twice, err)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		host Host
+		want string
+	}{{"readonly", caller, `did you mean "read-only"?`}, {"read-only", Host{}, "not known"}, {"workspace-write", Host{Dir: "/"}, `"/"`}} {
+		spec := old
+		if err := Mode(&spec, tc.name, tc.host); err == nil || !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if !reflect.DeepEqual(spec, old) {
+			t.Errorf("%s changed the spec", tc.name)
+		}
+	}
+}
