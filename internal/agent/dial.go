@@ -128,6 +128,7 @@ func (p *portConn) receive() {
 // send passes on what Write gives it, then ends the host's side of the call.
 func (p *portConn) send() {
 	defer close(p.sent)
+	defer func() { _ = p.stream.CloseRequest() }()
 	for {
 		select {
 		case msg := <-p.out:
@@ -136,7 +137,6 @@ func (p *portConn) send() {
 				return
 			}
 		case <-p.closed:
-			_ = p.stream.CloseRequest()
 			return
 		}
 	}

@@ -143,7 +143,10 @@ type writer struct {
 
 func newWriter(c *call, stream *connect.BidiStreamForClient[guestpb.WriteRequest, guestpb.WriteResponse], name string) *writer {
 	w := &writer{c: c, stream: stream, name: name}
-	runtime.AddCleanup(w, func(c *call) { c.cancel(errClosed) }, c)
+	runtime.AddCleanup(w, func(c *call) {
+		c.cancel(errClosed)
+		_ = stream.CloseRequest() // HTTP/2 waits for the body, not for the context
+	}, c)
 	return w
 }
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 package agent_test
 
 import (
@@ -19,8 +21,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/guesttest"
 )
 
 // box gives the files of a guest in this process, and an empty directory.
@@ -30,7 +32,7 @@ func box(tb testing.TB) (paddock.FS, string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return pair(tb, guest.Options{}, agent.Options{}).FS(), dir
+	return guesttest.New(tb, guest.Options{}).FS(), dir
 }
 
 func put(tb testing.TB, fsys paddock.FS, name string, data []byte, o paddock.CreateOptions) {
@@ -468,7 +470,7 @@ func deepen(t *testing.T, dir string, depth int) {
 
 func TestTreesDeeperThanAnyNameAreListedAndRemoved(t *testing.T) {
 	fsys, dir := box(t)
-	const depth = 5000
+	const depth = 3000
 	deepen(t, dir, depth)
 	n := 0
 	for _, err := range fsys.List(t.Context(), dir, depth+1) {

@@ -1,0 +1,260 @@
+//go:build linux
+
+package guest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// wall is a Guard that denies everything below one directory, and remembers
+// what it was asked.
+type wall struct {
+	below string
+
+	mu    sync.Mutex
+	asked []string // guarded by mu
+}
+
+func (w *wall) Check(op string, dir *os.File, base string) error {
+	path, err := kernel.PathOf(int(dir.Fd()))
+	if err != nil {
+		return err
+	}
+	name := join(path, base)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = append(w.asked, op+" "+name)
+	if w.below != "" && (name == w.below || strings.HasPrefix(name, w.below+"/")) {
+		return fmt.Errorf("%s is behind the wall: %w", name, paddock.Denied)
+	}
+	return nil
+}
+
+func (w *wall) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := w.asked
+	w.asked = nil
+	return asked
+}
+
+func realTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func goOn() error { return nil }
+
+func create(f *files, name string, c creation) error {
+	file, err := f.create(name, c)
+	if err == nil {
+		err = file.Close()
+	}
+	return err
+}
+
+func TestTheGuardIsAskedAboutWhatIsReallyChanged(t *testing.T) {
+	dir := realTemp(t)
+	w := &wall{}
+	f := &files{guard: w, names: &names{}}
+	for name, data := range map[string]string{"real/old": "", "real/full/sub/x": "", "real/full/y": ""} {
+		if err := os.MkdirAll(filepath.Dir(dir+"/"+name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+"/"+name, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"link": "real", "file": dir + "/link/old", "new": "link/made"} {
+		if err := os.Symlink(target, dir+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	real := dir + "/real"
+	for _, row := range []struct {
+		what string
+		do   func() error
+		want []string
+	}{
+		{"write a file", func() error { return create(f, dir+"/link/a", creation{}) }, []string{"write " + real + "/a"}},
+		{"write through a link", func() error { return create(f, dir+"/file", creation{append: true}) }, []string{"write " + real + "/old"}},
+		{"write through a dangling link", func() error { return create(f, dir+"/new", creation{}) }, []string{"write " + real + "/made"}},
+		{"write with parents", func() error { return create(f, dir+"/link/p/q/f", creation{parents: true}) },
+			[]string{"make " + real + "/p", "make " + real + "/p/q", "write " + real + "/p/q/f"}},
+		{"mkdir", func() error { return f.mkdir(dir+"/link/d/", 0, false) }, []string{"make " + real + "/d"}},
+		{"mkdir with parents", func() error { return f.mkdir(dir+"/link/d/e/f", 0, true) }, []string{"make " + real + "/d/e", "make " + real + "/d/e/f"}},
+		{"mkdir what is there", func() error { return f.mkdir(dir+"/link/d/e", 0, true) }, nil},
+		{"symlink", func() error { return f.symlink([]byte("x"), dir+"/link/s") }, []string{"link " + real + "/s"}},
+		{"chmod through a link", func() error { return f.chmod(dir+"/file", 0o600) }, []string{"chmod " + real + "/old"}},
+		{"rename", func() error { return f.rename(dir+"/link/a", dir+"/link/b") }, []string{"rename " + real + "/a", "rename " + real + "/b"}},
+		{"rename a link", func() error { return f.rename(dir+"/file", dir+"/file2") }, []string{"rename " + dir + "/file", "rename " + dir + "/file2"}},
+		{"remove", func() error { return f.remove(dir+"/link/b", false, goOn) }, []string{"remove " + real + "/b"}},
+		{"remove a tree", func() error { return f.remove(dir+"/link/full", true, goOn) },
+			[]string{"remove " + real + "/full", "remove " + real + "/full/sub", "remove " + real + "/full/sub/x", "remove " + real + "/full/y"}},
+		{"read", func() error {
+			c, err := f.open(dir+"/file2", 0, 0)
+			if err == nil {
+				c.close()
+			}
+			return err
+		}, nil},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			if err := row.do(); err != nil {
+				t.Error(err)
+			}
+			got := w.take()
+			if row.what == "remove a tree" {
+				slices.Sort(got) // a directory has no order
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("asked %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+func TestWhatTheGuardDeniesIsNotDone(t *testing.T) {
+	dir := realTemp(t)
+	safe := dir + "/safe"
+	if err := os.MkdirAll(safe+"/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(safe+"/f", []byte("keep"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/mine", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"link": "safe", "to": "safe/f", "new": "safe/new"} {
+		if err := os.Symlink(target, dir+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := snapshot(t, safe)
+	f := &files{guard: &wall{below: safe}, names: &names{}}
+	for what, err := range map[string]error{
+		"write":         create(f, safe+"/f", creation{}),
+		"write by link": create(f, dir+"/to", creation{}),
+		"write new":     create(f, dir+"/new", creation{}),
+		"parents":       create(f, dir+"/link/a/b", creation{parents: true}),
+		"mkdir":         f.mkdir(dir+"/link/x", 0, true),
+		"symlink":       f.symlink([]byte("x"), dir+"/link/x"),
+		"chmod":         f.chmod(dir+"/to", 0o777),
+		"rename away":   f.rename(safe+"/f", dir+"/stolen"),
+		"rename in":     f.rename(dir+"/mine", safe+"/f"),
+		"rename it":     f.rename(safe, dir+"/other"),
+		"remove":        f.remove(dir+"/link/f", false, goOn),
+		"remove all":    f.remove(dir+"/link/d", true, goOn),
+		"remove above":  f.remove(dir, true, goOn),
+	} {
+		if paddock.KindOf(err) != paddock.Denied || err == nil || !strings.Contains(err.Error(), "behind the wall") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if after := snapshot(t, safe); !slices.Equal(before, after) {
+		t.Errorf("it was %q and is %q", before, after)
+	}
+	if _, err := os.Lstat(dir + "/mine"); err == nil {
+		t.Error("what is not protected stays when the tree is removed")
+	}
+}
+
+// snapshot describes all that is below dir.
+func snapshot(t *testing.T, dir string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		all = append(all, fmt.Sprint(name, info.Mode()))
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(name)
+			all = append(all, string(data))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestNothingCanBeSwappedBetweenTheGuardAndTheChange(t *testing.T) {
+	dir := realTemp(t)
+	safe, sub := dir+"/safe", dir+"/sub"
+	if err := os.MkdirAll(safe+"/d/e", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(safe+"/f", []byte("keep"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, safe)
+	f := &files{guard: &wall{below: safe}, names: &names{}}
+
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	spin := func(do func()) {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					do()
+				}
+			}
+		})
+	}
+	// A directory that is a link to the protected one, now and then; and a
+	// file in it that is a link to the protected file.
+	spin(func() {
+		_ = os.Mkdir(sub, 0o755)
+		_ = os.Mkdir(sub+"/d", 0o755)
+		_ = os.Symlink(safe+"/f", sub+"/f")
+		_ = os.Rename(sub, dir+"/aside")
+		_ = os.Symlink("safe", sub)
+		_ = os.Remove(sub)
+		_ = os.RemoveAll(dir + "/aside")
+	})
+	done := map[string]int{}
+	for range 500 {
+		for what, err := range map[string]error{
+			"write":   create(f, sub+"/f", creation{mode: 0o777}),
+			"parents": create(f, sub+"/d/e/f", creation{parents: true}),
+			"mkdir":   f.mkdir(sub+"/x", 0o777, true),
+			"symlink": f.symlink([]byte("/"), sub+"/l"),
+			"chmod":   f.chmod(sub+"/f", 0o777),
+			"rename":  f.rename(sub+"/f", sub+"/g"),
+			"remove":  f.remove(sub+"/f", false, goOn),
+			"all":     f.remove(sub+"/d", true, goOn),
+		} {
+			if err == nil {
+				done[what]++
+			}
+		}
+	}
+	close(stop)
+	wg.Wait()
+	if after := snapshot(t, safe); !slices.Equal(before, after) {
+		t.Errorf("it was %q and is %q", before, after)
+	}
+	if len(done) == 0 {
+		t.Error("nothing was ever done, so nothing was tried")
+	}
+}
