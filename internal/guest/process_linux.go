@@ -30,7 +30,7 @@ type process struct {
 
 	out     *output
 	in      *input // nil without one
-	outlets []*outlet
+	outlets outlets
 	ended   chan struct{} // closed when exit is set
 	size    int           // guarded by table.mu; memory of the output, once ended
 
@@ -38,7 +38,7 @@ type process struct {
 	timer    *time.Timer     // guarded by mu; nil without a timeout
 	reaped   bool            // guarded by mu; the number may be another's
 	timedOut bool            // guarded by mu
-	open     int             // guarded by mu; outlets that may still give output
+	drained  bool            // guarded by mu; no more output comes
 	exit     *guestpb.Exited // guarded by mu; nil until everything is known
 	status   *guestpb.Exited // guarded by mu; what wait told
 	settled  time.Time       // guarded by mu; when its own output was all here
@@ -56,11 +56,9 @@ func (p *process) reap(wait func() (syscall.WaitStatus, *syscall.Rusage)) {
 	if p.timer != nil && p.timer.Stop() {
 		p.s.wg.Done()
 	}
-	done := p.open == 0
+	done := p.drained
 	if !done {
-		for _, src := range p.outlets {
-			src.expectRest()
-		}
+		p.outlets.expectRest()
 		p.last = time.Now()
 		p.s.wg.Add(1)
 		p.settling = time.AfterFunc(settleQuiet, p.settle)
@@ -101,10 +99,7 @@ func (p *process) settle() {
 	defer p.s.wg.Done()
 	p.mu.Lock()
 	now := time.Now()
-	own := true
-	for _, src := range p.outlets {
-		own = own && src.hasRest()
-	}
+	own := p.outlets.haveRest()
 	if own && p.settled.IsZero() {
 		p.settled = now
 	}
@@ -119,11 +114,19 @@ func (p *process) settle() {
 	}
 }
 
-// outletEnded is called by each outlet when it will give no more.
-func (p *process) outletEnded() {
+// drain keeps all output until there is no more.
+func (p *process) drain() {
+	p.outlets.copy(p.s.processes.buffer, &p.s.processes.buffers, func(stderr bool, b []byte) {
+		p.out.write(stderr, b)
+		p.mu.Lock()
+		if p.reaped {
+			p.last = time.Now()
+		}
+		p.mu.Unlock()
+	})
 	p.mu.Lock()
-	p.open--
-	done := p.open == 0 && p.reaped
+	p.drained = true
+	done := p.reaped
 	if done && p.settling != nil && p.settling.Stop() {
 		p.s.wg.Done()
 	}
@@ -194,93 +197,4 @@ func (p *process) kill() {
 	if !p.hasEnded() {
 		killAll(p.pid)
 	}
-}
-
-// An outlet is one stream of a process's output.
-type outlet struct {
-	p      *process
-	f      *os.File
-	stderr bool
-
-	mu       sync.Mutex // held for a read that does not wait
-	taken    int64      // guarded by mu; bytes read
-	kept     int64      // guarded by mu; bytes handed on
-	settling bool       // guarded by mu; the process has ended
-	rest     int64      // guarded by mu; kept when all that the process wrote itself is here
-	eof      bool       // guarded by mu
-}
-
-// copy reads until the end of the stream. It holds a buffer only while there
-// is something to read.
-func (src *outlet) copy() {
-	conn, err := src.f.SyscallConn()
-	for err == nil {
-		var n int
-		var buf *[]byte
-		var failed error
-		err = conn.Read(func(fd uintptr) bool {
-			if buf == nil {
-				buf = src.p.s.processes.buffer()
-			}
-			src.mu.Lock()
-			defer src.mu.Unlock()
-			for {
-				n, failed = syscall.Read(int(fd), *buf)
-				if failed != syscall.EINTR {
-					break
-				}
-			}
-			if failed == syscall.EAGAIN {
-				src.p.s.processes.buffers.Put(buf)
-				buf = nil
-				return false
-			}
-			src.taken += int64(max(n, 0))
-			return true
-		})
-		if err == nil && failed == nil && n > 0 {
-			src.p.out.write(src.stderr, (*buf)[:n])
-			src.mu.Lock()
-			src.kept += int64(n)
-			settling := src.settling
-			src.mu.Unlock()
-			if settling {
-				src.p.mu.Lock()
-				src.p.last = time.Now()
-				src.p.mu.Unlock()
-			}
-		}
-		if buf != nil {
-			src.p.s.processes.buffers.Put(buf)
-		}
-		// A terminal whose other side is closed answers EIO.
-		if failed != nil || n == 0 {
-			break
-		}
-	}
-	src.mu.Lock()
-	src.eof = true
-	src.mu.Unlock()
-	_ = src.f.Close()
-	src.p.outletEnded()
-}
-
-// expectRest notes how much is under way at the end of the process.
-func (src *outlet) expectRest() {
-	conn, err := src.f.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = conn.Control(func(fd uintptr) {
-		src.mu.Lock()
-		defer src.mu.Unlock()
-		src.settling, src.rest = true, src.taken+int64(unread(fd))
-	})
-}
-
-// hasRest tells whether that has arrived.
-func (src *outlet) hasRest() bool {
-	src.mu.Lock()
-	defer src.mu.Unlock()
-	return src.eof || src.kept >= src.rest
 }

@@ -60,7 +60,7 @@ func (s *Server) Close() error {
 	for _, p := range all {
 		p.kill()
 		p.out.close()
-		p.abandon()
+		p.outlets.close()
 	}
 	for _, p := range all {
 		<-p.ended

@@ -128,15 +128,12 @@ func (s *Server) launch(p *process, path string, files []*os.File) error {
 		return explain(p.cmd, path, err)
 	}
 	p.pid = pid
-	p.open = len(p.outlets)
 	if p.cmd.timeout > 0 {
 		s.wg.Add(1)
 		p.timer = time.AfterFunc(p.cmd.timeout, p.expire)
 	}
 	t.add(p)
-	for _, src := range p.outlets {
-		s.wg.Go(src.copy)
-	}
+	s.wg.Go(p.drain)
 	s.watch(p)
 	return nil
 }
@@ -150,8 +147,8 @@ func (p *process) connect() (files []*os.File, err error) {
 			return nil, err
 		}
 		p.in = newInput(master, true)
-		p.outlets = []*outlet{{p: p, f: master}}
-		return []*os.File{slave, slave, slave}, nil
+		files = []*os.File{slave, slave, slave}
+		return files, p.outlets.open(master)
 	}
 	if p.cmd.input {
 		ours, theirs, err := pipe(true)
@@ -167,15 +164,17 @@ func (p *process) connect() (files []*os.File, err error) {
 		}
 		files = append(files, null)
 	}
-	for _, stderr := range []bool{false, true} {
+	var ends []*os.File
+	for range 2 {
 		ours, theirs, err := pipe(false)
 		if err != nil {
+			closeAll(ends)
 			return files, err
 		}
-		p.outlets = append(p.outlets, &outlet{p: p, f: ours, stderr: stderr})
+		ends = append(ends, ours)
 		files = append(files, theirs)
 	}
-	return files, nil
+	return files, p.outlets.open(ends...)
 }
 
 // disconnect closes the agent's ends of a process that did not start.
@@ -183,15 +182,8 @@ func (p *process) disconnect() {
 	if p.in != nil {
 		_ = p.in.f.Close()
 	}
-	p.abandon()
-}
-
-// abandon closes the output of a process that nobody will ask for again. What
-// it left behind and still writes there is told by the kernel.
-func (p *process) abandon() {
-	for _, src := range p.outlets {
-		_ = src.f.Close()
-	}
+	p.outlets.close()
+	p.outlets.closeFiles()
 }
 
 func closeAll(files []*os.File) {

@@ -89,7 +89,7 @@ func (t *table) drop(p *process) {
 	if t.byPID[p.pid] == p {
 		delete(t.byPID, p.pid)
 	}
-	p.abandon()
+	p.outlets.close()
 }
 
 // running gives the process of that number if it is not reaped.

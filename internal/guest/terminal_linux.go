@@ -83,20 +83,26 @@ func unread(fd uintptr) int {
 }
 
 // pipe makes a pipe whose end for the agent does not block and whose end for
-// the command does.
+// the command does. The end that reads is for outlets, which wait in their own
+// way, so it is not made known to the runtime's.
 func pipe(writes bool) (agent, command *os.File, err error) {
 	var fd [2]int
 	if err := syscall.Pipe2(fd[:], syscall.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
 	ours, theirs := fd[0], fd[1]
-	if writes {
+	if !writes {
+		agent = os.NewFile(uintptr(ours), "pipe")
+	} else {
 		ours, theirs = theirs, ours
 	}
 	if err := syscall.SetNonblock(ours, true); err != nil {
-		_ = syscall.Close(ours)
-		_ = syscall.Close(theirs)
+		_ = syscall.Close(fd[0])
+		_ = syscall.Close(fd[1])
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
-	return os.NewFile(uintptr(ours), "pipe"), os.NewFile(uintptr(theirs), "pipe"), nil
+	if writes {
+		agent = os.NewFile(uintptr(ours), "pipe")
+	}
+	return agent, os.NewFile(uintptr(theirs), "pipe"), nil
 }
