@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// enter knows no boundary on this system.
+func enter(string) bool { return false }

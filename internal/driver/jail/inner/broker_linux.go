@@ -1,0 +1,366 @@
+package inner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/protect"
+)
+
+// A broker does the changes of files that the guest may not do itself.
+//
+// Landlock takes from everything in the box every right to change anything
+// below the broker's trees. What remains is to ask: each system call that
+// could change a file is reported to the broker, which copies its arguments,
+// opens the directory that it is about, looks at where that directory really
+// is, decides by name, and then does the call itself relative to the open
+// directory. So it does not matter what the guest changes in its memory, its
+// descriptors or the tree meanwhile. A call that turns out not to be about a
+// tree goes on as it is: if it was changed to be about one after all, Landlock
+// refuses it.
+type broker struct {
+	listener int
+	file     *os.File // keeps listener open
+	trees    []tree
+	hosts    []string // where host files are mounted: no socket there is connected to
+	deny     []string // paths that may be neither made nor changed
+	writable []string // private directories that the guest changes without the broker
+	slow     chan struct{}
+
+	mu      sync.Mutex
+	refused map[string]*paddock.Refusal // guarded by mu
+	order   []string                    // guarded by mu
+}
+
+// A tree is a directory (or a single file) of which the broker decides.
+type tree struct {
+	path      string
+	protected *protect.Set // nil protects nothing: a private directory
+}
+
+const (
+	pathMax     = 4096
+	linkMax     = 40
+	refusalsMax = 1000
+	slowMax     = 256 // calls that wait, such as a connection being made
+)
+
+// run answers system calls until the listener is closed or nobody is left who
+// could call.
+func (b *broker) run() {
+	for {
+		var n kernel.Notif
+		switch err := n.Receive(b.listener); {
+		case err == nil:
+			b.answer(n)
+		case errors.Is(err, syscall.ENOENT):
+			// The caller died before we looked.
+		default:
+			return
+		}
+	}
+}
+
+// A reply is how a call ends.
+type reply struct {
+	goOn bool // the kernel does it
+	err  syscall.Errno
+	fd   int // given to the caller, if open is set
+	open bool
+	keep bool // the descriptor stays open across exec
+}
+
+var (
+	goOn = reply{goOn: true}
+	done = reply{}
+)
+
+func fails(err error) reply {
+	var e syscall.Errno
+	if errors.As(err, &e) && e != 0 {
+		return reply{err: e}
+	}
+	return reply{err: syscall.EACCES}
+}
+
+func result(err error) reply {
+	if err != nil {
+		return fails(err)
+	}
+	return done
+}
+
+func (b *broker) answer(n kernel.Notif) {
+	c := &call{broker: b, id: n.ID, tid: int(n.PID), nr: n.NR, args: n.Args}
+	if c.tid == 0 { // a process that this namespace cannot see is not ours
+		b.send(c.id, reply{err: syscall.EPERM})
+		return
+	}
+	do := handlers()[uint32(n.NR)]
+	if do == nil {
+		b.send(c.id, reply{err: syscall.ENOSYS})
+		return
+	}
+	if isConnect(n.NR) {
+		// It may wait for the other side, so it waits beside the others.
+		select {
+		case b.slow <- struct{}{}:
+			go func() {
+				defer func() { <-b.slow }()
+				b.send(c.id, do(c))
+			}()
+		default:
+			b.send(c.id, reply{err: syscall.EAGAIN})
+		}
+		return
+	}
+	b.send(c.id, do(c))
+}
+
+func (b *broker) send(id uint64, r reply) {
+	// An answer that finds nobody is for a caller that was killed.
+	switch {
+	case r.open:
+		if err := kernel.NotifGive(b.listener, id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
+			_ = kernel.NotifAnswer(b.listener, id, 0, syscall.EMFILE)
+		}
+		kernel.Close(r.fd)
+	case r.goOn:
+		_ = kernel.NotifContinue(b.listener, id)
+	default:
+		_ = kernel.NotifAnswer(b.listener, id, 0, r.err)
+	}
+}
+
+// A call is one system call of the guest. Everything in it is hostile.
+type call struct {
+	*broker
+	id   uint64
+	tid  int
+	nr   int32
+	args [6]uint64
+}
+
+// fd gives argument i as a directory descriptor.
+func (c *call) fd(i int) int { return int(int32(uint32(c.args[i]))) }
+
+// A place is a name in an open directory.
+type place struct {
+	dir   int
+	base  string
+	full  string // where that is now
+	slash bool   // the guest wrote a slash behind it
+	tree  *tree  // nil: not the broker's
+}
+
+func (p *place) close() { kernel.Close(p.dir) }
+
+var errGoOn = errors.New("not the broker's")
+
+// find resolves a path argument to a place in one of the trees. errGoOn is
+// for everything else, also what the kernel will refuse by itself.
+func (c *call) find(dirfd int, addr uint64, follow bool) (*place, error) {
+	// A process whose memory cannot be read (one that is not dumpable) is left
+	// to the kernel and Landlock, as is everything that is wrong in itself.
+	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	if err != nil {
+		return nil, errGoOn
+	}
+	start := kernel.AtCWD
+	if !strings.HasPrefix(path, "/") {
+		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+			return nil, errGoOn
+		}
+		defer kernel.Close(start)
+	}
+	// Only now is it certain that tid was the caller's and not that of a
+	// later thread of the same number.
+	if !kernel.NotifValid(c.listener, c.id) {
+		return nil, errGoOn
+	}
+	return c.resolve(start, path, follow)
+}
+
+// resolve walks path from the open directory start, and with follow also
+// through links at its last name.
+func (c *call) resolve(start int, path string, follow bool) (*place, error) {
+	at := start
+	for range linkMax {
+		slash := strings.HasSuffix(path, "/")
+		dirPart, base := split(path)
+		if base == "" || base == "." || base == ".." {
+			closeUnless(at, start)
+			return nil, errGoOn
+		}
+		dir, err := kernel.ResolveDir(at, dirPart)
+		closeUnless(at, start)
+		if err != nil {
+			return nil, errGoOn // the kernel says what is wrong; a magic link is Landlock's
+		}
+		if follow {
+			if target, err := kernel.ReadLinkAt(dir, base); err == nil {
+				if target == "" {
+					kernel.Close(dir)
+					return nil, errGoOn
+				}
+				at, path = dir, target
+				if strings.HasPrefix(target, "/") {
+					kernel.Close(dir)
+					at = start // not used: the path is absolute
+				}
+				continue
+			}
+		}
+		full, err := pathIn(dir, base)
+		if err != nil {
+			kernel.Close(dir)
+			return nil, errGoOn
+		}
+		p := &place{dir: dir, base: base, full: full, slash: slash, tree: c.treeOf(full)}
+		if p.tree == nil {
+			p.close()
+			return nil, errGoOn
+		}
+		return p, nil
+	}
+	closeUnless(at, start)
+	return nil, syscall.ELOOP
+}
+
+func closeUnless(fd, keep int) {
+	if fd != keep {
+		kernel.Close(fd)
+	}
+}
+
+// split cuts off the last name of a path; the directory part of a name alone
+// is ".".
+func split(path string) (dir, base string) {
+	path = strings.TrimRight(path, "/")
+	i := strings.LastIndexByte(path, '/')
+	switch {
+	case i < 0:
+		return ".", path
+	case i == 0:
+		return "/", path[1:]
+	default:
+		return path[:i], path[i+1:]
+	}
+}
+
+func pathIn(dir int, base string) (string, error) {
+	path, err := kernel.PathOf(dir)
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, " (deleted)") {
+		return "", syscall.ENOENT
+	}
+	if path == "/" {
+		return "/" + base, nil
+	}
+	return path + "/" + base, nil
+}
+
+// treeOf gives the innermost tree that path is in.
+func (b *broker) treeOf(path string) *tree {
+	var best *tree
+	for i := range b.trees {
+		if t := &b.trees[i]; below(path, t.path) && (best == nil || len(t.path) > len(best.path)) {
+			best = t
+		}
+	}
+	return best
+}
+
+func below(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// judge tells the rule that protects a path, and how.
+func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
+	for _, d := range b.deny {
+		if below(full, d) {
+			return "deny " + d, protect.Protected
+		}
+		if below(d, full) {
+			return "deny " + d, protect.Prefix
+		}
+	}
+	if t.protected == nil || full == t.path {
+		return "", protect.Miss
+	}
+	return t.protected.Match(strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/"))
+}
+
+// may decides an operation by name. Operations that can only make or use a
+// real directory pass where a path is a mere beginning of a protected one.
+func (b *broker) may(op, full string, t *tree, directory bool) bool {
+	rule, hit := b.judge(t, full)
+	if hit == protect.Miss || hit == protect.Prefix && directory {
+		return true
+	}
+	b.refuse(op, full, rule)
+	return false
+}
+
+func (b *broker) refuse(op, target, rule string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := op + "\x00" + target
+	if r := b.refused[key]; r != nil {
+		r.Count++
+		r.Time = time.Now()
+		return
+	}
+	if len(b.order) >= refusalsMax {
+		delete(b.refused, b.order[0])
+		b.order = b.order[1:]
+	}
+	remedy := "if this is meant, allow it with --unprotect " + strconv.Quote(rule) + " or files.unprotect in the policy"
+	if strings.HasPrefix(rule, "deny ") {
+		remedy = "the policy's deny list decides"
+	}
+	if op == "connect" {
+		remedy = "sockets of host programs are not reachable from inside"
+	}
+	b.refused[key] = &paddock.Refusal{Time: time.Now(), What: op, Target: target, Rule: rule, Remedy: remedy, Count: 1}
+	b.order = append(b.order, key)
+}
+
+// Refusals lists what was refused, oldest first.
+func (b *broker) Refusals() []paddock.Refusal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]paddock.Refusal, 0, len(b.order))
+	for _, key := range b.order {
+		list = append(list, *b.refused[key])
+	}
+	return list
+}
+
+// Check is the guest.Guard for changes that the agent does for the host.
+func (b *broker) Check(op string, dir *os.File, base string) error {
+	full, err := pathIn(int(dir.Fd()), base)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
+	}
+	t := b.treeOf(full)
+	if t == nil {
+		return nil
+	}
+	directory := op == "make"
+	if !b.may(op, full, t, directory) {
+		rule, _ := b.judge(t, full)
+		return fmt.Errorf("%s %q: protected name %s: %w", op, full, rule, paddock.Denied)
+	}
+	return nil
+}

@@ -1,0 +1,338 @@
+package inner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/protect"
+)
+
+// Main runs a box and does not return.
+func Main() {
+	// The agent is small and mostly waits; this keeps it so.
+	debug.SetGCPercent(50)
+	control := os.NewFile(ControlFD, "control")
+	report := func(r Report) {
+		data, _ := json.Marshal(r) // a struct of plain fields
+		_, _ = control.Write(data)
+	}
+	b := &box{control: control}
+	if err := b.run(report); err != nil {
+		report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: b.step})
+	}
+	os.Exit(1)
+}
+
+type box struct {
+	control *os.File
+	step    string // what is being done, for the report of a failure
+	config  Config
+	spawn   *spawner
+}
+
+func (b *box) run(report func(Report)) error {
+	b.step = "start"
+	if err := kernel.DieWithParent(); err != nil {
+		return err
+	}
+	// Whoever is inside may send these; a box does not end by them.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGALRM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGVTALRM,
+		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO, syscall.SIGPWR, syscall.SIGSTKFLT, syscall.SIGPROF)
+	fds, err := b.receive()
+	if err != nil {
+		return err
+	}
+	if err := kernel.NotDumpable(); err != nil {
+		return err
+	}
+	b.step = "build the file tree"
+	kernel.Umask(0)
+	if err := build(b.config.Mounts, fds); err != nil {
+		return err
+	}
+	b.step = "name the box"
+	if err := kernel.SetHostname(b.config.Hostname); err != nil {
+		return err
+	}
+	if !b.config.HostNet {
+		if err := kernel.LoopbackUp(); err != nil {
+			return err
+		}
+	}
+	if err := b.confine(); err != nil {
+		return err
+	}
+	return b.serve(report)
+}
+
+// receive reads the configuration and the descriptors that come with it.
+func (b *box) receive() ([]*os.File, error) {
+	buf := make([]byte, ConfigMax)
+	n, fds, err := kernel.ReceiveFiles(int(b.control.Fd()), buf)
+	if err != nil {
+		return nil, fmt.Errorf("receive configuration: %w", err)
+	}
+	if n == 0 {
+		return nil, errors.New("the host went away")
+	}
+	if err := json.Unmarshal(buf[:n], &b.config); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return fds, nil
+}
+
+// ConfigMax bounds a configuration, in bytes: what one packet holds.
+const ConfigMax = 160 << 10
+
+// confine gives up every privilege and puts up the walls. The order matters:
+// each step still needs what the later ones take away.
+func (b *box) confine() error {
+	c := &b.config
+	b.step = "set resource limits"
+	for _, l := range []struct {
+		what kernel.Resource
+		n    int64
+	}{
+		{kernel.ResourceCore, 0}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
+		{kernel.ResourceData, c.Data}, {kernel.ResourceFSize, c.FileSize},
+	} {
+		if l.n == 0 && l.what != kernel.ResourceCore {
+			continue
+		}
+		if _, err := kernel.SetResource(l.what, uint64(l.n)); err != nil {
+			return err
+		}
+	}
+	b.step = "leave the host's keys"
+	if err := kernel.NewSessionKeyring(); err != nil {
+		return err
+	}
+	b.step = "drop capabilities"
+	if err := kernel.NoNewPrivileges(); err != nil {
+		return err
+	}
+	// The thread that starts commands gets its walls first; it still may.
+	b.spawn = newSpawner()
+	if err := b.spawn.do(kernel.DropBounding); err != nil {
+		return err
+	}
+	if err := kernel.DropCapabilities(); err != nil {
+		return err
+	}
+	b.step = "restrict files"
+	if c.Landlock {
+		if err := restrict(c.Writable); err != nil {
+			return err
+		}
+	}
+	b.step = "filter system calls"
+	numbers := kernel.Numbers()
+	base, err := assemble(baseRules(), numbers)
+	if err != nil {
+		return err
+	}
+	if err := kernel.SeccompAll(base); err != nil {
+		return err
+	}
+	b.step = "restrict commands"
+	return b.confineCommands(numbers)
+}
+
+// confineCommands puts up the walls that stand only around what is started.
+func (b *box) confineCommands(numbers map[string]uint32) error {
+	c := &b.config
+	filter, err := assemble(guestRules(len(c.Trees) > 0, len(c.Hosts) > 0), numbers)
+	if err != nil {
+		return err
+	}
+	// The broker's mask stays zero: it applies the callers'.
+	if len(c.Trees) == 0 && len(c.Hosts) == 0 {
+		kernel.Umask(0o022)
+		return b.spawn.do(func() error { return kernel.SeccompThread(filter) })
+	}
+	set, err := protect.New(c.Protect, c.Unprotect)
+	if err != nil {
+		return err
+	}
+	br := &broker{hosts: c.Hosts, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
+	for _, t := range c.Trees {
+		bt := tree{path: t.Path}
+		if t.Protected {
+			bt.protected = set
+		}
+		br.trees = append(br.trees, bt)
+	}
+	for _, w := range c.Writable {
+		if br.treeOf(w) == nil {
+			br.writable = append(br.writable, w)
+		}
+	}
+	if err := b.spawn.do(func() error {
+		if err := kernel.OwnFiles(); err != nil {
+			return err
+		}
+		kernel.Umask(0o022)
+		if len(c.Trees) > 0 {
+			if err := kernel.LandlockThread(kernel.LandlockChange(kernel.LandlockABI()), br.writable); err != nil {
+				return err
+			}
+		}
+		listener, err := kernel.SeccompListen(filter)
+		if err != nil {
+			return err
+		}
+		br.listener = int(listener.Fd())
+		br.file = listener
+		return nil
+	}); err != nil {
+		return err
+	}
+	b.spawn.broker = br
+	// Two, so that a slow file system does not hold up everything.
+	for range 2 {
+		go br.run() // ends with the box
+	}
+	return nil
+}
+
+// serve answers the host until it goes away. Then the box ends.
+func (b *box) serve(report func(Report)) error {
+	opts := guest.Options{
+		User: b.config.User, Env: b.config.Env, Dir: b.config.Dir, Init: true,
+		StartProcess: b.spawn.start,
+	}
+	if br := b.spawn.broker; br != nil {
+		opts.Guard = br
+		opts.Refusals = br.Refusals
+	}
+	// Before the agent begins to wait for children of all sorts.
+	b.step = "run a first command"
+	if err := b.spawn.probe(); err != nil {
+		return err
+	}
+	b.step = "start the agent"
+	server, err := guest.New(opts)
+	if err != nil {
+		return err
+	}
+	first, err := connOf(os.NewFile(ConnFD, "connection"))
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	wg.Go(func() { _ = server.Serve(ctx, first) })
+	report(Report{Ready: true})
+	// The host sends a descriptor for each further connection; its end is ours.
+	for {
+		_, fds, err := kernel.ReceiveFiles(int(b.control.Fd()), make([]byte, 1))
+		if err != nil || len(fds) == 0 {
+			os.Exit(0) // as process 1 we take everything with us
+		}
+		conn, err := connOf(fds[0])
+		if err != nil {
+			continue
+		}
+		wg.Go(func() { _ = server.Serve(ctx, conn) })
+	}
+}
+
+func connOf(f *os.File) (net.Conn, error) {
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("connection: %w", err)
+	}
+	return conn, nil
+}
+
+// A spawner is the thread from which commands are started. Its walls are
+// theirs: a new process inherits from the thread that makes it.
+type spawner struct {
+	calls  chan func()
+	broker *broker
+}
+
+func newSpawner() *spawner {
+	s := &spawner{calls: make(chan func())}
+	go func() { // lives as long as the box
+		runtime.LockOSThread()
+		for call := range s.calls {
+			call()
+		}
+	}()
+	return s
+}
+
+// do runs f on the spawner's thread.
+func (s *spawner) do(f func() error) error {
+	done := make(chan error)
+	s.calls <- func() { done <- f() }
+	return <-done
+}
+
+// start is guest.Options.StartProcess.
+func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
+	files := make([]uintptr, len(attr.Files))
+	for i, f := range attr.Files {
+		files[i] = f.Fd()
+	}
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if attr.Terminal {
+		sys.Setctty, sys.Ctty = true, 0
+	}
+	err = s.do(func() error {
+		pid, err = syscall.ForkExec(argv0, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: files, Sys: sys})
+		return err
+	})
+	runtime.KeepAlive(attr)
+	return pid, err
+}
+
+// probe runs the smallest program there is under all the walls, so that Ready
+// is a fact.
+func (s *spawner) probe() error {
+	f, err := kernel.SealedFile("probe", exitZero())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	pid, err := s.start(path, []string{"probe"}, &guest.ProcAttr{Dir: "/", Files: []*os.File{null, null, null}})
+	if err != nil {
+		return fmt.Errorf("run a first command: %w", err)
+	}
+	var status syscall.WaitStatus
+	for {
+		_, err = syscall.Wait4(pid, &status, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("wait for the first command: %w", err)
+	case !status.Exited() || status.ExitStatus() != 0:
+		return fmt.Errorf("the first command ended with status %#x: %w", uint32(status), paddock.Unsupported)
+	}
+	return nil
+}

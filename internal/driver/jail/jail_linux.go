@@ -1,0 +1,445 @@
+package jail
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail/inner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/protect"
+)
+
+// Options configure a [Driver].
+type Options struct {
+	// State is where sandboxes that outlive their maker are remembered; it is
+	// made if need be, for its owner only. Empty is a directory of the
+	// calling user's that goes with the machine's next start.
+	State string
+
+	// Guest is the guest program (cmd/paddock-guest). Without it the calling
+	// program itself is executed as the guest: it must call [Main] first.
+	Guest []byte
+}
+
+// Main is the first thing that the main function of a program calls that uses
+// this package. Where the program was started as a part of a sandbox it does
+// that part and does not return; else it returns false.
+func Main() bool {
+	if len(os.Args) == 0 {
+		return false
+	}
+	switch os.Args[0] {
+	case inner.Argv0:
+		inner.Main()
+	case keeperArgv0:
+		keeperMain()
+	case sweeperArgv0:
+		sweeperMain()
+	default:
+		return false
+	}
+	return true
+}
+
+// A Driver makes jails.
+type Driver struct {
+	state string
+	guest []byte
+
+	tried bool // that a box can be made is known
+
+	host func() *cgroup.Host      // found out once, when first needed
+	exe  func() (*os.File, error) // the guest program, executable
+
+	mu        sync.Mutex
+	closed    bool                    // guarded by mu
+	ephemeral map[paddock.ID]*sandbox // guarded by mu; nil while one is being made
+	sweep     *sweeper                // guarded by mu
+}
+
+// New gives a driver. It changes nothing on the host, and does not fail where
+// no jail can be made: Info and Create tell.
+func New(o Options) (*Driver, error) {
+	d := &Driver{state: o.State, guest: o.Guest, ephemeral: map[paddock.ID]*sandbox{}}
+	if d.state == "" {
+		d.state = defaultState()
+	}
+	if !filepath.IsAbs(d.state) {
+		return nil, fmt.Errorf("state directory %q is not absolute: %w", d.state, paddock.Invalid)
+	}
+	d.host = sync.OnceValue(cgroup.Probe)
+	d.exe = sync.OnceValues(func() (*os.File, error) { return guestProgram(d.guest) })
+	return d, nil
+}
+
+// guestProgram gives what is executed as the guest. It is in memory and
+// sealed: a process of the box that got hold of its init's executable could
+// else write to the very file that the next box is made of.
+func guestProgram(embedded []byte) (*os.File, error) {
+	if embedded == nil {
+		var err error
+		if embedded, err = os.ReadFile("/proc/self/exe"); err != nil {
+			return nil, fmt.Errorf("read this program: %w", err)
+		}
+	}
+	return kernel.SealedFile("paddock-guest", embedded)
+}
+
+func defaultState() string {
+	if os.Geteuid() == 0 {
+		return "/run/paddock/jail"
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "paddock", "jail")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-%d", os.Geteuid()), "jail")
+}
+
+// Create implements paddock.Driver.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	sb, err := d.create(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", err)
+	}
+	return sb, nil
+}
+
+func (d *Driver) create(ctx context.Context, spec paddock.Spec) (*sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, kindOf(err))
+	}
+	if spec.ID == "" {
+		spec.ID = newID()
+	}
+	if err := check(&spec); err != nil {
+		return nil, err
+	}
+	if err := d.reserve(spec.ID); err != nil {
+		return nil, err
+	}
+	var sb *sandbox
+	var err error
+	if spec.Ephemeral {
+		sb, err = d.createHere(ctx, &spec)
+	} else {
+		sb, err = d.createKept(ctx, &spec)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil || !spec.Ephemeral {
+		delete(d.ephemeral, spec.ID)
+		return sb, err
+	}
+	d.ephemeral[spec.ID] = sb
+	return sb, nil
+}
+
+// reserve takes an ID, so that nobody else makes a sandbox of that name.
+func (d *Driver) reserve(id paddock.ID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	}
+	if _, ok := d.ephemeral[id]; ok {
+		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+	}
+	if _, err := os.Lstat(filepath.Join(d.state, string(id))); err == nil {
+		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+	}
+	d.ephemeral[id] = nil
+	return nil
+}
+
+func newID() paddock.ID {
+	var b [10]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return paddock.ID("sb-" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))
+}
+
+// prepare works out everything that can be known before a process is made.
+func (d *Driver) prepare(spec *paddock.Spec) (start, []paddock.Finding, error) {
+	if err := d.refuse(spec); err != nil {
+		return start{}, nil, err
+	}
+	limits, groups, findings, err := d.bounds(spec)
+	if err != nil {
+		return start{}, nil, err
+	}
+	id, err := identify(spec)
+	if err != nil {
+		return start{}, nil, err
+	}
+	l, err := plan(spec, limits, id)
+	if err != nil {
+		return start{}, nil, err
+	}
+	if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
+		l.config.Landlock = false
+		l.config.Trees = nil
+	}
+	exe, err := d.exe()
+	if err != nil {
+		return start{}, nil, err
+	}
+	return start{name: string(spec.ID), layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}, findings, nil
+}
+
+// createHere makes an ephemeral sandbox: this process owns it.
+func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, error) {
+	s, findings, err := d.prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	s.made = func(b *box) {
+		if b.group != nil {
+			d.sweeper().watch(b.group.Dirs())
+		}
+	}
+	b, conn, err := newBox(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	sb := &sandbox{id: spec.ID, driver: d, owner: localOwner{b}, about: about{
+		Created: b.created, User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
+		Enforced: findings, Lifetime: s.limits.Lifetime, Network: spec.Policy.Network.Mode,
+	}}
+	if err := sb.attach(conn, s.limits.Lifetime); err != nil {
+		return nil, errors.Join(err, b.remove(ctx))
+	}
+	return sb, nil
+}
+
+// Open implements paddock.Driver.
+func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	sb, err := d.open(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox %q: %w", string(id), err)
+	}
+	return sb, nil
+}
+
+func (d *Driver) open(ctx context.Context, id paddock.ID) (*sandbox, error) {
+	if !id.Valid() {
+		return nil, fmt.Errorf("not a name: %w", paddock.Invalid)
+	}
+	d.mu.Lock()
+	closed, sb := d.closed, d.ephemeral[id]
+	d.mu.Unlock()
+	switch {
+	case closed:
+		return nil, fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	case sb != nil:
+		return sb, nil
+	}
+	return d.openKept(ctx, id)
+}
+
+// List implements paddock.Driver.
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil, fmt.Errorf("list sandboxes: the driver is closed: %w", paddock.Unavailable)
+	}
+	var found []*sandbox
+	for _, sb := range d.ephemeral {
+		if sb != nil {
+			found = append(found, sb)
+		}
+	}
+	d.mu.Unlock()
+	kept, err := d.keptIDs()
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	var list []paddock.Status
+	for _, id := range kept {
+		sb, err := d.openKept(ctx, id)
+		if errors.Is(err, paddock.NotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list sandboxes: %w", err)
+		}
+		found = append(found, sb)
+		defer sb.letGo()
+	}
+	for _, sb := range found {
+		st, err := sb.Status(ctx)
+		if errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list sandboxes: %w", err)
+		}
+		list = append(list, st)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Created.Before(list[j].Created) })
+	return list, nil
+}
+
+// Close implements paddock.Driver.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	var left []*sandbox
+	for _, sb := range d.ephemeral {
+		if sb != nil {
+			left = append(left, sb)
+		}
+	}
+	d.mu.Unlock()
+	var errs []error
+	for _, sb := range left {
+		ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+		errs = append(errs, sb.Remove(ctx))
+		cancel()
+	}
+	d.mu.Lock()
+	sweep := d.sweep
+	d.mu.Unlock()
+	if sweep != nil {
+		sweep.close()
+	}
+	return errors.Join(errs...)
+}
+
+const removeTime = 30 * time.Second
+
+func (d *Driver) forget(id paddock.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.ephemeral, id)
+}
+
+// check refuses what is wrong in a spec by itself.
+func check(spec *paddock.Spec) error {
+	if !spec.ID.Valid() {
+		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
+	}
+	if spec.Tier != paddock.Auto && spec.Tier != paddock.Jail {
+		return fmt.Errorf("tier %q is not %q: %w", string(spec.Tier), string(paddock.Jail), paddock.Unsupported)
+	}
+	l := spec.Limits
+	if l.Memory < 0 || l.CPUs < 0 || l.CPUs != l.CPUs || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
+		return fmt.Errorf("a limit is negative: %w", paddock.Invalid)
+	}
+	for _, small := range []struct {
+		what      string
+		have, min int64
+	}{{"memory", l.Memory, 16 << 20}, {"pids", int64(l.PIDs), 16}, {"disk", l.Disk, 1 << 20}, {"files", int64(l.Files), 32}} {
+		if small.have != 0 && small.have < small.min {
+			return fmt.Errorf("limit %s is %d, a box needs at least %d: %w", small.what, small.have, small.min, paddock.Invalid)
+		}
+	}
+	switch spec.Root.Kind {
+	case paddock.RootHost, paddock.RootOpen:
+		if spec.Root.Path != "" {
+			return fmt.Errorf("root %q takes no path: %w", string(spec.Root.Kind), paddock.Invalid)
+		}
+	case paddock.RootDir:
+		if err := checkPath(spec.Root.Path); err != nil {
+			return fmt.Errorf("root: %w", err)
+		}
+		if st, err := os.Stat(spec.Root.Path); err != nil {
+			return fmt.Errorf("root %s: %w", spec.Root.Path, notThere(err))
+		} else if !st.IsDir() {
+			return fmt.Errorf("root %s: not a directory: %w", spec.Root.Path, paddock.Invalid)
+		}
+	default:
+		return fmt.Errorf("root %q: %w", string(spec.Root.Kind), paddock.Unsupported)
+	}
+	for _, m := range spec.Mounts {
+		if err := checkPath(m.Source); err != nil {
+			return fmt.Errorf("mount: %w", err)
+		}
+		if m.Target != "" {
+			if err := checkPath(m.Target); err != nil {
+				return fmt.Errorf("mount target: %w", err)
+			}
+		}
+		if t := filepath.Clean(cmpOr(m.Target, m.Source)); t == "/" && spec.Root.Kind != paddock.RootOpen {
+			return fmt.Errorf("mount %s: the target is the whole tree: %w", m.Source, paddock.Invalid)
+		} else if within(t, "/proc") || within(t, "/dev") || within(t, "/sys") {
+			return fmt.Errorf("mount %s: the target %s is the box's own: %w", m.Source, t, paddock.Invalid)
+		}
+	}
+	if spec.Dir != "" {
+		if err := checkPath(spec.Dir); err != nil {
+			return fmt.Errorf("dir: %w", err)
+		}
+	}
+	f := spec.Policy.Files
+	for _, p := range slices.Concat(f.DenyRead, f.DenyWrite) {
+		if err := checkPath(p); err != nil {
+			return fmt.Errorf("deny: %w", err)
+		}
+		if filepath.Clean(p) == "/" {
+			return fmt.Errorf("deny /: then nothing can run: %w", paddock.Invalid)
+		}
+	}
+	if _, err := protect.New(f.Protect, f.Unprotect); err != nil {
+		return fmt.Errorf("protected names: %w", err)
+	}
+	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
+		return fmt.Errorf("hostname %q: %w", spec.Hostname, paddock.Invalid)
+	}
+	for k, v := range spec.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
+			return fmt.Errorf("environment variable %q: not a name, or a NUL in it: %w", k, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// checkPath refuses what is not one absolute path.
+func checkPath(p string) error {
+	switch {
+	case strings.Contains(p, "\x00"):
+		return fmt.Errorf("path %q holds a NUL byte: %w", p, paddock.Invalid)
+	case !filepath.IsAbs(p):
+		return fmt.Errorf("path %q is not absolute: %w", p, paddock.Invalid)
+	case len(p) >= syscall.PathMax:
+		return fmt.Errorf("a path of %d bytes is too long: %w", len(p), paddock.Invalid)
+	case slices.Contains(strings.Split(p, "/"), ".."):
+		return fmt.Errorf("path %q has a .. in it: %w", p, paddock.Invalid)
+	}
+	return nil
+}
+
+// defaults fills in what a spec leaves zero.
+func defaults() paddock.Limits {
+	memory := int64(4 << 30)
+	var si syscall.Sysinfo_t
+	if syscall.Sysinfo(&si) == nil {
+		memory = min(memory, int64(si.Totalram)*int64(si.Unit)/2)
+	}
+	return paddock.Limits{Memory: memory, CPUs: float64(runtime.NumCPU()), PIDs: 1024, Disk: 1 << 30, Files: 4096}
+}

@@ -1,0 +1,453 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail/inner"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+)
+
+// A layout is what a spec means on this host: the configuration of the box,
+// and the host paths behind its mounts.
+type layout struct {
+	config inner.Config
+	id     identity
+	paths  []string // of the host, for which an io limit holds
+}
+
+// systemDirs are the directories of a host that hold its system and nothing
+// of its users.
+func systemDirs() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"}
+}
+
+// privateDirs are the box's own, in its private layer, besides the home.
+func privateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} }
+
+// plan works out a layout. It reads the host's file tree and changes nothing.
+func plan(spec *paddock.Spec, limits paddock.Limits, id identity) (*layout, error) {
+	l := &layout{id: id}
+	l.config = inner.Config{
+		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.inside,
+		Files: limits.Files, PIDs: limits.PIDs, FileSize: 0, Landlock: true,
+		Protect: spec.Policy.Files.Protect, Unprotect: spec.Policy.Files.Unprotect,
+	}
+	if l.config.Hostname == "" {
+		l.config.Hostname = "paddock"
+	}
+	mounts, err := l.userMounts(spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Root.Kind == paddock.RootOpen {
+		l.openRoot(limits)
+	} else if err := l.closedRoot(spec, limits, mounts); err != nil {
+		return nil, err
+	}
+	l.add(mounts...)
+	if err := l.files(spec); err != nil {
+		return nil, err
+	}
+	l.rights(spec)
+	l.config.Dir = workDir(spec, mounts, id.inside.Home)
+	l.config.Env = l.environment(spec)
+	return l, nil
+}
+
+func (l *layout) add(m ...inner.Mount) { l.config.Mounts = append(l.config.Mounts, m...) }
+
+// userMounts are the spec's, parents before what is below them.
+func (l *layout) userMounts(spec *paddock.Spec) ([]inner.Mount, error) {
+	var mounts []inner.Mount
+	for _, m := range spec.Mounts {
+		st, err := os.Stat(m.Source)
+		if err != nil {
+			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+		}
+		// The place is the real one: what a link says now is what holds.
+		source, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+		}
+		if !st.IsDir() && !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("mount %s: neither a directory nor a regular file: %w", m.Source, paddock.Invalid)
+		}
+		target := m.Target
+		if target == "" {
+			target = m.Source
+		}
+		mounts = append(mounts, inner.Mount{Kind: inner.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true})
+		l.paths = append(l.paths, source)
+	}
+	sort.SliceStable(mounts, func(i, j int) bool { return len(mounts[i].Target) < len(mounts[j].Target) })
+	for i := 1; i < len(mounts); i++ {
+		if slices.ContainsFunc(mounts[:i], func(m inner.Mount) bool { return m.Target == mounts[i].Target }) {
+			return nil, fmt.Errorf("mount %s: two mounts have this target: %w", mounts[i].Target, paddock.Invalid)
+		}
+	}
+	return mounts, nil
+}
+
+func notThere(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("does not exist on this host: %w", paddock.NotFound)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot be read by the calling user: %w", paddock.Denied)
+	}
+	return fmt.Errorf("%w: %w", err, paddock.Invalid)
+}
+
+// closedRoot is a tree of system directories, read-only or below a private
+// layer, with everything else private to the box.
+func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []inner.Mount) error {
+	l.add(inner.Mount{Kind: inner.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
+	if spec.Root.Kind == paddock.RootDir {
+		if err := l.directory(spec.Root.Path, limits.Disk); err != nil {
+			return err
+		}
+	} else {
+		for _, dir := range systemDirs() {
+			l.system(dir)
+		}
+	}
+	l.devices()
+	for _, dir := range append(privateDirs(), l.config.User.Home) {
+		mode := uint32(0o1777)
+		if dir == l.config.User.Home {
+			mode = 0o700
+		}
+		l.add(inner.Mount{Kind: inner.MountPrivate, Target: dir, Mode: mode, Write: true})
+	}
+	l.add(inner.Mount{Kind: inner.MountLink, Target: "/var/run", Source: "/run"})
+	if spec.Root.Kind == paddock.RootHost {
+		passwd, group := accounts(l.config.User)
+		l.replace("/etc/passwd", passwd)
+		l.replace("/etc/group", group)
+		l.toolchains(user)
+		for _, path := range credentials() {
+			if readable(path, l.id.root) {
+				l.add(inner.Mount{Kind: inner.MountMask, Target: path})
+			}
+		}
+	}
+	return nil
+}
+
+// system shows one of the host's system directories, as the host has it: also
+// as a link.
+func (l *layout) system(dir string) {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return
+	}
+	if st.Mode()&fs.ModeSymlink != 0 {
+		if to, err := os.Readlink(dir); err == nil {
+			l.add(inner.Mount{Kind: inner.MountLink, Target: dir, Source: to})
+		}
+		return
+	}
+	l.add(inner.Mount{Kind: inner.MountBind, Target: dir, Source: dir})
+}
+
+// directory shows the entries of a directory that holds a whole file tree,
+// below a private layer.
+func (l *layout) directory(path string, size int64) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("root %s: %w", path, notThere(err))
+	}
+	l.add(inner.Mount{Kind: inner.MountOverlay, Source: path, Size: size, Owned: true})
+	l.paths = append(l.paths, path)
+	own := []string{"proc", "sys", "dev", "tmp", "run", "home", "mnt", "media", "lost+found"}
+	found := 0
+	for _, e := range entries {
+		if slices.Contains(own, e.Name()) {
+			continue
+		}
+		target := "/" + e.Name()
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(filepath.Join(path, e.Name()))
+			if err != nil {
+				return fmt.Errorf("root %s: %w", path, notThere(err))
+			}
+			l.add(inner.Mount{Kind: inner.MountLink, Target: target, Source: to})
+		case e.IsDir():
+			l.add(inner.Mount{Kind: inner.MountBind, Target: target, Source: e.Name(), Layer: true, Write: true})
+		case e.Type().IsRegular():
+			l.add(inner.Mount{Kind: inner.MountBind, Target: target, Source: e.Name(), Layer: true, Write: true, IsFile: true})
+		default:
+			continue
+		}
+		found++
+	}
+	if found == 0 {
+		return fmt.Errorf("root %s: holds no file tree (no /usr, /bin, …): %w", path, paddock.Invalid)
+	}
+	return nil
+}
+
+// devices makes /dev, /proc and /sys.
+func (l *layout) devices() {
+	l.add(inner.Mount{Kind: inner.MountDir, Target: "/dev"})
+	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		l.add(inner.Mount{Kind: inner.MountBind, Target: "/dev/" + d, Source: "/dev/" + d, Write: true, Device: true, NoExec: true, IsFile: true})
+	}
+	l.add(
+		inner.Mount{Kind: inner.MountPTS, Target: "/dev/pts"},
+		inner.Mount{Kind: inner.MountLink, Target: "/dev/ptmx", Source: "pts/ptmx"},
+		inner.Mount{Kind: inner.MountLink, Target: "/dev/fd", Source: "/proc/self/fd"},
+		inner.Mount{Kind: inner.MountLink, Target: "/dev/stdin", Source: "/proc/self/fd/0"},
+		inner.Mount{Kind: inner.MountLink, Target: "/dev/stdout", Source: "/proc/self/fd/1"},
+		inner.Mount{Kind: inner.MountLink, Target: "/dev/stderr", Source: "/proc/self/fd/2"},
+		inner.Mount{Kind: inner.MountProc, Target: "/proc", Write: true, NoExec: true},
+	)
+	l.proc()
+	// Runtimes count processors there. Nothing else of /sys is needed.
+	l.add(inner.Mount{Kind: inner.MountBind, Target: "/sys/devices/system/cpu", Source: "/sys/devices/system/cpu", NoExec: true, Maybe: true})
+}
+
+// proc closes what /proc has besides processes. The list is that of the OCI
+// runtimes (runtime-spec defaults), and whatever else commands a machine. What
+// only the host's root may read needs no mask: nobody inside is that.
+func (l *layout) proc() {
+	for _, name := range []string{"kcore", "keys", "key-users", "latency_stats", "timer_list", "sched_debug", "scsi", "acpi", "asound", "kmsg",
+		"kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports", "driver", "pressure"} {
+		if st, err := os.Lstat("/proc/" + name); err == nil && st.Mode().Perm()&0o004 != 0 {
+			l.add(inner.Mount{Kind: inner.MountMask, Target: "/proc/" + name})
+		}
+	}
+	for _, name := range []string{"bus", "fs", "irq", "sys", "sysrq-trigger", "mtrr"} {
+		if _, err := os.Lstat("/proc/" + name); err == nil {
+			l.add(inner.Mount{Kind: inner.MountLock, Target: "/proc/" + name})
+		}
+	}
+}
+
+// replace puts a file of the box's own over one of the read-only system.
+func (l *layout) replace(path, content string) {
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	l.add(inner.Mount{Kind: inner.MountReplace, Target: path, Source: content, Mode: 0o644, IsFile: true})
+}
+
+// openRoot is the host's whole file tree. What may be changed is up to the
+// mounts.
+func (l *layout) openRoot(limits paddock.Limits) {
+	l.add(inner.Mount{Kind: inner.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if slices.Contains([]string{"proc", "sys", "dev", "lost+found"}, e.Name()) {
+			continue
+		}
+		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 {
+			l.system("/" + e.Name())
+		}
+	}
+	l.devices()
+	l.add(inner.Mount{Kind: inner.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})
+}
+
+// files carries out the policy about files.
+func (l *layout) files(spec *paddock.Spec) error {
+	for _, p := range spec.Policy.Files.DenyRead {
+		l.add(inner.Mount{Kind: inner.MountMask, Target: p})
+		l.config.Deny = append(l.config.Deny, p)
+	}
+	for _, p := range spec.Policy.Files.DenyWrite {
+		l.add(inner.Mount{Kind: inner.MountLock, Target: p})
+		l.config.Deny = append(l.config.Deny, p)
+	}
+	for _, p := range l.config.Deny {
+		if real, ok := l.resolved(p); ok && real != p {
+			return fmt.Errorf("deny %s: leads through a symbolic link; name the real place, %s: %w", p, real, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// resolved tells where a path inside really is, if it is a host's and there.
+func (l *layout) resolved(path string) (string, bool) {
+	for i := len(l.config.Mounts) - 1; i >= 0; i-- {
+		m := l.config.Mounts[i]
+		if m.Kind != inner.MountBind || m.Layer || !within(path, m.Target) {
+			continue
+		}
+		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
+		real, err := filepath.EvalSymlinks(host)
+		if err != nil || !within(real, m.Source) {
+			return real, err == nil
+		}
+		return m.Target + strings.TrimPrefix(real, m.Source), true
+	}
+	return "", false
+}
+
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// rights says which paths may be changed, and about which the broker decides:
+// the host's directories, and any private directory that holds one, because
+// Landlock's rights reach down into what is mounted below.
+func (l *layout) rights(spec *paddock.Spec) {
+	c := &l.config
+	c.Writable = []string{"/dev", "/proc"}
+	var private []string
+	for _, m := range c.Mounts {
+		switch {
+		case m.Kind == inner.MountPrivate, m.Kind == inner.MountBind && m.Layer:
+			private = append(private, m.Target)
+		case m.Kind == inner.MountBind && m.Write && !m.Device:
+			c.Trees = append(c.Trees, inner.Tree{Path: m.Target, Protected: true})
+		}
+	}
+	for _, m := range spec.Mounts {
+		target := m.Target
+		if target == "" {
+			target = m.Source
+		}
+		c.Hosts = append(c.Hosts, filepath.Clean(target))
+	}
+	if spec.Root.Kind == paddock.RootOpen {
+		c.Hosts = append(c.Hosts, "/")
+	}
+	hosts := slices.Clone(c.Trees)
+	for _, p := range private {
+		c.Writable = append(c.Writable, p)
+		holds := slices.ContainsFunc(hosts, func(t inner.Tree) bool { return within(t.Path, p) })
+		denies := slices.ContainsFunc(c.Deny, func(d string) bool { return within(d, p) })
+		if holds || denies {
+			c.Trees = append(c.Trees, inner.Tree{Path: p})
+		}
+	}
+	for _, t := range hosts {
+		c.Writable = append(c.Writable, t.Path)
+	}
+}
+
+func workDir(spec *paddock.Spec, mounts []inner.Mount, home string) string {
+	if spec.Dir != "" {
+		return spec.Dir
+	}
+	for _, m := range spec.Mounts {
+		target := m.Target
+		if target == "" {
+			target = m.Source
+		}
+		for _, have := range mounts {
+			if have.Target == filepath.Clean(target) && !have.IsFile {
+				return have.Target
+			}
+		}
+	}
+	if spec.Root.Kind == paddock.RootOpen {
+		return "/"
+	}
+	return home
+}
+
+// environment is the base of every command's.
+func (l *layout) environment(spec *paddock.Spec) map[string]string {
+	u := l.config.User
+	env := map[string]string{
+		"PATH": l.path(), "HOME": u.Home, "USER": u.Name, "LOGNAME": u.Name, "SHELL": u.Shell,
+		"TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+	}
+	if t := os.Getenv("TERM"); t != "" && len(t) < 64 && !strings.ContainsAny(t, "/\n\x00") {
+		env["TERM"] = t
+	}
+	for _, name := range toolchainVariables() {
+		if v := os.Getenv(name); filepath.IsAbs(v) && l.visible(v) {
+			env[name] = v
+		}
+	}
+	for k, v := range spec.Env {
+		env[k] = v
+	}
+	return env
+}
+
+// path is the caller's PATH without what is not to be seen inside.
+func (l *layout) path() string {
+	const plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	if slices.ContainsFunc(l.config.Mounts, func(m inner.Mount) bool { return m.Kind == inner.MountOverlay }) {
+		return plain
+	}
+	var dirs []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) && l.visible(dir) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, dir := range filepath.SplitList(plain) {
+		if l.visible(dir) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, ":")
+}
+
+// visible tells whether a host path is in the box at the same place.
+func (l *layout) visible(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	for _, m := range l.config.Mounts {
+		if m.Kind == inner.MountBind && !m.Layer && m.Source == m.Target && within(real, m.Source) {
+			return true
+		}
+	}
+	return false
+}
+
+// readable tells whether the box's user could read a host path.
+func readable(path string, rootCaller bool) bool {
+	st, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if rootCaller {
+		return st.Mode().Perm()&0o007 != 0
+	}
+	f, err := os.Open(path)
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// wireLayout is a layout on its way to a keeper.
+type wireLayout struct {
+	Config inner.Config `json:"config"`
+	User   guest.User   `json:"user"`
+	KUID   int          `json:"kuid"`
+	KGID   int          `json:"kgid"`
+	Root   bool         `json:"root"`
+	Paths  []string     `json:"paths,omitempty"`
+}
+
+func (l *layout) wire() wireLayout {
+	return wireLayout{Config: l.config, User: l.id.inside, KUID: l.id.kuid, KGID: l.id.kgid, Root: l.id.root, Paths: l.paths}
+}
+
+func (w wireLayout) layout() *layout {
+	return &layout{config: w.Config, id: identity{inside: w.User, kuid: w.KUID, kgid: w.KGID, root: w.Root}, paths: w.Paths}
+}

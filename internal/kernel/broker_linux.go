@@ -1,0 +1,189 @@
+package kernel
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file is what the broker of a box needs to do a system call in the place
+// of a process that may not do it itself. Names hold no slash and are not
+// followed. Errors are plain errnos.
+
+// Errno is an error number of the kernel.
+type Errno = syscall.Errno
+
+// ReadString copies a string that ends with NUL from another process's memory.
+// One of max bytes or more is ENAMETOOLONG.
+func ReadString(pid int, addr uint64, max int) (string, error) {
+	var out []byte
+	buf := make([]byte, 256)
+	for len(out) < max {
+		// Never past the end of a page in one step: what follows may not be there.
+		n := min(uint64(len(buf)), 4096-addr%4096)
+		got, err := ReadMemory(pid, addr, buf[:n])
+		if err != nil {
+			return "", err
+		}
+		if i := bytes.IndexByte(buf[:got], 0); i >= 0 {
+			return string(append(out, buf[:i]...)), nil
+		}
+		if got == 0 {
+			return "", unix.EFAULT
+		}
+		out = append(out, buf[:got]...)
+		addr += uint64(got)
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// DirOf opens the directory that a thread means by a directory descriptor:
+// its own descriptor fd, or its working directory for AT_FDCWD.
+func DirOf(tid, fd int) (int, error) {
+	path := "/proc/" + strconv.Itoa(tid) + "/cwd"
+	if fd != unix.AT_FDCWD {
+		path = "/proc/" + strconv.Itoa(tid) + "/fd/" + strconv.Itoa(fd)
+	}
+	return unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
+// UmaskOf reads a thread's mask for new files.
+func UmaskOf(tid int) (uint32, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := bytes.Cut(data, []byte("\nUmask:\t"))
+	if !ok {
+		return 0, unix.EIO
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	mask, err := strconv.ParseUint(string(line), 8, 32)
+	return uint32(mask), err
+}
+
+// Openat opens name of dir, which is not followed.
+func Openat(dir int, name string, flags int, mode uint32) (int, error) {
+	return unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NOCTTY, mode)
+}
+
+// Mknodat makes a regular file, FIFO or socket file.
+func Mknodat(dir int, name string, mode uint32) error { return unix.Mknodat(dir, name, mode, 0) }
+
+// Renameat2 moves with the flags of renameat2.
+func Renameat2(fromDir int, from string, toDir int, to string, flags uint) error {
+	return unix.Renameat2(fromDir, from, toDir, to, flags)
+}
+
+// Linkat makes a hard link; a symbolic link at from is linked itself.
+func Linkat(fromDir int, from string, toDir int, to string) error {
+	return unix.Linkat(fromDir, from, toDir, to, 0)
+}
+
+// LinkFD makes a hard link to an open file.
+func LinkFD(fd int, toDir int, to string) error {
+	return unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(fd), toDir, to, unix.AT_SYMLINK_FOLLOW)
+}
+
+// Truncate cuts an open file.
+func Truncate(fd int, size int64) error { return unix.Ftruncate(fd, size) }
+
+// Close closes a descriptor.
+func Close(fd int) { _ = unix.Close(fd) }
+
+// DescriptorOf gives a copy of descriptor fd of a process.
+func DescriptorOf(tgid, fd int) (int, error) {
+	pidfd, err := unix.PidfdOpen(tgid, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(pidfd)
+	return unix.PidfdGetfd(pidfd, fd, 0)
+}
+
+// ProcessOf tells the process that a thread belongs to.
+func ProcessOf(tid int) (int, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := bytes.Cut(data, []byte("\nTgid:\t"))
+	if !ok {
+		return 0, unix.EIO
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	return strconv.Atoi(string(line))
+}
+
+// SocketFamily tells the address family of an open socket.
+func SocketFamily(fd int) (int, error) {
+	return unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+}
+
+// ConnectRaw connects a socket to an address as the kernel has it in memory.
+func ConnectRaw(fd int, addr []byte) error {
+	var p unsafe.Pointer
+	if len(addr) > 0 {
+		p = unsafe.Pointer(&addr[0])
+	}
+	_, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(p), uintptr(len(addr)))
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// ConnectFile connects a socket to the socket file that is open as file.
+func ConnectFile(fd, file int) error {
+	return unix.Connect(fd, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(file)})
+}
+
+// Types of a file in its mode, and a flag of openat that package syscall lacks.
+const (
+	TypeMask    = unix.S_IFMT
+	TypeRegular = unix.S_IFREG
+	TypeDir     = unix.S_IFDIR
+	TypeLink    = unix.S_IFLNK
+	TypeFIFO    = unix.S_IFIFO
+	TypeSocket  = unix.S_IFSOCK
+	TypeChar    = unix.S_IFCHR
+	TypeBlock   = unix.S_IFBLK
+
+	OpenTmpfile    = unix.O_TMPFILE
+	OpenPathOnly   = unix.O_PATH
+	RenameExchange = unix.RENAME_EXCHANGE
+	RenameWhiteout = unix.RENAME_WHITEOUT
+	RemoveDir      = unix.AT_REMOVEDIR
+	FollowLink     = unix.AT_SYMLINK_FOLLOW
+	EmptyPath      = unix.AT_EMPTY_PATH
+	FamilyUnix     = unix.AF_UNIX
+)
+
+// BindRaw binds a socket to an address as the kernel has it in memory.
+func BindRaw(fd int, addr []byte) error {
+	var p unsafe.Pointer
+	if len(addr) > 0 {
+		p = unsafe.Pointer(&addr[0])
+	}
+	_, _, e := unix.Syscall(unix.SYS_BIND, uintptr(fd), uintptr(p), uintptr(len(addr)))
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// BindUnix binds a socket to a new socket file name of dir.
+func BindUnix(fd, dir int, name string) error {
+	return unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir, name)})
+}
+
+// Blocking clears O_NONBLOCK of an open file.
+func Blocking(fd int) error { return unix.SetNonblock(fd, false) }
+
+// OwnFiles gives the calling thread a working directory and a umask of its own.
+func OwnFiles() error { return unix.Unshare(unix.CLONE_FS) }

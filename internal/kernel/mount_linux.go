@@ -1,0 +1,246 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attributes of a mount, for [SetMountAttr].
+const (
+	ReadOnly = unix.MOUNT_ATTR_RDONLY
+	NoSUID   = unix.MOUNT_ATTR_NOSUID
+	NoDev    = unix.MOUNT_ATTR_NODEV
+	NoExec   = unix.MOUNT_ATTR_NOEXEC
+)
+
+// CloneTree gives a detached copy of the mount at path (or of the descriptor
+// dir itself where path is empty) with everything mounted below it.
+func CloneTree(dir int, path string, recursive bool) (*os.File, error) {
+	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	if path == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	fd, err := unix.OpenTree(dir, path, flags)
+	if err != nil {
+		return nil, &os.PathError{Op: "open_tree", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// AtCWD is the descriptor that stands for the working directory.
+const AtCWD = unix.AT_FDCWD
+
+// SetMountAttr sets attributes of a mount tree, all of it or nothing.
+func SetMountAttr(mount *os.File, set uint64, recursive bool) error {
+	flags := uint(unix.AT_EMPTY_PATH)
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	if err := unix.MountSetattr(int(mount.Fd()), "", flags, &unix.MountAttr{Attr_set: set}); err != nil {
+		return &os.PathError{Op: "mount_setattr", Path: mount.Name(), Err: err}
+	}
+	return nil
+}
+
+// IDMap maps the owners of a detached mount tree by a user namespace: an owner
+// that is x on disk and x inside ns appears as the user that ns maps x to.
+func IDMap(mount, ns *os.File, recursive bool) error {
+	flags := uint(unix.AT_EMPTY_PATH)
+	if recursive {
+		flags |= unix.AT_RECURSIVE
+	}
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+	if err := unix.MountSetattr(int(mount.Fd()), "", flags, attr); err != nil {
+		return &os.PathError{Op: "mount_setattr idmap", Path: mount.Name(), Err: err}
+	}
+	return nil
+}
+
+// MakePrivate cuts every mount of this mount namespace off from its origin.
+func MakePrivate() error {
+	attr := &unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attr); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	return nil
+}
+
+// Attach puts a detached mount onto the directory or file that is open as at.
+func Attach(mount *os.File, at *os.File) error {
+	err := unix.MoveMount(int(mount.Fd()), "", int(at.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	if err != nil {
+		return &os.PathError{Op: "move_mount", Path: at.Name(), Err: err}
+	}
+	return nil
+}
+
+// An Option is a file system's mount option; an empty value is a flag.
+type Option struct{ Key, Value string }
+
+// NewMount makes a detached mount of a file system.
+func NewMount(fstype string, attrs int, options ...Option) (*os.File, error) {
+	fs, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return nil, &os.PathError{Op: "fsopen", Path: fstype, Err: err}
+	}
+	defer unix.Close(fs)
+	for _, o := range options {
+		if o.Value == "" {
+			err = unix.FsconfigSetFlag(fs, o.Key)
+		} else {
+			err = unix.FsconfigSetString(fs, o.Key, o.Value)
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "fsconfig", Path: fstype + " " + o.Key + "=" + o.Value, Err: err}
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return nil, &os.PathError{Op: "create", Path: fstype, Err: err}
+	}
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attrs)
+	if err != nil {
+		return nil, &os.PathError{Op: "fsmount", Path: fstype, Err: err}
+	}
+	return os.NewFile(uintptr(fd), fstype), nil
+}
+
+// OpenPath opens a path for use as a location only. With strict it refuses
+// every symbolic link on the way and anything that leaves dir.
+func OpenPath(dir *os.File, path string, strict bool) (*os.File, error) {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
+	at := unix.AT_FDCWD
+	if dir != nil {
+		at = int(dir.Fd())
+	}
+	if strict {
+		how.Flags |= unix.O_NOFOLLOW
+		how.Resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+	}
+	fd, err := openat2(at, path, how)
+	if err != nil {
+		return nil, &os.PathError{Op: "openat2", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// ResolveDir opens the directory path for use as a location, links followed as
+// the caller's root has them, but never a magic link of /proc.
+func ResolveDir(dir int, path string) (int, error) {
+	return openat2(dir, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_MAGICLINKS,
+	})
+}
+
+// openat2 is the call, again where a rename elsewhere disturbed the walk.
+func openat2(dir int, path string, how *unix.OpenHow) (int, error) {
+	for range 64 {
+		fd, err := unix.Openat2(dir, path, how)
+		if err != unix.EAGAIN && err != unix.EINTR {
+			return fd, err
+		}
+	}
+	return -1, unix.EAGAIN
+}
+
+// PivotInto makes the mount at dir the root of this mount namespace and drops
+// the old one.
+func PivotInto(dir *os.File) error {
+	if err := unix.Fchdir(int(dir.Fd())); err != nil {
+		return fmt.Errorf("enter new root: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("detach old root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+// Detach takes a mount out of the tree. What still uses it goes on.
+func Detach(path string) error {
+	if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		return &os.PathError{Op: "umount", Path: path, Err: err}
+	}
+	return nil
+}
+
+// LockMount makes one mount, not those below it, read-only.
+func LockMount(path string) error {
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, attr); err != nil {
+		return &os.PathError{Op: "mount_setattr", Path: path, Err: err}
+	}
+	return nil
+}
+
+// CreateAt makes an empty file relative to an open directory.
+func CreateAt(dir *os.File, name string, mode uint32) error {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// WriteAt makes a file with content relative to an open directory.
+func WriteAt(dir *os.File, name string, data []byte, mode uint32) error {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(data)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// LoopbackUp brings up the loopback interface of this network namespace.
+func LoopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	defer unix.Close(s)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, ifr); err != nil {
+		return fmt.Errorf("bring up loopback: %w", err)
+	}
+	return nil
+}
+
+// SetHostname names this UTS namespace.
+func SetHostname(name string) error { return unix.Sethostname([]byte(name)) }
+
+// FSInfo is what statfs tells of a file system.
+type FSInfo struct {
+	Type  int64
+	Flags int64
+}
+
+// FileSystem tells the type of the file system at path.
+func FileSystem(path string) (FSInfo, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return FSInfo{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	return FSInfo{Type: int64(st.Type), Flags: int64(st.Flags)}, nil
+}
+
+// ResolveFile opens what path names, from the directory dir, for use as a
+// location: links followed, but never a magic link of /proc.
+func ResolveFile(dir int, path string) (int, error) {
+	return openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+}

@@ -1,0 +1,275 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"kernel.org/pub/linux/libs/security/libcap/psx"
+)
+
+// Namespace flags of a new process.
+const (
+	CloneUser   = unix.CLONE_NEWUSER
+	CloneMount  = unix.CLONE_NEWNS
+	ClonePID    = unix.CLONE_NEWPID
+	CloneNet    = unix.CLONE_NEWNET
+	CloneIPC    = unix.CLONE_NEWIPC
+	CloneUTS    = unix.CLONE_NEWUTS
+	CloneCgroup = unix.CLONE_NEWCGROUP
+	CloneTime   = unix.CLONE_NEWTIME
+)
+
+// Capabilities that a box needs while it is built, for
+// syscall.SysProcAttr.AmbientCaps.
+func BuildCaps() []uintptr {
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+}
+
+// SealedFile gives an executable in memory that nobody can change any more.
+func SealedFile(name string, data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if err == unix.EINVAL { // before Linux 6.3 there is no MFD_EXEC: all are executable
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	// A child's low descriptors are rearranged before it executes the file.
+	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
+	unix.Close(fd)
+	if err != nil {
+		return nil, fmt.Errorf("memfd: %w", err)
+	}
+	f := os.NewFile(uintptr(high), name)
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("fill memfd: %w", err)
+	}
+	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("seal memfd: %w", err)
+	}
+	return f, nil
+}
+
+// DropCapabilities empties the effective, permitted, inheritable and ambient
+// capability sets of all threads of this process for good, also for user 0.
+// The bounding set is a thread's own matter: see [DropBounding].
+func DropCapabilities() error {
+	const noRoot = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE with their locks; KEEP_CAPS_LOCKED
+	if _, _, e := psx.Syscall6(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0, 0); e != 0 {
+		return fmt.Errorf("set securebits: %w", e)
+	}
+	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{})
+}
+
+// DropBounding empties the bounding capability set of this thread, and so of
+// every process it starts.
+func DropBounding() error {
+	for c := uintptr(0); c < 64; c++ {
+		v, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+		if err != nil {
+			break // past the last capability that this kernel knows
+		}
+		if v == 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
+		}
+	}
+	return nil
+}
+
+type capHeader struct {
+	version uint32
+	pid     int32
+}
+
+// NoNewPrivileges forbids all threads, for good, to gain privileges by
+// executing a file.
+func NoNewPrivileges() error {
+	if _, _, e := psx.Syscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
+		return fmt.Errorf("set no_new_privs: %w", e)
+	}
+	return nil
+}
+
+// NotDumpable keeps this process's memory, descriptors and /proc entries from
+// everybody who is not privileged over its user namespace.
+func NotDumpable() error {
+	return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// DieWithParent has this process killed when the thread that made it ends.
+func DieWithParent() error {
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+}
+
+// NewSessionKeyring gives all threads of this process a fresh session keyring.
+// Each thread gets its own one; none is shared with the host.
+func NewSessionKeyring() error {
+	if _, _, e := psx.Syscall6(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0, 0); e != 0 {
+		if e == unix.ENOSYS { // a kernel without keyrings has none to leak
+			return nil
+		}
+		return fmt.Errorf("join a new session keyring: %w", e)
+	}
+	return nil
+}
+
+// CloseFrom closes every descriptor from first on.
+func CloseFrom(first uint) error {
+	if err := unix.CloseRange(first, ^uint(0), 0); err != nil {
+		return fmt.Errorf("close_range: %w", err)
+	}
+	return nil
+}
+
+// A Resource is a limit of setrlimit.
+type Resource int
+
+const (
+	ResourceFiles Resource = unix.RLIMIT_NOFILE
+	ResourcePIDs  Resource = unix.RLIMIT_NPROC
+	ResourceCore  Resource = unix.RLIMIT_CORE
+	ResourceData  Resource = unix.RLIMIT_DATA
+	ResourceFSize Resource = unix.RLIMIT_FSIZE
+)
+
+// SetResource lowers a limit, soft and hard, to n; a hard limit that is lower
+// already stays. It tells what holds now.
+func SetResource(r Resource, n uint64) (uint64, error) {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(int(r), &now); err != nil {
+		return 0, fmt.Errorf("getrlimit %d: %w", r, err)
+	}
+	n = min(n, now.Max)
+	// syscall.Setrlimit, not unix's: for open files the runtime would else
+	// put its own earlier value back in every child.
+	if err := syscall.Setrlimit(int(r), &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+		return 0, fmt.Errorf("setrlimit %d: %w", r, err)
+	}
+	return n, nil
+}
+
+// Umask sets the mask for new files.
+func Umask(mask int) int { return unix.Umask(mask) }
+
+// Pair gives the two ends of a connected pair of Unix sockets, both closed on
+// exec: a stream, or with packets kept apart.
+func Pair(packets bool) (a, b *os.File, err error) {
+	kind := unix.SOCK_STREAM
+	if packets {
+		kind = unix.SOCK_SEQPACKET
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "pair"), os.NewFile(uintptr(fds[1]), "pair"), nil
+}
+
+// LockThread locks the goroutine to its thread until the returned function is
+// called, as runtime.LockOSThread.
+func LockThread() func() {
+	runtime.LockOSThread()
+	return runtime.UnlockOSThread
+}
+
+// Release is the kernel's release, as uname -r.
+func Release() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// ReceiveFiles reads one packet from a Unix socket, and the descriptors that
+// came with it, which are closed on exec.
+func ReceiveFiles(fd int, buf []byte) (int, []*os.File, error) {
+	oob := make([]byte, unix.CmsgSpace(253*4)) // SCM_MAX_FD
+	var n, oobn, flags int
+	var err error
+	for {
+		n, oobn, flags, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	var files []*os.File
+	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, m := range msgs {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		for _, f := range files {
+			f.Close()
+		}
+		return 0, nil, unix.EMSGSIZE
+	}
+	return n, files, nil
+}
+
+// SendFiles writes one packet to a Unix socket, with descriptors.
+func SendFiles(fd int, data []byte, files []*os.File) error {
+	var rights []byte
+	if len(files) > 0 {
+		fds := make([]int, len(files))
+		for i, f := range files {
+			fds[i] = int(f.Fd())
+		}
+		rights = unix.UnixRights(fds...)
+	}
+	for {
+		err := unix.Sendmsg(fd, data, rights, nil, unix.MSG_NOSIGNAL)
+		if err != unix.EINTR {
+			runtime.KeepAlive(files)
+			return err
+		}
+	}
+}
+
+// ShutDown ends a connected socket in both directions.
+func ShutDown(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }
+
+// FileOf gives the one descriptor in the control data of a received packet.
+func FileOf(oob []byte) (*os.File, error) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	var fds []int
+	for _, m := range msgs {
+		got, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return nil, err
+		}
+		fds = append(fds, got...)
+	}
+	if len(fds) != 1 {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return nil, fmt.Errorf("%d descriptors instead of one", len(fds))
+	}
+	unix.CloseOnExec(fds[0])
+	return os.NewFile(uintptr(fds[0]), "received"), nil
+}
