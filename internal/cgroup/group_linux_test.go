@@ -49,6 +49,23 @@ func help(task string) {
 		fmt.Println("ready")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		runtime.KeepAlive(b)
+	case "share": // maps a file whole, and says so
+		f, err := os.OpenFile(os.Args[1], os.O_RDWR, 0)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		b, err := syscall.Mmap(int(f.Fd()), 0, 100<<20, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		for i := 0; i < len(b); i += 512 {
+			b[i] = 1
+		}
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		runtime.KeepAlive(b)
 	case "headless": // ends its main thread, and goes on
 		var search func()
 		search = func() {
@@ -72,9 +89,18 @@ func help(task string) {
 	os.Exit(0)
 }
 
+func executable(tb testing.TB) string {
+	tb.Helper()
+	name, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return name
+}
+
 func helper(tb testing.TB, task string, args ...string) *exec.Cmd {
 	tb.Helper()
-	cmd := exec.Command("/proc/self/exe", args...)
+	cmd := exec.Command(executable(tb), args...)
 	cmd.Env = append(os.Environ(), helping+"="+task)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	return cmd
@@ -612,9 +638,10 @@ func TestLimitsCanBeChangedInALivingGroup(t *testing.T) {
 	h := host(t)
 	g := create(t, h, "update", moderate)
 	for _, l := range []paddock.Limits{
-		{Memory: 512 << 20, CPUs: 0.5, PIDs: 100},
-		{Memory: 128 << 20},
-		{PIDs: 20, CPUs: 1.5},
+		{Memory: 128 << 20, CPUs: 0.5, PIDs: 100},
+		{Memory: 96 << 20},
+		{Memory: 512 << 20},
+		{PIDs: 50, CPUs: 1.5},
 	} {
 		if err := g.Update(l); err != nil {
 			t.Fatal(err)
@@ -649,11 +676,11 @@ func TestLimitsCanBeChangedInALivingGroup(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if err := g.Update(paddock.Limits{Memory: 16 << 20, PIDs: 50}); !errors.Is(err, paddock.Conflict) {
+	if err := g.Update(paddock.Limits{Memory: 16 << 20, PIDs: 70}); !errors.Is(err, paddock.Conflict) {
 		t.Errorf("less than is in use: %v", err)
 	}
 	if f, _ := g.file(pids, "pids.max", "pids.max"); f != "" {
-		if n, err := readCount(f); err != nil || n != 20 {
+		if n, err := readCount(f); err != nil || n != 50 {
 			t.Errorf("half of it was done: pids is %d, %v", n, err)
 		}
 	}

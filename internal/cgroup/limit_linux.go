@@ -212,15 +212,17 @@ func (g *Group) Update(l paddock.Limits, paths ...string) error {
 	if err != nil {
 		return fmt.Errorf("update control group %s: %w", g.name, classify(err))
 	}
+	for i := range changes {
+		if err := changes[i].remember(); err != nil {
+			return fmt.Errorf("update control group %s: %w", g.name, classify(err))
+		}
+	}
 	if l.Memory > 0 {
 		if err := g.reclaim(l.Memory); err != nil {
 			return fmt.Errorf("update control group %s: %w", g.name, err)
 		}
 	}
 	for i := range changes {
-		if err := changes[i].remember(); err != nil {
-			return fmt.Errorf("update control group %s: %w", g.name, classify(err))
-		}
 		err := changes[i].apply()
 		if err == nil {
 			continue
