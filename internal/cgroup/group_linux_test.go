@@ -265,6 +265,23 @@ func TestAChildIsInsideFromItsFirstInstruction(t *testing.T) {
 	})
 }
 
+func TestANamespaceMadeWithTheChildHidesWhereItIs(t *testing.T) {
+	hosts(t, func(t *testing.T, h *Host, l paddock.Limits) {
+		g := create(t, h, "namespace", l)
+		cmd := exec.Command("/bin/cat", "/proc/self/cgroup")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWCGROUP}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin(t, g, cmd)
+		b, err := io.ReadAll(out)
+		if err != nil || len(b) == 0 || strings.Contains(string(b), prefix) {
+			t.Errorf("it sees %s, %v", b, err)
+		}
+	})
+}
+
 func TestAFailedStartLeavesNobodyInside(t *testing.T) {
 	hosts(t, func(t *testing.T, h *Host, l paddock.Limits) {
 		g := create(t, h, "failed", l)

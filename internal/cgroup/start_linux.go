@@ -27,8 +27,7 @@ var ErrStranded = errors.New("the thread is still in the sandbox's control group
 // milliseconds. With both, both.
 //
 // A cgroup namespace that is made in the same call (CLONE_NEWCGROUP) has its
-// root at the group on version 1, but at our own group on version 2; the child
-// must make its own afterwards (unshare) to have the group as root.
+// root at the group, on both versions.
 //
 // An error of start is returned as it is. A group that is frozen is
 // [paddock.Conflict], one that was removed [paddock.NotFound]. If the error is
