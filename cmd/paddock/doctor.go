@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -152,8 +153,11 @@ func (d diagnosis) print(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, " (%s)\n", oneLine(d.Info.Version))
-	for _, f := range d.Info.Controls {
-		fmt.Fprintf(w, "  %-6s  %-21s  %s\n", f.Strength, f.Control, oneLine(f.How))
+	for i, f := range d.Info.Controls {
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-6s  %-21s  %s", f.Strength, f.Control, oneLine(f.How)), " "))
+		if i+1 < len(d.Info.Controls) && d.Info.Controls[i+1].Cause == f.Cause && d.Info.Controls[i+1].Remedy == f.Remedy {
+			continue // told once, below the last of those that share it
+		}
 		if f.Cause != "" {
 			fmt.Fprintf(w, "  %-6s  cause:  %s\n", "", oneLine(f.Cause))
 		}

@@ -7,9 +7,14 @@ import (
 	"context"
 	"os"
 	"os/signal"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 )
 
 func main() {
+	if jail.Main() {
+		return // this was a part of a sandbox
+	}
 	os.Exit(execute(registry()))
 }
 

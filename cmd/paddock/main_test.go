@@ -6,9 +6,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 )
 
 func TestMain(m *testing.M) {
+	if jail.Main() {
+		os.Exit(0) // this was a part of a sandbox of a test
+	}
 	testscript.Main(m, map[string]func(){"paddock": main})
 }
 

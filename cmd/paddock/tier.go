@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -146,7 +147,15 @@ func registry() []tier {
 	return []tier{
 		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
 		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization"},
-		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed"},
+		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
 		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine"},
 	}
+}
+
+func openJail() (paddock.Driver, error) {
+	d, err := jail.New(jail.Options{Guest: guestBinary()})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
