@@ -126,6 +126,7 @@ done`)
 
 func ownPath(t *testing.T, s *suite) {
 	b := s.box(t)
+	b.must(t, "mkdir bin")
 	b.put(t, b.in("bin/greet"), []byte("#!"+s.h.Shell+"\necho mine\n"), 0o755)
 	r := b.run(t, paddock.Cmd{Args: []string{"greet"}, Env: map[string]string{"PATH": b.in("bin")}})
 	if r.out != "mine\n" {

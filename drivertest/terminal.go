@@ -131,7 +131,7 @@ func terminalsApart(t *testing.T, s *suite) {
 
 func noTerminal(t *testing.T, s *suite) {
 	b := s.box(t)
-	p, out := b.announce(t, `[ -t 0 ] || [ -t 1 ] || [ -t 2 ] || echo none; { : < /dev/tty; } 2>/dev/null || echo uncontrolled; read -r x`)
+	p, out := b.announce(t, `[ -t 0 ] || [ -t 1 ] || [ -t 2 ] || echo none; (: < /dev/tty) 2>/dev/null || echo uncontrolled; read -r x`)
 	says(t, out, "uncontrolled")
 	if !strings.Contains(out.String(), "none") {
 		t.Errorf("%q", out)

@@ -35,6 +35,9 @@ func sameUser(t *testing.T, s *suite) {
 		t.Errorf("USER is %q and LOGNAME %q, id says %q", lines[2], lines[3], lines[0])
 	}
 	b.must(t, `[ -d "$HOME" ] && [ -O "$HOME" ]`)
+	if s.absent(paddock.ControlMountNS) {
+		return // the users are the host's, and the home is not
+	}
 	b.must(t, `IFS=:; while read -r name _ uid _ _ home _; do
 	[ "$uid" = "$(id -u)" ] && [ "$home" = "$HOME" ] && exit 0
 done < /etc/passwd; exit 1`)

@@ -121,7 +121,7 @@ func watchesFile(t *testing.T, s *suite) {
 }
 
 func watchFlood(t *testing.T, s *suite) {
-	const n = 30_000
+	const n = 20_000
 	b := s.own(t)
 	w := b.watch(t, b.dir, false)
 	b.must(t, fmt.Sprintf("i=0; while [ $i -lt %d ]; do : > f$i; i=$((i+1)); done", n))
