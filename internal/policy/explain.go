@@ -188,6 +188,9 @@ func (e *explainer) readable(name string) Answer {
 			Change: fmt.Sprintf("add %s to files.deny_read", name)}
 	}
 	where := e.whereIs("root")
+	if within(name, "/proc") || within(name, "/dev") {
+		return Answer{Allowed: true, Rule: "it is the sandbox's own: its processes and its devices"}
+	}
 	switch e.spec.Root.Kind {
 	case paddock.RootDir:
 		return Answer{Allowed: true, Rule: fmt.Sprintf("it comes from the root directory %s", e.spec.Root.Path), Where: where}
@@ -199,7 +202,8 @@ func (e *explainer) readable(name string) Answer {
 		return Answer{Allowed: true, Rule: "it is in a system directory, which the root host shows", Where: where,
 			Notes: []string{"files that hold credentials of the host are not shown"}}
 	case e.private(name):
-		return Answer{Allowed: true, Rule: "it is the sandbox's own: nothing of the host is in it", Where: where}
+		return Answer{Allowed: true, Rule: "it is the sandbox's own: nothing of the host is in it", Where: where,
+			Notes: []string{"but for tool chains below the home that PATH reaches, which are shown read-only"}}
 	}
 	return Answer{Rule: "the root host shows system directories only", Where: where,
 		Change: fmt.Sprintf("mount it: --read %s, or in the policy file: mounts: [{read: %s}]", name, name)}
@@ -229,6 +233,9 @@ func (e *explainer) writable(name string) (Answer, error) {
 		return e.protected(name, m)
 	}
 	where := e.whereIs("root")
+	if within(name, "/proc") || within(name, "/dev") {
+		return Answer{Allowed: true, Rule: "it is the sandbox's own: its processes and its devices", Notes: []string{"what commands the machine is read-only there"}}, nil
+	}
 	switch {
 	case e.spec.Root.Kind == paddock.RootOpen:
 		return Answer{Rule: "nothing of the open root can be written but for mounts", Where: where, Change: fmt.Sprintf("mount it: --write %s", name)}, nil
@@ -266,7 +273,7 @@ func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
 
 // system tells whether the root host shows name.
 func system(name string) bool {
-	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"} {
+	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/sys/devices/system/cpu"} {
 		if within(name, dir) {
 			return true
 		}
@@ -276,9 +283,14 @@ func system(name string) bool {
 
 // private tells whether the root host has a private directory there.
 func (e *explainer) private(name string) bool {
-	dirs := []string{"/tmp", "/var/tmp", "/dev/shm", "/run"}
-	if path.IsAbs(e.host.Home) {
-		dirs = append(dirs, path.Clean(e.host.Home))
+	dirs := []string{"/tmp", "/var/tmp", "/run"}
+	switch home := path.Clean(e.host.Home); {
+	case home == "/root" || e.spec.User != "":
+		// Commands of a root caller, and those of another user, are at home
+		// below /home.
+		dirs = append(dirs, "/home")
+	case path.IsAbs(home):
+		dirs = append(dirs, home)
 	}
 	return slices.ContainsFunc(dirs, func(dir string) bool { return within(name, dir) })
 }

@@ -254,6 +254,7 @@ func (r *reader) mapping(sh *shape, n *yaml.Node, key string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if k := n.Content[i]; r.keyOnce(k, key, seen) {
 			r.walk(sh.elem, n.Content[i+1], below(key, k.Value))
+			r.f.at[below(key, k.Value)] = Position{k.Line, k.Column}
 		}
 	}
 }

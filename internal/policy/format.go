@@ -1,0 +1,161 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Format writes spec as a policy file from which Read and Apply, on an empty
+// spec, make the same again, but for what a policy does not say: ID, hostname,
+// labels and whether it is ephemeral. A spec that no policy file can say is
+// Unsupported; nothing is left out.
+func Format(spec paddock.Spec) ([]byte, error) {
+	spec = essence(spec)
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := errors.Join(enc.Encode(newDocument(spec)), enc.Close()); err != nil {
+		return nil, fmt.Errorf("write policy: %w: %w", err, paddock.Unsupported)
+	}
+	f, err := Read("policy", b.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("no policy file can say this: %v: %w", err, paddock.Unsupported)
+	}
+	var again paddock.Spec
+	if err := f.Apply(&again, Host{}); err != nil {
+		return nil, fmt.Errorf("no policy file can say this: %v: %w", err, paddock.Unsupported)
+	}
+	if !reflect.DeepEqual(essence(again), spec) {
+		return nil, fmt.Errorf("no policy file can say this: %+v: %w", spec, paddock.Unsupported)
+	}
+	return b.Bytes(), nil
+}
+
+// essence gives what a policy says of a spec, in one form.
+func essence(s paddock.Spec) paddock.Spec {
+	s.ID, s.Hostname, s.Labels, s.Ephemeral = "", "", nil, false
+	s.Mounts = slices.Clone(s.Mounts)
+	for i := range s.Mounts {
+		if s.Mounts[i].Target == s.Mounts[i].Source {
+			s.Mounts[i].Target = ""
+		}
+	}
+	if len(s.Mounts) == 0 {
+		s.Mounts = nil
+	}
+	if len(s.Env) == 0 {
+		s.Env = nil
+	}
+	if len(s.AllowMissing) == 0 {
+		s.AllowMissing = nil
+	}
+	f := &s.Policy.Files
+	for _, list := range []*[]string{&f.DenyRead, &f.DenyWrite, &f.Protect, &f.Unprotect} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	s.Policy.Network.Rules = slices.Clone(s.Policy.Network.Rules)
+	for i := range s.Policy.Network.Rules {
+		if r := &s.Policy.Network.Rules[i]; len(r.Ports) == 0 {
+			r.Ports = nil
+		}
+	}
+	if len(s.Policy.Network.Rules) == 0 {
+		s.Policy.Network.Rules = nil
+	}
+	return s
+}
+
+// document is a policy file for the encoder. The shapes read it; this only
+// writes, and Format compares the two.
+type document struct {
+	Version      int                 `yaml:"version"`
+	Tier         paddock.Tier        `yaml:"tier,omitempty"`
+	Root         string              `yaml:"root,omitempty"`
+	User         string              `yaml:"user,omitempty"`
+	Workspace    string              `yaml:"workspace,omitempty"`
+	Mounts       []map[string]string `yaml:"mounts,omitempty"`
+	Environment  map[string]any      `yaml:"environment,omitempty"`
+	Limits       map[string]any      `yaml:"limits,omitempty"`
+	Files        map[string]any      `yaml:"files,omitempty"`
+	Network      map[string]any      `yaml:"network,omitempty"`
+	AllowMissing []paddock.Control   `yaml:"allow_missing,omitempty"`
+}
+
+func newDocument(s paddock.Spec) document {
+	d := document{Version: 1, Tier: s.Tier, User: s.User, AllowMissing: s.AllowMissing, Limits: map[string]any{}, Files: map[string]any{}}
+	switch s.Root.Kind {
+	case paddock.RootDir:
+		d.Root = s.Root.Path
+	case paddock.RootOpen:
+		d.Root = "open"
+	}
+	mounts := s.Mounts
+	if len(mounts) > 0 && mounts[0].Write && mounts[0].Target == "" && path.Clean(mounts[0].Source) == s.Dir {
+		d.Workspace, mounts = mounts[0].Source, mounts[1:]
+	}
+	for _, m := range mounts {
+		key := "read"
+		if m.Write {
+			key = "write"
+		}
+		entry := map[string]string{key: m.Source}
+		if m.Target != "" {
+			entry["at"] = m.Target
+		}
+		d.Mounts = append(d.Mounts, entry)
+	}
+	if len(s.Env) > 0 {
+		d.Environment = map[string]any{"set": s.Env}
+	}
+	put := func(to map[string]any, key string, value any) {
+		if v := reflect.ValueOf(value); !v.IsZero() {
+			to[key] = value
+		}
+	}
+	put(d.Limits, "memory", s.Limits.Memory)
+	put(d.Limits, "cpus", s.Limits.CPUs)
+	put(d.Limits, "pids", s.Limits.PIDs)
+	put(d.Limits, "disk", s.Limits.Disk)
+	put(d.Limits, "files", s.Limits.Files)
+	put(d.Limits, "io", s.Limits.IO)
+	if s.Limits.Lifetime != 0 {
+		d.Limits["timeout"] = s.Limits.Lifetime.String()
+	}
+	put(d.Files, "deny_read", s.Policy.Files.DenyRead)
+	put(d.Files, "deny_write", s.Policy.Files.DenyWrite)
+	put(d.Files, "protect", s.Policy.Files.Protect)
+	put(d.Files, "unprotect", s.Policy.Files.Unprotect)
+	if n := s.Policy.Network; n.Mode != paddock.NetworkNone || len(n.Rules) > 0 {
+		d.Network = map[string]any{"mode": string(n.Mode)}
+		var rules []map[string]any
+		for _, r := range n.Rules {
+			key := "allow"
+			if r.Deny {
+				key = "deny"
+			}
+			rule := map[string]any{key: bracket(r.Host)}
+			put(rule, "ports", r.Ports)
+			rules = append(rules, rule)
+		}
+		put(d.Network, "rules", rules)
+	}
+	return d
+}
+
+// bracket makes an IPv6 address one that no port can be read into.
+func bracket(host string) string {
+	if h, err := ParseHost(host); err == nil && h.addr.Is6() {
+		return "[" + host + "]"
+	}
+	return host
+}
