@@ -1,0 +1,6 @@
+package agent
+
+import "time"
+
+// SetGrace shortens the time that a guest has to report an exit.
+func (g *Guest) SetGrace(d time.Duration) { g.grace = d }
