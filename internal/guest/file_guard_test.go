@@ -232,10 +232,20 @@ func TestNothingCanBeSwappedBetweenTheGuardAndTheChange(t *testing.T) {
 		_ = os.Remove(sub)
 		_ = os.RemoveAll(dir + "/aside")
 	})
+	// A file that is a link to the protected one every other moment.
+	swap := dir + "/swap"
+	spin(func() {
+		_ = os.WriteFile(dir+"/plain", nil, 0o600)
+		_ = os.Symlink(safe+"/f", dir+"/bent")
+		_ = os.Rename(dir+"/plain", swap)
+		_ = os.Rename(dir+"/bent", swap)
+	})
 	done := map[string]int{}
-	for range 500 {
+	for range 300 {
 		for what, err := range map[string]error{
 			"write":   create(f, sub+"/f", creation{mode: 0o777}),
+			"swapped": create(f, swap, creation{}),
+			"changed": f.chmod(swap, 0o777),
 			"parents": create(f, sub+"/d/e/f", creation{parents: true}),
 			"mkdir":   f.mkdir(sub+"/x", 0o777, true),
 			"symlink": f.symlink([]byte("/"), sub+"/l"),
@@ -256,5 +266,81 @@ func TestNothingCanBeSwappedBetweenTheGuardAndTheChange(t *testing.T) {
 	}
 	if len(done) == 0 {
 		t.Error("nothing was ever done, so nothing was tried")
+	}
+}
+
+// swapper is a Guard that allows what it is asked, and at that very moment puts
+// a link to the protected file, or directory, in the place of the entry.
+type swapper struct {
+	wall
+	target string
+	on     bool
+}
+
+func (s *swapper) Check(op string, dir *os.File, base string) error {
+	if err := s.wall.Check(op, dir, base); err != nil || !s.on {
+		return err
+	}
+	s.on = false
+	path, err := kernel.PathOf(int(dir.Fd()))
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(join(path, base)); err != nil {
+		return err
+	}
+	return os.Symlink(s.target, join(path, base))
+}
+
+func TestALinkPutThereAfterTheGuardHasAllowedIsNotFollowed(t *testing.T) {
+	dir := realTemp(t)
+	safe := dir + "/safe"
+	if err := os.MkdirAll(safe+"/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(safe+"/f", []byte("keep"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, safe)
+	g := &swapper{wall: wall{below: safe}}
+	f := &files{guard: g, names: &names{}}
+	name := dir + "/x"
+	for what, row := range map[string]struct {
+		target string
+		do     func() error
+	}{
+		"write":            {safe + "/f", func() error { return create(f, name, creation{}) }},
+		"append":           {safe + "/f", func() error { return create(f, name, creation{append: true}) }},
+		"write new":        {safe + "/new", func() error { return create(f, name, creation{}) }},
+		"write exclusive":  {safe + "/new", func() error { return create(f, name, creation{exclusive: true}) }},
+		"mkdir":            {safe + "/new", func() error { return f.mkdir(name, 0o777, false) }},
+		"parents":          {safe, func() error { return create(f, name+"/y/z", creation{parents: true}) }},
+		"chmod":            {safe + "/f", func() error { return f.chmod(name, 0o777) }},
+		"remove":           {safe + "/f", func() error { return f.remove(name, false, goOn) }},
+		"remove directory": {safe, func() error { return f.remove(name, true, goOn) }},
+		"rename":           {safe + "/f", func() error { return f.rename(name, dir+"/y") }},
+	} {
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+		switch what {
+		case "mkdir", "parents", "write new", "write exclusive":
+		case "remove directory":
+			if err := os.MkdirAll(name+"/d", 0o755); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.target, g.on = row.target, true
+		err := row.do()
+		if g.on {
+			t.Errorf("%s: the guard was not asked", what)
+		}
+		if after := snapshot(t, safe); !slices.Equal(before, after) {
+			t.Fatalf("%s (%v): it was %q and is %q", what, err, before, after)
+		}
 	}
 }

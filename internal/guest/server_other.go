@@ -4,6 +4,7 @@ package guest
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -12,6 +13,7 @@ import (
 type Server struct {
 	o     Options
 	names names
+	wg    sync.WaitGroup
 }
 
 // New answers Unsupported: the agent runs on Linux.
