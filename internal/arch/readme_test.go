@@ -152,7 +152,7 @@ func pasted(script string) []string {
 // public makes a directory that every user can enter.
 func public(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "paddock-readme-") //nolint:usetesting // t.TempDir is closed to others
+	dir, err := os.MkdirTemp("", "paddock-readme-") // t.TempDir is closed to others
 	if err != nil {
 		t.Fatal(err)
 	}

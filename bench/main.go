@@ -1,0 +1,72 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// options say what to measure with what.
+type options struct {
+	paddock string // the program
+	guest   string // the program that runs inside
+	peers   string // directory that peers.sh filled
+	update  string // document to write the table into, or empty
+	rounds  int
+	boxes   int
+}
+
+func main() {
+	if inside() {
+		return
+	}
+	var o options
+	flag.StringVar(&o.paddock, "paddock", "bin/paddock", "the paddock `program`")
+	flag.StringVar(&o.guest, "guest", "cmd/paddock/guest.bin", "the guest `program`")
+	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
+	flag.StringVar(&o.update, "update", "", "write the table between the markers of this `file`")
+	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
+	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := bench(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// bench measures everything and prints the table. A number that is not what
+// was promised is printed like any other; a leak is an error.
+func bench(ctx context.Context, o options) error {
+	program, err := filepath.Abs(o.paddock)
+	if err != nil {
+		return err
+	}
+	o.paddock = program
+	where := machine() // its load before ours
+	var rows []row
+	commands, err := compareCommands(ctx, o)
+	if err != nil {
+		return err
+	}
+	rows = append(rows, commands...)
+
+	boxes, leaked := measureBoxes(ctx, o)
+	rows = append(rows, boxes...)
+	text := table(where, rows)
+	fmt.Print(text)
+	if o.update != "" {
+		leaked = errors.Join(leaked, update(o.update, text))
+	}
+	return leaked
+}

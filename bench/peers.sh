@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Installs the peers that `make bench` measures beside Paddock, and prints
+# nothing else. With -where it prints the directory that holds them:
+#
+#   node  srt.js  srt.json     Anthropic's sandbox-runtime with its own Node.js
+#
+# bubblewrap, socat and ripgrep (which srt needs) are Debian packages. Nothing
+# of this is needed by Paddock itself.
+set -euo pipefail
+
+srt=0.0.83
+node=22.23.3 # srt wants 22.12 or later, Debian has older ones
+top=/var/tmp/paddock-bench-$(id -u) # not the home: other users measure it too
+dir=$top/srt-$srt-node-$node
+
+if [ "${1-}" = -where ]; then
+	echo "$dir"
+	exit 0
+fi
+
+"$(dirname "$0")/../.ci/deps" bwrap:bubblewrap socat:socat rg:ripgrep npm:npm
+[ -O "$dir/ready" ] && exit 0
+
+case $(uname -m) in
+x86_64) arch=x64 ;;
+aarch64) arch=arm64 ;;
+*) echo "there is no Node.js package for $(uname -m)" >&2; exit 1 ;;
+esac
+mkdir -p "$top"
+[ -O "$top" ] || { echo "$top belongs to someone else" >&2; exit 1; }
+rm -rf "$dir"
+mkdir -p "$dir"
+cd "$dir"
+echo '{"private": true}' >package.json
+npm install --silent --no-audit --no-fund --save-exact \
+	"@anthropic-ai/sandbox-runtime@$srt" "node-linux-$arch@$node" >/dev/null
+ln -s "node_modules/node-linux-$arch/bin/node" node
+ln -s node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js srt.js
+# The smallest settings: no network, write nowhere but the defaults.
+cat >srt.json <<'JSON'
+{"network": {"allowedDomains": [], "deniedDomains": []}, "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}}
+JSON
+./node srt.js --settings srt.json true
+chmod -R a+rX "$dir"
+touch ready
