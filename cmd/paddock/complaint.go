@@ -82,7 +82,7 @@ func words(err error) (message, hint string) {
 	if errors.As(err, &own) {
 		text = strings.TrimSuffix(text, ": "+paddock.KindOf(err).Error())
 	}
-	return oneLine(text), oneLine(hintFor(err))
+	return oneLine(text), oneLineOf(hintFor(err), paragraph)
 }
 
 // hintFor finds what a person can do about err.

@@ -14,6 +14,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
+// paragraph bounds what doctor says of one control, in runes: a remedy may name
+// several ways.
+const paragraph = 2000
+
 // A diagnosis is what doctor found of one tier.
 type diagnosis struct {
 	Tier      paddock.Tier  `json:"tier"`
@@ -39,7 +43,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Tell, tier by tier, what this machine can enforce: each control full, weak or
 absent, with the cause and the remedy.
 
-Where a control of a tier is weak or absent, a sandbox is refused, unless the
+A sandbox that needs a control which is weak or absent is refused, unless the
 caller accepts that by name (--allow-missing CONTROL).
 
 Exit status: 0 if a plain sandbox can be made on some tier (or on the one asked
@@ -154,15 +158,15 @@ func (d diagnosis) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, " (%s)\n", oneLine(d.Info.Version))
 	for i, f := range d.Info.Controls {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-6s  %-21s  %s", f.Strength, f.Control, oneLine(f.How)), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-6s  %-21s  %s", f.Strength, f.Control, oneLineOf(f.How, paragraph)), " "))
 		if i+1 < len(d.Info.Controls) && d.Info.Controls[i+1].Cause == f.Cause && d.Info.Controls[i+1].Remedy == f.Remedy {
 			continue // told once, below the last of those that share it
 		}
 		if f.Cause != "" {
-			fmt.Fprintf(w, "  %-6s  cause:  %s\n", "", oneLine(f.Cause))
+			fmt.Fprintf(w, "  %-6s  cause:  %s\n", "", oneLineOf(f.Cause, paragraph))
 		}
 		if f.Remedy != "" {
-			fmt.Fprintf(w, "  %-6s  remedy: %s\n", "", oneLine(f.Remedy))
+			fmt.Fprintf(w, "  %-6s  remedy: %s\n", "", oneLineOf(f.Remedy, paragraph))
 		}
 	}
 	fmt.Fprintf(w, "  default limits: %s\n", limitsInWords(d.Info.Defaults))

@@ -41,6 +41,7 @@ func cause(exit paddock.Exit) (why, hint string) {
 		if exit.Usage.Wall > 0 {
 			why += " after " + exit.Usage.Wall.Round(10*time.Millisecond).String()
 		}
+		exit.Reason = "" // says the same
 		hint = "more time: --timeout"
 	case paddock.OutOfMemory:
 		why = "the command was killed: it ran out of memory"
@@ -49,6 +50,9 @@ func cause(exit paddock.Exit) (why, hint string) {
 		}
 		if exit.Peak > 0 {
 			why += ", peak " + bytesInWords(exit.Peak)
+		}
+		if exit.Limit > 0 {
+			exit.Reason = "" // says the same
 		}
 		hint = "more memory: --memory"
 	case paddock.KilledByPolicy:

@@ -13,12 +13,15 @@ const longest = 300
 // error's words) fit for one line of a terminal: nothing in it moves the
 // cursor, changes a colour, writes to the clipboard, reorders what is beside
 // it or looks like a line of ours. What is taken out stays visible as an escape.
-func oneLine(s string) string {
+func oneLine(s string) string { return oneLineOf(s, longest) }
+
+// oneLineOf is oneLine with another bound.
+func oneLineOf(s string, most int) string {
 	const hex = "0123456789abcdef"
 	var b strings.Builder
 	n := 0
 	for i := 0; i < len(s); n++ {
-		if n == longest {
+		if n == most {
 			b.WriteString("…")
 			break
 		}
