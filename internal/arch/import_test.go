@@ -26,7 +26,7 @@ func layers() []layer {
 		{"internal/guest/guesttest", []string{"internal/agent", "internal/guest", "internal/guest/guestpb"}, "both sides joined, for tests"},
 		{"internal/agent", []string{"internal/guest/guestpb"}, "the host's side shares only the wire format with the guest: it distrusts every byte"},
 		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
-		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/driver/jail/inner", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
+		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/driver/jail/inner", "internal/guest", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
 		{"internal/driver/jail/inner", []string{"internal/guest", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
 		{"internal/arch", nil, "rules, tests only"},
 		{"internal/tally", nil, "a tool of the build"},
