@@ -284,7 +284,7 @@ func exhausted(name string, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return limit(name, "fs.inotify.max_user_watches", "directories to watch")
 	case errors.Is(err, syscall.EMFILE):
-		return limit(name, "fs.inotify.max_user_instances", "watchers")
+		return limit(name, "fs.inotify.max_user_instances, or that of open files,", "watchers")
 	}
 	return failed("watch", name, err)
 }
