@@ -29,7 +29,7 @@ func (t things) String() string {
 func count() things {
 	return things{
 		processes:   len(descendants()),
-		mounts:      bytes.Count([]byte(word("/proc/self/mountinfo")), []byte("\n")),
+		mounts:      strings.Count(word("/proc/self/mountinfo"), "\n"),
 		groups:      groups(),
 		descriptors: entries("/proc/self/fd"),
 	}
