@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"syscall"
 
@@ -193,12 +194,28 @@ func (f *files) entry(name string, s search) (place, error) {
 	return p, nil
 }
 
-// allow asks the guard.
+// allow asks the guard, about a directory under its own name.
 func (f *files) allow(op string, p place) error {
 	if f.guard == nil {
 		return nil
 	}
-	return f.guard.Check(op, p.dir, p.base)
+	if p.base != "." {
+		return f.guard.Check(op, p.dir, p.base)
+	}
+	name, err := kernel.PathOf(p.fd())
+	if err != nil {
+		return err
+	}
+	if name == "/" {
+		return f.guard.Check(op, p.dir, p.base)
+	}
+	fd, err := kernel.OpenDirAt(p.fd(), "..")
+	if err != nil {
+		return err
+	}
+	above := os.NewFile(uintptr(fd), "directory")
+	defer above.Close()
+	return f.guard.Check(op, above, path.Base(name))
 }
 
 // A walk goes down a path one directory at a time.

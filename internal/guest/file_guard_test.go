@@ -99,6 +99,8 @@ func TestTheGuardIsAskedAboutWhatIsReallyChanged(t *testing.T) {
 		{"mkdir what is there", func() error { return f.mkdir(dir+"/link/d/e", 0, true) }, nil},
 		{"symlink", func() error { return f.symlink([]byte("x"), dir+"/link/s") }, []string{"link " + real + "/s"}},
 		{"chmod through a link", func() error { return f.chmod(dir+"/file", 0o600) }, []string{"chmod " + real + "/old"}},
+		{"chmod a directory", func() error { return f.chmod(dir+"/link/", 0o755) }, []string{"chmod " + real}},
+		{"chmod above", func() error { return f.chmod(dir+"/link/d/..", 0o755) }, []string{"chmod " + real}},
 		{"rename", func() error { return f.rename(dir+"/link/a", dir+"/link/b") }, []string{"rename " + real + "/a", "rename " + real + "/b"}},
 		{"rename a link", func() error { return f.rename(dir+"/file", dir+"/file2") }, []string{"rename " + dir + "/file", "rename " + dir + "/file2"}},
 		{"remove", func() error { return f.remove(dir+"/link/b", false, goOn) }, []string{"remove " + real + "/b"}},
