@@ -31,7 +31,7 @@ type handler struct {
 	s *Server
 }
 
-// Errors is an interceptor that makes every error one that the host can read.
+// replies is an interceptor that makes every error one that the host can read.
 type replies struct{}
 
 func (replies) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {

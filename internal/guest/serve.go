@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	"connectrpc.com/connect"
 
@@ -23,10 +22,11 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	srv := &http.Server{
-		Handler:           calls,
-		Protocols:         &protocols,
-		ReadHeaderTimeout: time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		// No timeouts: the host may connect long before it calls, and it is
+		// trusted.
+		Handler:        calls,
+		Protocols:      &protocols,
+		MaxHeaderBytes: 64 << 10,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
 			MaxReadFrameSize:              maxFrame,
