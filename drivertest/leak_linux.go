@@ -17,14 +17,15 @@ import (
 // Held counts what a driver holds on this host: processes that descend from
 // this one or carry the state directory or a sandbox of the suite, their
 // network namespaces, mounts, control groups, sockets with a name, open
-// descriptors, files in the state directory, and goroutines.
+// descriptors, files in the state directory, and goroutines. What belongs to
+// another driver that is tested meanwhile is not counted.
 func Held(t testing.TB, state, name string) Counts {
 	t.Helper()
 	mine := processes(state, name)
 	c := Counts{
 		"process":       nil,
 		"net namespace": netNamespaces(mine),
-		"mount":         lines("/proc/self/mountinfo", ""),
+		"mount":         slices.Concat(lines("/proc/self/mountinfo", state), lines("/proc/self/mountinfo", name)),
 		"control group": controlGroups(name),
 		"socket":        slices.Concat(lines("/proc/net/unix", state), lines("/proc/net/unix", name)),
 		"descriptor":    descriptors(),
@@ -73,7 +74,10 @@ func processes(state, name string) map[int]string {
 		}
 		parents[pid] = parent
 		args := read(dir, "cmdline")
-		what[pid] = fmt.Sprintf("%s state %s: %q", stat[:end+1], fields[0], clip(args))
+		comm := stat[bytes.IndexByte(stat, '(') : end+1]
+		if what[pid] = fmt.Sprintf("%s %q", comm, clip(args)); fields[0] == "Z" {
+			what[pid] = fmt.Sprintf("%s that nobody waits for", comm)
+		}
 		text := args + read(dir, "environ") + read(dir, "cgroup")
 		if ns, err := os.Readlink(filepath.Join(dir, "ns/mnt")); err == nil && ns != ours {
 			text += read(dir, "mountinfo")
@@ -141,7 +145,7 @@ func controlGroups(name string) []string {
 		if err != nil {
 			return fs.SkipDir // gone meanwhile
 		}
-		if d.IsDir() && (strings.Contains(p, "paddock") || strings.Contains(p, name)) {
+		if d.IsDir() && strings.Contains(p, name) {
 			found = append(found, p)
 		}
 		return nil

@@ -23,7 +23,7 @@ func leakPromises() []group {
 }
 
 func removeLeavesNothing(t *testing.T, s *suite) {
-	d := s.fresh(t)
+	d := s.seasoned(t)
 	before := s.held(t)
 	sb, err := d.Create(bounded(t), s.spec())
 	if err != nil {
@@ -51,7 +51,7 @@ func hundred(t *testing.T, s *suite) {
 	if testing.Short() {
 		n = 10
 	}
-	d := s.fresh(t)
+	d := s.seasoned(t)
 	before := s.held(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
@@ -85,7 +85,7 @@ func hundred(t *testing.T, s *suite) {
 // createGivenUp cancels at many moments: whichever step Create is at, it has
 // to undo the ones before.
 func createGivenUp(t *testing.T, s *suite) {
-	d := s.fresh(t)
+	d := s.seasoned(t)
 	before := s.held(t)
 	for after := time.Duration(0); after < 2*time.Second; after = after*3/2 + 500*time.Microsecond {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
@@ -107,7 +107,7 @@ func createGivenUp(t *testing.T, s *suite) {
 }
 
 func createRefused(t *testing.T, s *suite) {
-	d := s.fresh(t)
+	d := s.seasoned(t)
 	before := s.held(t)
 	for _, row := range badSpecs(t, s) {
 		sb, err := d.Create(bounded(t), s.spec(row.change))
@@ -136,7 +136,7 @@ func closeLeavesNothing(t *testing.T, s *suite) {
 }
 
 func makerKilled(t *testing.T, s *suite) {
-	d := s.fresh(t)
+	d := s.seasoned(t)
 	before := s.held(t)
 	kept := s.spec()
 	short := s.spec(func(spec *paddock.Spec) { spec.Ephemeral = true })
@@ -151,17 +151,13 @@ func makerKilled(t *testing.T, s *suite) {
 	wantKind(t, "open of the ephemeral one", err, paddock.NotFound)
 	m.kill(t)
 
-	until(t, "the ephemeral sandbox is gone", func() bool {
-		for kind, names := range s.held(t) {
-			for _, n := range names {
-				if containsID(n, short.ID) {
-					t.Logf("still there: %s: %s", kind, n)
-					return false
-				}
-			}
-		}
-		return true
-	})
+	var still []string
+	if !eventually(10*time.Second, func() bool {
+		still = s.holding(t, short.ID)
+		return len(still) == 0
+	}) {
+		t.Errorf("of the ephemeral sandbox there is still:\n\t%s", strings.Join(still, "\n\t"))
+	}
 
 	// A driver that is new, as after a crash.
 	next := s.fresh(t)
@@ -200,6 +196,34 @@ func makerKilled(t *testing.T, s *suite) {
 		t.Fatalf("close: %v", err)
 	}
 	s.nothingLeft(t, before)
+}
+
+// holding lists what is held on the host for one sandbox.
+func (s *suite) holding(t testing.TB, id paddock.ID) []string {
+	t.Helper()
+	var found []string
+	for kind, names := range s.held(t) {
+		for _, n := range names {
+			if containsID(n, id) {
+				found = append(found, kind+": "+n)
+			}
+		}
+	}
+	return found
+}
+
+// seasoned gives a driver that has made a sandbox before, and so holds what it
+// holds once for all.
+func (s *suite) seasoned(t testing.TB) paddock.Driver {
+	t.Helper()
+	d := s.fresh(t)
+	for _, ephemeral := range []bool{false, true} {
+		b := s.ownOf(t, d, func(spec *paddock.Spec) { spec.Ephemeral = ephemeral })
+		if err := b.Remove(bounded(t)); err != nil {
+			t.Fatalf("remove: %v", err)
+		}
+	}
+	return d
 }
 
 // containsID tells whether a name on the host is about a sandbox: its ID, not

@@ -162,8 +162,8 @@ func mountWrite(t *testing.T, s *suite) {
 func mountTarget(t *testing.T, s *suite) {
 	one, two, three := hostTree(t, map[string]string{"f": "1"}), hostTree(t, map[string]string{"f": "2"}), hostTree(t, map[string]string{"f": "3"})
 	b := s.mounted(t, paddock.Mount{Source: one}, paddock.Mount{Source: two, Target: "/mnt/a/b c"},
-		paddock.Mount{Source: three, Target: "/opt/deep/not/there"})
-	for name, want := range map[string]string{one + "/f": "1", "/mnt/a/b c/f": "2", "/opt/deep/not/there/f": "3"} {
+		paddock.Mount{Source: three, Target: "/mnt/deep/not/there"})
+	for name, want := range map[string]string{one + "/f": "1", "/mnt/a/b c/f": "2", "/mnt/deep/not/there/f": "3"} {
 		if got := b.must(t, `cat "$1"`, name); got != want {
 			t.Errorf("%s is %q", name, got)
 		}

@@ -65,48 +65,47 @@ func defaultLimits(t *testing.T, s *suite) {
 }
 
 func askedLimits(t *testing.T, s *suite) {
-	var want paddock.Limits
-	if s.enforces(paddock.ControlMemory) {
-		want.Memory = 300 << 20
+	full := map[paddock.Control]func(l *paddock.Limits, ask bool){
+		paddock.ControlMemory: func(l *paddock.Limits, ask bool) { l.Memory = pick(ask, int64(300<<20)) },
+		paddock.ControlCPU:    func(l *paddock.Limits, ask bool) { l.CPUs = pick(ask, 0.5) },
+		paddock.ControlPIDs:   func(l *paddock.Limits, ask bool) { l.PIDs = pick(ask, 99) },
+		paddock.ControlDisk:   func(l *paddock.Limits, ask bool) { l.Disk = pick(ask, int64(99<<20)) },
+		paddock.ControlFiles:  func(l *paddock.Limits, ask bool) { l.Files = pick(ask, 99) },
+		paddock.ControlIO:     func(l *paddock.Limits, ask bool) { l.IO = pick(ask, int64(99<<20)) },
 	}
-	if s.enforces(paddock.ControlCPU) {
-		want.CPUs = 0.5
+	want := paddock.Limits{Lifetime: time.Hour}
+	for c, set := range full {
+		set(&want, s.askable(c))
 	}
-	if s.enforces(paddock.ControlPIDs) {
-		want.PIDs = 99
-	}
-	if s.enforces(paddock.ControlDisk) {
-		want.Disk = 99 << 20
-	}
-	if s.enforces(paddock.ControlFiles) {
-		want.Files = 99
-	}
-	if s.enforces(paddock.ControlIO) {
-		want.IO = 99 << 20
-	}
-	want.Lifetime = time.Hour
 	b := s.own(t, func(spec *paddock.Spec) { spec.Limits = want })
 	st, err := b.Status(bounded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := st.Limits
-	// What is not enforced is not asked for, and may be told as any default.
-	for c, blank := range map[paddock.Control]func(*paddock.Limits){
-		paddock.ControlMemory: func(l *paddock.Limits) { l.Memory = 0 },
-		paddock.ControlCPU:    func(l *paddock.Limits) { l.CPUs = 0 },
-		paddock.ControlPIDs:   func(l *paddock.Limits) { l.PIDs = 0 },
-		paddock.ControlDisk:   func(l *paddock.Limits) { l.Disk = 0 },
-		paddock.ControlFiles:  func(l *paddock.Limits) { l.Files = 0 },
-		paddock.ControlIO:     func(l *paddock.Limits) { l.IO = 0 },
-	} {
-		if !s.enforces(c) {
-			blank(&got)
+	for c, set := range full {
+		if !s.askable(c) {
+			set(&got, false) // whatever its default is
 		}
 	}
 	if got != want {
 		t.Errorf("told %+v, asked %+v", got, want)
 	}
+}
+
+// askable tells whether a limit can be asked for without more ado: what is
+// weak has to be accepted by name.
+func (s *suite) askable(c paddock.Control) bool {
+	f, ok := s.info.Finding(c)
+	return ok && (f.Strength == paddock.Full || f.Strength == paddock.Weak && slices.Contains(s.h.Base.AllowMissing, c))
+}
+
+func pick[T any](ask bool, value T) T {
+	if ask {
+		return value
+	}
+	var none T
+	return none
 }
 
 func listsEnforced(t *testing.T, s *suite) {
