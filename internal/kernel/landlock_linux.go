@@ -1,56 +1,62 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"unsafe"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
 // LandlockABI tells the version of Landlock that this kernel enforces; 0 is none.
 func LandlockABI() int {
-	v, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if e != 0 {
+	v, err := ll.LandlockGetABIVersion()
+	if err != nil {
 		return 0
 	}
-	return int(v)
+	return v
 }
 
-// LandlockChange is every right that changes a file or directory, by the
-// version of Landlock that knows it.
-func LandlockChange(abi int) uint64 {
-	rights := uint64(unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
-		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
-		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM)
-	if abi >= 2 {
-		rights |= unix.LANDLOCK_ACCESS_FS_REFER
-	}
-	if abi >= 3 {
-		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	}
-	return rights
-}
+const (
+	landlockRead  = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir
+	landlockWrite = ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeChar |
+		ll.AccessFSMakeDir | ll.AccessFSMakeReg | ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeBlock | ll.AccessFSMakeSym | ll.AccessFSRefer
+	landlockFile = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev // what a rule on a file may hold
+)
 
-// LandlockThread restricts the calling thread, and what it starts from now on,
-// to the rights in handled only below the given paths. Other threads of the
-// process are not touched; use it where just the children are meant. The
-// thread must have no_new_privs.
-func LandlockThread(handled uint64, writable []string) error {
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled}
-	// The first field alone, as every version knows it.
-	rs, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Handled_access_fs), 0)
-	if e != 0 {
-		return fmt.Errorf("landlock_create_ruleset: %w", e)
+// LandlockThread restricts the calling thread, and everything it starts from
+// now on: all files may be read and executed, and changed only below writable.
+// Nothing may be mounted any more; and where the kernel knows how (Linux 6.12),
+// neither signals nor abstract sockets reach what is not restricted likewise.
+// Other threads of the process are not touched. The thread must have
+// no_new_privs. It needs version 3.
+func LandlockThread(writable []string) error {
+	abi := LandlockABI()
+	handled := uint64(landlockRead | landlockWrite)
+	attr := ll.RulesetAttr{}
+	if abi >= 5 {
+		handled |= ll.AccessFSIoctlDev
 	}
-	defer unix.Close(int(rs))
-	for _, p := range writable {
-		if err := landlockAllow(int(rs), handled, p); err != nil {
+	if abi >= 6 {
+		attr.Scoped = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
+	}
+	attr.HandledAccessFS = handled
+	ruleset, err := ll.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return fmt.Errorf("landlock_create_ruleset: %w", err)
+	}
+	defer unix.Close(ruleset)
+	if err := landlockAllow(ruleset, landlockRead, "/"); err != nil {
+		return err
+	}
+	for _, path := range writable {
+		if err := landlockAllow(ruleset, handled, path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rs, 0, 0); e != 0 {
-		return fmt.Errorf("landlock_restrict_self: %w", e)
+	if err := ll.LandlockRestrictSelf(ruleset, 0); err != nil {
+		return fmt.Errorf("landlock_restrict_self: %w", err)
 	}
 	return nil
 }
@@ -66,12 +72,10 @@ func landlockAllow(ruleset int, rights uint64, path string) error {
 		return &os.PathError{Op: "landlock", Path: path, Err: err}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		rights &= unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		rights &= landlockFile
 	}
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
-	_, _, e := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
-	if e != 0 {
-		return &os.PathError{Op: "landlock_add_rule", Path: path, Err: e}
+	if err := ll.LandlockAddPathBeneathRule(ruleset, &ll.PathBeneathAttr{AllowedAccess: rights, ParentFd: fd}, 0); err != nil {
+		return &os.PathError{Op: "landlock_add_rule", Path: path, Err: err}
 	}
 	return nil
 }

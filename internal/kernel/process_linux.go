@@ -3,11 +3,12 @@ package kernel
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-	"kernel.org/pub/linux/libs/security/libcap/psx"
 )
 
 // Namespace flags of a new process.
@@ -57,19 +58,20 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 }
 
 // DropCapabilities empties the effective, permitted, inheritable and ambient
-// capability sets of all threads of this process for good, also for user 0.
-// The bounding set is a thread's own matter: see [DropBounding].
+// capability sets of all threads of this process for good. What it starts is a
+// thread's own matter: see [DropBounding].
 func DropCapabilities() error {
-	const noRoot = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE with their locks; KEEP_CAPS_LOCKED
-	if _, _, e := psx.Syscall6(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0, 0); e != 0 {
-		return fmt.Errorf("set securebits: %w", e)
-	}
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{})
 }
 
 // DropBounding empties the bounding capability set of this thread, and so of
-// every process it starts.
+// every process it starts, and takes its meaning from user 0: none of them ever
+// gets a capability by executing a file.
 func DropBounding() error {
+	const noRoot = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE with their locks; KEEP_CAPS_LOCKED
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0); err != nil {
+		return fmt.Errorf("set securebits: %w", err)
+	}
 	for c := uintptr(0); c < 64; c++ {
 		v, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
 		if err != nil {
@@ -90,15 +92,6 @@ type capHeader struct {
 	pid     int32
 }
 
-// NoNewPrivileges forbids all threads, for good, to gain privileges by
-// executing a file.
-func NoNewPrivileges() error {
-	if _, _, e := psx.Syscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
-		return fmt.Errorf("set no_new_privs: %w", e)
-	}
-	return nil
-}
-
 // NotDumpable keeps this process's memory, descriptors and /proc entries from
 // everybody who is not privileged over its user namespace.
 func NotDumpable() error {
@@ -110,24 +103,49 @@ func DieWithParent() error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-// NewSessionKeyring gives all threads of this process a fresh session keyring.
-// Each thread gets its own one; none is shared with the host.
+// NewSessionKeyring gives this thread, and what it starts, a fresh session
+// keyring that is not shared with the host.
 func NewSessionKeyring() error {
-	if _, _, e := psx.Syscall6(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0, 0); e != 0 {
-		if e == unix.ENOSYS { // a kernel without keyrings has none to leak
-			return nil
-		}
+	// Without a name (a null pointer, which unix.KeyctlJoinSessionKeyring
+	// cannot pass) it is anonymous: nobody else can join it.
+	_, _, e := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)
+	if e != 0 && e != unix.ENOSYS { // a kernel without keyrings has none to leak
 		return fmt.Errorf("join a new session keyring: %w", e)
 	}
 	return nil
 }
 
-// CloseFrom closes every descriptor from first on.
-func CloseFrom(first uint) error {
-	if err := unix.CloseRange(first, ^uint(0), 0); err != nil {
-		return fmt.Errorf("close_range: %w", err)
+// CloseFrom closes the descriptors from first on that this process was started
+// with. Those that the Go runtime opened for itself stay.
+func CloseFrom(first int) error {
+	dir, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("list descriptors: %w", err)
+	}
+	for _, e := range dir {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd < first {
+			continue
+		}
+		// The runtime's own are closed on exec; what comes through an exec
+		// is not.
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
 	}
 	return nil
+}
+
+// CloseOnExec keeps a descriptor from what this process executes.
+func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
+
+// KeepSignals has this process live on after every signal that can be caught,
+// while what it executes begins with the default actions. Ignoring them would
+// be inherited.
+func KeepSignals() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGALRM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGVTALRM, syscall.SIGCONT, syscall.SIGWINCH,
+		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO, syscall.SIGPWR, syscall.SIGSTKFLT, syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGSYS)
 }
 
 // A Resource is a limit of setrlimit.

@@ -9,9 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeccompAll installs a filter for all threads of this process, and everything
-// it starts. It needs no_new_privs.
+// SeccompAll forbids all threads of this process, for good, to gain privileges
+// by executing a file, and installs a filter for them and everything they start.
 func SeccompAll(filter []unix.SockFilter) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	// The kernel passes this thread's no_new_privs on with the filter.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
 	_, err := seccomp(filter, unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 	return err
 }

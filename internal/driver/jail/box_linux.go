@@ -252,7 +252,7 @@ func (b *box) launch(s start, control, link *os.File) error {
 	}
 	defer null.Close()
 	attr := &syscall.ProcAttr{
-		Dir: "/", Env: []string{"GODEBUG=madvdontneed=1", "GOMAXPROCS=2"},
+		Dir: "/", Env: []string{"GOGC=off", "GOMAXPROCS=2"},
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), control.Fd(), link.Fd()},
 		Sys:   b.attributes(s.layout.config.HostNet),
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
@@ -62,7 +61,9 @@ const packetMax = 200 << 10
 // keeperMain is the process that owns one kept sandbox.
 func keeperMain() {
 	debug.SetGCPercent(50)
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
+	kernel.KeepSignals()
+	_ = kernel.CloseFrom(4) // what our maker's maker left open
+	kernel.CloseOnExec(3)
 	maker := os.NewFile(3, "maker")
 	err := keep(maker)
 	if err != nil {

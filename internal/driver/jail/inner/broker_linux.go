@@ -27,8 +27,7 @@ import (
 // tree goes on as it is: if it was changed to be about one after all, Landlock
 // refuses it.
 type broker struct {
-	listener int
-	file     *os.File // keeps listener open
+	listener *os.File
 	trees    []tree
 	hosts    []string // where host files are mounted: no socket there is connected to
 	deny     []string // paths that may be neither made nor changed
@@ -53,14 +52,34 @@ const (
 	slowMax     = 256 // calls that wait, such as a connection being made
 )
 
-// run answers system calls until the listener is closed or nobody is left who
-// could call.
-func (b *broker) run() {
+func newBroker(c *Config) (*broker, error) {
+	set, err := protect.New(c.Protect, c.Unprotect)
+	if err != nil {
+		return nil, err
+	}
+	b := &broker{hosts: c.Hosts, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
+	for _, t := range c.Trees {
+		bt := tree{path: t.Path}
+		if t.Protected {
+			bt.protected = set
+		}
+		b.trees = append(b.trees, bt)
+	}
+	for _, w := range c.Writable {
+		if b.treeOf(w) == nil {
+			b.writable = append(b.writable, w)
+		}
+	}
+	return b, nil
+}
+
+// run answers system calls until nobody is left who could call.
+func (b *broker) run(listener int) {
 	for {
 		var n kernel.Notif
-		switch err := n.Receive(b.listener); {
+		switch err := n.Receive(listener); {
 		case err == nil:
-			b.answer(n)
+			b.answer(listener, n)
 		case errors.Is(err, syscall.ENOENT):
 			// The caller died before we looked.
 		default:
@@ -98,15 +117,15 @@ func result(err error) reply {
 	return done
 }
 
-func (b *broker) answer(n kernel.Notif) {
-	c := &call{broker: b, id: n.ID, tid: int(n.PID), nr: n.NR, args: n.Args}
+func (b *broker) answer(listener int, n kernel.Notif) {
+	c := &call{broker: b, listener: listener, id: n.ID, tid: int(n.PID), args: n.Args}
 	if c.tid == 0 { // a process that this namespace cannot see is not ours
-		b.send(c.id, reply{err: syscall.EPERM})
+		c.send(reply{err: syscall.EPERM})
 		return
 	}
 	do := handlers()[uint32(n.NR)]
 	if do == nil {
-		b.send(c.id, reply{err: syscall.ENOSYS})
+		c.send(reply{err: syscall.ENOSYS})
 		return
 	}
 	if isConnect(n.NR) {
@@ -115,38 +134,38 @@ func (b *broker) answer(n kernel.Notif) {
 		case b.slow <- struct{}{}:
 			go func() {
 				defer func() { <-b.slow }()
-				b.send(c.id, do(c))
+				c.send(do(c))
 			}()
 		default:
-			b.send(c.id, reply{err: syscall.EAGAIN})
+			c.send(reply{err: syscall.EAGAIN})
 		}
 		return
 	}
-	b.send(c.id, do(c))
+	c.send(do(c))
 }
 
-func (b *broker) send(id uint64, r reply) {
+func (c *call) send(r reply) {
 	// An answer that finds nobody is for a caller that was killed.
 	switch {
 	case r.open:
-		if err := kernel.NotifGive(b.listener, id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
-			_ = kernel.NotifAnswer(b.listener, id, 0, syscall.EMFILE)
+		if err := kernel.NotifGive(c.listener, c.id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
+			_ = kernel.NotifAnswer(c.listener, c.id, 0, syscall.EMFILE)
 		}
 		kernel.Close(r.fd)
 	case r.goOn:
-		_ = kernel.NotifContinue(b.listener, id)
+		_ = kernel.NotifContinue(c.listener, c.id)
 	default:
-		_ = kernel.NotifAnswer(b.listener, id, 0, r.err)
+		_ = kernel.NotifAnswer(c.listener, c.id, 0, r.err)
 	}
 }
 
 // A call is one system call of the guest. Everything in it is hostile.
 type call struct {
 	*broker
-	id   uint64
-	tid  int
-	nr   int32
-	args [6]uint64
+	listener int
+	id       uint64
+	tid      int
+	args     [6]uint64
 }
 
 // fd gives argument i as a directory descriptor.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -16,13 +15,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
-	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
 // Main runs a box and does not return.
 func Main() {
-	// The agent is small and mostly waits; this keeps it so.
-	debug.SetGCPercent(50)
 	control := os.NewFile(ControlFD, "control")
 	report := func(r Report) {
 		data, _ := json.Marshal(r) // a struct of plain fields
@@ -47,10 +43,13 @@ func (b *box) run(report func(Report)) error {
 	if err := kernel.DieWithParent(); err != nil {
 		return err
 	}
-	// Whoever is inside may send these; a box does not end by them.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGALRM,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGVTALRM,
-		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO, syscall.SIGPWR, syscall.SIGSTKFLT, syscall.SIGPROF)
+	// Whatever our maker's maker left open is not for the box.
+	if err := kernel.CloseFrom(ConnFD + 1); err != nil {
+		return err
+	}
+	kernel.CloseOnExec(ControlFD)
+	kernel.CloseOnExec(ConnFD)
+	kernel.KeepSignals()
 	fds, err := b.receive()
 	if err != nil {
 		return err
@@ -116,27 +115,18 @@ func (b *box) confine() error {
 			return err
 		}
 	}
-	b.step = "leave the host's keys"
-	if err := kernel.NewSessionKeyring(); err != nil {
-		return err
-	}
 	b.step = "drop capabilities"
-	if err := kernel.NoNewPrivileges(); err != nil {
-		return err
-	}
-	// The thread that starts commands gets its walls first; it still may.
+	// The thread that starts commands loses more than the others: what it has
+	// not, no command ever has.
 	b.spawn = newSpawner()
 	if err := b.spawn.do(kernel.DropBounding); err != nil {
 		return err
 	}
-	if err := kernel.DropCapabilities(); err != nil {
+	if err := b.spawn.do(kernel.NewSessionKeyring); err != nil {
 		return err
 	}
-	b.step = "restrict files"
-	if c.Landlock {
-		if err := restrict(c.Writable); err != nil {
-			return err
-		}
+	if err := kernel.DropCapabilities(); err != nil {
+		return err
 	}
 	b.step = "filter system calls"
 	numbers := kernel.Numbers()
@@ -144,7 +134,7 @@ func (b *box) confine() error {
 	if err != nil {
 		return err
 	}
-	if err := kernel.SeccompAll(base); err != nil {
+	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
 		return err
 	}
 	b.step = "restrict commands"
@@ -152,58 +142,51 @@ func (b *box) confine() error {
 }
 
 // confineCommands puts up the walls that stand only around what is started.
+//
+// Landlock is one of them, and not around the agent: the broker must do what
+// commands may not, and a process can look into another one (to read the path
+// in a system call) only if it is not restricted more than that one.
 func (b *box) confineCommands(numbers map[string]uint32) error {
 	c := &b.config
 	filter, err := assemble(guestRules(len(c.Trees) > 0, len(c.Hosts) > 0), numbers)
 	if err != nil {
 		return err
 	}
-	// The broker's mask stays zero: it applies the callers'.
-	if len(c.Trees) == 0 && len(c.Hosts) == 0 {
-		kernel.Umask(0o022)
-		return b.spawn.do(func() error { return kernel.SeccompThread(filter) })
-	}
-	set, err := protect.New(c.Protect, c.Unprotect)
-	if err != nil {
-		return err
-	}
-	br := &broker{hosts: c.Hosts, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
-	for _, t := range c.Trees {
-		bt := tree{path: t.Path}
-		if t.Protected {
-			bt.protected = set
-		}
-		br.trees = append(br.trees, bt)
-	}
-	for _, w := range c.Writable {
-		if br.treeOf(w) == nil {
-			br.writable = append(br.writable, w)
-		}
-	}
-	if err := b.spawn.do(func() error {
-		if err := kernel.OwnFiles(); err != nil {
+	writable := c.Writable
+	var br *broker
+	if len(c.Trees) > 0 || len(c.Hosts) > 0 {
+		if br, err = newBroker(c); err != nil {
 			return err
 		}
-		kernel.Umask(0o022)
-		if len(c.Trees) > 0 {
-			if err := kernel.LandlockThread(kernel.LandlockChange(kernel.LandlockABI()), br.writable); err != nil {
+		writable = br.writable
+	}
+	err = b.spawn.do(func() error {
+		if br != nil {
+			// The broker's umask is zero, because it applies the callers'.
+			if err := kernel.OwnFiles(); err != nil {
 				return err
 			}
 		}
-		listener, err := kernel.SeccompListen(filter)
-		if err != nil {
-			return err
+		kernel.Umask(0o022)
+		if c.Landlock {
+			if err := kernel.LandlockThread(writable); err != nil {
+				return err
+			}
 		}
-		br.listener = int(listener.Fd())
-		br.file = listener
-		return nil
-	}); err != nil {
+		if br == nil {
+			return kernel.SeccompThread(filter)
+		}
+		br.listener, err = kernel.SeccompListen(filter)
+		return err
+	})
+	if err != nil || br == nil {
 		return err
 	}
 	b.spawn.broker = br
-	// Two, so that a slow file system does not hold up everything.
+	// Two, so that a slow file system does not hold up everything. They end
+	// with the box.
 	for range 2 {
-		go br.run() // ends with the box
+		go br.run(int(br.listener.Fd()))
 	}
 	return nil
 }
@@ -237,6 +220,9 @@ func (b *box) serve(report func(Report)) error {
 	defer cancel()
 	wg.Go(func() { _ = server.Serve(ctx, first) })
 	report(Report{Ready: true})
+	// The agent is small and mostly waits; this keeps it so. Until now nothing
+	// was collected (GOGC=off), which took no time either.
+	debug.SetGCPercent(50)
 	// The host sends a descriptor for each further connection; its end is ours.
 	for {
 		_, fds, err := kernel.ReceiveFiles(int(b.control.Fd()), make([]byte, 1))
