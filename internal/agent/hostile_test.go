@@ -279,6 +279,30 @@ func TestAnEndWithoutAnExitIsAnError(t *testing.T) {
 	}
 }
 
+func TestAFalseEventIsRefusedAtOnce(t *testing.T) {
+	hang := func(events ...*guestpb.ProcessEvent) *agent.Guest {
+		return (&fake{start: func(ctx context.Context, _ *guestpb.StartRequest, s *connect.ServerStream[guestpb.ProcessEvent]) error {
+			for _, ev := range events {
+				_ = s.Send(ev)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}).serve(t, agent.Options{})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // shorter than any bound of the call itself
+	defer cancel()
+	if _, err := hang(started(-1)).Start(ctx, paddock.Cmd{Args: []string{"x"}}); !errors.Is(err, paddock.Internal) || !strings.Contains(err.Error(), "protocol") {
+		t.Errorf("Start answers %v", err)
+	}
+	p, err := hang(started(7), output(-5, []byte("x"))).Start(ctx, paddock.Cmd{Args: []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(ctx); !errors.Is(err, paddock.Internal) || !strings.Contains(err.Error(), "protocol") {
+		t.Errorf("Wait answers %+v, %v", exit, err)
+	}
+}
+
 func started(pid int32) *guestpb.ProcessEvent {
 	return &guestpb.ProcessEvent{Event: &guestpb.ProcessEvent_Started{Started: &guestpb.Started{Pid: pid}}}
 }

@@ -49,12 +49,12 @@ func (g *Guest) process(out paddock.Output, timeout time.Duration) *process {
 }
 
 // begin notes what the guest said of the process that has started.
-func (p *process) begin(check events, m *guestpb.Started, cancel context.CancelFunc) {
+func (p *process) begin(pid int32, m *guestpb.Started, cancel context.CancelFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancel = cancel
 	if p.pid == 0 {
-		p.pid = paddock.PID(check.pid)
+		p.pid = paddock.PID(pid)
 		p.in.init(p, m.GetInput() || m.GetTerminal())
 	}
 }
@@ -64,12 +64,15 @@ func (p *process) follow(s *stream, check events) {
 	p.watch.start(p)
 	go func() {
 		exit, err := p.receive(s, &check)
-		_ = s.Close()
+		if err == errDetached {
+			p.stop()
+		} else {
+			p.finish(exit, err)
+		}
+		_ = s.Close() // waits for the end of what the guest sends, unless the stream was stopped
 		if err == errDetached {
 			p.await()
-			return
 		}
-		p.finish(exit, err)
 	}()
 }
 
@@ -95,7 +98,6 @@ func (p *process) receive(s *stream, check *events) (paddock.Exit, error) {
 				return paddock.Exit{}, broken("output without end after the timeout")
 			}
 			if err := p.write(o); err != nil {
-				p.stop()
 				return paddock.Exit{}, errDetached
 			}
 		}

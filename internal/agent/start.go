@@ -125,39 +125,64 @@ func (p *process) open(ctx context.Context, o opening) error {
 	bound, done := p.g.bound(ctx)
 	defer done()
 	own, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(bound, cancel)
-	s, err := o.call(own)
-	if err == nil {
-		if s.Receive() {
-			err = o.check.check(s.Msg())
-		} else if err = s.Err(); err == nil {
-			err = broken("an end before the start")
+	var s *stream
+	begun := make(chan error, 1)
+	go func() {
+		var err error
+		s, err = o.begin(own, cancel)
+		begun <- err
+	}()
+	select {
+	case err := <-begun:
+		if err != nil {
+			cancel()
+			return p.g.failure(bound, err)
 		}
-	}
-	if err != nil {
-		cancel()
-		if s != nil {
-			_ = s.Close()
+	case <-bound.Done():
+		if !o.fresh {
+			cancel()
+			return p.g.failure(bound, nil)
 		}
-		return p.g.failure(bound, err)
+		// Nobody else will learn the number of what may just have started.
+		go func() {
+			defer cancel()
+			late := time.AfterFunc(answerTime, cancel)
+			defer late.Stop()
+			if <-begun == nil {
+				p.begin(o.check.pid, s.Msg().GetStarted(), cancel)
+				_ = p.Signal(own, syscall.SIGKILL)
+				cancel()
+				_ = s.Close()
+			}
+		}()
+		return p.g.failure(bound, nil)
 	}
-	p.begin(o.check, s.Msg().GetStarted(), cancel)
-	if !stop() {
-		// The caller gave up meanwhile and will not learn the number, so
-		// nobody else could end the process.
-		if o.fresh {
-			go func() { _ = p.Signal(context.Background(), syscall.SIGKILL) }()
-		}
-		p.Release()
-		_ = s.Close()
-		return stopped(bound)
-	}
+	p.begin(o.check.pid, s.Msg().GetStarted(), cancel)
 	if !o.followed {
 		cancel()
 		return s.Close()
 	}
 	p.follow(s, o.check)
 	return nil
+}
+
+// begin makes the call and takes its first event.
+func (o *opening) begin(ctx context.Context, cancel func()) (*stream, error) {
+	s, err := o.call(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.Receive() {
+		err = o.check.check(s.Msg())
+	} else if err = s.Err(); err == nil {
+		err = broken("an end before the start")
+	}
+	if err != nil {
+		cancel() // else Close waits for the end of what the guest sends
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // Processes lists processes, as paddock.Sandbox.Processes.
