@@ -68,8 +68,10 @@ func dial(conn net.Conn) (*wire, error) {
 func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	res, err := w.http.RoundTrip(req)
 	if err != nil {
-		if w.http.Err() != nil {
-			_ = w.Close() // it said goodbye, or broke the protocol
+		// It said goodbye, or broke the protocol: no call will be taken any
+		// more, also where HTTP/2 keeps the connection for those under way.
+		if w.http.Err() != nil || (req.Context().Err() == nil && w.http.Available() == 0) {
+			_ = w.Close()
 		}
 		return nil, err
 	}
