@@ -80,14 +80,14 @@ func (c *call) patiently(do func() error) error {
 
 // failure says why an open call has ended.
 func (c *call) failure(err error) error {
-	switch context.Cause(c.ctx) {
-	case errClosed:
+	switch cause := context.Cause(c.ctx); {
+	case errors.Is(cause, errClosed):
 		return fmt.Errorf("%w: %w", io.ErrClosedPipe, paddock.Canceled)
-	case errStalled:
+	case errors.Is(cause, errStalled):
 		c.g.wire.giveUp()
 		return fmt.Errorf("%w: %w", errStalled, paddock.Timeout)
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
 	return c.g.failure(c.ctx, err)

@@ -155,7 +155,7 @@ func (p *portConn) Read(b []byte) (int, error) {
 		select {
 		case p.rest = <-p.in:
 		case <-p.received:
-			if p.receiveErr == io.EOF {
+			if errors.Is(p.receiveErr, io.EOF) {
 				return 0, io.EOF
 			}
 			return 0, p.fail("read", p.receiveErr)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -150,7 +151,7 @@ func (f files) list(ctx context.Context, name string, depth int, yield func(padd
 			}
 			return nil
 		})
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -58,7 +58,7 @@ func (r *reader) WriteTo(w io.Writer) (written int64, _ error) {
 	defer r.mu.Unlock()
 	for {
 		err := r.fill()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return written, nil
 		}
 		if err != nil {
@@ -91,7 +91,7 @@ func (r *reader) fill() error {
 				r.data = nil
 				r.c.cancel(nil)
 			}
-		} else if err != io.EOF {
+		} else if !errors.Is(err, io.EOF) {
 			err = fmt.Errorf("read %q: %w", r.name, r.c.failure(err))
 		}
 		if r.err = err; err != nil {
@@ -189,7 +189,7 @@ func (w *writer) ReadFrom(r io.Reader) (read int64, _ error) {
 				return read, err
 			}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return read, nil
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -64,7 +65,7 @@ func (w *watcher) Next(ctx context.Context) (paddock.Event, error) {
 	case <-w.v.done:
 		return paddock.Event{}, w.v.err
 	case <-ctx.Done():
-		if ctx.Err() == context.DeadlineExceeded {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return paddock.Event{}, fmt.Errorf("watch %q: %w: %w", w.v.name, paddock.Timeout, ctx.Err())
 		}
 		return paddock.Event{}, fmt.Errorf("watch %q: %w: %w", w.v.name, paddock.Canceled, ctx.Err())

@@ -123,8 +123,8 @@ func dialPort(ctx context.Context, port uint32) (*net.TCPConn, error) {
 	)
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
-		if err == nil {
-			return conn.(*net.TCPConn), nil
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			return tcp, nil
 		}
 		if first == nil {
 			first = err
