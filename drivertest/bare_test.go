@@ -58,10 +58,20 @@ func (f *forks) start(argv0 string, argv []string, attr *guest.ProcAttr) (int, e
 	for i, file := range attr.Files {
 		fds[i] = file.Fd()
 	}
-	return syscall.ForkExec(argv0, argv, &syscall.ProcAttr{
-		Dir: attr.Dir, Env: attr.Env, Files: fds,
-		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: attr.Terminal},
-	})
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for try := 0; ; try++ {
+		pid, err := syscall.ForkExec(argv0, argv, &syscall.ProcAttr{
+			Dir: attr.Dir, Env: attr.Env, Files: fds,
+			Sys: &syscall.SysProcAttr{Setsid: true, Setctty: attr.Terminal},
+		})
+		if err != syscall.ETXTBSY || try == 200 {
+			return pid, err
+		}
+		// ForkExec answers while the kernel still closes the child's files,
+		// one after the other: the one that was just written may come last.
+		<-tick.C
+	}
 }
 
 func TestMain(m *testing.M) { drivertest.Main(m, opener("")) }
@@ -357,13 +367,9 @@ func (s *bareSandbox) Status(context.Context) (paddock.Status, error) {
 	if s.gone {
 		return paddock.Status{}, fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
 	}
-	var enforced []paddock.Finding
-	for _, f := range findings() {
-		enforced = append(enforced, f)
-	}
 	return paddock.Status{
 		ID: s.spec.ID, Tier: "bare", State: paddock.Ready, Created: s.created, User: s.user, Dir: s.spec.Dir,
-		Limits: s.spec.Limits, Labels: maps.Clone(s.labels), Enforced: enforced,
+		Limits: s.spec.Limits, Labels: maps.Clone(s.labels), Enforced: findings(),
 		Usage: paddock.Usage{Wall: time.Since(s.created), CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1},
 	}, nil
 }
@@ -411,7 +417,7 @@ func (s *bareSandbox) Remove(context.Context) error {
 	s.driver.mu.Lock()
 	delete(s.driver.boxes, s.spec.ID)
 	s.driver.mu.Unlock()
-	if err := s.Guest.Close(); err != nil {
+	if err := s.Close(); err != nil {
 		return err
 	}
 	s.stop()

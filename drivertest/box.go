@@ -279,7 +279,7 @@ func (b box) helper(t testing.TB) string {
 // buildProbe builds the static program that does what a shell cannot.
 func buildProbe(t testing.TB) (string, error) {
 	name := filepath.Join(t.TempDir(), "probe")
-	cmd := exec.Command("go", "build", "-o", name, "github.com/paddock-sandbox/paddock/drivertest/internal/probe")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", name, "github.com/paddock-sandbox/paddock/drivertest/internal/probe")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.Join(err, errors.New(string(out)))

@@ -84,7 +84,7 @@ func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Co
 			})
 		},
 		paddock.CanUsers: func(ctx context.Context, b box) error {
-			_, err := b.try(ctx, paddock.Cmd{Args: []string{"true"}, User: "nobody"})
+			_, err := b.try(ctx, paddock.Cmd{Args: []string{"true"}, User: b.stranger(t)})
 			return err
 		},
 		paddock.CanNetworkHost: create(func(spec *paddock.Spec) { spec.Policy.Network.Mode = paddock.NetworkHost }),

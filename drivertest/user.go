@@ -69,8 +69,18 @@ func namedUser(t *testing.T, s *suite) {
 
 func otherUser(t *testing.T, s *suite) {
 	b := s.own(t)
-	r := b.run(t, paddock.Cmd{Args: []string{"id", "-un"}, User: "nobody", Dir: "/"})
-	if r.out != "nobody\n" {
+	other := b.stranger(t)
+	r := b.run(t, paddock.Cmd{Args: []string{"id", "-un"}, User: other, Dir: "/"})
+	if r.out != other+"\n" {
 		t.Errorf("%+v", r)
 	}
+}
+
+// stranger names a user who is not the sandbox's.
+func (b box) stranger(t testing.TB) string {
+	t.Helper()
+	if strings.TrimSpace(b.must(t, "id -un")) == "nobody" {
+		return "root"
+	}
+	return "nobody"
 }
