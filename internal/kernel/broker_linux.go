@@ -93,6 +93,23 @@ func LinkFD(fd int, toDir int, to string) error {
 // Truncate cuts an open file.
 func Truncate(fd int, size int64) error { return unix.Ftruncate(fd, size) }
 
+// ChmodFile changes the mode of what is open as fd, which may be a location
+// only. A symbolic link has none: EOPNOTSUPP.
+func ChmodFile(fd int, mode uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return unix.EOPNOTSUPP
+	}
+	err := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH) // Linux 6.6
+	if err == unix.ENOSYS || err == unix.EINVAL || err == unix.EOPNOTSUPP {
+		err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	}
+	return err
+}
+
 // Close closes a descriptor.
 func Close(fd int) { _ = unix.Close(fd) }
 
@@ -161,6 +178,7 @@ const (
 	RemoveDir      = unix.AT_REMOVEDIR
 	FollowLink     = unix.AT_SYMLINK_FOLLOW
 	EmptyPath      = unix.AT_EMPTY_PATH
+	NoFollow       = unix.AT_SYMLINK_NOFOLLOW
 	FamilyUnix     = unix.AF_UNIX
 )
 

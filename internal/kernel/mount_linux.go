@@ -244,3 +244,8 @@ func FileSystem(path string) (FSInfo, error) {
 func ResolveFile(dir int, path string) (int, error) {
 	return openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 }
+
+// ResolveLink is ResolveFile that does not follow a link at the last name.
+func ResolveLink(dir int, path string) (int, error) {
+	return openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+}

@@ -38,13 +38,7 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
-	// A child's low descriptors are rearranged before it executes the file.
-	high, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 64)
-	unix.Close(fd)
-	if err != nil {
-		return nil, fmt.Errorf("memfd: %w", err)
-	}
-	f := os.NewFile(uintptr(high), name)
+	f := os.NewFile(uintptr(fd), name)
 	if _, err := f.Write(data); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("fill memfd: %w", err)
@@ -55,6 +49,22 @@ func SealedFile(name string, data []byte) (*os.File, error) {
 		return nil, fmt.Errorf("seal memfd: %w", err)
 	}
 	return f, nil
+}
+
+// HighFile moves a file to a descriptor that the start of a child, which
+// rearranges the low ones before it executes a file, leaves alone.
+func HighFile(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 16)
+	if err != nil {
+		return nil, fmt.Errorf("move a descriptor: %w", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// LimitFiles bounds the open files of another process, for good.
+func LimitFiles(pid int, n uint64) error {
+	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil)
 }
 
 // DropCapabilities empties the effective, permitted, inheritable and ambient

@@ -93,7 +93,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 	}
 	if err := b.launch(s, theirs, link); err != nil {
-		return fail(fmt.Errorf("start the box: %w", err))
+		return fail(impossible(fmt.Errorf("start the box: %w", err)))
 	}
 	if s.made != nil {
 		s.made(b)
@@ -117,7 +117,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return fail(fmt.Errorf("configure the box: %w", b.explain(err)))
 	}
 	if err := b.ready(ctx); err != nil {
-		return fail(err)
+		return fail(impossible(err))
 	}
 	conn, err = net.FileConn(mine)
 	if err != nil {
@@ -357,7 +357,7 @@ func (b *box) ready(ctx context.Context) error {
 		if kind == paddock.Internal {
 			kind = paddock.Unsupported
 		}
-		return fmt.Errorf("%s: %s: %w", r.Step, r.Error, kind)
+		return &toldError{r.Step + ": " + r.Error, kind}
 	}
 	return nil
 }

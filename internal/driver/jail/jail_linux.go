@@ -63,13 +63,13 @@ type Driver struct {
 
 	tried bool // that a box can be made is known
 
-	host func() *cgroup.Host      // found out once, when first needed
-	exe  func() (*os.File, error) // the guest program, executable
+	host     func() *cgroup.Host      // found out once, when first needed
+	exe      func() (*os.File, error) // the guest program, executable
+	sweepers sweepers
 
 	mu        sync.Mutex
 	closed    bool                    // guarded by mu
 	ephemeral map[paddock.ID]*sandbox // guarded by mu; nil while one is being made
-	sweep     *sweeper                // guarded by mu
 }
 
 // New gives a driver. It changes nothing on the host, and does not fail where
@@ -83,6 +83,7 @@ func New(o Options) (*Driver, error) {
 		return nil, fmt.Errorf("state directory %q is not absolute: %w", d.state, paddock.Invalid)
 	}
 	d.host = sync.OnceValue(cgroup.Probe)
+	d.sweepers.before = func() { _, _ = d.host().Sweep(d.keeps) } // what nobody could sweep at the time
 	d.exe = sync.OnceValues(func() (*os.File, error) { return guestProgram(d.guest) })
 	return d, nil
 }
@@ -97,7 +98,11 @@ func guestProgram(embedded []byte) (*os.File, error) {
 			return nil, fmt.Errorf("read this program: %w", err)
 		}
 	}
-	return kernel.SealedFile("paddock-guest", embedded)
+	f, err := kernel.SealedFile("paddock-guest", embedded)
+	if err != nil {
+		return nil, err
+	}
+	return kernel.HighFile(f)
 }
 
 func defaultState() string {
@@ -206,21 +211,25 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 	if err != nil {
 		return nil, err
 	}
+	done := func() {}
 	s.made = func(b *box) {
 		if b.group != nil {
-			d.sweeper().watch(b.group.Dirs())
+			done = d.sweepers.watch(b.group.Dirs())
 		}
 	}
 	b, conn, err := newBox(ctx, s)
 	if err != nil {
+		done()
 		return nil, err
 	}
-	sb := &sandbox{id: spec.ID, driver: d, owner: localOwner{b}, about: about{
+	sb := &sandbox{id: spec.ID, driver: d, owner: localOwner{b}, done: done, about: about{
 		Created: b.created, User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
-		Enforced: findings, Lifetime: s.limits.Lifetime, Network: spec.Policy.Network.Mode,
+		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits, Network: spec.Policy.Network.Mode,
 	}}
 	if err := sb.attach(conn, s.limits.Lifetime); err != nil {
-		return nil, errors.Join(err, b.remove(ctx))
+		err = errors.Join(err, b.remove(ctx))
+		done()
+		return nil, err
 	}
 	return sb, nil
 }
@@ -315,12 +324,6 @@ func (d *Driver) Close() error {
 		errs = append(errs, sb.Remove(ctx))
 		cancel()
 	}
-	d.mu.Lock()
-	sweep := d.sweep
-	d.mu.Unlock()
-	if sweep != nil {
-		sweep.close()
-	}
 	return errors.Join(errs...)
 }
 
@@ -399,7 +402,12 @@ func check(spec *paddock.Spec) error {
 		}
 	}
 	if _, err := protect.New(f.Protect, f.Unprotect); err != nil {
-		return fmt.Errorf("protected names: %w", err)
+		return fmt.Errorf("protected names: %w: %w", err, paddock.Invalid)
+	}
+	for _, c := range spec.AllowMissing {
+		if !slices.Contains(controlNames(), c) {
+			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
+		}
 	}
 	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
 		return fmt.Errorf("hostname %q: %w", spec.Hostname, paddock.Invalid)

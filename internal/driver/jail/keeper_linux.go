@@ -50,10 +50,11 @@ type request struct {
 
 // A response of a keeper; connect's comes with a descriptor.
 type response struct {
-	Error   string       `json:"error,omitempty"`
-	Kind    paddock.Kind `json:"kind,omitempty"`
-	Measure *measure     `json:"measure,omitempty"`
-	About   *about       `json:"about,omitempty"`
+	Error   string           `json:"error,omitempty"`
+	Kind    paddock.Kind     `json:"kind,omitempty"`
+	Missing *paddock.Finding `json:"missing,omitempty"` // of a paddock.MissingError
+	Measure *measure         `json:"measure,omitempty"`
+	About   *about           `json:"about,omitempty"`
 }
 
 const packetMax = 200 << 10
@@ -67,7 +68,7 @@ func keeperMain() {
 	maker := os.NewFile(3, "maker")
 	err := keep(maker)
 	if err != nil {
-		data, _ := json.Marshal(response{Error: err.Error(), Kind: paddock.KindOf(err)})
+		data, _ := json.Marshal(failed(err))
 		_, _ = maker.Write(data)
 		os.Exit(1)
 	}
@@ -281,7 +282,14 @@ func (k *keeper) finish() {
 	}
 }
 
-func failed(err error) response { return response{Error: err.Error(), Kind: paddock.KindOf(err)} }
+func failed(err error) response {
+	r := response{Error: err.Error(), Kind: paddock.KindOf(err)}
+	var missing *paddock.MissingError
+	if errors.As(err, &missing) {
+		r.Missing = &missing.Finding
+	}
+	return r
+}
 
 func (k *keeper) answer(q request) (response, []*os.File) {
 	wait := q.Wait
@@ -420,7 +428,7 @@ func employ(ctx context.Context, o order, guest *os.File) (*about, error) {
 		return nil, fmt.Errorf("the keeper's answer: %w", err)
 	}
 	if r.Error != "" || r.About == nil {
-		return nil, &keeperError{r.Error, r.Kind}
+		return nil, r.err()
 	}
 	if !stop() {
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
@@ -431,14 +439,21 @@ func employ(ctx context.Context, o order, guest *os.File) (*about, error) {
 	return r.About, nil
 }
 
-// A keeperError is an error that a keeper tells, with its kind.
-type keeperError struct {
+// A toldError is an error that another process tells, with its kind.
+type toldError struct {
 	text string
 	kind paddock.Kind
 }
 
-func (e *keeperError) Error() string { return e.text }
-func (e *keeperError) Unwrap() error { return e.kind }
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.kind }
+
+func (r *response) err() error {
+	if r.Missing != nil {
+		return &paddock.MissingError{Finding: *r.Missing}
+	}
+	return &toldError{r.Error, r.Kind}
+}
 
 // claim makes the directory that stands for a sandbox.
 func (d *Driver) claim(id paddock.ID) (string, error) {
@@ -579,7 +594,7 @@ func (r remoteOwner) ask(ctx context.Context, q request, file **os.File) (*respo
 		return nil, fmt.Errorf("the keeper's answer: %w", err)
 	}
 	if got.Error != "" {
-		return nil, &keeperError{got.Error, got.Kind}
+		return nil, got.err()
 	}
 	return &got, nil
 }

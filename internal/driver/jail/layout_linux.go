@@ -48,8 +48,13 @@ func plan(spec *paddock.Spec, limits paddock.Limits, id identity) (*layout, erro
 	if err != nil {
 		return nil, err
 	}
+	everything := false // the whole open tree is to be writable
+	if i := slices.IndexFunc(mounts, func(m inner.Mount) bool { return m.Target == "/" }); i >= 0 {
+		everything = mounts[i].Write
+		mounts = slices.Delete(mounts, i, i+1)
+	}
 	if spec.Root.Kind == paddock.RootOpen {
-		l.openRoot(limits)
+		l.openRoot(limits, everything)
 	} else if err := l.closedRoot(spec, limits, mounts); err != nil {
 		return nil, err
 	}
@@ -57,7 +62,14 @@ func plan(spec *paddock.Spec, limits paddock.Limits, id identity) (*layout, erro
 	if err := l.files(spec); err != nil {
 		return nil, err
 	}
-	l.rights(spec)
+	if everything {
+		l.config.Writable = []string{"/"}
+	} else {
+		l.rights(spec)
+		if err := l.aliases(); err != nil {
+			return nil, err
+		}
+	}
 	l.config.Dir = workDir(spec, mounts, id.inside.Home)
 	l.config.Env = l.environment(spec)
 	return l, nil
@@ -243,8 +255,8 @@ func (l *layout) replace(path, content string) {
 }
 
 // openRoot is the host's whole file tree. What may be changed is up to the
-// mounts.
-func (l *layout) openRoot(limits paddock.Limits) {
+// mounts, but with everything all of it.
+func (l *layout) openRoot(limits paddock.Limits, everything bool) {
 	l.add(inner.Mount{Kind: inner.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
 	entries, err := os.ReadDir("/")
 	if err != nil {
@@ -257,6 +269,9 @@ func (l *layout) openRoot(limits paddock.Limits) {
 		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 {
 			l.system("/" + e.Name())
 		}
+	}
+	for i := range l.config.Mounts {
+		l.config.Mounts[i].Write = l.config.Mounts[i].Write || everything
 	}
 	l.devices()
 	l.add(inner.Mount{Kind: inner.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})

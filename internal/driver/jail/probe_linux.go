@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,6 +41,15 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 // a limit by them.
 func optional(c paddock.Control) bool {
 	return c == paddock.ControlIO || c == paddock.ControlCPU
+}
+
+// controlNames lists the controls of this tier.
+func controlNames() []paddock.Control {
+	return []paddock.Control{paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlNetNS, paddock.ControlIPCNS,
+		paddock.ControlUTSNS, paddock.ControlCgroupNS, paddock.ControlTimeNS, paddock.ControlReadOnly, paddock.ControlLandlock, paddock.ControlSeccomp,
+		paddock.ControlNoNewPrivs, paddock.ControlCapabilities, paddock.ControlKeyring, paddock.ControlEnvironment, paddock.ControlDescriptors,
+		paddock.ControlIdentity, paddock.ControlProtected, paddock.ControlNetwork, paddock.ControlMemory, paddock.ControlCPU, paddock.ControlPIDs,
+		paddock.ControlIO, paddock.ControlDisk, paddock.ControlFiles}
 }
 
 // controls finds out what this host enforces, and for how namespaces are
@@ -221,11 +231,17 @@ func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
 		switch {
 		case (f.Control == paddock.ControlNetNS || f.Control == paddock.ControlNetwork) && spec.Policy.Network.Mode == paddock.NetworkHost:
 			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the host's network"}
+		case f.Control == paddock.ControlProtected && open && slices.ContainsFunc(spec.Mounts, everything):
+			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the whole tree to be writable"}
 		case f.Control == paddock.ControlMountNS && open:
 			f.How = "a tree of its own that shows the host's whole tree, as the spec asks"
 		}
 	}
 	return list
+}
+
+func everything(m paddock.Mount) bool {
+	return m.Write && filepath.Clean(cmpOr(m.Target, m.Source)) == "/"
 }
 
 // refuse answers what this host or tier cannot do, before anything is made.
@@ -272,6 +288,10 @@ func (d *Driver) trial(ctx context.Context) *failure {
 	l.config.Landlock = landlockFinding().Strength == paddock.Full
 	b, conn, err := newBox(ctx, start{name: string(spec.ID), layout: l, limits: defaults(), exe: exe, host: d.host()})
 	if err != nil {
+		var missing *paddock.MissingError
+		if errors.As(err, &missing) {
+			return &failure{missing.Finding.Cause, missing.Finding.Remedy}
+		}
 		return diagnose(err)
 	}
 	conn.Close()
@@ -279,6 +299,19 @@ func (d *Driver) trial(ctx context.Context) *failure {
 		return &failure{cause: err.Error()}
 	}
 	return nil
+}
+
+// impossible turns the failure to make a box into what this host lacks, where
+// that is known. Any other error stays as it is.
+func impossible(err error) error {
+	if k := paddock.KindOf(err); k != paddock.Internal && k != paddock.Unsupported {
+		return err
+	}
+	f := diagnose(err)
+	if f.remedy == "" {
+		return err
+	}
+	return &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlUserNS, Strength: paddock.Absent, Cause: f.cause, Remedy: f.remedy}}
 }
 
 // diagnose finds the cause of a box that cannot be made, where it is known.

@@ -43,6 +43,7 @@ type sandbox struct {
 	id     paddock.ID
 	driver *Driver
 	owner  owner
+	done   func() // called when it was removed; nil is nothing
 
 	mu      sync.Mutex
 	about   about        // guarded by mu
@@ -276,7 +277,10 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		if l.Memory < 0 || l.CPUs < 0 || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
 			return fmt.Errorf("update sandbox %s: a limit is negative: %w", s.id, paddock.Invalid)
 		}
-		if l.Disk != 0 || l.Files != 0 || l.Lifetime != 0 {
+		s.mu.Lock()
+		now := s.about.Limits
+		s.mu.Unlock()
+		if l.Disk != 0 && l.Disk != now.Disk || l.Files != 0 && l.Files != now.Files || l.Lifetime != 0 && l.Lifetime != now.Lifetime {
 			return fmt.Errorf("update sandbox %s: disk, open files and lifetime cannot be changed while the sandbox lives: %w", s.id, paddock.Unsupported)
 		}
 	}
@@ -318,6 +322,9 @@ func (s *sandbox) Remove(ctx context.Context) error {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
 	s.driver.forget(s.id)
+	if s.done != nil {
+		s.done()
+	}
 	if g != nil {
 		return g.Close()
 	}

@@ -17,56 +17,75 @@ const sweeperArgv0 = "paddock-sweeper"
 // is started for them: most commands are over sooner, and need none.
 const sweeperDelay = 20 * time.Millisecond
 
-// A sweeper is a process that waits for this one to die, and then removes the
-// control groups of its ephemeral sandboxes. Everything else of theirs the
-// kernel removes by itself.
-type sweeper struct {
-	timer *time.Timer
+// sweepers is the process that waits for this one to die, and then removes the
+// control groups of its ephemeral sandboxes; everything else of theirs the
+// kernel removes by itself. It runs only while there are some.
+type sweepers struct {
+	before func() // done once, when it first starts
 
-	mu     sync.Mutex
-	dirs   []string // guarded by mu: not told to the process yet
-	pipe   *os.File // guarded by mu; nil until it runs
-	pid    int      // guarded by mu
-	closed bool     // guarded by mu
+	mu    sync.Mutex
+	once  sync.Once
+	dirs  map[int][]string // guarded by mu: what is to be swept, by ticket
+	next  int              // guarded by mu
+	timer *time.Timer      // guarded by mu; nil while there is nothing to sweep
+	pipe  *os.File         // guarded by mu; nil until it runs
+	pid   int              // guarded by mu
 }
 
-func (d *Driver) sweeper() *sweeper {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.sweep == nil {
-		s := &sweeper{}
-		s.timer = time.AfterFunc(sweeperDelay, func() {
-			s.start()
-			// What drivers that died within that delay have left.
-			_, _ = d.host().Sweep(d.keeps)
-		})
-		d.sweep = s
-	}
-	return d.sweep
-}
-
-// watch adds a control group's directories.
-func (s *sweeper) watch(dirs []string) {
+// watch adds a control group's directories, until the returned function is
+// called. Calling it twice is fine.
+func (s *sweepers) watch(dirs []string) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dirs = append(s.dirs, dirs...)
-	s.tell()
+	if s.dirs == nil {
+		s.dirs = map[int][]string{}
+	}
+	ticket := s.next
+	s.next++
+	s.dirs[ticket] = dirs
+	if s.timer == nil {
+		s.timer = time.AfterFunc(sweeperDelay, s.start)
+	}
+	s.tell(dirs)
+	return func() { s.forget(ticket) }
 }
 
-// tell passes on what the process does not know yet. The caller holds mu.
-func (s *sweeper) tell() {
-	if s.pipe == nil || len(s.dirs) == 0 {
+// tell passes directories on to the process, if it runs. The caller holds mu.
+func (s *sweepers) tell(dirs []string) {
+	if s.pipe != nil {
+		// A sweeper that died cannot be helped; the next driver sweeps.
+		_, _ = s.pipe.WriteString(strings.Join(dirs, "\n") + "\n")
+	}
+}
+
+func (s *sweepers) forget(ticket int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.dirs, ticket)
+	if len(s.dirs) > 0 || s.timer == nil {
 		return
 	}
-	// A sweeper that died cannot be helped; the next driver sweeps.
-	_, _ = s.pipe.WriteString(strings.Join(s.dirs, "\n") + "\n")
-	s.dirs = nil
+	s.timer.Stop()
+	s.timer = nil
+	if s.pipe == nil {
+		return
+	}
+	// It has nothing left to do.
+	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+	s.pipe.Close()
+	s.pipe = nil
+	for {
+		if _, err := syscall.Wait4(s.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
 }
 
-func (s *sweeper) start() {
+func (s *sweepers) start() {
+	s.once.Do(s.before)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.timer == nil || s.pipe != nil {
 		return
 	}
 	r, w, err := os.Pipe()
@@ -88,27 +107,8 @@ func (s *sweeper) start() {
 		return
 	}
 	s.pipe, s.pid = w, pid
-	s.tell()
-}
-
-// close ends the process. Nothing is left for it to do.
-func (s *sweeper) close() {
-	s.timer.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	s.closed = true
-	if s.pipe == nil {
-		return
-	}
-	_ = syscall.Kill(s.pid, syscall.SIGKILL)
-	s.pipe.Close()
-	for {
-		if _, err := syscall.Wait4(s.pid, nil, 0, nil); err != syscall.EINTR {
-			return
-		}
+	for _, dirs := range s.dirs {
+		s.tell(dirs)
 	}
 }
 

@@ -376,7 +376,7 @@ func (b *broker) Check(op string, dir *os.File, base string) error {
 	if t == nil {
 		return nil
 	}
-	directory := op == "make"
+	directory := op == "make" || op == "chmod"
 	if !b.may(op, full, t, directory) {
 		rule, _ := b.judge(t, full)
 		return fmt.Errorf("%s %q: protected name %s: %w", op, full, rule, paddock.Denied)

@@ -39,6 +39,10 @@ var handlerTable = func() map[uint32]func(*call) reply {
 		"renameat2": func(c *call) reply { return c.rename(at(c), c.args[1], c.fd(2), c.args[3], uint(uint32(c.args[4]))) },
 		"link":      func(c *call) reply { return c.link(cwd(c), c.args[0], cwd(c), c.args[1], 0) },
 		"linkat":    func(c *call) reply { return c.link(at(c), c.args[1], c.fd(2), c.args[3], int(uint32(c.args[4]))) },
+		"chmod":     func(c *call) reply { return c.chmod(cwd(c), c.args[0], uint32(c.args[1]), 0) },
+		"fchmodat":  func(c *call) reply { return c.chmod(at(c), c.args[1], uint32(c.args[2]), 0) },
+		"fchmodat2": func(c *call) reply { return c.chmod(at(c), c.args[1], uint32(c.args[2]), int(uint32(c.args[3]))) },
+		"fchmod":    func(c *call) reply { return c.fchmod(c.fd(0), uint32(c.args[1])) },
 		"connect":   (*call).connect,
 		"bind":      (*call).bind,
 	}
@@ -377,6 +381,66 @@ func (c *call) descriptor(n int) (int, error) {
 		return -1, syscall.ESRCH
 	}
 	return fd, nil
+}
+
+// chmod is done here wherever the file is: Landlock would not stop one that was
+// let go on and then turned out to be below a tree.
+func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
+	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	if err != nil {
+		return fails(err)
+	}
+	if path == "" && flags&kernel.EmptyPath != 0 {
+		return c.fchmod(dirfd, mode)
+	}
+	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
+		fd, err := strconv.Atoi(n)
+		if err != nil {
+			return reply{err: syscall.ENOENT}
+		}
+		return c.fchmod(fd, mode)
+	}
+	start := kernel.AtCWD
+	if !strings.HasPrefix(path, "/") {
+		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+			return fails(err)
+		}
+		defer kernel.Close(start)
+	}
+	if !kernel.NotifValid(c.listener, c.id) {
+		return fails(syscall.ESRCH)
+	}
+	open := kernel.ResolveFile
+	if flags&kernel.NoFollow != 0 {
+		open = kernel.ResolveLink
+	}
+	fd, err := open(start, path)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	return c.chmodFile(fd, mode)
+}
+
+func (c *call) fchmod(n int, mode uint32) reply {
+	fd, err := c.descriptor(n)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	return c.chmodFile(fd, mode)
+}
+
+// chmodFile changes the mode of an open file, if its present name allows that.
+func (c *call) chmodFile(fd int, mode uint32) reply {
+	path, err := kernel.PathOf(fd)
+	if err != nil {
+		return fails(err)
+	}
+	if t := c.treeOf(path); t != nil && !c.may("chmod", path, t, true) {
+		return reply{err: syscall.EACCES}
+	}
+	return result(kernel.ChmodFile(fd, mode&0o1777))
 }
 
 const addressMax = 128 // of a socket, as in sockaddr_storage

@@ -105,7 +105,8 @@ func guestRules(trees, hosts bool) []rule {
 			rule{"changes below a tree are done by the broker", []string{"open"}, []condition{anyBit(1, openChange)}, actNotify},
 			rule{"the same", []string{"openat"}, []condition{anyBit(2, openChange)}, actNotify},
 			rule{"the same", []string{"creat", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
-				"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate", "bind"}, nil, actNotify})
+				"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate", "bind"}, nil, actNotify},
+			rule{"Landlock does not know modes, so every change of one is the broker's", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}, nil, actNotify})
 	}
 	if hosts {
 		rules = append(rules, rule{"a socket file below a mount belongs to a program of the host", []string{"connect"}, nil, actNotify})

@@ -35,6 +35,7 @@ type box struct {
 	control *os.File
 	step    string // what is being done, for the report of a failure
 	config  Config
+	score   *os.File // how soon this process is killed for lack of memory
 	spawn   *spawner
 }
 
@@ -54,6 +55,10 @@ func (b *box) run(report func(Report)) error {
 	if err != nil {
 		return err
 	}
+	// Opened while it may be: a process that is not dumpable may no more.
+	if b.score, err = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err != nil {
+		return err
+	}
 	if err := kernel.NotDumpable(); err != nil {
 		return err
 	}
@@ -61,6 +66,10 @@ func (b *box) run(report func(Report)) error {
 	kernel.Umask(0)
 	if err := build(b.config.Mounts, fds); err != nil {
 		return err
+	}
+	b.step = "enter the working directory"
+	if st, err := os.Stat(b.config.Dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("%s is not a directory in the sandbox: %w", b.config.Dir, paddock.Invalid)
 	}
 	b.step = "name the box"
 	if err := kernel.SetHostname(b.config.Hostname); err != nil {
@@ -96,6 +105,10 @@ func (b *box) receive() ([]*os.File, error) {
 // ConfigMax bounds a configuration, in bytes: what one packet holds.
 const ConfigMax = 160 << 10
 
+// agentFiles is how many open files the agent may have: some for each of its
+// processes. What it starts is limited on its own.
+const agentFiles = 4096
+
 // confine gives up every privilege and puts up the walls. The order matters:
 // each step still needs what the later ones take away.
 func (b *box) confine() error {
@@ -105,7 +118,7 @@ func (b *box) confine() error {
 		what kernel.Resource
 		n    int64
 	}{
-		{kernel.ResourceCore, 0}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
+		{kernel.ResourceCore, 0}, {kernel.ResourceFiles, int64(max(c.Files, agentFiles))}, {kernel.ResourcePIDs, int64(c.PIDs)},
 		{kernel.ResourceData, c.Data}, {kernel.ResourceFSize, c.FileSize},
 	} {
 		if l.n == 0 && l.what != kernel.ResourceCore {
@@ -118,7 +131,7 @@ func (b *box) confine() error {
 	b.step = "drop capabilities"
 	// The thread that starts commands loses more than the others: what it has
 	// not, no command ever has.
-	b.spawn = newSpawner()
+	b.spawn = newSpawner(b.score, c.Files)
 	if err := b.spawn.do(kernel.DropBounding); err != nil {
 		return err
 	}
@@ -251,10 +264,18 @@ func connOf(f *os.File) (net.Conn, error) {
 type spawner struct {
 	calls  chan func()
 	broker *broker
+	score  *os.File
+	own    []byte // what score says of the agent
+	files  int    // open files of a command, at most
 }
 
-func newSpawner() *spawner {
-	s := &spawner{calls: make(chan func())}
+func newSpawner(score *os.File, files int) *spawner {
+	s := &spawner{calls: make(chan func()), score: score, files: files, own: make([]byte, 16)}
+	n, err := score.ReadAt(s.own, 0)
+	if err != nil && n == 0 {
+		n = copy(s.own, "0")
+	}
+	s.own = s.own[:n]
 	go func() { // lives as long as the box
 		runtime.LockOSThread()
 		for call := range s.calls {
@@ -282,8 +303,24 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 		sys.Setctty, sys.Ctty = true, 0
 	}
 	err = s.do(func() error {
+		// Commands are to be killed for lack of memory before the agent is.
+		// A process may always raise its score and take that back.
+		if _, err := s.score.WriteAt([]byte("500"), 0); err != nil {
+			return err
+		}
 		pid, err = syscall.ForkExec(argv0, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: files, Sys: sys})
-		return err
+		if _, e := s.score.WriteAt(s.own, 0); e != nil && err == nil {
+			err = e
+		}
+		if err != nil {
+			return err
+		}
+		// One that has ended already has no limits.
+		if err := kernel.LimitFiles(pid, uint64(s.files)); err != nil && !errors.Is(err, syscall.ESRCH) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			return fmt.Errorf("limit open files: %w", err)
+		}
+		return nil
 	})
 	runtime.KeepAlive(attr)
 	return pid, err
