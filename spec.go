@@ -24,8 +24,9 @@ type Spec struct {
 	User string `json:"user,omitempty"`
 
 	// Env is added to the environment of every command, on top of the
-	// tier's own (PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, TMPDIR).
-	// Nothing else of the caller's environment enters.
+	// tier's own: PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, TMPDIR, and
+	// of [ToolchainVariables] those that name a place that is to be seen
+	// inside. Nothing else of the caller's environment enters.
 	Env map[string]string `json:"env,omitempty"`
 
 	// Dir is the working directory of commands that name none. Empty is the
@@ -44,8 +45,10 @@ type Spec struct {
 	Ephemeral bool `json:"ephemeral,omitempty"`
 
 	// AllowMissing names controls whose absence or weakness the caller
-	// accepts. Without it, Create refuses where a control of the tier cannot
-	// be had. It is the only way to less isolation than the tier stands for.
+	// accepts. Without it, Create refuses where a wall of the tier cannot be
+	// had, or a limit that the spec asks for. A default limit is enforced as
+	// well as the host can, and Status says how well. AllowMissing is the
+	// only way to less isolation than the tier stands for.
 	AllowMissing []Control `json:"allow_missing,omitempty"`
 }
 
@@ -147,4 +150,11 @@ type Update struct {
 	Limits *Limits           `json:"limits,omitempty"`
 	Policy *Policy           `json:"policy,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"` // replaces all labels; nil keeps them
+}
+
+// ToolchainVariables are the names of environment variables that say where a
+// toolchain is installed. A tier that shows the host's system passes them on
+// where that place is to be seen inside.
+func ToolchainVariables() []string {
+	return []string{"CONDA_PREFIX", "DOTNET_ROOT", "GOROOT", "JAVA_HOME", "NVM_DIR", "PYENV_ROOT", "RUSTUP_HOME", "SDKMAN_DIR", "VIRTUAL_ENV", "VOLTA_HOME"}
 }

@@ -56,6 +56,11 @@ func onlyAllowed(t *testing.T, s *suite) {
 		t.Errorf("the asked ones are not there: %q", vars)
 	}
 	allowed := append(tierVariables(), "FROM_SPEC", "FROM_CMD")
+	for _, name := range paddock.ToolchainVariables() {
+		if b.exists(t, vars[name]) {
+			allowed = append(allowed, name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("%s=%q is on no list", name, clip(vars[name]))

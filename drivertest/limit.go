@@ -188,9 +188,9 @@ done; exit 0`)
 }
 
 func filesLimit(t *testing.T, s *suite) {
-	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Files = 64 })
-	got := b.must(t, "ulimit -n; ulimit -Hn; ulimit -n 65 2>/dev/null || echo refused")
-	if got != "64\n64\nrefused\n" {
+	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Files = 256 })
+	got := b.must(t, "ulimit -n; ulimit -Hn; ulimit -n 257 2>/dev/null || echo refused")
+	if got != "256\n256\nrefused\n" {
 		t.Errorf("%q", got)
 	}
 }

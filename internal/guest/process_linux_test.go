@@ -154,4 +154,3 @@ func TestRefusalsAreTold(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
-

@@ -62,11 +62,6 @@ func HighFile(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// LimitFiles bounds the open files of another process, for good.
-func LimitFiles(pid int, n uint64) error {
-	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil)
-}
-
 // DropCapabilities empties the effective, permitted, inheritable and ambient
 // capability sets of all threads of this process for good. What it starts is a
 // thread's own matter: see [DropBounding].

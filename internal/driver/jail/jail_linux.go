@@ -350,7 +350,7 @@ func check(spec *paddock.Spec) error {
 	for _, small := range []struct {
 		what      string
 		have, min int64
-	}{{"memory", l.Memory, 16 << 20}, {"pids", int64(l.PIDs), 16}, {"disk", l.Disk, 1 << 20}, {"files", int64(l.Files), 32}} {
+	}{{"memory", l.Memory, 16 << 20}, {"pids", int64(l.PIDs), 16}, {"disk", l.Disk, 1 << 20}, {"files", int64(l.Files), 256}} {
 		if small.have != 0 && small.have < small.min {
 			return fmt.Errorf("limit %s is %d, a box needs at least %d: %w", small.what, small.have, small.min, paddock.Invalid)
 		}

@@ -56,11 +56,17 @@ func TestPromisesAsUser(t *testing.T) {
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
+	probe := filepath.Join(dir, "probe")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", probe, drivertest.Probe)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the probe: %v\n%s", err, out)
+	}
 	cmd := exec.CommandContext(t.Context(), bin, args...)
 	cmd.Dir = dir
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "XDG_")
-	}), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), "GOCACHE="+filepath.Join(dir, "cache"), "GOMODCACHE=/nonexistent", "GOFLAGS=-mod=mod")
+	}), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), drivertest.ProbeVariable+"="+probe)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyInParticular, Gid: nobodyInParticular}}
 	out, err := cmd.CombinedOutput()
 	for _, line := range strings.Split(string(out), "\n") {

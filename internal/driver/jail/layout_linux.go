@@ -386,7 +386,7 @@ func (l *layout) environment(spec *paddock.Spec) map[string]string {
 	if t := os.Getenv("TERM"); t != "" && len(t) < 64 && !strings.ContainsAny(t, "/\n\x00") {
 		env["TERM"] = t
 	}
-	for _, name := range toolchainVariables() {
+	for _, name := range paddock.ToolchainVariables() {
 		if v := os.Getenv(name); filepath.IsAbs(v) && l.visible(v) {
 			env[name] = v
 		}

@@ -17,13 +17,6 @@ func credentials() []string {
 		"/etc/wireguard", "/etc/openvpn", "/etc/ppp", "/etc/letsencrypt", "/etc/ssh", "/etc/mysql", "/etc/boto.cfg", "/etc/environment"}
 }
 
-// toolchainVariables say where a toolchain is. They are passed on where that
-// is to be seen inside.
-func toolchainVariables() []string {
-	return []string{"JAVA_HOME", "GOROOT", "PYENV_ROOT", "PYENV_VERSION", "NVM_DIR", "RUSTUP_HOME", "SDKMAN_DIR", "VOLTA_HOME", "VIRTUAL_ENV", "CONDA_PREFIX",
-		"DOTNET_ROOT", "SSL_CERT_FILE", "SSL_CERT_DIR"}
-}
-
 // toolchains shows the directories of a home that PATH reaches, read-only.
 // Homes are hidden otherwise.
 func (l *layout) toolchains(user []inner.Mount) {

@@ -105,10 +105,6 @@ func (b *box) receive() ([]*os.File, error) {
 // ConfigMax bounds a configuration, in bytes: what one packet holds.
 const ConfigMax = 160 << 10
 
-// agentFiles is how many open files the agent may have: some for each of its
-// processes. What it starts is limited on its own.
-const agentFiles = 4096
-
 // confine gives up every privilege and puts up the walls. The order matters:
 // each step still needs what the later ones take away.
 func (b *box) confine() error {
@@ -118,7 +114,7 @@ func (b *box) confine() error {
 		what kernel.Resource
 		n    int64
 	}{
-		{kernel.ResourceCore, 0}, {kernel.ResourceFiles, int64(max(c.Files, agentFiles))}, {kernel.ResourcePIDs, int64(c.PIDs)},
+		{kernel.ResourceCore, 0}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
 		{kernel.ResourceData, c.Data}, {kernel.ResourceFSize, c.FileSize},
 	} {
 		if l.n == 0 && l.what != kernel.ResourceCore {
@@ -131,7 +127,7 @@ func (b *box) confine() error {
 	b.step = "drop capabilities"
 	// The thread that starts commands loses more than the others: what it has
 	// not, no command ever has.
-	b.spawn = newSpawner(b.score, c.Files)
+	b.spawn = newSpawner(b.score)
 	if err := b.spawn.do(kernel.DropBounding); err != nil {
 		return err
 	}
@@ -266,11 +262,10 @@ type spawner struct {
 	broker *broker
 	score  *os.File
 	own    []byte // what score says of the agent
-	files  int    // open files of a command, at most
 }
 
-func newSpawner(score *os.File, files int) *spawner {
-	s := &spawner{calls: make(chan func()), score: score, files: files, own: make([]byte, 16)}
+func newSpawner(score *os.File) *spawner {
+	s := &spawner{calls: make(chan func()), score: score, own: make([]byte, 16)}
 	n, err := score.ReadAt(s.own, 0)
 	if err != nil && n == 0 {
 		n = copy(s.own, "0")
@@ -312,15 +307,7 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 		if _, e := s.score.WriteAt(s.own, 0); e != nil && err == nil {
 			err = e
 		}
-		if err != nil {
-			return err
-		}
-		// One that has ended already has no limits.
-		if err := kernel.LimitFiles(pid, uint64(s.files)); err != nil && !errors.Is(err, syscall.ESRCH) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			return fmt.Errorf("limit open files: %w", err)
-		}
-		return nil
+		return err
 	})
 	runtime.KeepAlive(attr)
 	return pid, err
