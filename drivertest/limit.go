@@ -236,6 +236,9 @@ func refusesAbsent(t *testing.T, s *suite) {
 		}
 		sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
 			spec.AllowMissing = without(spec.AllowMissing, f.Control)
+			if ask := limits()[f.Control]; ask != nil {
+				ask(&spec.Limits, true) // the default is enforced as well as the host can
+			}
 		}))
 		if err == nil {
 			s.removeAfter(t, sb)

@@ -64,15 +64,20 @@ func defaultLimits(t *testing.T, s *suite) {
 	}
 }
 
-func askedLimits(t *testing.T, s *suite) {
-	full := map[paddock.Control]func(l *paddock.Limits, ask bool){
+// limits gives, for each limit by its control, how to ask for one.
+func limits() map[paddock.Control]func(l *paddock.Limits, ask bool) {
+	return map[paddock.Control]func(l *paddock.Limits, ask bool){
 		paddock.ControlMemory: func(l *paddock.Limits, ask bool) { l.Memory = pick(ask, int64(300<<20)) },
 		paddock.ControlCPU:    func(l *paddock.Limits, ask bool) { l.CPUs = pick(ask, 0.5) },
 		paddock.ControlPIDs:   func(l *paddock.Limits, ask bool) { l.PIDs = pick(ask, 99) },
 		paddock.ControlDisk:   func(l *paddock.Limits, ask bool) { l.Disk = pick(ask, int64(99<<20)) },
-		paddock.ControlFiles:  func(l *paddock.Limits, ask bool) { l.Files = pick(ask, 99) },
+		paddock.ControlFiles:  func(l *paddock.Limits, ask bool) { l.Files = pick(ask, 299) },
 		paddock.ControlIO:     func(l *paddock.Limits, ask bool) { l.IO = pick(ask, int64(99<<20)) },
 	}
+}
+
+func askedLimits(t *testing.T, s *suite) {
+	full := limits()
 	want := paddock.Limits{Lifetime: time.Hour}
 	for c, set := range full {
 		set(&want, s.askable(c))

@@ -198,7 +198,7 @@ func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool,
 			findings[i] = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "none was asked for; one needs a control group"}
 		}
 		switch {
-		case f.Strength == paddock.Full:
+		case f.Strength != paddock.Absent:
 		case f.Control == paddock.ControlCPU:
 			limits.CPUs = float64(int(defaults().CPUs))
 		case f.Control == paddock.ControlIO:

@@ -118,7 +118,7 @@ func sweeperMain() {
 		dirs = append(dirs, lines.Text())
 	}
 	// The boxes die with the driver's process; a frozen one must thaw first.
-	for range 200 {
+	for i := range 600 {
 		left := dirs[:0]
 		for _, dir := range dirs {
 			_ = os.WriteFile(dir+"/freezer.state", []byte("THAWED"), 0)
@@ -131,7 +131,7 @@ func sweeperMain() {
 		if dirs = left; len(dirs) == 0 {
 			break
 		}
-		time.Sleep(25 * time.Millisecond)
+		time.Sleep(time.Duration(min(5+i, 200)) * time.Millisecond)
 	}
 	os.Exit(0)
 }
