@@ -1,0 +1,146 @@
+package attack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+)
+
+func TestMain(m *testing.M) {
+	if jail.Main() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestNothingEscapesTheJail(t *testing.T) {
+	judge(t, Harness{
+		Tier:    paddock.Jail,
+		Command: true,
+		New: func(t *testing.T, state string) paddock.Driver {
+			d, err := jail.New(jail.Options{State: state})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+	})
+}
+
+// judge runs a tier and compares with its golden file. With -update it writes
+// the columns that were run, and the table of the document.
+func judge(t *testing.T, h Harness) {
+	t.Helper()
+	name := goldenName("testdata", h.Tier)
+	golden, err := ReadMatrix(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for caller, results := range Run(t, h) {
+		column := ColumnOf(results)
+		for _, r := range results {
+			t.Run(caller+"/"+r.ID, func(t *testing.T) {
+				if r.Broken != "" {
+					t.Errorf("no verdict: %s", r.Broken)
+				}
+				if r.Cell.Verdict == Escaped {
+					t.Errorf("ESCAPED: %s", strings.Join(r.Evidence, "\n"))
+				}
+				t.Log(r.Cell)
+			})
+		}
+		if *update {
+			// What failed gets no cell, and so fails until it is mended.
+			for _, r := range results {
+				if r.Broken != "" || r.Cell.Verdict == Escaped {
+					delete(column, r.ID)
+				}
+			}
+			golden[caller] = column
+			continue
+		}
+		for _, d := range golden.Compare(caller, column) {
+			switch {
+			case !d.Known:
+				t.Errorf("%s %s: %s is not in %s: run go test ./attack -update", d.ID, caller, d.Got, name)
+			case d.Fatal:
+				t.Errorf("%s %s: want %s, got %s", d.ID, caller, d.Want, d.Got)
+			default:
+				t.Logf("%s %s: the golden file has %s, this host gives %s", d.ID, caller, d.Want, d.Got)
+			}
+		}
+	}
+	if *update {
+		if err := golden.Write(name); err != nil {
+			t.Fatal(err)
+		}
+		writeDocument(t)
+	}
+}
+
+func document() string { return filepath.Join("..", "docs", "THREAT_MODEL.md") }
+
+// committed reads the golden files of every tier.
+func committed(t *testing.T) map[paddock.Tier]Matrix {
+	t.Helper()
+	out := map[paddock.Tier]Matrix{}
+	for _, tier := range []paddock.Tier{paddock.Sim, paddock.Jail, paddock.GVisor, paddock.MicroVM} {
+		m, err := ReadMatrix(goldenName("testdata", tier))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m) > 0 {
+			out[tier] = m
+		}
+	}
+	return out
+}
+
+func spliced(t *testing.T) (string, string) {
+	t.Helper()
+	data, err := os.ReadFile(document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Splice(string(data), Table(committed(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), want
+}
+
+func writeDocument(t *testing.T) {
+	t.Helper()
+	if _, want := spliced(t); os.WriteFile(document(), []byte(want), 0o644) != nil {
+		t.Fatal("cannot write " + document())
+	}
+}
+
+func TestTheThreatModelHoldsTheMatrix(t *testing.T) {
+	if have, want := spliced(t); have != want {
+		t.Errorf("%s is stale: run go test ./attack -update", document())
+	}
+}
+
+func TestNoGoldenCellEscapes(t *testing.T) {
+	for tier, m := range committed(t) {
+		for caller, column := range m {
+			for _, c := range Cases() {
+				cell, ok := column[c.ID]
+				if !ok {
+					t.Errorf("%s %s has no cell for %s", tier, caller, c.ID)
+				}
+				if cell.Verdict == Escaped || weaker(cell.Verdict) < 0 {
+					t.Errorf("%s %s: %s is %q", tier, caller, c.ID, cell.Verdict)
+				}
+			}
+			if len(column) != len(Cases()) {
+				t.Errorf("%s %s has %d cells for %d cases", tier, caller, len(column), len(Cases()))
+			}
+		}
+	}
+}

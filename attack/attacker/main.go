@@ -1,0 +1,227 @@
+//go:build linux
+
+// Command attacker tries to get out of the box that it runs in. It is the guest
+// program of package attack: one subcommand for each case, several techniques
+// in each, and one line of JSON that says what it saw.
+//
+//	attacker list          the techniques of every case
+//	attacker A08           try all techniques of a case
+//	attacker A08 symlink   try one
+//	attacker canary        be the canary process, on the host
+//	attacker terminal …    give a program a terminal, on the host
+//
+// It does no harm where it succeeds: it writes only values that are already
+// there, only names that carry the marker, and gives the kernel arguments that
+// are refused after the permission check. Run it only from package attack.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// A probe is one technique.
+type probe struct {
+	name string
+	run  func(b *target.Brief) target.Try
+}
+
+// cases gives the techniques of every case.
+func cases() map[string][]probe {
+	return map[string][]probe{
+		"A01": writeOutside(),
+		"A02": writeHome(),
+		"A03": writeThroughLink(),
+		"A04": plantLinks(),
+		"A05": readDenied(),
+		"A06": writeDenied(),
+		"A07": renameAncestor(),
+		"A08": readDeniedEveryWay(),
+		"A09": moveDenied(),
+		"A10": readLate(),
+		"A11": writeHardlink(),
+		"A12": sharedMemoryDir(),
+		"A13": temporaryDir(),
+		"A14": setID(),
+		"A15": makeDevice(),
+		"A16": plantSpecial(),
+		"A17": fillDisk(),
+		"A18": fileHandle(),
+		"A19": mountOver(),
+		"A20": userMount(),
+		"A21": foldedName(),
+		"A22": readDenied(),
+		"A23": outlive(),
+		"C01": trustExisting(),
+		"C02": trustConfig(),
+		"C03": trustNested(),
+		"C04": trustNewRepo(),
+		"C05": trustGitRest(),
+		"C06": trustMissing(),
+		"C07": trustAgents(),
+		"C08": trustScripts(),
+		"C09": trustBinaries(),
+		"P01": hostProcess(),
+		"P02": helperProcess(),
+		"P03": hostSocket(),
+		"P04": abstractSocket(),
+		"P05": datagramSocket(),
+		"P06": vsock(),
+		"P07": socketFamilies(),
+		"P08": uring(),
+		"P09": foreignCalls(),
+		"P10": newNamespaces(),
+		"P11": mountCalls(),
+		"P12": kernelPrograms(),
+		"P13": keyrings(),
+		"P14": terminalInput(),
+		"P15": controllingTerminal(),
+		"P16": inheritedFDs(),
+		"P17": kernelKnobs(),
+		"P18": cgroupEscape(),
+		"P19": setIDProgram(),
+		"P20": systemCalls(),
+		"P21": outlive(),
+		"P22": exhaust(),
+		"P23": environment(),
+		"P24": hostSecrets(),
+		"P25": fileless(),
+		"P26": hostIPC(),
+		"P27": terminalOutput(),
+		"P28": {},
+		"P29": {},
+		"P30": sideChannels(),
+	}
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "attacker:", err)
+		os.Exit(2)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return errors.New("want a case")
+	}
+	if os.Geteuid() != os.Getuid() && args[0] != "whoami" {
+		return errors.New("a set-id copy only tells who it is")
+	}
+	switch args[0] {
+	case "list":
+		return list()
+	case "canary":
+		return canary(args[1:])
+	case "handle":
+		return printHandle(args[1:])
+	case "terminal":
+		return relay(args[1:])
+	case "execveat":
+		return fromMemory(args[1:])
+	case "idle":
+		return idle()
+	case "whoami":
+		return whoami(args[1:])
+	}
+	b := new(target.Brief)
+	if err := json.Unmarshal([]byte(os.Getenv(target.BriefEnv)), b); err != nil {
+		return fmt.Errorf("read brief: %w", err)
+	}
+	probes, ok := cases()[args[0]]
+	if !ok {
+		return fmt.Errorf("no case %q", args[0])
+	}
+	if len(args) > 1 {
+		return runOne(b, probes, args[1])
+	}
+	tries := make([]target.Try, 0, len(probes))
+	for _, p := range probes {
+		tries = append(tries, isolated(args[0], p.name))
+	}
+	return json.NewEncoder(os.Stdout).Encode(target.Sum(args[0], tries))
+}
+
+func list() error {
+	out := map[string][]string{}
+	for id, probes := range cases() {
+		names := []string{}
+		for _, p := range probes {
+			names = append(names, p.name)
+		}
+		out[id] = names
+	}
+	return json.NewEncoder(os.Stdout).Encode(out)
+}
+
+func runOne(b *target.Brief, probes []probe, name string) error {
+	i := slices.IndexFunc(probes, func(p probe) bool { return p.name == name })
+	if i < 0 {
+		return fmt.Errorf("no technique %q", name)
+	}
+	t := probes[i].run(b)
+	t.Name = name
+	return json.NewEncoder(os.Stdout).Encode(t)
+}
+
+// isolated runs one technique in a process of its own, because a filter may
+// kill it and because it may spoil its own state.
+func isolated(id, name string) target.Try {
+	cmd := exec.Command("/proc/self/exe", id, name)
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		cmd = exec.Command(os.Args[0], id, name)
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdin = os.Stdin
+	cmd.Stdout = &out
+	cmd.Stderr = &errs
+	cmd.WaitDelay = time.Second // techniques leave children that hold the pipe
+	if err := cmd.Start(); err != nil {
+		return target.Try{Name: name, Outcome: "broken", Detail: "start the technique: " + err.Error()}
+	}
+	stop := time.AfterFunc(40*time.Second, func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	fired := !stop.Stop()
+	var t target.Try
+	if line, _, _ := strings.Cut(out.String(), "\n"); json.Unmarshal([]byte(line), &t) == nil && t.Outcome != "" {
+		return t
+	}
+	if fired {
+		return target.Try{Name: name, Outcome: target.Denied, Errno: "stuck", Detail: "did not get through in time"}
+	}
+	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		switch ws.Signal() {
+		case syscall.SIGSYS, syscall.SIGKILL:
+			return target.Try{Name: name, Outcome: target.Denied, Errno: signalName(ws.Signal()), Detail: "the technique was killed"}
+		}
+	}
+	tail := errs.String()
+	if len(tail) > 2000 {
+		tail = tail[:2000]
+	}
+	// A crash of Go on SIGSYS exits with 2 and a trace.
+	if strings.Contains(tail, "SIGSYS") {
+		return target.Try{Name: name, Outcome: target.Denied, Errno: "SIGSYS", Detail: "the technique was killed"}
+	}
+	return target.Try{Name: name, Outcome: "broken", Detail: fmt.Sprintf("no result: %v: %s", err, tail)}
+}
+
+func signalName(s syscall.Signal) string {
+	switch s {
+	case syscall.SIGSYS:
+		return "SIGSYS"
+	case syscall.SIGKILL:
+		return "SIGKILL"
+	}
+	return s.String()
+}

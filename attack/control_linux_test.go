@@ -1,0 +1,153 @@
+package attack
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+var update = flag.Bool("update", false, "write the golden files, and the table in docs/THREAT_MODEL.md")
+
+// harmless lists the rows that have no success without a sandbox, with why. All
+// others have to succeed there for at least one caller.
+func harmless() map[string]string {
+	return map[string]string{
+		"A21": "needs a file system that folds names",
+		"P27": "is about our command line; the row shows the raw sequences itself",
+		"P28": "is about our command line; the row runs a good policy itself",
+		"P29": "is about our command line; the row springs its own trap first",
+	}
+}
+
+func TestTheAttacksSucceedWithoutASandbox(t *testing.T) {
+	results := Run(t, Harness{
+		Tier:       "bare",
+		Unconfined: true,
+		New:        func(*testing.T, string) paddock.Driver { return bare{} },
+	})
+	worked := map[string]bool{}
+	for caller, rs := range results {
+		for _, r := range rs {
+			if r.Broken != "" {
+				t.Errorf("%s %s: no verdict: %s", r.ID, caller, r.Broken)
+			}
+			worked[r.ID] = worked[r.ID] || r.Cell.Verdict == Escaped
+		}
+	}
+	for _, c := range Cases() {
+		if why, never := harmless()[c.ID]; never {
+			t.Logf("%s: not shown here: %s", c.ID, why)
+		} else if !worked[c.ID] {
+			t.Errorf("%s: %s: did not succeed without a sandbox, so its refusal proves nothing", c.ID, c.Attack)
+		}
+	}
+	compareControl(t, controlLines(results))
+}
+
+// controlLines says for each technique for whom it succeeded, or how it failed.
+func controlLines(results map[string][]Result) []string {
+	type outcome struct{ success, failure []string }
+	all := map[string]*outcome{}
+	for caller, rs := range results {
+		for _, r := range rs {
+			for _, try := range r.Tries {
+				key := r.ID + "\t" + try.Name
+				o := all[key]
+				if o == nil {
+					o = &outcome{}
+					all[key] = o
+				}
+				// What the attacker calls "inside" is outside here.
+				if try.Outcome == target.Reached || try.Outcome == target.Inside {
+					o.success = append(o.success, caller)
+				} else {
+					o.failure = append(o.failure, caller+" "+try.Outcome+" "+try.Errno)
+				}
+			}
+		}
+	}
+	var lines []string
+	for key, o := range all {
+		slices.Sort(o.success)
+		slices.Sort(o.failure)
+		if len(o.success) > 0 {
+			lines = append(lines, key+"\tsucceeds\t"+strings.Join(o.success, " "))
+		} else {
+			lines = append(lines, key+"\tfails\t"+strings.Join(o.failure, ", "))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// machine names what decides whether a technique can succeed without a sandbox.
+func machine() string {
+	var u syscall.Utsname
+	if err := syscall.Uname(&u); err != nil {
+		return "unknown"
+	}
+	var release strings.Builder
+	for _, c := range u.Release {
+		if c == 0 {
+			break
+		}
+		release.WriteByte(byte(c))
+	}
+	return fmt.Sprintf("# Linux %s %s, uid %d", release.String(), runtime.GOARCH, os.Geteuid())
+}
+
+// compareControl compares with the committed list. On the machine that the list
+// was made on every technique has to succeed that did; elsewhere the kernel may
+// have less, and what fails is told.
+func compareControl(t *testing.T, lines []string) {
+	t.Helper()
+	name := filepath.Join("testdata", "control.golden")
+	if *update {
+		if err := os.WriteFile(name, []byte(machine()+"\n"+strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	tell := t.Errorf
+	if golden[0] != machine() {
+		t.Logf("the list was made on %q, this is %q: differences are told only", golden[0], machine())
+		tell = t.Logf
+	}
+	now := map[string]bool{} // technique succeeds
+	for _, l := range lines {
+		f := strings.Split(l, "\t")
+		now[f[0]+" "+f[1]] = f[2] == "succeeds"
+	}
+	seen := map[string]bool{}
+	for _, l := range golden[1:] {
+		f := strings.Split(l, "\t")
+		if len(f) != 4 {
+			t.Fatalf("%s: want four fields: %q", name, l)
+		}
+		key := f[0] + " " + f[1]
+		seen[key] = true
+		if succeeds, tried := now[key]; !tried {
+			t.Errorf("%s is in the list and was not tried: run go test ./attack -update", key)
+		} else if f[2] == "succeeds" && !succeeds {
+			tell("%s no longer succeeds without a sandbox", key)
+		}
+	}
+	for key := range now {
+		if !seen[key] {
+			t.Errorf("%s is not in the list: run go test ./attack -update", key)
+		}
+	}
+}

@@ -1,0 +1,291 @@
+package attack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Harness joins a tier to the cases.
+type Harness struct {
+	Tier paddock.Tier
+
+	// New makes a driver whose own files lie in state.
+	New func(t *testing.T, state string) paddock.Driver
+
+	// Callers are who tries: "root" and "user", or both if empty. What this
+	// process cannot be is left out, and said.
+	Callers []string
+
+	// Only are the cases to run; empty is all.
+	Only []string
+
+	// Command says that the command line offers this tier, so that the rows
+	// about it can be tried.
+	Command bool
+
+	// Unconfined says that there is no sandbox at all: the control run. A
+	// root process then tries in namespaces of its own.
+	Unconfined bool
+
+	techniques map[string][]string
+}
+
+// Variables between a test and the process that it starts again as the caller.
+const (
+	envPlace  = "PADDOCK_ATTACK_PLACE"
+	envCaller = "PADDOCK_ATTACK_CALLER"
+	envMaker  = "PADDOCK_ATTACK_MAKER"
+)
+
+// throwaway is the number of an unprivileged caller that owns nothing.
+const throwaway = 64101
+
+// Run tries every case as every caller, each in a process of its own that has
+// a terminal, and gives a column for each. In that process itself it does not
+// return.
+func Run(t *testing.T, h Harness) map[string][]Result {
+	t.Helper()
+	if os.Getenv(envMaker) != "" {
+		h.make(t)
+		return nil
+	}
+	if place := os.Getenv(envPlace); place != "" {
+		h.collect(t, place)
+		t.SkipNow() // this process only collects; its parent judges
+	}
+	callers := h.Callers
+	if len(callers) == 0 {
+		callers = []string{"root", "user"}
+	}
+	out := map[string][]Result{}
+	for _, caller := range callers {
+		if caller == "root" && os.Geteuid() != 0 {
+			t.Logf("the root column is left out: this test does not run as root")
+			continue
+		}
+		out[caller] = h.asCaller(t, caller)
+	}
+	return out
+}
+
+// asCaller starts this test again as caller and reads what it collected.
+func (h Harness) asCaller(t *testing.T, caller string) []Result {
+	t.Helper()
+	place := newPlace(t, caller)
+	h.furnish(t, place, caller)
+	self := filepath.Join(place, "bin", "attack.test")
+	results := filepath.Join(place, "results")
+	args := []string{"terminal"}
+	if caller == "user" && os.Geteuid() == 0 {
+		args = append(args, "-user", strconv.Itoa(throwaway))
+	}
+	// Without a sandbox it could harm: it gets namespaces of its own.
+	lonely := h.Unconfined && os.Geteuid() == 0
+	if lonely {
+		args = append(args, "-lonely")
+	}
+	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(place, "bin", "attacker"), args...)
+	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
+	cmd.Dir = place
+	// It ends with this process, also if this one is killed: the signal comes
+	// when the thread that started it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if lonely {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET}
+	}
+	log, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: the process that tries failed: %v\n%s", caller, err, log)
+	} else if testing.Verbose() {
+		t.Logf("%s:\n%s", caller, log)
+	}
+	data, err := os.ReadFile(results)
+	if err != nil {
+		t.Fatalf("%s: no results: %v\n%s", caller, err, log)
+	}
+	var out []Result
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	for {
+		var r Result
+		if err := dec.Decode(&r); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			t.Fatalf("%s: results: %v", caller, err)
+		}
+		out = append(out, r)
+	}
+}
+
+// newPlace makes the directory below which everything happens. It is not a
+// temporary directory, because those are private inside.
+func newPlace(t *testing.T, caller string) string {
+	t.Helper()
+	parent := "/home"
+	if os.Geteuid() != 0 {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent = home
+	}
+	place := filepath.Join(parent, "paddock-attack-"+caller+random()[:6])
+	if err := os.Mkdir(place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(place); err != nil {
+			t.Errorf("remove %s: %v", place, err)
+		}
+	})
+	return place
+}
+
+// furnish builds and copies the programs that the caller needs.
+func (h Harness) furnish(t *testing.T, place, caller string) {
+	t.Helper()
+	for _, d := range []string{"bin", "other", "tmp"} {
+		if err := os.Mkdir(filepath.Join(place, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build(t, "github.com/paddock-sandbox/paddock/attack/attacker", filepath.Join(place, "bin", "attacker"))
+	if h.Command {
+		build(t, "github.com/paddock-sandbox/paddock/cmd/paddock", filepath.Join(place, "bin", "paddock"))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyProgram(t, self, filepath.Join(place, "bin", "attack.test"))
+	secret := filepath.Join(place, "other", "secret.txt")
+	if err := os.WriteFile(secret, []byte("secret of another user\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	// Nobody but the caller can reach this program: its directory is closed.
+	setID := filepath.Join(place, "bin", "set-id")
+	copyProgram(t, filepath.Join(place, "bin", "attacker"), setID)
+	if err := os.Chmod(setID, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	if caller == "user" {
+		for _, p := range []string{place, filepath.Join(place, "bin"), filepath.Join(place, "tmp")} {
+			if err := os.Chown(p, throwaway, throwaway); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return
+	}
+	if err := os.Chown(secret, throwaway+1, throwaway+1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func build(t *testing.T, pkg, to string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", to, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+}
+
+func copyProgram(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// collect runs the cases, as the caller, and writes how they went.
+func (h Harness) collect(t *testing.T, place string) {
+	caller := os.Getenv(envCaller)
+	techniques, err := list(t.Context(), place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.techniques = techniques
+	f, err := os.OpenFile(filepath.Join(place, "results"), os.O_CREATE|os.O_WRONLY|os.O_EXCL|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	enc := json.NewEncoder(f)
+	for _, c := range Cases() {
+		if !h.wanted(c.ID) {
+			continue
+		}
+		t.Run(c.ID, func(t *testing.T) {
+			r := h.try(t, c, place, caller)
+			if err := enc.Encode(r); err != nil {
+				t.Fatal(err)
+			}
+			for _, try := range r.Tries {
+				t.Logf("%-14s %-10s %s: %s", try.Outcome, try.Errno, try.Name, try.Detail)
+			}
+			for _, e := range r.Evidence {
+				t.Logf("EVIDENCE %s", e)
+			}
+			t.Logf("%s %s %s %s", c.ID, caller, r.Cell, r.Broken)
+		})
+	}
+}
+
+func (h Harness) wanted(id string) bool {
+	if len(h.Only) == 0 {
+		return true
+	}
+	for _, o := range h.Only {
+		if o == id {
+			return true
+		}
+	}
+	return false
+}
+
+// list asks the attacker for the techniques of every case.
+func list(ctx context.Context, place string) (map[string][]string, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(place, "bin", "attacker"), "list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list techniques: %w", err)
+	}
+	var m map[string][]string
+	return m, json.Unmarshal(out, &m)
+}
+
+// ColumnOf gives the cells of results.
+func ColumnOf(results []Result) Column {
+	c := Column{}
+	for _, r := range results {
+		c[r.ID] = r.Cell
+	}
+	return c
+}

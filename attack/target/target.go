@@ -1,0 +1,119 @@
+// Package target is what the attack harness on the host and the attacker inside
+// a sandbox say to each other: where the canaries are, and how each try went.
+//
+// The brief tells the attacker everything but the secrets themselves: a
+// boundary must hold also against someone who knows the way. Secrets are random
+// tokens, so that a token in the attacker's output proves a leak.
+package target
+
+// BriefEnv is the environment variable that holds the brief, as JSON.
+const BriefEnv = "PADDOCK_ATTACK_BRIEF"
+
+// Outcomes of one try, as the attacker saw it.
+const (
+	// Denied was refused.
+	Denied = "denied"
+	// Reached did what it should not be able to do.
+	Reached = "reached"
+	// Inside worked and is harmless if it stayed inside; the host looks.
+	Inside = "inside"
+	// Absent could not be tried: the kernel or the machine has no such thing.
+	Absent = "not-applicable"
+)
+
+// A Brief tells the attacker where to strike.
+type Brief struct {
+	Marker string `json:"marker"` // every file that is planted outside the workspace begins with it
+	Place  string `json:"place"`  // host directory that holds all of this
+	Home   string `json:"home"`   // the caller's home on the host
+	Work   string `json:"work"`   // the workspace, writable
+	Other  string `json:"other"`  // file in another user's home
+	State  string `json:"state"`  // the driver's own directory on the host
+	Self   string `json:"self"`   // the attacker, on the host and inside
+
+	Secret string `json:"secret"` // a private key in Home
+	Handle []byte `json:"handle"` // file handle of Secret
+	HType  int    `json:"htype"`
+
+	DenyReadDir  string `json:"deny_read_dir"`  // directory in Work, with secret.txt
+	DenyReadFile string `json:"deny_read_file"` // file in Work
+	DenyReadLate string `json:"deny_read_late"` // file in Work that the host makes after the start
+	DenyWriteDir string `json:"deny_write_dir"` // directory in Work, with file.txt
+	DenyWrite    string `json:"deny_write"`     // file in Work
+	DenyDeep     string `json:"deny_deep"`      // denied for writing, two directories down
+
+	Hard string `json:"hard"` // hard link in Work to a file of Home
+	SUID string `json:"suid"` // set-user-id root copy of the attacker in Work, if any
+	FIFO string `json:"fifo"` // the host's, to talk back while a case is on
+
+	Canary Canary `json:"canary"`
+
+	FDs []int `json:"fds"` // descriptors that the harness leaves open on purpose
+
+	Memory int64   `json:"memory"` // limits of the box, to be broken
+	PIDs   int     `json:"pids"`
+	Files  int     `json:"files"`
+	Disk   int64   `json:"disk"`
+	CPUs   float64 `json:"cpus"`
+
+	Unconfined bool `json:"unconfined"` // there is no sandbox: the control run
+}
+
+// A Canary is a process on the host that holds things the box must not touch.
+type Canary struct {
+	PID      int    `json:"pid"`
+	Stream   string `json:"stream"`   // path of a listening unix socket
+	Datagram string `json:"datagram"` // path of a unix datagram socket
+	InWork   string `json:"in_work"`  // listening unix socket inside the workspace, if any
+	Abstract string `json:"abstract"` // name of a listening abstract socket, without the NUL
+	ShmID    int    `json:"shm_id"`
+	ShmKey   int    `json:"shm_key"`
+	MsgID    int    `json:"msg_id"`
+	SemID    int    `json:"sem_id"`
+	MQueue   string `json:"mqueue"`
+	Key      int    `json:"key"` // serial of a key in the user keyring
+	KeyName  string `json:"key_name"`
+	Handle   []byte `json:"handle"`
+	HType    int    `json:"htype"`
+}
+
+// A Try is one technique of a case.
+type Try struct {
+	Name    string `json:"name"`
+	Outcome string `json:"outcome"`
+	Errno   string `json:"errno,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Loot    string `json:"loot,omitempty"` // what was read; the host looks for tokens
+}
+
+// A Report is the one line that the attacker prints.
+type Report struct {
+	Case    string `json:"case"`
+	Verdict string `json:"verdict"` // denied, contained, escaped or not-applicable
+	Errno   string `json:"errno,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+	Tries   []Try  `json:"tries"`
+}
+
+// Sum gives the verdict of a list of tries: the worst that the attacker saw.
+func Sum(id string, tries []Try) Report {
+	r := Report{Case: id, Verdict: "not-applicable", Tries: tries}
+	rank := map[string]int{Absent: 0, Denied: 1, Inside: 2, Reached: 3}
+	worst := 0
+	seen := map[string]bool{}
+	for _, t := range tries {
+		if k := rank[t.Outcome]; k > worst {
+			worst = k
+			r.Detail = t.Name + ": " + t.Detail
+		}
+		if t.Errno != "" && !seen[t.Errno] {
+			seen[t.Errno] = true
+			if r.Errno != "" {
+				r.Errno += " "
+			}
+			r.Errno += t.Errno
+		}
+	}
+	r.Verdict = [...]string{"not-applicable", "denied", "contained", "escaped"}[worst]
+	return r
+}

@@ -1,0 +1,284 @@
+package attack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// A Result is how one case went.
+type Result struct {
+	ID       string
+	Cell     Cell
+	Tries    []target.Try
+	Evidence []string // what the host found; any is an escape
+	Broken   string   // why there is no verdict
+}
+
+// trial is one case that is under way.
+type trial struct {
+	t      *testing.T
+	c      Case
+	w      *world
+	h      Harness
+	caller string
+	driver paddock.Driver
+	info   paddock.Info
+	sb     paddock.Sandbox
+	out    []byte // all that came out of the sandbox
+	seen   []target.Try
+	extra  []string // evidence that was found on the way
+}
+
+// patience bounds one case. Emulated machines are slow.
+const patience = 3 * time.Minute
+
+// try runs one case in a world of its own.
+func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
+	res = Result{ID: c.ID}
+	w, err := newWorld(place, c.ID, caller == "root")
+	defer func() {
+		if err := w.close(); err != nil && res.Broken == "" {
+			t.Logf("%s: close world: %v", c.ID, err)
+		}
+	}()
+	if err == nil && c.prepare != nil {
+		err = c.prepare(w)
+	}
+	if err == nil {
+		err = w.start()
+	}
+	if err != nil {
+		res.Broken = "make the world: " + err.Error()
+		return res
+	}
+	t.Setenv("HOME", w.brief.Home)
+	t.Setenv("PADDOCK_CANARY_ENV", w.token("a variable of the caller"))
+	x := &trial{t: t, c: c, w: w, h: h, caller: caller}
+	if err := x.run(); err != nil {
+		res.Broken = err.Error()
+		return res
+	}
+	res.Tries = x.tries(&res)
+	res.Evidence = append(res.Evidence, x.extra...)
+	res.Evidence = append(res.Evidence, w.evidence(x.out)...)
+	if len(res.Evidence) > 0 {
+		res.Cell = Cell{Verdict: Escaped, Why: strings.Join(res.Evidence, "; ")}
+	}
+	return res
+}
+
+// run makes the driver, tries, and removes everything again.
+func (x *trial) run() (err error) {
+	ctx, cancel := context.WithTimeout(x.t.Context(), patience)
+	defer cancel()
+	x.driver = x.h.New(x.t, x.w.brief.State)
+	defer func() {
+		if e := x.driver.Close(); e != nil {
+			err = errors.Join(err, fmt.Errorf("close driver: %w", e))
+		}
+		x.extra = append(x.extra, x.w.leftovers()...)
+	}()
+	if x.info, err = x.driver.Info(ctx); err != nil {
+		return fmt.Errorf("info: %w", err)
+	}
+	if x.c.host != nil {
+		x.t.Log(x.c.ID, "is tried from the host")
+		x.record(x.c.host(x))
+		return nil
+	}
+	if err := x.create(ctx); err != nil {
+		// A refusal of what cannot be enforced is an answer.
+		if x.c.spec != nil && errors.Is(err, paddock.Unsupported) {
+			x.record([]target.Try{{Name: "create", Outcome: target.Denied, Errno: "refused", Detail: err.Error()}})
+			return nil
+		}
+		return fmt.Errorf("create: %w", err)
+	}
+	err = x.attack(ctx)
+	if err == nil && x.c.after != nil {
+		x.record(x.c.after(x))
+	}
+	return errors.Join(err, x.remove())
+}
+
+func (x *trial) remove() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.t.Context()), patience)
+	defer cancel()
+	if err := x.sb.Remove(ctx); err != nil {
+		return fmt.Errorf("remove: %w", err)
+	}
+	return nil
+}
+
+// spec is what a careful caller asks for, with limits that are small enough to
+// be reached.
+func (x *trial) spec() paddock.Spec {
+	b := &x.w.brief
+	b.Unconfined = x.h.Unconfined
+	b.Memory, b.PIDs, b.Files, b.Disk, b.CPUs = 256<<20, 100, 512, 64<<20, 0.5
+	s := paddock.Spec{
+		Mounts: []paddock.Mount{{Source: b.Work, Write: true}, {Source: x.w.brief.Place + "/bin"}},
+		Limits: paddock.Limits{Memory: b.Memory, PIDs: b.PIDs, Files: b.Files, Disk: b.Disk, CPUs: b.CPUs},
+		Policy: paddock.Policy{Files: paddock.FilePolicy{
+			DenyRead:  []string{b.DenyReadDir, b.DenyReadFile},
+			DenyWrite: []string{b.DenyWriteDir, b.DenyWrite, b.DenyDeep},
+		}},
+		Ephemeral: true,
+	}
+	for _, f := range x.info.Controls {
+		if f.Strength != paddock.Full {
+			s.AllowMissing = append(s.AllowMissing, f.Control)
+		}
+	}
+	if x.c.spec != nil {
+		x.c.spec(x.w, &s)
+	}
+	return s
+}
+
+func (x *trial) create(ctx context.Context) error {
+	var err error
+	x.sb, err = x.driver.Create(ctx, x.spec())
+	return err
+}
+
+// attack runs the attacker inside and takes its report.
+func (x *trial) attack(ctx context.Context) error {
+	report, err := x.guest(ctx, x.sb, x.c.ID)
+	if err != nil {
+		return err
+	}
+	x.record(report.Tries)
+	return nil
+}
+
+// guest runs the attacker in a sandbox and answers its report.
+func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (target.Report, error) {
+	var report target.Report
+	brief, err := json.Marshal(x.w.brief)
+	if err != nil {
+		return report, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := paddock.Cmd{
+		Args:    append([]string{x.w.brief.Self}, args...),
+		Env:     map[string]string{target.BriefEnv: string(brief)},
+		Timeout: patience - 20*time.Second,
+		Output:  paddock.Output{Stdout: &stdout, Stderr: &stderr},
+	}
+	p, err := sb.Start(ctx, cmd)
+	if err != nil {
+		return report, fmt.Errorf("start attacker: %w", err)
+	}
+	exit, err := p.Wait(ctx)
+	x.out = append(append(x.out, stdout.Bytes()...), stderr.Bytes()...)
+	if err != nil {
+		return report, fmt.Errorf("wait for attacker: %w", err)
+	}
+	for line := range bytes.Lines(stdout.Bytes()) {
+		if json.Unmarshal(line, &report) == nil && report.Case == args[0] {
+			return report, x.complete(report)
+		}
+	}
+	// Where memory ran out the kernel may have chosen the attacker itself.
+	if exit.Cause == paddock.OutOfMemory || exit.Cause == paddock.KilledByPolicy {
+		report = target.Report{Case: args[0], Tries: []target.Try{{Name: "all", Outcome: target.Denied, Errno: string(exit.Cause), Detail: exit.Reason}}}
+		return report, nil
+	}
+	return report, fmt.Errorf("no report: exit %+v: %s", exit, tail(stderr.Bytes()))
+}
+
+// complete checks that no technique is missing.
+func (x *trial) complete(r target.Report) error {
+	var have []string
+	for _, t := range r.Tries {
+		have = append(have, t.Name)
+		if t.Outcome == "broken" {
+			return fmt.Errorf("technique %q: %s", t.Name, t.Detail)
+		}
+	}
+	if want := x.h.techniques[r.Case]; !slices.Equal(have, want) {
+		return fmt.Errorf("the attacker tried %q in place of %q", have, want)
+	}
+	return nil
+}
+
+func tail(b []byte) string {
+	if len(b) > 2000 {
+		b = b[len(b)-2000:]
+	}
+	return string(b)
+}
+
+func (x *trial) record(tries []target.Try) { x.seen = append(x.seen, tries...) }
+
+// tries judges what was recorded, and fills the cell.
+func (x *trial) tries(res *Result) []target.Try {
+	x.seen = slices.Clone(x.seen)
+	errnos, reasons := map[string]bool{}, map[string]bool{}
+	v := NotApplicable
+	raise := func(to Verdict) {
+		if weaker(to) > weaker(v) {
+			v = to
+		}
+	}
+	for i, t := range x.seen {
+		for e := range strings.FieldsSeq(t.Errno) {
+			errnos[e] = true
+		}
+		switch t.Outcome {
+		case target.Denied:
+			raise(Denied)
+		case target.Inside:
+			raise(Contained)
+		case target.Reached:
+			if why, ok := technique(x.c.ByDesign, t.Name); ok {
+				raise(ByDesign)
+				reasons[why] = true
+				continue
+			}
+			if why, ok := x.absent(t.Name); ok {
+				raise(ByDesign)
+				reasons[why] = true
+				continue
+			}
+			raise(Escaped)
+			x.extra = append(x.extra, fmt.Sprintf("%s: %s", t.Name, t.Detail))
+		case target.Absent:
+		default:
+			res.Broken = fmt.Sprintf("technique %q has the outcome %q", t.Name, t.Outcome)
+		}
+		x.seen[i].Loot = "" // it was searched; it need not be kept
+	}
+	res.Cell.Verdict = v
+	res.Cell.Errnos = strings.Join(slices.Sorted(maps.Keys(errnos)), " ")
+	res.Cell.Why = strings.Join(slices.Sorted(maps.Keys(reasons)), "; ")
+	if v == NotApplicable && len(x.seen) > 0 {
+		res.Cell.Why = x.seen[0].Detail
+	}
+	return x.seen
+}
+
+// absent tells whether the host cannot give what would have stopped a technique.
+func (x *trial) absent(name string) (string, bool) {
+	c, ok := technique(x.c.Needs, name)
+	if !ok || x.h.Unconfined {
+		return "", false
+	}
+	f, known := x.info.Finding(c)
+	if known && f.Strength == paddock.Full {
+		return "", false
+	}
+	return fmt.Sprintf("this host cannot give %s to this caller, and the caller accepted that by name", c), true
+}

@@ -1,0 +1,343 @@
+package attack
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// A world is the small host that one case is tried on: a home with secrets, a
+// workspace in it, and a canary process. All of it lies below one directory
+// that is not a temporary one, because those are private in a sandbox anyway.
+type world struct {
+	brief  target.Brief
+	root   bool
+	tokens map[string]string // token to what it stands for
+	outer  map[string]string // state of every file outside the workspace
+	work   map[string]string // state of every file in it
+	knobs  map[string]string
+	mounts string
+
+	canary  *exec.Cmd
+	ask     io.WriteCloser
+	answer  *bufio.Reader
+	leaked  []*os.File
+	planted []string // files outside place
+}
+
+func random() string {
+	b := make([]byte, 12)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// newWorld makes the host of one case below place. The caller closes it.
+func newWorld(place, name string, root bool) (*world, error) {
+	w := &world{root: root, tokens: map[string]string{}}
+	marker := filepath.Base(place) + "-" + strings.ToLower(name)
+	dir := filepath.Join(place, strings.ToLower(name))
+	home := filepath.Join(dir, "home")
+	work := filepath.Join(home, "project")
+	w.brief = target.Brief{
+		Marker: marker, Place: place, Home: home, Work: work,
+		Other: filepath.Join(place, "other", "secret.txt"), State: filepath.Join(dir, "state"), Self: filepath.Join(place, "bin", "attacker"),
+		Secret:      home + "/.ssh/id_ed25519",
+		DenyReadDir: work + "/private", DenyReadFile: work + "/token.txt", DenyReadLate: work + "/late.secret",
+		DenyWriteDir: work + "/locked", DenyWrite: work + "/locked.txt", DenyDeep: work + "/tree/inner/locked",
+	}
+	if err := errors.Join(w.files(), w.repositories(), w.links()); err != nil {
+		return w, err
+	}
+	for _, d := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		if err := w.outside(filepath.Join(d, marker+"-canary"), w.token("canary in "+d)); err != nil {
+			return w, err
+		}
+	}
+	if err := os.MkdirAll(w.brief.State, 0o700); err != nil {
+		return w, err
+	}
+	if err := w.leak(); err != nil {
+		return w, err
+	}
+	return w, nil
+}
+
+// token makes a secret and remembers what it stands for.
+func (w *world) token(what string) string {
+	t := "canary" + random()
+	w.tokens[t] = what
+	return t
+}
+
+func (w *world) outside(name, content string) error {
+	w.planted = append(w.planted, name)
+	return os.WriteFile(name, []byte(content+"\n"), 0o644)
+}
+
+func writeFile(name, content string, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(content), mode)
+}
+
+// files makes what lies in the home and in the workspace.
+func (w *world) files() error {
+	b := w.brief
+	var errs []error
+	for name, content := range map[string]string{
+		b.Home + "/.bashrc":                     "# start\n",
+		b.Home + "/.profile":                    "# start\n",
+		b.Home + "/.gitconfig":                  "[user]\n\tname = Nobody\n",
+		b.Home + "/.config/autostart/x.desktop": "[Desktop Entry]\n",
+		b.Secret:                                w.token("the key in the home") + "\n",
+		b.Home + "/.ssh/authorized_keys":        "ssh-ed25519 nobody\n",
+		b.Home + "/.aws/credentials":            w.token("the credentials in the home") + "\n",
+		b.Home + "/outside.txt":                 "outside\n",
+		b.Home + "/notes/diary.txt":             w.token("a file of another project") + "\n",
+		b.Work + "/README.md":                   "hello\n",
+		b.Work + "/main.py":                     "print('hello')\n",
+		b.Work + "/package.json":                "{}\n",
+		b.Work + "/Makefile":                    "all:\n",
+		b.Work + "/scripts/build.sh":            "true\n",
+		b.Work + "/mnt/.keep":                   "",
+		b.DenyReadDir + "/secret.txt":           w.token("the denied directory") + "\n",
+		b.DenyReadFile:                          w.token("the denied file") + "\n",
+		b.DenyWriteDir + "/file.txt":            "locked\n",
+		b.DenyWrite:                             "locked\n",
+		b.DenyDeep + "/file.txt":                "locked\n",
+	} {
+		errs = append(errs, writeFile(name, content, 0o644))
+	}
+	for _, name := range []string{"/.local/bin/tool", "/project/venv/bin/python", "/project/node_modules/.bin/tool"} {
+		errs = append(errs, writeFile(b.Home+name, "#!/bin/sh\ntrue\n", 0o755))
+	}
+	errs = append(errs, os.Chmod(b.Home+"/.ssh", 0o700), os.Chmod(b.Secret, 0o600))
+	return errors.Join(errs...)
+}
+
+// repositories makes one at the top, one below, one far below, a submodule and
+// a worktree.
+func (w *world) repositories() error {
+	var errs []error
+	put := func(name, content string) {
+		errs = append(errs, writeFile(filepath.Join(w.brief.Work, name), content, 0o644))
+	}
+	for _, repo := range []string{".git", "nested/.git", "a/b/c/d/.git", ".git/modules/sub"} {
+		put(repo+"/HEAD", "ref: refs/heads/main\n")
+		put(repo+"/config", "[core]\n\trepositoryformatversion = 0\n[extensions]\n\tworktreeConfig = true\n")
+		put(repo+"/hooks/post-checkout", "#!/bin/sh\ntrue\n")
+		put(repo+"/info/exclude", "")
+		put(repo+"/info/attributes", "")
+		for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+			errs = append(errs, os.MkdirAll(filepath.Join(w.brief.Work, repo, d), 0o755))
+		}
+	}
+	put(".git/worktrees/wt/HEAD", "ref: refs/heads/main\n")
+	put(".git/worktrees/wt/commondir", "../..\n")
+	put(".git/worktrees/wt/gitdir", w.brief.Work+"/wt/.git\n")
+	put("wt/.git", "gitdir: "+w.brief.Work+"/.git/worktrees/wt\n")
+	return errors.Join(errs...)
+}
+
+func (w *world) links() error {
+	var errs []error
+	for name, to := range map[string]string{
+		"link-bashrc": w.brief.Home + "/.bashrc", "link-up": "../.profile", "link-home": w.brief.Home,
+		"link-etc": "/etc", "link-root": "/", "link-dangling": w.brief.Home + "/" + w.brief.Marker + "-dangling",
+	} {
+		errs = append(errs, os.Symlink(to, filepath.Join(w.brief.Work, name)))
+	}
+	return errors.Join(errs...)
+}
+
+// leak leaves descriptors open that a careless caller might: without the flag
+// that closes them when a program is executed.
+func (w *world) leak() error {
+	for _, name := range []string{w.brief.Secret, w.brief.Home + "/notes", w.brief.Home + "/.aws/credentials"} {
+		fd, err := syscall.Open(name, syscall.O_RDONLY, 0)
+		if err != nil {
+			return err
+		}
+		w.leaked = append(w.leaked, os.NewFile(uintptr(fd), name))
+		// A high number, so that no descriptor of a program takes its place.
+		high := 300 + len(w.leaked)
+		if err := syscall.Dup3(fd, high, 0); err != nil {
+			return err
+		}
+		w.leaked = append(w.leaked, os.NewFile(uintptr(high), name))
+		w.brief.FDs = append(w.brief.FDs, high)
+	}
+	return nil
+}
+
+// start begins the canary process and takes stock.
+func (w *world) start() error {
+	token := w.token("the canary process")
+	w.canary = exec.Command(w.brief.Self, "canary", w.brief.Marker)
+	w.canary.Env = append(os.Environ(), "PADDOCK_CANARY_TOKEN="+token)
+	w.canary.Stderr = os.Stderr
+	in, err := w.canary.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := w.canary.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := w.canary.Start(); err != nil {
+		return fmt.Errorf("start canary: %w", err)
+	}
+	w.ask, w.answer = in, bufio.NewReader(out)
+	order := map[string]string{
+		"Marker": w.brief.Marker, "Token": token, "Secret": w.brief.Secret,
+		"Stream": w.brief.Home + "/run.sock", "Datagram": w.brief.Home + "/log.sock", "InWork": w.brief.Canary.InWork,
+	}
+	if err := json.NewEncoder(w.ask).Encode(order); err != nil {
+		return err
+	}
+	line, err := w.answer.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("canary: %w", err)
+	}
+	if err := json.Unmarshal(line, &w.brief.Canary); err != nil {
+		return fmt.Errorf("canary: %w", err)
+	}
+	w.brief.Handle, w.brief.HType = w.brief.Canary.Handle, w.brief.Canary.HType
+	return w.stock()
+}
+
+// stock remembers how everything is.
+func (w *world) stock() error {
+	var err error
+	if w.outer, err = w.walk(w.brief.Home, w.brief.Work); err != nil {
+		return err
+	}
+	if w.work, err = w.walk(w.brief.Work, ""); err != nil {
+		return err
+	}
+	w.knobs = knobs()
+	w.mounts, err = mounts()
+	return err
+}
+
+func mounts() (string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	return string(data), err
+}
+
+// knobs reads settings of the kernel that nothing may change.
+func knobs() map[string]string {
+	out := map[string]string{}
+	for _, n := range []string{"kernel/core_pattern", "kernel/modprobe", "kernel/hostname", "kernel/domainname", "kernel/sysrq", "kernel/panic", "kernel/randomize_va_space", "fs/suid_dumpable", "fs/protected_symlinks", "net/ipv4/ip_forward", "user/max_user_namespaces", "vm/overcommit_memory"} {
+		data, err := os.ReadFile("/proc/sys/" + n)
+		if err == nil {
+			out[n] = string(data)
+		}
+	}
+	return out
+}
+
+// walk gives the state of every file below dir, but not below except.
+func (w *world) walk(dir, except string) (map[string]string, error) {
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if p == except && except != "" {
+			return filepath.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		out[p] = fileState(p, info)
+		return nil
+	})
+	return out, err
+}
+
+// times stands before a file's times in its state.
+const times = " of "
+
+// fileState is what must not change of a file.
+func fileState(p string, info fs.FileInfo) string {
+	st, _ := info.Sys().(*syscall.Stat_t)
+	s := fmt.Sprintf("%v %d:%d", info.Mode(), st.Uid, st.Gid)
+	switch {
+	case info.Mode().IsRegular():
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return s + " unreadable"
+		}
+		sum := sha256.Sum256(data)
+		return s + " " + hex.EncodeToString(sum[:8]) + times + info.ModTime().String()
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, _ := os.Readlink(p)
+		return s + " -> " + to
+	}
+	return s
+}
+
+// look asks the canary what happened to it.
+func (w *world) look() []string {
+	if _, err := io.WriteString(w.ask, "\n"); err != nil {
+		return []string{"the canary process is gone: " + err.Error()}
+	}
+	line, err := w.answer.ReadBytes('\n')
+	if err != nil {
+		return []string{"the canary process is gone: " + err.Error()}
+	}
+	var seen []string
+	if err := json.Unmarshal(line, &seen); err != nil {
+		return []string{"the canary process does not answer: " + err.Error()}
+	}
+	return seen
+}
+
+// leaks finds tokens in what came out of the sandbox.
+func (w *world) leaks(out []byte) []string {
+	var found []string
+	for token, what := range w.tokens {
+		if bytes.Contains(out, []byte(token)) {
+			found = append(found, "the output holds "+what)
+		}
+	}
+	return found
+}
+
+// close ends the canary and removes what lies outside place.
+func (w *world) close() error {
+	var errs []error
+	if w.canary != nil && w.canary.Process != nil {
+		if w.ask != nil {
+			errs = append(errs, w.ask.Close())
+		}
+		errs = append(errs, w.canary.Wait())
+	}
+	for _, f := range w.leaked {
+		errs = append(errs, f.Close())
+	}
+	for _, p := range w.planted {
+		errs = append(errs, os.RemoveAll(p))
+	}
+	for _, p := range w.strays() {
+		errs = append(errs, os.RemoveAll(p))
+	}
+	return errors.Join(errs...)
+}
