@@ -149,8 +149,16 @@ func newPlace(t *testing.T, caller string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(place); err != nil {
-			t.Errorf("remove %s: %v", place, err)
+		// Also what a case could not remove because its process was killed.
+		left := []string{place}
+		for _, d := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+			found, _ := filepath.Glob(filepath.Join(d, filepath.Base(place)+"-*"))
+			left = append(left, found...)
+		}
+		for _, p := range left {
+			if err := os.RemoveAll(p); err != nil {
+				t.Errorf("remove %s: %v", p, err)
+			}
 		}
 	})
 	return place
