@@ -149,6 +149,12 @@ func makerKilled(t *testing.T, s *suite) {
 	s.removeAfter(t, sb)
 	_, err = d.Open(bounded(t), short.ID)
 	wantKind(t, "open of the ephemeral one", err, paddock.NotFound)
+	// What must outlast the maker's death may be set up a moment after its
+	// sandboxes are ready.
+	until(t, "the sandboxes are some moments old", func() bool {
+		st, err := sb.Status(bounded(t))
+		return err == nil && st.Usage.Wall > 500*time.Millisecond
+	})
 	m.kill(t)
 
 	var still []string

@@ -18,7 +18,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithCompression("gzip", nil, nil),
 	)
-	calls := &calls{next: rpc}
+	calls := &calls{next: rpc, pass: s.pass}
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	srv := &http.Server{
@@ -48,6 +48,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 // calls counts the calls under way, so that serve can wait for them.
 type calls struct {
 	next http.Handler
+	pass func(done <-chan struct{}) bool
 
 	mu     sync.Mutex
 	wg     sync.WaitGroup
@@ -63,7 +64,9 @@ func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.wg.Add(1)
 	c.mu.Unlock()
 	defer c.wg.Done()
-	c.next.ServeHTTP(w, r)
+	if c.pass(r.Context().Done()) {
+		c.next.ServeHTTP(w, r)
+	}
 }
 
 func (c *calls) wait() {

@@ -38,6 +38,11 @@ type Options struct {
 	// syscall.ForkExec. It is called by one goroutine at a time.
 	StartProcess func(argv0 string, argv []string, attr *ProcAttr) (pid int, err error)
 
+	// Gate holds every call back until it is closed, so that the agent can be
+	// made, and a connection served, while the boundary is still being built.
+	// Nil holds nothing back.
+	Gate <-chan struct{}
+
 	// Guard is asked before the agent itself changes a file on the host's
 	// behalf; nil allows all.
 	Guard Guard

@@ -38,9 +38,28 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, stop: make(chan struct{})}
 	s.processes.byPID = map[int]*process{}
 	if o.Init {
-		s.wg.Go(func() { s.reaper(s.stop) })
+		s.wg.Go(func() {
+			if s.pass(nil) { // until then whoever builds the boundary waits for its own children
+				s.reaper(s.stop)
+			}
+		})
 	}
 	return s, nil
+}
+
+// pass waits for the gate. It is false where the agent, or whoever gives done,
+// ended before.
+func (s *Server) pass(done <-chan struct{}) bool {
+	if s.o.Gate == nil {
+		return true
+	}
+	select {
+	case <-s.o.Gate:
+		return true
+	case <-done:
+	case <-s.stop:
+	}
+	return false
 }
 
 // Close kills every process that was started and waits until all is gone.

@@ -230,11 +230,11 @@ type FSInfo struct {
 	Flags int64
 }
 
-// FileSystem tells the type of the file system at path.
-func FileSystem(path string) (FSInfo, error) {
+// FileSystemOf tells the type and the mount's flags of an open file.
+func FileSystemOf(f *os.File) (FSInfo, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return FSInfo{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
+		return FSInfo{}, &os.PathError{Op: "fstatfs", Path: f.Name(), Err: err}
 	}
 	return FSInfo{Type: int64(st.Type), Flags: int64(st.Flags)}, nil
 }

@@ -183,14 +183,10 @@ func SetResource(r Resource, n uint64) (uint64, error) {
 // Umask sets the mask for new files.
 func Umask(mask int) int { return unix.Umask(mask) }
 
-// Pair gives the two ends of a connected pair of Unix sockets, both closed on
-// exec: a stream, or with packets kept apart.
-func Pair(packets bool) (a, b *os.File, err error) {
-	kind := unix.SOCK_STREAM
-	if packets {
-		kind = unix.SOCK_SEQPACKET
-	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+// Pair gives the two ends of a connected pair of Unix sockets, a stream, both
+// closed on exec.
+func Pair() (a, b *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
 	}
@@ -213,86 +209,12 @@ func Release() string {
 	return unix.ByteSliceToString(u.Release[:])
 }
 
-// ReceiveFiles reads one packet from a Unix socket, and the descriptors that
-// came with it, which are closed on exec.
-func ReceiveFiles(fd int, buf []byte) (int, []*os.File, error) {
-	oob := make([]byte, unix.CmsgSpace(253*4)) // SCM_MAX_FD
-	var n, oobn, flags int
-	var err error
-	for {
-		n, oobn, flags, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err != unix.EINTR {
-			break
-		}
-	}
+// OpenProcess gives a descriptor of a child, which becomes readable when the
+// child ends.
+func OpenProcess(pid int) (*os.File, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return 0, nil, err
+		return nil, fmt.Errorf("pidfd_open: %w", err)
 	}
-	var files []*os.File
-	msgs, err := unix.ParseSocketControlMessage(oob[:oobn])
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, m := range msgs {
-		fds, err := unix.ParseUnixRights(&m)
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "received"))
-		}
-	}
-	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		for _, f := range files {
-			f.Close()
-		}
-		return 0, nil, unix.EMSGSIZE
-	}
-	return n, files, nil
-}
-
-// SendFiles writes one packet to a Unix socket, with descriptors.
-func SendFiles(fd int, data []byte, files []*os.File) error {
-	var rights []byte
-	if len(files) > 0 {
-		fds := make([]int, len(files))
-		for i, f := range files {
-			fds[i] = int(f.Fd())
-		}
-		rights = unix.UnixRights(fds...)
-	}
-	for {
-		err := unix.Sendmsg(fd, data, rights, nil, unix.MSG_NOSIGNAL)
-		if err != unix.EINTR {
-			runtime.KeepAlive(files)
-			return err
-		}
-	}
-}
-
-// ShutDown ends a connected socket in both directions.
-func ShutDown(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }
-
-// FileOf gives the one descriptor in the control data of a received packet.
-func FileOf(oob []byte) (*os.File, error) {
-	msgs, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, err
-	}
-	var fds []int
-	for _, m := range msgs {
-		got, err := unix.ParseUnixRights(&m)
-		if err != nil {
-			return nil, err
-		}
-		fds = append(fds, got...)
-	}
-	if len(fds) != 1 {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-		return nil, fmt.Errorf("%d descriptors instead of one", len(fds))
-	}
-	unix.CloseOnExec(fds[0])
-	return os.NewFile(uintptr(fds[0]), "received"), nil
+	return os.NewFile(uintptr(fd), "process"), nil
 }

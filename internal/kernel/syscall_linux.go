@@ -27,7 +27,7 @@ func Numbers() map[string]uint32 {
 		"mount_setattr": unix.SYS_MOUNT_SETATTR, "move_mount": unix.SYS_MOVE_MOUNT, "move_pages": unix.SYS_MOVE_PAGES,
 		"name_to_handle_at": unix.SYS_NAME_TO_HANDLE_AT, "nfsservctl": unix.SYS_NFSSERVCTL, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,
 		"open_tree": unix.SYS_OPEN_TREE, "open_tree_attr": 467, "openat": unix.SYS_OPENAT, "openat2": unix.SYS_OPENAT2,
-		"perf_event_open": unix.SYS_PERF_EVENT_OPEN, "personality": unix.SYS_PERSONALITY, "pivot_root": unix.SYS_PIVOT_ROOT,
+		"prlimit64": unix.SYS_PRLIMIT64, "perf_event_open": unix.SYS_PERF_EVENT_OPEN, "personality": unix.SYS_PERSONALITY, "pivot_root": unix.SYS_PIVOT_ROOT,
 		"quotactl": unix.SYS_QUOTACTL, "quotactl_fd": unix.SYS_QUOTACTL_FD, "reboot": unix.SYS_REBOOT,
 		"renameat": sysRenameat, "renameat2": unix.SYS_RENAMEAT2, "request_key": unix.SYS_REQUEST_KEY, "seccomp": unix.SYS_SECCOMP,
 		"setdomainname": unix.SYS_SETDOMAINNAME, "sethostname": unix.SYS_SETHOSTNAME, "setns": unix.SYS_SETNS,

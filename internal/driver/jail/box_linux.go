@@ -34,7 +34,7 @@ type box struct {
 	created  time.Time
 	enforced []paddock.Finding
 	id       identity
-	control  *os.File // to the box's init; its end is the box's end
+	control  *kernel.Channel // to the box's init; its end is the box's end
 	pid      int
 	group    *cgroup.Group // nil where the meter is a watchdog
 	meter    meter
@@ -55,7 +55,15 @@ type start struct {
 	exe    *os.File // the guest program
 	host   *cgroup.Host
 	groups bool // limits by control groups; else by a watchdog
-	made   func(*box)
+
+	// finish works out the rest of the layout, if it is not whole yet, while
+	// the guest program starts.
+	finish func() error
+	// made is told of the box when its first process is there; connected gets
+	// the connection, on which nothing is answered before the box is ready.
+	// Both may be nil.
+	made      func(*box)
+	connected func(net.Conn)
 }
 
 // newBox makes a box and answers when a command has run in it, with the first
@@ -64,10 +72,6 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, ended: make(chan struct{})}
 	var own closers
 	defer own.close()
-	fds, err := openForeign(s.layout, &own)
-	if err != nil {
-		return nil, nil, err
-	}
 	if s.groups {
 		paths := s.layout.paths
 		if s.limits.IO > 0 && len(paths) == 0 {
@@ -78,18 +82,21 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		}
 		b.meter = b.group
 	}
-	control, theirs, err := kernel.Pair(true)
+	control, theirs, err := kernel.NewChannelPair()
 	if err != nil {
 		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 	}
 	own.add(theirs)
 	b.control = control
-	mine, link, err := kernel.Pair(false)
+	mine, link, err := kernel.Pair()
 	if err != nil {
 		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 	}
 	own.add(mine, link)
 	fail := func(err error) (*box, net.Conn, error) {
+		if conn != nil {
+			conn.Close()
+		}
 		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 	}
 	if err := b.launch(s, theirs, link); err != nil {
@@ -106,22 +113,33 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 			return fail(err)
 		}
 	}
+	if conn, err = net.FileConn(mine); err != nil {
+		return fail(err)
+	}
+	if s.connected != nil {
+		s.connected(conn)
+	}
+	if s.finish != nil {
+		if err := s.finish(); err != nil {
+			return fail(err)
+		}
+	}
+	fds, err := openForeign(s.layout, &own)
+	if err != nil {
+		return fail(err)
+	}
 	config, err := json.Marshal(s.layout.config)
 	if err != nil {
 		return fail(err)
 	}
-	if len(config) > inner.ConfigMax {
-		return fail(fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(config)>>10, inner.ConfigMax>>10, paddock.Invalid))
+	if len(config) > kernel.PacketMax {
+		return fail(fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(config)>>10, kernel.PacketMax>>10, paddock.Invalid))
 	}
-	if err := kernel.SendFiles(int(b.control.Fd()), config, fds); err != nil {
+	if err := b.control.Send(config, fds...); err != nil {
 		return fail(fmt.Errorf("configure the box: %w", b.explain(err)))
 	}
 	if err := b.ready(ctx); err != nil {
 		return fail(impossible(err))
-	}
-	conn, err = net.FileConn(mine)
-	if err != nil {
-		return fail(err)
 	}
 	return b, conn, nil
 }
@@ -305,6 +323,12 @@ func (b *box) attributes(hostNet bool) *syscall.SysProcAttr {
 
 func (b *box) reap() {
 	var status syscall.WaitStatus
+	if f, err := kernel.OpenProcess(b.pid); err == nil {
+		if f, p, err := kernel.NewPoller(f); err == nil {
+			_ = p.Wait() // cheaper than to wait in the system call below
+			f.Close()
+		}
+	}
 	for {
 		_, err := syscall.Wait4(b.pid, &status, 0, nil)
 		if !errors.Is(err, syscall.EINTR) {
@@ -337,19 +361,18 @@ func (b *box) oom() (kills, peak int64, err error) {
 func (b *box) ready(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { b.kill() }) // its end is ours to read
 	defer stop()
-	buf := make([]byte, 16<<10)
-	n, fds, err := kernel.ReceiveFiles(int(b.control.Fd()), buf)
+	data, fds, err := b.control.Receive()
 	for _, f := range fds {
 		f.Close()
 	}
 	if e := ctx.Err(); e != nil {
 		return fmt.Errorf("the box was not ready in time: %w: %w", e, kindOf(e))
 	}
-	if err != nil || n == 0 {
-		return b.explain(errors.Join(err, errors.New("it ended before it was ready")))
+	if err != nil {
+		return b.explain(errors.New("it ended before it was ready"))
 	}
 	var r inner.Report
-	if err := json.Unmarshal(buf[:n], &r); err != nil {
+	if err := json.Unmarshal(data, &r); err != nil {
 		return fmt.Errorf("the box's report: %w", err)
 	}
 	if !r.Ready {
@@ -395,12 +418,12 @@ func (b *box) kill() {
 
 // connect gives a new connection to the agent.
 func (b *box) connect() (*os.File, error) {
-	mine, theirs, err := kernel.Pair(false)
+	mine, theirs, err := kernel.Pair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	if err := kernel.SendFiles(int(b.control.Fd()), []byte{0}, []*os.File{theirs}); err != nil {
+	if err := b.control.Send([]byte{0}, theirs); err != nil {
 		mine.Close()
 		return nil, fmt.Errorf("connect to the box: %w: %w", err, paddock.Unavailable)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,6 +31,12 @@ type Options struct {
 	// made if need be, for its owner only. Empty is a directory of the
 	// calling user's that goes with the machine's next start.
 	State string
+
+	// Cache is where the guest program is kept as a file, because executing a
+	// file is faster than filling one in memory first; it is made if need be,
+	// for its owner only. Empty is a directory of the calling user's. Where
+	// nothing can be kept or executed there, it is done without.
+	Cache string
 
 	// Guest is the guest program (cmd/paddock-guest). Without it the calling
 	// program itself is executed as the guest: it must call [Main] first.
@@ -59,6 +66,7 @@ func Main() bool {
 // A Driver makes jails.
 type Driver struct {
 	state string
+	cache string
 	guest []byte
 
 	tried bool // that a box can be made is known
@@ -75,34 +83,20 @@ type Driver struct {
 // New gives a driver. It changes nothing on the host, and does not fail where
 // no jail can be made: Info and Create tell.
 func New(o Options) (*Driver, error) {
-	d := &Driver{state: o.State, guest: o.Guest, ephemeral: map[paddock.ID]*sandbox{}}
+	d := &Driver{state: o.State, cache: o.Cache, guest: o.Guest, ephemeral: map[paddock.ID]*sandbox{}}
 	if d.state == "" {
 		d.state = defaultState()
 	}
 	if !filepath.IsAbs(d.state) {
 		return nil, fmt.Errorf("state directory %q is not absolute: %w", d.state, paddock.Invalid)
 	}
+	if d.cache == "" {
+		d.cache = defaultCache()
+	}
 	d.host = sync.OnceValue(cgroup.Probe)
 	d.sweepers.before = func() { _, _ = d.host().Sweep(d.keeps) } // what nobody could sweep at the time
-	d.exe = sync.OnceValues(func() (*os.File, error) { return guestProgram(d.guest) })
+	d.exe = sync.OnceValues(func() (*os.File, error) { return guestProgram(d.cache, d.guest) })
 	return d, nil
-}
-
-// guestProgram gives what is executed as the guest. It is in memory and
-// sealed: a process of the box that got hold of its init's executable could
-// else write to the very file that the next box is made of.
-func guestProgram(embedded []byte) (*os.File, error) {
-	if embedded == nil {
-		var err error
-		if embedded, err = os.ReadFile("/proc/self/exe"); err != nil {
-			return nil, fmt.Errorf("read this program: %w", err)
-		}
-	}
-	f, err := kernel.SealedFile("paddock-guest", embedded)
-	if err != nil {
-		return nil, err
-	}
-	return kernel.HighFile(f)
 }
 
 func defaultState() string {
@@ -194,15 +188,21 @@ func (d *Driver) prepare(spec *paddock.Spec) (start, []paddock.Finding, error) {
 	if err != nil {
 		return start{}, nil, err
 	}
-	if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
-		l.config.Landlock = false
-		l.config.Trees = nil
-	}
 	exe, err := d.exe()
 	if err != nil {
 		return start{}, nil, err
 	}
-	return start{name: string(spec.ID), layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}, findings, nil
+	s := start{name: string(spec.ID), layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
+	s.finish = func() error {
+		if err := l.finish(spec, limits); err != nil {
+			return err
+		}
+		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
+			l.config.Landlock, l.config.Trees = false, nil
+		}
+		return nil
+	}
+	return s, findings, nil
 }
 
 // createHere makes an ephemeral sandbox: this process owns it.
@@ -212,25 +212,38 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		return nil, err
 	}
 	done := func() {}
+	var sb *sandbox
 	s.made = func(b *box) {
+		sb.owner = localOwner{b}
 		if b.group != nil {
 			done = d.sweepers.watch(b.group.Dirs())
 		}
 	}
-	b, conn, err := newBox(ctx, s)
-	if err != nil {
-		done()
-		return nil, err
-	}
-	sb := &sandbox{id: spec.ID, driver: d, owner: localOwner{b}, done: done, about: about{
-		Created: b.created, User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
-		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits, Network: spec.Policy.Network.Mode,
+	sb = &sandbox{id: spec.ID, driver: d, about: about{
+		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
+		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits,
 	}}
-	if err := sb.attach(conn, s.limits.Lifetime); err != nil {
-		err = errors.Join(err, b.remove(ctx))
+	// The first call on a connection is the slow one. It is made while the box
+	// is being built, and answered when that is done.
+	var attached error
+	s.connected = func(conn net.Conn) {
+		if attached = sb.attach(conn, s.limits.Lifetime); attached == nil {
+			go sb.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
+		}
+	}
+	b, _, err := newBox(ctx, s)
+	if err == nil && attached != nil {
+		err = errors.Join(attached, b.remove(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
+		if sb.link != nil {
+			_ = sb.link.Close()
+		}
 		done()
 		return nil, err
 	}
+	sb.done, sb.about.Created = done, b.created
+	sb.about.Brokered = s.layout.brokered()
 	return sb, nil
 }
 

@@ -57,33 +57,31 @@ type response struct {
 	About   *about           `json:"about,omitempty"`
 }
 
-const packetMax = 200 << 10
-
 // keeperMain is the process that owns one kept sandbox.
 func keeperMain() {
 	debug.SetGCPercent(50)
 	kernel.KeepSignals()
 	_ = kernel.CloseFrom(4) // what our maker's maker left open
-	kernel.CloseOnExec(3)
-	maker := os.NewFile(3, "maker")
-	err := keep(maker)
+	maker, err := kernel.NewChannel(3)
 	if err != nil {
+		os.Exit(1) // nobody to tell
+	}
+	if err := keep(maker); err != nil {
 		data, _ := json.Marshal(failed(err))
-		_, _ = maker.Write(data)
+		_ = maker.Send(data) // a maker that went away needs no answer
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
 // keep makes the sandbox, tells the maker, and serves until it is over.
-func keep(maker *os.File) error {
-	buf := make([]byte, packetMax)
-	n, files, err := kernel.ReceiveFiles(int(maker.Fd()), buf)
+func keep(maker *kernel.Channel) error {
+	data, files, err := maker.Receive()
 	if err != nil || len(files) != 1 {
 		return fmt.Errorf("receive the order: %w", errors.Join(err, fmt.Errorf("%d descriptors", len(files))))
 	}
 	var o order
-	if err := json.Unmarshal(buf[:n], &o); err != nil {
+	if err := json.Unmarshal(data, &o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -95,9 +93,9 @@ func keep(maker *os.File) error {
 	// A maker that goes away before it has its sandbox has none.
 	told := make(chan bool, 1)
 	go func() {
-		n, _, err := kernel.ReceiveFiles(int(maker.Fd()), make([]byte, 1))
-		told <- err == nil && n == 1
-		if n != 1 {
+		_, _, err := maker.Receive()
+		told <- err == nil
+		if err != nil {
 			cancel()
 		}
 	}()
@@ -126,11 +124,10 @@ func keep(maker *os.File) error {
 	if err := k.write(); err != nil {
 		return undo(err)
 	}
-	data, err := json.Marshal(response{About: &k.about})
-	if err != nil {
+	if data, err = json.Marshal(response{About: &k.about}); err != nil {
 		return undo(err)
 	}
-	if err := kernel.SendFiles(int(maker.Fd()), data, nil); err != nil {
+	if err := maker.Send(data); err != nil {
 		return undo(err)
 	}
 	if !<-told {
@@ -236,28 +233,29 @@ func (k *keeper) bury() {
 }
 
 func (k *keeper) converse(c *net.UnixConn) {
-	f, err := c.File()
+	ch, err := channelOf(c)
 	if err != nil {
 		return
 	}
-	defer f.Close()
-	buf := make([]byte, packetMax)
+	defer ch.Close()
 	for {
-		n, err := c.Read(buf)
-		if err != nil || n == 0 {
+		data, extra, err := ch.Receive()
+		for _, f := range extra {
+			f.Close()
+		}
+		if err != nil {
 			return
 		}
 		var q request
 		var r response
 		var files []*os.File
-		if err := json.Unmarshal(buf[:n], &q); err != nil {
+		if err := json.Unmarshal(data, &q); err != nil {
 			r = failed(fmt.Errorf("request: %w: %w", err, paddock.Invalid))
 		} else {
 			r, files = k.answer(q)
 		}
-		data, err := json.Marshal(r)
-		if err == nil {
-			err = kernel.SendFiles(int(f.Fd()), data, files)
+		if data, err = json.Marshal(r); err == nil {
+			err = ch.Send(data, files...)
 		}
 		for _, f := range files {
 			f.Close()
@@ -357,6 +355,9 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 	if err != nil {
 		return nil, err
 	}
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
 	dir, err := d.claim(spec.ID)
 	if err != nil {
 		return nil, err
@@ -368,7 +369,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 	}()
 	o := order{ID: spec.ID, Dir: dir, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
-		Lifetime: s.limits.Lifetime, Network: spec.Policy.Network.Mode,
+		Lifetime: s.limits.Lifetime, Brokered: s.layout.brokered(),
 	}}
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
@@ -386,10 +387,10 @@ func employ(ctx context.Context, o order, guest *os.File) (*about, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > packetMax {
-		return nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, packetMax>>10, paddock.Invalid)
+	if len(data) > kernel.PacketMax {
+		return nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
 	}
-	mine, theirs, err := kernel.Pair(true)
+	mine, theirs, err := kernel.NewChannelPair()
 	if err != nil {
 		return nil, err
 	}
@@ -410,21 +411,20 @@ func employ(ctx context.Context, o order, guest *os.File) (*about, error) {
 	// It is not ours any more: whoever comes after us must be able to wait
 	// for nothing. While we live, its end is noticed here.
 	go func() { _, _ = p.Wait() }()
-	if err := kernel.SendFiles(int(mine.Fd()), data, []*os.File{guest}); err != nil {
+	if err := mine.Send(data, guest); err != nil {
 		return nil, fmt.Errorf("instruct the keeper: %w", err)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = kernel.ShutDown(int(mine.Fd())) })
+	stop := mine.Until(ctx)
 	defer stop()
-	buf := make([]byte, packetMax)
-	n, _, err := kernel.ReceiveFiles(int(mine.Fd()), buf)
+	data, _, err = mine.Receive()
 	if e := ctx.Err(); e != nil {
 		return nil, fmt.Errorf("%w: %w", e, kindOf(e))
 	}
-	if err != nil || n == 0 {
-		return nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w", errors.Join(err, paddock.Internal))
+	if err != nil {
+		return nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
 	}
 	var r response
-	if err := json.Unmarshal(buf[:n], &r); err != nil {
+	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("the keeper's answer: %w", err)
 	}
 	if r.Error != "" || r.About == nil {
@@ -433,7 +433,7 @@ func employ(ctx context.Context, o order, guest *os.File) (*about, error) {
 	if !stop() {
 		return nil, fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
 	}
-	if err := kernel.SendFiles(int(mine.Fd()), []byte{1}, nil); err != nil {
+	if err := mine.Send([]byte{1}); err != nil {
 		return nil, fmt.Errorf("accept the sandbox: %w", err)
 	}
 	return r.About, nil
@@ -557,9 +557,12 @@ func (r remoteOwner) ask(ctx context.Context, q request, file **os.File) (*respo
 	if err != nil {
 		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
-	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	ch, err := channelOf(c)
+	if err != nil {
+		return nil, err
+	}
+	defer ch.Close()
+	defer ch.Until(ctx)()
 	if t, ok := ctx.Deadline(); ok {
 		q.Wait = max(time.Until(t), time.Millisecond)
 	}
@@ -567,36 +570,46 @@ func (r remoteOwner) ask(ctx context.Context, q request, file **os.File) (*respo
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Write(data); err != nil {
+	if err := ch.Send(data); err != nil {
 		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
-	buf, oob := make([]byte, packetMax), make([]byte, 64)
-	n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
+	data, files, err := ch.Receive()
 	if e := ctx.Err(); e != nil {
 		return nil, fmt.Errorf("%w: %w", e, kindOf(e))
 	}
-	if err != nil || n == 0 {
+	if err != nil {
 		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
-	if oobn > 0 {
-		f, err := kernel.FileOf(oob[:oobn])
-		if err != nil {
-			return nil, err
-		}
-		if file == nil {
+	for _, f := range files {
+		if file == nil || *file != nil {
 			f.Close()
 		} else {
 			*file = f
 		}
 	}
 	var got response
-	if err := json.Unmarshal(buf[:n], &got); err != nil {
+	if err := json.Unmarshal(data, &got); err != nil {
 		return nil, fmt.Errorf("the keeper's answer: %w", err)
 	}
 	if got.Error != "" {
 		return nil, got.err()
 	}
 	return &got, nil
+}
+
+// channelOf takes over a connection of packets.
+func channelOf(c *net.UnixConn) (*kernel.Channel, error) {
+	defer c.Close()
+	f, err := c.File()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return kernel.NewChannel(fd)
 }
 
 // read gives what was remembered of a sandbox whose keeper is gone.

@@ -21,7 +21,8 @@ import (
 type layout struct {
 	config inner.Config
 	id     identity
-	paths  []string // of the host, for which an io limit holds
+	user   []inner.Mount // the spec's mounts
+	paths  []string      // of the host, for which an io limit holds
 }
 
 // systemDirs are the directories of a host that hold its system and nothing
@@ -33,7 +34,8 @@ func systemDirs() []string {
 // privateDirs are the box's own, in its private layer, besides the home.
 func privateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} }
 
-// plan works out a layout. It reads the host's file tree and changes nothing.
+// plan begins a layout: what can be wrong with the caller's paths is told here.
+// It reads the host's file tree and changes nothing.
 func plan(spec *paddock.Spec, limits paddock.Limits, id identity) (*layout, error) {
 	l := &layout{id: id}
 	l.config = inner.Config{
@@ -44,10 +46,20 @@ func plan(spec *paddock.Spec, limits paddock.Limits, id identity) (*layout, erro
 	if l.config.Hostname == "" {
 		l.config.Hostname = "paddock"
 	}
-	mounts, err := l.userMounts(spec)
-	if err != nil {
+	var err error
+	if l.user, err = l.userMounts(spec); err != nil {
 		return nil, err
 	}
+	if spec.Root.Kind == paddock.RootDir {
+		l.paths = append(l.paths, spec.Root.Path)
+	}
+	l.config.Dir = workDir(spec, l.user, id.inside.Home)
+	return l, nil
+}
+
+// finish works out the rest.
+func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
+	mounts := l.user
 	everything := false // the whole open tree is to be writable
 	if i := slices.IndexFunc(mounts, func(m inner.Mount) bool { return m.Target == "/" }); i >= 0 {
 		everything = mounts[i].Write
@@ -56,23 +68,22 @@ func plan(spec *paddock.Spec, limits paddock.Limits, id identity) (*layout, erro
 	if spec.Root.Kind == paddock.RootOpen {
 		l.openRoot(limits, everything)
 	} else if err := l.closedRoot(spec, limits, mounts); err != nil {
-		return nil, err
+		return err
 	}
 	l.add(mounts...)
 	if err := l.files(spec); err != nil {
-		return nil, err
+		return err
 	}
 	if everything {
 		l.config.Writable = []string{"/"}
 	} else {
 		l.rights(spec)
 		if err := l.aliases(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	l.config.Dir = workDir(spec, mounts, id.inside.Home)
 	l.config.Env = l.environment(spec)
-	return l, nil
+	return nil
 }
 
 func (l *layout) add(m ...inner.Mount) { l.config.Mounts = append(l.config.Mounts, m...) }
@@ -148,7 +159,7 @@ func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []in
 		l.toolchains(user)
 		for _, path := range credentials() {
 			if readable(path, l.id.root) {
-				l.add(inner.Mount{Kind: inner.MountMask, Target: path})
+				l.add(inner.Mount{Kind: inner.MountMask, Target: path, Maybe: true})
 			}
 		}
 	}
@@ -179,7 +190,6 @@ func (l *layout) directory(path string, size int64) error {
 		return fmt.Errorf("root %s: %w", path, notThere(err))
 	}
 	l.add(inner.Mount{Kind: inner.MountOverlay, Source: path, Size: size, Owned: true})
-	l.paths = append(l.paths, path)
 	own := []string{"proc", "sys", "dev", "tmp", "run", "home", "mnt", "media", "lost+found"}
 	found := 0
 	for _, e := range entries {
@@ -231,17 +241,13 @@ func (l *layout) devices() {
 
 // proc closes what /proc has besides processes. The list is that of the OCI
 // runtimes (runtime-spec defaults), and whatever else commands a machine. What
-// only the host's root may read needs no mask: nobody inside is that.
+// only the host's root may read needs no mask: nobody inside is that. For
+// writing, Landlock closes all of /proc.
 func (l *layout) proc() {
-	for _, name := range []string{"kcore", "keys", "key-users", "latency_stats", "timer_list", "sched_debug", "scsi", "acpi", "asound", "kmsg",
-		"kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports", "driver", "pressure"} {
+	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi", "acpi", "asound", "kmsg",
+		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
 		if st, err := os.Lstat("/proc/" + name); err == nil && st.Mode().Perm()&0o004 != 0 {
-			l.add(inner.Mount{Kind: inner.MountMask, Target: "/proc/" + name})
-		}
-	}
-	for _, name := range []string{"bus", "fs", "irq", "sys", "sysrq-trigger", "mtrr"} {
-		if _, err := os.Lstat("/proc/" + name); err == nil {
-			l.add(inner.Mount{Kind: inner.MountLock, Target: "/proc/" + name})
+			l.add(inner.Mount{Kind: inner.MountMask, Target: "/proc/" + name, Maybe: true})
 		}
 	}
 }
@@ -280,7 +286,11 @@ func (l *layout) openRoot(limits paddock.Limits, everything bool) {
 // files carries out the policy about files.
 func (l *layout) files(spec *paddock.Spec) error {
 	for _, p := range spec.Policy.Files.DenyRead {
-		l.add(inner.Mount{Kind: inner.MountMask, Target: p})
+		there, err := l.hideable(p)
+		if err != nil {
+			return err
+		}
+		l.add(inner.Mount{Kind: inner.MountMask, Target: p, Maybe: !there})
 		l.config.Deny = append(l.config.Deny, p)
 	}
 	for _, p := range spec.Policy.Files.DenyWrite {
@@ -293,6 +303,25 @@ func (l *layout) files(spec *paddock.Spec) error {
 		}
 	}
 	return nil
+}
+
+// hideable tells whether there is something of the host's to hide at a path
+// inside, and refuses to hide what is not there yet: the host could make it
+// later, and it would be there to read. What only the box could make it cannot.
+func (l *layout) hideable(path string) (there bool, err error) {
+	for i := len(l.config.Mounts) - 1; i >= 0; i-- {
+		m := l.config.Mounts[i]
+		if m.Kind != inner.MountBind || m.Layer || !within(path, m.Target) {
+			continue
+		}
+		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
+		if _, err := os.Lstat(host); errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("deny reading %s: it does not exist, and could not be hidden if the host made it later; "+
+				"deny its directory, or make it first: %w", path, paddock.Unsupported)
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 // resolved tells where a path inside really is, if it is a host's and there.
@@ -312,6 +341,10 @@ func (l *layout) resolved(path string) (string, bool) {
 	return "", false
 }
 
+// brokered tells whether anything is asked inside before it is done, and so
+// may be refused there.
+func (l *layout) brokered() bool { return len(l.config.Trees) > 0 || len(l.config.Hosts) > 0 }
+
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
@@ -321,7 +354,7 @@ func within(path, dir string) bool {
 // Landlock's rights reach down into what is mounted below.
 func (l *layout) rights(spec *paddock.Spec) {
 	c := &l.config
-	c.Writable = []string{"/dev", "/proc"}
+	c.Writable = []string{"/dev"}
 	var private []string
 	for _, m := range c.Mounts {
 		switch {

@@ -12,6 +12,7 @@ import (
 // Options configure a [Driver].
 type Options struct {
 	State string
+	Cache string
 	Guest []byte
 }
 

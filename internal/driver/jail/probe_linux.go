@@ -91,7 +91,7 @@ func (d *Driver) controls(ctx context.Context) []paddock.Finding {
 	p := landlockFinding()
 	p.Control = paddock.ControlProtected
 	if p.Strength == paddock.Full {
-		p.How = "a broker does every change below a writable mount; Landlock refuses all others"
+		p.How = "a broker does every change below a writable mount, by name; Landlock refuses all others; a hard link that was there before is the file itself"
 	}
 	list = append(list, p)
 	return append(list, d.limits()...)
@@ -283,6 +283,9 @@ func (d *Driver) trial(ctx context.Context) *failure {
 	}
 	exe, err := d.exe()
 	if err != nil {
+		return &failure{cause: err.Error()}
+	}
+	if err := l.finish(&spec, defaults()); err != nil {
 		return &failure{cause: err.Error()}
 	}
 	l.config.Landlock = landlockFinding().Strength == paddock.Full

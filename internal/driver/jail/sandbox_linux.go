@@ -27,16 +27,16 @@ type owner interface {
 
 // about is what does not change in the life of a sandbox, but for labels.
 type about struct {
-	Created  time.Time           `json:"created"`
-	User     string              `json:"user"`
-	Dir      string              `json:"dir"`
-	Labels   map[string]string   `json:"labels,omitempty"`
-	Enforced []paddock.Finding   `json:"enforced"`
-	Lifetime time.Duration       `json:"lifetime,omitempty"`
-	Network  paddock.NetworkMode `json:"network,omitempty"`
-	Limits   paddock.Limits      `json:"limits"`
-	Groups   []string            `json:"groups,omitempty"` // directories of the control group
-	Dead     string              `json:"dead,omitempty"`   // how it died
+	Created  time.Time         `json:"created"`
+	User     string            `json:"user"`
+	Dir      string            `json:"dir"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Enforced []paddock.Finding `json:"enforced"`
+	Lifetime time.Duration     `json:"lifetime,omitempty"`
+	Brokered bool              `json:"brokered,omitempty"` // there may be refusals
+	Limits   paddock.Limits    `json:"limits"`
+	Groups   []string          `json:"groups,omitempty"` // directories of the control group
+	Dead     string            `json:"dead,omitempty"`   // how it died
 }
 
 type sandbox struct {
@@ -220,7 +220,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Enforced: slices.Clone(a.Enforced),
 	}
 	s.mu.Unlock()
-	if m.State != paddock.Ready {
+	if m.State != paddock.Ready || !a.Brokered {
 		return st, nil
 	}
 	g, err := s.guest(ctx)

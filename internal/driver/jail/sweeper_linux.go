@@ -13,20 +13,24 @@ import (
 
 const sweeperArgv0 = "paddock-sweeper"
 
+// sweeperDelay is how long ephemeral sandboxes live before a sweeper is started
+// for them: most commands are over sooner, and need none. Should this process
+// be killed meanwhile, an empty control group waits for the next driver.
+const sweeperDelay = 40 * time.Millisecond
+
 // sweepers is the process that waits for this one to die, and then removes the
 // control groups of its ephemeral sandboxes; everything else of theirs the
 // kernel removes by itself. It runs only while there are some.
 type sweepers struct {
 	before func() // done once, when it first starts
 
-	wg   sync.WaitGroup
-	mu   sync.Mutex
-	once sync.Once
-	dirs map[int][]string // guarded by mu: what is to be swept, by ticket
-	next int              // guarded by mu
-	want bool             // guarded by mu: there is something to sweep
-	pipe *os.File         // guarded by mu; nil until it runs
-	pid  int              // guarded by mu
+	mu    sync.Mutex
+	once  sync.Once
+	dirs  map[int][]string // guarded by mu: what is to be swept, by ticket
+	next  int              // guarded by mu
+	timer *time.Timer      // guarded by mu; nil while there is nothing to sweep
+	pipe  *os.File         // guarded by mu; nil until it runs
+	pid   int              // guarded by mu
 }
 
 // watch adds a control group's directories, until the returned function is
@@ -40,9 +44,8 @@ func (s *sweepers) watch(dirs []string) func() {
 	ticket := s.next
 	s.next++
 	s.dirs[ticket] = dirs
-	if !s.want {
-		s.want = true
-		s.wg.Go(s.start)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(sweeperDelay, s.start)
 	}
 	s.tell(dirs)
 	return func() { s.forget(ticket) }
@@ -60,10 +63,11 @@ func (s *sweepers) forget(ticket int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.dirs, ticket)
-	if len(s.dirs) > 0 {
+	if len(s.dirs) > 0 || s.timer == nil {
 		return
 	}
-	s.want = false
+	s.timer.Stop()
+	s.timer = nil
 	if s.pipe == nil {
 		return
 	}
@@ -82,7 +86,7 @@ func (s *sweepers) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.once.Do(s.before)
-	if !s.want || s.pipe != nil {
+	if s.timer == nil || s.pipe != nil {
 		return
 	}
 	r, w, err := os.Pipe()

@@ -28,6 +28,7 @@ import (
 // refuses it.
 type broker struct {
 	listener *os.File
+	poller   *kernel.Poller
 	trees    []tree
 	hosts    []string // where host files are mounted: no socket there is connected to
 	deny     []string // paths that may be neither made nor changed
@@ -74,8 +75,12 @@ func newBroker(c *Config) (*broker, error) {
 }
 
 // run answers system calls until nobody is left who could call.
-func (b *broker) run(listener int) {
-	for {
+func (b *broker) run() {
+	listener, err := kernel.Descriptor(b.listener)
+	if err != nil {
+		return
+	}
+	for b.poller.Wait() == nil {
 		var n kernel.Notif
 		switch err := n.Receive(listener); {
 		case err == nil:

@@ -84,6 +84,7 @@ func baseRules() []rule {
 		{"a datagram socket can be sent anywhere by name, past connect", []string{"socket", "socketpair"},
 			[]condition{is(0, syscall.AF_UNIX), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM, syscall.SOCK_RAW}}}, errno(syscall.EPROTONOSUPPORT)},
 		{"pairs are of Unix sockets", []string{"socketpair"}, []condition{isNot(0, syscall.AF_UNIX)}, errno(syscall.EAFNOSUPPORT)},
+		{"limits of another process: of the agent above all", []string{"prlimit64"}, []condition{isNot(0, 0)}, eperm},
 		{"typing into the terminal of somebody else", []string{"ioctl"}, []condition{is(1, 0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */)}, eperm},
 		{"set-id bits outlive the box in a workspace", []string{"chmod", "fchmod"}, []condition{anyBit(1, setIDBits)}, eperm},
 		{"set-id bits", []string{"fchmodat", "fchmodat2", "mknodat"}, []condition{anyBit(2, setIDBits)}, eperm},

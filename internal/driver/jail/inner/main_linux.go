@@ -9,22 +9,25 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // Main runs a box and does not return.
 func Main() {
-	control := os.NewFile(ControlFD, "control")
+	control, err := kernel.NewChannel(ControlFD)
+	if err != nil {
+		os.Exit(1) // nobody to tell
+	}
 	report := func(r Report) {
 		data, _ := json.Marshal(r) // a struct of plain fields
-		_, _ = control.Write(data)
+		_ = control.Send(data)     // a host that went away needs no report
 	}
-	b := &box{control: control}
+	b := &box{control: control, gate: make(chan struct{})}
 	if err := b.run(report); err != nil {
 		report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: b.step})
 	}
@@ -32,10 +35,12 @@ func Main() {
 }
 
 type box struct {
-	control *os.File
+	control *kernel.Channel
 	step    string // what is being done, for the report of a failure
 	config  Config
-	score   *os.File // how soon this process is killed for lack of memory
+	server  *guest.Server
+	gate    chan struct{} // closed when a command has run inside
+	score   *os.File      // how soon this process is killed for lack of memory
 	spawn   *spawner
 }
 
@@ -48,9 +53,7 @@ func (b *box) run(report func(Report)) error {
 	if err := kernel.CloseFrom(ConnFD + 1); err != nil {
 		return err
 	}
-	kernel.CloseOnExec(ControlFD)
 	kernel.CloseOnExec(ConnFD)
-	kernel.KeepSignals()
 	fds, err := b.receive()
 	if err != nil {
 		return err
@@ -60,6 +63,9 @@ func (b *box) run(report func(Report)) error {
 		return err
 	}
 	if err := kernel.NotDumpable(); err != nil {
+		return err
+	}
+	if err := b.prepareAgent(); err != nil {
 		return err
 	}
 	b.step = "build the file tree"
@@ -88,22 +94,15 @@ func (b *box) run(report func(Report)) error {
 
 // receive reads the configuration and the descriptors that come with it.
 func (b *box) receive() ([]*os.File, error) {
-	buf := make([]byte, ConfigMax)
-	n, fds, err := kernel.ReceiveFiles(int(b.control.Fd()), buf)
+	data, fds, err := b.control.Receive()
 	if err != nil {
 		return nil, fmt.Errorf("receive configuration: %w", err)
 	}
-	if n == 0 {
-		return nil, errors.New("the host went away")
-	}
-	if err := json.Unmarshal(buf[:n], &b.config); err != nil {
+	if err := json.Unmarshal(data, &b.config); err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	return fds, nil
 }
-
-// ConfigMax bounds a configuration, in bytes: what one packet holds.
-const ConfigMax = 160 << 10
 
 // confine gives up every privilege and puts up the walls. The order matters:
 // each step still needs what the later ones take away.
@@ -163,6 +162,7 @@ func (b *box) confineCommands(numbers map[string]uint32) error {
 	}
 	writable := c.Writable
 	var br *broker
+	var listener *os.File
 	if len(c.Trees) > 0 || len(c.Hosts) > 0 {
 		if br, err = newBroker(c); err != nil {
 			return err
@@ -185,56 +185,80 @@ func (b *box) confineCommands(numbers map[string]uint32) error {
 		if br == nil {
 			return kernel.SeccompThread(filter)
 		}
-		br.listener, err = kernel.SeccompListen(filter)
+		listener, err = kernel.SeccompListen(filter)
 		return err
 	})
 	if err != nil || br == nil {
 		return err
 	}
 	b.spawn.broker = br
-	// Two, so that a slow file system does not hold up everything. They end
-	// with the box.
-	for range 2 {
-		go br.run(int(br.listener.Fd()))
+	if br.listener, br.poller, err = kernel.NewPoller(listener); err != nil {
+		return err
 	}
+	go br.run() // ends with the box
 	return nil
 }
 
-// serve answers the host until it goes away. Then the box ends.
+// prepareAgent makes the agent and lets it serve the first connection, while
+// the box is still being built: it answers nothing before b.gate is closed.
+func (b *box) prepareAgent() error {
+	server, err := guest.New(guest.Options{
+		User: b.config.User, Env: b.config.Env, Dir: b.config.Dir, Init: true, Gate: b.gate,
+		StartProcess: func(argv0 string, argv []string, attr *guest.ProcAttr) (int, error) {
+			return b.spawn.start(argv0, argv, attr)
+		},
+		Guard: b, Refusals: b.refusals,
+	})
+	if err != nil {
+		return err
+	}
+	b.server = server
+	go guestpb.Warm() // soon over, on a processor that has nothing else to do
+	conn, err := connOf(os.NewFile(ConnFD, "connection"))
+	if err != nil {
+		return err
+	}
+	b.answer(conn)
+	return nil
+}
+
+// answer serves a connection until it ends; the box ends with the last of them
+// or before.
+func (b *box) answer(conn net.Conn) {
+	go func() { _ = b.server.Serve(context.Background(), conn) }()
+}
+
+// Check is guest.Guard.
+func (b *box) Check(op string, dir *os.File, base string) error {
+	if b.spawn.broker == nil {
+		return nil
+	}
+	return b.spawn.broker.Check(op, dir, base)
+}
+
+func (b *box) refusals() []paddock.Refusal {
+	if b.spawn.broker == nil {
+		return nil
+	}
+	return b.spawn.broker.Refusals()
+}
+
+// serve opens the gate and takes further connections until the host goes away.
+// Then the box ends.
 func (b *box) serve(report func(Report)) error {
-	opts := guest.Options{
-		User: b.config.User, Env: b.config.Env, Dir: b.config.Dir, Init: true,
-		StartProcess: b.spawn.start,
-	}
-	if br := b.spawn.broker; br != nil {
-		opts.Guard = br
-		opts.Refusals = br.Refusals
-	}
-	// Before the agent begins to wait for children of all sorts.
 	b.step = "run a first command"
 	if err := b.spawn.probe(); err != nil {
 		return err
 	}
-	b.step = "start the agent"
-	server, err := guest.New(opts)
-	if err != nil {
-		return err
-	}
-	first, err := connOf(os.NewFile(ConnFD, "connection"))
-	if err != nil {
-		return err
-	}
-	var wg sync.WaitGroup
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	wg.Go(func() { _ = server.Serve(ctx, first) })
+	close(b.gate)
 	report(Report{Ready: true})
+	kernel.KeepSignals()
 	// The agent is small and mostly waits; this keeps it so. Until now nothing
 	// was collected (GOGC=off), which took no time either.
 	debug.SetGCPercent(50)
-	// The host sends a descriptor for each further connection; its end is ours.
+	// The host sends a descriptor for each connection; its end is ours.
 	for {
-		_, fds, err := kernel.ReceiveFiles(int(b.control.Fd()), make([]byte, 1))
+		_, fds, err := b.control.Receive()
 		if err != nil || len(fds) == 0 {
 			os.Exit(0) // as process 1 we take everything with us
 		}
@@ -242,7 +266,7 @@ func (b *box) serve(report func(Report)) error {
 		if err != nil {
 			continue
 		}
-		wg.Go(func() { _ = server.Serve(ctx, conn) })
+		b.answer(conn)
 	}
 }
 

@@ -258,11 +258,11 @@ func cannotMake(name string, err error) error {
 const emptyDir = "/.empty"
 
 // mask hides what is at a path behind something empty that nobody may read.
-// What is not there needs no mask.
+// The host has seen it there, and it is not a link, or there is no box.
 func mask(root *os.File, m Mount) error {
 	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		if m.Maybe && errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 		return refusedLink(m.Target, err)
@@ -271,6 +271,9 @@ func mask(root *os.File, m Mount) error {
 	st, err := kernel.StatAt(int(at.Fd()), "")
 	if err != nil {
 		return err
+	}
+	if st.Mode&kernel.TypeMask == kernel.TypeLink {
+		return refusedLink(m.Target, syscall.ELOOP)
 	}
 	empty, err := walk(root, emptyDir, 0o755)
 	if err != nil {
@@ -339,11 +342,14 @@ func lock(root *os.File, m Mount) error {
 	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			return nil
+			return nil // the broker keeps it from being made
 		}
 		return refusedLink(m.Target, err)
 	}
 	defer at.Close()
+	if st, err := kernel.StatAt(int(at.Fd()), ""); err != nil || st.Mode&kernel.TypeMask == kernel.TypeLink {
+		return errors.Join(err, refusedLink(m.Target, syscall.ELOOP))
+	}
 	again, err := kernel.CloneTree(int(at.Fd()), "", true)
 	if err != nil {
 		return err
