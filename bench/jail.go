@@ -20,5 +20,5 @@ func openJail(o options) (paddock.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the guest that make build made: %w", err)
 	}
-	return jail.New(jail.Options{Guest: guest})
+	return jail.New(jail.Options{Guest: guest, Environ: os.Environ()})
 }

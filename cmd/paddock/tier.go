@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -153,7 +154,7 @@ func registry() []tier {
 }
 
 func openJail() (paddock.Driver, error) {
-	d, err := jail.New(jail.Options{Guest: guestBinary()})
+	d, err := jail.New(jail.Options{Guest: guestBinary(), Environ: os.Environ()})
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,11 @@ import (
 type Errno = syscall.Errno
 
 // ReadString copies a string that ends with NUL from another process's memory.
-// One of max bytes or more is ENAMETOOLONG.
-func ReadString(pid int, addr uint64, max int) (string, error) {
+// One of limit bytes or more is ENAMETOOLONG.
+func ReadString(pid int, addr uint64, limit int) (string, error) {
 	var out []byte
 	buf := make([]byte, 256)
-	for len(out) < max {
+	for len(out) < limit {
 		// Never past the end of a page in one step: what follows may not be there.
 		n := min(uint64(len(buf)), 4096-addr%4096)
 		got, err := ReadMemory(pid, addr, buf[:n])

@@ -25,11 +25,8 @@ func Capabilities() (effective, bounding uint64, err error) {
 	}
 	effective = uint64(data[0].Effective) | uint64(data[1].Effective)<<32
 	for c := uintptr(0); c < 64; c++ {
-		v, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
-		if err != nil {
-			break
-		}
-		if v == 1 {
+		// Past the last capability that this kernel knows it is an error.
+		if v, e := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); e == nil && v == 1 {
 			bounding |= 1 << c
 		}
 	}

@@ -236,7 +236,7 @@ func FileSystemOf(f *os.File) (FSInfo, error) {
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
 		return FSInfo{}, &os.PathError{Op: "fstatfs", Path: f.Name(), Err: err}
 	}
-	return FSInfo{Type: int64(st.Type), Flags: int64(st.Flags)}, nil
+	return FSInfo{Type: st.Type, Flags: st.Flags}, nil
 }
 
 // ResolveFile opens what path names, from the directory dir, for use as a

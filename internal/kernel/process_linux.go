@@ -23,7 +23,7 @@ const (
 	CloneTime   = unix.CLONE_NEWTIME
 )
 
-// Capabilities that a box needs while it is built, for
+// BuildCaps are the capabilities that a box needs while it is built, for
 // syscall.SysProcAttr.AmbientCaps.
 func BuildCaps() []uintptr {
 	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
@@ -78,11 +78,8 @@ func DropBounding() error {
 		return fmt.Errorf("set securebits: %w", err)
 	}
 	for c := uintptr(0); c < 64; c++ {
-		v, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
-		if err != nil {
-			break // past the last capability that this kernel knows
-		}
-		if v == 0 {
+		// Past the last capability that this kernel knows it is an error.
+		if v, e := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); e != nil || v == 0 {
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {

@@ -31,15 +31,14 @@ type meter interface {
 
 // A box is the processes of one sandbox, as their owner has them.
 type box struct {
-	created  time.Time
-	enforced []paddock.Finding
-	id       identity
-	control  *kernel.Channel // to the box's init; its end is the box's end
-	pid      int
-	group    *cgroup.Group // nil where the meter is a watchdog
-	meter    meter
-	ended    chan struct{} // closed when init was waited for
-	wg       sync.WaitGroup
+	created time.Time
+	id      identity
+	control *kernel.Channel // to the box's init; its end is the box's end
+	pid     int
+	group   *cgroup.Group // nil where the meter is a watchdog
+	meter   meter
+	ended   chan struct{} // closed when init was waited for
+	wg      sync.WaitGroup
 
 	mu     sync.Mutex
 	why    string         // guarded by mu: how init ended
@@ -274,7 +273,7 @@ func (b *box) launch(s start, control, link *os.File) error {
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), control.Fd(), link.Fd()},
 		Sys:   b.attributes(s.layout.config.HostNet),
 	}
-	if os.Getenv("PADDOCK_DEBUG") != "" { // what the box's init itself says, when it crashes
+	if s.layout.env["PADDOCK_DEBUG"] != "" { // what the box's init itself says, when it crashes
 		attr.Files[2] = os.Stderr.Fd()
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", s.exe.Fd())
@@ -537,7 +536,7 @@ func (b *box) remove(ctx context.Context) error {
 		}
 	}
 	if b.control != nil {
-		b.control.Close()
+		_ = b.control.Close() // its end is what matters
 	}
 	b.wg.Wait()
 	if b.meter != nil {

@@ -30,19 +30,19 @@ const firstKernelID = 0x60000000
 // identify chooses the identity for a spec. A root caller's commands run as a
 // number that belongs to nobody and that differs from sandbox to sandbox; any
 // other caller has one number only, its own.
-func identify(spec *paddock.Spec) (identity, error) {
+func identify(spec *paddock.Spec, env environ) (identity, error) {
 	id := identity{kuid: os.Geteuid(), kgid: os.Getegid(), root: os.Geteuid() == 0}
 	if id.root {
 		sum := sha256.Sum256([]byte(spec.ID))
 		id.kuid = firstKernelID + int(binary.BigEndian.Uint32(sum[:])&0xffffff)
 		id.kgid = id.kuid
 	}
-	u, err := insideUser(spec, id)
+	u, err := insideUser(spec, id, env["HOME"])
 	id.inside = u
 	return id, err
 }
 
-func insideUser(spec *paddock.Spec, id identity) (guest.User, error) {
+func insideUser(spec *paddock.Spec, id identity, home string) (guest.User, error) {
 	base := "/"
 	if spec.Root.Kind == paddock.RootDir {
 		base = spec.Root.Path
@@ -52,7 +52,7 @@ func insideUser(spec *paddock.Spec, id identity) (guest.User, error) {
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
 	case spec.User == "":
 		if u, ok := lookup("/", func(l guest.User) bool { return l.UID == id.kuid }); ok {
-			if home := os.Getenv("HOME"); filepath.IsAbs(home) && filepath.Clean(home) != "/" {
+			if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
 				u.Home = filepath.Clean(home)
 			}
 			return sane(u), nil

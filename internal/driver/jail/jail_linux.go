@@ -32,6 +32,11 @@ type Options struct {
 	// calling user's that goes with the machine's next start.
 	State string
 
+	// Environ is the caller's environment, as os.Environ gives it: PATH says
+	// which programs are to be found inside, HOME where homes are, and so on.
+	// Little of it enters a sandbox: see paddock.Spec.Env. Nil is empty.
+	Environ []string
+
 	// Cache is where the guest program is kept as a file, because executing a
 	// file is faster than filling one in memory first; it is made if need be,
 	// for its owner only. Empty is a directory of the calling user's. Where
@@ -41,6 +46,19 @@ type Options struct {
 	// Guest is the guest program (cmd/paddock-guest). Without it the calling
 	// program itself is executed as the guest: it must call [Main] first.
 	Guest []byte
+}
+
+// An environ is an environment, by name.
+type environ map[string]string
+
+func newEnviron(list []string) environ {
+	env := make(environ, len(list))
+	for _, v := range list {
+		if name, value, ok := strings.Cut(v, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
 }
 
 // Main is the first thing that the main function of a program calls that uses
@@ -68,6 +86,7 @@ type Driver struct {
 	state string
 	cache string
 	guest []byte
+	env   environ
 
 	tried bool // that a box can be made is known
 
@@ -83,15 +102,15 @@ type Driver struct {
 // New gives a driver. It changes nothing on the host, and does not fail where
 // no jail can be made: Info and Create tell.
 func New(o Options) (*Driver, error) {
-	d := &Driver{state: o.State, cache: o.Cache, guest: o.Guest, ephemeral: map[paddock.ID]*sandbox{}}
+	d := &Driver{state: o.State, cache: o.Cache, guest: o.Guest, env: newEnviron(o.Environ), ephemeral: map[paddock.ID]*sandbox{}}
 	if d.state == "" {
-		d.state = defaultState()
+		d.state = defaultState(d.env)
 	}
 	if !filepath.IsAbs(d.state) {
 		return nil, fmt.Errorf("state directory %q is not absolute: %w", d.state, paddock.Invalid)
 	}
 	if d.cache == "" {
-		d.cache = defaultCache()
+		d.cache = defaultCache(d.env)
 	}
 	d.host = sync.OnceValue(cgroup.Probe)
 	d.sweepers.before = func() { _, _ = d.host().Sweep(d.keeps) } // what nobody could sweep at the time
@@ -99,11 +118,11 @@ func New(o Options) (*Driver, error) {
 	return d, nil
 }
 
-func defaultState() string {
+func defaultState(env environ) string {
 	if os.Geteuid() == 0 {
 		return "/run/paddock/jail"
 	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+	if dir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
 		return filepath.Join(dir, "paddock", "jail")
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-%d", os.Geteuid()), "jail")
@@ -180,11 +199,11 @@ func (d *Driver) prepare(spec *paddock.Spec) (start, []paddock.Finding, error) {
 	if err != nil {
 		return start{}, nil, err
 	}
-	id, err := identify(spec)
+	id, err := identify(spec, d.env)
 	if err != nil {
 		return start{}, nil, err
 	}
-	l, err := plan(spec, limits, id)
+	l, err := plan(spec, limits, id, d.env)
 	if err != nil {
 		return start{}, nil, err
 	}

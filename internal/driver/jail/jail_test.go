@@ -16,7 +16,9 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 )
 
-func open(state string) (paddock.Driver, error) { return New(Options{State: state}) }
+func open(state string) (paddock.Driver, error) {
+	return New(Options{State: state, Environ: os.Environ()})
+}
 
 func TestMain(m *testing.M) {
 	if Main() {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -21,6 +20,7 @@ import (
 type layout struct {
 	config inner.Config
 	id     identity
+	env    environ       // the caller's
 	user   []inner.Mount // the spec's mounts
 	paths  []string      // of the host, for which an io limit holds
 }
@@ -36,8 +36,8 @@ func privateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/
 
 // plan begins a layout: what can be wrong with the caller's paths is told here.
 // It reads the host's file tree and changes nothing.
-func plan(spec *paddock.Spec, limits paddock.Limits, id identity) (*layout, error) {
-	l := &layout{id: id}
+func plan(spec *paddock.Spec, limits paddock.Limits, id identity, env environ) (*layout, error) {
+	l := &layout{id: id, env: env}
 	l.config = inner.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.inside,
 		Files: limits.Files, PIDs: limits.PIDs, FileSize: 0, Landlock: true,
@@ -416,11 +416,11 @@ func (l *layout) environment(spec *paddock.Spec) map[string]string {
 		"PATH": l.path(), "HOME": u.Home, "USER": u.Name, "LOGNAME": u.Name, "SHELL": u.Shell,
 		"TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
 	}
-	if t := os.Getenv("TERM"); t != "" && len(t) < 64 && !strings.ContainsAny(t, "/\n\x00") {
+	if t := l.env["TERM"]; t != "" && len(t) < 64 && !strings.ContainsAny(t, "/\n\x00") {
 		env["TERM"] = t
 	}
 	for _, name := range paddock.ToolchainVariables() {
-		if v := os.Getenv(name); filepath.IsAbs(v) && l.visible(v) {
+		if v := l.env[name]; filepath.IsAbs(v) && l.visible(v) {
 			env[name] = v
 		}
 	}
@@ -437,7 +437,7 @@ func (l *layout) path() string {
 		return plain
 	}
 	var dirs []string
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+	for _, dir := range filepath.SplitList(l.env["PATH"]) {
 		if filepath.IsAbs(dir) && l.visible(dir) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
@@ -479,8 +479,6 @@ func readable(path string, rootCaller bool) bool {
 	}
 	return err == nil
 }
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // wireLayout is a layout on its way to a keeper.
 type wireLayout struct {

@@ -11,9 +11,10 @@ import (
 
 // Options configure a [Driver].
 type Options struct {
-	State string
-	Cache string
-	Guest []byte
+	State   string
+	Environ []string
+	Cache   string
+	Guest   []byte
 }
 
 // Main is where a program that uses this package begins; here it has no part.

@@ -205,11 +205,7 @@ func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool,
 			limits.IO = 0
 		}
 	}
-	all := []paddock.Finding{}
-	for _, f := range d.standing(spec) {
-		all = append(all, f)
-	}
-	return limits, groups, append(all, findings...), nil
+	return limits, groups, append(d.standing(spec), findings...), nil
 }
 
 // standing are the findings of a box that stands: everything that cannot be
@@ -273,11 +269,11 @@ func (d *Driver) trial(ctx context.Context) *failure {
 		return nil
 	}
 	spec := paddock.Spec{ID: newID(), Ephemeral: true}
-	id, err := identify(&spec)
+	id, err := identify(&spec, d.env)
 	if err != nil {
 		return &failure{cause: err.Error()}
 	}
-	l, err := plan(&spec, defaults(), id)
+	l, err := plan(&spec, defaults(), id, d.env)
 	if err != nil {
 		return &failure{cause: err.Error()}
 	}

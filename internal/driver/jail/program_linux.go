@@ -13,12 +13,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-func defaultCache() string {
+func defaultCache(env environ) string {
 	if os.Geteuid() == 0 {
 		return "/var/cache/paddock"
 	}
-	if dir, err := os.UserCacheDir(); err == nil {
+	if dir := env["XDG_CACHE_HOME"]; filepath.IsAbs(dir) {
 		return filepath.Join(dir, "paddock")
+	}
+	if home := env["HOME"]; filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "paddock")
 	}
 	return ""
 }

@@ -135,7 +135,7 @@ func sweeperMain() {
 		if dirs = left; len(dirs) == 0 {
 			break
 		}
-		time.Sleep(time.Duration(min(5+i, 200)) * time.Millisecond)
+		<-time.After(time.Duration(min(5+i, 200)) * time.Millisecond)
 	}
 	os.Exit(0)
 }

@@ -21,7 +21,7 @@ func credentials() []string {
 // Homes are hidden otherwise.
 func (l *layout) toolchains(user []inner.Mount) {
 	var shown []string
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+	for _, dir := range filepath.SplitList(l.env["PATH"]) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -29,7 +29,7 @@ func (l *layout) toolchains(user []inner.Mount) {
 		if err != nil {
 			continue
 		}
-		home, ok := homeOf(real)
+		home, ok := homeOf(real, l.env["HOME"])
 		if !ok {
 			continue
 		}
@@ -48,8 +48,8 @@ func (l *layout) toolchains(user []inner.Mount) {
 }
 
 // homeOf tells the home that a path is in.
-func homeOf(path string) (string, bool) {
-	homes := []string{"/root", os.Getenv("HOME")}
+func homeOf(path, own string) (string, bool) {
+	homes := []string{"/root", own}
 	if rest, ok := strings.CutPrefix(path, "/home/"); ok {
 		if name, _, ok := strings.Cut(rest, "/"); ok {
 			homes = append(homes, "/home/"+name)

@@ -24,13 +24,14 @@ func Main() {
 		os.Exit(1) // nobody to tell
 	}
 	report := func(r Report) {
-		data, _ := json.Marshal(r) // a struct of plain fields
-		_ = control.Send(data)     // a host that went away needs no report
+		data, err := json.Marshal(r)
+		if err == nil {
+			_ = control.Send(data) // a host that went away needs no report
+		}
 	}
 	b := &box{control: control, gate: make(chan struct{})}
-	if err := b.run(report); err != nil {
-		report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: b.step})
-	}
+	err = b.run(report) // which ends only by failing
+	report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: b.step})
 	os.Exit(1)
 }
 
