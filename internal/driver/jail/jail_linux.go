@@ -203,7 +203,7 @@ func (d *Driver) prepare(spec *paddock.Spec) (start, []paddock.Finding, error) {
 	if err != nil {
 		return start{}, nil, err
 	}
-	l, err := plan(spec, limits, id, d.env)
+	l, err := plan(spec, limits, id, d)
 	if err != nil {
 		return start{}, nil, err
 	}

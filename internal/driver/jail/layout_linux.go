@@ -21,6 +21,7 @@ type layout struct {
 	config inner.Config
 	id     identity
 	env    environ       // the caller's
+	own    []string      // host paths that sandboxes are made of
 	user   []inner.Mount // the spec's mounts
 	paths  []string      // of the host, for which an io limit holds
 }
@@ -36,8 +37,8 @@ func privateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/
 
 // plan begins a layout: what can be wrong with the caller's paths is told here.
 // It reads the host's file tree and changes nothing.
-func plan(spec *paddock.Spec, limits paddock.Limits, id identity, env environ) (*layout, error) {
-	l := &layout{id: id, env: env}
+func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*layout, error) {
+	l := &layout{id: id, env: d.env, own: d.own()}
 	l.config = inner.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.inside,
 		Files: limits.Files, PIDs: limits.PIDs, FileSize: 0, Landlock: true,
@@ -74,6 +75,7 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 	if err := l.files(spec); err != nil {
 		return err
 	}
+	l.ownFiles()
 	if everything {
 		l.config.Writable = []string{"/"}
 	} else {
@@ -303,6 +305,21 @@ func (l *layout) files(spec *paddock.Spec) error {
 		}
 	}
 	return nil
+}
+
+// ownFiles keeps what sandboxes are made of from being changed by one: this
+// program, its cache and its state, below whatever mount they are.
+func (l *layout) ownFiles() {
+	for _, own := range l.own {
+		for _, m := range slices.Clone(l.config.Mounts) {
+			if m.Kind != inner.MountBind || !m.Write || m.Device || m.Layer || !within(own, m.Source) {
+				continue
+			}
+			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(own, strings.TrimSuffix(m.Source, "/"))
+			l.add(inner.Mount{Kind: inner.MountLock, Target: inside})
+			l.config.Deny = append(l.config.Deny, inside)
+		}
+	}
 }
 
 // hideable tells whether there is something of the host's to hide at a path

@@ -273,7 +273,7 @@ func (d *Driver) trial(ctx context.Context) *failure {
 	if err != nil {
 		return &failure{cause: err.Error()}
 	}
-	l, err := plan(&spec, defaults(), id, d.env)
+	l, err := plan(&spec, defaults(), id, d)
 	if err != nil {
 		return &failure{cause: err.Error()}
 	}

@@ -26,13 +26,29 @@ func defaultCache(env environ) string {
 	return ""
 }
 
+// own gives the real places of what this driver's sandboxes are made of.
+func (d *Driver) own() []string {
+	var list []string
+	for _, path := range []string{d.cache, d.state, "/proc/self/exe"} {
+		if path == "" {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			list = append(list, real)
+		} else if filepath.IsAbs(path) {
+			list = append(list, filepath.Clean(path)) // not there yet
+		}
+	}
+	return list
+}
+
 // guestProgram gives what is executed as the guest: a file of the cache that
 // holds the embedded program, or else a copy in memory that is sealed.
 //
 // A box that got hold of its init's executable must not be able to change what
 // the next box is made of. Its commands cannot open it (the agent is not
-// dumpable), no box has the cache as a writable place (see own), and the file
-// is checked to be nobody's but the caller's before it is used.
+// dumpable), no box may change the cache (see ownFiles), and the file is checked
+// to be nobody's but the caller's before it is used.
 func guestProgram(cache string, embedded []byte) (*os.File, error) {
 	if embedded == nil {
 		var err error
