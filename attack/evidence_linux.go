@@ -197,7 +197,7 @@ func (w *world) strays() []string {
 		}
 	}
 	slices.Sort(found)
-	return slices.CompactFunc(found, func(a, b string) bool { return sameFile(a, b) })
+	return slices.CompactFunc(found, sameFile)
 }
 
 func sameFile(a, b string) bool {

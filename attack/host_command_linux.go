@@ -87,8 +87,10 @@ func escapeSequences(x *trial) []target.Try {
 		out, err := shown(args...)
 		var exit *exec.ExitError
 		switch {
+		case err == nil:
+			tries = append(tries, broken(name, fmt.Errorf("want a failure, got %q", out)))
 		case !errors.As(err, &exit):
-			tries = append(tries, broken(name, fmt.Errorf("want a failure: %v: %q", err, out)))
+			tries = append(tries, broken(name, fmt.Errorf("want a failure of its own: %w: %q", err, out)))
 		case dangerous(out):
 			tries = append(tries, reached(name, "sequences reach the terminal: %q", out))
 		default:
@@ -128,7 +130,7 @@ func brokenPolicies(x *trial) []target.Try {
 	}
 	var tries []target.Try
 	for name, content := range map[string]string{
-		"unknown key":         "version: 1\nfiels:\n  deny_read: [/etc/hosts]\n",
+		"unknown key":         "version: 1\nfilez:\n  deny_read: [/etc/hosts]\n",
 		"unknown key below":   "version: 1\nfiles:\n  denyread: [/etc/hosts]\n",
 		"key twice":           "version: 1\nfiles:\n  deny_read: [/etc/hosts]\nfiles:\n  deny_read: []\n",
 		"no version":          "files:\n  deny_read: [/etc/hosts]\n",

@@ -71,7 +71,7 @@ type watched struct {
 	seen []string // guarded by mu
 }
 
-func (w *watched) note(format string, args ...any) {
+func (w *watched) notef(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = append(w.seen, fmt.Sprintf(format, args...))
@@ -85,7 +85,7 @@ func (w *watched) open() (target.Canary, error) {
 	w.closers = append(w.closers, func() { signal.Stop(sig); close(sig) })
 	w.wg.Go(func() {
 		for s := range sig {
-			w.note("the canary process got the signal %v", s)
+			w.notef("the canary process got the signal %v", s)
 		}
 	})
 	for _, name := range []string{o.Stream, o.InWork, "@" + o.Marker} {
@@ -122,7 +122,7 @@ func (w *watched) listen(name string) error {
 			if err != nil {
 				return
 			}
-			w.note("somebody connected to %s", name)
+			w.notef("somebody connected to %s", name)
 			conn.Close()
 		}
 	})
@@ -141,7 +141,7 @@ func (w *watched) receive(name string) error {
 			if _, _, err := p.ReadFrom(buf); err != nil {
 				return
 			}
-			w.note("somebody wrote to %s", name)
+			w.notef("somebody wrote to %s", name)
 		}
 	})
 	return nil

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,12 +135,8 @@ func idle() error {
 		}
 		dieHard()
 	}
-	buf := make([]byte, 1)
-	for {
-		if _, err := os.Stdin.Read(buf); err != nil {
-			return nil
-		}
-	}
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // dieHard ends by a signal that dumps core: the Go runtime handles SIGABRT, but

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -180,7 +181,7 @@ func fileless() []probe {
 				}
 				for _, p := range setIDPrograms() {
 					err := exec.Command(l, p, "--version").Run()
-					if _, ok := err.(*exec.ExitError); err != nil && !ok {
+					if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 						return refused(err)
 					}
 				}

@@ -84,8 +84,8 @@ func onProcess() []struct {
 			runtime.LockOSThread()
 			return done(try0(syscall.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0)), "traced")
 		}},
-		{"process_vm_readv", func(pid int) target.Try { return vmReadv(pid) }},
-		{"process_vm_writev", func(pid int) target.Try { return vmWritev(pid) }},
+		{"process_vm_readv", vmReadv},
+		{"process_vm_writev", vmWritev},
 		{"pidfd_getfd", func(pid int) target.Try {
 			p, err := unix.PidfdOpen(pid, 0)
 			if err != nil {

@@ -101,7 +101,7 @@ func readDeniedEveryWay() []probe {
 			return copyOut(b, p, func(out, in int) error { _, err := unix.CopyFileRange(in, nil, out, nil, 4096, 0); return err })
 		}},
 		{"clone of blocks", func(b *target.Brief, p string) target.Try {
-			return copyOut(b, p, func(out, in int) error { return unix.IoctlFileClone(out, in) })
+			return copyOut(b, p, unix.IoctlFileClone)
 		}},
 		{"look at its size", func(_ *target.Brief, p string) target.Try {
 			var st unix.Statx_t

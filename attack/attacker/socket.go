@@ -124,7 +124,7 @@ func datagramSocket() []probe {
 		}
 	}
 	return []probe{
-		{"connect", pair(func(fd int, to unix.Sockaddr) error { return unix.Connect(fd, to) })},
+		{"connect", pair(unix.Connect)},
 		{"sendto", pair(func(fd int, to unix.Sockaddr) error { return unix.Sendto(fd, []byte("hello"), 0, to) })},
 		{"sendmsg with a descriptor", pair(func(fd int, to unix.Sockaddr) error {
 			return unix.Sendmsg(fd, []byte("hello"), unix.UnixRights(0), to, 0)

@@ -57,7 +57,7 @@ func trustExisting() []probe {
 	return append(ps,
 		probe{"race of the name in memory", func(b *target.Brief) target.Try { return raceName(b, hook(b)) }},
 		probe{"race of a link and a directory", func(b *target.Brief) target.Try { return raceLink(b, hook(b)) }},
-		probe{"race of a moving directory", func(b *target.Brief) target.Try { return raceMove(b) }},
+		probe{"race of a moving directory", raceMove},
 		probe{"very many at once", func(b *target.Brief) target.Try { return many(b, hook(b)) }},
 	)
 }

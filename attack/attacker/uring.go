@@ -75,14 +75,6 @@ func uringDo(sqe uringSQE) (int, error) {
 	return int(res), nil
 }
 
-func pointer(s string) uint64 {
-	p, err := unix.BytePtrFromString(s)
-	if err != nil {
-		return 0
-	}
-	return uint64(uintptr(unsafe.Pointer(p)))
-}
-
 // uringPath keeps its strings in memory of its own, because a ring only has
 // their addresses.
 func uringPath(op uint8, p string, f func(*uringSQE)) (int, error) {
