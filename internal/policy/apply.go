@@ -61,7 +61,7 @@ func (f *File) put(spec *paddock.Spec, o Host) {
 	kept := slices.DeleteFunc(slices.Clone(spec.Mounts), func(m paddock.Mount) bool {
 		return slices.ContainsFunc(mounts, func(n paddock.Mount) bool { return target(m) == target(n) })
 	})
-	spec.Mounts = append(mounts, kept...)
+	spec.Mounts = slices.Concat(mounts, kept)
 	if len(spec.Mounts) == 0 {
 		spec.Mounts = nil
 	}

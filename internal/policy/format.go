@@ -27,11 +27,11 @@ func Format(spec paddock.Spec) ([]byte, error) {
 	}
 	f, err := Read("policy", b.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("no policy file can say this: %v: %w", err, paddock.Unsupported)
+		return nil, fmt.Errorf("no policy file can say this: %w: %w", paddock.Unsupported, err)
 	}
 	var again paddock.Spec
 	if err := f.Apply(&again, Host{}); err != nil {
-		return nil, fmt.Errorf("no policy file can say this: %v: %w", err, paddock.Unsupported)
+		return nil, fmt.Errorf("no policy file can say this: %w: %w", paddock.Unsupported, err)
 	}
 	if !reflect.DeepEqual(essence(again), spec) {
 		return nil, fmt.Errorf("no policy file can say this: %+v: %w", spec, paddock.Unsupported)

@@ -94,7 +94,7 @@ func checkLabel(label string) error {
 	if label == "" || len(label) > 63 {
 		return errors.New("not a host name: a label has 1 to 63 characters")
 	}
-	for i := 0; i < len(label); i++ {
+	for i := range len(label) {
 		c := label[i]
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
@@ -111,7 +111,7 @@ func checkLabel(label string) error {
 }
 
 func numeric(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
 		}

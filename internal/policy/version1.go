@@ -100,7 +100,7 @@ func readUser(r *reader, n *yaml.Node, key string) {
 }
 
 func isUser(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 		if !letter && (i == 0 || (c != '.' && c != '-')) {
@@ -174,7 +174,7 @@ func checkName(name string) error {
 	case name[0] >= '0' && name[0] <= '9':
 		return errors.New("not the name of a variable: it begins with a digit")
 	}
-	for i := 0; i < len(name); i++ {
+	for i := range len(name) {
 		c := name[i]
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
 			return errors.New("not the name of a variable: letters, digits and _ are allowed")
