@@ -46,7 +46,7 @@ func fold(name string) string {
 
 // plain tells whether fold would give name as it is.
 func plain(name string) bool {
-	for i := 0; i < len(name); i++ {
+	for i := range len(name) {
 		c := name[i]
 		if c >= utf8.RuneSelf || (c >= 'A' && c <= 'Z') || c == ':' {
 			return false
@@ -135,7 +135,7 @@ func (p *part) match(comp string) bool {
 }
 
 func hex(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
