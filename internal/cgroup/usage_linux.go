@@ -66,7 +66,7 @@ func (g *Group) cpuTime() (int64, error) {
 // reached, and the most memory that was ever in use, in bytes; -1 where it
 // cannot be measured.
 func (g *Group) OOM() (kills, peak int64, err error) {
-	kills, peak = -1, -1
+	kills = -1
 	if f, ok := g.file(memory, "memory.oom_control", "memory.events"); ok {
 		if kills, err = readKey(f, "oom_kill"); err != nil {
 			return -1, -1, fmt.Errorf("control group %s: %w", g.name, classify(err))

@@ -358,7 +358,7 @@ func (w *Watchdog) PIDs() ([]int, error) {
 	defer w.mu.Unlock()
 	root, err := w.stat(w.root.pid)
 	if err != nil || root.start != w.root.start {
-		return nil, nil //nolint:nilerr // it has ended
+		return nil, nil // it has ended
 	}
 	seen, _, _, _ := w.tree(root)
 	var list []int
