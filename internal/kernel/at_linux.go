@@ -43,9 +43,9 @@ func StatAt(dir int, name string) (FileStat, error) {
 		return FileStat{}, err
 	}
 	return FileStat{
-		Dev: uint64(st.Dev), Ino: st.Ino, Mode: st.Mode, Size: st.Size,
+		Dev: st.Dev, Ino: st.Ino, Mode: st.Mode, Size: st.Size,
 		ModTime: st.Mtim.Nano(), UID: st.Uid, GID: st.Gid,
-		Major: unix.Major(uint64(st.Rdev)), Minor: unix.Minor(uint64(st.Rdev)),
+		Major: unix.Major(st.Rdev), Minor: unix.Minor(st.Rdev),
 	}, nil
 }
 
