@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -64,13 +65,13 @@ func (p *process) follow(s *stream, check events) {
 	p.watch.start(p)
 	go func() {
 		exit, err := p.receive(s, &check)
-		if err == errDetached {
+		if errors.Is(err, errDetached) {
 			p.stop()
 		} else {
 			p.finish(exit, err)
 		}
 		_ = s.Close() // waits for the end of what the guest sends, unless the stream was stopped
-		if err == errDetached {
+		if errors.Is(err, errDetached) {
 			p.await()
 		}
 	}()
