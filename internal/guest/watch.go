@@ -223,8 +223,11 @@ func (w *watch) addTree(dir string, tell bool) error {
 				err = each(fd, func(base string) error {
 					name := join(dir, base)
 					st, err := kernel.StatAt(fd, base)
+					if gone(err) {
+						return nil
+					}
 					if err != nil {
-						return nil // gone again
+						return err
 					}
 					if tell {
 						w.tell(name)
