@@ -40,17 +40,17 @@ func (h *handler) Dial(ctx context.Context, stream *connect.BidiStream[guestpb.D
 	// when the connection breaks, not when the port has said all: the host may
 	// still be speaking. Whoever still receives then is stopped by the end of
 	// the call itself, which closes its request.
-	up, down := make(chan error, 1), make(chan error, 1)
+	up, down := make(chan error, 1), make(chan struct{})
+	var downErr error // readable once down is closed
 	h.s.wg.Go(func() { up <- upward(stream, conn) })
-	h.s.wg.Go(func() { down <- downward(stream, conn) })
+	h.s.wg.Go(func() { defer close(down); downErr = downward(stream, conn) })
 	select {
 	case err = <-up:
-	case err = <-down:
-		if err != nil {
-			return broken(err)
+	case <-down:
+		if downErr != nil {
+			return broken(downErr)
 		}
 		err = <-up
-		down <- nil
 	}
 	_ = conn.Close()
 	<-down

@@ -40,7 +40,7 @@ func explain(c command, program string, err error) error {
 		return startError(c, 126, paddock.Denied, "the program cannot be reached: permission denied")
 	case statErr == nil && info.IsDir():
 		return startError(c, 126, paddock.Invalid, "it is a directory")
-	case statErr == nil && info.Mode().IsRegular() && access(file, 1) != nil:
+	case statErr == nil && info.Mode().IsRegular() && access(file) != nil:
 		return startError(c, 126, paddock.Denied, "it is not executable")
 	}
 	head := readHead(file)
@@ -83,7 +83,7 @@ func badDir(dir string) (string, paddock.Kind) {
 		return fmt.Sprintf("working directory %q: %v", dir, err), paddock.Invalid
 	case !info.IsDir():
 		return fmt.Sprintf("working directory %q is not a directory", dir), paddock.Invalid
-	case access(dir, 1) != nil:
+	case access(dir) != nil:
 		return fmt.Sprintf("working directory %q cannot be entered: permission denied", dir), paddock.Denied
 	}
 	return "", 0
@@ -101,7 +101,7 @@ func badInterpreter(h head) string {
 	if _, err := os.Stat(name); err != nil {
 		return fmt.Sprintf("%s, %q, does not exist", what, name)
 	}
-	if err := access(name, 1); err != nil {
+	if err := access(name); err != nil {
 		return fmt.Sprintf("%s, %q, is not executable", what, name)
 	}
 	return ""

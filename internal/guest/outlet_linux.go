@@ -93,8 +93,8 @@ func (o *outlets) copy(buffer func() *[]byte, buffers *sync.Pool, keep func(stde
 		}); err != nil {
 			return
 		}
-		for i := range max(n, 0) {
-			at := int(ready[i].Fd)
+		for _, event := range ready[:max(n, 0)] {
+			at := int(event.Fd)
 			out := o.list[at]
 			b := buffer()
 			n, more := out.read(*b)

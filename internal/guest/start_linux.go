@@ -222,7 +222,7 @@ func lookup(c command) (string, error) {
 		if err != nil || info.IsDir() {
 			continue
 		}
-		if err := access(path, 1); err != nil {
+		if err := access(path); err != nil {
 			if refused == nil {
 				refused = startError(c, 126, paddock.Denied, fmt.Sprintf("%s is not executable", path))
 			}
@@ -239,10 +239,11 @@ func lookup(c command) (string, error) {
 	return "", startError(c, 127, paddock.NotFound, "there is no such program in PATH")
 }
 
-// access asks the kernel for the agent's right to a file: 1 is to execute it.
-func access(path string, mode uint32) error {
-	const eaccess, atFDCWD = 0x200, -0x64
-	return syscall.Faccessat(atFDCWD, path, mode, eaccess)
+// access asks the kernel for the agent's right to execute a file or to search a
+// directory.
+func access(path string) error {
+	const execute, eaccess, atFDCWD = 1, 0x200, -0x64
+	return syscall.Faccessat(atFDCWD, path, execute, eaccess)
 }
 
 func startError(c command, code int, kind paddock.Kind, words string) error {
@@ -251,7 +252,7 @@ func startError(c command, code int, kind paddock.Kind, words string) error {
 
 // lacking gives a kind to what the kernel lacks; nil where it is not that.
 func lacking(err error) error {
-	words := ""
+	var words string
 	switch {
 	case errors.Is(err, syscall.EAGAIN):
 		words = "the pids limit is reached"
