@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -27,6 +28,9 @@ const (
 	// looked bounds the entries that are looked at, so that a command cannot
 	// make the end of its run last.
 	looked = 100_000
+	// deep bounds how deep that goes, because each name of a deep tree is
+	// walked to from its top.
+	deep = 64
 	// listed bounds the files that are told.
 	listed = 1_000
 )
@@ -66,6 +70,10 @@ func (c change) files(mounts []paddock.Mount) (found []changedFile, whole bool) 
 			continue // a single file, or gone: then it has no names below it
 		}
 		err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+			if d != nil && d.IsDir() && strings.Count(name, "/") > deep {
+				whole = false
+				return fs.SkipDir
+			}
 			if left--; left < 0 || len(found) >= listed {
 				whole = false
 				return fs.SkipAll

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 )
@@ -22,9 +23,19 @@ func main() {
 func execute(tiers []tier) int {
 	a := &app{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		lookup: os.LookupEnv, dir: os.Getwd, tiers: tiers, notify: notify,
+		lookup: os.LookupEnv, dir: workingDir, tiers: tiers, notify: notify,
 	}
 	return a.execute(context.Background())
+}
+
+// workingDir gives the real place of the working directory: what is mounted is
+// named by it, and a link on the way could be somebody else's.
+func workingDir() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }
 
 // notify listens to signals, but not to those that whoever started us wants

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
@@ -103,11 +104,22 @@ func openResult(name string, stdout io.Writer) (*resultFile, error) {
 	if name == "-" {
 		return &resultFile{to: stdout, close: func() error { return nil }}, nil
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// In its directory and nowhere else: where that is a workspace, a command
+	// of an earlier run may have left a link that leads to a file of yours.
+	f, err := openIn(filepath.Dir(name), filepath.Base(name))
 	if err != nil {
 		return nil, withHint(fmt.Errorf("--json: %w: %w", err, paddock.Denied), "is the directory there, and writable?")
 	}
 	return &resultFile{to: f, close: f.Close}, nil
+}
+
+func openIn(dir, base string) (*os.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 // write writes the result as one object, indented for people who look.

@@ -170,6 +170,7 @@ const (
 	TypeSocket  = unix.S_IFSOCK
 	TypeChar    = unix.S_IFCHR
 	TypeBlock   = unix.S_IFBLK
+	SetIDs      = unix.S_ISUID | unix.S_ISGID
 
 	OpenTmpfile    = unix.O_TMPFILE
 	OpenPathOnly   = unix.O_PATH

@@ -32,6 +32,18 @@ func CloneTree(dir int, path string, recursive bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
+// CloneReal is CloneTree of an absolute path, recursive, on which no symbolic
+// link is followed: what stands there now is what was looked at before.
+func CloneReal(path string) (*os.File, error) {
+	fd, err := openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return nil, &os.PathError{Op: "openat2", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	return CloneTree(fd, "", true)
+}
+
 // AtCWD is the descriptor that stands for the working directory.
 const AtCWD = unix.AT_FDCWD
 

@@ -34,7 +34,9 @@ func Numbers() map[string]uint32 {
 		"settimeofday": unix.SYS_SETTIMEOFDAY, "socket": unix.SYS_SOCKET, "socketpair": unix.SYS_SOCKETPAIR, "statmount": unix.SYS_STATMOUNT,
 		"swapoff": unix.SYS_SWAPOFF, "swapon": unix.SYS_SWAPON, "symlinkat": unix.SYS_SYMLINKAT, "syslog": unix.SYS_SYSLOG,
 		"truncate": unix.SYS_TRUNCATE, "umount2": unix.SYS_UMOUNT2, "unlinkat": unix.SYS_UNLINKAT, "unshare": unix.SYS_UNSHARE,
-		"userfaultfd": unix.SYS_USERFAULTFD, "vhangup": unix.SYS_VHANGUP,
+		"setxattr": unix.SYS_SETXATTR, "lsetxattr": unix.SYS_LSETXATTR, "fsetxattr": unix.SYS_FSETXATTR, "setxattrat": 463,
+		"removexattr": unix.SYS_REMOVEXATTR, "lremovexattr": unix.SYS_LREMOVEXATTR, "fremovexattr": unix.SYS_FREMOVEXATTR, "removexattrat": 466,
+		"file_setattr": 469, "userfaultfd": unix.SYS_USERFAULTFD, "vhangup": unix.SYS_VHANGUP,
 	}
 	maps.Copy(n, oldNumbers())
 	return n

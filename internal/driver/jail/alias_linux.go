@@ -56,8 +56,15 @@ func alias(dir, rule string) (string, bool) {
 			return filepath.Join(append([]string{at}, parts[i:]...)...), linked
 		case st.Mode()&os.ModeSymlink != 0:
 			real, err := filepath.EvalSymlinks(next)
-			if err != nil {
-				return "", false // it leads nowhere
+			if err != nil { // it leads to what is not there yet, and could be made
+				to, err := os.Readlink(next)
+				if err != nil {
+					return "", false
+				}
+				if !filepath.IsAbs(to) {
+					to = filepath.Join(at, to)
+				}
+				real = filepath.Clean(to)
 			}
 			next, linked = real, true
 		case part == ".git" && st.Mode().IsRegular() && i < len(parts)-1:
@@ -74,8 +81,12 @@ func alias(dir, rule string) (string, bool) {
 
 // gitDir reads a git file: "gitdir: PATH".
 func gitDir(file string) (string, bool) {
+	st, err := os.Lstat(file)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > 4096 {
+		return "", false
+	}
 	data, err := os.ReadFile(file)
-	if err != nil || len(data) > 4096 {
+	if err != nil {
 		return "", false
 	}
 	path, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte("gitdir: "))

@@ -175,7 +175,7 @@ func openForeign(l *layout, own *closers) ([]*os.File, error) {
 		if system || m.Source == "/sys/devices/system/cpu" {
 			continue
 		}
-		f, err := kernel.CloneTree(kernel.AtCWD, m.Source, true)
+		f, err := kernel.CloneReal(m.Source)
 		if err != nil {
 			if m.Maybe {
 				continue
@@ -200,15 +200,11 @@ func openForeign(l *layout, own *closers) ([]*os.File, error) {
 // mapOwners makes files of the mount's owner appear as the box's user's, and
 // what the box makes belong to that owner on disk.
 func (l *layout) mapOwners(m *inner.Mount, f *os.File, maps map[[2]int]*os.File, own *closers) error {
-	st, err := os.Stat(m.Source)
+	st, err := kernel.StatAt(int(f.Fd()), "")
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", m.Source, notThere(err))
 	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("mount %s: no owner: %w", m.Source, paddock.Internal)
-	}
-	owner := [2]int{int(sys.Uid), int(sys.Gid)}
+	owner := [2]int{int(st.UID), int(st.GID)}
 	if m.Kind == inner.MountOverlay {
 		owner = [2]int{l.id.inside.UID, l.id.inside.GID}
 	}

@@ -51,17 +51,17 @@ func insideUser(spec *paddock.Spec, id identity, home string) (guest.User, error
 	case spec.User == "" && id.root:
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
 	case spec.User == "":
-		if u, ok := lookup("/", func(l guest.User) bool { return l.UID == id.kuid }); ok {
-			if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
-				u.Home = filepath.Clean(home)
+		own, ok := lookup("/", func(l guest.User) bool { return l.UID == id.kuid })
+		if !ok {
+			own = guest.User{Name: "user", UID: id.kuid, GID: id.kgid, Home: "/home/" + strconv.Itoa(id.kuid), Shell: "/bin/sh"}
+			if u, err := user.Current(); err == nil && u.Username != "" { // of an account that is not in the file
+				own.Name = u.Username
 			}
-			return sane(u), nil
 		}
-		name := "user"
-		if u, err := user.Current(); err == nil && u.Username != "" {
-			name = u.Username
+		if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
+			own.Home = filepath.Clean(home)
 		}
-		return guest.User{Name: name, UID: id.kuid, GID: id.kgid, Home: "/home/" + strconv.Itoa(id.kuid), Shell: "/bin/sh"}, nil
+		return sane(own), nil
 	}
 	if n, err := strconv.Atoi(spec.User); err == nil {
 		if n < 0 || n > 65533 && n != id.kuid {
@@ -99,12 +99,12 @@ func sane(u guest.User) guest.User {
 
 // isSystemDir tells whether a private home there would hide the system.
 func isSystemDir(path string) bool {
-	for _, dir := range append(systemDirs(), "/dev", "/proc", "/sys", "/run", "/tmp", "/var") {
-		if path == dir || strings.HasPrefix(path, dir+"/") {
+	for _, dir := range append(systemDirs(), "/dev", "/proc", "/sys") {
+		if within(path, dir) {
 			return true
 		}
 	}
-	return false
+	return path == "/run" || path == "/tmp" || path == "/var" || path == "/var/tmp"
 }
 
 // lookup finds a line of base's /etc/passwd. base is the host's own or a root

@@ -262,7 +262,6 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		return nil, err
 	}
 	sb.done, sb.about.Created = done, b.created
-	sb.about.Brokered = s.layout.brokered()
 	return sb, nil
 }
 

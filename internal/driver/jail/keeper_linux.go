@@ -314,7 +314,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		k.removed = true
 		k.mu.Unlock()
 		if err = k.box.remove(ctx); err == nil {
-			err = os.RemoveAll(k.dir)
+			err = forgetDir(k.dir)
 		}
 	default:
 		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)

@@ -29,12 +29,12 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+			err = errors.Join(err, forgetDir(dir))
 		}
 	}()
 	o := order{ID: spec.ID, Dir: dir, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
-		Lifetime: s.limits.Lifetime, Brokered: s.layout.brokered(),
+		Lifetime: s.limits.Lifetime,
 	}}
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
@@ -141,23 +141,46 @@ func ownDirectory(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
+	return checkOwn(path)
+}
+
+// checkOwn refuses a directory that somebody else could have prepared, or is
+// reached by one that somebody else could have. One that is not there is fine.
+func checkOwn(path string) error {
 	for dir := path; ; dir = filepath.Dir(dir) {
-		st, err := os.Lstat(dir)
-		if err != nil {
+		switch st, err := os.Lstat(dir); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
 			return fmt.Errorf("state directory: %w", err)
-		}
-		sys, ok := st.Sys().(*syscall.Stat_t)
-		if !ok || !st.IsDir() || sys.Uid != uint32(os.Geteuid()) || st.Mode().Perm()&0o022 != 0 {
+		case !st.IsDir() || !ours(st, 0o022):
 			return fmt.Errorf("state directory %s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
 		}
+		// A directory in one that everybody may write to is looked at too.
 		if filepath.Base(filepath.Dir(dir)) != fmt.Sprintf("paddock-%d", os.Geteuid()) {
 			return nil
 		}
 	}
 }
 
+// forgetDir removes what stands for a sandbox, and nothing that somebody put
+// there besides.
+func forgetDir(dir string) error {
+	for _, name := range []string{socketName, aboutName, aboutName + ".new"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget the sandbox: %w", err)
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the sandbox: %w", err)
+	}
+	return nil
+}
+
 // keptIDs lists the sandboxes in the state directory.
 func (d *Driver) keptIDs() ([]paddock.ID, error) {
+	if err := checkOwn(d.state); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(d.state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -184,6 +207,9 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) 
 	dir := filepath.Join(d.state, string(id))
 	if _, err := os.Lstat(dir); err != nil {
 		return nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	if err := errors.Join(checkOwn(d.state), checkOwn(dir)); err != nil {
+		return nil, err
 	}
 	r := remoteOwner{dir: dir, driver: d}
 	got, err := r.ask(ctx, request{Op: "measure"}, nil)

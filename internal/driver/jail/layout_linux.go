@@ -21,6 +21,7 @@ type layout struct {
 	config inner.Config
 	id     identity
 	env    environ       // the caller's
+	pins   []string      // of one mount, while it is added
 	own    []string      // host paths that sandboxes are made of
 	user   []inner.Mount // the spec's mounts
 	paths  []string      // of the host, for which an io limit holds
@@ -71,7 +72,10 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 	} else if err := l.closedRoot(spec, limits, mounts); err != nil {
 		return err
 	}
-	l.add(mounts...)
+	for _, m := range mounts {
+		l.pin(m.Target)
+		l.add(m)
+	}
 	if err := l.files(spec); err != nil {
 		return err
 	}
@@ -98,10 +102,13 @@ func (l *layout) userMounts(spec *paddock.Spec) ([]inner.Mount, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
 		}
-		// The place is the real one: what a link says now is what holds.
 		source, err := filepath.EvalSymlinks(m.Source)
 		if err != nil {
 			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+		}
+		if real := filepath.Clean(m.Source); source != real {
+			return nil, fmt.Errorf("mount %s: leads through a symbolic link, which somebody inside could have made; name the real place if it is meant, %s: %w",
+				m.Source, source, paddock.Invalid)
 		}
 		if !st.IsDir() && !st.Mode().IsRegular() {
 			return nil, fmt.Errorf("mount %s: neither a directory nor a regular file: %w", m.Source, paddock.Invalid)
@@ -285,9 +292,33 @@ func (l *layout) openRoot(limits paddock.Limits, everything bool) {
 	l.add(inner.Mount{Kind: inner.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})
 }
 
+// pin makes every directory between a private place and a mount in it a mount
+// too: a directory that is none could be renamed, and the mount with it, to a
+// path that no rule is about.
+func (l *layout) pin(target string) {
+	for dir := filepath.Dir(target); dir != "/"; dir = filepath.Dir(dir) {
+		private := slices.ContainsFunc(l.config.Mounts, func(m inner.Mount) bool {
+			return (m.Kind == inner.MountPrivate || m.Kind == inner.MountBind && m.Layer) && m.Target != dir && within(dir, m.Target)
+		})
+		pinned := slices.ContainsFunc(l.config.Mounts, func(m inner.Mount) bool {
+			return m.Kind == inner.MountPin && m.Target == dir
+		})
+		if private && !pinned {
+			l.pins = append(l.pins, dir)
+		}
+	}
+	// Outer ones first: a mount covers what was mounted below before.
+	slices.Reverse(l.pins)
+	for _, dir := range l.pins {
+		l.add(inner.Mount{Kind: inner.MountPin, Target: dir, Mode: 0o755})
+	}
+	l.pins = nil
+}
+
 // files carries out the policy about files.
 func (l *layout) files(spec *paddock.Spec) error {
 	for _, p := range spec.Policy.Files.DenyRead {
+		p = filepath.Clean(p)
 		there, err := l.hideable(p)
 		if err != nil {
 			return err
@@ -296,6 +327,7 @@ func (l *layout) files(spec *paddock.Spec) error {
 		l.config.Deny = append(l.config.Deny, p)
 	}
 	for _, p := range spec.Policy.Files.DenyWrite {
+		p = filepath.Clean(p)
 		l.add(inner.Mount{Kind: inner.MountLock, Target: p})
 		l.config.Deny = append(l.config.Deny, p)
 	}
@@ -358,10 +390,6 @@ func (l *layout) resolved(path string) (string, bool) {
 	return "", false
 }
 
-// brokered tells whether anything is asked inside before it is done, and so
-// may be refused there.
-func (l *layout) brokered() bool { return len(l.config.Trees) > 0 || len(l.config.Hosts) > 0 }
-
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
@@ -378,7 +406,7 @@ func (l *layout) rights(spec *paddock.Spec) {
 		case m.Kind == inner.MountPrivate, m.Kind == inner.MountBind && m.Layer:
 			private = append(private, m.Target)
 		case m.Kind == inner.MountBind && m.Write && !m.Device:
-			c.Trees = append(c.Trees, inner.Tree{Path: m.Target, Protected: true})
+			c.Trees = append(c.Trees, inner.Tree{Path: m.Target, Protected: true, Source: m.Source})
 		}
 	}
 	for _, m := range spec.Mounts {
@@ -387,9 +415,6 @@ func (l *layout) rights(spec *paddock.Spec) {
 			target = m.Source
 		}
 		c.Hosts = append(c.Hosts, filepath.Clean(target))
-	}
-	if spec.Root.Kind == paddock.RootOpen {
-		c.Hosts = append(c.Hosts, "/")
 	}
 	hosts := slices.Clone(c.Trees)
 	for _, p := range private {

@@ -179,8 +179,5 @@ func (r remoteOwner) remove(ctx context.Context) error {
 			}
 		}
 	}
-	if err := os.RemoveAll(r.dir); err != nil {
-		return fmt.Errorf("forget the sandbox: %w", err)
-	}
-	return nil
+	return forgetDir(r.dir)
 }

@@ -33,7 +33,6 @@ type about struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Enforced []paddock.Finding `json:"enforced"`
 	Lifetime time.Duration     `json:"lifetime,omitempty"`
-	Brokered bool              `json:"brokered,omitempty"` // there may be refusals
 	Limits   paddock.Limits    `json:"limits"`
 	Groups   []string          `json:"groups,omitempty"` // directories of the control group
 	Dead     string            `json:"dead,omitempty"`   // how it died
@@ -220,7 +219,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Enforced: slices.Clone(a.Enforced),
 	}
 	s.mu.Unlock()
-	if m.State != paddock.Ready || !a.Brokered {
+	if m.State != paddock.Ready {
 		return st, nil
 	}
 	g, err := s.guest(ctx)

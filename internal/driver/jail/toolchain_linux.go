@@ -72,7 +72,7 @@ func toolchainOf(home, dir string) []string {
 		}
 		return names
 	}
-	first, rest, _ := strings.Cut(dir, "/")
+	first, _, _ := strings.Cut(dir, "/")
 	switch first {
 	case ".local":
 		return in(".local/bin", ".local/lib", ".local/share/pipx/venvs", ".local/share/uv/python", ".local/share/uv/tools", ".local/share/mise/installs", ".local/share/claude/versions")
@@ -81,10 +81,6 @@ func toolchainOf(home, dir string) []string {
 	case ".pyenv", ".rbenv", ".nodenv", ".nvm", ".bun", ".deno", ".volta", ".sdkman", ".asdf", ".rustup", ".ghcup", ".dotnet", "miniconda3", "anaconda3", "miniforge3", "mambaforge", "go", "sdk":
 		return in(first)
 	}
-	// Anything else: the directory that holds bin, if it is not the home
-	// itself or a directory of settings; else just the programs.
-	if parent := filepath.Dir(dir); rest != "" && parent != "." && !strings.HasPrefix(first, ".") && slices.Contains([]string{"bin", "sbin", "shims"}, filepath.Base(dir)) {
-		return in(parent)
-	}
+	// Anything else: just the programs. What is around them may be anything.
 	return in(dir)
 }

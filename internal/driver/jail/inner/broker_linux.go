@@ -30,7 +30,8 @@ type broker struct {
 	listener *os.File
 	poller   *kernel.Poller
 	trees    []tree
-	hosts    []string // where host files are mounted: no socket there is connected to
+	hosts    []string // where host files are mounted
+	hostNet  bool     // abstract sockets are the host's
 	deny     []string // paths that may be neither made nor changed
 	writable []string // private directories that the guest changes without the broker
 	slow     chan struct{}
@@ -44,6 +45,7 @@ type broker struct {
 type tree struct {
 	path      string
 	protected *protect.Set // nil protects nothing: a private directory
+	above     string       // the host path of the mount, where a protected name may begin
 }
 
 const (
@@ -58,11 +60,15 @@ func newBroker(c *Config) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{hosts: c.Hosts, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
+	b := &broker{hosts: c.Hosts, hostNet: c.HostNet, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
 	for _, t := range c.Trees {
 		bt := tree{path: t.Path}
 		if t.Protected {
 			bt.protected = set
+			// A mount of a protected place itself was asked for by name.
+			if _, hit := set.Match(strings.Trim(t.Source, "/")); hit != protect.Protected {
+				bt.above = strings.Trim(t.Source, "/") + "/"
+			}
 		}
 		b.trees = append(b.trees, bt)
 	}
@@ -319,10 +325,19 @@ func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
 			return "deny " + d, protect.Prefix
 		}
 	}
+	for _, h := range b.hosts {
+		if h != full && below(h, full) {
+			return "the mount " + h, protect.Prefix
+		}
+	}
 	if t.protected == nil || full == t.path {
 		return "", protect.Miss
 	}
-	return t.protected.Match(strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/"))
+	rel := strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/")
+	if rule, hit := t.protected.Match(rel); hit != protect.Miss || t.above == "" {
+		return rule, hit
+	}
+	return t.protected.Match(t.above + rel)
 }
 
 // may decides an operation by name. Operations that can only make or use a
@@ -350,14 +365,40 @@ func (b *broker) refuse(op, target, rule string) {
 		b.order = b.order[1:]
 	}
 	remedy := "if this is meant, allow it with --unprotect " + strconv.Quote(rule) + " or files.unprotect in the policy"
-	if strings.HasPrefix(rule, "deny ") {
-		remedy = "the policy's deny list decides"
-	}
-	if op == "connect" {
-		remedy = "sockets of host programs are not reachable from inside"
+	switch {
+	case op == "connect" || op == "bind":
+		remedy = "sockets of host programs are not reachable from inside; use one in /tmp or the home"
+	case strings.HasPrefix(rule, "deny "):
+		remedy = "the policy denies it, or it is a part of Paddock itself"
+	case strings.HasPrefix(rule, "the mount "):
+		remedy = "a directory that holds a mount stays where it is"
+	case strings.HasPrefix(rule, "programs "):
+		remedy = "take the bit away on the host first"
 	}
 	b.refused[key] = &paddock.Refusal{Time: time.Now(), What: op, Target: target, Rule: rule, Remedy: remedy, Count: 1}
 	b.order = append(b.order, key)
+}
+
+// ours tells whether a path is the box's own: in a private place, and not in
+// something of the host's that is mounted there.
+func (b *broker) ours(path string) bool {
+	longest, own := 0, false
+	for _, w := range b.writable {
+		if below(path, w) && len(w) > longest {
+			longest, own = len(w), true
+		}
+	}
+	for _, t := range b.trees {
+		if below(path, t.path) && len(t.path) >= longest {
+			longest, own = len(t.path), t.protected == nil
+		}
+	}
+	for _, h := range b.hosts {
+		if below(path, h) && len(h) >= longest {
+			longest, own = len(h), false
+		}
+	}
+	return own
 }
 
 // Refusals lists what was refused, oldest first.

@@ -87,6 +87,10 @@ func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
 	if p.slash && !isDir {
 		return reply{err: syscall.EISDIR}
 	}
+	if there && st.Mode&kernel.SetIDs != 0 && !isDir {
+		c.refuse("write", p.full, "programs with a set-id bit")
+		return reply{err: syscall.EACCES}
+	}
 	if !c.may("write", p.full, p.tree, isDir) {
 		return reply{err: syscall.EACCES}
 	}
@@ -481,6 +485,9 @@ func (c *call) connect() reply {
 	}
 	defer kernel.Close(fd)
 	if path == "" {
+		if c.abstract(fd, addr) {
+			return reply{err: syscall.EPERM}
+		}
 		return result(kernel.ConnectRaw(fd, addr))
 	}
 	file, full, err := c.socketFile(path)
@@ -488,13 +495,18 @@ func (c *call) connect() reply {
 		return fails(err)
 	}
 	defer kernel.Close(file)
-	for _, h := range c.hosts {
-		if below(full, h) {
-			c.refuse("connect", full, "sockets below "+h)
-			return reply{err: syscall.EACCES}
-		}
+	if !c.ours(full) {
+		c.refuse("connect", full, "sockets outside the sandbox's own directories")
+		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.ConnectFile(fd, file))
+}
+
+// abstract tells whether an address is an abstract Unix socket of the host's:
+// with the host's network they are shared, and the agent is not restricted.
+func (c *call) abstract(fd int, addr []byte) bool {
+	family, err := kernel.SocketFamily(fd)
+	return c.hostNet && (err != nil || family == kernel.FamilyUnix) && len(addr) > 2
 }
 
 // socketFile opens the file at path as the caller sees it, links followed, and
@@ -549,13 +561,8 @@ func (c *call) bind() reply {
 	if err != nil {
 		return fails(err)
 	}
-	for _, h := range c.hosts {
-		if below(full, h) {
-			c.refuse("bind", full, "sockets below "+h)
-			return reply{err: syscall.EACCES}
-		}
-	}
-	if t := c.treeOf(full); t == nil && !c.private(full) {
+	if !c.ours(full) {
+		c.refuse("bind", full, "sockets outside the sandbox's own directories")
 		return reply{err: syscall.EACCES}
 	}
 	if err := kernel.BindUnix(fd, dir, base); err != nil {
@@ -566,14 +573,4 @@ func (c *call) bind() reply {
 		return fails(err)
 	}
 	return result(kernel.ChmodAt(dir, base, mode))
-}
-
-// private tells whether the guest may write below path without the broker.
-func (b *broker) private(path string) bool {
-	for _, w := range b.writable {
-		if below(path, w) {
-			return true
-		}
-	}
-	return false
 }

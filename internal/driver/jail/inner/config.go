@@ -52,6 +52,7 @@ type Config struct {
 type Tree struct {
 	Path      string `json:"path"`
 	Protected bool   `json:"protected,omitempty"` // a host directory: names are protected
+	Source    string `json:"source,omitempty"`    // of a host directory: where it is on the host, as a name may begin above the mount
 }
 
 // A MountKind says what a mount is made of.
@@ -69,6 +70,7 @@ const (
 	MountMask    MountKind = "mask"    // nothing to see: an empty unreadable file or directory
 	MountPrivate MountKind = "private" // a directory of the root tmpfs, writable for good
 	MountReplace MountKind = "replace" // a file of the box's own, with the content Source, over what is there
+	MountPin     MountKind = "pin"     // a directory that becomes a mount, so that it cannot be moved
 	MountLock    MountKind = "lock"    // what is there, read-only from now on
 )
 

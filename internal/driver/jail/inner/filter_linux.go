@@ -84,6 +84,11 @@ func baseRules() []rule {
 		{"a datagram socket can be sent anywhere by name, past connect", []string{"socket", "socketpair"},
 			[]condition{is(0, syscall.AF_UNIX), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM, syscall.SOCK_RAW}}}, errno(syscall.EPROTONOSUPPORT)},
 		{"pairs are of Unix sockets", []string{"socketpair"}, []condition{isNot(0, syscall.AF_UNIX)}, errno(syscall.EAFNOSUPPORT)},
+		{"btrfs, bcachefs and OCFS2 make directory entries by ioctl, where neither Landlock nor a filter of names sees them", []string{"ioctl"},
+			[]condition{{arg: 1, mask: 0xff00, value: []uint32{0x9400, 0xbc00, 0x6f00}}, isNot(1, 0x40049409 /* FICLONE */, 0x4020940d /* FICLONERANGE */, 0xc0189436 /* FIDEDUPERANGE */)}, errno(syscall.ENOTTY)},
+		{"an access list in an attribute changes the mode of a file", []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat",
+			"removexattr", "lremovexattr", "fremovexattr", "removexattrat"}, nil, errno(syscall.EOPNOTSUPP)},
+		{"the same, by a newer call", []string{"file_setattr"}, nil, enosys},
 		{"limits of another process: of the agent above all", []string{"prlimit64"}, []condition{isNot(0, 0)}, eperm},
 		{"typing into the terminal of somebody else", []string{"ioctl"}, []condition{is(1, 0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */)}, eperm},
 		{"set-id bits outlive the box in a workspace", []string{"chmod", "fchmod"}, []condition{anyBit(1, setIDBits)}, eperm},
@@ -94,12 +99,13 @@ func baseRules() []rule {
 	}
 }
 
-// guestRules holds for what the agent starts, on top of baseRules: with trees
-// that the broker decides about, and with host files mounted.
-func guestRules(trees, hosts bool) []rule {
+// guestRules holds for what the agent starts, on top of baseRules; with trees
+// the broker decides about changes of files too.
+func guestRules(trees bool) []rule {
 	rules := []rule{
 		{"its flags are in memory, where a filter cannot see; programs fall back to openat", []string{"openat2"}, nil, errno(syscall.ENOSYS)},
 		{"a second listener could answer in place of ours", []string{"seccomp"}, []condition{anyBit(1, newListenerFlag)}, errno(syscall.EBUSY)},
+		{"a socket file outside the box's own directories belongs to a program of the host", []string{"connect"}, nil, actNotify},
 	}
 	if trees {
 		rules = append(rules,
@@ -108,9 +114,6 @@ func guestRules(trees, hosts bool) []rule {
 			rule{"the same", []string{"creat", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
 				"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate", "bind"}, nil, actNotify},
 			rule{"Landlock does not know modes, so every change of one is the broker's", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}, nil, actNotify})
-	}
-	if hosts {
-		rules = append(rules, rule{"a socket file below a mount belongs to a program of the host", []string{"connect"}, nil, actNotify})
 	}
 	return rules
 }

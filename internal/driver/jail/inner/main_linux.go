@@ -110,14 +110,16 @@ func (b *box) receive() ([]*os.File, error) {
 func (b *box) confine() error {
 	c := &b.config
 	b.step = "set resource limits"
+	// A core of one byte: of zero bytes, a host that has a program receive
+	// cores would still run it.
 	for _, l := range []struct {
 		what kernel.Resource
 		n    int64
 	}{
-		{kernel.ResourceCore, 0}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
+		{kernel.ResourceCore, 1}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
 		{kernel.ResourceData, c.Data}, {kernel.ResourceFSize, c.FileSize},
 	} {
-		if l.n == 0 && l.what != kernel.ResourceCore {
+		if l.n == 0 {
 			continue
 		}
 		if _, err := kernel.SetResource(l.what, uint64(l.n)); err != nil {
@@ -157,39 +159,30 @@ func (b *box) confine() error {
 // in a system call) only if it is not restricted more than that one.
 func (b *box) confineCommands(numbers map[string]uint32) error {
 	c := &b.config
-	filter, err := assemble(guestRules(len(c.Trees) > 0, len(c.Hosts) > 0), numbers)
+	filter, err := assemble(guestRules(len(c.Trees) > 0), numbers)
 	if err != nil {
 		return err
 	}
-	writable := c.Writable
-	var br *broker
-	var listener *os.File
-	if len(c.Trees) > 0 || len(c.Hosts) > 0 {
-		if br, err = newBroker(c); err != nil {
-			return err
-		}
-		writable = br.writable
+	br, err := newBroker(c)
+	if err != nil {
+		return err
 	}
+	var listener *os.File
 	err = b.spawn.do(func() error {
-		if br != nil {
-			// The broker's umask is zero, because it applies the callers'.
-			if err := kernel.OwnFiles(); err != nil {
-				return err
-			}
+		// The broker's umask is zero, because it applies the callers'.
+		if err := kernel.OwnFiles(); err != nil {
+			return err
 		}
 		kernel.Umask(0o022)
 		if c.Landlock {
-			if err := kernel.LandlockThread(writable); err != nil {
+			if err := kernel.LandlockThread(br.writable); err != nil {
 				return err
 			}
-		}
-		if br == nil {
-			return kernel.SeccompThread(filter)
 		}
 		listener, err = kernel.SeccompListen(filter)
 		return err
 	})
-	if err != nil || br == nil {
+	if err != nil {
 		return err
 	}
 	b.spawn.broker = br
@@ -231,16 +224,10 @@ func (b *box) answer(conn net.Conn) {
 
 // Check is guest.Guard.
 func (b *box) Check(op string, dir *os.File, base string) error {
-	if b.spawn.broker == nil {
-		return nil
-	}
 	return b.spawn.broker.Check(op, dir, base)
 }
 
 func (b *box) refusals() []paddock.Refusal {
-	if b.spawn.broker == nil {
-		return nil
-	}
 	return b.spawn.broker.Refusals()
 }
 

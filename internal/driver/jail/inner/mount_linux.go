@@ -104,7 +104,7 @@ func source(m Mount, fds []*os.File) (*os.File, error) {
 			}
 			return fds[m.FD-1], setAttrs(fds[m.FD-1], m)
 		}
-		f, err := kernel.CloneTree(kernel.AtCWD, m.Source, true)
+		f, err := kernel.CloneReal(m.Source)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func place1(root *os.File, m Mount, src *os.File) error {
 		return mask(root, m)
 	case MountLock:
 		return lock(root, m)
-	case MountPrivate:
+	case MountPrivate, MountPin:
 		return private(root, m)
 	case MountReplace:
 		return replace(root, m)
