@@ -20,13 +20,14 @@ func layers() []layer {
 		{".", nil, "the vocabulary: all speak it, so it leans on none"},
 		{"internal/kernel", nil, "wrappers of system calls, usable by guest and host"},
 		{"internal/protect", nil, "pure, and linked into the guest"},
-		{"internal/policy", []string{"internal/protect"}, "text to values and back; pure, so that it can be fuzzed and explained anywhere"},
+		{"internal/image", nil, "pure: lists that tiers build from and policies explain with"},
+		{"internal/policy", []string{"internal/image", "internal/protect"}, "text to values and back; pure, so that it can be fuzzed and explained anywhere"},
 		{"internal/guest/guestpb", nil, "generated wire format"},
 		{"internal/guest", []string{"internal/guest/guestpb", "internal/kernel"}, "runs inside every tier, so it knows none"},
 		{"internal/guest/guesttest", []string{"internal/agent", "internal/guest", "internal/guest/guestpb"}, "both sides joined, for tests"},
 		{"internal/agent", []string{"internal/guest/guestpb"}, "the host's side shares only the wire format with the guest: it distrusts every byte"},
 		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
-		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/driver/jail/inner", "internal/guest", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
+		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/driver/jail/inner", "internal/guest", "internal/image", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
 		{"internal/driver/jail/inner", []string{"internal/guest", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
 		{"internal/arch", nil, "rules, tests only"},
 		{"internal/tally", nil, "a tool of the build"},
@@ -175,9 +176,9 @@ func bans() []ban {
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
 		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},
-		{path: "os", only: []string{".", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
-		{path: "os/exec", only: []string{".", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
-		{path: "net/http", only: []string{".", "internal/policy", "internal/protect", "internal/driver/jail"}, why: "the wire is internal/agent's"},
+		{path: "os", only: []string{".", "internal/image", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
+		{path: "os/exec", only: []string{".", "internal/image", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
+		{path: "net/http", only: []string{".", "internal/image", "internal/policy", "internal/protect", "internal/driver/jail"}, why: "the wire is internal/agent's"},
 	}
 }
 
@@ -201,6 +202,7 @@ func standalone() map[string]string {
 	return map[string]string{
 		".":                "everyone who speaks the vocabulary pays for what it needs",
 		"drivertest":       "drivers of other modules join it",
+		"internal/image":   "lists need nothing",
 		"internal/protect": "it is linked into the guest",
 		"internal/tally":   "it judges, so it should not break with what it judges",
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail/inner"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -169,7 +170,7 @@ func openForeign(l *layout, own *closers) ([]*os.File, error) {
 			continue
 		}
 		system := false
-		for _, dir := range systemDirs() {
+		for _, dir := range image.SystemDirs() {
 			system = system || m.Source == dir
 		}
 		if system || m.Source == "/sys/devices/system/cpu" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
 // An identity is who commands are: inside, and to the host's kernel.
@@ -99,7 +100,7 @@ func sane(u guest.User) guest.User {
 
 // isSystemDir tells whether a private home there would hide the system.
 func isSystemDir(path string) bool {
-	for _, dir := range append(systemDirs(), "/dev", "/proc", "/sys") {
+	for _, dir := range append(image.SystemDirs(), "/dev", "/proc", "/sys") {
 		if within(path, dir) {
 			return true
 		}

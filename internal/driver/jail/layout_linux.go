@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail/inner"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
 // A layout is what a spec means on this host: the configuration of the box,
@@ -27,22 +28,13 @@ type layout struct {
 	paths  []string      // of the host, for which an io limit holds
 }
 
-// systemDirs are the directories of a host that hold its system and nothing
-// of its users.
-func systemDirs() []string {
-	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"}
-}
-
-// privateDirs are the box's own, in its private layer, besides the home.
-func privateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} }
-
 // plan begins a layout: what can be wrong with the caller's paths is told here.
 // It reads the host's file tree and changes nothing.
 func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*layout, error) {
 	l := &layout{id: id, env: d.env, own: d.own()}
 	l.config = inner.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.inside,
-		Files: limits.Files, PIDs: limits.PIDs, FileSize: 0, Landlock: true,
+		Files: limits.Files, PIDs: limits.PIDs, Landlock: true,
 		Protect: spec.Policy.Files.Protect, Unprotect: spec.Policy.Files.Unprotect,
 	}
 	if l.config.Hostname == "" {
@@ -68,7 +60,9 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 		mounts = slices.Delete(mounts, i, i+1)
 	}
 	if spec.Root.Kind == paddock.RootOpen {
-		l.openRoot(limits, everything)
+		if err := l.openRoot(limits, everything); err != nil {
+			return err
+		}
 	} else if err := l.closedRoot(spec, limits, mounts); err != nil {
 		return err
 	}
@@ -80,13 +74,9 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 		return err
 	}
 	l.ownFiles()
-	if everything {
-		l.config.Writable = []string{"/"}
-	} else {
-		l.rights(spec)
-		if err := l.aliases(); err != nil {
-			return err
-		}
+	l.rights(spec)
+	if err := l.aliases(); err != nil {
+		return err
 	}
 	l.config.Env = l.environment(spec)
 	return nil
@@ -148,12 +138,12 @@ func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []in
 			return err
 		}
 	} else {
-		for _, dir := range systemDirs() {
+		for _, dir := range image.SystemDirs() {
 			l.system(dir)
 		}
 	}
 	l.devices()
-	for _, dir := range append(privateDirs(), l.config.User.Home) {
+	for _, dir := range append(image.PrivateDirs(), l.config.User.Home) {
 		mode := uint32(0o1777)
 		if dir == l.config.User.Home {
 			mode = 0o700
@@ -166,7 +156,7 @@ func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []in
 		l.replace("/etc/passwd", passwd)
 		l.replace("/etc/group", group)
 		l.toolchains(user)
-		for _, path := range credentials() {
+		for _, path := range image.Credentials() {
 			if readable(path, l.id.root) {
 				l.add(inner.Mount{Kind: inner.MountMask, Target: path, Maybe: true})
 			}
@@ -271,11 +261,11 @@ func (l *layout) replace(path, content string) {
 
 // openRoot is the host's whole file tree. What may be changed is up to the
 // mounts, but with everything all of it.
-func (l *layout) openRoot(limits paddock.Limits, everything bool) {
+func (l *layout) openRoot(limits paddock.Limits, everything bool) error {
 	l.add(inner.Mount{Kind: inner.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
 	entries, err := os.ReadDir("/")
 	if err != nil {
-		return
+		return fmt.Errorf("open root: %w", err)
 	}
 	for _, e := range entries {
 		if slices.Contains([]string{"proc", "sys", "dev", "lost+found"}, e.Name()) {
@@ -290,6 +280,7 @@ func (l *layout) openRoot(limits paddock.Limits, everything bool) {
 	}
 	l.devices()
 	l.add(inner.Mount{Kind: inner.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})
+	return nil
 }
 
 // pin makes every directory between a private place and a mount in it a mount

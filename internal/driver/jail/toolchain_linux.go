@@ -9,14 +9,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/jail/inner"
 )
 
-// credentials are files of a host's system that may be readable and are
-// nobody's business inside.
-func credentials() []string {
-	return []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
-		"/etc/krb5.keytab", "/etc/docker", "/etc/containers/auth.json", "/etc/kubernetes", "/etc/rancher", "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant",
-		"/etc/wireguard", "/etc/openvpn", "/etc/ppp", "/etc/letsencrypt", "/etc/ssh", "/etc/mysql", "/etc/boto.cfg", "/etc/environment"}
-}
-
 // toolchains shows the directories of a home that PATH reaches, read-only.
 // Homes are hidden otherwise.
 func (l *layout) toolchains(user []inner.Mount) {

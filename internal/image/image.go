@@ -1,0 +1,23 @@
+// Package image says where a root file tree comes from: what of a host is in
+// the root host, and what is not. Tiers build it from these lists, and policies
+// are explained with them, so that what is told is what is done.
+//
+// The package is pure. Each function gives a list of the caller's own.
+package image
+
+// SystemDirs are the directories of a host that hold its system and nothing
+// of its users.
+func SystemDirs() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"}
+}
+
+// PrivateDirs are a sandbox's own, besides the home.
+func PrivateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} }
+
+// Credentials are files and directories of a host's system that may be readable
+// and are nobody's business inside: they are hidden.
+func Credentials() []string {
+	return []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
+		"/etc/krb5.keytab", "/etc/docker", "/etc/containers/auth.json", "/etc/kubernetes", "/etc/rancher", "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant",
+		"/etc/wireguard", "/etc/openvpn", "/etc/ppp", "/etc/letsencrypt", "/etc/ssh", "/etc/mysql", "/etc/boto.cfg", "/etc/environment"}
+}
