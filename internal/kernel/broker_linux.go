@@ -167,14 +167,10 @@ const (
 	TypeDir     = unix.S_IFDIR
 	TypeLink    = unix.S_IFLNK
 	TypeFIFO    = unix.S_IFIFO
-	TypeSocket  = unix.S_IFSOCK
-	TypeChar    = unix.S_IFCHR
-	TypeBlock   = unix.S_IFBLK
 	SetIDs      = unix.S_ISUID | unix.S_ISGID
 
 	OpenTmpfile    = unix.O_TMPFILE
 	OpenPathOnly   = unix.O_PATH
-	RenameExchange = unix.RENAME_EXCHANGE
 	RenameWhiteout = unix.RENAME_WHITEOUT
 	RemoveDir      = unix.AT_REMOVEDIR
 	FollowLink     = unix.AT_SYMLINK_FOLLOW

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"syscall"
 
@@ -157,8 +156,6 @@ const (
 	ResourceFiles Resource = unix.RLIMIT_NOFILE
 	ResourcePIDs  Resource = unix.RLIMIT_NPROC
 	ResourceCore  Resource = unix.RLIMIT_CORE
-	ResourceData  Resource = unix.RLIMIT_DATA
-	ResourceFSize Resource = unix.RLIMIT_FSIZE
 )
 
 // SetResource lowers a limit, soft and hard, to n; a hard limit that is lower
@@ -188,13 +185,6 @@ func Pair() (a, b *os.File, err error) {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
 	}
 	return os.NewFile(uintptr(fds[0]), "pair"), os.NewFile(uintptr(fds[1]), "pair"), nil
-}
-
-// LockThread locks the goroutine to its thread until the returned function is
-// called, as runtime.LockOSThread.
-func LockThread() func() {
-	runtime.LockOSThread()
-	return runtime.UnlockOSThread
 }
 
 // Release is the kernel's release, as uname -r.

@@ -339,6 +339,8 @@ func (b *box) reap() {
 		if kills, _, err := b.oom(); err == nil && kills > 0 {
 			b.why += fmt.Sprintf(" after the memory limit of %d bytes was reached", b.limits.Memory)
 		}
+	case status.ExitStatus() == inner.BrokerFailed:
+		b.why = "the sandbox's broker ended, and the sandbox with it"
 	default:
 		b.why = fmt.Sprintf("the sandbox's init ended with status %d", status.ExitStatus())
 	}

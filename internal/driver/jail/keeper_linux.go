@@ -316,6 +316,11 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		if err = k.box.remove(ctx); err == nil {
 			err = forgetDir(k.dir)
 		}
+		if err != nil { // it can be asked again, or die
+			k.mu.Lock()
+			k.removed = false
+			k.mu.Unlock()
+		}
 	default:
 		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)
 	}

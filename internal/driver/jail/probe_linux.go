@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,7 +21,7 @@ const landlockNeeded = 3
 // Info implements paddock.Driver.
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 	info := paddock.Info{Tier: paddock.Jail, Version: "Linux " + kernel.Release(), Defaults: defaults()}
-	info.Controls = d.controls(ctx)
+	info.Controls = d.controls(d.trial(ctx))
 	info.Available = !slices.ContainsFunc(info.Controls, func(f paddock.Finding) bool {
 		return f.Strength == paddock.Absent && !optional(f.Control)
 	})
@@ -52,10 +51,9 @@ func controlNames() []paddock.Control {
 		paddock.ControlIO, paddock.ControlDisk, paddock.ControlFiles}
 }
 
-// controls finds out what this host enforces, and for how namespaces are
-// concerned by making one.
-func (d *Driver) controls(ctx context.Context) []paddock.Finding {
-	trial := d.trial(ctx)
+// controls tells what this host enforces, given what a trial box failed by; nil
+// is one that stood.
+func (d *Driver) controls(trial *failure) []paddock.Finding {
 	var list []paddock.Finding
 	for _, c := range []struct {
 		control paddock.Control
@@ -200,7 +198,7 @@ func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool,
 		switch {
 		case f.Strength != paddock.Absent:
 		case f.Control == paddock.ControlCPU:
-			limits.CPUs = float64(int(defaults().CPUs))
+			limits.CPUs = defaults().CPUs // which is what stands
 		case f.Control == paddock.ControlIO:
 			limits.IO = 0
 		}
@@ -214,7 +212,7 @@ func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
 	open := spec.Root.Kind == paddock.RootOpen
 	var list []paddock.Finding
 	// The trial is not made again: the box is the trial.
-	list = append(list, (&Driver{host: d.host, tried: true}).controls(context.Background())...)
+	list = append(list, d.controls(nil)...)
 	list = slices.DeleteFunc(list, func(f paddock.Finding) bool {
 		switch f.Control {
 		case paddock.ControlMemory, paddock.ControlCPU, paddock.ControlPIDs, paddock.ControlIO:
@@ -227,17 +225,11 @@ func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
 		switch {
 		case (f.Control == paddock.ControlNetNS || f.Control == paddock.ControlNetwork) && spec.Policy.Network.Mode == paddock.NetworkHost:
 			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the host's network"}
-		case f.Control == paddock.ControlProtected && open && slices.ContainsFunc(spec.Mounts, everything):
-			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the whole tree to be writable"}
 		case f.Control == paddock.ControlMountNS && open:
 			f.How = "a tree of its own that shows the host's whole tree, as the spec asks"
 		}
 	}
 	return list
-}
-
-func everything(m paddock.Mount) bool {
-	return m.Write && filepath.Clean(cmpOr(m.Target, m.Source)) == "/"
 }
 
 // refuse answers what this host or tier cannot do, before anything is made.
@@ -265,9 +257,6 @@ type failure struct{ cause, remedy string }
 
 // trial makes a process in new namespaces and tells what went wrong.
 func (d *Driver) trial(ctx context.Context) *failure {
-	if d.tried {
-		return nil
-	}
 	spec := paddock.Spec{ID: newID(), Ephemeral: true}
 	id, err := identify(&spec, d.env)
 	if err != nil {

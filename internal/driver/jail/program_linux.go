@@ -1,9 +1,11 @@
 package jail
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,14 +86,14 @@ func cached(cache string, embedded []byte) (*os.File, error) {
 	if st, err := dir.Stat("."); err != nil || !ours(st, 0o022) {
 		return nil, fs.ErrPermission
 	}
-	f, err := openProgram(dir, name, len(embedded))
-	if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
+	f, err := openProgram(dir, name, embedded)
+	if err == nil {
+		return f, nil
 	}
 	if err := writeProgram(dir, name, embedded); err != nil {
 		return nil, err
 	}
-	return openProgram(dir, name, len(embedded))
+	return openProgram(dir, name, embedded)
 }
 
 // cacheName tells programs apart: by the identity that the linker gave them,
@@ -105,17 +107,31 @@ func ours(st os.FileInfo, forbidden os.FileMode) bool {
 	return ok && sys.Uid == uint32(os.Geteuid()) && st.Mode().Perm()&forbidden == 0
 }
 
-func openProgram(dir *os.Root, name string, size int) (*os.File, error) {
+func openProgram(dir *os.Root, name string, program []byte) (*os.File, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
 	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() || !ours(st, 0o222) || st.Size() != int64(size) || !executable(f) {
+	if err != nil || !st.Mode().IsRegular() || !ours(st, 0o222) || st.Size() != int64(len(program)) || !executable(f) || !whole(f, program) {
 		f.Close()
 		return nil, errors.Join(err, fs.ErrPermission)
 	}
 	return f, nil
+}
+
+// whole tells whether a file holds a program's beginning, middle and end. A
+// machine that lost power while the file was new may have kept its length only.
+func whole(f *os.File, program []byte) bool {
+	const piece = 4096
+	buf := make([]byte, piece)
+	for _, at := range []int{0, len(program) / 2, max(len(program)-piece, 0)} {
+		n, err := f.ReadAt(buf, int64(at))
+		if err != nil && err != io.EOF || !bytes.Equal(buf[:n], program[at:min(at+piece, len(program))]) {
+			return false
+		}
+	}
+	return true
 }
 
 // executable tells whether the file system lets programs be executed.
@@ -134,7 +150,7 @@ func writeProgram(dir *os.Root, name string, program []byte) error {
 	}
 	_, err = f.Write(program)
 	// The box's user executes it, which for a root caller is nobody.
-	err = errors.Join(err, f.Chmod(0o555), f.Close())
+	err = errors.Join(err, f.Chmod(0o555), f.Sync(), f.Close())
 	if err == nil {
 		err = dir.Rename(tmp, name)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -43,6 +44,8 @@ type sandbox struct {
 	driver *Driver
 	owner  owner
 	done   func() // called when it was removed; nil is nothing
+
+	dialing sync.Mutex // held while the way to the agent is made again
 
 	mu      sync.Mutex
 	about   about        // guarded by mu
@@ -87,18 +90,13 @@ func (s *sandbox) attach(conn net.Conn, lifetime time.Duration) error {
 
 // guest gives the way to the agent, made again where it broke.
 func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
-	s.mu.Lock()
-	g, removed, lifetime := s.link, s.removed, s.about.Lifetime
-	s.mu.Unlock()
-	if removed {
-		return nil, fmt.Errorf("sandbox %s was removed: %w", s.id, paddock.Unavailable)
+	if g, err := s.linked(); g != nil || err != nil {
+		return g, err
 	}
-	if g != nil {
-		select {
-		case <-g.Done():
-		default:
-			return g, nil
-		}
+	s.dialing.Lock() // one at a time makes it again
+	defer s.dialing.Unlock()
+	if g, err := s.linked(); g != nil || err != nil {
+		return g, err
 	}
 	m, err := s.owner.measure(ctx)
 	if err != nil {
@@ -111,10 +109,37 @@ func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
+	s.mu.Lock()
+	old, lifetime := s.link, s.about.Lifetime
+	s.mu.Unlock()
+	if old != nil {
+		_ = old.Close() // it broke, and holds nothing but memory
+	}
 	if err := s.attach(conn, lifetime); err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
-	return s.guest(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link, nil
+}
+
+// linked gives the way to the agent, if it stands.
+func (s *sandbox) linked() (*agent.Guest, error) {
+	s.mu.Lock()
+	g, removed := s.link, s.removed
+	s.mu.Unlock()
+	if removed {
+		return nil, fmt.Errorf("sandbox %s was removed: %w", s.id, paddock.Unavailable)
+	}
+	if g == nil {
+		return nil, nil
+	}
+	select {
+	case <-g.Done():
+		return nil, nil
+	default:
+		return g, nil
+	}
 }
 
 // running gives the way to the agent of a sandbox that is not paused: an agent
@@ -174,6 +199,11 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 		return
 	}
 	s.sample(m.Kills)
+	if exit.Signal != syscall.SIGKILL && exit.Code != 128+int(syscall.SIGKILL) {
+		// It ended by itself; that may be why, or not.
+		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
+		return
+	}
 	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
 	exit.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d bytes, and a process of it was killed", m.Limits.Memory)
 }
@@ -273,8 +303,8 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		return fmt.Errorf("update sandbox %s: a policy cannot be changed while the sandbox lives: %w", s.id, paddock.Unsupported)
 	}
 	if l := u.Limits; l != nil {
-		if l.Memory < 0 || l.CPUs < 0 || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
-			return fmt.Errorf("update sandbox %s: a limit is negative: %w", s.id, paddock.Invalid)
+		if err := checkLimits(*l); err != nil {
+			return fmt.Errorf("update sandbox %s: %w", s.id, err)
 		}
 		s.mu.Lock()
 		now := s.about.Limits

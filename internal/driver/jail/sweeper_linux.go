@@ -22,10 +22,7 @@ const sweeperDelay = 40 * time.Millisecond
 // control groups of its ephemeral sandboxes; everything else of theirs the
 // kernel removes by itself. It runs only while there are some.
 type sweepers struct {
-	before func() // done once, when it first starts
-
 	mu    sync.Mutex
-	once  sync.Once
 	dirs  map[int][]string // guarded by mu: what is to be swept, by ticket
 	next  int              // guarded by mu
 	timer *time.Timer      // guarded by mu; nil while there is nothing to sweep
@@ -85,7 +82,6 @@ func (s *sweepers) forget(ticket int) {
 func (s *sweepers) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.once.Do(s.before)
 	if s.timer == nil || s.pipe != nil {
 		return
 	}

@@ -81,7 +81,10 @@ func newBroker(c *Config) (*broker, error) {
 }
 
 // run answers system calls until nobody is left who could call.
+//
+// The box ends with it: its commands would wait for answers for ever.
 func (b *broker) run() {
+	defer os.Exit(BrokerFailed)
 	listener, err := kernel.Descriptor(b.listener)
 	if err != nil {
 		return

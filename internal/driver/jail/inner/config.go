@@ -18,6 +18,9 @@ const (
 	ConnFD    = 4
 )
 
+// BrokerFailed is the status that a box ends with when its broker does.
+const BrokerFailed = 3
+
 // Argv0 is the name by which a program knows that it was started as a box.
 const Argv0 = "paddock-guest-jail"
 
@@ -29,10 +32,8 @@ type Config struct {
 	User     guest.User        `json:"user"`
 	Env      map[string]string `json:"env"`
 	Dir      string            `json:"dir"`
-	Files    int               `json:"files"`    // RLIMIT_NOFILE
-	PIDs     int               `json:"pids"`     // RLIMIT_NPROC
-	Data     int64             `json:"data"`     // RLIMIT_DATA, where no control group bounds memory; 0 is none
-	FileSize int64             `json:"filesize"` // RLIMIT_FSIZE; 0 is none
+	Files    int               `json:"files"` // RLIMIT_NOFILE
+	PIDs     int               `json:"pids"`  // RLIMIT_NPROC
 
 	// Landlock is off only where the caller accepted that by name.
 	Landlock bool `json:"landlock"`
@@ -66,7 +67,6 @@ const (
 	MountOverlay MountKind = "overlay" // Source below a private layer, for binds with Layer
 	MountDir     MountKind = "dir"     // just a directory in what is there
 	MountLink    MountKind = "link"    // a symbolic link that says Source
-	MountFile    MountKind = "file"    // a file with the content Source
 	MountMask    MountKind = "mask"    // nothing to see: an empty unreadable file or directory
 	MountPrivate MountKind = "private" // a directory of the root tmpfs, writable for good
 	MountReplace MountKind = "replace" // a file of the box's own, with the content Source, over what is there

@@ -117,7 +117,6 @@ func (b *box) confine() error {
 		n    int64
 	}{
 		{kernel.ResourceCore, 1}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
-		{kernel.ResourceData, c.Data}, {kernel.ResourceFSize, c.FileSize},
 	} {
 		if l.n == 0 {
 			continue

@@ -36,7 +36,7 @@ func build(mounts []Mount, fds []*os.File) error {
 		return err
 	}
 	for i, m := range mounts[1:] {
-		if err := place1(root, m, sources[i+1]); err != nil {
+		if err := step(root, m, sources[i+1]); err != nil {
 			return fmt.Errorf("mount %s: %w", m.Target, err)
 		}
 	}
@@ -137,8 +137,8 @@ func setAttrs(f *os.File, m Mount) error {
 	return kernel.SetMountAttr(f, set, true)
 }
 
-// place1 does one step below root.
-func place1(root *os.File, m Mount, src *os.File) error {
+// step does one below root.
+func step(root *os.File, m Mount, src *os.File) error {
 	switch m.Kind {
 	case MountDir:
 		dir, err := walk(root, m.Target, m.Mode)
@@ -146,16 +146,13 @@ func place1(root *os.File, m Mount, src *os.File) error {
 			return err
 		}
 		return dir.Close()
-	case MountLink, MountFile:
+	case MountLink:
 		dir, err := walk(root, path.Dir(m.Target), 0o755)
 		if err != nil {
 			return err
 		}
 		defer dir.Close()
-		if m.Kind == MountLink {
-			return kernel.SymlinkAt(m.Source, int(dir.Fd()), path.Base(m.Target))
-		}
-		return kernel.WriteAt(dir, path.Base(m.Target), []byte(m.Source), m.Mode)
+		return kernel.SymlinkAt(m.Source, int(dir.Fd()), path.Base(m.Target))
 	case MountMask:
 		return mask(root, m)
 	case MountLock:
