@@ -28,7 +28,7 @@ func layers() []layer {
 		{"internal/agent", []string{"internal/guest/guestpb"}, "the host's side shares only the wire format with the guest: it distrusts every byte"},
 		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
 		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/driver/jail/inner", "internal/guest", "internal/image", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
-		{"internal/driver/jail/inner", []string{"internal/guest", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
+		{"internal/driver/jail/inner", []string{"internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
 		{"internal/arch", nil, "rules, tests only"},
 		{"internal/tally", nil, "a tool of the build"},
 		{"drivertest", nil, "states promises of any driver, so it knows none"},
@@ -37,7 +37,7 @@ func layers() []layer {
 		{"attack/attacker", []string{"attack/target"}, "the hostile program: what it needs it brings"},
 		{"attack/target", nil, "what attacker and harness say to each other"},
 		{"bench", []string{"*"}, "measures what is there"},
-		{"cmd/paddock-guest", []string{"internal/guest", "internal/driver/jail/inner", "internal/kernel"}, "small: it is copied into every box"},
+		{"cmd/paddock-guest", []string{"internal/driver/jail/inner"}, "small: it is copied into every box"},
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 	}
 }
@@ -80,20 +80,17 @@ type foreign struct {
 func foreigners() []foreign {
 	return []foreign{
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
-		{"golang.org/x/net", []string{"internal/guest", "internal/agent"}, "HTTP/2 over one connection is the wire between guest and host, and nothing else"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent"}, "as connect"},
 		{"github.com/creack/pty", []string{"internal/guest"}, "terminals are opened inside"},
 		{"github.com/fsnotify/fsnotify", []string{"internal/guest"}, "files are watched inside"},
 		{"golang.org/x/term", []string{"cmd/paddock"}, "only the command line has a terminal of a person"},
-		{"github.com/landlock-lsm/go-landlock", []string{"internal/kernel", "internal/driver/jail/inner"}, "the second wall of the jail"},
-		{"kernel.org/pub/linux/libs/security/libcap/psx", []string{"internal/kernel"}, "system calls that must reach every thread, as Landlock's do"},
+		{"github.com/landlock-lsm/go-landlock", []string{"internal/kernel"}, "its numbers and structures are system calls, and wrapped as those are"},
+		{"kernel.org/pub/linux/libs/security/libcap/psx", []string{"internal/kernel"}, "giving up capabilities on every thread"},
 		{"github.com/containerd/cgroups", []string{"internal/cgroup"}, "one place for control groups, v1 and v2"},
 		{"github.com/spf13/cobra", []string{"cmd/paddock"}, "a command line belongs to a command"},
 		{"github.com/spf13/pflag", []string{"cmd/paddock"}, "cobra's flags"},
 		{"go.yaml.in/yaml", []string{"internal/policy"}, "text formats end at the policy"},
-		{"gopkg.in/yaml.v3", []string{"internal/policy"}, "as above"},
-		{"github.com/goccy/go-yaml", []string{"internal/policy"}, "as above"},
 	}
 }
 
@@ -110,6 +107,23 @@ func TestForeignPackagesAreImportedOnlyWhereTheyBelong(t *testing.T) {
 				t.Errorf("%s imports %s, which has no row in foreigners: say who may, and why", name, path)
 			} else if !slices.Contains(table[i].by, name) {
 				t.Errorf("%s imports %s: only %s may (%s)", name, path, strings.Join(table[i].by, ", "), table[i].why)
+			}
+		}
+	}
+}
+
+// A permission that nobody uses hides the next package that begins to.
+func TestEveryForeignerIsUsed(t *testing.T) {
+	packages := list(t)
+	for _, f := range foreigners() {
+		for _, name := range f.by {
+			p := packages.get(name)
+			if p == nil {
+				t.Errorf("%s may be imported by %s, which is not there", f.path, name)
+				continue
+			}
+			if !slices.ContainsFunc(p.Imports, func(path string) bool { return within(path, f.path) }) {
+				t.Errorf("%s may be imported by %s, which does not: take it out of its row", f.path, name)
 			}
 		}
 	}
@@ -132,7 +146,7 @@ type barrier struct {
 func barriers() []barrier {
 	return []barrier{
 		{"cmd/paddock-guest", []string{
-			"github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml", "gopkg.in/yaml.v3", "github.com/goccy/go-yaml",
+			"github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml",
 			"github.com/containerd/cgroups", "gvisor.dev/gvisor",
 			module + "/internal/agent", module + "/internal/cgroup", module + "/internal/policy",
 		}, "the guest is small, and holds nothing of the host's side"},
