@@ -80,7 +80,7 @@ cross:
 
 .PHONY: attack
 attack: build ## Run the escape attempts; UPDATE=1 rewrites the golden matrix
-	PADDOCK_UPDATE=$(UPDATE) go test -count=1 -v -timeout 15m ./attack/...
+	go test -count=1 -v -timeout 15m ./attack $(if $(UPDATE),-update)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME=10s
