@@ -9,8 +9,8 @@ import (
 
 func TestForeignTextCannotStartALineOrMoveTheCursor(t *testing.T) {
 	for _, row := range []struct{ in, want string }{
-		{"/work/plain.txt", "/work/plain.txt"},
-		{"/work/naïve 日本", "/work/naïve 日本"},
+		{"/proj/plain.txt", "/proj/plain.txt"},
+		{"/proj/naïve 日本", "/proj/naïve 日本"},
 		{"a\npaddock: all is well", `a\npaddock: all is well`},
 		{"\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`},
 		{"\x1b]52;c;ZXZpbA==\a", `\x1b]52;c;ZXZpbA==\x07`},

@@ -51,7 +51,7 @@ func TestAnswers(t *testing.T) {
 		{"write ~/data/secret/x", false, "files.deny_read denies", "p:12:15"},
 		{"read /srv/out/a.pem", false, "files.deny_read denies /srv/out/a.pem", "p:12:30"},
 		{"read /srv/out/later.pem", true, "/srv/out", "p:7:5"},
-		{"read src/x.go", true, "/work/p of the host is mounted", "p:2:1"},
+		{"read src/x.go", true, "/proj/p of the host is mounted", "p:2:1"},
 		{"read /usr/bin/env", true, "system directory", ""},
 		{"read /home/other/x", false, "system directories only", ""},
 		{"read /home/u/.ssh/id", true, "the sandbox's own", ""},
@@ -114,8 +114,8 @@ func TestAnswersOfOtherRoots(t *testing.T) {
 		{open, Question{"read", "/home/other/x"}, true}, {open, Question{"read", "/home/u/.ssh/id"}, false}, {open, Question{"read", "/home/u/.sshd"}, true},
 		{open, Question{"write", "/tmp/x"}, false}, {open, Question{"connect", "10.0.0.1:22"}, true},
 		{dir, Question{"read", "/x"}, true}, {dir, Question{"write", "/etc/x"}, true}, {dir, Question{"connect", "a.example"}, false}, {dir, Question{"connect", "localhost:80"}, false},
-		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{"write", "/work/.git/hooks/x"}, false},
-		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{"write", "/work/x"}, true},
+		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{"write", "/proj/.git/hooks/x"}, false},
+		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{"write", "/proj/x"}, true},
 	} {
 		a, err := Explain(tc.spec, nil, caller, tc.q)
 		if err != nil || a.Allowed != tc.want || a.Where != "" || a.Rule == "" {

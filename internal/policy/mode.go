@@ -41,6 +41,11 @@ func Mode(spec *paddock.Spec, name string, o Host) error {
 		spec.Root = paddock.Root{Kind: paddock.RootOpen}
 		spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkHost}
 		spec.Mounts = replaceMount(spec.Mounts, paddock.Mount{Source: "/", Write: true})
+		if dir != "/" {
+			// By itself too, because a root caller's files are its own only
+			// where a mount maps their owner.
+			spec.Mounts = replaceMount(spec.Mounts, paddock.Mount{Source: dir, Write: true})
+		}
 		spec.Dir = dir
 		return nil
 	}

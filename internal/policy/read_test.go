@@ -56,7 +56,7 @@ allow_missing: [io-limit]
 `
 
 var caller = Host{
-	Home: "/home/u", Dir: "/work/p",
+	Home: "/home/u", Dir: "/proj/p",
 	Env: func(name string) (string, bool) {
 		v, ok := map[string]string{"TERM": "xterm"}[name]
 		return v, ok
@@ -80,8 +80,8 @@ func TestACompleteFileBecomesASpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := paddock.Spec{
-		Tier: paddock.Jail, User: "1000", Dir: "/work/p",
-		Mounts: []paddock.Mount{{Source: "/work/p", Write: true}, {Source: "/home/u/data", Target: "/data"}, {Source: "/srv/out", Write: true}},
+		Tier: paddock.Jail, User: "1000", Dir: "/proj/p",
+		Mounts: []paddock.Mount{{Source: "/proj/p", Write: true}, {Source: "/home/u/data", Target: "/data"}, {Source: "/srv/out", Write: true}},
 		Env:    map[string]string{"LANG": "C.UTF-8", "EMPTY": "", "TERM": "xterm"},
 		Limits: paddock.Limits{Memory: 512 << 20, CPUs: 1.5, PIDs: 100, Disk: 2 << 30, Files: 1024, IO: 50_000_000, Lifetime: 90 * time.Minute},
 		Policy: paddock.Policy{

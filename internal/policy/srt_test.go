@@ -66,7 +66,7 @@ var srtRows = []srtRow{
 	{"filesystem", `{}`, invalid, nil},
 	{"filesystem.disabled", `true`, refused, nil},
 	{"filesystem.denyRead", `["~/.ssh", "secret", "/srv/out/*.pem"]`, honoured, func(s paddock.Spec) bool {
-		return slices.Equal(s.Policy.Files.DenyRead, []string{"/home/u/.ssh", "/work/p/secret", "/srv/out/a.pem", "/srv/out/b.pem"})
+		return slices.Equal(s.Policy.Files.DenyRead, []string{"/home/u/.ssh", "/proj/p/secret", "/srv/out/a.pem", "/srv/out/b.pem"})
 	}},
 	{"filesystem.denyRead[].path", `[{"path": "/a*b", "literal": true}]`, honoured, func(s paddock.Spec) bool { return slices.Equal(s.Policy.Files.DenyRead, []string{"/a*b"}) }},
 	{"filesystem.denyRead[].literal", `[{"path": "/a", "literal": false}]`, invalid, nil},
@@ -74,12 +74,12 @@ var srtRows = []srtRow{
 	{"filesystem.allowRead[].path", `[{"path": "/srv", "literal": true}]`, note, nil},
 	{"filesystem.allowRead[].literal", `[{"path": "/srv", "literal": 1}]`, invalid, nil},
 	{"filesystem.allowWrite", `[".", "src/", "/tmp/**"]`, honoured, func(s paddock.Spec) bool {
-		return reflect.DeepEqual(s.Mounts, []paddock.Mount{{Source: "/work/p", Write: true}, {Source: "/work/p/src", Write: true}, {Source: "/tmp", Write: true}})
+		return reflect.DeepEqual(s.Mounts, []paddock.Mount{{Source: "/proj/p", Write: true}, {Source: "/proj/p/src", Write: true}, {Source: "/tmp", Write: true}})
 	}},
-	{"filesystem.allowWrite[].path", `[{"path": "src", "literal": true}]`, honoured, func(s paddock.Spec) bool { return s.Mounts[0].Source == "/work/p/src" }},
+	{"filesystem.allowWrite[].path", `[{"path": "src", "literal": true}]`, honoured, func(s paddock.Spec) bool { return s.Mounts[0].Source == "/proj/p/src" }},
 	{"filesystem.allowWrite[].literal", `[{"path": "src"}]`, invalid, nil},
-	{"filesystem.denyWrite", `[".env"]`, honoured, func(s paddock.Spec) bool { return slices.Equal(s.Policy.Files.DenyWrite, []string{"/work/p/.env"}) }},
-	{"filesystem.denyWrite[].path", `[{"path": "[x]", "literal": true}]`, honoured, func(s paddock.Spec) bool { return slices.Equal(s.Policy.Files.DenyWrite, []string{"/work/p/[x]"}) }},
+	{"filesystem.denyWrite", `[".env"]`, honoured, func(s paddock.Spec) bool { return slices.Equal(s.Policy.Files.DenyWrite, []string{"/proj/p/.env"}) }},
+	{"filesystem.denyWrite[].path", `[{"path": "[x]", "literal": true}]`, honoured, func(s paddock.Spec) bool { return slices.Equal(s.Policy.Files.DenyWrite, []string{"/proj/p/[x]"}) }},
 	{"filesystem.denyWrite[].literal", `[{"literal": true}]`, invalid, nil},
 	{"filesystem.allowGitConfig", `true`, honoured, func(s paddock.Spec) bool { return slices.Equal(s.Policy.Files.Unprotect, []string{".git/config"}) }},
 	{"credentials", `{}`, honoured, noWayOut},
@@ -136,7 +136,7 @@ var srtRows = []srtRow{
 	{"windows.srtWin.path", `{"srtWin": {"path": "x"}}`, note, nil},
 	{"git", `{}`, honoured, noWayOut},
 	{"git.safeDirectories", `["/repo", "sub"]`, honoured, func(s paddock.Spec) bool {
-		return reflect.DeepEqual(s.Env, map[string]string{"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "/repo", "GIT_CONFIG_KEY_1": "safe.directory", "GIT_CONFIG_VALUE_1": "/work/p/sub"})
+		return reflect.DeepEqual(s.Env, map[string]string{"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "/repo", "GIT_CONFIG_KEY_1": "safe.directory", "GIT_CONFIG_VALUE_1": "/proj/p/sub"})
 	}},
 }
 
@@ -213,7 +213,7 @@ func TestNoKeyOfSandboxRuntimeIsSilentlyIgnored(t *testing.T) {
 			if err := f.Apply(&spec, caller); err != nil {
 				t.Fatal(err)
 			}
-			if spec.Root.Kind != paddock.RootOpen || spec.Dir != "/work/p" || !noWayOut(spec) {
+			if spec.Root.Kind != paddock.RootOpen || spec.Dir != "/proj/p" || !noWayOut(spec) {
 				t.Errorf("%+v", spec)
 			}
 			if row.check != nil && !row.check(spec) {
@@ -268,8 +268,8 @@ func TestWhatAsksForNothingIsAccepted(t *testing.T) {
 		told = append(told, n.In("s"))
 	}
 	want := []string{
-		"s:3:98: filesystem.allowWrite[1]: /work/p/missing does not exist, and is not made writable (make it before the run)",
-		"s:3:110: filesystem.allowWrite[2]: /work/p/src stays read-only (denyWrite /work/p/src wins over it)",
+		"s:3:98: filesystem.allowWrite[1]: /proj/p/missing does not exist, and is not made writable (make it before the run)",
+		"s:3:110: filesystem.allowWrite[2]: /proj/p/src stays read-only (denyWrite /proj/p/src wins over it)",
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q", told)
@@ -278,7 +278,7 @@ func TestWhatAsksForNothingIsAccepted(t *testing.T) {
 	if err := f.Apply(&spec, caller); err != nil {
 		t.Fatal(err)
 	}
-	if len(spec.Mounts) != 1 || spec.Mounts[0] != (paddock.Mount{Source: "/work/p", Write: true}) {
+	if len(spec.Mounts) != 1 || spec.Mounts[0] != (paddock.Mount{Source: "/proj/p", Write: true}) {
 		t.Errorf("%+v", spec.Mounts)
 	}
 	a, err := Explain(spec, f, caller, Question{"read", "/home/u/.ssh/id"})
@@ -296,8 +296,8 @@ func TestSettingsThatCannotBeHad(t *testing.T) {
 		kind paddock.Kind
 		want string
 	}{
-		{with(`{"denyRead": ["/work"], "allowRead": ["."], "allowWrite": [], "denyWrite": []}`), paddock.Unsupported, "lies in the denyRead /work"},
-		{with(`{"denyRead": ["/work"], "allowWrite": ["."], "denyWrite": []}`), paddock.Unsupported, "filesystem.allowWrite[0]: /work/p lies in the denyRead /work"},
+		{with(`{"denyRead": ["/proj"], "allowRead": ["."], "allowWrite": [], "denyWrite": []}`), paddock.Unsupported, "lies in the denyRead /proj"},
+		{with(`{"denyRead": ["/proj"], "allowWrite": ["."], "denyWrite": []}`), paddock.Unsupported, "filesystem.allowWrite[0]: /proj/p lies in the denyRead /proj"},
 		{with(`{"denyRead": [], "allowWrite": ["src/*.go"], "denyWrite": []}`), paddock.Unsupported, "sandbox-runtime skips it on Linux"},
 		{with(`{"denyRead": [], "allowWrite": [], "denyWrite": ["**/x"]}`), paddock.Unsupported, "skips it"},
 		{with(`{"denyRead": ["/**/*.pem"], "allowWrite": [], "denyWrite": []}`), paddock.Unsupported, "begins with a directory"},

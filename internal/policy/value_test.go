@@ -218,7 +218,7 @@ func TestASpecIsWrittenAndReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(data), "version: 1\ntier: jail\n") || !strings.Contains(string(data), "workspace: /work/p\n") {
+	if !strings.HasPrefix(string(data), "version: 1\ntier: jail\n") || !strings.Contains(string(data), "workspace: /proj/p\n") {
 		t.Errorf("%s", data)
 	}
 	for _, spec := range []paddock.Spec{
@@ -336,9 +336,9 @@ func FuzzGlob(f *testing.F) {
 func TestModes(t *testing.T) {
 	old := paddock.Spec{Hostname: "h", Mounts: []paddock.Mount{{Source: "/d"}}}
 	for name, want := range map[string]paddock.Spec{
-		"read-only":       {Hostname: "h", Dir: "/work/p", Mounts: []paddock.Mount{{Source: "/work/p"}, {Source: "/d"}}},
-		"workspace-write": {Hostname: "h", Dir: "/work/p", Mounts: []paddock.Mount{{Source: "/work/p", Write: true}, {Source: "/d"}}},
-		"full": {Hostname: "h", Dir: "/work/p", Root: paddock.Root{Kind: paddock.RootOpen}, Mounts: []paddock.Mount{{Source: "/", Write: true}, {Source: "/d"}},
+		"read-only":       {Hostname: "h", Dir: "/proj/p", Mounts: []paddock.Mount{{Source: "/proj/p"}, {Source: "/d"}}},
+		"workspace-write": {Hostname: "h", Dir: "/proj/p", Mounts: []paddock.Mount{{Source: "/proj/p", Write: true}, {Source: "/d"}}},
+		"full": {Hostname: "h", Dir: "/proj/p", Root: paddock.Root{Kind: paddock.RootOpen}, Mounts: []paddock.Mount{{Source: "/proj/p", Write: true}, {Source: "/", Write: true}, {Source: "/d"}},
 			Policy: paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkHost}}},
 	} {
 		got := old
