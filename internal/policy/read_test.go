@@ -63,7 +63,7 @@ var caller = Host{
 	},
 	Files: fstest.MapFS{
 		"srv/out/a.pem": {}, "srv/out/b.pem": {}, "srv/out/c.txt": {}, "srv/out/sub/d.pem": {},
-		"work/p/src/x.go": {}, "work/p/.env": {}, "work/p/deep/er/.env": {}, "tmp": {Mode: os.ModeDir | 0o777},
+		"proj/p/src/x.go": {}, "proj/p/.env": {}, "proj/p/deep/er/.env": {}, "tmp": {Mode: os.ModeDir | 0o777},
 	},
 }
 
