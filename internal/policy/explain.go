@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -197,10 +198,18 @@ func (e *explainer) readable(name string) Answer {
 	case paddock.RootOpen:
 		return Answer{Allowed: true, Rule: "the root is open: all that the caller can read", Where: where, Change: fmt.Sprintf("add %s to files.deny_read, or ask for the root host", name)}
 	}
+	if i := slices.IndexFunc(image.Credentials(), func(c string) bool { return within(name, c) }); i >= 0 {
+		hidden := image.Credentials()[i]
+		return Answer{Rule: hidden + " may hold credentials of the host, and the root host hides it", Where: where,
+			Change: fmt.Sprintf("mount it: --read %s, or in the policy file: mounts: [{read: %s}]", hidden, hidden)}
+	}
 	switch {
 	case system(name):
-		return Answer{Allowed: true, Rule: "it is in a system directory, which the root host shows", Where: where,
-			Notes: []string{"files that hold credentials of the host are not shown"}}
+		a := Answer{Allowed: true, Rule: "it is in a system directory, which the root host shows", Where: where}
+		if slices.ContainsFunc(image.Credentials(), func(c string) bool { return within(c, name) }) {
+			a.Notes = []string{"but for files in it that hold credentials of the host, which are hidden"}
+		}
+		return a
 	case e.private(name):
 		return Answer{Allowed: true, Rule: "it is the sandbox's own: nothing of the host is in it", Where: where,
 			Notes: []string{"but for tool chains below the home that PATH reaches, which are shown read-only"}}
@@ -257,7 +266,7 @@ func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
 	rule, hit := set.Match(strings.TrimPrefix(name, strings.TrimSuffix(target(m), "/")))
 	switch hit {
 	case protect.Protected:
-		change := fmt.Sprintf("--policy with files: {unprotect: [%q]}", rule)
+		change := fmt.Sprintf("--unprotect %s, or in the policy file: files: {unprotect: [%q]}", rule, rule)
 		if slices.Contains(files.Protect, rule) {
 			change = fmt.Sprintf("take %q from files.protect", rule)
 		}
@@ -273,17 +282,12 @@ func (e *explainer) protected(name string, m paddock.Mount) (Answer, error) {
 
 // system tells whether the root host shows name.
 func system(name string) bool {
-	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/sys/devices/system/cpu"} {
-		if within(name, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(append(image.SystemDirs(), "/sys/devices/system/cpu"), func(dir string) bool { return within(name, dir) })
 }
 
 // private tells whether the root host has a private directory there.
 func (e *explainer) private(name string) bool {
-	dirs := []string{"/tmp", "/var/tmp", "/run"}
+	dirs := image.PrivateDirs()
 	switch home := path.Clean(e.host.Home); {
 	case home == "/root" || e.spec.User != "":
 		// Commands of a root caller, and those of another user, are at home

@@ -53,6 +53,11 @@ func TestAnswers(t *testing.T) {
 		{"read /srv/out/later.pem", true, "/srv/out", "p:7:5"},
 		{"read src/x.go", true, "/proj/p of the host is mounted", "p:2:1"},
 		{"read /usr/bin/env", true, "system directory", ""},
+		{"read /etc/shadow", false, "/etc/shadow may hold credentials", ""},
+		{"read /etc/ssh/ssh_host_rsa_key", false, "/etc/ssh may hold credentials", ""},
+		{"read /etc/sshd", true, "system directory", ""},
+		{"read /sys/devices/system/cpu/online", true, "system directory", ""},
+		{"read /dev/shm/x", true, "the sandbox's own", ""},
 		{"read /home/other/x", false, "system directories only", ""},
 		{"read /home/u/.ssh/id", true, "the sandbox's own", ""},
 		{"write /home/u/x", true, "nothing reaches the host", ""},
@@ -96,6 +101,14 @@ func TestAnswers(t *testing.T) {
 		if !a.Allowed && a.Change == "" {
 			t.Errorf("%s: it does not say how to change that", tc.question)
 		}
+	}
+	etc, err := Explain(spec, f, caller, Question{"read", "/etc"})
+	if err != nil || len(etc.Notes) != 1 {
+		t.Errorf("nothing is said about what /etc hides: %+v, %v", etc, err)
+	}
+	hooks, err := Explain(spec, f, caller, Question{"write", caller.Dir + "/.git/hooks/x"})
+	if err != nil || !strings.HasPrefix(hooks.Change, "--unprotect .git/hooks, or ") {
+		t.Errorf("the flag is not named: %+v, %v", hooks, err)
 	}
 	later, err := Explain(spec, f, caller, Question{"read", "/srv/out/later.pem"})
 	if err != nil || !slices.ContainsFunc(later.Notes, func(n string) bool { return strings.Contains(n, "p:12:30: the glob /srv/out/*.pem") }) {

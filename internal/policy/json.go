@@ -33,7 +33,7 @@ func parseJSON(data []byte) (*yaml.Node, *Problem) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it ends too early")
 	}
-	return nil, &Problem{Line: line, Column: column, Text: "not JSON: " + err.Error()}
+	return nil, &Problem{Line: line, Column: column, Text: "not JSON: " + err.Error(), Hint: "the file is one JSON object, without comments or a comma after the last entry"}
 }
 
 type jsonParser struct {

@@ -102,13 +102,13 @@ func checkText(data []byte) *Problem {
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])
 		if (c == utf8.RuneError && size == 1) || c == 0 {
-			what := "a byte that is not UTF-8"
+			what, hint := "a byte that is not UTF-8", "save it as text in UTF-8"
 			if c == 0 {
-				what = "a NUL byte"
+				what, hint = "a NUL byte", "this is no text in UTF-8; a text in UTF-16 can be saved as UTF-8"
 			}
 			line := 1 + bytes.Count(data[:i], []byte("\n"))
 			column := 1 + utf8.RuneCount(data[bytes.LastIndexByte(data[:i], '\n')+1:i])
-			return &Problem{Line: line, Column: column, Text: what}
+			return &Problem{Line: line, Column: column, Text: what, Hint: hint}
 		}
 		i += size
 	}

@@ -129,7 +129,7 @@ var bad = []struct {
 }{
 	{"", "empty document", false},
 	{"# nothing\n", "empty document", false},
-	{"tier: jail\n", `the key "version" is missing`, true},
+	{"tier: jail\n", `the key "version" is missing (needed here: version: 1)`, true},
 	{"version: 2\n", "p:1:10: version: 2 is not allowed", true},
 	{"version: one\n", `p:1:10: version: expected a whole number, found the text "one"`, true},
 	{"version: 1.0\n", "expected a whole number", false},

@@ -196,6 +196,19 @@ func (sh *shape) names() []string {
 	return names
 }
 
+// needed lists the keys that must be there, with what they hold.
+func (sh *shape) needed() string {
+	keys := make([]string, len(sh.need))
+	for i, name := range sh.need {
+		f := sh.field(name)
+		keys[i] = fmt.Sprintf("%s (%v)", name, f.kind)
+		if f.max > 0 && f.min == f.max {
+			keys[i] = fmt.Sprintf("%s: %v", name, f.min)
+		}
+	}
+	return strings.Join(keys, ", ")
+}
+
 func (sh *shape) field(name string) *shape {
 	for _, f := range sh.fields {
 		if f.name == name {
@@ -229,7 +242,7 @@ func (r *reader) object(sh *shape, n *yaml.Node, key string) {
 	}
 	for _, name := range sh.need {
 		if seen[name] == 0 {
-			r.add(n, key, fmt.Sprintf("the key %q is missing", name), "")
+			r.add(n, key, fmt.Sprintf("the key %q is missing", name), "needed here: "+sh.needed())
 		}
 	}
 	if len(sh.one) > 0 {
