@@ -53,7 +53,7 @@ func problems(w io.Writer, wrong *policy.Error) {
 		p.Hint = ""
 		fmt.Fprintf(w, "paddock: %s\n", oneLine(p.In(wrong.Name)))
 		if hint != "" {
-			fmt.Fprintf(w, "hint: %s\n", oneLine(hint))
+			fmt.Fprintf(w, "hint: %s\n", oneLineOf(hint, paragraph))
 		}
 	}
 	if wrong.More > 0 {
@@ -76,13 +76,31 @@ func words(err error) (message, hint string) {
 	if errors.As(err, &cut) {
 		text = cut.Error()
 	}
-	// Our own messages name the cause; the kind at their end tells a person
-	// nothing more. In messages of others it may be all there is.
-	var own *hinted
-	if errors.As(err, &own) {
+	if saysItself(err) {
 		text = strings.TrimSuffix(text, ": "+paddock.KindOf(err).Error())
 	}
 	return oneLine(text), oneLineOf(hintFor(err), paragraph)
+}
+
+// saysItself tells whether an error names its cause in words, so that the kind
+// at its end tells a person nothing more. In other messages it may be all
+// there is: "open sandbox x: not found".
+func saysItself(err error) bool {
+	var own *hinted
+	var start *paddock.StartError
+	var refused notMade
+	switch {
+	case errors.As(err, &own):
+		return true
+	case errors.As(err, &start):
+		return start.Err != nil && start.Err.Error() != paddock.KindOf(start.Err).Error()
+	case errors.As(err, &refused):
+		switch paddock.KindOf(err) {
+		case paddock.Invalid, paddock.NotFound, paddock.Denied, paddock.Unsupported:
+			return true
+		}
+	}
+	return false
 }
 
 // hintFor finds what a person can do about err.
@@ -101,6 +119,9 @@ func hintFor(err error) string {
 		}
 		return "it is not in the sandbox's PATH: show its directory with --read and call it by its whole name, or choose another --root"
 	case errors.As(err, &start) && start.Code == 126:
+		if !errors.Is(err, paddock.Denied) && !errors.Is(err, paddock.Unsupported) {
+			return "" // a directory, no interpreter, no working directory: the words say it
+		}
 		return fmt.Sprintf("is it executable (chmod +x), and built for this machine (%s/%s)?", runtime.GOOS, runtime.GOARCH)
 	case errors.Is(err, paddock.Unsupported):
 		return "`paddock doctor` shows what this machine can enforce, and what to do about the rest"

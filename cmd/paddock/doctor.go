@@ -43,8 +43,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Tell, tier by tier, what this machine can enforce: each control full, weak or
 absent, with the cause and the remedy.
 
-A sandbox that needs a control which is weak or absent is refused, unless the
-caller accepts that by name (--allow-missing CONTROL).
+Without a delegated control group the default memory limit is kept by a
+watchdog (weak), and no processor or io limit stands. A run that asks for one by
+--memory, --cpus or --io is refused until that is accepted by name
+(--allow-missing CONTROL), and so is one that needs any other control that is
+weak or absent.
 
 Exit status: 0 if a plain sandbox can be made on some tier (or on the one asked
 for with --tier), 1 if not, 125 if Paddock itself failed.`,

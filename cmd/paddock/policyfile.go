@@ -11,14 +11,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
-// host gives what a policy needs to know of the caller.
+// host gives what a policy needs to know of the caller. With an error it is
+// good but for the working directory, which is not known then: where nothing
+// is relative to it, it is not needed.
 func (a *app) host() (policy.Host, error) {
+	home, _ := a.lookup("HOME")
+	h := policy.Host{Home: home, Env: a.lookup, Files: os.DirFS("/")}
 	dir, err := a.dir()
 	if err != nil {
-		return policy.Host{}, withHint(fmt.Errorf("working directory: %w: %w", err, paddock.NotFound), "it may have been removed: change to another one")
+		return h, withHint(fmt.Errorf("working directory: %w: %w", err, paddock.NotFound), "it may have been removed: change to another one")
 	}
-	home, _ := a.lookup("HOME")
-	return policy.Host{Home: home, Dir: dir, Env: a.lookup, Files: os.DirFS("/")}, nil
+	h.Dir = dir
+	return h, nil
 }
 
 func readPolicy(name string) (*policy.File, error) {

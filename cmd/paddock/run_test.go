@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
 func TestExitStatusAndOutputPassThrough(t *testing.T) {
@@ -241,6 +242,8 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 	nocgroup := &fake{refuse: fmt.Errorf("create sandbox: %w", &paddock.MissingError{Finding: paddock.Finding{
 		Control: paddock.ControlMemory, Strength: paddock.Absent, Cause: "the control group cannot be written", Remedy: "loginctl enable-linger",
 	}})}
+	wrong := &fake{refuse: fmt.Errorf("create sandbox: there is no user \"nosuch\": %w", paddock.Invalid)}
+	taken := &fake{refuse: fmt.Errorf("create sandbox: sandbox x: %w", paddock.Exists)}
 	good := &fake{info: goodInfo()}
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "foreign")
@@ -261,6 +264,8 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 		{"wrong architecture", good, []string{"run", foreign}, 126, "paddock: start " + foreign + ": fork/exec " + foreign + ": exec format error"},
 		{"no user namespaces", missing, []string{"run", "true"}, 125, "paddock: user-namespace: user namespaces are forbidden by sysctl user.max_user_namespaces=0\nhint: sysctl user.max_user_namespaces=10000\n"},
 		{"no cgroup rights", nocgroup, []string{"run", "true"}, 125, "paddock: create sandbox: memory-limit: the control group cannot be written\nhint: loginctl enable-linger; to do without it: --allow-missing memory-limit\n"},
+		{"a driver's refusal in words", wrong, []string{"run", "true"}, 125, "paddock: create sandbox: there is no user \"nosuch\"\n"},
+		{"a driver's refusal by its kind", taken, []string{"run", "true"}, 125, "paddock: create sandbox: sandbox x: already exists\n"},
 		{"a tier that is not there", good, []string{"run", "--tier", "gvisor", "true"}, 125, "paddock: tier gvisor is not in this version\nhint: `paddock doctor` tells which tiers there are\n"},
 		{"a tier that never was", good, []string{"run", "--tier", "docker", "true"}, 125, "paddock: there is no tier \"docker\"\nhint: tiers are auto, sim, jail, gvisor, microvm; `paddock doctor` tells which this machine can run\n"},
 		{"-t and --json", good, []string{"run", "-t", "--json", "true"}, 125, ""},
@@ -431,5 +436,36 @@ func TestAutoPassesOverOnlyWhatCannotBe(t *testing.T) {
 	v = invoke(t.TempDir(), nil, []tier{broken.tier(paddock.GVisor), jail.tier(paddock.Jail)}, "run", "true")
 	if code := v.run(t.Context()); code != 125 || jail.created != 0 {
 		t.Errorf("a passing trouble of the stronger tier led to a weaker one: exit status %d", code)
+	}
+}
+
+func TestTheHintOfACommandThatCannotStartFitsItsCause(t *testing.T) {
+	for _, row := range []struct {
+		words string
+		kind  paddock.Kind
+		hint  bool
+	}{
+		{"it is not executable", paddock.Denied, true},
+		{"exec format error: the file is for ARM", paddock.Unsupported, true},
+		{"it is a directory", paddock.Invalid, false},
+		{"the interpreter of the script, \"/x\", does not exist", paddock.NotFound, false},
+		{"the file is open for writing", paddock.Conflict, false},
+	} {
+		message, hint := words(&paddock.StartError{Path: "./x", Code: 126, Err: fmt.Errorf("%s: %w", row.words, row.kind)})
+		if message != "start ./x: "+row.words {
+			t.Errorf("said %q", message)
+		}
+		if strings.Contains(hint, "chmod") != row.hint || !row.hint && hint != "" {
+			t.Errorf("%s: hint %q", row.words, hint)
+		}
+	}
+}
+
+func TestALongHintOfAPolicyIsTold(t *testing.T) {
+	var b strings.Builder
+	hint := strings.Repeat("word ", longest/4) + "end"
+	problems(&b, &policy.Error{Name: "p", Problems: []policy.Problem{{Text: "wrong", Hint: hint}}})
+	if !strings.Contains(b.String(), "hint: "+hint+"\n") {
+		t.Errorf("said:\n%s", b.String())
 	}
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
@@ -29,6 +31,72 @@ func (s *sizeFlag) Set(text string) error {
 		return errors.New("a size is a number and a unit, such as 512M or 2GiB, and more than nothing")
 	}
 	*s = sizeFlag(n)
+	return nil
+}
+
+// processorsFlag is a number of processors on the command line.
+type processorsFlag float64
+
+func (p *processorsFlag) String() string {
+	if *p == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*p), 'g', -1, 64)
+}
+
+func (p *processorsFlag) Type() string { return "number" }
+
+// Set refuses zero and less, as that of sizeFlag does, and what is no number.
+func (p *processorsFlag) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0) || math.IsInf(n, 0) {
+		return errors.New("not a number above 0, such as 1.5")
+	}
+	*p = processorsFlag(n)
+	return nil
+}
+
+// countFlag is a number of things on the command line.
+type countFlag int
+
+func (c *countFlag) String() string {
+	if *c == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*c))
+}
+
+func (c *countFlag) Type() string { return "number" }
+
+// Set refuses zero and less, as that of sizeFlag does.
+func (c *countFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return errors.New("not a whole number above 0")
+	}
+	*c = countFlag(n)
+	return nil
+}
+
+// timeFlag is a length of time on the command line.
+type timeFlag time.Duration
+
+func (t *timeFlag) String() string {
+	if *t == 0 {
+		return ""
+	}
+	return time.Duration(*t).String()
+}
+
+func (t *timeFlag) Type() string { return "time" }
+
+// Set refuses zero and less, as that of sizeFlag does.
+func (t *timeFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("a time is a number and a unit, such as 30s or 5m, and more than nothing")
+	}
+	*t = timeFlag(d)
 	return nil
 }
 

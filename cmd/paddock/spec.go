@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
 // specFlags are the flags that say what sandbox to make. run and policy
@@ -27,12 +28,12 @@ type specFlags struct {
 	write        []string
 	env          []string
 	memory       sizeFlag
-	cpus         float64
-	pids         int
+	cpus         processorsFlag
+	pids         countFlag
 	disk         sizeFlag
-	files        int
+	files        countFlag
 	io           sizeFlag
-	timeout      time.Duration
+	timeout      timeFlag
 	user         string
 	policy       string
 	mode         string
@@ -53,12 +54,12 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.write, "write", nil, "the same, and changes reach this machine: `PATH[:TARGET]` (repeatable)")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, or pass on your own by its name: `NAME[=VALUE]` (repeatable)")
 	fs.Var(&f.memory, "memory", "limit of memory, such as 512M or 2G")
-	fs.Float64Var(&f.cpus, "cpus", 0, "`number` of processors' worth of time at most, such as 1.5")
-	fs.IntVar(&f.pids, "pids", 0, "`number` of processes and threads at most")
+	fs.Var(&f.cpus, "cpus", "`number` of processors' worth of time at most, such as 1.5")
+	fs.Var(&f.pids, "pids", "`number` of processes and threads at most")
 	fs.Var(&f.disk, "disk", "limit of the private files, such as 1G")
-	fs.IntVar(&f.files, "files", 0, "`number` of open files of one process at most")
+	fs.Var(&f.files, "files", "`number` of open files of one process at most")
 	fs.Var(&f.io, "io", "limit of disk traffic per second, such as 50M, reading and writing each")
-	fs.DurationVar(&f.timeout, "timeout", 0, "kill the command after this `time`, such as 30s or 5m")
+	fs.Var(&f.timeout, "timeout", "kill the command after this `time`, such as 30s or 5m")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: yours, or \"user\" if you are root)")
 	fs.StringVar(&f.policy, "policy", "", "take everything from a policy `file`; flags win over it")
 	fs.StringVar(&f.mode, "mode", "", "start from a `mode` known from Codex: "+strings.Join(policy.Modes(), ", "))
@@ -86,7 +87,10 @@ func (f *specFlags) plan(a *app, changed func(name string) bool) (*plan, error) 
 	p := &plan{}
 	var err error
 	if p.host, err = a.host(); err != nil {
-		return nil, err
+		if f.needsDir() {
+			return nil, err
+		}
+		err = nil
 	}
 	workspace := ""
 	if changed("workspace") {
@@ -126,6 +130,21 @@ func (f *specFlags) plan(a *app, changed func(name string) bool) (*plan, error) 
 	return p, nil
 }
 
+// needsDir tells whether the caller's working directory has a meaning here:
+// whether a path is relative, or a mode or settings are about it.
+func (f *specFlags) needsDir() bool {
+	if f.srt != "" || (f.mode != "" && f.workspace == "") {
+		return true
+	}
+	paths := slices.Concat(f.read, f.write, f.denyRead, f.denyWrite)
+	for _, p := range []string{f.workspace, f.policy, f.dir, strings.TrimPrefix(f.root, "dir:")} {
+		if p != "" && p != "host" {
+			paths = append(paths, p)
+		}
+	}
+	return slices.ContainsFunc(paths, func(p string) bool { return !filepath.IsAbs(p) })
+}
+
 // contradiction finds flags that cannot both be meant.
 func (f *specFlags) contradiction(changed func(string) bool) error {
 	var sources []string
@@ -143,13 +162,10 @@ func (f *specFlags) contradiction(changed func(string) bool) error {
 			return withHint(fmt.Errorf("--%s is empty: %w", name, paddock.Invalid), "leave the flag out for the default")
 		}
 	}
-	for _, l := range []struct {
-		name string
-		bad  bool
-	}{{"cpus", !(f.cpus > 0)}, {"pids", f.pids <= 0}, {"files", f.files <= 0}, {"timeout", f.timeout <= 0}} {
-		if changed(l.name) && l.bad {
-			return withHint(fmt.Errorf("--%s: a limit is more than nothing: %w", l.name, paddock.Invalid),
-				"leave the flag out for the default")
+	for name, size := range map[string]sizeFlag{"memory": f.memory, "disk": f.disk} {
+		if changed(name) && size < 1<<20 {
+			return withHint(fmt.Errorf("--%s is %s, in which nothing runs: %w", name, bytesInWords(int64(size)), paddock.Invalid),
+				"a number alone is bytes: M is MiB and G is GiB, as in --%s 512M", name)
 		}
 	}
 	return nil
@@ -198,6 +214,16 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 	for _, path := range f.denyWrite {
 		s.Policy.Files.DenyWrite = append(s.Policy.Files.DenyWrite, absolute(path, p.host.Dir))
 	}
+	for _, name := range f.unprotect {
+		names := protect.Names()
+		if !slices.ContainsFunc(names, func(n protect.Name) bool { return n.Text == name }) {
+			texts := make([]string, len(names))
+			for i, n := range names {
+				texts[i] = n.Text
+			}
+			return withHint(fmt.Errorf("--unprotect %s: there is no such protected name: %w", name, paddock.Invalid), "names are %s", join(texts))
+		}
+	}
 	s.Policy.Files.Unprotect = append(s.Policy.Files.Unprotect, f.unprotect...)
 	for _, name := range f.allowMissing {
 		if !slices.Contains(controls(), paddock.Control(name)) {
@@ -212,12 +238,12 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 func (f *specFlags) limits(l *paddock.Limits, changed func(string) bool) {
 	for name, set := range map[string]func(){
 		"memory":  func() { l.Memory = int64(f.memory) },
-		"cpus":    func() { l.CPUs = f.cpus },
-		"pids":    func() { l.PIDs = f.pids },
+		"cpus":    func() { l.CPUs = float64(f.cpus) },
+		"pids":    func() { l.PIDs = int(f.pids) },
 		"disk":    func() { l.Disk = int64(f.disk) },
-		"files":   func() { l.Files = f.files },
+		"files":   func() { l.Files = int(f.files) },
 		"io":      func() { l.IO = int64(f.io) },
-		"timeout": func() { l.Lifetime = f.timeout },
+		"timeout": func() { l.Lifetime = time.Duration(f.timeout) },
 	} {
 		if changed(name) {
 			set()
@@ -279,7 +305,8 @@ func (f *specFlags) workspaceDir(o policy.Host) (string, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", withHint(fmt.Errorf("workspace %s: there is no such directory: %w", dir, paddock.NotFound), "make it with mkdir, or check the name")
+		return "", withHint(fmt.Errorf("workspace %s: there is no such directory: %w", dir, paddock.NotFound), "%s",
+			orTilde(f.workspace, "make it with mkdir, or check the name"))
 	case err != nil:
 		return "", fmt.Errorf("workspace: %w: %w", err, paddock.Denied)
 	case !info.IsDir():
@@ -289,15 +316,15 @@ func (f *specFlags) workspaceDir(o policy.Host) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("workspace: %w", err)
 	}
-	if o.Home != "" {
-		home, err := filepath.EvalSymlinks(o.Home)
-		if err == nil && (home == actual || strings.HasPrefix(home, strings.TrimSuffix(actual, "/")+"/")) {
-			return "", withHint(fmt.Errorf("workspace %s holds your whole home directory, with its keys: %w", dir, paddock.Denied),
-				"use a project directory; if you do mean it: --write %s --dir %s", dir, dir)
-		}
-	}
 	if actual == "/" {
 		return "", withHint(fmt.Errorf("workspace / is the whole machine: %w", paddock.Denied), "use a project directory")
+	}
+	if o.Home != "" {
+		home, err := filepath.EvalSymlinks(o.Home)
+		if err == nil && (home == actual || strings.HasPrefix(home, actual+"/")) {
+			return "", withHint(fmt.Errorf("workspace %s holds your whole home directory, with its keys: %w", dir, paddock.Denied),
+				"use a project directory; if you do mean it: --write %s --dir %s", actual, actual)
+		}
 	}
 	return dir, nil
 }
@@ -318,10 +345,12 @@ func parseMount(text, dir string) (paddock.Mount, error) {
 	if strings.ContainsRune(text, 0) {
 		return paddock.Mount{}, fmt.Errorf("a path cannot hold a NUL byte: %w", paddock.Invalid)
 	}
+	asked := source
 	source = absolute(source, dir)
 	if _, err := os.Stat(source); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return paddock.Mount{}, withHint(fmt.Errorf("there is no such file or directory: %w", paddock.NotFound), "check the name; what is shown must exist")
+			return paddock.Mount{}, withHint(fmt.Errorf("there is no such file or directory: %w", paddock.NotFound), "%s",
+				orTilde(asked, "check the name; what is shown must exist"))
 		}
 		return paddock.Mount{}, fmt.Errorf("%w: %w", err, paddock.Denied)
 	}
@@ -345,13 +374,26 @@ func parseRoot(text, dir string) (paddock.Root, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return paddock.Root{}, withHint(fmt.Errorf("--root %s: there is no such directory: %w", text, paddock.NotFound), "check the name")
+		return paddock.Root{}, withHint(fmt.Errorf("--root %s: there is no such directory: %w", text, paddock.NotFound), "%s", orTilde(strings.TrimPrefix(text, "dir:"), "check the name"))
 	case err != nil:
 		return paddock.Root{}, fmt.Errorf("--root: %w: %w", err, paddock.Denied)
 	case !info.IsDir():
 		return paddock.Root{}, withHint(fmt.Errorf("--root %s is not a directory: %w", text, paddock.Invalid), "unpack an archive first")
 	}
+	if entries, err := os.ReadDir(path); err == nil && len(entries) == 0 {
+		return paddock.Root{}, withHint(fmt.Errorf("--root %s: the directory is empty: %w", text, paddock.Invalid),
+			"a root is a whole file tree with /usr, /bin and so on: unpack one there first")
+	}
 	return paddock.Root{Kind: paddock.RootDir, Path: path}, nil
+}
+
+// orTilde gives the hint for a path that is not there: one that begins with
+// "~" was meant to be expanded by the shell.
+func orTilde(asked, hint string) string {
+	if strings.HasPrefix(asked, "~") {
+		return `the shell did not expand "~": leave out the quotes, put a space in place of "=", or write $HOME`
+	}
+	return hint
 }
 
 // environment adds --env.

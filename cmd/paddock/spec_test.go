@@ -39,8 +39,8 @@ func TestNoFlagsAreTheZeroSpec(t *testing.T) {
 
 func TestFlagsBecomeASpec(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"project", "data", "root"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+	for _, name := range []string{"project", "data", "root/usr"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,6 +105,10 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 	if err := os.Mkdir(home, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.Mkdir(empty, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(home, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +122,7 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 		{"workspace is home", []string{"--workspace", home}, "holds your whole home directory"},
 		{"workspace is a link to home", []string{"--workspace", "link"}, "holds your whole home directory"},
 		{"workspace is above home", []string{"--workspace", dir}, "holds your whole home directory"},
-		{"workspace is everything", []string{"--workspace", "/"}, "holds your whole home directory"},
+		{"workspace is everything", []string{"--workspace", "/"}, "workspace / is the whole machine"},
 		{"empty workspace", []string{"--workspace", ""}, "--workspace is empty"},
 		{"missing mount", []string{"--read", "nowhere"}, "--read nowhere: there is no such file or directory"},
 		{"relative target", []string{"--read", plain + ":x"}, `the target "x" is not absolute`},
@@ -129,10 +133,11 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 		{"unknown control", []string{"--allow-missing", "seccom"}, "--allow-missing seccom: there is no such control"},
 		{"image root", []string{"--root", "image:alpine"}, "there is no such kind of root"},
 		{"missing root", []string{"--root", "/no/such/root"}, "--root /no/such/root: there is no such directory"},
-		{"no processors", []string{"--cpus", "0"}, "--cpus: a limit is more than nothing"},
-		{"not a number of processors", []string{"--cpus", "NaN"}, "--cpus: a limit is more than nothing"},
-		{"negative processes", []string{"--pids", "-1"}, "--pids: a limit is more than nothing"},
-		{"no time", []string{"--timeout", "0s"}, "--timeout: a limit is more than nothing"},
+		{"workspace that the shell did not expand", []string{"--workspace", "~/proj"}, "there is no such directory"},
+		{"empty root", []string{"--root", empty}, "the directory is empty"},
+		{"unknown protected name", []string{"--unprotect", "foo"}, "--unprotect foo: there is no such protected name"},
+		{"memory without a unit", []string{"--memory", "512"}, "--memory is 512 bytes, in which nothing runs"},
+		{"disk without a unit", []string{"--disk", "10"}, "--disk is 10 bytes, in which nothing runs"},
 		{"two policies", []string{"--policy", "a", "--mode", "full"}, "--mode and --policy: each is a whole policy"},
 		{"missing policy", []string{"--policy", "nowhere.yaml"}, "policy file nowhere.yaml: there is no such file"},
 		{"unknown mode", []string{"--mode", "yolo"}, "--mode yolo"},
@@ -150,6 +155,51 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 				t.Errorf("no hint beside %q", message)
 			}
 		})
+	}
+}
+
+func TestWrongNumbersAreRefusedInWords(t *testing.T) {
+	const number, count, span = "not a number above 0", "not a whole number above 0", "a time is a number and a unit, such as 30s or 5m"
+	for _, row := range []struct{ flag, value, want string }{
+		{"--cpus", "0", number}, {"--cpus", "NaN", number}, {"--cpus", "inf", number}, {"--cpus", "-1", number}, {"--cpus", "two", number},
+		{"--pids", "-1", count}, {"--pids", "1.5", count}, {"--files", "0", count},
+		{"--timeout", "0s", span}, {"--timeout", "10", span}, {"--timeout", "-5m", span},
+		{"--memory", "0", "a size is a number and a unit"},
+	} {
+		_, err := planOf(t, "/", nil, row.flag+"="+row.value)
+		if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s %s: said %v, want %q", row.flag, row.value, err, row.want)
+		}
+	}
+}
+
+func TestAWorkingDirectoryIsNeededOnlyForWhatIsRelativeToIt(t *testing.T) {
+	for _, row := range []struct {
+		args   []string
+		needed bool
+	}{
+		{nil, false},
+		{[]string{"--read", "/etc/hosts", "--root", "host", "--workspace", "/usr/share", "--dir", "/", "--mode", "read-only"}, false},
+		{[]string{"--read", "x"}, true},
+		{[]string{"--workspace", "."}, true},
+		{[]string{"--deny-write", "x"}, true},
+		{[]string{"--dir", "x"}, true},
+		{[]string{"--root", "dir:x"}, true},
+		{[]string{"--mode", "read-only"}, true},
+		{[]string{"--srt-settings", "/etc/hosts"}, true},
+	} {
+		f := &specFlags{}
+		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		f.register(fs)
+		if err := fs.Parse(row.args); err != nil {
+			t.Fatal(err)
+		}
+		a := invoke("/", nil, nil).app
+		a.dir = func() (string, error) { return "", os.ErrNotExist }
+		_, err := f.plan(a, fs.Changed)
+		if needed := err != nil && strings.Contains(err.Error(), "working directory"); needed != row.needed || !needed && err != nil {
+			t.Errorf("%q: %v", row.args, err)
+		}
 	}
 }
 

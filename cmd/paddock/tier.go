@@ -118,8 +118,18 @@ func (t tier) createIn(ctx context.Context, d paddock.Driver, p *plan) (paddock.
 	}
 	spec := p.spec
 	spec.Tier = t.name
-	return d.Create(ctx, spec)
+	sb, err := d.Create(ctx, spec)
+	if err != nil {
+		return nil, notMade{err}
+	}
+	return sb, nil
 }
+
+// A notMade error is a driver's reason for making no sandbox. It names what is
+// wrong in words.
+type notMade struct{ error }
+
+func (e notMade) Unwrap() error { return e.error }
 
 // close removes the sandbox and releases its driver.
 func (b *box) close(ctx context.Context) error {
