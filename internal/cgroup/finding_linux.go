@@ -125,7 +125,7 @@ func (h *Host) absent(c paddock.Control, err error) paddock.Finding {
 		f.Remedy = "run as root, or have root give you a group: chown -R " + strconv.Itoa(h.env.euid) + " GROUP"
 		switch {
 		case container && h.env.euid != 0:
-			f.Remedy = "run as root in the container; where that is not enough, " + inContainer
+			f.Remedy = "run paddock as root; where that is not enough, " + inContainer
 		case container:
 			f.Remedy = inContainer
 		case systemd && h.Mode == V2:

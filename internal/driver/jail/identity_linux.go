@@ -82,7 +82,7 @@ func insideUser(spec *paddock.Spec, id identity, home string) (guest.User, error
 	if spec.User == "user" {
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
 	}
-	return guest.User{}, fmt.Errorf("user %s is not in the root's /etc/passwd: %w", spec.User, paddock.Invalid)
+	return guest.User{}, fmt.Errorf("there is no user %q in the root's /etc/passwd; a number needs no line there: %w", spec.User, paddock.Invalid)
 }
 
 // sane replaces what a passwd line says that cannot be a home or a shell.

@@ -39,7 +39,7 @@ func check(spec *paddock.Spec) error {
 			return fmt.Errorf("root %s: not a directory: %w", spec.Root.Path, paddock.Invalid)
 		}
 	default:
-		return fmt.Errorf("root %q: %w", string(spec.Root.Kind), paddock.Unsupported)
+		return fmt.Errorf("root %q is none of this tier: %w", string(spec.Root.Kind), paddock.Unsupported)
 	}
 	for _, m := range spec.Mounts {
 		if err := checkPath(m.Source); err != nil {
@@ -79,7 +79,7 @@ func check(spec *paddock.Spec) error {
 		}
 	}
 	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
-		return fmt.Errorf("hostname %q: %w", spec.Hostname, paddock.Invalid)
+		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
 	}
 	for k, v := range spec.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
@@ -97,9 +97,10 @@ func checkLimits(l paddock.Limits) error {
 	for _, small := range []struct {
 		what      string
 		have, min int64
-	}{{"memory", l.Memory, 16 << 20}, {"pids", int64(l.PIDs), 16}, {"disk", l.Disk, 1 << 20}, {"files", int64(l.Files), 256}} {
+		words     string
+	}{{"memory", l.Memory, 16 << 20, "16 MiB"}, {"pids", int64(l.PIDs), 16, "16"}, {"disk", l.Disk, 1 << 20, "1 MiB"}, {"files", int64(l.Files), 256, "256"}} {
 		if small.have != 0 && small.have < small.min {
-			return fmt.Errorf("limit %s is %d, a box needs at least %d: %w", small.what, small.have, small.min, paddock.Invalid)
+			return fmt.Errorf("limit %s is too small: a box needs at least %s: %w", small.what, small.words, paddock.Invalid)
 		}
 	}
 	return nil
