@@ -73,7 +73,9 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 	if err := l.files(spec); err != nil {
 		return err
 	}
-	l.ownFiles()
+	if err := l.ownFiles(); err != nil {
+		return err
+	}
 	l.rights(spec)
 	if err := l.aliases(); err != nil {
 		return err
@@ -332,10 +334,16 @@ func (l *layout) files(spec *paddock.Spec) error {
 
 // ownFiles keeps what sandboxes are made of from being changed by one: this
 // program, its cache and its state, below whatever mount they are.
-func (l *layout) ownFiles() {
+func (l *layout) ownFiles() error {
 	for _, own := range l.own {
 		for _, m := range slices.Clone(l.config.Mounts) {
-			if m.Kind != inner.MountBind || !m.Write || m.Device || m.Layer || !within(own, m.Source) {
+			if m.Kind != inner.MountBind || !m.Write || m.Device || m.Layer {
+				continue
+			}
+			if within(m.Source, own) {
+				return fmt.Errorf("mount %s: sandboxes are made of what is in %s, which none may change: %w", m.Source, own, paddock.Denied)
+			}
+			if !within(own, m.Source) {
 				continue
 			}
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(own, strings.TrimSuffix(m.Source, "/"))
@@ -343,6 +351,7 @@ func (l *layout) ownFiles() {
 			l.config.Deny = append(l.config.Deny, inside)
 		}
 	}
+	return nil
 }
 
 // hideable tells whether there is something of the host's to hide at a path
@@ -357,7 +366,7 @@ func (l *layout) hideable(path string) (there bool, err error) {
 		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
 		if _, err := os.Lstat(host); errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("deny reading %s: it does not exist, and could not be hidden if the host made it later; "+
-				"deny its directory, or make it first: %w", path, paddock.Unsupported)
+				"deny its directory, or make it first: %w", path, paddock.Invalid)
 		}
 		return true, nil
 	}

@@ -370,7 +370,7 @@ func (b *broker) refuse(op, target, rule string) {
 	remedy := "if this is meant, allow it with --unprotect " + strconv.Quote(rule) + " or files.unprotect in the policy"
 	switch {
 	case op == "connect" || op == "bind":
-		remedy = "sockets of host programs are not reachable from inside; use one in /tmp or the home"
+		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm)"
 	case strings.HasPrefix(rule, "deny "):
 		remedy = "the policy denies it, or it is a part of Paddock itself"
 	case strings.HasPrefix(rule, "the mount "):
