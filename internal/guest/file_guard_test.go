@@ -346,3 +346,67 @@ func TestALinkPutThereAfterTheGuardHasAllowedIsNotFollowed(t *testing.T) {
 		}
 	}
 }
+
+// guardFunc is a Guard that is one function.
+type guardFunc func(op string, dir *os.File, base string) error
+
+func (g guardFunc) Check(op string, dir *os.File, base string) error { return g(op, dir, base) }
+
+func TestADirectoryThatOthersRemoveMeanwhileIsRemoved(t *testing.T) {
+	for what, again := range map[string]bool{"for good": false, "and make anew": true} {
+		t.Run(what, func(t *testing.T) {
+			dir := realTemp(t) + "/tree"
+			fill := func() {
+				if err := os.MkdirAll(dir+"/sub", 0o755); err != nil {
+					t.Error(err)
+				}
+				if err := os.WriteFile(dir+"/sub/f", nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+			fill()
+			asked := false
+			f := &files{names: &names{}, guard: guardFunc(func(_ string, _ *os.File, base string) error {
+				if base != "f" || asked {
+					return nil
+				}
+				asked = true
+				if err := os.RemoveAll(dir); err != nil {
+					t.Error(err)
+				}
+				if again {
+					fill()
+				}
+				return fmt.Errorf("it has no name any more: %w", paddock.NotFound)
+			})}
+			if err := f.remove(dir, true, goOn); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Lstat(dir); !os.IsNotExist(err) || !asked {
+				t.Errorf("it is still there: %v, the guard was asked: %v", err, asked)
+			}
+		})
+	}
+}
+
+func TestAGuardThatFindsNothingDoesNotHideWhatIsThere(t *testing.T) {
+	dir := realTemp(t)
+	if err := os.Mkdir(dir+"/tree", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/tree/f", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &files{names: &names{}, guard: guardFunc(func(_ string, _ *os.File, base string) error {
+		if base == "f" {
+			return fmt.Errorf("a name that cannot be told: %w", paddock.NotFound)
+		}
+		return nil
+	})}
+	if err := f.remove(dir+"/tree", true, goOn); paddock.KindOf(err) != paddock.NotFound || err == nil {
+		t.Errorf("it answers %v", err)
+	}
+	if _, err := os.Lstat(dir + "/tree/f"); err != nil {
+		t.Error(err)
+	}
+}

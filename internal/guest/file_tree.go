@@ -237,7 +237,11 @@ func (l *listing) flush() error {
 func (f *files) clear(p place, stop func() error) error {
 	c := clearing{files: f, stop: stop, parent: p}
 	defer c.close()
-	if err := c.enter(p.fd(), p.base); err != nil {
+	switch err := c.enter(p.fd(), p.base); err {
+	case nil:
+	case syscall.ENOENT: // another removed it
+		return nil
+	default:
 		return err
 	}
 	err := c.empty()
@@ -295,9 +299,12 @@ func (c *clearing) up() error {
 		return nil
 	case (err == syscall.ENOTEMPTY || err == syscall.EEXIST) && left.err == nil && left.rounds < 64:
 		// Somebody puts new files there. That cannot go on for ever.
-		if err = c.enter(parent, left.base); err == nil {
+		switch err = c.enter(parent, left.base); err {
+		case nil:
 			c.top().rounds = left.rounds + 1
 			return c.empty()
+		case syscall.ENOENT: // its new owner moved or removed it
+			return nil
 		}
 	case left.err != nil:
 		err = left.err
@@ -316,6 +323,9 @@ func (c *clearing) up() error {
 func (c *clearing) empty() error {
 	top := c.top()
 	fd, err := kernel.OpenDirAt(top.dir, ".")
+	if err == syscall.ENOENT {
+		return nil // it was removed; one that took its name is found by up
+	}
 	if err != nil {
 		top.fail(failed("remove", top.base, err))
 		return nil
@@ -331,6 +341,12 @@ func (c *clearing) empty() error {
 		err := c.files.allow("remove", at)
 		if err == nil {
 			err = kernel.UnlinkAt(top.dir, base)
+		} else if errors.Is(err, paddock.NotFound) {
+			// A guard cannot name what is in a directory that was removed. It
+			// is no excuse for what is still there.
+			if _, gone := kernel.StatAt(top.dir, base); gone == syscall.ENOENT {
+				err = gone
+			}
 		}
 		switch err {
 		case nil, syscall.ENOENT:
@@ -341,7 +357,7 @@ func (c *clearing) empty() error {
 		}
 		return nil
 	})
-	if stopped == nil && err != nil {
+	if stopped == nil && err != nil && err != syscall.ENOENT {
 		top.fail(failed("remove", top.base, err))
 	}
 	return stopped
