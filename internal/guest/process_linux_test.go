@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -152,5 +154,59 @@ func TestRefusalsAreTold(t *testing.T) {
 	}
 	if got, err := guesttest.New(t, guest.Options{}).Refusals(limit(t)); err != nil || len(got) != 0 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAProgramThatIsStillOpenForWritingIsTriedAgain(t *testing.T) {
+	for what, terminal := range map[string]*paddock.Size{"streams": nil, "a terminal": {Rows: 24, Cols: 80}} {
+		t.Run(what, func(t *testing.T) {
+			program := t.TempDir() + "/program"
+			writer, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := writer.WriteString("#!/bin/sh\necho here\n"); err != nil {
+				t.Fatal(err)
+			}
+			tries := 0
+			g := guesttest.New(t, guest.Options{StartProcess: func(argv0 string, argv []string, attr *guest.ProcAttr) (int, error) {
+				tries++
+				if tries == 4 {
+					if err := writer.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				files := make([]uintptr, len(attr.Files))
+				for i, f := range attr.Files {
+					files[i] = f.Fd()
+				}
+				return syscall.ForkExec(argv0, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: files,
+					Sys: &syscall.SysProcAttr{Setsid: true, Setctty: attr.Terminal}})
+			}})
+			var out bytes.Buffer
+			p, err := g.Start(limit(t), paddock.Cmd{Args: []string{program}, Terminal: terminal, Output: paddock.Output{Stdout: &out}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			exit, err := p.Wait(limit(t))
+			if err != nil || exit.Code != 0 || tries != 4 || strings.TrimSpace(out.String()) != "here" {
+				t.Errorf("%+v, %v, %d tries, %q", exit, err, tries, out.String())
+			}
+		})
+	}
+}
+
+func TestAProgramThatStaysOpenForWritingIsInConflict(t *testing.T) {
+	program := t.TempDir() + "/program"
+	writer, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	g := guesttest.New(t, guest.Options{})
+	_, err = g.Start(limit(t), paddock.Cmd{Args: []string{program}})
+	var start *paddock.StartError
+	if !errors.As(err, &start) || start.Code != 126 || !errors.Is(err, paddock.Conflict) {
+		t.Errorf("it answers %v", err)
 	}
 }

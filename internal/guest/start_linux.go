@@ -93,6 +93,33 @@ func (s *Server) start(c command, attach bool, from int64, hidden bool) (*proces
 	if err != nil {
 		return nil, nil, err
 	}
+	for wait := time.Millisecond; ; wait *= 2 {
+		p, r, err := s.try(c, path, attach, from, hidden)
+		if !errors.Is(err, syscall.ETXTBSY) {
+			return p, r, err
+		}
+		if wait > busyTime/2 {
+			return nil, nil, explain(c, path, err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-s.stop:
+			return nil, nil, errEnds
+		}
+	}
+}
+
+// busyTime is about how long, in all, a program is tried again that is open for
+// writing: one that was just written stays so for a moment in any child that
+// was forked meanwhile, until that child executes its own program.
+const busyTime = 256 * time.Millisecond
+
+var errEnds = fmt.Errorf("the agent ends: %w", paddock.Unavailable)
+
+// try starts a command once. It makes all streams anew, because a terminal is
+// hung up when the child dies that could not execute its program. ETXTBSY
+// comes back as it is.
+func (s *Server) try(c command, path string, attach bool, from int64, hidden bool) (*process, *reader, error) {
 	p := &process{s: s, cmd: c, hidden: hidden, ended: make(chan struct{}), out: newOutput(s.o.Kept)}
 	files, err := p.connect()
 	defer closeAll(files)
@@ -118,12 +145,15 @@ func (s *Server) launch(p *process, path string, files []*os.File) error {
 	t.starting.Lock()
 	defer t.starting.Unlock()
 	if t.isClosed() {
-		return fmt.Errorf("the agent ends: %w", paddock.Unavailable)
+		return errEnds
 	}
 	p.started = time.Now()
 	pid, err := s.o.StartProcess(path, p.cmd.args, &ProcAttr{
 		Dir: p.cmd.dir, Env: p.cmd.env, Files: files, Terminal: p.cmd.terminal != nil,
 	})
+	if errors.Is(err, syscall.ETXTBSY) {
+		return err
+	}
 	if err != nil {
 		return explain(p.cmd, path, err)
 	}
