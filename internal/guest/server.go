@@ -70,11 +70,16 @@ type ProcAttr struct {
 
 // A Guard decides about changes of files by name.
 type Guard interface {
-	// Check answers an error of kind Denied if op ("write", "make",
-	// "remove", "rename", "link", "chmod") may not be done to the entry base
-	// of dir, a directory that was opened with O_PATH, links resolved. The
-	// caller then works relative to dir and follows no link at base, so that
-	// nothing can be swapped in between.
+	// Check answers an error of kind Denied if op may not be done to the
+	// entry base of dir, a directory that was opened with O_PATH, links
+	// resolved. The caller then works relative to dir and follows no link at
+	// base, so that nothing can be swapped in between.
+	//
+	// op is "write" where a file is made or written, "make" where a directory
+	// is made, "link" where a symbolic link is made (its target is not asked
+	// about), "chmod", "remove" (of each file and directory below one, too),
+	// and "rename", asked of the old name and of the new one. base is "." for
+	// "/" alone.
 	Check(op string, dir *os.File, base string) error
 }
 

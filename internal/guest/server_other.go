@@ -21,5 +21,8 @@ func New(Options) (*Server, error) {
 	return nil, fmt.Errorf("the agent of a sandbox runs on Linux: %w", paddock.Unsupported)
 }
 
+// pass lets nothing through: no agent can be made here.
+func (s *Server) pass(<-chan struct{}) bool { return false }
+
 // Close does nothing.
 func (s *Server) Close() error { return nil }

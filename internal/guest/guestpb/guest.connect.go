@@ -90,7 +90,8 @@ type GuestClient interface {
 	// stream.
 	Start(context.Context, *connect.Request[StartRequest]) (*connect.ServerStreamForClient[ProcessEvent], error)
 	// Attach is the same for a process that was started before: Started, kept
-	// output from an offset, live output, Exited.
+	// output from an offset, live output, Exited. With detached there is no
+	// output: Started, and at the end Exited.
 	Attach(context.Context, *connect.Request[AttachRequest]) (*connect.ServerStreamForClient[ProcessEvent], error)
 	// Input writes to standard input or terminal. The first message names the
 	// process. The response comes after everything was written.
@@ -373,7 +374,8 @@ type GuestHandler interface {
 	// stream.
 	Start(context.Context, *connect.Request[StartRequest], *connect.ServerStream[ProcessEvent]) error
 	// Attach is the same for a process that was started before: Started, kept
-	// output from an offset, live output, Exited.
+	// output from an offset, live output, Exited. With detached there is no
+	// output: Started, and at the end Exited.
 	Attach(context.Context, *connect.Request[AttachRequest], *connect.ServerStream[ProcessEvent]) error
 	// Input writes to standard input or terminal. The first message names the
 	// process. The response comes after everything was written.
