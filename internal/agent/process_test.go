@@ -506,7 +506,7 @@ func TestProcessesAreListedWithWhatTheyAre(t *testing.T) {
 	before := time.Now().Add(-time.Second)
 	done := start(t, g, sh("echo hello; exit 4"))
 	wait(t, done)
-	lives := start(t, g, paddock.Cmd{Args: []string{"sleep", "1000", strings.Repeat("x", 3<<15)}})
+	lives := start(t, g, paddock.Cmd{Args: []string{"sh", "-c", "read -r _", strings.Repeat("x", 3<<15)}, Input: true})
 	defer func() { _ = lives.Signal(limit(t), syscall.SIGKILL) }()
 	list, err := g.Processes(limit(t))
 	if err != nil || len(list) != 2 {
@@ -517,7 +517,7 @@ func TestProcessesAreListedWithWhatTheyAre(t *testing.T) {
 		a.Exit == nil || a.Exit.Code != 4 || a.First != 0 || a.Next != 6 || a.Started.Before(before) {
 		t.Errorf("%+v", a)
 	}
-	if b.PID != lives.ID() || b.Exit != nil || len(b.Args[2]) != 3<<15 {
+	if b.PID != lives.ID() || b.Exit != nil || len(b.Args[3]) != 3<<15 {
 		t.Errorf("%+v", b)
 	}
 }
