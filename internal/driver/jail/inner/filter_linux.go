@@ -153,7 +153,9 @@ func assemble(rules []rule, numbers map[string]uint32) ([]kernel.Instruction, er
 			}
 		}
 		known += len(nrs)
-		p.rule(nrs, r)
+		if err := p.rule(nrs, r); err != nil {
+			return nil, fmt.Errorf("system-call filter: rule %q: %w", r.why, err)
+		}
 	}
 	p.emit(opReturn, actAllow)
 	if known == 0 || len(p) > 4096 {
@@ -174,12 +176,18 @@ func (p *program) emitIf(op uint16, k uint32, yes, no uint8) {
 
 // rule appends a block: is it one of nrs, do all conditions hold, then return.
 // The block begins and ends with the call's number loaded.
-func (p *program) rule(nrs []uint32, r rule) {
+func (p *program) rule(nrs []uint32, r rule) error {
 	if len(nrs) == 0 {
-		return
+		return nil
 	}
 	var body program
 	for _, c := range r.when {
+		if len(c.value) == 0 {
+			return fmt.Errorf("a condition without a value always holds")
+		}
+		if len(c.value) > maxJump {
+			return fmt.Errorf("%d values are too many", len(c.value))
+		}
 		body.emit(opLoad, uint32(offArgs+8*c.arg))
 		if c.mask != 0 {
 			body.emit(opAnd, c.mask)
@@ -203,6 +211,9 @@ func (p *program) rule(nrs []uint32, r rule) {
 	if len(r.when) > 0 {
 		body.emit(opLoad, offNumber)
 	}
+	if len(body) > maxJump || len(nrs) > maxJump {
+		return fmt.Errorf("%d calls and %d instructions are too many for one block", len(nrs), len(body))
+	}
 	for i := range body {
 		to := uint8(len(body) - 2 - i) // the reload
 		if body[i].Code == opIfEq && body[i].Jt == fail {
@@ -221,8 +232,13 @@ func (p *program) rule(nrs []uint32, r rule) {
 		p.emitIf(opIfEq, nr, rest, no)
 	}
 	*p = append(*p, body...)
+	return nil
 }
 
-// fail marks a jump out of the block until its distance is known. No block is
-// that long.
-const fail = 0xff
+const (
+	// fail marks a jump out of the block until its distance is known.
+	fail = 0xff
+	// maxJump bounds every distance in a block, so that none is taken for fail
+	// or cut to its low eight bits, which would be a hole in the filter.
+	maxJump = fail - 1
+)
