@@ -3,10 +3,12 @@ package jail
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail/inner"
@@ -81,12 +83,19 @@ func alias(dir, rule string) (string, bool) {
 
 // gitDir reads a git file: "gitdir: PATH".
 func gitDir(file string) (string, bool) {
-	st, err := os.Lstat(file)
-	if err != nil || !st.Mode().IsRegular() || st.Size() > 4096 {
+	const longest = 4096 + 16 // a path and what stands before it
+	// Whoever works in the directory may swap the file at any time: nothing
+	// that is opened may block, and nothing is read without an end.
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
 		return "", false
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return "", false
+	}
+	data, err := io.ReadAll(io.LimitReader(f, longest+1))
+	if err != nil || len(data) > longest {
 		return "", false
 	}
 	path, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte("gitdir: "))
