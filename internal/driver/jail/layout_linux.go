@@ -347,7 +347,8 @@ func (l *layout) ownFiles() error {
 				continue
 			}
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(own, strings.TrimSuffix(m.Source, "/"))
-			l.add(inner.Mount{Kind: inner.MountLock, Target: inside})
+			// What its user cannot even reach, it cannot change.
+			l.add(inner.Mount{Kind: inner.MountLock, Target: inside, Maybe: true})
 			l.config.Deny = append(l.config.Deny, inside)
 		}
 	}
@@ -409,12 +410,10 @@ func (l *layout) rights(spec *paddock.Spec) {
 			c.Trees = append(c.Trees, inner.Tree{Path: m.Target, Protected: true, Source: m.Source})
 		}
 	}
-	for _, m := range spec.Mounts {
-		target := m.Target
-		if target == "" {
-			target = m.Source
+	for _, m := range c.Mounts {
+		if m.Kind == inner.MountBind && !m.Device && !m.Layer {
+			c.Hosts = append(c.Hosts, m.Target)
 		}
-		c.Hosts = append(c.Hosts, filepath.Clean(target))
 	}
 	hosts := slices.Clone(c.Trees)
 	for _, p := range private {

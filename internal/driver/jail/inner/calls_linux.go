@@ -541,6 +541,9 @@ func (c *call) bind() reply {
 	}
 	defer kernel.Close(fd)
 	if path == "" {
+		if c.abstract(fd, addr) {
+			return reply{err: syscall.EPERM}
+		}
 		return result(kernel.BindRaw(fd, addr))
 	}
 	start, err := kernel.DirOf(c.tid, kernel.AtCWD)

@@ -41,7 +41,7 @@ type Config struct {
 	Writable []string `json:"writable"`
 	// Trees are those of Writable that the broker decides about.
 	Trees []Tree `json:"trees,omitempty"`
-	// Hosts are the paths where files of the host's user are mounted.
+	// Hosts are the paths where files of the host are mounted.
 	Hosts []string `json:"hosts,omitempty"`
 	// Deny are paths that may be neither made nor changed.
 	Deny      []string `json:"deny,omitempty"`

@@ -105,14 +105,14 @@ func guestRules(trees bool) []rule {
 	rules := []rule{
 		{"its flags are in memory, where a filter cannot see; programs fall back to openat", []string{"openat2"}, nil, errno(syscall.ENOSYS)},
 		{"a second listener could answer in place of ours", []string{"seccomp"}, []condition{anyBit(1, newListenerFlag)}, errno(syscall.EBUSY)},
-		{"a socket file outside the box's own directories belongs to a program of the host", []string{"connect"}, nil, actNotify},
+		{"a socket file outside the box's own directories belongs to a program of the host", []string{"connect", "bind"}, nil, actNotify},
 	}
 	if trees {
 		rules = append(rules,
 			rule{"changes below a tree are done by the broker", []string{"open"}, []condition{anyBit(1, openChange)}, actNotify},
 			rule{"the same", []string{"openat"}, []condition{anyBit(2, openChange)}, actNotify},
 			rule{"the same", []string{"creat", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
-				"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate", "bind"}, nil, actNotify},
+				"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate"}, nil, actNotify},
 			rule{"Landlock does not know modes, so every change of one is the broker's", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}, nil, actNotify})
 	}
 	return rules

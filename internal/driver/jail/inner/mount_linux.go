@@ -341,6 +341,9 @@ func lock(root *os.File, m Mount) error {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			return nil // the broker keeps it from being made
 		}
+		if m.Maybe && errors.Is(err, os.ErrPermission) {
+			return nil
+		}
 		return refusedLink(m.Target, err)
 	}
 	defer at.Close()
