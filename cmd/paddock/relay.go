@@ -63,6 +63,17 @@ func (r *relay) run(done <-chan struct{}) {
 		killed = true
 		send(proc, syscall.SIGKILL)
 	}
+	pass := func(s syscall.Signal) {
+		switch {
+		case s == syscall.SIGINT && !last.IsZero() && r.now().Sub(last) <= twice:
+			kill()
+		default:
+			send(proc, s)
+			if s == syscall.SIGINT {
+				last = r.now()
+			}
+		}
+	}
 	for {
 		select {
 		case <-done:
@@ -70,7 +81,7 @@ func (r *relay) run(done <-chan struct{}) {
 		case proc = <-started:
 			started, broken = nil, r.broken
 			for _, s := range pending {
-				send(proc, s)
+				pass(s)
 			}
 		case <-broken:
 			broken = nil
@@ -94,13 +105,8 @@ func (r *relay) run(done <-chan struct{}) {
 				close(r.abandon)
 				<-done
 				return
-			case s == syscall.SIGINT && !last.IsZero() && r.now().Sub(last) <= twice:
-				kill()
 			default:
-				send(proc, s)
-				if s == syscall.SIGINT {
-					last = r.now()
-				}
+				pass(s)
 			}
 		}
 	}

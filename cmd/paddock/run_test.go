@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -111,6 +112,37 @@ func TestASecondInterruptKills(t *testing.T) {
 	v.app.stdout = &trigger{word: "ready", do: func() { v.signals <- syscall.SIGINT; v.signals <- syscall.SIGINT }}
 	if code := v.run(t.Context()); code != 128+9 {
 		t.Errorf("exit status %d, want 137", code)
+	}
+}
+
+func TestTwoInterruptsBeforeTheStartIsKnownKill(t *testing.T) {
+	f := &fake{info: goodInfo()}
+	sandbox, err := f.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sandbox.Remove(t.Context())
+	proc, err := sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", "trap '' INT; while :; do sleep 0.01; done"}, Output: paddock.Output{Stdout: io.Discard}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signals := make(chan os.Signal)
+	r := newRelay(signals, func(error) {})
+	r.started = make(chan paddock.Process) // taken before done is looked at
+	r.now = func() time.Time { return time.Unix(1000, 0) }
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { r.run(done) })
+	signals <- syscall.SIGINT
+	signals <- syscall.SIGINT
+	r.started <- proc
+	close(done)
+	wg.Wait()
+	p := proc.(*fakeProcess)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.signals, syscall.SIGKILL) {
+		t.Errorf("it was not killed: %v", p.signals)
 	}
 }
 
