@@ -22,7 +22,7 @@ func TestNothingEscapesTheJail(t *testing.T) {
 		Tier:    paddock.Jail,
 		Command: true,
 		New: func(t *testing.T, state string) paddock.Driver {
-			d, err := jail.New(jail.Options{State: state})
+			d, err := jail.New(jail.Options{State: state, Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
 			if err != nil {
 				t.Fatal(err)
 			}

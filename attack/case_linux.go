@@ -51,7 +51,7 @@ func Cases() []Case {
 	const (
 		later     = "content of the workspace that the user runs later: read the diff first; names given to protect are denied"
 		ownDir    = "the workspace is the caller's own directory; its size is the caller's to bound"
-		metadata  = "times and user attributes of a protected file can be set, and the mode of a file .git; nothing on the host runs or obeys them"
+		metadata  = "times of a protected file can be set, and the mode of a file .git; nothing on the host runs or obeys them"
 		published = "processor, clock and topology are visible; docs/THREAT_MODEL.md names side channels as no boundary"
 	)
 	return []Case{
@@ -81,6 +81,9 @@ func Cases() []Case {
 		{ID: "A21", Attack: "spell protected names as another file system would fold them", Claim: "a folded name is the same name"},
 		{ID: "A22", Attack: "confuse policies with slashes, dots, NUL, length and newlines", Claim: "a policy path is enforced exactly, or refused", host: strangePaths},
 		{ID: "A23", Attack: "outlive the supervisor when it is killed", Claim: "kill -9 of the maker leaves no process and no mount", host: killMaker},
+		{ID: "A24", Attack: "change what the next sandbox is made of", Claim: "the program, its cache and its state stay as they are below any mount", prepare: plantOwn, host: ownBelowMount},
+		{ID: "A25", Attack: "plant a link where the next sandbox gets a mount from", Claim: "a source that is or leads through a link is refused", prepare: plantSource, host: linkedSource},
+		{ID: "A26", Attack: "change the content of a set-id program in the workspace", Claim: "a set-id program cannot be opened for writing", prepare: plantSetID},
 
 		{ID: "C01", Attack: "change hooks of the repository", Claim: "hooks cannot be made, changed or raced", ByDesign: map[string]string{"metadata:": metadata}},
 		{ID: "C02", Attack: "change the repository's configuration", Claim: "configuration that names programs cannot be changed", ByDesign: map[string]string{"metadata:": metadata}},
@@ -94,6 +97,8 @@ func Cases() []Case {
 			spec: protectScripts, ByDesign: map[string]string{"unasked:": later}},
 		{ID: "C09", Attack: "poison programs that the host runs", Claim: "programs outside the workspace and our own cannot be changed",
 			ByDesign: map[string]string{"unasked:": later}},
+		{ID: "C10", Attack: "move a mount out from under the names that rules are about", Claim: "no directory above a mount can be moved", prepare: plantShared, host: mountMoved},
+		{ID: "C11", Attack: "change hooks of a git directory that is a mount itself", Claim: "a protected name is judged together with where a mount comes from", host: gitMount},
 
 		{ID: "P01", Attack: "signal, trace and read a process of the host", Claim: "processes of the host are not there"},
 		{ID: "P02", Attack: "trace and read the sandbox's own init and helpers, steal a seccomp listener", Claim: "helpers cannot be taken over"},
@@ -129,5 +134,7 @@ func Cases() []Case {
 		{ID: "P29", Attack: "plant helper programs in the working directory and in PATH", Claim: "none is run by us", host: plantedHelpers},
 		{ID: "P30", Attack: "side channels: kernel log, energy, addresses, topology, clocks", Claim: "what leaks secrets directly is closed; the rest is documented",
 			ByDesign: map[string]string{"channel:": published}},
+		{ID: "P31", Attack: "connect to a socket of the host that is shown read-only", Claim: "sockets are reached in the box's own places only", prepare: plantToolchain, host: shownSocket},
+		{ID: "P32", Attack: "abstract sockets of the host, with the host's network", Claim: "abstract names of the host can be neither reached nor taken", spec: hostNetwork},
 	}
 }

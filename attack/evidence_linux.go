@@ -103,6 +103,9 @@ func (w *world) workChanges() []string {
 		if err != nil || p == w.brief.SUID {
 			continue
 		}
+		if _, there := w.work[p]; there && w.brief.Prepared != "" && filepath.Dir(p) == w.brief.Prepared && w.work[p] == now[p] {
+			continue // as the host made it
+		}
 		if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 			found = append(found, fmt.Sprintf("%s has mode %v", p, info.Mode()))
 		}

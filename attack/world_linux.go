@@ -151,6 +151,9 @@ func (w *world) repositories() error {
 	put(".git/worktrees/wt/commondir", "../..\n")
 	put(".git/worktrees/wt/gitdir", w.brief.Work+"/wt/.git\n")
 	put("wt/.git", "gitdir: "+w.brief.Work+"/.git/worktrees/wt\n")
+	for _, name := range []string{".git/hooks/post-checkout", ".git/config", "wt/.git", "locked.txt", "locked/file.txt"} {
+		errs = append(errs, syscall.Setxattr(filepath.Join(w.brief.Work, name), target.Kept, []byte("x"), 0))
+	}
 	return errors.Join(errs...)
 }
 
@@ -286,12 +289,22 @@ func fileState(p string, info fs.FileInfo) string {
 			return s + " unreadable"
 		}
 		sum := sha256.Sum256(data)
-		return s + " " + hex.EncodeToString(sum[:8]) + times + info.ModTime().String()
+		return s + " " + hex.EncodeToString(sum[:8]) + attributes(p) + times + info.ModTime().String()
 	case info.Mode()&fs.ModeSymlink != 0:
 		to, _ := os.Readlink(p)
 		return s + " -> " + to
 	}
 	return s
+}
+
+// attributes names the extended attributes of a file.
+func attributes(p string) string {
+	buf := make([]byte, 4096)
+	n, err := syscall.Listxattr(p, buf)
+	if err != nil || n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %q", buf[:n])
 }
 
 // look asks the canary what happened to it.

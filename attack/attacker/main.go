@@ -62,6 +62,9 @@ func cases() map[string][]probe {
 		"A21": foldedName(),
 		"A22": readDenied(),
 		"A23": outlive(),
+		"A24": nextSandbox(),
+		"A25": linkedSource(),
+		"A26": setIDContent(),
 		"C01": trustExisting(),
 		"C02": trustConfig(),
 		"C03": trustNested(),
@@ -71,6 +74,8 @@ func cases() map[string][]probe {
 		"C07": trustAgents(),
 		"C08": trustScripts(),
 		"C09": trustBinaries(),
+		"C10": moveMount(),
+		"C11": gitDirectory(),
 		"P01": hostProcess(),
 		"P02": helperProcess(),
 		"P03": hostSocket(),
@@ -101,6 +106,8 @@ func cases() map[string][]probe {
 		"P28": {},
 		"P29": {},
 		"P30": sideChannels(),
+		"P31": shownSocket(),
+		"P32": sharedNetwork(),
 	}
 }
 

@@ -29,11 +29,14 @@ type way struct {
 func (w way) needs() string {
 	switch w.name {
 	case "open O_RDONLY|O_TRUNC", "renameat2 EXCHANGE", "renameat2 EXCHANGE the other way", "rename away", "truncate", "unlink", "unlinkat",
-		"chmod", "metadata: utimensat", "metadata: setxattr", "reopen /proc/self/fd", "reopen O_PATH", "hard link and write", "mmap shared",
+		"chmod", "metadata: utimensat", "reopen /proc/self/fd", "reopen O_PATH", "hard link and write", "mmap shared",
 		"int 0x80 unlink", "io_uring unlink":
 		return "file"
 	case "rmdir":
 		return "dir"
+	}
+	if w.attributes() {
+		return "file"
 	}
 	return ""
 }
@@ -48,6 +51,7 @@ func (w way) stage(b *target.Brief, p string) {
 	switch w.needs() {
 	case "file":
 		_ = os.WriteFile(p, []byte("staged by the control run, long enough\n"), 0o755)
+		_ = unix.Setxattr(p, target.Kept, []byte("x"), 0)
 	case "dir":
 		_ = os.Mkdir(p, 0o755)
 	}
@@ -326,7 +330,6 @@ func ways() []way {
 		{"metadata: utimensat", func(_ *target.Brief, p string) error {
 			return unix.UtimesNanoAt(unix.AT_FDCWD, p, []unix.Timespec{{Sec: 1}, {Sec: 1}}, 0)
 		}},
-		{"metadata: setxattr", func(_ *target.Brief, p string) error { return unix.Setxattr(p, "user.planted", []byte("x"), 0) }},
 		{"reopen /proc/self/fd", reopen(unix.O_RDONLY)},
 		{"reopen O_PATH", reopen(unix.O_PATH)},
 		{"hard link and write", func(b *target.Brief, p string) error {
@@ -353,6 +356,7 @@ func ways() []way {
 		{"core dump", coreDump},
 		{"own seccomp listener says continue", ownListener},
 	}
+	ws = append(ws, attributeWays()...)
 	ws = append(ws, foreignWays()...)
 	return append(ws, uringWays()...)
 }
@@ -400,11 +404,28 @@ func state(p string) string {
 	}
 	var data []byte
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
-		data, _ = os.ReadFile(p)
+		data = content(p, st.Size)
 	}
 	attrs := make([]byte, 1024)
 	n, _ := unix.Llistxattr(p, attrs)
 	return fmt.Sprintf("%o %d %d %d %d.%d %q %q", st.Mode, st.Ino, st.Size, st.Nlink, st.Mtim.Sec, st.Mtim.Nsec, data, attrs[:max(n, 0)])
+}
+
+// content gives what is in a file, of a large one the beginning and the end.
+func content(p string, size int64) []byte {
+	const most = 64 << 10
+	f, err := os.Open(p)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data := make([]byte, 2*most)
+	n, _ := f.ReadAt(data[:most], 0)
+	if size > most {
+		m, _ := f.ReadAt(data[n:], max(size-most, int64(n)))
+		n += m
+	}
+	return data[:n]
 }
 
 // changed runs one way against p and judges by what p is afterwards.

@@ -9,6 +9,9 @@ package target
 // BriefEnv is the environment variable that holds the brief, as JSON.
 const BriefEnv = "PADDOCK_ATTACK_BRIEF"
 
+// Kept is an attribute that the host gives to files of the workspace.
+const Kept = "user.kept"
+
 // Outcomes of one try, as the attacker saw it.
 const (
 	// Denied was refused.
@@ -45,6 +48,10 @@ type Brief struct {
 	Hard string `json:"hard"` // hard link in Work to a file of Home
 	SUID string `json:"suid"` // set-user-id root copy of the attacker in Work, if any
 	FIFO string `json:"fifo"` // the host's, to talk back while a case is on
+
+	Target   string   `json:"target"`   // what this row is about, as seen inside
+	Own      []string `json:"own"`      // files of the driver's cache and state, and its program, as seen inside
+	Prepared string   `json:"prepared"` // set-id file in Work that the host prepared, if any
 
 	Canary Canary `json:"canary"`
 

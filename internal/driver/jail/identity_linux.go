@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -85,6 +86,11 @@ func insideUser(spec *paddock.Spec, id identity, home string) (guest.User, error
 	return guest.User{}, fmt.Errorf("there is no user %q in the root's /etc/passwd; a number needs no line there: %w", spec.User, paddock.Invalid)
 }
 
+// plainName tells whether an account's name can be a directory's.
+func plainName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
+}
+
 // sane replaces what a passwd line says that cannot be a home or a shell.
 func sane(u guest.User) guest.User {
 	u.Home = filepath.Clean(u.Home)
@@ -116,11 +122,15 @@ func lookup(base string, match func(guest.User) bool) (guest.User, bool) {
 		return guest.User{}, false
 	}
 	defer root.Close()
-	f, err := root.Open("etc/passwd")
+	// Not waiting, should it be a FIFO; nor reading for ever.
+	f, err := root.OpenFile("etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return guest.User{}, false
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() > 16<<20 {
+		return guest.User{}, false
+	}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		p := strings.Split(lines.Text(), ":")
 		if len(p) != 7 {
@@ -128,7 +138,7 @@ func lookup(base string, match func(guest.User) bool) (guest.User, bool) {
 		}
 		uid, err1 := strconv.Atoi(p[2])
 		gid, err2 := strconv.Atoi(p[3])
-		if err1 != nil || err2 != nil {
+		if err1 != nil || err2 != nil || uid < 0 || gid < 0 || !plainName(p[0]) {
 			continue
 		}
 		if u := (guest.User{Name: p[0], UID: uid, GID: gid, Home: p[5], Shell: p[6]}); match(u) {

@@ -76,7 +76,7 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 	if err := l.ownFiles(); err != nil {
 		return err
 	}
-	l.rights(spec)
+	l.rights()
 	if err := l.aliases(); err != nil {
 		return err
 	}
@@ -398,7 +398,7 @@ func within(path, dir string) bool {
 // rights says which paths may be changed, and about which the broker decides:
 // the host's directories, and any private directory that holds one, because
 // Landlock's rights reach down into what is mounted below.
-func (l *layout) rights(spec *paddock.Spec) {
+func (l *layout) rights() {
 	c := &l.config
 	c.Writable = []string{"/dev"}
 	var private []string
