@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/signal"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,12 @@ func (f *forks) start(argv0 string, argv []string, attr *guest.ProcAttr) (int, e
 	}
 }
 
-func TestMain(m *testing.M) { drivertest.Main(m, opener("")) }
+func TestMain(m *testing.M) {
+	// Where the tests run with signals ignored (nohup), bare's commands, which
+	// are this process's own children, would ignore them too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
+	drivertest.Main(m, opener(""))
+}
 
 func bareHarness(broken string) drivertest.Harness {
 	return drivertest.Harness{New: opener(broken), Base: paddock.Spec{AllowMissing: absent()}}
