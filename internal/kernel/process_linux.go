@@ -137,6 +137,16 @@ func CloseFrom(first int) error {
 	return nil
 }
 
+// Leader tells whether the calling thread is its process's first one, which
+// stands for the process where the kernel asks about that.
+func Leader() bool { return unix.Gettid() == unix.Getpid() }
+
+// Threads counts this process's threads.
+func Threads() (int, error) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	return len(tasks), err
+}
+
 // CloseOnExec keeps a descriptor from what this process executes.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
 

@@ -77,7 +77,9 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		if s.limits.IO > 0 && len(paths) == 0 {
 			paths = []string{"/"}
 		}
-		if b.group, err = s.host.Create(s.name, s.limits, paths...); err != nil {
+		limits := s.limits
+		limits.PIDs += inner.AgentThreads
+		if b.group, err = s.host.Create(s.name, limits, paths...); err != nil {
 			return nil, nil, err
 		}
 		b.meter = b.group
@@ -463,7 +465,11 @@ func (b *box) update(l paddock.Limits) error {
 	if b.group == nil {
 		return fmt.Errorf("change limits: no control group: %w", paddock.Unsupported)
 	}
-	if err := b.group.Update(l); err != nil {
+	inside := l
+	if l.PIDs > 0 {
+		inside.PIDs += inner.AgentThreads
+	}
+	if err := b.group.Update(inside); err != nil {
 		return err
 	}
 	if l.Memory > 0 {
@@ -496,6 +502,7 @@ func (b *box) measure() measure {
 	if b.meter != nil {
 		if u, err := b.meter.Usage(); err == nil {
 			m.Usage = u
+			m.Usage.PIDs = max(u.PIDs-inner.AgentThreads, min(u.PIDs, 0)) // not the agent's own
 		}
 		if kills, peak, err := b.meter.OOM(); err == nil {
 			m.Kills, m.Peak = kills, peak

@@ -52,7 +52,7 @@ const (
 	pathMax     = 4096
 	linkMax     = 40
 	refusalsMax = 1000
-	slowMax     = 256 // calls that wait, such as a connection being made
+	slowMax     = 16 // calls that wait, such as a connection being made
 )
 
 func newBroker(c *Config) (*broker, error) {
@@ -144,15 +144,11 @@ func (b *broker) answer(listener int, n kernel.Notif) {
 	}
 	if isConnect(n.NR) {
 		// It may wait for the other side, so it waits beside the others.
-		select {
-		case b.slow <- struct{}{}:
-			go func() {
-				defer func() { <-b.slow }()
-				c.send(do(c))
-			}()
-		default:
-			c.send(reply{err: syscall.EAGAIN})
-		}
+		go func() {
+			b.slow <- struct{}{}
+			defer func() { <-b.slow }()
+			c.send(do(c))
+		}()
 		return
 	}
 	c.send(do(c))

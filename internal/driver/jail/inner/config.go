@@ -18,6 +18,11 @@ const (
 	ConnFD    = 4
 )
 
+// AgentThreads are the agent's own of a box's processes and threads. It makes
+// them all beforehand: a Go program that cannot make a thread when it needs one
+// ends, and a box that is full must not end by that.
+const AgentThreads = 40
+
 // BrokerFailed is the status that a box ends with when its broker does.
 const BrokerFailed = 3
 

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -240,6 +241,8 @@ func (b *box) serve(report func(Report)) error {
 	close(b.gate)
 	report(Report{Ready: true})
 	kernel.KeepSignals()
+	// A command that is over at once need not share its time with this.
+	time.AfterFunc(reserveDelay, reserveThreads)
 	// The agent is small and mostly waits; this keeps it so. Until now nothing
 	// was collected (GOGC=off), which took no time either.
 	debug.SetGCPercent(50)
@@ -254,6 +257,30 @@ func (b *box) serve(report func(Report)) error {
 			continue
 		}
 		b.answer(conn)
+	}
+}
+
+// reserveDelay is how long a box runs before its agent makes all its threads.
+const reserveDelay = 5 * time.Millisecond
+
+// reserveThreads has the runtime make the agent's threads. It keeps those that
+// have nothing to do, for when it needs one.
+func reserveThreads() {
+	leave := make(chan struct{})
+	defer close(leave)
+	for range AgentThreads {
+		have, err := kernel.Threads()
+		if err != nil || have >= AgentThreads {
+			return
+		}
+		there := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // a thread for each, all at the same time
+			close(there)
+			<-leave
+			runtime.UnlockOSThread()
+		}()
+		<-there
 	}
 }
 
@@ -282,13 +309,21 @@ func newSpawner(score *os.File) *spawner {
 		n = copy(s.own, "0")
 	}
 	s.own = s.own[:n]
-	go func() { // lives as long as the box
-		runtime.LockOSThread()
-		for call := range s.calls {
-			call()
-		}
-	}()
+	go s.run() // lives as long as the box
 	return s
+}
+
+// run is the thread. It is not the process's first one: for that one's walls
+// the kernel would take those of the agent, and let commands send it signals.
+func (s *spawner) run() {
+	runtime.LockOSThread()
+	if kernel.Leader() {
+		go s.run()
+		select {} // so that the other gets another thread
+	}
+	for call := range s.calls {
+		call()
+	}
 }
 
 // do runs f on the spawner's thread.
