@@ -105,6 +105,17 @@ func machine() string {
 	return fmt.Sprintf("# Linux %s %s, uid %d", release.String(), runtime.GOARCH, os.Geteuid())
 }
 
+// racing tells whether a technique wins by luck. That the case as a whole
+// succeeds is asked of it all the same.
+func racing(technique string) bool {
+	for _, mark := range []string{"race", "round ", "very many at once"} {
+		if strings.Contains(technique, mark) {
+			return true
+		}
+	}
+	return false
+}
+
 // compareControl compares with the committed list. On the machine that the list
 // was made on every technique has to succeed that did; elsewhere the kernel may
 // have less, and what fails is told.
@@ -141,6 +152,8 @@ func compareControl(t *testing.T, lines []string) {
 		seen[key] = true
 		if succeeds, tried := now[key]; !tried {
 			t.Errorf("%s is in the list and was not tried: run go test ./attack -update", key)
+		} else if f[2] == "succeeds" && !succeeds && racing(f[1]) {
+			t.Logf("%s lost its race this time", key)
 		} else if f[2] == "succeeds" && !succeeds {
 			tell("%s no longer succeeds without a sandbox", key)
 		}
