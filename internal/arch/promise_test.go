@@ -23,7 +23,13 @@ var (
 
 func TestEveryPromiseNamesATestThatExists(t *testing.T) {
 	var rows int
-	for line := range strings.Lines(read(t, "docs/PROMISES.md")) {
+	// What was measured is no promise: it stands between two marks.
+	before, rest, marked := strings.Cut(read(t, "docs/PROMISES.md"), "<!-- bench: begin -->")
+	_, after, ended := strings.Cut(rest, "<!-- bench: end -->")
+	if !marked || !ended {
+		t.Fatal("docs/PROMISES.md has no marks around what was measured")
+	}
+	for line := range strings.Lines(before + after) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what") || strings.HasPrefix(line, "| ---") {
 			continue
 		}
