@@ -129,8 +129,9 @@ func lastLine(s string) string {
 
 func forkBomb(t *testing.T, s *suite) {
 	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.PIDs = 128 })
-	// What the bomb itself leaves is gone soon, because it falls over the limit.
-	cmd := b.shell("(while :; do sleep 1000 & done) & f() { f | f & }; f; wait; sleep 1000")
+	// The bomb itself falls over the limit and may be gone when one looks, so it
+	// goes off where most of the room is taken.
+	cmd := b.shell("i=0; while [ $i -lt 80 ]; do sleep 1000 & i=$((i+1)); done; f() { f | f & }; f; wait")
 	cmd.Output = paddock.Output{Detached: true}
 	p := b.start(t, cmd)
 	p.Release()

@@ -141,12 +141,6 @@ func CloseFrom(first int) error {
 // stands for the process where the kernel asks about that.
 func Leader() bool { return unix.Gettid() == unix.Getpid() }
 
-// Threads counts this process's threads.
-func Threads() (int, error) {
-	tasks, err := os.ReadDir("/proc/self/task")
-	return len(tasks), err
-}
-
 // CloseOnExec keeps a descriptor from what this process executes.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
 
@@ -182,6 +176,20 @@ func SetResource(r Resource, n uint64) (uint64, error) {
 		return 0, fmt.Errorf("setrlimit %d: %w", r, err)
 	}
 	return n, nil
+}
+
+// SoftPIDs sets how many processes and threads this process's user may have, up
+// to the hard limit.
+func SoftPIDs(n int) error {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
+		return fmt.Errorf("getrlimit: %w", err)
+	}
+	now.Cur = min(uint64(max(n, 1)), now.Max)
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &now); err != nil {
+		return fmt.Errorf("setrlimit: %w", err)
+	}
+	return nil
 }
 
 // Umask sets the mask for new files.

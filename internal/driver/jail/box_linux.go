@@ -78,7 +78,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 			paths = []string{"/"}
 		}
 		limits := s.limits
-		limits.PIDs += inner.AgentThreads
+		limits.PIDs += inner.AgentThreads + inner.SpareThreads
 		if b.group, err = s.host.Create(s.name, limits, paths...); err != nil {
 			return nil, nil, err
 		}
@@ -467,7 +467,7 @@ func (b *box) update(l paddock.Limits) error {
 	}
 	inside := l
 	if l.PIDs > 0 {
-		inside.PIDs += inner.AgentThreads
+		inside.PIDs += inner.AgentThreads + inner.SpareThreads
 	}
 	if err := b.group.Update(inside); err != nil {
 		return err
@@ -502,7 +502,9 @@ func (b *box) measure() measure {
 	if b.meter != nil {
 		if u, err := b.meter.Usage(); err == nil {
 			m.Usage = u
-			m.Usage.PIDs = max(u.PIDs-inner.AgentThreads, min(u.PIDs, 0)) // not the agent's own
+			if u.PIDs >= 0 { // not the agent's own, which may be some more for a while
+				m.Usage.PIDs = min(max(u.PIDs-inner.AgentThreads, 0), b.most())
+			}
 		}
 		if kills, peak, err := b.meter.OOM(); err == nil {
 			m.Kills, m.Peak = kills, peak
@@ -521,6 +523,13 @@ func (b *box) measure() measure {
 	default:
 	}
 	return m
+}
+
+// most is how many processes and threads commands may have.
+func (b *box) most() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limits.PIDs
 }
 
 // remove ends the box. Twice is fine.

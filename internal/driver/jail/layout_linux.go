@@ -34,7 +34,7 @@ func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*l
 	l := &layout{id: id, env: d.env, own: d.own()}
 	l.config = inner.Config{
 		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.inside,
-		Files: limits.Files, PIDs: limits.PIDs + inner.AgentThreads, Landlock: true,
+		Files: limits.Files, PIDs: limits.PIDs + inner.AgentThreads + inner.SpareThreads, Landlock: true,
 		Protect: spec.Policy.Files.Protect, Unprotect: spec.Policy.Files.Unprotect,
 	}
 	if l.config.Hostname == "" {

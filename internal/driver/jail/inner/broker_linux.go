@@ -52,7 +52,7 @@ const (
 	pathMax     = 4096
 	linkMax     = 40
 	refusalsMax = 1000
-	slowMax     = 16 // calls that wait, such as a connection being made
+	slowMax     = 8 // calls that wait, such as a connection being made
 )
 
 func newBroker(c *Config) (*broker, error) {

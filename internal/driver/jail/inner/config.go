@@ -18,10 +18,14 @@ const (
 	ConnFD    = 4
 )
 
-// AgentThreads are the agent's own of a box's processes and threads. It makes
-// them all beforehand: a Go program that cannot make a thread when it needs one
-// ends, and a box that is full must not end by that.
-const AgentThreads = 40
+// A box that is full must not end its agent, and a Go program that cannot make
+// a thread when it needs one ends. So of a box's processes and threads
+// AgentThreads are counted as the agent's, beside the limit, and SpareThreads
+// more can be made by nobody but the agent.
+const (
+	AgentThreads = 8
+	SpareThreads = 16
+)
 
 // BrokerFailed is the status that a box ends with when its broker does.
 const BrokerFailed = 3

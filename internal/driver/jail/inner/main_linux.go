@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"syscall"
-	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -129,7 +128,7 @@ func (b *box) confine() error {
 	b.step = "drop capabilities"
 	// The thread that starts commands loses more than the others: what it has
 	// not, no command ever has.
-	b.spawn = newSpawner(b.score)
+	b.spawn = newSpawner(b.score, c.PIDs)
 	if err := b.spawn.do(kernel.DropBounding); err != nil {
 		return err
 	}
@@ -241,8 +240,6 @@ func (b *box) serve(report func(Report)) error {
 	close(b.gate)
 	report(Report{Ready: true})
 	kernel.KeepSignals()
-	// A command that is over at once need not share its time with this.
-	time.AfterFunc(reserveDelay, reserveThreads)
 	// The agent is small and mostly waits; this keeps it so. Until now nothing
 	// was collected (GOGC=off), which took no time either.
 	debug.SetGCPercent(50)
@@ -257,30 +254,6 @@ func (b *box) serve(report func(Report)) error {
 			continue
 		}
 		b.answer(conn)
-	}
-}
-
-// reserveDelay is how long a box runs before its agent makes all its threads.
-const reserveDelay = 5 * time.Millisecond
-
-// reserveThreads has the runtime make the agent's threads. It keeps those that
-// have nothing to do, for when it needs one.
-func reserveThreads() {
-	leave := make(chan struct{})
-	defer close(leave)
-	for range AgentThreads {
-		have, err := kernel.Threads()
-		if err != nil || have >= AgentThreads {
-			return
-		}
-		there := make(chan struct{})
-		go func() {
-			runtime.LockOSThread() // a thread for each, all at the same time
-			close(there)
-			<-leave
-			runtime.UnlockOSThread()
-		}()
-		<-there
 	}
 }
 
@@ -300,10 +273,11 @@ type spawner struct {
 	broker *broker
 	score  *os.File
 	own    []byte // what score says of the agent
+	pids   int    // processes and threads of the box, with the agent's
 }
 
-func newSpawner(score *os.File) *spawner {
-	s := &spawner{calls: make(chan func()), score: score, own: make([]byte, 16)}
+func newSpawner(score *os.File, pids int) *spawner {
+	s := &spawner{calls: make(chan func()), score: score, pids: pids, own: make([]byte, 16)}
 	n, err := score.ReadAt(s.own, 0)
 	if err != nil && n == 0 {
 		n = copy(s.own, "0")
@@ -349,7 +323,15 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 		if _, err := s.score.WriteAt([]byte("500"), 0); err != nil {
 			return err
 		}
+		// Commands may have fewer processes than the agent. A limit is inherited
+		// as it is at the fork, and the agent's own is back at once.
+		if err := kernel.SoftPIDs(s.pids - SpareThreads); err != nil {
+			return err
+		}
 		pid, err = syscall.ForkExec(argv0, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: files, Sys: sys})
+		if e := kernel.SoftPIDs(s.pids); e != nil && err == nil {
+			err = e
+		}
 		if _, e := s.score.WriteAt(s.own, 0); e != nil && err == nil {
 			err = e
 		}
