@@ -116,7 +116,7 @@ func (s *suite) policed(t testing.TB, p paddock.FilePolicy, mounts ...paddock.Mo
 func mountReadOnly(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"file": "content", "dir/file": "deep"})
 	before := tree(t, dir)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk"})
 	if got := b.must(t, "cat file dir/file"); got != "contentdeep" {
 		t.Errorf("%q", got)
 	}
@@ -133,7 +133,7 @@ func mountReadOnly(t *testing.T, s *suite) {
 
 func mountWrite(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"file": "content"})
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.must(t, "echo more >> file; echo new > inside; mkdir dir; echo deep > dir/file; chmod 755 inside")
 	b.put(t, b.in("outside"), []byte("by the caller"), 0o600)
 	for name, want := range map[string]string{"file": "contentmore\n", "inside": "new\n", "dir/file": "deep\n", "outside": "by the caller"} {
@@ -231,7 +231,7 @@ func mountLink(t *testing.T, s *suite) {
 			t.Fatal(err)
 		}
 	}
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	for _, name := range []string{"absolute", "upward", "dir/secret"} {
 		if got, err := b.read(bounded(t), b.in(name), paddock.OpenOptions{}); err == nil {
 			t.Errorf("%s is readable: %q", name, got)
@@ -249,7 +249,7 @@ func mountLink(t *testing.T, s *suite) {
 
 func mountSetID(t *testing.T, s *suite) {
 	dir := hostTree(t, nil)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.must(t, `cp /bin/sh a 2>/dev/null || cp "$(command -v sh)" a`)
 	for _, bits := range []string{"4755", "2755", "6755", "u+s", "g+s"} {
 		b.sh(t, fmt.Sprintf("chmod %s a", bits))

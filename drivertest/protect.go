@@ -56,7 +56,7 @@ func (b box) attempt(t testing.TB, scripts ...string) {
 func protectExisting(t *testing.T, s *suite) {
 	dir := repository(t)
 	before := tree(t, dir)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.attempt(t,
 		"echo x > .git/config", "echo x >> .git/config", "rm -f .git/config", "mv .git/config .git/config.old; mv .git/config.old .git/config",
 		"echo x > .tmp; mv -f .tmp .git/config; rm -f .tmp", "ln -f .git/config .alias; echo x >> .alias; rm -f .alias",
@@ -74,7 +74,7 @@ func protectExisting(t *testing.T, s *suite) {
 func protectMissing(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"README": "read me", ".git/HEAD": "ref: refs/heads/main\n"})
 	before := tree(t, dir)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	for _, name := range []string{".mcp.json", ".bashrc", ".vscode/tasks.json", ".git/config", ".git/hooks/pre-commit"} {
 		parent := filepath.Dir(name)
 		b.attempt(t,
@@ -98,7 +98,7 @@ func protectMissing(t *testing.T, s *suite) {
 func protectDeep(t *testing.T, s *suite) {
 	dir := repository(t)
 	before := tree(t, dir)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.attempt(t,
 		"echo x > a/b/c/d/.git/hooks/pre-commit", "echo x > a/b/c/d/.git/config", "rm -rf a/b/c/d/.git/hooks",
 		"echo x > a/b/c/d/.mcp.json", "mkdir a/b/.vscode && echo x > a/b/.vscode/tasks.json",
@@ -120,7 +120,7 @@ func protectDeep(t *testing.T, s *suite) {
 func protectCalls(t *testing.T, s *suite) {
 	dir := repository(t)
 	before := tree(t, dir)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	ctx := bounded(t)
 	write := func(name string) error {
 		return b.write(ctx, b.in(name), strings.NewReader("x"), paddock.CreateOptions{Parents: true})
@@ -148,7 +148,7 @@ func protectCalls(t *testing.T, s *suite) {
 func protectParent(t *testing.T, s *suite) {
 	dir := repository(t)
 	before := tree(t, dir)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.attempt(t,
 		"mv .git moved && echo x > moved/config && mv moved .git",
 		"mv .git moved && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
@@ -189,7 +189,7 @@ func protectLinks(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	before := tree(t, dir)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.attempt(t, "echo x > .git/config", "echo x > .git/hooks/pre-commit", "rm .git; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
 		"ln -sfn /tmp .git")
 	wantTree(t, dir, before)
@@ -205,7 +205,7 @@ func protectLinks(t *testing.T, s *suite) {
 
 func protectCommit(t *testing.T, s *suite) {
 	dir := repository(t)
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.must(t, `set -e
 echo changed > README
 mkdir .git/objects/ab
@@ -235,7 +235,7 @@ func protectChanged(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"README": "read me", "locked/file": "old"})
 	before := tree(t, dir)
 	policy := paddock.FilePolicy{Protect: []string{"locked", ".never-made"}, Unprotect: []string{".mcp.json"}}
-	b := s.policed(t, policy, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	b := s.policed(t, policy, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.must(t, "echo free > .mcp.json")
 	b.attempt(t, "echo x > locked/file", "echo x > locked/new", "mv locked unlocked", "echo x > .never-made", "mkdir d; echo x > d/.never-made")
 	wantTree(t, dir, before, ".mcp.json", "d")
@@ -258,11 +258,11 @@ func denyPromises() []group {
 func denyRead(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"open": "open", "secret.env": "TOPSECRET", "private/key": "TOPSECRET", "private/deep/key": "TOPSECRET"})
 	before := tree(t, dir)
-	policy := paddock.FilePolicy{DenyRead: []string{"/mnt/work/secret.env", "/mnt/work/private"}}
-	b := s.policed(t, policy, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	policy := paddock.FilePolicy{DenyRead: []string{"/mnt/desk/secret.env", "/mnt/desk/private"}}
+	b := s.policed(t, policy, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	var said strings.Builder
 	for _, script := range []string{
-		"cat secret.env", "cat private/key", "ls -R private", "cat private/deep/key", "cat /proc/self/root/mnt/work/secret.env",
+		"cat secret.env", "cat private/key", "ls -R private", "cat private/deep/key", "cat /proc/self/root/mnt/desk/secret.env",
 		"cat /proc/self/cwd/secret.env", "ln -s secret.env l; cat l; rm -f l", "ln secret.env h; cat h; rm -f h",
 		"mv secret.env x; cat x; mv x secret.env", "mv private x; cat x/key; mv x private", "cp -r private x; cat x/key; rm -rf x",
 		"echo x > secret.env", "echo x > private/new", "rm -f secret.env", "rm -rf private", "mv open secret.env; mv secret.env open",
@@ -294,8 +294,8 @@ func denyRead(t *testing.T, s *suite) {
 func denyWrite(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"free": "free", "fixed": "fixed", "dir/fixed": "fixed", "up/in/fixed": "fixed"})
 	before := tree(t, dir)
-	denied := []string{"/mnt/work/fixed", "/mnt/work/dir", "/mnt/work/up/in/fixed", "/mnt/work/never"}
-	b := s.policed(t, paddock.FilePolicy{DenyWrite: denied}, paddock.Mount{Source: dir, Target: "/mnt/work", Write: true})
+	denied := []string{"/mnt/desk/fixed", "/mnt/desk/dir", "/mnt/desk/up/in/fixed", "/mnt/desk/never"}
+	b := s.policed(t, paddock.FilePolicy{DenyWrite: denied}, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
 	b.attempt(t,
 		"echo x > fixed", "echo x >> fixed", "rm -f fixed", "mv fixed x; mv x fixed", "mv free fixed; mv fixed free", "chmod 777 fixed",
 		"ln fixed h; echo x >> h; rm -f h", "echo x > dir/new", "echo x > dir/fixed", "rm -rf dir", "mv dir x; echo x > x/fixed; mv x dir",

@@ -99,9 +99,9 @@ func updateLimits(t *testing.T, s *suite) {
 
 func updatePolicy(t *testing.T, s *suite) {
 	dir := hostTree(t, map[string]string{"secret": "TOPSECRET"})
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/work"})
+	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk"})
 	b.must(t, "cat secret")
-	b.update(t, paddock.Update{Policy: &paddock.Policy{Files: paddock.FilePolicy{DenyRead: []string{"/mnt/work/secret"}}}})
+	b.update(t, paddock.Update{Policy: &paddock.Policy{Files: paddock.FilePolicy{DenyRead: []string{"/mnt/desk/secret"}}}})
 	if r := b.sh(t, "cat secret"); r.exit.Code == 0 || strings.Contains(r.out, "TOPSECRET") {
 		t.Errorf("%+v", r)
 	}

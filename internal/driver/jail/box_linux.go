@@ -36,6 +36,7 @@ type box struct {
 	id      identity
 	control *kernel.Channel // to the box's init; its end is the box's end
 	pid     int
+	first   int           // the limit of processes that it was made with
 	group   *cgroup.Group // nil where the meter is a watchdog
 	meter   meter
 	ended   chan struct{} // closed when init was waited for
@@ -69,7 +70,7 @@ type start struct {
 // newBox makes a box and answers when a command has run in it, with the first
 // connection to its agent. After an error nothing is left.
 func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
-	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, ended: make(chan struct{})}
+	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, first: s.limits.PIDs, ended: make(chan struct{})}
 	var own closers
 	defer own.close()
 	if s.groups {
@@ -464,6 +465,9 @@ func (b *box) update(l paddock.Limits) error {
 	defer b.mu.Unlock()
 	if b.group == nil {
 		return fmt.Errorf("change limits: no control group: %w", paddock.Unsupported)
+	}
+	if l.PIDs > b.first {
+		return fmt.Errorf("change limits: commands inherit the limit of %d processes that the sandbox was made with, so it cannot be raised above: %w", b.first, paddock.Unsupported)
 	}
 	inside := l
 	if l.PIDs > 0 {
