@@ -94,6 +94,7 @@ type Driver struct {
 
 	mu        sync.Mutex
 	closed    bool                    // guarded by mu
+	program   *os.File                // guarded by mu; nil until it is needed
 	ephemeral map[paddock.ID]*sandbox // guarded by mu; nil while one is being made
 }
 
@@ -111,7 +112,13 @@ func New(o Options) (*Driver, error) {
 		d.cache = defaultCache(d.env)
 	}
 	d.host = sync.OnceValue(cgroup.Probe)
-	d.exe = sync.OnceValues(func() (*os.File, error) { return guestProgram(d.cache, d.guest) })
+	d.exe = sync.OnceValues(func() (*os.File, error) {
+		f, err := guestProgram(d.cache, d.guest)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.program = f
+		return f, err
+	})
 	return d, nil
 }
 
@@ -355,6 +362,11 @@ func (d *Driver) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 		errs = append(errs, sb.Remove(ctx))
 		cancel()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.program != nil {
+		errs = append(errs, d.program.Close())
 	}
 	return errors.Join(errs...)
 }
