@@ -1,0 +1,137 @@
+package regex
+
+import "errors"
+
+// Flavour is the syntax and the rule of choice among matches.
+type Flavour uint8
+
+// The flavours. All but Perl choose the leftmost match and the longest of
+// those; Perl takes the first that its preferences lead to.
+const (
+	// BRE is the basic syntax as regcomp reads it: sed, ed, csplit, nl, tac.
+	BRE Flavour = iota
+	// ERE is the extended syntax as regcomp reads it: sed -E, [[ =~ ]].
+	ERE
+	// GrepBRE is BRE as grep -G reads it.
+	GrepBRE
+	// GrepERE is ERE as grep -E reads it: an operator without an operand and a
+	// brace that opens no interval are ordinary.
+	GrepERE
+	// Emacs is the default of find -regex.
+	Emacs
+	// Expr is BRE as expr reads it.
+	Expr
+	// Literal takes every byte of the pattern for itself: grep -F.
+	Literal
+	// Perl is the part of PCRE that people write: grep -P.
+	Perl
+)
+
+// Options says how to read a pattern and what it is matched against. The zero
+// value is sed without flags.
+type Options struct {
+	Flavour    Flavour
+	IgnoreCase bool
+	// Multiline lets ^ and $ match at newlines too, and keeps . and negated
+	// brackets off a newline (in Perl only ^ and $ change): sed's M. Without it
+	// . and negated brackets do match a newline, except in Perl.
+	Multiline bool
+	// Lines says that each line of a subject is a subject of its own, which
+	// lets FindLine search a whole buffer. No match contains Sep, and ^, $, \`
+	// and \' match at the ends of each line. Pass single lines or whole buffers
+	// alike to every method.
+	Lines bool
+	// Sep ends a line where Lines is set, and a line that is NUL-terminated
+	// when NULSep is set.
+	NULSep bool
+	// WholeLine matches nothing but the whole subject or line: grep -x.
+	WholeLine bool
+	// Word matches only what is not next to a word character on either side,
+	// at the cost of a shorter match where that helps: grep -w.
+	Word bool
+	// Bytes makes every byte a character, as in the C locale. Otherwise
+	// characters are UTF-8, and an invalid byte is matched by itself only,
+	// never by . or a bracket.
+	Bytes bool
+	// NoSub says that nobody will ask for submatches: Find then gives the
+	// span of the match alone.
+	NoSub bool
+	// Meter is charged for the work. Without one, backtracking is bounded by a
+	// constant and the linear engines by nothing.
+	Meter Meter
+}
+
+// Meter counts work. One step is one move of the backtracker, one instruction
+// put into a state of the automaton, or 16 bytes of text run through it. An
+// error ends the search and comes back from it unchanged.
+type Meter interface {
+	Step(n int) error
+}
+
+// ErrBacktrack is what a search ends with when there is no Meter and the
+// pattern needs more backtracking than is sane.
+var ErrBacktrack = errors.New("exceeded PCRE's backtracking limit")
+
+// SyntaxError is a pattern that cannot be compiled. Its text is what the GNU
+// tools print for it, to stand after the tool's own name.
+type SyntaxError struct {
+	Msg string
+}
+
+func (e *SyntaxError) Error() string { return e.Msg }
+
+// Regexp is a compiled pattern. It keeps the automaton that it builds while
+// matching, so one goroutine at a time may use it; Copy gives another one its
+// own.
+type Regexp struct {
+	opt    Options
+	groups int
+	names  []string
+}
+
+// Compile reads a pattern.
+func Compile(pattern string, opt Options) (*Regexp, error) {
+	return CompileAny([]string{pattern}, opt)
+}
+
+// CompileAny reads several patterns of which any may match, as grep's -e and
+// -f give them. Groups and back-references are counted within each pattern;
+// Find gives the groups of the one that matched.
+func CompileAny(patterns []string, opt Options) (*Regexp, error) {
+	return nil, errors.New("not yet")
+}
+
+// Copy returns a Regexp for the same pattern that may be used at the same
+// time, charged to another meter.
+func (r *Regexp) Copy(m Meter) *Regexp {
+	return &Regexp{opt: r.opt}
+}
+
+// Groups returns the number of groups in the pattern.
+func (r *Regexp) Groups() int { return r.groups }
+
+// Names returns the names of the groups of a Perl pattern by number, empty
+// where a group has none. Number 0 is the whole match.
+func (r *Regexp) Names() []string { return r.names }
+
+// Match reports whether b contains a match.
+func (r *Regexp) Match(b []byte) (bool, error) { return false, nil }
+
+// Span finds the first match that starts at or after from. What stands before
+// from is context: it decides about ^, \< and \b. start is -1 when there is
+// none.
+func (r *Regexp) Span(b []byte, from int) (start, end int, err error) { return -1, -1, nil }
+
+// Find is Span with submatches: it appends to dst[:0] the start and end of the
+// match and of each group, -1 for a group that took no part, and returns nil
+// when there is no match.
+func (r *Regexp) Find(b []byte, from int, dst []int) ([]int, error) { return nil, nil }
+
+// FindAt is Find for a match that starts exactly at from: expr's colon.
+func (r *Regexp) FindAt(b []byte, from int, dst []int) ([]int, error) { return nil, nil }
+
+// FindLine finds the first line at or after from, which is the start of a
+// line, that contains a match, and returns where it starts and where its text
+// ends (at the separator or the end of b). start is -1 when there is none.
+// Options.Lines must be set.
+func (r *Regexp) FindLine(b []byte, from int) (start, end int, err error) { return -1, -1, nil }
