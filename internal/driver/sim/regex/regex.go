@@ -8,10 +8,13 @@ type Flavour uint8
 // The flavours. All but Perl choose the leftmost match and the longest of
 // those; Perl takes the first that its preferences lead to.
 const (
-	// BRE is the basic syntax as regcomp reads it: sed, ed, csplit, nl, tac.
+	// BRE is the basic syntax as sed reads it. \n, \t, \xHH, \dNNN, \oNNN, \cX,
+	// \a, \f, \r and \v stand for their characters, in brackets too.
 	BRE Flavour = iota
-	// ERE is the extended syntax as regcomp reads it: sed -E, [[ =~ ]].
+	// ERE is the extended syntax as sed -E reads it, with the same escapes.
 	ERE
+	// Shell is ERE as regcomp reads it, for [[ =~ ]].
+	Shell
 	// GrepBRE is BRE as grep -G reads it.
 	GrepBRE
 	// GrepERE is ERE as grep -E reads it: an operator without an operand and a
@@ -19,7 +22,7 @@ const (
 	GrepERE
 	// Emacs is the default of find -regex.
 	Emacs
-	// Expr is BRE as expr reads it.
+	// Expr is BRE as expr, nl, csplit and tac read it.
 	Expr
 	// Literal takes every byte of the pattern for itself: grep -F.
 	Literal
@@ -37,12 +40,13 @@ type Options struct {
 	// . and negated brackets do match a newline, except in Perl.
 	Multiline bool
 	// Lines says that each line of a subject is a subject of its own, which
-	// lets FindLine search a whole buffer. No match contains Sep, and ^, $, \`
+	// lets FindLine search a whole buffer. No match
+	// contains the separator, and ^, $, \`
 	// and \' match at the ends of each line. Pass single lines or whole buffers
 	// alike to every method.
 	Lines bool
-	// Sep ends a line where Lines is set, and a line that is NUL-terminated
-	// when NULSep is set.
+	// NULSep says that NUL, not newline, ends a line where Lines is set; . and
+	// negated brackets then match a newline.
 	NULSep bool
 	// WholeLine matches nothing but the whole subject or line: grep -x.
 	WholeLine bool

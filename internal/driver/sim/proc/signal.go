@@ -1,0 +1,159 @@
+package proc
+
+import (
+	"math/bits"
+	"syscall"
+	"time"
+)
+
+func bit(sig syscall.Signal) uint64 { return 1 << uint(sig) }
+
+// maxSignal is the greatest signal number.
+const maxSignal = 64
+
+// Signal sends a signal. To a task that has ended it does nothing.
+func (t *Task) Signal(sig syscall.Signal) {
+	if sig <= 0 || sig > maxSignal-1 {
+		return
+	}
+	t.pending.Or(bit(sig))
+	t.wakeUp()
+}
+
+func (t *Task) wakeUp() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// On says what a signal does from now on. KILL and STOP cannot be changed.
+func (t *Task) On(sig syscall.Signal, a Action) {
+	if sig > 0 && sig < maxSignal && sig != syscall.SIGKILL && sig != syscall.SIGSTOP {
+		t.action[sig] = a
+	}
+}
+
+// Action tells what a signal does.
+func (t *Task) Action(sig syscall.Signal) Action {
+	if sig <= 0 || sig >= maxSignal {
+		return Default
+	}
+	return t.action[sig]
+}
+
+// Caught takes one caught signal that arrived, lowest number first, or 0.
+func (t *Task) Caught() syscall.Signal {
+	if t.pending.Load() != 0 {
+		t.deliver()
+	}
+	if t.caught == 0 {
+		return 0
+	}
+	n := bits.TrailingZeros64(t.caught)
+	t.caught &^= 1 << n
+	return syscall.Signal(n)
+}
+
+// deliver takes in pending signals. It does not return if one kills.
+func (t *Task) deliver() {
+	for {
+		p := t.pending.Swap(0)
+		if p == 0 {
+			return
+		}
+		if p&bit(syscall.SIGKILL) != 0 {
+			t.Die(syscall.SIGKILL)
+		}
+		stop := false
+		for p != 0 {
+			n := bits.TrailingZeros64(p)
+			p &^= 1 << n
+			sig := syscall.Signal(n)
+			switch {
+			case t.action[n] == Catch:
+				t.caught |= bit(sig)
+			case t.action[n] == Ignore && sig != syscall.SIGSTOP:
+			default:
+				switch sig {
+				case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGCONT:
+				case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+					stop = true
+				default:
+					t.Die(sig)
+				}
+			}
+		}
+		if stop {
+			t.stopped()
+		}
+	}
+}
+
+// stopped waits for CONT or KILL.
+func (t *Task) stopped() {
+	for t.pending.Load()&(bit(syscall.SIGCONT)|bit(syscall.SIGKILL)) == 0 && t.Run.cause.Load() == nil {
+		<-t.wake
+	}
+	if t.Run.cause.Load() != nil {
+		t.Die(syscall.SIGKILL)
+	}
+}
+
+// sleep waits until somebody wakes the task, and is a checkpoint. EINTR is
+// that a caught signal has arrived.
+func (t *Task) sleep() error {
+	if t.caught == 0 {
+		<-t.wake
+	}
+	t.Check()
+	if t.caught != 0 {
+		return syscall.EINTR
+	}
+	return nil
+}
+
+// Await waits until ready is closed, or the deadline if there is one (then it
+// is ETIMEDOUT), or a caught signal (EINTR). Buffered output is flushed first.
+func (t *Task) Await(ready <-chan struct{}, deadline time.Time) error {
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	var timer <-chan time.Time
+	if !deadline.IsZero() {
+		x := time.NewTimer(time.Until(deadline))
+		defer x.Stop()
+		timer = x.C
+	}
+	for {
+		t.Check()
+		if t.caught != 0 {
+			return syscall.EINTR
+		}
+		select {
+		case <-ready:
+			return nil
+		case <-timer:
+			return syscall.ETIMEDOUT
+		case <-t.wake:
+		}
+	}
+}
+
+// Sleep waits for a time to pass. EINTR is that a caught signal arrived.
+func (t *Task) Sleep(d time.Duration) error {
+	err := t.Await(nil, time.Now().Add(d))
+	if err == syscall.ETIMEDOUT {
+		return nil
+	}
+	return err
+}
+
+// Wait waits for another task to end.
+func (t *Task) Wait(other *Task) (Status, error) {
+	if err := t.Await(other.done, time.Time{}); err != nil {
+		return Status{}, err
+	}
+	s, _ := other.Status()
+	return s, nil
+}

@@ -1,0 +1,130 @@
+package regex
+
+import "strings"
+
+// An element is one item of a bracket expression.
+type element struct {
+	c     rune
+	spans []span // of a class or an equivalence class, which start no range
+	dash  bool   // an unquoted -
+}
+
+// bracket reads a bracket expression after its [.
+func (p *parser) bracket() (*node, error) {
+	begin := p.at
+	neg := p.at < len(p.src) && p.src[p.at] == '^'
+	if neg {
+		p.at++
+	}
+	var spans []span
+	plain := true // nothing but single characters, as the colon check wants
+	for first := true; ; first = false {
+		if p.at >= len(p.src) {
+			return nil, syntaxErrorf(msgBracket)
+		}
+		if p.src[p.at] == ']' && !first {
+			p.at++
+			break
+		}
+		from, err := p.element()
+		if err != nil {
+			return nil, err
+		}
+		if from.dash && !first && !p.closes(p.at) {
+			return nil, syntaxErrorf(msgRange)
+		}
+		if p.at < len(p.src) && p.src[p.at] == '-' && !p.closes(p.at+1) {
+			p.at++
+			if p.at >= len(p.src) {
+				return nil, syntaxErrorf(msgBracket)
+			}
+			to, err := p.element()
+			if err != nil {
+				return nil, err
+			}
+			if from.spans != nil || to.spans != nil || from.c > to.c && !p.d.emptyRange {
+				return nil, syntaxErrorf(msgRange)
+			}
+			plain = false
+			if from.c <= to.c {
+				spans = append(spans, span{from.c, to.c})
+			}
+			continue
+		}
+		if from.spans != nil {
+			plain = false
+			spans = append(spans, from.spans...)
+			continue
+		}
+		spans = append(spans, span{from.c, from.c})
+	}
+	text := p.src[begin : p.at-1]
+	if p.d.colonCheck && plain && len(text) > 2 && text[0] == ':' && text[len(text)-1] == ':' {
+		return nil, syntaxErrorf(msgColon)
+	}
+	return p.bracketNode(spans, neg), nil
+}
+
+func (p *parser) bracketNode(spans []span, neg bool) *node {
+	spans = normalize(spans)
+	if p.opt.IgnoreCase {
+		spans = foldSpans(spans, p.opt.Bytes)
+	}
+	if neg {
+		return p.setNode(complement(spans, p.opt.Bytes), p.dotSkips())
+	}
+	return p.setNode(spans, false)
+}
+
+// closes says whether a ] stands at at.
+func (p *parser) closes(at int) bool { return at < len(p.src) && p.src[at] == ']' }
+
+func (p *parser) element() (element, error) {
+	c, n := p.opt.decode(p.src[p.at:])
+	if c == '[' && p.at+1 < len(p.src) {
+		kind := p.src[p.at+1]
+		if kind == '.' || kind == '=' || kind == ':' && p.d.classes {
+			return p.named(kind)
+		}
+	}
+	if c == '\\' && p.d.escapes && p.at+1 < len(p.src) {
+		if e, width := escaped(p.src[p.at+1:]); width > 0 {
+			p.at += 1 + width
+			return element{c: p.opt.byteChar(e)}, nil
+		}
+	}
+	p.at += n
+	return element{c: c, dash: c == '-'}, nil
+}
+
+// named reads [:class:], [=c=] or [.c.].
+func (p *parser) named(kind byte) (element, error) {
+	rest := p.src[p.at+2:]
+	end := strings.Index(rest, string([]byte{kind, ']'}))
+	if end < 0 {
+		return element{}, syntaxErrorf(msgBracket)
+	}
+	name := rest[:end]
+	p.at += end + 4
+	if kind == ':' {
+		if p.opt.IgnoreCase && (name == "upper" || name == "lower") {
+			name = "alpha"
+		}
+		spans := classSpans(name, p.opt.Bytes)
+		if spans == nil {
+			return element{}, syntaxErrorf(msgClass)
+		}
+		return element{spans: spans}, nil
+	}
+	if name == "" {
+		return element{}, syntaxErrorf(msgCollate)
+	}
+	c, n := p.opt.decode(name)
+	if n != len(name) {
+		return element{}, syntaxErrorf(msgCollate)
+	}
+	if kind == '=' {
+		return element{spans: []span{{c, c}}}, nil
+	}
+	return element{c: c}, nil
+}
