@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+	"github.com/paddock-sandbox/paddock/internal/output"
 )
 
 // alreadyEnded says that a process has ended, or never was.
@@ -41,7 +42,7 @@ func (h *handler) Start(ctx context.Context, req *connect.Request[guestpb.StartR
 		return err
 	}
 	if r != nil {
-		defer p.out.leave(r)
+		defer p.out.Leave(r)
 	}
 	if err := errors.Join(ctx.Err(), stream.Send(p.startedEvent())); err != nil {
 		// Nobody has learned its number, so nobody could ever end it.
@@ -75,8 +76,8 @@ func (h *handler) Attach(ctx context.Context, req *connect.Request[guestpb.Attac
 			return context.Cause(ctx)
 		}
 	}
-	r := p.out.join(req.Msg.GetFrom())
-	defer p.out.leave(r)
+	r := p.out.Join(req.Msg.GetFrom())
+	defer p.out.Leave(r)
 	if err := stream.Send(p.startedEvent()); err != nil {
 		return err
 	}
@@ -85,15 +86,15 @@ func (h *handler) Attach(ctx context.Context, req *connect.Request[guestpb.Attac
 
 // follow sends output and then the exit. It holds a buffer only while there is
 // something to send.
-func (p *process) follow(ctx context.Context, r *reader, send sender) error {
+func (p *process) follow(ctx context.Context, r *output.Reader, send sender) error {
 	out := &guestpb.Output{}
 	event := &guestpb.ProcessEvent{Event: &guestpb.ProcessEvent_Output{Output: out}}
 	for {
-		if err := p.out.wait(ctx, r); err != nil {
+		if err := p.out.Wait(ctx, r); err != nil {
 			return err
 		}
 		buf := p.s.processes.buffer()
-		n, stderr, offset, err := p.out.take(r, *buf)
+		n, stderr, offset, err := p.out.Take(r, *buf)
 		if n > 0 {
 			out.Data, out.Stderr, out.Offset = (*buf)[:n], stderr, offset
 			err = send(event)
@@ -103,7 +104,7 @@ func (p *process) follow(ctx context.Context, r *reader, send sender) error {
 		case err == io.EOF:
 			select {
 			case <-p.ended:
-				return send(p.exitedEvent(p.out.missed(r)))
+				return send(p.exitedEvent(p.out.Missed(r)))
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -205,7 +206,7 @@ func (h *handler) Processes(context.Context, *connect.Request[guestpb.ProcessesR
 	slices.SortFunc(list, func(a, b *process) int { return a.started.Compare(b.started) })
 	out := &guestpb.ProcessesResponse{}
 	for _, p := range list {
-		first, next, _ := p.out.bounds()
+		first, next, _ := p.out.Bounds()
 		out.Processes = append(out.Processes, &guestpb.Process{
 			Pid: int32(p.pid), Args: shorten(p.cmd.args, argsBudget/len(list)), Dir: []byte(p.cmd.dir), User: h.s.o.User.Name,
 			Terminal: p.cmd.terminal != nil, Started: p.started.UnixNano(),

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+	"github.com/paddock-sandbox/paddock/internal/output"
 )
 
 // A process that has ended while something that it left behind still holds
@@ -28,7 +29,7 @@ type process struct {
 	started time.Time
 	hidden  bool // the agent's own: not listed, not kept
 
-	out     *output
+	out     *output.Ring
 	in      *input // nil without one
 	outlets outlets
 	ended   chan struct{} // closed when exit is set
@@ -117,7 +118,7 @@ func (p *process) settle() {
 // drain keeps all output until there is no more.
 func (p *process) drain() {
 	p.outlets.copy(p.s.processes.buffer, &p.s.processes.buffers, func(stderr bool, b []byte) {
-		p.out.write(stderr, b)
+		p.out.Write(stderr, b)
 		p.mu.Lock()
 		if p.reaped {
 			p.last = time.Now()
@@ -145,7 +146,7 @@ func (p *process) finish() {
 	if again {
 		return
 	}
-	p.out.end()
+	p.out.End()
 	close(p.ended)
 	p.s.processes.retire(p)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+	"github.com/paddock-sandbox/paddock/internal/output"
 )
 
 // A Server is the agent. Its methods are safe for many goroutines at once.
@@ -29,7 +30,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("keep %d bytes of output: %w", o.Kept, paddock.Invalid)
 	}
 	if o.Kept == 0 {
-		o.Kept = defaultKept
+		o.Kept = output.DefaultKept
 	}
 	o.Kept = max(o.Kept, 4096)
 	if o.StartProcess == nil {
@@ -78,7 +79,7 @@ func (s *Server) Close() error {
 	t.starting.Unlock()
 	for _, p := range all {
 		p.kill()
-		p.out.close()
+		p.out.Close()
 		p.outlets.close()
 	}
 	for _, p := range all {

@@ -70,7 +70,7 @@ func (t *table) retire(p *process) {
 		return
 	}
 	t.ended = append(t.ended, p)
-	_, _, p.size = p.out.bounds()
+	_, _, p.size = p.out.Bounds()
 	t.bytes += p.size
 	for len(t.ended) > maxEnded || (t.bytes > maxEndedBytes && len(t.ended) > 1) {
 		t.drop(t.ended[0])

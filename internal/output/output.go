@@ -1,4 +1,6 @@
-package guest
+// Package output keeps what a process has written: the newest bytes of both of
+// its streams, in order, for whoever reads along and whoever comes later.
+package output
 
 import (
 	"context"
@@ -7,16 +9,16 @@ import (
 	"sync"
 )
 
-// defaultKept is Options.Kept where it is zero.
-const defaultKept = 1 << 20
+// DefaultKept is how many bytes are kept of a process unless asked otherwise.
+const DefaultKept = 1 << 20
 
-// An output is what a process has written: the newest bytes of both streams in
+// A Ring is what a process has written: the newest bytes of both streams in
 // the order in which they were read, in a ring of bounded size. Offsets count
 // all bytes since the start, both streams together.
 //
-// While readers are there, write waits for the slowest of them, so that each
+// While readers are there, Write waits for the slowest of them, so that each
 // gets everything. Without a reader the oldest bytes make room.
-type output struct {
+type Ring struct {
 	limit int
 
 	mu      sync.Mutex
@@ -25,7 +27,7 @@ type output struct {
 	first   int64                // guarded by mu; offset of the oldest byte kept
 	next    int64                // guarded by mu; offset after the newest
 	runs    []run                // guarded by mu; the first one begins at first
-	readers map[*reader]struct{} // guarded by mu
+	readers map[*Reader]struct{} // guarded by mu
 	ended   bool                 // guarded by mu; the process has ended
 	closed  bool                 // guarded by mu; nobody will read any more
 }
@@ -36,29 +38,30 @@ type run struct {
 	stderr bool
 }
 
-// A reader is a stream that output goes to.
-type reader struct {
+// A Reader is a stream that output goes to; Ring.Join makes one.
+type Reader struct {
 	wake    chan struct{} // holds one: there is more, or the end is known
-	at      int64         // guarded by output.mu; next offset wanted
-	end     int64         // guarded by output.mu; where the process ended, or -1
-	dropped int64         // guarded by output.mu; bytes that were wanted and not kept
+	at      int64         // guarded by Ring.mu; next offset wanted
+	end     int64         // guarded by Ring.mu; where the process ended, or -1
+	dropped int64         // guarded by Ring.mu; bytes that were wanted and not kept
 }
 
-func newOutput(limit int) *output {
-	o := &output{limit: limit, readers: map[*reader]struct{}{}}
+// New makes a ring that keeps up to limit bytes.
+func New(limit int) *Ring {
+	o := &Ring{limit: limit, readers: map[*Reader]struct{}{}}
 	o.room.L = &o.mu
 	return o
 }
 
 // maxRuns bounds what the order of the streams costs, where a process changes
 // between them with every byte: a run stands for 64 bytes of output.
-func (o *output) maxRuns() int { return max(o.limit/64, 16) }
+func (o *Ring) maxRuns() int { return max(o.limit/64, 16) }
 
-// join adds a reader from an offset on.
-func (o *output) join(from int64) *reader {
+// Join adds a reader from an offset on.
+func (o *Ring) Join(from int64) *Reader {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	r := &reader{wake: make(chan struct{}, 1), at: from, end: -1}
+	r := &Reader{wake: make(chan struct{}, 1), at: from, end: -1}
 	if o.ended {
 		r.end = o.next
 	}
@@ -70,16 +73,16 @@ func (o *output) join(from int64) *reader {
 	return r
 }
 
-// leave takes a reader away; output no longer waits for it.
-func (o *output) leave(r *reader) {
+// Leave takes a reader away; output no longer waits for it.
+func (o *Ring) Leave(r *Reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.readers, r)
 	o.room.Broadcast()
 }
 
-// write keeps p. It waits while a reader needs the space.
-func (o *output) write(stderr bool, p []byte) {
+// Write keeps p. It waits while a reader needs the space.
+func (o *Ring) Write(stderr bool, p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(p) > 0 && !o.closed {
@@ -98,7 +101,7 @@ func (o *output) write(stderr bool, p []byte) {
 
 // space says how much can be added without taking anything from a reader.
 // o.mu must be held.
-func (o *output) space(stderr bool) int {
+func (o *Ring) space(stderr bool) int {
 	low := o.next
 	for r := range o.readers {
 		low = min(low, max(r.at, o.first))
@@ -110,7 +113,7 @@ func (o *output) space(stderr bool) int {
 }
 
 // runEnd gives the offset after run i. o.mu must be held.
-func (o *output) runEnd(i int) int64 {
+func (o *Ring) runEnd(i int) int64 {
 	if i+1 < len(o.runs) {
 		return o.runs[i+1].at
 	}
@@ -118,7 +121,7 @@ func (o *output) runEnd(i int) int64 {
 }
 
 // add keeps p, which is no longer than the limit. o.mu must be held.
-func (o *output) add(stderr bool, p []byte) {
+func (o *Ring) add(stderr bool, p []byte) {
 	if n := len(o.runs); n == 0 || o.runs[n-1].stderr != stderr {
 		if n >= o.maxRuns() {
 			o.forget(o.runEnd(0))
@@ -134,7 +137,7 @@ func (o *output) add(stderr bool, p []byte) {
 }
 
 // forget drops everything before an offset. o.mu must be held.
-func (o *output) forget(first int64) {
+func (o *Ring) forget(first int64) {
 	if first <= o.first {
 		return
 	}
@@ -150,7 +153,7 @@ func (o *output) forget(first int64) {
 }
 
 // grow makes the ring hold n bytes, or the limit. o.mu must be held.
-func (o *output) grow(n int) {
+func (o *Ring) grow(n int) {
 	if n <= len(o.ring) || len(o.ring) == o.limit {
 		return
 	}
@@ -167,8 +170,8 @@ func (o *output) grow(n int) {
 	o.ring = ring
 }
 
-// wait waits until take has something to give.
-func (o *output) wait(ctx context.Context, r *reader) error {
+// Wait waits until take has something to give.
+func (o *Ring) Wait(ctx context.Context, r *Reader) error {
 	for {
 		o.mu.Lock()
 		ready := r.at < o.next || r.end >= 0 || o.closed
@@ -184,10 +187,10 @@ func (o *output) wait(ctx context.Context, r *reader) error {
 	}
 }
 
-// take gives the next bytes of one stream and their offset; io.EOF is where
+// Take gives the next bytes of one stream and their offset; io.EOF is where
 // the process has ended. It does not wait: no bytes without an error is
 // nothing yet.
-func (o *output) take(r *reader, p []byte) (n int, stderr bool, offset int64, err error) {
+func (o *Ring) Take(r *Reader, p []byte) (n int, stderr bool, offset int64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	end := o.next
@@ -214,9 +217,9 @@ func (o *output) take(r *reader, p []byte) (n int, stderr bool, offset int64, er
 	return n, o.runs[i].stderr, offset, nil
 }
 
-// end says that the process has ended here. More may still be written, by
+// End says that the process has ended here. More may still be written, by
 // what it left behind; readers of now do not get it.
-func (o *output) end() {
+func (o *Ring) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true
@@ -226,8 +229,8 @@ func (o *output) end() {
 	}
 }
 
-// close drops everything from now on.
-func (o *output) close() {
+// Close drops everything from now on.
+func (o *Ring) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
@@ -237,22 +240,22 @@ func (o *output) close() {
 	}
 }
 
-// bounds gives the offsets of the oldest byte kept and after the newest, and
+// Bounds gives the offsets of the oldest byte kept and after the newest, and
 // the memory that they take.
-func (o *output) bounds() (first, next int64, size int) {
+func (o *Ring) Bounds() (first, next int64, size int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.first, o.next, len(o.ring)
 }
 
-// missed says how many bytes a reader wanted that were not kept.
-func (o *output) missed(r *reader) int64 {
+// Missed says how many bytes a reader wanted that were not kept.
+func (o *Ring) Missed(r *Reader) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return r.dropped
 }
 
-func (r *reader) tell() {
+func (r *Reader) tell() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
