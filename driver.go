@@ -99,9 +99,13 @@ const (
 	CanUsers          Capability = "users"           // Cmd.User other than Spec.User
 	CanNetworkHost    Capability = "network-host"    // NetworkHost
 	CanNetworkList    Capability = "network-list"    // NetworkList: the policy's rules decide
+	CanPrograms       Capability = "programs"        // executables for this machine's kind of processor
 	CanRootHost       Capability = "root-host"       // RootHost
 	CanRootDir        Capability = "root-dir"        // RootDir
-	CanMount          Capability = "mount"           // Spec.Mounts
+	CanRootSnapshot   Capability = "root-snapshot"   // RootSnapshot
+	CanMount          Capability = "mount"           // Spec.Mounts, to read
+	CanMountWrite     Capability = "mount-write"     // Mount.Write
+	CanMountOverlay   Capability = "mount-overlay"   // Mount.Overlay
 )
 
 // A Control is one thing that stands between guest and host.

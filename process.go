@@ -108,6 +108,9 @@ const (
 	OutOfMemory Cause = "out-of-memory"
 	// KilledByPolicy is by a forbidden system call or a policy.
 	KilledByPolicy Cause = "killed-by-policy"
+	// OutOfBudget is by a limit of the tier that is none of the others: on
+	// work, on depth, on output. Exit.Reason names it.
+	OutOfBudget Cause = "out-of-budget"
 	// SandboxGone is by the end of the sandbox: removed, or its boundary
 	// process died.
 	SandboxGone Cause = "sandbox-gone"

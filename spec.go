@@ -58,7 +58,8 @@ type RootKind string
 const (
 	// RootHost is this machine's own system directories, read-only, with a
 	// private home and private temporary directories. Homes and credentials
-	// of the host are not visible.
+	// of the host are not visible. On a tier that brings a system of its own
+	// (it lacks CanRootHost and has no CanPrograms) it is that system.
 	RootHost RootKind = ""
 	// RootDir is a host directory that holds a whole file tree. It is never
 	// written: changes go to a private layer.
@@ -67,12 +68,16 @@ const (
 	// to be read and written. It is only for callers who ask for less
 	// isolation by name.
 	RootOpen RootKind = "open"
+	// RootSnapshot is the files of a snapshot that this driver knows.
+	RootSnapshot RootKind = "snapshot"
 )
 
 // A Root is the source of a sandbox's file tree.
 type Root struct {
 	Kind RootKind `json:"kind,omitempty"`
 	Path string   `json:"path,omitempty"` // of RootDir: absolute, on the host
+
+	Snapshot SnapshotID `json:"snapshot,omitempty"` // of RootSnapshot
 }
 
 // A Mount makes a host directory or file appear inside a sandbox.
@@ -80,6 +85,11 @@ type Mount struct {
 	Source string `json:"source"`           // absolute path on the host; must exist
 	Target string `json:"target,omitempty"` // absolute path inside; empty is Source
 	Write  bool   `json:"write,omitempty"`  // changes reach the host, but for protected names
+
+	// Overlay lets the sandbox change what it sees of the source, in a layer
+	// of its own that vanishes with it: nothing reaches the host. It excludes
+	// Write.
+	Overlay bool `json:"overlay,omitempty"`
 }
 
 // Limits bound a sandbox as a whole. Zero means the driver's default, never

@@ -22,7 +22,7 @@ type Ring struct {
 	limit int
 
 	mu      sync.Mutex
-	room    sync.Cond            // a reader went on or away, or the output was closed
+	room    chan struct{}        // guarded by mu; closed when a reader went on or away, or the output was closed
 	ring    []byte               // guarded by mu; grows to limit as needed
 	first   int64                // guarded by mu; offset of the oldest byte kept
 	next    int64                // guarded by mu; offset after the newest
@@ -48,9 +48,7 @@ type Reader struct {
 
 // New makes a ring that keeps up to limit bytes.
 func New(limit int) *Ring {
-	o := &Ring{limit: limit, readers: map[*Reader]struct{}{}}
-	o.room.L = &o.mu
-	return o
+	return &Ring{limit: limit, readers: map[*Reader]struct{}{}}
 }
 
 // maxRuns bounds what the order of the streams costs, where a process changes
@@ -78,24 +76,51 @@ func (o *Ring) Leave(r *Reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.readers, r)
-	o.room.Broadcast()
+	o.freed()
 }
 
 // Write keeps p. It waits while a reader needs the space.
 func (o *Ring) Write(stderr bool, p []byte) {
+	for {
+		n, room := o.Offer(stderr, p)
+		if p = p[n:]; len(p) == 0 {
+			return
+		}
+		<-room
+	}
+}
+
+// Offer keeps as much of p as there is space for, and all of it once the ring
+// is closed. Where that is not all, room is closed when it is worth offering
+// the rest.
+func (o *Ring) Offer(stderr bool, p []byte) (n int, room <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(p) > 0 && !o.closed {
-		n := min(o.space(stderr), len(p))
-		if n == 0 {
-			o.room.Wait()
-			continue
+	if o.closed {
+		return len(p), nil
+	}
+	for n < len(p) {
+		k := min(o.space(stderr), len(p)-n)
+		if k == 0 {
+			if o.room == nil {
+				o.room = make(chan struct{})
+			}
+			return n, o.room
 		}
-		o.add(stderr, p[:n])
-		p = p[n:]
+		o.add(stderr, p[n:n+k])
+		n += k
 		for r := range o.readers {
 			r.tell()
 		}
+	}
+	return n, nil
+}
+
+// freed tells those who wait for room. o.mu must be held.
+func (o *Ring) freed() {
+	if o.room != nil {
+		close(o.room)
+		o.room = nil
 	}
 }
 
@@ -213,7 +238,7 @@ func (o *Ring) Take(r *Reader, p []byte) (n int, stderr bool, offset int64, err 
 		n += k
 		r.at += int64(k)
 	}
-	o.room.Broadcast()
+	o.freed()
 	return n, o.runs[i].stderr, offset, nil
 }
 
@@ -234,7 +259,7 @@ func (o *Ring) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.room.Broadcast()
+	o.freed()
 	for r := range o.readers {
 		r.tell()
 	}

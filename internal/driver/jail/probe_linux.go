@@ -29,7 +29,8 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 		return info, nil
 	}
 	info.Capabilities = []paddock.Capability{paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanDial, paddock.CanOutlive,
-		paddock.CanNetworkHost, paddock.CanRootHost, paddock.CanRootDir, paddock.CanMount}
+		paddock.CanNetworkHost, paddock.CanRootHost, paddock.CanRootDir,
+		paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite}
 	if f, _ := info.Finding(paddock.ControlMemory); f.Strength == paddock.Full {
 		info.Capabilities = append(info.Capabilities, paddock.CanPause, paddock.CanUpdateLimits)
 	}
