@@ -279,13 +279,7 @@ func (g *globber) match(pat *Pattern, name string) (bool, error) {
 // every file. Links are found but not followed.
 func (g *globber) descend(places []place, globbed, last, dirs bool) ([]place, error) {
 	var found []place
-	seen := map[string]bool{}
-	add := func(p place) {
-		if !seen[p.dir] {
-			seen[p.dir] = true
-			found = append(found, p)
-		}
-	}
+	add := func(p place) { found = append(found, p) }
 	for _, top := range places {
 		switch {
 		case top.dir == "" && (last || dirs):
@@ -333,7 +327,7 @@ func (g *globber) descend(places []place, globbed, last, dirs bool) ([]place, er
 }
 
 func (g *globber) read(p place) ([]Entry, error) {
-	if err := g.count(1); err != nil {
+	if err := g.count(1 + len(p.dir)/16); err != nil { // a path costs its length
 		return nil, err
 	}
 	dir := strings.TrimRight(p.dir, "/")

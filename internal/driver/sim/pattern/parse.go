@@ -86,6 +86,11 @@ func (p *parser) sequence(from, to int) sequence {
 			i = end
 			continue
 		}
+		if p.opt.ExtGlob && i+1 < to && p.src[i+1] == '(' && operator(c) {
+			// A group that nothing closes means itself, and so does all after it.
+			lit = append(lit, p.src[i:to]...)
+			break
+		}
 		switch c {
 		case '*':
 			flush()
@@ -124,12 +129,7 @@ func (p *parser) sequence(from, to int) sequence {
 
 // group parses a group that begins at i.
 func (p *parser) group(i, to int) (item, int, bool) {
-	if p.close == nil || i+1 >= to || p.src[i+1] != '(' || p.depth >= maxDepth {
-		return item{}, 0, false
-	}
-	switch p.src[i] {
-	case '?', '*', '+', '@', '!':
-	default:
+	if p.close == nil || i+1 >= to || p.src[i+1] != '(' || p.depth >= maxDepth || !operator(p.src[i]) {
 		return item{}, 0, false
 	}
 	end, ok := p.close[i+1]
@@ -162,6 +162,15 @@ func (p *parser) group(i, to int) (item, int, bool) {
 	g.alts = append(g.alts, p.sequence(start, end))
 	p.depth--
 	return g, end + 1, true
+}
+
+// operator reports whether a parenthesis after c begins a group.
+func operator(c byte) bool {
+	switch c {
+	case '?', '*', '+', '@', '!':
+		return true
+	}
+	return false
 }
 
 // noRune is the base of the values of bytes that are no part of a character.
