@@ -146,14 +146,14 @@ func (p pattern) within(other pattern) bool {
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
-		if p.ends(at.own) && !other.ends(at.other) {
-			return false
-		}
 		for _, letter := range letters {
 			if letter == "*" || letter == "**" {
 				continue
 			}
 			next := pair{p.step(at.own, letter), other.step(at.other, letter)}
+			if p.ends(next.own) && !other.ends(next.other) {
+				return false
+			}
 			if next.own == 0 || seen[next] {
 				continue
 			}

@@ -194,6 +194,9 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (json
 	r := Record{Time: s.options.Now(), Tool: cut(name, maxAgentName)}
 	out, err := s.call(ctx, name, args, &r)
 	r.Duration = s.options.Now().Sub(r.Time)
+	if r.Digest == "" { // they were not even read
+		r.Digest = digest(args)
+	}
 	if err != nil {
 		r.Error = cut(err.Error(), maxRecordError)
 	}
@@ -241,7 +244,6 @@ func (s *Set) call(ctx context.Context, name string, args json.RawMessage, r *Re
 // prepare reads the arguments and notes them in the record: as the function
 // will see them, or where they do not fit as they came.
 func (s *Set) prepare(t Tool, args json.RawMessage, r *Record) (invoke, any, error) {
-	r.Digest = digest(args)
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
