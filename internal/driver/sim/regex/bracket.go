@@ -16,7 +16,7 @@ func (p *parser) bracket() (*node, error) {
 	if neg {
 		p.at++
 	}
-	var spans []span
+	var spans, classes []span
 	plain := true // nothing but single characters, as the colon check wants
 	for first := true; ; first = false {
 		if p.at >= len(p.src) {
@@ -53,7 +53,7 @@ func (p *parser) bracket() (*node, error) {
 		}
 		if from.spans != nil {
 			plain = false
-			spans = append(spans, from.spans...)
+			classes = append(classes, from.spans...)
 			continue
 		}
 		spans = append(spans, span{from.c, from.c})
@@ -62,14 +62,16 @@ func (p *parser) bracket() (*node, error) {
 	if p.d.colonCheck && plain && len(text) > 2 && text[0] == ':' && text[len(text)-1] == ':' {
 		return nil, syntaxErrorf(msgColon)
 	}
-	return p.bracketNode(spans, neg), nil
+	return p.bracketNode(spans, classes, neg), nil
 }
 
-func (p *parser) bracketNode(spans []span, neg bool) *node {
-	spans = normalize(spans)
+// bracketNode puts single characters and classes together. The classes hold
+// both cases already.
+func (p *parser) bracketNode(spans, classes []span, neg bool) *node {
 	if p.opt.IgnoreCase {
 		spans = foldSpans(spans, p.opt.Bytes)
 	}
+	spans = normalize(append(spans, classes...))
 	if neg {
 		return p.setNode(complement(spans, p.opt.Bytes), p.dotSkips())
 	}
@@ -124,7 +126,11 @@ func (p *parser) named(kind byte) (element, error) {
 		return element{}, syntaxErrorf(msgCollate)
 	}
 	if kind == '=' {
-		return element{spans: []span{{c, c}}}, nil
+		spans := []span{{c, c}}
+		if p.opt.IgnoreCase {
+			spans = foldSpans(spans, p.opt.Bytes)
+		}
+		return element{spans: spans}, nil
 	}
 	return element{c: c}, nil
 }

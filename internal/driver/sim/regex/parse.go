@@ -467,7 +467,8 @@ func (p *parser) repeats(n *node) (*node, error) {
 			}
 			if !ok {
 				p.at = before
-				return cat(n, p.brace()), nil
+				open, err := p.brace()
+				return cat(n, open), err
 			}
 		}
 		if count > maxDepth {
@@ -478,13 +479,14 @@ func (p *parser) repeats(n *node) (*node, error) {
 }
 
 // brace takes the { that opened no interval for itself.
-func (p *parser) brace() *node {
-	p.at++
-	n := p.char('{')
-	if m, err := p.repeats(n); err == nil {
-		return m
+func (p *parser) brace() (*node, error) {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > maxDepth {
+		return nil, syntaxErrorf(msgTooBig)
 	}
-	return n
+	p.at++
+	return p.repeats(p.char('{'))
 }
 
 func repeat(n *node, least, most int) *node {

@@ -88,54 +88,125 @@ func (e *SyntaxError) Error() string { return e.Msg }
 // matching, so one goroutine at a time may use it; Copy gives another one its
 // own.
 type Regexp struct {
-	opt    Options
-	groups int
-	names  []string
+	opt      Options
+	root     *node
+	groups   int
+	names    []string
+	warnings []string
+
+	engine
 }
 
-// Compile reads a pattern.
+// Compile reads a pattern. An error is a *SyntaxError, or that of the Meter.
 func Compile(pattern string, opt Options) (*Regexp, error) {
 	return CompileAny([]string{pattern}, opt)
 }
 
 // CompileAny reads several patterns of which any may match, as grep's -e and
-// -f give them. Groups and back-references are counted within each pattern;
-// Find gives the groups of the one that matched.
+// -f give them; with none, nothing matches. Back-references count the groups
+// of their own pattern; Find gives the groups of all, one pattern's after the
+// other's.
 func CompileAny(patterns []string, opt Options) (*Regexp, error) {
-	return nil, errors.New("not yet")
+	r := &Regexp{opt: opt}
+	branches := make([]*node, 0, len(patterns))
+	for _, pattern := range patterns {
+		p := &parser{src: pattern, opt: &r.opt, d: opt.Flavour.dialect(), base: r.groups, sep: noChar}
+		if sep := opt.separator(); sep >= 0 {
+			p.sep = rune(sep)
+		}
+		n, err := p.parse()
+		if err != nil {
+			return nil, err
+		}
+		branches = append(branches, n)
+		r.groups += p.groups
+		r.names = append(r.names, p.names...)
+		r.warnings = append(r.warnings, p.warnings...)
+	}
+	r.root = &node{kind: kFail}
+	if len(branches) > 0 {
+		r.root = alt(branches...)
+	}
+	if opt.Word {
+		r.root = cat(assert(aNoWordBefore), r.root, assert(aNoWordAfter))
+	}
+	if opt.WholeLine {
+		r.root = cat(assert(aBeginText), r.root, assert(aEndText))
+	}
+	size := r.root.size()
+	if size > maxSize {
+		return nil, syntaxErrorf(msgTooBig)
+	}
+	r.engine = newEngine(r.root, &r.opt, r.groups)
+	if err := r.gauge.step(size); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (p *parser) parse() (*node, error) {
+	switch p.opt.Flavour {
+	case Perl:
+		return p.parsePerl()
+	case Literal:
+		var seq []*node
+		for p.at < len(p.src) {
+			c, n := p.opt.decode(p.src[p.at:])
+			seq = append(seq, p.char(c))
+			p.at += n
+		}
+		return cat(seq...), nil
+	default:
+		return p.posix()
+	}
 }
 
 // Copy returns a Regexp for the same pattern that may be used at the same
 // time, charged to another meter.
 func (r *Regexp) Copy(m Meter) *Regexp {
-	return &Regexp{opt: r.opt}
+	c := &Regexp{opt: r.opt, root: r.root, groups: r.groups, names: r.names, warnings: r.warnings}
+	c.opt.Meter = m
+	c.engine = newEngine(c.root, &c.opt, c.groups)
+	return c
 }
 
 // Groups returns the number of groups in the pattern.
 func (r *Regexp) Groups() int { return r.groups }
 
-// Names returns the names of the groups of a Perl pattern by number, empty
-// where a group has none. Number 0 is the whole match.
+// Names returns the names of the groups of a Perl pattern, that of group 1
+// first, empty where a group has none.
 func (r *Regexp) Names() []string { return r.names }
 
+// Warnings returns what grep would warn about in the pattern, without "grep:
+// warning: ".
+func (r *Regexp) Warnings() []string { return r.warnings }
+
 // Match reports whether b contains a match.
-func (r *Regexp) Match(b []byte) (bool, error) { return false, nil }
+func (r *Regexp) Match(b []byte) (bool, error) { return r.exists(b) }
 
 // Span finds the first match that starts at or after from. What stands before
 // from is context: it decides about ^, \< and \b. start is -1 when there is
 // none.
-func (r *Regexp) Span(b []byte, from int) (start, end int, err error) { return -1, -1, nil }
+func (r *Regexp) Span(b []byte, from int) (start, end int, err error) {
+	return r.span(b, from, false)
+}
 
 // Find is Span with submatches: it appends to dst[:0] the start and end of the
 // match and of each group, -1 for a group that took no part, and returns nil
 // when there is no match.
-func (r *Regexp) Find(b []byte, from int, dst []int) ([]int, error) { return nil, nil }
+func (r *Regexp) Find(b []byte, from int, dst []int) ([]int, error) {
+	return r.find(b, from, dst, false)
+}
 
 // FindAt is Find for a match that starts exactly at from: expr's colon.
-func (r *Regexp) FindAt(b []byte, from int, dst []int) ([]int, error) { return nil, nil }
+func (r *Regexp) FindAt(b []byte, from int, dst []int) ([]int, error) {
+	return r.find(b, from, dst, true)
+}
 
 // FindLine finds the first line at or after from, which is the start of a
 // line, that contains a match, and returns where it starts and where its text
 // ends (at the separator or the end of b). start is -1 when there is none.
 // Options.Lines must be set.
-func (r *Regexp) FindLine(b []byte, from int) (start, end int, err error) { return -1, -1, nil }
+func (r *Regexp) FindLine(b []byte, from int) (start, end int, err error) {
+	return r.line(b, from)
+}

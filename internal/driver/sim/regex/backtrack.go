@@ -1,0 +1,301 @@
+package regex
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A backtracker runs what needs back-references or lookaround. Its steps are
+// charged, as there may be exponentially many.
+type backtracker struct {
+	p     *charProg
+	s     *subject
+	m     *gauge
+	slots []int // then the marks
+	best  []int
+	stack []frame
+	seen  map[visit]struct{}
+	steps int
+	depth int
+}
+
+// A visit is a state that the backtracker need not enter again: all that
+// decides about what follows.
+type visit struct {
+	pc, pos uint32
+	refs    [4]int32
+}
+
+const (
+	memoAfter = 4096    // steps after which it pays to remember
+	maxMemo   = 1 << 16 // visits
+	maxStack  = 1 << 22 // frames
+)
+
+// run tries a match that starts at from, and says whether there is one; then
+// k.best holds its slots.
+func (k *backtracker) run(from int) (bool, error) {
+	n := k.p.slots + k.p.marks
+	if cap(k.slots) < n {
+		k.slots = make([]int, n)
+		k.best = make([]int, n)
+	}
+	k.slots, k.best = k.slots[:n], k.best[:n]
+	for i := range k.slots {
+		k.slots[i] = -1
+	}
+	k.best[1] = -1
+	k.slots[0] = from
+	k.stack = k.stack[:0]
+	clear(k.seen)
+	k.steps = 0
+	end, ok, err := k.try(k.p.start, from, k.p.longer, -1)
+	if err != nil || !ok {
+		return false, err
+	}
+	if !k.p.longer {
+		copy(k.best, k.slots)
+		k.best[1] = end
+	}
+	return true, nil
+}
+
+// try runs from pc at pos to the first match, or with longest to the longest,
+// which it leaves in k.best. A match must end at must unless that is negative.
+// On success the frames that it pushed stay on the stack for the caller.
+func (k *backtracker) try(pc uint32, pos int, longest bool, must int) (end int, ok bool, err error) {
+	base := len(k.stack)
+	k.stack = append(k.stack, frame{pc: pc, pos: pos})
+	for len(k.stack) > base {
+		f := k.stack[len(k.stack)-1]
+		k.stack = k.stack[:len(k.stack)-1]
+		if f.pc == restore {
+			k.slots[f.arg] = f.pos
+			continue
+		}
+		end, ok, err := k.walk(f.pc, f.pos)
+		if err != nil {
+			return 0, false, err
+		}
+		if !ok || must >= 0 && end != must {
+			continue
+		}
+		if !longest {
+			return end, true, nil
+		}
+		if end > k.best[1] {
+			copy(k.best, k.slots)
+			k.best[1] = end
+		}
+		if end == len(k.s.b) {
+			break
+		}
+	}
+	if longest {
+		return k.best[1], k.best[1] >= 0, nil
+	}
+	return 0, false, nil
+}
+
+func (k *backtracker) save(slot, pos int) {
+	k.stack = append(k.stack, frame{pc: restore, pos: k.slots[slot], arg: slot})
+	k.slots[slot] = pos
+}
+
+// walk follows one way until it fails or matches, and leaves the others on the
+// stack.
+func (k *backtracker) walk(pc uint32, pos int) (end int, ok bool, err error) {
+	for {
+		k.steps++
+		if k.steps&63 == 0 {
+			if err := k.m.backtrack(64); err != nil {
+				return 0, false, err
+			}
+			if len(k.stack) > maxStack {
+				return 0, false, ErrBacktrack
+			}
+		}
+		in := &k.p.insts[pc]
+		switch in.op {
+		case cMatch:
+			return pos, true, nil
+		case cFail:
+			return 0, false, nil
+		case cChar, cSet:
+			if pos >= len(k.s.b) {
+				return 0, false, nil
+			}
+			r, n := k.s.next(pos)
+			if in.op == cChar && r != in.c || in.op == cSet && !in.set.has(r) {
+				return 0, false, nil
+			}
+			pos += n
+		case cSplit:
+			if k.visited(pc, pos) {
+				return 0, false, nil
+			}
+			k.stack = append(k.stack, frame{pc: in.arg, pos: pos})
+		case cLoop:
+			if k.slots[k.p.slots+int(in.c)] == pos {
+				if !in.lazy {
+					pc = in.arg
+					continue
+				}
+				break
+			}
+			if k.visited(pc, pos) {
+				return 0, false, nil
+			}
+			k.stack = append(k.stack, frame{pc: in.arg, pos: pos})
+		case cSave:
+			k.save(int(in.arg), pos)
+		case cMark:
+			k.save(k.p.slots+int(in.arg), pos)
+		case cAssert:
+			if !k.s.holds(assertion(in.arg), pos) {
+				return 0, false, nil
+			}
+		case cBackref:
+			n := k.backref(int(in.arg), pos, in.fold)
+			if n < 0 {
+				return 0, false, nil
+			}
+			k.steps += n >> 3
+			pos += n
+		case cKeep:
+			k.save(0, pos)
+		case cLook:
+			end, ok, err := k.look(k.p.looks[in.arg], pos)
+			if err != nil || !ok {
+				return 0, false, err
+			}
+			pos = end
+		}
+		pc = in.out
+	}
+}
+
+// visited says whether the backtracker was in this state before.
+func (k *backtracker) visited(pc uint32, pos int) bool {
+	if k.steps < memoAfter || !k.p.canMemo {
+		return false
+	}
+	v := visit{pc: pc, pos: uint32(pos)}
+	for i, g := range k.p.memo {
+		v.refs[2*i], v.refs[2*i+1] = int32(k.slots[2*g]), int32(k.slots[2*g+1])
+	}
+	if _, ok := k.seen[v]; ok {
+		return true
+	}
+	if len(k.seen) < maxMemo {
+		if k.seen == nil {
+			k.seen = make(map[visit]struct{})
+		}
+		k.seen[v] = struct{}{}
+	}
+	return false
+}
+
+// backref returns the length of what group matched if it stands at pos, or -1.
+func (k *backtracker) backref(group, pos int, fold bool) int {
+	from, to := k.slots[2*group], k.slots[2*group+1]
+	if from < 0 || to < from {
+		return -1
+	}
+	text := k.s.b[from:to]
+	rest := k.s.b[pos:]
+	if bytes.HasPrefix(rest, text) {
+		return len(text)
+	}
+	if !fold {
+		return -1
+	}
+	n := 0
+	for len(text) > 0 {
+		if n >= len(rest) {
+			return -1
+		}
+		a, an := utf8.DecodeRune(text)
+		b, bn := utf8.DecodeRune(rest[n:])
+		if a != b && !sameFold(a, b) || a == utf8.RuneError && text[0] != rest[n] {
+			return -1
+		}
+		text = text[an:]
+		n += bn
+	}
+	return n
+}
+
+func sameFold(a, b rune) bool {
+	for f := unicode.SimpleFold(a); f != a; f = unicode.SimpleFold(f) {
+		if f == b {
+			return true
+		}
+	}
+	return false
+}
+
+// look runs a lookaround or an atomic group at pos and returns where matching
+// goes on.
+func (k *backtracker) look(l *look, pos int) (end int, ok bool, err error) {
+	base := len(k.stack)
+	switch {
+	case l.behind:
+		at := pos
+		for n := 0; n <= l.most; n++ {
+			if n > 0 {
+				if at == 0 {
+					break
+				}
+				_, width := k.s.previous(at)
+				at -= width
+			}
+			if n < l.least {
+				continue
+			}
+			if _, ok, err = k.try(l.start, at, false, pos); err != nil {
+				return 0, false, err
+			}
+			if ok {
+				break
+			}
+		}
+		end = pos
+	default:
+		if end, ok, err = k.try(l.start, pos, false, -1); err != nil {
+			return 0, false, err
+		}
+		if !l.atomic {
+			end = pos
+		}
+	}
+	if l.neg {
+		k.undo(base)
+		return pos, !ok, nil
+	}
+	k.commit(base)
+	return end, ok, nil
+}
+
+// undo takes back everything since base.
+func (k *backtracker) undo(base int) {
+	for len(k.stack) > base {
+		f := k.stack[len(k.stack)-1]
+		k.stack = k.stack[:len(k.stack)-1]
+		if f.pc == restore {
+			k.slots[f.arg] = f.pos
+		}
+	}
+}
+
+// commit drops the other ways since base but keeps what undoes the slots.
+func (k *backtracker) commit(base int) {
+	kept := k.stack[:base]
+	for _, f := range k.stack[base:] {
+		if f.pc == restore {
+			kept = append(kept, f)
+		}
+	}
+	k.stack = kept
+}
