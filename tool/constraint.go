@@ -3,9 +3,11 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -40,7 +42,7 @@ type Constraint struct {
 	Op Op
 	// Path leads to the argument: "amount", "user/name", "items/0/price".
 	// A "*" stands for every element of a list or object, of which there
-	// must be at least one. An argument whose name has a slash in it cannot
+	// must be at least one, and at most 4096. An argument whose name has a slash in it cannot
 	// be reached, and so fails.
 	Path string
 	// Value is what to compare with: a string, boolean or number of any Go
@@ -53,7 +55,8 @@ type Constraint struct {
 const (
 	maxConstraints = 256 // of a grant, with the parts of and and or
 	maxPath        = 256
-	maxBranches    = 8 // and within or within and …
+	maxBranches    = 8       // and within or within and …
+	maxEach        = 1 << 12 // values that "*" stands for; each is compared
 )
 
 // A predicate is a constraint that was checked.
@@ -157,6 +160,9 @@ func steps(text string, op Op) ([]string, error) {
 	if text == "" || len(text) > maxPath {
 		return nil, fmt.Errorf("the path is empty or longer than %d bytes", maxPath)
 	}
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("the path is not UTF-8")
+	}
 	list := strings.Split(text, "/")
 	for _, s := range list {
 		if s == "" {
@@ -248,12 +254,15 @@ func (p *predicate) check(args any) *failure {
 		}
 		return &failure{constraint: p.String()}
 	}
-	bad, missing, found := p.walk(args, p.steps)
+	left := maxEach
+	bad, missing, found := p.walk(args, p.steps, &left)
 	switch {
 	case p.op == NotExists && missing:
 		return nil
 	case p.op == NotExists:
 		return &failure{p.String(), "it is there"}
+	case left < 0:
+		return &failure{p.String(), fmt.Sprintf("there are more than %d", maxEach)}
 	case missing:
 		return &failure{p.String(), "it is missing"}
 	case found:
@@ -263,8 +272,12 @@ func (p *predicate) check(args any) *failure {
 }
 
 // walk follows steps from v and looks for a value that p does not hold for
-// (found), or for a step that leads nowhere (missing).
-func (p *predicate) walk(v any, steps []string) (bad any, missing, found bool) {
+// (found), or for a step that leads nowhere (missing). Each value takes one
+// from left; below zero it is missing.
+func (p *predicate) walk(v any, steps []string, left *int) (bad any, missing, found bool) {
+	if *left--; *left < 0 {
+		return nil, true, false
+	}
 	if len(steps) == 0 {
 		return v, false, !p.holds(v)
 	}
@@ -272,8 +285,8 @@ func (p *predicate) walk(v any, steps []string) (bad any, missing, found bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		if steps[0] == "*" {
-			for _, e := range v {
-				next = append(next, e)
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				next = append(next, v[name])
 			}
 		} else if e, ok := v[steps[0]]; ok {
 			next = []any{e}
@@ -286,7 +299,7 @@ func (p *predicate) walk(v any, steps []string) (bad any, missing, found bool) {
 		}
 	}
 	for _, e := range next {
-		if bad, missing, found = p.walk(e, steps[1:]); missing || found {
+		if bad, missing, found = p.walk(e, steps[1:], left); missing || found {
 			return bad, missing, found
 		}
 	}

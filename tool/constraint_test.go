@@ -117,7 +117,7 @@ func TestAConstraintThatIsNotUnderstoodIsAnError(t *testing.T) {
 			t.Errorf("a grant with %q is taken for %+v, %v", text, g, err)
 		}
 	}
-	for _, path := range []string{"", "/a", "a/", "a//b", strings.Repeat("a", 300)} {
+	for _, path := range []string{"", "/a", "a/", "a//b", strings.Repeat("a", 300), "a\xff"} {
 		if _, err := ParseConstraint(path, "<=5"); err == nil {
 			t.Errorf("the path %q is taken", path)
 		}
@@ -150,6 +150,20 @@ func TestAConstraintThatIsNotUnderstoodIsAnError(t *testing.T) {
 		if ok, _ := Subset(g, Grant{Tools: "x"}); ok {
 			t.Errorf("%+v is a subset", c)
 		}
+	}
+}
+
+func TestEachOfTooManyIsRefused(t *testing.T) {
+	g := Grant{Tools: "x", Constraints: []Constraint{{Op: Exists, Path: "a/*/*"}}}
+	list := make([]any, 70)
+	for i := range list {
+		list[i] = make([]any, 70)
+	}
+	if mustCheck(t, g).allows("x", map[string]any{"a": list}) {
+		t.Error("4900 values are walked")
+	}
+	if !mustCheck(t, g).allows("x", map[string]any{"a": list[:50]}) {
+		t.Error("3500 values are refused")
 	}
 }
 

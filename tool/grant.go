@@ -225,7 +225,7 @@ func Subset(child, parent Grant) (ok bool, reason string) {
 			return false, fmt.Sprintf("a total of %d for %s is more than %d", total, b, b.Total)
 		}
 	}
-	p := prover{left: 1 << 14}
+	p := prover{left: maxProof}
 	for i := range wide.constraints {
 		if !p.proves(own.constraints, &wide.constraints[i]) {
 			return false, fmt.Sprintf("it does not follow that %s", wide.constraints[i].String())

@@ -6,8 +6,12 @@ import "strings"
 // where that follows; where it does not know, or would need too long, it says
 // no.
 type prover struct {
-	left int // steps until it gives up
+	left int // comparisons until it gives up
 }
+
+// maxProof bounds a proof to a fraction of a second: grants from outside may be
+// made to need for ever.
+const maxProof = 1 << 17
 
 // proves says whether whatever satisfies all of facts satisfies goal.
 func (p *prover) proves(facts []predicate, goal *predicate) bool {
@@ -30,6 +34,9 @@ func (p *prover) proves(facts []predicate, goal *predicate) bool {
 		}
 	default:
 		for i := range facts {
+			if p.left -= (len(facts[i].values) + 1) * (len(goal.values) + 1); p.left < 0 {
+				return false
+			}
 			if facts[i].implies(goal) {
 				return true
 			}
@@ -44,6 +51,9 @@ func (p *prover) split(facts []predicate, goal *predicate) bool {
 	for i := range facts {
 		if facts[i].op != And && facts[i].op != Or {
 			continue
+		}
+		if p.left -= len(facts); p.left < 0 {
+			return false
 		}
 		rest := append(append([]predicate{}, facts[:i]...), facts[i+1:]...)
 		if facts[i].op == And {
