@@ -23,7 +23,8 @@ func (s *shape) bind(v any, dst reflect.Value, path string) (any, error) {
 	}
 	switch s.kind {
 	case kindAny:
-		return v, s.bindAny(v, dst)
+		s.bindAny(v, dst)
+		return v, nil
 	case kindStruct:
 		return s.bindStruct(v, dst, path)
 	case kindList:
@@ -39,15 +40,14 @@ func (s *shape) bind(v any, dst reflect.Value, path string) (any, error) {
 	}
 }
 
-func (s *shape) bindAny(v any, dst reflect.Value) error {
+func (s *shape) bindAny(v any, dst reflect.Value) {
 	if s.typ.Kind() == reflect.Interface {
 		if v != nil {
 			dst.Set(reflect.ValueOf(plain(v)))
 		}
-		return nil
+		return
 	}
 	dst.SetBytes(encode(v))
-	return nil
 }
 
 // plain gives v in the types that encoding/json decodes into, with numbers as

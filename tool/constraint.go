@@ -53,7 +53,7 @@ type Constraint struct {
 }
 
 const (
-	maxConstraints = 256 // of a grant, with the parts of and and or
+	maxConstraints = 256 // of a grant, with all their parts
 	maxPath        = 256
 	maxBranches    = 8       // and within or within and …
 	maxEach        = 1 << 12 // values that "*" stands for; each is compared
@@ -122,7 +122,7 @@ func (c Constraint) compile(depth int, left *int) (predicate, error) {
 		p.steps, err = steps(c.Path, c.Op)
 	}
 	if err == nil && len(c.Of) > 0 {
-		err = fmt.Errorf("only and and or have parts")
+		err = fmt.Errorf("it has parts, which are for and, or")
 	}
 	if err != nil {
 		return p, fmt.Errorf("constraint %s of %s: %w", c.Op, short(c.Path), err)

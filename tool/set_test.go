@@ -157,9 +157,8 @@ func TestEveryCallIsRecorded(t *testing.T) {
 
 func TestAPanickingToolIsAnError(t *testing.T) {
 	s := open(t, define(t, "t", func(context.Context, struct{}) (int, error) {
-		var m map[string]int
-		m["x"] = 1
-		return 0, nil
+		var list []int
+		return list[len(list)], nil
 	}))
 	if err := call(t, s, "t", ""); paddock.KindOf(err) != paddock.Internal || !strings.Contains(err.Error(), "panicked") {
 		t.Error(err)

@@ -93,7 +93,7 @@ func TestArgumentsAreHeldAgainstTheTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	nine := 9
-	want := everything{A: 1, Small: -128, U: 1<<64 - 1, F: 0.1, Exact: "1.10", Live: true, S: "é😀\x00",
+	want := everything{hidden: 0, A: 1, Small: -128, U: 1<<64 - 1, F: 0.1, Exact: "1.10", Live: true, S: "é😀\x00",
 		Tags: []string{"x"}, Users: []user{{Name: "n"}}, User: &user{"m", &nine}, Labels: map[string]string{"k/.": "v"},
 		Any: map[string]any{"n": json.Number("12345678901234567890.5")}, Raw: json.RawMessage(`{"a":[2],"z":1}`), Data: []byte{0, 255}, Addr: netip.MustParseAddr("::ffff:1.2.3.4")}
 	if !reflect.DeepEqual(got, want) {
