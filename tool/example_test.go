@@ -96,7 +96,7 @@ func ExampleSet_Delegate() {
 	}
 	set, err := tool.NewSet(tool.Options{Tools: []tool.Tool{read}, Grants: []tool.Grant{{
 		Tools:       "files/*",
-		Constraints: []tool.Constraint{{Op: tool.Under, Path: "path", Value: "/work"}},
+		Constraints: []tool.Constraint{{Op: tool.Under, Path: "path", Value: "/data"}},
 		MaxCalls:    2,
 	}}})
 	if err != nil {
@@ -108,13 +108,13 @@ func ExampleSet_Delegate() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = helper.Call(context.Background(), "files/read", []byte(`{"path":"/work/../etc/passwd"}`))
+	_, err = helper.Call(context.Background(), "files/read", []byte(`{"path":"/data/../etc/passwd"}`))
 	fmt.Println(err)
 	set.Authorities()[0].Revoke()
-	_, err = helper.Call(context.Background(), "files/read", []byte(`{"path":"/work/a"}`))
+	_, err = helper.Call(context.Background(), "files/read", []byte(`{"path":"/data/a"}`))
 	fmt.Println(err)
 	// Output:
 	// delegate "files/**": delegate: attenuate "files/*": the tools files/** are not all among files/*: denied
-	// call files/read: grant "helper": path under "/work" does not hold: it is "/work/../etc/passwd": denied
+	// call files/read: grant "helper": path under "/data" does not hold: it is "/data/../etc/passwd": denied
 	// call files/read: grant "helper": of "files/*", which it was delegated from: the grant was revoked: denied
 }
