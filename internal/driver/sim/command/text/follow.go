@@ -1,0 +1,180 @@
+package text
+
+import (
+	"errors"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/stream"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// A follow says how tail goes on at the end.
+type follow struct {
+	on, name, retry bool
+	pid             int
+}
+
+func (f *follow) by(how string) bool {
+	switch how {
+	case "":
+		return false
+	case "descriptor"[:min(len(how), 10)]:
+		f.name = false
+	case "name"[:min(len(how), 4)]:
+		f.name = true
+	default:
+		return false
+	}
+	return true
+}
+
+// A followed file is one that tail waits for. r is nil while there is none.
+type followed struct {
+	name string
+	r    *stream.Reader
+	f    *vfs.File
+	ino  vfs.Ino
+	at   int64
+}
+
+func (x *tail) following(names []string) int {
+	status := 0
+	var list []*followed
+	defer func() {
+		for _, f := range list {
+			if f.r != nil {
+				f.r.Close()
+			}
+		}
+	}()
+	for _, name := range names {
+		r, err := stream.Open(x.t, name)
+		if err != nil {
+			complain(x.t, slicing.open, name, err)
+			status = 1
+			if x.follow.retry && x.follow.name {
+				list = append(list, &followed{name: name})
+			}
+			continue
+		}
+		f := &followed{name: name, r: r}
+		list = append(list, f)
+		x.one(name, r)
+		if err := r.Err(); err != nil {
+			complain(x.t, slicing.read, name, err)
+			status = 1
+		}
+		f.settle()
+		if f.f == nil {
+			// A pipe has been read to its end; there will be no more.
+			r.Close()
+			f.r = nil
+			list = list[:len(list)-1]
+		}
+	}
+	if len(list) == 0 {
+		if status != 0 {
+			x.t.Errorf("no files remaining")
+		}
+		return status
+	}
+	x.shown = list[len(list)-1]
+	for {
+		x.w.Flush()
+		if x.follow.pid != 0 {
+			if _, ok := x.t.K.Task(x.follow.pid); !ok {
+				return status
+			}
+		}
+		moved := false
+		for _, f := range list {
+			if x.look(f) {
+				moved = true
+			}
+		}
+		if !moved {
+			if err := x.t.Sleep(50 * time.Millisecond); err != nil && !errors.Is(err, syscall.EINTR) {
+				return 1
+			}
+		}
+	}
+}
+
+// settle notes where the file stands.
+func (f *followed) settle() {
+	file, ok := f.r.Desc().VFS()
+	if !ok {
+		return
+	}
+	f.f, f.ino = file, file.Ino()
+	f.at, _ = file.Seek(0, io.SeekCurrent) // it can seek
+}
+
+// look shows what is new in a file.
+func (x *tail) look(f *followed) bool {
+	if x.follow.name {
+		x.again(f)
+	}
+	if f.r == nil {
+		return false
+	}
+	i, err := f.f.Info()
+	if err != nil {
+		return false
+	}
+	if i.Size < f.at {
+		x.t.Errorf("%s: file truncated", operand.File(f.name))
+		f.at = 0
+	}
+	if i.Size == f.at {
+		return false
+	}
+	if x.shown != f {
+		x.header(f.name)
+		x.shown = f
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := f.f.ReadAt(buf, f.at)
+		x.t.Step(1 + n>>6)
+		x.w.Bytes(buf[:n])
+		f.at += int64(n)
+		if n == 0 || err != nil {
+			return true
+		}
+	}
+}
+
+// again sees whether the name leads to another file now.
+func (x *tail) again(f *followed) {
+	i, err := x.t.View.Stat(f.name)
+	quoted := operand.Always(f.name)
+	switch {
+	case err != nil && f.r != nil:
+		x.t.Errorf("%s has become inaccessible: %s", quoted, vfs.Message(err))
+		f.r.Close()
+		f.r = nil
+		if !x.follow.retry {
+			x.t.Errorf("no files remaining")
+			x.t.Exit(1)
+		}
+		return
+	case err != nil || f.r != nil && i.Ino == f.ino || !i.IsRegular():
+		return
+	}
+	r, err := stream.Open(x.t, f.name)
+	if err != nil {
+		return
+	}
+	if f.r != nil {
+		x.t.Errorf("%s has been replaced;  following new file", quoted)
+		f.r.Close()
+	} else {
+		x.t.Errorf("%s has appeared;  following new file", quoted)
+	}
+	f.r = r
+	f.settle()
+}
