@@ -117,7 +117,7 @@ func (d *bare) Info(context.Context) (paddock.Info, error) {
 		Tier:    "bare",
 		Version: "1",
 		Capabilities: []paddock.Capability{
-			paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanDial, paddock.CanRootHost,
+			paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanDial, paddock.CanRootHost, paddock.CanPrograms,
 		},
 		Controls: findings(),
 	}

@@ -16,14 +16,34 @@ import (
 func mountPromises() []group {
 	return []group{{can: []paddock.Capability{paddock.CanMount}, promises: []promise{
 		{"a mount is read-only unless writing was asked for", mountReadOnly},
-		{"what is written in a writable mount reaches the host, and belongs to the caller", mountWrite},
 		{"a mount appears where it is asked for, and else where it is on the host", mountTarget},
 		{"a single file can be mounted", mountFile},
-		{"a mount within a mount keeps its own rights", mountNested},
 		{"commands run in the first mount that is a directory", mountDir},
 		{"a link in a mount does not lead to the host's files", mountLink},
+		{"a mount that is written to and has an overlay is invalid", mountEither},
+	}}, {can: []paddock.Capability{paddock.CanMountWrite}, promises: []promise{
+		{"what is written in a writable mount reaches the host, and belongs to the caller", mountWrite},
+		{"a single file can be mounted to be written", mountFileWrite},
+		{"a mount within a mount keeps its own rights", mountNested},
 		{"no set-id file can be made in a mount", mountSetID},
+	}}, {can: []paddock.Capability{paddock.CanMountOverlay}, promises: []promise{
+		{"changes in an overlay are seen inside, and never reach the host", overlayKeeps},
+		{"what was removed, renamed or replaced in an overlay stays so", overlayRemoves},
+		{"an overlay over a single file is written inside only", overlayFile},
+		{"a directory of an overlay can be moved and removed with all that is in it", overlayTrees},
 	}}}
+}
+
+// desk is a mount that can be written inside, however the driver keeps the
+// changes.
+func (s *suite) desk(dir string) paddock.Mount {
+	m := paddock.Mount{Source: dir, Target: "/mnt/desk"}
+	if s.info.Can(paddock.CanMountWrite) {
+		m.Write = true
+	} else {
+		m.Overlay = true
+	}
+	return m
 }
 
 // hostTree makes files on the host, by name below a new directory.
@@ -174,21 +194,42 @@ func mountTarget(t *testing.T, s *suite) {
 }
 
 func mountFile(t *testing.T, s *suite) {
-	dir := hostTree(t, map[string]string{"shown": "content", "written": "old", "hidden": "secret"})
+	dir := hostTree(t, map[string]string{"shown": "content", "hidden": "secret"})
 	b := s.own(t, func(spec *paddock.Spec) {
-		spec.Mounts = append(spec.Mounts,
-			paddock.Mount{Source: filepath.Join(dir, "shown"), Target: "/mnt/shown"},
-			paddock.Mount{Source: filepath.Join(dir, "written"), Target: "/mnt/written", Write: true})
+		spec.Mounts = append(spec.Mounts, paddock.Mount{Source: filepath.Join(dir, "shown"), Target: "/mnt/shown"})
 	})
-	if got := b.must(t, "cat /mnt/shown; ls /mnt; echo new > /mnt/written"); got != "contentshown\nwritten\n" {
+	if got := b.must(t, "cat /mnt/shown; ls /mnt"); got != "contentshown\n" {
 		t.Errorf("%q", got)
 	}
 	if r := b.sh(t, "echo x > /mnt/shown"); r.exit.Code == 0 {
 		t.Error("the read-only file was written")
 	}
-	if got := tree(t, dir); !strings.HasSuffix(got["shown"], " content") || !strings.HasSuffix(got["written"], " new\n") {
+	if got := tree(t, dir); !strings.HasSuffix(got["shown"], " content") {
 		t.Errorf("%v", got)
 	}
+}
+
+func mountFileWrite(t *testing.T, s *suite) {
+	dir := hostTree(t, map[string]string{"written": "old", "hidden": "secret"})
+	b := s.own(t, func(spec *paddock.Spec) {
+		spec.Mounts = append(spec.Mounts, paddock.Mount{Source: filepath.Join(dir, "written"), Target: "/mnt/written", Write: true})
+	})
+	if got := b.must(t, "ls /mnt; echo new > /mnt/written"); got != "written\n" {
+		t.Errorf("%q", got)
+	}
+	if got := tree(t, dir); !strings.HasSuffix(got["written"], " new\n") {
+		t.Errorf("%v", got)
+	}
+}
+
+func mountEither(t *testing.T, s *suite) {
+	sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
+		spec.Mounts = append(spec.Mounts, paddock.Mount{Source: t.TempDir(), Target: "/mnt/desk", Write: true, Overlay: true})
+	}))
+	if err == nil {
+		s.removeAfter(t, sb)
+	}
+	wantKind(t, "both", err, paddock.Invalid)
 }
 
 func mountNested(t *testing.T, s *suite) {
@@ -231,7 +272,7 @@ func mountLink(t *testing.T, s *suite) {
 			t.Fatal(err)
 		}
 	}
-	b := s.mounted(t, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	b := s.mounted(t, s.desk(dir))
 	for _, name := range []string{"absolute", "upward", "dir/secret"} {
 		if got, err := b.read(bounded(t), b.in(name), paddock.OpenOptions{}); err == nil {
 			t.Errorf("%s is readable: %q", name, got)

@@ -17,6 +17,10 @@ func pausePromises() []group {
 		{"a paused sandbox can be removed", removePaused},
 	}}, {can: []paddock.Capability{paddock.CanSnapshotFiles}, promises: []promise{
 		{"a snapshot of files has a name", snapshotNamed},
+	}}, {can: []paddock.Capability{paddock.CanSnapshotFiles, paddock.CanRootSnapshot}, promises: []promise{
+		{"a sandbox made from a snapshot begins with its files, and each goes its own way", snapshotForks},
+		{"a snapshot holds what was there when it was taken, and outlives its sandbox", snapshotStays},
+		{"a snapshot that is not known is not found", snapshotUnknown},
 	}}}
 }
 
@@ -131,4 +135,65 @@ func snapshotNamed(t *testing.T, s *suite) {
 		t.Errorf("%q, %v", id, err)
 	}
 	b.must(t, "cat file")
+}
+
+// from makes a sandbox from a snapshot.
+func (s *suite) from(t testing.TB, id paddock.SnapshotID) box {
+	t.Helper()
+	return s.own(t, func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
+}
+
+func (b box) snapshot(t testing.TB) paddock.SnapshotID {
+	t.Helper()
+	id, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{})
+	if err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	return id
+}
+
+func snapshotForks(t *testing.T, s *suite) {
+	b := s.own(t)
+	b.must(t, `mkdir -p d; echo one > d/file; ln -s file d/link; ln d/file d/hard; chmod 640 d/file; printf 'a\0b' > "d/odd name"`)
+	id := b.snapshot(t)
+	first, second := s.from(t, id), s.from(t, id)
+	first.must(t, `cd "$1" && echo two > d/file && rm d/link`, b.dir)
+	for _, row := range []struct {
+		b    box
+		want string
+	}{
+		{first, "two\ntwo\n640\na\x00b"}, {second, "one\none\n640\na\x00b"}, {b, "one\none\n640\na\x00b"},
+	} {
+		if got := row.b.must(t, `cd "$1/d" && cat file hard && stat -c %a file && cat "odd name"`, b.dir); got != row.want {
+			t.Errorf("%q, want %q", got, row.want)
+		}
+	}
+	if got := second.must(t, `cd "$1/d" && readlink link; [ file -ef hard ] && echo same`, b.dir); got != "file\nsame\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func snapshotStays(t *testing.T, s *suite) {
+	b := s.own(t)
+	b.must(t, "echo then > file")
+	id := b.snapshot(t)
+	b.must(t, "echo later > file")
+	if err := b.Remove(bounded(t)); err != nil {
+		t.Fatalf("remove: %v", err)
+	}
+	if got := s.from(t, id).must(t, `cat "$1"/file`, b.dir); got != "then\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func snapshotUnknown(t *testing.T, s *suite) {
+	for _, id := range []paddock.SnapshotID{"none-of-that-name", "../../etc", "a\x00b"} {
+		sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
+			spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
+		}))
+		if err == nil {
+			s.removeAfter(t, sb)
+		}
+		wantKind(t, string(id), err, paddock.NotFound, paddock.Invalid)
+	}
 }

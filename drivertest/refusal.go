@@ -98,6 +98,21 @@ func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Co
 		paddock.CanMount: create(func(spec *paddock.Spec) {
 			spec.Mounts = append(spec.Mounts, paddock.Mount{Source: t.TempDir(), Target: "/mnt/dt"})
 		}),
+		paddock.CanMountWrite: create(func(spec *paddock.Spec) {
+			spec.Mounts = append(spec.Mounts, paddock.Mount{Source: t.TempDir(), Target: "/mnt/dt", Write: true})
+		}),
+		paddock.CanMountOverlay: create(func(spec *paddock.Spec) {
+			spec.Mounts = append(spec.Mounts, paddock.Mount{Source: t.TempDir(), Target: "/mnt/dt", Overlay: true})
+		}),
+		paddock.CanRootSnapshot: create(func(spec *paddock.Spec) {
+			spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: "none-of-that-name"}
+		}),
+		paddock.CanPrograms: func(ctx context.Context, b box) error {
+			name := b.in("program")
+			b.put(t, name, []byte("\x7fELF\x02\x01\x01\x00\x00\x00"), 0o755)
+			_, err := b.try(ctx, paddock.Cmd{Args: []string{name}})
+			return err
+		},
 	}
 }
 

@@ -38,6 +38,9 @@ func zeroNetwork(t *testing.T, s *suite) {
 			t.Errorf("there is an interface %q", name)
 		}
 	}
+	if !s.info.Can(paddock.CanPrograms) {
+		return // there is no program to try with; the tier's own are tried by the tier
+	}
 	probe := b.helper(t)
 	for _, to := range [][2]string{
 		{"tcp", "192.0.2.1:80"}, {"udp", "192.0.2.1:53"}, {"tcp", "[2001:db8::1]:80"}, {"tcp", "host.example.invalid:80"},

@@ -30,6 +30,7 @@ func layers() []layer {
 		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
 		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/driver/jail/inner", "internal/guest", "internal/image", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
 		{"internal/driver/jail/inner", []string{"internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
+		{"tool", nil, "tools and what bounds them: pure, so that any tier and any host can use it"},
 		{"internal/arch", nil, "rules, tests only"},
 		{"internal/tally", nil, "a tool of the build"},
 		{"drivertest", nil, "states promises of any driver, so it knows none"},

@@ -42,6 +42,12 @@ func check(spec *paddock.Spec) error {
 		return fmt.Errorf("root %q is none of this tier: %w", string(spec.Root.Kind), paddock.Unsupported)
 	}
 	for _, m := range spec.Mounts {
+		switch {
+		case m.Write && m.Overlay:
+			return fmt.Errorf("mount %s: changes either reach the host or stay inside: %w", m.Source, paddock.Invalid)
+		case m.Overlay:
+			return fmt.Errorf("mount %s: an overlay is not in this tier yet: %w", m.Source, paddock.Unsupported)
+		}
 		if err := checkPath(m.Source); err != nil {
 			return fmt.Errorf("mount: %w", err)
 		}
