@@ -1,16 +1,15 @@
 package vfs
 
 import (
+	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // Options bound an FS. Zero fields are the defaults of package budget.
 type Options struct {
-	Disk     int64            // bytes of contents
+	Disk     int64            // bytes of contents, in blocks of 4096
 	Inodes   int64            // files
 	FileSize int64            // bytes of one file, holes too
 	Path     int64            // bytes of a path
@@ -22,25 +21,39 @@ type FS struct {
 	opts Options
 
 	mu      sync.RWMutex
-	owner   *token                 // guarded by mu
-	nodes   *btree.Map[Ino, *node] // guarded by mu
-	next    Ino                    // guarded by mu
-	used    int64                  // guarded by mu
-	open    map[Ino]int            // guarded by mu: handles, of files that have any
-	orphans map[Ino]bool           // guarded by mu: open files without a name
-	watches []*watch               // guarded by mu
+	owner   *token                               // guarded by mu
+	nodes   trie[node]                           // guarded by mu
+	count   int64                                // guarded by mu: of nodes
+	clean   int64                                // guarded by mu: of nodes that came up from below, at most
+	next    Ino                                  // guarded by mu
+	used    int64                                // guarded by mu: bytes charged for contents
+	named   int64                                // guarded by mu: bytes charged for names and links
+	mounts  []*mount                             // guarded by mu; what it points to never changes
+	orphans map[Ino]bool                         // guarded by mu: open files without a name
+	watches []*Watch                             // guarded by mu
+	rules   func(path string) (read, write bool) // guarded by mu
+
+	hmu  sync.Mutex  // taken with mu held for reading at least
+	open map[Ino]int // guarded by hmu, or by mu held for writing: handles
 }
+
+// nameCost is what a name takes beside its bytes, and nameRoom how much there
+// is for names and the texts of links, for each file that an FS may have.
+const (
+	nameCost = 64
+	nameRoom = 256
+)
+
+// maxNames is how many names one file may have, as in ext4.
+const maxNames = 65000
 
 // New makes an FS that holds an empty root directory of user 0, mode 0755.
 func New(o Options) *FS {
-	f := &FS{
-		opts: o.filled(), owner: &token{}, nodes: new(btree.Map[Ino, *node]), next: Root + 1,
-		open: map[Ino]int{}, orphans: map[Ino]bool{},
-	}
-	now := f.opts.Now()
-	f.nodes.Set(Root, &node{
-		owner: f.owner, ino: Root, mode: syscall.S_IFDIR | 0o755, nlink: 2, parent: Root,
-		atime: now, mtime: now, ctime: now, entries: new(btree.Map[string, Ino]),
+	f := &FS{opts: o.filled(), owner: &token{}, next: Root + 1, count: 1, mounts: []*mount{{}}}
+	now := stampOf(f.opts.Now())
+	f.nodes.set(f.owner, uint64(Root), &node{
+		owner: f.owner, ino: Root, mode: syscall.S_IFDIR | 0o755, nlink: 1, parent: Root,
+		atime: now, mtime: now, ctime: now,
 	})
 	return f
 }
@@ -66,9 +79,13 @@ func (o Options) filled() Options {
 
 // A Snapshot is a tree as it was at one moment. It never changes.
 type Snapshot struct {
-	nodes   *btree.Map[Ino, *node]
+	nodes   trie[node]
+	count   int64
+	clean   int64
 	next    Ino
 	used    int64
+	named   int64
+	mounts  []*mount
 	orphans []Ino
 }
 
@@ -76,11 +93,13 @@ type Snapshot struct {
 func (f *FS) Snapshot() *Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &Snapshot{nodes: f.nodes, next: f.next, used: f.used}
+	s := &Snapshot{
+		nodes: f.nodes, count: f.count, clean: f.clean, next: f.next,
+		used: f.used, named: f.named, mounts: f.mounts,
+	}
 	for ino := range f.orphans {
 		s.orphans = append(s.orphans, ino)
 	}
-	f.nodes = f.nodes.Copy()
 	f.owner = &token{}
 	return s
 }
@@ -88,11 +107,11 @@ func (f *FS) Snapshot() *Snapshot {
 // FS makes a live tree that begins as the snapshot. It takes constant time.
 func (s *Snapshot) FS(o Options) *FS {
 	f := &FS{
-		opts: o.filled(), owner: &token{}, nodes: s.nodes.Copy(), next: s.next, used: s.used,
-		open: map[Ino]int{}, orphans: map[Ino]bool{},
+		opts: o.filled(), owner: &token{}, nodes: s.nodes, count: s.count, clean: s.clean, next: s.next,
+		used: s.used, named: s.named, mounts: s.mounts,
 	}
 	for _, ino := range s.orphans {
-		if n, ok := f.nodes.Get(ino); ok {
+		if n := f.nodes.get(uint64(ino)); n != nil {
 			f.free(n)
 		}
 	}
@@ -103,40 +122,48 @@ func (s *Snapshot) FS(o Options) *FS {
 func (f *FS) Usage() (bytes, files, maxBytes, maxFiles int64) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.used, int64(f.nodes.Len()), f.opts.Disk, f.opts.Inodes
+	return f.used, f.count, f.opts.Disk, f.opts.Inodes
 }
 
 func (f *FS) get(ino Ino) (*node, error) {
-	n, ok := f.nodes.Get(ino)
-	if !ok {
-		return nil, syscall.ENOENT
+	if n := f.nodes.get(uint64(ino)); n != nil {
+		return n, nil
 	}
-	return n, nil
+	return nil, syscall.ENOENT
 }
 
 // make adds a node that has no name yet.
 func (f *FS) make(mode uint32, uid, gid int) (*node, error) {
-	if int64(f.nodes.Len()) >= f.opts.Inodes {
-		return nil, syscall.ENOSPC
+	if f.count >= f.opts.Inodes {
+		f.sweep()
+		if f.count >= f.opts.Inodes {
+			return nil, syscall.ENOSPC
+		}
 	}
-	now := f.opts.Now()
-	n := &node{owner: f.owner, ino: f.next, mode: mode, uid: uid, gid: gid, atime: now, mtime: now, ctime: now}
-	if n.isDir() {
-		n.entries = new(btree.Map[string, Ino])
+	now := stampOf(f.opts.Now())
+	n := &node{
+		owner: f.owner, ino: f.next, mode: mode, uid: uint32(uid), gid: uint32(gid),
+		atime: now, mtime: now, ctime: now,
 	}
 	f.next++
-	f.nodes.Set(n.ino, n)
+	f.count++
+	f.nodes.set(f.owner, uint64(n.ino), n)
 	return n, nil
 }
 
 // free forgets a node that has neither name nor handle.
 func (f *FS) free(n *node) {
-	for _, p := range n.pages {
-		if p != nil {
-			f.used -= int64(len(p.b))
-		}
+	f.used -= n.held
+	f.named -= int64(len(n.target))
+	n.entries.after("", func(name string, _ Ino) bool {
+		f.named -= nameCost + int64(len(name)) // of names below that were gone
+		return true
+	})
+	if n.lower != nil && !n.mine {
+		f.clean--
 	}
-	f.nodes.Delete(n.ino)
+	f.count--
+	f.nodes.remove(f.owner, uint64(n.ino))
 	delete(f.orphans, n.ino)
 }
 
@@ -145,100 +172,42 @@ func (f *FS) release(n *node) {
 	switch {
 	case n.nlink > 0:
 	case f.open[n.ino] > 0:
+		if f.orphans == nil {
+			f.orphans = map[Ino]bool{}
+		}
 		f.orphans[n.ino] = true
 	default:
 		f.free(n)
 	}
 }
 
-// child finds an entry of a directory. It may bring up a node from below, so
-// the FS is locked for writing where d has something below.
-func (f *FS) child(v *View, d *node, name string) (*node, error) {
-	if !d.isDir() {
-		return nil, syscall.ENOTDIR
+// spare tells whether there is room for one more name in d. It changes
+// nothing.
+func (f *FS) spare(d *node, name string) error {
+	if _, ok := d.entries.get(name); ok {
+		return nil // of something below that is gone, or about to be replaced
 	}
-	if d.dynamic != nil {
-		x, ok := d.dynamic.Lookup(v, name)
-		if !ok {
-			return nil, syscall.ENOENT
-		}
-		return f.dynamicNode(v, x, d.ino), nil
+	if f.named+nameCost+int64(len(name)) > f.opts.Inodes*nameRoom {
+		return syscall.ENOSPC
 	}
-	if ino, ok := d.entries.Get(name); ok {
-		return f.get(ino)
-	}
-	if d.lower != nil {
-		return f.raise(d, name)
-	}
-	return nil, syscall.ENOENT
+	return nil
 }
 
-// dynamicNode makes the passing node of something dynamic.
-func (f *FS) dynamicNode(v *View, x Dynamic, parent Ino) *node {
-	now := f.opts.Now()
-	n := &node{dynamic: x, mode: x.Mode(), uid: v.UID, gid: v.GID, nlink: 1, parent: parent, atime: now, mtime: now, ctime: now}
-	if n.isLink() {
-		if b, err := x.Content(v); err == nil {
-			n.target = string(b)
-		}
+// enter puts a name into an owned directory.
+func (f *FS) enter(d *node, name string, ino Ino) {
+	if d.entries.set(f.owner, name, ino) {
+		f.named += nameCost + int64(len(name))
 	}
-	return n
-}
-
-// raise brings up a node for an entry below d.
-func (f *FS) raise(d *node, name string) (*node, error) {
-	if d.removed != nil && d.removed.Contains(name) {
-		return nil, syscall.ENOENT
-	}
-	i, err := d.lower.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	d = f.own(d)
-	n, err := f.make(i.Mode, d.uid, d.gid)
-	if err != nil {
-		return nil, err
-	}
-	n.nlink, n.size, n.lower, n.target = 1, i.Size, i.Lower, i.Target
-	n.atime, n.mtime, n.ctime = i.Mtime, i.Mtime, i.Mtime
-	d.entries.Set(name, n.ino)
-	if n.isDir() {
-		n.parent, n.name = d.ino, name
-		d.subdirs++
-	}
-	return n, nil
-}
-
-// names lists a directory in order of bytes.
-func (f *FS) names(v *View, d *node) ([]string, error) {
-	if d.dynamic != nil {
-		return d.dynamic.Names(v), nil
-	}
-	if d.lower == nil {
-		return d.entries.Keys(), nil
-	}
-	below, err := d.lower.List()
-	if err != nil {
-		return nil, err
-	}
-	all := d.entries.Copy()
-	for _, name := range below {
-		if d.removed == nil || !d.removed.Contains(name) {
-			if _, ok := all.Get(name); !ok {
-				all.Set(name, 0)
-			}
-		}
-	}
-	return all.Keys(), nil
 }
 
 // link gives n a name in d.
 func (f *FS) link(d *node, name string, n *node) (dir, file *node) {
-	d, n = f.own(d), f.own(n)
-	d.entries.Set(name, n.ino)
+	d, n = f.owned(d), f.owned(n)
+	name = strings.Clone(name) // it may be a part of a long path
+	f.enter(d, name, n.ino)
 	n.nlink++
+	n.parent, n.name = d.ino, name
 	if n.isDir() {
-		n.parent, n.name = d.ino, name
 		d.subdirs++
 	}
 	f.touch(d)
@@ -248,13 +217,12 @@ func (f *FS) link(d *node, name string, n *node) (dir, file *node) {
 
 // unlink takes a name away from n; the caller releases n.
 func (f *FS) unlink(d *node, name string, n *node) *node {
-	d, n = f.own(d), f.own(n)
-	d.entries.Delete(name)
+	d, n = f.owned(d), f.owned(n)
 	if d.lower != nil {
-		if d.removed == nil {
-			d.removed = new(btree.Set[string])
-		}
-		d.removed.Insert(name)
+		f.enter(d, name, 0)
+	} else {
+		d.entries.remove(f.owner, name)
+		f.named -= nameCost + int64(len(name))
 	}
 	n.nlink--
 	if n.isDir() {
@@ -265,7 +233,18 @@ func (f *FS) unlink(d *node, name string, n *node) *node {
 	return n
 }
 
+// touch notes that an owned node was written to.
 func (f *FS) touch(n *node) {
-	n.mtime = f.opts.Now()
+	n.mtime = stampOf(f.opts.Now())
 	n.ctime = n.mtime
+	f.claim(n)
+}
+
+// claim makes the attributes of an owned node its own: those below no longer
+// count.
+func (f *FS) claim(n *node) {
+	if n.lower != nil && !n.mine {
+		n.mine = true
+		f.clean--
+	}
 }

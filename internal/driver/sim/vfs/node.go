@@ -3,11 +3,10 @@ package vfs
 import (
 	"syscall"
 	"time"
-
-	"github.com/tidwall/btree"
 )
 
 // An Ino is the number of a file in its FS. Numbers are never used twice.
+// Those from 1<<63 on are of dynamic files; they are not in the FS.
 type Ino uint64
 
 // Root is the number of the root directory.
@@ -17,41 +16,50 @@ const Root Ino = 1
 // FS which holds the same token. A snapshot takes the right away from all.
 type token struct{ _ byte }
 
-// pageSize is the unit in which contents are shared and copied.
-const pageSize = 64 << 10
-
-type page struct {
-	owner *token
-	b     []byte // up to pageSize; what is missing at its end is zeros
-}
-
 // A node is a file of any type.
 type node struct {
-	owner               *token
-	ino                 Ino
-	mode                uint32 // S_IFMT and permission bits, as in stat
-	uid, gid            int
-	nlink               int
-	rdev                uint32
-	size                int64
-	atime, mtime, ctime time.Time
+	owner    *token
+	ino      Ino
+	mode     uint32 // S_IFMT and permission bits, as in stat
+	uid, gid uint32
+	nlink    int32 // names; of a directory 1 while it is in the tree
+	rdev     uint32
+	mnt      uint32 // index of its mount
+	mine     bool   // of a node with a lower one: mode, owner and times are its own
+	size     int64
+	held     int64 // bytes charged for its pages
 
-	// Of a directory.
-	entries *btree.Map[string, Ino]
-	parent  Ino
-	name    string // in parent; a directory has one name
-	subdirs int
+	atime, mtime, ctime stamp
 
-	pages  []*page // of a regular file; nil is a hole
-	target string  // of a symbolic link
+	// The name that it got last. Of a directory it is the only one; another
+	// file may have more, and may have lost this one.
+	parent Ino
+	name   string
 
-	lower   Lower              // what lies below, as long as it is not copied up
-	removed *btree.Set[string] // of a directory with a lower one: names that are gone
-	dynamic Dynamic            // of a file that is made up when it is looked at
+	entries names // of a directory; 0 is a name of below that is gone
+	subdirs int32 // of a directory
+
+	pages  trie[page] // of a regular file; what is missing is a hole
+	target string     // of a symbolic link
+
+	lower   Lower   // what lies below, as long as it is not copied up
+	dynamic Dynamic // of a file that is made up when it is looked at
+	above   *node   // of such a file that is not a mount's root: its directory
 }
+
+// A stamp is a moment.
+type stamp struct {
+	sec  int64
+	nsec int32
+}
+
+func stampOf(t time.Time) stamp { return stamp{t.Unix(), int32(t.Nanosecond())} }
+
+func (s stamp) time() time.Time { return time.Unix(s.sec, int64(s.nsec)) }
 
 // Info describes a file, as stat does.
 type Info struct {
+	Dev                 uint64 // which mount
 	Ino                 Ino
 	Mode                uint32 // S_IFMT and permission bits
 	Nlink               int
@@ -71,49 +79,57 @@ func (i Info) IsRegular() bool { return i.Mode&syscall.S_IFMT == syscall.S_IFREG
 // IsLink tells symbolic links.
 func (i Info) IsLink() bool { return i.Mode&syscall.S_IFMT == syscall.S_IFLNK }
 
-func (n *node) typ() uint32  { return n.mode & syscall.S_IFMT }
-func (n *node) isDir() bool  { return n.typ() == syscall.S_IFDIR }
-func (n *node) isLink() bool { return n.typ() == syscall.S_IFLNK }
+func (n *node) typ() uint32     { return n.mode & syscall.S_IFMT }
+func (n *node) isDir() bool     { return n.typ() == syscall.S_IFDIR }
+func (n *node) isLink() bool    { return n.typ() == syscall.S_IFLNK }
+func (n *node) isRegular() bool { return n.typ() == syscall.S_IFREG }
+
+// firstDev is the number of the root mount's device; the others follow.
+const firstDev = 64
 
 func (n *node) info() Info {
 	i := Info{
-		Ino: n.ino, Mode: n.mode, Nlink: n.nlink, UID: n.uid, GID: n.gid, Rdev: n.rdev, Size: n.size,
-		Atime: n.atime, Mtime: n.mtime, Ctime: n.ctime,
+		Dev: uint64(n.mnt) + firstDev, Ino: n.ino, Mode: n.mode, Nlink: int(n.nlink),
+		UID: int(n.uid), GID: int(n.gid), Rdev: n.rdev, Size: n.size, Blocks: n.held / 512,
+		Atime: n.atime.time(), Mtime: n.mtime.time(), Ctime: n.ctime.time(),
 	}
 	switch n.typ() {
 	case syscall.S_IFDIR:
-		i.Size, i.Blocks, i.Nlink = 4096, 8, 2+n.subdirs
+		i.Size, i.Blocks = 4096, 8
+		switch {
+		case n.lower != nil, n.dynamic != nil:
+			i.Nlink = 1 // nobody counted what lies below
+		case n.nlink > 0:
+			i.Nlink = 2 + int(n.subdirs)
+		}
 	case syscall.S_IFLNK:
 		i.Size = int64(len(n.target))
 	case syscall.S_IFREG:
-		for _, p := range n.pages {
-			if p != nil {
-				i.Blocks += int64(len(p.b)+4095) / 4096 * 8
-			}
-		}
 		if n.lower != nil {
-			i.Blocks = (n.size + 4095) / 4096 * 8
+			i.Blocks = charge(n.size) / 512
 		}
+	}
+	if n.dynamic != nil {
+		i.Size = n.size
 	}
 	return i
 }
 
-// own gives a node that may be changed in place: n itself, or a copy that
-// took its place. The FS is locked for writing.
-func (f *FS) own(n *node) *node {
-	if n.owner == f.owner || n.dynamic != nil {
+// owned gives a node that may be changed in place: the present one of the same
+// number, or a copy that took its place. The FS is locked for writing.
+func (f *FS) owned(n *node) *node {
+	if n.dynamic != nil {
+		return n
+	}
+	if cur := f.nodes.get(uint64(n.ino)); cur != nil {
+		n = cur
+	}
+	if n.owner == f.owner {
 		return n
 	}
 	c := *n
 	c.owner = f.owner
-	if n.entries != nil {
-		c.entries = n.entries.Copy()
-	}
-	if n.removed != nil {
-		c.removed = n.removed.Copy()
-	}
-	c.pages = append([]*page(nil), n.pages...)
-	f.nodes.Set(c.ino, &c)
+	f.nodes.set(f.owner, uint64(c.ino), &c)
 	return &c
 }
 
@@ -130,29 +146,26 @@ type Dynamic interface {
 	Content(v *View) ([]byte, error)
 }
 
-// A Lower is what lies below a node until it is changed: a directory or file
-// of the host, or a file that is made when it is first read.
-type Lower interface {
-	// Lookup describes an entry of a directory; the error is an Errno.
-	Lookup(name string) (LowerInfo, error)
-	// List names the entries of a directory.
-	List() ([]string, error)
-	// Open opens a file for reading.
-	Open() (LowerFile, error)
+// dynamicNode makes the passing node of something dynamic.
+func (f *FS) dynamicNode(v *View, x Dynamic, dir *node, name string) *node {
+	now := stampOf(f.opts.Now())
+	n := &node{
+		ino: dynamicIno(dir.ino, name), dynamic: x, mode: x.Mode(), uid: uint32(v.UID), gid: uint32(v.GID),
+		nlink: 1, mnt: dir.mnt, parent: dir.ino, name: name, above: dir, atime: now, mtime: now, ctime: now,
+	}
+	if n.isLink() {
+		if b, err := x.Content(v); err == nil {
+			n.target = string(b)
+		}
+	}
+	return n
 }
 
-// LowerInfo describes a file below.
-type LowerInfo struct {
-	Mode   uint32
-	Size   int64
-	Mtime  time.Time
-	Target string // of a symbolic link
-	Lower  Lower  // of a directory or regular file
-}
-
-// A LowerFile is an open file below.
-type LowerFile interface {
-	ReadAt(p []byte, off int64) (int, error)
-	Size() (int64, error)
-	Close() error
+// dynamicIno gives a file that is in no table a number that stays the same.
+func dynamicIno(dir Ino, name string) Ino {
+	h := uint64(14695981039346656037) ^ uint64(dir)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return Ino(h | 1<<63)
 }
