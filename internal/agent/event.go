@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"math"
+	"strings"
 	"syscall"
 	"time"
 
@@ -69,11 +70,13 @@ func broken(format string, args ...any) error {
 func checkExit(e *guestpb.Exited) error {
 	code, sig := e.GetCode(), e.GetSignal()
 	sane := code >= 0 && code <= 255 && sig >= 0 && sig <= maxSignal && e.GetDropped() >= 0 &&
-		inTime(e.GetWall()) && inTime(e.GetCpu()) && e.GetMemoryPeak() >= 0
+		inTime(e.GetWall()) && inTime(e.GetCpu()) && e.GetMemoryPeak() >= 0 &&
+		len(e.GetReason()) <= maxReason && e.GetLimit() >= 0 && e.GetPeak() >= 0
 	switch e.GetCause() {
 	case guestpb.Cause_CAUSE_EXITED:
 		sane = sane && sig == 0
-	case guestpb.Cause_CAUSE_SIGNALED, guestpb.Cause_CAUSE_TIMED_OUT, guestpb.Cause_CAUSE_KILLED_BY_POLICY:
+	case guestpb.Cause_CAUSE_SIGNALED, guestpb.Cause_CAUSE_TIMED_OUT, guestpb.Cause_CAUSE_KILLED_BY_POLICY,
+		guestpb.Cause_CAUSE_OUT_OF_MEMORY, guestpb.Cause_CAUSE_OUT_OF_BUDGET:
 		sane = sane && sig != 0 && code == 128+sig
 	default:
 		sane = false
@@ -107,11 +110,23 @@ func exitOf(e *guestpb.Exited, timeout time.Duration) paddock.Exit {
 	case guestpb.Cause_CAUSE_KILLED_BY_POLICY:
 		x.Cause = paddock.KilledByPolicy
 		x.Reason = "killed because it made a system call that is forbidden here"
+	case guestpb.Cause_CAUSE_OUT_OF_MEMORY:
+		x.Cause, x.Reason = paddock.OutOfMemory, "killed because the sandbox ran out of memory"
+		x.Limit, x.Peak = e.GetLimit(), e.GetPeak()
+	case guestpb.Cause_CAUSE_OUT_OF_BUDGET:
+		x.Cause, x.Reason = paddock.OutOfBudget, "killed because a limit was reached"
 	default:
 		x.Cause = paddock.Exited
+		return x
+	}
+	if e.GetReason() != "" {
+		x.Reason = strings.ToValidUTF8(e.GetReason(), "?")
 	}
 	return x
 }
+
+// maxReason bounds the words of a guest.
+const maxReason = 500
 
 func overtime(timeout time.Duration) string {
 	if timeout == 0 {

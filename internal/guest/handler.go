@@ -14,6 +14,9 @@ import (
 // protocol is the version that Hello tells.
 const protocol = 1
 
+// Protocol is what a handler of another guest answers to Hello.
+const Protocol = protocol
+
 // Bounds of one connection. The host may have a call open per process, per
 // open file and per connection to a port.
 const (

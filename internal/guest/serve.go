@@ -13,12 +13,19 @@ import (
 
 // serve answers calls on one connection until it ends, and waits for the calls.
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
-	_, rpc := guestpb.NewGuestHandler(&handler{s: s},
+	return ServeHandler(ctx, conn, &handler{s: s}, s.pass)
+}
+
+// ServeHandler answers the calls that a host makes on conn until conn ends or
+// ctx does, and waits for those under way. It is for guests that are no Linux
+// system. A call is answered if pass allows it; pass may wait.
+func ServeHandler(ctx context.Context, conn net.Conn, h guestpb.GuestHandler, pass func(done <-chan struct{}) bool) error {
+	_, rpc := guestpb.NewGuestHandler(h,
 		connect.WithInterceptors(replies{}),
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithCompression("gzip", nil, nil),
 	)
-	calls := &calls{next: rpc, pass: s.pass}
+	calls := &calls{next: rpc, pass: pass}
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	// No timeouts: the host may connect long before it calls, and it is trusted.

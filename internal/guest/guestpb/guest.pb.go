@@ -38,6 +38,8 @@ const (
 	Cause_CAUSE_SIGNALED         Cause = 2
 	Cause_CAUSE_TIMED_OUT        Cause = 3
 	Cause_CAUSE_KILLED_BY_POLICY Cause = 4
+	Cause_CAUSE_OUT_OF_MEMORY    Cause = 5 // of a guest that counts memory itself
+	Cause_CAUSE_OUT_OF_BUDGET    Cause = 6 // of a guest that has limits of its own
 )
 
 // Enum value maps for Cause.
@@ -48,6 +50,8 @@ var (
 		2: "CAUSE_SIGNALED",
 		3: "CAUSE_TIMED_OUT",
 		4: "CAUSE_KILLED_BY_POLICY",
+		5: "CAUSE_OUT_OF_MEMORY",
+		6: "CAUSE_OUT_OF_BUDGET",
 	}
 	Cause_value = map[string]int32{
 		"CAUSE_UNSPECIFIED":      0,
@@ -55,6 +59,8 @@ var (
 		"CAUSE_SIGNALED":         2,
 		"CAUSE_TIMED_OUT":        3,
 		"CAUSE_KILLED_BY_POLICY": 4,
+		"CAUSE_OUT_OF_MEMORY":    5,
+		"CAUSE_OUT_OF_BUDGET":    6,
 	}
 )
 
@@ -694,6 +700,9 @@ type Exited struct {
 	Wall          int64                  `protobuf:"varint,5,opt,name=wall,proto3" json:"wall,omitempty"`                               // nanoseconds
 	Cpu           int64                  `protobuf:"varint,6,opt,name=cpu,proto3" json:"cpu,omitempty"`                                 // nanoseconds, with children that it waited for
 	MemoryPeak    int64                  `protobuf:"varint,7,opt,name=memory_peak,json=memoryPeak,proto3" json:"memory_peak,omitempty"` // bytes, largest resident set of one process
+	Reason        string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`                            // in words, where the host cannot know better; at most 500 bytes
+	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`                             // of CAUSE_OUT_OF_MEMORY: bytes
+	Peak          int64                  `protobuf:"varint,10,opt,name=peak,proto3" json:"peak,omitempty"`                              // the same
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -773,6 +782,27 @@ func (x *Exited) GetCpu() int64 {
 func (x *Exited) GetMemoryPeak() int64 {
 	if x != nil {
 		return x.MemoryPeak
+	}
+	return 0
+}
+
+func (x *Exited) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Exited) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Exited) GetPeak() int64 {
+	if x != nil {
+		return x.Peak
 	}
 	return 0
 }
@@ -2789,7 +2819,7 @@ const file_guest_proto_rawDesc = "" +
 	"\x06Output\x12\x16\n" +
 	"\x06stderr\x18\x01 \x01(\bR\x06stderr\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
-	"\x06offset\x18\x03 \x01(\x03R\x06offset\"\xc4\x01\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\"\x86\x02\n" +
 	"\x06Exited\x12-\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x17.paddock.guest.v1.CauseR\x05cause\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
@@ -2798,7 +2828,11 @@ const file_guest_proto_rawDesc = "" +
 	"\x04wall\x18\x05 \x01(\x03R\x04wall\x12\x10\n" +
 	"\x03cpu\x18\x06 \x01(\x03R\x03cpu\x12\x1f\n" +
 	"\vmemory_peak\x18\a \x01(\x03R\n" +
-	"memoryPeak\"J\n" +
+	"memoryPeak\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12\x14\n" +
+	"\x05limit\x18\t \x01(\x03R\x05limit\x12\x12\n" +
+	"\x04peak\x18\n" +
+	" \x01(\x03R\x04peak\"J\n" +
 	"\fInputRequest\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x14\n" +
@@ -2912,13 +2946,15 @@ const file_guest_proto_rawDesc = "" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x1d\n" +
 	"\n" +
-	"start_code\x18\x02 \x01(\x05R\tstartCode*u\n" +
+	"start_code\x18\x02 \x01(\x05R\tstartCode*\xa7\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fCAUSE_EXITED\x10\x01\x12\x12\n" +
 	"\x0eCAUSE_SIGNALED\x10\x02\x12\x13\n" +
 	"\x0fCAUSE_TIMED_OUT\x10\x03\x12\x1a\n" +
-	"\x16CAUSE_KILLED_BY_POLICY\x10\x04*\x83\x01\n" +
+	"\x16CAUSE_KILLED_BY_POLICY\x10\x04\x12\x17\n" +
+	"\x13CAUSE_OUT_OF_MEMORY\x10\x05\x12\x17\n" +
+	"\x13CAUSE_OUT_OF_BUDGET\x10\x06*\x83\x01\n" +
 	"\x06FileOp\x12\x17\n" +
 	"\x13FILE_OP_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eFILE_OP_CREATE\x10\x01\x12\x11\n" +
