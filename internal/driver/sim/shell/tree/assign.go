@@ -1,0 +1,262 @@
+package tree
+
+import (
+	"bytes"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// assignment reads name=value, name+=value, name[subscript]=value and, where
+// there may be one, name=( … ). It gives nil, and reads nothing, where the
+// word is none of these. An empty value is a nil Value.
+func (p *Parser) assignment() *syntax.Assign {
+	start := p.pos
+	n := 1
+	for nameByte(p.at(n)) {
+		n++
+	}
+	c := p.at(n)
+	if c != '=' && c != '[' && !(c == '+' && p.at(n+1) == '=') {
+		return nil
+	}
+	a := &syntax.Assign{Name: p.lit(n)}
+	if c == '[' {
+		from := p.pos + 1
+		p.pos = from
+		if !p.over(']', "") {
+			p.pos = start
+			return nil
+		}
+		end := p.pos
+		if d := p.at(1); end == from || d != '=' && !(d == '+' && p.at(2) == '=') {
+			p.pos = start
+			return nil
+		}
+		p.pos = from
+		a.Index = p.textWord(end, mode{text: true})
+		p.pos = end + 1
+	}
+	if p.at(0) == '+' {
+		a.Append = true
+		p.pos++
+	}
+	p.pos++
+	if p.at(0) == '(' && p.eval {
+		from := p.pos + 1
+		p.pos = from
+		if !p.over(')', "") {
+			p.unclosed(start, ")")
+		}
+		w := p.textWordAt(start, p.pos+1)
+		return &syntax.Assign{Value: w}
+	}
+	if p.at(0) == '(' && a.Index == nil {
+		a.Array = p.array()
+		return a
+	}
+	if parts := p.parts(mode{}); len(parts) > 0 {
+		a.Value = &syntax.Word{Parts: parts}
+	}
+	return a
+}
+
+// array reads ( … ) after "=".
+func (p *Parser) array() *syntax.ArrayExpr {
+	p.enter()
+	defer p.leave()
+	tok, have, no, eval := p.tok, p.have, p.noAssign, p.eval
+	start := p.pos
+	x := &syntax.ArrayExpr{Lparen: p.posAt(start)}
+	p.pos++
+	p.noAssign = true
+	for {
+		p.have = false
+		p.blanks()
+		if p.end() {
+			p.unclosed(start, ")")
+		}
+		switch c := p.src[p.pos]; {
+		case c == '\n':
+			p.pos++
+			if len(p.heredocs) > 0 {
+				p.readHeredocs()
+			}
+			continue
+		case c == ')':
+			x.Rparen = p.posAt(p.pos)
+			p.pos++
+			p.tok, p.have, p.noAssign, p.eval = tok, have, no, eval
+			return x
+		case c == '[':
+			if e := p.element(); e != nil {
+				x.Elems = append(x.Elems, e)
+				continue
+			}
+		}
+		t := p.peek()
+		if t.kind != tWord && t.kind != tIO {
+			p.unexpected()
+		}
+		w := t.word.W
+		if t.kind == tIO {
+			w = &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: t.op}}}
+		}
+		p.skip()
+		x.Elems = append(x.Elems, &syntax.ArrayElem{Value: w})
+	}
+}
+
+// element reads [subscript]=value, or gives nil and reads nothing.
+func (p *Parser) element() *syntax.ArrayElem {
+	start := p.pos
+	p.pos++
+	from := p.pos
+	if !p.over(']', "") {
+		p.pos = start
+		return nil
+	}
+	end := p.pos
+	add := p.at(1) == '+' && p.at(2) == '='
+	if p.at(1) != '=' && !add || end == from {
+		p.pos = start
+		return nil
+	}
+	p.pos = from
+	e := &syntax.ArrayElem{Index: p.textWord(end, mode{text: true})}
+	p.pos = end + 2
+	if add {
+		p.pos++
+		// The tree has no place for it: a comment says that it appends.
+		e.Comments = []syntax.Comment{{Text: Appends}}
+	}
+	if parts := p.parts(mode{}); len(parts) > 0 {
+		e.Value = &syntax.Word{Parts: parts}
+	}
+	return e
+}
+
+// Appends is the comment of an element of an array that is [subscript]+=value.
+const Appends = "+="
+
+// A heredoc is a here-document whose body is still to be read.
+type heredoc struct {
+	r     *Redirect
+	delim string
+	strip bool
+	line  int
+}
+
+// readHeredocs reads the bodies that begin on this line.
+func (p *Parser) readHeredocs() {
+	list := p.heredocs
+	p.heredocs = nil
+	for _, h := range list {
+		p.readHeredoc(h)
+	}
+}
+
+func (p *Parser) readHeredoc(h *heredoc) {
+	var body []byte
+	first := p.Line()
+	joined := false
+	for {
+		if p.end() {
+			if p.opt.Warn != nil {
+				p.opt.Warn(p.Line(), "here-document at line %d delimited by end-of-file (wanted `%s')", h.line, h.delim)
+			}
+			break
+		}
+		n := bytes.IndexByte(p.src[p.pos:p.limit()], '\n')
+		for n < 0 && p.fill() {
+			n = bytes.IndexByte(p.src[p.pos:p.limit()], '\n')
+		}
+		line := p.src[p.pos:p.limit()]
+		if n >= 0 {
+			line = p.src[p.pos : p.pos+n+1]
+		}
+		p.pos += len(line)
+		if h.strip && !joined {
+			line = bytes.TrimLeft(line, "\t")
+		}
+		text := bytes.TrimSuffix(line, []byte{'\n'})
+		if !joined && string(text) == h.delim {
+			break
+		}
+		// In $( ) the end may stand right after the delimiter.
+		if rest, ok := strings.CutPrefix(string(text), h.delim); ok && !joined && p.inSubst > 0 && h.delim != "" && rest != "" && rest[0] == ')' {
+			p.pos -= len(line) - len(h.delim)
+			break
+		}
+		body = append(body, line...)
+		joined = !h.r.Quoted && oddBackslashes(text)
+	}
+	h.r.Raw = string(body)
+	if h.r.Quoted {
+		return
+	}
+	if bytes.IndexByte(body, '$') < 0 && bytes.IndexByte(body, '`') < 0 && bytes.IndexByte(body, '\\') < 0 {
+		return
+	}
+	sub := newParser(p.opt)
+	sub.src, sub.atEOF, sub.lineNo, sub.depth = body, true, first, p.depth
+	if p.inSubst > 0 {
+		sub.inSubst = 1
+	}
+	h.r.Hdoc = sub.document()
+}
+
+// document reads a body. One that is wrong is found so when it is expanded.
+func (p *Parser) document() (w *syntax.Word) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case bail:
+			if _, deep := r.err.(*TooDeep); deep {
+				panic(r)
+			}
+			w = &syntax.Word{Parts: []syntax.WordPart{
+				&syntax.ParamExp{Param: &syntax.Lit{Value: string(p.src)}, Flags: &syntax.Lit{}},
+			}}
+		default:
+			panic(r)
+		}
+	}()
+	return &syntax.Word{Parts: p.parts(mode{dq: true, hdoc: true})}
+}
+
+func oddBackslashes(b []byte) bool {
+	n := 0
+	for n < len(b) && b[len(b)-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+// delimiter gives a here-document's delimiter: its word without quotes.
+func delimiter(src string) (text string, quoted bool) {
+	if strings.IndexAny(src, "\\'\"") < 0 {
+		return src, false
+	}
+	var b strings.Builder
+	quote := byte(0)
+	for i := 0; i < len(src); i++ {
+		c := src[i]
+		switch {
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case quote == c:
+			quote = 0
+		case quote == 0 && c == '$' && i+1 < len(src) && (src[i+1] == '\'' || src[i+1] == '"'):
+		case c == '\\' && quote != '\'' && i+1 < len(src):
+			if n := src[i+1]; quote == 0 || strings.IndexByte("$`\"\\", n) >= 0 {
+				i++
+				c = n
+			}
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), true
+}

@@ -1,0 +1,723 @@
+package tree
+
+import (
+	"math"
+	"strconv"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// item reads a command of a list and its separator, and tells whether there
+// was one.
+func (p *Parser) item(l *List) bool {
+	start := p.peek().start
+	line := p.lineAt(start)
+	cmd := p.andOr()
+	sep := true
+	switch {
+	case p.isOp("&"):
+		cmd = &Async{Cmd: cmd, Line: line, Src: p.source(start, p.tok.start)}
+		p.skip()
+	case p.isOp(";"):
+		p.skip()
+	default:
+		sep = false
+	}
+	l.Items = append(l.Items, cmd)
+	return sep
+}
+
+// source gives the text between two positions without blanks at its end.
+func (p *Parser) source(start, end int) string {
+	end = min(end, len(p.src))
+	if start > end {
+		return ""
+	}
+	for end > start && (p.src[end-1] == ' ' || p.src[end-1] == '\t' || p.src[end-1] == '\n') {
+		end--
+	}
+	return string(p.src[start:end])
+}
+
+// list reads commands up to something that cannot start one.
+func (p *Parser) list() *List {
+	p.enter()
+	defer p.leave()
+	l := &List{}
+	p.noAssign, p.eval = false, false
+	p.newlines()
+	for !p.listEnd() {
+		sep := p.item(l)
+		if p.peek().kind == tNewline {
+			sep = true
+		}
+		p.newlines()
+		if !sep {
+			break
+		}
+	}
+	return l
+}
+
+func (p *Parser) listEnd() bool {
+	t := p.peek()
+	switch t.kind {
+	case tEOF:
+		return true
+	case tOp:
+		switch t.op {
+		case ")", ";;", ";&", ";;&":
+			return true
+		}
+	case tWord:
+		switch t.plain {
+		case "then", "else", "elif", "fi", "do", "done", "esac", "}":
+			return p.opt.Alias == nil || !p.aliased(t.plain)
+		}
+	}
+	return false
+}
+
+func (p *Parser) aliased(name string) bool {
+	_, ok := p.opt.Alias(name)
+	return ok && !p.active(name)
+}
+
+// active tells whether the next token stands in the text of that alias.
+func (p *Parser) active(name string) bool {
+	from := len(p.src) - p.tok.start
+	for _, r := range p.regions {
+		if r.name == name && from <= r.start && from > r.end {
+			return true
+		}
+	}
+	return false
+}
+
+// need reads a list that must not be empty.
+func (p *Parser) need() *List {
+	l := p.list()
+	if len(l.Items) == 0 {
+		p.unexpected()
+	}
+	return l
+}
+
+// want takes a reserved word.
+func (p *Parser) want(word string) {
+	if !p.isWord(word) {
+		p.unexpected()
+	}
+	p.skip()
+}
+
+func (p *Parser) andOr() Command {
+	first := p.pipeline()
+	if !p.isOp("&&") && !p.isOp("||") {
+		return first
+	}
+	a := &AndOr{First: first}
+	for p.isOp("&&") || p.isOp("||") {
+		or := p.tok.op == "||"
+		p.skip()
+		p.newlines()
+		a.Rest = append(a.Rest, AndOrPart{or, p.pipeline()})
+	}
+	return a
+}
+
+func (p *Parser) pipeline() Command {
+	pl := &Pipeline{Line: p.lineAt(p.peek().start)}
+	start := p.tok.start
+	for {
+		p.noAssign, p.eval = false, false
+		if p.alias() {
+			continue
+		}
+		if p.isWord("!") {
+			pl.Not = !pl.Not
+			p.skip()
+		} else if p.isWord("time") {
+			p.skip()
+			if p.isWord("-p") {
+				pl.Posix = true
+				p.skip()
+			}
+			if p.isWord("--") {
+				p.skip()
+			}
+			pl.Timed = true
+		} else {
+			break
+		}
+		if p.bare() {
+			return pl
+		}
+	}
+	pl.Cmds = append(pl.Cmds, p.cmd())
+	for p.isOp("|") || p.isOp("|&") {
+		pl.Both = append(pl.Both, p.tok.op == "|&")
+		p.skip()
+		p.newlines()
+		p.noAssign, p.eval = false, false
+		pl.Cmds = append(pl.Cmds, p.cmd())
+	}
+	if len(pl.Cmds) == 1 && !pl.Not && !pl.Timed {
+		return pl.Cmds[0]
+	}
+	pl.Src = p.source(start, p.peek().start)
+	return pl
+}
+
+// bare tells whether nothing follows "!" or "time".
+func (p *Parser) bare() bool {
+	t := p.peek()
+	return t.kind == tNewline || t.kind == tEOF || t.kind == tOp && (t.op == ";" || t.op == "&" || t.op == "&&" || t.op == "||" || t.op == ")")
+}
+
+// cmd reads one command with its redirections.
+func (p *Parser) cmd() Command {
+	p.enter()
+	defer p.leave()
+	p.noAssign, p.eval = false, false
+	n := 0
+	for p.alias() {
+		if n++; n > p.opt.Depth {
+			panic(bail{&TooDeep{p.opt.Depth}})
+		}
+	}
+	t := p.peek()
+	line := p.lineAt(t.start)
+	body := p.compoundCmd()
+	if body == nil {
+		return p.simple()
+	}
+	if _, ok := body.(*Func); ok {
+		return body
+	}
+	var redirs []*Redirect
+	for p.redirNext() {
+		redirs = append(redirs, p.redirect())
+	}
+	if len(redirs) > 0 {
+		return &Redirected{Body: body, Redirs: redirs, Line: line}
+	}
+	return body
+}
+
+func (p *Parser) redirNext() bool {
+	t := p.peek()
+	return t.kind == tIO || t.kind == tOp && redirOp(t.op)
+}
+
+// compoundCmd reads a compound command without its redirections, or gives nil.
+func (p *Parser) compoundCmd() Command {
+	t := p.peek()
+	line := p.lineAt(t.start)
+	if t.kind == tOp && t.op == "(" {
+		return p.paren(line)
+	}
+	if t.kind != tWord {
+		return nil
+	}
+	switch t.plain {
+	case "{":
+		p.skip()
+		l := p.need()
+		p.want("}")
+		return &Group{l}
+	case "if":
+		return p.ifCmd()
+	case "while", "until":
+		w := &While{Until: t.plain == "until"}
+		p.skip()
+		w.Cond = p.need()
+		w.Body = p.doBody()
+		return w
+	case "for", "select":
+		return p.forCmd(line)
+	case "case":
+		return p.caseCmd(line)
+	case "[[":
+		start := t.start
+		p.skip()
+		x := p.cond()
+		return &Cond{Line: line, X: x, Src: string(p.src[start:p.pos])}
+	case "function":
+		return p.function(line)
+	case "coproc":
+		return p.coproc(line)
+	case "then", "else", "elif", "fi", "do", "done", "esac", "}":
+		p.unexpected()
+	}
+	return nil
+}
+
+// paren reads (( )) or ( ).
+func (p *Parser) paren(line int) Command {
+	start := p.tok.start
+	if p.at(0) == '(' {
+		from := p.pos + 1
+		if end := p.arithEnd(from); end >= 0 {
+			p.pos = from
+			x := p.textWord(end, mode{dq: true, arith: true, text: true})
+			p.pos = end + 2
+			p.skip()
+			return &Arith{Line: line, X: x, Src: string(p.src[start:p.pos])}
+		}
+	}
+	p.skip()
+	l := p.need()
+	if !p.isOp(")") {
+		p.unexpected()
+	}
+	src := p.source(start, p.tok.end)
+	p.skip()
+	return &Subshell{l, line, src}
+}
+
+func (p *Parser) ifCmd() Command {
+	p.skip()
+	c := &If{Cond: p.need()}
+	p.want("then")
+	c.Then = p.need()
+	switch {
+	case p.isWord("elif"):
+		p.enter()
+		defer p.leave()
+		c.Else = p.ifCmd()
+		return c
+	case p.isWord("else"):
+		p.skip()
+		c.Else = p.need()
+	}
+	p.want("fi")
+	return c
+}
+
+// doBody reads do list done, or a group.
+func (p *Parser) doBody() *List {
+	p.newlines()
+	if p.isWord("{") {
+		p.skip()
+		l := p.need()
+		p.want("}")
+		return l
+	}
+	p.want("do")
+	l := p.need()
+	p.want("done")
+	return l
+}
+
+func (p *Parser) forCmd(line int) Command {
+	f := &For{Line: line, Select: p.tok.plain == "select"}
+	p.noAssign = true
+	p.skip()
+	if p.isOp("(") && !f.Select && p.at(0) == '(' {
+		return p.cfor(line)
+	}
+	t := p.peek()
+	if t.kind != tWord {
+		p.unexpected()
+	}
+	f.Name = t.word.Src
+	p.skip()
+	p.noAssign = false
+	if p.isOp(";") {
+		p.skip()
+		f.Body = p.doBody()
+		return f
+	}
+	p.newlines()
+	if p.isWord("in") {
+		f.In = true
+		p.noAssign = true
+		p.skip()
+		for p.peek().kind == tWord || p.peek().kind == tIO && false {
+			f.Items = append(f.Items, p.tok.word)
+			p.skip()
+		}
+		p.noAssign = false
+		switch {
+		case p.isOp(";"), p.peek().kind == tNewline:
+			p.skip()
+		default:
+			p.unexpected()
+		}
+	}
+	f.Body = p.doBody()
+	return f
+}
+
+func (p *Parser) cfor(line int) Command {
+	c := &CFor{Line: line}
+	p.pos++
+	start := p.pos
+	for i := range 3 {
+		from := p.pos
+		stops := ";"
+		if i == 2 {
+			stops = ""
+		}
+		ok := p.overPart(stops)
+		end := p.pos
+		if !ok || i < 2 && p.at(0) != ';' || i == 2 && p.at(1) != ')' {
+			p.fail(start, p.end(), "syntax error: arithmetic expression required")
+		}
+		p.pos = from
+		x := p.textWord(end, mode{dq: true, arith: true, text: true})
+		if blankText(string(p.src[from:end])) {
+			x = nil
+		}
+		switch i {
+		case 0:
+			c.Init = x
+		case 1:
+			c.Cond = x
+		case 2:
+			c.Post = x
+		}
+		p.pos = end + 1
+	}
+	p.pos++
+	p.have, p.noAssign = false, false
+	if p.isOp(";") {
+		p.skip()
+	}
+	c.Body = p.doBody()
+	return c
+}
+
+// overPart is over for a part of for (( )): no question marks are counted.
+func (p *Parser) overPart(stop string) bool {
+	if stop == "" {
+		return p.over(')', "")
+	}
+	for {
+		if !p.over(')', ";?") {
+			return false
+		}
+		if p.at(0) != '?' {
+			return true
+		}
+		p.pos++
+	}
+}
+
+func blankText(s string) bool {
+	for i := range len(s) {
+		if s[i] != ' ' && s[i] != '\t' && s[i] != '\n' {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Parser) caseCmd(line int) Command {
+	c := &Case{Line: line}
+	p.noAssign = true
+	p.skip()
+	t := p.peek()
+	if t.kind != tWord {
+		p.unexpected()
+	}
+	c.Word = t.word
+	p.skip()
+	p.newlines()
+	p.want("in")
+	for {
+		p.newlines()
+		if p.isWord("esac") {
+			p.noAssign = false
+			p.skip()
+			return c
+		}
+		if p.isOp("(") {
+			p.skip()
+		}
+		item := CaseItem{Op: syntax.Break}
+		for {
+			t := p.peek()
+			switch t.kind {
+			case tWord:
+				item.Patterns = append(item.Patterns, t.word)
+			case tIO:
+				w := p.word([]syntax.WordPart{&syntax.Lit{Value: t.op}}, t.start, t.end)
+				item.Patterns = append(item.Patterns, w)
+			default:
+				p.unexpected()
+			}
+			p.skip()
+			if !p.isOp("|") {
+				break
+			}
+			p.skip()
+		}
+		if !p.isOp(")") {
+			p.unexpected()
+		}
+		p.skip()
+		p.noAssign = false
+		item.Body = p.list()
+		last := false
+		switch t := p.peek(); {
+		case t.kind == tOp && t.op == ";;":
+		case t.kind == tOp && t.op == ";&":
+			item.Op = syntax.Fallthrough
+		case t.kind == tOp && t.op == ";;&":
+			item.Op = syntax.Resume
+		case t.plain == "esac":
+			last = true
+		default:
+			p.unexpected()
+		}
+		c.Items = append(c.Items, item)
+		p.noAssign = true
+		if !last {
+			p.skip()
+		}
+	}
+}
+
+func (p *Parser) function(line int) Command {
+	p.noAssign = true
+	p.skip()
+	t := p.peek()
+	if t.kind != tWord {
+		p.unexpected()
+	}
+	name := t.word.Src
+	p.skip()
+	p.noAssign = false
+	if p.isOp("(") {
+		p.skip()
+		if !p.isOp(")") {
+			p.unexpected()
+		}
+		p.skip()
+	}
+	return p.funcBody(name, line)
+}
+
+func (p *Parser) funcBody(name string, line int) Command {
+	p.enter()
+	defer p.leave()
+	p.noAssign = false
+	p.newlines()
+	for p.alias() {
+		continue
+	}
+	at := p.lineAt(p.peek().start)
+	body := p.compoundCmd()
+	if body == nil {
+		p.unexpected()
+	}
+	if f, ok := body.(*Func); ok {
+		body = f
+	}
+	var redirs []*Redirect
+	for p.redirNext() {
+		redirs = append(redirs, p.redirect())
+	}
+	if len(redirs) > 0 {
+		body = &Redirected{Body: body, Redirs: redirs, Line: at}
+	}
+	return &Func{Line: line, Name: name, Body: body}
+}
+
+func (p *Parser) coproc(line int) Command {
+	start := p.tok.start
+	p.skip()
+	c := &Coproc{Line: line}
+	t := p.peek()
+	if t.kind == tWord && t.plain != "" && !reserved(t.plain) {
+		// A name, if a compound command follows.
+		save, at := p.tok, p.pos
+		p.skip()
+		if p.compoundNext() {
+			c.Name = save.plain
+		} else {
+			p.tok, p.have, p.pos = save, true, at
+			p.heredocs = nil
+		}
+	}
+	c.Body = p.cmd()
+	c.Src = p.source(start, p.peek().start)
+	return c
+}
+
+func (p *Parser) compoundNext() bool {
+	t := p.peek()
+	if t.kind == tOp {
+		return t.op == "("
+	}
+	return t.kind == tWord && reserved(t.plain)
+}
+
+func reserved(w string) bool {
+	switch w {
+	case "{", "if", "while", "until", "for", "select", "case", "[[", "function":
+		return true
+	}
+	return false
+}
+
+// simple reads a simple command, or the definition of a function.
+func (p *Parser) simple() Command {
+	s := &Simple{}
+	start := p.peek().start
+	s.Line = p.lineAt(start)
+	p.noAssign, p.eval = false, false
+	for {
+		t := p.peek()
+		switch {
+		case p.redirNext():
+			s.Redirs = append(s.Redirs, p.redirect())
+			continue
+		case t.kind == tWord:
+			if p.simpleWord(s) {
+				continue
+			}
+			p.skip() // the closing parenthesis
+			return p.funcBody(s.Words[0].Src, s.Line)
+		case t.kind == tOp && t.op == "(" && len(s.Words)+len(s.Redirs)+len(s.Assigns) > 0:
+			p.unexpected()
+		}
+		break
+	}
+	if len(s.Words)+len(s.Redirs)+len(s.Assigns) == 0 {
+		p.unexpected()
+	}
+	p.noAssign, p.eval = false, false
+	s.Src = p.source(start, p.peek().start)
+	s.fix()
+	return s
+}
+
+// fix finds out whether the arguments are always the same.
+func (s *Simple) fix() {
+	for i := range s.Words {
+		if !s.Words[i].Fixed {
+			return
+		}
+	}
+	if len(s.Words) == 0 {
+		return
+	}
+	s.Args = make([]string, len(s.Words))
+	for i := range s.Words {
+		s.Args[i] = s.Words[i].Text
+	}
+}
+
+// simpleWord takes a word of a simple command; false is that it is the name
+// of a function that is defined.
+func (p *Parser) simpleWord(s *Simple) bool {
+	t := p.peek()
+	if len(s.Words) > 0 {
+		if p.nextAlias() {
+			return true
+		}
+		t = p.peek()
+		s.Words = append(s.Words, t.word)
+		p.skip()
+		return true
+	}
+	if t.assign != nil {
+		s.Assigns = append(s.Assigns, t.assign)
+		p.skip()
+		return true
+	}
+	if p.alias() {
+		return true
+	}
+	s.Words = append(s.Words, t.word)
+	switch {
+	case t.plain == "eval", t.plain == "let":
+		p.eval = true
+	case !declaration(t.plain):
+		p.noAssign = true
+	}
+	p.skip()
+	if p.isOp("(") {
+		if len(s.Assigns)+len(s.Redirs) > 0 {
+			p.unexpected()
+		}
+		p.skip()
+		if !p.isOp(")") {
+			p.unexpected()
+		}
+		return false
+	}
+	return true
+}
+
+// redirect reads a redirection.
+func (p *Parser) redirect() *Redirect {
+	r := &Redirect{FD: -1}
+	no := p.noAssign
+	p.noAssign = true
+	t := p.peek()
+	r.Line = p.lineAt(t.start)
+	if t.kind == tIO {
+		if t.op[0] == '{' {
+			r.Var = t.op[1 : len(t.op)-1]
+		} else if n, err := strconv.Atoi(t.op); err == nil && n <= math.MaxInt32 {
+			r.FD = n
+		} else {
+			r.FD = math.MaxInt32
+		}
+		p.skip()
+		t = p.peek()
+	}
+	op := t.op
+	p.skip()
+	t = p.peek()
+	if t.kind == tIO {
+		// cat <1>2: a word after all.
+		t.kind = tWord
+		t.word = p.word([]syntax.WordPart{&syntax.Lit{Value: t.op}}, t.start, t.end)
+	}
+	if t.kind != tWord {
+		p.unexpected()
+	}
+	r.Word = t.word
+	r.Op = redirOps(op)
+	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
+		delim, quoted := delimiter(t.word.Src)
+		r.Quoted = quoted
+		p.heredocs = append(p.heredocs, &heredoc{r: r, delim: delim, strip: r.Op == syntax.DashHdoc, line: r.Line})
+	}
+	p.noAssign = no
+	p.skip()
+	return r
+}
+
+func redirOps(op string) syntax.RedirOperator {
+	switch op {
+	case ">":
+		return syntax.RdrOut
+	case ">>":
+		return syntax.AppOut
+	case "<":
+		return syntax.RdrIn
+	case "<>":
+		return syntax.RdrInOut
+	case "<&":
+		return syntax.DplIn
+	case ">&":
+		return syntax.DplOut
+	case ">|":
+		return syntax.RdrClob
+	case "<<":
+		return syntax.Hdoc
+	case "<<-":
+		return syntax.DashHdoc
+	case "<<<":
+		return syntax.WordHdoc
+	case "&>":
+		return syntax.RdrAll
+	}
+	return syntax.AppAll
+}
