@@ -58,8 +58,13 @@ func (v *View) Chmod(path string, mode uint32) error {
 func (v *View) Chown(path string, uid, gid int, follow bool) error {
 	allowed := func(n *node) error {
 		switch {
-		case v.UID == 0, uid < 0 && gid < 0:
+		case v.UID == 0:
 			return nil
+		case uid < 0 && gid < 0:
+			if n.isDir() || n.mode&syscall.S_ISUID == 0 && n.mode&(syscall.S_ISGID|0o010) != syscall.S_ISGID|0o010 {
+				return nil
+			}
+			return v.owns(n) // set-id bits go
 		case v.UID != int(n.uid), uid >= 0 && uid != v.UID, gid >= 0 && gid != int(n.gid) && !v.inGroup(gid):
 			return syscall.EPERM
 		}

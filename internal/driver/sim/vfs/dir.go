@@ -26,8 +26,8 @@ func (v *View) ReadDir(path string) ([]Entry, error) {
 		if err = t.list(p.node); err != nil {
 			return err
 		}
-		entries = v.FS.list(t, v, p.node, "", 0)
-		return nil
+		entries, err = v.FS.list(t, v, p.node, "", 0)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -116,15 +116,16 @@ func (t *trip) list(d *node) error {
 
 // list gives up to most entries (0 is all) of a directory, of the names after one. What
 // lies below is in the FS already, but for what had no room there.
-func (f *FS) list(t *trip, v *View, d *node, after string, most int) []Entry {
+func (f *FS) list(t *trip, v *View, d *node, after string, most int) ([]Entry, error) {
 	if d.dynamic != nil {
-		return f.listDynamic(v, d, after, most)
+		return f.listDynamic(v, d, after, most), nil
 	}
 	room := d.entries.n
 	if most > 0 {
 		room = min(room, most)
 	}
 	entries := make([]Entry, 0, room)
+	var err error
 	d.entries.after(after, func(name string, ino Ino) bool {
 		if ino == 0 {
 			return true
@@ -132,13 +133,19 @@ func (f *FS) list(t *trip, v *View, d *node, after string, most int) []Entry {
 		if most > 0 && len(entries) >= most {
 			return false
 		}
-		if n := f.nodes.get(uint64(ino)); n != nil {
-			entries = append(entries, Entry{name, n.info()})
+		n := f.nodes.get(uint64(ino))
+		if n == nil {
+			return true
 		}
+		if l, ok := n.lower.(*lazy); ok && !l.known() {
+			err = &want{dir: d.ino, name: name, ino: ino, lower: l}
+			return false
+		}
+		entries = append(entries, Entry{name, n.info()})
 		return true
 	})
-	if t == nil || len(t.extra) == 0 {
-		return entries
+	if err != nil || t == nil || len(t.extra) == 0 {
+		return entries, err
 	}
 	for _, e := range t.extra {
 		if e.Name > after {
@@ -149,7 +156,7 @@ func (f *FS) list(t *trip, v *View, d *node, after string, most int) []Entry {
 	if most > 0 && len(entries) > most {
 		entries = entries[:most]
 	}
-	return entries
+	return entries, nil
 }
 
 func (f *FS) listDynamic(v *View, d *node, after string, most int) []Entry {

@@ -297,8 +297,9 @@ func (h *File) ReadDir(v *View, most int) ([]Entry, error) {
 				return err
 			}
 		}
-		entries = f.list(t, v, d, h.after, max(most, 1))
-		return nil
+		var err error
+		entries, err = f.list(t, v, d, h.after, max(most, 1))
+		return err
 	})
 	if err != nil {
 		return nil, err

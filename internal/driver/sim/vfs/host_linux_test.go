@@ -1,6 +1,7 @@
 package vfs_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -27,6 +28,7 @@ type twins struct {
 	view vfs.View
 	uid  int
 	log  []string
+	over bool // the sim's side lies over a directory of the host
 }
 
 func newTwins(t *testing.T, seed uint64) *twins {
@@ -136,6 +138,9 @@ func (w *twins) step() {
 		m := w.mode() & 0o1777
 		w.same(fmt.Sprintf("mkdir %s %o", p, m), syscall.Mkdir(p, m), v.Mkdir(p, m))
 	case 3:
+		if w.top(p) {
+			return
+		}
 		w.same("rmdir "+p, syscall.Rmdir(p), v.Rmdir(p))
 	case 4:
 		w.same("unlink "+p, syscall.Unlink(p), v.Unlink(p))
@@ -144,9 +149,15 @@ func (w *twins) step() {
 		if strings.Contains(p+q, "xxx") {
 			return // Linux looks at both ends before it measures the names
 		}
+		if w.top(p) || w.top(q) {
+			return
+		}
 		w.same("rename "+p+" "+q, syscall.Rename(p, q), v.Rename(p, q))
 	case 7:
 		q := w.path()
+		if w.top(p) || w.top(q) {
+			return
+		}
 		w.same("link "+p+" "+q, syscall.Link(p, q), v.Link(p, q))
 	case 8:
 		target := []string{"a", "b/", "../a", w.dir + "/b", "c/d", "nowhere", ".", "a/", "d", "../" + filepath.Base(w.dir)}[w.r.IntN(10)]
@@ -184,6 +195,17 @@ func (w *twins) step() {
 		w.stat(p)
 	}
 	w.stat(p)
+}
+
+// top tells whether a path may name a mount, which answers otherwise than a
+// directory.
+func (w *twins) top(p string) bool {
+	if !w.over {
+		return false
+	}
+	c := filepath.Clean(p)
+	real, err := w.view.Realpath(p)
+	return c == w.dir || err == nil && real == w.dir
 }
 
 func touch(p string) error {
@@ -271,6 +293,9 @@ func (w *twins) open(p string) {
 			return
 		}
 	}
+	if herr == syscall.EACCES && serr == syscall.ELOOP && flags&syscall.O_CREAT != 0 {
+		return // a link that is another's, in a sticky directory: Linux looks at that first
+	}
 	w.same(what, herr, serr)
 	if herr != nil {
 		return
@@ -338,6 +363,9 @@ func (w *twins) stat(p string) {
 		}
 		if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
 			st.Size, i.Size = 0, 0
+			if w.over && i.Nlink == 1 {
+				i.Nlink = int(st.Nlink) // nobody counted what lies below
+			}
 		}
 		w.equal(what, fmt.Sprintf("%o %d %d:%d %d", st.Mode, st.Nlink, st.Uid, st.Gid, st.Size),
 			fmt.Sprintf("%o %d %d:%d %d", i.Mode, i.Nlink, i.UID, i.GID, i.Size))
@@ -362,6 +390,116 @@ func TestCallsAnswerAsLinuxDoes(t *testing.T) {
 			}
 			w.become(0)
 			vfs.CheckForTest(t, w.view.FS)
+		})
+	}
+}
+
+// plant makes some random files in a directory.
+func plant(t *testing.T, r *rand.Rand, dir string, depth int) {
+	t.Helper()
+	check := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		p := filepath.Join(dir, name)
+		switch x := r.IntN(6); {
+		case x < 2 && depth > 0:
+			check(os.Mkdir(p, 0o755))
+			plant(t, r, p, depth-1)
+		case x == 2:
+			check(os.Symlink([]string{"a", "../b", "c/d", "nowhere"}[r.IntN(4)], p))
+		case x < 5:
+			check(os.WriteFile(p, []byte(strings.Repeat(name, r.IntN(100_000))), 0o644))
+		}
+	}
+}
+
+// picture describes all that is in a directory of the host.
+func picture(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		i, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %v %v %d", p, i.Mode(), i.ModTime(), i.Size())
+		switch {
+		case i.Mode().IsRegular():
+			text, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %x", sha256.Sum256(text))
+		case i.Mode()&os.ModeSymlink != 0:
+			target, err := os.Readlink(p)
+			if err != nil {
+				return err
+			}
+			b.WriteString(" " + target)
+		}
+		b.WriteString("\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestAnOverlayAnswersAsACopyAndWritesNothing(t *testing.T) {
+	rounds := 30
+	if testing.Short() {
+		rounds = 6
+	}
+	for seed := range rounds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			runtime.LockOSThread() // never unlocked: the thread ends with the test
+			w := newTwins(t, uint64(seed))
+			w.over = true
+			below := t.TempDir()
+			plant(t, rand.New(rand.NewPCG(uint64(seed), 1)), below, 3)
+			plant(t, rand.New(rand.NewPCG(uint64(seed), 1)), w.dir, 3)
+			err := filepath.WalkDir(w.dir, func(p string, _ os.DirEntry, err error) error {
+				if err != nil {
+					return err
+				}
+				return os.Lchown(p, 1000, 1000)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			root, err := os.OpenRoot(below)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			host, err := vfs.HostDir(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer host.Close()
+			if err := w.view.FS.Mount(w.dir, host, vfs.MountOptions{UID: 1000, GID: 1000}); err != nil {
+				t.Fatal(err)
+			}
+			before := picture(t, below)
+			t.Cleanup(func() { w.become(0) })
+			for i := range 1000 {
+				if i%20 == 0 {
+					w.become([]int{1000, 1000, 1000, 0}[w.r.IntN(4)])
+				}
+				w.step()
+			}
+			w.become(0)
+			vfs.CheckForTest(t, w.view.FS)
+			if after := picture(t, below); after != before {
+				t.Errorf("the host's directory changed:\n%s\n%s", before, after)
+			}
 		})
 	}
 }
