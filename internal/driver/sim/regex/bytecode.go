@@ -194,18 +194,21 @@ func (c *byteCompiler) set(s *set, next uint32) uint32 {
 		case c.bytes:
 			seqs = append(seqs, []span{sp})
 		case sp.lo >= rawByte:
-			if !c.p.ascii {
-				seqs = append(seqs, []span{{sp.lo - rawByte, sp.hi - rawByte}})
-			}
-		case c.p.ascii && sp.lo > 0x7f:
+			seqs = append(seqs, []span{{sp.lo - rawByte, sp.hi - rawByte}})
 		case c.p.ascii:
-			seqs = append(seqs, []span{{sp.lo, min(sp.hi, 0x7f)}})
+			if sp.lo <= 0x7f {
+				seqs = append(seqs, []span{{sp.lo, min(sp.hi, 0x7f)}})
+			}
+			if sp.hi > 0x7f {
+				// Never taken, but it keeps alive what waits for such a byte.
+				seqs = append(seqs, []span{{0x80, 0xff}})
+			}
 		default:
 			seqs = utf8Sequences(seqs, sp.lo, sp.hi)
 		}
 	}
-	if len(seqs) == 0 {
-		return c.add(byteInst{op: bFail})
+	if c.p.ascii {
+		seqs = slices.CompactFunc(seqs, func(a, b []span) bool { return a[0] == b[0] })
 	}
 	if len(seqs) == 1 {
 		return c.sequence(seqs[0], next)

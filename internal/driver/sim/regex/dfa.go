@@ -45,23 +45,23 @@ const (
 // a match may have started, are divided by newGroup, the earliest first.
 type dstate struct {
 	insts   []uint32
-	before  context
+	before  side
 	decided bool // a match was seen: no later start is of interest
 	match   bool
 }
 
 const newGroup = ^uint32(0)
 
-// A context is what an assertion can ask about one side of a position.
-type context uint8
+// A side is what an assertion can ask about one side of a position.
+type side uint8
 
 const (
-	edge context = 1 << iota
+	edge side = 1 << iota
 	newline
 	wordChar
 )
 
-func holds(op assertion, before, after context) bool {
+func holds(op assertion, before, after side) bool {
 	switch op {
 	case aBeginText:
 		return before&edge != 0
@@ -105,9 +105,9 @@ func (d *dfa) forget() {
 	}
 }
 
-// contextOf is the context that byte c makes, as far as the program asks.
-func (d *dfa) contextOf(c byte) context {
-	var x context
+// sideOf is the side that byte c makes, as far as the program asks.
+func (d *dfa) sideOf(c byte) side {
+	var x side
 	if d.p.sep >= 0 && c == byte(d.p.sep) {
 		x |= edge
 	}
@@ -121,8 +121,8 @@ func (d *dfa) contextOf(c byte) context {
 }
 
 // start gives the state before anything was read, where the byte on the other
-// side of the position makes context x.
-func (d *dfa) start(x context) int32 {
+// side of the position makes side x.
+func (d *dfa) start(x side) int32 {
 	if s := d.starts[x]; s != unknown {
 		return s
 	}
@@ -145,7 +145,7 @@ func (d *dfa) newGen() {
 // follow appends what can be reached from pc without a byte. Assertions are
 // decided when both sides are known, and stay in the list otherwise, but for
 // those that the known side decides alone.
-func (d *dfa) follow(q []uint32, pc uint32, known, other context, both bool) []uint32 {
+func (d *dfa) follow(q []uint32, pc uint32, known, other side, both bool) []uint32 {
 	d.stack = append(d.stack[:0], pc)
 	for len(d.stack) > 0 {
 		pc = d.stack[len(d.stack)-1]
@@ -178,7 +178,7 @@ func (d *dfa) follow(q []uint32, pc uint32, known, other context, both bool) []u
 	return q
 }
 
-func (d *dfa) decide(op assertion, known, other context, both bool) (yes, decided bool) {
+func (d *dfa) decide(op assertion, known, other side, both bool) (yes, decided bool) {
 	before, after := known, other
 	if d.p.reverse {
 		before, after = other, known
@@ -202,7 +202,7 @@ func (d *dfa) decide(op assertion, known, other context, both bool) (yes, decide
 	return false, false
 }
 
-func (d *dfa) intern(insts []uint32, x context, decided, match bool) int32 {
+func (d *dfa) intern(insts []uint32, x side, decided, match bool) int32 {
 	if len(insts) == 0 && !match && (decided || d.anchored) {
 		return dead
 	}
@@ -265,7 +265,7 @@ func (d *dfa) step(s int32, c int) (int32, error) {
 			d.trans[int(s)+c] = quit
 			return quit, nil
 		}
-		x = d.contextOf(sample)
+		x = d.sideOf(sample)
 	}
 	if err := d.meter.step(len(st.insts) + 8); err != nil {
 		return dead, err
@@ -319,8 +319,8 @@ func (d *dfa) step(s int32, c int) (int32, error) {
 }
 
 // resolve decides the assertions of st now that the byte after it makes
-// context x, and cuts off what a match makes pointless.
-func (d *dfa) resolve(st *dstate, x context) (q []uint32, matched bool) {
+// side x, and cuts off what a match makes pointless.
+func (d *dfa) resolve(st *dstate, x side) (q []uint32, matched bool) {
 	q = d.queue[:0]
 	d.newGen()
 	for _, pc := range st.insts {
@@ -392,7 +392,7 @@ func (d *dfa) forward(b []byte, from int) (end int, v verdict, err error) {
 		if d.p.words && d.p.ascii && c >= 0x80 {
 			return from, undecided, nil
 		}
-		x = d.contextOf(c)
+		x = d.sideOf(c)
 	}
 	s := d.start(x)
 	if s == dead {
@@ -454,9 +454,9 @@ func (d *dfa) forward(b []byte, from int) (end int, v verdict, err error) {
 	return last, ended(last), nil
 }
 
-// idles says whether state s, reached in context x, waits for something that is
+// idles says whether state s, reached in side x, waits for something that is
 // found faster than byte by byte.
-func (d *dfa) idles(s int32, x context) bool {
+func (d *dfa) idles(s int32, x side) bool {
 	if d.anchored || d.row(s).match || d.row(s).decided {
 		return false
 	}
@@ -465,7 +465,7 @@ func (d *dfa) idles(s int32, x context) bool {
 
 // jump moves on from an idle state.
 func (d *dfa) jump(b []byte, i int, s int32) (at int, state int32, v verdict) {
-	if len(d.row(s).insts) == 0 {
+	if d.p.sep >= 0 && len(d.row(s).insts) == 0 {
 		// Only the next line can match.
 		k := bytes.IndexByte(b[i:], byte(d.p.sep))
 		if k < 0 {
@@ -482,7 +482,7 @@ func (d *dfa) jump(b []byte, i int, s int32) (at int, state int32, v verdict) {
 		if d.p.words && d.p.ascii && c >= 0x80 {
 			return k, s, undecided
 		}
-		s = d.start(d.contextOf(c))
+		s = d.start(d.sideOf(c))
 	}
 	return k, s, found
 }
@@ -538,7 +538,7 @@ func (d *dfa) backward(b []byte, from, end int) (start int, v verdict, err error
 		if d.p.words && d.p.ascii && c >= 0x80 {
 			return end, undecided, nil
 		}
-		x = d.contextOf(c)
+		x = d.sideOf(c)
 	}
 	if err := d.meter.step((end-from)>>4 + 8); err != nil {
 		return 0, nothing, err

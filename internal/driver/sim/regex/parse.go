@@ -44,6 +44,7 @@ type parser struct {
 	warnings []string
 	sep      rune // what no character of a match is, or noChar
 	perl     perlFlags
+	refs     []reference
 }
 
 type tokenKind uint8

@@ -1,3 +1,22 @@
+// Package regex is the regular-expression engine of the sim tier: every tool
+// and the shell match with it.
+//
+// It reads the POSIX syntaxes with GNU's extensions in the variants of the
+// tools, and the part of PCRE that people write. It works on bytes: characters
+// are UTF-8 where valid, other bytes match only themselves, NUL is ordinary.
+//
+// A search takes time linear in the text and bounded memory, unless the
+// pattern has back-references, lookaround or atomic groups; those are searched
+// by backtracking, which is charged to the caller's Meter and ends with an
+// error when it is exhausted. A pattern whose program would be too big is
+// refused as glibc would refuse it if it could.
+//
+// POSIX flavours find the leftmost-longest match and set the groups as glibc
+// does: by the first way, in order of preference, that ends where the match
+// ends. Known differences from glibc: where anchors or \b stand inside repeated
+// or optional groups glibc sets some groups by an order of its own; on some
+// repetitions of groups that can be empty it loops or crashes; and \B matches
+// for it at some ends of texts where it does not here.
 package regex
 
 import "errors"

@@ -56,17 +56,17 @@ func (s *subject) holds(op assertion, i int) bool {
 	before, after := edge, edge
 	if i > 0 {
 		r, _ := s.previous(i)
-		before = s.contextOf(r)
+		before = s.sideOf(r)
 	}
 	if i < len(s.b) {
 		r, _ := s.next(i)
-		after = s.contextOf(r)
+		after = s.sideOf(r)
 	}
 	return holds(op, before, after)
 }
 
-func (s *subject) contextOf(r rune) context {
-	var x context
+func (s *subject) sideOf(r rune) side {
+	var x side
 	if int(r) == s.sep {
 		x |= edge
 	}
