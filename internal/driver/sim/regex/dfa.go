@@ -20,7 +20,7 @@ type dfa struct {
 	known    map[string]int32
 	starts   [8]int32
 	memory   int
-	skip     *finder // for what every match starts with, or nil
+	skip     searcher // for what every match starts with, or nil
 
 	// Scratch space.
 	mark  []uint32

@@ -12,15 +12,15 @@ type engine struct {
 	options *Options
 	total   int // groups
 
-	must    *finder // for what every match contains, or nil
-	prefix  *finder // for what every match starts with, or nil
-	literal bool    // a match is must and nothing else
-	special bool    // there are back-references or lookaround: the automaton is approximate
-	noDFA   bool    // not even that
-	begins  bool    // a match starts at the start of the text
-	wide    bool    // there are sets that are costly beyond ASCII
-	words   bool    // there are assertions about words
-	width   int     // the bytes of every match, or -1
+	must    *finder  // for what every match contains, or nil
+	prefix  searcher // for what every match starts with, or nil
+	literal bool     // a match is must and nothing else
+	special bool     // there are back-references or lookaround: the automaton is approximate
+	noDFA   bool     // not even that
+	begins  bool     // a match starts at the start of the text
+	wide    bool     // there are sets that are costly beyond ASCII
+	words   bool     // there are assertions about words
+	width   int      // the bytes of every match, or -1
 
 	automata [4]lazy
 	chars    *charProg
@@ -110,9 +110,7 @@ func newEngine(root *node, opt *Options, groups int) engine {
 	if len(m.inner) > 0 {
 		e.must = newFinder(m.inner, opt.IgnoreCase)
 	}
-	if len(m.prefix) > 0 {
-		e.prefix = newFinder(m.prefix, opt.IgnoreCase)
-	}
+	e.prefix = prefixes(root, opt)
 	e.literal = m.exact && !asserts && !raw && len(m.inner) > 0
 	e.begins = opt.separator() < 0 && beginsText(root)
 	e.width = byteWidth(root, opt)

@@ -161,6 +161,61 @@ func newFinder(text []byte, fold bool) *finder {
 	return f
 }
 
+// A searcher finds the next place where a match may start.
+type searcher interface {
+	index(b []byte, from int) int
+}
+
+// An anyFinder searches for the first of a few strings.
+type anyFinder []*finder
+
+func (f anyFinder) index(b []byte, from int) int {
+	reach := 0
+	for _, one := range f {
+		reach = max(reach, len(one.text))
+	}
+	// Windows that grow keep the strings that are rare from being searched for
+	// again and again up to the end.
+	for size := 256; from < len(b); size = min(2*size, 64<<10) {
+		w := b[:min(len(b), from+size+reach)]
+		best := -1
+		for _, one := range f {
+			if i := one.index(w, from); i >= 0 {
+				best = i
+				w = w[:min(len(w), i+reach)]
+			}
+		}
+		if best >= 0 {
+			return best
+		}
+		from += size
+	}
+	return -1
+}
+
+// prefixes gives a searcher for the starts of matches of n, or nil. Single
+// bytes are not worth a search of their own beside others.
+func prefixes(n *node, opt *Options) searcher {
+	if p := musts(n, opt).prefix; len(p) > 0 {
+		return newFinder(p, opt.IgnoreCase)
+	}
+	for n.kind == kGroup {
+		n = n.sub[0]
+	}
+	if n.kind != kAlt || len(n.sub) > 4 {
+		return nil
+	}
+	var all anyFinder
+	for _, s := range n.sub {
+		p := musts(s, opt).prefix
+		if len(p) < 2 {
+			return nil
+		}
+		all = append(all, newFinder(p, opt.IgnoreCase))
+	}
+	return all
+}
+
 // rank orders bytes by how often they are met in text and logs, roughly.
 func rank(c byte) int {
 	switch {
