@@ -210,11 +210,14 @@ func (f *FS) settle(t *trip, w *want) (*trip, error) {
 		return t, f.renew(t, w, i, errno(err))
 	}
 	i, err := w.lower.Lookup(w.name)
-	if err = errno(err); err == syscall.ENOENT {
+	err = errno(err)
+	switch {
+	case (err == syscall.ENOENT || err == syscall.ENOTDIR) && !t.seen[w.dir]:
+		return t, f.recheck(t, w) // the directory itself may be what went
+	case err == syscall.ENOENT:
 		t.absent = append(t.absent, absent{w.dir, w.name})
 		return t, nil
-	}
-	if err != nil {
+	case err != nil:
 		return t, err
 	}
 	f.mu.Lock()
@@ -232,6 +235,18 @@ func (f *FS) settle(t *trip, w *want) (*trip, error) {
 	}
 	t.seen[n.ino] = true
 	return t, nil
+}
+
+// recheck brings the directory of a want up to date.
+func (f *FS) recheck(t *trip, w *want) error {
+	i, err := w.lower.Stat()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.nodes.get(uint64(w.dir))
+	if d == nil || d.lower != w.lower {
+		return nil // it changed meanwhile: the operation looks again
+	}
+	return f.refresh(t, d.parent, d.name, d, i, errno(err))
 }
 
 // raise makes a node for an entry below d.
@@ -290,6 +305,7 @@ func (f *FS) refresh(t *trip, dir Ino, name string, n *node, i LowerInfo, err er
 	case n.ino == f.mounts[n.mnt].root:
 		return syscall.ENOENT
 	case err == nil, err == syscall.ENOENT, err == syscall.ENOTDIR:
+		t.seen[n.ino] = true // once is enough, even where it has no place to go from
 		f.vanish(dir, name, n)
 		return nil
 	}

@@ -212,7 +212,7 @@ func (f *FS) child(t *trip, v *View, d *node, name string, last bool) (*node, er
 		if n == nil {
 			return nil, syscall.ENOENT
 		}
-		if last && n.lower != nil && !t.fresh(n) {
+		if n.lower != nil && (last || n.isLink()) && !t.fresh(n) {
 			return nil, &want{dir: d.ino, name: name, ino: ino, lower: n.lower}
 		}
 		return n, nil
