@@ -460,13 +460,17 @@ func (d *dfa) idles(s int32, x side) bool {
 	if d.anchored || d.row(s).match || d.row(s).decided {
 		return false
 	}
-	return d.skip != nil && s == d.start(x) || d.p.sep >= 0 && len(d.row(s).insts) == 0
+	return d.skip != nil && s == d.start(x) || d.stuck(s)
+}
+
+// stuck says whether nothing can match before the next line.
+func (d *dfa) stuck(s int32) bool {
+	return d.p.sep >= 0 && !d.p.words && !d.p.newline && len(d.row(s).insts) == 0
 }
 
 // jump moves on from an idle state.
 func (d *dfa) jump(b []byte, i int, s int32) (at int, state int32, v verdict) {
-	if d.p.sep >= 0 && len(d.row(s).insts) == 0 {
-		// Only the next line can match.
+	if d.stuck(s) {
 		k := bytes.IndexByte(b[i:], byte(d.p.sep))
 		if k < 0 {
 			return -1, s, nothing

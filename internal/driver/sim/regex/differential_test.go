@@ -265,7 +265,12 @@ func substitute(t *testing.T, c trial, f Flavour) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := []byte(c.text)
+	return substituteAll(t, r, c.text)
+}
+
+func substituteAll(t *testing.T, r *Regexp, text string) string {
+	t.Helper()
+	b := []byte(text)
 	var out []byte
 	at, previous := 0, -1
 	for at <= len(b) {

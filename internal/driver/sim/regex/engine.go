@@ -76,7 +76,8 @@ func (g *gauge) backtrack(n int) error {
 func newEngine(root *node, opt *Options, groups int) engine {
 	e := engine{tree: root, options: opt, total: groups}
 	e.gauge.meter = opt.Meter
-	e.subject = subject{bytes: opt.Bytes, sep: opt.separator()}
+	ascii := opt.Bytes || opt.Flavour == Perl
+	e.subject = subject{bytes: opt.Bytes, ascii: ascii, sep: opt.separator()}
 	m := musts(root, opt)
 	raw := false
 	asserts := false
@@ -91,7 +92,7 @@ func newEngine(root *node, opt *Options, groups int) engine {
 				e.noDFA = true
 			case aBeginText, aEndText, aBeginLine, aEndLine:
 			default:
-				e.words = true
+				e.words = !ascii
 			}
 		case kSet:
 			if len(n.set.spans) > 0 && n.set.spans[len(n.set.spans)-1].hi >= rawByte {

@@ -15,7 +15,25 @@ type must struct {
 
 const maxMust = 256
 
-func exactly(b []byte) must { return must{exact: true, prefix: b, suffix: b, inner: b} }
+func exactly(b []byte) must {
+	if len(b) > maxMust {
+		return must{prefix: b[:maxMust], suffix: b[len(b)-maxMust:], inner: b[:maxMust]}
+	}
+	return must{exact: true, prefix: b, suffix: b, inner: b}
+}
+
+// literalRun puts together the characters from sub[i] on, and returns where
+// something else stands.
+func literalRun(sub []*node, i int, opt *Options) (run []byte, next int) {
+	for ; i < len(sub) && sub[i].kind == kSet; i++ {
+		b, ok := literalBytes(sub[i].set, opt)
+		if !ok {
+			break
+		}
+		run = append(run, b...)
+	}
+	return run, i
+}
 
 // musts works out what a match of n must contain. With fold, letters stand for
 // both cases and come out in lower case.
@@ -43,8 +61,15 @@ func musts(n *node, opt *Options) must {
 		return m
 	case kCat:
 		m := exactly(nil)
-		for _, s := range n.sub {
-			m = joined(m, musts(s, opt))
+		for i := 0; i < len(n.sub); {
+			run, next := literalRun(n.sub, i, opt)
+			if next > i {
+				m = joined(m, exactly(run))
+				i = next
+				continue
+			}
+			m = joined(m, musts(n.sub[i], opt))
+			i++
 		}
 		return m
 	case kAlt:
@@ -77,7 +102,10 @@ func joined(a, b must) must {
 	if len(m.prefix) > maxMust {
 		m.exact = false
 		m.prefix = m.prefix[:maxMust]
-		m.suffix = m.suffix[max(0, len(m.suffix)-maxMust):]
+	}
+	if len(m.suffix) > maxMust {
+		m.exact = false
+		m.suffix = m.suffix[len(m.suffix)-maxMust:]
 	}
 	if len(m.inner) > maxMust {
 		m.inner = m.inner[:maxMust]

@@ -203,7 +203,8 @@ func (r *Regexp) Warnings() []string { return r.warnings }
 // Match reports whether b contains a match.
 func (r *Regexp) Match(b []byte) (bool, error) { return r.exists(b) }
 
-// Span finds the first match that starts at or after from. What stands before
+// Span finds the first match that starts at or after from, which stands between
+// characters. What stands before
 // from is context: it decides about ^, \< and \b. start is -1 when there is
 // none.
 func (r *Regexp) Span(b []byte, from int) (start, end int, err error) {

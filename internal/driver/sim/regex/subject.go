@@ -6,6 +6,7 @@ import "unicode/utf8"
 type subject struct {
 	b     []byte
 	bytes bool
+	ascii bool // word characters are ASCII
 	sep   int
 }
 
@@ -73,7 +74,7 @@ func (s *subject) sideOf(r rune) side {
 	if r == '\n' {
 		x |= newline
 	}
-	if isWord(r, s.bytes) {
+	if isWord(r, s.ascii) {
 		x |= wordChar
 	}
 	return x
