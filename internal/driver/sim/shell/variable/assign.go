@@ -403,3 +403,18 @@ func (s *Store) putKey(v *Var, key, value string, add bool) error {
 	s.count(v.assoc.put(key, value))
 	return nil
 }
+
+// SetRef makes a reference lead to another name.
+func (s *Store) SetRef(name, target string) error {
+	v := s.mutable(name)
+	if v == nil {
+		v = s.make(name)
+	}
+	if v.attr&ReadOnly != 0 {
+		return &Error{Kind: IsReadOnly, Name: name}
+	}
+	v.attr |= NameRef
+	err := s.point(name, v, target)
+	s.changed(name, v)
+	return err
+}

@@ -1,0 +1,10 @@
+// Package expand turns the words of a shell into what they stand for, as bash
+// 5.2 does: braces, tildes, parameters, command substitutions, arithmetic, the
+// splitting of words and the matching of file names.
+//
+// [Compile] looks at a word once; what it gives does not change and may be used
+// by many shells at the same time. An [Expander] belongs to one shell.
+//
+// All text is bytes. Characters, where they count, are UTF-8; a byte that is no
+// part of one counts as one.
+package expand

@@ -1,0 +1,96 @@
+package expand
+
+import (
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/pattern"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// A meter counts the work of patterns for a task.
+type meter struct{ t *proc.Task }
+
+func (m meter) Step(n int) error {
+	m.t.Step(n)
+	return nil
+}
+
+// glob finds the names that match.
+func (x *Expander) glob(pat string) ([]string, error) {
+	f := x.flags
+	o := pattern.GlobOptions{
+		ExtGlob: f.ExtGlob, IgnoreCase: f.NoCaseGlob, Dots: f.DotGlob, DotDirs: f.DotDirs, Star: f.GlobStar,
+		Meter: meter{x.task},
+	}
+	if ignore, ok := x.vars.Get("GLOBIGNORE"); ok && ignore != "" {
+		o.Ignore = pattern.IgnorePatterns(ignore, f.ExtGlob)
+		o.Dots = true
+	}
+	return pattern.Glob(files{x.task}, pat, o)
+}
+
+// files shows a task's files to a glob.
+type files struct{ t *proc.Task }
+
+func (f files) ReadDir(dir string) ([]pattern.Entry, error) {
+	list, err := f.t.View.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	f.t.Traverse(len(list))
+	out := make([]pattern.Entry, len(list))
+	for i := range list {
+		out[i].Name = list[i].Name
+		switch info := &list[i].Info; {
+		case info.IsDir():
+			out[i].Kind = pattern.Directory
+		case isLink(info):
+			out[i].Kind = pattern.Link
+		}
+	}
+	return out, nil
+}
+
+func isLink(i *vfs.Info) bool { return i.Mode&0o170000 == 0o120000 }
+
+func (f files) Exists(path string) bool {
+	_, err := f.t.View.Lstat(path)
+	return err == nil
+}
+
+func (f files) IsDir(path string) bool {
+	i, err := f.t.View.Stat(path)
+	return err == nil && i.IsDir()
+}
+
+// A compiled pattern, with what it was compiled for.
+type compiled struct {
+	pattern *pattern.Pattern
+	ext     bool
+	fold    bool
+}
+
+// maxPatterns is how many patterns are kept.
+const maxPatterns = 64
+
+// Compiled gives a pattern for a text, by the options of the shell; fold says
+// that nocasematch counts.
+func (x *Expander) Compiled(text string, fold bool) *pattern.Pattern {
+	fold = fold && x.flags.NoCaseMatch
+	if c, ok := x.patterns[text]; ok && c.ext == x.flags.ExtGlob && c.fold == fold {
+		return c.pattern
+	}
+	p := pattern.Compile(text, pattern.Options{ExtGlob: x.flags.ExtGlob, IgnoreCase: fold})
+	if len(text) <= 256 {
+		if x.patterns == nil || len(x.patterns) >= maxPatterns {
+			x.patterns = make(map[string]*compiled, maxPatterns)
+		}
+		x.patterns[text] = &compiled{p, x.flags.ExtGlob, fold}
+	}
+	return p
+}
+
+// Match tells whether a text matches a pattern that Pattern gave, as case and
+// [[ ]] ask.
+func (x *Expander) Match(pat, s string) (bool, error) {
+	return x.Compiled(pat, true).Match(s, meter{x.task})
+}

@@ -1,0 +1,282 @@
+package expand
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// charLen gives the length of the first character; a byte that is no part of
+// one counts as one. Of nothing it is 0.
+func charLen(s string) int {
+	if s == "" || s[0] < utf8.RuneSelf {
+		return min(1, len(s))
+	}
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}
+
+// charCount counts characters.
+func charCount(s string) int {
+	return utf8.RuneCountInString(s)
+}
+
+// Unescape reads the escapes of $'...' and of ${x@E}. A NUL ends the text.
+func Unescape(s string) string {
+	i := strings.IndexByte(s, '\\')
+	if i < 0 {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for {
+		b = append(b, s[:i]...)
+		s = s[i+1:]
+		if s == "" {
+			return string(append(b, '\\'))
+		}
+		var end bool
+		if b, s, end = unescape(b, s); end {
+			return string(b)
+		}
+		if i = strings.IndexByte(s, '\\'); i < 0 {
+			return string(append(b, s...))
+		}
+	}
+}
+
+func unescape(b []byte, s string) (out []byte, rest string, end bool) {
+	c := s[0]
+	rest = s[1:]
+	switch c {
+	case 'a':
+		return append(b, 7), rest, false
+	case 'b':
+		return append(b, 8), rest, false
+	case 'e', 'E':
+		return append(b, 27), rest, false
+	case 'f':
+		return append(b, 12), rest, false
+	case 'n':
+		return append(b, 10), rest, false
+	case 'r':
+		return append(b, 13), rest, false
+	case 't':
+		return append(b, 9), rest, false
+	case 'v':
+		return append(b, 11), rest, false
+	case '\\', '\'', '"', '?':
+		return append(b, c), rest, false
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		n, used := digits(s, 3, 8)
+		if n&0xff == 0 {
+			return b, "", true
+		}
+		return append(b, byte(n)), s[used:], false
+	case 'x':
+		if strings.HasPrefix(rest, "{") {
+			n, used := digits(rest[1:], len(rest), 16)
+			if used > 0 && strings.HasPrefix(rest[1+used:], "}") {
+				if n&0xff == 0 {
+					return b, "", true
+				}
+				return append(b, byte(n)), rest[2+used:], false
+			}
+		}
+		n, used := digits(rest, 2, 16)
+		if used == 0 {
+			return append(b, '\\', 'x'), rest, false
+		}
+		if n == 0 {
+			return b, "", true
+		}
+		return append(b, byte(n)), rest[used:], false
+	case 'u', 'U':
+		most := 4
+		if c == 'U' {
+			most = 8
+		}
+		n, used := digits(rest, most, 16)
+		if used == 0 {
+			return append(b, '\\', c), rest, false
+		}
+		if n == 0 {
+			return b, "", true
+		}
+		return AppendRune(b, uint32(n)), rest[used:], false
+	case 'c':
+		if rest == "" {
+			return append(b, '\\', 'c'), rest, false
+		}
+		n := 1
+		if strings.HasPrefix(rest, `\\`) {
+			n = 2
+		}
+		x := rest[0] & 0x1f
+		if rest[0] == '?' {
+			x = 0x7f
+		}
+		if x == 0 {
+			return b, "", true
+		}
+		return append(b, x), rest[n:], false
+	}
+	return append(b, '\\', c), rest, false
+}
+
+func digits(s string, most int, base uint64) (n uint64, used int) {
+	for used < len(s) && used < most {
+		c := s[used]
+		var d uint64
+		switch {
+		case c >= '0' && c <= '9':
+			d = uint64(c - '0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			d = uint64(c|0x20-'a') + 10
+		default:
+			return n, used
+		}
+		if d >= base {
+			return n, used
+		}
+		n = n*base + d
+		used++
+	}
+	return n, used
+}
+
+// AppendRune appends a code point, also one that is no character, in the way
+// that UTF-8 was first defined.
+func AppendRune(b []byte, n uint32) []byte {
+	switch {
+	case n < 0x80:
+		return append(b, byte(n))
+	case n < 0x800:
+		return append(b, 0xc0|byte(n>>6), 0x80|byte(n&0x3f))
+	case n < 0x10000:
+		return append(b, 0xe0|byte(n>>12), 0x80|byte(n>>6&0x3f), 0x80|byte(n&0x3f))
+	case n < 0x200000:
+		return append(b, 0xf0|byte(n>>18), 0x80|byte(n>>12&0x3f), 0x80|byte(n>>6&0x3f), 0x80|byte(n&0x3f))
+	case n < 0x4000000:
+		return append(b, 0xf8|byte(n>>24), 0x80|byte(n>>18&0x3f), 0x80|byte(n>>12&0x3f), 0x80|byte(n>>6&0x3f), 0x80|byte(n&0x3f))
+	}
+	return append(b, 0xfc|byte(n>>30&1), 0x80|byte(n>>24&0x3f), 0x80|byte(n>>18&0x3f), 0x80|byte(n>>12&0x3f), 0x80|byte(n>>6&0x3f), 0x80|byte(n&0x3f))
+}
+
+// plainText tells whether all of s is printable characters.
+func plainText(s string) bool {
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c < 0x20 || c == 0x7f {
+				return false
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 || !printable(r) {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+func printable(r rune) bool {
+	return r >= 0xa0 && r != 0x2028 && r != 0x2029
+}
+
+// Quote quotes a value as ${x@Q} does: in single quotes, or in $'...' if there
+// is something that cannot be shown.
+func Quote(s string) string {
+	if !plainText(s) {
+		return QuoteANSI(s)
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// QuoteANSI quotes a value as $'...'.
+func QuoteANSI(s string) string {
+	b := make([]byte, 0, len(s)+8)
+	b = append(b, "$'"...)
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 || !printable(r) {
+				for _, x := range []byte(s[i : i+n]) {
+					b = octal(b, x)
+				}
+			} else {
+				b = append(b, s[i:i+n]...)
+			}
+			i += n
+			continue
+		}
+		i++
+		switch c {
+		case 7:
+			b = append(b, `\a`...)
+		case 8:
+			b = append(b, `\b`...)
+		case 9:
+			b = append(b, `\t`...)
+		case 10:
+			b = append(b, `\n`...)
+		case 11:
+			b = append(b, `\v`...)
+		case 12:
+			b = append(b, `\f`...)
+		case 13:
+			b = append(b, `\r`...)
+		case 27:
+			b = append(b, `\E`...)
+		case '\\', '\'':
+			b = append(b, '\\', c)
+		default:
+			if c < 0x20 || c == 0x7f {
+				b = octal(b, c)
+			} else {
+				b = append(b, c)
+			}
+		}
+	}
+	return string(append(b, '\''))
+}
+
+func octal(b []byte, c byte) []byte {
+	return append(b, '\\', '0'+c>>6, '0'+c>>3&7, '0'+c&7)
+}
+
+// QuoteDouble quotes a value in double quotes, as declare -p does.
+func QuoteDouble(s string) string {
+	if !plainText(s) {
+		return QuoteANSI(s)
+	}
+	b := make([]byte, 0, len(s)+2)
+	b = append(b, '"')
+	for i := range len(s) {
+		switch s[i] {
+		case '"', '\\', '$', '`':
+			b = append(b, '\\')
+		}
+		b = append(b, s[i])
+	}
+	return string(append(b, '"'))
+}
+
+// QuoteKey quotes the key of an associative array, as declare -p does: where
+// it must.
+func QuoteKey(s string) string {
+	switch {
+	case s == "":
+		return `""`
+	case !plainText(s):
+		return QuoteANSI(s)
+	case strings.ContainsAny(s, " \t\n|&;()<>$`\\\"'*?[]#~=%!{}^") || s == "@":
+		return QuoteDouble(s)
+	}
+	return s
+}
