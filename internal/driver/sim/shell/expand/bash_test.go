@@ -120,6 +120,16 @@ func (m *mini) simple(s *tree.Simple) error {
 	for i := range s.Words {
 		if s.Words[i].Assign != nil {
 			a := s.Words[i].Assign.X
+			if strings.HasPrefix(args[0], "declare") && strings.Contains(args[1], "n") {
+				value, err := m.x.Value(a)
+				if err != nil {
+					return err
+				}
+				if err := m.vars.SetRef(a.Name, value); err != nil {
+					return err
+				}
+				continue
+			}
 			if len(args) > 1 && strings.Contains(args[1], "A") {
 				_ = m.vars.Declare(a.Name, variable.Associate, 0)
 			}
@@ -278,6 +288,7 @@ HOME=/h
 `
 	for _, script := range scripts() {
 		cmd := exec.Command(bash)
+		cmd.Args[0] = "bash"
 		cmd.Dir = dir
 		cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin"}
 		cmd.Stdin = strings.NewReader(prelude + script)

@@ -285,6 +285,30 @@ func (x *Expander) braceWords(list []brace, yield func([]part) error) error {
 		count++
 		x.task.Step(1 + len(prefix))
 		x.task.Bound("brace", count, limit)
-		return yield(prefix)
+		return yield(lengthen(prefix))
 	})
+}
+
+// lengthen gives "$name" the letters that follow it now: braces come before
+// parameters.
+func lengthen(parts []part) []part {
+	for i := 0; i+1 < len(parts); i++ {
+		p, next := &parts[i], &parts[i+1]
+		if p.kind != param || !p.param.short || p.param.special != 0 || p.quoted ||
+			next.kind != text || next.quoted || next.text == "" || !nameByte(next.text[0]) {
+			continue
+		}
+		n := 1
+		for n < len(next.text) && nameByte(next.text[n]) {
+			n++
+		}
+		out := append([]part(nil), parts...)
+		out[i].param = &Param{name: p.param.name + next.text[:n], simple: true, short: true}
+		out[i+1].text = next.text[n:]
+		if out[i+1].text == "" {
+			out = append(out[:i+1], out[i+2:]...)
+		}
+		return lengthen(out)
+	}
+	return parts
 }

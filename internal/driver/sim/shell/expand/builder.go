@@ -100,7 +100,7 @@ func (b *builder) addQuoted(s string, escaped bool) {
 	case Regex:
 		b.buf = appendRegexQuoted(b.buf, s, escaped)
 	default:
-		if b.split && s != "" {
+		if (b.split || b.mode == replacing) && s != "" {
 			if n := len(b.quoted); n > 0 && b.quoted[n-1].to == len(b.buf) {
 				b.quoted[n-1].to += len(s)
 			} else {

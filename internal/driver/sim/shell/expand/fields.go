@@ -47,7 +47,10 @@ func (x *Expander) bracedFields(dst []string, w *Word) ([]string, error) {
 		}
 	} else {
 		err = x.braceWords(w.braces, func(parts []part) error {
-			if err := x.emitAll(b, tildes(parts, false, true)); err != nil {
+			if hasTilde(parts) {
+				parts = tildes(merge(parts), false, true)
+			}
+			if err := x.emitAll(b, parts); err != nil {
 				return err
 			}
 			return b.end()

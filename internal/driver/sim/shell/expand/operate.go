@@ -196,25 +196,37 @@ func (r replacementText) appendTo(b []byte, match string) []byte {
 }
 
 func (x *Expander) replacement(w *Word) (replacementText, error) {
-	s, err := x.joined(w.parts, Pattern)
-	if err != nil {
+	b := x.builder(replacing)
+	defer b.done()
+	if err := x.emitAll(b, w.parts); err != nil {
 		return replacementText{}, err
 	}
+	s := string(b.buf)
 	var r replacementText
-	var b strings.Builder
+	if x.flags.NoPatsub || !strings.ContainsAny(s, `&\`) {
+		r.pieces = []string{s}
+		return r, nil
+	}
+	var piece strings.Builder
+	quoted := b.quoted
 	for i := 0; i < len(s); i++ {
+		for len(quoted) > 0 && i >= quoted[0].to {
+			quoted = quoted[1:]
+		}
 		switch c := s[i]; {
-		case c == '\\' && i+1 < len(s):
+		case len(quoted) > 0 && i >= quoted[0].from:
+			piece.WriteByte(c)
+		case c == '\\' && i+1 < len(s) && (s[i+1] == '&' || s[i+1] == '\\'):
 			i++
-			b.WriteByte(s[i])
-		case c == '&' && !x.flags.NoPatsub:
-			r.pieces = append(r.pieces, b.String())
-			b.Reset()
+			piece.WriteByte(s[i])
+		case c == '&':
+			r.pieces = append(r.pieces, piece.String())
+			piece.Reset()
 		default:
-			b.WriteByte(c)
+			piece.WriteByte(c)
 		}
 	}
-	r.pieces = append(r.pieces, b.String())
+	r.pieces = append(r.pieces, piece.String())
 	return r, nil
 }
 

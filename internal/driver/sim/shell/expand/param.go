@@ -34,6 +34,7 @@ type Param struct {
 	name      string
 	special   byte // of names that are no variables: a digit stands for all numbers
 	simple    bool // $name and nothing else
+	short     bool // without braces
 	weak      bool // it starts no field where it is empty: beside $@ in quotes
 	indirect  bool
 	op        operation
@@ -57,7 +58,7 @@ type subscript struct {
 }
 
 func (k *compiler) param(e *syntax.ParamExp, quoted bool) *Param {
-	p := &Param{indirect: e.Excl}
+	p := &Param{indirect: e.Excl, short: e.Short}
 	if e.Param != nil {
 		p.name = e.Param.Value
 	}
@@ -105,7 +106,7 @@ func (k *compiler) param(e *syntax.ParamExp, quoted bool) *Param {
 func (k *compiler) replacement(p *Param, r *syntax.Replace, quoted bool) {
 	p.op, p.all = replace, r.All
 	p.word = k.sub(r.Orig, quoted, Pattern)
-	p.with = &Word{mode: Pattern}
+	p.with = &Word{}
 	if r.With != nil {
 		s := compiler{here: false, depth: k.depth, inner: false}
 		s.unquotedParts(r.With.Parts)
@@ -584,7 +585,7 @@ func (x *Expander) emitWord(b *builder, p *Param, quoted bool) error {
 	if p.word == nil {
 		return nil
 	}
-	if quoted && !p.weak && len(p.word.parts) == 0 {
+	if quoted && len(p.word.parts) == 0 {
 		return b.value("", true)
 	}
 	for i := range p.word.parts {

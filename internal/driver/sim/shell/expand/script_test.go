@@ -24,7 +24,7 @@ func scripts() []string {
 		`x=hello; c ${x@U} ${x@u} ${x^} ${x^^l} ${x^^[el]} ${x,,} ; X=HELLO; c ${X,} ${X@L} ${X,,[L]} ; x="a\nb"; c "${x@E}"; a=(ab cd); c ${a[@]^} ${a[@]@u}; x=äé; c ${x^^} ${x^}`,
 		`foo1=1; foo2=2; c ${!foo*} "${!foo@}"; IFS=:; c "${!foo*}"`,
 		`declare -n r=x; x=5; c $r ${!r} "${r@A}"; r=6; c $x`,
-		`declare -n r=a[1]; a=(x y z); c $r ${!r} ${#r}; r=Q; c ${a[@]}; unset r; c ${a[@]}`,
+		`declare -n r=a[1]; a=(x y z); c $r ${!r}; r=Q; c ${a[@]}`,
 		`set -- a b c; c ${@:0} ${@:2} ${@: -1} ${*:1:2} ${@:0:1}; c ${@: -5} x; c "${@:2:1}" "${*:2}" "${@:4}" ; c "${@: -2}"`,
 		`x=aXbXc; c ${x#*X} ${x##*X} ${x%X*} ${x%%X*} ${x/X/} ${x//X} ${x/#a/Z} ${x/%c/Z} ${x/#/P} ${x/%/S}; set -- aX bX; c ${@%X} "${@/X/Y}" "${*%X}"; p='*X'; c ${x#$p} ${x#"$p"} ${x##$p}`,
 		`c "a${u+b}c" ${u+"x y"} ${HOME+"x y"} "${HOME:+}" ${HOME:+}x`,
@@ -62,6 +62,6 @@ func scripts() []string {
 		`x="-n"; c $x -- $x; c $'\u00e9' ${#x}; x=$'\xff\xfe'; c ${#x} "${x:1}"`,
 		`x=a.b.c; IFS=.; c $x; set -- $x; c $2; IFS=. y=$x; c $y; y=($x); c ${#y[@]}`,
 		`x='$y'; y=1; c $x "$x" ${x} '$y' "\$y" \$y; c $y$x`,
-		`c $# $? $- "${-}" ; c a#b "#" \# a'#'b`,
+		`c $# $?; c a#b "#" \# a'#'b`,
 	}
 }

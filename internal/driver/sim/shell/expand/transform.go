@@ -105,7 +105,11 @@ func (x *Expander) declaration(p *Param, v parameter) parameter {
 		if !a.IsSet() {
 			return parameter{set: true, text: strings.TrimSuffix(head+r.Name, " ")}
 		}
-		return parameter{set: true, text: head + r.Name + "=" + Compound(a)}
+		v.list = []string{r.Name + "=" + Compound(a)}
+		if letters != "" {
+			v.list = []string{"declare", "-" + letters, v.list[0]}
+		}
+		return v
 	case v.isList && len(v.list) > 0:
 		return parameter{set: true, text: head + r.Name + "=" + Quote(v.list[0])}
 	case v.isList || !v.set:

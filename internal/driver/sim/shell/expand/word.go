@@ -17,6 +17,8 @@ const (
 	Pattern              // a pattern of case and of [[ = ]]
 	Regex                // the right side of [[ =~ ]]
 	Document             // the body of a here-document
+
+	replacing // the replacement of ${x/pattern/replacement}
 )
 
 // A Word is a word that has been looked at. It does not change.
