@@ -1,12 +1,17 @@
 package regex
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"sync"
+)
 
 // An element is one item of a bracket expression.
 type element struct {
 	c     rune
-	spans []span // of a class or an equivalence class, which start no range
-	dash  bool   // an unquoted -
+	class string
+	equal bool // an equivalence class, which starts no range, as no class does
+	dash  bool // an unquoted -
 }
 
 // bracket reads a bracket expression after its [.
@@ -16,7 +21,8 @@ func (p *parser) bracket() (*node, error) {
 	if neg {
 		p.at++
 	}
-	var spans, classes []span
+	var spans []span
+	var classes []string
 	plain := true // nothing but single characters, as the colon check wants
 	for first := true; ; first = false {
 		if p.at >= len(p.src) {
@@ -42,7 +48,7 @@ func (p *parser) bracket() (*node, error) {
 			if err != nil {
 				return nil, err
 			}
-			if from.spans != nil || to.spans != nil || from.c > to.c && !p.d.emptyRange {
+			if from.class+to.class != "" || from.equal || to.equal || from.c > to.c && !p.d.emptyRange {
 				return nil, syntaxErrorf(msgRange)
 			}
 			plain = false
@@ -51,11 +57,12 @@ func (p *parser) bracket() (*node, error) {
 			}
 			continue
 		}
-		if from.spans != nil {
+		if from.class != "" {
 			plain = false
-			classes = append(classes, from.spans...)
+			classes = append(classes, from.class)
 			continue
 		}
+		plain = plain && !from.equal
 		spans = append(spans, span{from.c, from.c})
 	}
 	text := p.src[begin : p.at-1]
@@ -67,15 +74,27 @@ func (p *parser) bracket() (*node, error) {
 
 // bracketNode puts single characters and classes together. The classes hold
 // both cases already.
-func (p *parser) bracketNode(spans, classes []span, neg bool) *node {
+func (p *parser) bracketNode(spans []span, classes []string, neg bool) *node {
 	if p.opt.IgnoreCase {
 		spans = foldSpans(spans, p.opt.Bytes)
 	}
-	spans = normalize(append(spans, classes...))
-	if neg {
-		return p.setNode(complement(spans, p.opt.Bytes), p.dotSkips())
+	whole := func(class func(string, bool) []span) []span {
+		all := slices.Clone(spans)
+		for _, name := range classes {
+			all = append(all, class(name, p.opt.Bytes)...)
+		}
+		all = normalize(all)
+		if neg {
+			all = complement(all, p.opt.Bytes)
+		}
+		return p.strip(all, neg && p.dotSkips())
 	}
-	return p.setNode(spans, false)
+	if p.opt.Bytes || !slices.ContainsFunc(classes, wideClass) {
+		return p.setNode(whole(classSpans), false)
+	}
+	low := whole(func(name string, _ bool) []span { return asciiClass(name) })
+	full := sync.OnceValue(func() []span { return whole(classSpans) })
+	return &node{kind: kSet, set: newWideSet(low, full)}
 }
 
 // closes says whether a ] stands at at.
@@ -112,11 +131,10 @@ func (p *parser) named(kind byte) (element, error) {
 		if p.opt.IgnoreCase && (name == "upper" || name == "lower") {
 			name = "alpha"
 		}
-		spans := classSpans(name, p.opt.Bytes)
-		if spans == nil {
+		if name == "word" || asciiClass(name) == nil {
 			return element{}, syntaxErrorf(msgClass)
 		}
-		return element{spans: spans}, nil
+		return element{class: name}, nil
 	}
 	if name == "" {
 		return element{}, syntaxErrorf(msgCollate)
@@ -126,11 +144,7 @@ func (p *parser) named(kind byte) (element, error) {
 		return element{}, syntaxErrorf(msgCollate)
 	}
 	if kind == '=' {
-		spans := []span{{c, c}}
-		if p.opt.IgnoreCase {
-			spans = foldSpans(spans, p.opt.Bytes)
-		}
-		return element{spans: spans}, nil
+		return element{c: c, equal: true}, nil
 	}
 	return element{c: c}, nil
 }

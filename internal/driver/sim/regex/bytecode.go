@@ -189,7 +189,14 @@ func (c *byteCompiler) setSplit(at, in, out uint32, lazy bool) {
 // set compiles one character.
 func (c *byteCompiler) set(s *set, next uint32) uint32 {
 	var seqs [][]span
-	for _, sp := range s.spans {
+	spans := s.known
+	switch {
+	case c.p.ascii && s.make != nil:
+		spans = s.lowSpans()
+	case s.make != nil:
+		spans = s.spans()
+	}
+	for _, sp := range spans {
 		switch {
 		case c.bytes:
 			seqs = append(seqs, []span{sp})
@@ -222,6 +229,21 @@ func (c *byteCompiler) set(s *set, next uint32) uint32 {
 		return at
 	}
 	return c.trie(seqs, next, map[string]uint32{})
+}
+
+// lowSpans gives the spans below 128, and one beyond.
+func (s *set) lowSpans() []span {
+	var out []span
+	for c := rune(0); c < 128; c++ {
+		if s.has(c) {
+			if n := len(out); n > 0 && out[n-1].hi == c-1 {
+				out[n-1].hi = c
+			} else {
+				out = append(out, span{c, c})
+			}
+		}
+	}
+	return append(out, span{0x80, 0x80})
 }
 
 func (c *byteCompiler) sequence(q []span, next uint32) uint32 {
@@ -339,7 +361,7 @@ func (p *byteProg) classify() {
 		mark('\n', '\n')
 	}
 	if p.words {
-		for _, sp := range wordSpans(true) {
+		for _, sp := range wordSpans() {
 			mark(byte(sp.lo), byte(sp.hi))
 		}
 	}

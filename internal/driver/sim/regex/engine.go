@@ -95,7 +95,7 @@ func newEngine(root *node, opt *Options, groups int) engine {
 				e.words = !ascii
 			}
 		case kSet:
-			if len(n.set.spans) > 0 && n.set.spans[len(n.set.spans)-1].hi >= rawByte {
+			if k := n.set.known; len(k) > 0 && k[len(k)-1].hi >= rawByte {
 				raw = true
 			}
 			if !opt.Bytes && wide(n.set) {
@@ -120,7 +120,7 @@ func newEngine(root *node, opt *Options, groups int) engine {
 
 // wide says whether s is so scattered beyond ASCII that its automaton should
 // wait until such a character comes up.
-func wide(s *set) bool { return len(s.spans) > 16 }
+func wide(s *set) bool { return s.make != nil || len(s.known) > 16 }
 
 func beginsText(n *node) bool {
 	switch n.kind {

@@ -153,8 +153,8 @@ func literalBytes(s *set, opt *Options) ([]byte, bool) {
 			return utf8.AppendRune(nil, c), true
 		}
 	}
-	if opt.IgnoreCase && len(s.spans) == 2 {
-		a, b := s.spans[0], s.spans[1]
+	if opt.IgnoreCase && len(s.known) == 2 {
+		a, b := s.known[0], s.known[1]
 		if a.lo == a.hi && b.lo == b.hi && 'A' <= a.lo && a.lo <= 'Z' && b.lo == a.lo+32 {
 			return []byte{byte(b.lo)}, true
 		}
@@ -208,7 +208,7 @@ func (f anyFinder) index(b []byte, from int) int {
 		w := b[:min(len(b), from+size+reach)]
 		best := -1
 		for _, one := range f {
-			if i := one.index(w, from); i >= 0 {
+			if i := one.index(w, from); i >= 0 && (best < 0 || i < best) {
 				best = i
 				w = w[:min(len(w), i+reach)]
 			}

@@ -385,15 +385,7 @@ func (p *parser) atom(t token, start bool) (n *node, repeatable bool, err error)
 	case tAny:
 		return p.setNode(universe(p.opt.Bytes), p.dotSkips()), true, nil
 	case tClass:
-		spans := classSpans("space", p.opt.Bytes)
-		if t.class == "word" {
-			spans = wordSpans(p.opt.Bytes)
-		}
-		if t.neg {
-			spans = complement(spans, p.opt.Bytes)
-			return p.setNode(spans, p.dotSkips()), true, nil
-		}
-		return p.setNode(spans, false), true, nil
+		return p.bracketNode(nil, []string{t.class}, t.neg), true, nil
 	case tBackref:
 		g := int(t.c - '0')
 		if p.done&(1<<g) == 0 {
@@ -558,16 +550,22 @@ func (p *parser) group() (*node, error) {
 func (p *parser) dotSkips() bool { return p.opt.Multiline && !p.opt.Lines }
 
 func (p *parser) setNode(spans []span, skipNewline bool) *node {
+	spans = p.strip(spans, skipNewline)
+	if len(spans) == 0 {
+		return &node{kind: kFail}
+	}
+	return &node{kind: kSet, set: newSet(spans)}
+}
+
+// strip takes out what no match may contain.
+func (p *parser) strip(spans []span, skipNewline bool) []span {
 	if skipNewline {
 		spans = without(spans, '\n')
 	}
 	if p.sep != noChar {
 		spans = without(spans, p.sep)
 	}
-	if len(spans) == 0 {
-		return &node{kind: kFail}
-	}
-	return &node{kind: kSet, set: newSet(spans)}
+	return spans
 }
 
 func (p *parser) char(c rune) *node {

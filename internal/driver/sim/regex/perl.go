@@ -608,7 +608,7 @@ func (p *parser) perlClassEscape() (spans []span, class bool, err error) {
 	case 'd', 'D':
 		spans, neg = asciiClass("digit"), c == 'D'
 	case 'w', 'W':
-		spans, neg = wordSpans(true), c == 'W'
+		spans, neg = wordSpans(), c == 'W'
 	case 's', 'S':
 		spans, neg = asciiClass("space"), c == 'S'
 	case 'h', 'H':
@@ -829,9 +829,7 @@ func (p *parser) perlElement(quoted bool) (spans []span, class bool, err error) 
 			if p.perl.fold && (name == "upper" || name == "lower") {
 				name = "alpha"
 			}
-			if name == "word" {
-				spans = wordSpans(true)
-			} else if spans = asciiClass(name); spans == nil {
+			if spans = asciiClass(name); spans == nil {
 				return nil, false, syntaxErrorf(pcreClassName)
 			}
 			if neg {

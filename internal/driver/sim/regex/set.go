@@ -15,40 +15,61 @@ const (
 
 type span struct{ lo, hi rune }
 
-// A set is sorted spans of characters, with a bitmap of its first 128.
+// A set is sorted spans of characters, with a bitmap of its first 128. The
+// spans of a class like [:alpha:] are many and seldom needed, so they are made
+// when they are: small sets have known, the others make.
 type set struct {
-	spans []span
+	known []span
 	low   [4]uint32
+	make  func() []span
 }
 
 func newSet(spans []span) *set {
-	s := &set{spans: normalize(spans)}
-	for _, sp := range s.spans {
+	s := &set{known: normalize(spans)}
+	s.fill(s.known)
+	return s
+}
+
+// newWideSet makes a set of which low tells the first 128 characters. Copies of
+// a Regexp share it, so full must allow for use by several goroutines.
+func newWideSet(low []span, full func() []span) *set {
+	s := &set{make: full}
+	s.fill(low)
+	return s
+}
+
+func (s *set) fill(spans []span) {
+	for _, sp := range spans {
 		for c := sp.lo; c <= sp.hi && c < 128; c++ {
 			s.low[c>>5] |= 1 << (c & 31)
 		}
 	}
-	return s
 }
 
-func single(c rune) *set { return newSet([]span{{c, c}}) }
+func (s *set) spans() []span {
+	if s.make != nil {
+		return s.make()
+	}
+	return s.known
+}
 
 func (s *set) has(c rune) bool {
 	if c < 128 {
 		return c >= 0 && s.low[c>>5]&(1<<(c&31)) != 0
 	}
-	i := sort.Search(len(s.spans), func(i int) bool { return s.spans[i].hi >= c })
-	return i < len(s.spans) && s.spans[i].lo <= c
+	spans := s.spans()
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].hi >= c })
+	return i < len(spans) && spans[i].lo <= c
 }
 
 func (s *set) isASCII() bool {
-	return len(s.spans) == 0 || s.spans[len(s.spans)-1].hi < 128
+	return s.make == nil && (len(s.known) == 0 || s.known[len(s.known)-1].hi < 128)
 }
 
 // one returns the only character of s.
 func (s *set) one() (rune, bool) {
-	if len(s.spans) == 1 && s.spans[0].lo == s.spans[0].hi {
-		return s.spans[0].lo, true
+	if s.make == nil && len(s.known) == 1 && s.known[0].lo == s.known[0].hi {
+		return s.known[0].lo, true
 	}
 	return 0, false
 }
@@ -209,8 +230,16 @@ func isAlpha(c rune) bool {
 	return unicode.In(c, unicode.L, unicode.Nl, unicode.Nd, unicode.Other_Alphabetic)
 }
 
-func wordSpans(bytes bool) []span {
-	return append(classSpans("alnum", bytes), span{'_', '_'})
+func wordSpans() []span { return asciiClass("word") }
+
+// wideClass says whether a class has more beyond ASCII than a few characters.
+func wideClass(name string) bool {
+	switch name {
+	case "alpha", "alnum", "upper", "lower", "punct", "graph", "print", "word":
+		return true
+	default:
+		return false
+	}
 }
 
 // asciiClass gives the part of a class that every locale shares.
@@ -222,6 +251,8 @@ func asciiClass(name string) []span {
 		return []span{{'0', '9'}}
 	case "alnum":
 		return []span{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}
+	case "word":
+		return []span{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}
 	case "upper":
 		return []span{{'A', 'Z'}}
 	case "lower":
@@ -254,7 +285,7 @@ func classSpans(name string, bytes bool) []span {
 		return out
 	}
 	switch name {
-	case "alpha", "alnum":
+	case "alpha", "alnum", "word":
 		out = tableSpans(out, unicode.L, unicode.Nl, unicode.Other_Alphabetic)
 		var digits []span
 		for _, sp := range tableSpans(nil, unicode.Nd) {
