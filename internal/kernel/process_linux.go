@@ -160,6 +160,8 @@ const (
 	ResourceFiles Resource = unix.RLIMIT_NOFILE
 	ResourcePIDs  Resource = unix.RLIMIT_NPROC
 	ResourceCore  Resource = unix.RLIMIT_CORE
+	ResourceData  Resource = unix.RLIMIT_DATA  // bytes of private memory that can be written
+	ResourceSize  Resource = unix.RLIMIT_FSIZE // bytes of a file that is written
 )
 
 // SetResource lowers a limit, soft and hard, to n; a hard limit that is lower

@@ -35,14 +35,16 @@ func (e *Exceeded) Unwrap() error { return paddock.Exhausted }
 // with [NewCounter]. It is safe for many goroutines.
 type Counter struct {
 	name  Name
-	limit int64
+	limit atomic.Int64
 	used  atomic.Int64
 	peak  atomic.Int64
 }
 
 // NewCounter makes a counter that has counted nothing.
 func NewCounter(name Name, limit int64) *Counter {
-	return &Counter{name: name, limit: limit}
+	c := &Counter{name: name}
+	c.limit.Store(limit)
+	return c
 }
 
 // Add counts n more, or gives an [*Exceeded] and counts nothing. A negative n
@@ -52,9 +54,9 @@ func (c *Counter) Add(n int64) error {
 	if n <= 0 {
 		return nil
 	}
-	if now > c.limit || now < 0 {
+	if limit := c.limit.Load(); now > limit || now < 0 {
 		c.used.Add(-n)
-		return &Exceeded{c.name, c.limit}
+		return &Exceeded{c.name, limit}
 	}
 	for {
 		p := c.peak.Load()
@@ -71,7 +73,10 @@ func (c *Counter) Used() int64 { return c.used.Load() }
 func (c *Counter) Peak() int64 { return c.peak.Load() }
 
 // Limit tells the bound.
-func (c *Counter) Limit() int64 { return c.limit }
+func (c *Counter) Limit() int64 { return c.limit.Load() }
+
+// SetLimit moves the bound; what is counted stays.
+func (c *Counter) SetLimit(limit int64) { c.limit.Store(limit) }
 
 // Check gives an [*Exceeded] where n by itself is over the limit of that name.
 func Check(name Name, n, limit int64) error {
@@ -103,7 +108,7 @@ type Limits struct {
 	Heredoc      int64 `json:"heredoc,omitempty"`      // bytes of one here-document: 64 MiB
 
 	// Of the machine.
-	Heap        int64 `json:"heap,omitempty"`        // bytes of live values and buffers: 512 MiB
+	Heap        int64 `json:"heap,omitempty"`        // bytes of live values and buffers: 256 MiB
 	Tasks       int64 `json:"tasks,omitempty"`       // tasks alive: 512
 	Descriptors int64 `json:"descriptors,omitempty"` // open descriptors of one task: 1,024
 	Disk        int64 `json:"disk,omitempty"`        // bytes of files: 1 GiB
@@ -116,7 +121,7 @@ type Limits struct {
 	Steps     int64 `json:"steps,omitempty"`      // units of work, about a record or a state each: 2,000,000,000
 	Traversal int64 `json:"traversal,omitempty"`  // directory entries visited: 5,000,000
 	Record    int64 `json:"record,omitempty"`     // bytes of one line or record: 64 MiB
-	Input     int64 `json:"input,omitempty"`      // bytes that a tool holds at once: 512 MiB
+	Input     int64 `json:"input,omitempty"`      // bytes that a tool holds at once: 256 MiB
 	Regex     int64 `json:"regex,omitempty"`      // instructions of a compiled expression: 100,000
 	Archive   int64 `json:"archive,omitempty"`    // bytes unpacked from one archive or stream: 1 GiB
 	Database  int64 `json:"database,omitempty"`   // bytes of one database: 1 GiB
@@ -157,7 +162,7 @@ func (l Limits) Filled() Limits {
 	set(&l.String, 64*mib)
 	set(&l.Array, 2_000_000)
 	set(&l.Heredoc, 64*mib)
-	set(&l.Heap, 512*mib)
+	set(&l.Heap, 256*mib)
 	set(&l.Tasks, 512)
 	set(&l.Descriptors, 1024)
 	set(&l.Disk, 1024*mib)
@@ -168,7 +173,7 @@ func (l Limits) Filled() Limits {
 	set(&l.Steps, 2_000_000_000)
 	set(&l.Traversal, 5_000_000)
 	set(&l.Record, 64*mib)
-	set(&l.Input, 512*mib)
+	set(&l.Input, 256*mib)
 	set(&l.Regex, 100_000)
 	set(&l.Archive, 1024*mib)
 	set(&l.Database, 1024*mib)

@@ -86,7 +86,7 @@ func (t *Task) FD(fd int) *Desc {
 // SetFD makes fd lead to d, in place of what was there. EBADF is a number
 // over the limit.
 func (t *Task) SetFD(fd int, d *Desc, cloexec bool) error {
-	if fd < 0 || int64(fd) >= t.K.Limits.Descriptors {
+	if fd < 0 || int64(fd) >= t.K.maxFDs.Load() {
 		return syscall.EBADF
 	}
 	for len(t.fds) <= fd {
@@ -106,6 +106,9 @@ func (t *Task) SetCloexec(fd int, on bool) {
 		t.fds[fd].cloexec = on
 	}
 }
+
+// Cloexec tells whether a program that is started does not get fd.
+func (t *Task) Cloexec(fd int) bool { return t.FD(fd) != nil && t.fds[fd].cloexec }
 
 // Dup2 makes to lead where from leads.
 func (t *Task) Dup2(from, to int) error {

@@ -167,12 +167,26 @@ func (t *Task) Exec(c Command) (int, error) {
 	return p(t), nil
 }
 
+// Load finds a program for a task that has not run yet; the caller gives it to
+// [Task.Go].
+func (t *Task) Load(c Command) (Program, error) {
+	p, err := t.prepare(&c)
+	if err != nil {
+		return nil, err
+	}
+	return func(t *Task) int {
+		t.become(c)
+		return p(t)
+	}, nil
+}
+
 // Call starts a program and waits for its end, on the caller's goroutine.
 func (t *Task) Call(c Command) (Status, error) {
 	child, p, err := t.spawn(c)
 	if err != nil {
 		return Status{}, err
 	}
+	child.Nest = t.Nest
 	s := child.Do(p)
 	t.Check()
 	return s, nil
@@ -230,7 +244,7 @@ func (t *Task) prepare(c *Command) (Program, error) {
 		return nil, syscall.E2BIG
 	}
 	if int64(t.Depth) >= t.K.Limits.Shells {
-		t.Must(&budget.Exceeded{Name: "shells", Limit: t.K.Limits.Shells})
+		_ = t.Must(&budget.Exceeded{Name: "shells", Limit: t.K.Limits.Shells})
 	}
 	if c.Path == "" {
 		file, err := t.Lookup(c.Args[0], t.path())
@@ -267,6 +281,7 @@ func (t *Task) path() string {
 func (t *Task) become(c Command) {
 	t.Args, t.Env = slices.Clone(c.Args), c.Env
 	t.Depth++
+	t.publish()
 	t.out, t.in = nil, nil
 	t.caught = 0
 	for i := range t.action {

@@ -22,6 +22,7 @@ type Options struct {
 	Limits   budget.Limits
 	Programs func(name string) (Program, bool) // what a file that says [Marker] runs
 	Hostname string
+	CPUs     float64          // processors' worth of time that all tasks have; 0 is as many as there are
 	Now      func() time.Time // nil is the host's clock
 
 	// Dial is the way to the network; nil is no network.
@@ -38,6 +39,12 @@ type Kernel struct {
 	heap *budget.Counter
 
 	gate atomic.Pointer[gate] // nil while nothing is paused
+
+	booted time.Time
+	bootID string
+
+	maxTasks, maxFDs atomic.Int64
+	share            share
 
 	mu    sync.Mutex
 	tasks map[int]*Task     // guarded by mu
@@ -59,11 +66,30 @@ func New(o Options) *Kernel {
 	if o.Hostname == "" {
 		o.Hostname = "paddock"
 	}
-	return &Kernel{
+	k := &Kernel{
 		Options: o, heap: budget.NewCounter("heap", o.Limits.Heap),
 		tasks: map[int]*Task{}, next: 1, fifos: map[vfs.Ino]*pipe{},
+		booted: time.Now(), bootID: uuid(),
 	}
+	k.Relimit(o.Limits, o.CPUs)
+	return k
 }
+
+// Relimit changes the limits of the machine that can change while it lives:
+// heap, tasks, descriptors and processors. What is above a new limit stays.
+func (k *Kernel) Relimit(l budget.Limits, cpus float64) {
+	l = l.Filled()
+	k.heap.SetLimit(l.Heap)
+	k.maxTasks.Store(l.Tasks)
+	k.maxFDs.Store(l.Descriptors)
+	k.share.set(cpus)
+}
+
+// MaxDescriptors tells how many descriptors a task may have.
+func (k *Kernel) MaxDescriptors() int { return int(k.maxFDs.Load()) }
+
+// MaxTasks tells how many tasks there may be.
+func (k *Kernel) MaxTasks() int { return int(k.maxTasks.Load()) }
 
 // Heap counts the bytes of live values and buffers.
 func (k *Kernel) Heap() *budget.Counter { return k.heap }
@@ -137,6 +163,7 @@ type Run struct {
 
 	started time.Time
 	busy    atomic.Int64 // nanoseconds in which a task of it ran
+	live    atomic.Int64 // tasks
 	timer   *time.Timer
 
 	cause atomic.Pointer[error] // why it was stopped
@@ -180,7 +207,14 @@ func (r *Run) Cause() error {
 	return nil
 }
 
-// End releases the run's timer.
+// Busy tells for how long tasks of the run have run, each by itself, up to
+// their last checkpoints.
+func (r *Run) Busy() time.Duration { return time.Duration(r.busy.Load()) }
+
+// Started tells when the run began.
+func (r *Run) Started() time.Time { return r.started }
+
+// End releases the run's timer. The end of its last task does so too.
 func (r *Run) End() { r.timer.Stop() }
 
 // Commands counts the commands of the run.

@@ -103,8 +103,10 @@ func (t *Task) stopped() {
 // sleep waits until somebody wakes the task, and is a checkpoint. EINTR is
 // that a caught signal has arrived.
 func (t *Task) sleep() error {
-	if t.caught == 0 {
+	if t.caught == 0 && t.pending.Load() == 0 {
+		t.clock.stop(t.Run)
 		<-t.wake
+		t.clock.start()
 	}
 	t.Check()
 	if t.caught != 0 {
@@ -119,6 +121,16 @@ func (t *Task) Await(ready <-chan struct{}, deadline time.Time) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	return t.await(ready, deadline)
+}
+
+// AwaitIO is Await without a deadline, for a File's own use: it flushes
+// nothing.
+func (t *Task) AwaitIO(ready <-chan struct{}) error { return t.await(ready, time.Time{}) }
+
+func (t *Task) await(ready <-chan struct{}, deadline time.Time) error {
+	t.clock.stop(t.Run)
+	defer t.clock.start()
 	var timer <-chan time.Time
 	if !deadline.IsZero() {
 		x := time.NewTimer(time.Until(deadline))
@@ -137,6 +149,26 @@ func (t *Task) Await(ready <-chan struct{}, deadline time.Time) error {
 			return syscall.ETIMEDOUT
 		case <-t.wake:
 		}
+	}
+}
+
+// Until waits until ok says so. It is asked whenever a signal arrives, which
+// the end of a child is. EINTR is that a caught signal has arrived.
+func (t *Task) Until(ok func() bool) error {
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for {
+		t.Check()
+		if ok() {
+			return nil
+		}
+		if t.caught != 0 {
+			return syscall.EINTR
+		}
+		t.clock.stop(t.Run)
+		<-t.wake
+		t.clock.start()
 	}
 }
 

@@ -37,8 +37,13 @@ type Task struct {
 	Args      []string // of the program; the first is its name
 	Env       []string // "NAME=value", what programs that it starts inherit
 	Depth     int      // shells and programs that started each other
+	Nest      int      // how deep the goroutine's stack is already, in units of the shell
 
 	fds []fdEntry
+
+	public atomic.Pointer[known]
+
+	clock *clock // of the goroutine that it runs on
 
 	fuel int   // steps until the next checkpoint
 	held int64 // bytes of heap that end with the task
@@ -58,6 +63,16 @@ type Task struct {
 	done   chan struct{}
 }
 
+// known is what other tasks may know of one.
+type known struct {
+	args, env []string
+	uid, gid  int
+}
+
+func (t *Task) publish() { t.public.Store(&known{t.Args, t.Env, t.View.UID, t.View.GID}) }
+
+func (t *Task) known() *known { return t.public.Load() }
+
 // An Action is what a signal does to a task.
 type Action uint8
 
@@ -76,7 +91,7 @@ type unwind struct {
 
 // NewTask makes the first task of a run. It has no descriptors.
 func (r *Run) NewTask(view vfs.View, args, env []string) (*Task, error) {
-	t := &Task{K: r.k, Run: r, View: view, Args: args, Env: env}
+	t := &Task{K: r.k, Run: r, View: view, Args: args, Env: env, clock: &clock{}}
 	if err := r.k.enter(t); err != nil {
 		return nil, err
 	}
@@ -94,12 +109,14 @@ func (k *Kernel) enter(t *Task) error {
 	if k.ended {
 		return syscall.EPERM
 	}
-	if int64(len(k.tasks)) >= k.Limits.Tasks {
+	if int64(len(k.tasks)) >= k.maxTasks.Load() {
 		return syscall.EAGAIN
 	}
+	t.publish()
 	t.PID = k.next
 	k.next++
 	k.tasks[t.PID] = t
+	t.Run.live.Add(1)
 	return nil
 }
 
@@ -108,7 +125,7 @@ func (k *Kernel) enter(t *Task) error {
 func (t *Task) Fork() (*Task, error) {
 	c := &Task{
 		K: t.K, Run: t.Run, View: t.View, PPID: t.PID, Args: t.Args, Env: t.Env, Depth: t.Depth,
-		action: t.action,
+		action: t.action, clock: t.clock,
 	}
 	c.View.Groups = t.View.Groups
 	if err := t.K.enter(c); err != nil {
@@ -126,11 +143,22 @@ func (t *Task) Fork() (*Task, error) {
 }
 
 // Go runs a task on a goroutine of its own.
-func (t *Task) Go(run func(*Task) int) {
+func (t *Task) Go(run func(*Task) int) { t.GoThen(run, nil) }
+
+// GoThen is Go; then is called with how the task ended, before [Kernel.Close]
+// takes it for gone.
+func (t *Task) GoThen(run func(*Task) int, then func(Status)) {
+	t.clock = &clock{}
 	t.K.wg.Add(1)
 	go func() {
 		defer t.K.wg.Done()
-		t.Do(run)
+		t.clock.start()
+		s := t.do(run)
+		t.clock.stop(t.Run)
+		t.end(s)
+		if then != nil {
+			then(s)
+		}
 	}()
 }
 
@@ -189,6 +217,9 @@ func (t *Task) end(s Status) {
 	delete(t.K.tasks, t.PID)
 	parent := t.K.tasks[t.PPID]
 	t.K.mu.Unlock()
+	if t.Run.live.Add(-1) == 0 {
+		t.Run.End()
+	}
 	t.mu.Lock()
 	t.status, t.ended = s, true
 	t.mu.Unlock()
@@ -248,32 +279,33 @@ func (t *Task) Step(n int) {
 func (t *Task) refuel() {
 	used := int64(stepsPerCheck - t.fuel)
 	t.fuel = stepsPerCheck
-	t.Must(t.Run.steps.Add(used))
+	_ = t.Must(t.Run.steps.Add(used))
 	t.Check()
+	t.K.share.pay(t, t.clock.lap(t.Run))
 }
 
 // Command counts a command that is executed.
 func (t *Task) Command() {
-	t.Must(t.Run.commands.Add(1))
+	_ = t.Must(t.Run.commands.Add(1))
 	t.Step(8)
 }
 
 // Iterate counts a round of a loop of the shell.
-func (t *Task) Iterate() { t.Must(t.Run.iterations.Add(1)) }
+func (t *Task) Iterate() { _ = t.Must(t.Run.iterations.Add(1)) }
 
 // Traverse counts directory entries that a tool visits.
 func (t *Task) Traverse(n int) {
-	t.Must(t.Run.traversal.Add(int64(n)))
+	_ = t.Must(t.Run.traversal.Add(int64(n)))
 	t.Step(n)
 }
 
 // ToolCall counts a call of one of the caller's tools.
-func (t *Task) ToolCall() { t.Must(t.Run.toolCalls.Add(1)) }
+func (t *Task) ToolCall() { _ = t.Must(t.Run.toolCalls.Add(1)) }
 
 // Grow counts bytes of live values. What is not given back by [Task.Shrink]
 // is when the task ends.
 func (t *Task) Grow(n int) {
-	t.Must(t.K.heap.Add(int64(n)))
+	_ = t.Must(t.K.heap.Add(int64(n)))
 	t.held += int64(n)
 }
 

@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// A box is one simulated computer.
+type box struct {
+	d        *Driver
+	id       paddock.ID
+	created  time.Time
+	kernel   *proc.Kernel
+	fs       *vfs.FS
+	mounts   []mounted
+	accounts []account
+	user     account
+	dir      string
+	env      map[string]string
+	enforced []paddock.Finding
+
+	// gate is held for reading by every call into the box, and for writing to
+	// pause and to end it.
+	gate   sync.RWMutex
+	paused bool // guarded by gate
+	gone   bool // guarded by gate
+
+	mu        sync.Mutex
+	limits    paddock.Limits           // guarded by mu
+	labels    map[string]string        // guarded by mu
+	processes map[paddock.PID]*process // guarded by mu
+	ended     []*process               // guarded by mu: oldest first
+	refused   []paddock.Refusal        // guarded by mu
+	watchers  map[*watcher]bool        // guarded by mu
+	cpu       time.Duration            // guarded by mu: of processes that are forgotten
+}
+
+// keptProcesses is how many ended processes are remembered, with their output.
+const keptProcesses = 100
+
+// make builds the computer that a checked spec asks for.
+func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
+	b := &box{
+		d: d, id: spec.ID, created: time.Now(), labels: maps.Clone(spec.Labels),
+		processes: map[paddock.PID]*process{}, watchers: map[*watcher]bool{}, enforced: d.controls(), accounts: accounts(),
+	}
+	if b.user, err = find(b.accounts, spec.User); err != nil {
+		return nil, err
+	}
+	told, counted := d.limits(spec.Limits)
+	b.limits = told
+	tree, roots, err := d.root(spec)
+	if err != nil {
+		return nil, err
+	}
+	b.mounts = roots
+	b.fs = tree.FS(vfs.Options{Disk: counted.Disk, Inodes: counted.Inodes, FileSize: counted.FileSize, Path: counted.Path})
+	hostname := spec.Hostname
+	if hostname == "" {
+		hostname = "paddock"
+	}
+	b.kernel = proc.New(proc.Options{
+		FS: b.fs, Limits: counted, Programs: d.programs.find, Hostname: hostname, Refused: b.refuse, CPUs: told.CPUs,
+	})
+	defer func() {
+		if err != nil {
+			b.end()
+		}
+	}()
+	if err := b.furnish(hostname); err != nil {
+		return nil, fmt.Errorf("prepare the files: %w", err)
+	}
+	for _, m := range spec.Mounts {
+		if err := b.mount(m); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.policy(spec.Policy.Files); err != nil {
+		return nil, err
+	}
+	if err := b.place(spec); err != nil {
+		return nil, err
+	}
+	b.env = map[string]string{
+		"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": b.user.home, "USER": b.user.name, "LOGNAME": b.user.name,
+		"SHELL": "/bin/bash", "TERM": "xterm-256color", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+	}
+	maps.Copy(b.env, spec.Env)
+	return b, nil
+}
+
+// place finds the working directory.
+func (b *box) place(spec paddock.Spec) error {
+	b.dir = spec.Dir
+	if b.dir == "" {
+		for _, m := range b.mounts {
+			if m.dir {
+				b.dir = m.target
+				break
+			}
+		}
+	}
+	if b.dir == "" {
+		b.dir = b.user.home
+	}
+	b.dir = path.Clean(b.dir)
+	v := b.view(b.user)
+	if err := v.Chdir(b.dir); err != nil {
+		return fmt.Errorf("directory %s: %s: %w", b.dir, vfs.Message(err), paddock.NotFound)
+	}
+	return nil
+}
+
+func (b *box) view(a account) vfs.View {
+	return vfs.View{FS: b.fs, Dir: vfs.Root, UID: a.uid, GID: a.gid, Umask: 0o022}
+}
+
+// enter begins a call; the caller ends it with b.gate.RUnlock if there is no
+// error.
+func (b *box) enter() error {
+	b.gate.RLock()
+	switch {
+	case b.gone:
+		b.gate.RUnlock()
+		return fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable)
+	case b.paused:
+		b.gate.RUnlock()
+		return fmt.Errorf("sandbox %s is paused: %w", b.id, paddock.Conflict)
+	}
+	return nil
+}
+
+func (b *box) ID() paddock.ID { return b.id }
+
+func (b *box) Status(context.Context) (paddock.Status, error) {
+	b.gate.RLock()
+	defer b.gate.RUnlock()
+	if b.gone {
+		return paddock.Status{}, fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable)
+	}
+	state := paddock.Ready
+	if b.paused {
+		state = paddock.Paused
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	used, _, _, _ := b.fs.Usage()
+	heap := b.kernel.Heap()
+	cpu := b.cpu
+	for _, p := range b.processes {
+		cpu += p.run.Busy()
+	}
+	return paddock.Status{
+		ID: b.id, Tier: paddock.Sim, State: state, Created: b.created, User: b.user.name, Dir: b.dir, Limits: b.limits,
+		Labels: maps.Clone(b.labels), Enforced: slices.Clone(b.enforced), Refused: slices.Clone(b.refused),
+		Usage: paddock.Usage{
+			Wall: time.Since(b.created), CPU: cpu, Memory: heap.Used() + used, MemoryPeak: max(heap.Peak(), heap.Used()) + used,
+			PIDs: len(b.kernel.Tasks()),
+		},
+	}, nil
+}
+
+func (b *box) FS() paddock.FS { return &files{b: b} }
+
+func (b *box) Dial(context.Context, int) (net.Conn, error) {
+	return nil, fmt.Errorf("nothing on a simulated computer listens: %w", paddock.Unsupported)
+}
+
+func (b *box) Pause(context.Context) error {
+	b.gate.Lock()
+	defer b.gate.Unlock()
+	if b.gone {
+		return fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable)
+	}
+	b.paused = true
+	b.kernel.Pause()
+	return nil
+}
+
+func (b *box) Resume(context.Context) error {
+	b.gate.Lock()
+	defer b.gate.Unlock()
+	if b.gone {
+		return fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable)
+	}
+	b.paused = false
+	b.kernel.Resume()
+	return nil
+}
+
+func (b *box) Update(_ context.Context, u paddock.Update) error {
+	if err := b.enter(); err != nil {
+		return err
+	}
+	defer b.gate.RUnlock()
+	if u.Limits != nil {
+		if err := checkLimits(*u.Limits); err != nil {
+			return err
+		}
+	}
+	if u.Policy != nil {
+		if err := checkPolicy(*u.Policy); err != nil {
+			return err
+		}
+		if err := b.policy(u.Policy.Files); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u.Limits != nil {
+		told, counted := b.d.limits(*u.Limits)
+		b.limits = told
+		b.kernel.Relimit(counted, told.CPUs)
+		b.fs.Relimit(vfs.Options{Disk: counted.Disk, Inodes: counted.Inodes, FileSize: counted.FileSize, Path: counted.Path})
+	}
+	if u.Labels != nil {
+		b.labels = maps.Clone(u.Labels)
+	}
+	return nil
+}
+
+func (b *box) Remove(context.Context) error {
+	b.gate.Lock()
+	gone := b.gone
+	b.gone = true
+	b.gate.Unlock()
+	if gone {
+		return nil
+	}
+	b.end()
+	b.d.forget(b.id)
+	return nil
+}
+
+// end stops everything and lets go of the host's directories.
+func (b *box) end() {
+	b.mu.Lock()
+	list := slices.Collect(maps.Values(b.processes))
+	b.mu.Unlock()
+	for _, p := range list {
+		p.run.Stop(errGone{})
+	}
+	b.kernel.Close()
+	for _, p := range list {
+		p.out.Close()
+		p.closeInput()
+	}
+	b.mu.Lock()
+	watching := slices.Collect(maps.Keys(b.watchers))
+	b.mu.Unlock()
+	for _, w := range watching {
+		_ = w.Close()
+	}
+	for _, m := range b.mounts {
+		m.root.drop()
+	}
+}
+
+// An errGone stops the runs of a sandbox that is removed.
+type errGone struct{}
+
+func (errGone) Error() string { return "the sandbox was removed" }
+
+// maxRefused is how many refusals Status tells.
+const maxRefused = 1000
+
+// refuse notes what a task tried and may not.
+func (b *box) refuse(what, target, rule string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := len(b.refused) - 1; i >= 0; i-- {
+		r := &b.refused[i]
+		if r.What == what && r.Target == target && r.Rule == rule {
+			r.Count++
+			r.Time = time.Now()
+			return
+		}
+	}
+	if len(b.refused) >= maxRefused {
+		b.refused = slices.Delete(b.refused, 0, 1)
+	}
+	b.refused = append(b.refused, paddock.Refusal{Time: time.Now(), What: what, Target: target, Rule: rule, Count: 1})
+}

@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// Options say how the driver's computers are made.
+type Options struct {
+	// Limits bound each computer, and each run on it; a zero field is its
+	// default. What a spec asks for wins.
+	Limits budget.Limits
+
+	// Commands are added to the built-in ones; one of the same name wins.
+	Commands []command.Command
+
+	// Snapshots is the directory in which snapshots are kept; empty keeps
+	// them in memory, as long as the driver lives.
+	Snapshots string
+
+	// Dial is the way to the network for a box whose policy has one.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Walls are the controls around the process that the driver runs in.
+	Walls []paddock.Finding
+}
+
+// A Driver makes simulated computers, in this process. Make one with [New].
+type Driver struct {
+	o        Options
+	programs programs
+	base     *vfs.Snapshot
+
+	mu     sync.Mutex
+	closed bool                // guarded by mu
+	boxes  map[paddock.ID]*box // guarded by mu; nil while one is made
+
+	snapshots *snapshots
+}
+
+// New makes a driver.
+func New(o Options) (*Driver, error) {
+	d := &Driver{o: o, boxes: map[paddock.ID]*box{}, programs: newPrograms(o.Commands)}
+	var err error
+	if d.base, err = d.programs.base(); err != nil {
+		return nil, fmt.Errorf("build the base system: %w", err)
+	}
+	if d.snapshots, err = openSnapshots(o.Snapshots); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Version is what the simulated computer calls itself.
+const Version = "1"
+
+// Info implements paddock.Driver.
+func (d *Driver) Info(context.Context) (paddock.Info, error) {
+	return paddock.Info{
+		Tier: paddock.Sim, Available: true, Version: "sim " + Version, Defaults: d.defaults(), Controls: d.controls(),
+		Capabilities: []paddock.Capability{
+			paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanPause, paddock.CanSnapshotFiles, paddock.CanUpdateLimits,
+			paddock.CanUpdatePolicy, paddock.CanUsers, paddock.CanRootHost, paddock.CanRootSnapshot, paddock.CanMount, paddock.CanMountOverlay,
+		},
+	}, nil
+}
+
+// controls lists what stands between a script and the host.
+func (d *Driver) controls() []paddock.Finding {
+	const none = "there is no process: what runs is a Go function that is handed a task and nothing else"
+	full := func(c paddock.Control, how string) paddock.Finding {
+		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
+	}
+	return append([]paddock.Finding{
+		full(paddock.ControlUserNS, none),
+		full(paddock.ControlMountNS, "a file system in memory; a mount is read through a directory that was opened beforehand, and no link of it is followed on the host"),
+		full(paddock.ControlPIDNS, none),
+		full(paddock.ControlNetNS, "no tool has a way to the network"),
+		full(paddock.ControlIPCNS, none),
+		full(paddock.ControlUTSNS, none),
+		full(paddock.ControlReadOnly, "nothing is ever written to a mount's source"),
+		full(paddock.ControlNoNewPrivs, none),
+		full(paddock.ControlCapabilities, none),
+		full(paddock.ControlEnvironment, "made anew from a list"),
+		full(paddock.ControlDescriptors, none),
+		full(paddock.ControlIdentity, none),
+		full(paddock.ControlNetwork, "no tool has a way to the network"),
+		{
+			Control: paddock.ControlMemory, Strength: paddock.Full,
+			How: "counted by the interpreter and the tools; libraries that hold memory of their own have a bound each",
+		},
+		full(paddock.ControlCPU, "tasks are made to wait at their checkpoints"),
+		full(paddock.ControlPIDs, "counted"),
+		full(paddock.ControlDisk, "counted"),
+		full(paddock.ControlFiles, "counted"),
+	}, d.o.Walls...)
+}
+
+// Create implements paddock.Driver.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("create: %w", paddock.Canceled)
+	}
+	if spec.ID == "" {
+		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
+	}
+	if err := d.check(&spec); err != nil {
+		return nil, err
+	}
+	if err := d.reserve(spec.ID); err != nil {
+		return nil, err
+	}
+	b, err := d.make(spec)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && d.closed {
+		b.end()
+		err = errClosed()
+	}
+	if err != nil {
+		delete(d.boxes, spec.ID)
+		return nil, err
+	}
+	d.boxes[spec.ID] = b
+	return b, nil
+}
+
+func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.Unavailable) }
+
+func (d *Driver) reserve(id paddock.ID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed()
+	}
+	if _, taken := d.boxes[id]; taken {
+		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+	}
+	d.boxes[id] = nil
+	return nil
+}
+
+// Open implements paddock.Driver.
+func (d *Driver) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	if !id.Valid() {
+		return nil, fmt.Errorf("id %q: %w", id, paddock.Invalid)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed()
+	}
+	if b := d.boxes[id]; b != nil {
+		return b, nil
+	}
+	return nil, fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
+}
+
+func (d *Driver) all() ([]*box, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]*box, 0, len(d.boxes))
+	for _, b := range d.boxes {
+		if b != nil {
+			all = append(all, b)
+		}
+	}
+	slices.SortFunc(all, func(a, b *box) int { return a.created.Compare(b.created) })
+	return all, d.closed
+}
+
+// List implements paddock.Driver.
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+	all, closed := d.all()
+	if closed {
+		return nil, errClosed()
+	}
+	list := make([]paddock.Status, 0, len(all))
+	for _, b := range all {
+		if st, err := b.Status(ctx); err == nil { // else it was removed meanwhile
+			list = append(list, st)
+		}
+	}
+	return list, nil
+}
+
+// Close removes every sandbox: none outlives the process it is made of.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	all, _ := d.all()
+	for _, b := range all {
+		if err := b.Remove(context.Background()); err != nil {
+			return err
+		}
+	}
+	d.snapshots.close()
+	return nil
+}
+
+func (d *Driver) forget(id paddock.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.boxes, id)
+}
+
+// OutOfMemory ends what runs on every computer: the process around them is
+// about to run out of memory that none of them counted.
+func (d *Driver) OutOfMemory() {
+	all, _ := d.all()
+	for _, b := range all {
+		b.mu.Lock()
+		for _, p := range b.processes {
+			if !p.hasEnded() {
+				p.run.Stop(&budget.Exceeded{Name: "heap", Limit: b.kernel.Heap().Limit()})
+			}
+		}
+		b.mu.Unlock()
+	}
+}

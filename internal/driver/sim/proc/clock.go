@@ -1,0 +1,91 @@
+package proc
+
+import (
+	"runtime"
+	"sync"
+	"time"
+)
+
+// A clock measures for how long a goroutine that runs tasks is not waiting.
+// Its goroutine alone uses it.
+type clock struct{ since time.Time }
+
+func (c *clock) start() { c.since = time.Now() }
+
+// stop counts what has passed for a run; what passes from now on is waiting.
+func (c *clock) stop(r *Run) {
+	if !c.since.IsZero() {
+		r.busy.Add(int64(time.Since(c.since)))
+		c.since = time.Time{}
+	}
+}
+
+// lap counts what has passed so far, and gives it.
+func (c *clock) lap(r *Run) time.Duration {
+	if c.since.IsZero() {
+		return 0
+	}
+	now := time.Now()
+	d := now.Sub(c.since)
+	c.since = now
+	r.busy.Add(int64(d))
+	return d
+}
+
+// A share is processors' worth of time that all tasks of a computer have.
+// Whoever ran pays, and waits when there is nothing left.
+type share struct {
+	mu   sync.Mutex
+	cpus float64   // guarded by mu; 0 is no limit
+	left float64   // guarded by mu: nanoseconds
+	at   time.Time // guarded by mu: when left was known
+}
+
+// burst is how much time may be saved up.
+const burst = float64(20 * time.Millisecond)
+
+func (s *share) set(cpus float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cpus >= float64(runtime.NumCPU()) {
+		cpus = 0
+	}
+	s.cpus, s.left, s.at = cpus, burst, time.Now()
+}
+
+func (s *share) pay(t *Task, ran time.Duration) {
+	if wait := s.owed(ran); wait > 0 {
+		t.rest(wait)
+	}
+}
+
+func (s *share) owed(ran time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cpus <= 0 {
+		return 0
+	}
+	now := time.Now()
+	s.left = min(burst, s.left+float64(now.Sub(s.at))*s.cpus) - float64(ran)
+	s.at = now
+	if s.left >= 0 {
+		return 0
+	}
+	return time.Duration(-s.left / s.cpus)
+}
+
+// rest waits, whatever signals arrive that do not kill.
+func (t *Task) rest(d time.Duration) {
+	t.clock.stop(t.Run)
+	defer t.clock.start()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-t.wake:
+			t.Check()
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+)
+
+// An account is a line of the computer's /etc/passwd.
+type account struct {
+	name     string
+	uid, gid int
+	home     string
+}
+
+// accounts are who there is, before a spec adds one.
+func accounts() []account {
+	return []account{{"root", 0, 0, "/root"}, {"user", 1000, 1000, "/home/user"}, {"nobody", 65534, 65534, "/nonexistent"}}
+}
+
+// find gives the account that a spec or command names, by name or number.
+func find(all []account, user string) (account, error) {
+	if user == "" {
+		user = "user"
+	}
+	for _, a := range all {
+		if a.name == user || strconv.Itoa(a.uid) == user {
+			return a, nil
+		}
+	}
+	return account{}, fmt.Errorf("user %q: the computer has no such user: %w", user, paddock.NotFound)
+}
+
+// check refuses what is wrong in a spec, and what this tier cannot do.
+func (d *Driver) check(spec *paddock.Spec) error {
+	switch {
+	case !spec.ID.Valid():
+		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
+	case spec.Tier != paddock.Auto && spec.Tier != paddock.Sim:
+		return fmt.Errorf("tier %q is not %q: %w", string(spec.Tier), string(paddock.Sim), paddock.Unsupported)
+	case len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n"):
+		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
+	}
+	if err := checkLimits(spec.Limits); err != nil {
+		return err
+	}
+	if err := checkEnv(spec.Env); err != nil {
+		return err
+	}
+	switch spec.Root.Kind {
+	case paddock.RootHost:
+		if spec.Root.Path != "" || spec.Root.Snapshot != "" {
+			return fmt.Errorf("the tier's own root takes no path and no snapshot: %w", paddock.Invalid)
+		}
+	case paddock.RootSnapshot:
+		if spec.Root.Snapshot == "" || spec.Root.Path != "" {
+			return fmt.Errorf("a root from a snapshot needs its name, and no path: %w", paddock.Invalid)
+		}
+	default:
+		return fmt.Errorf("root %q: the simulated computer has a system of its own and runs no programs of others: %w", string(spec.Root.Kind), paddock.Unsupported)
+	}
+	for _, m := range spec.Mounts {
+		if err := checkMount(m); err != nil {
+			return err
+		}
+	}
+	if spec.Dir != "" {
+		if err := checkPath(spec.Dir); err != nil {
+			return fmt.Errorf("dir: %w", err)
+		}
+	}
+	if err := checkPolicy(spec.Policy); err != nil {
+		return err
+	}
+	for _, c := range spec.AllowMissing {
+		if !slices.ContainsFunc(d.controls(), func(f paddock.Finding) bool { return f.Control == c }) {
+			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+func checkPolicy(p paddock.Policy) error {
+	f := p.Files
+	for _, name := range slices.Concat(f.DenyRead, f.DenyWrite) {
+		if err := checkPath(name); err != nil {
+			return fmt.Errorf("deny: %w", err)
+		}
+		if path.Clean(name) == "/" {
+			return fmt.Errorf("deny /: then nothing can run: %w", paddock.Invalid)
+		}
+	}
+	if len(f.Protect) > 0 || len(f.Unprotect) > 0 {
+		return fmt.Errorf("protected names guard what reaches the host, and nothing does from this tier: %w", paddock.Unsupported)
+	}
+	switch p.Network.Mode {
+	case paddock.NetworkNone:
+		if len(p.Network.Rules) > 0 {
+			return fmt.Errorf("rules of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
+		}
+	case paddock.NetworkList, paddock.NetworkHost:
+		return fmt.Errorf("network %q: this tier has no network: %w", string(p.Network.Mode), paddock.Unsupported)
+	default:
+		return fmt.Errorf("network %q is none: %w", string(p.Network.Mode), paddock.Invalid)
+	}
+	return nil
+}
+
+func checkMount(m paddock.Mount) error {
+	if err := checkPath(m.Source); err != nil {
+		return fmt.Errorf("mount: %w", err)
+	}
+	target := cmp.Or(m.Target, m.Source)
+	if err := checkPath(target); err != nil {
+		return fmt.Errorf("mount target: %w", err)
+	}
+	target = path.Clean(target)
+	switch {
+	case m.Write && m.Overlay:
+		return fmt.Errorf("mount %s: changes either reach the host or stay inside: %w", m.Source, paddock.Invalid)
+	case m.Write:
+		return fmt.Errorf("mount %s: this tier never writes to the host; it can show the directory read-only, or with an overlay that keeps changes inside: %w", m.Source, paddock.Unsupported)
+	case target == "/":
+		return fmt.Errorf("mount %s: the target is the whole tree: %w", m.Source, paddock.Invalid)
+	}
+	for _, own := range []string{"/proc", "/dev", "/bin", "/usr/bin", "/etc"} {
+		if target == own || strings.HasPrefix(target, own+"/") {
+			return fmt.Errorf("mount %s: the target %s is the box's own: %w", m.Source, target, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// checkPath refuses what is not one absolute path.
+func checkPath(p string) error {
+	switch {
+	case strings.Contains(p, "\x00"):
+		return fmt.Errorf("path %q holds a NUL byte: %w", p, paddock.Invalid)
+	case !strings.HasPrefix(p, "/"):
+		return fmt.Errorf("path %q is not absolute: %w", p, paddock.Invalid)
+	case len(p) > 4095:
+		return fmt.Errorf("a path of %d bytes is too long: %w", len(p), paddock.Invalid)
+	case slices.Contains(strings.Split(p, "/"), ".."):
+		return fmt.Errorf("path %q has a .. in it: %w", p, paddock.Invalid)
+	}
+	return nil
+}
+
+func checkEnv(env map[string]string) error {
+	for name, value := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Errorf("environment variable %q: not a name, or a NUL in it: %w", name, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+func checkLimits(l paddock.Limits) error {
+	if l.Memory < 0 || l.CPUs < 0 || l.CPUs != l.CPUs || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
+		return fmt.Errorf("a limit is negative: %w", paddock.Invalid)
+	}
+	for _, small := range []struct {
+		what      string
+		have, min int64
+	}{{"memory", l.Memory, 1 << 20}, {"pids", int64(l.PIDs), 4}, {"disk", l.Disk, 1 << 20}, {"files", int64(l.Files), 16}} {
+		if small.have != 0 && small.have < small.min {
+			return fmt.Errorf("limit %s is too small: a box needs at least %d: %w", small.what, small.min, paddock.Invalid)
+		}
+	}
+	if l.IO != 0 {
+		return fmt.Errorf("a limit on input and output: files are in memory: %w", paddock.Unsupported)
+	}
+	return nil
+}
+
+// defaults are the limits of a spec that names none.
+func (d *Driver) defaults() paddock.Limits {
+	l := d.o.Limits.Filled()
+	return paddock.Limits{Memory: l.Heap, CPUs: 1, PIDs: int(l.Tasks), Disk: l.Disk, Files: int(l.Descriptors)}
+}
+
+// limits gives what a spec's limits mean for the machine.
+func (d *Driver) limits(l paddock.Limits) (paddock.Limits, budget.Limits) {
+	b := d.o.Limits
+	if l.Memory > 0 {
+		// One value may be as large as all of them.
+		b.Heap, b.String, b.Record, b.Input, b.Heredoc = l.Memory, l.Memory, l.Memory, l.Memory, l.Memory
+	}
+	b.Tasks = cmp.Or(int64(l.PIDs), b.Tasks)
+	b.Disk = cmp.Or(l.Disk, b.Disk)
+	b.Descriptors = cmp.Or(int64(l.Files), b.Descriptors)
+	b = b.Filled()
+	l.Memory, l.PIDs, l.Disk, l.Files = b.Heap, int(b.Tasks), b.Disk, int(b.Descriptors)
+	if l.CPUs == 0 {
+		l.CPUs = 1
+	}
+	return l, b
+}

@@ -1,0 +1,216 @@
+package wall
+
+import (
+	"cmp"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// childName is what the program is called as a child.
+const childName = "paddock-sim"
+
+// Descriptors of a child beside the usual three.
+const (
+	guestFD   = 3
+	controlFD = 4
+)
+
+// Main is the child's part: it answers true where this process was started as
+// one, after it has ended. A program that makes sandboxes with this package
+// calls it before anything else.
+func Main() bool {
+	if len(os.Args) == 0 || os.Args[0] != childName {
+		return false
+	}
+	if err := child(); err != nil {
+		fmt.Fprintf(os.Stderr, "paddock: a simulated computer ended: %v\n", err)
+		os.Exit(1)
+	}
+	return true
+}
+
+func child() error {
+	control, err := inherit(controlFD)
+	if err != nil {
+		return err
+	}
+	conn, err := inherit(guestFD)
+	if err != nil {
+		return err
+	}
+	c := &served{dec: gob.NewDecoder(control), enc: json.NewEncoder(control)}
+	var first order
+	if err := c.dec.Decode(&first); err != nil {
+		return err
+	}
+	sb, err := c.create(first)
+	if err != nil {
+		return c.enc.Encode(failure(err))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		// The host's going away ends the sandbox.
+		_ = guest.ServeHandler(ctx, conn, &inside{sb: sb}, func(<-chan struct{}) bool { return true })
+		os.Exit(0)
+	}()
+	go watchMemory(ctx, c.driver, first)
+	st, err := sb.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.enc.Encode(reply{Status: &st}); err != nil {
+		return err
+	}
+	return c.serve(ctx, sb)
+}
+
+func inherit(fd int) (net.Conn, error) {
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// A served is the child's end of the control socket.
+type served struct {
+	dec    *gob.Decoder
+	enc    *json.Encoder
+	driver *sim.Driver
+}
+
+// create makes the sandbox, which opens what it needs of the host, and then
+// gives up everything else.
+func (c *served) create(o order) (paddock.Sandbox, error) {
+	walls, err := sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
+	if err != nil {
+		return nil, err
+	}
+	c.driver = walls
+	sb, err := c.driver.Create(context.Background(), o.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := confine(o, sb); err != nil {
+		return nil, fmt.Errorf("confine the process: %w", err)
+	}
+	return sb, nil
+}
+
+// slack is how much memory the process may have beside what its sandbox
+// counts: the runtime's own, garbage, and the engines of libraries.
+const slack = 512 << 20
+
+// confine gives up what the process does not need. It fails closed.
+func confine(o order, sb paddock.Sandbox) error {
+	st, err := sb.Status(context.Background())
+	if err != nil {
+		return err
+	}
+	debug.SetMemoryLimit(st.Limits.Memory + st.Limits.Disk + slack/2)
+	for _, r := range []struct {
+		what kernel.Resource
+		n    uint64
+	}{
+		{kernel.ResourceCore, 0}, {kernel.ResourceSize, 0}, {kernel.ResourceFiles, 4096},
+		{kernel.ResourceData, uint64(2*(st.Limits.Memory+st.Limits.Disk) + slack)},
+	} {
+		if _, err := kernel.SetResource(r.what, r.n); err != nil {
+			return err
+		}
+	}
+	var readable []string
+	for _, m := range o.Spec.Mounts {
+		readable = append(readable, filepath.Clean(m.Source))
+	}
+	if err := kernel.NotDumpable(); err != nil {
+		return fmt.Errorf("not dumpable: %w", err)
+	}
+	if err := kernel.DropCapabilities(); err != nil {
+		return err
+	}
+	if err := kernel.LandlockProcess(readable); err != nil {
+		return err
+	}
+	return kernel.ConfineRuntime()
+}
+
+// findings lists what stands around the process.
+func findings() []paddock.Finding {
+	full := func(c paddock.Control, how string) paddock.Finding {
+		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
+	}
+	return []paddock.Finding{
+		full(paddock.ControlSeccomp, "an allow-list: the process can compute, answer its host, and read what is open to it"),
+		full(paddock.ControlLandlock, "only the sources of mounts can be opened, to be read"),
+	}
+}
+
+// watchMemory ends what runs when the process holds far more than its sandbox
+// counts: libraries have memory of their own.
+func watchMemory(ctx context.Context, d *sim.Driver, o order) {
+	bound := uint64(cmp.Or(o.Spec.Limits.Memory, o.Limits.Filled().Heap) + cmp.Or(o.Spec.Limits.Disk, o.Limits.Filled().Disk) + slack/2)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		metrics.Read(sample)
+		if sample[0].Value.Uint64() > bound {
+			d.OutOfMemory()
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// serve answers orders until the host has gone.
+func (c *served) serve(ctx context.Context, sb paddock.Sandbox) error {
+	for {
+		var o order
+		if err := c.dec.Decode(&o); err != nil {
+			return nil //nolint:nilerr // the host has gone: there is nobody to tell
+		}
+		if err := c.enc.Encode(c.answer(ctx, sb, o)); err != nil {
+			return nil //nolint:nilerr // as above
+		}
+	}
+}
+
+func (c *served) answer(ctx context.Context, sb paddock.Sandbox, o order) reply {
+	var r reply
+	var err error
+	switch o.Op {
+	case "status":
+		var st paddock.Status
+		st, err = sb.Status(ctx)
+		r.Status = &st
+	case "update":
+		err = sb.Update(ctx, o.Update)
+	case "pause":
+		err = sb.Pause(ctx)
+	case "resume":
+		err = sb.Resume(ctx)
+	default:
+		err = fmt.Errorf("order %q: %w", o.Op, paddock.Internal)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	return r
+}

@@ -1,0 +1,421 @@
+package wall
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agent"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Options say how children are made.
+type Options struct {
+	// Limits bound each computer, as [sim.Options] has them.
+	Limits budget.Limits
+}
+
+// A Driver makes simulated computers in child processes. Make one with [New].
+type Driver struct {
+	o     Options
+	plain *sim.Driver // tells what a child's driver would
+
+	mu     sync.Mutex
+	closed bool                    // guarded by mu
+	boxes  map[paddock.ID]*sandbox // guarded by mu; nil while one is made
+}
+
+// New makes a driver.
+func New(o Options) (*Driver, error) {
+	plain, err := sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{o: o, plain: plain, boxes: map[paddock.ID]*sandbox{}}, nil
+}
+
+// Info implements paddock.Driver.
+func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+	info, err := d.plain.Info(ctx)
+	if err != nil {
+		return info, err
+	}
+	// Snapshots end with the child that made them.
+	info.Capabilities = slices.DeleteFunc(info.Capabilities, func(c paddock.Capability) bool {
+		return c == paddock.CanSnapshotFiles || c == paddock.CanRootSnapshot
+	})
+	if kernel.LandlockABI() < 3 {
+		info.Available, info.Capabilities = false, nil
+		for i := range info.Controls {
+			if f := &info.Controls[i]; f.Control == paddock.ControlLandlock {
+				*f = paddock.Finding{
+					Control: f.Control, Strength: paddock.Absent, Cause: "this kernel has no Landlock of version 3",
+					Remedy: "use Linux 6.2 or newer with Landlock enabled, or accept the absence",
+				}
+			}
+		}
+	}
+	return info, nil
+}
+
+// Create implements paddock.Driver.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("create: %w", paddock.Canceled)
+	}
+	if spec.ID == "" {
+		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
+	}
+	if spec.Root.Kind == paddock.RootSnapshot {
+		return nil, fmt.Errorf("a snapshot as root: %w", paddock.Unsupported)
+	}
+	if err := d.reserve(spec.ID); err != nil {
+		return nil, err
+	}
+	sb, err := d.start(ctx, spec)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && d.closed {
+		sb.kill()
+		err = errClosed()
+	}
+	if err != nil {
+		delete(d.boxes, spec.ID)
+		return nil, err
+	}
+	d.boxes[spec.ID] = sb
+	return sb, nil
+}
+
+func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.Unavailable) }
+
+func (d *Driver) reserve(id paddock.ID) error {
+	if !id.Valid() {
+		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(id), paddock.Invalid)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed()
+	}
+	if _, taken := d.boxes[id]; taken {
+		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+	}
+	d.boxes[id] = nil
+	return nil
+}
+
+// start makes a child and has it make the sandbox.
+func (d *Driver) start(ctx context.Context, spec paddock.Spec) (_ *sandbox, err error) {
+	hostGuest, childGuest, err := kernel.Pair()
+	if err != nil {
+		return nil, err
+	}
+	hostControl, childControl, err := kernel.Pair()
+	if err != nil {
+		return nil, errors.Join(err, hostGuest.Close(), childGuest.Close())
+	}
+	sb := &sandbox{d: d, spec: spec, ended: make(chan struct{})}
+	sb.cmd = &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{childName}, Env: []string{}, Dir: "/",
+		Stderr: &sb.last, ExtraFiles: []*os.File{childGuest, childControl},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	err = sb.cmd.Start()
+	// The child's ends are its own: when it dies, ours must see it.
+	err = errors.Join(err, childGuest.Close(), childControl.Close())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the computer's process: %w", err), hostGuest.Close(), hostControl.Close())
+	}
+	go sb.reap()
+	defer func() {
+		if err != nil {
+			sb.kill()
+		}
+	}()
+	conn, err := fileConn(hostGuest)
+	if err != nil {
+		return nil, errors.Join(err, hostControl.Close())
+	}
+	if sb.control, err = fileConn(hostControl); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	sb.link = newLink(sb.control)
+	stop := context.AfterFunc(ctx, func() { _ = sb.control.SetDeadline(time.Now()) })
+	r, err := sb.link.ask(order{Op: "create", Spec: spec, Limits: d.o.Limits})
+	if !stop() {
+		err = errors.Join(fmt.Errorf("create: %w", paddock.Canceled), err)
+	} else if errors.Is(err, paddock.Unavailable) {
+		err = fmt.Errorf("start the computer: %s: %w", sb.reason(), paddock.Internal)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if r.Status == nil {
+		return nil, errors.Join(fmt.Errorf("the child answered nothing: %w", paddock.Internal), conn.Close())
+	}
+	sb.made = *r.Status
+	sb.Guest, err = agent.New(conn, agent.Options{
+		Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
+	})
+	return sb, err
+}
+
+func fileConn(f *os.File) (net.Conn, error) {
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// Open implements paddock.Driver.
+func (d *Driver) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	if !id.Valid() {
+		return nil, fmt.Errorf("id %q: %w", id, paddock.Invalid)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed()
+	}
+	if sb := d.boxes[id]; sb != nil {
+		return sb, nil
+	}
+	return nil, fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
+}
+
+func (d *Driver) all() ([]*sandbox, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]*sandbox, 0, len(d.boxes))
+	for _, sb := range d.boxes {
+		if sb != nil {
+			all = append(all, sb)
+		}
+	}
+	slices.SortFunc(all, func(a, b *sandbox) int { return a.made.Created.Compare(b.made.Created) })
+	return all, d.closed
+}
+
+// List implements paddock.Driver.
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+	all, closed := d.all()
+	if closed {
+		return nil, errClosed()
+	}
+	list := make([]paddock.Status, 0, len(all))
+	for _, sb := range all {
+		if st, err := sb.Status(ctx); err == nil { // else it was removed meanwhile
+			list = append(list, st)
+		}
+	}
+	return list, nil
+}
+
+// Close removes every sandbox: none outlives this process.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	all, _ := d.all()
+	for _, sb := range all {
+		if err := sb.Remove(context.Background()); err != nil {
+			return err
+		}
+	}
+	return d.plain.Close()
+}
+
+// A sandbox is a child process with a simulated computer.
+type sandbox struct {
+	*agent.Guest
+	d       *Driver
+	spec    paddock.Spec
+	made    paddock.Status // as the child told it at first
+	cmd     *exec.Cmd
+	control net.Conn
+	last    tail // what the child wrote to standard error
+
+	ended chan struct{} // closed when the child was waited for
+
+	asking sync.Mutex
+	link   *link // guarded by asking
+
+	mu     sync.Mutex
+	paused bool // guarded by mu
+	gone   bool // guarded by mu
+}
+
+// reap waits for the child.
+func (s *sandbox) reap() {
+	_ = s.cmd.Wait() // how it ended is looked at in reason
+	close(s.ended)
+}
+
+func (s *sandbox) kill() {
+	_ = s.cmd.Process.Kill() // it may have ended
+	<-s.ended
+	if s.control != nil {
+		_ = s.control.Close()
+	}
+	if s.Guest != nil {
+		_ = s.Close()
+	}
+}
+
+// patience is how long the end of a child may take to be known.
+const patience = 5 * time.Second
+
+// reason says why the child is no longer there.
+func (s *sandbox) reason() string {
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	if gone {
+		return "the sandbox was removed"
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		return "its process does not answer"
+	}
+	text := s.last.String()
+	switch {
+	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"):
+		return "its process ran out of memory that no limit had counted"
+	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
+		return "its process nested deeper than a limit had counted"
+	case strings.Contains(text, "panic:"), strings.Contains(text, "fatal error:"):
+		line, _, _ := strings.Cut(text[max(strings.Index(text, "panic:"), strings.Index(text, "fatal error:")):], "\n")
+		return "its process failed: " + line
+	}
+	return "its process ended: " + s.cmd.ProcessState.String()
+}
+
+func (s *sandbox) isPaused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.paused
+}
+
+func (s *sandbox) ID() paddock.ID { return s.spec.ID }
+
+// answerTime bounds an exchange over the control socket.
+const answerTime = 30 * time.Second
+
+func (s *sandbox) ask(o order) (reply, error) {
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	if gone {
+		return reply{}, fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
+	}
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	if err := s.control.SetDeadline(time.Now().Add(answerTime)); err != nil {
+		return reply{}, fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
+	}
+	return s.link.ask(o)
+}
+
+func (s *sandbox) Status(context.Context) (paddock.Status, error) {
+	r, err := s.ask(order{Op: "status"})
+	s.mu.Lock()
+	gone := s.gone
+	s.mu.Unlock()
+	switch {
+	case err != nil && gone:
+		return paddock.Status{}, fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
+	case err != nil && errors.Is(err, paddock.Unavailable):
+		st := s.made
+		st.State, st.Reason, st.Usage = paddock.Dead, s.reason(), paddock.Usage{Wall: time.Since(st.Created), CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}
+		return st, nil
+	case err != nil:
+		return paddock.Status{}, err
+	case r.Status == nil:
+		return paddock.Status{}, fmt.Errorf("sandbox %s: the child answered nothing: %w", s.spec.ID, paddock.Internal)
+	}
+	st := *r.Status
+	// What the host knows itself it does not believe from the child.
+	st.ID, st.Tier, st.Created, st.User, st.Dir, st.Enforced = s.spec.ID, paddock.Sim, s.made.Created, s.made.User, s.made.Dir, s.made.Enforced
+	return st, nil
+}
+
+func (s *sandbox) Update(_ context.Context, u paddock.Update) error {
+	_, err := s.ask(order{Op: "update", Update: u})
+	return err
+}
+
+func (s *sandbox) Pause(context.Context) error {
+	if _, err := s.ask(order{Op: "pause"}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = true
+	return nil
+}
+
+func (s *sandbox) Resume(context.Context) error {
+	if _, err := s.ask(order{Op: "resume"}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = false
+	return nil
+}
+
+func (s *sandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	return "", fmt.Errorf("a snapshot of a computer in a child process: %w", paddock.Unsupported)
+}
+
+func (s *sandbox) Remove(context.Context) error {
+	s.mu.Lock()
+	gone := s.gone
+	s.gone = true
+	s.mu.Unlock()
+	if gone {
+		<-s.ended
+		return nil
+	}
+	s.kill()
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	delete(s.d.boxes, s.spec.ID)
+	return nil
+}
+
+// A tail keeps the first bytes that were written.
+type tail struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+const tailSize = 16 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buf.Len() < tailSize { // the beginning says what happened
+		t.buf.Write(p[:min(len(p), tailSize-t.buf.Len())])
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}

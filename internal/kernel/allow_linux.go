@@ -1,0 +1,141 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+	"kernel.org/pub/linux/libs/security/libcap/psx"
+)
+
+// ConfineRuntime leaves the process nothing but what a Go program needs that
+// computes, talks over sockets which it has already, and reads the files that
+// Landlock lets it open: an allow-list of system calls, for all threads and for
+// good. Everything else fails with EPERM; it executes nothing, starts no
+// process, makes no socket, and changes no file.
+func ConfineRuntime() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	_, err := seccomp(allowList(runtimeCalls(), uint32(os.Getpid())), unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+	return err
+}
+
+// runtimeCalls lists the calls that are allowed whatever their arguments are.
+func runtimeCalls() []uint32 {
+	return append([]uint32{
+		// memory
+		unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MPROTECT, unix.SYS_BRK, unix.SYS_MINCORE,
+		// threads and time
+		unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
+		unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ,
+		unix.SYS_MEMBARRIER, unix.SYS_RESTART_SYSCALL, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_GETTID, unix.SYS_GETPID,
+		unix.SYS_GETCPU, unix.SYS_GETRUSAGE, unix.SYS_TIMES,
+		// signals to itself
+		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
+		// what is open already
+		unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_LSEEK, unix.SYS_CLOSE,
+		unix.SYS_FSTAT, unix.SYS_FCNTL, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_EVENTFD2,
+		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_PPOLL,
+		unix.SYS_RECVFROM, unix.SYS_SENDTO, unix.SYS_RECVMSG, unix.SYS_SENDMSG, unix.SYS_SHUTDOWN,
+		unix.SYS_GETSOCKOPT, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
+		// looking at files
+		unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_STATX, unix.SYS_FSTATFS, unix.SYS_FADVISE64,
+		// harmless facts
+		unix.SYS_GETRANDOM, unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID,
+	}, archCalls()...)
+}
+
+// Opcodes and offsets of classic BPF over struct seccomp_data.
+const (
+	bpfLoad   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	bpfAnd    = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
+	bpfEqual  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	bpfReturn = unix.BPF_RET | unix.BPF_K
+
+	dataNumber = 0
+	dataArch   = 4
+	dataArgs   = 16
+)
+
+func allowList(calls []uint32, pid uint32) []unix.SockFilter {
+	deny := uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
+	ret := func(action uint32) unix.SockFilter { return unix.SockFilter{Code: bpfReturn, K: action} }
+	f := []unix.SockFilter{
+		{Code: bpfLoad, K: dataArch},
+		{Code: bpfEqual, Jt: 1, K: Arch},
+		ret(unix.SECCOMP_RET_KILL_PROCESS),
+		{Code: bpfLoad, K: dataNumber},
+	}
+	slices.Sort(calls)
+	for _, nr := range slices.Compact(calls) {
+		f = append(f, unix.SockFilter{Code: bpfEqual, Jf: 1, K: nr}, ret(unix.SECCOMP_RET_ALLOW))
+	}
+	// A call with an argument: masked, it must be a value.
+	when := func(nr uint32, arg int, mask, value, otherwise uint32) {
+		f = append(f,
+			unix.SockFilter{Code: bpfEqual, Jf: 5, K: nr},
+			unix.SockFilter{Code: bpfLoad, K: uint32(dataArgs + 8*arg)},
+			unix.SockFilter{Code: bpfAnd, K: mask},
+			unix.SockFilter{Code: bpfEqual, Jf: 1, K: value},
+			ret(unix.SECCOMP_RET_ALLOW),
+			ret(otherwise),
+		)
+	}
+	const change = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC | unix.O_TMPFILE&^unix.O_DIRECTORY
+	when(unix.SYS_OPENAT, 2, change, 0, deny)
+	when(unix.SYS_CLONE, 0, unix.CLONE_THREAD|unix.CLONE_VM|0x7e020000, unix.CLONE_THREAD|unix.CLONE_VM, deny)
+	when(unix.SYS_TGKILL, 0, 0xffffffff, pid, deny)
+	when(unix.SYS_PRLIMIT64, 0, 0xffffffff, 0, deny)
+	when(unix.SYS_PRCTL, 0, 0xffffffff, 0x53564d41 /* PR_SET_VMA: names for mappings */, deny)
+	f = append(f, unix.SockFilter{Code: bpfEqual, Jf: 1, K: unix.SYS_CLONE3}, ret(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)))
+	return append(f, ret(deny))
+}
+
+// LandlockProcess restricts all threads of this process, for good: files and
+// directories below readable may be read, nothing else may be opened and
+// nothing changed; no port may be bound or reached, where the kernel knows how.
+// It needs no_new_privs on every thread, which [ConfineRuntime] does not give
+// in time: the caller's process has it from its start, or this sets it.
+func LandlockProcess(readable []string) error {
+	abi := LandlockABI()
+	if abi < 3 {
+		return fmt.Errorf("landlock: version %d, and 3 is needed: %w", abi, unix.ENOSYS)
+	}
+	attr := ll.RulesetAttr{HandledAccessFS: uint64(landlockRead | landlockWrite)}
+	if abi >= 4 {
+		attr.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
+	}
+	if abi >= 5 {
+		attr.HandledAccessFS |= ll.AccessFSIoctlDev
+	}
+	if abi >= 6 {
+		attr.Scoped = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
+	}
+	ruleset, err := ll.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return fmt.Errorf("landlock_create_ruleset: %w", err)
+	}
+	defer unix.Close(ruleset)
+	for _, path := range readable {
+		if err := landlockAllow(ruleset, ll.AccessFSReadFile|ll.AccessFSReadDir, path); err != nil {
+			return err
+		}
+	}
+	// Where the program is linked with C, psx lists the threads itself.
+	if err := landlockAllow(ruleset, ll.AccessFSReadDir, "/proc/self/task"); err != nil {
+		return err
+	}
+	if _, _, e := psx.Syscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
+		return fmt.Errorf("set no_new_privs: %w", e)
+	}
+	if _, _, e := psx.Syscall3(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); e != 0 {
+		return fmt.Errorf("landlock_restrict_self: %w", e)
+	}
+	return nil
+}
