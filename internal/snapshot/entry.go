@@ -1,0 +1,164 @@
+package snapshot
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Kind says what an entry is.
+type Kind byte
+
+// Kinds of entries. The numbers are written to disk.
+const (
+	File   Kind = 1
+	Dir    Kind = 2
+	Link   Kind = 3
+	Pipe   Kind = 4
+	Socket Kind = 5
+	Char   Kind = 6
+	Block  Kind = 7
+	Gone   Kind = 8 // the base has something here, this tree has not
+	Same   Kind = 9 // another name of a file before
+)
+
+// An Entry is one path where a tree differs from its base. It takes the place
+// of what the base has there, unless both are directories: then it only
+// changes the directory itself.
+//
+// Entries come in the order of [Compare], so that a directory comes before
+// what is in it, and each path once.
+type Entry struct {
+	Path string // bytes, without a slash in front; empty is the root directory
+	Kind Kind
+
+	Mode     uint32 // permission bits, 07777
+	UID, GID uint32
+	ModTime  time.Time
+
+	Target string // of a link: what it says; of another name: the first path
+	Device uint64 // of a device: major<<32 | minor
+	Opaque bool   // of a directory: nothing of what the base has in it shows
+	Shared bool   // of a file: a later entry is another name of it
+
+	Size int64 // of a file
+	// Data gives what a file holds, in order; what is between is a hole. The
+	// bytes are valid until the next step. Nil is a file that is one hole.
+	Data iter.Seq2[Extent, error]
+}
+
+// An Extent is a piece of a file.
+type Extent struct {
+	Offset int64
+	Bytes  []byte
+}
+
+// Compare orders paths as a walk meets them: by names, in order of bytes, a
+// directory before what is in it.
+func Compare(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			switch {
+			case a[i] == '/':
+				return -1
+			case b[i] == '/':
+				return 1
+			case a[i] < b[i]:
+				return -1
+			}
+			return 1
+		}
+	}
+	return len(a) - len(b)
+}
+
+// Bounds of what an entry may be.
+const (
+	maxPath   = 1 << 20
+	maxName   = 255
+	maxTarget = 1 << 16
+	maxSize   = 1 << 50
+	maxChunk  = 4 << 20
+	maxChunks = 1 << 20   // of one file
+	maxShared = 256 << 20 // bytes of the paths of files with other names
+)
+
+// valid tells what is wrong with an entry by itself.
+func (e *Entry) valid() error {
+	if err := validPath(e.Path); err != nil {
+		return err
+	}
+	switch {
+	case e.Kind < File || e.Kind > Same:
+		return fmt.Errorf("%q is of kind %d, which there is not: %w", e.Path, e.Kind, paddock.Invalid)
+	case e.Path == "" && e.Kind != Dir:
+		return fmt.Errorf("the root is no directory: %w", paddock.Invalid)
+	case e.Mode&^0o7777 != 0:
+		return fmt.Errorf("%q has mode %#o: %w", e.Path, e.Mode, paddock.Invalid)
+	case e.Size < 0 || e.Size > maxSize || e.Size > 0 && e.Kind != File:
+		return fmt.Errorf("%q has %d bytes: %w", e.Path, e.Size, paddock.Invalid)
+	case e.Opaque && e.Kind != Dir, e.Shared && e.Kind != File:
+		return fmt.Errorf("%q has a mark that is not for its kind: %w", e.Path, paddock.Invalid)
+	case e.Kind == Same:
+		return validPath(e.Target)
+	case e.Kind == Link && (e.Target == "" || len(e.Target) > maxTarget || strings.IndexByte(e.Target, 0) >= 0),
+		e.Kind != Link && e.Target != "":
+		return fmt.Errorf("%q is a link to %q: %w", e.Path, e.Target, paddock.Invalid)
+	case e.Device != 0 && e.Kind != Char && e.Kind != Block:
+		return fmt.Errorf("%q is a device and is not: %w", e.Path, paddock.Invalid)
+	}
+	return nil
+}
+
+func validPath(p string) error {
+	if len(p) > maxPath {
+		return fmt.Errorf("a path of %d bytes: %w", len(p), paddock.Invalid)
+	}
+	if p == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(p, "/") {
+		if name == "" || name == "." || name == ".." || len(name) > maxName || strings.IndexByte(name, 0) >= 0 {
+			return fmt.Errorf("the path %q: %w", p, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// An order checks entries against those before.
+type order struct {
+	began  bool
+	last   string
+	solid  string          // the last path that is not a directory
+	shared map[string]bool // files of which there may be other names
+	held   int             // bytes in shared
+}
+
+func (o *order) next(e *Entry) error {
+	switch {
+	case o.began && Compare(e.Path, o.last) <= 0:
+		return fmt.Errorf("%q comes after %q: %w", e.Path, o.last, paddock.Invalid)
+	case o.solid != "" && strings.HasPrefix(e.Path, o.solid+"/"):
+		return fmt.Errorf("%q is in %q, which is no directory: %w", e.Path, o.solid, paddock.Invalid)
+	case e.Kind == Same && !o.shared[e.Target]:
+		return fmt.Errorf("%q is another name of %q, which is no file before it: %w", e.Path, e.Target, paddock.Invalid)
+	}
+	o.began, o.last = true, e.Path
+	if e.Kind != Dir {
+		o.solid = e.Path
+	}
+	if e.Shared {
+		if o.shared == nil {
+			o.shared = map[string]bool{}
+		}
+		o.shared[e.Path] = true
+		if o.held += len(e.Path); o.held > maxShared {
+			return fmt.Errorf("files with several names: %w", paddock.Exhausted)
+		}
+	}
+	return nil
+}
