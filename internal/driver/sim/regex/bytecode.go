@@ -191,9 +191,9 @@ func (c *byteCompiler) set(s *set, next uint32) uint32 {
 	var seqs [][]span
 	spans := s.known
 	switch {
-	case c.p.ascii && s.make != nil:
+	case c.p.ascii && s.late != nil:
 		spans = s.lowSpans()
-	case s.make != nil:
+	case s.late != nil:
 		spans = s.spans()
 	}
 	for _, sp := range spans {

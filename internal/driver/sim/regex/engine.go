@@ -120,7 +120,7 @@ func newEngine(root *node, opt *Options, groups int) engine {
 
 // wide says whether s is so scattered beyond ASCII that its automaton should
 // wait until such a character comes up.
-func wide(s *set) bool { return s.make != nil || len(s.known) > 16 }
+func wide(s *set) bool { return s.late != nil || len(s.known) > 16 }
 
 func beginsText(n *node) bool {
 	switch n.kind {

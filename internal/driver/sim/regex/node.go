@@ -43,7 +43,6 @@ type node struct {
 	neg     bool
 	behind  bool
 	fold    bool // a back-reference that ignores case
-	chars   bool // made by a literal character: set is its case variants
 	group   int
 	min     int
 	max     int

@@ -573,7 +573,5 @@ func (p *parser) char(c rune) *node {
 	if p.opt.IgnoreCase {
 		spans = foldSpans(spans, p.opt.Bytes)
 	}
-	n := p.setNode(spans, false)
-	n.chars = true
-	return n
+	return p.setNode(spans, false)
 }

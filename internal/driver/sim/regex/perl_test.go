@@ -25,7 +25,7 @@ var perlTexts = []string{
 
 func TestPerlMatchesAreThoseOfGrep(t *testing.T) {
 	t.Parallel()
-	bash := real(t, "bash")
+	bash := realTool(t, "bash")
 	var in strings.Builder
 	for _, p := range perlPatterns {
 		in.WriteString(p + "\n")

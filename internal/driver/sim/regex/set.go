@@ -17,11 +17,11 @@ type span struct{ lo, hi rune }
 
 // A set is sorted spans of characters, with a bitmap of its first 128. The
 // spans of a class like [:alpha:] are many and seldom needed, so they are made
-// when they are: small sets have known, the others make.
+// when they are: small sets have known, the others late.
 type set struct {
 	known []span
 	low   [4]uint32
-	make  func() []span
+	late  func() []span
 }
 
 func newSet(spans []span) *set {
@@ -33,7 +33,7 @@ func newSet(spans []span) *set {
 // newWideSet makes a set of which low tells the first 128 characters. Copies of
 // a Regexp share it, so full must allow for use by several goroutines.
 func newWideSet(low []span, full func() []span) *set {
-	s := &set{make: full}
+	s := &set{late: full}
 	s.fill(low)
 	return s
 }
@@ -47,8 +47,8 @@ func (s *set) fill(spans []span) {
 }
 
 func (s *set) spans() []span {
-	if s.make != nil {
-		return s.make()
+	if s.late != nil {
+		return s.late()
 	}
 	return s.known
 }
@@ -63,12 +63,12 @@ func (s *set) has(c rune) bool {
 }
 
 func (s *set) isASCII() bool {
-	return s.make == nil && (len(s.known) == 0 || s.known[len(s.known)-1].hi < 128)
+	return s.late == nil && (len(s.known) == 0 || s.known[len(s.known)-1].hi < 128)
 }
 
 // one returns the only character of s.
 func (s *set) one() (rune, bool) {
-	if s.make == nil && len(s.known) == 1 && s.known[0].lo == s.known[0].hi {
+	if s.late == nil && len(s.known) == 1 && s.known[0].lo == s.known[0].hi {
 		return s.known[0].lo, true
 	}
 	return 0, false

@@ -19,7 +19,7 @@ var oddPatterns = []string{
 
 func TestErrorsAreThoseOfGNU(t *testing.T) {
 	t.Parallel()
-	bash := real(t, "bash")
+	bash := realTool(t, "bash")
 	const script = `while IFS= read -r p; do
   for o in "sed -n" "sed -nE" "grep -G" "grep -E"; do
     case $o in
@@ -93,7 +93,7 @@ func TestBacktrackingEnds(t *testing.T) {
 
 func TestModesAreThoseOfTheTools(t *testing.T) {
 	t.Parallel()
-	bash := real(t, "bash")
+	bash := realTool(t, "bash")
 	for _, c := range []struct {
 		command, pattern, text string
 		opt                    Options
@@ -124,7 +124,7 @@ func TestModesAreThoseOfTheTools(t *testing.T) {
 
 func TestLinesAreThoseOfGrep(t *testing.T) {
 	t.Parallel()
-	bash := real(t, "bash")
+	bash := realTool(t, "bash")
 	text := "foo\nfoobar\nbar foo\nfoo_bar\n\nfooéfoo\nFOO bar\nbarfoofoo foo\naéb\na\xffb\nab ab\nk\nK\nſ\nxx\n"
 	for _, c := range []struct {
 		args, pattern string
