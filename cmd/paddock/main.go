@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func main() {
-	if jail.Main() {
+	if jail.Main() || wall.Main() {
 		return // this was a part of a sandbox
 	}
 	os.Exit(execute(registry()))

@@ -57,6 +57,9 @@ func cause(exit paddock.Exit) (why, hint string) {
 		hint = "more memory: --memory"
 	case paddock.KilledByPolicy:
 		why = "the command was killed by the sandbox's policy"
+	case paddock.OutOfBudget:
+		why = "the command was killed"
+		hint = "the limits of this tier are listed in docs/SIM.md"
 	case paddock.SandboxGone:
 		why = "the sandbox ended under the command"
 	default:

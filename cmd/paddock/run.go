@@ -16,6 +16,8 @@ import (
 
 type runFlags struct {
 	specFlags
+	script   string
+	file     string
 	terminal bool
 	json     string
 	strip    bool
@@ -25,13 +27,19 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	c := &cobra.Command{
-		Use:   "run [flags] [--] COMMAND [ARGUMENT…]",
-		Short: "Run a command in a sandbox of its own",
+		Use:   "run [flags] [--] [COMMAND [ARGUMENT…]]",
+		Short: "Run a command or a script in a sandbox of its own",
 		Long: `Run a command in a new sandbox, and remove the sandbox when it ends.
 
 The sandbox sees this machine's system directories, read-only, and private
 files that vanish with it. It sees nothing of your home, has no network, and
 runs with limits. --workspace gives it a directory to work in.
+
+In place of a command there may be a script for the sandbox's shell: as text
+(-c), from a file of this machine (-f; what follows are its arguments), or, with
+neither, on standard input. On the tier sim, which has no other programs than
+its shell and its tools, a single argument is a script too; and a workspace is
+seen through an overlay there: what changes stays inside.
 
 Standard input is passed on where it is not a terminal, or with -t. Output is
 passed on as it comes. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the command; a
@@ -49,7 +57,9 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 		Example: `  paddock run -- python3 -c 'print("hello")'
   paddock run --workspace . -- make test
   paddock run -t --workspace . --memory 2G --timeout 10m -- bash
-  paddock run --policy agent.yaml --json=result.json -- ./job`,
+  paddock run --policy agent.yaml --json=result.json -- ./job
+  paddock run --tier sim --workspace . -- 'grep -c ERROR app.log | tee count'
+  paddock run --tier sim < script.sh`,
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.run(c.Context(), f, args, c.Flags().Changed)
@@ -59,6 +69,8 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.SortFlags = false
 	fs.SetInterspersed(false)
 	f.register(fs)
+	fs.StringVarP(&f.script, "command", "c", "", "run this `script` with the sandbox's shell; what follows are $0 and its arguments")
+	fs.StringVarP(&f.file, "file", "f", "", "run the script in this `file` of this machine with the sandbox's shell; what follows are its arguments")
 	fs.BoolVarP(&f.terminal, "terminal", "t", false, "give the command a terminal of its own, joined to yours")
 	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
 	fs.Lookup("json").NoOptDefVal = "-"
@@ -93,10 +105,17 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string, changed func(
 }
 
 // check finds what is wrong in itself, before anything is looked at.
-func (f *runFlags) check(args []string) error {
+func (f *runFlags) check(a *app, args []string, changed func(string) bool) error {
+	text, file := changed("command"), changed("file")
 	switch {
-	case len(args) == 0:
-		return withHint(fmt.Errorf("there is no command to run: %w", paddock.Invalid), "paddock run [flags] -- COMMAND [ARGUMENT…]")
+	case text && file:
+		return withHint(fmt.Errorf("-c and -f are two scripts: %w", paddock.Invalid), "leave one out")
+	case text, file:
+	case len(args) == 0 && (isTerminal(a.stdin) || isEmpty(a.stdin)):
+		return withHint(fmt.Errorf("there is no command to run, and no script on standard input: %w", paddock.Invalid),
+			"paddock run [flags] -- COMMAND [ARGUMENT…]; for a shell: paddock shell")
+	case len(args) == 0 && f.terminal:
+		return withHint(fmt.Errorf("a terminal's input cannot be a script: %w", paddock.Invalid), "name a command, or leave -t out")
 	case slices.Contains(args[:1], ""):
 		return withHint(fmt.Errorf("the command's name is empty: %w", paddock.Invalid), "paddock run [flags] -- COMMAND [ARGUMENT…]")
 	case f.terminal && f.json == "-":
@@ -110,7 +129,11 @@ func (f *runFlags) check(args []string) error {
 // runIn runs args in a sandbox of its own and fills r. The command's own exit
 // comes back as an exitStatus.
 func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed func(string) bool, r *result) error {
-	if err := f.check(args); err != nil {
+	if err := f.check(a, args, changed); err != nil {
+		return err
+	}
+	s, err := f.scripted(changed)
+	if err != nil {
 		return err
 	}
 	p, err := f.plan(a, changed)
@@ -151,7 +174,7 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		fmt.Fprintf(a.stderr, "paddock: %s\n", oneLine(b.choice()))
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
-	exit, err := a.follow(starting, f, b, relay, args, r)
+	exit, err := a.follow(starting, f, b, relay, s.command(b.tier, args), r)
 	seen := b.seen()
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*patience)
 	defer cancelGone()

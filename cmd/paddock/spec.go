@@ -256,7 +256,7 @@ func (f *specFlags) limits(l *paddock.Limits, changed func(string) bool) {
 func (f *specFlags) mounts(s *paddock.Spec, workspace, dir string) error {
 	var own []paddock.Mount
 	if workspace != "" {
-		own = append(own, paddock.Mount{Source: workspace, Write: true})
+		own = append(own, paddock.Mount{Source: workspace, Write: s.Tier != paddock.Sim, Overlay: s.Tier == paddock.Sim})
 		s.Dir = workspace
 	}
 	for _, list := range []struct {

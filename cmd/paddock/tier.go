@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -159,8 +160,16 @@ func registry() []tier {
 		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
 		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization"},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
-		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine"},
+		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: openSim},
 	}
+}
+
+func openSim() (paddock.Driver, error) {
+	d, err := wall.New(wall.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 func openJail() (paddock.Driver, error) {

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A script is what a shell is to run in place of a command.
+type script struct {
+	given bool
+	text  string
+	name  string // $0; empty where the first argument is
+}
+
+// maxScript bounds a script that is read from a file.
+const maxScript = 64 << 20
+
+// scripted reads what -c and -f ask for.
+func (f *runFlags) scripted(changed func(string) bool) (script, error) {
+	switch {
+	case changed("command"):
+		return script{given: true, text: f.script}, nil
+	case !changed("file"):
+		return script{}, nil
+	}
+	st, err := os.Stat(f.file)
+	if err == nil && st.Size() > maxScript {
+		return script{}, fmt.Errorf("script %s: it is larger than %s: %w", f.file, bytesInWords(maxScript), paddock.Invalid)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(f.file)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return script{}, withHint(fmt.Errorf("script %s: there is no such file on this machine: %w", f.file, paddock.NotFound),
+			"a script inside the sandbox is a command: paddock run -- sh %s", f.file)
+	case err != nil:
+		return script{}, fmt.Errorf("script: %w: %w", err, paddock.Denied)
+	}
+	return script{given: true, text: string(text), name: f.file}, nil
+}
+
+// command gives what to run: the caller's arguments, or a shell.
+func (s script) command(tier paddock.Tier, args []string) []string {
+	shell := "sh"
+	if tier == paddock.Sim {
+		shell = "bash"
+	}
+	switch {
+	case s.given && s.name != "":
+		return append([]string{shell, "-c", s.text, s.name}, args...)
+	case s.given:
+		return append([]string{shell, "-c", s.text}, args...)
+	case len(args) == 0:
+		return []string{shell}
+	case tier == paddock.Sim && len(args) == 1:
+		return []string{shell, "-c", args[0]}
+	}
+	return args
+}
+
+func (a *app) shellCommand() *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "shell [flags]",
+		Short: "Work in a sandbox by hand",
+		Long: `Start an interactive shell in a new sandbox, and remove the sandbox when it ends.
+
+The sandbox is that of paddock run: no network, nothing of your home, and
+limits. On the tier sim the shell has line editing, history and completion of
+its own.
+
+Exit status: that of the shell; 125 if Paddock itself failed.`,
+		Example: `  paddock shell --tier sim --workspace .
+  paddock shell --workspace . --memory 2G`,
+		Args:                  cobra.NoArgs,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f.terminal = isTerminal(a.stdin)
+			if !f.terminal {
+				return withHint(fmt.Errorf("standard input is no terminal: %w", paddock.Invalid), "a script is run with paddock run")
+			}
+			return a.run(c.Context(), f, []string{"sh", "-c", `exec "${SHELL:-/bin/sh}" -l`}, c.Flags().Changed)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	f.register(fs)
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
+	return c
+}

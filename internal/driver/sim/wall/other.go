@@ -1,0 +1,21 @@
+//go:build !linux
+
+package wall
+
+import (
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+)
+
+// Options say how children are made.
+type Options struct {
+	// Limits bound each computer, as [sim.Options] has them.
+	Limits budget.Limits
+}
+
+// New makes a driver. Away from Linux there is no wall around the process: it
+// is the plain driver, whose Info lists none.
+func New(o Options) (*sim.Driver, error) { return sim.New(sim.Options{Limits: o.Limits}) }
+
+// Main is the child's part; there are no children here.
+func Main() bool { return false }
