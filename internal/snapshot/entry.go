@@ -22,7 +22,7 @@ const (
 	Char   Kind = 6
 	Block  Kind = 7
 	Gone   Kind = 8 // the base has something here, this tree has not
-	Same   Kind = 9 // another name of a file before
+	Same   Kind = 9 // another name of an entry before
 )
 
 // An Entry is one path where a tree differs from its base. It takes the place
@@ -42,7 +42,7 @@ type Entry struct {
 	Target string // of a link: what it says; of another name: the first path
 	Device uint64 // of a device: major<<32 | minor
 	Opaque bool   // of a directory: nothing of what the base has in it shows
-	Shared bool   // of a file: a later entry is another name of it
+	Shared bool   // of what is no directory: a later entry is another name of it
 
 	Size int64 // of a file
 	// Data gives what a file holds, in order; what is between is a hole. The
@@ -101,7 +101,7 @@ func (e *Entry) valid() error {
 		return fmt.Errorf("%q has mode %#o: %w", e.Path, e.Mode, paddock.Invalid)
 	case e.Size < 0 || e.Size > maxSize || e.Size > 0 && e.Kind != File:
 		return fmt.Errorf("%q has %d bytes: %w", e.Path, e.Size, paddock.Invalid)
-	case e.Opaque && e.Kind != Dir, e.Shared && e.Kind != File:
+	case e.Opaque && e.Kind != Dir, e.Shared && (e.Kind == Dir || e.Kind == Gone || e.Kind == Same):
 		return fmt.Errorf("%q has a mark that is not for its kind: %w", e.Path, paddock.Invalid)
 	case e.Kind == Same:
 		return validPath(e.Target)
@@ -134,7 +134,7 @@ type order struct {
 	began  bool
 	last   string
 	solid  string          // the last path that is not a directory
-	shared map[string]bool // files of which there may be other names
+	shared map[string]bool // paths of what may have other names
 	held   int             // bytes in shared
 }
 

@@ -1,0 +1,225 @@
+package vfs
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+)
+
+// Import makes the tree into what an export says, which must be relative to
+// what the tree is now. It ends at the first error; what was done before stays.
+// Entries are checked as those of a stranger: no link is followed, and a parent
+// that is not a directory is an error. The bounds of the FS hold.
+//
+// It is for a tree that nobody uses yet: it is not one step for others.
+func (f *FS) Import(entries iter.Seq2[snapshot.Entry, error]) error {
+	x := intake{fs: f, at: Root, shared: map[string]Ino{}, times: map[Ino]stamp{}}
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		if err := x.take(&e); err != nil {
+			return fmt.Errorf("import %q: %w", e.Path, err)
+		}
+	}
+	return x.finish()
+}
+
+// An intake is an Import that goes on.
+type intake struct {
+	fs     *FS
+	dir    string // the directory of the last entry
+	at     Ino    // its number
+	shared map[string]Ino
+	times  map[Ino]stamp // of directories: they get them when all was made
+}
+
+func (x *intake) finish() error {
+	f := x.fs
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for ino, at := range x.times {
+		if n := f.nodes.get(uint64(ino)); n != nil && n.mtime != at {
+			n = f.owned(n)
+			f.claim(n)
+			n.mtime = at
+		}
+	}
+	return nil
+}
+
+// into finds the directory that holds a path, without following links.
+func (x *intake) into(path string) (*View, string, error) {
+	dir, name := parentOf(path)
+	if dir != x.dir || x.at == 0 {
+		v := View{FS: x.fs, Dir: Root}
+		if dir != "" {
+			for part := range strings.SplitSeq(dir, "/") {
+				if err := enterDir(&v, part); err != nil {
+					return nil, "", err
+				}
+			}
+		}
+		x.dir, x.at = dir, v.Dir
+	}
+	if name == "." || name == ".." || strings.IndexByte(name, 0) >= 0 {
+		return nil, "", syscall.EINVAL
+	}
+	return &View{FS: x.fs, Dir: x.at}, name, nil
+}
+
+// enterDir goes into a directory that is no link.
+func enterDir(v *View, name string) error {
+	if name == "" || name == "." || name == ".." {
+		return syscall.EINVAL
+	}
+	i, err := v.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !i.IsDir() {
+		return syscall.ENOTDIR
+	}
+	return v.Chdir(name)
+}
+
+func (x *intake) take(e *snapshot.Entry) error {
+	if e.Path == "" {
+		if e.Kind != snapshot.Dir {
+			return syscall.EINVAL
+		}
+		return x.dress(&View{FS: x.fs, Dir: Root}, ".", e)
+	}
+	v, name, err := x.into(e.Path)
+	if err != nil {
+		return err
+	}
+	if e.Kind == snapshot.Dir && !e.Opaque {
+		if i, err := v.Lstat(name); err == nil && i.IsDir() {
+			return x.dress(v, name, e)
+		}
+	}
+	if _, ok := x.times[v.Dir]; !ok {
+		i, err := v.Lstat(".")
+		if err != nil {
+			return err
+		}
+		x.times[v.Dir] = stampOf(i.Mtime) // as it was, unless it has an entry of its own
+	}
+	if err := v.RemoveAll(name); err != nil {
+		return err
+	}
+	x.dir, x.at = "", 0 // the path may lead elsewhere now
+	if e.Kind == snapshot.Gone {
+		return nil
+	}
+	if e.Kind == snapshot.Same {
+		return x.same(v, name, e.Target)
+	}
+	if err := build(v, name, e); err != nil {
+		return err
+	}
+	if err := x.dress(v, name, e); err != nil {
+		return err
+	}
+	if e.Shared {
+		i, err := v.Lstat(name)
+		if err != nil {
+			return err
+		}
+		x.shared[e.Path] = i.Ino
+	}
+	return nil
+}
+
+// build makes a file of any type.
+func build(v *View, name string, e *snapshot.Entry) error {
+	rdev := uint32(e.Device>>32)<<8 | uint32(e.Device&0xff)
+	switch e.Kind {
+	case snapshot.Dir:
+		return v.Mkdir(name, 0o700)
+	case snapshot.Link:
+		return v.Symlink(e.Target, name)
+	case snapshot.Pipe:
+		return v.Mkfifo(name, 0o600)
+	case snapshot.Socket:
+		return v.Mknod(name, syscall.S_IFSOCK|0o600, 0)
+	case snapshot.Char:
+		return v.Mknod(name, syscall.S_IFCHR|0o600, rdev)
+	case snapshot.Block:
+		return v.Mknod(name, syscall.S_IFBLK|0o600, rdev)
+	case snapshot.File:
+		return pour(v, name, e)
+	}
+	return syscall.EINVAL
+}
+
+// pour makes a regular file.
+func pour(v *View, name string, e *snapshot.Entry) error {
+	h, err := v.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if e.Data != nil {
+		for x, err := range e.Data {
+			if err != nil {
+				return err
+			}
+			if _, err := h.WriteAt(x.Bytes, x.Offset); err != nil {
+				return err
+			}
+		}
+	}
+	return h.Truncate(e.Size)
+}
+
+// dress sets the attributes of what name leads to.
+func (x *intake) dress(v *View, name string, e *snapshot.Entry) error {
+	if err := v.Chown(name, int(e.UID), int(e.GID), false); err != nil {
+		return err
+	}
+	if e.Kind != snapshot.Link {
+		if err := v.Chmod(name, e.Mode); err != nil {
+			return err
+		}
+	}
+	if e.Kind != snapshot.Dir {
+		return v.Chtimes(name, e.ModTime, e.ModTime, false)
+	}
+	i, err := v.Lstat(name)
+	if err != nil {
+		return err
+	}
+	x.times[i.Ino] = stampOf(e.ModTime)
+	return nil
+}
+
+// same gives a file another name.
+func (x *intake) same(v *View, name, target string) error {
+	f := x.fs
+	ino, ok := x.shared[target]
+	if !ok {
+		return syscall.EINVAL
+	}
+	return f.write(func(t *trip) error {
+		p, err := v.vacant(t, name, false)
+		if err != nil {
+			return err
+		}
+		n, err := f.get(ino)
+		switch {
+		case err != nil:
+			return err
+		case n.isDir() || n.mnt != p.dir.mnt:
+			return syscall.EINVAL
+		case n.nlink >= maxNames:
+			return syscall.EMLINK
+		}
+		f.link(p.dir, p.name, n)
+		return nil
+	})
+}
