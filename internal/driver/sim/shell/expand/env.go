@@ -68,6 +68,7 @@ type Expander struct {
 
 	patterns map[string]*compiled // of the texts that were used last
 	exprs    map[string]*arith.Expr
+	words    map[wordKey]*Word
 	scratch  []string
 }
 

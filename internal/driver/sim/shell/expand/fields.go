@@ -1,6 +1,10 @@
 package expand
 
-import "strings"
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // Fields expands words to fields, which it appends to dst.
 func (x *Expander) Fields(dst []string, words ...*Word) ([]string, error) {
@@ -227,4 +231,27 @@ func (x *Expander) Raw(s string) (string, error) {
 	k := compiler{parse: x.env.Word}
 	k.scan(s, false)
 	return x.joined(tildes(merge(k.parts), false, false), Single)
+}
+
+// wordKey is a word in a place.
+type wordKey struct {
+	w    *syntax.Word
+	mode Mode
+}
+
+// maxWords is how many words an expander remembers.
+const maxWords = 1024
+
+// Word is [Compile] that remembers: the tree that w is in must not change.
+func (x *Expander) Word(w *syntax.Word, mode Mode) *Word {
+	key := wordKey{w, mode}
+	if c, ok := x.words[key]; ok {
+		return c
+	}
+	c := Compile(w, mode)
+	if x.words == nil || len(x.words) >= maxWords {
+		x.words = map[wordKey]*Word{}
+	}
+	x.words[key] = c
+	return c
 }

@@ -89,8 +89,18 @@ func (x *Expander) Compiled(text string, fold bool) *pattern.Pattern {
 	return p
 }
 
-// Match tells whether a text matches a pattern that Pattern gave, as case and
-// [[ ]] ask.
+// MatchCond is Match for [[ ]], where extended patterns are always on.
+func (x *Expander) MatchCond(pat, s string) (bool, error) {
+	if x.flags.ExtGlob {
+		return x.Match(pat, s)
+	}
+	x.flags.ExtGlob = true
+	ok, err := x.Match(pat, s)
+	x.flags.ExtGlob = false
+	return ok, err
+}
+
+// Match tells whether a text matches a pattern that Pattern gave, as case asks.
 func (x *Expander) Match(pat, s string) (bool, error) {
 	return x.Compiled(pat, true).Match(s, meter{x.task})
 }
