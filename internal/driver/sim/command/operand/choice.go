@@ -38,7 +38,7 @@ func Choice(s string, list []string) (string, error) {
 func Choose(t *proc.Task, s *command.Spec, option, given string, err error, list []string) int {
 	text := err.Error() + " " + Quote(given) + " for " + Quote(option) + "\nValid arguments are:"
 	for _, w := range list {
-		text += "\n  - " + Quote(w)
+		text += "\n  - ‘" + w + "’"
 	}
 	return s.Usage(t, "%s", text)
 }

@@ -309,14 +309,33 @@ func (r *Reader) Return() {
 	}
 }
 
-// All takes everything that is left, up to the limit "input". It is counted
-// until the task ends.
+// All takes everything that is left, up to the limit "input". Its capacity is
+// counted until the task ends, or is given back by Shrink.
 func (r *Reader) All() ([]byte, error) {
-	b, err := command.All(r.t, r)
-	if err == nil {
-		err = r.Err()
+	size := least
+	if f, ok := r.Desc().VFS(); ok {
+		if i, err := f.Info(); err == nil && i.IsRegular() && i.Size < r.t.K.Limits.Input {
+			size = int(i.Size) + 2 // one to see the end, one that the caller may need
+		}
 	}
-	return b, err
+	r.t.Grow(size)
+	b := make([]byte, 0, size)
+	for {
+		if len(b) >= cap(b)-1 {
+			size = 2 * cap(b)
+			r.t.Bound("input", int64(size), 2*r.t.K.Limits.Input)
+			r.t.Grow(size)
+			more := append(make([]byte, 0, size), b...)
+			r.t.Shrink(cap(b))
+			b = more
+		}
+		n, err := r.Read(b[len(b) : cap(b)-1])
+		r.t.Step(n >> 6)
+		b = b[:len(b)+n]
+		if err != nil {
+			return b, r.Err()
+		}
+	}
 }
 
 // Text is Piece that ends inside of a UTF-8 character only at the end of the

@@ -3,28 +3,38 @@ package stream
 import (
 	"bufio"
 	"fmt"
+	"io"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-// A Writer is the buffered standard output of a task. Where it cannot write,
-// the task complains of it and ends.
+// A Writer is a buffered output that does not fail: what happens then is
+// settled when it is made.
 type Writer struct {
-	t      *proc.Task
-	w      *bufio.Writer
-	status int
+	t    *proc.Task // of standard output
+	w    *bufio.Writer
+	fail func(error) // does not return
 }
 
-// Out gives a task's standard output; a failure ends it with status 1.
+// Out gives a task's standard output; where it cannot be written, the task
+// complains and ends with status 1.
 func Out(t *proc.Task) *Writer { return OutStatus(t, 1) }
 
 // OutStatus is Out with another status.
-func OutStatus(t *proc.Task, status int) *Writer { return &Writer{t, t.Out(), status} }
+func OutStatus(t *proc.Task, status int) *Writer {
+	return &Writer{t, t.Out(), func(error) { t.Exit(status) }}
+}
+
+// New makes a Writer of another output, which the caller flushes in the end.
+// fail is told what went wrong, and ends the task.
+func New(w io.Writer, fail func(error)) *Writer {
+	return &Writer{nil, bufio.NewWriterSize(w, 32<<10), fail}
+}
 
 // Bytes writes b.
 func (w *Writer) Bytes(b []byte) {
 	if _, err := w.w.Write(b); err != nil {
-		w.t.Exit(w.status)
+		w.fail(err)
 	}
 }
 
@@ -37,14 +47,14 @@ func (w *Writer) Write(b []byte) (int, error) {
 // String writes s.
 func (w *Writer) String(s string) {
 	if _, err := w.w.WriteString(s); err != nil {
-		w.t.Exit(w.status)
+		w.fail(err)
 	}
 }
 
 // Byte writes c.
 func (w *Writer) Byte(c byte) {
 	if err := w.w.WriteByte(c); err != nil {
-		w.t.Exit(w.status)
+		w.fail(err)
 	}
 }
 
@@ -71,11 +81,12 @@ func (w *Writer) Space() []byte { return w.w.AvailableBuffer() }
 // Flush writes out what is held.
 func (w *Writer) Flush() {
 	if err := w.w.Flush(); err != nil {
-		w.t.Exit(w.status)
+		w.fail(err)
 	}
 }
 
-// Direct writes b past the buffer, after what the buffer holds.
+// Direct writes b to standard output past the buffer, after what the buffer
+// holds.
 func (w *Writer) Direct(b []byte) {
 	if w.w.Buffered() > 0 {
 		w.Flush()

@@ -53,8 +53,8 @@ func runCat(t *proc.Task) int {
 		w:       stream.Out(t),
 	}
 	plain := !c.number && !c.squeeze && !c.ends && !c.tabs && !c.visible
-	for _, name := range orStdin(a.Operands) {
-		if !(words{}).one(t, name, func(name string, r *stream.Reader) {
+	for _, name := range stream.Names(a.Operands) {
+		if !(stream.Words{}).One(t, name, func(name string, r *stream.Reader) {
 			switch {
 			case ownOutput(t, r):
 				t.Errorf("%s: input file is output file", operand.File(name))

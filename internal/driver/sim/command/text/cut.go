@@ -43,7 +43,7 @@ func runCut(t *proc.Task) int {
 	if !ok {
 		return status
 	}
-	c := &cutter{t: t, delim: '\t', end: delimiter(a), strict: a.Has("s"), w: stream.Out(t)}
+	c := &cutter{t: t, delim: '\t', end: stream.Delimiter(a), strict: a.Has("s"), w: stream.Out(t)}
 	list, kinds := "", 0
 	for _, f := range a.Flags {
 		switch f.Key {
@@ -86,7 +86,7 @@ func runCut(t *proc.Task) int {
 	if !c.joined && c.fields {
 		c.join = string([]byte{c.delim})
 	}
-	return each(t, orStdin(a.Operands), func(_ string, r *stream.Reader) {
+	return stream.Each(t, stream.Names(a.Operands), func(_ string, r *stream.Reader) {
 		switch {
 		case c.fields && c.delim == c.end:
 			c.whole(r)

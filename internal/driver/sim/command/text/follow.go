@@ -53,7 +53,7 @@ func (x *tail) following(names []string) int {
 	for _, name := range names {
 		r, err := stream.Open(x.t, name)
 		if err != nil {
-			complain(x.t, slicing.open, name, err)
+			stream.Complain(x.t, slicing.Open, name, err)
 			status = 1
 			if x.follow.retry && x.follow.name {
 				list = append(list, &followed{name: name})
@@ -64,7 +64,7 @@ func (x *tail) following(names []string) int {
 		list = append(list, f)
 		x.one(name, r)
 		if err := r.Err(); err != nil {
-			complain(x.t, slicing.read, name, err)
+			stream.Complain(x.t, slicing.Read, name, err)
 			status = 1
 		}
 		f.settle()

@@ -25,7 +25,7 @@ var headSpec = command.Spec{
 }
 
 // slicing is how head and tail complain.
-var slicing = words{open: "cannot open %s for reading", read: "error reading %s"}
+var slicing = stream.Words{Open: "cannot open %s for reading", Read: "error reading %s"}
 
 // A cutting is what head and tail take of a file.
 type cutting struct {
@@ -51,8 +51,8 @@ func runHead(t *proc.Task) int {
 	if !ok {
 		return status
 	}
-	c := cutting{n: 10, delim: delimiter(a)}
-	names := orStdin(a.Operands)
+	c := cutting{n: 10, delim: stream.Delimiter(a)}
+	names := stream.Names(a.Operands)
 	headers := len(names) > 1
 	for _, f := range a.Flags {
 		switch f.Key {
@@ -61,7 +61,7 @@ func runHead(t *proc.Task) int {
 			value, negative := strings.CutPrefix(f.Value, "-")
 			c.opposite = negative
 			n, err := operand.Uint(value, operand.Sizes)
-			if err == operand.ErrLarge && !c.bytes || n > math.MaxInt64 && err == nil {
+			if n > math.MaxInt64 && err == nil {
 				n, err = math.MaxInt64, nil
 			}
 			if err != nil {
@@ -77,7 +77,7 @@ func runHead(t *proc.Task) int {
 	}
 	w := stream.Out(t)
 	first := true
-	return slicing.each(t, names, func(name string, r *stream.Reader) {
+	return slicing.Each(t, names, func(name string, r *stream.Reader) {
 		if headers {
 			header(w, name, &first)
 		}

@@ -29,16 +29,16 @@ func runPaste(t *proc.Task) int {
 	if !ok {
 		return status
 	}
-	p := &paster{delims: []int{'\t'}, end: delimiter(a), w: stream.Out(t)}
+	p := &paster{delims: []int{'\t'}, end: stream.Delimiter(a), w: stream.Out(t)}
 	if list, ok := a.Value("d"); ok {
 		if p.delims, ok = unescape(list); !ok {
 			t.Errorf("delimiter list ends with an unescaped backslash: %s", list)
 			return 1
 		}
 	}
-	names := orStdin(a.Operands)
+	names := stream.Names(a.Operands)
 	if a.Has("s") {
-		return each(t, names, func(_ string, r *stream.Reader) { p.serial(r) })
+		return stream.Each(t, names, func(_ string, r *stream.Reader) { p.serial(r) })
 	}
 	var in []*stream.Reader
 	defer func() {

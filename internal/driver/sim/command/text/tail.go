@@ -73,8 +73,8 @@ func runTail(t *proc.Task) int {
 	if !ok {
 		return status
 	}
-	x.delim = delimiter(a)
-	names := orStdin(a.Operands)
+	x.delim = stream.Delimiter(a)
+	names := stream.Names(a.Operands)
 	x.headers = len(names) > 1
 	if status := x.options(a); status != 0 {
 		return status
@@ -96,7 +96,7 @@ func runTail(t *proc.Task) int {
 	if x.n == 0 && !x.opposite {
 		return 0
 	}
-	return slicing.each(t, names, x.one)
+	return slicing.Each(t, names, x.one)
 }
 
 func (x *tail) options(a *command.Args) int {
@@ -225,6 +225,10 @@ func (x *tail) header(name string) {
 func (x *tail) one(name string, r *stream.Reader) {
 	x.header(name)
 	x.show(r)
+	if err := r.Err(); err != nil && (x.bytes || x.opposite && x.n < 2) {
+		stream.Complain(x.t, slicing.Read, name, err)
+		x.t.Exit(1)
+	}
 }
 
 // show shows the end of a file and leaves its offset there.

@@ -56,7 +56,7 @@ func runTr(t *proc.Task) int {
 		return 1
 	}
 	w := stream.Out(t)
-	if !(words{read: "read error"}).one(t, "-", func(_ string, r *stream.Reader) {
+	if !(stream.Words{Read: "read error"}).One(t, "-", func(_ string, r *stream.Reader) {
 		last := -1
 		for b, ok := r.Piece(); ok; b, ok = r.Piece() {
 			b, last = x.apply(b, last)

@@ -58,7 +58,7 @@ func runWC(t *proc.Task) int {
 		}
 		named = true
 	} else {
-		names = orStdin(names)
+		names = stream.Names(names)
 	}
 	c.columns = c.measure(t, names)
 	var total tally

@@ -1,0 +1,12 @@
+// Package number holds the tools that count and calculate: seq, factor,
+// numfmt and expr.
+package number
+
+import "github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+
+// Commands lists the tools of this package.
+func Commands() []command.Command {
+	return []command.Command{
+		{Name: "seq", Run: runSeq},
+	}
+}

@@ -1,0 +1,117 @@
+package operand
+
+import (
+	"math/big"
+	"strings"
+)
+
+// Precision is that of a long double, in bits of mantissa: what the tools of
+// the C library calculate with.
+const Precision = 64
+
+// Float reads a number as strtold does, all of s but for blanks before. What
+// is beyond a long double is infinite or 0.
+func Float(s string) (f *big.Float, nan, ok bool) {
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	negative := false
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		negative = s[0] == '-'
+		s = s[1:]
+	}
+	switch lower := strings.ToLower(s); {
+	case lower == "inf" || lower == "infinity":
+		return new(big.Float).SetInf(negative), false, true
+	case lower == "nan" || strings.HasPrefix(lower, "nan(") && strings.HasSuffix(lower, ")"):
+		return nil, true, true
+	case len(s) > 2 && s[0] == '0' && s[1]|0x20 == 'x':
+		if !shape(s[2:], true) {
+			return nil, false, false
+		}
+		if strings.IndexAny(s, "pP") < 0 {
+			s += "p0"
+		}
+	case !shape(s, false):
+		return nil, false, false
+	}
+	if huge, tiny := extreme(s); huge || tiny {
+		f = new(big.Float).SetPrec(Precision)
+		if huge {
+			f.SetInf(negative)
+		} else if negative {
+			f.Neg(f)
+		}
+		return f, false, true
+	}
+	f, _, err := big.ParseFloat(s, 0, Precision, big.ToNearestEven)
+	if err != nil {
+		f, _, err = big.ParseFloat(strings.TrimLeft(s, "0"), 10, Precision, big.ToNearestEven)
+		if err != nil {
+			return nil, false, false
+		}
+	}
+	switch e := f.MantExp(nil); {
+	case f.Sign() != 0 && e > 16384:
+		f.SetInf(false)
+	case f.Sign() != 0 && e < -16445:
+		f.SetInt64(0)
+	}
+	if negative {
+		f.Neg(f)
+	}
+	return f, false, true
+}
+
+// extreme tells numbers whose exponents nobody should calculate with.
+func extreme(s string) (huge, tiny bool) {
+	i := strings.LastIndexAny(s, "eEpP")
+	if i < 0 || len(s) > 1 && s[1]|0x20 == 'x' && s[i]|0x20 == 'e' {
+		return false, false
+	}
+	digits, negative := strings.CutPrefix(s[i+1:], "-")
+	if len(strings.TrimLeft(digits, "+0")) <= 5 {
+		return false, false
+	}
+	if strings.Trim(s[:i], "0.xX") == "" {
+		return false, true
+	}
+	return !negative, negative
+}
+
+// shape tells digits with at most one point and an exponent.
+func shape(s string, hex bool) bool {
+	digits, dot, i := 0, false, 0
+	for ; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= '0' && c <= '9', hex && c|0x20 >= 'a' && c|0x20 <= 'f':
+			digits++
+		case c == '.' && !dot:
+			dot = true
+		default:
+			goto end
+		}
+	}
+end:
+	if digits == 0 {
+		return false
+	}
+	if i == len(s) {
+		return true
+	}
+	if c := s[i] | 0x20; hex && c != 'p' || !hex && c != 'e' {
+		return false
+	}
+	i++
+	if i < len(s) && (s[i] == '-' || s[i] == '+') {
+		i++
+	}
+	if i == len(s) {
+		return false
+	}
+	for ; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

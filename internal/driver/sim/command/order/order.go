@@ -1,0 +1,13 @@
+// Package order holds the tools that put lines in an order or rely on one:
+// sort, uniq, comm, join, tsort, look and shuf.
+package order
+
+import "github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+
+// Commands lists the tools of this package.
+func Commands() []command.Command {
+	return []command.Command{
+		{Name: "sort", Run: runSort},
+		{Name: "uniq", Run: runUniq},
+	}
+}
