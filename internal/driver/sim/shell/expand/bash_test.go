@@ -98,6 +98,9 @@ func (m *mini) run(script string) string {
 }
 
 func (m *mini) list(l *tree.List) error {
+	if l == nil {
+		return nil
+	}
 	for _, c := range l.Items {
 		s, ok := c.(*tree.Simple)
 		if !ok {
@@ -120,7 +123,7 @@ func (m *mini) simple(s *tree.Simple) error {
 	for i := range s.Words {
 		if s.Words[i].Assign != nil {
 			a := s.Words[i].Assign.X
-			if strings.HasPrefix(args[0], "declare") && strings.Contains(args[1], "n") {
+			if len(args) > 1 && strings.HasPrefix(args[0], "declare") && strings.Contains(args[1], "n") {
 				value, err := m.x.Value(a)
 				if err != nil {
 					return err
@@ -159,6 +162,9 @@ func (m *mini) simple(s *tree.Simple) error {
 			}
 		}
 		m.out.WriteString(text)
+	}
+	if len(args) < 2 && args[0] != "c" || args[0] == "declare" && (len(args[1]) < 1 || args[1][0] != '-') {
+		return nil
 	}
 	switch args[0] {
 	case "c":
@@ -229,7 +235,7 @@ func (m *mini) simple(s *tree.Simple) error {
 // dir is where both shells are.
 var names = []string{"a.txt", "b.txt", "c.md", ".hidden", "sub/x.txt", "sub/deep/y.txt", "sp ace", "[x]", "Upper"}
 
-func newMini(t *testing.T) *mini {
+func newMini(t testing.TB) *mini {
 	t.Helper()
 	fs := vfs.New(vfs.Options{})
 	root := &vfs.View{FS: fs, Dir: vfs.Root}
@@ -263,8 +269,12 @@ func newMini(t *testing.T) *mini {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newMiniOn(task)
+}
+
+func newMiniOn(task *proc.Task) *mini {
 	m := &mini{t: task}
-	m.vars = variable.New(task, m, k.Limits)
+	m.vars = variable.New(task, m, task.K.Limits)
 	_ = m.vars.Set("HOME", "/h")
 	_ = m.vars.Set("IFS", " \t\n")
 	m.x = expand.New(m)

@@ -233,7 +233,7 @@ func (x *Expander) replacement(w *Word) (replacementText, error) {
 // caser makes ${x^pattern} and its like.
 func (x *Expander) caser(p *Param) (func(string) (string, error), error) {
 	text := ""
-	if p.word != nil {
+	if p.word != nil && p.word.source != nil {
 		var err error
 		if text, err = x.Pattern(p.word); err != nil {
 			return nil, err

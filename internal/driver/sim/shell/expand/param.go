@@ -156,9 +156,7 @@ func (k *compiler) operator(p *Param, e *syntax.Expansion, quoted bool) {
 		p.source = "${" + p.name + e.Op.String() + wordText(e.Word) + "}"
 		return
 	}
-	if e.Word != nil || mode != Pattern {
-		p.word = k.sub(e.Word, quoted, mode)
-	}
+	p.word = k.sub(e.Word, quoted, mode)
 }
 
 func wordText(w *syntax.Word) string {

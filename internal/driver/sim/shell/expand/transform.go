@@ -3,6 +3,7 @@ package expand
 import (
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
 )
 
@@ -14,7 +15,7 @@ func (x *Expander) transform(p *Param, v parameter) (parameter, error) {
 	}
 	switch p.letter {
 	case 'Q':
-		do = pure(Quote)
+		do = pure(quote.Reuse)
 	case 'E':
 		do = pure(Unescape)
 	case 'P':
@@ -87,7 +88,7 @@ func (x *Expander) declaration(p *Param, v parameter) parameter {
 		b.WriteString("set --")
 		for _, s := range v.list {
 			b.WriteByte(' ')
-			b.WriteString(Quote(s))
+			b.WriteString(quote.Reuse(s))
 		}
 		return parameter{set: true, text: b.String()}
 	}
@@ -111,14 +112,14 @@ func (x *Expander) declaration(p *Param, v parameter) parameter {
 		}
 		return v
 	case v.isList && len(v.list) > 0:
-		return parameter{set: true, text: head + r.Name + "=" + Quote(v.list[0])}
+		return parameter{set: true, text: head + r.Name + "=" + quote.Reuse(v.list[0])}
 	case v.isList || !v.set:
 		if letters == "" {
 			return parameter{set: true}
 		}
 		return parameter{set: true, text: head + r.Name}
 	}
-	return parameter{set: true, text: head + r.Name + "=" + Quote(v.text)}
+	return parameter{set: true, text: head + r.Name + "=" + quote.Reuse(v.text)}
 }
 
 // Compound writes the elements of an array as declare -p does.
@@ -132,11 +133,11 @@ func Compound(v *variable.Var) string {
 				b.WriteByte(' ')
 			}
 			first = false
-			b.WriteString("[" + itoa(i) + "]=" + QuoteDouble(s))
+			b.WriteString("[" + itoa(i) + "]=" + quote.Value(s))
 		}
 	} else if a := v.Assoc(); a != nil {
 		for k, s := range a.All() {
-			b.WriteString("[" + QuoteKey(k) + "]=" + QuoteDouble(s) + " ")
+			b.WriteString("[" + quote.Subscript(k) + "]=" + quote.Value(s) + " ")
 		}
 	}
 	b.WriteByte(')')
@@ -172,10 +173,10 @@ func (x *Expander) pairs(p *Param, v parameter) parameter {
 			if i == 0 {
 				v.list = append([]string(nil), v.list...)
 			}
-			v.list[i] = Quote(s)
+			v.list[i] = quote.Reuse(s)
 		}
 		if v.set && !v.isList {
-			v.text = Quote(v.text)
+			v.text = quote.Reuse(v.text)
 		}
 		return v
 	}
@@ -198,11 +199,11 @@ func (x *Expander) pairs(p *Param, v parameter) parameter {
 			if b.Len() > 0 {
 				b.WriteByte(' ')
 			}
-			b.WriteString(itoa(i) + " " + QuoteDouble(s))
+			b.WriteString(itoa(i) + " " + quote.Value(s))
 		}
 	} else {
 		for k, s := range a.Assoc().All() {
-			b.WriteString(QuoteKey(k) + " " + QuoteDouble(s) + " ")
+			b.WriteString(quote.Subscript(k) + " " + quote.Value(s) + " ")
 		}
 	}
 	return parameter{set: v.set, text: b.String()}
