@@ -503,3 +503,15 @@ func TestAnOverlayAnswersAsACopyAndWritesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestMessagesAreThoseOfTheCLibrary(t *testing.T) {
+	for e := syscall.Errno(1); e < 134; e++ {
+		got := vfs.Message(fmt.Errorf("wrapped: %w", e))
+		if words := e.Error(); got[1:] != words[1:] || strings.ToUpper(words[:1]) != got[:1] {
+			t.Errorf("%d: %q, and Go says %q", int(e), got, words)
+		}
+	}
+	if got := vfs.Message(io.EOF); got != "EOF" {
+		t.Errorf("another error: %q", got)
+	}
+}

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 )
 
@@ -53,6 +54,8 @@ func Message(err error) string {
 		return "Is a directory"
 	case syscall.EINVAL:
 		return "Invalid argument"
+	case syscall.ENFILE:
+		return "Too many open files in system"
 	case syscall.EMFILE:
 		return "Too many open files"
 	case syscall.ENOTTY:
@@ -77,6 +80,18 @@ func Message(err error) string {
 		return "Directory not empty"
 	case syscall.ELOOP:
 		return "Too many levels of symbolic links"
+	case syscall.ERANGE:
+		return "Numerical result out of range"
+	case syscall.EOVERFLOW:
+		return "Value too large for defined data type"
+	case syscall.ESTALE:
+		return "Stale file handle"
+	case syscall.ECONNRESET:
+		return "Connection reset by peer"
+	case syscall.ENETUNREACH:
+		return "Network is unreachable"
+	case syscall.EHOSTUNREACH:
+		return "No route to host"
 	case syscall.ENOSYS:
 		return "Function not implemented"
 	case syscall.EOPNOTSUPP:
@@ -86,5 +101,6 @@ func Message(err error) string {
 	case syscall.ECONNREFUSED:
 		return "Connection refused"
 	}
-	return e.Error()
+	words := e.Error() // the same, but for the first letter
+	return strings.ToUpper(words[:1]) + words[1:]
 }

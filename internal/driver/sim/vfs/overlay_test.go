@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -535,4 +536,54 @@ func TestAMillionHolesTakeLittle(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > used {
 		t.Errorf("%d bytes of memory are charged as %d", grown, used)
 	}
+}
+
+func TestManyTasksUseOneTree(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 20 {
+		put(t, fmt.Sprintf("%s/%d/%d", dir, i%5, i), strings.Repeat("x", 5000*i))
+	}
+	v := over(t, dir, vfs.MountOptions{})
+	w, err := v.FS.Watch("/", true)
+	must(t, err)
+	defer w.Close()
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			task := *v
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 300 {
+				p := fmt.Sprintf("/w/%d/%d", r.IntN(5), r.IntN(20))
+				switch r.IntN(9) {
+				case 0:
+					_ = task.WriteFile(p, []byte("mine"), 0o644)
+				case 1:
+					_ = task.Rename(p, fmt.Sprintf("/w/%d/%d", r.IntN(5), r.IntN(20)))
+				case 2:
+					_ = task.Unlink(p)
+				case 3:
+					if _, err := task.ReadDir("/w/1"); err != nil && err != syscall.ENOENT {
+						t.Error(err)
+					}
+				case 4:
+					if h, err := task.Open(p, syscall.O_RDWR|syscall.O_APPEND, 0); err == nil {
+						_, _ = h.Write([]byte("+"))
+						_ = h.Close()
+					}
+				case 5:
+					fork := v.FS.Snapshot().FS(vfs.Options{})
+					other := task
+					other.FS = fork
+					_ = other.RemoveAll("/w/2")
+				case 6:
+					_ = task.Chmod(p, 0o600)
+				default:
+					_ = read(&task, p)
+					_, _ = task.Stat(p)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	vfs.CheckForTest(t, v.FS)
 }
