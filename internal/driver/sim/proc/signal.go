@@ -90,8 +90,38 @@ func (t *Task) deliver() {
 	}
 }
 
+// Kill signals as kill(2) does: one task, those of a group by its negated
+// number, those of the own group by 0, all but this one by -1. Signal 0 only
+// asks whether there is anyone.
+func (t *Task) Kill(pid int, sig syscall.Signal) error {
+	switch {
+	case pid > 0:
+		other, ok := t.K.Task(pid)
+		if !ok {
+			return syscall.ESRCH
+		}
+		other.Signal(sig)
+	case pid == 0:
+		return t.K.SignalGroup(t.PGID(), sig)
+	case pid == -1:
+		for _, other := range t.K.Tasks() {
+			if other != t {
+				other.Signal(sig)
+			}
+		}
+	default:
+		return t.K.SignalGroup(-pid, sig)
+	}
+	return nil
+}
+
+// Stopped tells whether a signal has stopped the task.
+func (t *Task) Stopped() bool { return t.halted.Load() }
+
 // stopped waits for CONT or KILL.
 func (t *Task) stopped() {
+	t.halted.Store(true)
+	defer t.halted.Store(false)
 	for t.pending.Load()&(bit(syscall.SIGCONT)|bit(syscall.SIGKILL)) == 0 && t.Run.cause.Load() == nil {
 		<-t.wake
 	}

@@ -50,6 +50,7 @@ type Task struct {
 
 	pgid    atomic.Int32
 	pending atomic.Uint64 // bit n is signal n
+	halted  atomic.Bool   // a signal has stopped it
 	action  [65]Action
 	caught  uint64 // bit n is signal n: arrived, for the program to take
 	wake    chan struct{}

@@ -1,23 +1,187 @@
 package shell
 
 import (
-	"mvdan.cc/sh/v3/syntax"
+	"fmt"
+	"io"
+	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
+)
+
+// A flow is a reason why commands are not run on.
+type flow uint8
+
+const (
+	flowNone     flow = iota
+	flowBreak         // out of s.flowN loops
+	flowContinue      // likewise, but the last goes on
+	flowReturn        // out of a function or sourced file
+	flowExit          // out of the shell
+	flowDiscard       // out of the line of commands that is run
 )
 
 // A Shell is the state of one shell.
 type Shell struct {
-	t *proc.Task
+	t     *proc.Task
+	vars  *variable.Store
+	x     *expand.Expander // nil until it is needed
+	flags expand.Flags
+	opt   options
 
 	name   string   // $0
-	params []string // $1 and on
+	params []string // $1 and on; never changed in place
 	status int      // $?
-	line   int      // $LINENO, of the command that runs
+	line   int      // of the command that runs
+	pid    int      // $$
+
+	flow  flow
+	flowN int
+
+	ignore  int  // > 0 where a failure is no reason to end (set -e, ERR)
+	loops   int  // loops that break can leave
+	depth   int  // of commands within commands, on this goroutine
+	calls   int  // of functions
+	sources int  // of sourced files and evals
+	substs  int  // of command substitutions
+	level   int  // $BASH_SUBSHELL
+	trace   int  // how often PS4 repeats its first character
+	tracing bool // a trace is being written
+	subst   int  // status of the last command substitution, -1 if there was none
+
+	interactive, command, stdin, login bool
+	exiting                            bool // the EXIT trap runs
+
+	funcs       map[string]*function
+	funcsShared bool // others have the map too: copy before changing it
+	aliases     map[string]string
+	aliasShared bool
+	hash        map[string]*hashed // of this shell only
+	disabled    map[string]bool    // builtins; never changed in place
+	completions map[string]string  // what complete was told; never changed in place
+
+	frames []frame
+	dirs   []string // of pushd, without the working directory
+	cwd    string   // logical
+	jobs   jobs
+	traps  traps
+	procs  []int // descriptors of process substitutions
+
+	pipe        []int // PIPESTATUS, or nil where it is one
+	last        int   // that one
+	lastArg     string
+	lastPID     int
+	history     []string
+	random      uint32
+	ulimits     map[byte]int64 // that were set; never changed in place
+	cmdText     string         // $BASH_COMMAND
+	lastRandom  int
+	seeded      bool
+	secondsBase int64
+	optReset    bool
+	optIndex    int // where getopts is, and in that argument
+	optAt       int
+
+	out   []byte   // what a builtin has printed
+	stack []string // arguments of commands that run
+	bases *state   // what all shells of one program share
+}
+
+// state is shared by a shell and its subshells, and does not change.
+type state struct {
+	source string // BASH_SOURCE of the main script
+	start  int64  // unix nanoseconds
+}
+
+// A function is one that was defined.
+type function struct {
+	name     string
+	body     tree.Command
+	source   string // file
+	line     int
+	export   bool
+	trace    bool
+	readonly bool
+}
+
+// A frame is a function or sourced file that runs.
+type frame struct {
+	name   string // FUNCNAME
+	source string
+	line   int // of the call
+	call   bool
+	params []string // of the function, for BASH_ARGV
+}
+
+// Options say how a shell starts.
+type Options struct {
+	Name   string   // $0
+	Params []string // $1 and on
+	Posix  bool     // sh
+}
+
+// New makes a shell on a task, with the task's environment.
+func New(t *proc.Task, o Options) *Shell {
+	s := &Shell{t: t, name: o.Name, params: o.Params, pid: t.PID, subst: -1, depth: t.Nest}
+	s.bases = &state{start: t.K.Now().UnixNano()}
+	s.opt.setDefaults()
+	s.vars = variable.New(t, s, t.K.Limits)
+	s.vars.Watched = map[string]bool{"POSIXLY_CORRECT": true, "PATH": true, "OPTIND": true}
+	s.vars.Changed = s.watch
+	s.environment()
+	for i := range optionCount {
+		s.flag(option(i))
+	}
+	if o.Posix {
+		s.setOption(oPosix, true)
+	}
+	return s
+}
+
+// Use gives the shell another task, for the next run.
+func (s *Shell) Use(t *proc.Task) {
+	s.t, s.x = t, nil
+	s.vars.Meter = t
+	s.depth = t.Nest
+}
+
+// fork makes the state of a subshell on a task that was forked. With beside,
+// this shell goes on while it runs.
+func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
+	c := *s
+	c.t, c.x, c.out, c.stack, c.procs = t, nil, nil, nil, nil
+	if beside {
+		c.vars = s.vars.Fork(t, &c)
+		c.depth = 0
+	} else {
+		c.vars = s.vars.Borrow(t, &c)
+	}
+	c.vars.Changed = c.watch
+	s.funcsShared, c.funcsShared = true, true
+	s.aliasShared, c.aliasShared = true, true
+	c.frames = s.frames[:len(s.frames):len(s.frames)]
+	c.dirs = s.dirs[:len(s.dirs):len(s.dirs)]
+	c.history = s.history[:len(s.history):len(s.history)]
+	c.hash = nil
+	c.jobs = s.jobs.inherit()
+	c.traps = s.traps.inherit(s, t)
+	c.level++
+	c.interactive = false
+	c.opt[oMonitor] = false
+	c.exiting = false
+	return &c
 }
 
 // Task gives the task that the shell runs on: where to count, read and write.
 func (s *Shell) Task() *proc.Task { return s.t }
+
+// Variables gives the shell's variables.
+func (s *Shell) Variables() *variable.Store { return s.vars }
+
+// Flags gives the options that change expansions.
+func (s *Shell) Flags() *expand.Flags { return &s.flags }
 
 // Params gives $1 and on. They must not be changed.
 func (s *Shell) Params() []string { return s.params }
@@ -31,34 +195,159 @@ func (s *Shell) Line() int { return s.line }
 // Status gives $?.
 func (s *Shell) Status() int { return s.status }
 
-// Special gives the values of $? $$ $! $- $# and $0 by that character; ok is
-// false for $! before the first background command.
+// Special gives the values of $? $$ $! $- $# $_ and $0 by that character; ok
+// is false for $! before the first background command.
 func (s *Shell) Special(name byte) (value string, ok bool) {
-	_ = name
+	switch name {
+	case '?':
+		return strconv.Itoa(s.status), true
+	case '$':
+		return strconv.Itoa(s.pid), true
+	case '!':
+		return strconv.Itoa(s.lastPID), s.lastPID != 0
+	case '-':
+		return s.dash(), true
+	case '#':
+		return strconv.Itoa(len(s.params)), true
+	case '_':
+		return s.lastArg, true
+	case '0':
+		return s.name, true
+	}
 	return "", false
 }
 
-// On tells an option by its name of set -o or shopt: "nounset", "extglob".
-// The tables that expand needs in its inner loops are in Flags.
-func (s *Shell) On(option string) bool {
-	_ = option
-	return false
-}
-
-// Substitute runs a command substitution and gives what it wrote, without
-// NULs and the newlines at its end. Its status is the shell's.
-func (s *Shell) Substitute(c *syntax.CmdSubst) (string, error) {
-	_ = c
-	return "", nil
-}
-
-// Process starts a process substitution and gives the file name for it.
-func (s *Shell) Process(p *syntax.ProcSubst) (string, error) {
-	_ = p
-	return "", nil
+// Expander gives what expands the shell's words.
+func (s *Shell) Expander() *expand.Expander {
+	if s.x == nil {
+		s.x = expand.New(s)
+	}
+	return s.x
 }
 
 // Warn writes "NAME: line N: message" to standard error.
 func (s *Shell) Warn(format string, args ...any) {
-	_, _ = format, args
+	s.flush()
+	s.errout(s.prefix() + fmt.Sprintf(format, args...) + "\n")
+}
+
+// prefix is what messages begin with.
+func (s *Shell) prefix() string {
+	if s.interactive {
+		return s.name + ": "
+	}
+	name := s.name
+	if n := len(s.frames); n > 0 && s.frames[n-1].source != "" {
+		name = s.frames[n-1].source
+	}
+	return name + ": line " + strconv.Itoa(s.line) + ": "
+}
+
+// errout writes to standard error; where that fails nobody can be told.
+func (s *Shell) errout(text string) { _, _ = s.t.Write(2, []byte(text)) }
+
+// print adds to what the running builtin writes to standard output.
+func (s *Shell) print(text string) {
+	s.out = append(s.out, text...)
+	if len(s.out) > 64<<10 {
+		s.flush()
+	}
+}
+
+func (s *Shell) printf(format string, args ...any) {
+	s.out = fmt.Appendf(s.out, format, args...)
+}
+
+// flush writes out what was printed.
+func (s *Shell) flush() error {
+	if len(s.out) == 0 {
+		return nil
+	}
+	_, err := s.t.Write(1, s.out)
+	s.out = s.out[:0]
+	if cap(s.out) > 128<<10 {
+		s.out = nil
+	}
+	return err
+}
+
+// Run reads commands and runs them until the end, and gives the status. It
+// may be called again and again. The EXIT trap is not run: see [Shell.End].
+func (s *Shell) Run(line func() ([]byte, error)) int {
+	s.interpret(tree.NewReader(line, s.reading(1)), true)
+	return s.status
+}
+
+// RunString is Run of a text.
+func (s *Shell) RunString(script string) int {
+	s.interpret(tree.New([]byte(script), s.reading(1)), true)
+	return s.status
+}
+
+// Exited tells whether a command has ended the shell.
+func (s *Shell) Exited() bool { return s.flow == flowExit }
+
+// End runs the EXIT trap and gives the shell's status.
+func (s *Shell) End() int {
+	s.exitTrap()
+	return s.status
+}
+
+// reading gives the options for reading a script.
+func (s *Shell) reading(line int) tree.Options {
+	return tree.Options{
+		Alias: func(name string) (string, bool) {
+			if !s.opt[oExpandAliases] {
+				return "", false
+			}
+			v, ok := s.aliases[name]
+			return v, ok
+		},
+		ExtGlob: func() bool { return s.opt[oExtglob] },
+		Posix:   func() bool { return s.opt[oPosix] },
+		Depth:   int(s.t.K.Limits.Nesting),
+		Line:    line,
+		Step:    s.t.Step,
+		Warn: func(line int, format string, args ...any) {
+			s.line = line
+			s.Warn("warning: "+format, args...)
+		},
+	}
+}
+
+// interpret runs what a parser reads. What one line does has its effect on
+// how the next is read. At the outermost level, an error in a line ends the
+// script, and a line that was given up is followed by the next.
+func (s *Shell) interpret(p *tree.Parser, outermost bool) {
+	for {
+		l, err := p.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			s.unreadable(p, err)
+			return
+		}
+		if l == nil || s.opt[oNoexec] && !s.interactive {
+			continue
+		}
+		s.list(l)
+		if s.flow == flowDiscard && s.level == 0 {
+			s.flow = flowNone
+			if s.status == 0 {
+				s.status = 1
+			}
+		}
+		if s.flow != flowNone {
+			if outermost && s.flow != flowExit && s.flow != flowReturn {
+				s.flow = flowNone
+				continue
+			}
+			return
+		}
+		if s.opt[oOnecmd] && outermost {
+			s.flow = flowExit
+			return
+		}
+	}
 }

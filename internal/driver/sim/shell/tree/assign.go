@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
 )
 
 // assignment reads name=value, name+=value, name[subscript]=value and, where
-// there may be one, name=( … ). It gives nil, and reads nothing, where the
-// word is none of these. An empty value is a nil Value.
-func (p *Parser) assignment() *syntax.Assign {
+// there may be one, name=( … ). It is false, and reads nothing, where the word
+// is none of these.
+func (p *Parser) assignment(t *token) bool {
 	start := p.pos
 	n := 1
 	for nameByte(p.at(n)) {
@@ -18,7 +20,7 @@ func (p *Parser) assignment() *syntax.Assign {
 	}
 	c := p.at(n)
 	if c != '=' && c != '[' && !(c == '+' && p.at(n+1) == '=') {
-		return nil
+		return false
 	}
 	a := &syntax.Assign{Name: p.lit(n)}
 	if c == '[' {
@@ -26,13 +28,13 @@ func (p *Parser) assignment() *syntax.Assign {
 		p.pos = from
 		if !p.over(']', "") {
 			p.pos = start
-			return nil
+			return false
+		}
+		if d := p.at(1); p.pos == from || d != '=' && !(d == '+' && p.at(2) == '=') {
+			p.pos = start
+			return false
 		}
 		end := p.pos
-		if d := p.at(1); end == from || d != '=' && !(d == '+' && p.at(2) == '=') {
-			p.pos = start
-			return nil
-		}
 		p.pos = from
 		a.Index = p.textWord(end, mode{text: true})
 		p.pos = end + 1
@@ -42,32 +44,43 @@ func (p *Parser) assignment() *syntax.Assign {
 		p.pos++
 	}
 	p.pos++
-	if p.at(0) == '(' && p.eval {
-		from := p.pos + 1
-		p.pos = from
+	value := p.pos
+	switch {
+	case p.at(0) == '(' && p.eval:
+		p.pos++
 		if !p.over(')', "") {
 			p.unclosed(start, ")")
 		}
-		w := p.textWordAt(start, p.pos+1)
-		return &syntax.Assign{Value: w}
-	}
-	if p.at(0) == '(' && a.Index == nil {
+		end := p.pos + 1
+		w := p.textWordAt(start, end)
+		t.word = p.word(w.Parts, start, end)
+		t.end = end
+		return true
+	case p.at(0) == '(':
 		a.Array = p.array()
-		return a
+		t.word.Src = string(p.src[start:p.pos])
+	default:
+		parts := p.parts(mode{})
+		if len(parts) > 0 {
+			a.Value = &syntax.Word{Parts: parts}
+		}
+		// The word as a whole, where it is an argument.
+		whole := append([]syntax.WordPart{&syntax.Lit{Value: string(p.src[start:value])}}, parts...)
+		t.word = p.word(whole, start, p.pos)
 	}
-	if parts := p.parts(mode{}); len(parts) > 0 {
-		a.Value = &syntax.Word{Parts: parts}
-	}
-	return a
+	t.end = p.pos
+	t.assign = &Assign{X: expand.CompileAssignment(a), Name: a.Name.Value, Src: string(p.src[start:p.pos]), Line: p.lineAt(start)}
+	t.word.Assign = t.assign
+	return true
 }
 
 // array reads ( … ) after "=".
 func (p *Parser) array() *syntax.ArrayExpr {
 	p.enter()
 	defer p.leave()
+	list := &syntax.ArrayExpr{}
 	tok, have, no, eval := p.tok, p.have, p.noAssign, p.eval
 	start := p.pos
-	x := &syntax.ArrayExpr{Lparen: p.posAt(start)}
 	p.pos++
 	p.noAssign = true
 	for {
@@ -84,13 +97,12 @@ func (p *Parser) array() *syntax.ArrayExpr {
 			}
 			continue
 		case c == ')':
-			x.Rparen = p.posAt(p.pos)
 			p.pos++
 			p.tok, p.have, p.noAssign, p.eval = tok, have, no, eval
-			return x
+			return list
 		case c == '[':
-			if e := p.element(); e != nil {
-				x.Elems = append(x.Elems, e)
+			if e, ok := p.element(); ok {
+				list.Elems = append(list.Elems, e)
 				continue
 			}
 		}
@@ -103,41 +115,38 @@ func (p *Parser) array() *syntax.ArrayExpr {
 			w = &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: t.op}}}
 		}
 		p.skip()
-		x.Elems = append(x.Elems, &syntax.ArrayElem{Value: w})
+		list.Elems = append(list.Elems, &syntax.ArrayElem{Value: w})
 	}
 }
 
-// element reads [subscript]=value, or gives nil and reads nothing.
-func (p *Parser) element() *syntax.ArrayElem {
+// element reads [subscript]=value, or nothing.
+func (p *Parser) element() (e *syntax.ArrayElem, ok bool) {
 	start := p.pos
 	p.pos++
 	from := p.pos
 	if !p.over(']', "") {
 		p.pos = start
-		return nil
+		return nil, false
 	}
 	end := p.pos
 	add := p.at(1) == '+' && p.at(2) == '='
 	if p.at(1) != '=' && !add || end == from {
 		p.pos = start
-		return nil
+		return nil, false
 	}
 	p.pos = from
-	e := &syntax.ArrayElem{Index: p.textWord(end, mode{text: true})}
+	e = &syntax.ArrayElem{Index: p.textWord(end, mode{text: true})}
 	p.pos = end + 2
 	if add {
 		p.pos++
 		// The tree has no place for it: a comment says that it appends.
-		e.Comments = []syntax.Comment{{Text: Appends}}
+		e.Comments = []syntax.Comment{{Text: "+="}}
 	}
 	if parts := p.parts(mode{}); len(parts) > 0 {
 		e.Value = &syntax.Word{Parts: parts}
 	}
-	return e
+	return e, true
 }
-
-// Appends is the comment of an element of an array that is [subscript]+=value.
-const Appends = "+="
 
 // A heredoc is a here-document whose body is still to be read.
 type heredoc struct {
@@ -203,7 +212,7 @@ func (p *Parser) readHeredoc(h *heredoc) {
 	if p.inSubst > 0 {
 		sub.inSubst = 1
 	}
-	h.r.Hdoc = sub.document()
+	h.r.Hdoc = expand.Compile(sub.document(), expand.Document)
 }
 
 // document reads a body. One that is wrong is found so when it is expanded.

@@ -3,8 +3,11 @@ package tree
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
 )
 
 // item reads a command of a list and its separator, and tells whether there
@@ -260,7 +263,7 @@ func (p *Parser) paren(line int) Command {
 		from := p.pos + 1
 		if end := p.arithEnd(from); end >= 0 {
 			p.pos = from
-			x := p.textWord(end, mode{dq: true, arith: true, text: true})
+			x := p.expr(end)
 			p.pos = end + 2
 			p.skip()
 			return &Arith{Line: line, X: x, Src: string(p.src[start:p.pos])}
@@ -366,7 +369,7 @@ func (p *Parser) cfor(line int) Command {
 			p.fail(start, p.end(), "syntax error: arithmetic expression required")
 		}
 		p.pos = from
-		x := p.textWord(end, mode{dq: true, arith: true, text: true})
+		x := p.expr(end)
 		if blankText(string(p.src[from:end])) {
 			x = nil
 		}
@@ -423,6 +426,7 @@ func (p *Parser) caseCmd(line int) Command {
 		p.unexpected()
 	}
 	c.Word = t.word
+	c.Word.X = expand.Compile(c.Word.W, expand.Single)
 	p.skip()
 	p.newlines()
 	p.want("in")
@@ -448,6 +452,8 @@ func (p *Parser) caseCmd(line int) Command {
 			default:
 				p.unexpected()
 			}
+			last := &item.Patterns[len(item.Patterns)-1]
+			last.X = expand.Compile(last.W, expand.Pattern)
 			p.skip()
 			if !p.isOp("|") {
 				break
@@ -620,6 +626,19 @@ func (p *Parser) simpleWord(s *Simple) bool {
 			return true
 		}
 		t = p.peek()
+		if s.wrapped {
+			switch {
+			case declaration(t.plain):
+				s.Declares, s.wrapped = true, false
+			case t.plain == "command", t.plain == "builtin", strings.HasPrefix(t.plain, "-"):
+			default:
+				s.wrapped = false
+				p.noAssign = true
+			}
+		}
+		if t.assign != nil && t.assign.X.IsList() && !s.Declares {
+			p.fail(t.start+len(t.assign.Name)+1, false, "syntax error near unexpected token `('")
+		}
 		s.Words = append(s.Words, t.word)
 		p.skip()
 		return true
@@ -636,7 +655,12 @@ func (p *Parser) simpleWord(s *Simple) bool {
 	switch {
 	case t.plain == "eval", t.plain == "let":
 		p.eval = true
-	case !declaration(t.plain):
+	case declaration(t.plain):
+		s.Declares = true
+	case t.plain == "command", t.plain == "builtin":
+		// An option or the builtin's name follows; see Declares.
+		s.wrapped = true
+	default:
 		p.noAssign = true
 	}
 	p.skip()
@@ -684,6 +708,9 @@ func (p *Parser) redirect() *Redirect {
 	}
 	r.Word = t.word
 	r.Op = redirOps(op)
+	if r.Op == syntax.WordHdoc {
+		r.Word.X = expand.Compile(r.Word.W, expand.Single)
+	}
 	if r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc {
 		delim, quoted := delimiter(t.word.Src)
 		r.Quoted = quoted

@@ -6,7 +6,11 @@
 // run it at once. How deep it nests is limited; walking it needs no care.
 package tree
 
-import "mvdan.cc/sh/v3/syntax"
+import (
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
+)
 
 // A Command is a node of the tree: one of the types of this package.
 type Command interface{ command() }
@@ -47,20 +51,34 @@ type Pipeline struct {
 // A Word is one word of a command.
 type Word struct {
 	W      *syntax.Word
+	X      *expand.Word // nil if Fixed, as an argument
 	Src    string
-	Text   string         // what it expands to, if Fixed
-	Fixed  bool           // it expands to one field, the same each time
-	Assign *syntax.Assign // of an argument of declare and its like
+	Text   string  // what it expands to, if Fixed
+	Fixed  bool    // it expands to one field, the same each time
+	Assign *Assign // of an argument that looks like an assignment
+}
+
+// An Assign is name=value, name[subscript]=value or name=( … ).
+type Assign struct {
+	X    *expand.Assignment
+	Name string
+	Src  string
+	Line int
 }
 
 // A Simple is a simple command.
 type Simple struct {
 	Line    int
-	Assigns []*syntax.Assign
+	Assigns []*Assign
 	Words   []Word
 	Redirs  []*Redirect
 	Args    []string // what Words expand to, if each is Fixed
 	Src     string
+
+	// Declares says that the name is one of a builtin that takes assignments
+	// as arguments, also after "command" and "builtin".
+	Declares bool
+	wrapped  bool
 }
 
 // A Redirected is a compound command with redirections.
@@ -105,7 +123,7 @@ type For struct {
 // A CFor is for (( )). An empty part is nil.
 type CFor struct {
 	Line             int
-	Init, Cond, Post *syntax.Word
+	Init, Cond, Post *Expr
 	Body             *List
 }
 
@@ -133,8 +151,15 @@ type Cond struct {
 // An Arith is (( )).
 type Arith struct {
 	Line int
-	X    *syntax.Word
+	X    *Expr
 	Src  string
+}
+
+// An Expr is an arithmetic expression.
+type Expr struct {
+	W   *syntax.Word
+	X   *expand.Arith
+	Src string
 }
 
 // A Func is the definition of a function.
@@ -158,7 +183,7 @@ type Redirect struct {
 	FD     int    // -1 is the operator's own
 	Var    string // of {name}
 	Word   Word
-	Hdoc   *syntax.Word // the body of a here-document
+	Hdoc   *expand.Word // the body of a here-document; nil is Raw as it stands
 	Raw    string       // of the body, as it was read
 	Quoted bool         // the here-document's delimiter was
 	Line   int

@@ -75,7 +75,7 @@ type token struct {
 	op         string
 	start, end int
 	word       Word
-	assign     *syntax.Assign
+	assign     *Assign
 	plain      string // the text of a word without quotes or expansions
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
 )
 
 // A mode says what ends a run of word parts and what is special in it.
@@ -32,14 +34,7 @@ func declaration(name string) bool {
 func (p *Parser) scanWord(t *token) {
 	t.kind = tWord
 	if !p.noAssign && nameStart(p.at(0)) {
-		if a := p.assignment(); a != nil && a.Name == nil {
-			t.end = p.pos
-			t.word = p.word(a.Value.Parts, t.start, t.end)
-			return
-		} else if a != nil {
-			t.assign = a
-			t.end = p.pos
-			t.word = Word{Src: string(p.src[t.start:t.end]), Assign: a}
+		if p.assignment(t) {
 			return
 		}
 	}
@@ -59,7 +54,10 @@ func (p *Parser) scanWord(t *token) {
 func (p *Parser) word(parts []syntax.WordPart, start, end int) Word {
 	w := Word{W: &syntax.Word{Parts: parts}, Src: string(p.src[start:end])}
 	w.Text, w.Fixed = fixed(parts)
-	if w.Fixed && w.Text == w.Src {
+	switch {
+	case !w.Fixed:
+		w.X = expand.Compile(w.W, expand.Field)
+	case w.Text == w.Src:
 		w.Text = w.Src // one string is enough
 	}
 	return w
@@ -511,6 +509,13 @@ func (p *Parser) arithmetic() syntax.WordPart {
 	return x
 }
 
+// expr reads src up to an end as an arithmetic expression.
+func (p *Parser) expr(end int) *Expr {
+	from := p.pos
+	w := p.textWord(end, mode{dq: true, arith: true, text: true})
+	return &Expr{W: w, X: expand.CompileArith(w), Src: string(p.src[from:end])}
+}
+
 // arithEnd finds the "))" that ends what starts at from; -1 is none.
 func (p *Parser) arithEnd(from int) int {
 	save := p.pos
@@ -664,4 +669,23 @@ func (p *Parser) overQuote() bool {
 		p.pos++
 	}
 	return false
+}
+
+// OneWord reads a text that is one word by itself: quotes or one expansion.
+// It gives nil where it is not.
+func OneWord(text string, o Options) (w *syntax.Word) {
+	p := newParser(o)
+	p.src, p.atEOF = []byte(text), true
+	var err error
+	defer func() {
+		if err != nil {
+			w = nil
+		}
+	}()
+	defer p.guard(&err)
+	parts := p.parts(mode{text: true})
+	if !p.end() {
+		return nil
+	}
+	return &syntax.Word{Parts: parts}
 }

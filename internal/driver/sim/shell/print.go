@@ -1,0 +1,314 @@
+package shell
+
+import (
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
+)
+
+// A printer writes commands as bash shows functions.
+type printer struct {
+	b      strings.Builder
+	indent int
+	docs   []*tree.Redirect // here-documents whose bodies come with the next line
+}
+
+// printFunction gives the text of a function, as declare -f has it.
+func printFunction(f *function) string {
+	p := &printer{}
+	p.function(f.name, f.body)
+	p.b.WriteByte('\n')
+	return p.b.String()
+}
+
+func (p *printer) function(name string, body tree.Command) {
+	p.b.WriteString(name + " () \n" + strings.Repeat(" ", p.indent))
+	var redirs []*tree.Redirect
+	if r, ok := body.(*tree.Redirected); ok {
+		body, redirs = r.Body, r.Redirs
+	}
+	if g, ok := body.(*tree.Group); ok {
+		p.b.WriteString("{ \n")
+		p.block(g.Body)
+		p.pad()
+		p.b.WriteByte('}')
+	} else {
+		p.b.WriteString("{ \n")
+		p.indent += 4
+		p.pad()
+		p.command(body)
+		p.indent -= 4
+		p.newline()
+		p.pad()
+		p.b.WriteByte('}')
+	}
+	p.redirs(redirs)
+}
+
+func (p *printer) pad() { p.b.WriteString(strings.Repeat(" ", p.indent)) }
+
+// newline ends a line, and writes the here-documents that begin after it.
+func (p *printer) newline() {
+	p.b.WriteByte('\n')
+	docs := p.docs
+	p.docs = nil
+	for _, r := range docs {
+		delim, _ := plainDelimiter(r.Word.Src)
+		p.b.WriteString(r.Raw + delim + "\n")
+	}
+}
+
+func plainDelimiter(src string) (string, bool) {
+	return strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(src), true
+}
+
+// block writes a list on lines of its own.
+func (p *printer) block(l *tree.List) {
+	p.indent += 4
+	for i, c := range l.Items {
+		p.pad()
+		p.command(c)
+		if _, amp := c.(*tree.Async); !amp && i < len(l.Items)-1 && len(p.docs) == 0 {
+			p.b.WriteByte(';')
+		}
+		p.newline()
+	}
+	p.indent -= 4
+}
+
+// line writes a list on one line.
+func (p *printer) line(l *tree.List) {
+	for i, c := range l.Items {
+		if i > 0 {
+			if _, amp := l.Items[i-1].(*tree.Async); amp {
+				p.b.WriteByte(' ')
+			} else {
+				p.b.WriteString("; ")
+			}
+		}
+		p.command(c)
+	}
+}
+
+func (p *printer) command(c tree.Command) {
+	switch c := c.(type) {
+	case *tree.Simple:
+		p.simple(c)
+	case *tree.List:
+		p.line(c)
+	case *tree.Async:
+		p.command(c.Cmd)
+		p.b.WriteString(" &")
+	case *tree.AndOr:
+		p.command(c.First)
+		for _, r := range c.Rest {
+			if r.Or {
+				p.b.WriteString(" || ")
+			} else {
+				p.b.WriteString(" && ")
+			}
+			p.command(r.Cmd)
+		}
+	case *tree.Pipeline:
+		if c.Timed {
+			p.b.WriteString("time ")
+		}
+		if c.Posix {
+			p.b.WriteString("-p ")
+		}
+		if c.Not {
+			p.b.WriteString("! ")
+		}
+		for i, x := range c.Cmds {
+			if i > 0 && c.Both[i-1] {
+				p.b.WriteString(" 2>&1 | ")
+			} else if i > 0 {
+				p.b.WriteString(" | ")
+			}
+			p.command(x)
+		}
+	case *tree.Redirected:
+		p.command(c.Body)
+		p.redirs(c.Redirs)
+	case *tree.Group:
+		p.b.WriteString("{ \n")
+		p.block(c.Body)
+		p.pad()
+		p.b.WriteByte('}')
+	case *tree.Subshell:
+		p.b.WriteString("( ")
+		p.line(c.Body)
+		p.b.WriteString(" )")
+	case *tree.Func:
+		p.b.WriteString("function ")
+		p.function(c.Name, c.Body)
+	case *tree.Coproc:
+		p.b.WriteString("coproc ")
+		if c.Name != "" {
+			p.b.WriteString(c.Name + " ")
+		}
+		p.command(c.Body)
+	default:
+		p.compound(c)
+	}
+}
+
+func (p *printer) simple(c *tree.Simple) {
+	first := true
+	for _, a := range c.Assigns {
+		if !first {
+			p.b.WriteByte(' ')
+		}
+		first = false
+		p.b.WriteString(a.Src)
+	}
+	for i := range c.Words {
+		if !first {
+			p.b.WriteByte(' ')
+		}
+		first = false
+		p.b.WriteString(c.Words[i].Src)
+	}
+	if first && len(c.Redirs) > 0 {
+		n := p.b.Len()
+		p.redirs(c.Redirs)
+		text := p.b.String()
+		p.b.Reset()
+		p.b.WriteString(text[:n] + strings.TrimPrefix(text[n:], " "))
+		return
+	}
+	p.redirs(c.Redirs)
+}
+
+func (p *printer) redirs(list []*tree.Redirect) {
+	for _, r := range list {
+		p.b.WriteByte(' ')
+		fd := ""
+		if r.Var != "" {
+			fd = "{" + r.Var + "}"
+		} else if r.FD >= 0 {
+			fd = strconv.Itoa(r.FD)
+		}
+		op := r.Op.String()
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			p.b.WriteString(fd + op + r.Word.Src)
+			p.docs = append(p.docs, r)
+		case syntax.DplIn, syntax.DplOut:
+			if fd == "" {
+				fd = "0"
+				if r.Op == syntax.DplOut {
+					fd = "1"
+				}
+			}
+			p.b.WriteString(fd + op + r.Word.Src)
+		case syntax.WordHdoc:
+			p.b.WriteString(fd + op + " " + r.Word.Src)
+		default:
+			if fd == "0" && r.Op == syntax.RdrIn || fd == "1" && r.Op != syntax.RdrIn && r.Op != syntax.RdrInOut {
+				fd = ""
+			}
+			p.b.WriteString(fd + op + " " + r.Word.Src)
+		}
+	}
+}
+
+func (p *printer) compound(c tree.Command) {
+	switch c := c.(type) {
+	case *tree.If:
+		p.ifCmd(c)
+	case *tree.While:
+		if c.Until {
+			p.b.WriteString("until ")
+		} else {
+			p.b.WriteString("while ")
+		}
+		p.line(c.Cond)
+		p.b.WriteString("; do\n")
+		p.body(c.Body)
+	case *tree.For:
+		if c.Select {
+			p.b.WriteString("select ")
+		} else {
+			p.b.WriteString("for ")
+		}
+		p.b.WriteString(c.Name)
+		p.b.WriteString(" in " + sources(c) + ";")
+		p.newline()
+		p.pad()
+		p.b.WriteString("do\n")
+		p.body(c.Body)
+	case *tree.CFor:
+		p.b.WriteString("for ((" + exprText(c.Init) + "; " + exprText(c.Cond) + "; " + exprText(c.Post) + "))\n")
+		p.pad()
+		p.b.WriteString("do\n")
+		p.body(c.Body)
+	case *tree.Case:
+		p.caseCmd(c)
+	case *tree.Cond:
+		p.b.WriteString(c.Src)
+	case *tree.Arith:
+		p.b.WriteString(c.Src)
+	}
+}
+
+func exprText(e *tree.Expr) string {
+	if e == nil {
+		return "1"
+	}
+	return strings.TrimSpace(e.Src)
+}
+
+func (p *printer) body(l *tree.List) {
+	p.block(l)
+	p.pad()
+	p.b.WriteString("done")
+}
+
+func (p *printer) ifCmd(c *tree.If) {
+	p.b.WriteString("if ")
+	p.line(c.Cond)
+	p.b.WriteString("; then\n")
+	p.block(c.Then)
+	p.pad()
+	switch e := c.Else.(type) {
+	case *tree.If:
+		p.b.WriteString("else\n")
+		p.indent += 4
+		p.pad()
+		p.ifCmd(e)
+		p.indent -= 4
+		p.b.WriteString(";\n")
+		p.pad()
+	case *tree.List:
+		p.b.WriteString("else\n")
+		p.block(e)
+		p.pad()
+	}
+	p.b.WriteString("fi")
+}
+
+func (p *printer) caseCmd(c *tree.Case) {
+	p.b.WriteString("case " + c.Word.Src + " in \n")
+	p.indent += 4
+	for i := range c.Items {
+		item := &c.Items[i]
+		p.pad()
+		for j := range item.Patterns {
+			if j > 0 {
+				p.b.WriteString(" | ")
+			}
+			p.b.WriteString(item.Patterns[j].Src)
+		}
+		p.b.WriteString(")\n")
+		p.block(item.Body)
+		p.pad()
+		p.b.WriteString(item.Op.String() + "\n")
+	}
+	p.indent -= 4
+	p.pad()
+	p.b.WriteString("esac")
+}

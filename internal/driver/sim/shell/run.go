@@ -1,0 +1,591 @@
+package shell
+
+import (
+	"errors"
+	"strconv"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// maxStack is how deep commands may be within each other on one goroutine,
+// whatever they are: what all limits on nesting would allow together is more
+// than its stack may be.
+const maxStack = 100_000
+
+// run executes a command and gives its status, which is $? too. Where s.flow
+// is set afterwards, the caller returns at once.
+func (s *Shell) run(c tree.Command) int {
+	switch c := c.(type) {
+	case *tree.Simple:
+		return s.simple(c)
+	case *tree.AndOr:
+		return s.andOr(c)
+	case *tree.List:
+		return s.list(c)
+	}
+	s.depth++
+	if s.depth > maxStack {
+		s.t.Bound("nesting", int64(s.depth), maxStack)
+	}
+	st := s.other(c)
+	s.depth--
+	return st
+}
+
+func (s *Shell) other(c tree.Command) int {
+	switch c := c.(type) {
+	case *tree.Arith:
+		return s.arith(c)
+	case *tree.Cond:
+		return s.cond(c)
+	case *tree.If:
+		return s.ifCmd(c)
+	case *tree.While:
+		return s.while(c)
+	case *tree.For:
+		if c.Select {
+			return s.selectCmd(c)
+		}
+		return s.forCmd(c)
+	case *tree.CFor:
+		return s.cfor(c)
+	case *tree.Case:
+		return s.caseCmd(c)
+	case *tree.Group:
+		return s.list(c.Body)
+	case *tree.Redirected:
+		return s.redirected(c)
+	case *tree.Pipeline:
+		return s.pipeline(c)
+	case *tree.Subshell:
+		return s.subshell(c)
+	case *tree.Async:
+		return s.async(c)
+	case *tree.Func:
+		return s.define(c)
+	case *tree.Coproc:
+		return s.coproc(c)
+	}
+	return 0
+}
+
+func (s *Shell) list(l *tree.List) int {
+	st := 0
+	for _, c := range l.Items {
+		st = s.run(c)
+		s.status = st
+		if sig := s.t.Caught(); sig != 0 {
+			s.caught(sig)
+		}
+		if s.flow != flowNone {
+			return s.status
+		}
+	}
+	return s.status
+}
+
+func (s *Shell) andOr(c *tree.AndOr) int {
+	s.ignore++
+	st := s.run(c.First)
+	s.status = st
+	for i := range c.Rest {
+		if s.flow != flowNone {
+			break
+		}
+		r := &c.Rest[i]
+		if r.Or == (st == 0) {
+			continue
+		}
+		if i == len(c.Rest)-1 {
+			s.ignore--
+			st = s.run(r.Cmd)
+			s.status = st
+			return st
+		}
+		st = s.run(r.Cmd)
+		s.status = st
+	}
+	s.ignore--
+	return st
+}
+
+// failed looks at the status of a command by itself: where it is a failure
+// that nothing looks at, ERR is run and set -e ends the shell.
+func (s *Shell) failed(st int) int {
+	s.last, s.pipe = st, nil
+	if st != 0 && s.ignore == 0 && s.flow == flowNone {
+		s.status = st
+		return s.failure(st)
+	}
+	return st
+}
+
+func (s *Shell) failure(st int) int {
+	s.errTrap(st)
+	if s.opt[oErrexit] && s.flow == flowNone {
+		s.exit(st)
+	}
+	return st
+}
+
+// exit ends the shell.
+func (s *Shell) exit(st int) {
+	s.status = st & 0xff
+	s.flow = flowExit
+}
+
+// condition runs a list whose failure has no further effect.
+func (s *Shell) condition(l *tree.List) int {
+	s.ignore++
+	st := s.list(l)
+	s.ignore--
+	return st
+}
+
+func (s *Shell) ifCmd(c *tree.If) int {
+	for {
+		st := s.condition(c.Cond)
+		if s.flow != flowNone {
+			return st
+		}
+		if st == 0 {
+			return s.list(c.Then)
+		}
+		switch e := c.Else.(type) {
+		case *tree.If:
+			c = e
+			continue
+		case *tree.List:
+			return s.list(e)
+		}
+		s.status = 0
+		return 0
+	}
+}
+
+// looped tells, after a round of a loop, whether the loop ends.
+func (s *Shell) looped() bool {
+	switch s.flow {
+	case flowNone:
+		return false
+	case flowBreak:
+		if s.flowN--; s.flowN <= 0 {
+			s.flow = flowNone
+		}
+		return true
+	case flowContinue:
+		if s.flowN--; s.flowN <= 0 {
+			s.flow = flowNone
+			return false
+		}
+		return true
+	}
+	return true
+}
+
+func (s *Shell) while(c *tree.While) int {
+	s.loops++
+	defer func() { s.loops-- }()
+	st := 0
+	for {
+		s.t.Iterate()
+		cond := s.condition(c.Cond)
+		if s.flow != flowNone {
+			if s.looped() {
+				if s.flow == flowNone {
+					s.status = 0
+					return 0
+				}
+				return s.status
+			}
+			continue
+		}
+		if (cond == 0) == c.Until {
+			break
+		}
+		st = s.list(c.Body)
+		if s.flow != flowNone && s.looped() {
+			return s.leftLoop(st)
+		}
+	}
+	s.status = st
+	return st
+}
+
+// leftLoop gives the status of a loop that ended early.
+func (s *Shell) leftLoop(st int) int {
+	if s.flow == flowNone {
+		return s.status
+	}
+	return st
+}
+
+func (s *Shell) forCmd(c *tree.For) int {
+	s.line = c.Line
+	if !s.validName(c.Name) {
+		return 1
+	}
+	items := s.params
+	if c.In {
+		var err error
+		if items, err = s.fields(nil, c.Items); err != nil {
+			return s.wordError(err)
+		}
+	}
+	s.loops++
+	defer func() { s.loops-- }()
+	st := 0
+	for _, v := range items {
+		s.t.Iterate()
+		if s.traps.debug != nil || s.opt[oXtrace] {
+			s.line = c.Line
+			if s.opt[oXtrace] {
+				s.traceText("for " + c.Name + " in " + sources(c))
+			}
+			s.debugTrap("for " + c.Name + " in " + sources(c))
+		}
+		if err := s.setLoop(c.Name, v); err != nil {
+			s.line = c.Line
+			s.Warn("%s", err)
+			s.status = 1
+			return s.failed(1)
+		}
+		st = s.list(c.Body)
+		if s.flow != flowNone && s.looped() {
+			return s.leftLoop(st)
+		}
+	}
+	s.status = st
+	return st
+}
+
+func sources(c *tree.For) string {
+	if !c.In {
+		return `"$@"`
+	}
+	text := ""
+	for i := range c.Items {
+		if i > 0 {
+			text += " "
+		}
+		text += c.Items[i].Src
+	}
+	return text
+}
+
+// validName complains where a loop's variable is no name.
+func (s *Shell) validName(name string) bool {
+	if tree.Name(name) {
+		return true
+	}
+	s.Warn("`%s': not a valid identifier", name)
+	s.status = 1
+	if s.opt[oPosix] {
+		s.exit(1)
+	}
+	return false
+}
+
+func (s *Shell) cfor(c *tree.CFor) int {
+	s.line = c.Line
+	eval := func(x *tree.Expr) (int64, bool) {
+		s.line = c.Line
+		n, err := s.evalWord(x)
+		if err != nil {
+			s.arithError("((", err)
+			return 0, false
+		}
+		return n, true
+	}
+	if c.Init != nil {
+		if _, ok := eval(c.Init); !ok {
+			return s.failed(1)
+		}
+	}
+	s.loops++
+	defer func() { s.loops-- }()
+	st := 0
+	for {
+		s.t.Iterate()
+		if c.Cond != nil {
+			n, ok := eval(c.Cond)
+			if !ok {
+				return s.failed(1)
+			}
+			if n == 0 {
+				break
+			}
+		}
+		st = s.list(c.Body)
+		if s.flow != flowNone && s.looped() {
+			return s.leftLoop(st)
+		}
+		if c.Post != nil {
+			if _, ok := eval(c.Post); !ok {
+				return s.failed(1)
+			}
+		}
+	}
+	s.status = st
+	return st
+}
+
+func (s *Shell) caseCmd(c *tree.Case) int {
+	s.line = c.Line
+	if s.traps.debug != nil {
+		s.debugTrap("case " + c.Word.Src + " in ")
+	}
+	value, err := s.single(&c.Word)
+	if err != nil {
+		return s.wordError(err)
+	}
+	if s.opt[oXtrace] {
+		s.traceText("case " + c.Word.Src + " in")
+	}
+	st := 0
+	through := false
+	for i := range c.Items {
+		item := &c.Items[i]
+		if !through {
+			found := false
+			for j := range item.Patterns {
+				ok, err := s.match(&item.Patterns[j], value)
+				if err != nil {
+					return s.wordError(err)
+				}
+				if ok {
+					found = true
+					break
+				}
+			}
+			if !found {
+				continue
+			}
+		}
+		s.status = 0
+		st = s.list(item.Body)
+		if s.flow != flowNone {
+			return st
+		}
+		switch item.Op {
+		case syntax.Fallthrough:
+			through = true
+		case syntax.Resume:
+			through = false
+		default:
+			return st
+		}
+	}
+	s.status = st
+	return st
+}
+
+func (s *Shell) arith(c *tree.Arith) int {
+	s.line = c.Line
+	if s.traps.debug != nil {
+		s.debugTrap(c.Src)
+	}
+	s.t.Command()
+	if s.opt[oXtrace] {
+		s.traceText("(( " + trimParens(c.Src) + " ))")
+	}
+	n, err := s.evalWord(c.X)
+	st := 0
+	switch {
+	case err != nil:
+		s.arithError("((", err)
+		st = 1
+	case n == 0:
+		st = 1
+	}
+	s.status = st
+	return s.failed(st)
+}
+
+func trimParens(src string) string {
+	if len(src) < 4 {
+		return src
+	}
+	src = src[2 : len(src)-2]
+	for len(src) > 0 && (src[0] == ' ' || src[0] == '\n') {
+		src = src[1:]
+	}
+	for len(src) > 0 && (src[len(src)-1] == ' ' || src[len(src)-1] == '\n') {
+		src = src[:len(src)-1]
+	}
+	return src
+}
+
+func (s *Shell) cond(c *tree.Cond) int {
+	s.line = c.Line
+	if s.traps.debug != nil {
+		s.debugTrap(c.Src)
+	}
+	s.t.Command()
+	st := s.testExpr(c.X)
+	s.status = st
+	return s.failed(st)
+}
+
+func (s *Shell) selectCmd(c *tree.For) int {
+	s.line = c.Line
+	if !s.validName(c.Name) {
+		return 1
+	}
+	items := s.params
+	if c.In {
+		var err error
+		if items, err = s.fields(nil, c.Items); err != nil {
+			return s.wordError(err)
+		}
+	}
+	if len(items) == 0 {
+		s.status = 0
+		return 0
+	}
+	s.loops++
+	defer func() { s.loops-- }()
+	menu := true
+	st := 0
+	for {
+		s.t.Iterate()
+		if menu {
+			s.menu(items)
+			menu = false
+		}
+		prompt, ok := s.vars.Get("PS3")
+		if !ok {
+			prompt = "#? "
+		}
+		s.errout(s.Prompt(prompt))
+		line, err := s.readLine(0)
+		if err != nil && line == "" {
+			s.print("\n")
+			_ = s.flush()
+			s.status = 1
+			return 1
+		}
+		if err := s.vars.Set("REPLY", line); err != nil {
+			s.Warn("%s", err)
+		}
+		if line == "" {
+			menu = true
+			continue
+		}
+		choice := ""
+		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(items) {
+			choice = items[n-1]
+		}
+		if err := s.setLoop(c.Name, choice); err != nil {
+			s.Warn("%s", err)
+			return s.failed(1)
+		}
+		st = s.list(c.Body)
+		if s.flow != flowNone && s.looped() {
+			return s.leftLoop(st)
+		}
+		if v, _ := s.vars.Get("REPLY"); v == "" {
+			menu = true
+		}
+	}
+}
+
+// define makes a function.
+func (s *Shell) define(c *tree.Func) int {
+	s.line = c.Line
+	if !functionName(c.Name) || s.opt[oPosix] && !tree.Name(c.Name) {
+		s.Warn("`%s': not a valid identifier", c.Name)
+		s.status = 1
+		if s.opt[oPosix] {
+			s.exit(1)
+		}
+		return s.failed(1)
+	}
+	if s.opt[oPosix] && specialBuiltin(c.Name) {
+		s.Warn("`%s': is a special builtin", c.Name)
+		s.exit(2)
+		return 2
+	}
+	if old := s.funcs[c.Name]; old != nil && old.readonly {
+		s.Warn("%s: readonly function", c.Name)
+		return s.failed(1)
+	}
+	s.ownFuncs()
+	f := &function{name: c.Name, body: c.Body, source: s.source(), line: c.Line}
+	if old := s.funcs[c.Name]; old != nil {
+		f.export, f.trace = old.export, old.trace
+	}
+	s.funcs[c.Name] = f
+	s.t.Grow(256)
+	s.status = 0
+	return 0
+}
+
+func functionName(name string) bool {
+	if name == "" {
+		return false
+	}
+	for i := range len(name) {
+		switch name[i] {
+		case '$', '`', '"', '\'', '\\', '<', '>', '&', ';', '|', '(', ')', ' ', '\t', '\n':
+			return false
+		}
+	}
+	return true
+}
+
+// source gives the name of the file that commands come from now.
+func (s *Shell) source() string {
+	if n := len(s.frames); n > 0 {
+		return s.frames[n-1].source
+	}
+	return s.bases.source
+}
+
+func (s *Shell) ownFuncs() {
+	if s.funcsShared || s.funcs == nil {
+		m := make(map[string]*function, len(s.funcs)+1)
+		for k, v := range s.funcs {
+			m[k] = v
+		}
+		s.funcs, s.funcsShared = m, false
+	}
+}
+
+// message gives the words for an error of the system.
+func message(err error) string {
+	var e *budget.Exceeded
+	if errors.As(err, &e) {
+		return e.Error()
+	}
+	return vfs.Message(err)
+}
+
+// redirected runs a compound command with redirections.
+func (s *Shell) redirected(c *tree.Redirected) int {
+	mark := len(s.procs)
+	undo, err := s.redirect(c.Redirs)
+	if err != nil {
+		s.restore(undo)
+		s.closeProcs(mark)
+		s.status = 1
+		return s.redirError(err)
+	}
+	st := s.run(c.Body)
+	s.restore(undo)
+	s.closeProcs(mark)
+	return st
+}
+
+func (s *Shell) redirError(err error) int {
+	_ = err
+	if s.flow != flowNone {
+		return s.status
+	}
+	s.status = 1
+	return s.failed(1)
+}

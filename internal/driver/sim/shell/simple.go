@@ -1,0 +1,384 @@
+package shell
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
+)
+
+// simple runs a simple command.
+func (s *Shell) simple(c *tree.Simple) int {
+	t := s.t
+	t.Command()
+	s.line = c.Line
+	if s.traps.running == 0 {
+		s.cmdText = c.Src
+	}
+	if s.traps.debug != nil && s.debugTrap(c.Src) {
+		return s.status
+	}
+	mark, base := len(s.procs), len(s.stack)
+	args := c.Args
+	if args == nil && len(c.Words) > 0 {
+		s.subst = -1
+		var err error
+		if args, err = s.arguments(c); err != nil {
+			s.stack = s.stack[:base]
+			s.closeProcs(mark)
+			return s.wordError(err)
+		}
+	}
+	var st int
+	if len(args) == 0 {
+		st = s.null(c)
+	} else {
+		st = s.named(c, args)
+	}
+	if len(s.stack) > base {
+		clear(s.stack[base:])
+		s.stack = s.stack[:base]
+	}
+	if len(s.procs) > mark {
+		s.closeProcs(mark)
+	}
+	s.last, s.pipe = st, nil
+	if st != 0 && s.ignore == 0 && s.flow == flowNone {
+		s.status = st
+		return s.failure(st)
+	}
+	return st
+}
+
+// arguments expands the words of a command onto the stack.
+func (s *Shell) arguments(c *tree.Simple) ([]string, error) {
+	base := len(s.stack)
+	declares := false
+	for i := range c.Words {
+		w := &c.Words[i]
+		if w.Assign != nil && declares {
+			break
+		}
+		if w.Fixed {
+			s.stack = append(s.stack, w.Text)
+		} else {
+			var err error
+			if s.stack, err = s.Expander().Fields(s.stack, w.X); err != nil {
+				return nil, err
+			}
+		}
+		if i == 0 || !declares {
+			declares = c.Declares && len(s.stack) > base
+		}
+	}
+	return s.stack[base:len(s.stack):len(s.stack)], nil
+}
+
+// null runs a command without a name: assignments and redirections.
+func (s *Shell) null(c *tree.Simple) int {
+	s.subst = -1
+	for _, a := range c.Assigns {
+		if err := s.assign(a, false); err != nil {
+			return s.assignError(err)
+		}
+	}
+	if len(c.Redirs) > 0 {
+		undo, err := s.redirect(c.Redirs)
+		s.restore(undo)
+		if err != nil {
+			return 1
+		}
+	}
+	s.lastArg = ""
+	if s.subst >= 0 {
+		return s.subst
+	}
+	return 0
+}
+
+// assignError tells of an assignment that failed, which ends the line of
+// commands.
+func (s *Shell) assignError(err error) int { return s.wordError(err) }
+
+// lookup says what a name is.
+type lookup struct {
+	fn      *function
+	builtin builtin
+}
+
+// find finds what a name means to the shell itself.
+func (s *Shell) find(name string) lookup {
+	if s.opt[oPosix] {
+		if b := s.builtin(name); b.special {
+			return lookup{builtin: b}
+		}
+	}
+	if len(s.funcs) > 0 {
+		if f, ok := s.funcs[name]; ok {
+			return lookup{fn: f}
+		}
+	}
+	return lookup{builtin: s.builtin(name)}
+}
+
+// builtin finds a builtin that is not disabled.
+func (s *Shell) builtin(name string) builtin {
+	if len(s.disabled) > 0 && s.disabled[name] {
+		return builtin{}
+	}
+	return findBuiltin(name)
+}
+
+// named runs a command that has a name.
+func (s *Shell) named(c *tree.Simple, args []string) int {
+	what := s.find(args[0])
+	if what.fn == nil && what.builtin.name == "" && s.jobName(args) {
+		what.builtin = findBuiltin("fg")
+		args = []string{"fg", args[0]}
+	}
+	if len(c.Assigns) == 0 && len(c.Redirs) == 0 {
+		if s.opt[oXtrace] {
+			s.traceCommand(c, args)
+		}
+		st := s.execute(c, what, args)
+		if n := len(args); n > 0 {
+			s.lastArg = args[n-1]
+		}
+		return st
+	}
+	return s.prepared(c, what, args)
+}
+
+// prepared is named for a command with assignments or redirections.
+func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
+	persist := what.builtin.special && s.opt[oPosix]
+	if len(c.Assigns) > 0 {
+		if !persist {
+			s.vars.PushTemporary()
+			defer s.vars.Pop()
+		}
+		for _, a := range c.Assigns {
+			if err := s.assign(a, !persist); err != nil {
+				return s.assignError(err)
+			}
+		}
+	}
+	if s.opt[oXtrace] {
+		s.traceCommand(c, args)
+	}
+	undo, err := s.redirect(c.Redirs)
+	if err != nil {
+		s.restore(undo)
+		if what.builtin.special && s.opt[oPosix] && !s.interactive && s.flow == flowNone {
+			s.exit(1)
+		}
+		return 1
+	}
+	if what.builtin.name == "exec" {
+		// Its redirections stay, unless a program was to be run and was not.
+		st := s.execute(c, what, args)
+		if len(args) > 1 && s.flow != flowExit {
+			s.restore(undo)
+		} else {
+			undo.forget()
+		}
+		return st
+	}
+	st := s.execute(c, what, args)
+	s.restore(undo)
+	if n := len(args); n > 0 {
+		s.lastArg = args[n-1]
+	}
+	return st
+}
+
+// execute runs what a command name was found to be.
+func (s *Shell) execute(c *tree.Simple, what lookup, args []string) int {
+	switch {
+	case what.fn != nil:
+		return s.call(what.fn, args)
+	case what.builtin.name != "":
+		return s.runBuiltin(c, what.builtin, args)
+	}
+	return s.external(args)
+}
+
+// runBuiltin runs a builtin and writes out what it printed.
+func (s *Shell) runBuiltin(c *tree.Simple, b builtin, args []string) int {
+	var st int
+	if b.declare != nil {
+		st = b.declare(s, c, args)
+	} else {
+		st = b.run(s, args)
+	}
+	if len(s.out) > 0 {
+		if err := s.flush(); err != nil {
+			s.Warn("%s: write error: %s", args[0], message(err))
+			return 1
+		}
+	}
+	return st
+}
+
+// maxCalls bounds functions that call functions; FUNCNEST is the script's own.
+func (s *Shell) deeper(name string) bool {
+	s.calls++
+	s.t.Bound("calls", int64(s.calls), s.t.K.Limits.Calls)
+	if s.calls > 1 {
+		if v, ok := s.vars.Get("FUNCNEST"); ok {
+			if n, err := strconv.Atoi(v); err == nil && n > 0 && s.calls > n {
+				s.Warn("%s: maximum function nesting level exceeded (%d)", name, n)
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// call runs a function.
+func (s *Shell) call(f *function, args []string) int {
+	if !s.deeper(f.name) {
+		s.calls--
+		s.status = 1
+		s.flow = flowDiscard
+		return 1
+	}
+	line, params, loops := s.line, s.params, s.loops
+	debug, err, ret := s.traps.hide(s, f.trace)
+	s.vars.PushFunction()
+	s.params = slices.Clone(args[1:])
+	s.loops = 0
+	s.frames = append(s.frames, frame{name: f.name, source: f.source, line: line, call: true, params: s.params})
+	if s.traps.debug != nil {
+		s.debugTrap(f.name)
+	}
+	st := s.run(f.body)
+	if s.flow == flowReturn {
+		s.flow = flowNone
+		st = s.status
+	}
+	s.status = st
+	if s.traps.ret != nil && s.flow == flowNone {
+		s.returnTrap()
+		st = s.status
+	}
+	s.frames = s.frames[:len(s.frames)-1]
+	if old, ok := s.vars.Pop().(*options); ok {
+		s.setOptions(old)
+	}
+	s.params, s.loops, s.line = params, loops, line
+	s.traps.show(debug, err, ret)
+	s.calls--
+	return st
+}
+
+// external runs a program.
+func (s *Shell) external(args []string) int {
+	name := args[0]
+	file, err := s.program(name)
+	if err != nil {
+		return s.notFound(args, err)
+	}
+	return s.program1(file, args)
+}
+
+// program1 runs a program by its file.
+func (s *Shell) program1(file string, args []string) int {
+	name := args[0]
+	s.flushOut()
+	s.t.Nest = s.depth
+	st, err := s.t.Call(proc.Command{Path: file, Args: args, Env: s.vars.Environ()})
+	if err != nil {
+		return s.cannotRun(file, name, err)
+	}
+	if st.Signal != 0 {
+		s.tellSignal(st.Signal, s.t.PID, strings.Join(args, " "))
+	}
+	return st.Shell()
+}
+
+// program finds the file of a program.
+func (s *Shell) program(name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	if h, ok := s.hash[name]; ok {
+		if !s.opt[oCheckhash] || s.t.View.Access(h.file, 1) == nil {
+			h.hits++
+			return h.file, nil
+		}
+		delete(s.hash, name)
+	}
+	path, ok := s.vars.Get("PATH")
+	if !ok {
+		return "", syscall.ENOENT
+	}
+	file, err := s.t.Lookup(name, path)
+	if err != nil {
+		return "", err
+	}
+	if s.opt[oHashall] && !s.vars.Temporary("PATH") {
+		s.remember(name, file)
+	}
+	return file, nil
+}
+
+// notFound tells that there is no such command.
+func (s *Shell) notFound(args []string, err error) int {
+	name := args[0]
+	if f, ok := s.funcs["command_not_found_handle"]; ok && err == syscall.ENOENT {
+		return s.inSubshell(func(c *Shell) int {
+			return c.call(f, append([]string{f.name}, args...))
+		})
+	}
+	if err == syscall.EACCES {
+		s.Warn("%s: Permission denied", name)
+		return 126
+	}
+	if err == syscall.ENOENT || err == syscall.ENOTDIR {
+		if name == "" {
+			s.Warn(": command not found")
+		} else {
+			s.Warn("%s: command not found", name)
+		}
+		return 127
+	}
+	s.Warn("%s: %s", name, message(err))
+	return 126
+}
+
+// cannotRun tells why a file is no program.
+func (s *Shell) cannotRun(file, name string, err error) int {
+	var in *proc.Interpreter
+	switch {
+	case errors.As(err, &in):
+		s.Warn("%s: cannot execute: required file not found", file)
+		if in.Err == syscall.ENOENT {
+			return 127
+		}
+		return 126
+	case err == syscall.EAGAIN:
+		s.Warn("fork: retry: Resource temporarily unavailable")
+		return 254
+	case err == syscall.ENOENT || err == syscall.ENOTDIR && !strings.Contains(name, "/"):
+		s.Warn("%s: No such file or directory", name)
+		return 127
+	case err == syscall.EACCES:
+		if i, e := s.t.View.Stat(file); e == nil && i.IsDir() {
+			s.Warn("%s: Is a directory", name)
+			return 126
+		}
+	case errors.Is(err, syscall.ENOEXEC):
+		s.Warn("%s: cannot execute binary file: Exec format error", file)
+		return 126
+	case err == syscall.ENOTDIR:
+		s.Warn("%s: Not a directory", name)
+		return 126
+	}
+	s.Warn("%s: %s", name, message(err))
+	return 126
+}
