@@ -4,10 +4,20 @@ import (
 	"slices"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
 )
 
 // builtin lists the programs that every computer has.
 func builtin() []command.Command {
-	return slices.Concat(text.Commands())
+	return slices.Concat(
+		[]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}},
+		file.Commands(),
+		number.Commands(),
+		order.Commands(),
+		text.Commands(),
+	)
 }
