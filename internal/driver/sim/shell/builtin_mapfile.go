@@ -3,9 +3,9 @@ package shell
 import (
 	"bytes"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
@@ -210,11 +210,12 @@ func (m *mapping) line(in *input) (text string, ok bool, err error) {
 	var b []byte
 	for {
 		chunk, err := in.more()
-		if err == io.EOF {
-			return textOf(b), len(b) > 0, nil
+		if err == syscall.EINTR {
+			return "", false, err
 		}
 		if err != nil {
-			return "", false, err
+			// What cannot be read is at its end, as in bash.
+			return textOf(b), len(b) > 0, nil
 		}
 		n := bytes.IndexByte(chunk, m.delim)
 		if n < 0 {

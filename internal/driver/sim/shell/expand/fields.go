@@ -76,7 +76,7 @@ func (x *Expander) simple(p *part) (string, bool) {
 	s, ok := x.vars.Get(q.name)
 	switch {
 	case !ok:
-		return "", p.quoted && !x.flags.NoUnset
+		return "", p.quoted && !x.flags.NoUnset && !x.isRef(q.name)
 	case p.quoted:
 		return s, true
 	case s == "":

@@ -315,8 +315,15 @@ func (x *Expander) display(p *Param) string {
 func (x *Expander) emitParam(b *builder, p *Param, quoted bool) error {
 	if p.simple {
 		s, ok := x.vars.Get(p.name)
-		if !ok && x.flags.NoUnset {
-			return x.unbound(p)
+		if !ok {
+			if x.isRef(p.name) {
+				q := *p
+				q.simple = false
+				return x.emitParam(b, &q, quoted)
+			}
+			if x.flags.NoUnset {
+				return x.unbound(p)
+			}
 		}
 		if p.weak && s == "" {
 			return nil
@@ -334,9 +341,17 @@ func (x *Expander) emitParam(b *builder, p *Param, quoted bool) error {
 	case bad:
 		return &Error{Kind: Bad, Text: p.source + ": bad substitution"}
 	case names:
-		return b.list(x.prefixed(p.name), p.letter == '*', quoted)
+		list := x.prefixed(p.name)
+		if p.letter == '*' && !quoted && x.loadIFS().value == "" {
+			return b.value(strings.Join(list, ""), false)
+		}
+		return b.list(list, p.letter == '*', quoted)
 	case keys:
-		return b.list(x.keys(p), p.sub.all == '*', quoted)
+		list := x.keys(p)
+		if p.sub.all == '*' && !quoted && x.loadIFS().value == "" {
+			return b.value(strings.Join(list, " "), false)
+		}
+		return b.list(list, p.sub.all == '*', quoted)
 	}
 	v, err := x.lookup(p)
 	if err != nil {
@@ -356,6 +371,12 @@ func (x *Expander) emitParam(b *builder, p *Param, quoted bool) error {
 		return err
 	}
 	return x.emitValue(b, p, v, quoted)
+}
+
+// isRef tells whether a name is a reference to another variable.
+func (x *Expander) isRef(name string) bool {
+	v := x.vars.Lookup(name)
+	return v != nil && v.Is(refAttr)
 }
 
 func (x *Expander) exists(name string) bool {
@@ -449,15 +470,10 @@ func (x *Expander) indirection(b *builder, p *Param, quoted bool) (target *Param
 		name = strings.Join(v.list, " ")
 	}
 	if !v.set && !v.isList {
-		if x.flags.NoUnset || p.op == byDefault || p.op == alternate || p.op == assign || p.op == fail {
-			if p.op == plain || p.op == transform {
-				return nil, false, &Error{Kind: Unbound, Text: "!" + p.name + ": unbound variable"}
-			}
-		}
-		switch p.op {
-		case byDefault, alternate, fail:
+		if p.special != 0 || p.sub == nil && x.exists(p.name) {
+			// A parameter that is missing, an array without element 0.
 			t := *p
-			t.indirect = false
+			t.indirect, t.simple = false, false
 			return &t, false, nil
 		}
 		return nil, false, &Error{Kind: Indirect, Text: x.display(p) + ": invalid indirect expansion"}

@@ -78,6 +78,14 @@ func Compile(w *syntax.Word, mode Mode) *Word {
 func (w *Word) Literal() (string, bool) { return w.lit, w.literal }
 
 func (c *Word) finish(parts []part) {
+	if c.mode == Field {
+		// Braces come before tildes.
+		if b, ok := braces(merge(parts)); ok {
+			c.braces = b
+			c.parts = merge(tildes(parts, false, true))
+			return
+		}
+	}
 	switch c.mode {
 	case Field, Single, Pattern, Regex:
 		parts = tildes(parts, false, c.mode == Field)
@@ -86,12 +94,6 @@ func (c *Word) finish(parts []part) {
 	case Document:
 	}
 	c.parts = merge(parts)
-	if c.mode == Field {
-		if b, ok := braces(c.parts); ok {
-			c.braces = b
-			return
-		}
-	}
 	c.constant()
 }
 

@@ -2,6 +2,7 @@ package variable
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 )
@@ -85,7 +86,8 @@ func (s *Store) below(name string) *Var {
 }
 
 // Get gives the value of $name; ok is false where it is not set. Of an array
-// it is element 0. References are followed, those to elements too.
+// it is element 0. References are followed, those to elements too; but where a
+// subscript is to be expanded first, ok is false.
 func (s *Store) Get(name string) (value string, ok bool) {
 	v := s.Lookup(name)
 	switch {
@@ -105,6 +107,9 @@ func (s *Store) Get(name string) (value string, ok bool) {
 }
 
 func (s *Store) element(v *Var, r Ref) (string, bool) {
+	if strings.ContainsAny(r.Subscript, "$`\"'\\@*") {
+		return "", false
+	}
 	if v.assoc != nil {
 		return v.assoc.Get(r.Subscript)
 	}
