@@ -1,0 +1,61 @@
+package process
+
+import (
+	"errors"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/descriptor"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/condition"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// runTest is test and [ as programs.
+func runTest(t *proc.Task) int {
+	args := t.Args[1:]
+	if t.Name() == "[" {
+		if len(args) == 0 || args[len(args)-1] != "]" {
+			t.Errorf("missing %s", operand.Quote("]"))
+			return 2
+		}
+		args = args[:len(args)-1]
+	}
+	h := &condition.Host{
+		View:     &t.View,
+		Stat:     func(path string) (vfs.Info, error) { return descriptor.Stat(t, path) },
+		Terminal: func(fd int) bool { _, _, ok := descriptor.Terminal(t, fd); return ok },
+	}
+	yes, err := h.Test(args, int(t.K.Limits.Nesting))
+	if err != nil {
+		t.Errorf("%s", testWords(err, args))
+		return 2
+	}
+	if yes {
+		return 0
+	}
+	return 1
+}
+
+// testWords says what is wrong as GNU's test does.
+func testWords(err error, args []string) string {
+	var e *condition.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	last := operand.Quote(args[len(args)-1])
+	switch e.Kind {
+	case condition.NotInteger:
+		return "invalid integer " + operand.Quote(e.What)
+	case condition.NotBinary:
+		return operand.Quote(e.What) + ": binary operator expected"
+	case condition.TooMany:
+		return "extra argument " + operand.Quote(e.What)
+	case condition.MissingParen:
+		if e.What != "" {
+			return operand.Quote(")") + " expected, found " + e.What
+		}
+		return operand.Quote(")") + " expected"
+	case condition.NotUnary, condition.Missing:
+	}
+	return "missing argument after " + last
+}
