@@ -635,14 +635,8 @@ func parseMask(text string, mask uint32) (result uint32, why string) {
 				bits |= 0o444
 			case 'w':
 				bits |= 0o222
-			case 'x', 'X':
+			case 'x':
 				bits |= 0o111
-			case 'u':
-				bits |= allowed >> 6 & 7 * 0o111
-			case 'g':
-				bits |= allowed >> 3 & 7 * 0o111
-			case 'o':
-				bits |= allowed & 7 * 0o111
 			default:
 				return mask, "`" + text[i:i+1] + "': invalid symbolic mode character"
 			}

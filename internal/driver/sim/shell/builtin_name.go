@@ -562,7 +562,6 @@ func (s *Shell) source1(name, file string, text []byte, params []string) int {
 	s.deepen()
 	defer func() { s.sources-- }()
 	old, line, loops := s.params, s.line, s.loops
-	debug, err, ret := s.traps.hide(s, false)
 	s.frames = append(s.frames, frame{name: "source", source: file, line: line, params: params})
 	if len(params) > 0 {
 		s.params = slices.Clone(params)
@@ -577,7 +576,6 @@ func (s *Shell) source1(name, file string, text []byte, params []string) int {
 	if s.traps.ret != nil && s.flow == flowNone {
 		s.returnTrap()
 	}
-	s.traps.show(debug, err, ret)
 	s.frames = s.frames[:len(s.frames)-1]
 	if len(params) > 0 && len(mine) == len(s.params) && (len(mine) == 0 || &mine[0] == &s.params[0]) {
 		s.params = old
@@ -687,6 +685,7 @@ func (s *Shell) cannotExec(file, name string, err error) int {
 // execFailed ends a shell that could not become another program.
 func (s *Shell) execFailed(st int) int {
 	if s.interactive || s.opt[oExecfail] {
+		s.execFailedOnce = true
 		return st
 	}
 	s.exit(st)

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -251,33 +252,37 @@ func resources() []resource {
 // unlimited is the greatest value of a resource.
 const unlimited = int64(-1)
 
+// A ulimit is what a resource is limited to, in the unit of the list.
+type ulimit struct{ soft, hard int64 }
+
 // limitOf gives what a resource is limited to.
-func (s *Shell) limitOf(flag byte) int64 {
+func (s *Shell) limitOf(flag byte) ulimit {
 	if v, ok := s.ulimits[flag]; ok {
 		return v
 	}
-	l := &s.t.K.Limits
 	switch flag {
-	case 'c', 'e', 'r', 'i':
-		return 0
-	case 'f':
-		return l.FileSize / 512
+	case 'c':
+		return ulimit{0, unlimited}
+	case 'e', 'r', 'i':
+		return ulimit{0, 0}
 	case 'n':
-		return int64(s.t.K.MaxDescriptors())
+		n := int64(s.t.K.MaxDescriptors())
+		return ulimit{n, n}
 	case 'p':
-		return 8
+		return ulimit{8, 8}
 	case 's':
-		return 8192
+		return ulimit{8192, unlimited}
 	case 'u':
-		return int64(s.t.K.MaxTasks())
+		n := int64(s.t.K.MaxTasks())
+		return ulimit{n, n}
 	case 'q':
-		return 819200
+		return ulimit{819200, 819200}
 	}
-	return unlimited
+	return ulimit{unlimited, unlimited}
 }
 
 func biUlimit(s *Shell, args []string) int {
-	all := false
+	var all, hard, soft bool
 	var flags []byte
 	spec := "HSab"
 	list := resources()
@@ -291,57 +296,105 @@ func biUlimit(s *Shell, args []string) int {
 			return o.usage("ulimit: usage: ulimit [-SHabcdefiklmnpqrstuvxPRT] [limit]")
 		case 'a':
 			all = true
-		case 'H', 'S':
+		case 'H':
+			hard = true
+		case 'S':
+			soft = true
 		default:
 			flags = append(flags, c)
 		}
 	}
 	rest := o.rest()
+	shown := func(flag byte) string {
+		l := s.limitOf(flag)
+		if hard && !soft {
+			return limitText(l.hard)
+		}
+		return limitText(l.soft)
+	}
+	line := func(r *resource) {
+		unit := "(" + r.unit + "-" + string(r.flag) + ")"
+		s.printf("%-20s %20s %s\n", r.text, unit, shown(r.flag))
+	}
 	if all {
-		for _, r := range list {
-			unit := "(" + r.unit + "-" + string(r.flag) + ")"
-			s.printf("%-20s %20s %s\n", r.text, unit, limitText(s.limitOf(r.flag)))
+		for i := range list {
+			line(&list[i])
 		}
 		return 0
 	}
 	if len(flags) == 0 {
 		flags = []byte{'f'}
 	}
+	if len(rest) > 1 {
+		s.Warn("ulimit: too many arguments")
+		return 2
+	}
 	for i, f := range flags {
-		if len(rest) == 0 || i < len(flags)-1 {
-			if len(flags) > 1 {
-				for _, r := range list {
-					if r.flag == f {
-						unit := "(" + r.unit + "-" + string(r.flag) + ")"
-						s.printf("%-20s %20s %s\n", r.text, unit, limitText(s.limitOf(f)))
-					}
-				}
-				continue
-			}
-			s.print(limitText(s.limitOf(f)) + "\n")
+		k := slices.IndexFunc(list, func(r resource) bool { return r.flag == f })
+		if k < 0 {
 			continue
 		}
-		value := unlimited
-		switch rest[0] {
-		case "unlimited", "hard", "soft":
-			if rest[0] != "unlimited" {
-				value = s.limitOf(f)
-			}
+		switch {
+		case len(rest) > 0 && i == len(flags)-1:
+			return s.setLimit(&list[k], rest[0], hard, soft)
+		case len(flags) > 1:
+			line(&list[k])
 		default:
-			n, err := strconv.ParseInt(rest[0], 10, 64)
-			if err != nil || n < 0 {
-				s.Warn("ulimit: %s: invalid number", rest[0])
-				return 1
-			}
-			value = n
+			s.print(shown(f) + "\n")
 		}
-		m := map[byte]int64{}
-		for k, v := range s.ulimits {
-			m[k] = v
-		}
-		m[f] = value
-		s.ulimits = m
 	}
+	return 0
+}
+
+// setLimit changes what the shell says about a resource; the limits of the
+// sandbox are not the script's to change.
+func (s *Shell) setLimit(r *resource, text string, hard, soft bool) int {
+	old := s.limitOf(r.flag)
+	var value int64
+	switch text {
+	case "unlimited":
+		value = unlimited
+	case "hard":
+		value = old.hard
+	case "soft":
+		value = old.soft
+	default:
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			s.Warn("ulimit: %s: invalid number", text)
+			return 1
+		}
+		if n > uint64(math.MaxInt64)/uint64(r.scale) {
+			s.Warn("ulimit: %s: limit out of range", text)
+			return 1
+		}
+		value = int64(n)
+	}
+	above := func(a, b int64) bool { return b != unlimited && (a == unlimited || a > b) }
+	if !hard && !soft {
+		hard, soft = true, true
+	}
+	now := old
+	if soft {
+		now.soft = value
+	}
+	if hard {
+		now.hard = value
+	}
+	switch {
+	case above(now.hard, old.hard):
+		s.Warn("ulimit: %s: cannot modify limit: Operation not permitted", r.text)
+		return 1
+	case above(now.soft, now.hard):
+		s.Warn("ulimit: %s: cannot modify limit: Invalid argument", r.text)
+		return 1
+	}
+	m := map[byte]ulimit{}
+	for k, v := range s.ulimits {
+		m[k] = v
+	}
+	m[r.flag] = now
+	s.ulimits = m
 	return 0
 }
 

@@ -680,18 +680,20 @@ func (s *Shell) killOne(a string, sig syscall.Signal) bool {
 
 func (s *Shell) killList(specs []string) int {
 	if len(specs) == 0 {
+		shown := 0
 		for n := 1; n <= 64; n++ {
 			name := signalName(syscall.Signal(n))
 			if name == "" {
 				continue
 			}
 			s.printf("%2d) SIG%s", n, name)
-			if n%5 == 0 || n == 64 {
+			if shown++; shown%5 == 0 {
 				s.print("\n")
 			} else {
 				s.print("\t")
 			}
 		}
+		s.print("\n")
 		return 0
 	}
 	st := 0

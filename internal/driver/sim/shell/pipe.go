@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,12 +78,19 @@ func (s *Shell) pipeline(c *tree.Pipeline) int {
 	switch {
 	case len(c.Cmds) == 0:
 	case len(c.Cmds) == 1:
-		if c.Not {
+		ignored := c.Not && s.opt[oErrexit]
+		if ignored {
+			// As bash has it: within what is inverted, failures count if
+			// set -e comes only there.
 			s.ignore++
 		}
+		s.inverted = c.Not && checked(c.Cmds[0])
 		st = s.run(c.Cmds[0])
-		if c.Not {
+		s.inverted = false
+		if ignored {
 			s.ignore--
+		}
+		if c.Not {
 			if s.flow != flowNone {
 				return st
 			}
@@ -116,6 +124,15 @@ func (s *Shell) pipeline(c *tree.Pipeline) int {
 	return st
 }
 
+// checked tells commands whose own failure may end the shell.
+func checked(c tree.Command) bool {
+	switch c.(type) {
+	case *tree.Simple, *tree.Subshell, *tree.Cond, *tree.Arith:
+		return true
+	}
+	return false
+}
+
 // pipes runs the commands of a pipeline beside each other. The last runs on
 // this goroutine.
 func (s *Shell) pipes(c *tree.Pipeline) int {
@@ -133,6 +150,11 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 			in = nil
 			break
 		}
+		if simple, ok := cmd.(*tree.Simple); ok && s.traps.debug != nil {
+			s.line = simple.Line
+			s.debugTrap(simple.Src)
+		}
+		s.line = c.Line
 		t := s.forkTask()
 		if t == nil {
 			failed = true
@@ -154,13 +176,18 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 		}
 		t.Nest = s.depth
 		sub := s.fork(t, lastHere)
+		if _, ok := cmd.(*tree.Simple); ok {
+			sub.traps.debugged = true
+		}
 		run := func(*proc.Task) int { return sub.main(func(sub *Shell) int { return sub.run(cmd) }) }
 		tasks = append(tasks, t)
 		if last {
 			t.Do(run)
-		} else {
-			t.Go(run)
+			break
 		}
+		t.Go(run)
+		// What starts first begins first, as far as it goes.
+		runtime.Gosched()
 	}
 	if in != nil {
 		in.Drop()
@@ -277,7 +304,12 @@ func duration(d time.Duration, digits int, long bool) string {
 func (s *Shell) async(c *tree.Async) int {
 	s.line = c.Line
 	s.t.Command()
-	t := s.background(func(sub *Shell) int { return sub.run(c.Cmd) }, !s.opt[oMonitor])
+	t := s.background(func(sub *Shell) int {
+		if _, ok := c.Cmd.(*tree.Simple); ok {
+			sub.inverted = true
+		}
+		return sub.run(c.Cmd)
+	}, !s.opt[oMonitor])
 	if t == nil {
 		s.status = forkStatus
 		return forkStatus

@@ -238,7 +238,7 @@ func (s *Shell) duplicate(u *undo, r *tree.Redirect, word string) error {
 	from, move := strings.CutSuffix(word, "-")
 	n, err := strconv.Atoi(from)
 	if err != nil || n < 0 || from == "" || from[0] == '+' {
-		if r.Op == syntax.DplOut && r.FD < 0 && r.Var == "" && !s.opt[oPosix] {
+		if r.Op == syntax.DplOut && (r.FD < 0 || r.FD == 1) && r.Var == "" && !s.opt[oPosix] {
 			return s.both(u, r, word)
 		}
 		if err != nil && errors.Is(err, strconv.ErrRange) {
@@ -258,7 +258,7 @@ func (s *Shell) duplicate(u *undo, r *tree.Redirect, word string) error {
 		return err
 	}
 	if move && n != fd {
-		s.save(u, n)
+		// bash does not open it again afterwards.
 		return s.t.CloseFD(n)
 	}
 	return nil

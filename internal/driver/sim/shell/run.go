@@ -117,6 +117,10 @@ func (s *Shell) andOr(c *tree.AndOr) int {
 // that nothing looks at, ERR is run and set -e ends the shell.
 func (s *Shell) failed(st int) int {
 	s.last, s.pipe = st, nil
+	if s.inverted {
+		s.inverted = false
+		return st
+	}
 	if st != 0 && s.ignore == 0 && s.flow == flowNone {
 		s.status = st
 		return s.failure(st)
@@ -294,6 +298,9 @@ func (s *Shell) cfor(c *tree.CFor) int {
 	s.line = c.Line
 	eval := func(x *tree.Expr) (int64, bool) {
 		s.line = c.Line
+		if s.traps.debug != nil {
+			s.debugTrap("((" + x.Src + "))")
+		}
 		n, err := s.evalWord(x)
 		if err != nil {
 			s.arithError("((", err)
@@ -568,11 +575,12 @@ func message(err error) string {
 // redirected runs a compound command with redirections.
 func (s *Shell) redirected(c *tree.Redirected) int {
 	mark := len(s.procs)
+	line := s.line
 	undo, err := s.redirect(c.Redirs)
 	if err != nil {
 		s.restore(undo)
 		s.closeProcs(mark)
-		s.status = 1
+		s.line = line
 		return s.redirError(err)
 	}
 	st := s.run(c.Body)

@@ -40,16 +40,17 @@ type Shell struct {
 	flow  flow
 	flowN int
 
-	ignore  int  // > 0 where a failure is no reason to end (set -e, ERR)
-	loops   int  // loops that break can leave
-	depth   int  // of commands within commands, on this goroutine
-	calls   int  // of functions
-	sources int  // of sourced files and evals
-	substs  int  // of command substitutions
-	level   int  // $BASH_SUBSHELL
-	trace   int  // how often PS4 repeats its first character
-	tracing bool // a trace is being written
-	subst   int  // status of the last command substitution, -1 if there was none
+	ignore                   int  // > 0 where a failure is no reason to end (set -e, ERR)
+	loops                    int  // loops that break can leave
+	depth                    int  // of commands within commands, on this goroutine
+	calls                    int  // of functions
+	sources                  int  // of sourced files and evals
+	substs                   int  // of command substitutions
+	level                    int  // $BASH_SUBSHELL
+	inverted, execFailedOnce bool // the command that runs next follows "!"; exec has failed
+	trace                    int  // how often PS4 repeats its first character
+	tracing                  bool // a trace is being written
+	subst                    int  // status of the last command substitution, -1 if there was none
 
 	interactive, command, stdin, login bool
 	exiting                            bool // the EXIT trap runs
@@ -75,8 +76,8 @@ type Shell struct {
 	lastPID     int
 	history     []string
 	random      uint32
-	ulimits     map[byte]int64 // that were set; never changed in place
-	cmdText     string         // $BASH_COMMAND
+	ulimits     map[byte]ulimit // that were set; never changed in place
+	cmdText     string          // $BASH_COMMAND
 	lastRandom  int
 	seeded      bool
 	secondsBase int64

@@ -16,6 +16,8 @@ func (s *Shell) simple(c *tree.Simple) int {
 	t := s.t
 	t.Command()
 	s.line = c.Line
+	inverted := s.inverted
+	s.inverted = false
 	if s.traps.running == 0 {
 		s.cmdText = c.Src
 	}
@@ -47,7 +49,7 @@ func (s *Shell) simple(c *tree.Simple) int {
 		s.closeProcs(mark)
 	}
 	s.last, s.pipe = st, nil
-	if st != 0 && s.ignore == 0 && s.flow == flowNone {
+	if st != 0 && s.ignore == 0 && s.flow == flowNone && !inverted {
 		s.status = st
 		return s.failure(st)
 	}
@@ -140,6 +142,20 @@ func (s *Shell) named(c *tree.Simple, args []string) int {
 		what.builtin = findBuiltin("fg")
 		args = []string{"fg", args[0]}
 	}
+	if c.Declares && what.builtin.declare == nil {
+		// A function has that name: to it they are arguments as any.
+		args = args[:len(args):len(args)]
+		for i := range c.Words {
+			if c.Words[i].Assign == nil {
+				continue
+			}
+			var err error
+			if args, err = s.fields(args, c.Words[i:]); err != nil {
+				return s.wordError(err)
+			}
+			break
+		}
+	}
 	if len(c.Assigns) == 0 && len(c.Redirs) == 0 {
 		if s.opt[oXtrace] {
 			s.traceCommand(c, args)
@@ -181,7 +197,8 @@ func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
 	if what.builtin.name == "exec" {
 		// Its redirections stay, unless a program was to be run and was not.
 		st := s.execute(c, what, args)
-		if len(args) > 1 && s.flow != flowExit {
+		if s.execFailedOnce {
+			s.execFailedOnce = false
 			s.restore(undo)
 		} else {
 			undo.forget()

@@ -20,6 +20,7 @@ type traps struct {
 	ignored               map[syscall.Signal]bool   // when the shell started; never changed
 	running               int                       // > 0 within DEBUG, ERR or RETURN
 	later                 []syscall.Signal
+	debugged              bool // the next command's DEBUG has been run
 }
 
 // inherit gives the traps of a subshell: signals that are caught are not, but
@@ -111,6 +112,10 @@ func (s *Shell) errTrap(st int) {
 // debugTrap runs DEBUG before a command, which is to be skipped if it is true.
 func (s *Shell) debugTrap(text string) bool {
 	if s.traps.debug == nil || *s.traps.debug == "" || s.traps.running > 0 {
+		return false
+	}
+	if s.traps.debugged {
+		s.traps.debugged = false
 		return false
 	}
 	s.cmdText = text

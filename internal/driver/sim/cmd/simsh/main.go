@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"runtime/pprof"
 	"slices"
 	"syscall"
@@ -74,6 +75,11 @@ func run() int {
 			programs[name] = c.Run
 		}
 	}
+	for _, name := range []string{"grep", "egrep", "sed", "date", "printenv", "env", "awk", "od", "diff", "dd", "hexdump", "bc"} {
+		if _, ok := programs[name]; !ok {
+			programs[name] = hostTool(name)
+		}
+	}
 	for name := range programs {
 		write(root, "/usr/bin/"+name, string(proc.ProgramFile(name)))
 		check(root.Chmod("/usr/bin/"+name, 0o755))
@@ -116,6 +122,22 @@ func run() int {
 	}
 	st, _ := task.Status()
 	return st.Shell()
+}
+
+// hostTool runs a tool of the host that is not made yet, without files.
+func hostTool(name string) proc.Program {
+	return func(t *proc.Task) int {
+		cmd := exec.Command(name, t.Args[1:]...)
+		cmd.Env = t.Env
+		in, _ := io.ReadAll(t.Stream(0))
+		cmd.Stdin = bytes.NewReader(in)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		_ = cmd.Run()
+		_, _ = t.Write(2, errs.Bytes())
+		_, _ = t.Write(1, out.Bytes())
+		return cmd.ProcessState.ExitCode()
+	}
 }
 
 func sleep(t *proc.Task) int {

@@ -604,7 +604,7 @@ func (p *Parser) simple() Command {
 // fix finds out whether the arguments are always the same.
 func (s *Simple) fix() {
 	for i := range s.Words {
-		if !s.Words[i].Fixed {
+		if !s.Words[i].Fixed || s.Declares && s.Words[i].Assign != nil {
 			return
 		}
 	}

@@ -105,7 +105,7 @@ func (p *Parser) condTerm() syntax.TestExpr {
 	switch {
 	case p.condWord("]]") || p.end():
 		p.condFail()
-	case p.condWord("!"):
+	case p.condWord("!") && !(p.at(1) == '(' && p.extglob(&mode{})):
 		p.pos++
 		return &syntax.UnaryTest{OpPos: p.posAt(start), Op: syntax.TsNot, X: p.condTerm()}
 	case p.at(0) == '(':
