@@ -15,6 +15,7 @@ package pattern
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Options choose the dialect. The zero value is POSIX.
@@ -42,9 +43,12 @@ type Pattern struct {
 	forward, backward lazy
 }
 
+// lazy is a program that is made when it is first needed, and the memory that
+// the last run of it left for the next.
 type lazy struct {
-	once sync.Once
-	prog *program
+	once  sync.Once
+	prog  *program
+	spare atomic.Pointer[scratch]
 }
 
 // shape is what a pattern can be matched by without looking at its items.

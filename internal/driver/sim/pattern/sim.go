@@ -122,13 +122,40 @@ func (a *assembler) literal(lit string, next int32) int32 {
 	return next
 }
 
-func (p *Pattern) program(backward bool) *program {
+func (p *Pattern) program(backward bool) *lazy {
 	l := &p.forward
 	if backward {
 		l = &p.backward
 	}
 	l.once.Do(func() { l.prog = assemble(p.items, p.opt, backward, true) })
-	return l.prog
+	return l
+}
+
+// scratch is the memory of a run.
+type scratch struct {
+	cur, next *state
+	stack     []int32
+}
+
+func (l *lazy) take() *scratch {
+	if m := l.spare.Swap(nil); m != nil {
+		m.cur.reset()
+		m.next.reset()
+		return m
+	}
+	return &scratch{cur: newState(l.prog), next: newState(l.prog)}
+}
+
+// give keeps the memory of a run, unless it is much.
+func (l *lazy) give(m *scratch, stack []int32) {
+	const most = 256
+	if len(l.prog.inst) > most || len(m.cur.not)+len(m.next.not) > most || cap(stack) > most {
+		return
+	}
+	clear(m.cur.not)
+	clear(m.next.not)
+	m.stack = stack[:0]
+	l.spare.Store(m)
 }
 
 // state is the set of instructions that the automaton stands at, each with the
@@ -333,10 +360,12 @@ func (p *Pattern) scan(s string, o scan) (int, bool, error) {
 	if n, ok, done := p.quick(s, o); done {
 		return n, ok, nil
 	}
-	prog := p.program(o.backward)
-	v := sim{meter: o.meter, fold: p.opt.IgnoreCase, path: p.opt.Path}
-	cur, next := newState(prog), newState(prog)
-	v.add(cur, prog.entry, 0)
+	l := p.program(o.backward)
+	mem := l.take()
+	v := sim{meter: o.meter, fold: p.opt.IgnoreCase, path: p.opt.Path, stack: mem.stack}
+	defer func() { l.give(mem, v.stack) }()
+	cur, next := mem.cur, mem.next
+	v.add(cur, l.prog.entry, 0)
 	best, found := 0, cur.matched
 	for n := 0; n < len(s); {
 		if found && o.shortest {
@@ -418,9 +447,11 @@ func (p *Pattern) quick(s string, o scan) (n int, ok, done bool) {
 
 // search finds the leftmost match in s, and of those the longest.
 func (p *Pattern) search(s string, m Meter) (start, end int, ok bool, err error) {
-	prog := p.program(false)
-	v := sim{meter: m, fold: p.opt.IgnoreCase, path: p.opt.Path}
-	cur, next := newState(prog), newState(prog)
+	l := p.program(false)
+	mem := l.take()
+	v := sim{meter: m, fold: p.opt.IgnoreCase, path: p.opt.Path, stack: mem.stack}
+	defer func() { l.give(mem, v.stack) }()
+	cur, next := mem.cur, mem.next
 	limit := never
 	for i := 0; ; {
 		if !ok {
@@ -429,7 +460,7 @@ func (p *Pattern) search(s string, m Meter) (start, end int, ok bool, err error)
 					break
 				}
 			}
-			v.add(cur, prog.entry, i)
+			v.add(cur, l.prog.entry, i)
 		}
 		if cur.matched && cur.began <= limit {
 			start, end, ok = cur.began, i, true
