@@ -88,7 +88,11 @@ func lex(s string, now time.Time) []tok {
 				continue // a sign of nothing is nothing
 			}
 			t, n := lexNumber(s[i:])
-			t.kind = map[tokKind]tokKind{tokUnsigned: tokSigned, tokDecimal: tokSignedDecimal}[t.kind]
+			if t.kind == tokUnsigned {
+				t.kind = tokSigned
+			} else {
+				t.kind = tokSignedDecimal
+			}
 			if t.negative = c == '-'; t.negative {
 				t.value = -t.value
 				if t.nano > 0 {
