@@ -201,6 +201,9 @@ func (b *bracer) sequence(from, to position) *sequence {
 			return nil
 		}
 	}
+	if uint64(max(s.from, s.to)-min(s.from, s.to))/uint64(s.step) >= 1<<31-2 {
+		return nil // bash cannot either
+	}
 	return s
 }
 

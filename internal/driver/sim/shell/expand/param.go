@@ -220,6 +220,9 @@ func (x *Expander) lookup(p *Param) (parameter, error) {
 		return parameter{set: true, text: itoa(int64(len(x.env.Params())))}, nil
 	}
 	s, ok := x.env.Special(p.special)
+	if !ok {
+		s = ""
+	}
 	return parameter{set: ok, text: s}, nil
 }
 
@@ -468,6 +471,9 @@ func (x *Expander) indirection(b *builder, p *Param, quoted bool) (target *Param
 	name := v.text
 	if v.isList {
 		name = strings.Join(v.list, " ")
+		if name == "" {
+			return nil, true, nil
+		}
 	}
 	if !v.set && !v.isList {
 		if p.special != 0 || p.sub == nil && x.exists(p.name) {
