@@ -300,7 +300,7 @@ func biReturn(s *Shell, args []string) int {
 	if !ok {
 		return 2
 	}
-	st := s.status
+	st := s.lastStatus()
 	if len(rest) > 0 {
 		n, ok := number(rest[0])
 		if !ok {
@@ -321,6 +321,15 @@ func biReturn(s *Shell, args []string) int {
 	return st
 }
 
+// lastStatus is what exit and return give without a number: $?, or in a trap
+// what that was when it began.
+func (s *Shell) lastStatus() int {
+	if s.inTrap > 0 && s.calls == s.trapCalls {
+		return s.entry
+	}
+	return s.status
+}
+
 // sourcing tells how many sourced files run.
 func (s *Shell) sourcing() int {
 	n := 0
@@ -337,7 +346,7 @@ func biExit(s *Shell, args []string) int {
 	if !ok {
 		return 2
 	}
-	st := s.status
+	st := s.lastStatus()
 	if len(rest) > 0 {
 		n, ok := number(rest[0])
 		if !ok {
@@ -413,10 +422,11 @@ func (s *Shell) runText(text string, line int) int {
 	s.deepen()
 	defer func() { s.sources-- }()
 	s.t.Bound("source", int64(len(text)), s.t.K.Limits.Source)
-	s.status = 0
 	s.flushOut()
 	at := s.line
-	s.interpret(tree.New([]byte(text), s.reading(line)), false)
+	if !s.interpret(tree.New([]byte(text), s.reading(line)), false) {
+		s.status = 0
+	}
 	s.line = at
 	return s.status
 }

@@ -63,7 +63,10 @@ func (s *Shell) main(run func(c *Shell) int) int {
 func (s *Shell) subshell(c *tree.Subshell) int {
 	s.line = c.Line
 	s.t.Command()
-	st := s.inSubshell(func(sub *Shell) int { return sub.list(c.Body) })
+	st := s.inSubshell(func(sub *Shell) int {
+		sub.atTail(c.Body)
+		return sub.list(c.Body)
+	})
 	s.status = st
 	return s.failed(st)
 }
@@ -176,8 +179,9 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 		}
 		t.Nest = s.depth
 		sub := s.fork(t, lastHere)
-		if _, ok := cmd.(*tree.Simple); ok {
+		if simple, ok := cmd.(*tree.Simple); ok {
 			sub.traps.debugged = true
+			sub.tail = simple
 		}
 		run := func(*proc.Task) int { return sub.main(func(sub *Shell) int { return sub.run(cmd) }) }
 		tasks = append(tasks, t)
@@ -305,8 +309,8 @@ func (s *Shell) async(c *tree.Async) int {
 	s.line = c.Line
 	s.t.Command()
 	t := s.background(func(sub *Shell) int {
-		if _, ok := c.Cmd.(*tree.Simple); ok {
-			sub.inverted = true
+		if simple, ok := c.Cmd.(*tree.Simple); ok {
+			sub.inverted, sub.tail = true, simple
 		}
 		return sub.run(c.Cmd)
 	}, !s.opt[oMonitor])
@@ -361,6 +365,7 @@ func (s *Shell) Substitute(c *syntax.CmdSubst) (string, error) {
 		if body.List == nil {
 			return sub.runText(body.Text, body.Line)
 		}
+		sub.atTail(body.List)
 		return sub.list(body.List)
 	})
 	if err != nil {
@@ -471,7 +476,13 @@ func (s *Shell) Process(p *syntax.ProcSubst) (string, error) {
 	sub := s.fork(t, true)
 	sub.trace++
 	t.Nest = 0
-	t.Go(func(*proc.Task) int { return sub.main(func(c *Shell) int { return c.list(body.List) }) })
+	t.Go(func(*proc.Task) int {
+		return sub.main(func(c *Shell) int {
+			c.atTail(body.List)
+			return c.list(body.List)
+		})
+	})
+	runtime.Gosched()
 	s.lastPID = t.PID
 	s.jobs.add(&job{task: t, pid: t.PID, hidden: true})
 	own := firstProcFD

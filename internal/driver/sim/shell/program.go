@@ -27,6 +27,10 @@ func Program(t *proc.Task) int {
 				s.traps.ignored = map[syscall.Signal]bool{}
 			}
 			s.traps.ignored[sig] = true
+			if s.traps.signals == nil {
+				s.traps.signals = map[syscall.Signal]string{}
+			}
+			s.traps.signals[sig] = ""
 		}
 	}
 	st, ok := s.start(args)

@@ -74,9 +74,15 @@ func (s *Shell) other(c tree.Command) int {
 }
 
 func (s *Shell) list(l *tree.List) int {
-	st := 0
+	if len(l.Items) == 0 {
+		s.status = 0
+		return 0
+	}
 	for _, c := range l.Items {
-		st = s.run(c)
+		if s.opt[oNoexec] && !s.interactive {
+			return s.status
+		}
+		st := s.run(c)
 		s.status = st
 		if sig := s.t.Caught(); sig != 0 {
 			s.caught(sig)
@@ -373,7 +379,6 @@ func (s *Shell) caseCmd(c *tree.Case) int {
 				continue
 			}
 		}
-		s.status = 0
 		st = s.list(item.Body)
 		if s.flow != flowNone {
 			return st

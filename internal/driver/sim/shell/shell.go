@@ -54,6 +54,10 @@ type Shell struct {
 
 	interactive, command, stdin, login bool
 	exiting                            bool // the EXIT trap runs
+	inTrap                             int  // handlers that run
+	entry, trapCalls                   int  // $? when the innermost began, and the functions that ran
+	tailArgs                           []string
+	tail                               *tree.Simple // the shell's last command: its program may take the shell's place
 
 	funcs       map[string]*function
 	funcsShared bool // others have the map too: copy before changing it
@@ -172,6 +176,7 @@ func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
 	c.interactive = false
 	c.opt[oMonitor] = false
 	c.exiting = false
+	c.loops, c.inverted, c.tail = 0, false, nil
 	return &c
 }
 
@@ -319,18 +324,22 @@ func (s *Shell) reading(line int) tree.Options {
 // interpret runs what a parser reads. What one line does has its effect on
 // how the next is read. At the outermost level, an error in a line ends the
 // script, and a line that was given up is followed by the next.
-func (s *Shell) interpret(p *tree.Parser, outermost bool) {
+func (s *Shell) interpret(p *tree.Parser, outermost bool) (ran bool) {
 	for {
 		l, err := p.Next()
 		if err == io.EOF {
-			return
+			return ran
 		}
 		if err != nil {
 			s.unreadable(p, err)
-			return
+			return true
 		}
 		if l == nil || s.opt[oNoexec] && !s.interactive {
 			continue
+		}
+		ran = true
+		if outermost && s.command && p.Ended() {
+			s.atTail(l)
 		}
 		s.list(l)
 		if s.flow == flowDiscard && s.level == 0 {
@@ -344,11 +353,11 @@ func (s *Shell) interpret(p *tree.Parser, outermost bool) {
 				s.flow = flowNone
 				continue
 			}
-			return
+			return ran
 		}
 		if s.opt[oOnecmd] && outermost {
 			s.flow = flowExit
-			return
+			return ran
 		}
 	}
 }

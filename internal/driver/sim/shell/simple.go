@@ -26,8 +26,8 @@ func (s *Shell) simple(c *tree.Simple) int {
 	}
 	mark, base := len(s.procs), len(s.stack)
 	args := c.Args
+	s.subst = -1
 	if args == nil && len(c.Words) > 0 {
-		s.subst = -1
 		var err error
 		if args, err = s.arguments(c); err != nil {
 			s.stack = s.stack[:base]
@@ -36,6 +36,9 @@ func (s *Shell) simple(c *tree.Simple) int {
 		}
 	}
 	var st int
+	if c == s.tail && len(args) > 0 {
+		s.tailArgs = args
+	}
 	if len(args) == 0 {
 		st = s.null(c)
 	} else {
@@ -82,7 +85,6 @@ func (s *Shell) arguments(c *tree.Simple) ([]string, error) {
 
 // null runs a command without a name: assignments and redirections.
 func (s *Shell) null(c *tree.Simple) int {
-	s.subst = -1
 	for _, a := range c.Assigns {
 		if err := s.assign(a, false); err != nil {
 			return s.assignError(err)
@@ -308,7 +310,15 @@ func (s *Shell) program1(file string, args []string) int {
 	name := args[0]
 	s.flushOut()
 	s.t.Nest = s.depth
-	st, err := s.t.Call(proc.Command{Path: file, Args: args, Env: s.vars.Environ()})
+	cmd := proc.Command{Path: file, Args: args, Env: s.vars.Environ()}
+	if s.last1(args) {
+		code, err := s.t.Exec(cmd)
+		if err != nil {
+			return s.cannotRun(file, name, err)
+		}
+		s.t.Exit(code)
+	}
+	st, err := s.t.Call(cmd)
 	if err != nil {
 		return s.cannotRun(file, name, err)
 	}
@@ -316,6 +326,31 @@ func (s *Shell) program1(file string, args []string) int {
 		s.tellSignal(st.Signal, s.t.PID, strings.Join(args, " "))
 	}
 	return st.Shell()
+}
+
+// atTail says that a list is the last that the shell runs: if it is a program,
+// that may take the shell's place.
+func (s *Shell) atTail(l *tree.List) {
+	if len(l.Items) == 1 {
+		s.tail, _ = l.Items[0].(*tree.Simple)
+	}
+}
+
+// last1 tells whether the program that starts now may take the shell's place.
+func (s *Shell) last1(args []string) bool {
+	if s.tail == nil || s.tailArgs == nil || &s.tailArgs[0] != &args[0] {
+		return false
+	}
+	t := &s.traps
+	if t.exit != nil || t.err != nil || t.debug != nil || s.opt[oErrexit] && s.calls > 0 {
+		return false
+	}
+	for _, text := range t.signals {
+		if text != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // program finds the file of a program.

@@ -90,7 +90,12 @@ func (s *Shell) handler(text string, reset bool) {
 	}
 	s.trace++
 	s.flushOut()
+	entry, calls := s.entry, s.trapCalls
+	s.entry, s.trapCalls = status, s.calls
+	s.inTrap++
 	s.interpret(tree.New([]byte(text), s.reading(begin)), false)
+	s.inTrap--
+	s.entry, s.trapCalls = entry, calls
 	s.trace--
 	if s.flow == flowNone {
 		s.status, s.last, s.pipe = status, last, pipe
@@ -155,7 +160,10 @@ func (s *Shell) exitTrap() {
 	st := s.status
 	s.flow, s.exiting = flowNone, true
 	s.loops, s.calls, s.ignore = 0, 0, 0
+	s.inTrap++
+	s.entry, s.trapCalls = st, 0
 	s.interpret(tree.New([]byte(*text), s.reading(1)), false)
+	s.inTrap--
 	s.exiting = false
 	if s.flow != flowExit {
 		s.status = st

@@ -105,6 +105,9 @@ func run() int {
 	check(err)
 	in, w := proc.PipeFromOutside()
 	check(task.SetFD(0, in, false), task.SetFD(1, proc.NewDesc(host{os.Stdout}, "out"), false), task.SetFD(2, proc.NewDesc(host{os.Stderr}, "err"), false))
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		task.On(sig, proc.Ignore)
+	}
 	task.Go(func(t *proc.Task) int {
 		st, err := t.Exec(proc.Command{Path: "/bin/bash", Args: args})
 		check(err)

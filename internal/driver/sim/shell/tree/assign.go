@@ -15,7 +15,7 @@ import (
 func (p *Parser) assignment(t *token) bool {
 	start := p.pos
 	n := 1
-	for nameByte(p.at(n)) {
+	for p.joinAt(n); nameByte(p.at(n)); p.joinAt(n) {
 		n++
 	}
 	c := p.at(n)
@@ -257,6 +257,8 @@ func delimiter(src string) (text string, quoted bool) {
 		case quote == c:
 			quote = 0
 		case quote == 0 && c == '$' && i+1 < len(src) && (src[i+1] == '\'' || src[i+1] == '"'):
+		case c == '\\' && quote != '\'' && i+1 < len(src) && src[i+1] == '\n':
+			i++
 		case c == '\\' && quote != '\'' && i+1 < len(src):
 			if n := src[i+1]; quote == 0 || strings.IndexByte("$`\"\\", n) >= 0 {
 				i++
@@ -267,5 +269,5 @@ func delimiter(src string) (text string, quoted bool) {
 			b.WriteByte(c)
 		}
 	}
-	return b.String(), true
+	return b.String(), strings.IndexAny(strings.ReplaceAll(src, "\\\n", ""), "\\'\"") >= 0
 }

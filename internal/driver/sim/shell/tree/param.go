@@ -11,6 +11,7 @@ func (p *Parser) param(dq bool) syntax.WordPart {
 	start := p.pos
 	x := &syntax.ParamExp{Dollar: p.posAt(start)}
 	p.pos += 2
+	p.joinAt(0)
 	ok := p.paramName(x) && p.paramOp(x, dq)
 	if ok && p.at(0) == '}' {
 		x.Rbrace = p.posAt(p.pos)
@@ -34,7 +35,7 @@ func (p *Parser) nameLen(i int) int {
 	switch c := p.at(i); {
 	case nameStart(c):
 		n := 1
-		for nameByte(p.at(i + n)) {
+		for p.joinAt(i + n); nameByte(p.at(i + n)); p.joinAt(i + n) {
 			n++
 		}
 		return n
@@ -43,6 +44,7 @@ func (p *Parser) nameLen(i int) int {
 		for c := p.at(i + n); c >= '0' && c <= '9'; c = p.at(i + n) {
 			n++
 		}
+		p.joinAt(i + n)
 		return n
 	case c != 0 && strings.IndexByte("@*#?-$!", c) >= 0:
 		return 1
@@ -53,6 +55,7 @@ func (p *Parser) nameLen(i int) int {
 func (p *Parser) paramName(x *syntax.ParamExp) bool {
 	switch p.at(0) {
 	case '#':
+		p.joinAt(1)
 		// ${#name}, if nothing but a subscript follows the name.
 		if n := p.nameLen(1); n > 0 {
 			next := p.at(1 + n)

@@ -184,6 +184,20 @@ func (p *Parser) lineAt(pos int) int {
 	return p.lineNo
 }
 
+// Ended tells whether there is nothing but blanks left.
+func (p *Parser) Ended() bool {
+	p.have = false
+	for !p.end() {
+		switch p.src[p.pos] {
+		case ' ', '\t', '\n':
+			p.pos++
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // Line gives the number of the line up to which the script has been read.
 func (p *Parser) Line() int { return p.lineAt(p.pos) }
 
@@ -417,13 +431,16 @@ func operator(c, d, e byte) string {
 	return ""
 }
 
-// joinLines takes out the joined line end after the byte at the position.
-func (p *Parser) joinLines() {
-	p.lineAt(p.pos + 3)
-	p.src = append(p.src[:p.pos+1], p.src[p.pos+3:]...)
-	p.linePos -= 2
-	if p.stop >= 0 {
-		p.stop -= 2
+// joinAt takes out the ends of joined lines that stand i bytes on.
+func (p *Parser) joinAt(i int) {
+	for p.at(i) == '\\' && p.at(i+1) == '\n' {
+		at := p.pos + i
+		p.lineAt(at + 2)
+		p.src = append(p.src[:at], p.src[at+2:]...)
+		p.linePos -= 2
+		if p.stop >= 0 {
+			p.stop -= 2
+		}
 	}
 }
 
@@ -450,9 +467,8 @@ func (p *Parser) scan() {
 		return
 	}
 	if meta(c) && !((c == '<' || c == '>') && p.at(1) == '(') {
-		for p.at(1) == '\\' && p.at(2) == '\n' {
-			p.joinLines()
-		}
+		p.joinAt(1)
+		p.joinAt(2)
 		op := operator(c, p.at(1), p.at(2))
 		p.pos += len(op)
 		t.kind, t.op, t.end = tOp, op, p.pos

@@ -168,7 +168,7 @@ func (r *run) step(c byte) bool {
 		r.flushFor(p.dollar(m.dq))
 		return true
 	case '`':
-		r.flushFor(p.backquote(m.dq))
+		r.flushFor(p.backquote(m.dq && !m.hdoc))
 		return true
 	case '"':
 		if m.bare {
@@ -353,8 +353,9 @@ func (p *Parser) double(start int, dollar bool) syntax.WordPart {
 // dollar reads what a "$" starts, or gives nil where it is just that.
 func (p *Parser) dollar(dq bool) syntax.WordPart {
 	start := p.pos
-	for p.at(1) == '\\' && p.at(2) == '\n' {
-		p.joinLines()
+	p.joinAt(1)
+	if p.at(1) == '(' {
+		p.joinAt(2)
 	}
 	switch c := p.at(1); {
 	case c == '\'' && !dq:
@@ -376,7 +377,7 @@ func (p *Parser) dollar(dq bool) syntax.WordPart {
 		return p.param(dq)
 	case nameStart(c):
 		i := 2
-		for nameByte(p.at(i)) {
+		for p.joinAt(i); nameByte(p.at(i)); p.joinAt(i) {
 			i++
 		}
 		return p.short(i)
@@ -524,6 +525,7 @@ func (p *Parser) arithEnd(from int) int {
 	end := p.pos
 	next := byte(0)
 	if ok {
+		p.joinAt(1)
 		next = p.at(1)
 	}
 	p.pos = save
