@@ -9,5 +9,10 @@ func Commands() []command.Command {
 	return []command.Command{
 		{Name: "sort", Run: runSort},
 		{Name: "uniq", Run: runUniq},
+		{Name: "comm", Run: runComm},
+		{Name: "join", Run: runJoin},
+		{Name: "tsort", Run: runTsort},
+		{Name: "shuf", Run: runShuf},
+		{Name: "look", Run: runLook},
 	}
 }

@@ -18,6 +18,19 @@ func Commands() []command.Command {
 		{Name: "paste", Run: runPaste},
 		{Name: "tr", Run: runTr},
 		{Name: "tee", Run: runTee},
+		{Name: "tac", Run: runTac},
+		{Name: "rev", Run: runRev},
+		{Name: "nl", Run: runNl},
+		{Name: "fold", Run: runFold},
+		{Name: "fmt", Run: runFmt},
+		{Name: "expand", Run: runExpand},
+		{Name: "unexpand", Run: runUnexpand},
+		{Name: "true", Run: runTrue},
+		{Name: "false", Run: runFalse},
+		{Name: "yes", Run: runYes},
+		{Name: "echo", Run: runEcho},
+		{Name: "printf", Run: runPrintf},
+		{Name: "sleep", Run: runSleep},
 	}
 }
 
