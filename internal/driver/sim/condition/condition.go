@@ -19,6 +19,8 @@ type Host struct {
 	Ref      func(name string) bool              // -R
 	Option   func(name string) bool              // -o
 
+	NoOrder bool // < and > are no operators
+
 	// Number reads an operand of an arithmetic comparison; nil is [Integer].
 	Number func(s string) (int64, error)
 }
@@ -35,6 +37,10 @@ func IsBinary(op string) bool {
 		return true
 	}
 	return false
+}
+
+func (h *Host) isBinary(op string) bool {
+	return IsBinary(op) && !(h.NoOrder && (op == "<" || op == ">"))
 }
 
 func (h *Host) stat(path string) (vfs.Info, error) {

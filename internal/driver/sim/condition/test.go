@@ -71,7 +71,7 @@ func (p *parser) two() (bool, error) {
 func (p *parser) three() (bool, error) {
 	op := p.peek(1)
 	switch {
-	case IsBinary(op):
+	case p.h.isBinary(op):
 		return p.binary()
 	case op == "-a", op == "-o":
 		a, b := p.peek(0) != "", p.peek(2) != ""
@@ -145,7 +145,7 @@ func (p *parser) primary() (bool, error) {
 	switch {
 	case p.args[p.at] == "(":
 		return p.group()
-	case left >= 3 && IsBinary(p.peek(1)):
+	case left >= 3 && p.h.isBinary(p.peek(1)):
 		return p.binary()
 	case IsUnary(p.peek(0)) && left >= 2:
 		return p.unary()

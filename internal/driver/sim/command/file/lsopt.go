@@ -3,7 +3,6 @@ package file
 import (
 	"path"
 	"strings"
-	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/descriptor"
@@ -11,14 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/size"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/walk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/pattern"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
-
-// zone gives the task's time zone.
-func zone(t *proc.Task) *time.Location {
-	_ = t.Getenv("TZ")
-	return time.UTC
-}
 
 var lsSpec = &command.Spec{
 	Name: "ls", Synopsis: "[OPTION]... [FILE]...", Exit: 2,

@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/strftime"
 )
 
 var touchSpec = &command.Spec{
@@ -63,8 +64,8 @@ func runTouch(t *proc.Task) int {
 		at, mt, set = i.Atime, i.Mtime, true
 	}
 	if d, given := a.Value("d"); given {
-		x, err := parseTime(d, mt)
-		y, err2 := parseTime(d, at)
+		x, err := strftime.Parse(d, mt.In(now.Location()))
+		y, err2 := strftime.Parse(d, at.In(now.Location()))
 		if err != nil || err2 != nil {
 			t.Errorf("invalid date format %s", operand.Quote(d))
 			return 1

@@ -120,7 +120,7 @@ func runEnv(t *proc.Task) int {
 		return envSpec.Usage(t, "cannot specify --null (-0) with command")
 	}
 	if dir != "" {
-		debug("chdir:    ", operand.Always(dir))
+		debug("chdir:    ", operand.Quote(dir))
 		if err := t.View.Chdir(dir); err != nil {
 			t.Errorf("cannot change directory to %s: %s", operand.Always(dir), reason(err))
 			return 125
@@ -128,13 +128,13 @@ func runEnv(t *proc.Task) int {
 	}
 	debug("executing: ", rest[0])
 	for i, r := range rest {
-		debug("   arg[", itoa(i), "]= ", operand.Always(r))
+		debug("   arg[", itoa(i), "]= ", operand.Quote(r))
 	}
 	t.Env = env // the program is looked up in the PATH that it gets
 	if env == nil {
 		env = []string{}
 	}
-	return become(t, proc.Command{Args: rest, Env: env}, "")
+	return become(t, proc.Command{Args: rest, Env: env})
 }
 
 func without(env []string, name string) []string {

@@ -71,8 +71,8 @@ func say(t *proc.Task, parts ...string) {
 }
 
 // become turns the task into another program, as execvp does, and gives the
-// status. Where there is none, it says so in the given words.
-func become(t *proc.Task, c proc.Command, words string) int {
+// status.
+func become(t *proc.Task, c proc.Command) int {
 	if err := t.Flush(); err != nil {
 		return 125
 	}
@@ -80,7 +80,7 @@ func become(t *proc.Task, c proc.Command, words string) int {
 	if err == nil {
 		return code
 	}
-	t.Errorf("%s%s: %s", words, operand.Quote(c.Args[0]), reason(err))
+	t.Errorf("%s: %s", operand.Quote(c.Args[0]), reason(err))
 	return unstarted(err)
 }
 

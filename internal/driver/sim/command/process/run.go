@@ -73,7 +73,8 @@ func runTimeout(t *proc.Task) int {
 		}
 	}
 	if len(a.Operands) < 2 {
-		return timeoutSpec.Usage(t, "missing operand")
+		_, _ = t.Write(2, []byte("Try 'timeout --help' for more information.\n"))
+		return 125
 	}
 	limit, ok := duration(a.Operands[0])
 	if !ok {
@@ -204,7 +205,7 @@ func runNice(t *proc.Task) int {
 		say(t, "0")
 		return 0
 	}
-	return become(t, proc.Command{Args: a.Operands}, "")
+	return become(t, proc.Command{Args: a.Operands})
 }
 
 var nohupSpec = &command.Spec{Name: "nohup", Synopsis: "COMMAND [ARG]...", Exit: 125, Ordered: true, About: "Run COMMAND, ignoring hangup signals."}
@@ -266,7 +267,15 @@ func runNohup(t *proc.Task) int {
 		}
 	}
 	t.On(syscall.SIGHUP, proc.Ignore)
-	return become(t, proc.Command{Args: a.Operands}, "failed to run command ")
+	if err := t.Flush(); err != nil {
+		return 125
+	}
+	code, err := t.Exec(proc.Command{Args: a.Operands})
+	if err != nil {
+		t.Errorf("failed to run command %s: %s", operand.Always(a.Operands[0]), reason(err))
+		return unstarted(err)
+	}
+	return code
 }
 
 var setsidSpec = &command.Spec{

@@ -152,7 +152,7 @@ func runNproc(t *proc.Task) int {
 	if s, given := a.Value("ignore"); given {
 		k, err := operand.Uint(s, "")
 		if err != nil {
-			t.Errorf("invalid number to ignore: %s", operand.Quote(s))
+			t.Errorf("invalid number: %s", operand.Quote(s))
 			return 1
 		}
 		n = max(1, n-int(min(k, 1<<20)))

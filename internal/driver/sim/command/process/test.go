@@ -2,6 +2,8 @@ package process
 
 import (
 	"errors"
+	"math"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/descriptor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
@@ -24,6 +26,17 @@ func runTest(t *proc.Task) int {
 		View:     &t.View,
 		Stat:     func(path string) (vfs.Info, error) { return descriptor.Stat(t, path) },
 		Terminal: func(fd int) bool { _, _, ok := descriptor.Terminal(t, fd); return ok },
+	}
+	h.NoOrder = true
+	h.Number = func(s string) (int64, error) {
+		n, err := condition.Integer(s)
+		if digits := strings.TrimLeft(strings.TrimSpace(s), "+-"); err != nil && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			n, err = math.MaxInt64, nil // GNU's has numbers of any size
+			if strings.TrimSpace(s)[0] == '-' {
+				n = math.MinInt64
+			}
+		}
+		return n, err
 	}
 	yes, err := h.Test(args, int(t.K.Limits.Nesting))
 	if err != nil {

@@ -108,7 +108,7 @@ func runID(t *proc.Task) int {
 		t.Errorf("cannot print \"only\" of more than one choice")
 		return 1
 	case only == 0 && (named || a.Has("r")):
-		t.Errorf("printing only names or real IDs requires -u, -g, or -G")
+		t.Errorf("cannot print only names or real IDs in default format")
 		return 1
 	case only == 0 && zero:
 		t.Errorf("option --zero not permitted in default format")

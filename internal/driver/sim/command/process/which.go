@@ -28,7 +28,8 @@ func runWhich(t *proc.Task) int {
 			case 's':
 				silent = true
 			default:
-				_, _ = t.Write(2, []byte("Illegal option -"+args[0][i:i+1]+"\nUsage: /usr/bin/which [-as] args\n"))
+				_, _ = t.Write(2, []byte("Illegal option -"+args[0][i:i+1]+"\n"))
+				say(t, "Usage: /usr/bin/which [-a] args")
 				return 2
 			}
 		}
