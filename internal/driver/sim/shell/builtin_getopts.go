@@ -9,7 +9,8 @@ import (
 const getoptsUsage = "getopts: usage: getopts optstring name [arg ...]"
 
 // biGetopts is getopts. Where it is within an argument of many letters is kept
-// beside OPTIND, and forgotten when that is assigned to.
+// beside OPTIND, goes with that into scopes, and is forgotten when that is
+// assigned to.
 func biGetopts(s *Shell, args []string) int {
 	rest, ok := s.noOptions(args, getoptsUsage)
 	if !ok {
@@ -160,18 +161,13 @@ func (g *optState) next(list []string, spec string) (c byte, arg string, hasArg 
 	return c, list[g.index-2], true, optFine
 }
 
-// optState reads how far getopts has come. An OPTIND that somebody assigned to
-// begins anew there.
+// optState reads how far getopts has come.
 func (s *Shell) optState() *optState {
-	n := 1
+	g := &optState{index: 1, at: s.vars.Mark("OPTIND")}
 	if v, ok := s.vars.Get("OPTIND"); ok {
 		if i, err := strconv.Atoi(v); err == nil {
-			n = i
+			g.index = i
 		}
-	}
-	g := &optState{index: n}
-	if !s.optReset && n == s.optIndex {
-		g.at = s.optAt
 	}
 	return g
 }
@@ -179,6 +175,7 @@ func (s *Shell) optState() *optState {
 func (s *Shell) saveOptState(g *optState) {
 	if err := s.vars.Set("OPTIND", strconv.Itoa(g.index)); err != nil {
 		s.complain("getopts: %s", err)
+		return
 	}
-	s.optReset, s.optIndex, s.optAt = false, g.index, g.at
+	s.vars.SetMark("OPTIND", g.at)
 }

@@ -237,9 +237,10 @@ func (s *sequence) each(yield func(part) error) error {
 
 func (s *sequence) item(n int64) part {
 	if s.letters {
-		c := string([]byte{byte(n)})
-		// A backslash among the letters quotes nothing and is quoted by none.
-		return part{text: c, quoted: !letter(byte(n))}
+		if n == '\\' {
+			return part{quoted: true} // it quotes nothing, and goes
+		}
+		return part{text: string([]byte{byte(n)}), quoted: !letter(byte(n))}
 	}
 	t := strconv.FormatInt(n, 10)
 	if len(t) < s.width {

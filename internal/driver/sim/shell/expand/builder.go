@@ -267,7 +267,7 @@ func (b *builder) match() error {
 	text := string(b.buf)
 	pat := b.pattern()
 	f := b.x.flags
-	if !pattern.HasMeta(pat, f.ExtGlob) {
+	if !pathMeta(pat, f.ExtGlob) {
 		b.emit(text)
 		return nil
 	}
@@ -286,6 +286,23 @@ func (b *builder) match() error {
 		b.emit(text)
 	}
 	return nil
+}
+
+// pathMeta tells whether a pattern of paths holds a wildcard; a bracket does not
+// reach over a slash.
+func pathMeta(pat string, ext bool) bool {
+	if !pattern.HasMeta(pat, ext) {
+		return false
+	}
+	if strings.IndexByte(pat, '[') < 0 || strings.IndexByte(pat, '/') < 0 || ext {
+		return true
+	}
+	for part := range strings.SplitSeq(pat, "/") {
+		if pattern.HasMeta(part, ext) {
+			return true
+		}
+	}
+	return false
 }
 
 // pattern gives the field as a pattern.

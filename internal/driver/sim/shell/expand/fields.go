@@ -111,7 +111,7 @@ func (x *Expander) emit(b *builder, p *part) error {
 		return x.emitParam(b, p.param, p.quoted)
 	case command:
 		s, err := x.env.Substitute(p.command)
-		if err != nil {
+		if err != nil || p.weak && s == "" {
 			return err
 		}
 		return b.value(s, p.quoted)
@@ -129,6 +129,10 @@ func (x *Expander) emit(b *builder, p *part) error {
 		}
 		return b.value(itoa(n), p.quoted)
 	case tilde:
+		if p.escaped && x.flags.Posix {
+			b.addQuoted(p.text, false)
+			return nil
+		}
 		b.addQuoted(x.tilde(p.text), false)
 		return nil
 	}

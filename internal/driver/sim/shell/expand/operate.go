@@ -292,9 +292,17 @@ func changeCase(c string, op operation) string {
 
 // slice makes ${x:from:length}.
 func (x *Expander) slice(p *Param, v parameter) (parameter, error) {
+	if !v.set && !v.isList {
+		return v, nil
+	}
 	from, err := x.bound(p, p.from)
 	if err != nil {
 		return v, err
+	}
+	if v.isList && p.special == 0 && len(v.list) == 1 {
+		if a, _ := x.vars.Var(p.name); a != nil && !a.Is(variable.Arrays) {
+			v = parameter{set: true, text: v.list[0]}
+		}
 	}
 	if !v.isList {
 		return x.substring(p, v, from)

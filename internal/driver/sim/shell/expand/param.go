@@ -297,6 +297,9 @@ func (x *Expander) variable(p *Param) (parameter, error) {
 
 // key expands a subscript as the key of an associative array.
 func (x *Expander) key(s *subscript) (string, error) {
+	if s.all != 0 {
+		return s.source, nil
+	}
 	if len(s.key) == 1 && s.key[0].kind == text {
 		return s.key[0].text, nil
 	}
@@ -605,9 +608,7 @@ func (x *Expander) emitWord(b *builder, p *Param, quoted bool) error {
 	if p.word == nil {
 		return nil
 	}
-	if quoted && len(p.word.parts) == 0 {
-		return b.value("", true)
-	}
+	before := len(b.out)
 	for i := range p.word.parts {
 		w := &p.word.parts[i]
 		var err error
@@ -619,6 +620,9 @@ func (x *Expander) emitWord(b *builder, p *Param, quoted bool) error {
 		if err != nil {
 			return err
 		}
+	}
+	if quoted && !b.started && len(b.out) == before {
+		return b.value("", true)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func tildes(parts []part, assigned, field bool) []part {
 			if i > from {
 				out = append(out, part{text: s[from:i]})
 			}
-			out = append(out, part{kind: tilde, quoted: true, text: s[i:end]})
+			out = append(out, part{kind: tilde, quoted: true, escaped: skip > 0, text: s[i:end]})
 			from = end
 			i = end - 1
 		}

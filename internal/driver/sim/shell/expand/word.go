@@ -48,7 +48,8 @@ const (
 type part struct {
 	kind    kind
 	quoted  bool
-	escaped bool // quoted by a backslash
+	escaped bool // quoted by a backslash; of a tilde, in what only looks like an assignment
+	weak    bool // it starts no field where it is empty
 	text    string
 	param   *Param
 	command *syntax.CmdSubst
@@ -141,6 +142,7 @@ type compiler struct {
 	parts []part
 	here  bool // in a here-document
 	inner bool // in the word of an expansion that is quoted
+	again bool // in double quotes in such a word
 	regex bool
 	depth int
 	parse func(s string) *syntax.Word // of text that is known only now
@@ -183,8 +185,10 @@ func (k *compiler) doubleQuoted(d *syntax.DblQuoted) {
 	here, inner := k.here, k.inner
 	k.here, k.inner = false, false
 	from := len(k.parts)
+	again := k.again
+	k.again = inner // quotes within quotes: a backslash quotes anything
 	k.quotedParts(d.Parts)
-	k.here, k.inner = here, inner
+	k.here, k.inner, k.again = here, inner, again
 	weaken(k.parts[from:])
 }
 
@@ -204,6 +208,7 @@ func weaken(parts []part) {
 		if p := parts[i].param; p != nil {
 			p.weak = true
 		}
+		parts[i].weak = true
 	}
 }
 
@@ -270,7 +275,7 @@ func (k *compiler) quotedText(s string) {
 			case c == '\n':
 				i++
 				continue
-			case c == '$', c == '`', c == '\\', c == '"' && (!k.here || k.inner), c == '}' && k.inner:
+			case k.again, c == '$', c == '`', c == '\\', c == '"' && (!k.here || k.inner), c == '}' && k.inner:
 				i++
 			}
 		}

@@ -253,3 +253,19 @@ func (s *Store) Environ() []string {
 	s.environ, s.environValid = list, true
 	return list
 }
+
+// Mark gives the number that SetMark keeps beside a variable's value. It is 0
+// for a new variable, and again when a value is assigned.
+func (s *Store) Mark(name string) int {
+	if v := s.Lookup(name); v != nil {
+		return int(v.mark)
+	}
+	return 0
+}
+
+// SetMark keeps a number beside a variable's value.
+func (s *Store) SetMark(name string, n int) {
+	if v := s.mutable(name); v != nil {
+		v.mark = int32(n)
+	}
+}

@@ -39,6 +39,7 @@ type Var struct {
 	lazy  bool // str is not computed from num yet
 	isNum bool // num is the value
 	level int32
+	mark  int32 // see Mark
 	num   int64
 	str   string
 	grow  *strings.Builder // holds str, with room to append
@@ -101,11 +102,11 @@ func (v *Var) text(mine *token) string {
 }
 
 func (v *Var) setString(s string) {
-	v.str, v.set, v.lazy, v.isNum, v.grow = s, true, false, false, nil
+	v.str, v.set, v.lazy, v.isNum, v.grow, v.mark = s, true, false, false, nil, 0
 }
 
 func (v *Var) setInt(n int64) {
-	v.num, v.set, v.lazy, v.isNum, v.grow = n, true, true, true, nil
+	v.num, v.set, v.lazy, v.isNum, v.grow, v.mark = n, true, true, true, nil, 0
 	v.str = ""
 }
 
