@@ -183,8 +183,8 @@ func zeroCapabilities(t *testing.T, s *suite) {
 func zeroDescriptors(t *testing.T, s *suite) {
 	b := s.box(t)
 	r := b.run(t, paddock.Cmd{Args: []string{"ls", "/proc/self/fd"}})
-	// ls itself opens the directory.
-	if got := strings.Fields(r.out); len(got) != 4 || got[0] != "0" || got[1] != "1" || got[2] != "2" {
+	// ls itself may open the directory.
+	if got := strings.Fields(r.out); len(got) < 3 || len(got) > 4 || got[0] != "0" || got[1] != "1" || got[2] != "2" {
 		t.Errorf("%q", got)
 	}
 }

@@ -116,7 +116,7 @@ func (f *runFlags) check(a *app, args []string, changed func(string) bool) error
 			"paddock run [flags] -- COMMAND [ARGUMENT…]; for a shell: paddock shell")
 	case len(args) == 0 && f.terminal:
 		return withHint(fmt.Errorf("a terminal's input cannot be a script: %w", paddock.Invalid), "name a command, or leave -t out")
-	case slices.Contains(args[:1], ""):
+	case len(args) > 0 && args[0] == "":
 		return withHint(fmt.Errorf("the command's name is empty: %w", paddock.Invalid), "paddock run [flags] -- COMMAND [ARGUMENT…]")
 	case f.terminal && f.json == "-":
 		return withHint(fmt.Errorf("-t and --json both want standard output: %w", paddock.Invalid), "write the object to a file: --json=FILE")

@@ -5,8 +5,11 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
+	finding "github.com/paddock-sandbox/paddock/internal/driver/sim/command/find"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/grep"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
+	tasks "github.com/paddock-sandbox/paddock/internal/driver/sim/command/process"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
 )
@@ -16,8 +19,11 @@ func builtin() []command.Command {
 	return slices.Concat(
 		[]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}},
 		file.Commands(),
+		grep.Commands(),
 		number.Commands(),
 		order.Commands(),
+		finding.Commands(),
+		tasks.Commands(),
 		text.Commands(),
 	)
 }

@@ -60,7 +60,7 @@ func (b *box) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, erro
 
 // prepare makes the task of a command, with all that can go wrong.
 func (b *box) prepare(cmd paddock.Cmd) (*process, proc.Program, error) {
-	if len(cmd.Args) == 0 {
+	if len(cmd.Args) == 0 || cmd.Args[0] == "" {
 		return nil, nil, fmt.Errorf("there is no command: %w", paddock.Invalid)
 	}
 	for _, a := range cmd.Args {
@@ -160,7 +160,7 @@ func startError(name string, err error) error {
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		e.Err = fmt.Errorf("it may not be executed: %w", paddock.Denied)
 	case errors.Is(err, syscall.ENOEXEC):
-		e.Err = fmt.Errorf("it is no script and none of this computer's programs, and programs of others do not run on this tier: %w", paddock.Unsupported)
+		e.Err = fmt.Errorf("exec format error: it is neither a script with an interpreter nor one of this computer's own programs, and others do not run on this tier: %w", paddock.Unsupported)
 	case errors.Is(err, syscall.E2BIG):
 		e.Err = fmt.Errorf("its arguments and environment are too long: %w", paddock.Invalid)
 	default:

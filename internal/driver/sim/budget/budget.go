@@ -102,7 +102,7 @@ type Limits struct {
 	Shells       int64 `json:"shells,omitempty"`       // shells and programs that start each other: 100
 	Brace        int64 `json:"brace,omitempty"`        // words of one brace expansion: 1,000,000
 	Matches      int64 `json:"matches,omitempty"`      // names of one glob: 1,000,000
-	Arguments    int64 `json:"arguments,omitempty"`    // bytes of one command's arguments and environment: 64 MiB
+	Arguments    int64 `json:"arguments,omitempty"`    // bytes of one command's arguments and environment: 4 MiB
 	String       int64 `json:"string,omitempty"`       // bytes of one value: 64 MiB
 	Array        int64 `json:"array,omitempty"`        // elements of one array: 2,000,000
 	Heredoc      int64 `json:"heredoc,omitempty"`      // bytes of one here-document: 64 MiB
@@ -158,7 +158,7 @@ func (l Limits) Filled() Limits {
 	set(&l.Shells, 100)
 	set(&l.Brace, 1_000_000)
 	set(&l.Matches, 1_000_000)
-	set(&l.Arguments, 64*mib)
+	set(&l.Arguments, 4*mib)
 	set(&l.String, 64*mib)
 	set(&l.Array, 2_000_000)
 	set(&l.Heredoc, 64*mib)

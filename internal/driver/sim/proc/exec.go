@@ -169,8 +169,10 @@ func (t *Task) Exec(c Command) (int, error) {
 
 // Load finds a program for a task that has not run yet; the caller gives it to
 // [Task.Go].
+//
+// It is execve, not execvp: a file without a "#!" line is ENOEXEC.
 func (t *Task) Load(c Command) (Program, error) {
-	p, err := t.prepare(&c)
+	p, err := t.find(&c)
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +229,22 @@ func (t *Task) spawn(c Command) (*Task, Program, error) {
 // prepare fills in what c leaves out and finds its program. A script without
 // a "#!" line runs by sh, as execvp does.
 func (t *Task) prepare(c *Command) (Program, error) {
+	p, err := t.find(c)
+	if script := (*Script)(nil); errors.As(err, &script) {
+		sh, ok := t.K.Programs("sh")
+		if !ok {
+			return nil, err
+		}
+		c.Args = append([]string{"sh", c.Path}, c.Args[1:]...)
+		return sh, nil
+	}
+	return p, err
+}
+
+// maxArgument is how long one argument may be, as in Linux.
+const maxArgument = 128 << 10
+
+func (t *Task) find(c *Command) (Program, error) {
 	if len(c.Args) == 0 {
 		return nil, syscall.ENOENT
 	}
@@ -235,6 +253,9 @@ func (t *Task) prepare(c *Command) (Program, error) {
 	}
 	size := 0
 	for _, a := range c.Args {
+		if len(a) >= maxArgument {
+			return nil, syscall.E2BIG
+		}
 		size += len(a) + 1
 	}
 	for _, e := range c.Env {
@@ -254,14 +275,6 @@ func (t *Task) prepare(c *Command) (Program, error) {
 		c.Path = file
 	}
 	p, args, err := t.resolve(c.Path, c.Args)
-	if script := (*Script)(nil); errors.As(err, &script) {
-		sh, ok := t.K.Programs("sh")
-		if !ok {
-			return nil, err
-		}
-		c.Args = append([]string{"sh", c.Path}, c.Args[1:]...)
-		return sh, nil
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,10 @@ func (s *Shell) forkTask() *proc.Task {
 	s.flushOut()
 	t, err := s.t.Fork()
 	if err != nil {
-		s.Warn("fork: retry: %s", message(err))
+		s.Warn("fork: %s", message(err))
+		if !s.interactive {
+			s.status, s.flow = forkStatus, flowExit // as bash does
+		}
 		return nil
 	}
 	return t

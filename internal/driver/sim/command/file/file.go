@@ -23,6 +23,7 @@ func Commands() []command.Command {
 		{Name: "mktemp", Run: runMktemp},
 		{Name: "mv", Run: runMv},
 		{Name: "pathchk", Run: runPathchk},
+		{Name: "pwd", Run: runPwd},
 		{Name: "readlink", Run: runReadlink},
 		{Name: "realpath", Run: runRealpath},
 		{Name: "rm", Run: runRm},
