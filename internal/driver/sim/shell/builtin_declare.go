@@ -326,7 +326,8 @@ func (d *declaration) operand(o *operand) {
 	switch {
 	case d.global && s.vars.Function() > 0:
 		err = s.vars.Beneath(t.name, true, do)
-	case (d.name == "export" || d.name == "readonly") && s.vars.Temporary(t.name) && !t.assign:
+	case (d.name == "export" || d.name == "readonly" || !d.local && d.on&(variable.ReadOnly|variable.Export) != 0) &&
+		s.vars.Temporary(t.name) && !t.assign:
 		// What was assigned before the command stays.
 		t.value, _ = s.vars.Get(t.name)
 		t.assign = true
@@ -393,6 +394,13 @@ func (d *declaration) apply(t *target) error {
 	}
 	if d.on&variable.NameRef != 0 {
 		return d.refer(name, t)
+	}
+	if d.off&variable.NameRef != 0 && t.assign && old != nil && old.Is(variable.NameRef) {
+		// The value is still for what it refers to.
+		if err := d.assign(name, t); err != nil {
+			return err
+		}
+		t.assign = false
 	}
 	on := d.on &^ variable.ReadOnly
 	if t.at && on&variable.Arrays == 0 {
@@ -654,6 +662,7 @@ func (s *Shell) markFunction(f *function, on, off variable.Attr) {
 	c := *f
 	if (on|off)&variable.Export != 0 {
 		c.export = on&variable.Export != 0
+		s.exported++
 	}
 	if on&variable.ReadOnly != 0 {
 		c.readonly = true

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/printf"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/strftime"
 )
 
 const printfUsage = "printf: usage: printf [-v var] format [arguments]"
@@ -33,6 +35,7 @@ func biPrintf(s *Shell, args []string) int {
 		Limit:   int(s.t.K.Limits.String),
 		Now:     s.t.K.Now().Unix(),
 		Started: s.bases.start / 1e9,
+		Time:    s.formatTime,
 		Store:   func(name string, n int) error { return s.setName(name, strconv.Itoa(n)) },
 	}
 	type warning struct {
@@ -78,6 +81,22 @@ func biPrintf(s *Shell, args []string) int {
 		}
 	}
 	return st
+}
+
+// formatTime writes a time as %(layout)T does, in the zone of TZ.
+func (s *Shell) formatTime(dst []byte, layout string, unix int64) []byte {
+	tz, ok := s.vars.Get("TZ")
+	if v := s.vars.Lookup("TZ"); !ok || !v.Is(variable.Export) && tz == "" {
+		tz = "UTC"
+	}
+	if layout == "" {
+		layout = "%X"
+	}
+	out, err := strftime.Append(dst, layout, time.Unix(unix, 0).In(strftime.Zone(tz)), strftime.Library)
+	if err != nil {
+		return dst
+	}
+	return out
 }
 
 // exceeded ends the run for a result that is too long.

@@ -82,6 +82,9 @@ func (s *Store) destination(name string) (Ref, error) {
 }
 
 func (s *Store) assign(name, value string, add bool) error {
+	if s.Lookup(name).hides(name) {
+		return s.Beneath(name, false, func() error { return s.assign(name, value, add) })
+	}
 	r, err := s.destination(name)
 	if err != nil {
 		return err
@@ -260,6 +263,9 @@ func (s *Store) index(v *Var, subscript string) (int64, error) {
 // a key of an associative array as it stands; otherwise it is computed.
 func (s *Store) SetAt(name, subscript, value string, add bool) error {
 	v := s.Lookup(name)
+	if v.hides(name) {
+		return s.Beneath(name, false, func() error { return s.SetAt(name, subscript, value, add) })
+	}
 	if v != nil && v.attr&NameRef != 0 {
 		r, err := s.destination(name)
 		if err != nil {
@@ -287,6 +293,9 @@ func (s *Store) SetAt(name, subscript, value string, add bool) error {
 // SetIndex assigns to an element of an indexed array, which a scalar becomes.
 // Name is no reference, i is not negative.
 func (s *Store) SetIndex(name string, i int64, value string, add bool) error {
+	if s.Lookup(name).hides(name) {
+		return s.Beneath(name, false, func() error { return s.SetIndex(name, i, value, add) })
+	}
 	v, err := s.element0(name, Indexed)
 	if v == nil {
 		return err
@@ -304,6 +313,9 @@ func (s *Store) SetIndex(name string, i int64, value string, add bool) error {
 
 // SetKey assigns to an element of an associative array. Name is no reference.
 func (s *Store) SetKey(name, key, value string, add bool) error {
+	if s.Lookup(name).hides(name) {
+		return s.Beneath(name, false, func() error { return s.SetKey(name, key, value, add) })
+	}
 	v, err := s.element0(name, Associate)
 	if v == nil {
 		return err

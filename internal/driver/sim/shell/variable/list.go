@@ -15,6 +15,9 @@ type Element struct {
 // array becomes an indexed one. What is wrong with one element does not keep
 // the others from being assigned; the first error is given.
 func (s *Store) SetList(name string, list []Element, add bool) error {
+	if s.Lookup(name).hides(name) {
+		return s.Beneath(name, false, func() error { return s.SetList(name, list, add) })
+	}
 	r, err := s.destination(name)
 	if err != nil {
 		return err
@@ -137,6 +140,9 @@ func (s *Store) listKeys(name string, v *Var, list []Element, add bool) error {
 // SetValues makes a variable an indexed array of these values, or appends
 // them; from is the index of the first. The store keeps the slice.
 func (s *Store) SetValues(name string, values []string, from int64, clear bool) error {
+	if s.Lookup(name).hides(name) {
+		return s.Beneath(name, false, func() error { return s.SetValues(name, values, from, clear) })
+	}
 	r, err := s.destination(name)
 	if err != nil {
 		return err

@@ -27,14 +27,18 @@ func (s *Store) Resolve(name string) (Ref, error) {
 			return Ref{Name: target[:i], Subscript: target[i+1 : len(target)-1], Element: true}, nil
 		}
 		if target == name {
-			// A local reference to a variable of its own name means the one
-			// that it hides.
 			return Ref{Name: first}, &Error{Kind: Circular, Name: first}
 		}
 		name = target
 		v = s.Lookup(name)
 	}
 	return Ref{Name: first}, &Error{Kind: Circular, Name: first}
+}
+
+// hides tells whether a variable is a local reference to its own name, which
+// means the variable that it hides.
+func (v *Var) hides(name string) bool {
+	return v != nil && v.attr&NameRef != 0 && v.level > 0 && v.str == name
 }
 
 // Target gives what a reference is to, or "".

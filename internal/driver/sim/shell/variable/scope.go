@@ -95,7 +95,7 @@ func (s *Store) Local(name string, inherit bool) error {
 		s.mutable(name).attr &^= hidden
 		return nil
 	}
-	if old != nil && old.attr&ReadOnly != 0 && old.attr&NameRef == 0 {
+	if old != nil && old.attr&ReadOnly != 0 && old.attr&NameRef == 0 && old.level == 0 {
 		return &Error{Kind: IsReadOnly, Name: name}
 	}
 	v := s.fresh(name)

@@ -149,6 +149,9 @@ func (s *Store) Int(name string) (int64, bool) {
 func (s *Store) Var(name string) (*Var, Ref) {
 	v := s.Lookup(name)
 	r := Ref{Name: name}
+	for v.hides(name) {
+		v = v.prev
+	}
 	if v != nil && v.attr&NameRef != 0 {
 		var err error
 		if r, err = s.Resolve(name); err != nil {
