@@ -189,6 +189,8 @@ func biCommand(s *Shell, c *tree.Simple, args []string) int {
 	}
 	if b := s.builtin(rest[0]); b.name != "" {
 		b.special = false
+		s.plain++
+		defer func() { s.plain-- }()
 		return s.runBuiltin(c, b, rest)
 	}
 	if path {
@@ -520,7 +522,7 @@ func biSource(s *Shell, args []string) int {
 	if len(rest) == 0 {
 		s.Warn("%s: filename argument required", args[0])
 		s.line0(args[0] + ": usage: " + args[0] + " filename [arguments]")
-		if s.opt[oPosix] && !s.interactive {
+		if s.posixExits() {
 			s.exit(2)
 		}
 		return 2
@@ -545,7 +547,7 @@ func biSource(s *Shell, args []string) int {
 		} else {
 			s.Warn("%s: %s", rest[0], message(err))
 		}
-		if s.opt[oPosix] && !s.interactive {
+		if s.posixExits() {
 			s.exit(1)
 		}
 		return 1
@@ -638,7 +640,7 @@ func biExec(s *Shell, args []string) int {
 	if err != nil {
 		return s.execFailed(s.execNotFound(rest[0], err))
 	}
-	env := s.vars.Environ()
+	env := s.environ()
 	if empty {
 		env = []string{}
 	}

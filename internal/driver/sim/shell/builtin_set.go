@@ -177,11 +177,7 @@ func biShopt(s *Shell, args []string) int {
 			}
 			s.print("shopt " + flag + " " + name + "\n")
 		default:
-			width := 20
-			if sets {
-				width = 15
-			}
-			s.printf("%-*s\t%s\n", width, name, onOff(value))
+			s.printf("%-15s\t%s\n", name, onOff(value))
 		}
 	}
 	if len(rest) == 0 {

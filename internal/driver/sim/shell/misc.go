@@ -35,7 +35,7 @@ func (s *Shell) unreadable(p *tree.Parser, err error) {
 	}
 	s.line = old
 	s.last, s.pipe = 2, nil
-	if s.opt[oPosix] && !s.interactive && s.sources > 0 {
+	if s.posixExits() && s.sources > 0 {
 		s.exit(2)
 	}
 }
@@ -74,6 +74,7 @@ func (s *Shell) importFunction(name, value string) {
 	}
 	s.ownFuncs()
 	s.funcs[name] = &function{name: name, body: f.Body, source: "environment", line: f.Line, export: true}
+	s.exported++
 }
 
 // menu prints the choices of select.

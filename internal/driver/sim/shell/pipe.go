@@ -185,8 +185,10 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 		if simple, ok := cmd.(*tree.Simple); ok {
 			sub.traps.debugged = true
 			sub.tail = simple
+			sub.level--
+			sub.lazyLevel = true
 		}
-		run := func(*proc.Task) int { return sub.main(func(sub *Shell) int { return sub.run(cmd) }) }
+		run := func(*proc.Task) int { return sub.main(func(sub *Shell) int { return sub.own(cmd) }) }
 		tasks = append(tasks, t)
 		if last {
 			t.Do(run)
@@ -214,6 +216,19 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 		statuses = append(statuses, lastStatus)
 	}
 	return s.pipeStatus(statuses)
+}
+
+// own runs a command in a subshell that was made for it: one that would be a
+// subshell by itself needs no other.
+func (s *Shell) own(c tree.Command) int {
+	sub, ok := c.(*tree.Subshell)
+	if !ok {
+		return s.run(c)
+	}
+	s.line = sub.Line
+	s.t.Command()
+	s.atTail(sub.Body)
+	return s.list(sub.Body)
 }
 
 func (s *Shell) pipeStatus(statuses []int) int {
@@ -315,13 +330,13 @@ func (s *Shell) async(c *tree.Async) int {
 		if simple, ok := c.Cmd.(*tree.Simple); ok {
 			sub.inverted, sub.tail = true, simple
 		}
-		return sub.run(c.Cmd)
+		return sub.own(c.Cmd)
 	}, !s.opt[oMonitor])
 	if t == nil {
 		s.status = forkStatus
 		return forkStatus
 	}
-	s.addJob(t, c.Src)
+	s.addJob(t, oneLine(c.Cmd))
 	s.status = 0
 	return 0
 }

@@ -13,6 +13,7 @@ import (
 type printer struct {
 	b      strings.Builder
 	indent int
+	flat   bool             // groups stand on one line
 	docs   []*tree.Redirect // here-documents whose bodies come with the next line
 }
 
@@ -28,11 +29,13 @@ func (p *printer) function(name string, body tree.Command) {
 	p.b.WriteString(name + " () \n" + strings.Repeat(" ", p.indent))
 	var redirs []*tree.Redirect
 	if r, ok := body.(*tree.Redirected); ok {
-		body, redirs = r.Body, r.Redirs
+		if _, group := r.Body.(*tree.Group); group {
+			body, redirs = r.Body, r.Redirs
+		}
 	}
 	if g, ok := body.(*tree.Group); ok {
 		p.b.WriteString("{ \n")
-		p.block(g.Body)
+		p.block(g.Body, false)
 		p.pad()
 		p.b.WriteByte('}')
 	} else {
@@ -65,18 +68,26 @@ func plainDelimiter(src string) (string, bool) {
 	return strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(src), true
 }
 
-// block writes a list on lines of its own.
-func (p *printer) block(l *tree.List) {
+// block writes a list on lines of its own; with last, the last of them ends in
+// a semicolon too.
+func (p *printer) block(l *tree.List, last bool) {
 	p.indent += 4
 	for i, c := range l.Items {
 		p.pad()
 		p.command(c)
-		if _, amp := c.(*tree.Async); !amp && i < len(l.Items)-1 && len(p.docs) == 0 {
+		if _, amp := c.(*tree.Async); !amp && (last || i < len(l.Items)-1) && len(p.docs) == 0 {
 			p.b.WriteByte(';')
 		}
 		p.newline()
 	}
 	p.indent -= 4
+}
+
+// oneLine gives the text of a command as the job table shows it.
+func oneLine(c tree.Command) string {
+	p := &printer{flat: true}
+	p.command(c)
+	return p.b.String()
 }
 
 // line writes a list on one line.
@@ -134,8 +145,14 @@ func (p *printer) command(c tree.Command) {
 		p.command(c.Body)
 		p.redirs(c.Redirs)
 	case *tree.Group:
+		if p.flat {
+			p.b.WriteString("{ ")
+			p.line(c.Body)
+			p.b.WriteString("; }")
+			return
+		}
 		p.b.WriteString("{ \n")
-		p.block(c.Body)
+		p.block(c.Body, false)
 		p.pad()
 		p.b.WriteByte('}')
 	case *tree.Subshell:
@@ -263,7 +280,7 @@ func exprText(e *tree.Expr) string {
 }
 
 func (p *printer) body(l *tree.List) {
-	p.block(l)
+	p.block(l, true)
 	p.pad()
 	p.b.WriteString("done")
 }
@@ -272,7 +289,7 @@ func (p *printer) ifCmd(c *tree.If) {
 	p.b.WriteString("if ")
 	p.line(c.Cond)
 	p.b.WriteString("; then\n")
-	p.block(c.Then)
+	p.block(c.Then, true)
 	p.pad()
 	switch e := c.Else.(type) {
 	case *tree.If:
@@ -285,7 +302,7 @@ func (p *printer) ifCmd(c *tree.If) {
 		p.pad()
 	case *tree.List:
 		p.b.WriteString("else\n")
-		p.block(e)
+		p.block(e, true)
 		p.pad()
 	}
 	p.b.WriteString("fi")
@@ -304,7 +321,7 @@ func (p *printer) caseCmd(c *tree.Case) {
 			p.b.WriteString(item.Patterns[j].Src)
 		}
 		p.b.WriteString(")\n")
-		p.block(item.Body)
+		p.block(item.Body, false)
 		p.pad()
 		p.b.WriteString(item.Op.String() + "\n")
 	}

@@ -131,10 +131,37 @@ func (s *Shell) redirectOne(u *undo, r *tree.Redirect) error {
 	return s.install(u, r, fd, d)
 }
 
+// An expanded is the word of a redirection, expanded beforehand.
+type expanded struct {
+	text string
+	err  error
+}
+
+// expandTargets expands the words of redirections before there are temporary
+// variables.
+func (s *Shell) expandTargets(list []*tree.Redirect) {
+	var m map[*tree.Redirect]expanded
+	for _, r := range list {
+		switch {
+		case r.Word.Fixed, r.Op == syntax.Hdoc, r.Op == syntax.DashHdoc, r.Op == syntax.WordHdoc:
+			continue
+		}
+		text, err := s.target1(r)
+		if m == nil {
+			m = map[*tree.Redirect]expanded{}
+		}
+		m[r] = expanded{text, err}
+	}
+	s.targets = m
+}
+
 // target1 expands the word of a redirection, which must be one.
 func (s *Shell) target1(r *tree.Redirect) (string, error) {
 	if r.Word.Fixed {
 		return r.Word.Text, nil
+	}
+	if t, ok := s.targets[r]; ok {
+		return t.text, t.err
 	}
 	list, err := s.Expander().Fields(nil, r.Word.X)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
@@ -54,12 +55,16 @@ type Shell struct {
 
 	interactive, command, stdin, login bool
 	exiting                            bool // the EXIT trap runs
-	inTrap                             int  // handlers that run
-	entry, trapCalls                   int  // $? when the innermost began, and the functions that ran
+	lazyLevel                          bool // the level counts when the command has been expanded
+	plain                              int  // > 0 below "command": builtins are not special
+	targets                            map[*tree.Redirect]expanded
+	inTrap                             int // handlers that run
+	entry, trapCalls                   int // $? when the innermost began, and the functions that ran
 	tailArgs                           []string
 	tail                               *tree.Simple // the shell's last command: its program may take the shell's place
 
 	funcs       map[string]*function
+	exported    int  // how often a function was exported, about
 	funcsShared bool // others have the map too: copy before changing it
 	aliases     map[string]string
 	aliasShared bool
@@ -86,8 +91,6 @@ type Shell struct {
 	seeded      bool
 	secondsBase int64
 	optReset    bool
-	optIndex    int // where getopts is, and in that argument
-	optAt       int
 
 	out   []byte   // what a builtin has printed
 	stack []string // arguments of commands that run
@@ -176,7 +179,7 @@ func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
 	c.interactive = false
 	c.opt[oMonitor] = false
 	c.exiting = false
-	c.loops, c.inverted, c.tail = 0, false, nil
+	c.loops, c.inverted, c.tail, c.lazyLevel, c.targets = 0, false, nil, false, nil
 	return &c
 }
 
@@ -288,6 +291,27 @@ func (s *Shell) Run(line func() ([]byte, error)) int {
 func (s *Shell) RunString(script string) int {
 	s.interpret(tree.New([]byte(script), s.reading(1)), true)
 	return s.status
+}
+
+// posixExits tells whether an error of a special builtin ends the shell.
+func (s *Shell) posixExits() bool { return s.opt[oPosix] && !s.interactive && s.plain == 0 }
+
+// environ gives the environment of programs: variables and functions that are
+// exported.
+func (s *Shell) environ() []string {
+	env := s.vars.Environ()
+	if s.exported == 0 {
+		return env
+	}
+	env = env[:len(env):len(env)]
+	for _, n := range s.functionNames() {
+		if f := s.funcs[n]; f.export {
+			p := &printer{}
+			p.function("", f.body)
+			env = append(env, "BASH_FUNC_"+n+"%%=()"+strings.TrimPrefix(p.b.String(), " ()"))
+		}
+	}
+	return env
 }
 
 // Exited tells whether a command has ended the shell.

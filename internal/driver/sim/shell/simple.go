@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
 )
 
 // simple runs a simple command.
@@ -174,13 +175,25 @@ func (s *Shell) named(c *tree.Simple, args []string) int {
 // prepared is named for a command with assignments or redirections.
 func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
 	persist := what.builtin.special && s.opt[oPosix]
+	if len(c.Assigns) > 0 && len(c.Redirs) > 0 {
+		// Redirections do not see what is assigned for the command.
+		defer func(old map[*tree.Redirect]expanded) { s.targets = old }(s.targets)
+		s.expandTargets(c.Redirs)
+	}
 	if len(c.Assigns) > 0 {
 		if !persist {
 			s.vars.PushTemporary()
 			defer s.vars.Pop()
 		}
 		for _, a := range c.Assigns {
-			if err := s.assign(a, !persist); err != nil {
+			err := s.assign(a, !persist)
+			var v *variable.Error
+			if errors.As(err, &v) && !s.opt[oPosix] {
+				// The command is run all the same.
+				s.Warn("%s", err)
+				err = nil
+			}
+			if err != nil {
 				return s.assignError(err)
 			}
 		}
@@ -191,7 +204,7 @@ func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
 	undo, err := s.redirect(c.Redirs)
 	if err != nil {
 		s.restore(undo)
-		if what.builtin.special && s.opt[oPosix] && !s.interactive && s.flow == flowNone {
+		if what.builtin.special && s.posixExits() && s.flow == flowNone {
 			s.exit(1)
 		}
 		return 1
@@ -217,6 +230,10 @@ func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
 
 // execute runs what a command name was found to be.
 func (s *Shell) execute(c *tree.Simple, what lookup, args []string) int {
+	if s.lazyLevel {
+		s.lazyLevel = false
+		s.level++
+	}
 	switch {
 	case what.fn != nil:
 		return s.call(what.fn, args)
@@ -273,6 +290,7 @@ func (s *Shell) call(f *function, args []string) int {
 	s.loops = 0
 	s.frames = append(s.frames, frame{name: f.name, source: f.source, line: line, call: true, params: s.params})
 	if s.traps.debug != nil {
+		s.line = f.line
 		s.debugTrap(f.name)
 	}
 	st := s.run(f.body)
@@ -282,6 +300,7 @@ func (s *Shell) call(f *function, args []string) int {
 	}
 	s.status = st
 	if s.traps.ret != nil && s.flow == flowNone {
+		s.line = f.line
 		s.returnTrap()
 		st = s.status
 	}
@@ -310,7 +329,7 @@ func (s *Shell) program1(file string, args []string) int {
 	name := args[0]
 	s.flushOut()
 	s.t.Nest = s.depth
-	cmd := proc.Command{Path: file, Args: args, Env: s.vars.Environ()}
+	cmd := proc.Command{Path: file, Args: args, Env: s.environ()}
 	if s.last1(args) {
 		code, err := s.t.Exec(cmd)
 		if err != nil {

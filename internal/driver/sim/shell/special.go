@@ -194,15 +194,12 @@ func (s *Shell) dynamic() {
 		return list
 	})
 	array("FUNCNAME", func(s *Shell) []string {
-		if len(s.frames) == 0 || s.calls == 0 && s.sourcing() == 0 {
+		if s.calls == 0 {
 			return nil
 		}
 		list := make([]string, 0, len(s.frames)+1)
 		for i := len(s.frames) - 1; i >= 0; i-- {
 			list = append(list, s.frames[i].name)
-		}
-		if s.bases.source == "" && s.calls == 0 {
-			return list
 		}
 		return append(list, "main")
 	})

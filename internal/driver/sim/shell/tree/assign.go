@@ -169,6 +169,8 @@ func (p *Parser) readHeredoc(h *heredoc) {
 	var body []byte
 	first := p.Line()
 	joined := false
+	var logical []byte // the line with those that are joined to it
+	start := 0         // of it, in body
 	for {
 		if p.end() {
 			if p.opt.Warn != nil {
@@ -189,7 +191,15 @@ func (p *Parser) readHeredoc(h *heredoc) {
 			line = bytes.TrimLeft(line, "\t")
 		}
 		text := bytes.TrimSuffix(line, []byte{'\n'})
-		if !joined && string(text) == h.delim {
+		if joined {
+			logical = append(logical, text...)
+		} else {
+			logical, start = append(logical[:0], text...), len(body)
+		}
+		if !h.r.Quoted && n >= 0 && oddBackslashes(text) {
+			logical = logical[:len(logical)-1]
+		} else if string(logical) == h.delim {
+			body = body[:start]
 			break
 		}
 		// In $( ) the end may stand right after the delimiter.

@@ -50,6 +50,10 @@ func (p *Parser) list() *List {
 	p.noAssign, p.eval = false, false
 	p.newlines()
 	for !p.listEnd() {
+		if p.peek().kind == tNewline {
+			p.newlines()
+			continue
+		}
 		sep := p.item(l)
 		if p.peek().kind == tNewline {
 			sep = true
@@ -63,6 +67,11 @@ func (p *Parser) list() *List {
 }
 
 func (p *Parser) listEnd() bool {
+	for n := 0; p.alias(); n++ {
+		if n > p.opt.Depth {
+			panic(bail{&TooDeep{p.opt.Depth}})
+		}
+	}
 	t := p.peek()
 	switch t.kind {
 	case tEOF:
@@ -75,22 +84,6 @@ func (p *Parser) listEnd() bool {
 	case tWord:
 		switch t.plain {
 		case "then", "else", "elif", "fi", "do", "done", "esac", "}":
-			return p.opt.Alias == nil || !p.aliased(t.plain)
-		}
-	}
-	return false
-}
-
-func (p *Parser) aliased(name string) bool {
-	_, ok := p.opt.Alias(name)
-	return ok && !p.active(name)
-}
-
-// active tells whether the next token stands in the text of that alias.
-func (p *Parser) active(name string) bool {
-	from := len(p.src) - p.tok.start
-	for _, r := range p.regions {
-		if r.name == name && from <= r.start && from > r.end {
 			return true
 		}
 	}
