@@ -17,7 +17,27 @@ func (t *Task) Signal(sig syscall.Signal) {
 		return
 	}
 	t.pending.Or(bit(sig))
-	t.wakeUp()
+	for ; t != nil; t = t.inner.Load() {
+		t.wakeUp()
+	}
+}
+
+// dieOf ends t if one of the signals in p kills it; the others stay pending.
+func (t *Task) dieOf(p uint64) {
+	for p != 0 {
+		n := bits.TrailingZeros64(p)
+		p &^= 1 << n
+		switch sig := syscall.Signal(n); sig {
+		case syscall.SIGKILL:
+			t.Die(sig)
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGSTOP, syscall.SIGTSTP,
+			syscall.SIGTTIN, syscall.SIGTTOU:
+		default:
+			if t.action[n] == Default {
+				t.Die(sig)
+			}
+		}
+	}
 }
 
 func (t *Task) wakeUp() {

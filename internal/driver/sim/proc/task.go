@@ -45,6 +45,10 @@ type Task struct {
 
 	clock *clock // of the goroutine that it runs on
 
+	parent *Task                // that forked it
+	outer  *Task                // on whose goroutine it runs, and which waits for it
+	inner  atomic.Pointer[Task] // that runs on its goroutine meanwhile
+
 	fuel int   // steps until the next checkpoint
 	held int64 // bytes of heap that end with the task
 
@@ -126,7 +130,7 @@ func (k *Kernel) enter(t *Task) error {
 func (t *Task) Fork() (*Task, error) {
 	c := &Task{
 		K: t.K, Run: t.Run, View: t.View, PPID: t.PID, Args: t.Args, Env: t.Env, Depth: t.Depth,
-		action: t.action, clock: t.clock,
+		action: t.action, clock: t.clock, parent: t,
 	}
 	c.View.Groups = t.View.Groups
 	if err := t.K.enter(c); err != nil {
@@ -164,22 +168,38 @@ func (t *Task) GoThen(run func(*Task) int, then func(Status)) {
 }
 
 // Do runs a task on the caller's goroutine and answers how it ended. All of
-// its descriptors are closed then.
+// its descriptors are closed then. The caller is the task that forked it: a
+// signal that kills that one meanwhile kills both.
 func (t *Task) Do(run func(*Task) int) Status {
-	s := t.do(run)
+	if p := t.parent; p != nil {
+		t.outer = p
+		p.inner.Store(t)
+		defer p.inner.Store(nil)
+	}
+	s, other := t.try(run)
 	t.end(s)
+	if other != nil {
+		panic(*other)
+	}
 	return s
 }
 
-func (t *Task) do(run func(*Task) int) (s Status) {
+func (t *Task) do(run func(*Task) int) Status {
+	s, _ := t.try(run) // no other task is on this goroutine
+	return s
+}
+
+// try runs a task to its end, which may be that of another one that it runs
+// on the goroutine of.
+func (t *Task) try(run func(*Task) int) (s Status, other *unwind) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case unwind:
-			if r.task != t {
-				panic(r)
-			}
 			s = r.status
+			if r.task != t {
+				other = &r
+			}
 		default:
 			panic(r)
 		}
@@ -189,7 +209,7 @@ func (t *Task) do(run func(*Task) int) (s Status) {
 	if err := t.Flush(); err != nil {
 		s.Code = max(s.Code, t.complain(err))
 	}
-	return s
+	return s, nil
 }
 
 // complain tells of output that could not be written, as programs do.
@@ -348,6 +368,11 @@ func (t *Task) Check() {
 	}
 	if t.pending.Load() != 0 {
 		t.deliver()
+	}
+	for o := t.outer; o != nil; o = o.outer {
+		if p := o.pending.Load(); p != 0 {
+			o.dieOf(p)
+		}
 	}
 }
 
