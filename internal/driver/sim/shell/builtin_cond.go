@@ -9,7 +9,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/condition"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
@@ -311,19 +310,9 @@ func traced(s string) string {
 	return s
 }
 
-// A stepMeter counts the work of a search for a task.
-type stepMeter struct{ t *proc.Task }
-
-func (m stepMeter) Step(n int) error {
-	m.t.Step(n)
-	return nil
-}
-
 // matchRegex is =~, which sets BASH_REMATCH.
 func (s *Shell) matchRegex(text, pat string) (bool, error) {
-	r, err := regex.Compile(pat, regex.Options{
-		Flavour: regex.Shell, IgnoreCase: s.opt[oNocasematch], Meter: stepMeter{s.t},
-	})
+	r, err := s.Expander().Regexp(pat)
 	if err != nil {
 		return false, badRegex{err}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/arith"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
 )
 
@@ -69,6 +70,7 @@ type Expander struct {
 	patterns map[string]*compiled // of the texts that were used last
 	exprs    map[string]*arith.Expr
 	words    map[wordKey]*Word
+	regexes  map[regexKey]*regex.Regexp
 	scratch  []string
 }
 

@@ -3,6 +3,7 @@ package expand
 import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
 
@@ -103,4 +104,33 @@ func (x *Expander) MatchCond(pat, s string) (bool, error) {
 // Match tells whether a text matches a pattern that Pattern gave, as case asks.
 func (x *Expander) Match(pat, s string) (bool, error) {
 	return x.Compiled(pat, true).Match(s, meter{x.task})
+}
+
+// A regexKey is a regular expression and whether case counts.
+type regexKey struct {
+	text string
+	fold bool
+}
+
+// maxRegexes is how many regular expressions are kept.
+const maxRegexes = 16
+
+// Regexp gives a regular expression for =~. It is not to be used at the same
+// time as what was given for the same text before.
+func (x *Expander) Regexp(text string) (*regex.Regexp, error) {
+	key := regexKey{text, x.flags.NoCaseMatch}
+	if r, ok := x.regexes[key]; ok {
+		return r, nil
+	}
+	r, err := regex.Compile(text, regex.Options{Flavour: regex.Shell, IgnoreCase: key.fold, Meter: meter{x.task}})
+	if err != nil {
+		return nil, err
+	}
+	if len(text) <= 1024 {
+		if x.regexes == nil || len(x.regexes) >= maxRegexes {
+			x.regexes = map[regexKey]*regex.Regexp{}
+		}
+		x.regexes[key] = r
+	}
+	return r, nil
 }
