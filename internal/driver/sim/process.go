@@ -291,7 +291,7 @@ func (p *process) explain(s proc.Status) paddock.Exit {
 		Code: s.Shell(), Signal: s.Signal, Cause: paddock.Exited,
 		Usage: paddock.Usage{Wall: time.Since(p.started), CPU: p.run.Busy(), Memory: 0, MemoryPeak: heap.Peak(), PIDs: 0},
 	}
-	cause := p.run.Cause()
+	cause := p.task.Run.Cause() // a session moves from run to run
 	var limit *budget.Exceeded
 	var late *timedOut
 	switch {

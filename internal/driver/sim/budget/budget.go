@@ -50,11 +50,14 @@ func NewCounter(name Name, limit int64) *Counter {
 // Add counts n more, or gives an [*Exceeded] and counts nothing. A negative n
 // gives back.
 func (c *Counter) Add(n int64) error {
-	now := c.used.Add(n)
+	if n > c.limit.Load() {
+		return &Exceeded{c.name, c.limit.Load()}
+	}
+	now := c.used.Add(n) // below zero where somebody gives back before it takes
 	if n <= 0 {
 		return nil
 	}
-	if limit := c.limit.Load(); now > limit || now < 0 {
+	if limit := c.limit.Load(); now > limit {
 		c.used.Add(-n)
 		return &Exceeded{c.name, limit}
 	}
@@ -92,47 +95,47 @@ func Check(name Name, n, limit int64) error {
 // are of the whole sandbox.
 type Limits struct {
 	// Of the language.
-	Source       int64 `json:"source,omitempty"`       // bytes of one script: 64 MiB
-	Commands     int64 `json:"commands,omitempty"`     // commands executed: 5,000,000
-	Iterations   int64 `json:"iterations,omitempty"`   // rounds of loops: 2,000,000
-	Calls        int64 `json:"calls,omitempty"`        // functions within functions: 1,000
-	Sources      int64 `json:"sources,omitempty"`      // source and eval within each other: 100
-	Substitution int64 `json:"substitution,omitempty"` // command substitutions within each other: 100
-	Nesting      int64 `json:"nesting,omitempty"`      // syntax within syntax (also of tools' languages): 500
-	Shells       int64 `json:"shells,omitempty"`       // shells and programs that start each other: 100
-	Brace        int64 `json:"brace,omitempty"`        // words of one brace expansion: 1,000,000
-	Matches      int64 `json:"matches,omitempty"`      // names of one glob: 1,000,000
-	Arguments    int64 `json:"arguments,omitempty"`    // bytes of one command's arguments and environment: 4 MiB
-	String       int64 `json:"string,omitempty"`       // bytes of one value: 64 MiB
-	Array        int64 `json:"array,omitempty"`        // elements of one array: 2,000,000
-	Heredoc      int64 `json:"heredoc,omitempty"`      // bytes of one here-document: 64 MiB
+	Source       int64 `json:"source,omitempty" unit:"bytes"`    // bytes of one script: 64 MiB
+	Commands     int64 `json:"commands,omitempty"`               // commands executed: 5,000,000
+	Iterations   int64 `json:"iterations,omitempty"`             // rounds of loops: 2,000,000
+	Calls        int64 `json:"calls,omitempty"`                  // functions within functions: 1,000
+	Sources      int64 `json:"sources,omitempty"`                // source and eval within each other: 100
+	Substitution int64 `json:"substitution,omitempty"`           // command substitutions within each other: 100
+	Nesting      int64 `json:"nesting,omitempty"`                // syntax within syntax (also of tools' languages): 500
+	Shells       int64 `json:"shells,omitempty"`                 // shells and programs that start each other: 100
+	Brace        int64 `json:"brace,omitempty"`                  // words of one brace expansion: 1,000,000
+	Matches      int64 `json:"matches,omitempty"`                // names of one glob: 1,000,000
+	Arguments    int64 `json:"arguments,omitempty" unit:"bytes"` // bytes of one command's arguments and environment: 4 MiB
+	String       int64 `json:"string,omitempty" unit:"bytes"`    // bytes of one value: 64 MiB
+	Array        int64 `json:"array,omitempty"`                  // elements of one array: 2,000,000
+	Heredoc      int64 `json:"heredoc,omitempty" unit:"bytes"`   // bytes of one here-document: 64 MiB
 
 	// Of the machine.
-	Heap        int64 `json:"heap,omitempty"`        // bytes of live values and buffers: 256 MiB
-	Tasks       int64 `json:"tasks,omitempty"`       // tasks alive: 512
-	Descriptors int64 `json:"descriptors,omitempty"` // open descriptors of one task: 1,024
-	Disk        int64 `json:"disk,omitempty"`        // bytes of files: 1 GiB
-	Inodes      int64 `json:"inodes,omitempty"`      // files: 500,000
-	FileSize    int64 `json:"file_size,omitempty"`   // bytes of one file, holes too: 4 GiB
-	Path        int64 `json:"path,omitempty"`        // bytes of a path: 4,096
-	Output      int64 `json:"output,omitempty"`      // bytes written to standard output and error: 1 GiB
+	Heap        int64 `json:"heap,omitempty" unit:"bytes"`      // bytes of live values and buffers: 256 MiB
+	Tasks       int64 `json:"tasks,omitempty"`                  // tasks alive: 512
+	Descriptors int64 `json:"descriptors,omitempty"`            // open descriptors of one task: 1,024
+	Disk        int64 `json:"disk,omitempty" unit:"bytes"`      // bytes of files: 1 GiB
+	Inodes      int64 `json:"inodes,omitempty"`                 // files: 500,000
+	FileSize    int64 `json:"file_size,omitempty" unit:"bytes"` // bytes of one file, holes too: 4 GiB
+	Path        int64 `json:"path,omitempty" unit:"bytes"`      // bytes of a path: 4,096
+	Output      int64 `json:"output,omitempty" unit:"bytes"`    // bytes written to standard output and error: 1 GiB
 
 	// Of the tools.
-	Steps     int64 `json:"steps,omitempty"`      // units of work, about a record or a state each: 2,000,000,000
-	Traversal int64 `json:"traversal,omitempty"`  // directory entries visited: 5,000,000
-	Record    int64 `json:"record,omitempty"`     // bytes of one line or record: 64 MiB
-	Input     int64 `json:"input,omitempty"`      // bytes that a tool holds at once: 256 MiB
-	Regex     int64 `json:"regex,omitempty"`      // instructions of a compiled expression: 100,000
-	Archive   int64 `json:"archive,omitempty"`    // bytes unpacked from one archive or stream: 1 GiB
-	Database  int64 `json:"database,omitempty"`   // bytes of one database: 1 GiB
-	Download  int64 `json:"download,omitempty"`   // bytes of one answer: 64 MiB
-	Redirects int64 `json:"redirects,omitempty"`  // of one request: 20
-	ToolCalls int64 `json:"tool_calls,omitempty"` // calls of the caller's tools: 10,000
+	Steps     int64 `json:"steps,omitempty"`                 // units of work, about a record or a state each: 2,000,000,000
+	Traversal int64 `json:"traversal,omitempty"`             // directory entries visited: 5,000,000
+	Record    int64 `json:"record,omitempty" unit:"bytes"`   // bytes of one line or record: 64 MiB
+	Input     int64 `json:"input,omitempty" unit:"bytes"`    // bytes that a tool holds at once: 256 MiB
+	Regex     int64 `json:"regex,omitempty"`                 // instructions of a compiled expression: 100,000
+	Archive   int64 `json:"archive,omitempty" unit:"bytes"`  // bytes unpacked from one archive or stream: 1 GiB
+	Database  int64 `json:"database,omitempty" unit:"bytes"` // bytes of one database: 1 GiB
+	Download  int64 `json:"download,omitempty" unit:"bytes"` // bytes of one answer: 64 MiB
+	Redirects int64 `json:"redirects,omitempty"`             // of one request: 20
+	ToolCalls int64 `json:"tool_calls,omitempty"`            // calls of the caller's tools: 10,000
 
 	// Of the languages.
-	ScriptHeap int64 `json:"script_heap,omitempty"` // bytes of one JavaScript engine: 64 MiB
-	PythonHeap int64 `json:"python_heap,omitempty"` // bytes of one Python: 256 MiB
-	SQLHeap    int64 `json:"sql_heap,omitempty"`    // bytes of one database engine: 128 MiB
+	ScriptHeap int64 `json:"script_heap,omitempty" unit:"bytes"` // bytes of one JavaScript engine: 64 MiB
+	PythonHeap int64 `json:"python_heap,omitempty" unit:"bytes"` // bytes of one Python: 256 MiB
+	SQLHeap    int64 `json:"sql_heap,omitempty" unit:"bytes"`    // bytes of one database engine: 128 MiB
 
 	// Of time.
 	Wall       time.Duration `json:"wall,omitempty"`        // of a run: 1 h

@@ -192,10 +192,32 @@ func (k *Kernel) NewRun() *Run {
 // Stop ends every task of the run; the first cause stays.
 func (r *Run) Stop(cause error) {
 	r.cause.CompareAndSwap(nil, &cause)
-	for _, t := range r.k.Tasks() {
+	r.k.mu.Lock()
+	defer r.k.mu.Unlock()
+	for _, t := range r.k.tasks {
 		if t.Run == r {
 			t.wakeUp()
 		}
+	}
+}
+
+// SetRun moves a task to another run: what it does and starts from now on
+// counts there.
+func (t *Task) SetRun(r *Run) {
+	t.clock.lap(t.Run)
+	r.live.Add(1)
+	t.K.mu.Lock()
+	old := t.Run
+	t.Run = r
+	t.K.mu.Unlock()
+	old.Release()
+}
+
+// Release takes away what a task held of the run; the end of the last one ends
+// the run.
+func (r *Run) Release() {
+	if r.live.Add(-1) == 0 {
+		r.End()
 	}
 }
 

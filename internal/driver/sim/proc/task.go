@@ -238,9 +238,7 @@ func (t *Task) end(s Status) {
 	delete(t.K.tasks, t.PID)
 	parent := t.K.tasks[t.PPID]
 	t.K.mu.Unlock()
-	if t.Run.live.Add(-1) == 0 {
-		t.Run.End()
-	}
+	t.Run.Release()
 	t.mu.Lock()
 	t.status, t.ended = s, true
 	t.mu.Unlock()

@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// A Session is a shell that runs one script after another and keeps its state
+// in between: variables, functions, the working directory, descriptors, jobs.
+// Each script has the limits of a run to itself. A script that reaches one, or
+// its timeout, or calls exit, ends the session; the box and its files stay.
+//
+// Scripts run one at a time: a call waits for those before it.
+type Session struct {
+	b *box
+	p *process
+
+	turn sync.Mutex // held by the call whose script runs
+
+	mu   sync.Mutex
+	next *call // guarded by mu: for the shell to take
+	over bool  // guarded by mu: no more are coming
+
+	ready chan struct{} // holds one: there is a call, or no more
+}
+
+// A Script is what a session runs.
+type Script struct {
+	Text           string
+	Stdin          io.Reader // nil is empty
+	Stdout, Stderr io.Writer // nil discards; written by the shell itself: a writer that waits makes it wait
+	Timeout        time.Duration
+}
+
+// A call is a script on its way.
+type call struct {
+	Script
+	run  *proc.Run
+	code int
+	done chan struct{}
+}
+
+// OpenSession starts a session in a sandbox of this driver. Of cmd, Env, Dir
+// and User count.
+func OpenSession(ctx context.Context, sb paddock.Sandbox, cmd paddock.Cmd) (*Session, error) {
+	b, ok := sb.(*box)
+	if !ok {
+		return nil, fmt.Errorf("a session in a sandbox of another driver: %w", paddock.Unsupported)
+	}
+	if err := b.enter(); err != nil {
+		return nil, err
+	}
+	defer b.gate.RUnlock()
+	if ctx.Err() != nil {
+		return nil, ended(ctx, "session")
+	}
+	p, _, err := b.prepare(paddock.Cmd{Args: []string{"bash"}, Env: cmd.Env, Dir: cmd.Dir, User: cmd.User})
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{b: b, p: p, ready: make(chan struct{}, 1)}
+	b.mu.Lock()
+	b.processes[p.ID()] = p
+	b.mu.Unlock()
+	p.task.GoThen(s.serve, p.finish)
+	return s, nil
+}
+
+// serve is the shell's task.
+func (s *Session) serve(t *proc.Task) int {
+	sh := shell.New(t, shell.Options{Name: "bash"})
+	for {
+		if err := t.AwaitIO(s.ready); err != nil {
+			t.Caught() // a signal that the shell handles when it runs the next script
+			continue
+		}
+		s.mu.Lock()
+		c, over := s.next, s.over
+		s.next = nil
+		s.mu.Unlock()
+		if over {
+			return sh.End()
+		}
+		if c == nil {
+			continue
+		}
+		t.SetRun(c.run)
+		s.connect(t, c)
+		c.code = sh.RunString(c.Text)
+		if sh.Exited() {
+			c.code = sh.End()
+			close(c.done)
+			return c.code
+		}
+		close(c.done)
+	}
+}
+
+// connect gives the shell the streams of a script.
+func (s *Session) connect(t *proc.Task, c *call) {
+	var in proc.File = &stream{r: c.Stdin}
+	for fd, f := range []proc.File{in, &stream{w: c.Stdout}, &stream{w: c.Stderr}} {
+		_ = t.SetFD(fd, proc.NewDesc(f, "pipe"), false) // 0 to 2 are always within the limit
+	}
+}
+
+// A stream joins a descriptor to somebody outside.
+type stream struct {
+	r io.Reader
+	w io.Writer
+}
+
+func (s *stream) Read(_ *proc.Task, p []byte) (int, error) {
+	if s.r == nil {
+		return 0, io.EOF
+	}
+	return s.r.Read(p)
+}
+
+func (s *stream) Write(t *proc.Task, p []byte) (int, error) {
+	_ = t.Must(t.Run.Output().Add(int64(len(p))))
+	if s.w == nil {
+		return len(p), nil
+	}
+	if n, err := s.w.Write(p); err != nil {
+		return n, syscall.EPIPE
+	}
+	return len(p), nil
+}
+
+func (s *stream) Info() (vfs.Info, error) {
+	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
+}
+
+func (s *stream) Close() {}
+
+// Run runs a script to its end and says how it ended. The end of ctx ends the
+// script, and the session with it.
+func (s *Session) Run(ctx context.Context, script Script) (paddock.Exit, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.b.enter(); err != nil {
+		return paddock.Exit{}, err
+	}
+	s.b.gate.RUnlock()
+	if s.p.hasEnded() {
+		return paddock.Exit{}, s.gone()
+	}
+	c := &call{Script: script, run: s.b.kernel.NewRun(), done: make(chan struct{})}
+	began := time.Now()
+	if script.Timeout > 0 {
+		timer := time.AfterFunc(script.Timeout, func() { c.run.Stop(&timedOut{script.Timeout}) })
+		defer timer.Stop()
+	}
+	s.mu.Lock()
+	s.next = c
+	s.mu.Unlock()
+	s.wake()
+	select {
+	case <-c.done:
+	case <-s.p.done:
+	case <-ctx.Done():
+		c.run.Stop(fmt.Errorf("its caller gave it up: %w", paddock.Canceled))
+		<-s.p.done
+		return paddock.Exit{}, ended(ctx, "run")
+	}
+	select {
+	case <-c.done:
+		return paddock.Exit{Code: c.code, Cause: paddock.Exited, Usage: paddock.Usage{
+			Wall: time.Since(began), CPU: c.run.Busy(), MemoryPeak: s.b.kernel.Heap().Peak(),
+		}}, nil
+	default:
+	}
+	return s.p.exit, nil
+}
+
+func (s *Session) gone() error {
+	why := s.p.exit.Reason
+	if why == "" {
+		why = "its shell has ended"
+	}
+	return fmt.Errorf("the session is over: %s: %w", why, paddock.Unavailable)
+}
+
+func (s *Session) wake() {
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the session, as the end of its input would: the EXIT trap runs.
+func (s *Session) Close() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.wake()
+	<-s.p.done
+	return nil
+}
