@@ -54,7 +54,7 @@ func (p *parser) parse() (test, bool) {
 			return nil, false
 		}
 		check = func(f *finder, e *walk.Entry) bool {
-			if inner(f, e) {
+			if inner(f, e) && !f.quit {
 				f.line(out, e.Path, '\n')
 			}
 			return true
