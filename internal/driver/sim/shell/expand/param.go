@@ -239,7 +239,10 @@ func (x *Expander) variable(p *Param) (parameter, error) {
 		s, ok := v.Scalar()
 		return parameter{set: ok, text: s}, nil
 	}
-	v, _ := x.vars.Var(p.name)
+	v, r := x.vars.Var(p.name)
+	if r.Element {
+		v = nil // an element has none of its own
+	}
 	if p.sub.all != 0 {
 		q := parameter{isList: true, star: p.sub.all == '*'}
 		switch {
@@ -474,8 +477,11 @@ func (x *Expander) indirection(b *builder, p *Param, quoted bool) (target *Param
 	name := v.text
 	if v.isList {
 		name = strings.Join(v.list, " ")
-		if name == "" {
+		switch {
+		case name == "" && p.special != 0:
 			return nil, true, nil
+		case !v.set:
+			return nil, false, &Error{Kind: Indirect, Text: x.display(p) + ": invalid indirect expansion"}
 		}
 	}
 	if !v.set && !v.isList {
