@@ -376,12 +376,14 @@ func (d *declaration) apply(t *target) error {
 	vars := d.s.vars
 	name := t.name
 	old := vars.Lookup(name)
-	if d.local {
+	if d.local && !(old != nil && old.Is(variable.NameRef) && old.Level() == vars.Function()) {
 		inherit := d.inherit || d.s.opt[oLocalvarInherit]
 		if err := vars.Local(name, inherit); err != nil {
 			return err
 		}
-	} else if old != nil && old.Is(variable.NameRef) && d.on&variable.NameRef == 0 && d.off&variable.NameRef == 0 {
+		old = vars.Lookup(name)
+	}
+	if old != nil && old.Is(variable.NameRef) && d.on&variable.NameRef == 0 && d.off&variable.NameRef == 0 && old.IsSet() {
 		r, err := vars.Resolve(name)
 		if err != nil {
 			return err
