@@ -49,14 +49,17 @@ watchdog (weak), and no processor or io limit stands. A run that asks for one by
 (--allow-missing CONTROL), and so is one that needs any other control that is
 weak or absent.
 
-Exit status: 0 if a plain sandbox can be made on some tier (or on the one asked
-for with --tier), 1 if not, 125 if Paddock itself failed.`,
+Exit status: 0 if a plain sandbox can be made on some tier that runs programs
+of this machine (or on the one asked for with --tier), 1 if not, 125 if Paddock
+itself failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			tiers := a.tiers
-			if want, err := parseTier(only); err != nil {
+			want, err := parseTier(only)
+			if err != nil {
 				return err
-			} else if want != paddock.Auto {
+			}
+			if want != paddock.Auto {
 				tiers = nil
 				for _, t := range a.tiers {
 					if t.name == want {
@@ -72,7 +75,7 @@ for with --tier), 1 if not, 125 if Paddock itself failed.`,
 			} else {
 				found.print(a.stdout)
 			}
-			if !found.well() {
+			if found.Strongest == paddock.Auto && (want == paddock.Auto || !found.well()) {
 				return exitStatus(1)
 			}
 			return nil
@@ -140,7 +143,7 @@ func (c checkup) print(w io.Writer) {
 	case c.Strongest != paddock.Auto:
 		fmt.Fprintf(w, "a sandbox can be made here; --tier auto is %s\n", c.Strongest)
 	case c.well():
-		fmt.Fprintln(w, "a sandbox can be made here")
+		fmt.Fprintln(w, "a sandbox can be made here for text and files: --tier sim, which runs no programs of this machine")
 	default:
 		fmt.Fprintln(w, "no sandbox can be made here")
 	}

@@ -8,10 +8,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func TestMain(m *testing.M) {
-	if jail.Main() {
+	if jail.Main() || wall.Main() {
 		os.Exit(0) // this was a part of a sandbox of a test
 	}
 	testscript.Main(m, map[string]func(){"paddock": main})

@@ -172,9 +172,14 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 			fmt.Fprintf(a.stderr, "paddock: note: %s\n", oneLine(n.In(p.file.Name)))
 		}
 		fmt.Fprintf(a.stderr, "paddock: %s\n", oneLine(b.choice()))
+		for _, m := range p.spec.Mounts {
+			if m.Overlay {
+				fmt.Fprintf(a.stderr, "paddock: note: %s is seen through an overlay: what changes there stays inside and vanishes with the sandbox\n", oneLine(m.Source))
+			}
+		}
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
-	exit, err := a.follow(starting, f, b, relay, s.command(b.tier, args), r)
+	exit, err := a.runScript(starting, f, b, relay, s, args, r)
 	seen := b.seen()
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*patience)
 	defer cancelGone()

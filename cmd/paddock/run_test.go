@@ -282,6 +282,11 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 	if err := os.WriteFile(foreign, []byte("\x7fELF"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nothing.Close()
 	for _, row := range []struct {
 		name   string
 		driver *fake
@@ -289,7 +294,16 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 		code   int
 		say    string
 	}{
-		{"no command", good, []string{"run"}, 125, "paddock: there is no command to run\nhint: paddock run [flags] -- COMMAND [ARGUMENT…]\n"},
+		{"no command", good, []string{"run"}, 125, "paddock: there is no command to run, and no script on standard input\nhint: paddock run [flags] -- COMMAND [ARGUMENT…]; for a shell: paddock shell\n"},
+		{"two scripts", good, []string{"run", "-c", "true", "-f", "x"}, 125, "paddock: -c and -f are two scripts\nhint: leave one out\n"},
+		{"a script that is not there", good, []string{"run", "-f", "nowhere.sh"}, 125, "paddock: script nowhere.sh: there is no such file on this machine\nhint: a script inside the sandbox is a command: paddock run -- sh nowhere.sh\n"},
+		{"a limit that another tier has", good, []string{"run", "--limit", "iterations=5", "true"}, 125, "paddock: tier jail: it has none of the limits of --limit\nhint: --limit is of --tier sim; "},
+		{"a limit that never was", good, []string{"run", "--limit", "iteration=5", "true"}, 125, "paddock: --limit iteration: there is no such limit\nhint: limits are source, "},
+		{"a limit of nothing", good, []string{"run", "--limit", "iterations=0", "true"}, 125, "paddock: --limit iterations: \"0\" cannot be its value\nhint: it is a whole number above 0\n"},
+		{"a limit without a value", good, []string{"run", "--limit", "iterations", "true"}, 125, "paddock: --limit iterations: there is no value\nhint: write NAME=VALUE, such as iterations=10000000\n"},
+		{"a limit of a size", good, []string{"run", "--limit", "string=many", "true"}, 125, "paddock: --limit string: \"many\" cannot be its value\nhint: it is a size: "},
+		{"a limit of a time", good, []string{"run", "--limit", "wall=5", "true"}, 125, "paddock: --limit wall: \"5\" cannot be its value\nhint: it is a time: "},
+		{"a limit twice", good, []string{"run", "--limit", "calls=5", "--limit", "calls=6", "true"}, 125, "paddock: --limit calls is there twice\nhint: leave one out\n"},
 		{"unknown flag", good, []string{"run", "--worksapce", "x", "true"}, 125, "paddock: unknown flag: --worksapce\nhint: `paddock run --help` lists the flags\n"},
 		{"unknown command", good, []string{"rum"}, 125, "paddock: unknown command \"rum\"\nhint: `paddock --help` lists the commands; a program is run with `paddock run -- rum`\n"},
 		{"missing program", good, []string{"run", "no-such-program"}, 127, "paddock: start no-such-program: not found\nhint: it is not in the sandbox's PATH: show its directory with --read and call it by its whole name, or choose another --root\n"},
@@ -305,6 +319,7 @@ func TestFailuresHaveTheirOwnStatusAndAHint(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			v := invoke(dir, nil, []tier{{name: paddock.GVisor}, row.driver.tier(paddock.Jail)}, row.args...)
+			v.app.stdin = nothing
 			code := v.run(t.Context())
 			if code != row.code {
 				t.Errorf("exit status %d, want %d", code, row.code)

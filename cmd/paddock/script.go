@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -47,12 +49,53 @@ func (f *runFlags) scripted(changed func(string) bool) (script, error) {
 	return script{given: true, text: string(text), name: f.file}, nil
 }
 
+// maxArgument is the longest argument that every system takes.
+const maxArgument = 128<<10 - 1
+
+// place is where a script lies inside that is too long for an argument: a
+// directory that every tier has and nobody looks into.
+const place = "/dev/shm/.paddock-script"
+
+// runScript runs a script or a command, and tells what it was where it cannot
+// be run.
+func (a *app) runScript(ctx context.Context, f *runFlags, b *box, relay *relay, s script, args []string, r *result) (paddock.Exit, error) {
+	if len(s.text) > maxArgument {
+		if err := put(ctx, b.FS(), place, s.text); err != nil {
+			return paddock.Exit{}, fmt.Errorf("put the script into the sandbox: %w", err)
+		}
+		if s.name == "" && len(args) == 0 {
+			s.name = shellOf(b.tier)
+		}
+		s.text = ". " + place
+	}
+	exit, err := a.follow(ctx, f, b, relay, s.command(b.tier, args), r)
+	var start *paddock.StartError
+	if b.tier == paddock.Sim && errors.As(err, &start) && !errors.Is(err, paddock.Denied) {
+		return exit, withHint(err, "this tier runs its own programs only, which docs/SIM.md lists: --tier jail runs programs of this machine")
+	}
+	return exit, err
+}
+
+// put writes a file inside.
+func put(ctx context.Context, files paddock.FS, name, text string) error {
+	w, err := files.Create(ctx, name, paddock.CreateOptions{Mode: 0o444})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, text)
+	return errors.Join(err, w.Close())
+}
+
+func shellOf(tier paddock.Tier) string {
+	if tier == paddock.Sim {
+		return "bash"
+	}
+	return "sh"
+}
+
 // command gives what to run: the caller's arguments, or a shell.
 func (s script) command(tier paddock.Tier, args []string) []string {
-	shell := "sh"
-	if tier == paddock.Sim {
-		shell = "bash"
-	}
+	shell := shellOf(tier)
 	switch {
 	case s.given && s.name != "":
 		return append([]string{shell, "-c", s.text, s.name}, args...)

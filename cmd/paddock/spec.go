@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
@@ -34,6 +35,7 @@ type specFlags struct {
 	files        countFlag
 	io           sizeFlag
 	timeout      timeFlag
+	limit        []string
 	user         string
 	policy       string
 	mode         string
@@ -60,6 +62,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.files, "files", "`number` of open files of one process at most")
 	fs.Var(&f.io, "io", "limit of disk traffic per second, such as 50M, reading and writing each")
 	fs.Var(&f.timeout, "timeout", "kill the command after this `time`, such as 30s or 5m")
+	fs.StringArrayVar(&f.limit, "limit", nil, "one of the tier sim's own limits, such as iterations=10000000: `NAME=VALUE` (repeatable; docs/SIM.md lists them)")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: yours, or \"user\" if you are root)")
 	fs.StringVar(&f.policy, "policy", "", "take everything from a policy `file`; flags win over it")
 	fs.StringVar(&f.mode, "mode", "", "start from a `mode` known from Codex: "+strings.Join(policy.Modes(), ", "))
@@ -77,6 +80,8 @@ type plan struct {
 	spec paddock.Spec
 	host policy.Host
 	file *policy.File // nil where there is none
+
+	limits budget.Limits // the tier sim's own
 }
 
 // plan turns flags and files into a Spec. changed tells which flags were given.
@@ -199,6 +204,9 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 		return err
 	}
 	f.limits(&s.Limits, changed)
+	if p.limits, err = parseLimits(f.limit); err != nil {
+		return err
+	}
 	if changed("user") {
 		s.User = f.user
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
@@ -19,6 +21,9 @@ type tier struct {
 	name  paddock.Tier
 	about string
 	open  func() (paddock.Driver, error)
+
+	// limited is open for a tier with limits of its own, and has them.
+	limited func(budget.Limits) (paddock.Driver, error)
 }
 
 // A passedOver tier was stronger than the chosen one and could not be used.
@@ -90,7 +95,7 @@ func (a *app) create(ctx context.Context, p *plan) (*box, error) {
 }
 
 func (t tier) create(ctx context.Context, p *plan) (*box, error) {
-	d, err := t.open()
+	d, err := t.opened(p)
 	if err != nil {
 		return nil, fmt.Errorf("tier %s: %w", t.name, err)
 	}
@@ -101,6 +106,18 @@ func (t tier) create(ctx context.Context, p *plan) (*box, error) {
 		return nil, err
 	}
 	return &box{Sandbox: sb, driver: d, tier: t.name}, nil
+}
+
+// opened makes the tier's driver as the plan wants it.
+func (t tier) opened(p *plan) (paddock.Driver, error) {
+	if p.limits == (budget.Limits{}) {
+		return t.open()
+	}
+	if t.limited == nil {
+		return nil, withHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
+			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
+	}
+	return t.limited(p.limits)
 }
 
 // createIn asks the file's lines before the driver does, so that what cannot
@@ -121,6 +138,9 @@ func (t tier) createIn(ctx context.Context, d paddock.Driver, p *plan) (paddock.
 	spec.Tier = t.name
 	sb, err := d.Create(ctx, spec)
 	if err != nil {
+		if t.name == paddock.Sim && errors.Is(err, paddock.Unsupported) && slices.ContainsFunc(spec.Mounts, func(m paddock.Mount) bool { return m.Write }) {
+			return nil, withHint(err, "--workspace DIR shows it with an overlay, --read PATH read-only; with --tier jail changes reach this machine")
+		}
 		return nil, notMade{err}
 	}
 	return sb, nil
@@ -160,12 +180,14 @@ func registry() []tier {
 		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
 		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization"},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
-		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: openSim},
+		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: openSim, limited: openLimitedSim},
 	}
 }
 
-func openSim() (paddock.Driver, error) {
-	d, err := wall.New(wall.Options{})
+func openSim() (paddock.Driver, error) { return openLimitedSim(budget.Limits{}) }
+
+func openLimitedSim(l budget.Limits) (paddock.Driver, error) {
+	d, err := wall.New(wall.Options{Limits: l})
 	if err != nil {
 		return nil, err
 	}
