@@ -61,7 +61,6 @@ func (p *patcher) hunks(c *change) (f *failure, inexact bool) {
 		if p.reverse {
 			h = h.swapped()
 		}
-		before := p.offset
 		at, fuzz := p.locate(h)
 		if at == 0 && n == 0 && !p.force {
 			// Perhaps it is applied already.
@@ -77,6 +76,7 @@ func (p *patcher) hunks(c *change) (f *failure, inexact bool) {
 				case p.batch:
 					p.say("Reversed (or previously applied) patch detected!  Assuming -R.")
 					p.reverse = !p.reverse
+					inexact = true
 				default:
 					if p.ask(p.detected()+" detected!  Assume -R? [n] ") == "y" {
 						p.reverse = !p.reverse
@@ -87,26 +87,25 @@ func (p *patcher) hunks(c *change) (f *failure, inexact bool) {
 						return &failure{all(len(c.hunks)), true}, false
 					}
 				}
-				if p.reverse != (p.reverse && false) || p.batch {
-					h = c.hunks[n]
-					if p.reverse {
-						h = h.swapped()
-					}
-					at, fuzz = p.locate(h)
+				h = c.hunks[n]
+				if p.reverse {
+					h = h.swapped()
 				}
+				at, fuzz = p.locate(h)
 			}
 		}
 		if at == 0 {
 			failed = append(failed, n)
-			p.say("Hunk #%d FAILED at %d.", n+1, p.guess(h)+p.offset)
+			if !p.quiet {
+				p.say("Hunk #%d FAILED at %d.", n+1, p.guess(h)+p.offset)
+			}
 			continue
 		}
 		off := at - p.guess(h)
-		if fuzz > 0 || off != 0 && off != 0 {
-			inexact = inexact || fuzz > 0 || off != 0
-			_ = before
+		if fuzz > 0 || off != 0 {
+			inexact = true
 			if !p.quiet {
-				s := fmt.Sprintf("Hunk #%d succeeded at %d", n+1, p.place(h, at))
+				s := fmt.Sprintf("Hunk #%d succeeded at %d", n+1, p.place(at))
 				if fuzz > 0 {
 					s += fmt.Sprintf(" with fuzz %d", fuzz)
 				}
@@ -120,7 +119,7 @@ func (p *patcher) hunks(c *change) (f *failure, inexact bool) {
 				p.say("%s.", s)
 			}
 		}
-		p.put(h, at, fuzz)
+		p.put(h, at)
 	}
 	if failed != nil {
 		return &failure{failed, false}, inexact
@@ -144,7 +143,7 @@ func all(n int) []int {
 }
 
 // place is the line of the result at which a hunk stands.
-func (p *patcher) place(_ piece, at int) int { return at + len(p.result) - p.frozen }
+func (p *patcher) place(at int) int { return at + len(p.result) - p.frozen }
 
 // guess is the line, from 1, at which a hunk should begin.
 func (p *patcher) guess(h piece) int {
@@ -232,28 +231,27 @@ func (p *patcher) match1(old []patchLine, at, prefix, suffix int) bool {
 	}
 	for i := prefix; i < len(old)-suffix; i++ {
 		p.t.Step(1)
-		if !p.same(p.lines[at-1+i], old[i].text, at+i == len(p.lines)) {
+		if !p.same(p.lines[at-1+i], old[i].text) {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *patcher) same(line, want []byte, last bool) bool {
+func (p *patcher) same(line, want []byte) bool {
 	if bytes.Equal(line, want) {
 		return true
 	}
 	if !p.loose {
 		return false
 	}
-	_ = last
 	x, y := bytes.Fields(line), bytes.Fields(want)
 	return bytes.Equal(bytes.Join(x, []byte(" ")), bytes.Join(y, []byte(" ")))
 }
 
 // put writes a hunk's lines to the result. Lines of context are those of the
 // file.
-func (p *patcher) put(h piece, at, _ int) {
+func (p *patcher) put(h piece, at int) {
 	p.result = append(p.result, p.lines[p.frozen:at-1]...)
 	p.frozen = at - 1
 	for _, l := range h.lines {
@@ -430,9 +428,12 @@ func (p *patcher) rejects(c *change, name string, failed []int, what string) {
 		if p.reverse {
 			h = h.swapped()
 		}
-		if kind == unified {
+		switch {
+		case c.kind == normal && p.format == unset:
+			h.writeNormal(&b)
+		case kind == unified:
 			h.writeUnified(&b)
-		} else {
+		default:
 			h.writeContext(&b)
 		}
 	}
@@ -475,6 +476,29 @@ func (h piece) writeUnified(b *bytes.Buffer) {
 	fmt.Fprintf(b, "@@ -%s +%s @@%s\n", span(h.from, old), span(h.to, fresh), h.function)
 	for _, l := range h.lines {
 		writeLine(b, string(l.mark), l.text)
+	}
+}
+
+// writeNormal writes a hunk without context, as patch rejects one.
+func (h piece) writeNormal(b *bytes.Buffer) {
+	old, fresh := h.count()
+	span := func(from, n int) string {
+		if n <= 1 {
+			return fmt.Sprint(from)
+		}
+		return fmt.Sprintf("%d,%d", from, from+n-1)
+	}
+	fmt.Fprintf(b, "***************\n*** %s\n", span(h.from, old))
+	for _, l := range h.lines {
+		if l.mark == '-' {
+			writeLine(b, "- ", l.text)
+		}
+	}
+	fmt.Fprintf(b, "--- %s -----\n", span(h.to, fresh))
+	for _, l := range h.lines {
+		if l.mark == '+' {
+			writeLine(b, "+ ", l.text)
+		}
 	}
 }
 

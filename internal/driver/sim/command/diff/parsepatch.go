@@ -239,12 +239,7 @@ func (r *patchReader) unified() *piece {
 			if old == fresh && old < 3 {
 				break // empty lines at the end that were cut off
 			}
-			r.at--
-			r.err = "unexpected end of file in patch"
-			if len(p.lines) < 1<<30 {
-				r.at++
-				return r.malformed()
-			}
+			r.err = "malformed patch at line " + strconv.Itoa(len(r.lines)) + ":  \n"
 			return nil
 		}
 		mark := line[0]

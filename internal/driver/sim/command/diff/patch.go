@@ -297,7 +297,9 @@ func (p *patcher) target(c *change) string {
 			continue
 		}
 		if !safe(n) {
-			p.say("Ignoring potentially dangerous file name %s", n)
+			if _, err := p.t.View.Stat(n); err == nil {
+				p.say("Ignoring potentially dangerous file name %s", n)
+			}
 			continue
 		}
 		_, err := p.t.View.Stat(n)
@@ -467,20 +469,16 @@ func (p *patcher) present(name string, c *change) bool {
 	if err != nil || len(text) == 0 {
 		return true
 	}
-	what := "create"
-	if p.reverse {
-		what = "delete"
-	}
-	_ = what
-	if p.forward {
+	switch {
+	case p.forward:
 		p.say("The next patch would create the file %s,\nwhich already exists!  Skipping patch.", name)
-	} else if p.batch {
+	case p.batch:
 		p.say("The next patch would create the file %s,\nwhich already exists!  Assuming -R.", name)
 		p.reverse = !p.reverse
 		return true
-	} else if p.force {
+	case p.force:
 		return true
-	} else {
+	default:
 		_, _ = p.t.Out().WriteString("The next patch would create the file " + name + ",\n")
 		if p.ask("which already exists!  Assume -R? [n] ") == "y" {
 			p.reverse = !p.reverse
