@@ -101,6 +101,11 @@ func contenders(program, peers string) ([]contender, error) {
 		{name: "srt true", args: []string{
 			filepath.Join(peers, "node"), filepath.Join(peers, "srt.js"), "--settings", filepath.Join(peers, "srt.json"), "true",
 		}, every: 5},
+		{name: "paddock run --tier sim -- 'echo hi'", args: []string{program, "run", "--tier", "sim", "--", "echo hi"}, every: 1},
+		{name: "bash -c 'echo hi'", args: []string{"/bin/bash", "-c", "echo hi"}, every: 1},
+		{name: "just-bash -c 'echo hi'", args: []string{
+			filepath.Join(peers, "node"), filepath.Join(peers, "node_modules", ".bin", "just-bash"), "-c", "echo hi",
+		}, every: 5},
 	}, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
 )
 
 // options say what to measure with what.
@@ -19,6 +21,7 @@ type options struct {
 	guest   string // the program that runs inside
 	peers   string // directory that peers.sh filled
 	update  string // document to write the table into, or empty
+	only    string // a tier, or empty
 	rounds  int
 	boxes   int
 }
@@ -32,6 +35,7 @@ func main() {
 	flag.StringVar(&o.guest, "guest", "cmd/paddock/guest.bin", "the guest `program`")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
 	flag.StringVar(&o.update, "update", "", "write the table between the markers of this `file`")
+	flag.StringVar(&o.only, "only", "", "measure the tier `sim` alone")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
 	flag.Parse()
@@ -55,14 +59,24 @@ func bench(ctx context.Context, o options) error {
 	o.paddock = program
 	where := machine() // its load before ours
 	var rows []row
-	commands, err := compareCommands(ctx, o)
+	var leaked error
+	if o.only != string(paddock.Sim) {
+		commands, err := compareCommands(ctx, o)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, commands...)
+
+		var boxes []row
+		boxes, leaked = measureBoxes(ctx, o)
+		rows = append(rows, boxes...)
+	}
+
+	shells, err := compareShells(ctx, o)
 	if err != nil {
 		return err
 	}
-	rows = append(rows, commands...)
-
-	boxes, leaked := measureBoxes(ctx, o)
-	rows = append(rows, boxes...)
+	rows = append(rows, shells...)
 	text := table(where, rows)
 	fmt.Print(text)
 	if o.update != "" {

@@ -3,15 +3,18 @@
 # nothing else. With -where it prints the directory that holds them:
 #
 #   node  srt.js  srt.json     Anthropic's sandbox-runtime with its own Node.js
+#   justbash.mjs               just-bash, as bench/justbash.mjs uses it
 #
 # bubblewrap, socat and ripgrep (which srt needs) are Debian packages. Nothing
 # of this is needed by Paddock itself.
 set -euo pipefail
 
 srt=0.0.83
+justbash=3.4.2
 node=22.23.3 # srt wants 22.12 or later, Debian has older ones
 top=/var/tmp/paddock-bench-$(id -u) # not the home: other users measure it too
-dir=$top/srt-$srt-node-$node
+dir=$top/srt-$srt-just-bash-$justbash-node-$node
+here=$(cd "$(dirname "$0")" && pwd)
 
 if [ "${1-}" = -where ]; then
 	echo "$dir"
@@ -19,7 +22,10 @@ if [ "${1-}" = -where ]; then
 fi
 
 "$(dirname "$0")/../.ci/deps" bwrap:bubblewrap socat:socat rg:ripgrep npm:npm
-[ -O "$dir/ready" ] && exit 0
+if [ -O "$dir/ready" ]; then
+	cp "$here/justbash.mjs" "$dir/"
+	exit 0
+fi
 
 case $(uname -m) in
 x86_64) arch=x64 ;;
@@ -33,13 +39,14 @@ mkdir -p "$dir"
 cd "$dir"
 echo '{"private": true}' >package.json
 npm install --silent --no-audit --no-fund --save-exact \
-	"@anthropic-ai/sandbox-runtime@$srt" "node-linux-$arch@$node" >/dev/null
+	"@anthropic-ai/sandbox-runtime@$srt" "just-bash@$justbash" "node-linux-$arch@$node" >/dev/null
 ln -s "node_modules/node-linux-$arch/bin/node" node
 ln -s node_modules/@anthropic-ai/sandbox-runtime/dist/cli.js srt.js
 # The smallest settings: no network, write nowhere but the defaults.
 cat >srt.json <<'JSON'
 {"network": {"allowedDomains": [], "deniedDomains": []}, "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}}
 JSON
+cp "$here/justbash.mjs" .
 ./node srt.js --settings srt.json true
 chmod -R a+rX "$dir"
 touch ready
