@@ -241,6 +241,9 @@ func (s *Shell) line0(text string) {
 // noOptions takes the "--" from a builtin that has no options; false is that
 // there was one.
 func (s *Shell) noOptions(args []string, usage string) ([]string, bool) {
+	if len(args) > 1 && len(args[1]) > 1 && args[1][0] == '-' && args[1][1] >= '0' && args[1][1] <= '9' {
+		return args[1:], true // a number
+	}
 	o := getopt{s: s, args: args}
 	if o.next() != 0 {
 		o.usage(usage)
@@ -316,6 +319,7 @@ func biReturn(s *Shell, args []string) int {
 		s.Warn("return: can only `return' from a function or sourced script")
 		return 2
 	}
+	s.before = s.status
 	s.status = st
 	s.flow = flowReturn
 	return st

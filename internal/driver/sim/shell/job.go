@@ -369,7 +369,8 @@ func biWait(s *Shell, args []string) int {
 			if j.hidden && j.pid != s.lastPID {
 				continue
 			}
-			if st, interrupted := s.wait(j); interrupted {
+			st, interrupted := s.wait(j)
+			if interrupted {
 				return st
 			}
 		}

@@ -188,6 +188,7 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 			sub.level--
 			sub.lazyLevel = true
 		}
+		sub.stdinGiven = i > 0
 		run := func(*proc.Task) int { return sub.main(func(sub *Shell) int { return sub.own(cmd) }) }
 		tasks = append(tasks, t)
 		if last {
@@ -331,7 +332,7 @@ func (s *Shell) async(c *tree.Async) int {
 			sub.inverted, sub.tail = true, simple
 		}
 		return sub.own(c.Cmd)
-	}, !s.opt[oMonitor])
+	}, !s.opt[oMonitor] && !s.stdinGiven)
 	if t == nil {
 		s.status = forkStatus
 		return forkStatus

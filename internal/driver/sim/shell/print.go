@@ -72,14 +72,14 @@ func plainDelimiter(src string) (string, bool) {
 // a semicolon too.
 func (p *printer) block(l *tree.List, last bool) {
 	p.indent += 4
-	for i, c := range l.Items {
-		p.pad()
-		p.command(c)
-		if _, amp := c.(*tree.Async); !amp && (last || i < len(l.Items)-1) && len(p.docs) == 0 {
+	p.pad()
+	p.line(l)
+	if n := len(l.Items); n > 0 && last && len(p.docs) == 0 {
+		if _, amp := l.Items[n-1].(*tree.Async); !amp {
 			p.b.WriteByte(';')
 		}
-		p.newline()
 	}
+	p.newline()
 	p.indent -= 4
 }
 
@@ -90,14 +90,23 @@ func oneLine(c tree.Command) string {
 	return p.b.String()
 }
 
-// line writes a list on one line.
+// line writes a list: on one line for the job table, else each command after a
+// semicolon on a line of its own.
 func (p *printer) line(l *tree.List) {
 	for i, c := range l.Items {
 		if i > 0 {
-			if _, amp := l.Items[i-1].(*tree.Async); amp {
+			_, amp := l.Items[i-1].(*tree.Async)
+			switch {
+			case len(p.docs) > 0:
+				p.newline()
+				p.pad()
+			case amp:
 				p.b.WriteByte(' ')
-			} else {
+			case p.flat:
 				p.b.WriteString("; ")
+			default:
+				p.b.WriteString(";\n")
+				p.pad()
 			}
 		}
 		p.command(c)

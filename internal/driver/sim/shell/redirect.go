@@ -395,7 +395,7 @@ func (s *Shell) readLine(fd int) (string, error) {
 				return string(line), nil
 			}
 			line = append(line, b...)
-			s.t.Bound("string", int64(len(line)), s.t.K.Limits.String)
+			s.t.Bound("source", int64(len(line)), s.t.K.Limits.Source)
 			p.Discard(len(b))
 		}
 	}
@@ -424,7 +424,7 @@ func (s *Shell) readSeek(fd int, d *proc.Desc) (string, error) {
 			return string(append(line, buf[:i]...)), nil
 		}
 		line = append(line, buf[:n]...)
-		s.t.Bound("string", int64(len(line)), s.t.K.Limits.String)
+		s.t.Bound("source", int64(len(line)), s.t.K.Limits.Source)
 		if err != nil {
 			return string(line), err
 		}

@@ -84,8 +84,10 @@ func (s *Shell) list(l *tree.List) int {
 		}
 		st := s.run(c)
 		s.status = st
-		if sig := s.t.Caught(); sig != 0 {
-			s.caught(sig)
+		if !s.handling {
+			if sig := s.t.Caught(); sig != 0 {
+				s.caught(sig)
+			}
 		}
 		if s.flow != flowNone {
 			return s.status
@@ -588,7 +590,15 @@ func (s *Shell) redirected(c *tree.Redirected) int {
 		s.line = line
 		return s.redirError(err)
 	}
+	given := s.stdinGiven
+	for _, r := range c.Redirs {
+		switch r.Op {
+		case syntax.RdrIn, syntax.RdrInOut, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
+			s.stdinGiven = s.stdinGiven || r.FD <= 0 && r.Var == ""
+		}
+	}
 	st := s.run(c.Body)
+	s.stdinGiven = given
 	s.restore(undo)
 	s.closeProcs(mark)
 	return st

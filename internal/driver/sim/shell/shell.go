@@ -58,8 +58,11 @@ type Shell struct {
 	lazyLevel                          bool // the level counts when the command has been expanded
 	plain                              int  // > 0 below "command": builtins are not special
 	targets                            map[*tree.Redirect]expanded
-	inTrap                             int // handlers that run
-	entry, trapCalls                   int // $? when the innermost began, and the functions that ran
+	inTrap                             int  // handlers that run
+	handling                           bool // a handler of a signal runs: other signals wait
+	before                             int  // $? before return
+	stdinGiven                         bool // background commands keep the standard input
+	entry, trapCalls                   int  // $? when the innermost began, and the functions that ran
 	tailArgs                           []string
 	tail                               *tree.Simple // the shell's last command: its program may take the shell's place
 
@@ -178,7 +181,7 @@ func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
 	c.level++
 	c.interactive = false
 	c.opt[oMonitor] = false
-	c.exiting = false
+	c.exiting, c.handling = false, false
 	c.loops, c.inverted, c.tail, c.lazyLevel, c.targets = 0, false, nil, false, nil
 	return &c
 }
@@ -308,7 +311,7 @@ func (s *Shell) environ() []string {
 		if f := s.funcs[n]; f.export {
 			p := &printer{}
 			p.function("", f.body)
-			env = append(env, "BASH_FUNC_"+n+"%%=()"+strings.TrimPrefix(p.b.String(), " ()"))
+			env = append(env, "BASH_FUNC_"+n+"%%=() "+strings.TrimPrefix(p.b.String(), " () \n"))
 		}
 	}
 	return env
@@ -338,6 +341,7 @@ func (s *Shell) reading(line int) tree.Options {
 		Depth:   int(s.t.K.Limits.Nesting),
 		Line:    line,
 		Step:    s.t.Step,
+		Grow:    s.t.Grow,
 		Warn: func(line int, format string, args ...any) {
 			s.line = line
 			s.Warn("warning: "+format, args...)
@@ -366,6 +370,9 @@ func (s *Shell) interpret(p *tree.Parser, outermost bool) (ran bool) {
 			s.atTail(l)
 		}
 		s.list(l)
+		if n, all := p.Size(); all && n > 0 {
+			s.t.Shrink(n)
+		}
 		if s.flow == flowDiscard && s.level == 0 {
 			s.flow = flowNone
 			if s.status == 0 {

@@ -294,16 +294,19 @@ func (s *Shell) call(f *function, args []string) int {
 		s.debugTrap(f.name)
 	}
 	st := s.run(f.body)
+	shown := st
 	if s.flow == flowReturn {
 		s.flow = flowNone
-		st = s.status
+		st, shown = s.status, s.before
+	}
+	if s.traps.ret != nil && s.flow == flowNone {
+		s.line, s.status = f.line, shown
+		s.returnTrap()
+		if s.flow != flowNone {
+			st = s.status
+		}
 	}
 	s.status = st
-	if s.traps.ret != nil && s.flow == flowNone {
-		s.line = f.line
-		s.returnTrap()
-		st = s.status
-	}
 	s.frames = s.frames[:len(s.frames)-1]
 	if old, ok := s.vars.Pop().(*options); ok {
 		s.setOptions(old)

@@ -201,6 +201,9 @@ func (s *Shell) dynamic() {
 		for i := len(s.frames) - 1; i >= 0; i-- {
 			list = append(list, s.frames[i].name)
 		}
+		if s.bases.source == "" {
+			return list
+		}
 		return append(list, "main")
 	})
 	array("BASH_SOURCE", func(s *Shell) []string {

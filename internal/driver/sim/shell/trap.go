@@ -89,12 +89,14 @@ func (s *Shell) handler(text string, reset bool) {
 		begin = 1
 	}
 	s.trace++
+	s.deepen()
 	s.flushOut()
 	entry, calls := s.entry, s.trapCalls
 	s.entry, s.trapCalls = status, s.calls
 	s.inTrap++
 	s.interpret(tree.New([]byte(text), s.reading(begin)), false)
 	s.inTrap--
+	s.sources--
 	s.entry, s.trapCalls = entry, calls
 	s.trace--
 	if s.flow == flowNone {
@@ -173,6 +175,12 @@ func (s *Shell) exitTrap() {
 
 // caught runs the trap of a signal that has arrived.
 func (s *Shell) caught(sig syscall.Signal) {
+	if s.handling {
+		s.traps.later = append(s.traps.later, sig)
+		return
+	}
+	s.handling = true
+	defer func() { s.handling = false }()
 	for sig != 0 {
 		text, ok := s.traps.signals[sig]
 		switch {

@@ -210,6 +210,7 @@ func (p *Parser) readHeredoc(h *heredoc) {
 		body = append(body, line...)
 		joined = !h.r.Quoted && oddBackslashes(text)
 	}
+	p.grow(len(body))
 	h.r.Raw = string(body)
 	if h.r.Quoted {
 		return

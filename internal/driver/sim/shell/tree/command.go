@@ -175,6 +175,7 @@ func (p *Parser) bare() bool {
 func (p *Parser) cmd() Command {
 	p.enter()
 	defer p.leave()
+	p.grow(240)
 	p.noAssign, p.eval = false, false
 	n := 0
 	for p.alias() {
@@ -502,6 +503,7 @@ func (p *Parser) function(line int) Command {
 func (p *Parser) funcBody(name string, line int) Command {
 	p.enter()
 	defer p.leave()
+	p.defines = true
 	p.noAssign = false
 	p.newlines()
 	for p.alias() {
@@ -672,6 +674,7 @@ func (p *Parser) simpleWord(s *Simple) bool {
 
 // redirect reads a redirection.
 func (p *Parser) redirect() *Redirect {
+	p.grow(240)
 	r := &Redirect{FD: -1}
 	no := p.noAssign
 	p.noAssign = true

@@ -18,6 +18,7 @@ type Options struct {
 	Depth   int         // how deep syntax may nest: 0 is 500
 	Line    int         // number of the first line: 0 is 1
 	Step    func(n int) // counts work; nil is nobody
+	Grow    func(n int) // counts bytes that trees take; nil is nobody
 	Warn    func(line int, format string, args ...any)
 }
 
@@ -58,6 +59,9 @@ type Parser struct {
 	stop     int // an absolute end, or -1
 	inSubst  int
 	err      error // of more
+
+	size, told int  // bytes of the line of commands that is read, and what of them Grow knows
+	defines    bool // it defines a function, which stays
 }
 
 type kind uint8
@@ -184,6 +188,25 @@ func (p *Parser) lineAt(pos int) int {
 	return p.lineNo
 }
 
+// grow counts what a part of a tree takes.
+func (p *Parser) grow(n int) {
+	if p.size += n; p.size-p.told > 16<<10 {
+		p.tell()
+	}
+}
+
+func (p *Parser) tell() {
+	if p.opt.Grow != nil && p.size > p.told {
+		p.opt.Grow(p.size - p.told)
+	}
+	p.told = p.size
+}
+
+// Size tells how many bytes Grow was told of for what Next gave last, and
+// whether all of them can be given back when it has been run: not if it
+// defines functions.
+func (p *Parser) Size() (n int, all bool) { return p.told, !p.defines }
+
 // Ended tells whether there is nothing but blanks left.
 func (p *Parser) Ended() bool {
 	p.have = false
@@ -265,6 +288,8 @@ func (p *Parser) guard(err *error) {
 func (p *Parser) Next() (l *List, err error) {
 	defer p.guard(&err)
 	p.drop()
+	p.size, p.told, p.defines = 0, 0, false
+	defer p.tell()
 	p.noAssign, p.eval = false, false
 	switch t := p.peek(); t.kind {
 	case tEOF:

@@ -52,6 +52,7 @@ func (p *Parser) scanWord(t *token) {
 }
 
 func (p *Parser) word(parts []syntax.WordPart, start, end int) Word {
+	p.grow(200 + 2*(end-start))
 	w := Word{W: &syntax.Word{Parts: parts}, Src: string(p.src[start:end])}
 	w.Text, w.Fixed = fixed(parts)
 	switch {
@@ -136,6 +137,7 @@ type run struct {
 
 func (r *run) flush() {
 	if len(r.lit) > 0 {
+		r.p.grow(120 + len(r.lit))
 		r.out = append(r.out, &syntax.Lit{
 			ValuePos: r.p.posAt(r.start), ValueEnd: r.p.posAt(r.p.pos), Value: string(r.lit),
 		})
