@@ -26,6 +26,7 @@ type box struct {
 	accounts []account
 	user     account
 	dir      string
+	from     paddock.SnapshotID // that it began with, or empty
 	env      map[string]string
 	enforced []paddock.Finding
 
@@ -52,7 +53,7 @@ const keptProcesses = 100
 func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	b := &box{
 		d: d, id: spec.ID, created: time.Now(), labels: maps.Clone(spec.Labels),
-		processes: map[paddock.PID]*process{}, watchers: map[*watcher]bool{}, enforced: d.controls(), accounts: accounts(),
+		processes: map[paddock.PID]*process{}, watchers: map[*watcher]bool{}, enforced: d.controls(), accounts: accounts(), from: spec.Root.Snapshot,
 	}
 	if b.user, err = find(b.accounts, spec.User); err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func New(o Options) (*Driver, error) {
 	if d.base, err = d.programs.base(); err != nil {
 		return nil, fmt.Errorf("build the base system: %w", err)
 	}
-	if d.snapshots, err = openSnapshots(o.Snapshots); err != nil {
+	if d.snapshots, err = openSnapshots(o.Snapshots, d.base); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -205,8 +205,7 @@ func (d *Driver) Close() error {
 			return err
 		}
 	}
-	d.snapshots.close()
-	return nil
+	return d.snapshots.close()
 }
 
 func (d *Driver) forget(id paddock.ID) {

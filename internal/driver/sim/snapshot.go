@@ -2,13 +2,14 @@ package sim
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
 // A kept snapshot is the files of a box as they were, and the directories of
@@ -18,34 +19,59 @@ type kept struct {
 	mounts []mounted
 }
 
-// snapshots are those that a driver knows.
+// snapshots are those that a driver knows: in memory those that it took
+// itself, and on disk, where it has a directory, those of all.
 type snapshots struct {
+	base  *vfs.Snapshot
+	store *snapshot.Store // nil keeps them in memory alone
+
 	mu  sync.Mutex
 	all map[paddock.SnapshotID]kept // guarded by mu
 }
 
-func openSnapshots(string) (*snapshots, error) {
-	return &snapshots{all: map[paddock.SnapshotID]kept{}}, nil
+func openSnapshots(dir string, base *vfs.Snapshot) (*snapshots, error) {
+	s := &snapshots{base: base, all: map[paddock.SnapshotID]kept{}}
+	if dir == "" {
+		return s, nil
+	}
+	var err error
+	if s.store, err = snapshot.Open(dir, snapshot.Options{}); err != nil {
+		return nil, fmt.Errorf("open the snapshots in %s: %w", dir, err)
+	}
+	return s, nil
 }
 
-// Snapshot implements paddock.Sandbox. It takes constant time.
-func (b *box) Snapshot(_ context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+// baseName is what snapshots of this tier are relative to.
+const baseName = "sim:" + Version
+
+// Snapshot keeps the files as they are now, in constant time; where the driver
+// has a directory for snapshots, it also writes what differs from the system
+// that every computer begins with. What lies below a mount and was not changed
+// stays the host's.
+func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
 	b.gate.RLock()
 	defer b.gate.RUnlock()
-	if b.gone {
+	switch {
+	case b.gone:
 		return "", fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable)
-	}
-	if o.Memory {
+	case o.Memory:
 		return "", fmt.Errorf("a snapshot of memory: tasks are not kept on this tier: %w", paddock.Unsupported)
 	}
-	id := paddock.SnapshotID("snap-" + strings.ToLower(rand.Text()[:16]))
 	s := b.d.snapshots
+	id := snapshot.NewID()
+	k := kept{b.fs.Snapshot(), b.mounts}
+	if s.store != nil {
+		m := snapshot.Meta{ID: id, Tier: paddock.Sim, Base: baseName, Parent: b.from, Name: o.Name, Created: time.Now()}
+		if err := s.store.Write(ctx, m, k.tree.Export(s.base)); err != nil {
+			return "", fmt.Errorf("write the snapshot: %w", err)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range b.mounts {
+	for _, m := range k.mounts {
 		m.root.hold()
 	}
-	s.all[id] = kept{b.fs.Snapshot(), b.mounts}
+	s.all[id] = k
 	return id, nil
 }
 
@@ -54,21 +80,48 @@ func (d *Driver) root(spec paddock.Spec) (*vfs.Snapshot, []mounted, error) {
 	if spec.Root.Kind != paddock.RootSnapshot {
 		return d.base, nil, nil
 	}
+	id := spec.Root.Snapshot
 	s := d.snapshots
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, ok := s.all[spec.Root.Snapshot]
-	if !ok {
-		return nil, nil, fmt.Errorf("snapshot %q: %w", string(spec.Root.Snapshot), paddock.NotFound)
-	}
+	k, ok := s.all[id]
 	for _, m := range k.mounts {
 		m.root.hold()
 	}
-	return k.tree, append([]mounted(nil), k.mounts...), nil
+	s.mu.Unlock()
+	if ok {
+		return k.tree, append([]mounted(nil), k.mounts...), nil
+	}
+	if s.store == nil {
+		return nil, nil, fmt.Errorf("snapshot %q: %w", string(id), paddock.NotFound)
+	}
+	tree, err := s.read(id)
+	return tree, nil, err
+}
+
+// read makes a tree of what is on disk. It checks as it goes: a store may be
+// damaged, or written by a stranger.
+func (s *snapshots) read(id paddock.SnapshotID) (_ *vfs.Snapshot, err error) {
+	x, err := s.store.Read(id)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	if x.Meta.Base != baseName {
+		return nil, fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(id), x.Meta.Base, baseName, paddock.Unsupported)
+	}
+	fs := s.base.FS(vfs.Options{})
+	if err := fs.Import(x.Entries()); err != nil {
+		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
+	}
+	tree := fs.Snapshot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[id] = kept{tree: tree}
+	return tree, nil
 }
 
 // close lets go of what snapshots hold of the host.
-func (s *snapshots) close() {
+func (s *snapshots) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.all {
@@ -77,4 +130,8 @@ func (s *snapshots) close() {
 		}
 	}
 	s.all = map[paddock.SnapshotID]kept{}
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Close()
 }
