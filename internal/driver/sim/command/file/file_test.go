@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/commandtest"
 )
 
-func TestQuick(t *testing.T) {
+func TestToolsDoAsCoreutils(t *testing.T) {
 	f := map[string]string{"a": "hello\n", "b": "x", "d/": "", "d/x": "1", "d/e/y": "2", "l": "-> a", "dl": "-> d"}
 	var cases []commandtest.Case
 	for _, args := range [][]string{
