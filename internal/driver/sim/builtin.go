@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/awk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
 	finding "github.com/paddock-sandbox/paddock/internal/driver/sim/command/find"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/grep"
@@ -18,6 +19,7 @@ import (
 func builtin() []command.Command {
 	return slices.Concat(
 		[]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}},
+		awk.Commands(),
 		file.Commands(),
 		grep.Commands(),
 		number.Commands(),

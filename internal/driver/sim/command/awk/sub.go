@@ -1,0 +1,394 @@
+package awk
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// sub and gsub replace in a variable.
+func (c *compiler) sub(e *builtinExpr) valueFn {
+	re, with := c.pattern(e.args[0]), c.str(e.args[1])
+	global := e.f == fGsub
+	if len(e.args) == 2 {
+		return func(m *machine) value {
+			x := re(m)
+			w := with(m)
+			if s, n := m.substitute(x, w, m.record(), global); n > 0 {
+				m.setLine(s)
+				return num(float64(n))
+			}
+			return num(0)
+		}
+	}
+	target := e.args[2]
+	get := c.str(target)
+	var set func(*machine, value)
+	if g, ok := target.(*groupExpr); ok {
+		target = g.e
+	}
+	if isLvalue(target) {
+		set = c.setter(target)
+	}
+	return func(m *machine) value {
+		x := re(m)
+		w := with(m)
+		s, n := m.substitute(x, w, get(m), global)
+		if n > 0 && set != nil {
+			set(m, str(s))
+		}
+		return num(float64(n))
+	}
+}
+
+// A replacement is cut at the places where the match stands in it.
+type piece struct {
+	text  string
+	group int // of what follows the text, or -1
+}
+
+// pieces reads a replacement. In those of gensub, backslash and digit is a
+// group.
+func pieces(s string, groups bool) []piece {
+	var list []piece
+	var b []byte
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '&':
+			list = append(list, piece{string(b), 0})
+			b = nil
+		case c == '\\' && i+1 < len(s) && groups && isDigit(s[i+1]):
+			list = append(list, piece{string(b), int(s[i+1] - '0')})
+			b = nil
+			i++
+		case c == '\\' && i+1 < len(s) && s[i+1] == '&':
+			b = append(b, '&')
+			i++
+		case c == '\\' && i+1 < len(s) && s[i+1] == '\\' && (groups || amp(s[i+2:])):
+			b = append(b, '\\')
+			i++
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(list, piece{string(b), -1})
+}
+
+// amp tells whether backslashes, if any, lead to an ampersand.
+func amp(s string) bool {
+	s = strings.TrimLeft(s, `\`)
+	return strings.HasPrefix(s, "&")
+}
+
+// substitute replaces the first match, or all.
+func (m *machine) substitute(re *matcher, with, s string, global bool) (string, int) {
+	b := m.bytesOf(s)
+	x, y := re.span(m, b, 0)
+	if x < 0 {
+		return s, 0
+	}
+	plain := strings.IndexByte(with, '&') < 0 && strings.IndexByte(with, '\\') < 0
+	var parts []piece
+	if !plain {
+		parts = pieces(with, false)
+	}
+	out := m.buf[:0]
+	n, at, last := 0, 0, -1
+	for {
+		if x == y && x == last {
+			// An empty match right behind another is none.
+			if x >= len(b) {
+				break
+			}
+			k := m.charLen(s[x:])
+			out = append(out, b[at:x+k]...)
+			at = x + k
+		} else {
+			n++
+			out = append(out, b[at:x]...)
+			if plain {
+				out = append(out, with...)
+			} else {
+				for _, p := range parts {
+					out = append(out, p.text...)
+					if p.group == 0 {
+						out = append(out, b[x:y]...)
+					}
+				}
+			}
+			at, last = y, y
+			m.t.Bound("string", int64(len(out)), m.t.K.Limits.String)
+			if !global {
+				break
+			}
+			if x == y {
+				if x >= len(b) {
+					break
+				}
+				k := m.charLen(s[x:])
+				out = append(out, b[at:x+k]...)
+				at = x + k
+			}
+		}
+		m.t.Step(1)
+		if at > len(b) {
+			break
+		}
+		if x, y = re.span(m, b, at); x < 0 {
+			break
+		}
+	}
+	if at < len(b) {
+		out = append(out, b[at:]...)
+	}
+	m.buf = out
+	r := string(out)
+	m.fresh(len(r))
+	m.trim()
+	return r, n
+}
+
+func (c *compiler) gensub(e *builtinExpr) valueFn {
+	re, with, how := c.pattern(e.args[0]), c.str(e.args[1]), c.value(e.args[2])
+	target := func(m *machine) string { return m.record() }
+	if len(e.args) == 4 {
+		target = c.str(e.args[3])
+	}
+	return func(m *machine) value {
+		x := re(m)
+		w := with(m)
+		h := how(m)
+		which := 0 // all
+		if s := m.str(h); !strings.HasPrefix(s, "g") && !strings.HasPrefix(s, "G") {
+			which = max(1, clampInt(h.num()))
+		}
+		return str(m.general(x, w, target(m), which))
+	}
+}
+
+// general replaces the match of a number, or all, with groups.
+func (m *machine) general(re *matcher, with, s string, which int) string {
+	b := bytes.Clone(m.bytesOf(s))
+	parts := pieces(with, true)
+	var out []byte
+	n, at, last, from := 0, 0, -1, 0
+	for from <= len(b) {
+		regs := re.find(m, b, from)
+		if regs == nil {
+			break
+		}
+		m.t.Step(1)
+		x, y := regs[0], regs[1]
+		if x == y && x == last {
+			from = x + 1
+			last = -1
+			continue
+		}
+		n++
+		if which == 0 || n == which {
+			out = append(out, b[at:x]...)
+			for _, p := range parts {
+				out = append(out, p.text...)
+				if p.group >= 0 && 2*p.group+1 < len(regs) && regs[2*p.group] >= 0 {
+					out = append(out, b[regs[2*p.group]:regs[2*p.group+1]]...)
+				}
+			}
+			at = y
+			m.t.Bound("string", int64(len(out)), m.t.K.Limits.String)
+			if which != 0 {
+				break
+			}
+		}
+		last, from = y, y
+		if x == y {
+			from++
+		}
+	}
+	out = append(out, b[at:]...)
+	m.fresh(len(out))
+	return string(out)
+}
+
+// matchCall finds a match, and puts its groups into an array.
+func (c *compiler) matchCall(e *builtinExpr) valueFn {
+	s, re := c.str(e.args[0]), c.pattern(e.args[1])
+	var a func(*machine) *array
+	if len(e.args) == 3 {
+		a = c.array(e.args[2])
+	}
+	return func(m *machine) value {
+		text := s(m)
+		x := re(m)
+		b := m.bytesOf(text)
+		var begin, end int
+		if a == nil {
+			begin, end = x.span(m, b, 0)
+		} else {
+			to := a(m)
+			m.empty(to)
+			regs := x.find(m, b, 0)
+			begin = -1
+			if regs != nil {
+				begin, end = regs[0], regs[1]
+				m.groups(to, text, regs)
+			}
+		}
+		start, length := 0.0, -1.0
+		if begin >= 0 {
+			start = float64(m.chars(text[:begin]) + 1)
+			length = float64(m.chars(text[begin:end]))
+		}
+		m.globals[vRSTART].v = num(start)
+		m.globals[vRLENGTH].v = num(length)
+		return num(start)
+	}
+}
+
+func (m *machine) groups(to *array, s string, regs []int) {
+	for i := 0; 2*i < len(regs); i++ {
+		x, y := regs[2*i], regs[2*i+1]
+		if x < 0 {
+			continue
+		}
+		key := strconv.Itoa(i)
+		m.put(to, key, input(strings.Clone(s[x:y])))
+		m.put(to, key+m.subsep+"start", num(float64(m.chars(s[:x])+1)))
+		m.put(to, key+m.subsep+"length", num(float64(m.chars(s[x:y]))))
+	}
+}
+
+// split is split and patsplit.
+func (c *compiler) split(e *builtinExpr) valueFn {
+	s, a := c.str(e.args[0]), c.array(e.args[1])
+	content := e.f == fPatsplit
+	var how func(*machine) splitter
+	switch {
+	case len(e.args) < 3 && content:
+		how = func(m *machine) splitter { return splitter{kind: byContent, re: m.regex(m.str(m.globals[vFPAT].v))} }
+	case len(e.args) < 3:
+		how = func(m *machine) splitter { return m.fsHow }
+	default:
+		how = c.separator(e.args[2], content)
+	}
+	var seps func(*machine) *array
+	if len(e.args) == 4 {
+		seps = c.array(e.args[3])
+	}
+	return func(m *machine) value {
+		text := s(m)
+		h := how(m)
+		to := a(m)
+		rs := m.rs
+		m.rs = "\n" // newlines separate fields of records only
+		var between []string
+		var list []value
+		switch {
+		case seps != nil && content:
+			list, between = m.patterns(&h, text)
+		case seps != nil:
+			list, between = m.separate(&h, text)
+		default:
+			list = h.split(m, text, nil)
+		}
+		m.rs = rs
+		m.fresh(48 * len(list))
+		m.fill(to, 1, list, text)
+		if seps != nil {
+			x := seps(m)
+			values := make([]value, len(between))
+			for i, b := range between {
+				values[i] = str(b)
+			}
+			first := 1
+			if content || h.kind == byBlanks {
+				first = 0
+			}
+			m.fill(x, first, values, text)
+		}
+		return num(float64(len(list)))
+	}
+}
+
+// separator gives how the third argument of split splits.
+func (c *compiler) separator(e expr, content bool) func(*machine) splitter {
+	if g, ok := e.(*groupExpr); ok {
+		return c.separator(g.e, content)
+	}
+	_, lit := e.(*regexLit)
+	re := c.pattern(e)
+	if content || lit {
+		kind := byRegex
+		if content {
+			kind = byContent
+		}
+		return func(m *machine) splitter {
+			x := re(m)
+			if x.src == "" && !content {
+				return splitter{kind: byChar}
+			}
+			return splitter{kind: kind, re: x}
+		}
+	}
+	f := c.value(e)
+	return func(m *machine) splitter {
+		v := f(m)
+		if v.k == pattern {
+			return splitter{kind: byRegex, re: m.regex(v.s)}
+		}
+		return m.splitterOf(m.str(v))
+	}
+}
+
+// fill makes an array of a list.
+func (m *machine) fill(to *array, first int, list []value, from string) {
+	m.empty(to)
+	for i, v := range list {
+		if i&1023 == 0 {
+			m.t.Step(64)
+		}
+		if len(from) > 4096 {
+			v.s = strings.Clone(v.s) // lest a part keep the whole
+		}
+		m.key = strconv.AppendInt(m.key[:0], int64(first+i), 10)
+		m.set(&m.getKey(to).cell, v)
+	}
+}
+
+// separate splits, and gives what stands between the fields.
+func (m *machine) separate(h *splitter, s string) (list []value, seps []string) {
+	add := func(x string) { seps = append(seps, x) }
+	switch h.kind {
+	case byRegex:
+		return h.splitRegex(m, s, nil, add), seps
+	case byBlanks:
+		list = splitBlanks(s, nil)
+		rest := s
+		for _, f := range list {
+			i := strings.Index(rest, f.s)
+			seps = append(seps, rest[:i])
+			rest = rest[i+len(f.s):]
+		}
+		return list, append(seps, rest)
+	}
+	list = h.split(m, s, nil)
+	for range max(0, len(list)-1) {
+		if h.kind == byByte {
+			add(string([]byte{h.c}))
+		} else {
+			add("")
+		}
+	}
+	return list, seps
+}
+
+// patterns is separate for fields that match.
+func (m *machine) patterns(h *splitter, s string) (list []value, seps []string) {
+	list = h.split(m, s, nil)
+	rest := s
+	for _, f := range list {
+		i := strings.Index(rest, f.s)
+		seps = append(seps, rest[:i])
+		rest = rest[i+len(f.s):]
+	}
+	return list, append(seps, rest)
+}
