@@ -299,6 +299,8 @@ func biPushd(s *Shell, args []string) int {
 		break
 	}
 	switch {
+	case len(rest) == 0 && stay:
+		return 0
 	case len(rest) == 0:
 		if len(s.dirs) == 0 {
 			s.Warn("pushd: no other directory")

@@ -568,7 +568,8 @@ func (s *Shell) source1(name, file string, text []byte, params []string) int {
 	if len(params) > 0 {
 		s.params = slices.Clone(params)
 	}
-	mine := s.params
+	changed := s.paramsSet
+	s.paramsSet = false
 	s.status = 0
 	s.flushOut()
 	s.interpret(tree.New(text, s.reading(1)), false)
@@ -579,11 +580,11 @@ func (s *Shell) source1(name, file string, text []byte, params []string) int {
 		s.returnTrap()
 	}
 	s.frames = s.frames[:len(s.frames)-1]
-	if len(params) > 0 && len(mine) == len(s.params) && (len(mine) == 0 || &mine[0] == &s.params[0]) {
-		s.params = old
-	} else if len(params) > 0 {
+	if len(params) > 0 && !s.paramsSet {
+		// Those that the script set stay.
 		s.params = old
 	}
+	s.paramsSet = changed || s.paramsSet
 	s.line, s.loops = line, loops
 	return s.status
 }

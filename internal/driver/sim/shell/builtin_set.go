@@ -37,6 +37,7 @@ func biSet(s *Shell, args []string) int {
 	for ; i < len(args); i++ {
 		a := args[i]
 		if a == "--" {
+			s.paramsSet = true
 			s.params = slices.Clone(args[i+1:])
 			return 0
 		}
@@ -76,6 +77,7 @@ func biSet(s *Shell, args []string) int {
 		}
 	}
 	if i < len(args) {
+		s.paramsSet = true
 		s.params = slices.Clone(args[i:])
 	}
 	return 0
@@ -199,7 +201,9 @@ func biShopt(s *Shell, args []string) int {
 				what = "invalid option name"
 			}
 			s.Warn("shopt: %s: %s", n, what)
-			st = 1
+			if !sets || !on && !off {
+				st = 1
+			}
 			continue
 		}
 		switch {

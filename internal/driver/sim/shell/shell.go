@@ -32,11 +32,12 @@ type Shell struct {
 	flags expand.Flags
 	opt   options
 
-	name   string   // $0
-	params []string // $1 and on; never changed in place
-	status int      // $?
-	line   int      // of the command that runs
-	pid    int      // $$
+	name      string   // $0
+	params    []string // $1 and on; never changed in place
+	paramsSet bool     // set has changed them in the file that is sourced
+	status    int      // $?
+	line      int      // of the command that runs
+	pid       int      // $$
 
 	flow  flow
 	flowN int

@@ -283,7 +283,7 @@ func (s *Shell) call(f *function, args []string) int {
 		s.flow = flowDiscard
 		return 1
 	}
-	line, params, loops := s.line, s.params, s.loops
+	line, params, loops, set := s.line, s.params, s.loops, s.paramsSet
 	debug, err, ret := s.traps.hide(s, f.trace)
 	s.vars.PushFunction()
 	s.params = slices.Clone(args[1:])
@@ -311,7 +311,7 @@ func (s *Shell) call(f *function, args []string) int {
 	if old, ok := s.vars.Pop().(*options); ok {
 		s.setOptions(old)
 	}
-	s.params, s.loops, s.line = params, loops, line
+	s.params, s.loops, s.line, s.paramsSet = params, loops, line, set
 	s.traps.show(debug, err, ret)
 	s.calls--
 	return st

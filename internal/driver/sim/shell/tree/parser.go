@@ -139,6 +139,10 @@ func (p *Parser) fill() bool {
 	if len(b) == 0 {
 		return !p.atEOF && p.fill()
 	}
+	if bytes.IndexByte(b, 0) >= 0 {
+		// What bash does: they are not there.
+		b = bytes.ReplaceAll(b, []byte{0}, nil)
+	}
 	p.src = append(p.src, b...)
 	for i := range p.regions {
 		p.regions[i].start += len(b)
