@@ -1,0 +1,174 @@
+package sed
+
+import (
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/regex"
+)
+
+// A meter charges a machine's task; what it cannot pay ends the task.
+type meter struct{ m *machine }
+
+func (m meter) Step(n int) error {
+	m.m.t.Step(n)
+	return nil
+}
+
+// address reads an address that begins with c; nil is none.
+func (p *parser) address(c int) *address {
+	switch {
+	case c == '/' || c == '\\':
+		if c == '\\' {
+			c = p.next()
+		}
+		text, ok := "", false
+		if c != eof {
+			text, ok = p.delimited(c, true)
+		}
+		if !ok {
+			p.fail("unterminated address regex")
+		}
+		return &address{kind: aRegex, re: p.modified(text)}
+	case digit(c):
+		a := &address{kind: aLine, number: p.integer(c)}
+		c = p.skip()
+		if c != '~' || p.o.posix {
+			p.back(c)
+			return a
+		}
+		if step := p.integer(p.skip()); step > 0 {
+			a.kind, a.step = aStep, step
+		}
+		return a
+	case (c == '+' || c == '~') && !p.o.posix:
+		a := &address{kind: aPlus}
+		if c == '~' {
+			a.kind = aMultiple
+		}
+		a.number = p.integer(p.skip())
+		return a
+	case c == '$':
+		return &address{kind: aLast}
+	}
+	return nil
+}
+
+// modified reads what follows the expression of an address.
+func (p *parser) modified(text string) *regex.Regexp {
+	var o regex.Options
+	for {
+		c := p.skip()
+		switch {
+		case c == 'I' && !p.o.posix:
+			o.IgnoreCase = true
+		case c == 'M' && !p.o.posix:
+			o.Multiline = true
+		default:
+			p.back(c)
+			return p.compile(text, o)
+		}
+	}
+}
+
+// compile makes an expression; nil is an empty one.
+func (p *parser) compile(text string, o regex.Options) *regex.Regexp {
+	if text == "" {
+		if o.IgnoreCase || o.Multiline {
+			p.fail("cannot specify modifiers on empty regexp")
+		}
+		return nil
+	}
+	o.Flavour = regex.BRE
+	if p.o.extended {
+		o.Flavour = regex.ERE
+	}
+	o.Bytes = p.m.bytes
+	o.NULSep = p.o.delim == 0
+	o.Meter = meter{p.m}
+	re, err := regex.Compile(text, o)
+	if err != nil {
+		p.fail("%s", err)
+	}
+	return re
+}
+
+// applies says whether a command is for the line.
+func (m *machine) applies(i *instr) bool {
+	if i.first == nil {
+		return true
+	}
+	if i.second == nil {
+		return m.at(i.first)
+	}
+	if i.active {
+		return m.within(i)
+	}
+	if !m.at(i.first) {
+		return false
+	}
+	line := m.in.number
+	switch a := i.second; a.kind {
+	case aLine:
+		i.until = a.number
+	case aPlus:
+		i.until = line + a.number
+	case aMultiple:
+		i.until = line
+		if a.number > 0 {
+			i.until = (line + a.number - 1) / a.number * a.number
+		}
+	default:
+		i.active = true
+		return true
+	}
+	i.active = i.until > line
+	return true
+}
+
+// within is applies between the addresses.
+func (m *machine) within(i *instr) bool {
+	switch i.second.kind {
+	case aLine, aPlus, aMultiple:
+		if m.in.number < i.until {
+			return true
+		}
+		i.active = false
+		return m.in.number == i.until
+	default:
+		i.active = !m.at(i.second)
+		return true
+	}
+}
+
+// at says whether an address is that of the line.
+func (m *machine) at(a *address) bool {
+	switch a.kind {
+	case aLine:
+		return m.in.number == a.number
+	case aStep:
+		n := m.in.number
+		return n >= a.number && (n-a.number)%a.step == 0
+	case aLast:
+		return m.in.last()
+	case aRegex:
+		re := m.expression(a.re)
+		ok, err := re.Match(m.space.text)
+		if err != nil {
+			m.die(trouble, "%s", err)
+		}
+		return ok
+	default:
+		return false
+	}
+}
+
+// expression gives an expression, or the one that was used last for an empty
+// one.
+func (m *machine) expression(re *regex.Regexp) *regex.Regexp {
+	if re == nil {
+		if m.latest == nil {
+			m.wrong("no previous regular expression")
+		}
+		return m.latest
+	}
+	m.latest = re
+	return re
+}
