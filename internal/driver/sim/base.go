@@ -84,7 +84,10 @@ func (p programs) base() (*vfs.Snapshot, error) {
 		try(write(v, dir+"/"+name, proc.ProgramFile(name), 0o755))
 	}
 	try(fs.MountDynamic("/proc", proc.Proc(), vfs.MountOptions{Name: "proc", Type: "proc"}))
-	return fs.Snapshot(), errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("build the base system: %w", err)
+	}
+	return fs.Snapshot(), nil
 }
 
 func etc() map[string]string {

@@ -39,7 +39,7 @@ type Options struct {
 type Driver struct {
 	o        Options
 	programs programs
-	base     *vfs.Snapshot
+	base     func() (*vfs.Snapshot, error) // made when it is first needed
 
 	mu     sync.Mutex
 	closed bool                // guarded by mu
@@ -51,10 +51,8 @@ type Driver struct {
 // New makes a driver.
 func New(o Options) (*Driver, error) {
 	d := &Driver{o: o, boxes: map[paddock.ID]*box{}, programs: newPrograms(o.Commands)}
+	d.base = sync.OnceValues(d.programs.base)
 	var err error
-	if d.base, err = d.programs.base(); err != nil {
-		return nil, fmt.Errorf("build the base system: %w", err)
-	}
 	if d.snapshots, err = openSnapshots(o.Snapshots, d.base); err != nil {
 		return nil, err
 	}

@@ -22,14 +22,14 @@ type kept struct {
 // snapshots are those that a driver knows: in memory those that it took
 // itself, and on disk, where it has a directory, those of all.
 type snapshots struct {
-	base  *vfs.Snapshot
+	base  func() (*vfs.Snapshot, error)
 	store *snapshot.Store // nil keeps them in memory alone
 
 	mu  sync.Mutex
 	all map[paddock.SnapshotID]kept // guarded by mu
 }
 
-func openSnapshots(dir string, base *vfs.Snapshot) (*snapshots, error) {
+func openSnapshots(dir string, base func() (*vfs.Snapshot, error)) (*snapshots, error) {
 	s := &snapshots{base: base, all: map[paddock.SnapshotID]kept{}}
 	if dir == "" {
 		return s, nil
@@ -62,7 +62,11 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 	k := kept{b.fs.Snapshot(), b.mounts}
 	if s.store != nil {
 		m := snapshot.Meta{ID: id, Tier: paddock.Sim, Base: baseName, Parent: b.from, Name: o.Name, Created: time.Now()}
-		if err := s.store.Write(ctx, m, k.tree.Export(s.base)); err != nil {
+		base, err := s.base()
+		if err != nil {
+			return "", err
+		}
+		if err := s.store.Write(ctx, m, k.tree.Export(base)); err != nil {
 			return "", fmt.Errorf("write the snapshot: %w", err)
 		}
 	}
@@ -78,7 +82,8 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 // root gives the tree that a box begins with, and what of the host lies below.
 func (d *Driver) root(spec paddock.Spec) (*vfs.Snapshot, []mounted, error) {
 	if spec.Root.Kind != paddock.RootSnapshot {
-		return d.base, nil, nil
+		tree, err := d.base()
+		return tree, nil, err
 	}
 	id := spec.Root.Snapshot
 	s := d.snapshots
@@ -109,7 +114,11 @@ func (s *snapshots) read(id paddock.SnapshotID) (_ *vfs.Snapshot, err error) {
 	if x.Meta.Base != baseName {
 		return nil, fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(id), x.Meta.Base, baseName, paddock.Unsupported)
 	}
-	fs := s.base.FS(vfs.Options{})
+	base, err := s.base()
+	if err != nil {
+		return nil, err
+	}
+	fs := base.FS(vfs.Options{})
 	if err := fs.Import(x.Entries()); err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}

@@ -1,6 +1,7 @@
 package wall
 
 import (
+	"bufio"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
@@ -57,6 +58,7 @@ func (e *told) Unwrap() error { return e.kind }
 
 // A link is the host's end of the control socket. One exchange at a time.
 type link struct {
+	out *bufio.Writer
 	enc *gob.Encoder
 	dec *json.Decoder
 	in  *io.LimitedReader
@@ -64,12 +66,13 @@ type link struct {
 
 func newLink(conn io.ReadWriter) *link {
 	in := &io.LimitedReader{R: conn}
-	return &link{gob.NewEncoder(conn), json.NewDecoder(in), in}
+	out := bufio.NewWriter(conn)
+	return &link{out, gob.NewEncoder(out), json.NewDecoder(in), in}
 }
 
 // ask sends an order and gives the checked answer.
 func (l *link) ask(o order) (reply, error) {
-	if err := l.enc.Encode(o); err != nil {
+	if err := errors.Join(l.enc.Encode(o), l.out.Flush()); err != nil {
 		return reply{}, fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
 	}
 	l.in.N = maxReply
