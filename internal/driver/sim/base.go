@@ -16,9 +16,9 @@ import (
 type programs map[string]command.Command
 
 // newPrograms lists the built-in programs, and added ones, which win.
-func newPrograms(added []command.Command) programs {
+func newPrograms(o Options) programs {
 	p := programs{}
-	for _, c := range slices.Concat(builtin(), added) {
+	for _, c := range slices.Concat(builtin(o), o.Commands) {
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
 			p[name] = c
 		}

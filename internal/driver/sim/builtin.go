@@ -11,12 +11,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	tasks "github.com/paddock-sandbox/paddock/internal/driver/sim/command/process"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/script"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
 )
 
 // builtin lists the programs that every computer has.
-func builtin() []command.Command {
+func builtin(o Options) []command.Command {
 	return slices.Concat(
 		[]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}},
 		awk.Commands(),
@@ -25,6 +26,7 @@ func builtin() []command.Command {
 		number.Commands(),
 		order.Commands(),
 		finding.Commands(),
+		script.Commands(o.Tools),
 		tasks.Commands(),
 		text.Commands(),
 	)

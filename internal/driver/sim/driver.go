@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/tool"
 )
 
 // Options say how the driver's computers are made.
@@ -23,6 +24,10 @@ type Options struct {
 
 	// Commands are added to the built-in ones; one of the same name wins.
 	Commands []command.Command
+
+	// Tools are functions of the caller's: a command for the first word of
+	// each, and `tools` in JavaScript; nil is none.
+	Tools *tool.Set
 
 	// Snapshots is the directory in which snapshots are kept; empty keeps
 	// them in memory, as long as the driver lives.
@@ -50,7 +55,7 @@ type Driver struct {
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	d := &Driver{o: o, boxes: map[paddock.ID]*box{}, programs: newPrograms(o.Commands)}
+	d := &Driver{o: o, boxes: map[paddock.ID]*box{}, programs: newPrograms(o)}
 	d.base = sync.OnceValues(d.programs.base)
 	var err error
 	if d.snapshots, err = openSnapshots(o.Snapshots, d.base); err != nil {
