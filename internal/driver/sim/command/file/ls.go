@@ -231,7 +231,7 @@ func (l *lister) ignored(name string) bool {
 	}
 	match := func(list []*pattern.Pattern) bool {
 		for _, p := range list {
-			if ok, _ := p.Match(name, nil); ok && (name[0] != '.' || strings.HasPrefix(p.String(), ".")) {
+			if ok, _ := p.Match(name, meter{l.t}); ok && (name[0] != '.' || strings.HasPrefix(p.String(), ".")) {
 				return true
 			}
 		}

@@ -127,7 +127,7 @@ func (l *lister) options(a *command.Args) (status int, ok bool) {
 		case "block-size":
 			u, err := size.Parse(f.Value)
 			if err != nil {
-				t.Errorf("invalid --block-size argument %s", operand.Quote(f.Value))
+				badSize(t, f, err)
 				return 2, false
 			}
 			l.unit, l.blockUnit, blockSaid, sizeSaid = u, u, true, true
