@@ -76,16 +76,35 @@ func (y *TTY) Modes() Modes {
 	return y.modes
 }
 
-// SetModes changes that.
+// SetModes changes that. What was typed and not yet read is taken as if it was
+// typed afterwards.
 func (y *TTY) SetModes(m Modes) {
 	y.mu.Lock()
-	defer y.mu.Unlock()
-	if y.modes.Canonical && !m.Canonical {
+	ahead := []byte(nil)
+	switch {
+	case y.modes.Canonical && !m.Canonical:
 		y.ready = append(y.ready, y.line...)
 		y.line = nil
 		y.wakeReaders()
+	case !y.modes.Canonical && m.Canonical && len(y.ends) == 0:
+		ahead, y.ready = y.ready, nil
 	}
 	y.modes = m
+	var sent []syscall.Signal
+	for _, c := range ahead {
+		if sig := y.typed(c); sig != 0 {
+			sent = append(sent, sig)
+		}
+	}
+	shown, pgid := y.echo, y.foreground
+	y.echo = nil
+	y.mu.Unlock()
+	if len(shown) > 0 {
+		y.out.Show(shown)
+	}
+	for _, sig := range sent {
+		_ = y.k.SignalGroup(pgid, sig) // nobody may be there
+	}
 }
 
 // Size tells rows and columns.
@@ -298,6 +317,10 @@ func (f *ttyFile) Read(t *Task, p []byte) (int, error) {
 	y := f.y
 	for {
 		y.mu.Lock()
+		if y.foreground != t.PGID() && !y.hung {
+			y.mu.Unlock()
+			return 0, syscall.EIO // as where SIGTTIN is ignored
+		}
 		n, err := y.take(p)
 		if n > 0 || err != nil {
 			y.mu.Unlock()

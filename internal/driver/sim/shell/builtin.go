@@ -362,6 +362,7 @@ func biExit(s *Shell, args []string) int {
 		}
 		st = n & 0xff
 	}
+	s.farewell()
 	s.exit(st)
 	return s.status
 }

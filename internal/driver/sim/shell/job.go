@@ -513,8 +513,10 @@ func (s *Shell) foreground(args []string, wait bool) int {
 		}
 		s.print(j.text + "\n")
 		s.flushOut()
+		back := s.lend(j)
 		j.task.Signal(syscall.SIGCONT)
 		st, _ = s.wait(j)
+		back()
 	}
 	return st
 }

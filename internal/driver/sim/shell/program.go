@@ -54,6 +54,9 @@ func (s *Shell) start(args []string) (int, bool) {
 		return st, false
 	}
 	rest := in.rest
+	if s.interactive || s.asks(in) {
+		s.becomeInteractive(in)
+	}
 	if s.login {
 		s.profile()
 	} else if file, ok := s.vars.Get("BASH_ENV"); ok && file != "" && !s.interactive && !s.opt[oPosix] {
@@ -80,6 +83,10 @@ func (s *Shell) start(args []string) (int, bool) {
 		s.runMain(tree.New([]byte(text), s.reading(1)))
 	case len(rest) > 0 && !in.stdin:
 		return s.script(rest)
+	case s.interactive:
+		s.stdin = true
+		s.params = rest
+		s.converse()
 	default:
 		s.stdin = true
 		s.params = rest
@@ -229,9 +236,6 @@ func (s *Shell) arguments0(args []string) (in invocation, status int, ok bool) {
 		}
 	}
 	in.rest = args[min(i, len(args)):]
-	if s.interactive {
-		s.opt[oExpandAliases] = true
-	}
 	return in, 0, true
 }
 

@@ -97,7 +97,7 @@ func (s *Shell) promptEscapes(text string) string {
 			if c == 'W' && dir != "~" && dir != "/" {
 				dir = path.Base(dir)
 			}
-			b.WriteString(dir)
+			b.WriteString(inert(dir))
 		case '!', '#':
 			b.WriteString(strconv.Itoa(len(s.history) + 1))
 		case '$':
@@ -122,6 +122,18 @@ func (s *Shell) promptEscapes(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// inert writes what is put into a prompt so that its expansion gives it back.
+func inert(text string) string {
+	if !strings.ContainsAny(text, "$`\\\"") {
+		return text
+	}
+	return promptQuotes().Replace(text)
+}
+
+func promptQuotes() *strings.Replacer {
+	return strings.NewReplacer("$", `\$`, "`", "\\`", `\`, `\\`, `"`, `\"`)
 }
 
 // formatTime is strftime for prompts.

@@ -59,6 +59,7 @@ type Shell struct {
 	lazyLevel                          bool // the level counts when the command has been expanded
 	plain                              int  // > 0 below "command": builtins are not special
 	targets                            map[*tree.Redirect]expanded
+	early                              map[*tree.Assign]string // values that were expanded before
 	inTrap                             int  // handlers that run
 	handling                           bool // a handler of a signal runs: other signals wait
 	before                             int  // $? before return
@@ -247,7 +248,7 @@ func (s *Shell) Warn(format string, args ...any) {
 // prefix is what messages begin with.
 func (s *Shell) prefix() string {
 	if s.interactive {
-		return s.name + ": "
+		return s.messageName() + ": "
 	}
 	name := s.name
 	if n := len(s.frames); n > 0 && s.frames[n-1].source != "" {

@@ -184,6 +184,7 @@ func (s *Shell) caught(sig syscall.Signal) {
 	for sig != 0 {
 		text, ok := s.traps.signals[sig]
 		switch {
+		case !ok && s.keyboard(sig):
 		case !ok && s.fatal(sig):
 			s.status = 128 + int(sig)
 			s.exitTrap()
@@ -282,6 +283,9 @@ func (s *Shell) setTrap(name string, text *string) bool {
 
 // watchFatal catches signals that would kill without EXIT having run.
 func (s *Shell) watchFatal() {
+	if s.interactive {
+		return // it catches them anyway
+	}
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
 		if _, ok := s.traps.signals[sig]; ok {
 			continue

@@ -497,8 +497,12 @@ func (p *Parser) scan() {
 	}
 	if meta(c) && !((c == '<' || c == '>') && p.at(1) == '(') {
 		p.joinAt(1)
-		p.joinAt(2)
-		op := operator(c, p.at(1), p.at(2))
+		d, e := p.at(1), byte(0)
+		if d != '\n' { // else what follows would be the next line's, and not needed
+			p.joinAt(2)
+			e = p.at(2)
+		}
+		op := operator(c, d, e)
 		p.pos += len(op)
 		t.kind, t.op, t.end = tOp, op, p.pos
 		return
