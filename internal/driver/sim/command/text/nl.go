@@ -116,9 +116,9 @@ func (n *numberer) style(section int, name, s string) bool {
 		n.styles[section] = style{kind: s[0]}
 		return true
 	case s != "" && s[0] == 'p':
-		re, err := regex.Compile(s[1:], regex.Options{Flavour: regex.Expr, NoSub: true, Meter: meter{n.t}})
+		re, err := operand.Regex(n.t, s[1:], regex.Options{Flavour: regex.Expr, NoSub: true})
 		if err != nil {
-			n.t.Errorf("Invalid regular expression")
+			n.t.Errorf("%s", err)
 			n.t.Exit(1)
 		}
 		n.styles[section] = style{'p', re}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/stream"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/regex"
@@ -37,9 +38,9 @@ func runTac(t *proc.Task) int {
 	}
 	find := func(b []byte) (at, n int) { return bytes.LastIndex(b, separator), len(separator) }
 	if a.Has("r") {
-		re, err := regex.Compile(string(separator), regex.Options{Flavour: regex.Emacs, Meter: meter{t}})
+		re, err := operand.Regex(t, string(separator), regex.Options{Flavour: regex.Emacs})
 		if err != nil {
-			t.Errorf("Invalid regular expression")
+			t.Errorf("%s", err)
 			return 1
 		}
 		find = func(b []byte) (int, int) { return lastMatch(t, re, b) }
@@ -53,14 +54,6 @@ func runTac(t *proc.Task) int {
 		}
 		t.Shrink(cap(b))
 	})
-}
-
-// meter lets the work of an expression count as the task's.
-type meter struct{ t *proc.Task }
-
-func (m meter) Step(n int) error {
-	m.t.Step(n)
-	return nil
 }
 
 // lastMatch finds the match that begins last.

@@ -31,6 +31,10 @@ func Commands() []command.Command {
 		{Name: "echo", Run: runEcho},
 		{Name: "printf", Run: runPrintf},
 		{Name: "sleep", Run: runSleep},
+		{Name: "split", Run: runSplit},
+		{Name: "csplit", Run: runCsplit},
+		{Name: "envsubst", Run: runEnvsubst},
+		{Name: "sponge", Run: runSponge},
 	}
 }
 
