@@ -271,6 +271,61 @@ func TestAnArchiveDoesNotLeadOutOfItsDirectory(t *testing.T) {
 	}
 }
 
+func TestZipsAreReadAndMadeAsByInfoZip(t *testing.T) {
+	files := map[string]string{
+		"x.zip": outcome(t, tree+"zip -qr x.zip a d", "x.zip"), "a": "mine\n", "junk": "nothing", "n": "new\n", "big": strings.Repeat("abc\n", 500), "D/f": "1\n",
+		"up.zip": outcome(t, tree+"mkdir s; cd s; zip -q ../x.zip ../a", "x.zip"),
+	}
+	var list []commandtest.Case
+	for line := range strings.SplitSeq(`unzip -l x.zip
+unzip -v x.zip
+unzip -l x
+unzip -lq x.zip
+unzip -Z1 x.zip
+unzip -p x.zip a
+unzip -p x.zip d/*
+unzip x.zip
+unzip -o x.zip
+unzip -n x.zip
+unzip -q -o x.zip
+unzip -o x.zip a
+unzip -o x.zip nope
+unzip -o x.zip -x a
+unzip -o x.zip -x d/*
+unzip -d new x.zip
+unzip x.zip -d new
+unzip -j -d fl x.zip
+unzip -t x.zip
+unzip nope
+unzip junk
+unzip -l x.zip d/*
+zip z.zip n
+zip -q z.zip n
+zip x.zip n a
+zip -r z.zip D n
+zip -j z.zip D/f
+zip z.zip nope
+zip z.zip
+zip -0 z.zip big
+zip z big
+zip -r z.zip D -x *f
+zip -r z.zip . -i D/*
+zip -d x.zip a
+zip -d x.zip nope
+zip -T x.zip
+`, "\n") {
+		if line == "" {
+			continue
+		}
+		list = append(list, commandtest.Case{Args: strings.Fields(line), Files: files, Stderr: !strings.HasPrefix(line, "zip z.zip nope"), Look: []string{"a", "d/x", "d/e/y", "new/a", "new/d/x", "fl/x"}})
+	}
+	commandtest.Compare(t, Commands(), list)
+	r := commandtest.Run(t, Commands(), commandtest.Case{Args: []string{"unzip", "-o", "up.zip", "-d", "in"}, Files: files, Look: []string{"a", "in/a"}})
+	if r.Files["a"] != "mine\n" || r.Files["in/a"] != "hello\n" {
+		t.Errorf("%q\n%s", r.Files, r.Stderr)
+	}
+}
+
 func TestABombIsEnded(t *testing.T) {
 	for _, c := range []struct{ script, tool string }{
 		{"head -c 50000000 /dev/zero | gzip > x", "zcat"}, {"head -c 50000000 /dev/zero | bzip2 > x", "bzcat"}, {"head -c 50000000 /dev/zero | xz > x", "xzcat"}, {"head -c 50000000 /dev/zero | zstd -q > x", "zstdcat"},

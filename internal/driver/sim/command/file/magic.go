@@ -190,6 +190,9 @@ func judge(t *proc.Task, name string, follow, special bool) verdict {
 // content tells what bytes are.
 func content(b []byte, length int64) verdict {
 	if v, ok := binaryKind(b, length); ok {
+		if charset, _, isText := charsetOf(b); isText {
+			v.charset = charset
+		}
 		return v
 	}
 	return text(b)
