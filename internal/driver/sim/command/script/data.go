@@ -187,6 +187,10 @@ func whole(b []byte) int {
 
 // findText looks for a string in a string; positions are in UTF-16 units.
 func (p *program) findText(a args) (any, error) {
+	if s, pattern := a.str(0), a.str(1); isASCII(s) {
+		p.t.Step(1 + len(s)/64)
+		return findBytes([]byte(s), []byte(pattern), a.int(2), a.truth(3)), nil
+	}
 	s, pattern := utf16.Encode([]rune(a.str(0))), utf16.Encode([]rune(a.str(1)))
 	from := max(0, min(a.int(2), len(s)))
 	p.t.Step(1 + len(s)/16)
@@ -338,7 +342,8 @@ func (p *program) zlib(a args) (any, error) {
 		}
 		data = data[n:]
 	}
-	return b.Bytes(), w.Close()
+	err = w.Close()
+	return b.Bytes(), err
 }
 
 func unpacker(format string, data []byte) (io.Reader, error) {

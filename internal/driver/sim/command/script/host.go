@@ -62,13 +62,7 @@ func (p *program) host() engine.Value {
 func (p *program) processEntries() []entry {
 	t := p.t
 	return []entry{
-		{"library", func(a args) (any, error) {
-			b, err := library.ReadFile("lib/" + a.str(0) + ".js")
-			if err != nil {
-				return nil, &engine.Thrown{Message: "No such built-in module: " + a.str(0), Code: "ERR_UNKNOWN_BUILTIN_MODULE"}
-			}
-			return p.e.Eval(string(b), "lib:"+a.str(0), engine.Script)
-		}},
+		{"library", func(a args) (any, error) { return p.lib.run(p.e, a.str(0)) }},
 		{"print", func(a args) (any, error) { return nil, p.print(a.int(0), a.str(1)) }},
 		{"cwd", func(args) (any, error) {
 			dir, err := t.View.Getwd()

@@ -270,7 +270,7 @@ func (p *program) find(name, dir, missing string) (string, error) {
 			return p.real(file), nil
 		}
 	}
-	return "", p.missing(missing, false)
+	return "", p.missing(missing, strings.Contains(missing, " imported from "))
 }
 
 func (p *program) extended(name string) string {

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,9 +17,6 @@ import (
 	"github.com/paddock-sandbox/paddock/tool"
 )
 
-//go:embed lib/*.js
-var library embed.FS
-
 // modules lists what a script finds by name alone.
 func modules() []string {
 	return []string{
@@ -35,6 +31,7 @@ type program struct {
 	t     *proc.Task
 	e     *engine.Engine
 	tools *tool.Set
+	lib   *library
 	began time.Time
 	hooks map[string]engine.Value
 
@@ -50,13 +47,13 @@ type program struct {
 // An exit ends the program from wherever JavaScript is.
 type exit struct{ code int }
 
-func run(t *proc.Task, tools *tool.Set) (code int) {
+func run(t *proc.Task, tools *tool.Set, lib *library) (code int) {
 	in, status, done := parse(t)
 	if done {
 		return status
 	}
 	p := &program{
-		t: t, tools: tools, began: time.Now(), hooks: map[string]engine.Value{}, wake: make(chan struct{}, 1), children: map[int]*child{},
+		t: t, tools: tools, lib: lib, began: time.Now(), hooks: map[string]engine.Value{}, wake: make(chan struct{}, 1), children: map[int]*child{},
 		packages: map[string]*packageFile{}, typed: map[string]bool{},
 	}
 	e, err := engine.New(engine.Options{
@@ -152,12 +149,7 @@ func (p *program) main(in invocation) int {
 
 // boot evaluates the first part of the library.
 func (p *program) boot(in invocation) (status int, ok bool) {
-	source, err := library.ReadFile("lib/boot.js")
-	if err != nil {
-		p.t.Errorf("%v", err)
-		return 1, false
-	}
-	f, err := p.e.Eval(string(source), "lib:boot", engine.Script)
+	f, err := p.lib.run(p.e, "boot")
 	if err != nil {
 		return p.broken(err), false
 	}
@@ -361,7 +353,8 @@ func (p *program) turn() bool {
 	for p.e.Bool(p.call("timer")) {
 		p.drain()
 	}
-	if p.e.Bool(p.call("poll")) {
+	polled := p.e.Bool(p.call("poll"))
+	if polled {
 		p.drain()
 	}
 	now := p.call("immediates")
@@ -380,7 +373,7 @@ func (p *program) turn() bool {
 	if wait == -2 {
 		return false
 	}
-	if wait != 0 {
+	if wait != 0 && !polled { // there may be more to poll
 		p.await(wait)
 	}
 	return true

@@ -16,8 +16,9 @@ const Version = "v20.0.0"
 // Commands lists the programs. The tools are what `tools` is in JavaScript;
 // nil is none.
 func Commands(tools *tool.Set) []command.Command {
+	lib := &library{compiled: map[string][]byte{}}
 	return []command.Command{{
 		Name: "node", Aliases: []string{"js", "js-exec"},
-		Run: func(t *proc.Task) int { return run(t, tools) },
+		Run: func(t *proc.Task) int { return run(t, tools, lib) },
 	}}
 }

@@ -186,3 +186,34 @@ func (e *Engine) rejected(_ *libc.TLS, _ uintptr, promise, reason Value, handled
 		e.o.Rejected(promise, reason, handled != 0)
 	}
 }
+
+// Bytecode compiles a script to what [Engine.Run] takes, in any engine of this
+// program.
+func (e *Engine) Bytecode(source, name string) ([]byte, error) {
+	v, err := e.run(func() Value {
+		return lib.XJS_Eval(e.tls, e.ctx, e.cString(0, source), lib.Size_t(len(source)), e.cString(1, name), int32(Script)|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Free(v)
+	p := lib.XJS_WriteObject(e.tls, e.ctx, e.length, v, lib.MJS_WRITE_OBJ_BYTECODE)
+	if p == 0 {
+		return nil, &Exception{lib.XJS_GetException(e.tls, e.ctx)}
+	}
+	n := int(*(*lib.Size_t)(at(e.length)))
+	b := append([]byte(nil), unsafe.Slice((*byte)(at(p)), n)...)
+	lib.Xjs_free(e.tls, e.ctx, p)
+	return b, nil
+}
+
+// Run runs bytecode, which must come from [Engine.Bytecode]: it is not checked.
+func (e *Engine) Run(bytecode []byte) (Value, error) {
+	return e.run(func() Value {
+		v := lib.XJS_ReadObject(e.tls, e.ctx, e.cString(0, unsafe.String(&bytecode[0], len(bytecode))), lib.Size_t(len(bytecode)), lib.MJS_READ_OBJ_BYTECODE)
+		if v.Ftag == lib.EJS_TAG_EXCEPTION {
+			return v
+		}
+		return lib.XJS_EvalFunction(e.tls, e.ctx, v)
+	})
+}

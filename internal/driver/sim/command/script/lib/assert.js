@@ -10,7 +10,7 @@ class AssertionError extends Error {
 }
 const words = { deepStrictEqual: 'Expected values to be strictly deep-equal:', strictEqual: 'Expected values to be strictly equal:', deepEqual: 'Expected values to be loosely deep-equal:', notStrictEqual: 'Expected "actual" to be strictly unequal to:', notDeepStrictEqual: 'Expected "actual" not to be strictly deep-equal to:', notDeepEqual: 'Expected "actual" not to be loosely deep-equal to:' };
 function generated(o) {
-  const a = inspect(o.actual, { sorted: true, depth: 1000 }), b = inspect(o.expected, { sorted: true, depth: 1000 });
+  const a = inspect(o.actual, { sorted: true, depth: 1000, compact: false }), b = inspect(o.expected, { sorted: true, depth: 1000, compact: false });
   switch (o.operator) {
     case '==': return `The expression evaluated to a falsy value`;
     case 'equal': case 'notEqual': return `${a} ${o.operator === 'equal' ? '==' : '!='} ${b}`;

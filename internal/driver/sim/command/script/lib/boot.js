@@ -344,6 +344,7 @@ shared.sources = sources; // things that wait for the outside: {poll() → ran, 
 const hooks = {
   tick() {
     if (tickAt >= ticks.length) { ticks.length = tickAt = 0; return false; }
+    if (tickAt > 1024) { ticks.splice(0, tickAt); tickAt = 0; }
     const [f, args] = ticks[tickAt++];
     f(...args);
     return true;
@@ -382,7 +383,6 @@ const hooks = {
   script(file) { // of -e: what a script finds among the globals
     const m = new Module(file);
     m.paths = [];
-    mainModule = m;
     Object.assign(globalThis, { require: makeRequire(host.cwd() + '/' + file), module: m, exports: m.exports, __filename: file, __dirname: '.' });
     for (const name of info.builtins) {
       if (name.includes('/') || name in globalThis) continue;
@@ -399,7 +399,7 @@ define('global', globalThis);
 define('process', process);
 define('console', console);
 define('performance', performance);
-for (const f of [setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate]) define(f.name, f);
+for (const [name, f] of Object.entries({ setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate })) define(name, f);
 define('queueMicrotask', (f) => { if (typeof f !== 'function') throw badType('callback', 'function', f); Promise.resolve().then(() => { try { f(); } catch (e) { fatal(e); } }); });
 for (const name of ['Buffer', 'atob', 'btoa', 'Blob']) defer(name, () => builtin('buffer')[name]);
 for (const name of ['URL', 'URLSearchParams']) defer(name, () => builtin('url')[name]);

@@ -100,7 +100,7 @@ function object(c, v, level) {
   let keys, base = '', braces = ['{', '}'], items = null, array = false;
   const keyless = () => keys.length === 0;
   if (Array.isArray(v)) {
-    keys = keysOf(c, v).filter((k) => !index(k) && (k !== 'length'));
+    keys = keysOf(c, v).filter((k) => !index(k));
     const p = name !== 'Array' || v[Symbol.toStringTag] ? prefix(v, name, 'Array', `(${v.length})`) : '';
     braces = [p + '[', ']'];
     if (v.length === 0 && keyless()) return braces[0] + ']';
@@ -129,10 +129,8 @@ function object(c, v, level) {
     keys = keysOf(c, v);
     const t = tag(v);
     if (t === 'Arguments') {
-      keys = keys.filter((k) => !index(k));
-      braces = ['[Arguments] [', ']'];
-      if (v.length === 0 && keyless()) return '[Arguments] []';
-      items = arrayItems; array = true;
+      braces[0] = '[Arguments] {';
+      if (keyless()) return '[Arguments] {}';
     } else if (typeof v === 'function') {
       base = functionBase(v, name);
       if (keyless()) return paint(c, base, 'special');
@@ -346,7 +344,7 @@ function columns(c, out, v) {
   const cell = widest + gap;
   if (cell * 3 + c.indent < c.breakLength && (total / cell > 5 || widest <= 6)) {
     const bias = Math.sqrt(cell - total / out.length);
-    const biased = Math.max(cell - bias, 1);
+    const biased = Math.max(cell - 3 - bias, 1);
     const count = Math.min(Math.round(Math.sqrt(2.5 * biased * n) / biased), Math.floor((c.breakLength - c.indent) / cell), c.compact * 4, 15);
     if (count <= 1) return out;
     const lines = [], sizes = [];
@@ -438,8 +436,7 @@ function table(data, only) {
   const head = [isMap || isSet ? '(iteration index)' : '(index)', ...(isMap ? ['Key'] : []), ...names, ...(values ? ['Values'] : [])];
   const body = rows.map(([k, , key], i) => [k, ...(isMap ? [cell(key)] : []), ...names.map((n) => cells[i][n] ?? ''), ...(values ? [valueCells[i]] : [])]);
   const widths = head.map((h, i) => Math.max(width(h), ...body.map((r) => width(r[i]))) + 2);
-  const centre = (s, w) => { const left = Math.floor((w - width(s)) / 2); return ' '.repeat(left) + s + ' '.repeat(w - width(s) - left); };
-  const row = (r) => `│${r.map((s, i) => centre(s, widths[i])).join('│')}│`;
+  const row = (r) => `│${r.map((s, i) => ` ${s}${' '.repeat(widths[i] - width(s) - 1)}`).join('│')}│`;
   const rule = (a, b, d) => a + widths.map((w) => '─'.repeat(w)).join(b) + d;
   return [rule('┌', '┬', '┐'), row(head), rule('├', '┼', '┤'), ...body.map(row), rule('└', '┴', '┘')].join('\n');
 }
