@@ -20,6 +20,8 @@ type extraction struct {
 	own  vfs.Ino
 	dirs []made
 	buf  []byte
+
+	total int64 // bytes of members
 }
 
 // made is a directory whose attributes are set at the end.
@@ -75,7 +77,7 @@ func (x *extraction) member(s *source, h *tar.Header, dir string) error {
 		if h.Typeflag != tar.TypeReg {
 			return x.skip(s)
 		}
-		return copyAll(p.t.Out(), members{s.r}, x.buf)
+		return copyAll(p.t.Out(), members{x, s.r}, x.buf)
 	}
 	if p.original {
 		p.tell(h, name, 1)
@@ -94,16 +96,24 @@ func (x *extraction) cut() int {
 	return x.p.fatal("Unexpected EOF in archive")
 }
 
-func (x *extraction) skip(s *source) error { return copyAll(io.Discard, members{s.r}, x.buf) }
+func (x *extraction) skip(s *source) error { return copyAll(io.Discard, members{x, s.r}, x.buf) }
 
-// members reads a member's contents, guarded.
-type members struct{ r io.Reader }
+// members reads a member's contents, guarded and counted: holes take no room
+// in an archive.
+type members struct {
+	x *extraction
+	r io.Reader
+}
 
 func (m members) Read(b []byte) (n int, err error) {
 	err = guard(func() error {
 		n, err = m.r.Read(b)
 		return err
 	})
+	t := m.x.p.t
+	t.Step(n>>6 + 1)
+	m.x.total += int64(n)
+	t.Bound("archive", m.x.total, t.K.Limits.Archive)
 	return n, err
 }
 
@@ -270,7 +280,7 @@ func (x *extraction) file(s *source, h *tar.Header, name string, bits uint32) er
 		p.fail("%s: Cannot open: %s", shown(h.Name), reason(err))
 		return x.skip(s)
 	}
-	err = copyAll(fileWriter{f}, members{s.r}, x.buf)
+	err = copyAll(fileWriter{f}, members{x, s.r}, x.buf)
 	_ = f.Close() // every write was looked at
 	var e syscall.Errno
 	if errors.As(err, &e) {
@@ -370,7 +380,7 @@ func (x *extraction) compare(s *source, h *tar.Header, dir string) error {
 		defer in.Close()
 		other := make([]byte, len(x.buf))
 		for {
-			n, err := io.ReadFull(members{s.r}, x.buf)
+			n, err := io.ReadFull(members{x, s.r}, x.buf)
 			m, _ := io.ReadFull(in, other[:n]) // what is missing differs
 			if !bytes.Equal(x.buf[:n], other[:m]) {
 				differ("Contents differ")

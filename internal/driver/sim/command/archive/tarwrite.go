@@ -155,12 +155,14 @@ func (p *tape) last() (end int64, times map[string]time.Time, status int) {
 	}
 	defer src.close()
 	times = map[string]time.Time{}
+	x := &extraction{p: p}
+	buf := make([]byte, 32<<10)
 	for {
 		var h *tar.Header
 		err := guard(func() error {
 			var err error
 			if h, err = src.r.Next(); err == nil {
-				_, err = io.Copy(io.Discard, src.r)
+				err = copyAll(io.Discard, members{x, src.r}, buf)
 			}
 			return err
 		})
