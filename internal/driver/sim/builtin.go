@@ -13,6 +13,7 @@ import (
 	tasks "github.com/paddock-sandbox/paddock/internal/driver/sim/command/process"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/script"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/tools"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
 )
 
@@ -29,5 +30,6 @@ func builtin(o Options) []command.Command {
 		script.Commands(o.Tools),
 		tasks.Commands(),
 		text.Commands(),
+		tools.Commands(o.Tools),
 	)
 }

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/script/engine"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/tools"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
@@ -151,27 +151,8 @@ func (p *program) print(fd int, s string) error {
 	return failed(err, "write", "", "")
 }
 
-// callTool calls one of the caller's tools. It runs beside the task, so that
-// the task can be ended meanwhile; the call's context is done then.
 func (p *program) callTool(name, input string) (any, error) {
-	p.t.ToolCall()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var result json.RawMessage
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		result, err = p.tools.Call(ctx, name, json.RawMessage(input))
-	}()
-	for {
-		if e := p.t.Await(done, time.Time{}); e == nil {
-			break
-		} else if !errors.Is(e, syscall.EINTR) {
-			return nil, e
-		}
-		p.takeSignals()
-	}
+	result, err := tools.Call(p.t, p.tools, name, json.RawMessage(input), p.takeSignals)
 	if err != nil {
 		return nil, &engine.Thrown{Message: err.Error(), Code: "ERR_TOOL"}
 	}

@@ -40,7 +40,7 @@ function checked(r, what, o) {
   const message = r.stderr && r.stderr.length ? `Command failed: ${what}\n${r.stderr.toString()}` : `Command failed: ${what}`;
   throw Object.assign(r.error || new Error(message), r, r.error ? { error: undefined } : {});
 }
-function execSync(cmd, o = {}) { return checked(run(['/bin/sh', '-c', cmd], { ...o, shell: undefined }, ['pipe', 'pipe', 'pipe']), cmd, o); }
+function execSync(cmd, o = {}) { return checked(run([typeof o.shell === 'string' ? o.shell : '/bin/sh', '-c', cmd], { ...o, shell: undefined }, ['pipe', 'pipe', 'pipe']), cmd, o); }
 function execFileSync(file, args, o) { if (!Array.isArray(args)) { o = args; args = []; } o = o || {}; const argv = command(file, args, o); return checked(run(argv, o, ['pipe', 'pipe', 'pipe']), [file, ...args].join(' '), o); }
 
 class ChildProcess extends Emitter {
@@ -115,7 +115,7 @@ function execFile(file, args, o, done) {
   });
   return c;
 }
-function exec(cmd, o, done) { if (typeof o === 'function') { done = o; o = {}; } return execFile('/bin/sh', ['-c', cmd], { ...o, shell: false, command: cmd }, done); }
+function exec(cmd, o, done) { if (typeof o === 'function') { done = o; o = {}; } return execFile(o && typeof o.shell === 'string' ? o.shell : '/bin/sh', ['-c', cmd], { ...o, shell: false, command: cmd }, done); }
 const custom = (f) => Object.defineProperty(f, Symbol.for('nodejs.util.promisify.custom'), { value: (...a) => { let c; const p = new Promise((yes, no) => { c = f(...a, (e, stdout, stderr) => { if (e) no(Object.assign(e, { stdout, stderr })); else yes({ stdout, stderr }); }); }); p.child = c; return p; } });
 module.exports = { spawnSync, execSync, execFileSync, spawn, exec: custom(exec), execFile: custom(execFile), ChildProcess, fork() { throw new Error('fork is not supported in this sandbox: there are no other node processes to talk to'); } };
 })
