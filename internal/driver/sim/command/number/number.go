@@ -8,5 +8,8 @@ import "github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 func Commands() []command.Command {
 	return []command.Command{
 		{Name: "seq", Run: runSeq},
+		{Name: "expr", Run: runExpr},
+		{Name: "factor", Run: runFactor},
+		{Name: "numfmt", Run: runNumfmt},
 	}
 }

@@ -15,16 +15,16 @@ var catSpec = command.Spec{
 	Name: "cat", Synopsis: "[OPTION]... [FILE]...",
 	About: "Concatenate FILE(s) to standard output. With no FILE, or when FILE is -, read standard input.",
 	Options: []command.Option{
-		{Short: 'A', Long: "show-all", Help: "equivalent to -vET"},
 		{Short: 'b', Long: "number-nonblank", Help: "number nonempty output lines, overrides -n"},
-		{Short: 'e', Help: "equivalent to -vE"},
-		{Short: 'E', Long: "show-ends", Help: "display $ at end of each line"},
 		{Short: 'n', Long: "number", Help: "number all output lines"},
 		{Short: 's', Long: "squeeze-blank", Help: "suppress repeated empty output lines"},
-		{Short: 't', Help: "equivalent to -vT"},
-		{Short: 'T', Long: "show-tabs", Help: "display TAB characters as ^I"},
-		{Short: 'u', Help: "(ignored)"},
 		{Short: 'v', Long: "show-nonprinting", Help: "use ^ and M- notation, except for LFD and TAB"},
+		{Short: 'E', Long: "show-ends", Help: "display $ at end of each line"},
+		{Short: 'T', Long: "show-tabs", Help: "display TAB characters as ^I"},
+		{Short: 'A', Long: "show-all", Help: "equivalent to -vET"},
+		{Short: 'e', Help: "equivalent to -vE"},
+		{Short: 't', Help: "equivalent to -vT"},
+		{Short: 'u', Help: "(ignored)"},
 	},
 }
 

@@ -42,6 +42,7 @@ type followed struct {
 
 func (x *tail) following(names []string) int {
 	status := 0
+	device := false
 	var list []*followed
 	defer func() {
 		for _, f := range list {
@@ -69,11 +70,21 @@ func (x *tail) following(names []string) int {
 		}
 		f.settle()
 		if f.f == nil {
-			// A pipe has been read to its end; there will be no more.
+			// A pipe has been read to its end; there will be no more. Of a
+			// device nobody knows.
+			if i, err := x.t.View.Stat(name); err == nil && i.Mode&syscall.S_IFMT == syscall.S_IFCHR {
+				device = true
+			}
 			r.Close()
 			f.r = nil
 			list = list[:len(list)-1]
 		}
+	}
+	for len(list) == 0 && device && x.follow.pid == 0 {
+		if err := x.t.Until(func() bool { return false }); err != nil && err != syscall.EINTR {
+			return 1
+		}
+		x.t.Caught() // tail handles none
 	}
 	if len(list) == 0 {
 		if status != 0 {

@@ -193,6 +193,7 @@ func runExpand(t *proc.Task) int {
 	return stream.Each(t, stream.Names(a.Operands), func(_ string, r *stream.Reader) {
 		column, at, converting := uint64(0), 0, true
 		for b, ok := r.Piece(); ok; b, ok = r.Piece() {
+			t.Step(len(b) >> 2)
 			for len(b) > 0 {
 				n := plainRun(b)
 				w.Bytes(b[:n])
@@ -215,7 +216,7 @@ func runExpand(t *proc.Task) int {
 					if !ok {
 						next = column + 1
 					}
-					t.Step(int(next-column) >> 4)
+					t.Step(int(min(next-column, 1<<40)) >> 4)
 					for ; column < next; column++ {
 						w.Byte(' ')
 					}
@@ -301,6 +302,7 @@ func runUnexpand(t *proc.Task) int {
 	u.begin()
 	status = stream.Each(t, stream.Names(a.Operands), func(_ string, r *stream.Reader) {
 		for b, ok := r.Piece(); ok; b, ok = r.Piece() {
+			t.Step(len(b))
 			for _, c := range b {
 				u.take(c)
 			}

@@ -59,6 +59,7 @@ func runTr(t *proc.Task) int {
 	if !(stream.Words{Read: "read error"}).One(t, "-", func(_ string, r *stream.Reader) {
 		last := -1
 		for b, ok := r.Piece(); ok; b, ok = r.Piece() {
+			t.Step(len(b) >> 1)
 			b, last = x.apply(b, last)
 			w.Direct(b)
 		}
