@@ -139,23 +139,14 @@ func (c *compiler) substr(e *builtinExpr) valueFn {
 	}
 }
 
-// round rounds to the nearest integer, halves to the even one.
-func round(n float64) float64 { return math.RoundToEven(n) }
-
-// slice gives the part of a string that substr means.
+// slice gives the part of a string that substr means: fractions count for
+// nothing, and what stands before the string does not either.
 func (m *machine) slice(s string, from, n float64) string {
 	if math.IsNaN(from) || math.IsNaN(n) || s == "" {
 		return ""
 	}
-	begin := round(from)
-	end := math.Inf(1)
-	if !math.IsInf(n, 1) {
-		end = begin + round(n)
-		if begin != from && n != math.Trunc(n) {
-			end = round(from + n)
-		}
-	}
-	begin = max(begin, 1)
+	begin := max(math.Trunc(from), 1)
+	end := begin + math.Trunc(n)
 	if end <= begin || begin > float64(len(s)) {
 		return ""
 	}

@@ -220,7 +220,7 @@ func (c *compiler) each(s *eachStmt) stmtFn {
 		result := goesOn
 		for _, key := range keys {
 			m.t.Step(1)
-			set(m, input(key))
+			set(m, str(key))
 			c := run(m)
 			if c == breaks {
 				break

@@ -316,14 +316,14 @@ func (c *compiler) field(e *fieldExpr) valueFn {
 	if n, ok := e.e.(*numberLit); ok && n.n >= 0 && n.n < 1000 && n.n == math.Trunc(n.n) {
 		i := int(n.n)
 		if i == 0 {
-			return func(m *machine) value { return value{s: m.record(), k: maybe} }
+			return func(m *machine) value { return value{s: m.record(), k: m.lineIs} }
 		}
 		return func(m *machine) value {
 			if !m.split {
 				m.ensure()
 			}
 			if i > m.nf {
-				return value{}
+				return value{k: maybe}
 			}
 			return m.fields[i-1]
 		}
@@ -412,7 +412,14 @@ func (c *compiler) arithmetic(e *binaryExpr) numFn {
 	case '/':
 		return func(m *machine) float64 { a := l(m); return m.divide(a, r(m), line) }
 	case '%':
-		return func(m *machine) float64 { a := l(m); return m.modulo(a, r(m), line) }
+		return func(m *machine) float64 {
+			a := l(m)
+			b := r(m)
+			if i, j := int64(a), int64(b); j != 0 && i > 0 && float64(i) == a && float64(j) == b {
+				return float64(i % j)
+			}
+			return m.modulo(a, b, line)
+		}
 	}
 	return func(m *machine) float64 { a := l(m); return power(a, r(m)) }
 }

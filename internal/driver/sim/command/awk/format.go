@@ -413,12 +413,18 @@ func appendG(b []byte, n float64, prec int, sharp, _ bool) []byte {
 		if !sharp {
 			return append(append(b, trimZeros(e[:at])...), e[at:]...)
 		}
+		if prec == 1 {
+			return append(append(append(b, e[:at]...), '.'), e[at:]...)
+		}
 		return append(b, e...)
 	}
 	from := len(b)
 	b = strconv.AppendFloat(b, n, 'f', prec-1-x, 64)
-	if !sharp {
+	switch {
+	case !sharp:
 		return b[:from+len(trimZeros(b[from:]))]
+	case prec-1-x == 0:
+		return append(b, '.')
 	}
 	return b
 }

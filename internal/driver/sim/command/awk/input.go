@@ -17,7 +17,7 @@ type input0 struct {
 	any    bool // there was a file
 	ended  bool
 	opened bool // r's file has begun, and ENDFILE is to run for it
-	hooks  bool // BEGINFILE and ENDFILE may run here
+	stdin  bool // r reads standard input
 
 	begin, end []stmtFn // BEGINFILE and ENDFILE
 }
@@ -75,11 +75,7 @@ func (m *machine) openMain(name string) bool {
 	in.any = true
 	d, err := open(m.t, name)
 	m.fnr = 0
-	if name == "-" && m.globals[vFILENAME].v.k == unset {
-		m.set(&m.globals[vFILENAME], value{k: text})
-	} else {
-		m.set(&m.globals[vFILENAME], input(name))
-	}
+	m.set(&m.globals[vFILENAME], input(name))
 	if err == nil {
 		if i, ierr := d.File.Info(); ierr == nil && i.IsDir() {
 			d.Drop()
@@ -94,7 +90,7 @@ func (m *machine) openMain(name string) bool {
 		m.fatal("cannot open file `%s' for reading: %s", name, vfs.Message(err))
 	}
 	if err == nil {
-		in.r = m.newReader(d)
+		in.r, in.stdin = m.newReader(d), name == "-"
 	} else {
 		in.r = &reader{err: err}
 	}
@@ -238,7 +234,7 @@ func (m *machine) openSource(from tok, name string) (*reader, error) {
 		m.flushAll()
 		return m.command(name)
 	}
-	if name == "-" && m.in.r != nil && m.str(m.globals[vFILENAME].v) == "" {
+	if name == "-" && m.in.r != nil && m.in.stdin {
 		return m.in.r, nil // standard input goes on where the main input stands
 	}
 	if name == "/dev/stdin" {

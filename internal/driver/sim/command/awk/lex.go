@@ -325,6 +325,9 @@ func (l *lexer) name() tok {
 	}
 	l.text = strings.TrimPrefix(l.src[l.at:i], "awk::")
 	l.at = i
+	if l.text == "_" && l.follows('"') {
+		return l.str() // a text to be translated
+	}
 	if k := keyword(l.text); k != 0 {
 		return k
 	}
@@ -346,9 +349,7 @@ func (l *lexer) str() tok {
 			l.at++
 			return tString
 		case '\\':
-			if l.at++; l.at < len(l.src) && l.src[l.at] == '\n' {
-				l.line++
-			}
+			l.continued()
 		case '\n':
 			l.fail("unterminated string")
 		}
@@ -356,6 +357,18 @@ func (l *lexer) str() tok {
 	}
 	l.fail("unterminated string")
 	return tEOF
+}
+
+// continued passes over what stands behind a backslash, which may be the end of
+// a line.
+func (l *lexer) continued() {
+	l.at++
+	if strings.HasPrefix(l.src[min(l.at, len(l.src)):], "\r\n") {
+		l.at++
+	}
+	if l.at < len(l.src) && l.src[l.at] == '\n' {
+		l.line++
+	}
 }
 
 // regex reads the rest of an expression whose first slash has been read.
@@ -366,9 +379,7 @@ func (l *lexer) regex() {
 		case '\n':
 			l.fail("unterminated regexp")
 		case '\\':
-			if l.at++; l.at < len(l.src) && l.src[l.at] == '\n' {
-				l.fail("unterminated regexp")
-			}
+			l.continued()
 		case '[':
 			switch {
 			case bracket < 0:
@@ -457,6 +468,10 @@ func escape(s string) (string, int) {
 		return "\v", 1
 	case '\n':
 		return "", 1
+	case '\r':
+		if len(s) > 1 && s[1] == '\n' {
+			return "", 2
+		}
 	case '0', '1', '2', '3', '4', '5', '6', '7':
 		v, n := 0, 0
 		for n < 3 && n < len(s) && s[n] >= '0' && s[n] <= '7' {

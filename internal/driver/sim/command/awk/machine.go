@@ -79,17 +79,19 @@ type machine struct {
 	csv                             bool // --csv
 
 	// Of the record.
-	rec    []byte // the record, while line is not made of it
-	made   bool   // line is the record
-	line   string
-	split  bool    // fields are of the record
-	dirty  bool    // line is to be made of the fields
-	nf     int     // once split
-	fields []value // from $1 on
-	how    splitter
-	fsHow  splitter
-	nr     float64
-	fnr    float64
+	rec     []byte // the record, while line is not made of it
+	made    bool   // line is the record
+	line    string
+	lineIs  kind    // maybe, or text where the program assigned a string
+	split   bool    // fields are of the record
+	dirty   bool    // line is to be made of the fields
+	nf      int     // once split
+	fields  []value // from $1 on
+	how     splitter
+	fsHow   splitter
+	fsSplit splitter // of FS, where fields are split otherwise
+	nr      float64
+	fnr     float64
 
 	in      input0
 	sources map[string]*reader // of getline
@@ -182,7 +184,7 @@ func newMachine(t *proc.Task, p *program) *machine {
 		convfmt: "%.6g", ofmt: "%.6g", ofs: " ", ors: "\n", subsep: "\x1c", fs: " ", rs: "\n",
 		sources: map[string]*reader{}, sinks: map[string]*sink{},
 		regexes: map[string]*matcher{}, formats: map[string][]verb{},
-		out: stream.OutStatus(t, 2), made: true, split: true,
+		out: stream.OutStatus(t, 2), made: true, split: true, lineIs: maybe,
 	}
 	m.plain = sink{w: m.out, std: true}
 	if d := t.FD(1); d != nil {
@@ -254,6 +256,10 @@ func (m *machine) setSpecial(i int, v value) {
 		m.fnr = v.num()
 	case vFS:
 		m.setFS(m.str(v))
+		if v.k == pattern {
+			m.fsHow = splitter{kind: byRegex, re: m.regex(v.s)}
+			m.fsSplit = m.fsHow
+		}
 	case vOFS:
 		if m.dirty {
 			m.join()
@@ -271,7 +277,6 @@ func (m *machine) setSpecial(i int, v value) {
 		m.ofmt = m.str(v)
 	case vIGNORECASE:
 		m.ignoreCase = v.bool()
-		m.fsHow = m.splitterOf(m.fs)
 	case vFIELDWIDTHS:
 		m.setWidths(m.str(v))
 	case vFPAT:
@@ -332,10 +337,15 @@ func (m *machine) catch(f func() ctl) (c ctl) {
 // call runs a function of the program.
 func (m *machine) call(fn *compiled, args []argFn, line int) value {
 	n := len(fn.f.params)
-	if len(args) > n {
-		m.fatal("function `%s' called with more arguments than declared", fn.f.name)
-	}
 	m.t.Step(1 + n)
+	if len(args) > n { // what is too much is computed all the same
+		for _, arg := range args[n:] {
+			var c cell
+			arg(m, &c)
+			m.leave([]cell{c})
+		}
+		args = args[:n]
+	}
 	stack := m.stack
 	if len(m.stack) < n {
 		size := max(256, n)

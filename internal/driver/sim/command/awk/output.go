@@ -212,7 +212,6 @@ func exit(s proc.Status) int {
 
 // close closes whatever has a name; -1 is nothing.
 func (m *machine) close(name, how string) float64 {
-	result := -1.0
 	for _, kind := range []string{">", "|", "&"} {
 		s, ok := m.sinks[kind+name]
 		if !ok {
@@ -228,7 +227,7 @@ func (m *machine) close(name, how string) float64 {
 		}
 		delete(m.sinks, kind+name)
 		m.count(-weight - len(kind+name))
-		result = s.end(m)
+		return s.end(m)
 	}
 	for _, kind := range []string{"<", "|"} {
 		r, ok := m.sources[kind+name]
@@ -240,9 +239,9 @@ func (m *machine) close(name, how string) float64 {
 		if r != m.in.r {
 			r.drop(m)
 		}
-		result = m.wait(r.child)
+		return m.wait(r.child)
 	}
-	return result
+	return -1
 }
 
 // closeAll ends everything that is open, as a program does at its end.

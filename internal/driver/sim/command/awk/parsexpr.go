@@ -98,6 +98,7 @@ func (p *parser) compare() expr {
 			p.next()
 			p.chain()
 			l = &getlineExpr{from: from, src: l, lv: p.getlineTarget()}
+			l = p.concatFrom(p.additiveFrom(p.multiplicativeFrom(l)))
 			continue
 		default:
 			return l
@@ -110,8 +111,9 @@ func (p *parser) compare() expr {
 }
 
 // concat reads expressions side by side.
-func (p *parser) concat() expr {
-	l := p.additive()
+func (p *parser) concat() expr { return p.concatFrom(p.additive()) }
+
+func (p *parser) concatFrom(l expr) expr {
 	for p.operand() {
 		line := p.begun
 		p.chain()
@@ -129,8 +131,9 @@ func (p *parser) operand() bool {
 	return false
 }
 
-func (p *parser) additive() expr {
-	l := p.multiplicative()
+func (p *parser) additive() expr { return p.additiveFrom(p.multiplicative()) }
+
+func (p *parser) additiveFrom(l expr) expr {
 	for p.kind == '+' || p.kind == '-' {
 		op, line := p.kind, p.begun
 		p.next()
@@ -140,8 +143,9 @@ func (p *parser) additive() expr {
 	return l
 }
 
-func (p *parser) multiplicative() expr {
-	l := p.unary()
+func (p *parser) multiplicative() expr { return p.multiplicativeFrom(p.unary()) }
+
+func (p *parser) multiplicativeFrom(l expr) expr {
 	for p.kind == '*' || p.kind == '/' || p.kind == '%' {
 		op, line := p.kind, p.begun
 		p.next()
@@ -205,12 +209,8 @@ func (p *parser) postfix(bare bool) expr {
 		return e
 	}
 	switch {
-	case p.kind == tInc && !bare:
-		p.next()
-		return &incExpr{e, 1, true}
-	case p.kind == tDec && !bare:
-		p.next()
-		return &incExpr{e, -1, true}
+	case (p.kind == tInc || p.kind == tDec) && !bare:
+		return p.inc(e)
 	case p.kind == tAssign && !bare:
 		p.down()
 		defer p.up()
@@ -220,6 +220,16 @@ func (p *parser) postfix(bare bool) expr {
 		return &assignExpr{op, e, p.ternary(), line}
 	}
 	return e
+}
+
+// inc reads what is added behind an lvalue.
+func (p *parser) inc(e expr) expr {
+	delta := 1.0
+	if p.kind == tDec {
+		delta = -1
+	}
+	p.next()
+	return &incExpr{e, delta, true}
 }
 
 func (p *parser) primary() expr {
@@ -252,6 +262,12 @@ func (p *parser) primary() expr {
 			return &fieldExpr{p.prefix()}
 		case '-', '+', '!':
 			return &fieldExpr{p.unary()}
+		case '$':
+			e := p.primary()
+			if p.kind == tInc || p.kind == tDec {
+				e = p.inc(e) // $$a++ is $($a++)
+			}
+			return &fieldExpr{e}
 		}
 		return &fieldExpr{p.postfix(true)}
 	case tInc, tDec:

@@ -7,7 +7,7 @@ import (
 
 // setRecord makes b the record. It is valid until its reader reads on.
 func (m *machine) setRecord(b []byte) {
-	m.rec, m.made = b, false
+	m.rec, m.made, m.lineIs = b, false, maybe
 	m.split, m.dirty = false, false
 	m.how = m.fsHow
 }
@@ -15,7 +15,7 @@ func (m *machine) setRecord(b []byte) {
 // setLine makes s the record.
 func (m *machine) setLine(s string) {
 	m.keep(len(s))
-	m.line, m.made = s, true
+	m.line, m.made, m.lineIs = s, true, maybe
 	m.rec = nil
 	m.split, m.dirty = false, false
 	m.how = m.fsHow
@@ -68,11 +68,11 @@ func (m *machine) countFields() {
 
 func (m *machine) field(i int) value {
 	if i == 0 {
-		return input(m.record())
+		return value{s: m.record(), k: m.lineIs}
 	}
 	m.ensure()
 	if i > m.nf {
-		return value{}
+		return value{k: maybe}
 	}
 	return m.fields[i-1]
 }
@@ -82,16 +82,15 @@ func (m *machine) fieldIndex(n float64) int {
 	if n < 0 {
 		m.fatal("attempt to access field %d", int64(n))
 	}
-	if n > 1<<31 {
-		m.t.Bound("array", 1<<31, m.t.K.Limits.Array)
-		return 1 << 31
-	}
-	return int(n)
+	return int(min(n, 1<<31))
 }
 
 func (m *machine) setField(i int, v value) {
 	if i == 0 {
 		m.setLine(m.str(v))
+		if v.k == text {
+			m.lineIs = text
+		}
 		return
 	}
 	m.ensure()
@@ -100,9 +99,6 @@ func (m *machine) setField(i int, v value) {
 	}
 	if v.k == number {
 		v = value{m.numStr(v.n), v.n, numeric}
-	}
-	if v.k == unset {
-		v.k = maybe
 	}
 	m.fields[i-1] = v
 	m.fresh(len(v.s))
@@ -152,7 +148,7 @@ func (m *machine) join() {
 		m.buf = append(m.buf, m.str(m.fields[i])...)
 	}
 	m.keep(len(m.buf))
-	m.line, m.made = string(m.buf), true
+	m.line, m.made, m.lineIs = string(m.buf), true, maybe
 	m.rec = nil
 	m.trim()
 }
@@ -193,6 +189,7 @@ type width struct{ skip, n int }
 func (m *machine) setFS(fs string) {
 	m.fs = fs
 	m.fsHow = m.splitterOf(fs)
+	m.fsSplit = m.fsHow
 	if m.csv {
 		m.fsHow = splitter{kind: byCSV}
 	}
@@ -208,7 +205,7 @@ func (m *machine) splitterOf(fs string) splitter {
 		return splitter{kind: byChar}
 	case fs == "\\":
 		return splitter{kind: byByte, c: '\\'}
-	case len(fs) == 1 && !(m.ignoreCase && isNameStart(fs[0])):
+	case len(fs) == 1:
 		return splitter{kind: byByte, c: fs[0]}
 	}
 	return splitter{kind: byRegex, re: m.regex(fs)}
@@ -337,6 +334,14 @@ func (h *splitter) splitWidths(m *machine, s string, dst []value) []value {
 
 // splitContent takes what matches FPAT as fields.
 func (h *splitter) splitContent(m *machine, s string, dst []value) []value {
+	return h.content(m, s, dst, nil)
+}
+
+// content tells where each field stands.
+func (h *splitter) content(m *machine, s string, dst []value, tell func(x, y int)) []value {
+	if s == "" {
+		return dst
+	}
 	b := m.bytesOf(s)
 	from, after := 0, -1
 	for from <= len(b) {
@@ -350,6 +355,9 @@ func (h *splitter) splitContent(m *machine, s string, dst []value) []value {
 			continue
 		}
 		dst = append(dst, input(s[x:y]))
+		if tell != nil {
+			tell(x, y)
+		}
 		after = y
 		from = y
 		if x == y {

@@ -206,6 +206,10 @@ func translateBracket(b []byte, s string) ([]byte, int) {
 			b = append(b, "[.[.]"...)
 		case c == ':':
 			b = append(b, "[.:.]"...)
+		case strings.HasPrefix(s[i:], "---"):
+			b = append(b, "[.-.]"...)
+			i += 3
+			continue
 		case c == '-' && (first || i+1 < len(s) && s[i+1] == ']'):
 			b = append(b, '-')
 		default:

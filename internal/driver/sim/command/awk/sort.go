@@ -27,7 +27,7 @@ func (m *machine) order(a *array, keys []string, how string) {
 	var cmp func(x, y string) int
 	switch {
 	case how == "@ind_str_asc" || how == "@ind_str_desc":
-		cmp = strings.Compare
+		cmp = m.collate
 	case how == "@ind_num_asc" || how == "@ind_num_desc":
 		cmp = func(x, y string) int {
 			if c := orderFloat(toNumber(x), toNumber(y)); c != 0 {
@@ -114,12 +114,12 @@ func (m *machine) orderValue(x, y *cell, kind string) int {
 	a, b := x.v.resolve(), y.v.resolve()
 	switch {
 	case strings.HasPrefix(kind, "str"):
-		return strings.Compare(m.str(a), m.str(b))
+		return m.collate(m.str(a), m.str(b))
 	case strings.HasPrefix(kind, "num"):
 		if c := orderFloat(a.num(), b.num()); c != 0 {
 			return c
 		}
-		return strings.Compare(m.str(a), m.str(b))
+		return m.collate(m.str(a), m.str(b))
 	}
 	na, nb := a.k != text, b.k != text
 	switch {
@@ -130,7 +130,7 @@ func (m *machine) orderValue(x, y *cell, kind string) int {
 	case nb:
 		return 1
 	}
-	return strings.Compare(a.s, b.s)
+	return m.collate(a.s, b.s)
 }
 
 // asort sorts the values of an array, asorti its keys.

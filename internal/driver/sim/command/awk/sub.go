@@ -266,7 +266,7 @@ func (c *compiler) split(e *builtinExpr) valueFn {
 	case len(e.args) < 3 && content:
 		how = func(m *machine) splitter { return splitter{kind: byContent, re: m.regex(m.str(m.globals[vFPAT].v))} }
 	case len(e.args) < 3:
-		how = func(m *machine) splitter { return m.fsHow }
+		how = func(m *machine) splitter { return m.fsSplit }
 	default:
 		how = c.separator(e.args[2], content)
 	}
@@ -294,19 +294,35 @@ func (c *compiler) split(e *builtinExpr) valueFn {
 		m.fresh(48 * len(list))
 		m.fill(to, 1, list, text)
 		if seps != nil {
-			x := seps(m)
-			values := make([]value, len(between))
-			for i, b := range between {
-				values[i] = str(b)
-			}
-			first := 1
-			if content || h.kind == byBlanks {
-				first = 0
-			}
-			m.fill(x, first, values, text)
+			m.fillSeparators(seps(m), between, &h, text)
 		}
 		return num(float64(len(list)))
 	}
+}
+
+// fillSeparators makes an array of what stands between fields. Blanks before
+// the first and behind the last are there only where there are some.
+func (m *machine) fillSeparators(to *array, between []string, h *splitter, text string) {
+	values := make([]value, len(between))
+	for i, b := range between {
+		values[i] = str(b)
+	}
+	first := 1
+	if h.kind == byContent || h.kind == byBlanks {
+		first = 0
+	}
+	if n := len(between); h.kind == byBlanks && n > 0 {
+		if between[n-1] == "" {
+			values = values[:n-1]
+		}
+		if between[0] == "" && len(values) > 0 {
+			values, first = values[1:], 1
+		}
+	}
+	if text == "" {
+		values = nil
+	}
+	m.fill(to, first, values, text)
 }
 
 // separator gives how the third argument of split splits.
@@ -383,12 +399,13 @@ func (m *machine) separate(h *splitter, s string) (list []value, seps []string) 
 
 // patterns is separate for fields that match.
 func (m *machine) patterns(h *splitter, s string) (list []value, seps []string) {
-	list = h.split(m, s, nil)
-	rest := s
-	for _, f := range list {
-		i := strings.Index(rest, f.s)
-		seps = append(seps, rest[:i])
-		rest = rest[i+len(f.s):]
+	if s == "" {
+		return nil, nil
 	}
-	return list, append(seps, rest)
+	at := 0
+	list = h.content(m, s, nil, func(x, y int) {
+		seps = append(seps, s[at:x])
+		at = y
+	})
+	return list, append(seps, s[at:])
 }

@@ -143,7 +143,16 @@ func (m *machine) compare(a, b value) int {
 		}
 		return unordered(a.n, b.n)
 	}
-	return strings.Compare(m.str(a), m.str(b))
+	return m.collate(m.str(a), m.str(b))
+}
+
+// collate compares strings, by IGNORECASE without regard to case.
+func (m *machine) collate(a, b string) int {
+	if m.ignoreCase {
+		m.fresh(len(a) + len(b))
+		a, b = mapCase(a, false), mapCase(b, false)
+	}
+	return strings.Compare(a, b)
 }
 
 // unordered puts NaN above all numbers, as gawk does in comparisons.
