@@ -1,6 +1,8 @@
 package sed
 
 import (
+	"strings"
+
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/regex"
 )
 
@@ -81,13 +83,42 @@ func (p *parser) compile(text string, o regex.Options) *regex.Regexp {
 		o.Flavour = regex.ERE
 	}
 	o.Bytes = p.m.bytes
-	o.NULSep = p.o.delim == 0
+	o.Multiline = o.Multiline && p.o.delim != 0 // then lines end with what ends a text too
 	o.Meter = meter{p.m}
-	re, err := regex.Compile(text, o)
+	re, err := regex.Compile(p.decoded(text), o)
 	if err != nil {
+		if strings.HasPrefix(err.Error(), "character class syntax") {
+			p.m.die(trouble, "%s", err) // as GNU's, which has it from elsewhere
+		}
 		p.fail("%s", err)
 	}
 	return re
+}
+
+// decoded puts characters for their numbers. They mean what they would by
+// themselves: \x2a repeats.
+func (p *parser) decoded(text string) string {
+	if !strings.Contains(text, "\\") {
+		return text
+	}
+	b := make([]byte, 0, len(text))
+	for at := 0; at < len(text); at++ {
+		if text[at] != '\\' || at+1 == len(text) {
+			b = append(b, text[at])
+			continue
+		}
+		at++
+		switch text[at] {
+		case 'x', 'o', 'd':
+			if c, n := p.escape([]byte(text[at:min(len(text), at+4)])); n > 0 {
+				b = append(b, c)
+				at += n - 1
+				continue
+			}
+		}
+		b = append(b, '\\', text[at])
+	}
+	return string(b)
 }
 
 // applies says whether a command is for the line.
@@ -113,7 +144,7 @@ func (m *machine) applies(i *instr) bool {
 	case aMultiple:
 		i.until = line
 		if a.number > 0 {
-			i.until = (line + a.number - 1) / a.number * a.number
+			i.until = (line/a.number + 1) * a.number
 		}
 	default:
 		i.active = true

@@ -28,9 +28,7 @@ func (in *input) edit(name string) bool {
 	m := in.m
 	info, err := m.t.View.Stat(name)
 	if err == nil && !info.IsRegular() {
-		m.t.Errorf("couldn't edit %s: not a regular file", name)
-		in.status = trouble
-		return false
+		m.die(trouble, "couldn't edit %s: not a regular file", name)
 	}
 	if err != nil {
 		in.lacks(name, err)

@@ -120,7 +120,6 @@ func (in *input) open(name string) {
 				name = real
 			}
 		}
-		m.flush()
 		r, err := stream.Open(m.t, name)
 		if name == "-" {
 			_, err = m.t.View.Stat(name) // not standard input, in place
@@ -138,6 +137,10 @@ func (in *input) open(name string) {
 	}
 	if m.o.separate {
 		in.number = 0
+		m.hold.text, m.hold.ended = m.hold.text[:0], true
+		for _, l := range m.readers {
+			l.rewind()
+		}
 		for n := range m.program {
 			i := &m.program[n]
 			i.active = i.first != nil && i.first.kind == aLine && i.first.number == 0
@@ -204,14 +207,6 @@ func (in *input) last() bool {
 		return false
 	}
 	return in.m.o.separate || !in.ready()
-}
-
-// exhausted says whether there is nothing more at all.
-func (in *input) exhausted() bool {
-	if !in.m.o.separate {
-		return in.last()
-	}
-	return in.opened == "" && len(in.files) == 0 || in.opened != "" && !in.more() && len(in.files) == 0
 }
 
 // A single reads lines and nothing behind them.

@@ -2,6 +2,7 @@ package sed
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/regex"
@@ -170,6 +171,9 @@ func (m *machine) cycles() (status int, more bool) {
 		case again:
 			continue
 		case quit, abandon:
+			if what == quit {
+				m.out.begin()
+			}
 			return code, false
 		default:
 			return 0, true
@@ -224,11 +228,11 @@ func (m *machine) execute() (order, int) {
 			return drop, 0
 		case 'c':
 			if i.second == nil || !i.active {
-				m.out.text(i.text)
+				m.out.insert(i.text)
 			}
 			return drop, 0
 		case 'n':
-			if m.in.last() && m.in.exhausted() {
+			if m.in.last() {
 				if m.o.posix {
 					return drop, 0
 				}
@@ -242,7 +246,7 @@ func (m *machine) execute() (order, int) {
 				return drop, 0
 			}
 		case 'N':
-			if m.in.last() && m.in.exhausted() {
+			if m.in.last() {
 				if m.o.posix {
 					return drop, 0
 				}
@@ -251,7 +255,8 @@ func (m *machine) execute() (order, int) {
 			m.additions()
 			m.space.text = append(m.space.text, m.o.delim)
 			if !m.in.join(&m.space) {
-				return drop, 0
+				m.space.text = m.space.text[:len(m.space.text)-1]
+				return finish, 0
 			}
 		default:
 			m.simple(i)
@@ -264,13 +269,14 @@ func (m *machine) execute() (order, int) {
 func (m *machine) simple(i *instr) {
 	switch i.name {
 	case '=':
-		m.out.printf("%d\n", m.in.number)
+		m.out.begin()
+		m.out.record(strconv.AppendInt(m.out.w.Space(), m.in.number, 10))
 	case 'a':
 		m.add(addition{text: i.text})
 	case 'i':
-		m.out.text(i.text)
+		m.out.insert(i.text)
 	case 'F':
-		m.out.printf("%s\n", m.in.name)
+		m.out.record([]byte(m.in.name))
 	case 'g':
 		m.copy(&m.space, &m.hold)
 	case 'h':
@@ -288,8 +294,7 @@ func (m *machine) simple(i *instr) {
 		}
 		m.list(width)
 	case 'P':
-		line, _ := firstLine(m.space.text, m.o.delim)
-		m.out.record(line)
+		m.out.first(&m.space)
 	case 'z':
 		m.space.text = m.space.text[:0]
 	case 'r':
@@ -301,8 +306,7 @@ func (m *machine) simple(i *instr) {
 	case 'w':
 		i.file.line(&m.space)
 	case 'W':
-		line, _ := firstLine(m.space.text, m.o.delim)
-		i.file.record(line)
+		i.file.first(&m.space)
 	case 'y':
 		m.translate(i.table)
 	case 'e':
@@ -318,6 +322,7 @@ func (m *machine) copy(to, from *buffer) {
 
 func (m *machine) append(to, from *buffer) {
 	to.text = append(append(to.text, m.o.delim), from.text...)
+	to.ended = from.ended
 	m.grown(to)
 }
 

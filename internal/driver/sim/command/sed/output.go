@@ -1,7 +1,7 @@
 package sed
 
 import (
-	"fmt"
+	"bytes"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
@@ -90,9 +90,20 @@ func (o *output) text(b []byte) {
 	o.w.Bytes(b)
 }
 
-func (o *output) printf(format string, args ...any) {
-	o.begin()
-	fmt.Fprintf(o.w, format, args...)
+// insert writes the text of i or c, whose last newline is the end of a line.
+func (o *output) insert(b []byte) {
+	if len(b) > 0 {
+		o.record(b[:len(b)-1])
+	}
+}
+
+// first writes the first line of a buffer.
+func (o *output) first(b *buffer) {
+	if i := bytes.IndexByte(b.text, o.m.o.delim); i >= 0 {
+		o.record(b.text[:i])
+	} else {
+		o.line(b)
+	}
 }
 
 // list runs the command l.
@@ -100,8 +111,9 @@ func (m *machine) list(width int) {
 	o := m.out
 	o.begin()
 	column := 0
+	var room [4]byte
 	for _, c := range m.space.text {
-		b := o.w.Space()
+		b := room[:0]
 		switch {
 		case c == '\\':
 			b = append(b, `\\`...)
@@ -115,10 +127,10 @@ func (m *machine) list(width int) {
 		if width > 0 && column+len(b) > width-1 {
 			o.w.String("\\\n")
 			column = 0
-			b = append(o.w.Space(), b...)
 		}
 		column += len(b)
 		o.w.Bytes(b)
 	}
-	o.w.String("$\n")
+	o.w.Byte('$')
+	o.w.Byte(m.o.delim)
 }

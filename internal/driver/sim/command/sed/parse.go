@@ -19,7 +19,7 @@ func (p *parser) script() {
 			return
 		}
 		p.t.Step(1)
-		if c == '#' && p.pieces == 1 && p.at == 1 && strings.HasPrefix(p.src, "#n") && (len(p.src) == 2 || p.src[2] == '\n') {
+		if c == '#' && p.pieces == 1 && p.at == 1 && strings.HasPrefix(p.src, "#n") {
 			p.o.quiet = true
 		}
 		p.instr(c)
@@ -59,12 +59,13 @@ func (p *parser) instr(c int) {
 		p.strict(&i)
 	}
 	i.active = i.first != nil && i.first.kind == aLine && i.first.number == 0
-	if p.rest(&i) {
-		p.t.Grow(instrSize)
-		p.prog = append(p.prog, i)
-		if p.pending {
-			p.more()
-		}
+	if !p.rest(&i) {
+		return
+	}
+	p.t.Grow(instrSize)
+	p.prog = append(p.prog, i)
+	if p.pending && !p.cut {
+		p.more()
 	}
 }
 
@@ -83,7 +84,9 @@ func (p *parser) strict(i *instr) {
 	}
 }
 
-func (p *parser) unknown(i *instr) { p.fail("unknown command: `%c'", i.name) }
+func (p *parser) unknown(i *instr) {
+	p.fail("unknown command: `%s'", []byte{i.name})
+}
 
 // rest reads what follows a command's letter. It is false where there is
 // nothing to run.
@@ -195,6 +198,9 @@ func (p *parser) version() {
 	have := "4.9"
 	for want != "" || have != "" {
 		var a, b string
+		if want != "" && !digit(int(want[0])) {
+			p.fail("expected newer version of sed")
+		}
 		a, want, _ = strings.Cut(want, ".")
 		b, have, _ = strings.Cut(have, ".")
 		if number(a) > number(b) {
@@ -217,16 +223,14 @@ func (p *parser) insertion(i *instr) {
 		return
 	}
 	p.text = nil
-	p.pending = true
+	p.pending, p.cut = true, false
 	switch {
-	case c == eof || c == '\n' && i.name != 'e':
+	case c == eof:
 		p.fail("expected \\ after `a', `c' or `i'")
 	case c == '\\':
 		if c = p.next(); c != '\n' {
 			p.back(c)
-			if c == eof {
-				return // the next piece goes on
-			}
+			p.cut = c == eof // then the next piece goes on
 		}
 	case p.o.posix:
 		p.fail("expected \\ after `a', `c' or `i'")
@@ -239,9 +243,7 @@ func (p *parser) insertion(i *instr) {
 // escapes.
 func (p *parser) more() {
 	last := &p.prog[len(p.prog)-1]
-	if p.at >= len(p.src) && p.text == nil {
-		return
-	}
+	p.cut = false
 	for {
 		c := p.next()
 		switch c {

@@ -9,7 +9,6 @@ import (
 
 // include copies a file to the output, if it can be read.
 func (m *machine) include(name string) {
-	m.flush()
 	r, err := stream.Open(m.t, name)
 	if err != nil {
 		return
@@ -45,7 +44,6 @@ func (l *lines) next() ([]byte, bool) {
 	if l.done {
 		return nil, false
 	}
-	l.m.flush()
 	if l.r == nil {
 		r, err := stream.Open(l.m.t, l.name)
 		if err != nil {
@@ -60,6 +58,12 @@ func (l *lines) next() ([]byte, bool) {
 		return nil, false
 	}
 	return bytes.Clone(line), true
+}
+
+// rewind begins again.
+func (l *lines) rewind() {
+	l.close()
+	l.done = false
 }
 
 func (l *lines) close() {

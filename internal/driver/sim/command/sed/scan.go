@@ -23,6 +23,7 @@ type parser struct {
 	prog    []instr
 	blocks  []block // that are open
 	labels  map[string]int
+	cut     bool   // the piece ended where text was to begin
 	pending bool   // the text of the last command goes on in the next piece
 	text    []byte // what there is of it, as it was written
 	pieces  int

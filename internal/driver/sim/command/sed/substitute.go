@@ -1,7 +1,6 @@
 package sed
 
 import (
-	"bytes"
 	"unicode"
 	"unicode/utf8"
 
@@ -422,13 +421,4 @@ func beyond(table *[256]byte) bool {
 		}
 	}
 	return false
-}
-
-// firstLine gives the first line of a text; ok is that another follows.
-func firstLine(b []byte, delim byte) (line []byte, ok bool) {
-	i := bytes.IndexByte(b, delim)
-	if i < 0 {
-		return b, false
-	}
-	return b[:i], true
 }
