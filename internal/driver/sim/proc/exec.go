@@ -307,5 +307,6 @@ func (t *Task) become(c Command) {
 			_ = t.CloseFD(fd)
 		}
 	}
+	t.unkeep()
 	t.Command()
 }

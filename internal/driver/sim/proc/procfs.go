@@ -253,7 +253,7 @@ Seccomp:	2
 // fdDir lists a task's own descriptors.
 type fdDir struct{ t *Task }
 
-func (*fdDir) Mode() uint32                      { return syscall.S_IFDIR | 0o500 }
+func (*fdDir) Mode() uint32                      { return syscall.S_IFDIR | 0o555 }
 func (*fdDir) Content(*vfs.View) ([]byte, error) { return nil, syscall.EISDIR }
 
 func (d *fdDir) Lookup(v *vfs.View, name string) (vfs.Dynamic, bool) {

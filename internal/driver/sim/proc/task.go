@@ -39,7 +39,8 @@ type Task struct {
 	Depth     int      // shells and programs that started each other
 	Nest      int      // how deep the goroutine's stack is already, in units of the shell
 
-	fds []fdEntry
+	fds  []fdEntry
+	kept []*Desc // beside the descriptors
 
 	public atomic.Pointer[known]
 
@@ -230,6 +231,7 @@ func (t *Task) end(s Status) {
 			d.unref()
 		}
 	}
+	t.unkeep()
 	if t.held != 0 {
 		_ = t.K.heap.Add(-t.held)
 		t.held = 0

@@ -44,6 +44,7 @@ type operand struct {
 // words from the first assignment on are still to be expanded.
 func biDeclare(s *Shell, c *tree.Simple, args []string) int {
 	d := &declaration{s: s, name: args[0]}
+	all := args
 	args, ok := d.options(args[1:])
 	if !ok {
 		return 2
@@ -61,6 +62,9 @@ func biDeclare(s *Shell, c *tree.Simple, args []string) int {
 	operands, err := d.operands(c, args)
 	if err != nil {
 		return s.wordError(err)
+	}
+	if s.opt[oXtrace] && c != nil && c.Declares && len(operands) > len(args) {
+		s.traceDeclaration(d, all[:len(all)-len(args)], operands)
 	}
 	if len(operands) == 0 {
 		return d.list()
@@ -234,7 +238,9 @@ func (d *declaration) operands(c *tree.Simple, args []string) ([]operand, error)
 		rest = true
 		o := operand{assign: w.Assign}
 		var err error
-		if w.Assign.X.IsList() {
+		if value, ok := d.s.early[w.Assign]; ok {
+			o.value = value
+		} else if w.Assign.X.IsList() {
 			o.list, err = x.Elements(w.Assign.X, d.keys(w.Assign.Name))
 		} else {
 			o.value, err = x.Value(w.Assign.X)

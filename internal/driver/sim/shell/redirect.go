@@ -27,10 +27,10 @@ type saved struct {
 }
 
 // forget lets the redirections stay.
-func (u *undo) forget() {
+func (s *Shell) forget(u *undo) {
 	for i := range u.list {
 		if d := u.list[i].d; d != nil {
-			d.Drop()
+			s.t.Unkeep(d)
 		}
 	}
 	u.list = nil
@@ -40,7 +40,7 @@ func (u *undo) forget() {
 func (s *Shell) save(u *undo, fd int) {
 	d := s.t.FD(fd)
 	if d != nil {
-		d.Hold()
+		s.t.Keep(d)
 	}
 	u.list = append(u.list, saved{fd, d, s.t.Cloexec(fd)})
 }
@@ -54,7 +54,7 @@ func (s *Shell) restore(u undo) {
 			continue
 		}
 		_ = s.t.SetFD(e.fd, e.d, e.cloexec) // it was open
-		e.d.Drop()
+		s.t.Unkeep(e.d)
 	}
 }
 
@@ -210,6 +210,9 @@ func (s *Shell) set(u *undo, fd int, d *proc.Desc) error {
 	defer d.Drop()
 	s.save(u, fd)
 	if err := s.t.SetFD(fd, d, false); err != nil {
+		if last := u.list[len(u.list)-1].d; last != nil {
+			s.t.Unkeep(last)
+		}
 		u.list = u.list[:len(u.list)-1]
 		return errors.New(strconv.Itoa(fd) + ": " + vfs.Message(err))
 	}

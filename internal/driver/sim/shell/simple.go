@@ -174,6 +174,54 @@ func (s *Shell) named(c *tree.Simple, args []string) int {
 
 // prepared is named for a command with assignments or redirections.
 func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
+	if what.fn == nil && what.builtin.name == "" && assigns(c.Redirs) {
+		// A program's redirections are expanded where the program will run.
+		return s.inSubshell(func(sub *Shell) int {
+			sub.level--
+			return sub.arranged(c, what, args)
+		})
+	}
+	if what.builtin.declare != nil && len(c.Assigns) > 0 {
+		// Its arguments do not see what is assigned for the command.
+		defer func(old map[*tree.Assign]string) { s.early = old }(s.early)
+		if err := s.expandEarly(c); err != nil {
+			return s.wordError(err)
+		}
+	}
+	return s.arranged(c, what, args)
+}
+
+// assigns tells whether the words of redirections may change variables.
+func assigns(list []*tree.Redirect) bool {
+	for _, r := range list {
+		if !r.Word.Fixed && (strings.Contains(r.Word.Src, "=") || strings.Contains(r.Word.Src, "++") || strings.Contains(r.Word.Src, "--")) {
+			return true
+		}
+	}
+	return false
+}
+
+// expandEarly expands the values of a command's arguments that are
+// assignments.
+func (s *Shell) expandEarly(c *tree.Simple) error {
+	m := map[*tree.Assign]string{}
+	for i := range c.Words {
+		a := c.Words[i].Assign
+		if a == nil || a.X.IsList() {
+			continue
+		}
+		value, err := s.Expander().Value(a.X)
+		if err != nil {
+			return err
+		}
+		m[a] = value
+	}
+	s.early = m
+	return nil
+}
+
+// arranged runs a command with its assignments and redirections.
+func (s *Shell) arranged(c *tree.Simple, what lookup, args []string) int {
 	persist := what.builtin.special && s.opt[oPosix]
 	if len(c.Assigns) > 0 && len(c.Redirs) > 0 {
 		// Redirections do not see what is assigned for the command.
@@ -216,7 +264,7 @@ func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
 			s.execFailedOnce = false
 			s.restore(undo)
 		} else {
-			undo.forget()
+			s.forget(&undo)
 		}
 		return st
 	}

@@ -1,12 +1,14 @@
 package shell
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
 )
 
 // traceText writes a line of set -x.
@@ -35,15 +37,11 @@ func (s *Shell) traceText(text string) {
 }
 
 // traceCommand writes a simple command.
-func (s *Shell) traceCommand(_ *tree.Simple, args []string) {
-	var b strings.Builder
-	for i, a := range args {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(quote.Trace(a))
+func (s *Shell) traceCommand(c *tree.Simple, args []string) {
+	if c.Declares && slices.ContainsFunc(c.Words, func(w tree.Word) bool { return w.Assign != nil }) {
+		return // when all is expanded: traceDeclaration
 	}
-	s.traceText(b.String())
+	s.traceText(quoteAll(args))
 }
 
 // traceAssign writes an assignment.
@@ -63,4 +61,68 @@ func (s *Shell) traceAssign(a *tree.Assign, value string) {
 		value = quote.Trace(value)
 	}
 	s.traceText(name + "=" + value)
+}
+
+// traceDeclaration writes a command that declares, and arrays before it.
+func (s *Shell) traceDeclaration(d *declaration, args []string, operands []operand) {
+	line := quoteAll(args)
+	for i := range operands {
+		o := &operands[i]
+		if o.assign == nil {
+			line += " " + quote.Trace(o.text)
+			continue
+		}
+		name := o.assign.Name
+		if sub, ok := o.assign.X.Subscript(); ok {
+			name += "[" + sub + "]"
+		}
+		if o.assign.X.IsList() {
+			s.traceText(name + sign(o.assign) + tracedList(o.list))
+			line += " " + name
+			continue
+		}
+		line += " " + quote.Trace(name+sign(o.assign)+o.value)
+	}
+	s.traceText(line)
+	if d.name != "export" && d.name != "readonly" {
+		return
+	}
+	for i := range operands {
+		if o := &operands[i]; o.assign != nil && !o.assign.X.IsList() {
+			s.traceAssign(o.assign, o.value)
+		}
+	}
+}
+
+func quoteAll(args []string) string {
+	var b strings.Builder
+	for i, a := range args {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(quote.Trace(a))
+	}
+	return b.String()
+}
+
+func sign(a *tree.Assign) string {
+	if a.X.Append {
+		return "+="
+	}
+	return "="
+}
+
+func tracedList(list []variable.Element) string {
+	var b strings.Builder
+	b.WriteByte('(')
+	for i := range list {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if list[i].At {
+			b.WriteString("[" + quote.Single(list[i].Subscript) + "]=")
+		}
+		b.WriteString(quote.Single(list[i].Value))
+	}
+	return b.String() + ")"
 }

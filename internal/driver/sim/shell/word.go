@@ -2,6 +2,7 @@ package shell
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
@@ -78,7 +79,7 @@ func (s *Shell) giveUp(err error) int {
 		}
 	}
 	var v *variable.Error
-	if s.opt[oPosix] && !s.interactive && (errors.As(err, &e) || errors.As(err, &v)) {
+	if assigning := errors.As(err, &v); s.opt[oPosix] && !s.interactive && (e != nil || assigning) {
 		if s.command {
 			s.status = 127
 		}
@@ -86,6 +87,10 @@ func (s *Shell) giveUp(err error) int {
 		return s.status
 	}
 	s.flow = flowDiscard
+	if s.opt[oErrexit] && (v != nil || e != nil && (e.Kind == expand.Bad || e.Kind == expand.Indirect || e.Kind == expand.Assigning)) {
+		// Whatever looks at the status.
+		s.flow = flowExit
+	}
 	return s.status
 }
 
@@ -120,7 +125,8 @@ func (s *Shell) assign(a *tree.Assign, temporary bool) error {
 			return s.vars.SetTemporary(a.Name, "()", false)
 		}
 		if s.opt[oXtrace] {
-			s.traceAssign(a, "()")
+			_, list, _ := strings.Cut(a.Src, "=")
+			s.traceAssign(a, list)
 		}
 		err := x.Assign(a.X)
 		s.exportAll(a.Name, err)

@@ -29,6 +29,12 @@ const (
 	bad
 )
 
+// What syntax has no operators for.
+const (
+	ToggleFirst syntax.ParExpOperator = 1<<30 + iota // ${x~}
+	ToggleAll                                        // ${x~~}
+)
+
 // A Param is a parameter expansion that has been looked at.
 type Param struct {
 	name      string
@@ -142,6 +148,8 @@ func (k *compiler) operator(p *Param, e *syntax.Expansion, quoted bool) {
 		p.op, p.all, mode = upper, e.Op == syntax.UpperAll, Pattern
 	case syntax.LowerFirst, syntax.LowerAll:
 		p.op, p.all, mode = lower, e.Op == syntax.LowerAll, Pattern
+	case ToggleFirst, ToggleAll:
+		p.op, p.all, mode = toggle, e.Op == ToggleAll, Pattern
 	case syntax.OtherParamOps:
 		p.op = transform
 		if e.Word != nil && len(e.Word.Parts) == 1 {

@@ -30,7 +30,7 @@ func (p *Parser) assignment(t *token) bool {
 			p.pos = start
 			return false
 		}
-		if d := p.at(1); p.pos == from || d != '=' && !(d == '+' && p.at(2) == '=') {
+		if d := p.at(1); d != '=' && !(d == '+' && p.at(2) == '=') {
 			p.pos = start
 			return false
 		}

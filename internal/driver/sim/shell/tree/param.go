@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
 )
 
 // param reads ${ }.
@@ -66,9 +68,17 @@ func (p *Parser) paramName(x *syntax.ParamExp) bool {
 		}
 	case '!':
 		if n := p.nameLen(1); n > 0 {
-			if nameByte(p.at(1)) || p.at(1+n) == '}' {
+			next := p.at(1 + n)
+			if nameByte(p.at(1)) || next == '}' {
 				x.Excl = true
 				p.pos++
+			} else if strings.IndexByte("#?@*", p.at(1)) >= 0 {
+				// Of these there is indirection too, whatever follows.
+				x.Excl = true
+				p.pos++
+				if strings.IndexByte("#%:-=?+/", next) < 0 {
+					return false
+				}
 			}
 		}
 	}
@@ -136,6 +146,8 @@ func (p *Parser) paramOp(x *syntax.ParamExp, dq bool) bool {
 		p.patternOp(x, d == '^', syntax.UpperFirst, syntax.UpperAll)
 	case ',':
 		p.patternOp(x, d == ',', syntax.LowerFirst, syntax.LowerAll)
+	case '~':
+		p.patternOp(x, d == '~', expand.ToggleFirst, expand.ToggleAll)
 	case '/':
 		p.replace(x, d == '/', dq)
 	case '@':
