@@ -117,7 +117,7 @@ diff -U x a b
 diff -u -c a b
 diff -W 0 a b
 diff -3 a b
-diff -u3 a b
+diff -u3 --label=x --label=y a b
 diff --from-file=a s b
 diff --to-file=a s b
 diff -d a b
