@@ -4,7 +4,11 @@ import (
 	"slices"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/archive"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/awk"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/clock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/diff"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/encode"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
 	finding "github.com/paddock-sandbox/paddock/internal/driver/sim/command/find"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/grep"
@@ -12,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	tasks "github.com/paddock-sandbox/paddock/internal/driver/sim/command/process"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/script"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sed"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/tools"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
@@ -21,6 +26,10 @@ import (
 func builtin(o Options) []command.Command {
 	return slices.Concat(
 		[]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}},
+		archive.Commands(),
+		clock.Commands(),
+		diff.Commands(),
+		encode.Commands(),
 		awk.Commands(),
 		file.Commands(),
 		grep.Commands(),
@@ -28,6 +37,7 @@ func builtin(o Options) []command.Command {
 		order.Commands(),
 		finding.Commands(),
 		script.Commands(o.Tools),
+		sed.Commands(),
 		tasks.Commands(),
 		text.Commands(),
 		tools.Commands(o.Tools),
