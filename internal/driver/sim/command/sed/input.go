@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path"
+	"strings"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/stream"
@@ -116,9 +118,7 @@ func (in *input) open(name string) {
 		in.r = r
 	} else {
 		if m.o.follow && m.o.inPlace {
-			if real, err := m.t.View.Realpath(name); err == nil {
-				name = real
-			}
+			name = m.target(name)
 		}
 		r, err := stream.Open(m.t, name)
 		if name == "-" {
@@ -137,7 +137,7 @@ func (in *input) open(name string) {
 	}
 	if m.o.separate {
 		in.number = 0
-		m.hold.text, m.hold.ended = m.hold.text[:0], true
+		m.hold.text = m.hold.text[:0]
 		for _, l := range m.readers {
 			l.rewind()
 		}
@@ -146,6 +146,33 @@ func (in *input) open(name string) {
 			i.active = i.first != nil && i.first.kind == aLine && i.first.number == 0
 		}
 	}
+}
+
+// maxLinks is how many links may lead to each other, as in Linux.
+const maxLinks = 40
+
+// target follows the links that a name leads to.
+func (m *machine) target(name string) string {
+	for range maxLinks {
+		info, err := m.t.View.Lstat(name)
+		if err == nil && !info.IsLink() {
+			return name
+		}
+		to := ""
+		if err == nil {
+			to, err = m.t.View.Readlink(name)
+		}
+		if err != nil {
+			m.die(trouble, "couldn't readlink %s: %s", name, reason(err))
+		}
+		dir, _ := path.Split(name)
+		if strings.HasPrefix(to, "/") {
+			dir = ""
+		}
+		name = dir + to
+	}
+	m.die(trouble, "couldn't follow symlink %s: %s", name, reason(syscall.ELOOP))
+	return name
 }
 
 func (in *input) lacks(name string, err error) {
