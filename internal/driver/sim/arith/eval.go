@@ -221,7 +221,7 @@ func (e *Expr) value(v Vars, text string, level int, name string) (int64, error)
 	if level+1 >= maxLevel {
 		return 0, e.fault("expression recursion level exceeded", max(0, strings.LastIndex(e.text, name)))
 	}
-	if err := v.Step(1 + len(text)/8); err != nil {
+	if err := v.Step(32 + len(text)); err != nil {
 		return 0, err
 	}
 	return Compile(text).eval(v, level+1)

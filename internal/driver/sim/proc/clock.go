@@ -3,20 +3,39 @@ package proc
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // A clock measures for how long a goroutine that runs tasks is not waiting.
-// Its goroutine alone uses it.
-type clock struct{ since time.Time }
+// Its goroutine alone uses it. Where more of them run than there are
+// processors, each is taken to have had its part of those.
+type clock struct {
+	since time.Time
+	among *atomic.Int64 // clocks of the computer that run
+}
 
-func (c *clock) start() { c.since = time.Now() }
+func (c *clock) start() {
+	if c.since.IsZero() {
+		c.among.Add(1)
+	}
+	c.since = time.Now()
+}
+
+// part is what of d the goroutine had of a processor.
+func (c *clock) part(d time.Duration) time.Duration {
+	if n, have := c.among.Load(), int64(runtime.NumCPU()); n > have {
+		return d * time.Duration(have) / time.Duration(n)
+	}
+	return d
+}
 
 // stop counts what has passed for a run; what passes from now on is waiting.
 func (c *clock) stop(r *Run) {
 	if !c.since.IsZero() {
-		r.busy.Add(int64(time.Since(c.since)))
+		r.busy.Add(int64(c.part(time.Since(c.since))))
 		c.since = time.Time{}
+		c.among.Add(-1)
 	}
 }
 
@@ -26,7 +45,7 @@ func (c *clock) lap(r *Run) time.Duration {
 		return 0
 	}
 	now := time.Now()
-	d := now.Sub(c.since)
+	d := c.part(now.Sub(c.since))
 	c.since = now
 	r.busy.Add(int64(d))
 	return d
@@ -35,6 +54,8 @@ func (c *clock) lap(r *Run) time.Duration {
 // A share is processors' worth of time that all tasks of a computer have.
 // Whoever ran pays, and waits when there is nothing left.
 type share struct {
+	running atomic.Int64 // clocks
+
 	mu   sync.Mutex
 	cpus float64   // guarded by mu; 0 is no limit
 	left float64   // guarded by mu: nanoseconds
@@ -43,6 +64,8 @@ type share struct {
 
 // burst is how much time may be saved up.
 const burst = float64(20 * time.Millisecond)
+
+func (k *Kernel) clock() *clock { return &clock{among: &k.share.running} }
 
 func (s *share) set(cpus float64) {
 	s.mu.Lock()

@@ -171,10 +171,13 @@ func (t *Task) openFifo(f *vfs.File, path string) (*Desc, error) {
 	p.mu.Lock()
 	if read {
 		p.readers++
+		p.readOpens++
 	}
 	if write {
 		p.writers++
+		p.writeOpens++
 	}
+	joined, reads, writes := p.readers > 0 && p.writers > 0, p.readOpens, p.writeOpens
 	close(p.opened)
 	p.opened = make(chan struct{})
 	p.mu.Unlock()
@@ -183,9 +186,11 @@ func (t *Task) openFifo(f *vfs.File, path string) (*Desc, error) {
 	d := NewDesc(end, path)
 	for {
 		p.mu.Lock()
-		other, opened := p.readers > 0 && p.writers > 0, p.opened
+		// The other end may have come and gone again: it was there.
+		joined = joined || p.readOpens > reads && write || p.writeOpens > writes && read
+		opened := p.opened
 		p.mu.Unlock()
-		if other {
+		if joined {
 			return d, nil
 		}
 		if f.Flags()&syscall.O_NONBLOCK != 0 {
@@ -204,7 +209,9 @@ func (t *Task) openFifo(f *vfs.File, path string) (*Desc, error) {
 // awaitOpen waits, and lets go of d if the wait ends otherwise.
 func (t *Task) awaitOpen(d *Desc, opened <-chan struct{}) (err error) {
 	ok := false
+	t.clock.stop(t.Run)
 	defer func() {
+		t.clock.start()
 		if !ok {
 			d.Drop()
 		}

@@ -22,8 +22,9 @@ type pipe struct {
 	waiting []*Task         // guarded by mu: woken at every change
 	outside []chan struct{} // guarded by mu: those who wait and are no task
 
-	opened  chan struct{} // of a named pipe: closed and made anew at every open
-	changed func()        // of a named pipe: told when an end was closed
+	opened                chan struct{} // of a named pipe: closed and made anew at every open
+	readOpens, writeOpens int           // guarded by mu: of a named pipe: how often each end was opened
+	changed               func()        // of a named pipe: told when an end was closed
 }
 
 // Pipe makes a pipe: what is written to w is read from r.

@@ -141,7 +141,11 @@ func (t *Task) Stopped() bool { return t.halted.Load() }
 // stopped waits for CONT or KILL.
 func (t *Task) stopped() {
 	t.halted.Store(true)
-	defer t.halted.Store(false)
+	t.clock.stop(t.Run)
+	defer func() {
+		t.clock.start()
+		t.halted.Store(false)
+	}()
 	for t.pending.Load()&(bit(syscall.SIGCONT)|bit(syscall.SIGKILL)) == 0 && t.Run.cause.Load() == nil {
 		<-t.wake
 	}

@@ -97,8 +97,8 @@ type unwind struct {
 
 // NewTask makes the first task of a run. It has no descriptors.
 func (r *Run) NewTask(view vfs.View, args, env []string) (*Task, error) {
-	t := &Task{K: r.k, Run: r, View: view, Args: args, Env: env, clock: &clock{}}
-	if err := r.k.enter(t); err != nil {
+	t := &Task{K: r.k, Run: r, View: view, Args: args, Env: env, clock: r.k.clock()}
+	if err := r.k.enter(t, fromOutside); err != nil {
 		return nil, err
 	}
 	t.pgid.Store(int32(t.PID))
@@ -106,8 +106,12 @@ func (r *Run) NewTask(view vfs.View, args, env []string) (*Task, error) {
 	return t, nil
 }
 
+// fromOutside is how many tasks above the limit may be started from outside:
+// whoever filled the computer with tasks shall not lock its owner out.
+const fromOutside = 8
+
 // enter gives a task its number. EAGAIN is no more tasks.
-func (k *Kernel) enter(t *Task) error {
+func (k *Kernel) enter(t *Task, above int64) error {
 	t.wake = make(chan struct{}, 1)
 	t.done = make(chan struct{})
 	k.mu.Lock()
@@ -115,7 +119,7 @@ func (k *Kernel) enter(t *Task) error {
 	if k.ended {
 		return syscall.EPERM
 	}
-	if int64(len(k.tasks)) >= k.maxTasks.Load() {
+	if int64(len(k.tasks)) >= k.maxTasks.Load()+above {
 		return syscall.EAGAIN
 	}
 	t.publish()
@@ -134,11 +138,14 @@ func (t *Task) Fork() (*Task, error) {
 		action: t.action, clock: t.clock, parent: t,
 	}
 	c.View.Groups = t.View.Groups
-	if err := t.K.enter(c); err != nil {
+	if err := t.K.enter(c, 0); err != nil {
 		return nil, err
 	}
 	c.View.Self = c
 	c.pgid.Store(t.pgid.Load())
+	// What the keyboard sent to the group and t has not taken yet is as if it
+	// was sent now.
+	c.pending.Or((t.pending.Load() | t.caught) & (bit(syscall.SIGINT) | bit(syscall.SIGQUIT)))
 	c.fds = slices.Clone(t.fds)
 	for _, e := range c.fds {
 		if e.d != nil {
@@ -154,7 +161,7 @@ func (t *Task) Go(run func(*Task) int) { t.GoThen(run, nil) }
 // GoThen is Go; then is called with how the task ended, before [Kernel.Close]
 // takes it for gone.
 func (t *Task) GoThen(run func(*Task) int, then func(Status)) {
-	t.clock = &clock{}
+	t.clock = t.K.clock()
 	t.K.wg.Add(1)
 	go func() {
 		defer t.K.wg.Done()
@@ -191,7 +198,9 @@ func (t *Task) do(run func(*Task) int) Status {
 }
 
 // try runs a task to its end, which may be that of another one that it runs
-// on the goroutine of.
+// on the goroutine of. A program that panics ends its run, as a [*Broken]
+// error, and not the process that the computer is in: what one sandbox does
+// shall not reach another.
 func (t *Task) try(run func(*Task) int) (s Status, other *unwind) {
 	defer func() {
 		switch r := recover().(type) {
@@ -202,7 +211,8 @@ func (t *Task) try(run func(*Task) int) (s Status, other *unwind) {
 				other = &r
 			}
 		default:
-			panic(r)
+			t.Run.Stop(broken(t, r))
+			s = Status{Signal: syscall.SIGKILL}
 		}
 	}()
 	t.Check()
@@ -292,13 +302,13 @@ const stepsPerCheck = 4096
 // each. It is cheap: call it in every loop whose length the guest chooses.
 func (t *Task) Step(n int) {
 	t.fuel -= n
-	if t.fuel < 0 {
+	if uint(t.fuel) > stepsPerCheck { // below zero, or n was
 		t.refuel()
 	}
 }
 
 func (t *Task) refuel() {
-	used := int64(stepsPerCheck - t.fuel)
+	used := max(0, int64(stepsPerCheck-t.fuel))
 	t.fuel = stepsPerCheck
 	_ = t.Must(t.Run.steps.Add(used))
 	t.Check()

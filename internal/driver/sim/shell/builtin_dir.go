@@ -1,7 +1,7 @@
 package shell
 
 import (
-	"path"
+	"bytes"
 	"strconv"
 	"strings"
 	"syscall"
@@ -174,30 +174,32 @@ func (s *Shell) setDir(name, value string) {
 // ".." must be there.
 func (s *Shell) canonical(p string) (string, error) {
 	double := strings.HasPrefix(p, "//") && !strings.HasPrefix(p, "///")
-	out := "/"
-	for _, part := range strings.Split(p, "/") {
+	out := []byte("/")
+	s.t.Step(1 + len(p))
+	for part := range strings.SplitSeq(p, "/") {
 		switch part {
 		case "", ".":
 		case "..":
-			i, err := s.t.View.Stat(out)
+			s.t.Step(16 + len(out))
+			i, err := s.t.View.Stat(string(out))
 			if err != nil {
 				return "", err
 			}
 			if !i.IsDir() {
 				return "", syscall.ENOTDIR
 			}
-			out = path.Dir(out)
+			out = out[:max(1, bytes.LastIndexByte(out, '/'))]
 		default:
-			if out != "/" {
-				out += "/"
+			if len(out) > 1 {
+				out = append(out, '/')
 			}
-			out += part
+			out = append(out, part...)
 		}
 	}
 	if double {
-		out = "/" + out
+		return "/" + string(out), nil
 	}
-	return out, nil
+	return string(out), nil
 }
 
 // tilde shortens a directory in the home directory.
@@ -266,6 +268,7 @@ func biDirs(s *Shell, args []string) int {
 		return 0
 	}
 	for i, d := range stack {
+		s.t.Step(16 + len(d))
 		d = s.tildeDir(d, long)
 		switch {
 		case numbers:

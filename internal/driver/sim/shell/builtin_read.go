@@ -289,7 +289,7 @@ func (r *reading) line(in *input) (l line, found bool, err error) {
 			l.clean()
 			return l, false, err
 		}
-		r.s.t.Step(1 + len(b)/16)
+		r.s.t.Step(1 + len(b))
 		for i, c := range b {
 			switch {
 			case escaped:

@@ -397,7 +397,7 @@ func (r *runner) word() (item string, eol, ok bool) {
 	inside := false
 	for {
 		c, err := r.in.ReadByte()
-		r.t.Step(1)
+		r.t.Step(16)
 		if err != nil {
 			if len(b) == 0 || r.ended && string(b) == r.end {
 				return "", false, false

@@ -219,6 +219,7 @@ func (s *search) zeros(from, to int, first bool) {
 	}
 	for b := s.buf[from:to]; ; {
 		i := bytes.IndexByte(b, 0)
+		s.t.Step(1)
 		if i < 0 {
 			return
 		}

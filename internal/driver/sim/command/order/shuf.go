@@ -63,7 +63,7 @@ func (c *chooser) byte() byte {
 
 // choose gives a number from 0 to most.
 func (c *chooser) choose(most uint64) uint64 {
-	c.t.Step(1)
+	c.t.Step(16)
 	for {
 		for c.max < most {
 			c.num = c.num<<8 + uint64(c.byte())

@@ -102,7 +102,7 @@ func (r *Reader) fill() bool {
 	}
 	n, err := r.raw(r.buf[r.w:])
 	r.w += n
-	r.t.Step(n >> 6)
+	r.t.Step(n >> 2)
 	if err != nil {
 		r.err = err
 		return n > 0

@@ -384,6 +384,7 @@ func (x *Expander) bound(p *Param, a *Arith) (int64, error) {
 
 func (x *Expander) substring(p *Param, v parameter, from int64) (parameter, error) {
 	s := v.text
+	x.task.Step(1 + len(s)>>3)
 	n := int64(charCount(s))
 	if from < 0 {
 		from += n

@@ -577,7 +577,7 @@ func Name(s string) bool {
 func (p *Parser) splice(start, end int, text string) {
 	p.lineAt(start)
 	if p.opt.Step != nil {
-		p.opt.Step(1 + (len(p.src)+len(text))/64)
+		p.opt.Step(64 + len(p.src) + len(text))
 	}
 	tail := p.src[end:]
 	b := make([]byte, 0, len(p.src)+len(text))
