@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -129,6 +131,9 @@ Exit status: that of the shell; 125 if Paddock itself failed.`,
 			f.terminal = isTerminal(a.stdin)
 			if !f.terminal {
 				return withHint(fmt.Errorf("standard input is no terminal: %w", paddock.Invalid), "a script is run with paddock run")
+			}
+			if f.tier == string(paddock.Sim) && !slices.ContainsFunc(f.limit, func(l string) bool { return strings.HasPrefix(l, "wall=") }) {
+				f.limit = append(f.limit, "wall=24h") // the default is meant for scripts
 			}
 			return a.run(c.Context(), f, []string{"sh", "-c", `exec "${SHELL:-/bin/sh}" -l`}, c.Flags().Changed)
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 )
 
 // A person types into a shell's terminal and reads what it shows.
@@ -265,10 +266,12 @@ func TestAPersonWorksInAShell(t *testing.T) {
 		{"a trap for ^C runs", func(p *person) {
 			p.types("trap 'echo trapped' INT\r")
 			p.sees(prompt)
-			p.types("sleep 100\r")
-			p.sees("\r\n")
+			p.types("echo go; read x\r")
+			p.sees("\r\ngo\r\n")
 			p.types("\x03")
 			p.sees("trapped\r\n")
+			p.types("\r")
+			p.sees(prompt)
 		}},
 		{"aliases are known", func(p *person) {
 			p.types("alias hi='echo hello'\r")
@@ -287,6 +290,30 @@ func TestAPersonWorksInAShell(t *testing.T) {
 			p.sees("exit\r\n")
 			p.leaves(7)
 		})
+	}
+}
+
+// A session may be long; what one command may use is bounded.
+func TestLimitsAreOfOneCommandOfASession(t *testing.T) {
+	d, err := sim.New(sim.Options{Limits: budget.Limits{Iterations: 1000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	sb, err := d.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := sit(t, sb, "bash")
+	for range 3 {
+		p.sees(prompt)
+		p.types("for i in {1..900}; do :; done\r")
+	}
+	p.sees(prompt)
+	p.types("while :; do :; done\r")
+	exit, err := p.process.Wait(t.Context())
+	if err != nil || exit.Cause != paddock.OutOfBudget {
+		t.Errorf("%+v %v", exit, err)
 	}
 }
 
@@ -324,5 +351,22 @@ func TestAnInteractiveShellReadsItsFile(t *testing.T) {
 	p.types("echo $greeting $-\r")
 	p.sees("\r\nhello himBs\r\n")
 	p.types("exit\r")
+	p.leaves(0)
+}
+
+// Whoever opens a named pipe is not left alone when the other end was there
+// and is gone already.
+func TestANamedPipeJoinsEndsThatCloseAtOnce(t *testing.T) {
+	d, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	sb, err := d.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := sit(t, sb, "bash", "-c", "mkfifo gate; for i in {1..300}; do read x <gate & echo $i >gate; wait; done; echo whole")
+	p.sees("whole")
 	p.leaves(0)
 }

@@ -274,6 +274,7 @@ func (c *conversation) read(prompt string) (string, error) {
 	defer c.tty.SetModes(modes)
 	for {
 		text, err := c.editor.Line(prompt, s.history)
+		s.t.Run.Renew()
 		if !errors.Is(err, syscall.EINTR) {
 			return text, err
 		}
