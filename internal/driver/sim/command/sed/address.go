@@ -123,16 +123,16 @@ func (p *parser) decoded(text string) string {
 
 // applies says whether a command is for the line.
 func (m *machine) applies(i *instr) bool {
-	if i.first == nil {
+	switch {
+	case i.first == nil:
 		return true
-	}
-	if i.second == nil {
+	case i.second == nil && i.first.number == 0 && i.begins():
+		return m.in.number == 1
+	case i.second == nil:
 		return m.at(i.first)
-	}
-	if i.active {
+	case i.active:
 		return m.within(i)
-	}
-	if !m.at(i.first) {
+	case !m.starts(i):
 		return false
 	}
 	line := m.in.number
@@ -151,22 +151,38 @@ func (m *machine) applies(i *instr) bool {
 		return true
 	}
 	i.active = i.until > line
+	i.closed = !i.active
 	return true
+}
+
+// starts says whether the line is the first one between the addresses. A
+// number that was passed over by other commands counts.
+func (m *machine) starts(i *instr) bool {
+	if i.first.kind != aLine {
+		return m.at(i.first)
+	}
+	line := m.in.number
+	if i.closed || line < i.first.number {
+		return false
+	}
+	return line == i.first.number || i.second.kind != aLine || line <= i.second.number
 }
 
 // within is applies between the addresses.
 func (m *machine) within(i *instr) bool {
+	within := true
 	switch i.second.kind {
 	case aLine, aPlus, aMultiple:
 		if m.in.number < i.until {
 			return true
 		}
 		i.active = false
-		return m.in.number == i.until
+		within = m.in.number == i.until
 	default:
 		i.active = !m.at(i.second)
-		return true
 	}
+	i.closed = !i.active
+	return within
 }
 
 // at says whether an address is that of the line.

@@ -67,7 +67,7 @@ func (p *place) settle() {
 	}
 	if m.o.suffix != "" {
 		backup := p.backup()
-		if err := v.Rename(p.name, backup); err != nil {
+		if err := v.Rename(p.name, backup); err != nil && backup != p.name {
 			p.fail(p.name, err)
 		}
 	}
@@ -83,16 +83,12 @@ func (p *place) fail(name string, err error) {
 
 // backup names the file that keeps what was there.
 func (p *place) backup() string {
-	dir, base := path.Split(p.name)
 	suffix := p.m.o.suffix
 	if !strings.Contains(suffix, "*") {
-		return dir + base + suffix
+		return p.name + suffix
 	}
-	name := strings.ReplaceAll(suffix, "*", base)
-	if strings.Contains(name, "/") {
-		return name
-	}
-	return dir + name
+	// The name goes in with its directory, as with GNU's.
+	return strings.ReplaceAll(suffix, "*", p.name)
 }
 
 // abandon throws the new file away.

@@ -99,6 +99,9 @@ func (in *input) end() {
 // open opens the next file. What cannot be read is left out.
 func (in *input) open(name string) {
 	m := in.m
+	if m.o.follow && (name != "-" || m.o.inPlace) {
+		name = m.target(name)
+	}
 	if name == "-" && !m.o.inPlace {
 		if m.t.FD(0) == nil {
 			in.lacks(name, syscall.EBADF)
@@ -117,13 +120,11 @@ func (in *input) open(name string) {
 		}
 		in.r = r
 	} else {
-		if m.o.follow && m.o.inPlace {
-			name = m.target(name)
-		}
-		r, err := stream.Open(m.t, name)
+		from := name
 		if name == "-" {
-			_, err = m.t.View.Stat(name) // not standard input, in place
+			from = "./-" // not standard input, in place
 		}
+		r, err := stream.Open(m.t, from)
 		if err != nil {
 			in.lacks(name, err)
 			return
@@ -142,8 +143,7 @@ func (in *input) open(name string) {
 			l.rewind()
 		}
 		for n := range m.program {
-			i := &m.program[n]
-			i.active = i.first != nil && i.first.kind == aLine && i.first.number == 0
+			m.program[n].rewind()
 		}
 	}
 }

@@ -247,7 +247,7 @@ func (m *machine) execute() (order, int) {
 			}
 		case 'N':
 			if m.in.last() {
-				if m.o.posix {
+				if m.o.strict {
 					return drop, 0
 				}
 				return finish, 0
@@ -298,6 +298,10 @@ func (m *machine) simple(i *instr) {
 	case 'z':
 		m.space.text = m.space.text[:0]
 	case 'r':
+		if i.begins() {
+			m.include(i.name2, m.out.w)
+			return
+		}
 		m.add(addition{file: i.name2})
 	case 'R':
 		if text, ok := i.reader.next(); ok {
@@ -345,7 +349,8 @@ func (m *machine) additions() {
 		if a.file == "" {
 			m.out.text(a.text)
 		} else {
-			m.include(a.file)
+			m.out.begin()
+			m.include(a.file, m.out.w)
 		}
 		*a = addition{}
 	}

@@ -40,7 +40,7 @@ func (p *parser) instr(c int) {
 			}
 			c = p.skip()
 		}
-		if i.first.kind == aLine && i.first.number == 0 && (i.second == nil || i.second.kind != aRegex || p.o.posix) {
+		if i.first.kind == aLine && i.first.number == 0 && (i.second == nil && c != 'r' || i.second != nil && i.second.kind != aRegex || p.o.posix) {
 			p.fail("invalid usage of line address 0")
 		}
 	}
@@ -58,7 +58,7 @@ func (p *parser) instr(c int) {
 	if p.o.posix {
 		p.strict(&i)
 	}
-	i.active = i.first != nil && i.first.kind == aLine && i.first.number == 0
+	i.rewind()
 	if !p.rest(&i) {
 		return
 	}
@@ -111,7 +111,7 @@ func (p *parser) rest(i *instr) bool {
 			p.fail("unexpected `}'")
 		}
 		if i.first != nil {
-			p.fail("} doesn't want any addresses")
+			p.fail("`}' doesn't want any addresses")
 		}
 		p.end()
 		top := p.blocks[len(p.blocks)-1]
@@ -152,7 +152,7 @@ func (p *parser) rest(i *instr) bool {
 // optional reads a number that may be missing, which is -1.
 func (p *parser) optional() int {
 	c := p.skip()
-	if digit(c) {
+	if digit(c) && !p.o.posix {
 		return int(min(p.integer(c), 1<<31-1))
 	}
 	p.back(c)
@@ -231,6 +231,9 @@ func (p *parser) insertion(i *instr) {
 		if c = p.next(); c != '\n' {
 			p.back(c)
 			p.cut = c == eof // then the next piece goes on
+			if p.cut && p.o.posix {
+				p.fail("incomplete command")
+			}
 		}
 	case p.o.posix:
 		p.fail("expected \\ after `a', `c' or `i'")

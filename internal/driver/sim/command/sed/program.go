@@ -30,6 +30,7 @@ type instr struct {
 	not    bool
 
 	active bool  // between the addresses
+	closed bool  // and not again, as the first one was a number
 	until  int64 // the line that ends that, where it is known
 
 	text   []byte  // of a, i, c and e
@@ -78,4 +79,15 @@ type part struct {
 type translation struct {
 	bytes *[256]byte // where all characters are ASCII
 	chars map[string]string
+}
+
+// begins says whether a command is 0r: for before the first line.
+func (i *instr) begins() bool {
+	return i.name == 'r' && i.second == nil && i.first != nil && i.first.kind == aLine && i.first.number == 0
+}
+
+// rewind makes an instr as it was before the first line.
+func (i *instr) rewind() {
+	i.active = i.second != nil && i.first.kind == aLine && i.first.number == 0
+	i.closed = false
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-// include copies a file to the output, if it can be read.
-func (m *machine) include(name string) {
+// include copies a file to an output, if it can be read.
+func (m *machine) include(name string, w *stream.Writer) {
 	r, err := stream.Open(m.t, name)
 	if err != nil {
 		return
 	}
 	defer r.Close()
 	for b, ok := r.Piece(); ok; b, ok = r.Piece() {
-		m.out.text(b)
+		w.Bytes(b)
 	}
 }
 
@@ -91,7 +91,7 @@ func (m *machine) evaluate() {
 		got = append(got, b...)
 		m.room(len(got))
 	})
-	if n := len(got); n > 0 && got[n-1] == m.o.delim {
+	if n := len(got); n > 0 && got[n-1] == '\n' && m.o.delim == '\n' {
 		got = got[:n-1]
 	}
 	m.space.text = append(m.space.text[:0], got...)

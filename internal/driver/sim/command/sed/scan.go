@@ -182,7 +182,7 @@ func (p *parser) delimited(delim int, re bool) (string, bool) {
 			case c == eof:
 				return "", false
 			case c == '\n' && re:
-			case c == delim && (re || c != '&') && !(re && c == 'n'):
+			case c == delim && (re || c != '&'):
 			default:
 				b = append(b, '\\')
 			}

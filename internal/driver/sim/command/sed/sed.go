@@ -52,6 +52,7 @@ var spec = command.Spec{
 type options struct {
 	quiet, posix, extended, separate, sandbox, unbuffered, debug bool
 
+	strict          bool // N prints nothing where there is no next line
 	inPlace, follow bool
 	suffix          string
 	width           int // where l breaks lines
@@ -67,7 +68,14 @@ func run(t *proc.Task) int {
 		return status
 	}
 	o := &options{width: 70, delim: '\n'}
-	o.posix = t.Getenv("POSIXLY_CORRECT") != ""
+	if n := number(t.Getenv("COLS")); n > 1 {
+		o.width = n - 1
+	}
+	for _, e := range t.Env {
+		if strings.HasPrefix(e, "POSIXLY_CORRECT=") {
+			o.strict = true
+		}
+	}
 	var pieces []command.Flag
 	for _, f := range a.Flags {
 		switch f.Key {
@@ -84,7 +92,7 @@ func run(t *proc.Task) int {
 		case "l":
 			o.width = number(f.Value)
 		case "posix":
-			o.posix = true
+			o.posix, o.strict = true, true
 		case "E", "r":
 			o.extended = true
 		case "s":

@@ -23,6 +23,14 @@ func (p *parser) substitution(i *instr) {
 	p.replacement(s, []byte(with))
 	o := p.flags(s)
 	s.re = p.compile(text, o)
+	if s.re != nil && s.refs > s.re.Groups() && p.o.posix {
+		for n := range s.parts {
+			if s.parts[n].group > s.re.Groups() {
+				s.parts[n].group = -1
+			}
+		}
+		s.refs = s.re.Groups()
+	}
 	if s.re != nil && s.refs > s.re.Groups() {
 		p.fail("invalid reference \\%d on `s' command's RHS", s.refs)
 	}
@@ -371,7 +379,7 @@ func (p *parser) translation(i *instr) {
 func (p *parser) characters(text []byte) []string {
 	var list []string
 	for len(text) > 0 {
-		if text[0] == '\\' && len(text) > 1 {
+		if text[0] == '\\' && len(text) > 1 && !(text[1] == 'c' && len(text) == 2) {
 			if b, n := p.escape(text[1:]); n > 0 {
 				list = append(list, string([]byte{b}))
 				text = text[1+n:]
