@@ -187,7 +187,7 @@ func registry() []tier {
 func openSim() (paddock.Driver, error) { return openLimitedSim(budget.Limits{}) }
 
 func openLimitedSim(l budget.Limits) (paddock.Driver, error) {
-	d, err := wall.New(wall.Options{Limits: l})
+	d, err := wall.New(wall.Options{Limits: l, Python: pythonDir(os.LookupEnv)})
 	if err != nil {
 		return nil, err
 	}

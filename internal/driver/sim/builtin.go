@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	tasks "github.com/paddock-sandbox/paddock/internal/driver/sim/command/process"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/script"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sed"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
@@ -36,6 +37,7 @@ func builtin(o Options) []command.Command {
 		number.Commands(),
 		order.Commands(),
 		finding.Commands(),
+		python.Commands(o.Python),
 		script.Commands(o.Tools),
 		sed.Commands(),
 		tasks.Commands(),

@@ -29,6 +29,9 @@ type Options struct {
 	// each, and `tools` in JavaScript; nil is none.
 	Tools *tool.Set
 
+	// Python is a directory that python.Install has filled; empty is no Python.
+	Python string
+
 	// Snapshots is the directory in which snapshots are kept; empty keeps
 	// them in memory, as long as the driver lives.
 	Snapshots string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -94,7 +95,7 @@ type served struct {
 // create makes the sandbox, which opens what it needs of the host, and then
 // gives up everything else.
 func (c *served) create(o order) (paddock.Sandbox, error) {
-	walls, err := sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
+	walls, err := sim.New(sim.Options{Limits: o.Limits, Python: o.Python, Walls: findings()})
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +135,9 @@ func confine(o order, sb paddock.Sandbox) error {
 	var readable []string
 	for _, m := range o.Spec.Mounts {
 		readable = append(readable, filepath.Clean(m.Source))
+	}
+	if o.Python != "" && python.Installed(o.Python) {
+		readable = append(readable, filepath.Clean(o.Python))
 	}
 	if err := kernel.NotDumpable(); err != nil {
 		return fmt.Errorf("not dumpable: %w", err)

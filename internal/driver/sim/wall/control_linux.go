@@ -17,6 +17,7 @@ type order struct {
 	Op       string // "create", "status", "update", "pause", "resume", "snapshot"
 	Spec     paddock.Spec
 	Limits   budget.Limits
+	Python   string // the directory of the interpreter
 	Update   paddock.Update
 	Snapshot paddock.SnapshotOptions
 }

@@ -26,6 +26,10 @@ import (
 type Options struct {
 	// Limits bound each computer, as [sim.Options] has them.
 	Limits budget.Limits
+
+	// Python is the directory of the Python interpreter, as [sim.Options] has
+	// it. Children can read it.
+	Python string
 }
 
 // A Driver makes simulated computers in child processes. Make one with [New].
@@ -155,7 +159,7 @@ func (d *Driver) start(ctx context.Context, spec paddock.Spec) (_ *sandbox, err 
 	}
 	sb.link = newLink(sb.control)
 	stop := context.AfterFunc(ctx, func() { _ = sb.control.SetDeadline(time.Now()) })
-	r, err := sb.link.ask(order{Op: "create", Spec: spec, Limits: d.o.Limits})
+	r, err := sb.link.ask(order{Op: "create", Spec: spec, Limits: d.o.Limits, Python: d.o.Python})
 	if !stop() {
 		err = errors.Join(fmt.Errorf("create: %w", paddock.Canceled), err)
 	} else if errors.Is(err, paddock.Unavailable) {

