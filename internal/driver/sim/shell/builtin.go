@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -669,27 +668,4 @@ func parseMask(text string, mask uint32) (result uint32, why string) {
 		}
 		i++
 	}
-}
-
-func biHelp(s *Shell, args []string) int {
-	st := 0
-	if len(args) == 1 {
-		for _, n := range strings.Fields(builtinNames) {
-			s.print(n + "\n")
-		}
-		return 0
-	}
-	names := strings.Fields(builtinNames)
-	for _, a := range args[1:] {
-		if slices.Contains(names, a) {
-			s.print(a + ": a shell builtin\n")
-			continue
-		}
-		if strings.HasPrefix(a, "-") {
-			continue
-		}
-		s.Warn("help: no help topics match `%s'.  Try `help help' or `man -k %s' or `info %s'.", a, a, a)
-		st = 1
-	}
-	return st
 }

@@ -125,9 +125,22 @@ func (s *Shell) pipeline(c *tree.Pipeline) int {
 	}
 	s.status = st
 	if len(c.Cmds) > 1 && st != 0 && s.ignore == 0 && s.flow == flowNone {
+		if last := s.pipe[len(s.pipe)-1]; last != 0 && endsInSubshell(c) {
+			s.errTrap(last) // bash runs it for both
+		}
 		return s.failure(st)
 	}
 	return st
+}
+
+// endsInSubshell tells whether the last command of a pipeline is a subshell.
+func endsInSubshell(c *tree.Pipeline) bool {
+	last := c.Cmds[len(c.Cmds)-1]
+	if r, ok := last.(*tree.Redirected); ok {
+		last = r.Body
+	}
+	_, ok := last.(*tree.Subshell)
+	return ok
 }
 
 // checked tells commands whose own failure may end the shell.
@@ -176,9 +189,6 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 			r.Hold()
 			in = r
 			_ = t.SetFD(1, w, false)
-			if c.Both[i] {
-				_ = t.SetFD(2, w, false)
-			}
 		}
 		t.Nest = s.depth
 		sub := s.fork(t, lastHere)

@@ -143,9 +143,7 @@ func (p *printer) command(c tree.Command) {
 			p.b.WriteString("! ")
 		}
 		for i, x := range c.Cmds {
-			if i > 0 && c.Both[i-1] {
-				p.b.WriteString(" 2>&1 | ")
-			} else if i > 0 {
+			if i > 0 {
 				p.b.WriteString(" | ")
 			}
 			p.command(x)

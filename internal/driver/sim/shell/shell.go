@@ -60,11 +60,11 @@ type Shell struct {
 	plain                              int  // > 0 below "command": builtins are not special
 	targets                            map[*tree.Redirect]expanded
 	early                              map[*tree.Assign]string // values that were expanded before
-	inTrap                             int  // handlers that run
-	handling                           bool // a handler of a signal runs: other signals wait
-	before                             int  // $? before return
-	stdinGiven                         bool // background commands keep the standard input
-	entry, trapCalls                   int  // $? when the innermost began, and the functions that ran
+	inTrap                             int                     // handlers that run
+	handling                           bool                    // a handler of a signal runs: other signals wait
+	before                             int                     // $? before return
+	stdinGiven                         bool                    // background commands keep the standard input
+	entry, trapCalls                   int                     // $? when the innermost began, and the functions that ran
 	tailArgs                           []string
 	tail                               *tree.Simple // the shell's last command: its program may take the shell's place
 
@@ -73,9 +73,10 @@ type Shell struct {
 	funcsShared bool // others have the map too: copy before changing it
 	aliases     map[string]string
 	aliasShared bool
-	hash        map[string]*hashed // of this shell only
-	disabled    map[string]bool    // builtins; never changed in place
-	completions map[string]string  // what complete was told; never changed in place
+	hash        map[string]*hashed     // of this shell only
+	disabled    map[string]bool        // builtins; never changed in place
+	completions map[string]*completion // what complete was told; never changed in place
+	completing  *completion            // whose function runs
 
 	frames []frame
 	dirs   []string // of pushd, without the working directory

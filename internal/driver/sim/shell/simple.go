@@ -191,14 +191,52 @@ func (s *Shell) prepared(c *tree.Simple, what lookup, args []string) int {
 	return s.arranged(c, what, args)
 }
 
-// assigns tells whether the words of redirections may change variables.
-func assigns(list []*tree.Redirect) bool {
-	for _, r := range list {
-		if !r.Word.Fixed && (strings.Contains(r.Word.Src, "=") || strings.Contains(r.Word.Src, "++") || strings.Contains(r.Word.Src, "--")) {
-			return true
+// assignBeneath is assign of a value whose expansion changes variables: not the
+// temporary ones that were assigned before it.
+func (s *Shell) assignBeneath(before []*tree.Assign, a *tree.Assign) error {
+	x := s.Expander()
+	values := make([]string, len(before))
+	for i, b := range before {
+		values[i], _ = s.vars.Get(b.Name)
+	}
+	s.vars.Pop()
+	var value string
+	var err error
+	if a.X.IsList() {
+		_, err = x.Elements(a.X, false)
+	} else {
+		value, err = x.Value(a.X)
+	}
+	s.vars.PushTemporary()
+	for i, b := range before {
+		if _, at := b.X.Subscript(); !at && s.vars.SetTemporary(b.Name, values[i], false) != nil {
+			continue // told when it was assigned first
 		}
 	}
-	return false
+	if err != nil {
+		return err
+	}
+	if s.opt[oXtrace] {
+		s.traceAssign(a, value)
+	}
+	switch _, at := a.X.Subscript(); {
+	case a.X.IsList():
+		return s.vars.SetTemporary(a.Name, "()", false)
+	case at:
+		return x.AssignValue(a.X, value)
+	}
+	return s.vars.SetTemporary(a.Name, value, a.X.Append)
+}
+
+// assigns tells whether the words of redirections may change variables.
+func assigns(list []*tree.Redirect) bool {
+	return slices.ContainsFunc(list, func(r *tree.Redirect) bool { return !r.Word.Fixed && changes(r.Word.Src) })
+}
+
+// changes tells whether an expansion in a text may change variables.
+func changes(src string) bool {
+	return strings.IndexByte(src, '$') >= 0 &&
+		(strings.Contains(src, "=") || strings.Contains(src, "++") || strings.Contains(src, "--"))
 }
 
 // expandEarly expands the values of a command's arguments that are
@@ -233,8 +271,13 @@ func (s *Shell) arranged(c *tree.Simple, what lookup, args []string) int {
 			s.vars.PushTemporary()
 			defer s.vars.Pop()
 		}
-		for _, a := range c.Assigns {
-			err := s.assign(a, !persist)
+		for i, a := range c.Assigns {
+			var err error
+			if _, value, _ := strings.Cut(a.Src, "="); !persist && changes(value) {
+				err = s.assignBeneath(c.Assigns[:i], a)
+			} else {
+				err = s.assign(a, !persist)
+			}
 			var v *variable.Error
 			if errors.As(err, &v) && !s.opt[oPosix] {
 				// The command is run all the same.

@@ -42,6 +42,9 @@ func (x *Expander) transform(p *Param, v parameter) (parameter, error) {
 	case 'K', 'k':
 		return x.pairs(p, v), nil
 	default:
+		if !v.set {
+			return v, nil
+		}
 		return v, &Error{Kind: Bad, Text: p.source + ": bad substitution"}
 	}
 	if !v.set && !v.isList {

@@ -152,7 +152,10 @@ func (p *Parser) pipeline() Command {
 	}
 	pl.Cmds = append(pl.Cmds, p.cmd())
 	for p.isOp("|") || p.isOp("|&") {
-		pl.Both = append(pl.Both, p.tok.op == "|&")
+		if p.tok.op == "|&" {
+			last := &pl.Cmds[len(pl.Cmds)-1]
+			*last = withErrors(*last, p.lineAt(p.tok.start))
+		}
 		p.skip()
 		p.newlines()
 		p.noAssign, p.eval = false, false
@@ -163,6 +166,20 @@ func (p *Parser) pipeline() Command {
 	}
 	pl.Src = p.source(start, p.peek().start)
 	return pl
+}
+
+// withErrors gives a command the redirection that "|&" is short for: its last.
+func withErrors(c Command, line int) Command {
+	r := &Redirect{Op: syntax.DplOut, FD: 2, Word: Word{Src: "1", Text: "1", Fixed: true}}
+	switch c := c.(type) {
+	case *Simple:
+		c.Redirs = append(c.Redirs, r)
+		return c
+	case *Redirected:
+		c.Redirs = append(c.Redirs, r)
+		return c
+	}
+	return &Redirected{Body: c, Redirs: []*Redirect{r}, Line: line}
 }
 
 // bare tells whether nothing follows "!" or "time".

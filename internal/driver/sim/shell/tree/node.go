@@ -37,10 +37,9 @@ type AndOrPart struct {
 	Cmd Command
 }
 
-// A Pipeline is commands joined by | or |&, or one that is negated or timed.
+// A Pipeline is commands joined by pipes, or one that is negated or timed.
 type Pipeline struct {
 	Cmds  []Command // none after a "!" or "time" by itself
-	Both  []bool    // Cmds[i] was joined to the next by |&
 	Not   bool
 	Timed bool
 	Posix bool // time -p

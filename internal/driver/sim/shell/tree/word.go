@@ -250,6 +250,10 @@ func (r *run) backslash() {
 		p.pos += 2
 	case 0:
 		if p.pos+1 >= p.limit() {
+			if p.stop < 0 && !r.m.dq {
+				p.pos++ // of the script: what bash does with it
+				return
+			}
 			r.take(1)
 			return
 		}
