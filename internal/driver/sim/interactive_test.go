@@ -218,7 +218,7 @@ func TestAPersonWorksInAShell(t *testing.T) {
 		{"Tab completes commands, files and variables", func(p *person) {
 			p.types("mkdir -p some/dir; echo found >'some/dir/a file'\r")
 			p.sees(prompt)
-			p.types("basen\t/x/name\r")
+			p.types("basena\t/x/name\r")
 			p.sees("\r\nname\r\n")
 			p.types("cat so\td\ta\t\r")
 			p.sees(`some/dir/a\ file`)
@@ -231,7 +231,7 @@ func TestAPersonWorksInAShell(t *testing.T) {
 			p.sees("\r\nfound\r\n")
 			p.types("echo $LOGN\t\r")
 			p.sees("\r\nuser\r\n")
-			p.types("echo $(basen\t/y/other)\r")
+			p.types("echo $(basena\t/y/other)\r")
 			p.sees("\r\nother\r\n")
 		}},
 		{"the prompt tells the directory and the status", func(p *person) {
