@@ -336,8 +336,7 @@ func biCompgen(s *Shell, args []string) int {
 		return s.status
 	}
 	if err != nil {
-		s.complain("%s", err)
-		return 1
+		return s.wordError(err)
 	}
 	for _, x := range list {
 		s.print(x + "\n")

@@ -11,10 +11,11 @@ import (
 
 // A printer writes commands as bash shows functions.
 type printer struct {
-	b      strings.Builder
-	indent int
-	flat   bool             // groups stand on one line
-	docs   []*tree.Redirect // here-documents whose bodies come with the next line
+	b       strings.Builder
+	indent  int
+	flat    bool             // groups stand on one line
+	flushed bool             // here-documents were written, and no semicolon left out since
+	docs    []*tree.Redirect // here-documents whose bodies come with the next line
 }
 
 // printFunction gives the text of a function, as declare -f has it.
@@ -55,13 +56,24 @@ func (p *printer) pad() { p.b.WriteString(strings.Repeat(" ", p.indent)) }
 
 // newline ends a line, and writes the here-documents that begin after it.
 func (p *printer) newline() {
+	p.flush()
 	p.b.WriteByte('\n')
+}
+
+// flush writes the here-documents that begin on this line, if there are any.
+func (p *printer) flush() bool {
 	docs := p.docs
+	if len(docs) == 0 {
+		return false
+	}
 	p.docs = nil
+	p.b.WriteByte('\n')
 	for _, r := range docs {
 		delim, _ := plainDelimiter(r.Word.Src)
 		p.b.WriteString(r.Raw + delim + "\n")
 	}
+	p.flushed = true
+	return true
 }
 
 func plainDelimiter(src string) (string, bool) {
@@ -100,6 +112,11 @@ func (p *printer) line(l *tree.List) {
 			case len(p.docs) > 0:
 				p.newline()
 				p.pad()
+				p.flushed = false
+			case p.flushed && !p.flat:
+				p.flushed = false
+				p.newline()
+				p.pad()
 			case amp:
 				p.b.WriteByte(' ')
 			case p.flat:
@@ -130,6 +147,9 @@ func (p *printer) command(c tree.Command) {
 			} else {
 				p.b.WriteString(" && ")
 			}
+			if p.flush() {
+				p.b.WriteByte(' ')
+			}
 			p.command(r.Cmd)
 		}
 	case *tree.Pipeline:
@@ -144,7 +164,11 @@ func (p *printer) command(c tree.Command) {
 		}
 		for i, x := range c.Cmds {
 			if i > 0 {
-				p.b.WriteString(" | ")
+				p.b.WriteString(" |")
+				if p.flush() {
+					p.b.WriteByte(' ')
+				}
+				p.b.WriteByte(' ')
 			}
 			p.command(x)
 		}
@@ -165,6 +189,7 @@ func (p *printer) command(c tree.Command) {
 	case *tree.Subshell:
 		p.b.WriteString("( ")
 		p.line(c.Body)
+		p.flush()
 		p.b.WriteString(" )")
 	case *tree.Func:
 		p.b.WriteString("function ")

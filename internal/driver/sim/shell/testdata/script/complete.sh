@@ -1,5 +1,4 @@
 # Completion as scripts see it.
-exec 2>&1
 complete -o nospace -o default -F foo -A function -abv -W 'a b' -P p -S "s'x" -X '*.o' -G '*.c' -C 'cmd x' git
 complete -p git
 complete -o zz foo; echo $?
