@@ -99,7 +99,9 @@ func (c code) changes() []string {
 					continue
 				}
 				for _, n := range spec.Names {
-					vars[n.Name] = spec
+					if n.Name != "_" {
+						vars[n.Name] = spec
+					}
 				}
 				if mutable(spec.Type) {
 					found = append(found, c.at(spec)+": package variable of a type that is there to change")
@@ -198,6 +200,7 @@ func TestTheFinderOfChangesFindsThem(t *testing.T) {
 		{"a deletion", `var a map[int]int; func f() { delete(a, 1) }`, 1},
 		{"a local of the same name", `var a int; func f() { a := 1; a = 2; _ = a }`, 0},
 		{"a parameter of the same name", `var a int; func f(a int) { a = 2 }`, 0},
+		{"a check of the compiler's, and a result that is not wanted", `var _ error = g(); func f() { _ = f2() }`, 0},
 		{"a lock", `import "sync"; var mu sync.Mutex`, 1},
 		{"an atomic", `import "sync/atomic"; var n atomic.Pointer[int]`, 1},
 		{"a value computed once", `import "sync"; var once = sync.OnceValue(f); func f() int { return 1 }`, 0},

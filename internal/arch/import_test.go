@@ -16,7 +16,7 @@ type layer struct {
 }
 
 func layers() []layer {
-	return []layer{
+	return slices.Concat(simLayers(), []layer{
 		{".", nil, "the vocabulary: all speak it, so it leans on none"},
 		{"internal/kernel", nil, "wrappers of system calls, usable by guest and host"},
 		{"internal/protect", nil, "pure, and linked into the guest"},
@@ -41,6 +41,68 @@ func layers() []layer {
 		{"bench", []string{"*"}, "measures what is there"},
 		{"cmd/paddock-guest", []string{"internal/driver/jail/inner"}, "small: it is copied into every box"},
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
+		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
+		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
+	})
+}
+
+// simLayers are the packages of the simulated tier, which is many small ones.
+func simLayers() []layer {
+	const sim = "internal/driver/sim/"
+	below := func(names ...string) []string {
+		for i, n := range names {
+			names[i] = sim + n
+		}
+		return names
+	}
+	list := []layer{
+		{sim + "arith", nil, "an engine: it knows numbers, and asks for variables"},
+		{sim + "budget", nil, "counts; everything that grows leans on it"},
+		{sim + "pattern", nil, "an engine: text to text"},
+		{sim + "quote", nil, "text to text"},
+		{sim + "regex", nil, "an engine: what it costs is told to the caller's meter"},
+		{sim + "strftime", nil, "text to time and back"},
+		{sim + "printf", below("quote"), "an engine, of the builtin and of the tool"},
+		{sim + "vfs", []string{"internal/snapshot"}, "files know no tasks, and no limits but numbers"},
+		{sim + "proc", below("budget", "vfs"), "the kernel knows files, and no program"},
+		{sim + "condition", below("vfs"), "what test and [ ask of files"},
+		{sim + "shell/variable", below("budget"), "variables know the shell by what they need of it"},
+		{sim + "shell/expand", below("arith", "pattern", "proc", "quote", "regex", "shell/variable", "vfs"), "words know the shell by what they need of it"},
+		{sim + "shell/tree", below("shell/expand"), "syntax; words are compiled once, while they are read"},
+		{sim + "shell/edit", below("command/display"), "an editor of lines knows no shell"},
+		{sim + "shell", below("budget", "condition", "printf", "proc", "quote", "shell/edit", "shell/expand", "shell/tree", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
+		{sim + "command", below("proc"), "what a tool is"},
+		{sim + "command/commandtest", below("budget", "command", "proc", "vfs"), "the referee, for tests"},
+		{sim + "command/script/engine", nil, "JavaScript without a world: what it may reach is handed to it"},
+		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
+		{sim + "wall", append(below("budget", "command/python"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{sim + "cmd/simsh", []string{"*"}, "a shell to try things with, not part of the product"},
+	}
+	shared := []string{"account", "descriptor", "display", "mode", "operand", "size", "stream", "walk"}
+	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
+	for _, name := range shared {
+		parts = append(parts, sim+"command/"+name)
+		list = append(list, layer{sim + "command/" + name, below("command", "command/operand", "proc", "quote", "regex", "vfs"), "what tools of several kinds share"})
+	}
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/output", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	extra := map[string][]string{
+		"file":   below("command/order"), // ls sorts versions as sort does
+		"python": below("budget"),
+		"script": append(below("budget", "command/script/engine", "command/tools"), "tool"),
+	}
+	for _, kind := range toolKinds() {
+		list = append(list, layer{sim + "command/" + kind, append(slices.Clone(parts), extra[kind]...), "tools of one kind know none of another, nor the shell"})
+		driver.imports = append(driver.imports, sim+"command/"+kind)
+	}
+	driver.imports = append(driver.imports, sim+"command/tools")
+	return append(list, driver)
+}
+
+// toolKinds are the packages of tools.
+func toolKinds() []string {
+	return []string{
+		"archive", "awk", "clock", "desk", "diff", "encode", "file", "find", "git", "grep", "jq", "layout", "number", "order",
+		"process", "python", "script", "sed", "text",
 	}
 }
 
@@ -82,7 +144,7 @@ type foreign struct {
 func foreigners() []foreign {
 	return []foreign{
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
-		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
+		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent"}, "as connect"},
 		{"github.com/creack/pty", []string{"internal/guest"}, "terminals are opened inside"},
 		{"github.com/fsnotify/fsnotify", []string{"internal/guest"}, "files are watched inside"},
@@ -92,6 +154,17 @@ func foreigners() []foreign {
 		{"github.com/containerd/cgroups", []string{"internal/cgroup"}, "one place for control groups, v1 and v2"},
 		{"github.com/spf13/cobra", []string{"cmd/paddock"}, "a command line belongs to a command"},
 		{"github.com/spf13/pflag", []string{"cmd/paddock"}, "cobra's flags"},
+		{"mvdan.cc/sh/v3/syntax", []string{"internal/driver/sim/shell", "internal/driver/sim/shell/expand", "internal/driver/sim/shell/tree"}, "words of the shell, and nothing else of it"},
+		{"github.com/dsnet/compress", []string{"internal/driver/sim/command/archive"}, "formats of archives"},
+		{"github.com/klauspost/compress", []string{"internal/driver/sim/command/archive"}, "as above"},
+		{"github.com/ulikunitz/xz", []string{"internal/driver/sim/command/archive"}, "as above"},
+		{"github.com/JohannesKaufmann/html-to-markdown/v2", []string{"internal/driver/sim/command/encode"}, "one tool"},
+		{"golang.org/x/crypto", []string{"internal/driver/sim/command/encode"}, "a checksum that the standard library has not"},
+		{"golang.org/x/text", []string{"internal/driver/sim/command/encode"}, "character sets"},
+		{"github.com/go-git", []string{"internal/driver/sim/command/git"}, "one tool"},
+		{"github.com/sergi/go-diff", []string{"internal/driver/sim/command/git"}, "the type in which go-git tells differences"},
+		{"github.com/tetratelabs/wazero", []string{"internal/driver/sim/command/python"}, "WebAssembly is one language's"},
+		{"modernc.org", []string{"internal/driver/sim/command/script/engine"}, "QuickJS and what it stands on, behind an engine without a world"},
 		{"go.yaml.in/yaml", []string{"internal/policy"}, "text formats end at the policy"},
 	}
 }
@@ -156,6 +229,12 @@ func barriers() []barrier {
 			module + "/internal/driver/sim", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
 			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress", module + "/internal/policy", module + "/cmd",
 		}, "a tier can be taken out and put elsewhere"},
+		{"internal/driver/sim", []string{
+			module + "/internal/driver/jail", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
+			module + "/internal/server", module + "/internal/dialect", module + "/internal/policy", module + "/cmd", module + "/internal/agent",
+		}, "as the jail; and no host's side of a wire: it runs inside other programs"},
+		{"internal/driver/sim/shell", []string{"os/exec", "net/http"}, "a script starts nothing and reaches nobody"},
+		{"internal/driver/sim/proc", []string{"os/exec", "net/http"}, "as above"},
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
 	}
@@ -188,7 +267,7 @@ func bans() []ban {
 	return []ban{
 		{path: "C", why: "no cgo: one static binary, for every architecture from any"},
 		{path: "plugin", why: "as above"},
-		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/guest"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
+		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/guest", "internal/driver/sim/command/script/engine"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
 		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},
