@@ -185,7 +185,7 @@ func (m *machine) cycles() (status int, more bool) {
 func (m *machine) execute() (order, int) {
 	m.replaced = false
 	for pc := 0; pc < len(m.program); {
-		m.t.Step(1)
+		m.t.Step(16)
 		i := &m.program[pc]
 		pc++
 		if m.applies(i) == i.not {

@@ -139,7 +139,7 @@ func (p *parser) word() string {
 	if c == eof {
 		return ""
 	}
-	for c != eof && !space(c) && c != ';' && c != '}' {
+	for c != eof && !space(c) && c != ';' && c != '}' && c != '#' {
 		c = p.next()
 	}
 	p.back(c)
