@@ -226,7 +226,7 @@ func constant(s string) (n int64, message string) {
 	case len(s) > 1 && s[0] == '0':
 		base, found, s = 8, true, s[1:]
 	}
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		if c == '#' {
 			switch {

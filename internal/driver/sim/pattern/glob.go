@@ -132,9 +132,7 @@ func split(pat string, extGlob bool) (prefix string, parts []string) {
 			return
 		}
 		cut = min(i+1, len(pat))
-		if strings.HasSuffix(part, `\`) {
-			part = part[:len(part)-1]
-		}
+		part = strings.TrimSuffix(part, `\`)
 		prefix += Unquote(part) + "/"
 	}
 	for i := 0; i < len(pat); i++ {
@@ -339,7 +337,7 @@ func (g *globber) read(p place) ([]Entry, error) {
 	}
 	entries, err := g.files.ReadDir(dir)
 	if err != nil {
-		return nil, nil // as the shell does, which shows no error either
+		return nil, nil //nolint:nilerr // as the shell does, which shows no error either
 	}
 	if g.opt.DotDirs {
 		entries = append([]Entry{{Name: ".", Kind: Directory}, {Name: "..", Kind: Directory}}, entries...)

@@ -121,7 +121,7 @@ func (p *Pattern) tail(items sequence, s string, m Meter) (bool, error) {
 		lit := items[0].lit
 		return strings.HasSuffix(s, lit) && (!p.opt.Path || strings.IndexByte(s[:len(s)-len(lit)], '/') < 0), nil
 	}
-	// The items take at least least bytes and at most most.
+	// The items take at least bytes and at most most.
 	least, most := 0, 0
 	for i := range items {
 		n := 1

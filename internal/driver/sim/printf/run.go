@@ -21,10 +21,8 @@ func (f *Format) Append(dst []byte, args []string, env *Env) (out []byte, status
 		limit = defaultLimit
 	}
 	r := run{f: f, env: env, out: dst, base: len(dst), limit: limit, args: args}
-	for {
-		if !r.pass() {
-			break
-		}
+	for r.pass() {
+
 		if len(r.args) == 0 || !f.uses {
 			break
 		}

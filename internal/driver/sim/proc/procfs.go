@@ -191,7 +191,7 @@ func taskDir(t *Task) vfs.Dynamic {
 		"statm":     fixed("0 0 0 0 0 0 0\n"),
 		"maps":      fixed(""),
 		"mounts":    fixed("tmpfs / tmpfs rw 0 0\nproc /proc proc rw 0 0\n"),
-		"mountinfo": fixed("1 0 0:1 / / rw - tmpfs tmpfs rw\n2 1 0:2 / /proc rw - proc proc rw\n"),
+		"mountinfo": fixed("1 0 0:1 / rw - tmpfs rw\n2 1 0:2 / /proc rw - proc rw\n"),
 		"cgroup":    fixed("0::/\n"),
 		"limits": made(func(*Task) string {
 			n := t.K.MaxDescriptors()

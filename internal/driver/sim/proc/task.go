@@ -218,20 +218,15 @@ func (t *Task) try(run func(*Task) int) (s Status, other *unwind) {
 	t.Check()
 	s.Code = run(t) & 0xff
 	if err := t.Flush(); err != nil {
-		s.Code = max(s.Code, t.complain(err))
+		t.complain(err)
+		s.Code = max(s.Code, 1)
 	}
 	return s, nil
 }
 
 // complain tells of output that could not be written, as programs do.
-func (t *Task) complain(err error) int {
-	if errors.Is(err, syscall.EPIPE) {
-		// The signal that goes with it was ignored.
-		t.Errorf("write error: %s", vfs.Message(err))
-		return 1
-	}
+func (t *Task) complain(err error) {
 	t.Errorf("write error: %s", vfs.Message(err))
-	return 1
 }
 
 func (t *Task) end(s Status) {
@@ -276,7 +271,8 @@ func (t *Task) Status() (s Status, ok bool) {
 // Exit ends the task with a status code, from however deep in its program.
 func (t *Task) Exit(code int) {
 	if err := t.Flush(); err != nil {
-		code = max(code, t.complain(err))
+		t.complain(err)
+		code = max(code, 1)
 	}
 	panic(unwind{t, Status{Code: code & 0xff}})
 }

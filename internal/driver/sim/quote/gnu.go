@@ -77,7 +77,7 @@ func needs(s string, escape bool) bool {
 	case "", "{", "}":
 		return true
 	}
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		switch c := s[i]; c {
 		case ' ', '!', '"', '$', '&', '\'', '(', ')', '*', ';', '<', '=', '>', '?', '[', '\\', '^', '`', '|', '\t', '\n', '\r':
 			return true

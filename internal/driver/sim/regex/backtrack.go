@@ -17,7 +17,6 @@ type backtracker struct {
 	stack []frame
 	seen  map[visit]struct{}
 	steps int
-	depth int
 }
 
 // A visit is a state that the backtracker need not enter again: all that

@@ -121,7 +121,7 @@ func (l *threads) has(pc uint32) bool {
 	return int(i) < len(l.dense) && l.dense[i] == pc
 }
 
-// run finds the match of p from from on. With end >= 0 the match must start at
+// run finds the match of p from on. With end >= 0 the match must start at
 // from and end there; otherwise the leftmost is found, and of those what the
 // flavour prefers. anchored keeps the start at from.
 func (k *pike) run(p *charProg, s *subject, from, end int, anchored bool, m *gauge) ([]int, error) {
@@ -157,7 +157,7 @@ func (k *pike) run(p *charProg, s *subject, from, end int, anchored bool, m *gau
 		if err := m.step(1 + len(k.clist.dense)); err != nil {
 			return nil, err
 		}
-		var r rune = noChar
+		r := noChar
 		width := 1
 		if pos < stop {
 			r, width = s.next(pos)

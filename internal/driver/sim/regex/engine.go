@@ -266,7 +266,7 @@ type outcome struct {
 	all     bool // by the automaton that knows every byte
 }
 
-// run lets the automata for a purpose look at b from from on.
+// run lets the automata for a purpose look at b from on.
 func (e *engine) run(purpose int, b []byte, from int) (outcome, error) {
 	if e.begins && from > 0 {
 		return outcome{}, nil
@@ -443,7 +443,7 @@ func (e *engine) find(b []byte, from int, dst []int, anchored bool) ([]int, erro
 	return append(dst[:0], slots...), nil
 }
 
-// line finds the first line from from on that has a match.
+// line finds the first line from on that has a match.
 func (e *engine) line(b []byte, from int) (start, end int, err error) {
 	sep := byte(max(e.subject.sep, 0))
 	n := len(b)

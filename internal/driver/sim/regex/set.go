@@ -187,9 +187,10 @@ func foldSpans(spans []span, bytes bool) []span {
 			for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
 				out = append(out, span{f, f})
 			}
-			if c == 0x2d2d {
+			switch c {
+			case 0x2d2d:
 				c = 0xa63f
-			} else if c == 0xabbf {
+			case 0xabbf:
 				c = 0xfaff
 			}
 		}

@@ -116,9 +116,10 @@ func lex(s string, now time.Time) []tok {
 		case c == '(':
 			nest := 0
 			for ; i < len(s); i++ {
-				if s[i] == '(' {
+				switch s[i] {
+				case '(':
 					nest++
-				} else if s[i] == ')' {
+				case ')':
 					nest--
 				}
 				if nest == 0 {

@@ -303,10 +303,10 @@ func (p *reader) number() bool {
 			return p.slashes()
 		}
 	case tokSigned:
-		switch after := p.tok(2); {
-		case after.kind == tokSigned:
+		switch after := p.tok(2); after.kind {
+		case tokSigned:
 			return p.isoDate()
-		case after.kind == tokUnit:
+		case tokUnit:
 			if !p.plain(n) {
 				return false
 			}

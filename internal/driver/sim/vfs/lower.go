@@ -163,7 +163,7 @@ func (f *FS) writing(t *trip, do func(*trip) error) (*want, error) {
 }
 
 func wanted(err error) (*want, error) {
-	w, ok := err.(*want) //nolint:errorlint // a want is never wrapped
+	w, ok := err.(*want)
 	if ok {
 		return w, nil
 	}

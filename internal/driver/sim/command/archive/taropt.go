@@ -101,10 +101,9 @@ type tape struct {
 	sameUID  bool
 	ignoreZ  bool
 
-	status  int
-	warned  map[string]bool
-	width   int
-	written int64
+	status int
+	warned map[string]bool
+	width  int
 }
 
 // fatal complains and gives tar's status for it.

@@ -75,12 +75,12 @@ func newSubstitution(t *proc.Task, expr string) (*substitution, error) {
 			s.nth, _ = strconv.Atoi(flags[k:end]) // digits
 			k = end - 1
 		default:
-			return nil, errors.New("Unknown flag in transform expression: " + string(c)) //nolint:staticcheck // tar's words
+			return nil, errors.New("Unknown flag in transform expression: " + string(c))
 		}
 	}
 	var err error
 	if s.re, err = regex.Compile(parts[0], o); err != nil {
-		return nil, errors.New("Invalid transform expression: " + err.Error()) //nolint:staticcheck // tar's words
+		return nil, errors.New("Invalid transform expression: " + err.Error())
 	}
 	return s, nil
 }

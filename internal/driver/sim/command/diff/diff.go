@@ -187,7 +187,7 @@ func contextArgs(args []string) []string {
 			return append(out, args[i:]...)
 		}
 		if n := len(a); n > 1 && a[0] == '-' && a[1] != '-' && (a[n-1] == 'U' || a[n-1] == 'C') && i+1 < len(args) &&
-			strings.IndexAny(a[1:n-1], "WFLxXSIDUC") < 0 {
+			!strings.ContainsAny(a[1:n-1], "WFLxXSIDUC") {
 			i++
 			a += args[i]
 		}

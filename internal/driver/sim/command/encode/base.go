@@ -35,7 +35,6 @@ type code struct {
 	in, out  int
 	pads     bool
 	lsb      bool // bits of a byte begin with the lowest
-	upper    bool
 }
 
 func codeOf(name string) *code {

@@ -38,7 +38,7 @@ func dosSpec(name string) *command.Spec {
 // A breaker changes line breaks.
 type breaker struct {
 	t        *proc.Task
-	from, to string // of its messages
+	to       string // of its messages
 	toDOS    bool
 	mac      bool
 	double   bool

@@ -2,8 +2,8 @@ package encode
 
 import (
 	"bytes"
-	"crypto/md5"  //nolint:gosec // what md5sum is for
-	"crypto/sha1" //nolint:gosec // what sha1sum is for
+	"crypto/md5"
+	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -292,7 +292,7 @@ func (s *summer) line(sum, name string) {
 }
 
 func escapeName(name string) string {
-	if strings.IndexAny(name, "\\\n\r") < 0 {
+	if !strings.ContainsAny(name, "\\\n\r") {
 		return name
 	}
 	name = strings.ReplaceAll(name, `\`, `\\`)

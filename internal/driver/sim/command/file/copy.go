@@ -42,7 +42,6 @@ type copier struct {
 	hard, symbolic, bare, removeFirst, forced bool
 	noMode                                    bool // --no-preserve=mode
 	fixed                                     bool // install: bits are those of a copy
-	bits                                      uint32
 	asOne                                     bool // special files are read, not made anew
 	status                                    int
 	links                                     map[node]string // what was copied already, with more than one name

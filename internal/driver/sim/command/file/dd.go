@@ -16,15 +16,15 @@ var ddSpec = &command.Spec{Name: "dd", Synopsis: "[OPERAND]...\n  or:  dd OPTION
 
 // A duplicator is a run of dd.
 type duplicator struct {
-	t                              *proc.Task
-	in, out                        string
-	ibs, obs, cbs                  int64
-	skip, seek, count              int64 // count is -1 for all
-	skipBytes, seekBytes, inBytes  bool
-	conv                           map[string]bool
-	full, appending, noXfer, quiet bool
-	exclusive, noCreate, noTrunc   bool
-	table                          *[256]byte
+	t                             *proc.Task
+	in, out                       string
+	ibs, obs, cbs                 int64
+	skip, seek, count             int64 // count is -1 for all
+	skipBytes, seekBytes, inBytes bool
+	conv                          map[string]bool
+	full, noXfer, quiet           bool
+	noCreate, noTrunc             bool
+	table                         *[256]byte
 
 	src, dst           *proc.Desc
 	inFull, inPart     int64

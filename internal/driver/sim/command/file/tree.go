@@ -64,7 +64,6 @@ type leaf struct {
 	to   vfs.Info // of a link
 	text string   // of a link
 	err  error
-	kids []leaf // with --prune and --du
 }
 
 func runTree(t *proc.Task) int {
@@ -191,7 +190,7 @@ func (p *planter) root(name string) {
 	i, err := p.t.View.Stat(name)
 	l := leaf{name: name, info: i, err: err}
 	if err != nil {
-		l.info, err = p.t.View.Lstat(name)
+		l.info, _ = p.t.View.Lstat(name) // what is not there at all is told too
 		p.status = 2
 		if p.json {
 			p.w.String("  " + `{"type":"directory","name":` + quoted(name) + `,"contents":[` + "{\"error\":\"error opening dir\"}\n  ]}")

@@ -42,8 +42,8 @@ func (p *parser) printf(format string, o *output) test {
 				return nil
 			}
 			i += n - 1
-			switch {
-			case seg.c == 0:
+			switch seg.c {
+			case 0:
 				text.WriteString(seg.text)
 			default:
 				flush()

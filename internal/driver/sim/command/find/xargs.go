@@ -502,7 +502,7 @@ func (r *runner) run(args []string) {
 		}
 		d, err := child.Open(name, syscall.O_RDONLY, 0)
 		if err != nil {
-			return nil // then it reads what xargs reads
+			return nil //nolint:nilerr // then it reads what xargs reads
 		}
 		return child.SetFD(0, d, false)
 	})

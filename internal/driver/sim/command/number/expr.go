@@ -286,7 +286,7 @@ func (e *evaluator) colon(s, pattern string) value {
 		panic(broken{errors.New("error in regular expression matcher")})
 	}
 	switch {
-	case re.Groups() > 0 && (m == nil || len(m) < 4 || m[2] < 0):
+	case re.Groups() > 0 && (len(m) < 4 || m[2] < 0):
 		return value{}
 	case re.Groups() > 0:
 		return value{s: string(b[m[2]:m[3]])}

@@ -229,7 +229,7 @@ func (f *factoring) rhoLarge(n *big.Int) *big.Int {
 					step(y)
 					q.Mul(q, diff.Sub(x, y).Abs(diff))
 					q.Mod(q, n)
-					f.t.Step(2 + 2*words*words)
+					f.t.Step(16 + 8*words*words)
 				}
 				g.GCD(nil, nil, q, n)
 			}

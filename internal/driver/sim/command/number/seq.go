@@ -111,7 +111,7 @@ func seqArgs(args []string) []string {
 			}
 		case arg[len(arg)-1] == 'f' || arg[len(arg)-1] == 's':
 			// The last of a group, unless an earlier one takes the rest.
-			if strings.IndexAny(arg[1:len(arg)-1], "fs") < 0 {
+			if !strings.ContainsAny(arg[1:len(arg)-1], "fs") {
 				i++
 			}
 		}
@@ -137,7 +137,7 @@ func seqBound(t *proc.Task, text string) (bound, int) {
 	if point < 0 && strings.IndexByte(s, 'p') < 0 {
 		b.precision = 0
 	}
-	if strings.IndexAny(s, "xX") >= 0 || f.IsInf() {
+	if strings.ContainsAny(s, "xX") || f.IsInf() {
 		return b, 0
 	}
 	b.measure(s, point)

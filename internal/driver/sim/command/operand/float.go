@@ -27,7 +27,7 @@ func Float(s string) (f *big.Float, nan, ok bool) {
 		if !shape(s[2:], true) {
 			return nil, false, false
 		}
-		if strings.IndexAny(s, "pP") < 0 {
+		if !strings.ContainsAny(s, "pP") {
 			s += "p0"
 		}
 	case !shape(s, false):

@@ -13,7 +13,7 @@ const Sizes = "bkKmMGTPEZY0"
 
 // What can be wrong with a number. Their texts are those of complaints.
 var (
-	ErrSyntax = errors.New("Invalid argument")                          //nolint:staticcheck // the words of the C library
+	ErrSyntax = errors.New("Invalid argument")
 	ErrSuffix = errors.New("invalid suffix")                            // a number with something else behind it
 	ErrLarge  = errors.New("Value too large for defined data type")     //nolint:staticcheck // the words of the C library
 	ErrRange  = errors.New("Numerical result out of range")             //nolint:staticcheck // the words of the C library

@@ -15,7 +15,7 @@ func Regex(t *proc.Task, pattern string, o regex.Options) (*regex.Regexp, error)
 	o.Meter = meter{t}
 	re, err := regex.Compile(pattern, o)
 	if err != nil && strings.HasPrefix(err.Error(), "Unmatched [") {
-		return nil, errors.New("Invalid regular expression") //nolint:staticcheck // the words of the C library
+		return nil, errors.New("Invalid regular expression")
 	}
 	return re, err
 }

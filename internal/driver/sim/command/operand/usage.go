@@ -5,7 +5,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-// Count complains unless there are at least least and at most most operands,
+// Count complains unless there are at least and at most operands,
 // as GNU tools do, and gives the status for it; 0 is that all is well.
 func Count(t *proc.Task, s *command.Spec, operands []string, least, most int) int {
 	switch {

@@ -30,18 +30,17 @@ var commSpec = command.Spec{
 }
 
 type comm struct {
-	t      *proc.Task
-	names  []string
-	r      [2]*stream.Reader
-	line   [2][]byte // the next ones
-	last   [2][]byte // copies of those before
-	more   [2]bool
-	any    [2]bool
-	told   [2]bool
-	check  int // 0 is where it matters, 1 always, -1 never
-	alone  bool
-	end    byte
-	errors bool
+	t     *proc.Task
+	names []string
+	r     [2]*stream.Reader
+	line  [2][]byte // the next ones
+	last  [2][]byte // copies of those before
+	more  [2]bool
+	any   [2]bool
+	told  [2]bool
+	check int // 0 is where it matters, 1 always, -1 never
+	alone bool
+	end   byte
 }
 
 func runComm(t *proc.Task) int {

@@ -1,6 +1,7 @@
 package order
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -82,7 +83,7 @@ func (o *ordering) letter(c byte, start, end bool) bool {
 	}
 	if k != byText {
 		o.kind = k
-		if strings.IndexByte(string(o.kinds), c) < 0 {
+		if bytes.IndexByte(o.kinds, c) < 0 {
 			o.kinds = append(o.kinds, c)
 		}
 	}
@@ -92,10 +93,10 @@ func (o *ordering) letter(c byte, start, end bool) bool {
 // clash tells which letters cannot stand together.
 func (o *ordering) clash() string {
 	n := len(o.kinds)
-	if strings.IndexByte(string(o.kinds), 'V') >= 0 && strings.IndexByte(string(o.kinds), 'R') >= 0 {
+	if bytes.IndexByte(o.kinds, 'V') >= 0 && bytes.IndexByte(o.kinds, 'R') >= 0 {
 		n--
 	}
-	if o.ignore != nothing && strings.IndexByte(string(o.kinds), 'V') < 0 && strings.IndexByte(string(o.kinds), 'R') < 0 {
+	if o.ignore != nothing && bytes.IndexByte(o.kinds, 'V') < 0 && bytes.IndexByte(o.kinds, 'R') < 0 {
 		n++
 	}
 	if n <= 1 {
@@ -104,7 +105,7 @@ func (o *ordering) clash() string {
 	text := ""
 	for _, c := range []byte("dfghiMnRV") {
 		switch {
-		case c == 'd' && o.ignore == dictionary, c == 'i' && o.ignore == nonprint, strings.IndexByte(string(o.kinds), c) >= 0:
+		case c == 'd' && o.ignore == dictionary, c == 'i' && o.ignore == nonprint, bytes.IndexByte(o.kinds, c) >= 0:
 			text += string(rune(c))
 		}
 	}

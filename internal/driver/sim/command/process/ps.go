@@ -181,12 +181,11 @@ func columnOf(name string) (column, bool) {
 
 type psOptions struct {
 	columns          []column
-	titles           []string // given ones; empty is the usual
 	every            bool
 	pids, ppids      map[int]bool
 	users            map[int]bool
 	names            map[string]bool
-	noHead, reverse  bool
+	noHead           bool
 	sort             []string
 	selected, forest bool
 }
@@ -250,7 +249,7 @@ func runPs(t *proc.Task) int {
 		}
 		letters, dash := strings.CutPrefix(arg, "-")
 	letters:
-		for k := 0; k < len(letters); k++ {
+		for k := range len(letters) {
 			c := letters[k]
 			rest := letters[k+1:]
 			switch {

@@ -51,9 +51,7 @@ type splitter struct {
 	verbose  bool
 	in       *stream.Reader
 	out      *piece
-	size0    int64 // bytes in the piece
 	outputs  []*piece
-	stopped  bool
 	numbered bool
 }
 

@@ -91,14 +91,14 @@ func (s *stops) parse(t *proc.Task, text string) bool {
 }
 
 func (s *stops) take(t *proc.Task, prefix byte, v uint64) bool {
-	switch {
-	case prefix == '/':
+	switch prefix {
+	case '/':
 		if s.every != 0 {
 			t.Errorf("'/' specifier only allowed with the last value")
 			return false
 		}
 		s.every = v
-	case prefix == '+':
+	case '+':
 		if s.beyond != 0 {
 			t.Errorf("'+' specifier only allowed with the last value")
 			return false

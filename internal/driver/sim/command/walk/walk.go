@@ -177,9 +177,10 @@ func (w *walker) enter(e Entry) bool {
 	if err == nil && l.view.Dir != e.Info.Ino && e.Info.Ino != 0 {
 		err = syscall.ENOENT // something else stands there now
 	}
-	if err == nil {
+	switch err {
+	case nil:
 		l.names, err = l.view.Names(".")
-	} else if err == syscall.EACCES {
+	case syscall.EACCES:
 		if l.names, err = e.In.Names(e.Name); err == nil {
 			l.deaf = syscall.EACCES
 		}
