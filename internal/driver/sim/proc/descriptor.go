@@ -86,7 +86,7 @@ func (t *Task) FD(fd int) *Desc {
 // SetFD makes fd lead to d, in place of what was there. EBADF is a number
 // over the limit.
 func (t *Task) SetFD(fd int, d *Desc, cloexec bool) error {
-	if fd < 0 || int64(fd) >= t.K.maxFDs.Load() {
+	if fd < 0 || int64(fd) >= t.maxFDs() {
 		return syscall.EBADF
 	}
 	for len(t.fds) <= fd {

@@ -111,8 +111,15 @@ func (d *Desc) VFS() (*vfs.File, bool) {
 func (f *diskFile) Read(_ *Task, p []byte) (int, error) { return f.f.Read(p) }
 
 func (f *diskFile) Write(t *Task, p []byte) (int, error) {
-	n, err := f.f.Write(p)
-	if err == syscall.EFBIG {
+	var n int
+	var err error
+	if t != nil && t.rlimit.size > 0 {
+		p, err = f.fit(t, p)
+	}
+	if err == nil {
+		n, err = f.f.Write(p)
+	}
+	if err == syscall.EFBIG && t != nil {
 		t.Signal(syscall.SIGXFSZ)
 		t.Check()
 	}

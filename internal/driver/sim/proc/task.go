@@ -42,6 +42,8 @@ type Task struct {
 	fds  []fdEntry
 	kept []*Desc // beside the descriptors
 
+	rlimit rlimit
+
 	public atomic.Pointer[known]
 
 	clock *clock // of the goroutine that it runs on
@@ -135,7 +137,7 @@ func (k *Kernel) enter(t *Task, above int64) error {
 func (t *Task) Fork() (*Task, error) {
 	c := &Task{
 		K: t.K, Run: t.Run, View: t.View, PPID: t.PID, Args: t.Args, Env: t.Env, Depth: t.Depth,
-		action: t.action, clock: t.clock, parent: t,
+		action: t.action, clock: t.clock, parent: t, rlimit: t.rlimit,
 	}
 	c.View.Groups = t.View.Groups
 	if err := t.K.enter(c, 0); err != nil {
