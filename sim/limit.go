@@ -16,6 +16,9 @@ import (
 // [paddock.OutOfMemory], or [paddock.TimedOut]) and names the limit, and the
 // sandbox stays usable.
 //
+// Database, SQLHeap, Download, Redirects, Request and Regex are names that no
+// tool of this version counts by: setting them has no effect yet.
+//
 // Fields that count are of one run (a started command with all that it starts,
 // or one script of a [Session]), except Heap, Tasks, Disk and Inodes, which are
 // of the whole sandbox.

@@ -73,6 +73,7 @@ func simLayers() []layer {
 		{sim + "shell", below("budget", "condition", "printf", "proc", "quote", "shell/edit", "shell/expand", "shell/tree", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
 		{sim + "command", below("proc"), "what a tool is"},
 		{sim + "command/commandtest", below("budget", "command", "proc", "vfs"), "the referee, for tests"},
+		{sim + "command/grep/ignore", below("pattern", "proc", "regex", "vfs"), "what rg passes over"},
 		{sim + "command/script/engine", nil, "JavaScript without a world: what it may reach is handed to it"},
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
 		{sim + "wall", append(below("budget", "command/python"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
@@ -87,6 +88,7 @@ func simLayers() []layer {
 	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/output", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":   below("command/order"), // ls sorts versions as sort does
+		"grep":   below("command/grep/ignore"),
 		"python": below("budget"),
 		"script": append(below("budget", "command/script/engine", "command/tools"), "tool"),
 	}
