@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/encode"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
 	finding "github.com/paddock-sandbox/paddock/internal/driver/sim/command/find"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/git"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/grep"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
@@ -33,6 +34,7 @@ func builtin(o Options) []command.Command {
 		encode.Commands(),
 		awk.Commands(),
 		file.Commands(),
+		git.Commands(),
 		grep.Commands(),
 		number.Commands(),
 		order.Commands(),

@@ -1,0 +1,503 @@
+package git
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	lib "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+)
+
+// An options is a command line taken apart: flags by their names, with their
+// values, and the rest.
+type options struct {
+	flags map[string]string
+	rest  []string
+	paths []string // behind "--"
+	dash  bool     // there was a "--"
+}
+
+func (o *options) has(names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { _, ok := o.flags[n]; return ok })
+}
+
+// options reads flags: plain ones, and those that take a value.
+func (w *work) options(args []string, plain, valued string) (*options, error) {
+	o := &options{flags: map[string]string{}}
+	known, values := strings.Fields(plain), strings.Fields(valued)
+	for len(args) > 0 {
+		a := args[0]
+		args = args[1:]
+		name, value, given := strings.Cut(a, "=")
+		switch {
+		case a == "--":
+			o.paths, o.dash = args, true
+			return o, nil
+		case len(a) < 2 || a[0] != '-':
+			o.rest = append(o.rest, a)
+		case slices.Contains(known, a):
+			o.flags[a] = ""
+		case slices.Contains(values, name) && given:
+			o.flags[name] = joined(o.flags, name, value)
+		case slices.Contains(values, a):
+			if len(args) == 0 {
+				return nil, &fatal{"error: option `" + strings.TrimLeft(a, "-") + "' requires a value", 129}
+			}
+			o.flags[a] = joined(o.flags, a, args[0])
+			args = args[1:]
+		case a[1] != '-' && slices.Contains(values, a[:2]):
+			o.flags[a[:2]] = joined(o.flags, a[:2], a[2:])
+		case a[1] != '-' && len(a) > 2 && slices.Contains(known, a[:2]):
+			o.flags[a[:2]] = ""
+			args = append([]string{"-" + a[2:]}, args...)
+		default:
+			return nil, &fatal{"error: unknown option `" + strings.TrimLeft(a, "-") + "'", 129}
+		}
+	}
+	return o, nil
+}
+
+// joined is a value, or for messages the paragraphs of all.
+func joined(flags map[string]string, name, value string) string {
+	if old, ok := flags[name]; ok && (name == "-m" || name == "--message") {
+		return old + "\n\n" + value
+	}
+	return value
+}
+
+func (w *work) relatives(names []string) ([]string, error) {
+	var out []string
+	for _, n := range names {
+		p, err := w.relative(n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func (w *work) add(args []string) error {
+	o, err := w.options(args, "-A --all -u --update -v --verbose -f --force -n --dry-run", "")
+	if err != nil {
+		return err
+	}
+	names := append(o.rest, o.paths...)
+	if len(names) == 0 && !o.has("-A", "--all", "-u", "--update") {
+		_, err := w.t.Write(2, []byte("Nothing specified, nothing added.\nhint: Maybe you wanted to say 'git add .'?\nhint: Turn this message off by running\nhint: \"git config advice.addEmptyPathspec false\"\n"))
+		return err
+	}
+	paths, err := w.relatives(names)
+	if err != nil {
+		return err
+	}
+	s, err := w.state(nil)
+	if err != nil {
+		return err
+	}
+	idx, err := w.repo.Storer.Index()
+	if err != nil {
+		return err
+	}
+	for i, p := range paths {
+		if _, err := (&tree{w.t, w.dir}).Lstat(p); err != nil && !slices.ContainsFunc(s.unstaged, func(c change) bool { return within(c.name, []string{p}) }) {
+			return fail("pathspec '%s' did not match any files", names[i])
+		}
+	}
+	for _, c := range s.unstaged {
+		if within(c.name, paths) {
+			if err := w.stage(idx, c.name); err != nil {
+				return err
+			}
+		}
+	}
+	if !o.has("-u", "--update") {
+		all, err := w.wt.StatusWithOptions(lib.StatusOptions{Strategy: lib.Empty})
+		if err != nil {
+			return err
+		}
+		for name, f := range all {
+			if f.Worktree == lib.Untracked && within(name, paths) {
+				if err := w.stage(idx, name); err != nil {
+					return err
+				}
+			}
+		}
+		for _, p := range paths {
+			if o.has("-f", "--force") {
+				if i, err := (&tree{w.t, w.dir}).Lstat(p); err == nil && !i.IsDir() {
+					if err := w.stage(idx, p); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return w.repo.Storer.SetIndex(idx)
+}
+
+// stage puts a file's state into the index.
+func (w *work) stage(idx *index.Index, name string) error {
+	w.t.Step(16)
+	st, err := (&tree{w.t, w.dir}).Lstat(name)
+	if err != nil || st.IsDir() {
+		if _, err := idx.Remove(name); err != nil && !errors.Is(err, index.ErrEntryNotFound) {
+			return err
+		}
+		return nil
+	}
+	mode, err := filemode.NewFromOSFileMode(st.Mode())
+	if err != nil {
+		return fail("%s: can only add regular files, symbolic links or git-directories", name)
+	}
+	b, err := w.contents(name, mode)
+	if err != nil {
+		return fail("%s: %s", name, message(err))
+	}
+	h, err := w.store(plumbing.BlobObject, b)
+	if err != nil {
+		return err
+	}
+	e, err := idx.Entry(name)
+	if err != nil {
+		e = idx.Add(name)
+	}
+	e.Hash, e.Mode, e.Size, e.ModifiedAt = h, mode, uint32(st.Size()), st.ModTime()
+	return nil
+}
+
+func (w *work) store(kind plumbing.ObjectType, b []byte) (plumbing.Hash, error) {
+	o := w.repo.Storer.NewEncodedObject()
+	o.SetType(kind)
+	o.SetSize(int64(len(b)))
+	x, err := o.Writer()
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	if _, err := x.Write(b); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	if err := x.Close(); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return w.repo.Storer.SetEncodedObject(o)
+}
+
+func (w *work) remove(args []string) error {
+	o, err := w.options(args, "--cached -r -f --force -q --quiet", "")
+	if err != nil {
+		return err
+	}
+	names := append(o.rest, o.paths...)
+	paths, err := w.relatives(names)
+	if err != nil {
+		return err
+	}
+	idx, err := w.repo.Storer.Index()
+	if err != nil {
+		return err
+	}
+	for i, p := range paths {
+		found := false
+		for _, e := range slices.Clone(idx.Entries) {
+			if !within(e.Name, []string{p}) {
+				continue
+			}
+			if e.Name != p && !o.has("-r") {
+				return fail("not removing '%s' recursively without -r", names[i])
+			}
+			found = true
+			if _, err := idx.Remove(e.Name); err != nil {
+				return err
+			}
+			if !o.has("--cached") {
+				_ = (&tree{w.t, w.dir}).Remove(e.Name) // it may be gone already
+				w.prune(e.Name)
+			}
+			if !o.has("-q", "--quiet") {
+				w.printf("rm '%s'\n", e.Name)
+			}
+		}
+		if !found {
+			return fail("pathspec '%s' did not match any files", names[i])
+		}
+	}
+	return w.repo.Storer.SetIndex(idx)
+}
+
+// prune removes directories that a file was the last of.
+func (w *work) prune(name string) {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if w.t.View.Rmdir(path.Join(w.dir, dir)) != nil {
+			return
+		}
+	}
+}
+
+func (w *work) move(args []string) error {
+	o, err := w.options(args, "-f --force -v", "")
+	if err != nil {
+		return err
+	}
+	if len(o.rest) != 2 {
+		return &fatal{"usage: git mv [<options>] <source>... <destination>", 129}
+	}
+	p, err := w.relatives(o.rest)
+	if err != nil {
+		return err
+	}
+	x := &tree{w.t, w.dir}
+	if i, err := x.Stat(p[1]); err == nil && i.IsDir() {
+		p[1] = path.Join(p[1], path.Base(p[0]))
+	}
+	idx, err := w.repo.Storer.Index()
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, e := range idx.Entries {
+		if within(e.Name, p[:1]) {
+			e.Name, found = p[1]+strings.TrimPrefix(e.Name, p[0]), true
+		}
+	}
+	if !found {
+		return fail("bad source, source=%s, destination=%s", p[0], p[1])
+	}
+	if _, err := x.Lstat(p[1]); err == nil && !o.has("-f", "--force") {
+		return fail("destination exists, source=%s, destination=%s", p[0], p[1])
+	}
+	if err := x.Rename(p[0], p[1]); err != nil {
+		return fail("renaming '%s' failed: %s", p[0], message(err))
+	}
+	return w.repo.Storer.SetIndex(idx)
+}
+
+// clean makes a message what git stores: no lines of space at its ends, and
+// one newline.
+func tidy(s string) string {
+	lines := strings.Split(s, "\n")
+	var out []string
+	for _, l := range lines {
+		l = strings.TrimRight(l, " \t\r")
+		if l == "" && (len(out) == 0 || out[len(out)-1] == "") {
+			continue
+		}
+		out = append(out, l)
+	}
+	return strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n"
+}
+
+func (w *work) commit(args []string) error {
+	o, err := w.options(args, "-a --all --amend --allow-empty --allow-empty-message -q --quiet --no-edit -n --no-verify -s --signoff", "-m --message -F --file --author --date")
+	if err != nil {
+		return err
+	}
+	if o.has("-a", "--all") {
+		if err := w.add([]string{"-u"}); err != nil {
+			return err
+		}
+	}
+	head := w.head()
+	if o.has("--amend") && head == nil {
+		return fail("You have nothing to amend.")
+	}
+	text, given := o.flags["-m"]
+	if m, ok := o.flags["--message"]; ok {
+		text, given = m, true
+	}
+	for _, f := range []string{"-F", "--file"} {
+		if name, ok := o.flags[f]; ok {
+			b, err := command.ReadAll(w.t, name)
+			if err != nil {
+				return fail("could not read log file '%s': %s", name, message(err))
+			}
+			text, given = string(b), true
+		}
+	}
+	if !given && o.has("--amend") {
+		text = head.Message
+	} else if !given {
+		return &fatal{"error: there is no editor in this sandbox; please supply the message using either -m or -F option.", 1}
+	}
+	if text = tidy(text); text == "\n" && !o.has("--allow-empty-message") {
+		return &fatal{"Aborting commit due to empty commit message.", 1}
+	}
+	author, err := w.signature("AUTHOR")
+	if err != nil {
+		return err
+	}
+	committer, err := w.signature("COMMITTER")
+	if err != nil {
+		return err
+	}
+	if o.has("--amend") {
+		author = &head.Author
+	}
+	if a, ok := o.flags["--author"]; ok {
+		name, rest, ok := strings.Cut(a, " <")
+		if !ok || !strings.HasSuffix(rest, ">") {
+			return fail("--author '%s' is not 'Name <email>' and matches no existing author", a)
+		}
+		author.Name, author.Email = name, strings.TrimSuffix(rest, ">")
+	}
+	if d, ok := o.flags["--date"]; ok {
+		if author.When, err = date(d); err != nil {
+			return fail("invalid date format: %s", d)
+		}
+	}
+	if o.has("-s", "--signoff") {
+		text += "\nSigned-off-by: " + committer.Name + " <" + committer.Email + ">\n"
+	}
+	var parents []plumbing.Hash
+	base := head
+	if head != nil {
+		parents = []plumbing.Hash{head.Hash}
+	}
+	if o.has("--amend") {
+		parents, base = head.ParentHashes, nil
+		if head.NumParents() > 0 {
+			if base, err = head.Parent(0); err != nil {
+				return err
+			}
+		}
+	}
+	return w.record(text, author, committer, parents, base, o)
+}
+
+// record makes the commit and tells of it.
+func (w *work) record(text string, author, committer *object.Signature, parents []plumbing.Hash, base *object.Commit, o *options) error {
+	before, err := w.commitSide(base)
+	if err != nil {
+		return err
+	}
+	after, err := w.indexSide()
+	if err != nil {
+		return err
+	}
+	list := changes(before, after, nil)
+	if len(list) == 0 && !o.has("--allow-empty", "--amend") {
+		s, err := w.state(nil)
+		if err != nil {
+			return err
+		}
+		w.long(s)
+		return status(1)
+	}
+	_, branched := w.branchName()
+	h, err := w.write(text, author, committer, parents, after)
+	if err != nil {
+		return err
+	}
+	if o.has("-q", "--quiet") {
+		return nil
+	}
+	name, _ := w.branchName()
+	if !branched {
+		name = "detached HEAD"
+	}
+	if len(parents) == 0 {
+		name += " (root-commit)"
+	}
+	subject, _, _ := strings.Cut(text, "\n")
+	w.printf("[%s %s] %s\n", name, short(h), subject)
+	if o.has("--amend") || author.Email != committer.Email || author.Name != committer.Name {
+		if author.Email != committer.Email || author.Name != committer.Name {
+			w.printf(" Author: %s <%s>\n", author.Name, author.Email)
+		}
+	}
+	if o.has("--amend") || o.has("--date") {
+		w.printf(" Date: %s\n", author.When.Format("Mon Jan 2 15:04:05 2006 -0700"))
+	}
+	counts, err := w.counts(before, after, list)
+	if err != nil || len(counts) == 0 {
+		return err
+	}
+	w.printf("%s\n", summary(counts))
+	for _, c := range list {
+		switch {
+		case c.from == nil:
+			w.printf(" create mode %06o %s\n", uint32(c.to.mode), quoted(c.name))
+		case c.to == nil:
+			w.printf(" delete mode %06o %s\n", uint32(c.from.mode), quoted(c.name))
+		case c.from.mode != c.to.mode:
+			w.printf(" mode change %06o => %06o %s\n", uint32(c.from.mode), uint32(c.to.mode), quoted(c.name))
+		}
+	}
+	return nil
+}
+
+// write stores the trees and the commit, and moves the branch.
+func (w *work) write(text string, author, committer *object.Signature, parents []plumbing.Hash, s side) (plumbing.Hash, error) {
+	root, err := w.writeTree(s.files, "")
+	if err != nil {
+		return root, err
+	}
+	c := &object.Commit{Author: *author, Committer: *committer, Message: text, TreeHash: root, ParentHashes: parents}
+	x := w.repo.Storer.NewEncodedObject()
+	if err := c.Encode(x); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	h, err := w.repo.Storer.SetEncodedObject(x)
+	if err != nil {
+		return h, err
+	}
+	return h, w.moveHead(h)
+}
+
+// writeTree stores the directory of files whose names begin with prefix.
+func (w *work) writeTree(files map[string]item, prefix string) (plumbing.Hash, error) {
+	if strings.Count(prefix, "/") > 200 {
+		return plumbing.ZeroHash, fail("directories are too deep")
+	}
+	t := &object.Tree{}
+	dirs := map[string]map[string]item{}
+	for name, i := range files {
+		w.t.Step(1)
+		rest := name[len(prefix):]
+		if dir, _, ok := strings.Cut(rest, "/"); ok {
+			if dirs[dir] == nil {
+				dirs[dir] = map[string]item{}
+			}
+			dirs[dir][name] = i
+		} else {
+			t.Entries = append(t.Entries, object.TreeEntry{Name: rest, Mode: i.mode, Hash: i.hash})
+		}
+	}
+	for dir, inside := range dirs {
+		h, err := w.writeTree(inside, prefix+dir+"/")
+		if err != nil {
+			return h, err
+		}
+		t.Entries = append(t.Entries, object.TreeEntry{Name: dir, Mode: filemode.Dir, Hash: h})
+	}
+	slices.SortFunc(t.Entries, func(a, b object.TreeEntry) int {
+		key := func(e object.TreeEntry) string {
+			if e.Mode == filemode.Dir {
+				return e.Name + "/"
+			}
+			return e.Name
+		}
+		return strings.Compare(key(a), key(b))
+	})
+	x := w.repo.Storer.NewEncodedObject()
+	if err := t.Encode(x); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return w.repo.Storer.SetEncodedObject(x)
+}
+
+// moveHead points the current branch, or a detached HEAD, at a commit.
+func (w *work) moveHead(h plumbing.Hash) error {
+	name := plumbing.HEAD
+	if ref, err := w.repo.Reference(plumbing.HEAD, false); err == nil && ref.Type() == plumbing.SymbolicReference {
+		name = ref.Target()
+	}
+	return w.repo.Storer.SetReference(plumbing.NewHashReference(name, h))
+}

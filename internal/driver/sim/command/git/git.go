@@ -1,0 +1,393 @@
+// Package git is git for local work on a simulated computer: go-git over its
+// file system, with git's words. Nothing of it reaches a network or a file of
+// the host: the library's own ways there (transports, the host's configuration,
+// alternates) are never taken.
+package git
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	lib "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+)
+
+// Commands lists the programs.
+func Commands() []command.Command { return []command.Command{{Name: "git", Run: run}} }
+
+// A work is a run of git.
+type work struct {
+	t    *proc.Task
+	dir  string // of the worktree
+	repo *lib.Repository
+	wt   *lib.Worktree
+	set  [][2]string // of -c
+}
+
+// A fatal error ends the run with git's status for it.
+type fatal struct {
+	text   string
+	status int
+}
+
+func (e *fatal) Error() string { return e.text }
+
+func fail(format string, args ...any) error {
+	return &fatal{"fatal: " + fmt.Sprintf(format, args...), 128}
+}
+
+func wrong(format string, args ...any) error {
+	return &fatal{"error: " + fmt.Sprintf(format, args...), 1}
+}
+
+// A status is an exit status without words.
+type status int
+
+func (status) Error() string { return "exit" }
+
+func run(t *proc.Task) int {
+	w := &work{t: t}
+	args := t.Args[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		switch a := args[0]; {
+		case a == "--version" || a == "-v":
+			fmt.Fprintln(t.Out(), "git version 2.39.5 (Paddock)")
+			return 0
+		case a == "--help" || a == "-h":
+			help(t)
+			return 0
+		case a == "-C" && len(args) > 1:
+			if err := t.View.Chdir(args[1]); err != nil {
+				return w.say(fail("cannot change to '%s': %s", args[1], message(err)))
+			}
+			args = args[1:]
+		case a == "-c" && len(args) > 1:
+			k, v, _ := strings.Cut(args[1], "=")
+			w.set = append(w.set, [2]string{strings.ToLower(k), v})
+			args = args[1:]
+		case a == "--no-pager" || a == "-P" || a == "--no-optional-locks":
+		default:
+			t.Errorf("unknown option: %s", a)
+			return 129
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		help(t)
+		return 1
+	}
+	return w.say(w.command(args[0], args[1:]))
+}
+
+func message(err error) string {
+	s := err.Error()
+	if i := strings.LastIndex(s, ": "); i >= 0 {
+		s = s[i+2:]
+	}
+	return s
+}
+
+// say prints an error and gives the status.
+func (w *work) say(err error) int {
+	if err == nil {
+		return 0
+	}
+	var s status
+	if errors.As(err, &s) {
+		return int(s)
+	}
+	var f *fatal
+	if !errors.As(err, &f) {
+		f = &fatal{"fatal: " + err.Error(), 128}
+	}
+	_ = w.t.Flush() // the end of the program tells of it
+	_, _ = w.t.Write(2, []byte(f.text+"\n"))
+	return f.status
+}
+
+func help(t *proc.Task) {
+	fmt.Fprint(t.Out(), `usage: git [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>] <command> [<args>]
+
+Local work in this sandbox; there is no network, and no hooks are run:
+   init add rm mv restore commit status diff log show branch checkout switch
+   reset merge tag config remote rev-parse ls-files cat-file hash-object
+`)
+}
+
+func (w *work) command(name string, args []string) error {
+	switch name {
+	case "fetch", "pull", "push", "ls-remote", "submodule", "send-email", "clone":
+		return fail("%s: there is no network in this sandbox, and no other repository to talk to", name)
+	case "rebase", "cherry-pick", "revert", "stash", "bisect", "worktree", "am", "apply", "blame", "gc", "clean", "describe", "notes", "reflog", "filter-branch":
+		return fail("%s is not supported in this sandbox", name)
+	case "init":
+		return w.init(args)
+	case "help":
+		help(w.t)
+		return nil
+	}
+	f, ok := map[string]func([]string) error{
+		"add": w.add, "rm": w.remove, "mv": w.move, "restore": w.restore, "commit": w.commit, "status": w.status, "diff": w.diff, "log": w.log, "show": w.show,
+		"branch": w.branch, "checkout": w.checkout, "switch": w.change, "reset": w.reset, "merge": w.merge, "tag": w.tag, "config": w.config,
+		"remote": w.remote, "rev-parse": w.revParse, "ls-files": w.lsFiles, "cat-file": w.catFile, "hash-object": w.hashObject,
+	}[name]
+	if !ok {
+		return &fatal{"git: '" + name + "' is not a git command. See 'git --help'.", 1}
+	}
+	if err := w.open(); err != nil && !(name == "config" || name == "hash-object") {
+		return err
+	}
+	return f(args)
+}
+
+// open finds the repository around the working directory.
+func (w *work) open() error {
+	dir, err := w.t.View.Getwd()
+	if err != nil {
+		return fail("unable to read current working directory: %s", message(err))
+	}
+	for {
+		if i, err := w.t.View.Stat(path.Join(dir, ".git", "HEAD")); err == nil && !i.IsDir() {
+			break
+		}
+		if dir == "/" {
+			return fail("not a git repository (or any of the parent directories): .git")
+		}
+		dir = path.Dir(dir)
+	}
+	w.dir = dir
+	w.repo, err = lib.Open(w.storage(dir), &tree{w.t, dir})
+	if err != nil {
+		return fail("%v", err)
+	}
+	w.wt, err = w.repo.Worktree()
+	return err
+}
+
+// maxObject bounds what one object may hold in memory.
+const maxObject = 16 << 20
+
+func (w *work) storage(dir string) *filesystem.Storage {
+	return filesystem.NewStorageWithOptions(&tree{w.t, path.Join(dir, ".git")}, cache.NewObjectLRU(8<<20), filesystem.Options{
+		AlternatesFS: &tree{w.t, "/"}, LargeObjectThreshold: maxObject,
+	})
+}
+
+func (w *work) init(args []string) error {
+	branch, quiet, dir := "master", false, "."
+	if v, ok := w.configured("init.defaultbranch"); ok {
+		branch = v
+	}
+	for len(args) > 0 {
+		switch a := args[0]; {
+		case (a == "-b" || a == "--initial-branch") && len(args) > 1:
+			branch, args = args[1], args[1:]
+		case strings.HasPrefix(a, "--initial-branch="):
+			branch = strings.TrimPrefix(a, "--initial-branch=")
+		case a == "-q" || a == "--quiet":
+			quiet = true
+		case strings.HasPrefix(a, "-"):
+			return &fatal{"error: unknown option `" + strings.TrimLeft(a, "-") + "'", 129}
+		default:
+			dir = a
+		}
+		args = args[1:]
+	}
+	if !path.IsAbs(dir) {
+		cwd, err := w.t.View.Getwd()
+		if err != nil {
+			return err
+		}
+		dir = path.Join(cwd, dir)
+	}
+	if err := w.t.View.MkdirAll(dir, 0o777); err != nil {
+		return fail("cannot mkdir %s: %s", dir, message(err))
+	}
+	word := "Initialized empty"
+	if _, err := w.t.View.Stat(path.Join(dir, ".git", "HEAD")); err == nil {
+		word = "Reinitialized existing"
+	} else {
+		ref := plumbing.NewBranchReferenceName(branch)
+		if err := ref.Validate(); err != nil {
+			return fail("invalid initial branch name: '%s'", branch)
+		}
+		if _, err := lib.InitWithOptions(w.storage(dir), &tree{w.t, dir}, lib.InitOptions{DefaultBranch: ref}); err != nil {
+			return fail("%v", err)
+		}
+	}
+	if !quiet {
+		fmt.Fprintf(w.t.Out(), "%s Git repository in %s/.git/\n", word, strings.TrimSuffix(dir, "/"))
+	}
+	return nil
+}
+
+// globalFile names the user's configuration in the computer.
+func (w *work) globalFile() string { return path.Join("/", w.t.Getenv("HOME"), ".gitconfig") }
+
+func (w *work) read(name string) *config.Config {
+	c := config.New()
+	if b, err := w.t.View.ReadFile(name, 1<<20); err == nil {
+		_ = config.NewDecoder(strings.NewReader(string(b))).Decode(c) // what is broken is not read
+	}
+	return c
+}
+
+// split takes a key apart: section, subsection, name.
+func split(key string) (section, sub, name string, ok bool) {
+	first, last := strings.Index(key, "."), strings.LastIndex(key, ".")
+	if first <= 0 || last == len(key)-1 {
+		return "", "", "", false
+	}
+	if first < last {
+		sub = key[first+1 : last]
+	}
+	return strings.ToLower(key[:first]), sub, strings.ToLower(key[last+1:]), true
+}
+
+func lookup(c *config.Config, key string) (string, bool) {
+	section, sub, name, ok := split(key)
+	if !ok || !c.HasSection(section) {
+		return "", false
+	}
+	s := c.Section(section)
+	if sub != "" {
+		if !s.HasSubsection(sub) {
+			return "", false
+		}
+		return s.Subsection(sub).Option(name), s.Subsection(sub).HasOption(name)
+	}
+	return s.Option(name), s.HasOption(name)
+}
+
+// configured looks a setting up: of -c, of the repository, of the user.
+func (w *work) configured(key string) (string, bool) {
+	for i := len(w.set) - 1; i >= 0; i-- {
+		if w.set[i][0] == strings.ToLower(key) {
+			return w.set[i][1], true
+		}
+	}
+	if w.dir != "" {
+		if v, ok := lookup(w.read(path.Join(w.dir, ".git", "config")), key); ok {
+			return v, true
+		}
+	}
+	return lookup(w.read(w.globalFile()), key)
+}
+
+// signature gives who does what is done, by the environment and settings.
+func (w *work) signature(role string) (*object.Signature, error) {
+	s := &object.Signature{Name: w.t.Getenv("GIT_" + role + "_NAME"), Email: w.t.Getenv("GIT_" + role + "_EMAIL"), When: w.t.K.Now().UTC()}
+	if s.Name == "" {
+		s.Name, _ = w.configured("user.name")
+	}
+	if s.Email == "" {
+		s.Email, _ = w.configured("user.email")
+	}
+	if s.Name == "" || s.Email == "" {
+		return nil, &fatal{"Author identity unknown\n\n*** Please tell me who you are.\n\nRun\n\n  git config --global user.email \"you@example.com\"\n  git config --global user.name \"Your Name\"\n\nto set your account's default identity.\nOmit --global to set the identity only in this repository.\n\nfatal: unable to auto-detect email address", 128}
+	}
+	if d := w.t.Getenv("GIT_" + role + "_DATE"); d != "" {
+		when, err := date(d)
+		if err != nil {
+			return nil, fail("invalid date format: %s", d)
+		}
+		s.When = when
+	}
+	return s, nil
+}
+
+// date reads the forms of dates that programs write.
+func date(s string) (time.Time, error) {
+	var sec int64
+	var zone int
+	if n, err := fmt.Sscanf(strings.TrimPrefix(s, "@"), "%d %d", &sec, &zone); n == 2 && err == nil {
+		off := (zone/100)*3600 + (zone%100)*60
+		return time.Unix(sec, 0).In(time.FixedZone("", off)), nil
+	}
+	if strings.HasPrefix(s, "@") {
+		if _, err := fmt.Sscanf(s, "@%d", &sec); err == nil {
+			return time.Unix(sec, 0).UTC(), nil
+		}
+	}
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02T15:04:05-0700", time.RFC1123Z, time.RFC1123,
+		"Mon Jan 2 15:04:05 2006 -0700", "Mon Jan 2 15:04:05 2006", "2006-01-02",
+	} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New("no date")
+}
+
+// commitOf finds the commit that a revision names.
+func (w *work) commitOf(rev string) (*object.Commit, error) {
+	if rev == "" {
+		rev = "HEAD"
+	}
+	if rev == "@" || strings.HasPrefix(rev, "@~") || strings.HasPrefix(rev, "@^") {
+		rev = "HEAD" + rev[1:]
+	}
+	h, err := w.repo.ResolveRevision(plumbing.Revision(rev))
+	if err != nil {
+		return nil, &fatal{"fatal: ambiguous argument '" + rev + "': unknown revision or path not in the working tree.\nUse '--' to separate paths from revisions, like this:\n'git <command> [<revision>...] -- [<file>...]'", 128}
+	}
+	return w.repo.CommitObject(*h)
+}
+
+// head gives the commit of HEAD, or nil before the first.
+func (w *work) head() *object.Commit {
+	ref, err := w.repo.Head()
+	if err != nil {
+		return nil
+	}
+	c, err := w.repo.CommitObject(ref.Hash())
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// branchName gives the current branch; ok is false where HEAD is detached.
+func (w *work) branchName() (name string, ok bool) {
+	ref, err := w.repo.Reference(plumbing.HEAD, false)
+	if err != nil || ref.Type() != plumbing.SymbolicReference {
+		return "HEAD", false
+	}
+	return ref.Target().Short(), true
+}
+
+// relative gives a path of the worktree for a word of the command line.
+func (w *work) relative(name string) (string, error) {
+	full := name
+	if !path.IsAbs(full) {
+		cwd, err := w.t.View.Getwd()
+		if err != nil {
+			return "", err
+		}
+		full = path.Join(cwd, name)
+	}
+	full = path.Clean(full)
+	if full == w.dir {
+		return ".", nil
+	}
+	prefix := strings.TrimSuffix(w.dir, "/") + "/"
+	if !strings.HasPrefix(full, prefix) {
+		return "", fail("%s: '%s' is outside repository at '%s'", name, name, w.dir)
+	}
+	return strings.TrimPrefix(full, prefix), nil
+}
+
+func short(h plumbing.Hash) string { return h.String()[:7] }
+
+func (w *work) printf(format string, args ...any) { fmt.Fprintf(w.t.Out(), format, args...) }
