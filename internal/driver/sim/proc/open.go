@@ -113,11 +113,14 @@ func (f *diskFile) Read(_ *Task, p []byte) (int, error) { return f.f.Read(p) }
 func (f *diskFile) Write(t *Task, p []byte) (int, error) {
 	var n int
 	var err error
+	part := p
 	if t != nil && t.rlimit.size > 0 {
-		p, err = f.fit(t, p)
+		part, err = f.fit(t, p)
 	}
 	if err == nil {
-		n, err = f.f.Write(p)
+		if n, err = f.f.Write(part); err == nil && n < len(p) {
+			err = syscall.EFBIG
+		}
 	}
 	if err == syscall.EFBIG && t != nil {
 		t.Signal(syscall.SIGXFSZ)

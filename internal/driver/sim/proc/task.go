@@ -124,6 +124,9 @@ func (k *Kernel) enter(t *Task, above int64) error {
 	if int64(len(k.tasks)) >= k.maxTasks.Load()+above {
 		return syscall.EAGAIN
 	}
+	if own := t.rlimit.tasks; own > 0 && int64(len(k.tasks)) >= own-1 {
+		return syscall.EAGAIN
+	}
 	t.publish()
 	t.PID = k.next
 	k.next++
