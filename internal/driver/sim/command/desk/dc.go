@@ -280,9 +280,10 @@ func (c *dc) digits(text string) *decimal {
 	negative := strings.HasPrefix(text, "-")
 	head, tail, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	base, n := big.NewInt(int64(c.ibase)), new(big.Int)
-	for i := range len(head) + len(tail) {
+	all := head + tail
+	for i := range len(all) {
 		n.Mul(n, base)
-		n.Add(n, big.NewInt(int64(digit((head + tail)[i]))))
+		n.Add(n, big.NewInt(int64(digit(all[i]))))
 		c.t.Step(1 + len(n.Bits()))
 	}
 	d := &decimal{n: n}

@@ -1,13 +1,17 @@
 package text
 
 import (
+	"context"
 	"errors"
 	"io"
+	"path"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/stream"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
 
@@ -93,25 +97,125 @@ func (x *tail) following(names []string) int {
 		return status
 	}
 	x.shown = list[len(list)-1]
+	w := newWaker(x.t)
+	defer w.close()
+	for _, f := range list {
+		w.watch(f, x.follow.name)
+	}
+	var died <-chan struct{}
+	if x.follow.pid != 0 {
+		if other, ok := x.t.K.Task(x.follow.pid); ok {
+			died = other.Done()
+			w.ends(died)
+		}
+	}
 	for {
 		x.w.Flush()
-		if x.follow.pid != 0 {
-			if _, ok := x.t.K.Task(x.follow.pid); !ok {
-				return status
-			}
-		}
+		gone := x.follow.pid != 0 && ended(died)
 		moved := false
 		for _, f := range list {
 			if x.look(f) {
 				moved = true
 			}
 		}
-		if !moved {
-			if err := x.t.Sleep(50 * time.Millisecond); err != nil && !errors.Is(err, syscall.EINTR) {
-				return 1
-			}
+		switch {
+		case moved:
+		case gone:
+			return status
+		default:
+			w.wait()
 		}
 	}
+}
+
+// ended tells whether a task has ended; nil is one that there never was.
+func ended(done <-chan struct{}) bool {
+	if done == nil {
+		return true
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A waker wakes a task when one of several files changes. Whoever makes one
+// closes it, which waits for its goroutines.
+type waker struct {
+	t      *proc.Task
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	ready  chan struct{}
+	blind  bool // there are files that cannot be watched
+}
+
+func newWaker(t *proc.Task) *waker {
+	w := &waker{t: t, ready: make(chan struct{}, 1)}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+func (w *waker) wake() {
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+}
+
+// watch watches a file, or with name the directory that its name stands in.
+func (w *waker) watch(f *followed, name bool) {
+	at := f.name
+	if name {
+		at = path.Dir(f.name)
+	} else if f.name == "-" {
+		w.blind = true
+		return
+	}
+	watch, err := w.t.View.Watch(at, false)
+	if err != nil {
+		w.blind = true
+		return
+	}
+	w.wg.Go(func() {
+		defer watch.Close()
+		for {
+			if _, err := watch.Next(w.ctx); err != nil {
+				return
+			}
+			w.wake()
+		}
+	})
+}
+
+// ends wakes when a task has ended.
+func (w *waker) ends(done <-chan struct{}) {
+	w.wg.Go(func() {
+		select {
+		case <-done:
+			w.wake()
+		case <-w.ctx.Done():
+		}
+	})
+}
+
+// wait waits for a change; of what cannot be watched, for the time in which
+// there may have been one.
+func (w *waker) wait() {
+	var deadline time.Time
+	if w.blind {
+		deadline = time.Now().Add(100 * time.Millisecond)
+	}
+	if err := w.t.Await(w.ready, deadline); errors.Is(err, syscall.EPIPE) {
+		w.t.Exit(1)
+	}
+}
+
+func (w *waker) close() {
+	w.cancel()
+	w.wg.Wait()
 }
 
 // settle notes where the file stands.
