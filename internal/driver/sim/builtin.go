@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/script"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sed"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sql"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/tools"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
@@ -43,6 +44,7 @@ func builtin(o Options) []command.Command {
 		script.Commands(o.Tools),
 		sed.Commands(),
 		tasks.Commands(),
+		sql.Commands(),
 		text.Commands(),
 		tools.Commands(o.Tools),
 	)

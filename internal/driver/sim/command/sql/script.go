@@ -1,0 +1,417 @@
+package sql
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+)
+
+// input runs what standard input says.
+func (c *console) input() {
+	b, err := command.All(c.t, c.t.Stream(0))
+	if err != nil {
+		c.fail("%s", vfs.Message(err))
+		return
+	}
+	c.script(string(b))
+}
+
+// script runs lines: commands that begin with a dot, and SQL.
+func (c *console) script(text string) {
+	var pending strings.Builder
+	for line := range strings.Lines(text) {
+		c.t.Step(1)
+		if c.done {
+			return
+		}
+		trimmed := strings.TrimSpace(line)
+		if pending.Len() == 0 && strings.HasPrefix(trimmed, ".") {
+			c.dot(trimmed)
+			continue
+		}
+		if pending.Len() == 0 && (trimmed == "" || strings.HasPrefix(trimmed, "--")) {
+			continue
+		}
+		pending.WriteString(line)
+		if complete(pending.String()) {
+			c.query(pending.String())
+			pending.Reset()
+		}
+	}
+	if rest := strings.TrimSpace(pending.String()); rest != "" && !c.done {
+		c.query(rest)
+	}
+}
+
+// complete tells whether SQL ends a statement, outside of quotes, comments and
+// the bodies of triggers.
+func complete(s string) bool {
+	end, body := false, 0
+	word := func(w string) {
+		switch strings.ToUpper(w) {
+		case "TRIGGER":
+			body = 1
+		case "END":
+			if body == 1 {
+				body = 2
+			}
+		}
+	}
+	start := -1
+	for i := 0; i < len(s); i++ {
+		ch := s[i]
+		letter := ch == '_' || ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z'
+		if letter && start < 0 {
+			start = i
+		}
+		if !letter && start >= 0 {
+			word(s[start:i])
+			start = -1
+		}
+		switch {
+		case ch == '\'' || ch == '"' || ch == '`' || ch == '[':
+			if ch == '[' {
+				ch = ']'
+			}
+			j := strings.IndexByte(s[i+1:], ch)
+			if j < 0 {
+				return false
+			}
+			i += j + 1
+			end = false
+		case strings.HasPrefix(s[i:], "--"):
+			j := strings.IndexByte(s[i:], '\n')
+			if j < 0 {
+				return end
+			}
+			i += j
+		case strings.HasPrefix(s[i:], "/*"):
+			j := strings.Index(s[i:], "*/")
+			if j < 0 {
+				return false
+			}
+			i += j + 1
+		case ch == ';':
+			end = body != 1
+			if body == 2 {
+				body = 0
+			}
+		case ch != ' ' && ch != '\t' && ch != '\n' && ch != '\r':
+			end = false
+		}
+	}
+	return end
+}
+
+func (c *console) fail(format string, args ...any) {
+	_ = c.t.Flush() // told at the end
+	_, _ = c.t.Write(2, []byte("Error: "+fmt.Sprintf(format, args...)+"\n"))
+	c.status = 1
+	if c.bail {
+		c.done = true
+	}
+}
+
+// query runs SQL, a statement at a time.
+func (c *console) query(text string) {
+	if c.echo {
+		fmt.Fprintln(c.t.Out(), strings.TrimRight(text, "\n"))
+	}
+	from := 0
+	for i := range len(text) {
+		if text[i] == ';' && complete(text[from:i+1]) {
+			c.statement(text[from : i+1])
+			from = i + 1
+			if c.done || c.status != 0 {
+				return
+			}
+		}
+	}
+	if strings.TrimSpace(text[from:]) != "" {
+		c.statement(text[from:])
+	}
+}
+
+// statement runs one and shows its rows.
+func (c *console) statement(text string) {
+	rows, err := c.conn.QueryContext(c.ctx, text)
+	if err != nil {
+		c.wrong(err)
+		return
+	}
+	defer rows.Close()
+	for {
+		names, err := rows.Columns()
+		if err != nil {
+			c.wrong(err)
+			return
+		}
+		w := c.writer(names)
+		for rows.Next() {
+			c.t.Step(len(names) + 1)
+			values := make([]any, len(names))
+			to := make([]any, len(names))
+			for i := range values {
+				to[i] = &values[i]
+			}
+			if err := rows.Scan(to...); err != nil {
+				c.wrong(err)
+				return
+			}
+			w.row(values)
+		}
+		w.end()
+		if err := rows.Err(); err != nil {
+			c.wrong(err)
+			return
+		}
+		if !rows.NextResultSet() {
+			return
+		}
+	}
+}
+
+func (c *console) wrong(err error) {
+	c.t.Check()
+	text := err.Error()
+	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
+		c.t.Bound("script_time", int64(c.t.K.Limits.ScriptTime)+1, int64(c.t.K.Limits.ScriptTime))
+	}
+	text = strings.TrimPrefix(text, "SQL logic error: ")
+	if i := strings.LastIndex(text, " ("); i > 0 && strings.HasSuffix(text, ")") {
+		text = text[:i]
+	}
+	text = strings.TrimPrefix(text, "constraint failed: ")
+	if strings.HasPrefix(text, "no such") || strings.Contains(text, "syntax error") || strings.HasPrefix(text, "incomplete") {
+		text = "in prepare, " + text
+	} else {
+		text = "stepping, " + text
+	}
+	c.fail("%s", text)
+}
+
+// dot runs a command of the shell itself.
+func (c *console) dot(line string) {
+	words := strings.Fields(line)
+	arg := func(i int) string {
+		if i < len(words) {
+			return strings.Trim(words[i], `"'`)
+		}
+		return ""
+	}
+	on := arg(1) == "on" || arg(1) == "1" || arg(1) == "yes"
+	switch words[0] {
+	case ".quit", ".exit", ".q":
+		c.done = true
+	case ".mode":
+		c.setMode(arg(1))
+		c.newline = "\n"
+		if arg(1) == "csv" {
+			c.newline = "\r\n" // not so by the option -csv: sqlite3 does that
+		}
+	case ".header", ".headers":
+		c.header = on
+	case ".separator":
+		c.separator = strings.NewReplacer(`\t`, "\t", `\n`, "\n").Replace(arg(1))
+	case ".nullvalue":
+		c.null = arg(1)
+	case ".bail":
+		c.bail = on
+	case ".echo":
+		c.echo = on
+	case ".timer", ".width", ".print", ".changes", ".timeout":
+		if words[0] == ".print" {
+			fmt.Fprintln(c.t.Out(), strings.TrimSpace(strings.TrimPrefix(line, ".print")))
+		}
+	case ".tables":
+		c.names(arg(1))
+	case ".schema":
+		c.schema(arg(1))
+	case ".read":
+		b, err := command.ReadAll(c.t, arg(1))
+		if err != nil {
+			c.fail("cannot open \"%s\"", arg(1))
+			return
+		}
+		c.script(string(b))
+	case ".import":
+		c.load(words[1:])
+	default:
+		c.fail("unknown command or invalid arguments:  \"%s\". Enter \".help\" for help", strings.TrimPrefix(words[0], "."))
+	}
+}
+
+// texts gives the first column of a query.
+func (c *console) texts(query string, args ...any) []string {
+	rows, err := c.conn.QueryContext(c.ctx, query, args...)
+	if err != nil {
+		c.wrong(err)
+		return nil
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			c.wrong(err)
+			return nil
+		}
+		all = append(all, s)
+	}
+	if err := rows.Err(); err != nil {
+		c.wrong(err)
+	}
+	return all
+}
+
+// names lists tables and views, in columns over 80 characters.
+func (c *console) names(pattern string) {
+	if pattern == "" {
+		pattern = "%"
+	}
+	all := c.texts("SELECT name FROM sqlite_schema WHERE type IN ('table','view') AND name NOT LIKE 'sqlite_%' AND name LIKE ? ORDER BY 1", pattern)
+	if len(all) == 0 {
+		return
+	}
+	width := 0
+	for _, s := range all {
+		width = max(width, len(s))
+	}
+	columns := max(1, 80/(width+2))
+	lines := (len(all) + columns - 1) / columns
+	for i := range lines {
+		for j := i; j < len(all); j += lines {
+			if j > i {
+				fmt.Fprint(c.t.Out(), "  ")
+			}
+			fmt.Fprintf(c.t.Out(), "%-*s", width, all[j])
+		}
+		fmt.Fprintln(c.t.Out())
+	}
+}
+
+func (c *console) schema(pattern string) {
+	if pattern == "" {
+		pattern = "%"
+	}
+	for _, s := range c.texts("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND tbl_name LIKE ? ORDER BY rowid", pattern) {
+		fmt.Fprintln(c.t.Out(), s+";")
+	}
+}
+
+// load is .import: a file of values into a table, which is made of the first
+// line if it is missing.
+func (c *console) load(words []string) {
+	separator, skip := c.separator, 0
+	isCSV := c.mode == "csv"
+	var rest []string
+	for i := 0; i < len(words); i++ {
+		switch w := words[i]; w {
+		case "--csv", "-csv":
+			isCSV = true
+		case "--skip", "-skip":
+			if i++; i < len(words) {
+				if _, err := fmt.Sscan(words[i], &skip); err != nil {
+					c.fail("--skip needs a number")
+					return
+				}
+			}
+		default:
+			rest = append(rest, strings.Trim(w, `"'`))
+		}
+	}
+	if len(rest) != 2 {
+		c.fail("missing FILE or TABLE argument. Usage: .import FILE TABLE")
+		return
+	}
+	in, err := command.Open(c.t, rest[0])
+	if err != nil {
+		c.fail("cannot open \"%s\"", rest[0])
+		return
+	}
+	defer in.Close()
+	var next func() ([]string, error)
+	if isCSV {
+		r := csv.NewReader(bufio.NewReader(in))
+		r.FieldsPerRecord, r.LazyQuotes = -1, true
+		next = r.Read
+	} else {
+		r := bufio.NewReader(in)
+		next = func() ([]string, error) {
+			line, err := r.ReadString('\n')
+			if line == "" && err != nil {
+				return nil, err
+			}
+			return strings.Split(strings.TrimRight(line, "\r\n"), separator), nil
+		}
+	}
+	for range skip {
+		if _, err := next(); err != nil {
+			return
+		}
+	}
+	c.fill(rest[1], next)
+}
+
+func name(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+
+func (c *console) fill(table string, next func() ([]string, error)) {
+	columns := len(c.texts("SELECT name FROM pragma_table_info(?)", table))
+	if columns == 0 {
+		head, err := next()
+		if err != nil {
+			c.fail("empty file")
+			return
+		}
+		parts := make([]string, len(head))
+		for i, h := range head {
+			parts[i] = name(h) + " TEXT"
+		}
+		if _, err := c.conn.ExecContext(c.ctx, "CREATE TABLE "+name(table)+"(\n"+strings.Join(parts, ", ")+")"); err != nil {
+			c.wrong(err)
+			return
+		}
+		columns = len(head)
+	}
+	if _, err := c.conn.ExecContext(c.ctx, "BEGIN"); err != nil {
+		c.wrong(err)
+		return
+	}
+	insert, err := c.conn.PrepareContext(c.ctx, "INSERT INTO "+name(table)+" VALUES (?"+strings.Repeat(",?", columns-1)+")")
+	if err != nil {
+		c.wrong(err)
+		return
+	}
+	defer insert.Close()
+	for {
+		c.t.Step(columns)
+		fields, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			c.fail("%v", err)
+			break
+		}
+		values := make([]any, columns)
+		for i := range values {
+			if i < len(fields) {
+				values[i] = fields[i]
+			}
+		}
+		if _, err := insert.ExecContext(c.ctx, values...); err != nil {
+			c.wrong(err)
+			break
+		}
+	}
+	if _, err := c.conn.ExecContext(c.ctx, "COMMIT"); err != nil {
+		c.wrong(err)
+	}
+}

@@ -1,0 +1,56 @@
+package sql_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sql"
+)
+
+const shop = "CREATE TABLE a(x INTEGER, y TEXT); INSERT INTO a VALUES(1,'one'),(2,'two; \"x\"'),(3,NULL);\n"
+
+func TestSQLiteAnswersAsTheRealOneDoes(t *testing.T) {
+	files := map[string]string{"shop.sql": shop, "f.csv": "n,v\na,1\n\"b c\",2\n"}
+	var cases []commandtest.Case
+	for _, script := range []string{
+		"SELECT * FROM a;\nSELECT count(*), avg(x), sum(x)*1.5, 1e100, 1/3.0 FROM a;",
+		".mode csv\n.headers on\nSELECT * FROM a ORDER BY x DESC;",
+		".mode json\nSELECT x, y, x*0.5 AS half FROM a;",
+		".mode column\n.headers on\nSELECT x, y FROM a;",
+		".mode box\nSELECT x, y FROM a;", ".mode table\nSELECT x, y FROM a;", ".mode markdown\nSELECT x, y FROM a;",
+		".mode line\nSELECT * FROM a;", ".mode quote\nSELECT * FROM a;", ".mode tabs\nSELECT * FROM a;",
+		".tables", ".schema", ".nullvalue NONE\nSELECT * FROM a;", ".separator ,\nSELECT * FROM a;",
+		".mode csv\n.import f.csv imp\n.headers on\nSELECT * FROM imp;",
+		"CREATE TRIGGER t AFTER INSERT ON a BEGIN UPDATE a SET y='seen' WHERE x=1; END;\nINSERT INTO a VALUES(9,'n'); SELECT * FROM a;",
+		"WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i<5) SELECT group_concat(i) FROM c; -- done",
+	} {
+		cases = append(cases, commandtest.Case{Args: []string{"sqlite3"}, Stdin: ".read shop.sql\n" + script + "\n", Files: files})
+	}
+	cases = append(cases,
+		commandtest.Case{Args: []string{"sqlite3", "-header", ":memory:", "SELECT 1 AS one, 'a b' AS two; SELECT 3"}},
+		commandtest.Case{Args: []string{"sqlite3", "-json", ":memory:", "SELECT NULL AS n, 'ü\"' AS q"}},
+	)
+	commandtest.Compare(t, sql.Commands(), cases)
+}
+
+func TestTheEngineOpensNoOtherFile(t *testing.T) {
+	for _, script := range []string{"ATTACH 'other.db' AS o;", "VACUUM INTO 'copy.db';", "SELECT load_extension('x');"} {
+		r := commandtest.Run(t, sql.Commands(), commandtest.Case{Args: []string{"sqlite3", "x.db", script}, Look: []string{"other.db", "copy.db"}})
+		if r.Status == 0 || r.Files["other.db"] != "missing" || r.Files["copy.db"] != "missing" {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+}
+
+func TestAnEndlessQueryEndsByItsLimit(t *testing.T) {
+	r := commandtest.RunWithin(t, sql.Commands(), commandtest.Case{Args: []string{
+		"sqlite3", ":memory:", "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c) SELECT count(*) FROM c",
+	}}, shortLimits())
+	if r.Status != 137 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func shortLimits() budget.Limits { return budget.Limits{ScriptTime: 200 * time.Millisecond} }
