@@ -7,12 +7,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/archive"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/awk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/clock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/desk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/diff"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/encode"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
 	finding "github.com/paddock-sandbox/paddock/internal/driver/sim/command/find"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/git"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/grep"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/layout"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	tasks "github.com/paddock-sandbox/paddock/internal/driver/sim/command/process"
@@ -45,6 +47,8 @@ func builtin(o Options) []command.Command {
 		sed.Commands(),
 		tasks.Commands(),
 		sql.Commands(),
+		desk.Commands(),
+		layout.Commands(),
 		text.Commands(),
 		tools.Commands(o.Tools),
 	)

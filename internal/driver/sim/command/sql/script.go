@@ -337,6 +337,7 @@ func (c *console) load(words []string) {
 		return
 	}
 	defer in.Close()
+	c.newline = "\n" // as sqlite3 leaves it
 	var next func() ([]string, error)
 	if isCSV {
 		r := csv.NewReader(bufio.NewReader(in))
