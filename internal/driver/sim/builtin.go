@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/desk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/diff"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/encode"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/fetch"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
 	finding "github.com/paddock-sandbox/paddock/internal/driver/sim/command/find"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/git"
@@ -37,6 +38,7 @@ func builtin(o Options) []command.Command {
 		encode.Commands(),
 		awk.Commands(),
 		file.Commands(),
+		fetch.Commands(o.Roots),
 		git.Commands(),
 		grep.Commands(),
 		number.Commands(),

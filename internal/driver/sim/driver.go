@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"slices"
@@ -38,6 +39,9 @@ type Options struct {
 
 	// Dial is the way to the network for a box whose policy has one.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Roots are the authorities that curl and wget believe; nil is none.
+	Roots *x509.CertPool
 
 	// Walls are the controls around the process that the driver runs in.
 	Walls []paddock.Finding
