@@ -195,10 +195,11 @@ func (p *printer) command(c tree.Command) {
 		p.b.WriteString("function ")
 		p.function(c.Name, c.Body)
 	case *tree.Coproc:
-		p.b.WriteString("coproc ")
-		if c.Name != "" {
-			p.b.WriteString(c.Name + " ")
+		name := c.Name
+		if name == "" {
+			name = "COPROC"
 		}
+		p.b.WriteString("coproc " + name + " ")
 		p.command(c.Body)
 	default:
 		p.compound(c)
@@ -252,6 +253,9 @@ func (p *printer) redirs(list []*tree.Redirect) {
 				if r.Op == syntax.DplOut {
 					fd = "1"
 				}
+			}
+			if r.Word.Src == "-" {
+				op = ">&"
 			}
 			p.b.WriteString(fd + op + r.Word.Src)
 		case syntax.WordHdoc:
@@ -308,7 +312,7 @@ func exprText(e *tree.Expr) string {
 	if e == nil {
 		return "1"
 	}
-	return strings.TrimSpace(e.Src)
+	return strings.TrimLeft(e.Src, " \t\n")
 }
 
 func (p *printer) body(l *tree.List) {

@@ -176,7 +176,10 @@ func (s *Shell) dynamic() {
 	scalar("BASH_SUBSHELL", func(s *Shell) string { return strconv.Itoa(s.level) })
 	scalar("BASH_COMMAND", func(s *Shell) string { return s.cmdText })
 	scalar("_", func(s *Shell) string { return s.lastArg })
-	scalar("BASH_ARGV0", func(s *Shell) string { return s.name })
+	v.Compute("BASH_ARGV0", &variable.Dynamic{
+		Scalar: func(h variable.Host) string { return host(h).name },
+		Assign: func(h variable.Host, value string) { host(h).name = value },
+	}, 0)
 	scalar("HISTCMD", func(s *Shell) string { return strconv.Itoa(len(s.history) + 1) })
 	scalar("SHELLOPTS", func(s *Shell) string { return s.optionText(true) })
 	scalar("BASHOPTS", func(s *Shell) string { return s.optionText(false) })

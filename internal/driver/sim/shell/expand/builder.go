@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/pattern"
@@ -98,7 +99,12 @@ func (b *builder) addQuoted(s string, escaped bool) {
 	case Pattern:
 		b.buf = appendPatternQuoted(b.buf, s)
 	case Regex:
-		b.buf = appendRegexQuoted(b.buf, s, escaped)
+		b.x.task.Step(1 + len(b.buf)>>6)
+		if bracketed(b.buf) {
+			b.buf = append(b.buf, s...) // a backslash there is one
+		} else {
+			b.buf = appendRegexQuoted(b.buf, s)
+		}
 	default:
 		if (b.split || b.mode == replacing) && s != "" {
 			if n := len(b.quoted); n > 0 && b.quoted[n-1].to == len(b.buf) {
@@ -115,7 +121,49 @@ func appendPatternQuoted(b []byte, s string) []byte {
 	return append(b, pattern.Quote(s)...)
 }
 
-func appendRegexQuoted(b []byte, s string, _ bool) []byte {
+// bracketed tells whether a regular expression ends within brackets.
+func bracketed(re []byte) bool {
+	if bytes.IndexByte(re, '[') < 0 {
+		return false
+	}
+	for i := 0; i < len(re); i++ {
+		switch re[i] {
+		case '\\':
+			i++
+		case '[':
+			n := bracketLen(re[i:])
+			if n == 0 {
+				return true
+			}
+			i += n - 1
+		}
+	}
+	return false
+}
+
+// bracketLen tells how long the bracket expression is that re begins with; 0 is
+// that it does not end.
+func bracketLen(re []byte) int {
+	i := 1
+	if i < len(re) && re[i] == '^' {
+		i++
+	}
+	for first := i; i < len(re); i++ {
+		switch {
+		case re[i] == ']' && i > first:
+			return i + 1
+		case re[i] == '[' && i+1 < len(re) && strings.IndexByte(":.=", re[i+1]) >= 0:
+			end := bytes.Index(re[i+2:], []byte{re[i+1], ']'})
+			if end < 0 {
+				return 0
+			}
+			i += 2 + end + 1
+		}
+	}
+	return 0
+}
+
+func appendRegexQuoted(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch s[i] {
 		case '.', '[', ']', '*', '^', '$', '+', '?', '(', ')', '{', '}', '|', '\\':

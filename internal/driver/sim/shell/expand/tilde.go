@@ -85,6 +85,9 @@ func (x *Expander) tilde(prefix string) string {
 	case "~-":
 		name = "OLDPWD"
 	default:
+		if dir, ok := x.stacked(prefix[1:]); ok {
+			return dir
+		}
 		if home, ok := x.home(prefix[1:]); ok {
 			return home
 		}
@@ -94,6 +97,28 @@ func (x *Expander) tilde(prefix string) string {
 		return dir
 	}
 	return prefix
+}
+
+// stacked gives a directory of the stack: N, +N or -N.
+func (x *Expander) stacked(text string) (string, bool) {
+	back := strings.HasPrefix(text, "-")
+	n, ok := number(strings.TrimLeft(text, "+-"))
+	v, _ := x.vars.Var("DIRSTACK")
+	if !ok || v == nil || v.Array() == nil {
+		return "", false
+	}
+	list := v.Array().Values()
+	if back {
+		n = int64(len(list)) - 1 - n
+	}
+	if n < 0 || n >= int64(len(list)) {
+		return "", false
+	}
+	dir := list[n]
+	if home, ok := x.vars.Get("HOME"); ok && (dir == "~" || strings.HasPrefix(dir, "~/")) {
+		dir = home + dir[1:]
+	}
+	return dir, true
 }
 
 // home finds a user's directory in /etc/passwd; the empty name is the user
