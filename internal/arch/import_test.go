@@ -77,7 +77,6 @@ func simLayers() []layer {
 		{sim + "command/script/engine", nil, "JavaScript without a world: what it may reach is handed to it"},
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
 		{sim + "wall", append(below("budget", "command/python"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
-		{sim + "cmd/simsh", []string{"*"}, "a shell to try things with, not part of the product"},
 	}
 	shared := []string{"account", "descriptor", "display", "mode", "operand", "size", "stream", "walk"}
 	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")

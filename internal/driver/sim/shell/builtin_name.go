@@ -20,9 +20,23 @@ type hashed struct {
 	hits int
 }
 
+// ownHash makes the table of programs one that no other shell sees.
+func (s *Shell) ownHash() {
+	if s.hash != nil && !s.hashShared {
+		return
+	}
+	m := make(map[string]*hashed, len(s.hash)+1)
+	for n, h := range s.hash {
+		c := *h
+		m[n] = &c
+	}
+	s.hash, s.hashShared = m, false
+}
+
 func (s *Shell) remember(name, file string) {
-	if s.hash == nil {
-		s.hash = map[string]*hashed{}
+	s.ownHash()
+	if s.hash[name] == nil {
+		s.t.Grow(len(name) + len(file) + 64)
 	}
 	s.hash[name] = &hashed{file: file, hits: 1}
 }
@@ -67,6 +81,7 @@ func biHash(s *Shell, args []string) int {
 	}
 	st := 0
 	for _, name := range rest {
+		s.ownHash()
 		h := s.hash[name]
 		switch {
 		case show:

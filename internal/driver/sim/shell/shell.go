@@ -73,7 +73,8 @@ type Shell struct {
 	funcsShared bool // others have the map too: copy before changing it
 	aliases     map[string]string
 	aliasShared bool
-	hash        map[string]*hashed     // of this shell only
+	hash        map[string]*hashed     // where programs are
+	hashShared  bool                   // others have the map too
 	disabled    map[string]bool        // builtins; never changed in place
 	completions map[string]*completion // what complete was told; never changed in place
 	completing  *completion            // whose function runs
@@ -178,7 +179,7 @@ func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
 	c.frames = s.frames[:len(s.frames):len(s.frames)]
 	c.dirs = s.dirs[:len(s.dirs):len(s.dirs)]
 	c.history = s.history[:len(s.history):len(s.history)]
-	c.hash = nil
+	s.hashShared, c.hashShared = true, true
 	c.jobs = s.jobs.inherit()
 	c.traps = s.traps.inherit(s, t)
 	c.level++

@@ -436,7 +436,7 @@ func (s *Shell) program1(file string, args []string) int {
 		return s.cannotRun(file, name, err)
 	}
 	if st.Signal != 0 {
-		s.tellSignal(st.Signal, s.t.PID, strings.Join(args, " "))
+		s.tellSignal(st.Signal, s.t.PID, s.cmdText)
 	}
 	return st.Shell()
 }
@@ -473,9 +473,14 @@ func (s *Shell) program(name string) (string, error) {
 	}
 	if h, ok := s.hash[name]; ok {
 		if !s.opt[oCheckhash] || s.t.View.Access(h.file, 1) == nil {
-			h.hits++
-			return h.file, nil
+			file := h.file
+			if !s.hashShared || s.level == 0 {
+				s.ownHash()
+				s.hash[name].hits++
+			}
+			return file, nil
 		}
+		s.ownHash()
 		delete(s.hash, name)
 	}
 	path, ok := s.vars.Get("PATH")

@@ -273,7 +273,11 @@ func (s *Shell) dynamic() {
 			return list
 		},
 		AssignAt: func(h variable.Host, name, value string) { host(h).remember(name, value) },
-		UnsetAt:  func(h variable.Host, name string) { delete(host(h).hash, name) },
+		UnsetAt: func(h variable.Host, name string) {
+			s := host(h)
+			s.ownHash()
+			delete(s.hash, name)
+		},
 	}, 0)
 }
 
