@@ -15,6 +15,7 @@ import (
 	finding "github.com/paddock-sandbox/paddock/internal/driver/sim/command/find"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/git"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/grep"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/jq"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/layout"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
@@ -41,6 +42,7 @@ func builtin(o Options) []command.Command {
 		fetch.Commands(o.Roots),
 		git.Commands(),
 		grep.Commands(),
+		jq.Commands(),
 		number.Commands(),
 		order.Commands(),
 		finding.Commands(),
