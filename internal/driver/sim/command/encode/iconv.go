@@ -159,7 +159,7 @@ func (c *conversion) run(r *stream.Reader) bool {
 		}
 		done += int64(n)
 		c.pending = append(c.pending[:0], c.pending[n:]...)
-		c.t.Step(n >> 6)
+		c.t.Step(n)
 	}
 	if len(c.pending) > 0 {
 		c.t.Errorf("incomplete character or shift sequence at end of buffer")

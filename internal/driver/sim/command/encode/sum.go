@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"hash"
 	"hash/crc32"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -350,39 +351,31 @@ func (s *summer) short(r *stream.Reader, name string, operands int) {
 }
 
 // posixCRC is the checksum of POSIX cksum: CRC-32 from the highest bit on,
-// with the length behind the data.
+// with the length behind the data. It is the usual CRC-32 of the bytes with
+// their bits turned round.
 type posixCRC struct {
-	crc   uint32
-	table *[256]uint32
+	crc    uint32
+	begun  bool
+	turned []byte
 }
 
 func (c *posixCRC) write(b []byte) {
-	if c.table == nil {
-		c.table = new([256]uint32)
-		for i := range c.table {
-			x := uint32(i) << 24
-			for range 8 {
-				if x&(1<<31) != 0 {
-					x = x<<1 ^ 0x04c11db7
-				} else {
-					x <<= 1
-				}
-			}
-			c.table[i] = x
-		}
+	if !c.begun {
+		c.begun, c.crc = true, 1<<32-1
 	}
-	crc := c.crc
-	for _, x := range b {
-		crc = crc<<8 ^ c.table[byte(crc>>24)^x]
+	c.turned = append(c.turned[:0], b...)
+	for i, x := range c.turned {
+		c.turned[i] = bits.Reverse8(x)
 	}
-	c.crc = crc
+	c.crc = crc32.Update(c.crc, crc32.IEEETable, c.turned)
 }
 
 func (c *posixCRC) sum(n uint64) uint32 {
+	c.write(nil)
 	for ; n > 0; n >>= 8 {
 		c.write([]byte{byte(n)})
 	}
-	return ^c.crc
+	return ^bits.Reverse32(^c.crc)
 }
 
 var crc32Spec = command.Spec{Name: "crc32", Synopsis: "[FILE]...", About: "Print the CRC-32 of each FILE."}

@@ -332,7 +332,7 @@ func (n *numfmt) line(s string, ended bool) {
 				end++
 			}
 		}
-		n.t.Step(32 + end)
+		n.t.Step(256 + end)
 		n.field(s[:end], number)
 		if end == len(s) {
 			break

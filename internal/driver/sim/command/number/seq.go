@@ -1,8 +1,10 @@
 package number
 
 import (
+	"bytes"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,7 +91,9 @@ func runSeq(t *proc.Task) int {
 		if s.integers() {
 			return 0
 		}
-		d = s.format()
+		if d = s.format(); s.decimals(d) {
+			return 0
+		}
 	}
 	s.floats(d, before, after)
 	return 0
@@ -329,6 +333,10 @@ func (s *sequence) integers() bool {
 	if step > 0 && first > last || step < 0 && first < last {
 		return true
 	}
+	if width == 0 && first >= 0 && step > 0 && step < 10 && len(s.separator) == 1 {
+		s.count(first, byte(step), last)
+		return true
+	}
 	b := make([]byte, 0, 40<<10)
 	for x := first; ; {
 		if width > 0 {
@@ -337,6 +345,115 @@ func (s *sequence) integers() bool {
 			b = strconv.AppendInt(b, x, 10)
 		}
 		s.t.Step(8)
+		x += step
+		if step > 0 && x > last || step < 0 && x < last {
+			break
+		}
+		b = append(b, s.separator...)
+		if len(b) > 32<<10 {
+			s.w.Bytes(b)
+			b = b[:0]
+		}
+	}
+	s.w.Bytes(append(b, '\n'))
+	return true
+}
+
+// count shows numbers by adding to the digits of the one before.
+func (s *sequence) count(first int64, step byte, last int64) {
+	var text [24]byte
+	left := uint64(last-first) / uint64(step)
+	digits := strconv.AppendInt(text[:0], first, 10)
+	number := text[:] // the digits stand at its end
+	from := len(number) - 1 - len(digits)
+	copy(number[from:], digits)
+	end := len(number) - 1
+	number[end] = s.separator[0]
+	b := make([]byte, 0, 33<<10)
+	for {
+		b = append(b, number[from:]...)
+		if left == 0 {
+			break
+		}
+		left--
+		i := end - 1
+		for number[i] += step; number[i] > '9'; {
+			number[i] -= 10
+			if i == from {
+				from--
+				number[from] = '0'
+			}
+			i--
+			number[i]++
+		}
+		if len(b) > 32<<10 {
+			s.t.Step(len(b) >> 3)
+			s.w.Bytes(b)
+			b = b[:0]
+		}
+	}
+	b[len(b)-1] = '\n'
+	s.w.Bytes(b)
+}
+
+// decimals shows a sequence of short decimals on one side of zero, where
+// calculating with whole numbers gives what a long double would.
+func (s *sequence) decimals(d *directive) bool {
+	const most = 15
+	places := max(s.first.precision, s.step.precision, s.last.precision)
+	if d.verb != 'f' || places > most {
+		return false
+	}
+	var n [3]int64
+	for i, b := range []*bound{&s.first, &s.step, &s.last} {
+		r, ok := new(big.Rat).SetString(b.text)
+		if b.f.IsInf() || b.f.Signbit() && b.f.Sign() == 0 || !ok || strings.ContainsAny(b.text, "eEpPxX_/") || len(b.text) > most+3 {
+			return false
+		}
+		r.Mul(r, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil)))
+		if !r.IsInt() || !r.Num().IsInt64() || r.Num().BitLen() > 52 {
+			return false
+		}
+		n[i] = r.Num().Int64()
+	}
+	first, step, last := n[0], n[1], n[2]
+	if first <= 0 && last >= 0 || first >= 0 && last <= 0 && first+last != 0 || step == 0 {
+		if first < 0 || last < 0 {
+			return false
+		}
+	}
+	cut := int64(1) // from places to those that are shown
+	for range places - d.precision {
+		cut *= 10
+	}
+	unit := int64(1)
+	for range d.precision {
+		unit *= 10
+	}
+	if step > 0 && first > last || step < 0 && first < last {
+		return true
+	}
+	b := make([]byte, 0, 33<<10)
+	for x := first; ; {
+		v := x / cut
+		start := len(b)
+		if v < 0 {
+			b = append(b, '-')
+			v = -v
+		}
+		whole := len(b)
+		b = strconv.AppendInt(b, v/unit, 10)
+		if pad := d.width - (len(b) - start) - d.precision - min(1, d.precision); d.zero && pad > 0 {
+			b = slices.Insert(b, whole, bytes.Repeat([]byte{'0'}, pad)...)
+		}
+		if d.precision > 0 {
+			b = append(b, '.')
+			at := len(b)
+			b = strconv.AppendInt(b, unit+v%unit, 10)
+			b[at] = '.'
+			b = append(b[:at-1], b[at:]...)
+		}
+		s.t.Step(1)
 		x += step
 		if step > 0 && x > last || step < 0 && x < last {
 			break

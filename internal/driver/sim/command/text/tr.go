@@ -101,6 +101,7 @@ func trOperands(t *proc.Task, operands []string, del, squeeze bool) int {
 }
 
 func (x *translation) apply(b []byte, last int) ([]byte, int) {
+	all := b
 	switch {
 	case x.drops && !x.squeezs:
 		n := 0
@@ -112,10 +113,17 @@ func (x *translation) apply(b []byte, last int) ([]byte, int) {
 		}
 		return b[:n], last
 	case !x.squeezs:
-		for i, c := range b {
-			b[i] = x.to[c]
+		to := x.to // nothing that is written can change it
+		for len(b) >= 8 {
+			p := (*[8]byte)(b)
+			p[0], p[1], p[2], p[3] = to[p[0]], to[p[1]], to[p[2]], to[p[3]]
+			p[4], p[5], p[6], p[7] = to[p[4]], to[p[5]], to[p[6]], to[p[7]]
+			b = b[8:]
 		}
-		return b, last
+		for i, c := range b {
+			b[i] = to[c]
+		}
+		return all, last
 	}
 	n := 0
 	for _, c := range b {
