@@ -618,6 +618,16 @@ func (p *parser) named(line int) *node {
 		p.unexpected()
 	}
 	p.next()
+	if p.kind != '(' {
+		switch name {
+		case "null":
+			return literalNode(nil)
+		case "true":
+			return literalNode(true)
+		case "false":
+			return literalNode(false)
+		}
+	}
 	n := &node{op: opCall, str: name, line: line}
 	if p.kind == '(' {
 		for {
