@@ -1,5 +1,5 @@
 // Package grep holds the tools that look for patterns in files: grep, egrep
-// and fgrep as GNU's are, and rg.
+// and fgrep as GNU's are, and, below it, rg.
 //
 // A file is searched in large pieces, and only lines that are selected are
 // looked at one by one.
@@ -7,16 +7,17 @@ package grep
 
 import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/grep/ripgrep"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
 // Commands lists the tools of this package.
 func Commands() []command.Command {
-	return []command.Command{
+	return append([]command.Command{
 		{Name: "grep", Run: func(t *proc.Task) int { return run(t, "") }},
 		{Name: "egrep", Run: func(t *proc.Task) int { return run(t, "E") }},
 		{Name: "fgrep", Run: func(t *proc.Task) int { return run(t, "F") }},
-	}
+	}, ripgrep.Commands()...)
 }
 
 // Statuses besides 0, which is that something was selected.

@@ -89,5 +89,10 @@ func TestOptions(t *testing.T) {
 			cases = append(cases, c)
 		}
 	}
+	for _, line := range []string{"grep . latin", "grep -o caf. latin", "grep -c ..... utf", "grep -o .l utf", "grep -P caf. latin", "grep abc bin", "grep -i É utf", "grep -w wörld utf", "grep -o [[:alpha:]]* utf"} {
+		c := in(line)
+		c.Env = []string{"LC_ALL=C"}
+		cases = append(cases, c)
+	}
 	commandtest.Compare(t, Commands(), cases)
 }

@@ -48,7 +48,7 @@ func compile(t *proc.Task, o *options) (*regex.Regexp, int) {
 	re, err := regex.CompileAny(keys, regex.Options{
 		Flavour: o.flavour(), IgnoreCase: o.fold, Lines: true, NULSep: o.nul, NoSub: true,
 		WholeLine: o.line, Word: o.word && !o.line, Multiline: o.nul && o.syntax == "P",
-		Meter: meter{t},
+		Bytes: o.bytes, Meter: meter{t},
 	})
 	if err != nil {
 		t.Errorf("%s", err)

@@ -135,7 +135,7 @@ func (s *search) number(n int64, colour string, sep byte) {
 // that is not text, and then nothing of it is printed.
 func (s *search) head(from, to, next int, sep byte) bool {
 	o := s.o
-	if o.binary != binaryText && !utf8.Valid(s.buf[from:to]) {
+	if o.binary != binaryText && !o.bytes && !utf8.Valid(s.buf[from:to]) {
 		s.spoilt, s.pending = o.binary == binaryNamed, 0
 		return false
 	}
