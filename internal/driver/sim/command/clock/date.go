@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
 
-var dateSpec = command.Spec{
+var dateSpec = &command.Spec{
 	Name: "date", Synopsis: "[OPTION]... [+FORMAT]",
 	About: "Display date and time in the given FORMAT.",
 	Options: []command.Option{
@@ -100,7 +100,7 @@ func (d *dater) formats(a *command.Args) int {
 			if f.Given {
 				w, err := operand.Choice(f.Value, list)
 				if err != nil {
-					return operand.Choose(d.t, &dateSpec, "--iso-8601", f.Value, err, list)
+					return operand.Choose(d.t, dateSpec, "--iso-8601", f.Value, err, list)
 				}
 				word = w
 			}
@@ -122,7 +122,7 @@ func (d *dater) formats(a *command.Args) int {
 			list := []string{"date", "seconds", "ns"}
 			w, err := operand.Choice(f.Value, list)
 			if err != nil {
-				return operand.Choose(d.t, &dateSpec, "--rfc-3339", f.Value, err, list)
+				return operand.Choose(d.t, dateSpec, "--rfc-3339", f.Value, err, list)
 			}
 			switch w {
 			case "date":

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-var odSpec = command.Spec{
+var odSpec = &command.Spec{
 	Name: "od", Synopsis: "[OPTION]... [FILE]...",
 	About: "Write an unambiguous representation, octal bytes by default, of FILE to standard output.",
 	Options: []command.Option{
@@ -136,7 +136,7 @@ func runOd(t *proc.Task) int {
 		case "endian":
 			w, err := operand.Choice(f.Value, []string{"little", "big"})
 			if err != nil {
-				return operand.Choose(t, &odSpec, "--endian", f.Value, err, []string{"little", "big"})
+				return operand.Choose(t, odSpec, "--endian", f.Value, err, []string{"little", "big"})
 			}
 			if w == "big" {
 				o.order = binary.BigEndian

@@ -183,7 +183,9 @@ func (f *finder) find(name string, r *stream.Reader) {
 			if len(held) == 0 && !shown {
 				start = at - int64(size) + 1
 			}
-			held = append(held, byte(c))
+			if held = append(held, byte(c)); len(held) > 1<<16 {
+				f.t.Bound("record", int64(len(held)), f.t.K.Limits.Record)
+			}
 			at++
 			if !shown && len(held) >= f.least {
 				shown = true

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-var uuencodeSpec = command.Spec{
+var uuencodeSpec = &command.Spec{
 	Name: "uuencode", Synopsis: "[INFILE] REMOTEFILE",
 	About: "Encode a file into email friendly text.",
 	Options: []command.Option{
@@ -26,7 +26,7 @@ func runUuencode(t *proc.Task) int {
 	if !ok {
 		return status
 	}
-	if status := operand.Count(t, &uuencodeSpec, a.Operands, 1, 2); status != 0 {
+	if status := operand.Count(t, uuencodeSpec, a.Operands, 1, 2); status != 0 {
 		return status
 	}
 	in, name, mode := "-", a.Operands[0], uint32(0o644)

@@ -331,6 +331,7 @@ func (p *printer) settle() error {
 
 // A feed gives the lines of a file.
 type feed struct {
+	t     *proc.Task
 	r     *stream.Reader
 	ended bool
 	page  bool // a form feed has ended the page
@@ -357,7 +358,9 @@ func (f *feed) next() (line string, ok bool) {
 			}
 			return string(b), len(b) > 0
 		}
-		b = append(b, c)
+		if b = append(b, c); len(b) > 1<<16 {
+			f.t.Bound("record", int64(len(b)), f.t.K.Limits.Record)
+		}
 	}
 }
 
@@ -379,7 +382,7 @@ func (p *printer) files(names []string) int {
 			status = 1
 			continue
 		}
-		feeds = append(feeds, &feed{r: r})
+		feeds = append(feeds, &feed{t: p.t, r: r})
 	}
 	if len(feeds) == 0 {
 		return status

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-var numfmtSpec = command.Spec{
+var numfmtSpec = &command.Spec{
 	Name: "numfmt", Synopsis: "[OPTION]... [NUMBER]...",
 	About: "Reformat NUMBER(s), or the numbers from standard input if none are specified.",
 	Options: []command.Option{
@@ -106,7 +106,7 @@ func (n *numfmt) options(a *command.Args) (header uint64, status int) {
 	choice := func(f *command.Flag, to *string, list []string) bool {
 		w, err := operand.Choice(f.Value, list)
 		if err != nil {
-			operand.Choose(t, &numfmtSpec, "--"+f.Key, f.Value, err, list)
+			operand.Choose(t, numfmtSpec, "--"+f.Key, f.Value, err, list)
 			return false
 		}
 		*to = w

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-var seqSpec = command.Spec{
+var seqSpec = &command.Spec{
 	Name: "seq", Synopsis: "[OPTION]... [FIRST [INCREMENT]] LAST", Ordered: true,
 	About: "Print numbers from FIRST to LAST, in steps of INCREMENT.",
 	Options: []command.Option{
@@ -54,7 +54,7 @@ func runSeq(t *proc.Task) int {
 		s.separator = v
 	}
 	format, formatted := a.Value("f")
-	if status := operand.Count(t, &seqSpec, a.Operands, 1, 3); status != 0 {
+	if status := operand.Count(t, seqSpec, a.Operands, 1, 3); status != 0 {
 		return status
 	}
 	var d *directive

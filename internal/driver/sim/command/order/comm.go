@@ -14,7 +14,7 @@ import (
 // message gives the words for an error.
 func message(err error) string { return vfs.Message(err) }
 
-var commSpec = command.Spec{
+var commSpec = &command.Spec{
 	Name: "comm", Synopsis: "[OPTION]... FILE1 FILE2",
 	About: "Compare sorted files FILE1 and FILE2 line by line.",
 	Options: []command.Option{
@@ -67,7 +67,7 @@ func runComm(t *proc.Task) int {
 	if given && delim == "" {
 		delim = "\x00"
 	}
-	if status := operand.Count(t, &commSpec, a.Operands, 2, 2); status != 0 {
+	if status := operand.Count(t, commSpec, a.Operands, 2, 2); status != 0 {
 		return status
 	}
 	c.names = a.Operands

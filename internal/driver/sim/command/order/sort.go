@@ -53,7 +53,7 @@ var sortSpec = command.Spec{
 }
 
 // sortWords has the status for words that are not known.
-var sortWords = command.Spec{Name: "sort"}
+var sortWords = &command.Spec{Name: "sort"}
 
 // A sorter is what was asked for.
 type sorter struct {
@@ -159,7 +159,7 @@ func (j *job) options(a *command.Args) int {
 			words := []string{"general-numeric", "human-numeric", "month", "numeric", "random", "version"}
 			w, err := operand.Choice(f.Value, words)
 			if err != nil {
-				return operand.Choose(t, &sortWords, "--sort", f.Value, err, words)
+				return operand.Choose(t, sortWords, "--sort", f.Value, err, words)
 			}
 			j.global.letter(map[string]byte{"general-numeric": 'g', "human-numeric": 'h', "month": 'M', "numeric": 'n', "random": 'R', "version": 'V'}[w], true, true)
 		case "c", "C", "check":
@@ -167,7 +167,7 @@ func (j *job) options(a *command.Args) int {
 			if f.Key == "check" && f.Given {
 				w, err := operand.Choice(f.Value, []string{"quiet", "silent", "diagnose-first"})
 				if err != nil {
-					return operand.Choose(t, &sortWords, "--check", f.Value, err, []string{"quiet’, ‘silent", "diagnose-first"})
+					return operand.Choose(t, sortWords, "--check", f.Value, err, []string{"quiet’, ‘silent", "diagnose-first"})
 				}
 				if w != "diagnose-first" {
 					check = 'C'

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-var tsortSpec = command.Spec{
+var tsortSpec = &command.Spec{
 	Name: "tsort", Synopsis: "[OPTION] [FILE]",
 	About: "Write totally ordered list consistent with the partial ordering in FILE.",
 }
@@ -33,7 +33,7 @@ func runTsort(t *proc.Task) int {
 	if !ok {
 		return status
 	}
-	if status := operand.Count(t, &tsortSpec, a.Operands, 0, 1); status != 0 {
+	if status := operand.Count(t, tsortSpec, a.Operands, 0, 1); status != 0 {
 		return status
 	}
 	name := stream.Names(a.Operands)[0]

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-var uniqSpec = command.Spec{
+var uniqSpec = &command.Spec{
 	Name: "uniq", Synopsis: "[OPTION]... [INPUT [OUTPUT]]",
 	About: "Filter adjacent matching lines from INPUT (or standard input), writing to OUTPUT (or standard output).",
 	Options: []command.Option{
@@ -155,7 +155,7 @@ func (u *uniq) options(a *command.Args) int {
 				list := []string{"none", "prepend", "separate"}
 				w, err := operand.Choice(f.Value, list)
 				if err != nil {
-					return operand.Choose(u.t, &uniqSpec, "--all-repeated", f.Value, err, list)
+					return operand.Choose(u.t, uniqSpec, "--all-repeated", f.Value, err, list)
 				}
 				u.all = w
 			}
@@ -165,7 +165,7 @@ func (u *uniq) options(a *command.Args) int {
 				list := []string{"prepend", "append", "separate", "both"}
 				w, err := operand.Choice(f.Value, list)
 				if err != nil {
-					return operand.Choose(u.t, &uniqSpec, "--group", f.Value, err, list)
+					return operand.Choose(u.t, uniqSpec, "--group", f.Value, err, list)
 				}
 				u.group = w
 			}

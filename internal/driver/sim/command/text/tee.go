@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 )
 
-var teeSpec = command.Spec{
+var teeSpec = &command.Spec{
 	Name: "tee", Synopsis: "[OPTION]... [FILE]...",
 	About: "Copy standard input to each FILE, and also to standard output.",
 	Options: []command.Option{
@@ -38,7 +38,7 @@ func runTee(t *proc.Task) int {
 			if f.Given {
 				found, err := operand.Choice(f.Value, []string{"warn", "warn-nopipe", "exit", "exit-nopipe"})
 				if err != nil {
-					return operand.Choose(t, &teeSpec, "--output-error", f.Value, err, []string{"warn", "warn-nopipe", "exit", "exit-nopipe"})
+					return operand.Choose(t, teeSpec, "--output-error", f.Value, err, []string{"warn", "warn-nopipe", "exit", "exit-nopipe"})
 				}
 				mode = found
 			}
