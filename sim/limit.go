@@ -16,9 +16,6 @@ import (
 // [paddock.OutOfMemory], or [paddock.TimedOut]) and names the limit, and the
 // sandbox stays usable.
 //
-// Database, SQLHeap, Download, Redirects, Request and Regex are names that no
-// tool of this version counts by: setting them has no effect yet.
-//
 // Fields that count are of one run (a started command with all that it starts,
 // or one script of a [Session]), except Heap, Tasks, Disk and Inodes, which are
 // of the whole sandbox.
@@ -90,9 +87,6 @@ type Limits struct {
 	Record int64 `json:"record,omitempty"`
 	// Input bounds the bytes that a tool holds at once. Default 256 MiB.
 	Input int64 `json:"input,omitempty"`
-	// Regex bounds the instructions of a compiled regular expression: the tool
-	// fails with its word for one that is too large. Default 100,000.
-	Regex int64 `json:"regex,omitempty"`
 	// Archive bounds the bytes that are unpacked from one archive or stream.
 	// Default 1 GiB.
 	Archive int64 `json:"archive,omitempty"`

@@ -74,6 +74,7 @@ func simLayers() []layer {
 		{sim + "command", below("proc"), "what a tool is"},
 		{sim + "command/commandtest", below("budget", "command", "proc", "vfs"), "the referee, for tests"},
 		{sim + "command/grep/ignore", below("pattern", "proc", "regex", "vfs"), "what rg passes over"},
+		{sim + "command/grep/ripgrep", below("command", "command/grep/ignore", "command/operand", "command/stream", "command/walk", "pattern", "proc", "quote", "regex", "vfs"), "rg, which has options of its own kind"},
 		{sim + "command/script/engine", nil, "JavaScript without a world: what it may reach is handed to it"},
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
 		{sim + "wall", append(below("budget", "command/python"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
@@ -87,7 +88,7 @@ func simLayers() []layer {
 	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/output", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":   below("command/order"), // ls sorts versions as sort does
-		"grep":   below("command/grep/ignore"),
+		"grep":   below("command/grep/ignore", "command/grep/ripgrep"),
 		"python": below("budget"),
 		"script": append(below("budget", "command/script/engine", "command/tools"), "tool"),
 	}
@@ -102,8 +103,8 @@ func simLayers() []layer {
 // toolKinds are the packages of tools.
 func toolKinds() []string {
 	return []string{
-		"archive", "awk", "clock", "desk", "diff", "encode", "file", "find", "git", "grep", "jq", "layout", "number", "order",
-		"process", "python", "script", "sed", "text",
+		"archive", "awk", "clock", "desk", "diff", "encode", "fetch", "file", "find", "git", "grep", "jq", "layout", "number", "order",
+		"process", "python", "script", "sed", "sql", "text",
 	}
 }
 
@@ -165,7 +166,10 @@ func foreigners() []foreign {
 		{"github.com/go-git", []string{"internal/driver/sim/command/git"}, "one tool"},
 		{"github.com/sergi/go-diff", []string{"internal/driver/sim/command/git"}, "the type in which go-git tells differences"},
 		{"github.com/tetratelabs/wazero", []string{"internal/driver/sim/command/python"}, "WebAssembly is one language's"},
-		{"modernc.org", []string{"internal/driver/sim/command/script/engine"}, "QuickJS and what it stands on, behind an engine without a world"},
+		{"modernc.org/libc", []string{"internal/driver/sim/command/script/engine"}, "under QuickJS"},
+		{"modernc.org/libquickjs", []string{"internal/driver/sim/command/script/engine"}, "QuickJS, behind an engine without a world"},
+		{"modernc.org/memory", []string{"internal/driver/sim/command/script/engine"}, "under QuickJS"},
+		{"modernc.org/sqlite", []string{"internal/driver/sim/command/sql"}, "one tool"},
 		{"go.yaml.in/yaml", []string{"internal/policy"}, "text formats end at the policy"},
 	}
 }

@@ -125,7 +125,6 @@ type Limits struct {
 	Traversal int64 `json:"traversal,omitempty"`             // directory entries visited: 5,000,000
 	Record    int64 `json:"record,omitempty" unit:"bytes"`   // bytes of one line or record: 64 MiB
 	Input     int64 `json:"input,omitempty" unit:"bytes"`    // bytes that a tool holds at once: 256 MiB
-	Regex     int64 `json:"regex,omitempty"`                 // instructions of a compiled expression: 100,000
 	Archive   int64 `json:"archive,omitempty" unit:"bytes"`  // bytes unpacked from one archive or stream: 1 GiB
 	Database  int64 `json:"database,omitempty" unit:"bytes"` // bytes of one database: 1 GiB
 	Download  int64 `json:"download,omitempty" unit:"bytes"` // bytes of one answer: 64 MiB
@@ -177,7 +176,6 @@ func (l Limits) Filled() Limits {
 	set(&l.Traversal, 5_000_000)
 	set(&l.Record, 64*mib)
 	set(&l.Input, 256*mib)
-	set(&l.Regex, 100_000)
 	set(&l.Archive, 1024*mib)
 	set(&l.Database, 1024*mib)
 	set(&l.Download, 64*mib)

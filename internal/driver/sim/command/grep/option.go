@@ -12,7 +12,7 @@ import (
 
 const synopsis = "[OPTION]... PATTERNS [FILE]..."
 
-var spec = command.Spec{
+var spec = &command.Spec{
 	Name: "grep", Synopsis: synopsis, Exit: trouble, NoTry: true,
 	About: "Search for PATTERNS, one a line, in each FILE. A FILE of '-' is standard input. Without FILE it is '.' if recursive, else '-'.",
 	Options: []command.Option{
@@ -210,7 +210,7 @@ func hasArg(c byte) bool {
 func takesNext(name string) bool {
 	takes := false
 	for i := range spec.Options {
-		o := &spec.Options[i]
+		o := spec.Options[i]
 		if o.Long == name {
 			return o.Arg == command.Required
 		}

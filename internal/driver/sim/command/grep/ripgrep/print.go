@@ -52,7 +52,9 @@ func (f *finder) finish() {
 		f.found = f.found || !hit
 		f.matched = f.found
 	}
-	f.total.add(f.own)
+	if !o.json || f.begun {
+		f.total.add(f.own)
+	}
 	if o.flushed {
 		f.out.Flush()
 	}

@@ -102,7 +102,9 @@ func (f *finder) search(name string, r io.Reader, named bool) {
 	}
 	f.own = stats{searches: 1, searched: int64(len(f.text))}
 	if !ok {
-		f.total.add(f.own)
+		if !f.o.json {
+			f.total.add(f.own)
+		}
 		return
 	}
 	f.name, f.eol = name, '\n'
