@@ -183,6 +183,9 @@ func (s *Shell) open(name string, flags int, clobbers bool) (*proc.Desc, error) 
 			flags |= syscall.O_EXCL
 		}
 	}
+	if kind, address, ok := network(name); ok {
+		return s.dial(name, kind, address)
+	}
 	d, err := s.t.Open(name, flags, 0o666)
 	if err == nil {
 		return d, nil
