@@ -117,14 +117,7 @@ func (k *Kernel) Task(pid int) (*Task, bool) {
 
 // SignalGroup signals every task of a process group, or gives ESRCH.
 func (k *Kernel) SignalGroup(pgid int, sig syscall.Signal) error {
-	found := false
-	for _, t := range k.Tasks() {
-		if int(t.pgid.Load()) == pgid {
-			found = true
-			t.Signal(sig)
-		}
-	}
-	if !found {
+	if !k.signalAll(sig, func(t *Task) bool { return int(t.pgid.Load()) == pgid }) {
 		return syscall.ESRCH
 	}
 	return nil

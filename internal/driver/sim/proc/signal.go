@@ -124,15 +124,30 @@ func (t *Task) Kill(pid int, sig syscall.Signal) error {
 	case pid == 0:
 		return t.K.SignalGroup(t.PGID(), sig)
 	case pid == -1:
-		for _, other := range t.K.Tasks() {
-			if other != t {
-				other.Signal(sig)
-			}
-		}
+		t.K.signalAll(sig, func(other *Task) bool { return other != t })
 	default:
 		return t.K.SignalGroup(-pid, sig)
 	}
 	return nil
+}
+
+// signalAll signals every task that is meant, also those that appear
+// meanwhile: nobody outruns a signal by forking. It tells whether there was any.
+func (k *Kernel) signalAll(sig syscall.Signal, meant func(*Task) bool) bool {
+	last, ever := 0, false
+	for {
+		found := false
+		for _, t := range k.Tasks() {
+			if t.PID > last && meant(t) {
+				found = true
+				t.Signal(sig)
+			}
+			last = max(last, t.PID)
+		}
+		if ever = ever || found; !found {
+			return ever
+		}
+	}
 }
 
 // Stopped tells whether a signal has stopped the task.

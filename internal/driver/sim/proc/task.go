@@ -100,7 +100,7 @@ type unwind struct {
 // NewTask makes the first task of a run. It has no descriptors.
 func (r *Run) NewTask(view vfs.View, args, env []string) (*Task, error) {
 	t := &Task{K: r.k, Run: r, View: view, Args: args, Env: env, clock: r.k.clock()}
-	if err := r.k.enter(t, fromOutside); err != nil {
+	if err := r.k.enter(t, true); err != nil {
 		return nil, err
 	}
 	t.pgid.Store(int32(t.PID))
@@ -108,12 +108,12 @@ func (r *Run) NewTask(view vfs.View, args, env []string) (*Task, error) {
 	return t, nil
 }
 
-// fromOutside is how many tasks above the limit may be started from outside:
-// whoever filled the computer with tasks shall not lock its owner out.
-const fromOutside = 8
+// kept is how many tasks of the limit, at most, are only for what is started
+// from outside: a box that its own tasks have filled can still be looked at.
+const kept = 8
 
 // enter gives a task its number. EAGAIN is no more tasks.
-func (k *Kernel) enter(t *Task, above int64) error {
+func (k *Kernel) enter(t *Task, outside bool) error {
 	t.wake = make(chan struct{}, 1)
 	t.done = make(chan struct{})
 	k.mu.Lock()
@@ -121,7 +121,11 @@ func (k *Kernel) enter(t *Task, above int64) error {
 	if k.ended {
 		return syscall.EPERM
 	}
-	if int64(len(k.tasks)) >= k.maxTasks.Load()+above {
+	limit := k.maxTasks.Load()
+	if !outside {
+		limit -= min(kept, limit/8)
+	}
+	if int64(len(k.tasks)) >= limit {
 		return syscall.EAGAIN
 	}
 	if own := t.rlimit.tasks; own > 0 && int64(len(k.tasks)) >= own-1 {
@@ -143,14 +147,14 @@ func (t *Task) Fork() (*Task, error) {
 		action: t.action, clock: t.clock, parent: t, rlimit: t.rlimit,
 	}
 	c.View.Groups = t.View.Groups
-	if err := t.K.enter(c, 0); err != nil {
+	if err := t.K.enter(c, false); err != nil {
 		return nil, err
 	}
 	c.View.Self = c
 	c.pgid.Store(t.pgid.Load())
 	// What the keyboard sent to the group and t has not taken yet is as if it
 	// was sent now.
-	c.pending.Or((t.pending.Load() | t.caught) & (bit(syscall.SIGINT) | bit(syscall.SIGQUIT)))
+	c.pending.Or((t.pending.Load()|t.caught)&(bit(syscall.SIGINT)|bit(syscall.SIGQUIT)) | t.pending.Load()&bit(syscall.SIGKILL))
 	c.fds = slices.Clone(t.fds)
 	for _, e := range c.fds {
 		if e.d != nil {
