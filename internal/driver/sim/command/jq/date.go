@@ -77,11 +77,11 @@ func (m *machine) moment(v value, loc *time.Location) (time.Time, float64, error
 		return time.Unix(int64(math.Floor(f)), 0).In(loc), f, nil
 	}
 	a, ok := v.(*array)
-	if !ok || a.len() < 6 {
+	if !ok || a.len() < 1 {
 		return time.Time{}, 0, failf("requires parsed datetime inputs")
 	}
-	var n [6]int
-	for i := range n {
+	n := [6]int{2: 1}
+	for i := range min(len(n), a.len()) {
 		f, ok := number(a.own()[i])
 		if !ok || math.IsNaN(f) || math.Abs(f) > 1<<31 {
 			return time.Time{}, 0, failf("requires parsed datetime inputs")

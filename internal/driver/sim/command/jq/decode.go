@@ -85,6 +85,14 @@ func (d *decoder) value() (value, error) {
 	case c == '}' || c == ']':
 		return nil, d.bad("Unmatched '%c'", c)
 	case c == '\'':
+		for d.at < len(d.b) && strings.IndexByte(" \t\r\n,:[]{}\"", d.b[d.at]) < 0 {
+			d.at++
+		}
+		if d.at < len(d.b) {
+			d.at++
+		} else if !d.last {
+			return nil, errMore
+		}
 		return nil, d.bad("Invalid string literal; expected \", but got '")
 	}
 	return nil, d.bad("Invalid literal")

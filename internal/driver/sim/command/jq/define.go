@@ -66,7 +66,7 @@ func definition(sig string) string {
 	case "last/0":
 		return "def last: .[-1];"
 	case "last/1":
-		return "def last(f): reduce f as $x (null; $x);"
+		return "def last(f): reduce f as $x ([]; [$x]) | .[];"
 	case "nth/1":
 		return "def nth($n): .[$n];"
 	case "nth/2":
@@ -99,7 +99,7 @@ func definition(sig string) string {
 	case "rindex/1":
 		return "def rindex($i): indices($i) | .[-1:][0];"
 	case "inputs/0":
-		return `def inputs: def r: (try input catch (if . == "No more inputs" then {__stop: true} else error end)) as $x
+		return `def inputs: def r: (try input catch (if . == "break" then {__stop: true} else error end)) as $x
 			| if $x == {__stop: true} then empty else $x, r end; r;`
 	case "halt_error/0":
 		return "def halt_error: halt_error(5);"
@@ -136,8 +136,6 @@ func definition(sig string) string {
 			| if (.[0] | length) > $n then setpath([0]; .[0][$n:]) else empty end;`
 	case "ascii/0":
 		return "def ascii: [.] | implode;"
-	case "abs/0":
-		return `def abs: if type == "number" and . < 0 then -. elif type == "number" then . else error("\(type) (\(tojson[:11])) has no absolute value") end;`
 	case "transpose/0":
 		return `def transpose: [range(0; map(length) | max // 0) as $i | [.[][$i]]];`
 	case "IN/1":
@@ -148,6 +146,12 @@ func definition(sig string) string {
 		return "def INDEX(f): INDEX(.[]; f);"
 	case "INDEX/2":
 		return "def INDEX(stream; f): reduce stream as $row ({}; .[$row | f | tostring] |= $row);"
+	case "JOIN/2":
+		return "def JOIN($idx; idx_expr): [.[] | [., $idx[idx_expr]]];"
+	case "JOIN/3":
+		return "def JOIN($idx; stream; idx_expr): stream | [., $idx[idx_expr]];"
+	case "JOIN/4":
+		return "def JOIN($idx; stream; idx_expr; join_expr): stream | [., $idx[idx_expr]] | join_expr;"
 	case "match/1":
 		return `def match($val): ($val | type) as $vt
 			| if $vt == "string" then match($val; null)
@@ -176,7 +180,7 @@ func definition(sig string) string {
 		return `def scan($re; $flags): match($re; "g" + $flags) | if (.captures | length) > 0 then [.captures[].string] else .string end;`
 	case "split/2":
 		return `def split($re; flags): . as $s
-			| [foreach (match($re; flags + "g") | [.offset, .length], null) as $m
+			| [foreach ((match($re; flags + "g") | [.offset, .length]), null) as $m
 				([0, null]; if $m == null then [.[0], $s[.[0]:]] else [$m[0] + $m[1], $s[.[0]:$m[0]]] end; .[1])];`
 	case "splits/1":
 		return "def splits($re): split($re; null) | .[];"

@@ -232,7 +232,13 @@ func (m *machine) general(n *node, e *env, v value, yield yieldFn) error {
 		})
 	case opCompare:
 		return m.eval(n.r, e, v, func(r value) error {
-			return m.eval(n.l, e, v, func(l value) error { return yield(m.compares(n.str, l, r)) })
+			return m.eval(n.l, e, v, func(l value) error {
+				x, err := m.compared(n.str, l, r)
+				if err != nil {
+					return err
+				}
+				return yield(x)
+			})
 		})
 	case opAnd, opOr:
 		return m.eval(n.l, e, v, func(l value) error {

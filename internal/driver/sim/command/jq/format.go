@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // format is @name.
@@ -53,7 +54,7 @@ func html(s string) string {
 	if strings.IndexAny(s, `<>&'"`) < 0 {
 		return s
 	}
-	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;", "'", "&#39;", `"`, "&quot;").Replace(s)
+	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;", "'", "&apos;", `"`, "&quot;").Replace(s)
 }
 
 func uri(s string) string {
@@ -84,7 +85,10 @@ func (m *machine) unURI(v value) (value, error) {
 		b = append(b, byte(unhex(s[i+1])<<4|unhex(s[i+2])))
 		i += 2
 	}
-	return m.made2(clean(b)), nil
+	if !utf8.Valid(b) {
+		return nil, m.wrongType(v, "is not a valid uri encoding")
+	}
+	return m.made2(string(b)), nil
 }
 
 func unhex(c byte) int {
@@ -135,7 +139,7 @@ func (m *machine) decode64(v value) (value, error) {
 		}
 	}
 	if whole%4 == 1 {
-		return nil, m.wrongType(v, "trailing base64 data")
+		return nil, m.wrongType(v, "trailing base64 byte found")
 	}
 	if len(b) == 0 && strings.Trim(s, "=") != "" {
 		return nil, m.wrongType(v, "is not valid base64 data")

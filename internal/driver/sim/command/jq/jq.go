@@ -43,7 +43,7 @@ func newMachine(t *proc.Task) *machine {
 		t: t, debt: least, globals: map[string]value{}, builtins: map[string]*function{}, natives: map[string]*native{},
 		regexes: map[string]*regex.Regexp{},
 		modules: &modules{t: t, home: t.Getenv("HOME"), loaded: map[string]*library{}},
-		input:   func() (value, error) { return nil, failf("No more inputs") },
+		input:   func() (value, error) { return nil, failf("break") },
 		file:    func() value { return nil },
 		line:    func() float64 { return 0 },
 	}
@@ -134,7 +134,7 @@ func (m *machine) main(o *options, n *node, e *env) int {
 	m.input = func() (value, error) {
 		v, err := f.value()
 		if errors.Is(err, errEnd) {
-			return nil, failf("No more inputs")
+			return nil, failf("break")
 		}
 		return v, err
 	}

@@ -225,7 +225,7 @@ func special(name string) oneFn {
 				}
 				return v, nil
 			}
-			return nil, m.wrongType(v, "has no absolute value")
+			return v, nil
 		}
 	}
 	return nil

@@ -124,7 +124,7 @@ func generator(name string, arity int) *native {
 					}
 				}
 				if f < 0 {
-					return failf("Limit doesn't support negative count")
+					return failf("limit doesn't support negative count")
 				}
 				return each(c, n.list[1], math.Ceil(f))
 			})
@@ -174,7 +174,7 @@ func generator(name string, arity int) *native {
 			m.hold(nil)
 			err := m.eval(n.list[0], e, v, func(x value) error {
 				var err error
-				sum, err = m.add(sum, x)
+				sum, err = m.plus(sum, x)
 				m.holds[at] = sum
 				return err
 			})
@@ -300,28 +300,32 @@ func ranges(m *machine, n *node, e *env, v value, yield yieldFn) error {
 	})
 }
 
-// loops makes repeat, while and until where the body is single; else they are
-// as jq defines them.
+// loops makes repeat, while and until: repeat gives the values of its argument
+// over and over.
 func loops(name string) func(m *machine, n *node, e *env, v value, yield yieldFn) error {
-	var run func(m *machine, n *node, e *env, v value, yield yieldFn) error
-	test := func(m *machine, n *node, e *env, v value) (bool, error) {
-		if name == "repeat" {
-			return true, nil
+	if name == "repeat" {
+		return func(m *machine, n *node, e *env, v value, yield yieldFn) error {
+			for {
+				m.t.Step(1)
+				if err := m.eval(n.list[0], e, v, yield); err != nil {
+					return err
+				}
+			}
 		}
-		c, err := m.one(n.list[0], e, v)
-		return truthy(c), err
 	}
+	until := name == "until"
+	var run func(m *machine, n *node, e *env, v value, yield yieldFn) error
 	run = func(m *machine, n *node, e *env, v value, yield yieldFn) error {
-		body := n.list[len(n.list)-1]
-		if !n.list[0].single {
-			return m.eval(n.list[0], e, v, func(c value) error {
-				switch {
-				case name == "until" && truthy(c):
-					return yield(v)
-				case name == "while" && !truthy(c):
+		cond, body := n.list[0], n.list[1]
+		if !cond.single {
+			return m.eval(cond, e, v, func(c value) error {
+				if truthy(c) == until {
+					if until {
+						return yield(v)
+					}
 					return nil
 				}
-				if name != "until" {
+				if !until {
 					if err := yield(v); err != nil {
 						return err
 					}
@@ -330,17 +334,17 @@ func loops(name string) func(m *machine, n *node, e *env, v value, yield yieldFn
 			})
 		}
 		for {
-			c, err := test(m, n, e, v)
+			c, err := m.one(cond, e, v)
 			if err != nil {
 				return err
 			}
-			if name == "until" && c {
-				return yield(v)
-			}
-			if !c && name == "while" {
+			if truthy(c) == until {
+				if until {
+					return yield(v)
+				}
 				return nil
 			}
-			if name != "until" {
+			if !until {
 				if err := yield(v); err != nil {
 					return err
 				}
@@ -405,6 +409,9 @@ func sortedBy(m *machine, n *node, e *env, v value, yield yieldFn) error {
 		}
 		return len(x.key) - len(y.key)
 	}
+	if err := deepList(keys.v); err != nil {
+		return err
+	}
 	switch name {
 	case "min", "max":
 		if len(pairs) == 0 {
@@ -452,6 +459,9 @@ func (m *machine) sorted(v value, what string) ([]value, error) {
 	}
 	list := slices.Clone(a.own())
 	m.alloc(16 * len(list))
+	if err := deepList(list); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(list, m.compare)
 	return list, nil
 }

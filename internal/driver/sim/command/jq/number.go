@@ -34,7 +34,7 @@ func parseNumber(s string) value {
 	}
 	f, _ := strconv.ParseFloat(s, 64) // out of range is infinite, as it should
 	text := canonicalText(s)
-	if text == "" || text == string(appendFloat(nil, f)) {
+	if text == "" || math.Abs(f) < 1<<53 && text == string(appendFloat(nil, f)) {
 		return f
 	}
 	return &literal{f, strings.Clone(text)}

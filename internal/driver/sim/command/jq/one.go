@@ -124,7 +124,7 @@ func (m *machine) simple(n *node, e *env, v value) (value, error) {
 		if err != nil {
 			return nil, err
 		}
-		return m.compares(n.str, l, r), nil
+		return m.compared(n.str, l, r)
 	case opAnd, opOr:
 		l, err := m.one(n.l, e, v)
 		if err != nil {

@@ -13,11 +13,15 @@ func (m *machine) trunc(v value) string {
 	if len(b) <= most {
 		return string(b)
 	}
-	b = b[:most-3]
+	end := "..."
+	if kind(v) == 4 {
+		end = `..."`
+	}
+	b = b[:most-len(end)]
 	for len(b) > 0 && !utf8.Valid(b) {
 		b = b[:len(b)-1]
 	}
-	return string(b) + "..."
+	return string(b) + end
 }
 
 // encodeShort encodes what a message shows of a value; of a large one, not all
@@ -45,17 +49,7 @@ func (m *machine) describe(v value) string {
 }
 
 func (m *machine) cannotIndex(v, k value) error {
-	if s, ok := k.(string); ok {
-		return failf("Cannot index %s with %s", typeName(v), appendQuoted(s))
-	}
-	return failf("Cannot index %s with %s", typeName(v), typeName(k))
-}
-
-func appendQuoted(s string) string {
-	if len(s) > 200 {
-		s = s[:200]
-	}
-	return "\"" + s + "\""
+	return failf("Cannot index %s with %s", typeName(v), m.operand(k))
 }
 
 // field is .name.
@@ -158,6 +152,31 @@ func offset(s string, i, n int) int {
 	return at
 }
 
+// compared is a comparison of values that do not nest too deeply for jq.
+func (m *machine) compared(o string, l, r value) (value, error) {
+	if min(depthOf(l), depthOf(r)) > tooDeep {
+		if o == "==" || o == "!=" {
+			return nil, failf("Equality check too deep")
+		}
+		return nil, failf("Comparison too deep")
+	}
+	return m.compares(o, l, r), nil
+}
+
+// deepList is the error of sorting what nests too deeply.
+func deepList(list []value) error {
+	deep := 0
+	for _, v := range list {
+		if depthOf(v) > tooDeep {
+			deep++
+		}
+	}
+	if deep > 1 {
+		return failf("Comparison too deep")
+	}
+	return nil
+}
+
 func (m *machine) compares(o string, l, r value) bool {
 	c := m.compare(l, r)
 	if kind(l) == 3 && kind(r) == 3 {
@@ -224,6 +243,8 @@ func (m *machine) math(o byte, l, r value) (value, error) {
 		return nil, failf("%s and %s cannot be subtracted", m.operand(l), m.operand(r))
 	case '*':
 		return m.multiply(l, r)
+	case '%':
+		return nil, failf("%s and %s cannot be divided (remainder)", m.operand(l), m.operand(r))
 	case '/':
 		x, ok1 := l.(string)
 		y, ok2 := r.(string)
@@ -260,7 +281,7 @@ func (m *machine) arithmetic(o byte, a, b float64, l, r value) (value, error) {
 		y = -max(y, -math.MaxInt64)
 	}
 	if y == 0 {
-		return nil, failf("%s and %s cannot be divided because the divisor is zero", m.operand(l), m.operand(r))
+		return nil, failf("%s and %s cannot be divided (remainder) because the divisor is zero", m.operand(l), m.operand(r))
 	}
 	return float64(x % y), nil
 }
@@ -278,6 +299,10 @@ func toInt(f float64) int64 {
 	return int64(f)
 }
 
+// plus is + of any values.
+func (m *machine) plus(l, r value) (value, error) { return m.math('+', l, r) }
+
+// add is + of what are no two numbers.
 func (m *machine) add(l, r value) (value, error) {
 	if l == nil {
 		return r, nil
@@ -342,13 +367,11 @@ func (m *machine) multiply(l, r value) (value, error) {
 		switch {
 		case f < 0 || math.IsNaN(f):
 			return nil, nil
-		case f < 1:
-			if f <= 0 {
-				return "", nil
-			}
-			f = 1
 		}
 		f = math.Floor(f)
+		if f*float64(len(s)) >= math.MaxInt32 {
+			return nil, failf("Repeat string result too long")
+		}
 		if total := f * float64(len(s)); total > float64(m.t.K.Limits.String) {
 			m.t.Bound("string", int64(min(total, 1<<62)), m.t.K.Limits.String)
 		}
@@ -363,6 +386,9 @@ func (m *machine) multiply(l, r value) (value, error) {
 	x, ok1 := l.(*object)
 	y, ok2 := r.(*object)
 	if ok1 && ok2 {
+		if min(x.depth, y.depth) > tooDeep {
+			return nil, failf("Object merge too deep")
+		}
 		return m.merge(x, y), nil
 	}
 	return nil, failf("%s and %s cannot be multiplied", m.operand(l), m.operand(r))

@@ -48,7 +48,7 @@ func (o *options) parse(m *machine) (status int, ok bool) {
 		a := args[0]
 		args = args[1:]
 		switch {
-		case literal || a == "-" || !strings.HasPrefix(a, "-"):
+		case literal || a == "-" || !strings.HasPrefix(a, "-") || !o.hasProgram && o.file == "" && a[1] != '-' && !isLetter(a[1]):
 			if !operand(a) {
 				return 2, false
 			}

@@ -229,13 +229,27 @@ func (p *parser) pipe() *node {
 }
 
 func (p *parser) comma() *node {
-	l := p.alternative()
+	l := p.bound()
 	for p.kind == ',' {
 		p.chain()
 		p.next()
-		l = &node{op: opComma, l: l, r: p.alternative()}
+		l = &node{op: opComma, l: l, r: p.bound()}
 	}
 	return l
+}
+
+// bound reads an expression, and what is done with its values under names.
+func (p *parser) bound() *node {
+	l := p.alternative()
+	if !p.is("as") {
+		return l
+	}
+	p.next()
+	b := &node{op: opBind, l: l}
+	b.pats = p.patterns()
+	p.expect('|')
+	b.r = p.pipe()
+	return b
 }
 
 // alternative reads // and what binds tighter, among it the assignments,
@@ -379,13 +393,6 @@ func (p *parser) postfix() *node {
 			p.kind = tAlt
 			n = &node{op: opTry, l: n}
 			return n
-		case p.is("as"):
-			p.next()
-			b := &node{op: opBind, l: n}
-			b.pats = p.patterns()
-			p.expect('|')
-			b.r = p.pipe()
-			return b
 		default:
 			return n
 		}
@@ -679,8 +686,7 @@ func (p *parser) fold(name string) *node {
 	if name == "foreach" {
 		n.op = opForeach
 	}
-	src := p.source()
-	n.l = src
+	n.l = p.alternative()
 	p.word("as")
 	n.pats = p.patterns()
 	p.expect('(')
@@ -693,39 +699,6 @@ func (p *parser) fold(name string) *node {
 	}
 	p.expect(')')
 	return n
-}
-
-// source reads the term that reduce and foreach go over: a postfix term that
-// "as" ends.
-func (p *parser) source() *node {
-	p.down()
-	defer p.up()
-	n := p.term()
-	for {
-		switch {
-		case p.kind == tField:
-			n = &node{op: opField, l: n, str: p.text}
-			p.next()
-		case p.kind == '.':
-			p.next()
-			switch p.kind {
-			case tString:
-				n = &node{op: opIndex, l: n, r: p.str("")}
-			case '[':
-				n = p.bracket(n)
-			default:
-				p.unexpected()
-			}
-		case p.kind == '[':
-			n = p.bracket(n)
-		case p.kind == '?':
-			p.next()
-			n = &node{op: opTry, l: n}
-		default:
-			return n
-		}
-		p.chain()
-	}
 }
 
 // object reads a constructor.

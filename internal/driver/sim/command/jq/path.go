@@ -206,12 +206,12 @@ func same(a, b value) bool {
 }
 
 func (m *machine) badAccess(p pathValue, what string) error {
-	return failf("Invalid path expression with result %s", m.trunc(p.v)+": near attempt to access "+what)
+	return failf("Invalid path expression near attempt to access %s of %s", what, m.trunc(p.v))
 }
 
 func (m *machine) stepTo(p pathValue, k value, yield pathFn) error {
 	if p.loose {
-		return failf("Invalid path expression with result %s", m.trunc(p.v))
+		return m.badAccess(p, "element "+m.trunc(k))
 	}
 	v, err := m.index(p.v, k)
 	if err != nil {
@@ -226,7 +226,7 @@ func (m *machine) stepTo(p pathValue, k value, yield pathFn) error {
 
 func (m *machine) eachPath(p pathValue, yield pathFn) error {
 	if p.loose && kind(p.v) >= 5 {
-		return failf("Invalid path expression with result %s", m.trunc(p.v))
+		return failf("Invalid path expression near attempt to iterate through %s", m.trunc(p.v))
 	}
 	m.alloc(48)
 	switch x := p.v.(type) {
@@ -391,6 +391,9 @@ func unpass(err error) error {
 }
 
 func (m *machine) getpath(v value, path []value) (value, error) {
+	if len(path) > tooDeep {
+		return nil, failf("Path too deep")
+	}
 	for _, k := range path {
 		if v == nil {
 			return nil, nil
@@ -406,6 +409,9 @@ func (m *machine) getpath(v value, path []value) (value, error) {
 func (m *machine) setpath(v value, path []value, x value) (value, error) {
 	if len(path) == 0 {
 		return x, nil
+	}
+	if len(path) > tooDeep {
+		return nil, failf("Path too deep")
 	}
 	m.push(v, nil)
 	defer m.pop()
@@ -444,6 +450,9 @@ func (m *machine) setKey(v, k, x value) (value, error) {
 	case *object:
 		if v == nil || kind(v) == 5 {
 			return m.setSlice(v, k, x)
+		}
+		if kind(v) == 4 {
+			return nil, failf("Cannot update string slices")
 		}
 		return nil, failf("Cannot update field at object index of %s", typeName(v))
 	case *array:
@@ -531,29 +540,50 @@ func (m *machine) setSlice(v value, k *object, x value) (value, error) {
 	return m.list(append(n, old[b:]...)), nil
 }
 
-// delpaths deletes what is at paths, the last ones first.
+// delpaths deletes what is at paths, the last ones first, and those that are
+// of the same place together: indexes count in what was there before.
 func (m *machine) delpaths(v value, paths []value) (value, error) {
 	list := slices.Clone(paths)
-	slices.SortStableFunc(list, m.compare)
-	for i := len(list) - 1; i >= 0; i-- {
-		p, ok := list[i].(*array)
+	for _, p := range list {
+		a, ok := p.(*array)
 		if !ok {
 			return nil, failf("Path must be specified as an array")
 		}
+		if a.len() > tooDeep {
+			return nil, failf("Path too deep")
+		}
+	}
+	slices.SortStableFunc(list, m.compare)
+	for i := len(list) - 1; i >= 0; {
+		a, _ := list[i].(*array)
+		path := a.own()
+		if len(path) == 0 {
+			return nil, nil
+		}
+		parent := path[:len(path)-1]
+		keys := []value{path[len(path)-1]}
+		for i--; i >= 0; i-- {
+			b, _ := list[i].(*array)
+			other := b.own()
+			if len(other) != len(path) || !slices.EqualFunc(other[:len(other)-1], parent, func(x, y value) bool { return m.compare(x, y) == 0 }) {
+				break
+			}
+			keys = append(keys, other[len(other)-1])
+		}
 		var err error
-		if v, err = m.delpath(v, p.own()); err != nil {
+		if v, err = m.delpath(v, parent, keys); err != nil {
 			return nil, err
 		}
 	}
 	return v, nil
 }
 
-func (m *machine) delpath(v value, path []value) (value, error) {
-	if v == nil || len(path) == 0 {
+func (m *machine) delpath(v value, path, keys []value) (value, error) {
+	if v == nil {
 		return nil, nil
 	}
-	if len(path) == 1 {
-		return m.delKey(v, path[0])
+	if len(path) == 0 {
+		return m.delKeys(v, keys)
 	}
 	m.push(v, nil)
 	defer m.pop()
@@ -564,27 +594,47 @@ func (m *machine) delpath(v value, path []value) (value, error) {
 	if old == nil {
 		return v, nil
 	}
-	inner, err := m.delpath(old, path[1:])
+	inner, err := m.delpath(old, path[1:], keys)
 	if err != nil {
 		return nil, err
 	}
 	return m.setKey(v, path[0], inner)
 }
 
-func (m *machine) delKey(v, k value) (value, error) {
+// delKeys deletes members or elements.
+func (m *machine) delKeys(v value, keys []value) (value, error) {
 	switch x := v.(type) {
 	case *object:
-		if key, ok := k.(string); ok {
-			if _, there := x.get(key); !there {
-				return v, nil
+		gone := map[string]bool{}
+		for _, k := range keys {
+			key, ok := k.(string)
+			if !ok {
+				return nil, failf("Cannot delete field at object index of %s", typeName(k))
 			}
-			m.t.Step(x.len() >> 3)
-			return m.without(x, func(s string) bool { return s == key }), nil
+			if _, there := x.get(key); there {
+				gone[key] = true
+			}
 		}
-		return nil, failf("Cannot delete field at object index of %s", typeName(k))
+		if len(gone) == 0 {
+			return v, nil
+		}
+		m.t.Step(x.len() >> 3)
+		return m.without(x, func(s string) bool { return gone[s] }), nil
 	case *array:
-		n := x.len()
-		a, b := 0, 0
+		return m.delElements(x, keys)
+	}
+	if _, ok := keys[0].(string); ok {
+		return nil, failf("Cannot delete field at object index of %s", typeName(v))
+	}
+	return nil, failf("Cannot delete field at array index of %s", typeName(v))
+}
+
+func (m *machine) delElements(x *array, keys []value) (value, error) {
+	n := x.len()
+	m.alloc(n)
+	gone := make([]bool, n)
+	any := false
+	for _, k := range keys {
 		switch k := k.(type) {
 		case float64, *literal:
 			f, _ := number(k)
@@ -592,27 +642,32 @@ func (m *machine) delKey(v, k value) (value, error) {
 			if i < 0 {
 				i += float64(n)
 			}
-			if !(i >= 0 && i < float64(n)) {
-				return v, nil
+			if i >= 0 && i < float64(n) {
+				gone[int(i)], any = true, true
 			}
-			a, b = int(i), int(i)+1
 		case *object:
 			from, _ := k.get("start")
 			to, _ := k.get("end")
-			var ok bool
-			if a, b, ok = ends(n, from, to); !ok {
+			a, b, ok := ends(n, from, to)
+			if !ok {
 				return nil, failf("Start and end indices of an array slice must be numbers")
+			}
+			for i := a; i < b; i++ {
+				gone[i], any = true, true
 			}
 		default:
 			return nil, failf("Cannot delete field at array index of array")
 		}
-		m.t.Step(n >> 3)
-		list := make([]value, 0, n-(b-a))
-		list = append(list, x.own()[:a]...)
-		return m.list(append(list, x.own()[b:]...)), nil
 	}
-	if _, ok := k.(string); ok {
-		return nil, failf("Cannot delete field at object index of %s", typeName(v))
+	if !any {
+		return x, nil
 	}
-	return nil, failf("Cannot delete field at array index of %s", typeName(v))
+	m.t.Step(n >> 3)
+	list := make([]value, 0, n)
+	for i, y := range x.own() {
+		if !gone[i] {
+			list = append(list, y)
+		}
+	}
+	return m.list(list), nil
 }

@@ -133,7 +133,12 @@ func plain1(name string) oneFn {
 	case "has":
 		return has
 	case "contains":
-		return func(m *machine, v value, args []value) (value, error) { return m.contains(v, args[0]) }
+		return func(m *machine, v value, args []value) (value, error) {
+			if min(depthOf(v), depthOf(args[0])) > tooDeep {
+				return nil, failf("Containment check too deep")
+			}
+			return m.contains(v, args[0])
+		}
 	case "startswith", "endswith":
 		return func(m *machine, v value, args []value) (value, error) {
 			s, ok1 := v.(string)
@@ -151,7 +156,10 @@ func plain1(name string) oneFn {
 			s, ok1 := v.(string)
 			x, ok2 := args[0].(string)
 			if !ok1 || !ok2 {
-				return nil, failf("%s() requires string inputs", strings.TrimPrefix(name, "_"))
+				if name == "rtrimstr" {
+					return nil, failf("endswith() requires string inputs")
+				}
+				return nil, failf("startswith() requires string inputs")
 			}
 			if name != "rtrimstr" {
 				s = strings.TrimPrefix(s, x)
@@ -184,6 +192,18 @@ func plain1(name string) oneFn {
 		return func(m *machine, v value, args []value) (value, error) { return m.indicesOf(v, args[0]) }
 	case "flatten":
 		return flatten
+	case "_strindices":
+		return func(m *machine, v value, args []value) (value, error) {
+			s, ok := v.(string)
+			if !ok {
+				return nil, m.wrongType(v, "cannot be searched, as it is not a string")
+			}
+			x, ok := args[0].(string)
+			if !ok {
+				return nil, m.wrongType(args[0], "is not a string")
+			}
+			return m.stringIndices(s, x), nil
+		}
 	case "bsearch":
 		return bsearch
 	case "halt_error":
@@ -273,6 +293,9 @@ func fromJSON(m *machine, v value, _ []value) (value, error) {
 	}
 	if err != nil {
 		line, column := d.position()
+		if d.at >= len(d.b) {
+			return nil, failf("%s at EOF at line %d, column %d (while parsing '%s')", err, line, column, cutText(s))
+		}
 		return nil, failf("%s at line %d, column %d (while parsing '%s')", err, line, column, cutText(s))
 	}
 	return x, nil
@@ -293,10 +316,10 @@ func toNumber(m *machine, v value, _ []value) (value, error) {
 		if x == "nan" {
 			return math.NaN(), nil
 		}
-		if x == "" || x[0] == '+' || !wellFormed(x) {
+		if !wellFormed(x) {
 			return nil, m.wrongType(v, "cannot be parsed as a number")
 		}
-		return parseNumber(x), nil
+		return parseNumber(normalized(strings.TrimPrefix(x, "+"))), nil
 	}
 	return nil, m.wrongType(v, "cannot be parsed as a number")
 }
@@ -346,7 +369,7 @@ func add(m *machine, v value, _ []value) (value, error) {
 			sum = m.list(slices.Clone(a.own())) // whose storage may be added to
 			continue
 		}
-		if sum, err = m.add(sum, x); err != nil {
+		if sum, err = m.plus(sum, x); err != nil {
 			return nil, err
 		}
 		m.holds[at] = sum
@@ -419,13 +442,13 @@ func explode(m *machine, v value, _ []value) (value, error) {
 func implode(m *machine, v value, _ []value) (value, error) {
 	a, ok := v.(*array)
 	if !ok {
-		return nil, m.wrongType(v, "cannot be imploded, must be an array of codepoints")
+		return nil, failf("implode input must be an array")
 	}
 	b := make([]byte, 0, a.len())
 	for _, x := range a.own() {
 		f, ok := number(x)
 		if !ok || math.IsNaN(f) {
-			return nil, failf("Unicode codepoint must be numeric")
+			return nil, m.wrongType(x, "can't be imploded, unicode codepoint needs to be numeric")
 		}
 		r := rune(utf8.RuneError)
 		if f >= 0 && f <= utf8.MaxRune && utf8.ValidRune(rune(f)) {
@@ -461,7 +484,7 @@ func trim(name string) oneFn {
 	return func(m *machine, v value, _ []value) (value, error) {
 		s, ok := v.(string)
 		if !ok {
-			return nil, m.wrongType(v, "cannot be trimmed")
+			return nil, failf("trim input must be a string")
 		}
 		if name != "rtrim" {
 			s = strings.TrimLeftFunc(s, unicode.IsSpace)

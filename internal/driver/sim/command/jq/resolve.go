@@ -267,7 +267,7 @@ func (r *resolver) call(n *node, s *scope) bool {
 		n.v = i.env
 		return false
 	}
-	if x := r.m.native(n.str, len(n.list)); x != nil && (r.own || !strings.HasPrefix(n.str, "_")) {
+	if x := r.m.native(n.str, len(n.list)); x != nil && (r.own || !strings.HasPrefix(n.str, "_") || n.str == "_strindices") {
 		n.op, n.native = opNative, x
 		if x.one == nil {
 			return false

@@ -427,7 +427,7 @@ func compareNumbers(a, b value) int {
 	case x == y:
 		_, la := a.(*literal)
 		_, lb := b.(*literal)
-		if la || lb {
+		if la && lb {
 			return compareText(canonical(a), canonical(b))
 		}
 		return 0
