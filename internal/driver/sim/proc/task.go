@@ -49,6 +49,7 @@ type Task struct {
 	clock *clock // of the goroutine that it runs on
 
 	parent *Task                // that forked it
+	unborn []*Task              // that it forked and that have not run yet
 	outer  *Task                // on whose goroutine it runs, and which waits for it
 	inner  atomic.Pointer[Task] // that runs on its goroutine meanwhile
 
@@ -161,7 +162,18 @@ func (t *Task) Fork() (*Task, error) {
 			e.d.ref()
 		}
 	}
+	t.unborn = append(t.unborn, c)
 	return c, nil
+}
+
+// born takes a task that runs, or never will, from those that wait for it. Its
+// parent calls it, by starting or abandoning it.
+func (t *Task) born() {
+	if p := t.parent; p != nil {
+		if i := slices.Index(p.unborn, t); i >= 0 {
+			p.unborn = slices.Delete(p.unborn, i, i+1)
+		}
+	}
 }
 
 // Go runs a task on a goroutine of its own.
@@ -170,6 +182,7 @@ func (t *Task) Go(run func(*Task) int) { t.GoThen(run, nil) }
 // GoThen is Go; then is called with how the task ended, before [Kernel.Close]
 // takes it for gone.
 func (t *Task) GoThen(run func(*Task) int, then func(Status)) {
+	t.born()
 	t.clock = t.K.clock()
 	t.K.wg.Add(1)
 	go func() {
@@ -188,6 +201,7 @@ func (t *Task) GoThen(run func(*Task) int, then func(Status)) {
 // its descriptors are closed then. The caller is the task that forked it: a
 // signal that kills that one meanwhile kills both.
 func (t *Task) Do(run func(*Task) int) Status {
+	t.born()
 	if p := t.parent; p != nil {
 		t.outer = p
 		p.inner.Store(t)
@@ -239,6 +253,10 @@ func (t *Task) complain(err error) {
 }
 
 func (t *Task) end(s Status) {
+	for _, c := range t.unborn { // t ended between forking and starting it
+		c.end(Status{Signal: syscall.SIGKILL})
+	}
+	t.unborn = nil
 	for i := range t.fds {
 		if d := t.fds[i].d; d != nil {
 			t.fds[i].d = nil
@@ -265,7 +283,10 @@ func (t *Task) end(s Status) {
 }
 
 // Abandon ends a task that was forked and will not run.
-func (t *Task) Abandon() { t.end(Status{}) }
+func (t *Task) Abandon() {
+	t.born()
+	t.end(Status{})
+}
 
 // Done is closed when the task has ended.
 func (t *Task) Done() <-chan struct{} { return t.done }

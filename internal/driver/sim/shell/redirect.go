@@ -11,6 +11,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
@@ -94,14 +95,15 @@ func (s *Shell) redirectOne(u *undo, r *tree.Redirect) error {
 				return told{err}
 			}
 		}
-		return s.install(u, r, 0, textDesc(text))
+		s.t.Bound("heredoc", int64(len(text)), s.t.K.Limits.Heredoc)
+		return s.install(u, r, 0, s.textDesc(text))
 	case syntax.WordHdoc:
 		text, err := s.single(&r.Word)
 		if err != nil {
 			s.wordError(err)
 			return told{err}
 		}
-		return s.install(u, r, 0, textDesc(text+"\n"))
+		return s.install(u, r, 0, s.textDesc(text+"\n"))
 	}
 	word, err := s.target1(r)
 	if err != nil {
@@ -338,10 +340,16 @@ func (s *Shell) both(u *undo, r *tree.Redirect, word string) error {
 type document struct {
 	mu   sync.Mutex
 	text []byte // guarded by mu: what is left
+
+	heap *budget.Counter
+	size int64
 }
 
-func textDesc(text string) *proc.Desc {
-	return proc.NewDesc(&document{text: []byte(text)}, "pipe")
+// textDesc gives a document, whose bytes are counted until it is closed.
+func (s *Shell) textDesc(text string) *proc.Desc {
+	heap, size := s.t.K.Heap(), int64(len(text))
+	_ = s.t.Must(heap.Add(size))
+	return proc.NewDesc(&document{text: []byte(text), heap: heap, size: size}, "pipe")
 }
 
 func (d *document) Read(_ *proc.Task, p []byte) (int, error) {
@@ -378,7 +386,8 @@ func (d *document) Info() (vfs.Info, error) {
 	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
 }
 
-func (d *document) Close() {}
+// Close gives its bytes back; giving back does not fail.
+func (d *document) Close() { _ = d.heap.Add(-d.size) }
 
 // readLine reads a line of a descriptor, without its newline, and leaves what
 // follows it to others. io.EOF comes with what there was before the end.

@@ -261,6 +261,10 @@ func (s *Shell) setTrap(name string, text *string) bool {
 	if s.traps.ignored[sig] && !s.interactive {
 		return true
 	}
+	if text != nil {
+		s.t.Grow(len(*text))
+	}
+	s.t.Shrink(len(s.traps.signals[sig]))
 	m := make(map[syscall.Signal]string, len(s.traps.signals)+1)
 	for k, v := range s.traps.signals {
 		m[k] = v

@@ -150,6 +150,7 @@ func (m *machine) slice(s string, from, n float64) string {
 	if end <= begin || begin > float64(len(s)) {
 		return ""
 	}
+	m.t.Step(1 + len(s)>>4)
 	i := m.offset(s, int(begin)-1)
 	j := len(s)
 	if end-begin < float64(len(s)-i) {

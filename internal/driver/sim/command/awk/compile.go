@@ -170,7 +170,7 @@ func (c *compiler) loop(init stmt, cond expr, step, body stmt) stmtFn {
 			begin(m)
 		}
 		for test(m) {
-			m.t.Step(1)
+			m.t.Step(8)
 			if m.pending != 0 {
 				m.release()
 			}
@@ -193,7 +193,7 @@ func (c *compiler) do(s *doStmt) stmtFn {
 	run, test := c.stmt(s.body), c.bool(s.c)
 	return func(m *machine) ctl {
 		for {
-			m.t.Step(1)
+			m.t.Step(8)
 			switch c := run(m); c {
 			case goesOn, continues:
 			case breaks:
@@ -219,7 +219,7 @@ func (c *compiler) each(s *eachStmt) stmtFn {
 		m.t.Grow(size)
 		result := goesOn
 		for _, key := range keys {
-			m.t.Step(1)
+			m.t.Step(8)
 			set(m, str(key))
 			c := run(m)
 			if c == breaks {

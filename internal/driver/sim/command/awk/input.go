@@ -43,7 +43,7 @@ func (m *machine) openNext() bool {
 	for float64(in.next) < m.globals[vARGC].v.num() {
 		i := in.next
 		in.next++
-		m.t.Step(1)
+		m.t.Step(32)
 		e, ok := argv.m[strconv.Itoa(i)]
 		if !ok {
 			continue
@@ -158,7 +158,7 @@ func (m *machine) nextRecord() (rec []byte, ok bool) {
 		}
 		rec, end, ok := in.r.record(m)
 		if ok {
-			m.t.Step(1)
+			m.t.Step(32)
 			m.nr++
 			m.fnr++
 			m.setRT(end)

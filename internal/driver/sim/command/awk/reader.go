@@ -44,7 +44,7 @@ func (r *reader) fill(m *machine) bool {
 	m.t.Step(1)
 	n, err := r.desc.File.Read(m.t, r.buf[r.w:])
 	r.w += n
-	m.t.Step(n >> 6)
+	m.t.Step(n >> 3)
 	if err != nil {
 		r.err = err
 	} else if n == 0 {

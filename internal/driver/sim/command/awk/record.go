@@ -234,7 +234,7 @@ func (m *machine) setWidths(s string) {
 func (h *splitter) split(m *machine, s string, dst []value) []value {
 	switch h.kind {
 	case byBlanks:
-		return splitBlanks(s, dst)
+		return m.splitBlanks(s, dst)
 	case byByte:
 		if s == "" {
 			return dst
@@ -249,13 +249,13 @@ func (h *splitter) split(m *machine, s string, dst []value) []value {
 			if i < 0 {
 				return append(dst, input(s))
 			}
-			dst = append(dst, input(s[:i]))
+			dst = m.more(append(dst, input(s[:i])))
 			s = s[i+1:]
 		}
 	case byChar:
 		for len(s) > 0 {
 			n := m.charLen(s)
-			dst = append(dst, input(s[:n]))
+			dst = m.more(append(dst, input(s[:n])))
 			s = s[n:]
 		}
 		return dst
@@ -269,7 +269,16 @@ func (h *splitter) split(m *machine, s string, dst []value) []value {
 	return h.splitRegex(m, s, dst, nil)
 }
 
-func splitBlanks(s string, dst []value) []value {
+// more bounds a list of fields that grows: a byte may make a value of many.
+func (m *machine) more(list []value) []value {
+	if len(list)&0x3fff == 0 {
+		m.t.Step(len(list))
+		m.t.Bound("array", int64(len(list)), m.t.K.Limits.Array)
+	}
+	return list
+}
+
+func (m *machine) splitBlanks(s string, dst []value) []value {
 	i := 0
 	for {
 		for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n') {
@@ -282,7 +291,7 @@ func splitBlanks(s string, dst []value) []value {
 		for i < len(s) && s[i] != ' ' && s[i] != '\t' && s[i] != '\n' {
 			i++
 		}
-		dst = append(dst, value{s: s[from:i], k: maybe})
+		dst = m.more(append(dst, value{s: s[from:i], k: maybe}))
 	}
 }
 
@@ -307,7 +316,7 @@ func (h *splitter) splitRegex(m *machine, s string, dst []value, sep func(string
 			from = y + 1
 			continue
 		}
-		dst = append(dst, input(s[begin:x]))
+		dst = m.more(append(dst, input(s[begin:x])))
 		if sep != nil {
 			sep(s[x:y])
 		}
@@ -354,7 +363,7 @@ func (h *splitter) content(m *machine, s string, dst []value, tell func(x, y int
 			after = -1
 			continue
 		}
-		dst = append(dst, input(s[x:y]))
+		dst = m.more(append(dst, input(s[x:y])))
 		if tell != nil {
 			tell(x, y)
 		}

@@ -377,7 +377,7 @@ func (m *machine) separate(h *splitter, s string) (list []value, seps []string) 
 	case byRegex:
 		return h.splitRegex(m, s, nil, add), seps
 	case byBlanks:
-		list = splitBlanks(s, nil)
+		list = m.splitBlanks(s, nil)
 		rest := s
 		for _, f := range list {
 			i := strings.Index(rest, f.s)
