@@ -137,6 +137,9 @@ func biUlimit(s *Shell, args []string) int {
 		}
 		wishes = append(wishes, w)
 	}
+	if rest := o.rest(); len(wishes) == 1 && !wishes[0].given && len(rest) > 0 {
+		wishes[0].value, wishes[0].given = rest[0], true // after "--"
+	}
 	for i := range wishes {
 		switch w := &wishes[i]; {
 		case !w.given:
@@ -169,7 +172,7 @@ func (s *Shell) setLimit(r *resource, text string, hard, soft bool) int {
 			s.Warn("ulimit: %s: invalid number", text)
 			return 1
 		}
-		if n > uint64(math.MaxInt64)/uint64(r.scale) {
+		if n > math.MaxUint64/uint64(r.scale) {
 			s.Warn("ulimit: %s: limit out of range", text)
 			return 1
 		}
@@ -201,7 +204,10 @@ func (s *Shell) setLimit(r *resource, text string, hard, soft bool) int {
 	m[r.flag] = now
 	s.ulimits = m
 	bytes := now.soft
-	if bytes > 0 {
+	switch {
+	case bytes > math.MaxInt64/r.scale:
+		bytes = unlimited
+	case bytes > 0:
 		bytes *= r.scale
 	}
 	switch r.flag {

@@ -49,6 +49,14 @@ func (s *Shell) inSubshell(run func(c *Shell) int) int {
 	return st.Shell()
 }
 
+// mainBeside is main of a subshell that ran beside this one, and gives back its
+// variables.
+func (s *Shell) mainBeside(run func(c *Shell) int) int {
+	st := s.main(run)
+	s.vars.Release()
+	return st
+}
+
 // main runs a subshell to its end.
 func (s *Shell) main(run func(c *Shell) int) int {
 	st := run(s)
@@ -205,7 +213,11 @@ func (s *Shell) pipes(c *tree.Pipeline) int {
 			t.Do(run)
 			break
 		}
-		t.Go(run)
+		t.Go(func(task *proc.Task) int {
+			st := run(task)
+			sub.vars.Release()
+			return st
+		})
 		// What starts first begins first, as far as it goes.
 		runtime.Gosched()
 	}
@@ -371,7 +383,7 @@ func (s *Shell) background(run func(sub *Shell) int, quiet bool) *proc.Task {
 	}
 	sub := s.fork(t, true)
 	t.Nest = 0
-	t.Go(func(*proc.Task) int { return sub.main(run) })
+	t.Go(func(*proc.Task) int { return sub.mainBeside(run) })
 	s.lastPID = t.PID
 	return t
 }
@@ -506,7 +518,7 @@ func (s *Shell) Process(p *syntax.ProcSubst) (string, error) {
 	sub.trace++
 	t.Nest = 0
 	t.Go(func(*proc.Task) int {
-		return sub.main(func(c *Shell) int {
+		return sub.mainBeside(func(c *Shell) int {
 			c.atTail(body.List)
 			return c.list(body.List)
 		})
@@ -565,7 +577,7 @@ func (s *Shell) coproc(c *tree.Coproc) int {
 	_ = t.SetFD(1, fromW, false)
 	sub := s.fork(t, true)
 	t.Nest = 0
-	t.Go(func(*proc.Task) int { return sub.main(func(sub *Shell) int { return sub.run(c.Body) }) })
+	t.Go(func(*proc.Task) int { return sub.mainBeside(func(sub *Shell) int { return sub.run(c.Body) }) })
 	s.lastPID = t.PID
 	s.addJob(t, c.Src)
 	r, err := s.t.AddFD(fromR, firstProcFD, true)
