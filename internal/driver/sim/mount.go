@@ -50,12 +50,19 @@ func (h *hostRoot) drop() {
 func (b *box) mount(m paddock.Mount) error {
 	source := filepath.Clean(m.Source)
 	st, err := os.Stat(source)
+	var real string
+	if err == nil {
+		real, err = filepath.EvalSymlinks(source)
+	}
 	if err != nil {
 		kind := paddock.Denied
 		if errors.Is(err, os.ErrNotExist) {
 			kind = paddock.NotFound
 		}
 		return fmt.Errorf("mount %s: %w: %w", m.Source, err, kind)
+	}
+	if real != source {
+		return fmt.Errorf("mount %s: leads through a symbolic link, which somebody inside could have made; name the real place if it is meant, %s: %w", m.Source, real, paddock.Invalid)
 	}
 	x := mounted{target: path.Clean(cmp.Or(m.Target, m.Source)), dir: st.IsDir()}
 	o := vfs.MountOptions{ReadOnly: !m.Overlay, Name: m.Source, Type: "host", UID: b.user.uid, GID: b.user.gid}
@@ -75,11 +82,27 @@ func (b *box) mount(m paddock.Mount) error {
 	if err != nil {
 		return fmt.Errorf("mount %s: %w: %w", m.Source, err, paddock.Invalid)
 	}
+	if err := x.same(st, filepath.Base(source)); err != nil {
+		return fmt.Errorf("mount %s: %w: %w", m.Source, err, paddock.Conflict)
+	}
 	if err := b.fs.Mount(x.target, below, o); err != nil {
 		kind, words := classify(err)
 		return fmt.Errorf("mount %s at %s: %s: %w", m.Source, x.target, words, kind)
 	}
 	return nil
+}
+
+// same tells whether what was opened is what was looked at: a link that took
+// its place meanwhile was followed.
+func (x mounted) same(was os.FileInfo, name string) error {
+	if x.dir {
+		name = "."
+	}
+	is, err := x.root.Lstat(name)
+	if err == nil && !os.SameFile(was, is) {
+		err = errors.New("it was replaced while it was opened")
+	}
+	return err
 }
 
 // policy puts the rules of a file policy in place of those that were.
