@@ -8,10 +8,11 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func TestMain(m *testing.M) {
-	if jail.Main() {
+	if jail.Main() || wall.Main() {
 		return
 	}
 	os.Exit(m.Run())
@@ -23,6 +24,20 @@ func TestNothingEscapesTheJail(t *testing.T) {
 		Command: true,
 		New: func(t *testing.T, state string) paddock.Driver {
 			d, err := jail.New(jail.Options{State: state, Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+	})
+}
+
+func TestNothingEscapesTheSim(t *testing.T) {
+	judge(t, Harness{
+		Tier:    paddock.Sim,
+		Command: true,
+		New: func(t *testing.T, _ string) paddock.Driver {
+			d, err := wall.New(wall.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

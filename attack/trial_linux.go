@@ -136,6 +136,10 @@ func (x *trial) spec() paddock.Spec {
 		}},
 		Ephemeral: true,
 	}
+	if x.h.Tier == paddock.Sim {
+		// It writes to no directory of the host: changes stay inside.
+		s.Mounts[0].Write, s.Mounts[0].Overlay = false, true
+	}
 	for _, f := range x.info.Controls {
 		if f.Strength != paddock.Full {
 			s.AllowMissing = append(s.AllowMissing, f.Control)
@@ -165,6 +169,9 @@ func (x *trial) attack(ctx context.Context) error {
 
 // guest runs the attacker in a sandbox and answers its report.
 func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (target.Report, error) {
+	if x.h.Tier == paddock.Sim {
+		return x.scripted(ctx, sb, args...)
+	}
 	var report target.Report
 	brief, err := json.Marshal(x.w.brief)
 	if err != nil {

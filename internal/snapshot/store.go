@@ -358,7 +358,7 @@ func (x *Snapshot) Entries() iter.Seq2[Entry, error] {
 				return
 			}
 		}
-		if err != io.EOF { //nolint:errorlint // the reader's own, never wrapped
+		if err != io.EOF {
 			yield(Entry{}, fmt.Errorf("read snapshot %s: %w", x.Meta.ID, err))
 		}
 	}
@@ -497,7 +497,7 @@ func (s *Store) mark(ctx context.Context, id paddock.SnapshotID, used map[sum]bo
 	defer f.Close()
 	for {
 		_, chunks, err := r.next()
-		if err == io.EOF { //nolint:errorlint // the reader's own, never wrapped
+		if err == io.EOF {
 			return nil
 		}
 		if err := cmp.Or(err, context.Cause(ctx)); err != nil {

@@ -1,6 +1,7 @@
 package awk
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +12,7 @@ import (
 // they match, so the groups are compiled when they are wanted.
 type matcher struct {
 	src    string
+	plain  string // all that it matches, where that is one text
 	opt    regex.Options
 	re     *regex.Regexp
 	groups *regex.Regexp
@@ -42,6 +44,9 @@ func (m *machine) regex(src string) *matcher {
 	opt := regex.Options{Flavour: regex.GrepERE, IgnoreCase: m.ignoreCase, Bytes: m.bytes, NoSub: true, Meter: meter{m}}
 	m.t.Step(len(src))
 	x := &matcher{src: translate(src), opt: opt}
+	if x.src != "" && !m.ignoreCase && strings.IndexAny(x.src, `\.[]()*+?{}|^$`) < 0 && utf8.ValidString(x.src) {
+		x.plain = x.src
+	}
 	re, err := regex.Compile(x.src, opt)
 	if err != nil {
 		m.fatal("invalid regexp: %s: /%s/", err, src)
@@ -60,6 +65,15 @@ func (x *matcher) match(m *machine, b []byte) bool {
 }
 
 func (x *matcher) span(m *machine, b []byte, from int) (int, int) {
+	if x.plain != "" { // a search for text pays for what it looked at only
+		i := bytes.Index(b[from:], []byte(x.plain))
+		if i < 0 {
+			m.t.Step(len(b[from:]) >> 6)
+			return -1, -1
+		}
+		m.t.Step(i >> 6)
+		return from + i, from + i + len(x.plain)
+	}
 	a, z, err := x.re.Span(b, from)
 	if err != nil {
 		m.fatal("regexp: %s", err)

@@ -257,7 +257,6 @@ func (h *hexdump) unit(u *unit, s string, size int) error {
 			precision, _ = strconv.Atoi(after) // no digits are none
 		}
 		s = s[i+1:]
-		whole := p.text + p.verb
 		switch p.verb {
 		case "c":
 			p.bytes = 1
@@ -307,7 +306,6 @@ func (h *hexdump) unit(u *unit, s string, size int) error {
 		default:
 			return fmt.Errorf("bad conversion character %%%s", p.verb)
 		}
-		_ = whole
 		if text != "" {
 			u.parts = append(u.parts, part{text: text})
 			text = ""

@@ -276,7 +276,7 @@ func ranges(m *machine, n *node, e *env, v value, yield yieldFn) error {
 		if !ok1 || !ok2 || !ok3 {
 			return failf("Range bounds must be numeric")
 		}
-		for i := a; c > 0 && i < b || c < 0 && i > b || c == 0 && a < b; i += c {
+		for i := a; c > 0 && i < b || c < 0 && i > b; i += c {
 			m.t.Step(1)
 			m.alloc(8)
 			if err := yield(i); err != nil {

@@ -533,7 +533,15 @@ func (m *machine) setSlice(v value, k *object, x value) (value, error) {
 	if !ok {
 		return nil, failf("Start and end indices of an array slice must be numbers")
 	}
+	if b-a == with.len() && b-a < list.len()/2 {
+		for i, y := range slices.Clone(with.own()) {
+			m.t.Step(1)
+			list = m.with(list, a+i, y)
+		}
+		return list, nil
+	}
 	old := list.own()
+	m.t.Step(len(old) >> 3)
 	n := make([]value, 0, len(old)-(b-a)+with.len())
 	n = append(n, old[:a]...)
 	n = append(n, with.own()...)
