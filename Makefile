@@ -18,6 +18,10 @@ TESTFLAGS ?=
 UPDATE    ?=
 VERSION   ?=
 
+# The WebAssembly runtime's file interface has a Seek of its own; the linter
+# checks standard methods too, and knows that exception by its line.
+VETFLAGS := -stdmethods=false
+
 TMP     := $(CURDIR)/.tmp
 GUEST   := cmd/paddock/guest.bin
 LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
@@ -51,7 +55,7 @@ format:
 
 .PHONY: vet
 vet:
-	go vet ./...
+	go vet $(VETFLAGS) ./...
 
 .PHONY: lint
 lint: $(LINT) ## Lint with the pinned golangci-lint
@@ -75,8 +79,8 @@ fresh: deps
 
 .PHONY: cross
 cross:
-	GOOS=darwin GOARCH=arm64 go vet ./...
-	GOOS=linux GOARCH=arm64 go vet ./...
+	GOOS=darwin GOARCH=arm64 go vet $(VETFLAGS) ./...
+	GOOS=linux GOARCH=arm64 go vet $(VETFLAGS) ./...
 
 .PHONY: attack
 attack: build ## Run the escape attempts; UPDATE=1 rewrites the golden matrix

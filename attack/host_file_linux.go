@@ -46,6 +46,7 @@ func (x *trial) box(change func(*paddock.Spec)) (paddock.Sandbox, error) {
 	if change != nil {
 		change(&s)
 	}
+	x.fit(&s)
 	return x.driver.Create(ctx, s)
 }
 

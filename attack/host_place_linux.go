@@ -37,7 +37,7 @@ func (x *trial) placed(places []placing) []target.Try {
 		sb, err := x.box(func(s *paddock.Spec) {
 			s.Root.Kind, s.Mounts, s.Policy.Files = p.root, p.mounts, paddock.FilePolicy{}
 		})
-		if err != nil && p.mayRefuse {
+		if err != nil && (p.mayRefuse || x.h.Tier == paddock.Sim && errors.Is(err, paddock.Unsupported)) {
 			tries = append(tries, refused(p.name+"create", err))
 			continue
 		}

@@ -136,10 +136,6 @@ func (x *trial) spec() paddock.Spec {
 		}},
 		Ephemeral: true,
 	}
-	if x.h.Tier == paddock.Sim {
-		// It writes to no directory of the host: changes stay inside.
-		s.Mounts[0].Write, s.Mounts[0].Overlay = false, true
-	}
 	for _, f := range x.info.Controls {
 		if f.Strength != paddock.Full {
 			s.AllowMissing = append(s.AllowMissing, f.Control)
@@ -152,9 +148,25 @@ func (x *trial) spec() paddock.Spec {
 }
 
 func (x *trial) create(ctx context.Context) error {
+	s := x.spec()
+	x.fit(&s)
 	var err error
-	x.sb, err = x.driver.Create(ctx, x.spec())
+	x.sb, err = x.driver.Create(ctx, s)
 	return err
+}
+
+// fit asks a tier that writes to no directory of the host for what comes
+// nearest: changes stay inside, so no names need protection.
+func (x *trial) fit(s *paddock.Spec) {
+	if x.h.Tier != paddock.Sim {
+		return
+	}
+	s.Mounts = slices.Clone(s.Mounts)
+	for i := range s.Mounts {
+		m := &s.Mounts[i]
+		m.Write, m.Overlay = false, m.Write
+	}
+	s.Policy.Files.Protect = nil
 }
 
 // attack runs the attacker inside and takes its report.

@@ -92,6 +92,9 @@ func checkPolicy(p paddock.Policy) error {
 		if err := checkPath(name); err != nil {
 			return fmt.Errorf("deny: %w", err)
 		}
+		if strings.ContainsAny(name, "*?[") {
+			return fmt.Errorf("deny %s: patterns are not understood, so the rule would hold for nothing: name the directory: %w", name, paddock.Invalid)
+		}
 		if path.Clean(name) == "/" {
 			return fmt.Errorf("deny /: then nothing can run: %w", paddock.Invalid)
 		}

@@ -14,6 +14,9 @@ type (
 	cellFn  func(*machine) *cell
 )
 
+// round is what a round of a loop costs, in steps.
+const round = 16
+
 // A compiler makes closures of a program, for one machine: they hold its
 // global variables.
 type compiler struct {

@@ -108,8 +108,9 @@ type machine struct {
 	random            random
 	seed, lastSeed    float64
 
-	counts  int // bytes that are not yet told to the task
-	pending int // bytes of values that nothing holds when the statement ends
+	counts   int // bytes that are not yet told to the task
+	searched int // steps of searches that are not yet told to the task
+	pending  int // bytes of values that nothing holds when the statement ends
 
 	inRange []bool
 	zone    *time.Location
@@ -150,7 +151,7 @@ func (m *machine) fresh(n int) {
 		return
 	}
 	m.t.Bound("string", int64(n), m.t.K.Limits.String)
-	m.t.Step(n >> 6)
+	m.t.Step(n >> 4)
 	m.t.Grow(n)
 	m.pending += n
 }
@@ -337,7 +338,7 @@ func (m *machine) catch(f func() ctl) (c ctl) {
 // call runs a function of the program.
 func (m *machine) call(fn *compiled, args []argFn, line int) value {
 	n := len(fn.f.params)
-	m.t.Step(1 + n)
+	m.t.Step(round + n)
 	if len(args) > n { // what is too much is computed all the same
 		for _, arg := range args[n:] {
 			var c cell

@@ -22,8 +22,17 @@ type matcher struct {
 type meter struct{ m *machine }
 
 func (x meter) Step(n int) error {
-	x.m.t.Step(n)
+	x.m.searched += n
+	x.m.t.Step(64)
 	return nil
+}
+
+// pay counts the work of a search from which the next one goes on. The engine
+// charges all the text that is left, again and again, where a search needs to
+// look at little of it.
+func (m *machine) pay(left, used int) {
+	m.t.Step(max(m.searched-left>>6, used>>6) + 1)
+	m.searched = 0
 }
 
 // maxRegexes is how many expressions that a program makes are kept.
@@ -58,6 +67,7 @@ func (m *machine) regex(src string) *matcher {
 
 func (x *matcher) match(m *machine, b []byte) bool {
 	ok, err := x.re.Match(b)
+	m.pay(0, 0)
 	if err != nil {
 		m.fatal("regexp: %s", err)
 	}
@@ -75,6 +85,11 @@ func (x *matcher) span(m *machine, b []byte, from int) (int, int) {
 		return from + i, from + i + len(x.plain)
 	}
 	a, z, err := x.re.Span(b, from)
+	used := z
+	if z < 0 {
+		used = len(b)
+	}
+	m.pay(len(b)-from, used-from)
 	if err != nil {
 		m.fatal("regexp: %s", err)
 	}
@@ -93,6 +108,11 @@ func (x *matcher) find(m *machine, b []byte, from int) []int {
 		x.groups = re
 	}
 	regs, err := x.groups.Find(b, from, m.regs)
+	used := len(b)
+	if regs != nil {
+		used = regs[1]
+	}
+	m.pay(len(b)-from, used-from)
 	if err != nil {
 		m.fatal("regexp: %s", err)
 	}

@@ -23,7 +23,7 @@ func (m *machine) eval(n *node, e *env, v value, yield yieldFn) error {
 // enter notes what a tail call goes on with, in place of what is there.
 func (m *machine) enter(v value, e *env) {
 	m.frames[len(m.frames)-1] = frame{v, e}
-	m.t.Step(1)
+	m.t.Step(round)
 }
 
 // many is eval of what may have many values. What stands at the end of it is
@@ -393,7 +393,7 @@ func (m *machine) str(parts []*node, i int, tail string, e *env, v value, yield 
 func (m *machine) join2(a, b string) (string, error) {
 	n := len(a) + len(b)
 	m.t.Bound("string", int64(n), m.t.K.Limits.String)
-	m.t.Step(n >> 6)
+	m.t.Step(n >> 4)
 	m.alloc(16 + n)
 	return a + b, nil
 }

@@ -45,7 +45,7 @@ func (m *machine) format(name string, v value) (value, error) {
 // made2 counts a string that was made.
 func (m *machine) made2(s string) string {
 	m.t.Bound("string", int64(len(s)), m.t.K.Limits.String)
-	m.t.Step(len(s) >> 6)
+	m.t.Step(len(s) >> 4)
 	m.alloc(16 + len(s))
 	return s
 }

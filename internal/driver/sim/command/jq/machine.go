@@ -97,6 +97,7 @@ type machine struct {
 	now      func() float64
 	stderr   func([]byte)
 	debug    func(value)
+	searched int // steps of searches that are not yet told to the task
 	env      value
 }
 
@@ -109,8 +110,11 @@ func (m *machine) push(v value, e *env) {
 	if len(m.frames) > maxFrames {
 		m.t.Bound("calls", int64(len(m.frames)), maxFrames)
 	}
-	m.t.Step(1)
+	m.t.Step(round)
 }
+
+// round is what an expression costs, in steps.
+const round = 8
 
 func (m *machine) pop() {
 	n := len(m.frames) - 1

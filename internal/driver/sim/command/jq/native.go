@@ -277,7 +277,7 @@ func ranges(m *machine, n *node, e *env, v value, yield yieldFn) error {
 			return failf("Range bounds must be numeric")
 		}
 		for i := a; c > 0 && i < b || c < 0 && i > b; i += c {
-			m.t.Step(1)
+			m.t.Step(2)
 			m.alloc(8)
 			if err := yield(i); err != nil {
 				return err
@@ -306,7 +306,7 @@ func loops(name string) func(m *machine, n *node, e *env, v value, yield yieldFn
 	if name == "repeat" {
 		return func(m *machine, n *node, e *env, v value, yield yieldFn) error {
 			for {
-				m.t.Step(1)
+				m.t.Step(round)
 				if err := m.eval(n.list[0], e, v, yield); err != nil {
 					return err
 				}

@@ -10,8 +10,17 @@ import (
 type meter struct{ m *machine }
 
 func (x meter) Step(n int) error {
-	x.m.t.Step(n)
+	x.m.searched += n
+	x.m.t.Step(64)
 	return nil
+}
+
+// pay counts the work of a search from which the next one goes on. The engine
+// charges all the text that is left, again and again, where a search needs to
+// look at little of it.
+func (m *machine) pay(left, used int) {
+	m.t.Step(max(m.searched-left>>6, used>>6) + 1)
+	m.searched = 0
 }
 
 // maxRegexes is how many expressions are kept.
@@ -109,6 +118,11 @@ func (m *machine) find(s string, pattern, flags value, all bool) ([]found, error
 	for from := 0; from <= len(b); {
 		m.t.Step(1)
 		regs, err = re.Find(b, from, regs)
+		if regs != nil {
+			m.pay(len(b)-from, regs[1]-from)
+		} else {
+			m.pay(0, 0)
+		}
 		if err != nil {
 			return nil, failf("%s: %s", src, err)
 		}
