@@ -3,7 +3,6 @@ package archive
 import (
 	"archive/tar"
 	"bytes"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,8 +18,7 @@ import (
 func outcome(t *testing.T, script, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("bash", "-c", script)
-	cmd.Dir = dir
+	cmd := commandtest.Command(t.Context(), t, dir, false, "bash", "-c", script)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
@@ -150,8 +148,7 @@ func TestWhatIsPackedIsUnpackedByTheRealTools(t *testing.T) {
 				case ".lzma":
 					script = "lzma -dc a.lzma > a"
 				}
-				cmd := exec.Command("bash", "-c", script)
-				cmd.Dir = dir
+				cmd := commandtest.Command(t.Context(), t, dir, false, "bash", "-c", script)
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("%s: %v %s", script, err, out)
 				}

@@ -3,10 +3,7 @@
 package commandtest
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -26,6 +23,10 @@ type Case struct {
 	Stdin string
 	Files map[string]string // relative names; one that ends in "/" is a directory, one whose value begins with "-> " a link
 	Env   []string          // besides PATH, HOME, TZ=UTC, LC_ALL=C.UTF-8
+
+	// Privileged lets the real tool keep the identity of a root that runs the
+	// tests. Never with one that can change the host by its arguments.
+	Privileged bool
 
 	// Of the comparison.
 	Stderr bool     // compare standard error too
@@ -148,44 +149,6 @@ func Compare(t *testing.T, commands []command.Command, cases []Case) {
 			}
 		})
 	}
-}
-
-// Real runs the case with the real tool, in a directory of its own.
-func Real(t *testing.T, c Case) Result {
-	t.Helper()
-	at := t.TempDir()
-	for _, name := range sorted(c.Files) {
-		text, path := c.Files[name], filepath.Join(at, name)
-		do(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		switch target, link := strings.CutPrefix(text, "-> "); {
-		case strings.HasSuffix(name, "/"):
-			do(t, os.MkdirAll(path, 0o755))
-		case link:
-			do(t, os.Symlink(target, path))
-		default:
-			do(t, os.WriteFile(path, []byte(text), 0o644))
-		}
-	}
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Dir = at
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + at, "TZ=UTC", "LC_ALL=C.UTF-8"}, c.Env...)
-	cmd.Stdin = strings.NewReader(c.Stdin)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // its status is looked at
-	r := Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode(), map[string]string{}}
-	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		r.Status = 128 + int(ws.Signal())
-	}
-	for _, name := range c.Look {
-		b, err := os.ReadFile(filepath.Join(at, name))
-		if err != nil {
-			r.Files[name] = "missing"
-		} else {
-			r.Files[name] = string(b)
-		}
-	}
-	return r
 }
 
 func look(v *vfs.View, name string) string {

@@ -2,6 +2,7 @@ package commandtest_test
 
 import (
 	"io"
+	"os"
 	"syscall"
 	"testing"
 
@@ -77,6 +78,20 @@ func TestATaskThatReadsNothingEndsItsWriterBySIGPIPE(t *testing.T) {
 		return 0
 	}}
 	if r := commandtest.Run(t, []command.Command{yes, pipe}, commandtest.Case{Args: []string{"pipe"}}); r.Status != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheRealToolHasNoRightsOfRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("root does not run this test")
+	}
+	c := commandtest.Case{Args: []string{"sh", "-c", "id -u; id -G; echo x >made && cat made; echo a >>given; cat given; echo b >" + t.TempDir() + "/not"}, Files: map[string]string{"given": ""}}
+	if r := commandtest.Real(t, c); r.Stdout != "65534\n65534\nx\na\n" || r.Status == 0 {
+		t.Errorf("%+v", r)
+	}
+	c.Args, c.Privileged = []string{"id", "-u"}, true
+	if r := commandtest.Real(t, c); r.Stdout != "0\n" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/commandtest"
 )
 
 // git asks git which of the paths it ignores.
@@ -15,14 +17,13 @@ func git(t *testing.T, rules string, paths []string) map[string]bool {
 		t.Skip("there is no git here to compare with")
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+	if out, err := commandtest.Command(t.Context(), t, dir, false, "git", "init", "-q", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte(rules), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("git", "check-ignore", "--no-index", "--stdin")
-	cmd.Dir = dir
+	cmd := commandtest.Command(t.Context(), t, dir, false, "git", "check-ignore", "--no-index", "--stdin")
 	cmd.Stdin = strings.NewReader(strings.Join(paths, "\n") + "\n")
 	out, err := cmd.Output()
 	if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != 1) {
