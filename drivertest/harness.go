@@ -32,6 +32,10 @@ type Harness struct {
 	// Leaks counts what the driver holds on the host; nil is [Held].
 	Leaks func(t testing.TB, state, name string) Counts
 
+	// Memory says that this process holds the files of its sandboxes, so that
+	// it grows by what is in them, once.
+	Memory bool
+
 	// Skip lists promises, by their text, that the driver cannot keep, each
 	// with the reason.
 	Skip map[string]string

@@ -11,9 +11,7 @@ import (
 func open(string) (paddock.Driver, error) { return sim.New(sim.Options{}) }
 
 func harness() drivertest.Harness {
-	return drivertest.Harness{New: open, Skip: map[string]string{
-		"1 GB goes in and comes back in constant memory": "files are held in memory: that is what the limit of the disk bounds",
-	}}
+	return drivertest.Harness{New: open, Memory: true}
 }
 
 func TestPromises(t *testing.T) { drivertest.Run(t, harness()) }

@@ -17,9 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 func harness() drivertest.Harness {
-	return drivertest.Harness{New: open, Skip: map[string]string{
-		"1 GB goes in and comes back in constant memory": "files are held in memory: that is what the limit of the disk bounds",
-	}}
+	return drivertest.Harness{New: open}
 }
 
 func TestPromises(t *testing.T) { drivertest.Run(t, harness()) }

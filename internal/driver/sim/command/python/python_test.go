@@ -2,6 +2,7 @@ package python
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,13 +51,40 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// installed gives a directory with the interpreter, which PADDOCK_TEST_PYTHON
-// names: nothing is downloaded for a test.
+// TestMain installs the interpreter, once, from the file that
+// PADDOCK_TEST_PYTHON names: nothing is downloaded by a test.
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		file := os.Getenv(variable)
+		if file == "" {
+			return m.Run()
+		}
+		dir, err := os.MkdirTemp("", "paddock-python-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		f, err := os.Open(file)
+		if err != nil {
+			panic(err)
+		}
+		defer f.Close()
+		if err := Install(context.Background(), dir, f); err != nil {
+			panic(err)
+		}
+		os.Setenv(variable, dir)
+		return m.Run()
+	}())
+}
+
+const variable = "PADDOCK_TEST_PYTHON"
+
+// installed gives the directory with the interpreter.
 func installed(t testing.TB) string {
 	t.Helper()
-	dir := os.Getenv("PADDOCK_TEST_PYTHON")
-	if dir == "" || !Installed(dir) {
-		t.Skip("PADDOCK_TEST_PYTHON names no directory that `paddock sim setup` filled")
+	dir := os.Getenv(variable)
+	if dir == "" {
+		t.Skip(variable + " names no package of the interpreter: make python fetches it")
 	}
 	return dir
 }
