@@ -39,8 +39,14 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
-test: deps build $(if $(CI),python) ## Run every test, and tell what was skipped and why
+test: deps build $(if $(CI),referees python) ## Run every test, and tell what was skipped and why
 	PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) go test -json -timeout 15m $(TESTFLAGS) $(PKG) | go run ./internal/tally $(if $(CI),-strict)
+
+.PHONY: referees
+referees: ## Install the tools that those of the simulated tier are compared with
+	@./.ci/deps bash:bash bc:bc bzip2:bzip2 column:bsdextrautils curl:curl envsubst:gettext-base file:file gawk:gawk \
+		jq:jq mawk:mawk node:nodejs npm:npm patch:patch pgrep:procps rg:ripgrep sqlite3:sqlite3 strings:binutils \
+		unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
 
 .PHONY: python
 python: $(PYTHON) ## Fetch what the tests of Python in the simulated tier take, with npm
@@ -52,7 +58,8 @@ $(PYTHON):
 
 .PHONY: race
 race: ## Run the tests of what is concurrent under the race detector
-	go test -race -timeout 15m ./internal/agent/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/...
+	go test -race -timeout 15m ./internal/agent/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
+		./internal/output/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
 
 .PHONY: check
 check: format vet lint tidy fresh cross ## Everything that can be said without running a test
