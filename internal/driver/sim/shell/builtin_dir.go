@@ -109,7 +109,10 @@ func biCd(s *Shell, args []string) int {
 		s.Warn("cd: %s: %s", dir, message(err))
 		return 1
 	}
-	if show {
+	switch {
+	case show && dir == "":
+		s.print("\n")
+	case show:
 		s.print(s.cwd + "\n")
 	}
 	return 0
@@ -139,18 +142,20 @@ func (s *Shell) chdir(dir string, physical bool) error {
 		to = real
 	} else {
 		clean, err := s.canonical(logical)
-		if err != nil {
-			return err
+		if err == nil {
+			err = view.Chdir(clean)
 		}
-		if e := view.Chdir(clean); e != nil {
-			if err := view.Chdir(dir); err != nil {
+		if err != nil {
+			if s.opt[oPosix] {
 				return err
 			}
-			real, err := view.Getwd()
-			if err != nil {
+			if e := view.Chdir(dir); e != nil {
 				return err
 			}
-			clean = real
+			if clean, err = view.Getwd(); err != nil {
+				s.errout("cd: error retrieving current directory: getcwd: cannot access parent directories: " + message(err) + "\n")
+				clean = logical
+			}
 		}
 		to = clean
 	}
@@ -226,6 +231,9 @@ func (s *Shell) stackIndex(spec string) (int, bool) {
 	return n, n >= 0 && n <= len(s.dirs)
 }
 
+// indexSign tells whether an argument is +N or -N, or wants to be.
+func indexSign(a string) bool { return len(a) > 1 && (a[0] == '+' || a[0] == '-') }
+
 func isIndex(a string) bool {
 	return len(a) > 1 && (a[0] == '+' || a[0] == '-') && a[1] >= '0' && a[1] <= '9'
 }
@@ -253,17 +261,20 @@ func biDirs(s *Shell, args []string) int {
 			}
 			index = n
 		default:
-			if strings.HasPrefix(a, "-") || strings.HasPrefix(a, "+") {
-				s.Warn("dirs: %s: invalid option", a)
+			if indexSign(a) {
+				s.Warn("dirs: %s: invalid number", a)
 			} else {
-				s.Warn("dirs: %s: invalid argument", a)
+				s.Warn("dirs: %s: invalid option", a)
 			}
 			s.line0("dirs: usage: dirs [-clpv] [+N] [-N]")
-			return 1
+			return 2
 		}
 	}
 	stack := s.stackDirs()
 	if index >= 0 {
+		if numbers {
+			s.printf("%2d  ", index)
+		}
 		s.print(s.tildeDir(stack[index], long) + "\n")
 		return 0
 	}
@@ -332,7 +343,7 @@ func biPushd(s *Shell, args []string) int {
 			}
 		}
 		s.dirs = stack[1:]
-	case strings.HasPrefix(rest[0], "-") && rest[0] != "-":
+	case indexSign(rest[0]):
 		s.Warn("pushd: %s: invalid number", rest[0])
 		s.line0("pushd: usage: pushd [-n] [+N | -N | dir]")
 		return 2
@@ -373,7 +384,11 @@ func biPopd(s *Shell, args []string) int {
 	n := 0
 	if len(rest) > 0 {
 		if !isIndex(rest[0]) {
-			s.Warn("popd: %s: invalid argument", rest[0])
+			what := "argument"
+			if indexSign(rest[0]) {
+				what = "number"
+			}
+			s.Warn("popd: %s: invalid %s", rest[0], what)
 			s.line0("popd: usage: popd [-n] [+N | -N]")
 			return 2
 		}

@@ -304,6 +304,21 @@ func (s *Shell) describe(name string, how int, all, standard bool) bool {
 	return found
 }
 
+// unrunnable finds the first file of a name that cannot be run: bash says that
+// one where there is no program.
+func (s *Shell) unrunnable(name, path string) string {
+	for _, dir := range strings.Split(path, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		file := strings.TrimRight(dir, "/") + "/" + name
+		if i, err := s.t.View.Stat(file); err == nil && i.IsRegular() {
+			return file
+		}
+	}
+	return ""
+}
+
 // files finds the programs of a name.
 func (s *Shell) files(name, path string, all bool) []string {
 	if strings.Contains(name, "/") {
@@ -315,6 +330,9 @@ func (s *Shell) files(name, path string, all bool) []string {
 	if !all {
 		file, err := s.t.Lookup(name, path)
 		if err != nil {
+			file = s.unrunnable(name, path)
+		}
+		if file == "" {
 			return nil
 		}
 		return []string{file}

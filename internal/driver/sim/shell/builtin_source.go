@@ -25,14 +25,24 @@ func biSource(s *Shell, args []string) int {
 	file := rest[0]
 	if !strings.Contains(file, "/") && s.opt[oSourcepath] {
 		path, _ := s.vars.Get("PATH")
+		found := false
 		for _, dir := range strings.Split(path, ":") {
 			if dir == "" {
 				dir = "."
 			}
 			if i, err := s.t.View.Stat(dir + "/" + file); err == nil && !i.IsDir() && s.t.View.Access(dir+"/"+file, 4) == nil {
 				file = dir + "/" + file
+				found = true
 				break
 			}
+		}
+		if !found && s.opt[oPosix] {
+			// The working directory is not looked in.
+			s.Warn("%s: %s: file not found", args[0], rest[0])
+			if s.posixExits() {
+				s.exit(1)
+			}
+			return 1
 		}
 	}
 	text, err := s.readFile(file)

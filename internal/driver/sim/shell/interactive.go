@@ -139,7 +139,7 @@ func (c *conversation) commands(p *tree.Parser) bool {
 			return false
 		case err != nil:
 			c.remember()
-			s.unreadable(p, err)
+			s.unreadable(p, err, false)
 			return s.flow != flowExit
 		case l == nil:
 			continue

@@ -14,27 +14,38 @@ import (
 )
 
 // unreadable tells of a script that cannot be read on, which ends it.
-func (s *Shell) unreadable(p *tree.Parser, err error) {
+func (s *Shell) unreadable(p *tree.Parser, err error, outermost bool) {
 	var deep *tree.TooDeep
 	if errors.As(err, &deep) {
 		_ = s.t.Must(&budget.Exceeded{Name: "nesting", Limit: int64(deep.Limit)})
 		return
 	}
-	s.status = 2
 	var e *tree.SyntaxError
-	if !errors.As(err, &e) {
+	ends := errors.As(err, &e) && e.Ends && outermost
+	if !ends {
+		s.status = 2
+	}
+	if e == nil {
 		s.line = p.Line()
 		s.Warn("%s", message(err))
 		return
 	}
 	old := s.line
 	s.line = e.Line
-	s.Warn("%s", e.Msg)
+	if e.Msg != "" {
+		s.Warn("%s", e.Msg)
+	}
 	if e.Source != "" {
 		s.Warn("`%s'", e.Source)
 	}
 	s.line = old
-	s.last, s.pipe = 2, nil
+	if ends {
+		return
+	}
+	if e.Array {
+		s.status = 1
+	}
+	s.last, s.pipe = s.status, nil
 	if s.posixExits() && s.sources > 0 {
 		s.exit(2)
 	}

@@ -363,7 +363,10 @@ func (s *Shell) interpret(p *tree.Parser, outermost bool) (ran bool) {
 			return ran
 		}
 		if err != nil {
-			s.unreadable(p, err)
+			s.unreadable(p, err, outermost)
+			if p.Resume(err) {
+				continue
+			}
 			return true
 		}
 		if l == nil || s.opt[oNoexec] && !s.interactive {

@@ -27,6 +27,9 @@ func (p *Parser) assignment(t *token) bool {
 		from := p.pos + 1
 		p.pos = from
 		if !p.over(']', "") {
+			if !p.declares {
+				p.unclosed(start, "]")
+			}
 			p.pos = start
 			return false
 		}
@@ -78,6 +81,17 @@ func (p *Parser) assignment(t *token) bool {
 func (p *Parser) array() *syntax.ArrayExpr {
 	p.enter()
 	defer p.leave()
+	defer func() {
+		r := recover()
+		if b, ok := r.(bail); ok {
+			if e, ok := b.err.(*SyntaxError); ok {
+				e.Array = true
+			}
+		}
+		if r != nil {
+			panic(r)
+		}
+	}()
 	list := &syntax.ArrayExpr{}
 	tok, have, no, eval := p.tok, p.have, p.noAssign, p.eval
 	start := p.pos
@@ -255,7 +269,7 @@ func oddBackslashes(b []byte) bool {
 
 // delimiter gives a here-document's delimiter: its word without quotes.
 func delimiter(src string) (text string, quoted bool) {
-	if strings.IndexAny(src, "\\'\"") < 0 {
+	if !strings.ContainsAny(src, "\\'\"") {
 		return src, false
 	}
 	var b strings.Builder
@@ -280,5 +294,5 @@ func delimiter(src string) (text string, quoted bool) {
 			b.WriteByte(c)
 		}
 	}
-	return b.String(), strings.IndexAny(strings.ReplaceAll(src, "\\\n", ""), "\\'\"") >= 0
+	return b.String(), strings.ContainsAny(strings.ReplaceAll(src, "\\\n", ""), "\\'\"")
 }

@@ -3,7 +3,6 @@ package tree
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -47,7 +46,7 @@ func (p *Parser) list() *List {
 	p.enter()
 	defer p.leave()
 	l := &List{}
-	p.noAssign, p.eval = false, false
+	p.noAssign, p.eval, p.declares = false, false, false
 	p.newlines()
 	for !p.listEnd() {
 		if p.peek().kind == tNewline {
@@ -83,7 +82,7 @@ func (p *Parser) listEnd() bool {
 		}
 	case tWord:
 		switch t.plain {
-		case "then", "else", "elif", "fi", "do", "done", "esac", "}":
+		case "then", "else", "elif", "fi", "do", "done", "esac", "in", "]]", "}":
 			return true
 		}
 	}
@@ -126,7 +125,7 @@ func (p *Parser) pipeline() Command {
 	pl := &Pipeline{Line: p.lineAt(p.peek().start)}
 	start := p.tok.start
 	for {
-		p.noAssign, p.eval = false, false
+		p.noAssign, p.eval, p.declares = false, false, false
 		if p.alias() {
 			continue
 		}
@@ -158,7 +157,7 @@ func (p *Parser) pipeline() Command {
 		}
 		p.skip()
 		p.newlines()
-		p.noAssign, p.eval = false, false
+		p.noAssign, p.eval, p.declares = false, false, false
 		pl.Cmds = append(pl.Cmds, p.cmd())
 	}
 	if len(pl.Cmds) == 1 && !pl.Not && !pl.Timed {
@@ -193,7 +192,7 @@ func (p *Parser) cmd() Command {
 	p.enter()
 	defer p.leave()
 	p.grow(240)
-	p.noAssign, p.eval = false, false
+	p.noAssign, p.eval, p.declares = false, false, false
 	n := 0
 	for p.alias() {
 		if n++; n > p.opt.Depth {
@@ -229,7 +228,7 @@ func (p *Parser) simple() Command {
 	s := &Simple{}
 	start := p.peek().start
 	s.Line = p.lineAt(start)
-	p.noAssign, p.eval = false, false
+	p.noAssign, p.eval, p.declares = false, false, false
 	for {
 		t := p.peek()
 		switch {
@@ -250,7 +249,7 @@ func (p *Parser) simple() Command {
 	if len(s.Words)+len(s.Redirs)+len(s.Assigns) == 0 {
 		p.unexpected()
 	}
-	p.noAssign, p.eval = false, false
+	p.noAssign, p.eval, p.declares = false, false, false
 	s.Src = p.source(start, p.peek().start)
 	s.fix()
 	return s
@@ -285,7 +284,7 @@ func (p *Parser) simpleWord(s *Simple) bool {
 			switch {
 			case declaration(t.plain):
 				s.Declares, s.wrapped = true, false
-			case t.plain == "command", t.plain == "builtin", strings.HasPrefix(t.plain, "-"):
+			case t.plain == "command":
 			default:
 				s.wrapped = false
 				p.noAssign = true
@@ -312,7 +311,8 @@ func (p *Parser) simpleWord(s *Simple) bool {
 		p.eval = true
 	case declaration(t.plain):
 		s.Declares = true
-	case t.plain == "command", t.plain == "builtin":
+		p.declares = true
+	case t.plain == "command" && p.opt.Posix != nil && p.opt.Posix():
 		// An option or the builtin's name follows; see Declares.
 		s.wrapped = true
 	default:

@@ -43,7 +43,7 @@ func (p *Parser) compoundCmd() Command {
 		return p.function(line)
 	case "coproc":
 		return p.coproc(line)
-	case "then", "else", "elif", "fi", "do", "done", "esac", "}":
+	case "then", "else", "elif", "fi", "do", "done", "esac", "in", "]]", "}":
 		p.unexpected()
 	}
 	return nil

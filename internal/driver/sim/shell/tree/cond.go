@@ -1,6 +1,10 @@
 package tree
 
-import "mvdan.cc/sh/v3/syntax"
+import (
+	"fmt"
+
+	"mvdan.cc/sh/v3/syntax"
+)
 
 // cond reads what follows "[[", with its "]]". The parser reads words here by
 // itself: tokens are others than outside.
@@ -17,16 +21,31 @@ func (p *Parser) cond() syntax.TestExpr {
 
 func (p *Parser) condFail() {
 	p.condBlanks()
-	if p.end() {
+	p.condWrong("syntax error in conditional expression: unexpected token `%s'", "syntax error in conditional expression")
+}
+
+// condWrong complains about the next token, in other words if it is a word and
+// word is not empty. A script ends there as if it had no more lines: that is
+// what bash does.
+func (p *Parser) condWrong(format, word string) {
+	if p.at(0) != '\n' && p.end() {
 		p.fail(p.pos, true, "unexpected EOF while looking for `]]'")
 	}
 	p.have = false
 	p.noAssign = true
 	t := p.peek()
-	if t.kind == tNewline {
-		p.fail(t.start, false, "unexpected token `newline' in conditional expression")
+	text := string(p.src[t.start:t.end])
+	switch {
+	case t.kind == tNewline:
+		text = "newline"
+	case t.kind == tWord && text != "]]" && word != "":
+		p.failEnd(t.start, "%s", word)
 	}
-	p.fail(t.start, false, "syntax error in conditional expression: unexpected token `%s'", p.src[t.start:t.end])
+	p.failEnd(t.start, format, text)
+}
+
+func (p *Parser) failEnd(pos int, format string, args ...any) {
+	panic(bail{&SyntaxError{Line: p.lineAt(min(pos, len(p.src))), Msg: fmt.Sprintf(format, args...), Ends: true}})
 }
 
 func (p *Parser) condBlanks() {
@@ -103,7 +122,9 @@ func (p *Parser) condTerm() syntax.TestExpr {
 	p.condBlanks()
 	start := p.pos
 	switch {
-	case p.condWord("]]") || p.end():
+	case p.condWord("]]"):
+		p.failEnd(p.pos, "")
+	case p.end():
 		p.condFail()
 	case p.condWord("!") && !(p.at(1) == '(' && p.extglob(&mode{})):
 		p.pos++
@@ -113,7 +134,7 @@ func (p *Parser) condTerm() syntax.TestExpr {
 		x := p.condOr()
 		p.condBlanks()
 		if p.at(0) != ')' {
-			p.condFail()
+			p.condWrong("unexpected token `%s', expected `)'", "expected `)'")
 		}
 		p.pos++
 		return &syntax.ParenTest{Lparen: p.posAt(start), X: x}
@@ -121,20 +142,15 @@ func (p *Parser) condTerm() syntax.TestExpr {
 	if op, ok := unaryTest(p.at(1)); ok && p.at(0) == '-' && meta(p.at(2)) {
 		p.pos += 2
 		// Not an operator where an operator for two comes next.
-		return &syntax.UnaryTest{OpPos: p.posAt(start), Op: op, X: p.condOperand(mode{})}
+		return &syntax.UnaryTest{OpPos: p.posAt(start), Op: op, X: p.condOperand(mode{}, "unexpected argument `%s' to conditional unary operator")}
 	}
-	w := p.condOperand(mode{})
+	w := p.condOperand(mode{}, "unexpected token `%s' in conditional command")
 	p.blanks()
 	op, n := p.binaryTest()
 	if n == 0 {
 		p.condBlanks()
 		if c := p.at(0); !p.condWord("]]") && !p.isAt("&&") && !p.isAt("||") && c != ')' {
-			p.have, p.noAssign = false, true
-			if p.end() {
-				p.condFail()
-			}
-			t := p.peek()
-			p.fail(t.start, false, "unexpected token `%s', conditional binary operator expected", p.src[t.start:t.end])
+			p.condWrong("unexpected token `%s', conditional binary operator expected", "conditional binary operator expected")
 		}
 		return w
 	}
@@ -147,14 +163,14 @@ func (p *Parser) condTerm() syntax.TestExpr {
 	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch:
 		m.extglob = true
 	}
-	return &syntax.BinaryTest{OpPos: at, Op: op, X: w, Y: p.condOperand(m)}
+	return &syntax.BinaryTest{OpPos: at, Op: op, X: w, Y: p.condOperand(m, "unexpected argument `%s' to conditional binary operator")}
 }
 
-func (p *Parser) condOperand(m mode) *syntax.Word {
+func (p *Parser) condOperand(m mode, wrong string) *syntax.Word {
 	p.blanks()
 	parts := p.parts(m)
-	if len(parts) == 0 {
-		p.condFail()
+	if len(parts) == 0 || isLit(parts, "]]") {
+		p.condWrong(wrong, "")
 	}
 	return &syntax.Word{Parts: parts}
 }
@@ -252,4 +268,13 @@ func unaryTest(c byte) (syntax.UnTestOperator, bool) {
 		return syntax.TsRefVar, true
 	}
 	return 0, false
+}
+
+// isLit tells whether a word is that text, without quotes.
+func isLit(parts []syntax.WordPart, text string) bool {
+	if len(parts) != 1 {
+		return false
+	}
+	l, ok := parts[0].(*syntax.Lit)
+	return ok && l.Value == text
 }

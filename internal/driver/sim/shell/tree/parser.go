@@ -28,6 +28,8 @@ type SyntaxError struct {
 	Msg    string
 	Source string // the line it is in, or empty at the end of the script
 	EOF    bool   // more input would have helped
+	Ends   bool   // a script ends before it, as if nothing were there
+	Array  bool   // in the elements of an array: status 1, and the script goes on with the next line
 }
 
 func (e *SyntaxError) Error() string { return e.Msg }
@@ -51,6 +53,7 @@ type Parser struct {
 	have bool // tok is the next token
 
 	noAssign bool // words are not looked at as assignments
+	declares bool // words are arguments of declare or its like
 	eval     bool // parentheses after "=" are text: arguments of eval
 	heredocs []*heredoc
 	regions  []region
@@ -294,7 +297,7 @@ func (p *Parser) Next() (l *List, err error) {
 	p.drop()
 	p.size, p.told, p.defines = 0, 0, false
 	defer p.tell()
-	p.noAssign, p.eval = false, false
+	p.noAssign, p.eval, p.declares = false, false, false
 	switch t := p.peek(); t.kind {
 	case tEOF:
 		if p.err != nil {
@@ -319,6 +322,23 @@ func (p *Parser) Next() (l *List, err error) {
 			p.unexpected()
 		}
 	}
+}
+
+// Resume goes on with the line after an error that leaves the script going;
+// false is that there is nothing to go on with.
+func (p *Parser) Resume(err error) bool {
+	e, ok := err.(*SyntaxError)
+	if !ok || !e.Array || e.EOF {
+		return false
+	}
+	p.have, p.heredocs, p.regions, p.blank, p.depth, p.inSubst, p.stop = false, nil, nil, -1, 0, 0, -1
+	for !p.end() {
+		p.pos++
+		if p.src[p.pos-1] == '\n' {
+			return true
+		}
+	}
+	return false
 }
 
 // drop forgets what was read.
