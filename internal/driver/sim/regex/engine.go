@@ -293,12 +293,13 @@ func (e *engine) span(b []byte, from int, anchored bool) (start, end int, err er
 		return -1, -1, nil
 	}
 	if e.must != nil && !anchored {
-		if err := e.gauge.step(len(b[from:])>>6 + 1); err != nil {
-			return -1, -1, err
-		}
 		i := e.must.index(b, from)
+		passed := i - from // what was looked at, not what is left: a long line is searched once
 		if i < 0 {
-			return -1, -1, nil
+			passed = len(b) - from
+		}
+		if err := e.gauge.step(max(passed, 0)>>6 + 1); err != nil || i < 0 {
+			return -1, -1, err
 		}
 		if e.literal {
 			return i, i + len(e.must.text), nil

@@ -26,7 +26,7 @@ func Parse(text string, now time.Time) (time.Time, error) {
 	}
 	p := reader{now: now.In(loc), toks: lex(text, now.In(loc))}
 	if strings.HasPrefix(text, "@") {
-		return p.stamp(text[1:], loc)
+		return p.stamp(text[1:], now.Location())
 	}
 	if p.toks == nil || !p.items() {
 		return time.Time{}, ErrInvalid

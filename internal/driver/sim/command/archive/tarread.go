@@ -45,7 +45,11 @@ func (x *extraction) member(s *source, h *tar.Header, dir string) error {
 	case 't':
 		name := h.Name
 		if p.original {
-			name = p.renamed(name, false)
+			shorter, ok := p.stripParts(p.renamed(name, false))
+			if !ok {
+				return x.skip(s)
+			}
+			name = shorter
 		}
 		p.stripped(h.Name, "member names")
 		p.verbose++
@@ -194,7 +198,7 @@ func (x *extraction) extract(s *source, h *tar.Header, name string) error {
 			return nil
 		}
 		target = p.stripped(target, "hard link targets")
-		if !p.absolute && p.g.through(target, true) {
+		if !p.absolute && p.g.through(target, false) { // a link's second name is the same link, and known
 			p.fail("%s: Cannot hard link to '%s': it lies behind a link of the archive that leads out of the directory", shown(name), shown(h.Linkname))
 			return nil
 		}

@@ -265,7 +265,7 @@ func (s *sink) add(e *walk.Entry, name string, key link) error {
 		return nil
 	}
 	h := p.header(e.Info, name, target)
-	if !e.Info.IsDir() && e.Info.Nlink > 1 {
+	if !e.Info.IsDir() && (e.Info.Nlink > 1 || len(p.names) > 1 || p.follow) { // more names may lead to one file
 		if first, ok := s.names[key]; ok {
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, p.stripped(first, "hard link targets"), 0
 		} else {

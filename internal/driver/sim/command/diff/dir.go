@@ -80,9 +80,17 @@ func (d *differ) order(x, y string) int {
 	return strings.Compare(x, y)
 }
 
+// below is what a file of a directory is called: with one slash between.
+func below(dir, name string) string {
+	if s := strings.TrimRight(dir, "/"); s != "" {
+		dir = s
+	}
+	return walk.Join(dir, name)
+}
+
 func (d *differ) within(dir *side, name string) side {
 	s := d.look(walk.Join(dir.name, name))
-	s.label = walk.Join(dir.label, name)
+	s.label = below(dir.label, name)
 	return s
 }
 
@@ -124,7 +132,7 @@ func (d *differ) alone(a, b, dirA, dirB *side) (done bool, status int) {
 	case a.missing && b.name != "" && a.name == "":
 		name := base(b.name)
 		if d.newFile || d.newLeft {
-			a.name, a.label, a.info.Mode = walk.Join(dirA.name, name), walk.Join(dirA.label, name), b.info.Mode
+			a.name, a.label, a.info.Mode = walk.Join(dirA.name, name), below(dirA.label, name), b.info.Mode
 			return false, 0
 		}
 		d.w.String("Only in " + strings.TrimSuffix(dirB.label, "/") + ": " + name + "\n")
@@ -132,7 +140,7 @@ func (d *differ) alone(a, b, dirA, dirB *side) (done bool, status int) {
 	case b.missing && b.name == "":
 		name := base(a.name)
 		if d.newFile {
-			b.name, b.label, b.info.Mode = walk.Join(dirB.name, name), walk.Join(dirB.label, name), a.info.Mode
+			b.name, b.label, b.info.Mode = walk.Join(dirB.name, name), below(dirB.label, name), a.info.Mode
 			return false, 0
 		}
 		d.w.String("Only in " + strings.TrimSuffix(dirA.label, "/") + ": " + name + "\n")

@@ -276,7 +276,7 @@ func (l *lister) indent(from, to int) {
 // enough, and how wide each is.
 func (l *lister) fit(items []item) (int, []int) {
 	n := len(items)
-	most := min(n, max(1, l.width/3))
+	most := min(n, max(1, (l.width+2)/3))
 	for cols := most; cols > 1; cols-- {
 		l.t.Step(n >> 3)
 		rows := (n + cols - 1) / cols
@@ -285,6 +285,7 @@ func (l *lister) fit(items []item) (int, []int) {
 			widths[k] = 3
 		}
 		total := 3 * cols
+		fits := true // looked at only where a name is wider than the least column, as ls does
 		for i := range items {
 			c := i / rows
 			if l.shape == across {
@@ -297,12 +298,13 @@ func (l *lister) fit(items []item) (int, []int) {
 			if w > widths[c] {
 				total += w - widths[c]
 				widths[c] = w
+				fits = total < l.width
 			}
-			if total >= l.width {
+			if !fits {
 				break
 			}
 		}
-		if total < l.width {
+		if fits {
 			return cols, widths
 		}
 	}

@@ -221,7 +221,7 @@ func runTruncate(t *proc.Task) int {
 			how = '+'
 		}
 		var err error
-		if n, err = operand.Int(s, operand.Sizes, -1<<63, 1<<63-1); err != nil {
+		if n, err = operand.Int(s, operand.Sizes+"gt", -1<<63, 1<<63-1); err != nil {
 			operand.Invalid(t, "Invalid number", text, err)
 			return 1
 		}

@@ -336,7 +336,7 @@ func (r *runner) line() (item string, eol, ok bool) {
 		if !ok {
 			return "", false, false
 		}
-		b = bytes.TrimLeft(b, " \t")
+		b = bytes.TrimLeft(b, " \t\v\f\r")
 		if len(b) == 0 {
 			continue
 		}

@@ -87,12 +87,34 @@ var hostnameSpec = &command.Spec{
 	},
 }
 
+// validHostname tells whether a name consists of letters, digits, inner
+// hyphens and dots.
+func validHostname(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case (c == '-' || c == '.') && i > 0 && i < len(s)-1 && s[i-1] != '-' && s[i-1] != '.':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 func runHostname(t *proc.Task) int {
 	a, status, ok := hostnameSpec.Parse(t)
 	if !ok {
 		return status
 	}
 	if len(a.Operands) > 0 {
+		if !validHostname(a.Operands[0]) {
+			t.Errorf("the specified hostname is invalid")
+			return 1
+		}
 		t.Errorf("you must be root to change the host name")
 		return 1
 	}

@@ -114,10 +114,15 @@ func runRev(t *proc.Task) int {
 	}
 	status = 0
 	for _, name := range stream.Names(a.Operands) {
-		if _, err := t.View.Stat(name); err != nil && name != "-" {
-			t.Errorf("cannot open %s: %s", name, reason(err))
-			status = 1
-			continue
+		if len(a.Operands) > 0 {
+			if _, err := t.View.Stat(name); err != nil {
+				t.Errorf("cannot open %s: %s", name, reason(err))
+				status = 1
+				continue
+			}
+			if name == "-" {
+				name = "./-" // a file: only without operands standard input is read
+			}
 		}
 		status = max(status, stream.Each(t, []string{name}, func(_ string, r *stream.Reader) {
 			var out []byte
@@ -127,6 +132,9 @@ func runRev(t *proc.Task) int {
 					return
 				}
 				out = out[:0]
+				if i := bytes.IndexByte(line, 0); i >= 0 && delim != 0 {
+					line, ended = line[:i], false // the line is a string of C to it
+				}
 				for len(line) > 0 {
 					_, n := utf8.DecodeLastRune(line)
 					out = append(out, line[len(line)-n:]...)
