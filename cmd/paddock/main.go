@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 
+	"github.com/paddock-sandbox/paddock/cmd/paddock/early"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
@@ -17,7 +18,7 @@ func main() {
 	if jail.Main() || wall.Main() {
 		return // this was a part of a sandbox
 	}
-	os.Exit(execute(registry()))
+	os.Exit(execute(registry(early.Begun())))
 }
 
 // execute runs the program on the process's own surroundings.

@@ -28,7 +28,7 @@ Messages of Paddock go to standard error, each on a line that begins with
 numbers of bytes, or numbers with k, m, g or t (powers of 1024) and kB, MB, GB or TB (powers of 1000).
 
 `)
-	root := invoke(t.TempDir(), nil, registry()).app.root()
+	root := invoke(t.TempDir(), nil, registry(nil)).app.root()
 	root.InitDefaultCompletionCmd()
 	reference(&b, root)
 	if os.Getenv("PADDOCK_UPDATE") == "1" {
@@ -122,5 +122,5 @@ func TestEveryCommandTellsItsExitStatus(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(invoke(t.TempDir(), nil, registry()).app.root())
+	walk(invoke(t.TempDir(), nil, registry(nil)).app.root())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -174,20 +175,20 @@ func (b *box) choice() string {
 	return s.String()
 }
 
-// registry lists the tiers, strongest first.
-func registry() []tier {
+// registry lists the tiers, strongest first. A process that was begun
+// is for the first computer of the tier sim; nil is none.
+func registry(begun *spawn.Process) []tier {
+	limited := func(l budget.Limits) (paddock.Driver, error) { return openSim(l, begun) }
 	return []tier{
 		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
 		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization"},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
-		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: openSim, limited: openLimitedSim},
+		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: func() (paddock.Driver, error) { return limited(budget.Limits{}) }, limited: limited},
 	}
 }
 
-func openSim() (paddock.Driver, error) { return openLimitedSim(budget.Limits{}) }
-
-func openLimitedSim(l budget.Limits) (paddock.Driver, error) {
-	d, err := wall.New(wall.Options{Limits: l, Python: pythonDir(os.LookupEnv)})
+func openSim(l budget.Limits, begun *spawn.Process) (paddock.Driver, error) {
+	d, err := wall.New(wall.Options{Limits: l, Python: pythonDir(os.LookupEnv), Begun: begun})
 	if err != nil {
 		return nil, err
 	}

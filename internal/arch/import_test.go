@@ -41,6 +41,7 @@ func layers() []layer {
 		{"bench", []string{"*"}, "measures what is there"},
 		{"cmd/paddock-guest", []string{"internal/driver/jail/inner"}, "small: it is copied into every box"},
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
+		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},
 		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
@@ -77,7 +78,9 @@ func simLayers() []layer {
 		{sim + "command/grep/ripgrep", below("command", "command/grep/ignore", "command/operand", "command/stream", "command/walk", "pattern", "proc", "quote", "regex", "vfs"), "rg, which has options of its own kind"},
 		{sim + "command/script/engine", nil, "JavaScript without a world: what it may reach is handed to it"},
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
-		{sim + "wall", append(below("budget", "command/python"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{sim + "wall/flat", nil, "bytes of Go values"},
+		{sim + "wall/spawn", nil, "it runs before the rest of the program is initialised"},
+		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
 	}
 	shared := []string{"account", "descriptor", "display", "mode", "operand", "size", "stream", "walk"}
 	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 	"github.com/paddock-sandbox/paddock/tool"
 )
@@ -54,6 +55,7 @@ type Driver struct {
 	base     func() (*vfs.Snapshot, error) // made when it is first needed
 
 	mu     sync.Mutex
+	limit  budget.Limits       // guarded by mu
 	closed bool                // guarded by mu
 	boxes  map[paddock.ID]*box // guarded by mu; nil while one is made
 
@@ -62,13 +64,36 @@ type Driver struct {
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	d := &Driver{o: o, boxes: map[paddock.ID]*box{}, programs: newPrograms(o)}
+	d := &Driver{o: o, limit: o.Limits, boxes: map[paddock.ID]*box{}, programs: newPrograms(o)}
 	d.base = sync.OnceValues(d.programs.base)
 	var err error
 	if d.snapshots, err = openSnapshots(o.Snapshots, d.base); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// Prepare does what the first Create would otherwise: it may be called at any
+// time, and by another goroutine than Create.
+func (d *Driver) Prepare() {
+	_, _ = d.base() // who makes a computer is told what went wrong
+}
+
+// Configure changes two options, which are not known yet where a driver is
+// made ahead of time. It comes before the first Create.
+func (d *Driver) Configure(l budget.Limits, interpreter string) error {
+	if _, err := d.base(); err != nil { // it reads the programs
+		return err
+	}
+	for _, c := range python.Commands(interpreter) {
+		for _, name := range append([]string{c.Name}, c.Aliases...) {
+			d.programs[name] = c
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limit = l
+	return nil
 }
 
 // Version is what the simulated computer calls itself.

@@ -182,15 +182,21 @@ func checkLimits(l paddock.Limits) error {
 	return nil
 }
 
+func (d *Driver) bounds() budget.Limits {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.limit
+}
+
 // defaults are the limits of a spec that names none.
 func (d *Driver) defaults() paddock.Limits {
-	l := d.o.Limits.Filled()
+	l := d.bounds().Filled()
 	return paddock.Limits{Memory: l.Heap, CPUs: 1, PIDs: int(l.Tasks), Disk: l.Disk, Files: int(l.Descriptors)}
 }
 
 // limits gives what a spec's limits mean for the machine.
 func (d *Driver) limits(l paddock.Limits) (paddock.Limits, budget.Limits) {
-	b := d.o.Limits
+	b := d.bounds()
 	if l.Memory > 0 {
 		// One value may be as large as all of them.
 		b.Heap, b.String, b.Record, b.Input, b.Heredoc = l.Memory, l.Memory, l.Memory, l.Memory, l.Memory

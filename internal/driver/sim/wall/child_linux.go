@@ -3,9 +3,8 @@ package wall
 import (
 	"cmp"
 	"context"
-	"encoding/gob"
-	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,90 +15,93 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
-)
-
-// childName is what the program is called as a child.
-const childName = "paddock-sim"
-
-// Descriptors of a child beside the usual three.
-const (
-	guestFD   = 3
-	controlFD = 4
 )
 
 // Main is the child's part: it answers true where this process was started as
 // one, after it has ended. A program that makes sandboxes with this package
 // calls it before anything else.
 func Main() bool {
-	if len(os.Args) == 0 || os.Args[0] != childName {
+	if len(os.Args) == 0 || os.Args[0] != spawn.Name {
 		return false
 	}
-	if err := child(); err != nil {
+	if err := serve(); err != nil {
 		fmt.Fprintf(os.Stderr, "paddock: a simulated computer ended: %v\n", err)
 		os.Exit(1)
 	}
 	return true
 }
 
-func child() error {
-	control, err := inherit(controlFD)
+func serve() error {
+	// What the caller left open by mistake is no business of a computer.
+	if err := kernel.CloseFrom(spawn.Control + 1); err != nil {
+		return err
+	}
+	control, err := fileConn(spawn.Control)
 	if err != nil {
 		return err
 	}
-	conn, err := inherit(guestFD)
+	conn, err := fileConn(spawn.Guest)
 	if err != nil {
 		return err
 	}
-	c := &served{dec: gob.NewDecoder(control), enc: json.NewEncoder(control)}
+	c := &served{conn: control}
+	if c.driver, err = sim.New(sim.Options{Walls: findings()}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	// What takes a while and needs no order is done while the host writes it.
+	go c.driver.Prepare()
+	confined := make(chan struct{})
+	in := &inside{}
+	go func() {
+		// The host's going away ends the sandbox.
+		_ = guest.ServeHandler(ctx, conn, in, func(done <-chan struct{}) bool {
+			select {
+			case <-confined:
+				return true
+			case <-done:
+				return false
+			}
+		})
+		os.Exit(0)
+	}()
 	var first order
-	if err := c.dec.Decode(&first); err != nil {
+	if err := receive(control, &first, math.MaxUint32); err != nil {
 		return err
 	}
 	sb, err := c.create(first)
 	if err != nil {
-		return c.enc.Encode(failure(err))
+		return send(control, failure(err))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		// The host's going away ends the sandbox.
-		_ = guest.ServeHandler(ctx, conn, &inside{sb: sb}, func(<-chan struct{}) bool { return true })
-		os.Exit(0)
-	}()
-	go watchMemory(ctx, c.driver, first)
+	in.sb = sb
+	close(confined)
 	st, err := sb.Status(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.enc.Encode(reply{Status: &st}); err != nil {
+	if err := send(control, reply{Status: &st}); err != nil {
 		return err
 	}
+	go watchMemory(ctx, c.driver, first)
 	return c.serve(ctx, sb)
-}
-
-func inherit(fd int) (net.Conn, error) {
-	f := os.NewFile(uintptr(fd), "socket")
-	defer f.Close()
-	return net.FileConn(f)
 }
 
 // A served is the child's end of the control socket.
 type served struct {
-	dec    *gob.Decoder
-	enc    *json.Encoder
+	conn   net.Conn
 	driver *sim.Driver
 }
 
 // create makes the sandbox, which opens what it needs of the host, and then
 // gives up everything else.
 func (c *served) create(o order) (paddock.Sandbox, error) {
-	walls, err := sim.New(sim.Options{Limits: o.Limits, Python: o.Python, Walls: findings()})
-	if err != nil {
+	if err := c.driver.Configure(o.Limits, o.Python); err != nil {
 		return nil, err
 	}
-	c.driver = walls
 	sb, err := c.driver.Create(context.Background(), o.Spec)
 	if err != nil {
 		return nil, err
@@ -187,10 +189,10 @@ func watchMemory(ctx context.Context, d *sim.Driver, o order) {
 func (c *served) serve(ctx context.Context, sb paddock.Sandbox) error {
 	for {
 		var o order
-		if err := c.dec.Decode(&o); err != nil {
+		if err := receive(c.conn, &o, math.MaxUint32); err != nil {
 			return nil //nolint:nilerr // the host has gone: there is nobody to tell
 		}
-		if err := c.enc.Encode(c.answer(ctx, sb, o)); err != nil {
+		if err := send(c.conn, c.answer(ctx, sb, o)); err != nil {
 			return nil //nolint:nilerr // as above
 		}
 	}

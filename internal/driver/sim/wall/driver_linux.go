@@ -1,24 +1,20 @@
 package wall
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -30,30 +26,38 @@ type Options struct {
 	// Python is the directory of the Python interpreter, as [sim.Options] has
 	// it. Children can read it.
 	Python string
+
+	// Begun is a process that was started for the first computer; nil has it
+	// started when it is wanted.
+	Begun *spawn.Process
 }
 
 // A Driver makes simulated computers in child processes. Make one with [New].
 type Driver struct {
 	o     Options
-	plain *sim.Driver // tells what a child's driver would
+	plain func() (*sim.Driver, error) // tells what a child's driver would
 
 	mu     sync.Mutex
+	begun  *spawn.Process          // guarded by mu
 	closed bool                    // guarded by mu
 	boxes  map[paddock.ID]*sandbox // guarded by mu; nil while one is made
 }
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	plain, err := sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
-	if err != nil {
-		return nil, err
-	}
-	return &Driver{o: o, plain: plain, boxes: map[paddock.ID]*sandbox{}}, nil
+	plain := sync.OnceValues(func() (*sim.Driver, error) {
+		return sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
+	})
+	return &Driver{o: o, plain: plain, begun: o.Begun, boxes: map[paddock.ID]*sandbox{}}, nil
 }
 
 // Info implements paddock.Driver.
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
-	info, err := d.plain.Info(ctx)
+	plain, err := d.plain()
+	if err != nil {
+		return paddock.Info{}, err
+	}
+	info, err := plain.Info(ctx)
 	if err != nil {
 		return info, err
 	}
@@ -122,65 +126,60 @@ func (d *Driver) reserve(id paddock.ID) error {
 	return nil
 }
 
-// start makes a child and has it make the sandbox.
+// start has a child make the sandbox.
 func (d *Driver) start(ctx context.Context, spec paddock.Spec) (_ *sandbox, err error) {
-	hostGuest, childGuest, err := kernel.Pair()
+	c, err := d.child()
 	if err != nil {
 		return nil, err
 	}
-	hostControl, childControl, err := kernel.Pair()
-	if err != nil {
-		return nil, errors.Join(err, hostGuest.Close(), childGuest.Close())
-	}
-	sb := &sandbox{d: d, spec: spec, ended: make(chan struct{})}
-	sb.cmd = &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{childName}, Env: []string{}, Dir: "/",
-		Stderr: &sb.last, ExtraFiles: []*os.File{childGuest, childControl},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	err = sb.cmd.Start()
-	// The child's ends are its own: when it dies, ours must see it.
-	err = errors.Join(err, childGuest.Close(), childControl.Close())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the computer's process: %w", err), hostGuest.Close(), hostControl.Close())
-	}
-	go sb.reap()
+	sb := &sandbox{child: c, d: d, spec: spec, link: link{c.control}}
 	defer func() {
 		if err != nil {
 			sb.kill()
 		}
 	}()
-	conn, err := fileConn(hostGuest)
-	if err != nil {
-		return nil, errors.Join(err, hostControl.Close())
+	if err = sb.control.SetDeadline(time.Now().Add(createTime)); err != nil {
+		return nil, fmt.Errorf("start the computer: %w", err)
 	}
-	if sb.control, err = fileConn(hostControl); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Now()) })
+	if err = send(c.control, order{Op: "create", Spec: spec, Limits: d.o.Limits, Python: d.o.Python}); err != nil {
+		err = fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
 	}
-	sb.link = newLink(sb.control)
-	stop := context.AfterFunc(ctx, func() { _ = sb.control.SetDeadline(time.Now()) })
-	r, err := sb.link.ask(order{Op: "create", Spec: spec, Limits: d.o.Limits, Python: d.o.Python})
+	var r reply
+	if err == nil {
+		// What the child's answer need not be waited for.
+		sb.Guest, err = agent.New(c.conn, agent.Options{
+			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
+		})
+	}
+	if err == nil {
+		r, err = sb.link.answer()
+	}
 	if !stop() {
 		err = errors.Join(fmt.Errorf("create: %w", paddock.Canceled), err)
 	} else if errors.Is(err, paddock.Unavailable) {
 		err = fmt.Errorf("start the computer: %s: %w", sb.reason(), paddock.Internal)
 	}
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, err
 	}
 	if r.Status == nil {
-		return nil, errors.Join(fmt.Errorf("the child answered nothing: %w", paddock.Internal), conn.Close())
+		return nil, fmt.Errorf("the child answered nothing: %w", paddock.Internal)
 	}
 	sb.made = *r.Status
-	sb.Guest, err = agent.New(conn, agent.Options{
-		Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
-	})
-	return sb, err
+	return sb, nil
 }
 
-func fileConn(f *os.File) (net.Conn, error) {
-	defer f.Close()
-	return net.FileConn(f)
+// child gives the one that was begun, or a new one.
+func (d *Driver) child() (*child, error) {
+	d.mu.Lock()
+	p := d.begun
+	d.begun = nil
+	d.mu.Unlock()
+	if p != nil {
+		return adopt(*p, make(chan struct{}))
+	}
+	return begin()
 }
 
 // Open implements paddock.Driver.
@@ -231,48 +230,42 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	d.closed = true
+	begun := d.begun
+	d.begun = nil
 	d.mu.Unlock()
+	if begun != nil {
+		if c, err := adopt(*begun, make(chan struct{})); err == nil {
+			c.end()
+		}
+	}
 	all, _ := d.all()
 	for _, sb := range all {
 		if err := sb.Remove(context.Background()); err != nil {
 			return err
 		}
 	}
-	return d.plain.Close()
+	return nil
 }
 
 // A sandbox is a child process with a simulated computer.
 type sandbox struct {
 	*agent.Guest
-	d       *Driver
-	spec    paddock.Spec
-	made    paddock.Status // as the child told it at first
-	cmd     *exec.Cmd
-	control net.Conn
-	last    tail // what the child wrote to standard error
-
-	ended chan struct{} // closed when the child was waited for
+	*child
+	d    *Driver
+	spec paddock.Spec
+	made paddock.Status // as the child told it at first
 
 	asking sync.Mutex
-	link   *link // guarded by asking
+	link   link // guarded by asking
 
 	mu     sync.Mutex
-	paused bool // guarded by mu
-	gone   bool // guarded by mu
-}
-
-// reap waits for the child.
-func (s *sandbox) reap() {
-	_ = s.cmd.Wait() // how it ended is looked at in reason
-	close(s.ended)
+	paused bool   // guarded by mu
+	gone   bool   // guarded by mu
+	why    string // guarded by mu: why the child was ended by the host; empty is that it was not
 }
 
 func (s *sandbox) kill() {
-	_ = s.cmd.Process.Kill() // it may have ended
-	<-s.ended
-	if s.control != nil {
-		_ = s.control.Close()
-	}
+	s.end()
 	if s.Guest != nil {
 		_ = s.Close()
 	}
@@ -284,10 +277,13 @@ const patience = 5 * time.Second
 // reason says why the child is no longer there.
 func (s *sandbox) reason() string {
 	s.mu.Lock()
-	gone := s.gone
+	gone, why := s.gone, s.why
 	s.mu.Unlock()
 	if gone {
 		return "the sandbox was removed"
+	}
+	if why != "" {
+		return why
 	}
 	select {
 	case <-s.ended:
@@ -302,9 +298,9 @@ func (s *sandbox) reason() string {
 		return "its process nested deeper than a limit had counted"
 	case strings.Contains(text, "panic:"), strings.Contains(text, "fatal error:"):
 		line, _, _ := strings.Cut(text[max(strings.Index(text, "panic:"), strings.Index(text, "fatal error:")):], "\n")
-		return "its process failed: " + line
+		return "its process failed: " + plain(line[:min(len(line), 200)])
 	}
-	return "its process ended: " + s.cmd.ProcessState.String()
+	return "its process ended: " + s.state.String()
 }
 
 func (s *sandbox) isPaused() bool {
@@ -315,8 +311,11 @@ func (s *sandbox) isPaused() bool {
 
 func (s *sandbox) ID() paddock.ID { return s.spec.ID }
 
-// answerTime bounds an exchange over the control socket.
-const answerTime = 30 * time.Second
+// Times that bound an exchange over the control socket, and the first one.
+const (
+	answerTime = 30 * time.Second
+	createTime = time.Minute
+)
 
 func (s *sandbox) ask(o order) (reply, error) {
 	s.mu.Lock()
@@ -330,7 +329,23 @@ func (s *sandbox) ask(o order) (reply, error) {
 	if err := s.control.SetDeadline(time.Now().Add(answerTime)); err != nil {
 		return reply{}, fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
 	}
-	return s.link.ask(o)
+	r, err := s.link.ask(o)
+	if errors.Is(err, errNonsense) || errors.Is(err, errSilent) {
+		// What comes next could be the answer to this, or anything: it is of
+		// no use any more.
+		s.lost(err)
+		s.kill()
+	}
+	return r, err
+}
+
+// lost notes why the child is ended.
+func (s *sandbox) lost(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why == "" {
+		s.why = "its process was ended: " + err.Error()
+	}
 }
 
 func (s *sandbox) Status(context.Context) (paddock.Status, error) {
@@ -399,27 +414,4 @@ func (s *sandbox) Remove(context.Context) error {
 	defer s.d.mu.Unlock()
 	delete(s.d.boxes, s.spec.ID)
 	return nil
-}
-
-// A tail keeps the first bytes that were written.
-type tail struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-const tailSize = 16 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.buf.Len() < tailSize { // the beginning says what happened
-		t.buf.Write(p[:min(len(p), tailSize-t.buf.Len())])
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.buf.String()
 }

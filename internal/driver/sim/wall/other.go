@@ -5,6 +5,7 @@ package wall
 import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 )
 
 // Options say how children are made.
@@ -14,6 +15,9 @@ type Options struct {
 
 	// Python is the directory of the Python interpreter, as [sim.Options] has it.
 	Python string
+
+	// Begun must be nil.
+	Begun *spawn.Process
 }
 
 // New makes a driver. Away from Linux there is no wall around the process: it

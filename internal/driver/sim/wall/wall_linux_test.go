@@ -1,6 +1,8 @@
 package wall
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -11,6 +13,13 @@ func open(string) (paddock.Driver, error) { return New(Options{}) }
 
 func TestMain(m *testing.M) {
 	if Main() {
+		return
+	}
+	if os.Args[0] == takenName {
+		if err := taken(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	drivertest.Main(m, open)

@@ -1,0 +1,114 @@
+package wall
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+)
+
+// A child is a process that prepares itself to be a simulated computer, until
+// it is told which. It ends with this one.
+type child struct {
+	process *os.Process
+	conn    net.Conn // to its guest
+	control net.Conn
+	last    tail // what it wrote to standard error
+
+	ended chan struct{}    // closed when it was waited for
+	state *os.ProcessState // written before
+}
+
+// begin starts a child.
+func begin() (*child, error) {
+	type started struct {
+		spawn.Process
+		err error
+	}
+	began, ended := make(chan started), make(chan struct{})
+	go func() {
+		// The child is killed when the thread ends that started it.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		p, err := spawn.Start()
+		began <- started{p, err}
+		<-ended
+	}()
+	p := <-began
+	if p.err != nil {
+		close(ended)
+		return nil, fmt.Errorf("start the computer's process: %w", p.err)
+	}
+	return adopt(p.Process, ended)
+}
+
+// adopt makes a process that was started a child. It closes ended when it was
+// waited for.
+func adopt(p spawn.Process, ended chan struct{}) (*child, error) {
+	c := &child{ended: ended}
+	stderr := os.NewFile(uintptr(p.Stderr), "stderr")
+	var errs [3]error
+	c.process, errs[0] = os.FindProcess(p.PID)
+	c.conn, errs[1] = fileConn(p.Guest)
+	c.control, errs[2] = fileConn(p.Control)
+	go c.reap(stderr)
+	if err := errors.Join(errs[:]...); err != nil {
+		c.end()
+		return nil, err
+	}
+	return c, nil
+}
+
+// reap waits for the child, and for what it has to say.
+func (c *child) reap(stderr *os.File) {
+	_, _ = io.Copy(&c.last, stderr) // ends with the child, the only one to hold the other end
+	_ = stderr.Close()
+	c.state, _ = c.process.Wait() // how it ended is looked at in reason
+	close(c.ended)
+}
+
+// end ends the child, and waits for its end.
+func (c *child) end() {
+	_ = c.process.Kill() // it may have ended
+	<-c.ended
+	for _, conn := range []net.Conn{c.conn, c.control} {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+func fileConn(fd int) (net.Conn, error) {
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// A tail keeps the first bytes that were written.
+type tail struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+const tailSize = 16 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buf.Len() < tailSize { // the beginning says what happened
+		t.buf.Write(p[:min(len(p), tailSize-t.buf.Len())])
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}
