@@ -23,14 +23,13 @@ func Commands() []command.Command {
 
 // options are what the command line says.
 type options struct {
-	sources     []source
-	vars        []string
-	fs          string
-	hasFS       bool
-	bytes       bool
-	csv         bool
-	interactive bool
-	operands    []string
+	sources  []source
+	vars     []string
+	fs       string
+	hasFS    bool
+	bytes    bool
+	csv      bool
+	operands []string
 }
 
 func run(t *proc.Task) int {
@@ -233,8 +232,8 @@ func (m *machine) selected(r *compiledRule, i int) bool {
 func parseOptions(t *proc.Task) (o *options, status int, ok bool) {
 	o = &options{}
 	args := t.Args[1:]
-	var files []string
 	var texts []source
+	whole := false // the program is there; what is included is none by itself
 	end := false
 	for len(args) > 0 && !end {
 		a := args[0]
@@ -256,9 +255,6 @@ func parseOptions(t *proc.Task) (o *options, status int, ok bool) {
 		switch key {
 		case "F":
 			o.fs, o.hasFS = value, true
-			if value == "t" {
-				o.fs = "\t"
-			}
 			o.fs = unescape(o.fs)
 		case "v":
 			if _, _, ok := isAssignment(value); !ok {
@@ -267,7 +263,6 @@ func parseOptions(t *proc.Task) (o *options, status int, ok bool) {
 			}
 			o.vars = append(o.vars, value)
 		case "f", "E", "i":
-			files = append(files, value)
 			s, err := readSource(t, value)
 			if err != nil {
 				t.Errorf("fatal: cannot open source file `%s' for reading: %s", value, vfs.Message(err))
@@ -275,8 +270,10 @@ func parseOptions(t *proc.Task) (o *options, status int, ok bool) {
 			}
 			texts = append(texts, source{value, s})
 			end = key == "E"
+			whole = whole || key != "i"
 		case "e":
 			texts = append(texts, source{"cmd. line", value})
+			whole = true
 		case "b":
 			o.bytes = true
 		case "k":
@@ -302,12 +299,12 @@ func parseOptions(t *proc.Task) (o *options, status int, ok bool) {
 			return nil, 2, false
 		}
 	}
-	if len(texts) == 0 {
+	if !whole {
 		if len(args) == 0 {
 			usageTo(t, 2)
 			return nil, 2, false
 		}
-		texts = []source{{"cmd. line", args[0]}}
+		texts = append(texts, source{"cmd. line", args[0]})
 		args = args[1:]
 	}
 	o.sources = texts

@@ -61,7 +61,7 @@ func (c *compiler) builtin(e *builtinExpr) valueFn {
 		s, x := c.str(e.args[0]), c.str(e.args[1])
 		return func(m *machine) value {
 			a := s(m)
-			i := strings.Index(a, x(m))
+			i := m.indexOf(a, x(m))
 			if i < 0 {
 				return num(0)
 			}
@@ -184,7 +184,7 @@ func (m *machine) simple(f builtin, args []value) (value, bool) {
 		return str(m.slice(m.str(args[0]), arg(1), n)), true
 	case fIndex:
 		a := m.str(args[0])
-		if i := strings.Index(a, m.str(args[1])); i >= 0 {
+		if i := m.indexOf(a, m.str(args[1])); i >= 0 {
 			return num(float64(m.chars(a[:i]) + 1)), true
 		}
 		return num(0), true
@@ -422,4 +422,35 @@ func (m *machine) location() *time.Location {
 		m.zone = zone(m.t.Getenv("TZ"))
 	}
 	return m.zone
+}
+
+// indexOf finds a text in a text, without regard to case where IGNORECASE says
+// so.
+func (m *machine) indexOf(s, part string) int {
+	if !m.ignoreCase || part == "" {
+		return strings.Index(s, part)
+	}
+	m.t.Step((len(s) + len(part)) >> 4)
+	first, n := utf8.DecodeRuneInString(part)
+	for i, size := 0, 0; i < len(s); i += size {
+		var r rune
+		r, size = utf8.DecodeRuneInString(s[i:])
+		if r != first && unicode.ToLower(r) != unicode.ToLower(first) {
+			continue
+		}
+		a, b := s[i+size:], part[n:]
+		for b != "" && a != "" {
+			x, nx := utf8.DecodeRuneInString(a)
+			y, ny := utf8.DecodeRuneInString(b)
+			m.t.Step(1)
+			if x != y && unicode.ToLower(x) != unicode.ToLower(y) {
+				break
+			}
+			a, b = a[nx:], b[ny:]
+		}
+		if b == "" {
+			return i
+		}
+	}
+	return -1
 }

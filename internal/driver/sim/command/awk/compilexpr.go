@@ -341,19 +341,16 @@ func (c *compiler) field(e *fieldExpr) valueFn {
 // concat joins all parts of a chain at once.
 func (c *compiler) concat(e *binaryExpr) strFn {
 	var parts []strFn
-	var walk func(expr)
-	walk = func(e expr) {
-		for {
-			b, ok := e.(*binaryExpr)
-			if !ok || b.op != ' ' {
-				parts = append(parts, c.str(e))
-				return
-			}
-			parts = append(parts, c.str(b.r))
-			e = b.l
+	var at expr = e
+	for {
+		b, ok := at.(*binaryExpr)
+		if !ok || b.op != ' ' {
+			parts = append(parts, c.str(at))
+			break
 		}
+		parts = append(parts, c.str(b.r))
+		at = b.l
 	}
-	walk(e)
 	if len(parts) == 2 {
 		r, l := parts[0], parts[1]
 		return func(m *machine) string {
@@ -731,8 +728,13 @@ func (c *compiler) indirect(e *indirectExpr) valueFn {
 
 func (c *compiler) getline(e *getlineExpr) numFn {
 	var set func(*machine, value)
+	missed := func(*machine) {}
 	if e.lv != nil {
 		set = c.setter(e.lv)
+		if x, ok := e.lv.(*indexExpr); ok { // its subscript is computed even where there is no record
+			at := c.element(x)
+			missed = func(m *machine) { at(m) }
+		}
 	}
 	if e.from == 0 {
 		return func(m *machine) float64 {
@@ -741,6 +743,7 @@ func (c *compiler) getline(e *getlineExpr) numFn {
 			}
 			rec, ok := m.nextRecord()
 			if !ok {
+				missed(m)
 				return 0
 			}
 			if set != nil {
@@ -756,6 +759,7 @@ func (c *compiler) getline(e *getlineExpr) numFn {
 	return func(m *machine) float64 {
 		r := m.readerOf(from, src(m))
 		if r == nil {
+			missed(m)
 			return -1
 		}
 		if !m.made {
@@ -763,6 +767,7 @@ func (c *compiler) getline(e *getlineExpr) numFn {
 		}
 		rec, result := m.getline(r)
 		if result != 1 {
+			missed(m)
 			return result
 		}
 		if from != '<' {

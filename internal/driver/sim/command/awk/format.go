@@ -1,6 +1,7 @@
 package awk
 
 import (
+	"bytes"
 	"math"
 	"math/big"
 	"strconv"
@@ -383,7 +384,7 @@ func appendFloat(b []byte, v *verb, n float64) []byte {
 // least one digit.
 func hexFloat(n float64, prec int) []byte {
 	d := strconv.AppendFloat(nil, n, 'x', prec, 64)
-	i := strings.IndexByte(string(d), 'p')
+	i := bytes.IndexByte(d, 'p')
 	if i >= 0 && len(d) == i+4 && d[i+2] == '0' {
 		d = append(d[:i+2], d[i+3])
 	}
@@ -407,7 +408,7 @@ func appendG(b []byte, n float64, prec int, sharp, _ bool) []byte {
 	}
 	var room [64]byte
 	e := strconv.AppendFloat(room[:0], n, 'e', prec-1, 64)
-	at := strings.LastIndexByte(string(e), 'e')
+	at := bytes.LastIndexByte(e, 'e')
 	x, _ := strconv.Atoi(string(e[at+1:])) // it is a number: AppendFloat wrote it
 	if x < -4 || x >= prec {
 		if !sharp {

@@ -201,14 +201,12 @@ func (m *machine) getline(r *reader) ([]byte, float64) {
 
 // readerOf gives the reader of a file or command of getline.
 func (m *machine) readerOf(from tok, name string) *reader {
-	key := name
-	if from == '|' {
+	key := "<" + name
+	switch from {
+	case '|':
 		key = "|" + name
-	} else if from == tCoproc {
-		s := m.coprocess(name)
-		return s.from
-	} else {
-		key = "<" + name
+	case tCoproc:
+		return m.coprocess(name).from
 	}
 	if r, ok := m.sources[key]; ok {
 		return r

@@ -325,7 +325,7 @@ func (l *lexer) name() tok {
 	}
 	l.text = strings.TrimPrefix(l.src[l.at:i], "awk::")
 	l.at = i
-	if l.text == "_" && l.follows('"') {
+	if l.text == "_" && l.prev != '$' && l.follows('"') {
 		return l.str() // a text to be translated
 	}
 	if k := keyword(l.text); k != 0 {

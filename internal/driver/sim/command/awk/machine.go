@@ -75,7 +75,6 @@ type machine struct {
 	fs, rs                          string
 	ignoreCase                      bool
 	bytes                           bool // -b: characters are bytes
-	posix                           bool
 	csv                             bool // --csv
 
 	// Of the record.
@@ -106,7 +105,7 @@ type machine struct {
 
 	key, buf, subject []byte
 	random            random
-	seed, lastSeed    float64
+	seed              float64
 
 	counts   int // bytes that are not yet told to the task
 	searched int // steps of searches that are not yet told to the task

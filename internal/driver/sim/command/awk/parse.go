@@ -15,9 +15,11 @@ type parser struct {
 	level   int
 	chained int // operators in the function or rule at hand
 
-	fn     *function
-	locals map[string]int
-	loops  int
+	fn       *function
+	apart    bool // the action is of BEGIN, END or the like
+	filewise bool // of BEGINFILE
+	locals   map[string]int
+	loops    int
 	switches,
 	noIn, noGT int
 	called map[string]int // names of functions with the line of a call
@@ -163,17 +165,13 @@ func (p *parser) item() {
 		p.function()
 		return
 	case tBegin:
-		p.next()
-		p.program.begin = append(p.program.begin, p.action())
+		p.begin = append(p.begin, p.special(false))
 	case tEnd:
-		p.next()
-		p.program.end = append(p.program.end, p.action())
+		p.end = append(p.end, p.special(false))
 	case tBeginfile:
-		p.next()
-		p.beginFile = append(p.beginFile, p.action())
+		p.beginFile = append(p.beginFile, p.special(true))
 	case tEndfile:
-		p.next()
-		p.endFile = append(p.endFile, p.action())
+		p.endFile = append(p.endFile, p.special(false))
 	case '{':
 		p.rules = append(p.rules, rule{body: p.block()})
 	default:
@@ -193,6 +191,15 @@ func (p *parser) item() {
 		}
 		p.rules = append(p.rules, r)
 	}
+}
+
+// special reads the action of a rule that is of no record.
+func (p *parser) special(filewise bool) *blockStmt {
+	p.next()
+	p.apart, p.filewise = true, filewise
+	b := p.action()
+	p.apart, p.filewise = false, false
+	return b
 }
 
 func (p *parser) action() *blockStmt {
@@ -222,6 +229,9 @@ func (p *parser) function() {
 		}
 		if _, twice := p.locals[p.text]; twice {
 			p.fail("function `" + f.name + "': parameter `" + p.text + "' duplicated")
+		}
+		if p.text == f.name {
+			p.fail("function `" + f.name + "': cannot use function name as parameter name")
 		}
 		p.locals[p.text] = len(f.params)
 		f.params = append(f.params, p.text)
@@ -481,10 +491,10 @@ func (p *parser) simple() stmt {
 		p.within(p.loops > 0, "`continue' is not allowed outside a loop")
 		return &jumpStmt{continues}
 	case tNext:
-		p.within(true, "")
+		p.within(!p.apart, "`next' used in BEGIN or END action")
 		return &jumpStmt{nexts}
 	case tNextfile:
-		p.within(true, "")
+		p.within(!p.apart || p.filewise, "`nextfile' used in BEGIN or END action")
 		return &jumpStmt{nextfiles}
 	case tExit:
 		p.next()

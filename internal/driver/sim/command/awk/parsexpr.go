@@ -243,12 +243,12 @@ func (p *parser) primary() expr {
 		p.next()
 		return &stringLit{s}
 	case '/':
-		p.lexer.regex()
+		p.regex()
 		return p.literal(false)
 	case tAssign:
 		if p.op == '/' {
-			p.lexer.at = p.start + 1
-			p.lexer.regex()
+			p.at = p.start + 1
+			p.regex()
 			return p.literal(false)
 		}
 	case tTypedRegex:

@@ -9,13 +9,12 @@ import (
 
 // A reader gives the records of a file or of what a command writes.
 type reader struct {
-	desc    *proc.Desc // held
-	child   *proc.Task // of a command
-	to      *sink      // of a coprocess, its other end
-	buf     []byte
-	r, w    int
-	err     error
-	started bool
+	desc  *proc.Desc // held
+	child *proc.Task // of a command
+	to    *sink      // of a coprocess, its other end
+	buf   []byte
+	r, w  int
+	err   error
 }
 
 func (m *machine) newReader(d *proc.Desc) *reader { return &reader{desc: d} }

@@ -53,7 +53,7 @@ func (m *machine) regex(src string) *matcher {
 	opt := regex.Options{Flavour: regex.GrepERE, IgnoreCase: m.ignoreCase, Bytes: m.bytes, NoSub: true, Meter: meter{m}}
 	m.t.Step(len(src))
 	x := &matcher{src: translate(src), opt: opt}
-	if x.src != "" && !m.ignoreCase && strings.IndexAny(x.src, `\.[]()*+?{}|^$`) < 0 && utf8.ValidString(x.src) {
+	if x.src != "" && !m.ignoreCase && !strings.ContainsAny(x.src, `\.[]()*+?{}|^$`) && utf8.ValidString(x.src) {
 		x.plain = x.src
 	}
 	re, err := regex.Compile(x.src, opt)
