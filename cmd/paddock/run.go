@@ -198,6 +198,9 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	r.Exit = &exit
 	report(a.stderr, exit, seen)
+	if b.tier == paddock.Sim && exit.Cause == paddock.Exited && exit.Code == 127 {
+		fmt.Fprintln(a.stderr, "hint: the tier sim has only its own commands, which docs/SIM.md lists; --tier jail runs the programs of this machine")
+	}
 	if f.verbose || f.json != "" {
 		var whole bool
 		r.Changed, whole = before.files(p.spec.Mounts)
