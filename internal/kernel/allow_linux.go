@@ -22,30 +22,36 @@ func ConfineRuntime() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	_, err := seccomp(allowList(runtimeCalls(), uint32(os.Getpid())), unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+	_, err := seccomp(allowList(unconditional(), uint32(os.Getpid())), unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 	return err
 }
 
-// runtimeCalls lists the calls that are allowed whatever their arguments are.
-func runtimeCalls() []uint32 {
+// RuntimeCalls lists the numbers of the calls that [ConfineRuntime] allows, be it
+// with some arguments only.
+func RuntimeCalls() []uint32 {
+	return append(unconditional(), unix.SYS_OPENAT, unix.SYS_MMAP, unix.SYS_FCNTL, unix.SYS_CLONE, unix.SYS_TGKILL, unix.SYS_PRLIMIT64, unix.SYS_PRCTL)
+}
+
+// unconditional lists the calls that are allowed whatever their arguments are.
+func unconditional() []uint32 {
 	return append([]uint32{
 		// memory
-		unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MPROTECT, unix.SYS_BRK, unix.SYS_MINCORE,
+		unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MPROTECT, unix.SYS_BRK,
 		// threads and time
 		unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
 		unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ,
-		unix.SYS_MEMBARRIER, unix.SYS_RESTART_SYSCALL, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_GETTID, unix.SYS_GETPID,
-		unix.SYS_GETCPU, unix.SYS_GETRUSAGE, unix.SYS_TIMES,
+		unix.SYS_RESTART_SYSCALL, unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_GETTID, unix.SYS_GETPID,
+		unix.SYS_GETCPU, unix.SYS_GETRUSAGE,
 		// signals to itself
 		unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK,
 		// what is open already
 		unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_LSEEK, unix.SYS_CLOSE,
-		unix.SYS_FSTAT, unix.SYS_FCNTL, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_EVENTFD2,
+		unix.SYS_FSTAT, unix.SYS_PIPE2, unix.SYS_EVENTFD2,
 		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_PPOLL,
 		unix.SYS_RECVFROM, unix.SYS_SENDTO, unix.SYS_RECVMSG, unix.SYS_SENDMSG, unix.SYS_SHUTDOWN,
 		unix.SYS_GETSOCKOPT, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
 		// looking at files
-		unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_STATX, unix.SYS_FSTATFS, unix.SYS_FADVISE64,
+		unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_FSTATFS,
 		// harmless facts
 		unix.SYS_GETRANDOM, unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID,
 	}, archCalls()...)
@@ -76,23 +82,32 @@ func allowList(calls []uint32, pid uint32) []unix.SockFilter {
 	for _, nr := range slices.Compact(calls) {
 		f = append(f, unix.SockFilter{Code: bpfEqual, Jf: 1, K: nr}, ret(unix.SECCOMP_RET_ALLOW))
 	}
-	// A call with an argument: masked, it must be a value.
-	when := func(nr uint32, arg int, mask, value, otherwise uint32) {
+	// A call with an argument: masked, it must be one of the values.
+	when := func(nr uint32, arg int, mask uint32, values ...uint32) {
+		n := uint8(len(values))
 		f = append(f,
-			unix.SockFilter{Code: bpfEqual, Jf: 5, K: nr},
+			unix.SockFilter{Code: bpfEqual, Jf: n + 4, K: nr},
 			unix.SockFilter{Code: bpfLoad, K: uint32(dataArgs + 8*arg)},
 			unix.SockFilter{Code: bpfAnd, K: mask},
-			unix.SockFilter{Code: bpfEqual, Jf: 1, K: value},
-			ret(unix.SECCOMP_RET_ALLOW),
-			ret(otherwise),
 		)
+		for i, v := range values {
+			f = append(f, unix.SockFilter{Code: bpfEqual, Jt: n - uint8(i), K: v})
+		}
+		f = append(f, ret(deny), ret(unix.SECCOMP_RET_ALLOW))
 	}
 	const change = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC | unix.O_TMPFILE&^unix.O_DIRECTORY
-	when(unix.SYS_OPENAT, 2, change, 0, deny)
-	when(unix.SYS_CLONE, 0, unix.CLONE_THREAD|unix.CLONE_VM|0x7e020000, unix.CLONE_THREAD|unix.CLONE_VM, deny)
-	when(unix.SYS_TGKILL, 0, 0xffffffff, pid, deny)
-	when(unix.SYS_PRLIMIT64, 0, 0xffffffff, 0, deny)
-	when(unix.SYS_PRCTL, 0, 0xffffffff, 0x53564d41 /* PR_SET_VMA: names for mappings */, deny)
+	const all = 0xffffffff
+	when(unix.SYS_OPENAT, 2, change, 0)
+	// Memory that no limit of the process counts: shared, a stack of its own
+	// that grows, huge pages.
+	when(unix.SYS_MMAP, 3, unix.MAP_SHARED|unix.MAP_GROWSDOWN|unix.MAP_HUGETLB, 0)
+	// Not: whose signals a descriptor sends, and which (they end others'
+	// processes), leases and notices, the size of pipes, locks.
+	when(unix.SYS_FCNTL, 1, all, unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD, unix.F_DUPFD_CLOEXEC)
+	when(unix.SYS_CLONE, 0, unix.CLONE_THREAD|unix.CLONE_VM|0x7e020000, unix.CLONE_THREAD|unix.CLONE_VM)
+	when(unix.SYS_TGKILL, 0, all, pid)
+	when(unix.SYS_PRLIMIT64, 0, all, 0)
+	when(unix.SYS_PRCTL, 0, all, 0x53564d41 /* PR_SET_VMA: names for mappings */)
 	f = append(f, unix.SockFilter{Code: bpfEqual, Jf: 1, K: unix.SYS_CLONE3}, ret(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)))
 	return append(f, ret(deny))
 }
