@@ -40,6 +40,10 @@ type Harness struct {
 	// root process then tries in namespaces of its own.
 	Unconfined bool
 
+	// Inside says that the sandbox is a part of this process: none is started
+	// for it.
+	Inside bool
+
 	techniques map[string][]string
 }
 

@@ -83,10 +83,19 @@ func escapeSequences(x *trial) []target.Try {
 		tries = append(tries, target.Try{Name: "stripped: output", Outcome: target.Denied, Errno: "stripped"})
 	}
 	// Our own words about names that the guest chose.
-	for name, args := range map[string][]string{
+	words := map[string][]string{
 		"our words: a command's name": {"--", "\x1b]0;owned\x07\u009b31m"},
 		"our words: a refused name":   {"--workspace", x.w.brief.Work, "--", "/bin/sh", "-c", "mkdir -p .vscode/'\x1b]0;owned\x07' 2>/dev/null; exit 3"},
-	} {
+	}
+	if x.h.Tier == paddock.Sim {
+		// That a command is not found is what its shell says.
+		words = map[string][]string{
+			"our words: a limit":        {"--", "f() { f \"$1\"; }; f '\x1b]0;owned\x07\u009b31m'"},
+			"our words: a refused host": {"--", "curl -s 'http://x\x1b]0;owned\x07/'; curl -s http://owned.\u009b31m/; exit 3"},
+			"our words: a user":         {"--user", "\x1b]0;owned\x07\u009b31m", "--", "id"},
+		}
+	}
+	for name, args := range words {
 		out, err := shown(args...)
 		var exit *exec.ExitError
 		switch {

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +27,11 @@ func hostHealthy(x *trial) []target.Try {
 	if out, err := exec.CommandContext(ctx, x.w.brief.Self, "whoami").CombinedOutput(); err != nil {
 		return []target.Try{reached("the host afterwards", "it cannot start a program: %v: %s", err, out)}
 	}
-	p, err := x.sb.Start(ctx, paddock.Cmd{Args: []string{x.w.brief.Self, "whoami"}, Output: paddock.Output{Detached: true}})
+	args := []string{x.w.brief.Self, "whoami"}
+	if x.h.Tier == paddock.Sim {
+		args = []string{"whoami"}
+	}
+	p, err := x.sb.Start(ctx, paddock.Cmd{Args: args, Output: paddock.Output{Detached: true}})
 	if err == nil {
 		_, err = p.Wait(ctx)
 	}
@@ -57,21 +64,25 @@ func killMaker(x *trial) []target.Try {
 	if err != nil {
 		return []target.Try{broken("an ordinary life", err)}
 	}
-	kill, err := x.maker(killed)
+	pid, kill, err := x.maker(killed)
 	if err != nil {
 		return []target.Try{broken("make", err)}
 	}
-	if len(x.w.processes()) == 0 {
+	made := family(pid)
+	if len(made)+len(x.w.processes()) == 0 {
 		kill()
+		if x.h.Inside {
+			return []target.Try{{Name: "processes", Outcome: target.Absent, Detail: "there is no process but the one that was killed"}}
+		}
 		return []target.Try{broken("make", errors.New("no process of the sandbox can be seen, so none could be missed"))}
 	}
 	kill()
 	var tries []target.Try
-	gone := eventually(10*time.Second, func() bool { return len(x.w.processes()) == 0 })
+	gone := eventually(10*time.Second, func() bool { return len(x.w.processes()) == 0 && !slices.ContainsFunc(made, process.lives) })
 	if gone {
 		tries = append(tries, target.Try{Name: "processes", Outcome: target.Denied, Errno: "killed", Detail: "all are gone"})
 	} else {
-		tries = append(tries, reached("processes", "%s", strings.Join(x.w.processes(), "; ")))
+		tries = append(tries, reached("processes", "%s %v", strings.Join(x.w.processes(), "; "), made))
 	}
 	if now, err := mounts(); err != nil || now != x.w.mounts {
 		tries = append(tries, reached("mounts", "the mounts of the host changed"))
@@ -101,7 +112,9 @@ func (x *trial) live(state string) (int, error) {
 	}
 	if err == nil {
 		var sb paddock.Sandbox
-		if sb, err = d.Create(ctx, x.spec()); err == nil {
+		s := x.spec()
+		x.fit(&s)
+		if sb, err = d.Create(ctx, s); err == nil {
 			err = sb.Remove(ctx)
 		}
 	}
@@ -122,15 +135,57 @@ func tree(dir string) []string {
 	return out
 }
 
-// maker starts the maker and answers how to kill it, when its sandbox runs.
-func (x *trial) maker(state string) (func(), error) {
+// A process is one of the host's, told from a later one of the same number.
+type process struct{ pid, began string }
+
+// stat gives a process's parent and when it began.
+func stat(pid string) (parent, began string) {
+	data, err := os.ReadFile("/proc/" + pid + "/stat")
+	f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if err != nil || len(f) < 20 || f[0] == "Z" {
+		return "", ""
+	}
+	return f[1], f[19]
+}
+
+func (p process) lives() bool {
+	_, began := stat(p.pid)
+	return began == p.began
+}
+
+// family gives the processes that a process made, and those that they made.
+func family(pid int) []process {
+	ents, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var found []process
+	of := map[string]bool{strconv.Itoa(pid): true}
+	for range ents { // a child may have a lower number than its parent
+		before := len(found)
+		for _, e := range ents {
+			if parent, began := stat(e.Name()); of[parent] && !of[e.Name()] {
+				of[e.Name()] = true
+				found = append(found, process{e.Name(), began})
+			}
+		}
+		if len(found) == before {
+			break
+		}
+	}
+	return found
+}
+
+// maker starts the maker and answers its number and how to kill it, when its
+// sandbox runs.
+func (x *trial) maker(state string) (int, func(), error) {
 	data, err := json.Marshal(order{State: state, Brief: x.w.brief, Place: x.w.brief.Place})
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	top, _, _ := strings.Cut(x.t.Name(), "/")
 	cmd := exec.Command(self, "-test.run=^"+top+"$", "-test.timeout=10m")
@@ -138,14 +193,14 @@ func (x *trial) maker(state string) (func(), error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	kill := func() {
 		_ = cmd.Process.Kill()
@@ -155,12 +210,12 @@ func (x *trial) maker(state string) (func(), error) {
 	var seen strings.Builder
 	for sc := bufio.NewScanner(out); sc.Scan(); {
 		if strings.Contains(sc.Text(), up) {
-			return kill, nil
+			return cmd.Process.Pid, kill, nil
 		}
 		seen.WriteString(sc.Text() + "\n")
 	}
 	kill()
-	return nil, fmt.Errorf("the maker ended: %s", seen.String())
+	return 0, nil, fmt.Errorf("the maker ended: %s", seen.String())
 }
 
 // make is the maker: it makes a sandbox with daemons and waits to be killed.

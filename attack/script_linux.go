@@ -43,8 +43,14 @@ func (x *trial) scripted(ctx context.Context, sb paddock.Sandbox, args ...string
 }
 
 // scriptTime bounds one script: some wait for ever.
-const scriptTime = 5 * time.Second
+const scriptTime = 3 * time.Second
 
+// noCalls is why a row about system calls has no cell of its own. The process
+// that scripts run in is tried by the tests of internal/driver/sim/wall.
+const noCalls = "a script makes no system calls, and no program that would make them is executed (tried); what the process around it could call is tried beside its code"
+
+// script tries one way. What the caller is in truth, it is inside too: root of
+// a simulated computer may do everything there.
 func (x *trial) script(ctx context.Context, sb paddock.Sandbox, way spell) (target.Try, error) {
 	var out bytes.Buffer
 	b := x.w.brief
@@ -54,9 +60,13 @@ func (x *trial) script(ctx context.Context, sb paddock.Sandbox, way spell) (targ
 		"PREPARED": b.Prepared, "TARGET": b.Target, "PID": strconv.Itoa(b.Canary.PID), "SOCK": b.Canary.Stream, "LOG": b.Canary.Datagram,
 		"OWN": strings.Join(b.Own, " "), "FDS": strings.Trim(fmt.Sprint(b.FDs), "[]"), "MQ": b.Canary.MQueue,
 	}
-	p, err := sb.Start(ctx, paddock.Cmd{
-		Args: []string{"bash", "-c", way.script}, Env: env, Timeout: scriptTime, Output: paddock.Output{Stdout: &out, Stderr: &out},
-	})
+	cmd := paddock.Cmd{
+		Args: []string{"bash", "-c", way.script}, Env: env, Timeout: scriptTime, Output: paddock.Output{Stdout: &out, Stderr: &out}, Terminal: x.terminal,
+	}
+	if x.caller == "root" {
+		cmd.User = "root"
+	}
+	p, err := sb.Start(ctx, cmd)
 	if errors.Is(err, paddock.Exhausted) {
 		return target.Try{Name: way.name, Outcome: target.Denied, Errno: "EAGAIN", Detail: err.Error()}, nil
 	}
@@ -111,13 +121,14 @@ func anywhere() []spell {
 // about system calls, which no tool makes for a script: that nothing else runs
 // is its answer.
 func scripts(id string) []spell {
+	list := toolScripts(id)
 	switch id[0] {
 	case 'A':
-		return fileScripts(id)
+		return append(fileScripts(id), list...)
 	case 'C':
-		return trustScripts(id)
+		return append(trustScripts(id), list...)
 	}
-	return processScripts(id)
+	return append(processScripts(id), list...)
 }
 
 func fileScripts(id string) []spell {
@@ -130,7 +141,7 @@ func fileScripts(id string) []spell {
 		return each("through ", `echo x >> "$W/%s"`, "link-bashrc", "link-up", "link-home/.bashrc", "link-etc/$MARK-s", "link-root/$MARK-s", "link-dangling")
 	case "A04":
 		return []spell{{"plant links", `cd "$W" && ln -s "$H/outside.txt" report.txt; ln -s "$H" outdir; ln -s .. up; ln -s /etc etc; ln -s "$SECRET" result.key; mkdir tidy && ln -s "$H" tidy/h`}}
-	case "A06", "A22":
+	case "A06":
 		return []spell{
 			{"truncate", `: > "$WF"`}, {"append", `echo x >> "$WF"`}, {"remove", `rm -f "$WF"`}, {"move away", `mv "$WF" "$W/moved"`}, {"move over", `echo x > "$W/n" && mv "$W/n" "$WF"`},
 			{"link", `ln "$WF" "$W/hard" && echo x >> "$W/hard"`}, {"mode", `chmod 777 "$WF"`}, {"make in it", `echo x > "$WD/new"`}, {"remove in it", `rm "$WD/file.txt"`},
@@ -142,17 +153,17 @@ func fileScripts(id string) []spell {
 			{"move what is above", `mv "$W/tree" "$W/t2"`}, {"move the parent", `mv "$W/tree/inner" "$W/tree/i2"`}, {"make anew", `rm -r "$W/tree" && mkdir -p "$DEEP" && echo x > "$DEEP/file.txt"`},
 			{"move the workspace", `mv "$W" "$W-2"`}, {"link in its place", `mv "$W/tree" "$W/t3" && ln -s /tmp "$W/tree"`},
 		}
-	case "A08", "A05", "A10":
+	case "A08", "A05", "A10", "A22":
 		return slices.Concat(
 			each("read ", `cat "%s"`, "$RF", "$RD/secret.txt", "$RL", "$SECRET", "$H/.aws/credentials", "/proc/self/root$RF", "/proc/1/root$RF", "/proc/self/cwd/token.txt", "$W/./private/../token.txt", "$W/link-home/project/token.txt"),
 			[]spell{
-				{"list", `ls -la "$RD"`}, {"search", `grep -r canary "$W/private" "$RF"`}, {"copy", `cp "$RF" /tmp/c && cat /tmp/c`}, {"redirect", `x=$(< "$RF") && echo "$x"`}, {"mapfile", `mapfile x < "$RF" && echo "${x[@]}"`},
-				{"source", `. "$RF"`}, {"archive", `tar cf - "$RD" "$RF" | strings | grep canary`}, {"link", `ln -s "$RF" "$W/l" && cat "$W/l"`}, {"hard link", `ln "$RF" "$W/l2" && cat "$W/l2"`}, {"sort", `sort "$RF"`}, {"compare", `diff /dev/null "$RF"`},
+				{"list", `ls -la "$RD"`}, {"search", `grep -r canary "$RD" "$RF"`}, {"copy", `cp "$RF" /tmp/c && cat /tmp/c`}, {"redirect", `x=$(< "$RF") && echo "$x"`}, {"mapfile", `mapfile x < "$RF" && echo "${x[@]}"`},
+				{"source", `. "$RF" 2>&1 | grep canary`}, {"archive", `tar cf - "$RD" "$RF" | strings | grep canary`}, {"link", `ln -s "$RF" "$W/l" && cat "$W/l"`}, {"hard link", `ln "$RF" "$W/l2" && cat "$W/l2"`}, {"sort", `sort "$RF"`}, {"compare", `diff /dev/null "$RF" | grep canary`},
 			},
 		)
 	case "A09":
 		return []spell{
-			{"move", `mv "$RF" "$W/r" && cat "$W/r"`}, {"move the directory", `mv "$RD" "$W/p" && cat "$W/p/secret.txt"`}, {"link", `ln "$RF" /tmp/r && cat /tmp/r`}, {"exchange", `mv -T "$RD" "$WD" && cat "$WD/secret.txt"`},
+			{"move", `mv "$RF" "$W/r" && cat "$W/r"`}, {"move the directory", `mv "$RD" "$W/p" && cat "$W/p/secret.txt"`}, {"link", `ln "$RF" "$W/r2" && cat "$W/r2"`}, {"exchange", `mv -T "$RD" "$WD" && cat "$WD/secret.txt"`},
 			{"move above", `mv "$W" /tmp/w && cat /tmp/w/token.txt`},
 		}
 	case "A11":
@@ -173,7 +184,7 @@ func fileScripts(id string) []spell {
 			{"bytes in /tmp", `yes > /tmp/f`}, {"bytes in the workspace", `yes > "$W/f"`}, {"sparse", `truncate -s 100G /tmp/s`}, {"inodes", `cd /tmp && for ((i = 0; ; i++)); do > i$i || exit 1; done`}, {"copies", `cd /tmp && for ((i = 0; ; i++)); do cp -r "$PLACE/bin" c$i || exit 1; done`},
 		}
 	case "A21":
-		return each("write ", `echo x > "$W/%s"`, ".GIT/config", ".Git/hooks/pre-commit", ".git /config", "LOCKED.TXT")
+		return each("write ", `mkdir -p "$(dirname "$W/%[1]s")"; echo x > "$W/%[1]s"`, ".GIT/config", ".Git/hooks/pre-commit", ".git /config", "LOCKED.TXT")
 	case "A24", "A25":
 		return slices.Concat(each("write to ", `echo x >> "%s"`, "$STATE/x", "$SELF", "$PLACE/bin/x"), []spell{{"own files", `for f in $OWN; do echo x >> "$f" || exit 1; done`}, {"a link where a mount comes from", `rm -rf "$W/scripts" && ln -s "$H" "$W/scripts"`}})
 	case "A19", "A20":
@@ -229,13 +240,13 @@ func processScripts(id string) []spell {
 		return []spell{{"background", `sleep 1000 & disown`}, {"nohup", `nohup sleep 1000 > /dev/null 2>&1 &`}, {"double fork", `( ( sleep 1000 & ) & )`}, {"session", `setsid sleep 1000 &`}}
 	case "P22":
 		return []spell{
-			{"fork bomb", `f() { f | f & }; f; sleep 1000`}, {"memory", `x=aaaaaaaa; while :; do x=$x$x; done`}, {"arrays", `a=(1 2 3 4); while :; do a+=("${a[@]}"); done`}, {"descriptors", `while exec {f}< /dev/null; do :; done`},
+			{"fork bomb", `f() { f | f & }; f; sleep 1`}, {"memory", `x=aaaaaaaa; while :; do x=$x$x; done`}, {"arrays", `a=(1 2 3 4); while :; do a+=("${a[@]}"); done`}, {"descriptors", `while exec {f}< /dev/null; do :; done`},
 			{"processor", `while :; do :; done`}, {"depth", `f() { f; }; f`}, {"output", `yes`}, {"braces", `echo {1..100000000}`}, {"expressions", `printf 'a%.0s' {1..5000} | grep -E '^(a*)*\1\1b$'`},
 		}
 	case "P23":
 		return []spell{{"env", `env`}, {"printenv", `printenv PADDOCK_CANARY_ENV`}, {"set", `set; export -p; declare -p`}, {"by /proc", `cat /proc/self/environ /proc/1/environ /proc/$$/environ`}, {"awk", `awk 'BEGIN { for (k in ENVIRON) print k, ENVIRON[k] }'`}}
 	case "P24":
-		return slices.Concat(each("read ", `cat "%s"`, "/etc/shadow", "/root/.ssh/id_rsa", "$OTHER", "$SECRET", "/proc/kcore", "/proc/kallsyms", "/dev/kmsg", "/var/log/syslog", "/proc/1/maps"), []spell{{"kernel log", `dmesg`}, {"search", `grep -r canary /home /root /var /tmp`}, {"awk", `awk '{ print }' "$SECRET"`}, {"awk pipe", `awk 'BEGIN { while (("cat " ENVIRON["SECRET"]) | getline x) print x }'`}})
+		return slices.Concat(each("read ", `cat "%s"`, "/etc/shadow", "/root/.ssh/id_rsa", "$OTHER", "$SECRET", "/proc/kcore", "/proc/kallsyms", "/dev/kmsg", "/var/log/syslog", "/proc/1/maps"), []spell{{"kernel log", `dmesg`}, {"search", `grep -rs canary /home /root /var /tmp "$PLACE" | grep canary`}, {"awk", `awk '{ print }' "$SECRET"`}, {"awk pipe", `awk 'BEGIN { while (("cat " ENVIRON["SECRET"]) | getline x) print x }'`}})
 	case "P25":
 		return []spell{{"a script on a descriptor", `bash <(echo id)`}, {"evaluated", `eval "$(printf 'echo x')"`}, {"the attacker by a descriptor", `exec 5< "$SELF"; /proc/self/fd/5`}}
 	case "P26":

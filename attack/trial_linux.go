@@ -38,6 +38,8 @@ type trial struct {
 	out    []byte // all that came out of the sandbox
 	seen   []target.Try
 	extra  []string // evidence that was found on the way
+
+	terminal *paddock.Size // what a script gets; nil is none
 }
 
 // patience bounds one case. Emulated machines are slow.
@@ -156,7 +158,8 @@ func (x *trial) create(ctx context.Context) error {
 }
 
 // fit asks a tier that writes to no directory of the host for what comes
-// nearest: changes stay inside, so no names need protection.
+// nearest: changes stay inside, so no names need protection. Whether a name
+// that makes no sense is refused is another case's question.
 func (x *trial) fit(s *paddock.Spec) {
 	if x.h.Tier != paddock.Sim {
 		return
@@ -166,7 +169,9 @@ func (x *trial) fit(s *paddock.Spec) {
 		m := &s.Mounts[i]
 		m.Write, m.Overlay = false, m.Write
 	}
-	s.Policy.Files.Protect = nil
+	if x.c.spec != nil {
+		s.Policy.Files.Protect = nil
+	}
 }
 
 // attack runs the attacker inside and takes its report.
@@ -285,6 +290,9 @@ func (x *trial) tries(res *Result) []target.Try {
 	res.Cell.Why = strings.Join(slices.Sorted(maps.Keys(reasons)), "; ")
 	if v == NotApplicable && len(x.seen) > 0 {
 		res.Cell.Why = x.seen[0].Detail
+	}
+	if x.h.Tier == paddock.Sim && v == Denied && x.c.host == nil && scripts(x.c.ID) == nil {
+		res.Cell.Verdict, res.Cell.Why = NotApplicable, noCalls
 	}
 	return x.seen
 }

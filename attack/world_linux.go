@@ -102,7 +102,7 @@ func (w *world) files() error {
 	for name, content := range map[string]string{
 		b.Home + "/.bashrc":                     "# start\n",
 		b.Home + "/.profile":                    "# start\n",
-		b.Home + "/.gitconfig":                  "[user]\n\tname = Nobody\n",
+		b.Home + "/.gitconfig":                  "[user]\n\tname = Nobody\n\temail = " + w.token("the git configuration of the home") + "@x\n",
 		b.Home + "/.config/autostart/x.desktop": "[Desktop Entry]\n",
 		b.Secret:                                w.token("the key in the home") + "\n",
 		b.Home + "/.ssh/authorized_keys":        "ssh-ed25519 nobody\n",
