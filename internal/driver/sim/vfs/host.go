@@ -13,13 +13,14 @@ import (
 // is read through an os.Root, one name at a time: a symbolic link of the host
 // is never followed, but shown as a link of the simulated tree; a name that
 // turns into a link between two looks at it is not there. Only regular files
-// are opened. Nothing is ever written.
+// are opened, and none of /proc and its like. Nothing is ever written.
 //
 // Names linked to one file are separate files here. A Host follows what
 // changes on the host, except where the tree above has its own.
 type Host struct {
 	top  *os.Root
 	name string // of the one file, or empty
+	dev  uint64 // the file system of the directory or file
 
 	mu    sync.Mutex
 	dirs  map[*hostFile]*hostDir // guarded by mu: directories that are open
@@ -46,7 +47,21 @@ func HostDir(root *os.Root) (*Host, error) {
 	if !i.IsDir() {
 		return nil, syscall.ENOTDIR
 	}
+	if err := realDir(root); err != nil {
+		return nil, errno(err)
+	}
+	h.dev = device(i)
 	return h, nil
+}
+
+// realDir is real for a directory.
+func realDir(dir *os.Root) error {
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return real(d)
 }
 
 // HostFile gives one regular file in a directory of the host, as HostDir.
@@ -60,7 +75,15 @@ func HostFile(root *os.Root, name string) (*Host, error) {
 	case !i.Mode().IsRegular():
 		return nil, syscall.EINVAL
 	}
-	return &Host{top: root, name: name}, nil
+	h := &Host{top: root, name: name}
+	f, err := h.openRegular(root, name)
+	switch {
+	case err == nil:
+		return h, f.Close()
+	case os.IsPermission(err):
+		return nil, syscall.EACCES
+	}
+	return nil, errno(err)
 }
 
 // Close lets go of directories that are kept open. The Host can still be used.
@@ -182,6 +205,9 @@ func (h *Host) hold(x *hostFile, above *os.Root) (*hostDir, error) {
 	is, err := root.Lstat(".")
 	if err == nil && !os.SameFile(was, is) {
 		err = syscall.ENOENT // it became a link, or another directory
+	}
+	if err == nil && device(is) != h.dev {
+		err = realDir(root)
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -313,7 +339,7 @@ func (x *hostFile) Open() (LowerFile, error) {
 	err := x.in(func(dir *os.Root) error {
 		var err error
 		for range 3 { // it may be replaced by renaming while it is opened
-			if f, err = openRegular(dir, x.name); err != syscall.ESTALE {
+			if f, err = x.host.openRegular(dir, x.name); err != syscall.ESTALE {
 				return err
 			}
 		}
@@ -328,7 +354,7 @@ func (x *hostFile) Open() (LowerFile, error) {
 
 // openRegular opens a regular file that is no link. ESTALE says that the name
 // was another file a moment before.
-func openRegular(dir *os.Root, name string) (*os.File, error) {
+func (h *Host) openRegular(dir *os.Root, name string) (*os.File, error) {
 	was, err := dir.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -347,7 +373,10 @@ func openRegular(dir *os.Root, name string) (*os.File, error) {
 		err = syscall.EACCES
 	case !os.SameFile(was, is):
 		err = syscall.ESTALE
-	default:
+	case device(is) != h.dev || h.name != "":
+		err = real(f)
+	}
+	if err == nil {
 		return f, nil
 	}
 	_ = f.Close() // it was not read
