@@ -129,7 +129,6 @@ type parsing struct {
 	century                          int
 	unix                             int64
 	hasUnix                          bool
-	year2                            bool
 }
 
 func (p *parsing) number(least, most, digits int) (int, bool) {

@@ -21,7 +21,6 @@ type decoder struct {
 	depth int
 	last  bool // nothing comes behind b
 	keys  map[string]string
-	fail  bool // of numbers: nothing but JSON's
 }
 
 // maxParse is how deep jq reads.

@@ -345,7 +345,7 @@ func (m *machine) bounds(n *node, e *env, v value, then func(from, to value) err
 func (m *machine) each(x value, yield yieldFn) error {
 	switch x := x.(type) {
 	case *array:
-		for i := 0; i < x.len(); i++ {
+		for i := range x.len() {
 			m.t.Step(1)
 			if err := yield(x.own()[i]); err != nil {
 				return err
@@ -353,7 +353,7 @@ func (m *machine) each(x value, yield yieldFn) error {
 		}
 		return nil
 	case *object:
-		for i := 0; i < x.len(); i++ {
+		for i := range x.len() {
 			m.t.Step(1)
 			if err := yield(x.own().vals[i]); err != nil {
 				return err
@@ -438,7 +438,7 @@ func (m *machine) alternative(n *node, e *env, v value, yield yieldFn) error {
 		return nil
 	})
 	var own *jqError
-	switch p, passed := err.(*passedError); { //nolint:errorlint // it is never wrapped
+	switch p, passed := err.(*passedError); {
 	case passed:
 		return p.err
 	case found && errors.As(err, &own):
@@ -466,10 +466,10 @@ func (m *machine) try(n *node, e *env, v value, yield yieldFn) error {
 		m.pop()
 	}
 	m.release(holds)
-	if p, ok := err.(*passedError); ok { //nolint:errorlint // it is never wrapped
+	if p, ok := err.(*passedError); ok {
 		return p.err
 	}
-	own, ok := err.(*jqError) //nolint:errorlint // it is never wrapped
+	own, ok := err.(*jqError)
 	if !ok {
 		return err
 	}

@@ -51,7 +51,7 @@ func (m *machine) made2(s string) string {
 }
 
 func html(s string) string {
-	if strings.IndexAny(s, `<>&'"`) < 0 {
+	if !strings.ContainsAny(s, `<>&'"`) {
 		return s
 	}
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;", "'", "&apos;", `"`, "&quot;").Replace(s)

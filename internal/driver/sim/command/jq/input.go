@@ -64,7 +64,6 @@ func (f *feed) open() bool {
 		if err == nil {
 			if i, ierr := in.Desc().File.Info(); ierr == nil && i.IsDir() {
 				_ = in.Close()
-				err = fmt.Errorf("it's a directory")
 				f.t.Errorf("error: Could not open %s: it's a directory", name)
 				f.bad = true
 				continue

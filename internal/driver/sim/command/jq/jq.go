@@ -210,7 +210,7 @@ func (m *machine) failed(o *options, f *feed, err error) (end bool, status int) 
 	if !o.null && f.name != "" {
 		at = "(at " + f.name + ":" + strconv.Itoa(int(f.lines)) + ")"
 	}
-	switch err := unpass(err).(type) { //nolint:errorlint // these are never wrapped
+	switch err := unpass(err).(type) {
 	case *haltError:
 		if err.say {
 			m.stderrRaw(err.v)

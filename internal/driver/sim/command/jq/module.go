@@ -22,7 +22,6 @@ type modules struct {
 // other.
 type library struct {
 	defs []*function
-	env  *env
 	all  map[string]imported
 }
 

@@ -237,7 +237,7 @@ func limited(how func(m *machine, n *node, e *env, v value, each func(c value, n
 					}
 					return yield(x)
 				})
-				if unpass(err) == stop { //nolint:errorlint // it is this very value
+				if unpass(err) == stop {
 					return nil
 				}
 				return err
@@ -259,7 +259,7 @@ func limited(how func(m *machine, n *node, e *env, v value, each func(c value, n
 					}
 					return yield(x)
 				})
-				if unpass(err) == stop { //nolint:errorlint // it is this very value
+				if unpass(err) == stop {
 					return nil
 				}
 				return err

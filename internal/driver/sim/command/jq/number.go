@@ -1,6 +1,7 @@
 package jq
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -175,7 +176,7 @@ func appendFloat(b []byte, f float64) []byte {
 		b = append(b, '-')
 		e = e[1:]
 	}
-	at := strings.IndexByte(string(e), 'e')
+	at := bytes.IndexByte(e, 'e')
 	x, _ := strconv.Atoi(string(e[at+1:])) // it is a number: AppendFloat wrote it
 	digits := append([]byte{e[0]}, e[min(2, at):at]...)
 	point := x + 1

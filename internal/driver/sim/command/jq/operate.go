@@ -328,7 +328,7 @@ func (m *machine) add(l, r value) (value, error) {
 			if x.len() == 0 {
 				return y, nil
 			}
-			for i := 0; i < y.len(); i++ {
+			for i := range y.len() {
 				m.t.Step(1)
 				x = m.set(x, y.own().keys[i], y.own().vals[i])
 			}
@@ -398,7 +398,7 @@ func (m *machine) multiply(l, r value) (value, error) {
 func (m *machine) merge(x, y *object) *object {
 	m.push(x, nil)
 	defer m.pop()
-	for i := 0; i < y.len(); i++ {
+	for i := range y.len() {
 		m.t.Step(1)
 		k, v := y.own().keys[i], y.own().vals[i]
 		if old, ok := x.get(k); ok {

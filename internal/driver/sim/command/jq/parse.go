@@ -25,11 +25,10 @@ type module struct {
 }
 
 type importing struct {
-	path    string
-	name    string // empty is include
-	data    bool   // $name
-	meta    *node
-	visible bool
+	path string
+	name string // empty is include
+	data bool   // $name
+	meta *node
 }
 
 func parse(src string, nesting int) (mod *module, err *syntaxError) {

@@ -231,7 +231,7 @@ func (m *machine) eachPath(p pathValue, yield pathFn) error {
 	m.alloc(48)
 	switch x := p.v.(type) {
 	case *array:
-		for i := 0; i < x.len(); i++ {
+		for i := range x.len() {
 			m.t.Step(1)
 			m.alloc(48)
 			if err := yield(pathValue{at: &step{p.at, float64(i)}, v: x.own()[i]}); err != nil {
@@ -240,7 +240,7 @@ func (m *machine) eachPath(p pathValue, yield pathFn) error {
 		}
 		return nil
 	case *object:
-		for i := 0; i < x.len(); i++ {
+		for i := range x.len() {
 			m.t.Step(1)
 			m.alloc(64)
 			t := x.own()
@@ -278,7 +278,7 @@ func (m *machine) alternativePath(n *node, e *env, p pathValue, yield pathFn) er
 		return nil
 	})
 	var own *jqError
-	switch q, passed := err.(*passedError); { //nolint:errorlint // it is never wrapped
+	switch q, passed := err.(*passedError); {
 	case passed:
 		return q.err
 	case err != nil && !errors.As(err, &own):
@@ -299,10 +299,10 @@ func (m *machine) tryPath(n *node, e *env, p pathValue, yield pathFn) error {
 	if err == nil {
 		return nil
 	}
-	if q, ok := err.(*passedError); ok { //nolint:errorlint // it is never wrapped
+	if q, ok := err.(*passedError); ok {
 		return q.err
 	}
-	own, ok := err.(*jqError) //nolint:errorlint // it is never wrapped
+	own, ok := err.(*jqError)
 	if !ok {
 		return err
 	}
@@ -384,7 +384,7 @@ func (m *machine) update(l, r *node, e *env, v value) (value, error) {
 
 // unpass gives what is in a passedError.
 func unpass(err error) error {
-	if p, ok := err.(*passedError); ok { //nolint:errorlint // it is never wrapped
+	if p, ok := err.(*passedError); ok {
 		return p.err
 	}
 	return err

@@ -434,5 +434,3 @@ func compareNumbers(a, b value) int {
 	}
 	return 1 // of something to NaN
 }
-
-func equal(m *machine, a, b value) bool { return m.compare(a, b) == 0 }
