@@ -34,8 +34,9 @@ type Options struct {
 
 // A Driver makes simulated computers in child processes. Make one with [New].
 type Driver struct {
-	o     Options
-	plain func() (*sim.Driver, error) // tells what a child's driver would
+	o      Options
+	answer time.Duration               // how long a child may take to answer
+	plain  func() (*sim.Driver, error) // tells what a child's driver would
 
 	mu     sync.Mutex
 	begun  *spawn.Process          // guarded by mu
@@ -48,7 +49,7 @@ func New(o Options) (*Driver, error) {
 	plain := sync.OnceValues(func() (*sim.Driver, error) {
 		return sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
 	})
-	return &Driver{o: o, plain: plain, begun: o.Begun, boxes: map[paddock.ID]*sandbox{}}, nil
+	return &Driver{o: o, answer: answerTime, plain: plain, begun: o.Begun, boxes: map[paddock.ID]*sandbox{}}, nil
 }
 
 // Info implements paddock.Driver.
@@ -326,7 +327,7 @@ func (s *sandbox) ask(o order) (reply, error) {
 	}
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	if err := s.control.SetDeadline(time.Now().Add(answerTime)); err != nil {
+	if err := s.control.SetDeadline(time.Now().Add(s.d.answer)); err != nil {
 		return reply{}, fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
 	}
 	r, err := s.link.ask(o)
