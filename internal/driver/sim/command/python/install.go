@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -52,6 +53,9 @@ func Install(ctx context.Context, dir string, from io.Reader) error {
 	}
 	code, err := unpack(from)
 	if err != nil {
+		return err
+	}
+	if code, err = strip(code); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dir)
@@ -120,6 +124,29 @@ func unpack(from io.Reader) ([]byte, error) {
 	return code, nil
 }
 
+// strip leaves out what is there for debuggers, half of all: it would be read
+// each time.
+func strip(code []byte) ([]byte, error) {
+	errBroken := errors.New("the interpreter is broken off")
+	const header = 8
+	if len(code) < header {
+		return nil, errBroken
+	}
+	out := append(make([]byte, 0, len(code)), code[:header]...)
+	for rest := code[header:]; len(rest) > 0; {
+		size, n := binary.Uvarint(rest[1:])
+		if n <= 0 || size > uint64(len(rest)-1-n) {
+			return nil, errBroken
+		}
+		section := rest[:1+n+int(size)]
+		rest = rest[len(section):]
+		if custom := section[0] == 0; !custom {
+			out = append(out, section...)
+		}
+	}
+	return out, nil
+}
+
 func fromPackage(in io.Reader) ([]byte, error) {
 	z, err := gzip.NewReader(in)
 	if err != nil {
@@ -149,8 +176,15 @@ func read(dir string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	code, err := io.ReadAll(io.LimitReader(f, maxSize))
+	st, err := f.Stat()
+	if err == nil && st.Size() > maxSize {
+		err = fs.ErrInvalid
+	}
 	if err != nil {
+		return nil, fmt.Errorf("read the interpreter: %w", err)
+	}
+	code := make([]byte, st.Size())
+	if _, err := io.ReadFull(f, code); err != nil {
 		return nil, fmt.Errorf("read the interpreter: %w", err)
 	}
 	return code, nil

@@ -78,7 +78,10 @@ func compile(ctx context.Context, dir string) (wazero.Runtime, wazero.CompiledMo
 	if err != nil {
 		return nil, nil, fmt.Errorf("compiled interpreter: %w", err)
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(true).WithMemoryLimitPages(maxPages))
+	// Without what is for debuggers: the map of a trap's place is read in pieces
+	// of eight bytes, and takes a second.
+	config := wazero.NewRuntimeConfig().WithCompilationCache(cache).WithCloseOnContextDone(true).WithMemoryLimitPages(maxPages).WithDebugInfoEnabled(false)
+	r := wazero.NewRuntimeWithConfig(ctx, config)
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
 		return nil, nil, errors.Join(err, r.Close(ctx))
 	}
