@@ -20,6 +20,7 @@ type Host struct {
 	Option   func(name string) bool              // -o
 
 	NoOrder bool // < and > are no operators
+	Bash    bool // the shell's own
 
 	// Number reads an operand of an arithmetic comparison; nil is [Integer].
 	Number func(s string) (int64, error)
@@ -50,7 +51,8 @@ func (h *Host) stat(path string) (vfs.Info, error) {
 	return h.View.Stat(path)
 }
 
-// Unary decides "-c operand". The error is a number that is none, for -t.
+// Unary decides "-c operand". The error is a number that is none, for -t of
+// the tool: to bash that is no terminal.
 func (h *Host) Unary(op byte, s string) (bool, error) {
 	switch op {
 	case 'n':
@@ -60,6 +62,9 @@ func (h *Host) Unary(op byte, s string) (bool, error) {
 	case 't':
 		fd, err := h.number(s)
 		if err != nil {
+			if h.Bash {
+				err = nil
+			}
 			return false, err
 		}
 		return h.Terminal != nil && fd >= 0 && fd < 1<<30 && h.Terminal(int(fd)), nil

@@ -199,6 +199,11 @@ func (c *compiler) verb(s string) (int, bool) {
 // flags reads the flags of a conversion, and returns the verbs that the GNU tool
 // does not take with them.
 func (c *compiler) flags(s string, p *spec) (i int, banned string) {
+	ban := func(verbs string) {
+		if !strings.Contains(banned, verbs) {
+			banned += verbs
+		}
+	}
 	for i = 1; i < len(s); i++ {
 		switch s[i] {
 		case '-':
@@ -209,17 +214,17 @@ func (c *compiler) flags(s string, p *spec) (i int, banned string) {
 			p.space = true
 		case '#':
 			p.alt = true
-			banned += "cdisu"
+			ban("cdisu")
 		case '0':
 			p.zero = true
-			banned += "cs"
+			ban("cs")
 		case '\'':
-			banned += "aAceEosxX"
+			ban("aAceEosxX")
 		case 'I':
 			if c.f.dialect != GNU {
 				return i, banned
 			}
-			banned += "aAceEosxX"
+			ban("aAceEosxX")
 		default:
 			return i, banned
 		}

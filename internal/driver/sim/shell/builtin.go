@@ -283,9 +283,7 @@ func (s *Shell) leave(args []string, f flow) int {
 			return 128
 		}
 		if len(rest) > 1 {
-			s.Warn("%s: too many arguments", args[0])
-			s.flow, s.flowN = flowBreak, s.loops
-			return 1
+			return s.tooMany(args[0])
 		}
 		if n < 1 {
 			s.Warn("%s: %s: loop count out of range", args[0], rest[0])
@@ -295,6 +293,14 @@ func (s *Shell) leave(args []string, f flow) int {
 	}
 	s.flow, s.flowN = f, min(n, s.loops)
 	return 0
+}
+
+// tooMany gives up the line of commands.
+func (s *Shell) tooMany(name string) int {
+	s.Warn("%s: too many arguments", name)
+	s.status = 1
+	s.flow = flowDiscard
+	return 1
 }
 
 func biReturn(s *Shell, args []string) int {
@@ -309,8 +315,7 @@ func biReturn(s *Shell, args []string) int {
 			s.Warn("return: %s: numeric argument required", rest[0])
 			n = 2
 		} else if len(rest) > 1 {
-			s.Warn("return: too many arguments")
-			return 1
+			return s.tooMany("return")
 		}
 		st = n & 0xff
 	}
@@ -356,8 +361,7 @@ func biExit(s *Shell, args []string) int {
 			s.Warn("exit: %s: numeric argument required", rest[0])
 			n = 2
 		} else if len(rest) > 1 {
-			s.Warn("exit: too many arguments")
-			return 1
+			return s.tooMany("exit")
 		}
 		st = n & 0xff
 	}
@@ -387,8 +391,7 @@ func biShift(s *Shell, args []string) int {
 			return 1
 		}
 		if len(rest) > 1 {
-			s.Warn("shift: too many arguments")
-			return 1
+			return s.tooMany("shift")
 		}
 	}
 	if n < 0 {
@@ -474,7 +477,7 @@ func biCaller(s *Shell, args []string) int {
 		s.printf("%d %s\n", line, source)
 		return 0
 	}
-	if n-2-up < 0 && source == "NULL" && false {
+	if n-2-up < 0 && source == "NULL" {
 		return 1
 	}
 	s.printf("%d %s %s\n", line, name, source)

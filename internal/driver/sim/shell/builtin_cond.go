@@ -108,6 +108,7 @@ func status(ok bool) int {
 // conditions answers what tests ask.
 func (s *Shell) conditions() *condition.Host {
 	return &condition.Host{
+		Bash: true,
 		View: &s.t.View,
 		Terminal: func(fd int) bool {
 			d := s.t.FD(fd)

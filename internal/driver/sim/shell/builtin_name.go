@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
 )
 
 // standardPath is what command -p searches.
@@ -117,6 +118,10 @@ func biHash(s *Shell, args []string) int {
 	return st
 }
 
+// hashChains is how many chains bash's table of programs has, which decides
+// about the order that it is printed in.
+const hashChains = 256
+
 func (s *Shell) showHash(list bool) int {
 	if len(s.hash) == 0 {
 		if !s.opt[oPosix] {
@@ -128,7 +133,7 @@ func (s *Shell) showHash(list bool) int {
 	for n := range s.hash {
 		names = append(names, n)
 	}
-	sort.Strings(names)
+	variable.Chained(names, hashChains)
 	if !list {
 		s.print("hits\tcommand\n")
 	}

@@ -97,7 +97,7 @@ func (d *declaration) show(operands []operand) int {
 			name = operands[i].assign.Name
 		}
 		v := d.s.vars.Lookup(name)
-		if v == nil || v.Hidden() || d.name == "local" && v.Level() != d.s.vars.Function() {
+		if v == nil || v.Hidden() && v.Level() != d.s.vars.Function() || d.name == "local" && v.Level() != d.s.vars.Function() {
 			d.s.complain("%s: %s: not found", d.name, name)
 			d.status = 1
 			continue

@@ -457,10 +457,14 @@ func clean(b []byte) string {
 
 // contents is $(<file).
 func (s *Shell) contents(body *tree.Body) (string, bool) {
-	if body.List == nil || len(body.List.Items) != 1 {
+	list := body.List
+	if list == nil && strings.HasPrefix(strings.TrimLeft(body.Text, " \t"), "<") {
+		list, _ = tree.New([]byte(body.Text), s.reading(body.Line)).Next() // what is wrong is told when it is run
+	}
+	if list == nil || len(list.Items) != 1 {
 		return "", false
 	}
-	c, ok := body.List.Items[0].(*tree.Simple)
+	c, ok := list.Items[0].(*tree.Simple)
 	if !ok || len(c.Words)+len(c.Assigns) > 0 || len(c.Redirs) != 1 || c.Redirs[0].Op != syntax.RdrIn || c.Redirs[0].FD > 0 {
 		return "", false
 	}

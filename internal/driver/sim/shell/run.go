@@ -529,7 +529,7 @@ func (s *Shell) define(c *tree.Func) int {
 		return s.failed(1)
 	}
 	s.ownFuncs()
-	f := &function{name: c.Name, body: c.Body, source: s.source(), line: c.Line}
+	f := &function{name: c.Name, body: c.Body, source: s.origin(), line: c.Line}
 	if old := s.funcs[c.Name]; old != nil {
 		f.export, f.trace = old.export, old.trace
 	}
@@ -558,6 +558,17 @@ func (s *Shell) source() string {
 		return s.frames[n-1].source
 	}
 	return s.bases.source
+}
+
+// origin is source with bash's names for what is no file.
+func (s *Shell) origin() string {
+	switch from := s.source(); {
+	case from != "":
+		return from
+	case s.command:
+		return "environment"
+	}
+	return "main"
 }
 
 func (s *Shell) ownFuncs() {

@@ -342,6 +342,10 @@ func (s *Shell) runBuiltin(c *tree.Simple, b builtin, args []string) int {
 	} else {
 		st = b.run(s, args)
 	}
+	if s.flow == flowExit {
+		// A trap may have ended the shell meanwhile.
+		st = s.status
+	}
 	if len(s.out) > 0 {
 		if err := s.flush(); err != nil {
 			s.Warn("%s: write error: %s", args[0], message(err))

@@ -2,6 +2,8 @@ package shell
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -214,7 +216,7 @@ func (s *Shell) dynamic() {
 		for i := len(s.frames) - 1; i >= 0; i-- {
 			list = append(list, s.frames[i].source)
 		}
-		if s.bases.source != "" || len(list) > 0 {
+		if s.bases.source != "" {
 			list = append(list, s.bases.source)
 		}
 		return list
@@ -224,7 +226,7 @@ func (s *Shell) dynamic() {
 		for i := len(s.frames) - 1; i >= 0; i-- {
 			list = append(list, strconv.Itoa(s.frames[i].line))
 		}
-		if s.bases.source != "" || len(list) > 0 {
+		if s.bases.source != "" {
 			list = append(list, "0")
 		}
 		return list
@@ -248,11 +250,12 @@ func (s *Shell) dynamic() {
 	v.Compute("BASH_ALIASES", &variable.Dynamic{
 		Assoc: func(h variable.Host) []string {
 			var list []string
-			for k, a := range host(h).aliases {
-				list = append(list, k, a)
+			for _, k := range slices.Sorted(maps.Keys(host(h).aliases)) {
+				list = append(list, k, host(h).aliases[k])
 			}
 			return list
 		},
+		Chains: 64,
 		AssignAt: func(h variable.Host, name, value string) {
 			s := host(h)
 			s.ownAliases()
@@ -267,12 +270,16 @@ func (s *Shell) dynamic() {
 	v.Compute("BASH_CMDS", &variable.Dynamic{
 		Assoc: func(h variable.Host) []string {
 			var list []string
-			for k, p := range host(h).hash {
-				list = append(list, k, p.file)
+			for _, k := range slices.Sorted(maps.Keys(host(h).hash)) {
+				list = append(list, k, host(h).hash[k].file)
 			}
 			return list
 		},
-		AssignAt: func(h variable.Host, name, value string) { host(h).remember(name, value) },
+		Chains: hashChains,
+		AssignAt: func(h variable.Host, name, value string) {
+			host(h).remember(name, value)
+			host(h).hash[name].hits = 0
+		},
 		UnsetAt: func(h variable.Host, name string) {
 			s := host(h)
 			s.ownHash()

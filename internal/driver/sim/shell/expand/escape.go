@@ -77,12 +77,10 @@ func unescape(b []byte, s string) (out []byte, rest string, end bool) {
 	case 'x':
 		if strings.HasPrefix(rest, "{") {
 			n, used := digits(rest[1:], len(rest), 16)
-			if used > 0 && strings.HasPrefix(rest[1+used:], "}") {
-				if n&0xff == 0 {
-					return b, "", true
-				}
-				return append(b, byte(n)), rest[2+used:], false
+			if n&0xff == 0 {
+				return b, "", true
 			}
+			return append(b, byte(n)), strings.TrimPrefix(rest[1+used:], "}"), false
 		}
 		n, used := digits(rest, 2, 16)
 		if used == 0 {

@@ -61,6 +61,11 @@ func (p *Parser) assignment(t *token) bool {
 		return true
 	case p.at(0) == '(':
 		a.Array = p.array()
+		if !p.end() && !meta(p.at(0)) {
+			// What looks like a list and goes on is a plain value.
+			a.Array = nil
+			a.Value = p.plainValue(value)
+		}
 		t.word.Src = string(p.src[start:p.pos])
 	default:
 		parts := p.parts(mode{})
@@ -75,6 +80,19 @@ func (p *Parser) assignment(t *token) bool {
 	t.assign = &Assign{X: expand.CompileAssignment(a), Name: a.Name.Value, Src: string(p.src[start:p.pos]), Line: p.lineAt(start)}
 	t.word.Assign = t.assign
 	return true
+}
+
+// plainValue reads a value that begins with a parenthesis.
+func (p *Parser) plainValue(from int) *syntax.Word {
+	end := p.pos
+	p.parts(mode{})
+	after := p.pos
+	p.pos = from
+	w := p.textWordAt(from, end)
+	p.pos = end
+	w.Parts = append(w.Parts, p.parts(mode{})...)
+	p.pos = after
+	return w
 }
 
 // array reads ( … ) after "=".
@@ -183,6 +201,10 @@ func (p *Parser) readHeredoc(h *heredoc) {
 	var body []byte
 	first := p.Line()
 	joined := false
+	delim := h.delim
+	if h.strip {
+		delim = strings.TrimLeft(delim, "\t")
+	}
 	var logical []byte // the line with those that are joined to it
 	start := 0         // of it, in body
 	for {
@@ -212,7 +234,7 @@ func (p *Parser) readHeredoc(h *heredoc) {
 		}
 		if !h.r.Quoted && n >= 0 && oddBackslashes(text) {
 			logical = logical[:len(logical)-1]
-		} else if string(logical) == h.delim {
+		} else if string(logical) == delim {
 			body = body[:start]
 			break
 		}

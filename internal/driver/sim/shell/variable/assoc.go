@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -36,6 +37,17 @@ const (
 // NewAssoc makes an empty associative array.
 func NewAssoc() *Assoc {
 	return &Assoc{buckets: firstBuckets}
+}
+
+// Chained orders names as a hash table with so many chains does, for one that
+// does not grow.
+func Chained(names []string, chains uint32) {
+	slices.SortFunc(names, func(a, b string) int {
+		if x, y := hash(a)%chains, hash(b)%chains; x != y {
+			return int(x) - int(y)
+		}
+		return strings.Compare(a, b)
+	})
 }
 
 func hash(s string) uint32 {

@@ -7,6 +7,9 @@ type Dynamic struct {
 	Scalar func(h Host) string
 	Array  func(h Host) []string // instead of Scalar, for an indexed array
 	Assoc  func(h Host) []string // instead of Scalar: keys and values by turns
+	// Chains is how many the hash table has that decides about the order of
+	// Assoc: 0 is what an associative array has.
+	Chains int
 
 	// Assign takes a value that is assigned; nil ignores it.
 	Assign func(h Host, value string)
@@ -28,6 +31,9 @@ func (d *Dynamic) compute(s *Store, v *Var) *Var {
 		c.attr |= Indexed
 	case d.Assoc != nil:
 		c.assoc = NewAssoc()
+		if d.Chains > 0 {
+			c.assoc.buckets = uint32(d.Chains)
+		}
 		c.attr |= Associate
 		list := d.Assoc(s.Host)
 		for i := 0; i+1 < len(list); i += 2 {
