@@ -24,9 +24,6 @@ type files struct {
 // absolute names a file; the engine's names begin below the root.
 func absolute(name string) string { return "/" + strings.TrimPrefix(name, "/") }
 
-// special tells the places that are the interpreter's own.
-func special(name string) bool { return name == place || name == place+"/sitecustomize.py" }
-
 // try runs an operation on the tree.
 func (f *files) try(op func() error) ours.Errno {
 	var err error
@@ -83,8 +80,8 @@ func errno(err error) ours.Errno {
 
 func (f *files) OpenFile(name string, flag ours.Oflag, perm fs.FileMode) (ours.File, ours.Errno) {
 	name = absolute(name)
-	if special(name) {
-		return &own{dir: name == place}, 0
+	if e := f.p.own[name]; e != nil {
+		return &own{entry: e}, 0
 	}
 	flags := syscall.O_RDONLY
 	switch flag & (ours.O_RDONLY | ours.O_RDWR | ours.O_WRONLY) {
@@ -129,8 +126,8 @@ func (f *files) Lstat(name string) (sys.Stat_t, ours.Errno) { return f.stat(name
 
 func (f *files) stat(name string, follow bool) (st sys.Stat_t, no ours.Errno) {
 	name = absolute(name)
-	if special(name) {
-		return (&own{dir: name == place}).Stat()
+	if e := f.p.own[name]; e != nil {
+		return (&own{entry: e}).Stat()
 	}
 	no = f.try(func() error {
 		look := f.p.t.View.Stat
@@ -338,29 +335,25 @@ func (o *open) Close() ours.Errno {
 	return o.f.try(func() error { return o.f.p.t.CloseFD(o.fd) })
 }
 
-// An own is a file of the interpreter's own: what it runs first, and the
-// directory that holds it.
+// An own is an open file of the interpreter's own.
 type own struct {
 	ours.UnimplementedFile
-	dir  bool
+	*entry
 	off  int64
-	done bool
+	next int // of the children
 }
 
 func (o *own) IsDir() (bool, ours.Errno) { return o.dir, 0 }
 
 func (o *own) Dev() (uint64, ours.Errno) { return 1 << 40, 0 }
 
-func (o *own) Ino() (sys.Inode, ours.Errno) {
-	st, _ := o.Stat()
-	return st.Ino, 0
-}
+func (o *own) Ino() (sys.Inode, ours.Errno) { return o.ino, 0 }
 
 func (o *own) Stat() (sys.Stat_t, ours.Errno) {
 	if o.dir {
-		return sys.Stat_t{Dev: 1 << 40, Ino: 1, Mode: fs.ModeDir | 0o555, Nlink: 2}, 0
+		return sys.Stat_t{Dev: 1 << 40, Ino: o.ino, Mode: fs.ModeDir | 0o555, Nlink: 2}, 0
 	}
-	return sys.Stat_t{Dev: 1 << 40, Ino: 2, Mode: 0o444, Nlink: 1, Size: int64(len(first))}, 0
+	return sys.Stat_t{Dev: 1 << 40, Ino: o.ino, Mode: 0o444, Nlink: 1, Size: o.size}, 0
 }
 
 func (o *own) Read(b []byte) (int, ours.Errno) {
@@ -373,10 +366,11 @@ func (o *own) Pread(b []byte, off int64) (int, ours.Errno) {
 	if o.dir {
 		return 0, ours.EISDIR
 	}
-	if off < 0 || off >= int64(len(first)) {
+	if off < 0 || off >= o.size {
 		return 0, 0
 	}
-	return copy(b, first[off:]), 0
+	n, err := o.at.ReadAt(b[:min(int64(len(b)), o.size-off)], off)
+	return n, errno(err)
 }
 
 func (o *own) Seek(off int64, whence int) (int64, ours.Errno) {
@@ -384,21 +378,22 @@ func (o *own) Seek(off int64, whence int) (int64, ours.Errno) {
 	case io.SeekCurrent:
 		off += o.off
 	case io.SeekEnd:
-		off += int64(len(first))
+		off += o.size
 	}
 	if off < 0 {
 		return 0, ours.EINVAL
 	}
-	o.off, o.done = off, false
+	o.off, o.next = off, 0
 	return off, 0
 }
 
-func (o *own) Readdir(int) ([]ours.Dirent, ours.Errno) {
-	if !o.dir || o.done {
-		return nil, 0
+func (o *own) Readdir(n int) ([]ours.Dirent, ours.Errno) {
+	rest := o.children[o.next:]
+	if n > 0 && n < len(rest) {
+		rest = rest[:n]
 	}
-	o.done = true
-	return []ours.Dirent{{Ino: 2, Name: "sitecustomize.py"}}, 0
+	o.next += len(rest)
+	return rest, 0
 }
 
 func (*own) Close() ours.Errno { return 0 }

@@ -63,7 +63,7 @@ func Install(ctx context.Context, dir string, from io.Reader) error {
 		return fmt.Errorf("open the directory: %w", err)
 	}
 	defer root.Close()
-	if err := put(root, code); err != nil {
+	if err := put(root, codeFile, code); err != nil {
 		return fmt.Errorf("write the interpreter: %w", err)
 	}
 	// What an older program compiled is of no use.
@@ -73,23 +73,27 @@ func Install(ctx context.Context, dir string, from io.Reader) error {
 	if err := root.Mkdir(compiledDir, 0o700); err != nil {
 		return fmt.Errorf("make room for what is compiled: %w", err)
 	}
-	r, _, err := compile(ctx, dir)
+	r, m, err := compile(ctx, dir)
 	if err != nil {
 		return err
 	}
-	return r.Close(ctx)
+	library, err := extract(ctx, r, m)
+	if err == nil {
+		err = put(root, libraryFile, library)
+	}
+	return errors.Join(err, r.Close(ctx))
 }
 
-func put(root *os.Root, code []byte) error {
+func put(root *os.Root, name string, b []byte) error {
 	tmp := fmt.Sprintf("new-%d", os.Getpid())
 	f, err := root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(code)
+	_, err = f.Write(b)
 	err = errors.Join(err, f.Chmod(0o444), f.Sync(), f.Close())
 	if err == nil {
-		err = root.Rename(tmp, codeFile)
+		err = root.Rename(tmp, name)
 	}
 	if err != nil {
 		return errors.Join(err, root.Remove(tmp))

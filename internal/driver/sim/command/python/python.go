@@ -43,21 +43,26 @@ type interpreter struct {
 	mu      sync.Mutex
 	runtime wazero.Runtime        // guarded by mu
 	module  wazero.CompiledModule // guarded by mu
+	own     map[string]*entry     // guarded by mu
 }
 
 // load reads the compiled interpreter, the first time.
-func (in *interpreter) load() (wazero.Runtime, wazero.CompiledModule, error) {
+func (in *interpreter) load() (wazero.Runtime, wazero.CompiledModule, map[string]*entry, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.module != nil {
-		return in.runtime, in.module, nil
+		return in.runtime, in.module, in.own, nil
 	}
 	r, m, err := compile(context.Background(), in.dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	in.runtime, in.module = r, m
-	return r, m, nil
+	own, err := entries(in.dir)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, r.Close(context.Background()))
+	}
+	in.runtime, in.module, in.own = r, m, own
+	return r, m, own, nil
 }
 
 // pageSize is a page of WebAssembly.
@@ -98,6 +103,7 @@ type process struct {
 	cancel context.CancelFunc
 	ended  any // the panic that ends the task
 	began  time.Time
+	own    map[string]*entry // files of the interpreter's own
 	memory *memory
 }
 
@@ -106,7 +112,7 @@ func (in *interpreter) run(t *proc.Task) int {
 		t.Errorf("not set up: run paddock sim setup")
 		return 127
 	}
-	r, m, err := in.load()
+	r, m, own, err := in.load()
 	if errors.Is(err, errMissing) {
 		t.Errorf("not set up: run paddock sim setup")
 		return 127
@@ -117,7 +123,7 @@ func (in *interpreter) run(t *proc.Task) int {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p := &process{t: t, cancel: cancel, began: time.Now(), memory: &memory{t: t, limit: t.K.Limits.PythonHeap}}
+	p := &process{t: t, cancel: cancel, began: time.Now(), own: own, memory: &memory{t: t, limit: t.K.Limits.PythonHeap}}
 	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(p.memory.allocate))
 	watched := p.watch(ctx)
 	module, err := r.InstantiateModule(ctx, m, p.config())
@@ -196,15 +202,16 @@ func (p *process) guard(f func()) (ok bool) {
 	return true
 }
 
-// place is where the interpreter finds what it runs first, and nobody else
-// anything.
+// place is where the interpreter finds what it runs first, and its library,
+// and nobody else anything.
 const place = "/.paddock-python"
 
 // first is run by the interpreter before the program: it takes away its own
 // traces, moves to the working directory, of which WASI knows nothing, and
 // sleeps in a way that the engine understands.
 const first = `import os, sys
-sys.path[:] = [p for p in sys.path if p != "` + place + `"]
+_whole = os.environ.pop("PADDOCK_LIBRARY", "")
+sys.path[:] = ["` + place + `" if _whole and p.endswith("/python312.zip") else p for p in sys.path if p != "` + place + `"]
 _dir, _path = os.environ.pop("PADDOCK_DIR", ""), os.environ.pop("PADDOCK_PYTHONPATH", None)
 if _path is None:
     os.environ.pop("PYTHONPATH", None)
@@ -217,7 +224,7 @@ except OSError:
     pass
 sys.dont_write_bytecode = True
 sys.executable = "/usr/bin/python3"
-del _dir, _path
+del _dir, _path, _whole
 import time
 def sleep(seconds, /):
     if seconds < 0:
@@ -261,6 +268,9 @@ func (p *process) config() wazero.ModuleConfig {
 	if own != "" {
 		search += ":" + own
 		c = c.WithEnv("PADDOCK_PYTHONPATH", own)
+	}
+	if p.own[place+"/encodings"] != nil {
+		c = c.WithEnv("PADDOCK_LIBRARY", "1")
 	}
 	return c.WithEnv("PYTHONPATH", search).WithEnv("PADDOCK_DIR", dir)
 }
