@@ -24,7 +24,7 @@ for (const [i, script] of asked.scripts.entries()) {
   const times = [];
   let error = "";
   for (let n = 0; n < asked.repeats && !error; n++) {
-    const bash = new Bash({ files, cwd: "/home/user", executionLimits: limits });
+    const bash = new Bash({ files, cwd: "/home/user", executionLimits: limits, python: true });
     const began = performance.now();
     try {
       const got = await Promise.race([

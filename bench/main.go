@@ -20,6 +20,7 @@ type options struct {
 	paddock string // the program
 	guest   string // the program that runs inside
 	peers   string // directory that peers.sh filled
+	python  string // package of Python for the simulated tier
 	update  string // document to write the table into, or empty
 	only    string // a tier, or empty
 	rounds  int
@@ -34,6 +35,7 @@ func main() {
 	flag.StringVar(&o.paddock, "paddock", "bin/paddock", "the paddock `program`")
 	flag.StringVar(&o.guest, "guest", "cmd/paddock/guest.bin", "the guest `program`")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
+	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
 	flag.StringVar(&o.update, "update", "", "write the table between the markers of this `file`")
 	flag.StringVar(&o.only, "only", "", "measure the tier `sim` alone")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 )
 
 // A job is a script that every shell runs, in a directory that holds the
@@ -47,6 +48,8 @@ func jobs() []job {
 		{what: "`sort` of 100,000 lines", script: `sort log.txt | tail -n 1`},
 		{what: "`sed s///g` over 100,000 lines", script: `sed 's/error/ERROR/g; s/[0-9][0-9]*ms/N/' log.txt | tail -n 1`},
 		{what: "`cut | sort | uniq -c | sort -rn`", script: `cut -d' ' -f2 log.txt | sort | uniq -c | sort -rn | head -n 3`},
+		{what: "`sqlite3` groups 20,000 rows", script: `(echo 'create table t (level text, ms int);'; echo 'begin;'; head -n 20000 log.txt | awk '{print "insert into t values (" "\x27" $2 "\x27," $3 ");"}'; echo 'commit; select level, sum(ms) from t group by level;') | sqlite3`},
+		{what: "`python3 -c 'print(1+1)'`, not the first", script: `python3 -c 'print(1+1)'`},
 	}
 }
 
@@ -100,7 +103,11 @@ func compareShells(ctx context.Context, o options) (_ []row, err error) {
 			return nil, err
 		}
 	}
-	s, err := openSimulated(ctx, files)
+	interpreter := filepath.Join(dir, ".python")
+	if err := install(ctx, o.python, interpreter); err != nil {
+		return nil, err
+	}
+	s, err := openSimulated(ctx, files, interpreter)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +152,21 @@ type simulated struct {
 	s *sim.Session
 }
 
-func openSimulated(ctx context.Context, files map[string]string) (*simulated, error) {
-	d, err := sim.New(sim.Options{})
+// install unpacks and compiles the package of Python into a new directory.
+func install(ctx context.Context, from, dir string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("make python fetches it: %w", err)
+	}
+	defer f.Close()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return python.Install(ctx, dir, f)
+}
+
+func openSimulated(ctx context.Context, files map[string]string, interpreter string) (*simulated, error) {
+	d, err := sim.New(sim.Options{Python: interpreter})
 	if err != nil {
 		return nil, err
 	}
