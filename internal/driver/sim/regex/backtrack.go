@@ -15,7 +15,7 @@ type backtracker struct {
 	slots []int // then the marks
 	best  []int
 	stack []frame
-	seen  map[visit]struct{}
+	seen  visits
 	steps int
 }
 
@@ -26,11 +26,85 @@ type visit struct {
 	refs    [4]int32
 }
 
+// visits is a set of them, which is emptied by a new generation.
+type visits struct {
+	slots      []stamped // a power of two of them, or none
+	count      int
+	hits       int
+	generation uint32
+}
+
+type stamped struct {
+	visit
+	generation uint32
+}
+
+func (v *visits) clear() {
+	v.count, v.hits = 0, 0
+	if v.generation++; v.generation == 0 {
+		clear(v.slots)
+		v.generation = 1
+	}
+}
+
+// add puts a visit into the set unless that is full, and says whether it was
+// there.
+func (v *visits) add(at visit) bool {
+	if 2*v.count >= len(v.slots) && len(v.slots) < 2*maxMemo {
+		v.grow()
+	}
+	s := v.slot(at)
+	if s.generation == v.generation {
+		v.hits++
+		return true
+	}
+	if v.count < maxMemo {
+		v.count++
+		*s = stamped{at, v.generation}
+	}
+	return false
+}
+
+// useless says that the set is full, and that next to nothing was met again.
+func (v *visits) useless() bool { return v.count == maxMemo && v.hits < maxMemo/16 }
+
+// slot gives the place of a visit, or the one where it would be.
+func (v *visits) slot(at visit) *stamped {
+	h := uint64(at.pc)<<32 | uint64(at.pos)
+	for _, r := range at.refs {
+		h = h*0x9e3779b97f4a7c15 + uint64(uint32(r))
+	}
+	h *= 0x9e3779b97f4a7c15
+	mask := uint64(len(v.slots) - 1)
+	for i := (h >> 32) & mask; ; i = (i + 1) & mask {
+		if s := &v.slots[i]; s.generation != v.generation || s.visit == at {
+			return s
+		}
+	}
+}
+
+func (v *visits) grow() {
+	old := v.slots
+	v.slots = make([]stamped, max(1024, 2*len(old)))
+	for i := range old {
+		if old[i].generation == v.generation {
+			*v.slot(old[i].visit) = old[i]
+		}
+	}
+}
+
 const (
 	memoAfter = 4096    // steps after which it pays to remember
 	maxMemo   = 1 << 16 // visits
 	maxStack  = 1 << 22 // frames
 )
+
+// begin begins a search. What was visited in vain from one start need not be
+// from the next.
+func (k *backtracker) begin() {
+	k.seen.clear()
+	k.steps = 0
+}
 
 // run tries a match that starts at from, and says whether there is one; then
 // k.best holds its slots.
@@ -47,8 +121,6 @@ func (k *backtracker) run(from int) (bool, error) {
 	k.best[1] = -1
 	k.slots[0] = from
 	k.stack = k.stack[:0]
-	clear(k.seen)
-	k.steps = 0
 	end, ok, err := k.try(k.p.start, from, k.p.longer, -1)
 	if err != nil || !ok {
 		return false, err
@@ -177,23 +249,14 @@ func (k *backtracker) walk(pc uint32, pos int) (end int, ok bool, err error) {
 
 // visited says whether the backtracker was in this state before.
 func (k *backtracker) visited(pc uint32, pos int) bool {
-	if k.steps < memoAfter || !k.p.canMemo {
+	if k.steps < memoAfter || !k.p.canMemo || k.seen.useless() {
 		return false
 	}
 	v := visit{pc: pc, pos: uint32(pos)}
 	for i, g := range k.p.memo {
 		v.refs[2*i], v.refs[2*i+1] = int32(k.slots[2*g]), int32(k.slots[2*g+1])
 	}
-	if _, ok := k.seen[v]; ok {
-		return true
-	}
-	if len(k.seen) < maxMemo {
-		if k.seen == nil {
-			k.seen = make(map[visit]struct{})
-		}
-		k.seen[v] = struct{}{}
-	}
-	return false
+	return k.seen.add(v)
 }
 
 // backref returns the length of what group matched if it stands at pos, or -1.

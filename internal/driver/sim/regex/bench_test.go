@@ -3,6 +3,7 @@ package regex
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -86,6 +87,22 @@ func BenchmarkCompile(b *testing.B) {
 				if _, err := r.Match([]byte("xyz abc")); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkBacktrack searches in vain, from every start, with a back-reference.
+func BenchmarkBacktrack(b *testing.B) {
+	text := []byte(strings.Repeat("abcdefghij", 200))
+	for _, p := range []string{`(a|b|c|d|e|f|g|h|i|j)*x\1`, `(.)(.*)\1\2Z`, `([a-j]+)([a-j]+)-\1`} {
+		b.Run(p, func(b *testing.B) {
+			r, err := Compile(p, Options{Flavour: ERE})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				_, _ = r.Find(append(text, "-xZ"...), 0, nil)
 			}
 		})
 	}

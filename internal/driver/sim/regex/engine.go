@@ -287,18 +287,25 @@ func (e *engine) run(purpose int, b []byte, from int) (outcome, error) {
 	return outcome{verdict: undecided}, nil
 }
 
+// sought finds what every match contains, and charges for what it looks at, not
+// for what is left: a long line is searched once.
+func (e *engine) sought(b []byte, from int) (int, error) {
+	i := e.must.index(b, from)
+	passed := i - from
+	if i < 0 {
+		passed = len(b) - from
+	}
+	return i, e.gauge.step(passed>>6 + 1)
+}
+
 // span finds the first match at or after from, or exactly there.
 func (e *engine) span(b []byte, from int, anchored bool) (start, end int, err error) {
 	if from > len(b) {
 		return -1, -1, nil
 	}
 	if e.must != nil && !anchored {
-		i := e.must.index(b, from)
-		passed := i - from // what was looked at, not what is left: a long line is searched once
-		if i < 0 {
-			passed = len(b) - from
-		}
-		if err := e.gauge.step(max(passed, 0)>>6 + 1); err != nil || i < 0 {
+		i, err := e.sought(b, from)
+		if err != nil || i < 0 {
 			return -1, -1, err
 		}
 		if e.literal {
@@ -372,6 +379,7 @@ func (e *engine) search(b []byte, from int, anchored bool) ([]int, error) {
 		}
 	}
 	e.back.p, e.back.s, e.back.m = p, &e.subject, &e.gauge
+	e.back.begin()
 	for at := from; at <= len(b); at++ {
 		if !e.subject.boundary(at) {
 			continue
@@ -400,8 +408,10 @@ func (e *engine) find(b []byte, from int, dst []int, anchored bool) ([]int, erro
 		if from > len(b) {
 			return nil, nil
 		}
-		if e.must != nil && !anchored && e.must.index(b, from) < 0 {
-			return nil, e.gauge.step(len(b[from:])>>6 + 1)
+		if e.must != nil && !anchored {
+			if i, err := e.sought(b, from); err != nil || i < 0 {
+				return nil, err
+			}
 		}
 		e.gauge.tried = 0
 		slots, err := e.search(b, from, anchored)
