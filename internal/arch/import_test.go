@@ -169,7 +169,7 @@ func foreigners() []foreign {
 		{"github.com/go-git", []string{"internal/driver/sim/command/git"}, "one tool"},
 		{"github.com/sergi/go-diff", []string{"internal/driver/sim/command/git"}, "the type in which go-git tells differences"},
 		{"github.com/tetratelabs/wazero", []string{"internal/driver/sim/command/python"}, "WebAssembly is one language's"},
-		{"modernc.org/libc", []string{"internal/driver/sim/command/script/engine"}, "under QuickJS"},
+		{"modernc.org/libc", []string{"internal/driver/sim/command/script/engine", "internal/driver/sim/command/sql"}, "under QuickJS and SQLite"},
 		{"modernc.org/libquickjs", []string{"internal/driver/sim/command/script/engine"}, "QuickJS, behind an engine without a world"},
 		{"modernc.org/memory", []string{"internal/driver/sim/command/script/engine"}, "under QuickJS"},
 		{"modernc.org/sqlite", []string{"internal/driver/sim/command/sql"}, "one tool"},

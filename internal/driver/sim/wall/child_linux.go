@@ -116,6 +116,10 @@ func (c *served) create(o order) (paddock.Sandbox, error) {
 // counts: the runtime's own, garbage, and the engines of libraries.
 const slack = 512 << 20
 
+// reserve is what it may have beyond that until it is ended: the runtime gives
+// back memory, but not its place, and whoever watches needs time to look.
+const reserve = 1 << 30
+
 // confine gives up what the process does not need. It fails closed.
 func confine(o order, sb paddock.Sandbox) error {
 	st, err := sb.Status(context.Background())
@@ -128,7 +132,7 @@ func confine(o order, sb paddock.Sandbox) error {
 		n    uint64
 	}{
 		{kernel.ResourceCore, 0}, {kernel.ResourceSize, 0}, {kernel.ResourceFiles, 4096},
-		{kernel.ResourceData, uint64(2*(st.Limits.Memory+st.Limits.Disk) + slack)},
+		{kernel.ResourceData, uint64(2*(st.Limits.Memory+st.Limits.Disk) + slack + reserve)},
 	} {
 		if _, err := kernel.SetResource(r.what, r.n); err != nil {
 			return err

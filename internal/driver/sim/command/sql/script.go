@@ -40,6 +40,10 @@ func (c *console) script(text string) {
 			continue
 		}
 		pending.WriteString(line)
+		if !strings.Contains(line, ";") {
+			continue
+		}
+		c.t.Step(1 + pending.Len()/64)
 		if complete(pending.String()) {
 			c.query(pending.String())
 			pending.Reset()
@@ -48,66 +52,6 @@ func (c *console) script(text string) {
 	if rest := strings.TrimSpace(pending.String()); rest != "" && !c.done {
 		c.query(rest)
 	}
-}
-
-// complete tells whether SQL ends a statement, outside of quotes, comments and
-// the bodies of triggers.
-func complete(s string) bool {
-	end, body := false, 0
-	word := func(w string) {
-		switch strings.ToUpper(w) {
-		case "TRIGGER":
-			body = 1
-		case "END":
-			if body == 1 {
-				body = 2
-			}
-		}
-	}
-	start := -1
-	for i := 0; i < len(s); i++ {
-		ch := s[i]
-		letter := ch == '_' || ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z'
-		if letter && start < 0 {
-			start = i
-		}
-		if !letter && start >= 0 {
-			word(s[start:i])
-			start = -1
-		}
-		switch {
-		case ch == '\'' || ch == '"' || ch == '`' || ch == '[':
-			if ch == '[' {
-				ch = ']'
-			}
-			j := strings.IndexByte(s[i+1:], ch)
-			if j < 0 {
-				return false
-			}
-			i += j + 1
-			end = false
-		case strings.HasPrefix(s[i:], "--"):
-			j := strings.IndexByte(s[i:], '\n')
-			if j < 0 {
-				return end
-			}
-			i += j
-		case strings.HasPrefix(s[i:], "/*"):
-			j := strings.Index(s[i:], "*/")
-			if j < 0 {
-				return false
-			}
-			i += j + 1
-		case ch == ';':
-			end = body != 1
-			if body == 2 {
-				body = 0
-			}
-		case ch != ' ' && ch != '\t' && ch != '\n' && ch != '\r':
-			end = false
-		}
-	}
-	return end
 }
 
 func (c *console) fail(format string, args ...any) {
@@ -124,23 +68,31 @@ func (c *console) query(text string) {
 	if c.echo {
 		fmt.Fprintln(c.t.Out(), strings.TrimRight(text, "\n"))
 	}
-	from := 0
-	for i := range len(text) {
-		if text[i] == ';' && complete(text[from:i+1]) {
-			c.statement(text[from : i+1])
-			from = i + 1
-			if c.done || c.status != 0 {
-				return
-			}
+	for {
+		n := first(text)
+		if n < 0 {
+			break
+		}
+		c.statement(text[:n])
+		text = text[n:]
+		if c.done || c.status != 0 {
+			return
 		}
 	}
-	if strings.TrimSpace(text[from:]) != "" {
-		c.statement(text[from:])
+	if strings.TrimSpace(text) != "" {
+		c.statement(text)
 	}
 }
 
 // statement runs one and shows its rows.
 func (c *console) statement(text string) {
+	switch guarded(text) {
+	case ignored:
+		return
+	case refused:
+		c.fail("in prepare, not authorized")
+		return
+	}
 	rows, err := c.conn.QueryContext(c.ctx, text)
 	if err != nil {
 		c.wrong(err)

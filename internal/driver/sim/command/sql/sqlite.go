@@ -157,6 +157,7 @@ func (c *console) isFile() bool { return c.file != "" && c.file != ":memory:" }
 
 // open starts the engine with what the file holds.
 func (c *console) open() error {
+	bound(c.t.K.Limits.SQLHeap)
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return err
@@ -193,7 +194,7 @@ func (c *console) open() error {
 		}
 	}
 	pages := c.t.K.Limits.Database / 4096
-	for _, pragma := range []string{"PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA max_page_count = %d", pages), fmt.Sprintf("PRAGMA hard_heap_limit = %d", c.t.K.Limits.SQLHeap)} {
+	for _, pragma := range []string{"PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA max_page_count = %d", pages)} {
 		if _, err := c.conn.ExecContext(c.ctx, pragma); err != nil {
 			return fmt.Errorf("file is not a database: %w", err)
 		}

@@ -1,6 +1,7 @@
 package sql_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,46 @@ func TestTheEngineOpensNoOtherFile(t *testing.T) {
 			t.Errorf("%s: %+v", script, r)
 		}
 	}
+}
+
+// The engine would keep temporary tables in files of the machine, wherever it is
+// told.
+func TestTheEngineKeepsItsTemporaryFilesToItself(t *testing.T) {
+	for _, script := range []string{
+		"PRAGMA temp_store_directory = '/tmp'", "pragma/**/main . [TEMP_STORE_DIRECTORY]='/tmp'", "SELECT 1; PRAGMA \"temp_store_directory\"('/tmp')", "-- x\n ; PRAGMA 'temp_store_directory' = '/tmp'",
+		"PRAGMA data_store_directory = '/tmp'", "EXPLAIN PRAGMA temp_store = 1", "PRAGMA temp_store = 1; PRAGMA hard_heap_limit = 0", "CREATE TRIGGER t; PRAGMA temp_store = 1",
+		"PRAGMA max_page_count = 4294967294",
+	} {
+		if r := commandtest.Run(t, sql.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", script}}); r.Status == 0 {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+	for script, want := range map[string]string{
+		"PRAGMA temp_store = 1; SELECT temp_store FROM pragma_temp_store": "2\n", "PRAGMA temp_store=MEMORY; SELECT 'PRAGMA temp_store_directory'": "PRAGMA temp_store_directory\n",
+	} {
+		if r := commandtest.Run(t, sql.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", script}}); r.Stdout != want {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+}
+
+func TestADatabaseStaysWithinItsLimits(t *testing.T) {
+	const grow = "CREATE TABLE t (x); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000) INSERT INTO t SELECT randomblob(1000) FROM c"
+	r := commandtest.RunWithin(t, sql.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", grow}}, budget.Limits{Database: 1 << 20})
+	if r.Status != 1 || !strings.Contains(r.Stderr, "full") {
+		t.Errorf("a database: %+v", r)
+	}
+	r = commandtest.RunWithin(t, sql.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", grow}}, budget.Limits{SQLHeap: 4 << 20})
+	if r.Status == 0 || !strings.Contains(r.Stderr, "memory") && !strings.Contains(r.Stderr, "sql_heap") {
+		t.Errorf("memory: %+v", r)
+	}
+}
+
+func FuzzStatements(f *testing.F) {
+	for _, s := range []string{"SELECT ';' ; SELECT 2;", "CREATE TRIGGER a BEGIN SELECT 1; END; PRAGMA temp_store=1", "/* ; */ -- ;\n;", "[;] `;` \";\"; '"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { sql.Parts(t, s) })
 }
 
 func TestAnEndlessQueryEndsByItsLimit(t *testing.T) {
