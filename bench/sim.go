@@ -34,11 +34,11 @@ func jobs() []job {
 	return []job{
 		{what: "loop of 100,000 with `[ ]` and `$(( ))`", script: `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo $i`, check: "100000\n"},
 		{what: "C-style loop of 50,000", script: `s=0; for ((i=0;i<50000;i++)); do ((s+=i)); done; echo $s`, check: "1249975000\n"},
-		{what: "20,000 function calls", script: `f() { n=$((n+1)); }; n=0; for i in {1..20000}; do f $i; done; echo $n`, check: "20000\n"},
-		{what: "20,000 string operations", script: `s=hello-world.tar.gz; for i in {1..20000}; do a=${s%%.*}; b=${s#*-}; c=${s/world/$i}; done; echo $a $b $c`, check: "hello-world world.tar.gz hello-20000.tar.gz\n"},
-		{what: "20,000 times `a+=(x)`", script: `a=(); for i in {1..20000}; do a+=("$i"); done; echo ${#a[@]}`, check: "20000\n"},
-		{what: "1,000 times `$(echo)`", script: `for i in {1..1000}; do x=$(echo $i); done; echo $x`, check: "1000\n"},
-		{what: "500 times `echo | tr`", script: `for i in {1..500}; do x=$(echo abc$i | tr a-z A-Z); done; echo $x`, check: "ABC500\n"},
+		{what: "20,000 function calls", script: `f() { n=$((n+1)); }; n=0; for i in $(seq 20000); do f $i; done; echo $n`, check: "20000\n"},
+		{what: "20,000 string operations", script: `s=hello-world.tar.gz; for i in $(seq 20000); do a=${s%%.*}; b=${s#*-}; c=${s/world/$i}; done; echo $a $b $c`, check: "hello-world world.tar.gz hello-20000.tar.gz\n"},
+		{what: "20,000 times `a+=(x)`", script: `a=(); for i in $(seq 20000); do a+=("$i"); done; echo ${#a[@]}`, check: "20000\n"},
+		{what: "1,000 times `$(echo)`", script: `for i in $(seq 1000); do x=$(echo $i); done; echo $x`, check: "1000\n"},
+		{what: "500 times `echo | tr`", script: `for i in $(seq 500); do x=$(echo abc$i | tr a-z A-Z); done; echo $x`, check: "ABC500\n"},
 		{what: "read loop of 20,000 lines", script: `n=0; while read -r a b; do n=$((n+1)); done < <(head -n 20000 log.txt); echo $n`, check: "20000\n"},
 		{what: "`grep -rn`, 1,000 files, 8.4 MB", script: `grep -rn needle-in-the-haystack src | wc -l`},
 		{what: "`grep -rnE` with a pattern", script: `grep -rnE 'f[a-z]+_[0-9]+ = "(x|y)z+"' src | wc -l`},
@@ -48,7 +48,7 @@ func jobs() []job {
 		{what: "`sort` of 100,000 lines", script: `sort log.txt | tail -n 1`},
 		{what: "`sed s///g` over 100,000 lines", script: `sed 's/error/ERROR/g; s/[0-9][0-9]*ms/N/' log.txt | tail -n 1`},
 		{what: "`cut | sort | uniq -c | sort -rn`", script: `cut -d' ' -f2 log.txt | sort | uniq -c | sort -rn | head -n 3`},
-		{what: "`sqlite3` groups 20,000 rows", script: `(echo 'create table t (level text, ms int);'; echo 'begin;'; head -n 20000 log.txt | awk '{print "insert into t values (" "\x27" $2 "\x27," $3 ");"}'; echo 'commit; select level, sum(ms) from t group by level;') | sqlite3`},
+		{what: "`sqlite3` groups 20,000 rows", script: `(echo 'create table t (level text, ms int);'; echo 'begin;'; head -n 20000 log.txt | awk '{print "insert into t values (" "\x27" $2 "\x27," $3 ");"}'; echo 'commit; select level, sum(ms) from t group by level;') | sqlite3 :memory:`},
 		{what: "`python3 -c 'print(1+1)'`, not the first", script: `python3 -c 'print(1+1)'`},
 	}
 }
@@ -103,7 +103,11 @@ func compareShells(ctx context.Context, o options) (_ []row, err error) {
 			return nil, err
 		}
 	}
-	interpreter := filepath.Join(dir, ".python")
+	interpreter, err := os.MkdirTemp("", "paddock-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(interpreter)
 	if err := install(ctx, o.python, interpreter); err != nil {
 		return nil, err
 	}
@@ -152,16 +156,13 @@ type simulated struct {
 	s *sim.Session
 }
 
-// install unpacks and compiles the package of Python into a new directory.
+// install unpacks and compiles the package of Python into a directory.
 func install(ctx context.Context, from, dir string) error {
 	f, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("make python fetches it: %w", err)
 	}
 	defer f.Close()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
 	return python.Install(ctx, dir, f)
 }
 
