@@ -1,9 +1,9 @@
 package sim_test
 
 import (
+	"context"
 	"os"
-	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/tool"
 )
 
 // A reached limit is how a script hits one that is small.
@@ -54,44 +55,59 @@ func limits() []reached {
 		{"script_heap", 4 * mib, "js-exec -c 'let a = []; while (true) a.push(new Array(1000).fill(1))'", ""},
 		{"script_time", int64(200 * time.Millisecond), "js-exec -c 'while (true) {}'", ""},
 		{"wall", int64(time.Second), "sleep 100", ""},
+		{"tool_calls", 5, "for i in {1..10}; do answer; done", ""},
+		{"database", 1 * mib, "head -c 2M /dev/zero > d; sqlite3 d .tables", ""},
+		{"sql_heap", 8 * mib, "sqlite3 :memory: 'with recursive c(n) as (select 1 union all select n + 1 from c) select n from c order by random()'", "out of memory"},
+		{"python_heap", 64 * mib, "python3 -c 'x = bytearray(1 << 30)'", "MemoryError"},
 	}
 }
 
-// elsewhere are limits of tools that need something this test does not have: a
-// network, a caller's tool, an interpreter that is fetched. Their packages use
-// them, and the tests there reach them.
-func elsewhere() map[budget.Name][2]string {
-	return map[budget.Name][2]string{
-		"tool_calls": {"command/tools", "t.ToolCall()"}, "python_heap": {"command/python", "Limits.PythonHeap"}, "database": {"command/sql", "Limits.Database"}, "sql_heap": {"command/sql", "Limits.SQLHeap"},
-		"download": {"command/fetch", "Limits.Download"}, "redirects": {"command/fetch", "Limits.Redirects"}, "request": {"command/fetch", "Limits.Request"},
-	}
+// elsewhere are limits of a network that this tier has none of: the tests of the
+// tools that would use it reach them, each in a test of that name.
+func elsewhere() map[budget.Name]string {
+	const file, start = "command/fetch/fetch_test.go", "budget.Limits{"
+	return map[budget.Name]string{"download": start + "Download:", "redirects": start + "Redirects:", "request": start + "Request:", "": file}
 }
 
 func TestEveryLimitIsReachedAndNamed(t *testing.T) {
 	rows := map[budget.Name]bool{}
 	for _, row := range limits() {
+		if rows[row.limit] {
+			t.Errorf("%s has two rows", row.limit)
+		}
 		rows[row.limit] = true
 		t.Run(string(row.limit), row.try)
 	}
+	tests, err := os.ReadFile(elsewhere()[""])
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range budget.Fields() {
-		if use := elsewhere()[f.Name]; !rows[f.Name] && !mentions(t, use[0], use[1]) {
+		if use, away := elsewhere()[f.Name]; rows[f.Name] == away || away && !strings.Contains(string(tests), use) {
 			t.Errorf("no row reaches the limit %s: a limit that nothing enforces is a false promise", f.Name)
 		}
 	}
+	if n := reflect.TypeFor[budget.Limits]().NumField(); n != len(budget.Fields()) {
+		t.Errorf("of %d limits %d have a name", n, len(budget.Fields()))
+	}
 }
 
-// mentions tells whether a package holds a text.
-func mentions(t *testing.T, dir, text string) bool {
+// answer is a tool of the caller's.
+func answer(t *testing.T) *tool.Set {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil || dir == "" {
-		return false
+	x, err := tool.Define("answer", "Give the answer.", func(context.Context, struct{}) (int, error) { return 42, nil })
+	if err != nil {
+		t.Fatal(err)
 	}
-	return slices.ContainsFunc(names, func(name string) bool {
-		b, err := os.ReadFile(name)
-		return err == nil && strings.Contains(string(b), text)
-	})
+	set, err := tool.NewSet(tool.Options{Tools: []tool.Tool{x}, Grants: []tool.Grant{{Tools: "answer"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
+
+// python names the directory of an interpreter; there may be none.
+const python = "PADDOCK_TEST_PYTHON"
 
 func (row reached) try(t *testing.T) {
 	var l budget.Limits
@@ -100,7 +116,10 @@ func (row reached) try(t *testing.T) {
 			f.Set(&l, row.value)
 		}
 	}
-	d, err := sim.New(sim.Options{Limits: l})
+	if row.limit == "python_heap" && os.Getenv(python) == "" {
+		t.Skip(python + " names no interpreter")
+	}
+	d, err := sim.New(sim.Options{Limits: l, Tools: answer(t), Python: os.Getenv(python)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,5 +142,11 @@ func (row reached) try(t *testing.T) {
 		t.Errorf("it ended by %q: %+v %q", ending(exit), exit, out)
 	case !strings.Contains(exit.Reason, string(row.limit)):
 		t.Errorf("the reason does not name the limit: %q", exit.Reason)
+	}
+	if row.limit == "source" || row.limit == "shells" || row.limit == "commands" || row.limit == "iterations" || row.limit == "path" {
+		return // what is asked next is longer than that
+	}
+	if exit, out := do(t, sb, "kill -9 -1; echo alive", forgiven); out != "alive\n" || exit.Code != 0 {
+		t.Errorf("afterwards: %q, %+v", out, exit)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/commandtest"
@@ -52,6 +53,8 @@ func serve(t *testing.T) func(context.Context, string, string) (net.Conn, error)
 			http.Redirect(w, r, "/loop", http.StatusFound)
 		case "/bad":
 			http.Error(w, "no such", http.StatusNotFound)
+		case "/silent":
+			<-r.Context().Done()
 		case "/endless":
 			for {
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
@@ -150,6 +153,16 @@ func TestAnAnswerWithoutEndReachesALimit(t *testing.T) {
 	_, _, status, _, cause := fetched(t, budget.Limits{Download: 1 << 20}, "curl", "-s", "-o", "/x", "http://h/endless")
 	if cause == nil || !strings.Contains(cause.Error(), `"download"`) || status != 128+int(syscall.SIGKILL) {
 		t.Errorf("%d %v", status, cause)
+	}
+}
+
+func TestARequestReachesItsLimits(t *testing.T) {
+	_, stderr, status, _, _ := fetched(t, budget.Limits{Redirects: 3}, "curl", "-sSL", "http://h/loop")
+	if status != 47 || !strings.Contains(stderr, "redirects followed") {
+		t.Errorf("redirects: %d %q", status, stderr)
+	}
+	if _, stderr, status, _, _ = fetched(t, budget.Limits{Request: 50 * time.Millisecond}, "curl", "-sS", "-o", "/dev/null", "http://h/silent"); status != 28 {
+		t.Errorf("a request: %d %q", status, stderr)
 	}
 }
 
