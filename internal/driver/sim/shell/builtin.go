@@ -421,6 +421,8 @@ func biEval(s *Shell, args []string) int {
 	if strings.Trim(text, " \t\n") == "" {
 		return 0
 	}
+	s.trace++
+	defer func() { s.trace-- }()
 	return s.runText(text, s.line)
 }
 

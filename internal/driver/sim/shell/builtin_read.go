@@ -277,6 +277,7 @@ func (r *reading) line(in *input) (l line, found bool, err error) {
 				return l, true, nil
 			}
 			l.text = append(l.text, b...)
+			l.clean() // a device may give nothing else, for ever
 			in.take(len(b))
 			r.s.t.Bound("string", int64(len(l.text)), limit)
 		}
@@ -373,8 +374,18 @@ func (in *input) open(d *proc.Desc) {
 	}
 }
 
-// more gives what comes next, at least a byte.
-func (in *input) more() ([]byte, error) {
+// more gives what comes next, at least a byte. It counts that, and where there
+// is always more it stops for the signals that end a read.
+func (in *input) more() (b []byte, err error) {
+	if in.t.Waits(syscall.SIGALRM) || in.t.Waits(syscall.SIGINT) {
+		return nil, syscall.EINTR
+	}
+	b, err = in.next()
+	in.t.Step(1 + len(b)>>6)
+	return b, err
+}
+
+func (in *input) next() ([]byte, error) {
 	if in.peek != nil {
 		return in.peek.Peek(in.t)
 	}

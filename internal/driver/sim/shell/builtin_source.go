@@ -67,7 +67,8 @@ func (s *Shell) source1(name, file string, text []byte, params []string) int {
 		return 126
 	}
 	s.deepen()
-	defer func() { s.sources-- }()
+	s.trace++
+	defer func() { s.trace--; s.sources-- }()
 	old, line, loops := s.params, s.line, s.loops
 	s.frames = append(s.frames, frame{name: "source", source: file, line: line, params: params})
 	if len(params) > 0 {
@@ -96,12 +97,11 @@ func (s *Shell) source1(name, file string, text []byte, params []string) int {
 
 // bytesBinary tells whether a file is no script.
 func bytesBinary(b []byte) bool {
-	for i, c := range b[:min(len(b), 80)] {
+	for _, c := range b[:min(len(b), 80)] {
 		if c == '\n' {
 			return false
 		}
 		if c == 0 {
-			_ = i
 			return true
 		}
 	}

@@ -16,7 +16,7 @@ func (s *Shell) Prompt(text string) string {
 	if strings.IndexByte(text, '\\') >= 0 {
 		text = s.promptEscapes(text)
 	}
-	if !s.opt[oPromptvars] || strings.IndexAny(text, "$`\\") < 0 {
+	if !s.opt[oPromptvars] || !strings.ContainsAny(text, "$`\\") {
 		return text
 	}
 	status := s.status

@@ -3,6 +3,7 @@ package shell
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -304,11 +305,17 @@ func (s *Shell) validName(name string) bool {
 
 func (s *Shell) cfor(c *tree.CFor) int {
 	s.line = c.Line
+	trace := func(src string) {
+		if s.opt[oXtrace] {
+			s.traceText("(( " + strings.Trim(src, " ") + " ))")
+		}
+	}
 	eval := func(x *tree.Expr) (int64, bool) {
 		s.line = c.Line
 		if s.traps.debug != nil {
 			s.debugTrap("((" + x.Src + "))")
 		}
+		trace(x.Src)
 		n, err := s.evalWord(x)
 		if err != nil {
 			s.arithError("((", err)
@@ -320,6 +327,8 @@ func (s *Shell) cfor(c *tree.CFor) int {
 		if _, ok := eval(c.Init); !ok {
 			return s.failed(1)
 		}
+	} else {
+		trace("1")
 	}
 	s.loops++
 	defer func() { s.loops-- }()
@@ -334,6 +343,8 @@ func (s *Shell) cfor(c *tree.CFor) int {
 			if n == 0 {
 				break
 			}
+		} else {
+			trace("1")
 		}
 		st = s.list(c.Body)
 		if s.flow != flowNone && s.looped() {
@@ -343,6 +354,8 @@ func (s *Shell) cfor(c *tree.CFor) int {
 			if _, ok := eval(c.Post); !ok {
 				return s.failed(1)
 			}
+		} else {
+			trace("1")
 		}
 	}
 	s.status = st
@@ -456,6 +469,9 @@ func (s *Shell) selectCmd(c *tree.For) int {
 		if items, err = s.fields(nil, c.Items); err != nil {
 			return s.wordError(err)
 		}
+	}
+	if s.opt[oXtrace] {
+		s.traceText("select " + c.Name + " in " + sources(c))
 	}
 	if len(items) == 0 {
 		s.status = 0

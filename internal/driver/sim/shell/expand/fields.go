@@ -210,7 +210,7 @@ func (x *Expander) Document(w *Word) (string, error) {
 // Text expands a text as if it stood within double quotes: a subscript, a
 // prompt, the body of a here-document that is known only now.
 func (x *Expander) Text(s string) (string, error) {
-	if strings.IndexAny(s, "$`\\") < 0 {
+	if !strings.ContainsAny(s, "$`\\") {
 		return s, nil
 	}
 	if err := x.enter(); err != nil {
@@ -225,7 +225,7 @@ func (x *Expander) Text(s string) (string, error) {
 // Raw expands a text as if it were a word of an assignment: quotes go, and
 // nothing is split.
 func (x *Expander) Raw(s string) (string, error) {
-	if strings.IndexAny(s, "$`\\\"'~") < 0 {
+	if !strings.ContainsAny(s, "$`\\\"'~") {
 		return s, nil
 	}
 	if err := x.enter(); err != nil {

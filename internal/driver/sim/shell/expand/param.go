@@ -493,7 +493,7 @@ func (x *Expander) indirection(b *builder, p *Param, quoted bool) (target *Param
 		}
 	}
 	if !v.set && !v.isList {
-		if p.special != 0 || p.sub == nil && x.exists(p.name) {
+		if p.special != 0 || x.exists(p.name) {
 			// A parameter that is missing, an array without element 0.
 			t := *p
 			t.indirect, t.simple = false, false
