@@ -1,7 +1,6 @@
 package git
 
 import (
-	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -10,9 +9,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
-	"github.com/go-git/go-git/v5/plumbing/object"
-
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 )
 
 // An options is a command line taken apart: flags by their names, with their
@@ -106,6 +102,15 @@ func (w *work) add(args []string) error {
 	if err != nil {
 		return err
 	}
+	open, err := w.unmerged()
+	if err != nil {
+		return err
+	}
+	for n := range open {
+		if within(n, paths) {
+			s.unstaged = append(s.unstaged, change{name: n})
+		}
+	}
 	for i, p := range paths {
 		if _, err := (&tree{w.t, w.dir}).Lstat(p); err != nil && !slices.ContainsFunc(s.unstaged, func(c change) bool { return within(c.name, []string{p}) }) {
 			return fail("pathspec '%s' did not match any files", names[i])
@@ -148,9 +153,7 @@ func (w *work) stage(idx *index.Index, name string) error {
 	w.t.Step(16)
 	st, err := (&tree{w.t, w.dir}).Lstat(name)
 	if err != nil || st.IsDir() {
-		if _, err := idx.Remove(name); err != nil && !errors.Is(err, index.ErrEntryNotFound) {
-			return err
-		}
+		forget(idx, name)
 		return nil
 	}
 	mode, err := filemode.NewFromOSFileMode(st.Mode())
@@ -165,12 +168,21 @@ func (w *work) stage(idx *index.Index, name string) error {
 	if err != nil {
 		return err
 	}
-	e, err := idx.Entry(name)
-	if err != nil {
-		e = idx.Add(name)
-	}
+	e := w.entry(idx, name)
 	e.Hash, e.Mode, e.Size, e.ModifiedAt = h, mode, uint32(st.Size()), st.ModTime()
 	return nil
+}
+
+// entry gives a file's place in the index, where no conflict of it stays.
+func (w *work) entry(idx *index.Index, name string) *index.Entry {
+	e, err := idx.Entry(name)
+	if err == nil && e.Stage == 0 {
+		return e
+	}
+	if err == nil {
+		forget(idx, name)
+	}
+	return idx.Add(name)
 }
 
 func (w *work) store(kind plumbing.ObjectType, b []byte) (plumbing.Hash, error) {
@@ -292,212 +304,4 @@ func tidy(s string) string {
 		out = append(out, l)
 	}
 	return strings.TrimRight(strings.Join(out, "\n"), "\n") + "\n"
-}
-
-func (w *work) commit(args []string) error {
-	o, err := w.options(args, "-a --all --amend --allow-empty --allow-empty-message -q --quiet --no-edit -n --no-verify -s --signoff", "-m --message -F --file --author --date")
-	if err != nil {
-		return err
-	}
-	if o.has("-a", "--all") {
-		if err := w.add([]string{"-u"}); err != nil {
-			return err
-		}
-	}
-	head := w.head()
-	if o.has("--amend") && head == nil {
-		return fail("You have nothing to amend.")
-	}
-	text, given := o.flags["-m"]
-	if m, ok := o.flags["--message"]; ok {
-		text, given = m, true
-	}
-	for _, f := range []string{"-F", "--file"} {
-		if name, ok := o.flags[f]; ok {
-			b, err := command.ReadAll(w.t, name)
-			if err != nil {
-				return fail("could not read log file '%s': %s", name, message(err))
-			}
-			text, given = string(b), true
-		}
-	}
-	if !given && o.has("--amend") {
-		text = head.Message
-	} else if !given {
-		return &fatal{"error: there is no editor in this sandbox; please supply the message using either -m or -F option.", 1}
-	}
-	if text = tidy(text); text == "\n" && !o.has("--allow-empty-message") {
-		return &fatal{"Aborting commit due to empty commit message.", 1}
-	}
-	author, err := w.signature("AUTHOR")
-	if err != nil {
-		return err
-	}
-	committer, err := w.signature("COMMITTER")
-	if err != nil {
-		return err
-	}
-	if o.has("--amend") {
-		author = &head.Author
-	}
-	if a, ok := o.flags["--author"]; ok {
-		name, rest, ok := strings.Cut(a, " <")
-		if !ok || !strings.HasSuffix(rest, ">") {
-			return fail("--author '%s' is not 'Name <email>' and matches no existing author", a)
-		}
-		author.Name, author.Email = name, strings.TrimSuffix(rest, ">")
-	}
-	if d, ok := o.flags["--date"]; ok {
-		if author.When, err = date(d); err != nil {
-			return fail("invalid date format: %s", d)
-		}
-	}
-	if o.has("-s", "--signoff") {
-		text += "\nSigned-off-by: " + committer.Name + " <" + committer.Email + ">\n"
-	}
-	var parents []plumbing.Hash
-	base := head
-	if head != nil {
-		parents = []plumbing.Hash{head.Hash}
-	}
-	if o.has("--amend") {
-		parents, base = head.ParentHashes, nil
-		if head.NumParents() > 0 {
-			if base, err = head.Parent(0); err != nil {
-				return err
-			}
-		}
-	}
-	return w.record(text, author, committer, parents, base, o)
-}
-
-// record makes the commit and tells of it.
-func (w *work) record(text string, author, committer *object.Signature, parents []plumbing.Hash, base *object.Commit, o *options) error {
-	before, err := w.commitSide(base)
-	if err != nil {
-		return err
-	}
-	after, err := w.indexSide()
-	if err != nil {
-		return err
-	}
-	list := changes(before, after, nil)
-	if len(list) == 0 && !o.has("--allow-empty", "--amend") {
-		s, err := w.state(nil)
-		if err != nil {
-			return err
-		}
-		w.long(s)
-		return status(1)
-	}
-	_, branched := w.branchName()
-	h, err := w.write(text, author, committer, parents, after)
-	if err != nil {
-		return err
-	}
-	if o.has("-q", "--quiet") {
-		return nil
-	}
-	name, _ := w.branchName()
-	if !branched {
-		name = "detached HEAD"
-	}
-	if len(parents) == 0 {
-		name += " (root-commit)"
-	}
-	subject, _, _ := strings.Cut(text, "\n")
-	w.printf("[%s %s] %s\n", name, short(h), subject)
-	if o.has("--amend") || author.Email != committer.Email || author.Name != committer.Name {
-		if author.Email != committer.Email || author.Name != committer.Name {
-			w.printf(" Author: %s <%s>\n", author.Name, author.Email)
-		}
-	}
-	if o.has("--amend") || o.has("--date") {
-		w.printf(" Date: %s\n", author.When.Format("Mon Jan 2 15:04:05 2006 -0700"))
-	}
-	counts, err := w.counts(before, after, list)
-	if err != nil || len(counts) == 0 {
-		return err
-	}
-	w.printf("%s\n", summary(counts))
-	for _, c := range list {
-		switch {
-		case c.from == nil:
-			w.printf(" create mode %06o %s\n", uint32(c.to.mode), quoted(c.name))
-		case c.to == nil:
-			w.printf(" delete mode %06o %s\n", uint32(c.from.mode), quoted(c.name))
-		case c.from.mode != c.to.mode:
-			w.printf(" mode change %06o => %06o %s\n", uint32(c.from.mode), uint32(c.to.mode), quoted(c.name))
-		}
-	}
-	return nil
-}
-
-// write stores the trees and the commit, and moves the branch.
-func (w *work) write(text string, author, committer *object.Signature, parents []plumbing.Hash, s side) (plumbing.Hash, error) {
-	root, err := w.writeTree(s.files, "")
-	if err != nil {
-		return root, err
-	}
-	c := &object.Commit{Author: *author, Committer: *committer, Message: text, TreeHash: root, ParentHashes: parents}
-	x := w.repo.Storer.NewEncodedObject()
-	if err := c.Encode(x); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	h, err := w.repo.Storer.SetEncodedObject(x)
-	if err != nil {
-		return h, err
-	}
-	return h, w.moveHead(h)
-}
-
-// writeTree stores the directory of files whose names begin with prefix.
-func (w *work) writeTree(files map[string]item, prefix string) (plumbing.Hash, error) {
-	if strings.Count(prefix, "/") > 200 {
-		return plumbing.ZeroHash, fail("directories are too deep")
-	}
-	t := &object.Tree{}
-	dirs := map[string]map[string]item{}
-	for name, i := range files {
-		w.t.Step(1)
-		rest := name[len(prefix):]
-		if dir, _, ok := strings.Cut(rest, "/"); ok {
-			if dirs[dir] == nil {
-				dirs[dir] = map[string]item{}
-			}
-			dirs[dir][name] = i
-		} else {
-			t.Entries = append(t.Entries, object.TreeEntry{Name: rest, Mode: i.mode, Hash: i.hash})
-		}
-	}
-	for dir, inside := range dirs {
-		h, err := w.writeTree(inside, prefix+dir+"/")
-		if err != nil {
-			return h, err
-		}
-		t.Entries = append(t.Entries, object.TreeEntry{Name: dir, Mode: filemode.Dir, Hash: h})
-	}
-	slices.SortFunc(t.Entries, func(a, b object.TreeEntry) int {
-		key := func(e object.TreeEntry) string {
-			if e.Mode == filemode.Dir {
-				return e.Name + "/"
-			}
-			return e.Name
-		}
-		return strings.Compare(key(a), key(b))
-	})
-	x := w.repo.Storer.NewEncodedObject()
-	if err := t.Encode(x); err != nil {
-		return plumbing.ZeroHash, err
-	}
-	return w.repo.Storer.SetEncodedObject(x)
-}
-
-// moveHead points the current branch, or a detached HEAD, at a commit.
-func (w *work) moveHead(h plumbing.Hash) error {
-	name := plumbing.HEAD
-	if ref, err := w.repo.Reference(plumbing.HEAD, false); err == nil && ref.Type() == plumbing.SymbolicReference {
-		name = ref.Target()
-	}
-	return w.repo.Storer.SetReference(plumbing.NewHashReference(name, h))
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/utils/diff"
-	"github.com/sergi/go-diff/diffmatchpatch"
 )
 
 // An item is a file of a side.
@@ -72,6 +70,9 @@ func (w *work) indexSide() (side, error) {
 		return s, err
 	}
 	for _, e := range idx.Entries {
+		if e.Stage != 0 {
+			continue
+		}
 		s.files[e.Name] = item{e.Mode, e.Hash}
 	}
 	return s, nil
@@ -121,20 +122,30 @@ func (w *work) contents(name string, mode filemode.FileMode) ([]byte, error) {
 type change struct {
 	name     string
 	from, to *item
+	old      string // where it was renamed: the name before
+	score    int    // and the likeness in percent
+}
+
+// before is the name that a change's first side has.
+func (c change) before() string {
+	if c.old != "" {
+		return c.old
+	}
+	return c.name
 }
 
 func changes(a, b side, paths []string) []change {
 	var list []change
 	for name, i := range a.files {
 		if j, ok := b.files[name]; !ok {
-			list = append(list, change{name, &i, nil})
+			list = append(list, change{name: name, from: &i})
 		} else if i != j {
-			list = append(list, change{name, &i, &j})
+			list = append(list, change{name: name, from: &i, to: &j})
 		}
 	}
 	for name, j := range b.files {
 		if _, ok := a.files[name]; !ok {
-			list = append(list, change{name, nil, &j})
+			list = append(list, change{name: name, to: &j})
 		}
 	}
 	list = slices.DeleteFunc(list, func(c change) bool { return !within(c.name, paths) })
@@ -159,38 +170,6 @@ func within(name string, paths []string) bool {
 type line struct {
 	op   byte
 	text string
-}
-
-// lines compares two texts. What would take too long is all out and all in.
-func (w *work) lines(a, b string) []line {
-	w.t.Step(1 + (len(a)+len(b))/16)
-	var out []line
-	add := func(op byte, text string) {
-		for len(text) > 0 {
-			n := strings.IndexByte(text, '\n') + 1
-			if n == 0 {
-				n = len(text)
-			}
-			out = append(out, line{op, text[:n]})
-			text = text[n:]
-		}
-	}
-	if strings.Count(a, "\n")+strings.Count(b, "\n") > 200_000 {
-		add('-', a)
-		add('+', b)
-		return out
-	}
-	for _, d := range diff.Do(a, b) {
-		switch d.Type {
-		case diffmatchpatch.DiffEqual:
-			add(' ', d.Text)
-		case diffmatchpatch.DiffDelete:
-			add('-', d.Text)
-		case diffmatchpatch.DiffInsert:
-			add('+', d.Text)
-		}
-	}
-	return out
 }
 
 func binary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0 }
@@ -224,7 +203,7 @@ func quoted(name string) string {
 // both loads a change's two texts.
 func both(a, b side, c change) (x, y []byte, err error) {
 	if c.from != nil {
-		if x, err = a.load(c.name, *c.from); err != nil {
+		if x, err = a.load(c.before(), *c.from); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -241,7 +220,7 @@ func (w *work) patch(a, b side, list []change, context int) error {
 		if err != nil {
 			return err
 		}
-		from, to := "a/"+c.name, "b/"+c.name
+		from, to := "a/"+c.before(), "b/"+c.name
 		w.printf("diff --git %s %s\n", quoted(from), quoted(to))
 		hashes := [2]string{strings.Repeat("0", 7), strings.Repeat("0", 7)}
 		suffix := ""
@@ -258,6 +237,9 @@ func (w *work) patch(a, b side, list []change, context int) error {
 				w.printf("old mode %06o\nnew mode %06o\n", uint32(c.from.mode), uint32(c.to.mode))
 			} else {
 				suffix = fmt.Sprintf(" %06o", uint32(c.to.mode))
+			}
+			if c.old != "" {
+				w.printf("similarity index %d%%\nrename from %s\nrename to %s\n", c.score, quoted(c.old), quoted(c.name))
 			}
 		}
 		if hashes[0] == hashes[1] {
@@ -290,7 +272,7 @@ func (w *work) hunks(list []line, context int) {
 			begin++
 		}
 		end, last := i, i
-		for end < len(list) && end-last <= 2*context {
+		for end < len(list) && end-last <= 2*context+1 {
 			if list[end].op != ' ' {
 				last = end
 			}
@@ -352,6 +334,7 @@ func (w *work) hunks(list []line, context int) {
 // A count is how many lines a change adds and removes; of a binary file, bytes.
 type count struct {
 	name     string
+	shown    string // where it was renamed: both names
 	add, del int
 	binary   bool
 	from, to int
@@ -364,7 +347,7 @@ func (w *work) counts(a, b side, list []change) ([]count, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := count{name: c.name, binary: binary(x) || binary(y), from: len(x), to: len(y)}
+		n := count{name: c.name, shown: arrow(c.old, c.name), binary: binary(x) || binary(y), from: len(x), to: len(y)}
 		if !n.binary {
 			for _, l := range w.lines(string(x), string(y)) {
 				switch l.op {
@@ -409,16 +392,20 @@ func (w *work) statistic(list []count) {
 	}
 	name, most, digits := 0, 0, 0
 	for _, n := range list {
-		name = max(name, utf8.RuneCountInString(quoted(n.name)))
+		name = max(name, utf8.RuneCountInString(n.shown))
 		most = max(most, n.add+n.del)
 		if n.binary {
 			digits = max(digits, 3)
 		}
 	}
 	digits = max(digits, len(fmt.Sprint(most)))
-	graph := max(80-name-digits-6, 6)
+	width := 80
+	if w.narrow > 0 {
+		width = w.narrow
+	}
+	graph := max(width-name-digits-6, 6)
 	for _, n := range list {
-		w.printf(" %s%s | ", quoted(n.name), strings.Repeat(" ", name-utf8.RuneCountInString(quoted(n.name))))
+		w.printf(" %s%s | ", n.shown, strings.Repeat(" ", name-utf8.RuneCountInString(n.shown)))
 		if n.binary {
 			w.printf("%*s %d -> %d bytes\n", digits, "Bin", n.from, n.to)
 			continue
@@ -450,4 +437,13 @@ func (w *work) statistic(list []count) {
 		w.printf("\n")
 	}
 	w.printf("%s\n", summary(list))
+}
+
+// modeOf gives the kind of a file of the worktree.
+func (w *work) modeOf(name string) (filemode.FileMode, error) {
+	st, err := (&tree{w.t, w.dir}).Lstat(name)
+	if err != nil {
+		return 0, err
+	}
+	return filemode.NewFromOSFileMode(st.Mode())
 }

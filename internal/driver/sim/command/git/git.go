@@ -28,10 +28,16 @@ func Commands() []command.Command { return []command.Command{{Name: "git", Run: 
 // A work is a run of git.
 type work struct {
 	t    *proc.Task
-	dir  string // of the worktree
+	dir  string // of the worktree; of the repository itself if it is bare
+	git  string // of the repository
+	bare bool   // there is no worktree
 	repo *lib.Repository
+	disk *filesystem.Storage
 	wt   *lib.Worktree
 	set  [][2]string // of -c
+
+	capture *strings.Builder // takes what would be printed
+	narrow  int              // how wide a statistic may be, if not as usual
 }
 
 // A fatal error ends the run with git's status for it.
@@ -61,7 +67,7 @@ func run(t *proc.Task) int {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		switch a := args[0]; {
 		case a == "--version" || a == "-v":
-			fmt.Fprintln(t.Out(), "git version 2.39.5 (Paddock)")
+			fmt.Fprintln(t.Out(), version)
 			return 0
 		case a == "--help" || a == "-h":
 			help(t)
@@ -115,40 +121,78 @@ func (w *work) say(err error) int {
 	return f.status
 }
 
+// version is of the git whose words these are.
+const version = "git version 2.39.5"
+
 func help(t *proc.Task) {
 	fmt.Fprint(t.Out(), `usage: git [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>] <command> [<args>]
 
 Local work in this sandbox; there is no network, and no hooks are run:
-   init add rm mv restore commit status diff log show branch checkout switch
-   reset merge tag config remote rev-parse ls-files cat-file hash-object
+   start     clone (of a path in here) init
+   change    add mv restore rm clean apply am
+   look      diff grep log show status blame shortlog describe reflog
+   history   branch commit merge rebase reset revert cherry-pick switch checkout
+             tag stash format-patch archive
+   together  fetch pull push remote (of paths in here)
+   inside    config rev-parse rev-list ls-files ls-tree cat-file hash-object
+             merge-base for-each-ref show-ref symbolic-ref update-ref write-tree
+             commit-tree diff-tree check-ignore name-rev
 `)
 }
 
 func (w *work) command(name string, args []string) error {
 	switch name {
-	case "fetch", "pull", "push", "ls-remote", "submodule", "send-email", "clone":
-		return fail("%s: there is no network in this sandbox, and no other repository to talk to", name)
-	case "rebase", "cherry-pick", "revert", "stash", "bisect", "worktree", "am", "apply", "blame", "gc", "clean", "describe", "notes", "reflog", "filter-branch":
+	case "submodule", "worktree", "bisect", "send-email", "notes", "filter-branch", "lfs", "svn", "p4", "credential", "daemon", "bundle", "range-diff", "replace", "sparse-checkout", "maintenance":
 		return fail("%s is not supported in this sandbox", name)
 	case "init":
 		return w.init(args)
+	case "clone":
+		return w.clone(args)
 	case "help":
 		help(w.t)
 		return nil
+	case "version":
+		w.printf("%s\n", version)
+		return nil
+	case "ls-remote":
+		_ = w.open() // a path needs no repository
+		return w.lsRemote(args)
 	}
-	f, ok := map[string]func([]string) error{
-		"add": w.add, "rm": w.remove, "mv": w.move, "restore": w.restore, "commit": w.commit, "status": w.status, "diff": w.diff, "log": w.log, "show": w.show,
-		"branch": w.branch, "checkout": w.checkout, "switch": w.change, "reset": w.reset, "merge": w.merge, "tag": w.tag, "config": w.config,
-		"remote": w.remote, "rev-parse": w.revParse, "ls-files": w.lsFiles, "cat-file": w.catFile, "hash-object": w.hashObject,
-	}[name]
-	if !ok {
+	f, bare := w.verb(name)
+	if f == nil {
 		return &fatal{"git: '" + name + "' is not a git command. See 'git --help'.", 1}
 	}
-	if err := w.open(); err != nil && !(name == "config" || name == "hash-object") {
+	err := w.open()
+	switch {
+	case err != nil && name != "config" && name != "hash-object":
 		return err
+	case w.bare && !bare:
+		return fail("this operation must be run in a work tree")
 	}
 	return f(args)
 }
+
+// verb finds what does a command; bare tells that it needs no worktree.
+func (w *work) verb(name string) (f func([]string) error, bare bool) {
+	f, ok := map[string]func([]string) error{
+		"add": w.add, "stage": w.add, "rm": w.remove, "mv": w.move, "restore": w.restore, "commit": w.commit, "status": w.status,
+		"checkout": w.checkout, "switch": w.change, "reset": w.reset, "merge": w.merge, "cherry-pick": w.cherryPick, "revert": w.revert, "rebase": w.rebase,
+		"stash": w.stash, "clean": w.clean, "pull": w.pull, "apply": w.applyPatch, "am": w.am, "ls-files": w.lsFiles, "check-ignore": w.checkIgnore,
+	}[name]
+	if ok {
+		return f, false
+	}
+	return map[string]func([]string) error{
+		"diff": w.diff, "log": w.log, "show": w.show, "branch": w.branch, "tag": w.tag, "config": w.config, "remote": w.remote, "rev-parse": w.revParse,
+		"cat-file": w.catFile, "hash-object": w.hashObject, "merge-base": w.mergeBase, "reflog": w.reflog, "rev-list": w.revList, "ls-tree": w.lsTree, "describe": w.describe,
+		"shortlog": w.shortlog, "blame": w.blame, "annotate": w.blame, "grep": w.grep, "archive": w.archive, "fetch": w.fetch, "push": w.push, "format-patch": w.formatPatch,
+		"gc": w.nothing, "prune": w.nothing, "repack": w.nothing, "fsck": w.nothing, "pack-refs": w.nothing, "symbolic-ref": w.symbolicRef, "show-ref": w.showRef,
+		"update-ref": w.updateRef, "write-tree": w.writeTreeOf, "commit-tree": w.commitTree, "for-each-ref": w.forEachRef, "diff-tree": w.diffTree, "whatchanged": w.log, "name-rev": w.nameRev, "count-objects": w.nothing, "var": w.variable,
+	}[name], true
+}
+
+// nothing is what tidies a repository up: it is small, and stays as it is.
+func (*work) nothing([]string) error { return nil }
 
 // open finds the repository around the working directory.
 func (w *work) open() error {
@@ -158,77 +202,130 @@ func (w *work) open() error {
 	}
 	for {
 		if i, err := w.t.View.Stat(path.Join(dir, ".git", "HEAD")); err == nil && !i.IsDir() {
-			break
+			return w.at(dir, path.Join(dir, ".git"))
+		}
+		if w.isBare(dir) {
+			return w.at(dir, dir)
 		}
 		if dir == "/" {
 			return fail("not a git repository (or any of the parent directories): .git")
 		}
 		dir = path.Dir(dir)
 	}
-	w.dir = dir
-	w.repo, err = lib.Open(w.storage(dir), &tree{w.t, dir})
+}
+
+// isBare tells whether a directory is itself a repository.
+func (w *work) isBare(dir string) bool {
+	for _, n := range []string{"HEAD", "objects", "refs"} {
+		if i, err := w.t.View.Stat(path.Join(dir, n)); err != nil || i.IsDir() != (n != "HEAD") {
+			return false
+		}
+	}
+	return true
+}
+
+// at opens the repository of a worktree.
+func (w *work) at(dir, git string) error {
+	var err error
+	w.dir, w.git, w.disk = dir, git, w.storage(git)
+	if v, ok := lookup(w.read(w.file("config")), "core.bare"); dir == git || ok && v == "true" {
+		w.bare = true
+		w.repo, err = lib.Open(w.disk, nil)
+	} else {
+		w.repo, err = lib.Open(w.disk, &tree{w.t, dir})
+	}
 	if err != nil {
 		return fail("%v", err)
 	}
-	w.wt, err = w.repo.Worktree()
+	if !w.bare {
+		w.wt, err = w.repo.Worktree()
+	}
 	return err
 }
 
 // maxObject bounds what one object may hold in memory.
 const maxObject = 16 << 20
 
-func (w *work) storage(dir string) *filesystem.Storage {
-	return filesystem.NewStorageWithOptions(&tree{w.t, path.Join(dir, ".git")}, cache.NewObjectLRU(8<<20), filesystem.Options{
+func (w *work) storage(git string) *filesystem.Storage {
+	return filesystem.NewStorageWithOptions(&tree{w.t, git}, cache.NewObjectLRU(8<<20), filesystem.Options{
 		AlternatesFS: &tree{w.t, "/"}, LargeObjectThreshold: maxObject,
 	})
 }
 
 func (w *work) init(args []string) error {
-	branch, quiet, dir := "master", false, "."
+	o, err := w.options(args, "-q --quiet --bare", "-b --initial-branch --template --object-format --shared")
+	if err != nil {
+		return err
+	}
+	branch := "master"
 	if v, ok := w.configured("init.defaultbranch"); ok {
 		branch = v
 	}
-	for len(args) > 0 {
-		switch a := args[0]; {
-		case (a == "-b" || a == "--initial-branch") && len(args) > 1:
-			branch, args = args[1], args[1:]
-		case strings.HasPrefix(a, "--initial-branch="):
-			branch = strings.TrimPrefix(a, "--initial-branch=")
-		case a == "-q" || a == "--quiet":
-			quiet = true
-		case strings.HasPrefix(a, "-"):
-			return &fatal{"error: unknown option `" + strings.TrimLeft(a, "-") + "'", 129}
-		default:
-			dir = a
-		}
-		args = args[1:]
+	if v := o.flags["-b"] + o.flags["--initial-branch"]; v != "" {
+		branch = v
 	}
-	if !path.IsAbs(dir) {
-		cwd, err := w.t.View.Getwd()
-		if err != nil {
-			return err
-		}
-		dir = path.Join(cwd, dir)
+	dir := "."
+	if len(o.rest) > 0 {
+		dir = o.rest[0]
 	}
+	full, err := w.absolute(dir)
+	if err != nil {
+		return err
+	}
+	git := path.Join(full, ".git")
+	if o.has("--bare") {
+		git = full
+	}
+	word := "Initialized empty"
+	if _, err := w.t.View.Stat(path.Join(git, "HEAD")); err == nil {
+		word = "Reinitialized existing"
+	} else if err := w.found(full, git, branch); err != nil {
+		return err
+	}
+	if !o.has("-q", "--quiet") {
+		w.printf("%s Git repository in %s/\n", word, strings.TrimSuffix(git, "/"))
+	}
+	return nil
+}
+
+// absolute gives a name from the root on.
+func (w *work) absolute(name string) (string, error) {
+	if path.IsAbs(name) {
+		return path.Clean(name), nil
+	}
+	cwd, err := w.t.View.Getwd()
+	return path.Join(cwd, name), err
+}
+
+// found makes an empty repository.
+func (w *work) found(dir, git, branch string) error {
 	if err := w.t.View.MkdirAll(dir, 0o777); err != nil {
 		return fail("cannot mkdir %s: %s", dir, message(err))
 	}
-	word := "Initialized empty"
-	if _, err := w.t.View.Stat(path.Join(dir, ".git", "HEAD")); err == nil {
-		word = "Reinitialized existing"
+	ref := plumbing.NewBranchReferenceName(branch)
+	if err := ref.Validate(); err != nil {
+		return fail("invalid initial branch name: '%s'", branch)
+	}
+	var err error
+	if dir == git {
+		_, err = lib.InitWithOptions(w.storage(git), nil, lib.InitOptions{DefaultBranch: ref})
 	} else {
-		ref := plumbing.NewBranchReferenceName(branch)
-		if err := ref.Validate(); err != nil {
-			return fail("invalid initial branch name: '%s'", branch)
-		}
-		if _, err := lib.InitWithOptions(w.storage(dir), &tree{w.t, dir}, lib.InitOptions{DefaultBranch: ref}); err != nil {
-			return fail("%v", err)
+		_, err = lib.InitWithOptions(w.storage(git), &tree{w.t, dir}, lib.InitOptions{DefaultBranch: ref})
+	}
+	if err != nil {
+		return fail("%v", err)
+	}
+	for _, sub := range []string{"refs/heads", "refs/tags", "objects/info", "objects/pack"} {
+		if err := w.t.View.MkdirAll(path.Join(git, sub), 0o777); err != nil {
+			return err
 		}
 	}
-	if !quiet {
-		fmt.Fprintf(w.t.Out(), "%s Git repository in %s/.git/\n", word, strings.TrimSuffix(dir, "/"))
+	bare := "false"
+	more := "\tlogallrefupdates = true\n"
+	if dir == git {
+		bare, more = "true", ""
 	}
-	return nil
+	return w.t.View.WriteFile(path.Join(git, "config"), []byte("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = "+bare+"\n"+more), 0o666)
 }
 
 // globalFile names the user's configuration in the computer.
@@ -277,7 +374,7 @@ func (w *work) configured(key string) (string, bool) {
 		}
 	}
 	if w.dir != "" {
-		if v, ok := lookup(w.read(path.Join(w.dir, ".git", "config")), key); ok {
+		if v, ok := lookup(w.read(w.file("config")), key); ok {
 			return v, true
 		}
 	}
@@ -330,21 +427,6 @@ func date(s string) (time.Time, error) {
 	return time.Time{}, errors.New("no date")
 }
 
-// commitOf finds the commit that a revision names.
-func (w *work) commitOf(rev string) (*object.Commit, error) {
-	if rev == "" {
-		rev = "HEAD"
-	}
-	if rev == "@" || strings.HasPrefix(rev, "@~") || strings.HasPrefix(rev, "@^") {
-		rev = "HEAD" + rev[1:]
-	}
-	h, err := w.repo.ResolveRevision(plumbing.Revision(rev))
-	if err != nil {
-		return nil, &fatal{"fatal: ambiguous argument '" + rev + "': unknown revision or path not in the working tree.\nUse '--' to separate paths from revisions, like this:\n'git <command> [<revision>...] -- [<file>...]'", 128}
-	}
-	return w.repo.CommitObject(*h)
-}
-
 // head gives the commit of HEAD, or nil before the first.
 func (w *work) head() *object.Commit {
 	ref, err := w.repo.Head()
@@ -390,4 +472,16 @@ func (w *work) relative(name string) (string, error) {
 
 func short(h plumbing.Hash) string { return h.String()[:7] }
 
-func (w *work) printf(format string, args ...any) { fmt.Fprintf(w.t.Out(), format, args...) }
+func (w *work) printf(format string, args ...any) {
+	if w.capture != nil {
+		s := fmt.Sprintf(format, args...)
+		w.t.Grow(len(s))
+		w.capture.WriteString(s)
+		return
+	}
+	fmt.Fprintf(w.t.Out(), format, args...)
+}
+
+func asFatal(err error, f **fatal) bool { return errors.As(err, f) }
+
+func asStatus(err error, s *status) bool { return errors.As(err, s) }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/strftime"
 )
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
@@ -116,7 +118,7 @@ func (w *work) decorations() map[plumbing.Hash][]string {
 			out[h.Hash] = []string{"HEAD"}
 		}
 	}
-	for _, prefix := range []string{"refs/tags/", "refs/heads/"} {
+	for _, prefix := range []string{"refs/tags/", "refs/remotes/", "refs/heads/"} {
 		refs, err := w.repo.References()
 		if err != nil {
 			return out
@@ -124,7 +126,14 @@ func (w *work) decorations() map[plumbing.Hash][]string {
 		var names []string
 		at := map[string]plumbing.Hash{}
 		_ = refs.ForEach(func(r *plumbing.Reference) error { // a reference that cannot be read names nothing
-			if n := r.Name().String(); strings.HasPrefix(n, prefix) && r.Type() == plumbing.HashReference {
+			if n := r.Name().String(); strings.HasPrefix(n, prefix) {
+				if r.Type() == plumbing.SymbolicReference {
+					full, err := w.repo.Reference(r.Name(), true)
+					if err != nil {
+						return nil //nolint:nilerr // it names nothing
+					}
+					r = plumbing.NewHashReference(r.Name(), full.Hash())
+				}
 				names = append(names, n)
 				h := r.Hash()
 				if t, err := w.repo.TagObject(h); err == nil {
@@ -135,8 +144,12 @@ func (w *work) decorations() map[plumbing.Hash][]string {
 			return nil
 		})
 		slices.Sort(names)
+		if prefix == "refs/remotes/" {
+			slices.Reverse(names)
+		}
 		for _, n := range names {
-			short := strings.TrimPrefix(n, prefix)
+			short := strings.TrimPrefix(strings.TrimPrefix(n, "refs/heads/"), "refs/remotes/")
+			short = strings.TrimPrefix(short, "refs/tags/")
 			if prefix == "refs/tags/" {
 				short = "tag: " + short
 			} else if attached && short == current {
@@ -153,6 +166,8 @@ type style struct {
 	format                              string // of --format, after its "format:"
 	oneline, separator                  bool   // a newline goes between, not behind
 	patch, stat, names, status, numstat bool
+	total                               bool // of the statistic only the last line
+	apart                               bool // renames are shown as two changes
 	decorate, full                      bool
 	dates                               string
 	context                             int
@@ -160,85 +175,21 @@ type style struct {
 }
 
 func (w *work) log(args []string) error {
-	o, err := w.options(args, "--oneline -p --patch -u --stat --name-only --name-status --numstat --all --reverse --decorate --no-decorate --no-merges --merges --first-parent --graph -i --no-patch -s --abbrev-commit --no-abbrev-commit --date-order --topo-order --shortstat --follow --no-color --color",
-		"-n --max-count --skip --format --pretty --author --grep --since --after --until --before --date -U --decorate")
+	args = numbered(args)
+	o, err := w.options(args, "--oneline -p --patch -u --stat --name-only --name-status --numstat --all --branches --tags --reverse --decorate --no-decorate --no-merges --merges --first-parent --graph -i --regexp-ignore-case -E -F --fixed-strings --extended-regexp --no-patch -s --abbrev-commit --no-abbrev-commit --date-order --topo-order --author-date-order --shortstat --follow --no-color --color --no-renames -M --full-history --cc -c -m --no-ext-diff --summary --invert-grep --all-match -w --relative-date --left-right --no-notes --no-show-signature --no-pager",
+		"-n --max-count --skip --format --pretty --author --committer --grep --since --after --until --before --date -U --decorate -S -G --color --diff-filter -L --abbrev --max-parents --min-parents")
 	if err != nil {
-		// -3 is a number of commits.
-		for i, a := range args {
-			if n, e := strconv.Atoi(strings.TrimPrefix(a, "-")); e == nil && strings.HasPrefix(a, "-") && n >= 0 {
-				return w.log(append(append(slices.Clone(args[:i]), "-n", strconv.Itoa(n)), args[i+1:]...))
-			}
-		}
 		return err
 	}
-	if o.has("--graph") {
-		return fail("log --graph is not supported in this sandbox")
+	if o.has("-L", "-G") {
+		return fail("log -L and -G are not supported in this sandbox")
 	}
 	s := w.style(o)
-	var starts, stops []*object.Commit
-	names := slices.Clone(o.paths)
-	for i, rev := range o.rest {
-		from, to, ranged := strings.Cut(rev, "..")
-		if ranged {
-			a, err := w.commitOf(from)
-			if err != nil {
-				return err
-			}
-			b, err := w.commitOf(to)
-			if err != nil {
-				return err
-			}
-			stops, starts = append(stops, a), append(starts, b)
-			continue
-		}
-		c, err := w.commitOf(strings.TrimPrefix(rev, "^"))
-		if err != nil {
-			if p, e := w.relative(rev); e == nil && !o.dash {
-				if _, e := (&tree{w.t, w.dir}).Lstat(p); e == nil {
-					names = append(names, o.rest[i:]...)
-					break
-				}
-			}
-			return err
-		}
-		if strings.HasPrefix(rev, "^") {
-			stops = append(stops, c)
-		} else {
-			starts = append(starts, c)
-		}
-	}
-	if s.paths, err = w.relatives(names); err != nil {
+	starts, stops, paths, err := w.revisions(o)
+	if err != nil {
 		return err
 	}
-	if o.has("--all") {
-		refs, err := w.repo.References()
-		if err != nil {
-			return err
-		}
-		var all []string
-		if err := refs.ForEach(func(r *plumbing.Reference) error { all = append(all, r.Name().String()); return nil }); err != nil {
-			return err
-		}
-		slices.SortFunc(all, func(a, b string) int { // HEAD is the last
-			if (a == "HEAD") != (b == "HEAD") {
-				return strings.Compare(b, a)
-			}
-			return strings.Compare(a, b)
-		})
-		for _, name := range all {
-			if c, err := w.commitOf(name); err == nil {
-				starts = append(starts, c)
-			}
-		}
-	}
-	if len(starts) == 0 {
-		head := w.head()
-		if head == nil {
-			name, _ := w.branchName()
-			return fail("your current branch '%s' does not have any commits yet", name)
-		}
-		starts = append(starts, head)
-	}
+	s.paths = paths
 	list, err := w.selected(starts, stops, s, o)
 	if err != nil {
 		return err
@@ -249,6 +200,9 @@ func (w *work) log(args []string) error {
 	marks := map[plumbing.Hash][]string{}
 	if s.decorate || strings.Contains(s.format, "%d") || strings.Contains(s.format, "%D") {
 		marks = w.decorations()
+	}
+	if o.has("--graph") {
+		return w.graph(list, s, marks)
 	}
 	for i, c := range list {
 		if err := w.showCommit(c, s, marks, i == 0); err != nil {
@@ -262,7 +216,7 @@ func (s style) diffs() bool { return s.patch || s.stat || s.names || s.status ||
 
 func (w *work) style(o *options) style {
 	s := style{
-		oneline: o.has("--oneline"), patch: o.has("-p", "--patch", "-u"), stat: o.has("--stat", "--shortstat"), names: o.has("--name-only"), status: o.has("--name-status"),
+		oneline: o.has("--oneline"), patch: o.has("-p", "--patch", "-u"), stat: o.has("--stat", "--shortstat"), total: o.has("--shortstat"), apart: o.has("--no-renames"), names: o.has("--name-only"), status: o.has("--name-status"),
 		numstat: o.has("--numstat"), decorate: o.has("--decorate"), dates: o.flags["--date"], context: 3,
 	}
 	if n, err := strconv.Atoi(o.flags["-U"]); err == nil {
@@ -309,7 +263,7 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 		if !ok {
 			return nil, nil
 		}
-		if o.has("-i") {
+		if o.has("-i", "--regexp-ignore-case") {
 			v = "(?i)" + v
 		}
 		re, err := regexp.Compile(v)
@@ -322,6 +276,10 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 	if err != nil {
 		return nil, err
 	}
+	committer, err := match("--committer")
+	if err != nil {
+		return nil, err
+	}
 	grep, err := match("--grep")
 	if err != nil {
 		return nil, err
@@ -329,7 +287,7 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 	bound := func(flags ...string) time.Time {
 		for _, f := range flags {
 			if v, ok := o.flags[f]; ok {
-				if t, err := date(v); err == nil {
+				if t, err := w.approximate(v); err == nil {
 					return t
 				}
 			}
@@ -346,6 +304,13 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 			!since.IsZero() && c.Committer.When.Before(since), !until.IsZero() && c.Committer.When.After(until),
 			o.has("--no-merges") && c.NumParents() > 1, o.has("--merges") && c.NumParents() < 2:
 			return true, nil
+		case committer != nil && !committer.MatchString(c.Committer.Name+" <"+c.Committer.Email+">"):
+			return true, nil
+		}
+		if text, ok := o.flags["-S"]; ok {
+			if hit, err := w.touches(c, text); err != nil || !hit {
+				return err == nil, err
+			}
 		}
 		if len(s.paths) > 0 {
 			a, b, err := w.sides(c)
@@ -364,6 +329,33 @@ func (w *work) selected(starts, stops []*object.Commit, s style, o *options) ([]
 		return true, nil
 	})
 	return list, err
+}
+
+// approximate reads a date in words.
+func (w *work) approximate(v string) (time.Time, error) {
+	if t, err := date(v); err == nil {
+		return t, nil
+	}
+	return strftime.Parse(strings.NewReplacer(".", " ", "_", " ").Replace(v), w.t.K.Now().UTC())
+}
+
+// touches tells whether a commit changes how often a text occurs.
+func (w *work) touches(c *object.Commit, text string) (bool, error) {
+	a, b, err := w.sides(c)
+	if err != nil {
+		return false, err
+	}
+	for _, x := range changes(a, b, nil) {
+		from, to, err := both(a, b, x)
+		if err != nil {
+			return false, err
+		}
+		w.t.Step(1 + (len(from)+len(to))/64)
+		if strings.Count(string(from), text) != strings.Count(string(to), text) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // sides gives what a commit changed.
@@ -436,6 +428,12 @@ func (w *work) showCommit(c *object.Commit, s style, marks map[plumbing.Hash][]s
 
 // shown prints changes in the ways that were asked for.
 func (w *work) shown(a, b side, list []change, s style) error {
+	if !s.apart {
+		var err error
+		if list, err = w.renamed(a, b, list); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.names:
 		for _, c := range list {
@@ -444,6 +442,10 @@ func (w *work) shown(a, b side, list []change, s style) error {
 		return nil
 	case s.status:
 		for _, c := range list {
+			if c.old != "" {
+				w.printf("R%03d\t%s\t%s\n", c.score, quoted(c.old), quoted(c.name))
+				continue
+			}
 			w.printf("%c\t%s\n", letter(c), quoted(c.name))
 		}
 		return nil
@@ -456,11 +458,13 @@ func (w *work) shown(a, b side, list []change, s style) error {
 		if s.numstat {
 			for _, n := range counts {
 				if n.binary {
-					w.printf("-\t-\t%s\n", quoted(n.name))
+					w.printf("-\t-\t%s\n", n.shown)
 				} else {
-					w.printf("%d\t%d\t%s\n", n.add, n.del, quoted(n.name))
+					w.printf("%d\t%d\t%s\n", n.add, n.del, n.shown)
 				}
 			}
+		} else if s.total && len(counts) > 0 {
+			w.printf("%s\n", summary(counts))
 		} else {
 			w.statistic(counts)
 		}
@@ -611,7 +615,7 @@ func (w *work) show(args []string) error {
 	}
 	for i, rev := range revs {
 		if before, name, ok := strings.Cut(rev, ":"); ok {
-			b, err := w.object(before, name)
+			b, err := w.fileOf(before, name)
 			if err != nil {
 				return err
 			}
@@ -632,8 +636,8 @@ func (w *work) show(args []string) error {
 	return nil
 }
 
-// object reads a file of a commit, or of the index.
-func (w *work) object(rev, name string) ([]byte, error) {
+// fileOf reads a file of a commit, or of the index.
+func (w *work) fileOf(rev, name string) ([]byte, error) {
 	s, err := w.indexSide()
 	if rev != "" {
 		var c *object.Commit

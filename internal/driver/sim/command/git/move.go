@@ -42,6 +42,12 @@ func (w *work) put(name string, i item, s side) error {
 // before. What would be lost is refused.
 func (w *work) update(before, after side, force bool) error {
 	list := changes(before, after, nil)
+	if !force {
+		if err := w.spared(list, before, "checkout"); err != nil {
+			return err
+		}
+		return w.bring(list, after, true)
+	}
 	idx, err := w.indexSide()
 	if err != nil {
 		return err
@@ -50,44 +56,33 @@ func (w *work) update(before, after side, force bool) error {
 	if err != nil {
 		return err
 	}
-	if force {
-		list = changes(now, after, nil)
-		for _, c := range changes(idx, after, nil) {
-			if !slices.ContainsFunc(list, func(d change) bool { return d.name == c.name }) {
-				list = append(list, c)
-			}
-		}
-	} else {
-		var lost []string
-		for _, c := range list {
-			was, known := before.files[c.name]
-			i, inIndex := idx.files[c.name]
-			n, inTree := now.files[c.name]
-			switch {
-			case known && (inIndex && i != was || inTree && n != was):
-				lost = append(lost, c.name)
-			case !known && !inIndex:
-				if _, err := w.t.View.Lstat(path.Join(w.dir, c.name)); err == nil {
-					return &fatal{"error: The following untracked working tree files would be overwritten by checkout:\n\t" + c.name + "\nPlease move or remove them before you switch branches.\nAborting", 1}
-				}
-			}
-		}
-		if len(lost) > 0 {
-			return &fatal{"error: Your local changes to the following files would be overwritten by checkout:\n\t" + strings.Join(lost, "\n\t") + "\nPlease commit your changes or stash them before you switch branches.\nAborting", 1}
+	list = changes(now, after, nil)
+	for _, c := range changes(idx, after, nil) {
+		if !slices.ContainsFunc(list, func(d change) bool { return d.name == c.name }) {
+			list = append(list, c)
 		}
 	}
-	return w.apply(list, after, true)
+	unmerged, err := w.unmerged()
+	if err != nil {
+		return err
+	}
+	for n := range unmerged {
+		if !slices.ContainsFunc(list, func(d change) bool { return d.name == n }) {
+			list = append(list, change{name: n, to: get(after, n)})
+		}
+	}
+	return w.bring(list, after, true)
 }
 
-// apply brings changes into the worktree and the index.
-func (w *work) apply(list []change, after side, worktree bool) error {
+// bring brings changes into the worktree and the index.
+func (w *work) bring(list []change, after side, worktree bool) error {
 	idx, err := w.repo.Storer.Index()
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
 		if c.to == nil {
-			_, _ = idx.Remove(c.name) // it may not be there
+			forget(idx, c.name)
 			if worktree {
 				_ = w.t.View.Unlink(path.Join(w.dir, c.name)) // nor this
 				w.prune(c.name)
@@ -111,10 +106,7 @@ func (w *work) apply(list []change, after side, worktree bool) error {
 }
 
 func (w *work) enter(idx *index.Index, name string, i item) error {
-	e, err := idx.Entry(name)
-	if err != nil {
-		e = idx.Add(name)
-	}
+	e := w.entry(idx, name)
 	e.Hash, e.Mode = i.hash, i.mode
 	if st, err := (&tree{w.t, w.dir}).Lstat(name); err == nil {
 		e.Size, e.ModifiedAt = uint32(st.Size()), st.ModTime()
@@ -473,7 +465,7 @@ func (w *work) take(from string, names []string, staged, worktree bool) error {
 	if !staged {
 		return nil
 	}
-	return w.apply(changes(idx, source, paths), source, false)
+	return w.bring(changes(idx, source, paths), source, false)
 }
 
 func (w *work) reset(args []string) error {
@@ -511,12 +503,12 @@ func (w *work) reset(args []string) error {
 	}
 	switch {
 	case o.has("--soft"):
-		return w.moveHead(c.Hash)
+		return w.moveHead(c.Hash, "reset: moving to "+rev)
 	case o.has("--hard"):
 		if err := w.update(side{}, after, true); err != nil {
 			return err
 		}
-		if err := w.moveHead(c.Hash); err != nil {
+		if err := w.moveHead(c.Hash, "reset: moving to "+rev); err != nil {
 			return err
 		}
 		if !o.has("-q", "--quiet") {
@@ -528,10 +520,10 @@ func (w *work) reset(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.apply(changes(idx, after, nil), after, false); err != nil {
+	if err := w.bring(changes(idx, after, nil), after, false); err != nil {
 		return err
 	}
-	if err := w.moveHead(c.Hash); err != nil {
+	if err := w.moveHead(c.Hash, "reset: moving to "+rev); err != nil {
 		return err
 	}
 	return w.unstaged(o)
@@ -548,65 +540,6 @@ func (w *work) unstaged(o *options) error {
 	w.printf("Unstaged changes after reset:\n")
 	for _, c := range s.unstaged {
 		w.printf("%c\t%s\n", letter(c), c.name)
-	}
-	return nil
-}
-
-func (w *work) merge(args []string) error {
-	o, err := w.options(args, "--ff-only --ff -q --quiet", "-m")
-	if err != nil {
-		return err
-	}
-	if len(o.rest) != 1 {
-		return fail("name one branch to merge")
-	}
-	c, err := w.commitOf(o.rest[0])
-	if err != nil {
-		return &fatal{"merge: " + o.rest[0] + " - not something we can merge", 1}
-	}
-	head := w.head()
-	if head != nil {
-		if ok, err := c.IsAncestor(head); err == nil && ok {
-			if !o.has("-q", "--quiet") {
-				w.printf("Already up to date.\n")
-			}
-			return nil
-		}
-		if ok, err := head.IsAncestor(c); err != nil || !ok {
-			return fail("branches that have diverged cannot be merged in this sandbox, only fast-forwarded")
-		}
-	}
-	before, err := w.commitSide(head)
-	if err != nil {
-		return err
-	}
-	after, err := w.commitSide(c)
-	if err != nil {
-		return err
-	}
-	if err := w.update(before, after, false); err != nil {
-		return err
-	}
-	if err := w.moveHead(c.Hash); err != nil {
-		return err
-	}
-	if o.has("-q", "--quiet") || head == nil {
-		return nil
-	}
-	w.printf("Updating %s..%s\nFast-forward\n", short(head.Hash), short(c.Hash))
-	list := changes(before, after, nil)
-	counts, err := w.counts(before, after, list)
-	if err != nil {
-		return err
-	}
-	w.statistic(counts)
-	for _, x := range list {
-		switch {
-		case x.from == nil:
-			w.printf(" create mode %06o %s\n", uint32(x.to.mode), quoted(x.name))
-		case x.to == nil:
-			w.printf(" delete mode %06o %s\n", uint32(x.from.mode), quoted(x.name))
-		}
 	}
 	return nil
 }

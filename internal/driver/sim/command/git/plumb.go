@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	lib "github.com/go-git/go-git/v5"
@@ -100,7 +101,7 @@ func (w *work) config(args []string) error {
 			return fail("not in a git directory")
 		}
 		if w.dir != "" {
-			name = path.Join(w.dir, ".git", "config")
+			name = w.file("config")
 		}
 	}
 	if o.has("--list", "-l") {
@@ -173,7 +174,7 @@ func (w *work) remote(args []string) error {
 	if err != nil {
 		return err
 	}
-	c := w.read(path.Join(w.dir, ".git", "config"))
+	c := w.read(w.file("config"))
 	switch {
 	case len(o.rest) == 0:
 		for _, s := range c.Section("remote").Subsections {
@@ -205,13 +206,13 @@ func (w *work) remote(args []string) error {
 }
 
 func (w *work) revParse(args []string) error {
-	abbreviated, verify := false, false
+	abbreviated, verify, needed, silent, full, length := false, false, false, false, false, 7
 	for _, a := range args {
 		switch {
 		case a == "--show-toplevel":
 			w.printf("%s\n", w.dir)
 		case a == "--git-dir":
-			dir := path.Join(w.dir, ".git")
+			dir := w.git
 			if cwd, err := w.t.View.Getwd(); err == nil && cwd == w.dir {
 				dir = ".git"
 			}
@@ -219,25 +220,93 @@ func (w *work) revParse(args []string) error {
 		case a == "--is-inside-work-tree":
 			w.printf("true\n")
 		case a == "--is-bare-repository":
-			w.printf("false\n")
+			w.printf("%t\n", w.bare)
 		case a == "--abbrev-ref":
 			abbreviated = true
 		case a == "--short":
 			verify = true
-		case a == "--verify" || a == "-q" || a == "--quiet":
+		case a == "--verify":
+			needed = true
+		case a == "-q" || a == "--quiet":
+			silent = true
+		case a == "--show-prefix":
+			p, err := w.relative(".")
+			if err != nil {
+				return err
+			}
+			if p == "." {
+				w.printf("\n")
+			} else {
+				w.printf("%s/\n", p)
+			}
+		case a == "--show-cdup":
+			p, err := w.relative(".")
+			if err != nil {
+				return err
+			}
+			if p == "." {
+				w.printf("\n")
+			} else {
+				w.printf("%s\n", strings.Repeat("../", strings.Count(p, "/")+1))
+			}
+		case a == "--absolute-git-dir":
+			w.printf("%s\n", w.git)
+		case strings.HasPrefix(a, "--short="):
+			n, err := strconv.Atoi(a[8:])
+			if err != nil || n < 4 || n > 40 {
+				n = 7
+			}
+			verify, length = true, n
+		case a == "--symbolic-full-name":
+			full = true
+		case full:
+			if a == "HEAD" || a == "@" {
+				if ref, err := w.repo.Reference(plumbing.HEAD, false); err == nil && ref.Type() == plumbing.SymbolicReference {
+					w.printf("%s\n", ref.Target())
+					continue
+				}
+			}
+			if strings.HasSuffix(a, "@{u}") || strings.HasSuffix(a, "@{upstream}") {
+				name, _ := w.branchName()
+				if ref, _, ok := w.upstream(name); ok {
+					w.printf("%s\n", ref)
+					continue
+				}
+			}
+			r, ok := w.refName(a)
+			if !ok {
+				return unknown(a)
+			}
+			w.printf("%s\n", r.Name())
+		case abbreviated && (strings.HasSuffix(a, "@{u}") || strings.HasSuffix(a, "@{upstream}")):
+			name, _ := w.branchName()
+			_, up, ok := w.upstream(name)
+			if !ok {
+				return fail("no upstream configured for branch '%s'", name)
+			}
+			w.printf("%s\n", up)
 		case abbreviated && a == "HEAD":
 			name, _ := w.branchName()
 			w.printf("%s\n", name)
 		default:
-			h, err := w.repo.ResolveRevision(plumbing.Revision(a))
+			h, err := w.resolve(a)
 			if err != nil {
-				return &fatal{"fatal: ambiguous argument '" + a + "': unknown revision or path not in the working tree.\nUse '--' to separate paths from revisions, like this:\n'git <command> [<revision>...] -- [<file>...]'", 128}
+				if silent {
+					return status(1)
+				}
+				if needed {
+					return fail("Needed a single revision")
+				}
+				if a == "HEAD" {
+					w.printf("HEAD\n")
+				}
+				return err
 			}
 			switch {
 			case abbreviated:
 				w.printf("%s\n", a)
 			case verify:
-				w.printf("%s\n", short(*h))
+				w.printf("%s\n", h.String()[:length])
 			default:
 				w.printf("%s\n", h)
 			}
@@ -247,7 +316,7 @@ func (w *work) revParse(args []string) error {
 }
 
 func (w *work) lsFiles(args []string) error {
-	o, err := w.options(args, "-m --modified -o --others -s --stage --exclude-standard -c --cached -d --deleted -z", "")
+	o, err := w.options(args, "-m --modified -o --others -s --stage --exclude-standard -c --cached -d --deleted -z -u --unmerged -t --error-unmatch --full-name", "-x --exclude")
 	if err != nil {
 		return err
 	}
@@ -292,15 +361,24 @@ func (w *work) lsFiles(args []string) error {
 		}
 		return nil
 	}
-	for _, n := range names(idx) {
-		if !within(n, paths) {
+	full, err := w.repo.Storer.Index()
+	if err != nil {
+		return err
+	}
+	hit := false
+	sortIndex(full)
+	for _, e := range full.Entries {
+		if !within(e.Name, paths) || o.has("-u", "--unmerged") && e.Stage == 0 {
 			continue
 		}
-		if o.has("-s", "--stage") {
-			i := idx.files[n]
-			w.printf("%06o %s 0\t", uint32(i.mode), i.hash)
+		hit = true
+		if o.has("-s", "--stage", "-u", "--unmerged") {
+			w.printf("%06o %s %d\t", uint32(e.Mode), e.Hash, e.Stage)
 		}
-		w.printf("%s%s", quoted(n), end)
+		w.printf("%s%s", quoted(e.Name), end)
+	}
+	if o.has("--error-unmatch") && !hit && len(o.rest) > 0 {
+		return &fatal{"error: pathspec '" + o.rest[0] + "' did not match any file(s) known to git\nDid you forget to 'git add'?", 1}
 	}
 	return nil
 }
@@ -310,41 +388,24 @@ func (w *work) catFile(args []string) error {
 		return &fatal{"usage: git cat-file (-t | -s | -p | -e | <type>) <object>", 129}
 	}
 	rev := args[1]
-	var x plumbing.EncodedObject
-	if before, name, ok := strings.Cut(rev, ":"); ok {
-		c, err := w.commitOf(before)
-		if err != nil {
+	h, err := w.resolve(rev)
+	if err != nil {
+		if args[0] == "-e" {
+			return status(1)
+		}
+		return fail("Not a valid object name %s", rev)
+	}
+	if k := args[0]; k == "commit" || k == "tree" {
+		if h, err = w.peel(h, k, rev); err != nil {
 			return err
 		}
-		s, err := w.commitSide(c)
-		if err != nil {
-			return err
+	}
+	x, err := w.repo.Storer.EncodedObject(plumbing.AnyObject, h)
+	if err != nil {
+		if args[0] == "-e" {
+			return status(1)
 		}
-		if x, err = w.repo.Storer.EncodedObject(plumbing.AnyObject, s.files[name].hash); err != nil {
-			return fail("Not a valid object name %s", rev)
-		}
-	} else {
-		h := plumbing.NewHash(rev)
-		if ref, err := w.repo.Reference(plumbing.NewTagReferenceName(rev), true); err == nil {
-			rev, h = ref.Hash().String(), ref.Hash()
-		}
-		if tree, ok := strings.CutSuffix(rev, "^{tree}"); ok {
-			c, err := w.commitOf(tree)
-			if err != nil {
-				return err
-			}
-			h = c.TreeHash
-		} else if len(rev) != 40 {
-			r, err := w.repo.ResolveRevision(plumbing.Revision(rev))
-			if err != nil {
-				return fail("Not a valid object name %s", rev)
-			}
-			h = *r
-		}
-		var err error
-		if x, err = w.repo.Storer.EncodedObject(plumbing.AnyObject, h); err != nil {
-			return fail("Not a valid object name %s", rev)
-		}
+		return fail("Not a valid object name %s", rev)
 	}
 	switch args[0] {
 	case "-t":

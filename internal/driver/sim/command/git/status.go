@@ -10,34 +10,77 @@ import (
 // A state is what status tells.
 type state struct {
 	staged, unstaged []change
-	untracked        []string // a directory without known files ends in "/"
+	unmerged         map[string]string // in conflict: two letters for each
+	untracked        []string          // a directory without known files ends in "/"
+	ignored          []string
+
+	head, idx, now side
 }
 
-func (w *work) state(paths []string) (*state, error) {
-	head, err := w.commitSide(w.head())
+// conflictLetters are the letters of a file in conflict, by which stages it has.
+func conflictLetters(s [4]bool) string {
+	switch {
+	case s[1] && s[2] && s[3]:
+		return "UU"
+	case s[1] && s[2]:
+		return "UD"
+	case s[1] && s[3]:
+		return "DU"
+	case s[2] && s[3]:
+		return "AA"
+	case s[1]:
+		return "DD"
+	case s[2]:
+		return "AU"
+	}
+	return "UA"
+}
+
+func (w *work) state(paths []string) (*state, error) { return w.stateOf(paths, false) }
+
+func (w *work) stateOf(paths []string, each bool) (*state, error) {
+	s := &state{unmerged: map[string]string{}}
+	var err error
+	if s.head, err = w.commitSide(w.head()); err != nil {
+		return nil, err
+	}
+	if s.idx, err = w.indexSide(); err != nil {
+		return nil, err
+	}
+	if s.now, err = w.workSide(); err != nil {
+		return nil, err
+	}
+	files, err := w.unmerged()
 	if err != nil {
 		return nil, err
 	}
-	idx, err := w.indexSide()
-	if err != nil {
+	for n, stages := range files {
+		if within(n, paths) {
+			s.unmerged[n] = conflictLetters(stages)
+		}
+	}
+	s.staged = slices.DeleteFunc(changes(s.head, s.idx, paths), func(c change) bool { _, ok := files[c.name]; return ok })
+	if s.staged, err = w.renamed(s.head, s.idx, s.staged); err != nil {
 		return nil, err
 	}
-	now, err := w.workSide()
-	if err != nil {
-		return nil, err
-	}
-	s := &state{staged: changes(head, idx, paths), unstaged: changes(idx, now, paths)}
+	s.unstaged = changes(s.idx, s.now, paths)
 	all, err := w.wt.StatusWithOptions(lib.StatusOptions{Strategy: lib.Empty})
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]bool{}
-	for name := range idx.files {
+	directories := func(name string) {
 		for i, c := range name {
 			if c == '/' {
 				known[name[:i+1]] = true
 			}
 		}
+	}
+	for name := range s.idx.files {
+		directories(name)
+	}
+	for name := range files {
+		directories(name)
 	}
 	seen := map[string]bool{}
 	for name, f := range all {
@@ -45,12 +88,13 @@ func (w *work) state(paths []string) (*state, error) {
 			continue
 		}
 		for i, c := range name {
-			if c == '/' && !known[name[:i+1]] {
+			if c == '/' && !known[name[:i+1]] && !each {
 				name = name[:i+1]
 				break
 			}
 		}
-		if _, tracked := idx.files[name]; !tracked && !seen[name] {
+		_, conflicting := files[name]
+		if _, tracked := s.idx.files[name]; !tracked && !conflicting && !seen[name] {
 			seen[name] = true
 			s.untracked = append(s.untracked, name)
 		}
@@ -61,6 +105,8 @@ func (w *work) state(paths []string) (*state, error) {
 
 func letter(c change) byte {
 	switch {
+	case c.old != "":
+		return 'R'
 	case c.from == nil:
 		return 'A'
 	case c.to == nil:
@@ -72,46 +118,49 @@ func letter(c change) byte {
 }
 
 func (w *work) status(args []string) error {
-	short, branch, end := false, false, "\n"
-	var paths []string
-	for _, a := range args {
-		switch a {
-		case "-s", "--short", "--porcelain", "--porcelain=v1":
-			short = true
-		case "-b", "--branch":
-			branch = true
-		case "-sb", "-bs":
-			short, branch = true, true
-		case "-z":
-			short, end = true, "\x00"
-		case "--long", "-uno", "--untracked-files=normal", "-unormal", "--":
-		default:
-			if strings.HasPrefix(a, "-") {
-				return &fatal{"error: unknown option `" + strings.TrimLeft(a, "-") + "'", 129}
-			}
-			p, err := w.relative(a)
-			if err != nil {
-				return err
-			}
-			paths = append(paths, p)
-		}
-	}
-	s, err := w.state(paths)
+	o, err := w.options(args, "-s --short --porcelain -b --branch -z --long -u -uno -unormal -uall --ignored --show-stash -v --verbose --no-renames --ahead-behind --no-ahead-behind --renames", "--porcelain --untracked-files -u --ignored --column")
 	if err != nil {
 		return err
 	}
-	if slices.Contains(args, "-uno") {
+	paths, err := w.relatives(append(o.rest, o.paths...))
+	if err != nil {
+		return err
+	}
+	loose := o.flags["--untracked-files"]
+	for _, f := range []string{"no", "normal", "all"} {
+		if o.has("-u" + f) {
+			loose = f
+		}
+	}
+	if o.has("-u") && loose == "" {
+		loose = "all"
+	}
+	s, err := w.stateOf(paths, loose == "all")
+	if err != nil {
+		return err
+	}
+	if loose == "no" {
 		s.untracked = nil
 	}
-	if short {
-		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--porcelain") || a == "-z" }) {
+	end := "\n"
+	if o.has("-z") {
+		end = "\x00"
+	}
+	branch := o.has("-b", "--branch")
+	switch v := o.flags["--porcelain"]; {
+	case o.has("--porcelain") && v != "" && v != "v1" && v != "1" && v != "v2" && v != "2":
+		return fail("unsupported porcelain version '%s'", v)
+	case v == "v2" || v == "2":
+		w.second(s, branch, end)
+	case o.has("-s", "--short", "--porcelain", "-z") && !o.has("--long"):
+		if !o.has("--porcelain", "-z") {
 			w.local(s)
 		}
 		w.short(s, branch, end)
-		return nil
+	default:
+		w.local(s)
+		w.longOf(s, loose == "no")
 	}
-	w.local(s)
-	w.long(s)
 	return nil
 }
 
@@ -134,8 +183,16 @@ func (w *work) local(s *state) {
 	for _, list := range [][]change{s.staged, s.unstaged} {
 		for i := range list {
 			list[i].name = name(list[i].name)
+			if list[i].old != "" {
+				list[i].old = name(list[i].old)
+			}
 		}
 	}
+	unmerged := map[string]string{}
+	for n, l := range s.unmerged {
+		unmerged[name(n)] = l
+	}
+	s.unmerged = unmerged
 	for i := range s.untracked {
 		if s.untracked[i] = name(s.untracked[i]); s.untracked[i] == "" {
 			s.untracked[i] = "./"
@@ -151,97 +208,163 @@ func (w *work) short(s *state, branch bool, end string) {
 			name = "HEAD (no branch)"
 		case w.head() == nil:
 			name = "No commits yet on " + name
+		default:
+			if _, up, ok := w.upstream(name); ok {
+				ahead, behind, known := w.apart(name)
+				name += "..." + up
+				switch {
+				case !known:
+					name += " [gone]"
+				case ahead > 0 && behind > 0:
+					name += sprintf(" [ahead %d, behind %d]", ahead, behind)
+				case ahead > 0:
+					name += sprintf(" [ahead %d]", ahead)
+				case behind > 0:
+					name += sprintf(" [behind %d]", behind)
+				}
+			}
 		}
 		w.printf("## %s%s", name, end)
 	}
-	marks := map[string][2]byte{}
-	for _, c := range s.staged {
-		marks[c.name] = [2]byte{letter(c), ' '}
-	}
-	for _, c := range s.unstaged {
-		m, ok := marks[c.name]
-		if !ok {
-			m[0] = ' '
-		}
-		m[1] = letter(c)
-		marks[c.name] = m
-	}
-	names := make([]string, 0, len(marks))
-	for name := range marks {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	marks, olds := s.marks()
+	for _, name := range sortedKeys(marks) {
 		m := marks[name]
-		w.printf("%c%c %s%s", m[0], m[1], quoted(name), end)
+		shown, old := name, olds[name]
+		if end == "\n" {
+			shown, old = spaced(name), spaced(old)
+		}
+		switch {
+		case olds[name] == "":
+			w.printf("%s %s%s", m, shown, end)
+		case end == "\n":
+			w.printf("%s %s -> %s%s", m, old, shown, end)
+		default:
+			w.printf("%s %s%s%s%s", m, shown, end, old, end)
+		}
 	}
 	for _, name := range s.untracked {
-		w.printf("?? %s%s", quoted(name), end)
+		if end == "\n" {
+			name = spaced(name)
+		}
+		w.printf("?? %s%s", name, end)
 	}
 }
 
-func (w *work) long(s *state) {
-	fresh := w.head() == nil
-	if name, ok := w.branchName(); ok {
-		w.printf("On branch %s\n", name)
-	} else if h := w.head(); h != nil {
-		w.printf("HEAD detached at %s\n", h.Hash.String()[:7])
+// spaced quotes a name that has blanks, too: short lines are split at them.
+func spaced(name string) string {
+	if q := quoted(name); q != name || !strings.Contains(name, " ") {
+		return q
 	}
-	if fresh {
-		w.printf("\nNo commits yet\n\n")
+	return `"` + name + `"`
+}
+
+// marks gives the two letters of each file, and the names of before.
+func (s *state) marks() (marks, olds map[string]string) {
+	marks, olds = map[string]string{}, map[string]string{}
+	for _, c := range s.staged {
+		marks[c.name], olds[c.name] = string(letter(c))+" ", c.old
 	}
-	word := func(c change) string {
-		switch letter(c) {
-		case 'A':
-			return "new file:   "
-		case 'D':
-			return "deleted:    "
-		case 'T':
-			return "typechange: "
+	for _, c := range s.unstaged {
+		first := " "
+		if m, ok := marks[c.name]; ok {
+			first = m[:1]
 		}
-		return "modified:   "
+		marks[c.name] = first + string(letter(c))
 	}
-	if len(s.staged) > 0 {
-		w.printf("Changes to be committed:\n")
-		if fresh {
-			w.printf("  (use \"git rm --cached <file>...\" to unstage)\n")
-		} else {
-			w.printf("  (use \"git restore --staged <file>...\" to unstage)\n")
+	for n, l := range s.unmerged {
+		marks[n] = l
+	}
+	return marks, olds
+}
+
+// second prints the second form for programs.
+func (w *work) second(s *state, branch bool, end string) {
+	if branch {
+		name, ok := w.branchName()
+		if !ok {
+			name = "(detached)"
 		}
+		oid := "(initial)"
+		if h := w.head(); h != nil {
+			oid = h.Hash.String()
+		}
+		w.printf("# branch.oid %s%s# branch.head %s%s", oid, end, name, end)
+		if _, up, ok := w.upstream(name); ok {
+			w.printf("# branch.upstream %s%s", up, end)
+			if ahead, behind, known := w.apart(name); known {
+				w.printf("# branch.ab +%d -%d%s", ahead, behind, end)
+			}
+		}
+	}
+	marks, olds := s.marks()
+	show := func(name string) string {
+		if end == "\n" {
+			return quoted(name)
+		}
+		return name
+	}
+	mode := func(f side, name string) uint32 {
+		return uint32(f.files[name].mode)
+	}
+	for _, name := range sortedKeys(marks) {
+		if _, ok := s.unmerged[name]; ok {
+			continue
+		}
+		m := strings.ReplaceAll(marks[name], " ", ".")
+		before := name
+		kind, score, old := "1", "", ""
 		for _, c := range s.staged {
-			w.printf("\t%s%s\n", word(c), quoted(c.name))
+			if c.name == name && c.old != "" {
+				before, kind = c.old, "2"
+				score, old = sprintf("R%d ", c.score), "\t"+show(olds[name])
+				if end != "\n" {
+					old = end + olds[name]
+				}
+			}
 		}
-		w.printf("\n")
+		w.printf("%s %s N... %06o %06o %06o %s %s %s%s%s%s", kind, m, mode(s.head, before), mode(s.idx, name), mode(s.now, name), s.head.files[before].hash, s.idx.files[name].hash, score, show(name), old, end)
 	}
-	if len(s.unstaged) > 0 {
-		w.printf("Changes not staged for commit:\n")
-		if slices.ContainsFunc(s.unstaged, func(c change) bool { return c.to == nil }) {
-			w.printf("  (use \"git add/rm <file>...\" to update what will be committed)\n")
-		} else {
-			w.printf("  (use \"git add <file>...\" to update what will be committed)\n")
+	if len(s.unmerged) > 0 {
+		w.secondUnmerged(s, show, end)
+	}
+	for _, name := range s.untracked {
+		w.printf("? %s%s", show(name), end)
+	}
+}
+
+func (w *work) secondUnmerged(s *state, show func(string) string, end string) {
+	idx, err := w.repo.Storer.Index()
+	if err != nil {
+		return
+	}
+	for _, name := range sortedKeys(s.unmerged) {
+		var stages [4]item
+		for _, e := range idx.Entries {
+			if e.Name == name {
+				stages[e.Stage&3] = item{e.Mode, e.Hash}
+			}
 		}
-		w.printf("  (use \"git restore <file>...\" to discard changes in working directory)\n")
-		for _, c := range s.unstaged {
-			w.printf("\t%s%s\n", word(c), quoted(c.name))
+		mode, err := w.modeOf(name)
+		if err != nil {
+			mode = 0
 		}
-		w.printf("\n")
+		w.printf("u %s N... %06o %06o %06o %06o %s %s %s %s%s", s.unmerged[name], uint32(stages[1].mode), uint32(stages[2].mode), uint32(stages[3].mode), uint32(mode), stages[1].hash, stages[2].hash, stages[3].hash, show(name), end)
 	}
-	if len(s.untracked) > 0 {
-		w.printf("Untracked files:\n  (use \"git add <file>...\" to include in what will be committed)\n")
-		for _, name := range s.untracked {
-			w.printf("\t%s\n", quoted(name))
-		}
-		w.printf("\n")
+}
+
+// apart counts the commits that a branch and its upstream have not in common.
+func (w *work) apart(branch string) (ahead, behind int, known bool) {
+	ref, _, ok := w.upstream(branch)
+	if !ok {
+		return 0, 0, false
 	}
-	switch {
-	case len(s.staged) > 0:
-	case len(s.unstaged) > 0:
-		w.printf("no changes added to commit (use \"git add\" and/or \"git commit -a\")\n")
-	case len(s.untracked) > 0:
-		w.printf("nothing added to commit but untracked files present (use \"git add\" to track)\n")
-	case fresh:
-		w.printf("nothing to commit (create/copy files and use \"git add\" to track)\n")
-	default:
-		w.printf("nothing to commit, working tree clean\n")
+	a, err := w.commitOf("refs/heads/" + branch)
+	if err != nil {
+		return 0, 0, false
 	}
+	b, err := w.commitOf(string(ref))
+	if err != nil {
+		return 0, 0, false
+	}
+	return w.between(b, a), w.between(a, b), true
 }
