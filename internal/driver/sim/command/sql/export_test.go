@@ -5,22 +5,29 @@ import (
 	"testing"
 )
 
-// Parts cuts a script as the console does, and fails where bytes are lost.
+// Parts cuts a script as the console does, whole and line by line, and fails
+// where the two differ or bytes are lost.
 func Parts(t *testing.T, s string) {
 	t.Helper()
-	rest, got := s, strings.Builder{}
-	for n := first(rest); n >= 0; n = first(rest) {
-		if n == 0 || n > len(rest) {
-			t.Fatalf("%q: a statement of %d bytes", rest, n)
+	var whole, lines cutter
+	at := 0
+	for whole.next(s) {
+		if whole.x.i <= at || whole.x.i > len(s) || s[whole.x.i-1] != ';' {
+			t.Fatalf("%q: a statement from %d to %d", s, at, whole.x.i)
 		}
-		guarded(rest[:n])
-		got.WriteString(rest[:n])
-		rest = rest[n:]
+		guarded(s[at:whole.x.i])
+		at = whole.x.i
 	}
-	if got.String()+rest != s {
-		t.Errorf("%q became %q", s, got.String()+rest)
+	var once cutter
+	if ended := once.complete(s); ended != (whole.ended && !whole.begun) {
+		t.Errorf("%q: complete is %v", s, ended)
 	}
-	if complete(s) != (rest == "" && s != "" || s != rest && blank(rest)) {
-		t.Errorf("%q: complete is %v", s, complete(s))
+	got, ended := "", false
+	for line := range strings.Lines(s) {
+		got += line
+		ended = lines.complete(got)
+	}
+	if ended != (whole.ended && !whole.begun) {
+		t.Errorf("%q: complete line by line is %v", s, ended)
 	}
 }

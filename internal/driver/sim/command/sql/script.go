@@ -26,6 +26,7 @@ func (c *console) input() {
 // script runs lines: commands that begin with a dot, and SQL.
 func (c *console) script(text string) {
 	var pending strings.Builder
+	var cut cutter
 	for line := range strings.Lines(text) {
 		c.t.Step(1)
 		if c.done {
@@ -40,13 +41,10 @@ func (c *console) script(text string) {
 			continue
 		}
 		pending.WriteString(line)
-		if !strings.Contains(line, ";") {
-			continue
-		}
-		c.t.Step(1 + pending.Len()/64)
-		if complete(pending.String()) {
+		if cut.complete(pending.String()) {
 			c.query(pending.String())
 			pending.Reset()
+			cut = cutter{}
 		}
 	}
 	if rest := strings.TrimSpace(pending.String()); rest != "" && !c.done {
@@ -68,19 +66,17 @@ func (c *console) query(text string) {
 	if c.echo {
 		fmt.Fprintln(c.t.Out(), strings.TrimRight(text, "\n"))
 	}
-	for {
-		n := first(text)
-		if n < 0 {
-			break
-		}
-		c.statement(text[:n])
-		text = text[n:]
+	var cut cutter
+	from := 0
+	for cut.next(text) {
+		c.statement(text[from:cut.x.i])
+		from = cut.x.i
 		if c.done || c.status != 0 {
 			return
 		}
 	}
-	if strings.TrimSpace(text) != "" {
-		c.statement(text)
+	if strings.TrimSpace(text[from:]) != "" {
+		c.statement(text[from:])
 	}
 }
 
@@ -98,7 +94,7 @@ func (c *console) statement(text string) {
 		c.wrong(err)
 		return
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // it was only read
 	for {
 		names, err := rows.Columns()
 		if err != nil {
@@ -207,7 +203,7 @@ func (c *console) texts(query string, args ...any) []string {
 		c.wrong(err)
 		return nil
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // it was only read
 	var all []string
 	for rows.Next() {
 		var s string
@@ -337,12 +333,12 @@ func (c *console) fill(table string, next func() ([]string, error)) {
 		c.wrong(err)
 		return
 	}
-	insert, err := c.conn.PrepareContext(c.ctx, "INSERT INTO "+name(table)+" VALUES (?"+strings.Repeat(",?", columns-1)+")")
+	insert, err := c.conn.PrepareContext(c.ctx, "INSERT INTO "+name(table)+" VALUES (?"+strings.Repeat(",?", columns-1)+")") //nolint:gosec // the name is quoted
 	if err != nil {
 		c.wrong(err)
 		return
 	}
-	defer insert.Close()
+	defer func() { _ = insert.Close() }() // what it did is done
 	for {
 		c.t.Step(columns)
 		fields, err := next()

@@ -229,8 +229,8 @@ func (c *console) save() error {
 	if err != nil {
 		return fmt.Errorf("unable to write database %q: %s", c.file, vfs.Message(err))
 	}
-	defer o.Close()
-	if _, err := o.Write(now); err != nil {
+	_, err = o.Write(now)
+	if err = errors.Join(err, o.Close()); err != nil {
 		return fmt.Errorf("unable to write database %q: %s", c.file, vfs.Message(err))
 	}
 	return nil
