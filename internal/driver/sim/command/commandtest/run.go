@@ -215,3 +215,13 @@ func do(t *testing.T, errs ...error) {
 		t.Fatal(errs[i])
 	}
 }
+
+// Fuzz runs a tool on hostile text, within limits that make every run short:
+// it must end, whatever it says.
+func Fuzz(t *testing.T, commands []command.Command, stdin string, args ...string) {
+	t.Helper()
+	if strings.ContainsRune(strings.Join(args, ""), 0) {
+		return // no argument has one
+	}
+	RunWithin(t, commands, Case{Args: args, Stdin: stdin}, budget.Limits{Steps: 100_000, Heap: 32 << 20, Record: 1 << 20})
+}

@@ -3,31 +3,17 @@ package encode
 import (
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/commandtest"
 )
-
-// fuzzed runs a tool within limits that make every run short.
-func fuzzed(t *testing.T, stdin string, args ...string) {
-	t.Helper()
-	for _, arg := range args {
-		for i := range len(arg) {
-			if arg[i] == 0 {
-				return // no argument has one
-			}
-		}
-	}
-	commandtest.RunWithin(t, Commands(), commandtest.Case{Args: args, Stdin: stdin}, budget.Limits{Steps: 100_000, Heap: 32 << 20, Record: 1 << 20})
-}
 
 func FuzzBase(f *testing.F) {
 	f.Add("YWJj\nZA==")
 	f.Add("MFRGG===")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, o := range []string{"--base64", "--base32", "--base16", "--base2lsbf", "--z85"} {
-			fuzzed(t, text, "basenc", "-d", o)
-			fuzzed(t, text, "basenc", "-di", o)
-			fuzzed(t, text, "basenc", o)
+			commandtest.Fuzz(t, Commands(), text, "basenc", "-d", o)
+			commandtest.Fuzz(t, Commands(), text, "basenc", "-di", o)
+			commandtest.Fuzz(t, Commands(), text, "basenc", o)
 		}
 	})
 }
@@ -36,8 +22,8 @@ func FuzzHexdump(f *testing.F) {
 	f.Add(`8/1 "%02x " "\n"`, "abc")
 	f.Add(`"%_ad" 2/2 "%3.1u" /4 "%e"`, "12345")
 	f.Fuzz(func(t *testing.T, format, text string) {
-		fuzzed(t, text, "hexdump", "-e", format)
-		fuzzed(t, text, "hexdump", "-v", "-e", `"%07_ax " 4/1 "%_c"`, "-e", format)
+		commandtest.Fuzz(t, Commands(), text, "hexdump", "-e", format)
+		commandtest.Fuzz(t, Commands(), text, "hexdump", "-v", "-e", `"%07_ax " 4/1 "%_c"`, "-e", format)
 	})
 }
 
@@ -45,8 +31,8 @@ func FuzzOd(f *testing.F) {
 	f.Add("x2zc", "+10", "abcdef")
 	f.Add("fLd8o1", "3", "\xff")
 	f.Fuzz(func(t *testing.T, format, offset, text string) {
-		fuzzed(t, text, "od", "-t", format, "-j", offset)
-		fuzzed(t, text, "od", "-w"+offset, "-N", offset)
+		commandtest.Fuzz(t, Commands(), text, "od", "-t", format, "-j", offset)
+		commandtest.Fuzz(t, Commands(), text, "od", "-w"+offset, "-N", offset)
 	})
 }
 
@@ -55,13 +41,13 @@ func FuzzUndump(f *testing.F) {
 	f.Add("begin 644 x\n#0V%T\n`\nend\n")
 	f.Add("MD5 (a) = 00\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		fuzzed(t, text, "xxd", "-r", "-p")
-		fuzzed(t, text, "xxd", "-r", "-", "out")
-		fuzzed(t, text, "uudecode", "-o", "out")
-		fuzzed(t, text, "cksum", "-c")
-		fuzzed(t, text, "sha1sum", "-c")
-		fuzzed(t, text, "strings", "-el")
-		fuzzed(t, text, "dos2unix")
+		commandtest.Fuzz(t, Commands(), text, "xxd", "-r", "-p")
+		commandtest.Fuzz(t, Commands(), text, "xxd", "-r", "-", "out")
+		commandtest.Fuzz(t, Commands(), text, "uudecode", "-o", "out")
+		commandtest.Fuzz(t, Commands(), text, "cksum", "-c")
+		commandtest.Fuzz(t, Commands(), text, "sha1sum", "-c")
+		commandtest.Fuzz(t, Commands(), text, "strings", "-el")
+		commandtest.Fuzz(t, Commands(), text, "dos2unix")
 	})
 }
 
@@ -69,8 +55,8 @@ func FuzzIconv(f *testing.F) {
 	f.Add("UTF-16", "ascii//TRANSLIT", "\xff\xfea\x00")
 	f.Add("latin1", "utf-32", "\xe9")
 	f.Fuzz(func(t *testing.T, from, to, text string) {
-		fuzzed(t, text, "iconv", "-f", from, "-t", to)
-		fuzzed(t, text, "iconv", "-c", "-f", from, "-t", to)
+		commandtest.Fuzz(t, Commands(), text, "iconv", "-f", from, "-t", to)
+		commandtest.Fuzz(t, Commands(), text, "iconv", "-c", "-f", from, "-t", to)
 	})
 }
 
@@ -78,6 +64,6 @@ func FuzzMarkdown(f *testing.F) {
 	f.Add("<h1>a</h1><ul><li>b")
 	f.Add("<table><tr><td>x")
 	f.Fuzz(func(t *testing.T, text string) {
-		fuzzed(t, text, "html-to-markdown")
+		commandtest.Fuzz(t, Commands(), text, "html-to-markdown")
 	})
 }
