@@ -113,8 +113,8 @@ func allowList(calls []uint32, pid uint32) []unix.SockFilter {
 }
 
 // LandlockProcess restricts all threads of this process, for good: files and
-// directories below readable may be read, nothing else may be opened and
-// nothing changed; no port may be bound or reached, where the kernel knows how.
+// directories below readable, which are real paths, may be read, nothing else may
+// be opened and nothing changed; no port may be bound or reached, where the kernel knows how.
 // It needs no_new_privs on every thread, which [ConfineRuntime] does not give
 // in time: the caller's process has it from its start, or this sets it.
 func LandlockProcess(readable []string) error {
@@ -138,7 +138,7 @@ func LandlockProcess(readable []string) error {
 	}
 	defer unix.Close(ruleset)
 	for _, path := range readable {
-		if err := landlockAllow(ruleset, ll.AccessFSReadFile|ll.AccessFSReadDir, path); err != nil {
+		if err := landlockReal(ruleset, ll.AccessFSReadFile|ll.AccessFSReadDir, path); err != nil {
 			return err
 		}
 	}

@@ -66,6 +66,21 @@ func landlockAllow(ruleset int, rights uint64, path string) error {
 	if err != nil {
 		return &os.PathError{Op: "landlock", Path: path, Err: err}
 	}
+	return landlockRule(ruleset, rights, fd, path)
+}
+
+// landlockReal is landlockAllow for a path that leads through no link: one that
+// took its place meanwhile would open what it leads to.
+func landlockReal(ruleset int, rights uint64, path string) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return &os.PathError{Op: "landlock", Path: path, Err: err}
+	}
+	return landlockRule(ruleset, rights, fd, path)
+}
+
+// landlockRule adds a rule, and closes fd.
+func landlockRule(ruleset int, rights uint64, fd int, path string) error {
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -28,7 +28,9 @@ type hostRoot struct {
 }
 
 func openRoot(dir string) (*hostRoot, error) {
-	r, err := os.OpenRoot(dir)
+	// With the dot it is opened as a directory: had it become a pipe since it
+	// was looked at, opening it would wait.
+	r, err := os.OpenRoot(dir + "/.")
 	if err != nil {
 		return nil, err
 	}

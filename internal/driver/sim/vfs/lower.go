@@ -394,6 +394,13 @@ func (f *FS) copyUp(w *want) error {
 		return errno(err)
 	}
 	defer src.Close()
+	// It may be all holes: to read them takes as long as if they were not.
+	if size, err := src.Size(); err != nil || size > f.opts.FileSize {
+		if err == nil {
+			err = syscall.EFBIG
+		}
+		return errno(err)
+	}
 	var up node // its pages belong to nobody, so they are copied when written to
 	buf := make([]byte, pageSize)
 	for off := int64(0); ; {

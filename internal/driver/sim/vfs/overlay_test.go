@@ -229,6 +229,20 @@ func TestCopyingUpIsBounded(t *testing.T) {
 	vfs.CheckForTest(t, v.FS)
 }
 
+func TestAHugeFileOfHolesIsNotCopiedUp(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir+"/f", "x")
+	must(t, os.Truncate(dir+"/f", 1<<40))
+	v := over(t, dir, vfs.MountOptions{})
+	began := time.Now()
+	if _, err := v.Open("/w/f", syscall.O_WRONLY, 0); err != syscall.EFBIG {
+		t.Errorf("it was opened to be changed: %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func first(a, _, _, _ int64) int64 { return a }
 
 func TestManyFilesOfTheHostDoNotUseUpTheInodes(t *testing.T) {

@@ -143,7 +143,11 @@ func confine(o order, sb paddock.Sandbox) error {
 		readable = append(readable, filepath.Clean(m.Source))
 	}
 	if o.Python != "" && python.Installed(o.Python) {
-		readable = append(readable, filepath.Clean(o.Python))
+		real, err := filepath.EvalSymlinks(o.Python) // the caller's own
+		if err != nil {
+			return fmt.Errorf("python: %w", err)
+		}
+		readable = append(readable, real)
 	}
 	if err := kernel.NotDumpable(); err != nil {
 		return fmt.Errorf("not dumpable: %w", err)
