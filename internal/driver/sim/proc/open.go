@@ -24,7 +24,7 @@ const (
 // /dev/stdin and its like, and /proc/self/fd/N give the task's own
 // descriptors again. Opening a named pipe waits for the other end.
 func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
-	if fd, ok := ownFD(path); ok {
+	if fd, ok := OwnFD(path); ok {
 		d := t.FD(fd)
 		if d == nil {
 			return nil, syscall.ENOENT
@@ -69,7 +69,9 @@ func (t *Task) OpenFD(path string, flags int, mode uint32, least int) (int, erro
 	return fd, err
 }
 
-func ownFD(path string) (int, bool) {
+// OwnFD gives the descriptor that a path names: /dev/fd/N, /dev/stdin and its
+// like, /proc/self/fd/N.
+func OwnFD(path string) (int, bool) {
 	switch path {
 	case "/dev/stdin":
 		return 0, true

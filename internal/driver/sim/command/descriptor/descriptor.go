@@ -3,37 +3,15 @@
 package descriptor
 
 import (
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
 
-// Own gives the descriptor that a path names: /dev/fd/N, /dev/stdin and its
-// like, /proc/self/fd/N.
-func Own(path string) (int, bool) {
-	switch path {
-	case "/dev/stdin":
-		return 0, true
-	case "/dev/stdout":
-		return 1, true
-	case "/dev/stderr":
-		return 2, true
-	}
-	for _, dir := range []string{"/dev/fd/", "/proc/self/fd/"} {
-		if n, ok := strings.CutPrefix(path, dir); ok {
-			fd, err := strconv.Atoi(n)
-			return fd, err == nil && fd >= 0
-		}
-	}
-	return 0, false
-}
-
 // Stat describes a file, following links.
 func Stat(t *proc.Task, path string) (vfs.Info, error) {
-	if fd, ok := Own(path); ok {
+	if fd, ok := proc.OwnFD(path); ok {
 		return FD(t, fd)
 	}
 	return t.View.Stat(path)

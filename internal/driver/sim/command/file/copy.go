@@ -82,7 +82,7 @@ func (c *copier) copy(from, to string) {
 	c.dst = append(c.dst[:0], c.t.View)
 	c.dirs = c.dirs[:0]
 	c.root = node{}
-	if _, ok := descriptor.Own(from); ok {
+	if _, ok := proc.OwnFD(from); ok {
 		i, err := descriptor.Stat(c.t, from)
 		if err != nil {
 			c.fail("cannot stat %s: %s", operand.Always(from), reason(err))
@@ -381,7 +381,7 @@ func (c *copier) linked(e *walk.Entry, v *vfs.View, name, path, kept string) boo
 
 // inTheWay looks at what stands at a target. ok says to go on.
 func (c *copier) inTheWay(e *walk.Entry, v *vfs.View, name, path string) (i vfs.Info, exists, ok bool) {
-	own, isOwn := descriptor.Own(path)
+	own, isOwn := proc.OwnFD(path)
 	if isOwn {
 		i, err := descriptor.FD(c.t, own)
 		return i, err == nil, true

@@ -123,7 +123,7 @@ func judge(t *proc.Task, name string, follow, special bool) verdict {
 			}
 			i = to
 		}
-		if _, own := descriptor.Own(name); own {
+		if _, own := proc.OwnFD(name); own {
 			i, err = descriptor.Stat(t, name)
 		}
 		if err != nil {
