@@ -22,7 +22,6 @@ func (f *Format) Append(dst []byte, args []string, env *Env) (out []byte, status
 	}
 	r := run{f: f, env: env, out: dst, base: len(dst), limit: limit, args: args}
 	for r.pass() {
-
 		if len(r.args) == 0 || !f.uses {
 			break
 		}

@@ -366,7 +366,7 @@ func (d *declaration) compound(t *target) error {
 	}
 	l, err := tree.New([]byte("a="+v), d.s.reading(d.s.line)).Next()
 	if err != nil || len(l.Items) != 1 {
-		return nil
+		return nil //nolint:nilerr // what is no list is a plain value
 	}
 	c, ok := l.Items[0].(*tree.Simple)
 	if !ok || len(c.Words) != 0 || len(c.Assigns) != 1 || !c.Assigns[0].X.IsList() {

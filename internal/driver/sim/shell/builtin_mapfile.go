@@ -215,7 +215,7 @@ func (m *mapping) line(in *input) (text string, ok bool, err error) {
 		}
 		if err != nil {
 			// What cannot be read is at its end, as in bash.
-			return textOf(b), len(b) > 0, nil
+			return textOf(b), len(b) > 0, nil //nolint:nilerr // see above
 		}
 		n := bytes.IndexByte(chunk, m.delim)
 		if n < 0 {

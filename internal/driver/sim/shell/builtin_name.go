@@ -525,12 +525,13 @@ func (s *Shell) ownAliases() {
 func biUnalias(s *Shell, args []string) int {
 	o := getopt{s: s, args: args, spec: "a"}
 	usage := "unalias: usage: unalias [-a] name [name ...]"
-	for c := o.next(); c != 0; c = o.next() {
-		if c != 'a' {
-			return o.usage(usage)
-		}
+	switch o.next() {
+	case 0:
+	case 'a':
 		s.aliases, s.aliasShared = nil, false
 		return 0
+	default:
+		return o.usage(usage)
 	}
 	rest := o.rest()
 	if len(rest) == 0 {

@@ -47,7 +47,6 @@ type jobs struct {
 	list   []*job // in the order in which they started
 	order  []int  // numbers of jobs, the current one last
 	coproc *coprocess
-	chld   int // ends of children that the CHLD trap was not told of
 }
 
 // maxRemembered is how many statuses of ended commands are kept.

@@ -103,9 +103,8 @@ func (s *Shell) menu(items []string) {
 	cell := digits + 2 + longest + 2
 	cols := max(width/cell, 1)
 	rows := (len(items) + cols - 1) / cols
-	cols = (len(items) + rows - 1) / rows
 	if rows == 1 {
-		rows, cols = cols, 1
+		rows = len(items)
 	}
 	var b strings.Builder
 	for r := range rows {

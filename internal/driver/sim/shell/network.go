@@ -138,17 +138,13 @@ func (c *connection) Read(t *proc.Task, p []byte) (int, error) {
 func (c *connection) Write(t *proc.Task, p []byte) (int, error) {
 	own := append([]byte(nil), p...)
 	w := start(func(w *transfer) { w.n, w.err = c.conn.Write(own) })
-	for {
-		err := t.AwaitIO(w.done)
-		if err == nil {
-			break
-		}
-		if err != syscall.EINTR {
-			return 0, err
-		}
+	switch err := t.AwaitIO(w.done); {
+	case err == syscall.EINTR:
 		_ = c.conn.Close() // half of it may be gone: there is no going on
 		<-w.done
 		return w.n, syscall.EINTR
+	case err != nil:
+		return 0, err
 	}
 	if w.err != nil {
 		return w.n, syscall.EPIPE

@@ -37,8 +37,11 @@ const (
 	oVi
 	oXtrace
 	setOptions // how many are set's
+)
 
-	oAutocd option = iota - 1
+// Options of shopt.
+const (
+	oAutocd option = iota + setOptions
 	oAssocExpandOnce
 	oCdableVars
 	oCdspell
@@ -266,7 +269,7 @@ func (s *Shell) flag(o option) {
 func (s *Shell) setOptions(o *options) {
 	s.opt = *o
 	for i := range optionCount {
-		s.flag(option(i))
+		s.flag(i)
 	}
 }
 

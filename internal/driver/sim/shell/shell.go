@@ -147,7 +147,7 @@ func New(t *proc.Task, o Options) *Shell {
 	s.vars.Changed = s.watch
 	s.environment()
 	for i := range optionCount {
-		s.flag(option(i))
+		s.flag(i)
 	}
 	if o.Posix {
 		s.setOption(oPosix, true)
@@ -243,7 +243,7 @@ func (s *Shell) Expander() *expand.Expander {
 
 // Warn writes "NAME: line N: message" to standard error.
 func (s *Shell) Warn(format string, args ...any) {
-	s.flush()
+	_ = s.flush() // the builtin that printed it is told later
 	s.errout(s.prefix() + fmt.Sprintf(format, args...) + "\n")
 }
 
@@ -266,7 +266,7 @@ func (s *Shell) errout(text string) { _, _ = s.t.Write(2, []byte(text)) }
 func (s *Shell) print(text string) {
 	s.out = append(s.out, text...)
 	if len(s.out) > 64<<10 {
-		s.flush()
+		_ = s.flush() // as above
 	}
 }
 

@@ -198,7 +198,6 @@ func (s *Shell) caught(sig syscall.Signal) {
 		if s.flow != flowNone {
 			return
 		}
-		sig = 0
 		if len(s.traps.later) > 0 {
 			sig = s.traps.later[0]
 			s.traps.later = s.traps.later[1:]
@@ -380,7 +379,7 @@ func (s *Shell) showTraps(names []string) int {
 	if t.shown != nil {
 		t = t.shown
 	}
-	print := func(name, text string) {
+	show := func(name, text string) {
 		s.print("trap -- " + quote.Single(text) + " " + name + "\n")
 	}
 	event := func(name string) *string {
@@ -406,17 +405,17 @@ func (s *Shell) showTraps(names []string) int {
 				continue
 			}
 			if p := event(name); p != nil {
-				print(name, *p)
+				show(name, *p)
 			} else if sig, ok := findSignal(name); ok {
 				if text, ok := t.signals[sig]; ok {
-					print(name, text)
+					show(name, text)
 				}
 			}
 		}
 		return st
 	}
 	if t.exit != nil {
-		print("EXIT", *t.exit)
+		show("EXIT", *t.exit)
 	}
 	nums := make([]int, 0, len(t.signals))
 	for sig := range t.signals {
@@ -424,11 +423,11 @@ func (s *Shell) showTraps(names []string) int {
 	}
 	sort.Ints(nums)
 	for _, n := range nums {
-		print("SIG"+signalName(syscall.Signal(n)), t.signals[syscall.Signal(n)])
+		show("SIG"+signalName(syscall.Signal(n)), t.signals[syscall.Signal(n)])
 	}
 	for _, name := range []string{"DEBUG", "ERR", "RETURN"} {
 		if p := event(name); p != nil {
-			print(name, *p)
+			show(name, *p)
 		}
 	}
 	return 0

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -66,7 +67,7 @@ func New(o Options) *Editor { return &Editor{o: o} }
 func (e *Editor) Line(prompt string, history []string) (string, error) {
 	e.line, e.at, e.row, e.pasting, e.tabbed, e.failed = e.line[:0], 0, 0, false, false, nil
 	e.history, e.entry, e.edits = history, len(history), nil
-	if i := bytes.LastIndexByte([]byte(prompt), '\n'); i >= 0 {
+	if i := strings.LastIndexByte(prompt, '\n'); i >= 0 {
 		e.show(crlf(prompt[:i+1]))
 		prompt = prompt[i+1:]
 	}

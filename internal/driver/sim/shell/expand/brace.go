@@ -29,7 +29,6 @@ type mark struct {
 	c        byte
 	match    int   // of the other brace, -1 is none
 	commas   []int // of a brace that opens: marks
-	depth    int
 }
 
 // braces finds the brace expansions of a word; ok is false if there are none.

@@ -97,7 +97,7 @@ const (
 
 func (s *separators) set(value string) {
 	*s = separators{value: value}
-	for i := 0; i < len(value); i++ {
+	for i := range len(value) {
 		c := value[i]
 		s.class[c] |= separator
 		if c == ' ' || c == '\t' || c == '\n' {

@@ -78,45 +78,45 @@ func Compile(w *syntax.Word, mode Mode) *Word {
 // Literal gives the text of a word that is always the same and one field.
 func (w *Word) Literal() (string, bool) { return w.lit, w.literal }
 
-func (c *Word) finish(parts []part) {
-	if c.mode == Field {
+func (w *Word) finish(parts []part) {
+	if w.mode == Field {
 		// Braces come before tildes.
 		if b, ok := braces(merge(parts)); ok {
-			c.braces = b
-			c.parts = merge(tildes(parts, false, true))
+			w.braces = b
+			w.parts = merge(tildes(parts, false, true))
 			return
 		}
 	}
-	switch c.mode {
+	switch w.mode {
 	case Field, Single, Pattern, Regex:
-		parts = tildes(parts, false, c.mode == Field)
+		parts = tildes(parts, false, w.mode == Field)
 	case Assigned:
 		parts = tildes(parts, true, false)
 	case Document:
 	}
-	c.parts = merge(parts)
-	c.constant()
+	w.parts = merge(parts)
+	w.constant()
 }
 
 // constant finds words that are always the same.
-func (c *Word) constant() {
-	if c.mode == Pattern || c.mode == Regex {
+func (w *Word) constant() {
+	if w.mode == Pattern || w.mode == Regex {
 		return
 	}
-	for i := range c.parts {
-		p := &c.parts[i]
-		if p.kind != text || c.mode == Field && !p.quoted && strings.ContainsAny(p.text, "*?[(") {
+	for i := range w.parts {
+		p := &w.parts[i]
+		if p.kind != text || w.mode == Field && !p.quoted && strings.ContainsAny(p.text, "*?[(") {
 			return
 		}
 	}
-	if c.mode == Field && len(c.parts) == 0 {
+	if w.mode == Field && len(w.parts) == 0 {
 		return
 	}
 	var b strings.Builder
-	for i := range c.parts {
-		b.WriteString(c.parts[i].text)
+	for i := range w.parts {
+		b.WriteString(w.parts[i].text)
 	}
-	c.literal, c.lit = true, b.String()
+	w.literal, w.lit = true, b.String()
 }
 
 // merge joins neighbours that are alike.

@@ -121,18 +121,18 @@ func (p *Parser) array() *syntax.ArrayExpr {
 		if p.end() {
 			p.unclosed(start, ")")
 		}
-		switch c := p.src[p.pos]; {
-		case c == '\n':
+		switch p.src[p.pos] {
+		case '\n':
 			p.pos++
 			if len(p.heredocs) > 0 {
 				p.readHeredocs()
 			}
 			continue
-		case c == ')':
+		case ')':
 			p.pos++
 			p.tok, p.have, p.noAssign, p.eval = tok, have, no, eval
 			return list
-		case c == '[':
+		case '[':
 			if e, ok := p.element(); ok {
 				list.Elems = append(list.Elems, e)
 				continue

@@ -96,7 +96,7 @@ func (s *Store) assign(name, value string, add bool) error {
 	v := s.Lookup(name)
 	switch {
 	case v == nil:
-		v = s.make(name)
+		s.make(name)
 	case v.attr&ReadOnly != 0:
 		return &Error{Kind: IsReadOnly, Name: name}
 	case v.dyn != nil && v.dyn.Scalar == nil:
