@@ -75,6 +75,14 @@ func (t *Task) Caught() syscall.Signal {
 	return syscall.Signal(n)
 }
 
+// Waits tells whether a caught signal waits to be taken.
+func (t *Task) Waits(sig syscall.Signal) bool {
+	if t.pending.Load() != 0 {
+		t.deliver()
+	}
+	return t.caught&bit(sig) != 0
+}
+
 // deliver takes in pending signals. It does not return if one kills.
 func (t *Task) deliver() {
 	for {
