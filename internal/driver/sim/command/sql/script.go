@@ -188,7 +188,10 @@ func (c *console) dot(line string) {
 			c.fail("cannot open \"%s\"", arg(1))
 			return
 		}
+		c.reading++
+		c.t.Bound("sources", c.reading, c.t.K.Limits.Sources)
 		c.script(string(b))
+		c.reading--
 	case ".import":
 		c.load(words[1:])
 	default:
@@ -287,18 +290,23 @@ func (c *console) load(words []string) {
 	defer in.Close()
 	c.newline = "\n" // as sqlite3 leaves it
 	var next func() ([]string, error)
+	counted := &record{c: c, r: in}
 	if isCSV {
-		r := csv.NewReader(bufio.NewReader(in))
+		r := csv.NewReader(bufio.NewReader(counted))
 		r.FieldsPerRecord, r.LazyQuotes = -1, true
-		next = r.Read
-	} else {
-		r := bufio.NewReader(in)
 		next = func() ([]string, error) {
+			counted.n = 0
+			return r.Read()
+		}
+	} else {
+		r := bufio.NewReader(counted)
+		next = func() ([]string, error) {
+			counted.n = 0
 			line, err := r.ReadString('\n')
 			if line == "" && err != nil {
 				return nil, err
 			}
-			return strings.Split(strings.TrimRight(line, "\r\n"), separator), nil
+			return strings.SplitN(strings.TrimRight(line, "\r\n"), separator, maxColumns), nil
 		}
 	}
 	for range skip {
@@ -307,6 +315,24 @@ func (c *console) load(words []string) {
 		}
 	}
 	c.fill(rest[1], next)
+}
+
+// maxColumns is more than a table may have.
+const maxColumns = 4096
+
+// A record reads what is to be imported, and counts the bytes of one record.
+type record struct {
+	c *console
+	r io.Reader
+	n int64
+}
+
+func (x *record) Read(p []byte) (int, error) {
+	n, err := x.r.Read(p)
+	x.n += int64(n)
+	x.c.t.Bound("record", x.n, x.c.t.K.Limits.Record)
+	x.c.t.Step(1 + n/64)
+	return n, err
 }
 
 func name(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

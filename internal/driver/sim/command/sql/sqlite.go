@@ -39,6 +39,7 @@ type console struct {
 	echo      bool
 	status    int
 	done      bool
+	reading   int64 // files that read each other
 }
 
 // raw is what the engine's connections can do beyond database/sql.

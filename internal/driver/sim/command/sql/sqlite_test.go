@@ -78,6 +78,17 @@ func TestADatabaseStaysWithinItsLimits(t *testing.T) {
 	}
 }
 
+func TestInputWithoutEndReachesALimit(t *testing.T) {
+	for script, limit := range map[string]string{".import /dev/zero t": `"record"`, ".read r": `"sources"`, ".mode csv\n.import /dev/zero t": `"record"`} {
+		r := commandtest.RunWithin(t, sql.Commands(), commandtest.Case{
+			Args: []string{"sqlite3", ":memory:", script}, Files: map[string]string{"r": ".read r\n"},
+		}, budget.Limits{Record: 1 << 20, Sources: 20})
+		if !strings.Contains(r.Stderr, limit) {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+}
+
 func FuzzStatements(f *testing.F) {
 	for _, s := range []string{"SELECT ';' ; SELECT 2;", "CREATE TRIGGER a BEGIN SELECT 1; END; PRAGMA temp_store=1", "/* ; */ -- ;\n;", "[;] `;` \";\"; '"} {
 		f.Add(s)
