@@ -53,6 +53,9 @@ func (x *tree) OpenFile(name string, flag int, perm os.FileMode) (billy.File, er
 	if err == nil && !i.IsRegular() && !i.IsDir() {
 		err = syscall.EINVAL // reading a pipe would wait
 	}
+	if err == nil && !soundIndex(name, f, i.Size) {
+		err = syscall.EINVAL
+	}
 	if err != nil {
 		return nil, errors.Join(failure("open", name, err), f.Close())
 	}
