@@ -198,7 +198,13 @@ func (m *machine) builtin(name string, arity int) *function {
 	if f, ok := m.builtins[sig]; ok {
 		return f
 	}
-	src := definition(sig)
+	src := ""
+	if m.yq != nil {
+		src = yqDefinition(sig)
+	}
+	if src == "" {
+		src = definition(sig)
+	}
 	if src == "" || strings.HasPrefix(name, "_") && name != "_capture" {
 		return nil
 	}

@@ -223,7 +223,7 @@ func (m *machine) general(n *node, e *env, v value, yield yieldFn) error {
 	case opMath:
 		return m.eval(n.r, e, v, func(r value) error {
 			return m.eval(n.l, e, v, func(l value) error {
-				x, err := m.math(n.str[0], l, r)
+				x, err := m.operator(n.str, l, r)
 				if err != nil {
 					return err
 				}

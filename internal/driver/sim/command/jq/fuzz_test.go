@@ -1,6 +1,7 @@
 package jq_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,16 @@ func FuzzInput(f *testing.F) {
 }
 
 func TestEverythingIsBounded(t *testing.T) {
+	bomb := "a0: &b0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := range 12 {
+		bomb += fmt.Sprintf("a%d: &b%d [%s*b%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*b%d, ", i), 9), i)
+	}
+	for _, args := range [][]string{{"explode(.)"}, {"-o", "json", "."}, {"-o", "toml", "."}, {"-o", "props", "."}, {"-o", "shell", "."}, {"[..] | length"}} {
+		r := commandtest.RunWithin(t, jq.Commands(), commandtest.Case{Args: append([]string{"yq", "-p", "yaml"}, args...), Stdin: bomb}, small())
+		if r.Status == 0 || r.Stderr == "" {
+			t.Errorf("%q of aliases upon aliases ends by itself: %.80q", args, r.Stdout)
+		}
+	}
 	for _, program := range []string{"def f:f;f", "def f:1+f;f", "[repeat(1)]", "last(repeat(1))", "[range(1e12)]", "last(range(1e12))", "reduce repeat(1) as $x (\"a\";.+.)", "reduce range(1e9) as $x ([];.+[$x])", "\"a\"*1e9", "[limit(1e9;repeat(\"abc\"))]|add", "[recurse([.])]|length", "until(false;.)", "last(while(true;[.]))", "reduce range(1e9) as $i (null;[.])|tojson", "[range(1e6)]|combinations(9)|select(false)", ".[1e9]=1", "reduce range(1e9) as $i ({};.[$i|tostring]=$i)", "def f(x):f(x|x);f(.)", "\"a\"|gsub(\"\";.*1000)|gsub(\"\";.)", "[paths]|repeat(.)|select(false)", "last(inputs,repeat(0))", "[splits(\"a\";repeat(\"g\"))]", "def f:[f,f];f", "repeat(.;.)|.", "range(0;1;0)", "input|repeat(.)", "label $x|repeat(1)"} {
 		began := time.Now()
 		r := commandtest.RunWithin(t, jq.Commands(), commandtest.Case{Args: []string{"jq", "-n", program}, Stdin: "[\"a\"]"}, small())
@@ -80,4 +91,25 @@ func TestNestingIsBounded(t *testing.T) {
 			t.Errorf("nested input %q: status %d, %.200q", open, r.Status, r.Stderr)
 		}
 	}
+}
+
+func FuzzYQ(f *testing.F) {
+	for _, s := range []string{".a.b |= . + 1", "... comments=\"\" | .. style=\"flow\"", ". as $x ireduce ({}; . *+ $x)", "explode(.) | to_entries | with_entries(.key |= \"x\" + .)", "select(fi == 0) *d load(\"a\")", "with(.a[]; .b = key | .c = path) | sort_keys(..)", "del(.. | select(tag == \"!!null\")) | to_yaml | from_yaml", ".a line_comment=\"x\" | splitDoc", "env(HOME) | sub(\"(a*)*\", \"$1\")"} {
+		for i, data := range []string{"a: &x [1, {b: c}] # d\n<<: {e: f}\ng: *x\n", "{\"a\":[1.5,null]}", "a,b\n1,\"2\"\n", "a.b.0 = 1\nc: \\u00e9\n", "<?xml?><a b=\"c\"><d/>e<d>f</d></a>", "a = [1, {b = 2}]\n[[c.d]]\ne = \"\"\"x\"\"\"\n", "[s]\nk = v\n"} {
+			f.Add(s, data, uint8(i))
+		}
+	}
+	formats := []string{"yaml", "json", "csv", "props", "xml", "toml", "ini"}
+	f.Fuzz(func(t *testing.T, program, data string, format uint8) {
+		began := time.Now()
+		limits := small()
+		limits.Steps = 2_000_000
+		in, out := formats[int(format)%len(formats)], formats[int(format)/len(formats)%len(formats)]
+		for _, p := range []string{program, "."} {
+			commandtest.RunWithin(t, jq.Commands(), commandtest.Case{Args: []string{"yq", "ea", "-p", in, "-o", out, "--expression", p, "a", "a"}, Files: map[string]string{"a": data}}, limits)
+		}
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("it took %v", d)
+		}
+	})
 }

@@ -18,7 +18,7 @@ import (
 
 // Commands lists the tools of this package.
 func Commands() []command.Command {
-	return []command.Command{{Name: "jq", Run: run}}
+	return []command.Command{{Name: "jq", Run: run}, {Name: "yq", Run: runYQ}}
 }
 
 // options are what the command line says.

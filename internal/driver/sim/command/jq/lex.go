@@ -33,6 +33,7 @@ type syntaxError struct {
 }
 
 type lexer struct {
+	yq    bool // the program is yq's
 	src   string
 	at    int
 	line  int
@@ -122,11 +123,22 @@ func (l *lexer) read() tok {
 	case isLetter(c):
 		l.text = l.ident()
 		return tIdent
-	case isDigit(c) || c == '.' && isDigit(peek):
+	case isDigit(c) || c == '.' && isDigit(peek) && !l.yq:
 		return l.number()
 	case c == '.' && peek == '.':
 		l.at += 2
+		l.text = ""
+		if l.yq && l.at < len(l.src) && l.src[l.at] == '.' {
+			l.at++
+			l.text = "keys"
+		}
 		return tRec
+	case l.yq && c == '.' && isPlain(peek):
+		l.at++
+		l.text = l.plain()
+		return tField
+	case l.yq && c == '*':
+		return l.multiply()
 	case c == '.' && isLetter(peek):
 		l.at++
 		l.text = l.simple()

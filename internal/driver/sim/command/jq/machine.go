@@ -97,7 +97,8 @@ type machine struct {
 	now      func() float64
 	stderr   func([]byte)
 	debug    func(value)
-	searched int // steps of searches that are not yet told to the task
+	yq       *weaver // of yq: its documents; nil in jq
+	searched int     // steps of searches that are not yet told to the task
 	env      value
 }
 

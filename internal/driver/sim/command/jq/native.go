@@ -16,7 +16,13 @@ func (m *machine) native(name string, arity int) *native {
 	if n, ok := m.natives[sig]; ok {
 		return n
 	}
-	n := generator(name, arity)
+	var n *native
+	if m.yq != nil {
+		n = yqNative(name, arity)
+	}
+	if n == nil {
+		n = generator(name, arity)
+	}
 	if n == nil {
 		if f := plain(name, arity); f != nil {
 			n = &native{one: f}

@@ -37,6 +37,7 @@ const (
 	opDef
 	opLabel
 	opBreak
+	opMark // of yq: l gets the attribute str, which is r
 )
 
 // A node is an expression.

@@ -118,7 +118,7 @@ func (m *machine) simple(n *node, e *env, v value) (value, error) {
 		if err != nil {
 			return nil, err
 		}
-		return m.math(n.str[0], l, r)
+		return m.operator(n.str, l, r)
 	case opCompare:
 		l, r, err := m.pair(n, e, v)
 		if err != nil {

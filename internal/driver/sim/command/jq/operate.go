@@ -65,6 +65,12 @@ func (m *machine) field(v value, name string) (value, error) {
 }
 
 func (m *machine) index(v, k value) (value, error) {
+	if m.yq != nil {
+		var err error
+		if k, err = yqKey(v, k); err != nil {
+			return nil, err
+		}
+	}
 	switch key := k.(type) {
 	case string:
 		return m.field(v, key)
@@ -160,6 +166,9 @@ func (m *machine) compared(o string, l, r value) (value, error) {
 		}
 		return nil, failf("Comparison too deep")
 	}
+	if m.yq != nil && (o == "==" || o == "!=") {
+		return m.yq.alike(l, r) == (o == "=="), nil
+	}
 	return m.compares(o, l, r), nil
 }
 
@@ -233,6 +242,11 @@ func (m *machine) math(o byte, l, r value) (value, error) {
 	}
 	switch o {
 	case '+':
+		if m.yq != nil {
+			if a, ok := l.(*array); ok {
+				return m.yq.append(a, r), nil
+			}
+		}
 		return m.add(l, r)
 	case '-':
 		x, ok1 := l.(*array)
@@ -398,6 +412,9 @@ func (m *machine) multiply(l, r value) (value, error) {
 func (m *machine) merge(x, y *object) *object {
 	m.push(x, nil)
 	defer m.pop()
+	if m.yq != nil {
+		return m.yq.merge(x, y, "")
+	}
 	for i := range y.len() {
 		m.t.Step(1)
 		k, v := y.own().keys[i], y.own().vals[i]
@@ -446,5 +463,5 @@ func (m *machine) operate(o string, l, r value) (value, error) {
 		}
 		return r, nil
 	}
-	return m.math(o[0], l, r)
+	return m.operator(o, l, r)
 }

@@ -32,7 +32,11 @@ type importing struct {
 }
 
 func parse(src string, nesting int) (mod *module, err *syntaxError) {
-	p := &parser{lexer: lexer{src: src, line: 1}, nesting: nesting}
+	return parseAs(src, nesting, false)
+}
+
+func parseAs(src string, nesting int, yq bool) (mod *module, err *syntaxError) {
+	p := &parser{lexer: lexer{src: src, line: 1, yq: yq}, nesting: nesting}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -246,6 +250,9 @@ func (p *parser) bound() *node {
 	p.next()
 	b := &node{op: opBind, l: l}
 	b.pats = p.patterns()
+	if p.yq && p.is("ireduce") {
+		return p.ireduce(b)
+	}
 	p.expect('|')
 	b.r = p.pipe()
 	return b
@@ -267,6 +274,9 @@ func (p *parser) alternative() *node {
 
 func (p *parser) assignment() *node {
 	l := p.or()
+	if p.yq && p.kind == tIdent && p.attribute() {
+		return p.marked(l)
+	}
 	if p.kind != tSet {
 		return l
 	}
@@ -343,6 +353,9 @@ func (p *parser) product() *node {
 	for p.kind == '*' || p.kind == '/' || p.kind == '%' {
 		p.chain()
 		o := string(rune(p.kind))
+		if p.yq && p.kind == '*' {
+			o = p.text
+		}
 		p.next()
 		l = &node{op: opMath, str: o, l: l, r: p.unary()}
 	}
@@ -366,6 +379,9 @@ func (p *parser) postfix() *node {
 	defer p.up()
 	n := p.term()
 	for {
+		if p.yq {
+			n = lenient(n)
+		}
 		switch {
 		case p.kind == tField:
 			p.chain()
@@ -514,8 +530,9 @@ func (p *parser) term() *node {
 		}
 		return &node{op: opIdentity}
 	case tRec:
+		n := &node{op: opRecurse, str: p.text}
 		p.next()
-		return &node{op: opRecurse}
+		return n
 	case tField:
 		n := &node{op: opField, str: p.text}
 		p.next()
@@ -624,6 +641,9 @@ func (p *parser) named(line int) *node {
 		p.unexpected()
 	}
 	p.next()
+	if p.yq && (name == "env" || name == "strenv" || name == "envsubst") && p.kind == '(' {
+		return p.environment(name, line)
+	}
 	if p.kind != '(' {
 		switch name {
 		case "null":
@@ -644,6 +664,12 @@ func (p *parser) named(line int) *node {
 			}
 		}
 		p.expect(')')
+	}
+	if p.yq && name == "explode" && len(n.list) == 1 {
+		return &node{op: opMark, str: "explode", l: n.list[0], r: literalNode("")}
+	}
+	if p.yq && name == "with" && len(n.list) == 2 {
+		return &node{op: opUpdate, l: n.list[0], r: n.list[1]}
 	}
 	return n
 }

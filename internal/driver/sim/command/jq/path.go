@@ -178,6 +178,11 @@ func (m *machine) path(n *node, e *env, p pathValue, yield pathFn) error {
 			return n.native.path(m, n, e, p, yield)
 		}
 	}
+	if m.yq != nil {
+		if done, err := m.yq.path(n, e, p, yield); done {
+			return err
+		}
+	}
 	// What is computed has a place only if it is what was there.
 	return m.eval(n, e, p.v, func(x value) error {
 		if !p.loose && same(x, p.v) {
@@ -314,6 +319,10 @@ func (m *machine) tryPath(n *node, e *env, p pathValue, yield pathFn) error {
 
 // allPaths gives the paths of an expression.
 func (m *machine) allPaths(n *node, e *env, v value, yield func([]value) error) error {
+	if m.yq != nil {
+		m.yq.strict++
+		defer func() { m.yq.strict-- }()
+	}
 	return m.paths(n, e, pathValue{v: v}, func(p pathValue) error {
 		if p.loose {
 			return m.badPath(p)
@@ -429,6 +438,12 @@ func (m *machine) setpath(v value, path []value, x value) (value, error) {
 
 // setKey puts a value at one step.
 func (m *machine) setKey(v, k, x value) (value, error) {
+	if m.yq != nil {
+		var err error
+		if k, err = yqKey(v, k); err != nil {
+			return nil, err
+		}
+	}
 	switch k := k.(type) {
 	case string:
 		switch o := v.(type) {
@@ -677,5 +692,7 @@ func (m *machine) delElements(x *array, keys []value) (value, error) {
 			list = append(list, y)
 		}
 	}
-	return m.list(list), nil
+	a := m.list(list)
+	a.from = x.from
+	return a, nil
 }

@@ -98,6 +98,9 @@ func (r *resolver) decide(n *node, s *scope) bool {
 	case opComma, opAlternative:
 		r.all(s, n.l, n.r)
 		return false
+	case opMark:
+		r.all(s, n.l, n.r)
+		return false
 	case opAssign, opArithmetic:
 		r.all(s, n.l)
 		return r.resolve(n.r, s)
@@ -252,6 +255,9 @@ func (r *resolver) variable(n *node, s *scope) {
 }
 
 func (r *resolver) call(n *node, s *scope) bool {
+	if r.m.yq != nil && !r.own {
+		yqCall(n)
+	}
 	r.all(s, n.list...)
 	for x := s; x != nil; x = x.up {
 		if x.name == n.str && (x.kind == 'a' && len(n.list) == 0 || x.kind == 'f' && x.def.arity() == len(n.list)) {
@@ -267,7 +273,8 @@ func (r *resolver) call(n *node, s *scope) bool {
 		n.v = i.env
 		return false
 	}
-	if x := r.m.native(n.str, len(n.list)); x != nil && (r.own || !strings.HasPrefix(n.str, "_") || n.str == "_strindices") {
+	theirs := r.m.yq != nil && !r.own && yqDefinition(sig) != ""
+	if x := r.m.native(n.str, len(n.list)); x != nil && !theirs && (r.own || r.m.yq != nil || !strings.HasPrefix(n.str, "_") || n.str == "_strindices") {
 		n.op, n.native = opNative, x
 		if x.one == nil {
 			return false

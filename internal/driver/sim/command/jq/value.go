@@ -30,6 +30,7 @@ type array struct {
 	cut   bool
 	mark  uint32
 	depth int32
+	from  *origin // of yq: what it is made of
 }
 
 // An object is a list of keys and values in the order of their arrival.
@@ -41,6 +42,7 @@ type object struct {
 	cut   bool
 	mark  uint32
 	depth int32
+	from  *origin
 }
 
 // A table holds the members of an object.
@@ -117,7 +119,7 @@ func (a *array) len() int { return len(a.own()) }
 // with gives the array with another element; at the length it is appended.
 func (m *machine) with(a *array, i int, x value) *array {
 	v := a.own()
-	n := &array{depth: max(a.depth, depthOf(x)+1)}
+	n := &array{depth: max(a.depth, depthOf(x)+1), from: a.from}
 	m.deep(n.depth)
 	if len(v) < 16 && i < len(v) {
 		n.v = slices.Clone(v)
@@ -147,7 +149,7 @@ func (m *machine) extend(a *array, more []value) *array {
 	if len(more) == 0 {
 		return a
 	}
-	n := &array{depth: a.depth}
+	n := &array{depth: a.depth, from: a.from}
 	for _, x := range more {
 		n.depth = max(n.depth, depthOf(x)+1)
 	}
@@ -272,7 +274,7 @@ func (m *machine) made(t *table) *object {
 // set gives the object with another member.
 func (m *machine) set(o *object, key string, v value) *object {
 	t := o.own()
-	n := &object{depth: max(o.depth, depthOf(v)+1)}
+	n := &object{depth: max(o.depth, depthOf(v)+1), from: o.from}
 	m.deep(n.depth)
 	if len(t.keys) <= many {
 		c := &table{keys: append(make([]string, 0, len(t.keys)+1), t.keys...), vals: append(make([]value, 0, len(t.vals)+1), t.vals...)}
@@ -304,7 +306,9 @@ func (m *machine) without(o *object, gone func(string) bool) *object {
 			c.put(k, t.vals[i])
 		}
 	}
-	return m.made(c)
+	n := m.made(c)
+	n.from = o.from
+	return n
 }
 
 // number gives a value as a number.
