@@ -86,10 +86,13 @@ func (w *work) conflicted(doing string) error {
 		list = append(list, n)
 	}
 	slices.Sort(list)
+	if err := w.tell("error: %s is not possible because you have unmerged files.\nhint: Fix them up in the work tree, and then use 'git add/rm <file>'\nhint: as appropriate to mark resolution and make a commit.\nfatal: Exiting because of an unresolved conflict.\n", doing); err != nil {
+		return err
+	}
 	for _, n := range list {
 		w.printf("U\t%s\n", n)
 	}
-	return &fatal{"error: " + doing + " is not possible because you have unmerged files.\nhint: Fix them up in the work tree, and then use 'git add/rm <file>'\nhint: as appropriate to mark resolution and make a commit.\nfatal: Exiting because of an unresolved conflict.", 128}
+	return status(128)
 }
 
 func (w *work) commit(args []string) error {

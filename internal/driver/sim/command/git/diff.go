@@ -172,7 +172,7 @@ type line struct {
 	text string
 }
 
-func binary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0 }
+func isBinary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), 8000)], 0) >= 0 }
 
 // quoted writes a name as git does where it has odd bytes.
 func quoted(name string) string {
@@ -215,7 +215,15 @@ func both(a, b side, c change) (x, y []byte, err error) {
 
 // patch prints changes as git diff does.
 func (w *work) patch(a, b side, list []change, context int) error {
+	var apart []change
 	for _, c := range list {
+		if c.from != nil && c.to != nil && letter(c) == 'T' { // another kind of file is another file
+			apart = append(apart, change{name: c.name, from: c.from}, change{name: c.name, to: c.to})
+		} else {
+			apart = append(apart, c)
+		}
+	}
+	for _, c := range apart {
 		x, y, err := both(a, b, c)
 		if err != nil {
 			return err
@@ -246,7 +254,7 @@ func (w *work) patch(a, b side, list []change, context int) error {
 			continue
 		}
 		w.printf("index %s..%s%s\n", hashes[0], hashes[1], suffix)
-		if binary(x) || binary(y) {
+		if isBinary(x) || isBinary(y) {
 			w.printf("Binary files %s and %s differ\n", quoted(from), quoted(to))
 			continue
 		}
@@ -347,7 +355,7 @@ func (w *work) counts(a, b side, list []change) ([]count, error) {
 		if err != nil {
 			return nil, err
 		}
-		n := count{name: c.name, shown: arrow(c.old, c.name), binary: binary(x) || binary(y), from: len(x), to: len(y)}
+		n := count{name: c.name, shown: arrow(c.old, c.name), binary: isBinary(x) || isBinary(y), from: len(x), to: len(y)}
 		if !n.binary {
 			for _, l := range w.lines(string(x), string(y)) {
 				switch l.op {

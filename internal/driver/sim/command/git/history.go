@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/strftime"
@@ -166,6 +167,8 @@ type style struct {
 	format                              string // of --format, after its "format:"
 	oneline, separator                  bool   // a newline goes between, not behind
 	patch, stat, names, status, numstat bool
+	shown                               bool // by show, not log
+	comings                             bool // which files come and go
 	total                               bool // of the statistic only the last line
 	apart                               bool // renames are shown as two changes
 	decorate, full                      bool
@@ -202,7 +205,7 @@ func (w *work) log(args []string) error {
 		marks = w.decorations()
 	}
 	if o.has("--graph") {
-		return w.graph(list, s, marks)
+		return w.graph(list, stops, s, marks)
 	}
 	for i, c := range list {
 		if err := w.showCommit(c, s, marks, i == 0); err != nil {
@@ -212,11 +215,13 @@ func (w *work) log(args []string) error {
 	return nil
 }
 
-func (s style) diffs() bool { return s.patch || s.stat || s.names || s.status || s.numstat }
+func (s style) diffs() bool {
+	return s.comings || s.patch || s.stat || s.names || s.status || s.numstat
+}
 
 func (w *work) style(o *options) style {
 	s := style{
-		oneline: o.has("--oneline"), patch: o.has("-p", "--patch", "-u"), stat: o.has("--stat", "--shortstat"), total: o.has("--shortstat"), apart: o.has("--no-renames"), names: o.has("--name-only"), status: o.has("--name-status"),
+		oneline: o.has("--oneline"), patch: o.has("-p", "--patch", "-u"), stat: o.has("--stat", "--shortstat"), total: o.has("--shortstat"), comings: o.has("--summary"), apart: o.has("--no-renames"), names: o.has("--name-only"), status: o.has("--name-status"),
 		numstat: o.has("--numstat"), decorate: o.has("--decorate"), dates: o.flags["--date"], context: 3,
 	}
 	if n, err := strconv.Atoi(o.flags["-U"]); err == nil {
@@ -412,6 +417,9 @@ func (w *work) showCommit(c *object.Commit, s style, marks map[plumbing.Hash][]s
 			}
 		}
 	}
+	if s.diffs() && c.NumParents() > 1 && s.shown && !s.oneline && s.format == "" {
+		w.printf("\n")
+	}
 	if !s.diffs() || c.NumParents() > 1 {
 		return nil
 	}
@@ -471,6 +479,9 @@ func (w *work) shown(a, b side, list []change, s style) error {
 		if s.patch {
 			w.printf("\n")
 		}
+	}
+	if s.comings {
+		w.comings(list)
 	}
 	if s.patch {
 		return w.patch(a, b, list, s.context)
@@ -610,16 +621,15 @@ func (w *work) show(args []string) error {
 		revs = []string{"HEAD"}
 	}
 	s := w.style(o)
+	s.shown = true
 	if !s.diffs() && !o.has("-s", "--no-patch") {
 		s.patch = true
 	}
 	for i, rev := range revs {
-		if before, name, ok := strings.Cut(rev, ":"); ok {
-			b, err := w.fileOf(before, name)
+		if done, err := w.showObject(rev); done || err != nil {
 			if err != nil {
 				return err
 			}
-			w.printf("%s", b)
 			continue
 		}
 		c, err := w.commitOf(rev)
@@ -634,6 +644,48 @@ func (w *work) show(args []string) error {
 		}
 	}
 	return nil
+}
+
+// showObject shows what is no commit: a file, a directory, a tag.
+func (w *work) showObject(rev string) (done bool, err error) {
+	h, err := w.resolve(rev)
+	if err != nil {
+		return false, err
+	}
+	x, err := w.repo.Storer.EncodedObject(plumbing.AnyObject, h)
+	if err != nil {
+		return false, fail("bad object %s", rev)
+	}
+	switch x.Type() {
+	case plumbing.BlobObject:
+		b, err := w.blob(rev, item{hash: h})
+		if err != nil {
+			return true, err
+		}
+		_, err = w.t.Out().Write(b)
+		return true, err
+	case plumbing.TreeObject:
+		t, err := w.repo.TreeObject(h)
+		if err != nil {
+			return true, err
+		}
+		w.printf("tree %s\n\n", rev)
+		for _, e := range t.Entries {
+			if e.Mode == filemode.Dir {
+				w.printf("%s/\n", e.Name)
+			} else {
+				w.printf("%s\n", e.Name)
+			}
+		}
+		return true, nil
+	case plumbing.TagObject:
+		t, err := w.repo.TagObject(h)
+		if err != nil {
+			return true, err
+		}
+		w.printf("tag %s\nTagger: %s <%s>\nDate:   %s\n\n%s\n", t.Name, t.Tagger.Name, t.Tagger.Email, t.Tagger.When.Format(dateFormat), t.Message)
+	}
+	return false, nil
 }
 
 // fileOf reads a file of a commit, or of the index.
@@ -656,7 +708,10 @@ func (w *work) fileOf(rev, name string) ([]byte, error) {
 }
 
 func (w *work) diff(args []string) error {
-	o, err := w.options(args, "--cached --staged --stat --shortstat --name-only --name-status --numstat -p --patch -u --no-color --color --quiet -q --exit-code --no-ext-diff", "-U --unified")
+	o, err := w.options(args, "--cached --staged --stat --shortstat --summary --name-only --name-status --numstat -p --patch -u --no-color --color --quiet -q --exit-code --no-ext-diff --no-renames -M -C --find-renames -R --word-diff --check -w -b --ignore-all-space --ignore-space-change --ignore-blank-lines --minimal --patience --histogram --no-prefix -a --text --merge-base --no-index --no-patch -s --full-index --binary --raw -z --no-textconv --color-words --compact-summary", "-U --unified --diff-filter --color --word-diff --stat --diff-algorithm --src-prefix --dst-prefix --relative --color-words -M --inter-hunk-context")
+	if o != nil && o.has("--word-diff", "--color-words", "-w", "-b", "--ignore-all-space", "--ignore-space-change", "--ignore-blank-lines", "--no-index", "--raw", "--check", "--src-prefix", "--dst-prefix") {
+		return w.diffOther(args, o)
+	}
 	if err != nil {
 		return err
 	}
@@ -675,6 +730,24 @@ func (w *work) diff(args []string) error {
 		parts := []string{rev}
 		if a, b, ok := strings.Cut(rev, ".."); ok {
 			parts = []string{a, strings.TrimPrefix(b, ".")}
+			if strings.HasPrefix(b, ".") { // from where they part
+				x, err := w.commitOf(a)
+				if err != nil {
+					return err
+				}
+				y, err := w.commitOf(b[1:])
+				if err != nil {
+					return err
+				}
+				base, err := w.base(x, y)
+				if err != nil {
+					return err
+				}
+				if base == nil {
+					return fail("%s: no merge base", rev)
+				}
+				parts[0] = base.Hash.String()
+			}
 		}
 		for _, p := range parts {
 			c, err := w.commitOf(p)
@@ -701,7 +774,35 @@ func (w *work) diff(args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.has("-R") {
+		a, b = b, a
+	}
 	list := changes(a, b, paths)
+	if len(revs) == 0 {
+		open, err := w.unmerged()
+		if err != nil {
+			return err
+		}
+		for _, n := range sortedKeys(open) {
+			switch {
+			case !within(n, paths):
+			case s.names && !o.has("--cached", "--staged"):
+				w.printf("%s\n%s\n", n, n)
+			case s.names:
+				w.printf("%s\n", n)
+			case s.status:
+				w.printf("U\t%s\n", n)
+			default:
+				w.printf("* Unmerged path %s\n", n)
+			}
+			list = slices.DeleteFunc(list, func(c change) bool { return c.name == n })
+		}
+	}
+	if f := o.flags["--diff-filter"]; f != "" {
+		if list, err = w.filtered(a, b, list, f); err != nil {
+			return err
+		}
+	}
 	if !o.has("-q", "--quiet") {
 		if err := w.shown(a, b, list, s); err != nil {
 			return err
@@ -711,6 +812,22 @@ func (w *work) diff(args []string) error {
 		return status(1)
 	}
 	return nil
+}
+
+// filtered leaves the changes whose letters are wanted; small letters are not.
+func (w *work) filtered(a, b side, list []change, letters string) ([]change, error) {
+	list, err := w.renamed(a, b, list)
+	if err != nil {
+		return nil, err
+	}
+	without := strings.ToUpper(letters) != letters
+	return slices.DeleteFunc(list, func(c change) bool {
+		l := string(letter(c))
+		if without {
+			return strings.Contains(letters, strings.ToLower(l))
+		}
+		return !strings.Contains(letters, l)
+	}), nil
 }
 
 // compared gives the two sides of a diff.

@@ -700,7 +700,7 @@ func (w *work) grepFile(re *regex.Regexp, b []byte, name string, o *options) (bo
 		if o.has("-c", "--count", "-L") {
 			continue
 		}
-		if binary(b) && !o.has("-a", "--text") {
+		if isBinary(b) && !o.has("-a", "--text") {
 			if first {
 				w.printf("Binary file %s matches\n", name)
 			}

@@ -114,92 +114,6 @@ func (w *work) enter(idx *index.Index, name string, i item) error {
 	return nil
 }
 
-func (w *work) branch(args []string) error {
-	o, err := w.options(args, "-a --all -d --delete -D -m --move -M --show-current -v -vv --list -l -r -f --force -q", "--format")
-	if err != nil {
-		return err
-	}
-	current, attached := w.branchName()
-	switch {
-	case o.has("--show-current"):
-		if attached {
-			w.printf("%s\n", current)
-		}
-		return nil
-	case o.has("-d", "-D", "--delete"):
-		for _, name := range o.rest {
-			ref, err := w.repo.Reference(plumbing.NewBranchReferenceName(name), true)
-			if err != nil {
-				return wrong("branch '%s' not found.", name)
-			}
-			if attached && name == current {
-				return wrong("Cannot delete branch '%s' checked out at '%s'", name, w.dir)
-			}
-			if head := w.head(); !o.has("-D") && head != nil {
-				c, err := w.repo.CommitObject(ref.Hash())
-				if err != nil {
-					return err
-				}
-				if ok, err := c.IsAncestor(head); err != nil || !ok {
-					return wrong("The branch '%s' is not fully merged.\nIf you are sure you want to delete it, run 'git branch -D %s'.", name, name)
-				}
-			}
-			if err := w.repo.Storer.RemoveReference(ref.Name()); err != nil {
-				return err
-			}
-			w.printf("Deleted branch %s (was %s).\n", name, short(ref.Hash()))
-		}
-		return nil
-	case o.has("-m", "-M", "--move"):
-		from, to := current, ""
-		switch len(o.rest) {
-		case 1:
-			to = o.rest[0]
-		case 2:
-			from, to = o.rest[0], o.rest[1]
-		default:
-			return fail("branch name required")
-		}
-		return w.renameBranch(from, to, attached && from == current, o.has("-M"))
-	case len(o.rest) > 0 && !o.has("--list", "-l"):
-		start := ""
-		if len(o.rest) > 1 {
-			start = o.rest[1]
-		}
-		return w.newBranch(o.rest[0], start, o.has("-f", "--force"))
-	}
-	refs, err := w.repo.Branches()
-	if err != nil {
-		return err
-	}
-	var names []string
-	if err := refs.ForEach(func(r *plumbing.Reference) error { names = append(names, r.Name().Short()); return nil }); err != nil {
-		return err
-	}
-	slices.Sort(names)
-	if head := w.head(); !attached && head != nil {
-		w.printf("* (HEAD detached at %s)\n", short(head.Hash))
-	}
-	for _, n := range names {
-		mark := ' '
-		if attached && n == current {
-			mark = '*'
-		}
-		w.printf("%c %s", mark, n)
-		if o.has("-v", "-vv") {
-			if c, err := w.commitOf("refs/heads/" + n); err == nil {
-				width := 0
-				for _, m := range names {
-					width = max(width, len(m))
-				}
-				w.printf("%s %s %s", strings.Repeat(" ", width-len(n)), short(c.Hash), subject(c))
-			}
-		}
-		w.printf("\n")
-	}
-	return nil
-}
-
 func (w *work) renameBranch(from, to string, current, force bool) error {
 	old, name := plumbing.NewBranchReferenceName(from), plumbing.NewBranchReferenceName(to)
 	if err := name.Validate(); err != nil {
@@ -241,161 +155,11 @@ func (w *work) newBranch(name, start string, force bool) error {
 	if err != nil {
 		return err
 	}
-	return w.repo.Storer.SetReference(plumbing.NewHashReference(ref, c.Hash))
-}
-
-func (w *work) checkout(args []string) error {
-	o, err := w.options(args, "-f --force -q --quiet --detach", "-b -B --orphan")
-	if err != nil {
-		return err
+	from := start
+	if from == "" {
+		from, _ = w.branchName()
 	}
-	for _, f := range []string{"-b", "-B"} {
-		if name, ok := o.flags[f]; ok {
-			return w.create(name, o.rest, f == "-B", o.has("-q", "--quiet"))
-		}
-	}
-	if o.dash || len(o.rest) > 1 {
-		names, from := o.paths, ""
-		if len(o.rest) > 0 {
-			from = o.rest[0]
-			names = append(slices.Clone(o.rest[1:]), names...)
-		}
-		return w.take(from, names, from != "", true)
-	}
-	if len(o.rest) == 0 {
-		return nil
-	}
-	name := o.rest[0]
-	if _, err := w.repo.Reference(plumbing.NewBranchReferenceName(name), true); err == nil && !o.has("--detach") {
-		return w.to(name, true, o)
-	}
-	if name == "-" {
-		return fail("'-' is not supported in this sandbox: name the branch")
-	}
-	if _, err := w.commitOf(name); err == nil {
-		return w.to(name, false, o)
-	}
-	if p, err := w.relative(name); err == nil {
-		if idx, err := w.indexSide(); err == nil && slices.ContainsFunc(names(idx), func(n string) bool { return within(n, []string{p}) }) {
-			return w.take("", []string{name}, false, true)
-		}
-	}
-	return wrong("pathspec '%s' did not match any file(s) known to git", name)
-}
-
-func names(s side) []string {
-	out := make([]string, 0, len(s.files))
-	for n := range s.files {
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// create makes a branch and goes there.
-func (w *work) create(name string, start []string, force, quiet bool) error {
-	if w.head() == nil && len(start) == 0 {
-		if err := w.repo.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.NewBranchReferenceName(name))); err != nil {
-			return err
-		}
-		return w.tell("Switched to a new branch '%s'\n", name)
-	}
-	from := ""
-	if len(start) > 0 {
-		from = start[0]
-	}
-	if err := w.newBranch(name, from, force); err != nil {
-		return err
-	}
-	if err := w.to(name, true, &options{flags: map[string]string{"-q": ""}}); err != nil {
-		return err
-	}
-	if quiet {
-		return nil
-	}
-	return w.tell("Switched to a new branch '%s'\n", name)
-}
-
-// tell writes to standard error, where git tells of its moves.
-func (w *work) tell(format string, args ...any) error {
-	if err := w.t.Flush(); err != nil {
-		return err
-	}
-	_, err := w.t.Write(2, []byte(sprintf(format, args...)))
-	return err
-}
-
-// to moves HEAD and the worktree to a branch, or to a commit.
-func (w *work) to(name string, branch bool, o *options) error {
-	rev := name
-	if branch {
-		rev = "refs/heads/" + name
-	}
-	c, err := w.commitOf(rev)
-	if err != nil {
-		return err
-	}
-	current, attached := w.branchName()
-	before, err := w.commitSide(w.head())
-	if err != nil {
-		return err
-	}
-	after, err := w.commitSide(c)
-	if err != nil {
-		return err
-	}
-	if err := w.update(before, after, o.has("-f", "--force")); err != nil {
-		return err
-	}
-	ref := plumbing.NewHashReference(plumbing.HEAD, c.Hash)
-	if branch {
-		ref = plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.NewBranchReferenceName(name))
-	}
-	if err := w.repo.Storer.SetReference(ref); err != nil {
-		return err
-	}
-	if o.has("-q", "--quiet") {
-		return nil
-	}
-	now, err := w.workSide()
-	if err != nil {
-		return err
-	}
-	for _, x := range changes(after, now, nil) {
-		w.printf("%c\t%s\n", letter(x), quoted(x.name))
-	}
-	switch {
-	case branch && attached && current == name:
-		return w.tell("Already on '%s'\n", name)
-	case branch:
-		return w.tell("Switched to branch '%s'\n", name)
-	}
-	return w.tell("HEAD is now at %s %s\n", short(c.Hash), subject(c))
-}
-
-func (w *work) change(args []string) error {
-	o, err := w.options(args, "-f --force -q --quiet --detach", "-c -C --create")
-	if err != nil {
-		return err
-	}
-	for _, f := range []string{"-c", "-C", "--create"} {
-		if name, ok := o.flags[f]; ok {
-			return w.create(name, o.rest, f == "-C", o.has("-q", "--quiet"))
-		}
-	}
-	if len(o.rest) != 1 {
-		return fail("missing branch or commit argument")
-	}
-	if o.has("--detach") {
-		return w.to(o.rest[0], false, o)
-	}
-	if _, err := w.repo.Reference(plumbing.NewBranchReferenceName(o.rest[0]), true); err != nil {
-		if _, err := w.commitOf(o.rest[0]); err == nil {
-			return fail("a branch is expected, got '%s'", o.rest[0])
-		}
-		return fail("invalid reference: %s", o.rest[0])
-	}
-	return w.to(o.rest[0], true, o)
+	return w.point(ref, c.Hash, "branch: Created from "+from)
 }
 
 func (w *work) restore(args []string) error {
@@ -469,7 +233,7 @@ func (w *work) take(from string, names []string, staged, worktree bool) error {
 }
 
 func (w *work) reset(args []string) error {
-	o, err := w.options(args, "--soft --mixed --hard -q --quiet", "")
+	o, err := w.options(args, "--soft --mixed --hard --merge --keep -q --quiet --no-refresh --refresh -N", "")
 	if err != nil {
 		return err
 	}
@@ -480,8 +244,10 @@ func (w *work) reset(args []string) error {
 			names = append(slices.Clone(o.rest[1:]), names...)
 		} else if o.has("--soft", "--hard", "--mixed") {
 			return err
-		} else {
+		} else if _, e := w.t.View.Lstat(o.rest[0]); e == nil || o.dash || w.knows(o.rest[0]) {
 			names = append(slices.Clone(o.rest), names...)
+		} else {
+			return err
 		}
 	}
 	if w.head() == nil {
@@ -501,10 +267,16 @@ func (w *work) reset(args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := w.keep("ORIG_HEAD", w.head().Hash); err != nil {
+		return err
+	}
+	if !o.has("--soft") {
+		w.removeFiles("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "SQUASH_MSG")
+	}
 	switch {
 	case o.has("--soft"):
 		return w.moveHead(c.Hash, "reset: moving to "+rev)
-	case o.has("--hard"):
+	case o.has("--hard", "--merge", "--keep"):
 		if err := w.update(side{}, after, true); err != nil {
 			return err
 		}
@@ -520,13 +292,41 @@ func (w *work) reset(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.bring(changes(idx, after, nil), after, false); err != nil {
+	list := changes(idx, after, nil)
+	open, err := w.unmerged()
+	if err != nil {
+		return err
+	}
+	for n := range open {
+		if !slices.ContainsFunc(list, func(c change) bool { return c.name == n }) {
+			list = append(list, change{name: n, to: get(after, n)})
+		}
+	}
+	if err := w.bring(list, after, false); err != nil {
 		return err
 	}
 	if err := w.moveHead(c.Hash, "reset: moving to "+rev); err != nil {
 		return err
 	}
 	return w.unstaged(o)
+}
+
+// knows tells whether the index has a file of that name, or below it.
+func (w *work) knows(name string) bool {
+	p, err := w.relative(name)
+	if err != nil {
+		return false
+	}
+	idx, err := w.indexSide()
+	if err != nil {
+		return false
+	}
+	for n := range idx.files {
+		if within(n, []string{p}) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *work) unstaged(o *options) error {

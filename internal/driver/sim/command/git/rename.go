@@ -25,7 +25,7 @@ func (w *work) pieces(b []byte) outline {
 	w.t.Step(1 + len(b)/16)
 	w.t.Grow(len(b) / 4)
 	out := outline{}
-	text := !binary(b)
+	text := !isBinary(b)
 	var x, y uint32
 	n := 0
 	for i, c := range b {

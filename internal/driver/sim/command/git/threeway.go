@@ -342,7 +342,7 @@ func (m *merger) one(name string) error {
 		kind = "add/add"
 	}
 	m.say("Auto-merging %s", name)
-	if !plain(b) || !plain(o) || !plain(t) || binary(texts[0]) || binary(texts[1]) || binary(texts[2]) {
+	if !plain(b) || !plain(o) || !plain(t) || isBinary(texts[0]) || isBinary(texts[1]) || isBinary(texts[2]) {
 		if plain(o) && plain(t) {
 			m.said[len(m.said)-1] = sprintf("warning: Cannot merge binary files: %s (%s vs. %s)", name, m.us, m.them)
 			m.say("Auto-merging %s", name)
