@@ -13,6 +13,17 @@ func (s *Shell) addHistory(text string) {
 	s.history = list
 }
 
+// forgetCommand takes the command that runs out of the history, where it is
+// kept before it runs.
+func (s *Shell) forgetCommand() {
+	if n := len(s.history); s.recording() && n > 0 {
+		s.history = s.history[: n-1 : n-1]
+	}
+}
+
+// recording tells whether the command that runs is in the history already.
+func (s *Shell) recording() bool { return s.interactive && s.opt[oHistory] }
+
 func biHistory(s *Shell, args []string) int {
 	o := getopt{s: s, args: args, spec: "acd:nrwps"}
 	for c := o.next(); c != 0; c = o.next() {
@@ -31,9 +42,11 @@ func biHistory(s *Shell, args []string) int {
 			s.history = append(s.history[:n-1:n-1], s.history[n:]...)
 			return 0
 		case 's':
+			s.forgetCommand()
 			s.addHistory(strings.Join(o.rest(), " "))
 			return 0
 		case 'p':
+			s.forgetCommand()
 			for _, a := range o.rest() {
 				s.print(a + "\n")
 			}
@@ -91,62 +104,6 @@ func (s *Shell) historyFile(how byte, rest []string) int {
 		if err := s.writeFile(file, strings.Join(s.history, "\n")+"\n", how == 'a'); err != nil {
 			s.Warn("history: %s: %s", file, message(err))
 			return 1
-		}
-	}
-	return 0
-}
-
-func biFc(s *Shell, args []string) int {
-	list, noNumbers, reverse := false, false, false
-	o := getopt{s: s, args: args, spec: "e:lnrs"}
-	for c := o.next(); c != 0; c = o.next() {
-		switch c {
-		case 'l':
-			list = true
-		case 'n':
-			noNumbers = true
-		case 'r':
-			reverse = true
-		case 's', 'e':
-		default:
-			return o.usage("fc: usage: fc [-e ename] [-lnr] [first] [last] or fc -s [pat=rep] [command]")
-		}
-	}
-	if !list {
-		if len(s.history) == 0 {
-			s.Warn("fc: no command found")
-			return 1
-		}
-		text := s.history[len(s.history)-1]
-		s.line0(text)
-		return s.runText(text, s.line)
-	}
-	from, to := max(0, len(s.history)-16), len(s.history)
-	rest := o.rest()
-	if len(rest) > 0 {
-		if n, ok := number(rest[0]); ok && n > 0 {
-			from = min(n-1, len(s.history))
-		} else if ok {
-			from = max(0, len(s.history)+n)
-		}
-	}
-	if len(rest) > 1 {
-		if n, ok := number(rest[1]); ok && n > 0 {
-			to = min(n, len(s.history))
-		}
-	}
-	line := func(i int) {
-		if noNumbers {
-			s.print("\t " + s.history[i] + "\n")
-		} else {
-			s.printf("%d\t %s\n", i+1, s.history[i])
-		}
-	}
-	for i := from; i < to; i++ {
-		if reverse {
-			line(to - 1 - (i - from))
-		} else {
-			line(i)
 		}
 	}
 	return 0

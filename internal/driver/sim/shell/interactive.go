@@ -62,8 +62,12 @@ func (s *Shell) becomeInteractive(in invocation) {
 		s.t.On(sig, proc.Ignore)
 	}
 	home, _ := s.vars.Get("HOME")
+	prompt := `\u@\h:\w\$ `
+	if in.norc {
+		prompt = `\s-\v\$ `
+	}
 	for name, value := range map[string]string{
-		"PS1": `\u@\h:\w\$ `, "PS2": "> ", "HISTFILE": home + "/.bash_history", "HISTSIZE": "500", "HISTFILESIZE": "500",
+		"PS1": prompt, "PS2": "> ", "HISTFILE": home + "/.bash_history", "HISTSIZE": "500", "HISTFILESIZE": "500",
 	} {
 		if _, set := s.vars.Get(name); !set {
 			s.must(s.vars.Set(name, value))
@@ -79,6 +83,10 @@ func (s *Shell) becomeInteractive(in invocation) {
 		}
 	}
 	if !s.login && !in.norc {
+		if in.rcfile != "" {
+			s.startup(in.rcfile)
+			return
+		}
 		s.startup("/etc/bash.bashrc")
 		s.startup(home + "/.bashrc")
 	}

@@ -6,6 +6,8 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/quote"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/tree"
 )
 
@@ -213,14 +215,14 @@ func (p *printer) simple(c *tree.Simple) {
 			p.b.WriteByte(' ')
 		}
 		first = false
-		p.b.WriteString(a.Src)
+		p.b.WriteString(plainQuotes(a.Src))
 	}
 	for i := range c.Words {
 		if !first {
 			p.b.WriteByte(' ')
 		}
 		first = false
-		p.b.WriteString(c.Words[i].Src)
+		p.b.WriteString(plainQuotes(c.Words[i].Src))
 	}
 	if first && len(c.Redirs) > 0 {
 		n := p.b.Len()
@@ -345,7 +347,7 @@ func (p *printer) ifCmd(c *tree.If) {
 }
 
 func (p *printer) caseCmd(c *tree.Case) {
-	p.b.WriteString("case " + c.Word.Src + " in \n")
+	p.b.WriteString("case " + plainQuotes(c.Word.Src) + " in \n")
 	p.indent += 4
 	for i := range c.Items {
 		item := &c.Items[i]
@@ -354,14 +356,73 @@ func (p *printer) caseCmd(c *tree.Case) {
 			if j > 0 {
 				p.b.WriteString(" | ")
 			}
-			p.b.WriteString(item.Patterns[j].Src)
+			p.b.WriteString(plainQuotes(item.Patterns[j].Src))
 		}
 		p.b.WriteString(")\n")
-		p.block(item.Body, false)
+		if item.Body == nil || len(item.Body.Items) == 0 {
+			p.b.WriteByte('\n')
+		} else {
+			p.block(item.Body, false)
+		}
 		p.pad()
 		p.b.WriteString(item.Op.String() + "\n")
 	}
 	p.indent -= 4
 	p.pad()
 	p.b.WriteString("esac")
+}
+
+// plainQuotes writes $'…' outside of other quotes as '…' and $"…" as "…": bash
+// translates them when it reads them.
+func plainQuotes(src string) string {
+	if !strings.Contains(src, "$'") && !strings.Contains(src, `$"`) {
+		return src
+	}
+	var b strings.Builder
+	for i := 0; i < len(src); {
+		c := src[i]
+		switch {
+		case c == '\\' && i+1 < len(src):
+			b.WriteString(src[i : i+2])
+			i += 2
+		case c == '\'':
+			n := strings.IndexByte(src[i+1:], '\'') + 2
+			if n == 1 {
+				n = len(src) - i
+			}
+			b.WriteString(src[i : i+n])
+			i += n
+		case strings.HasPrefix(src[i:], "$'"):
+			n := closing(src[i+2:], '\'')
+			b.WriteString(quote.Single(expand.Unescape(src[i+2 : i+2+n])))
+			i = min(i+n+3, len(src))
+		case strings.HasPrefix(src[i:], `$"`):
+			i++
+		case c == '"':
+			n := min(closing(src[i+1:], '"')+2, len(src)-i)
+			b.WriteString(src[i : i+n])
+			i += n
+		case c == '`', c == '$' && i+1 < len(src) && (src[i+1] == '(' || src[i+1] == '{'):
+			// What is in there is printed as it stands.
+			b.WriteString(src[i:])
+			return b.String()
+		default:
+			b.WriteByte(c)
+			i++
+		}
+	}
+	return b.String()
+}
+
+// closing finds the quote that ends a text, past those behind backslashes.
+func closing(s string, q byte) int {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case q:
+			return i
+		}
+	}
+	return len(s)
 }

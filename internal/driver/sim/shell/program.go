@@ -43,6 +43,7 @@ func Program(t *proc.Task) int {
 // invocation is what the arguments of bash say.
 type invocation struct {
 	command, stdin, norc bool
+	rcfile               string // instead of ~/.bashrc
 	rest                 []string
 }
 
@@ -179,7 +180,11 @@ func (s *Shell) arguments0(args []string) (in invocation, status int, ok bool) {
 		case "norc", "noprofile", "noediting", "restricted", "debugger", "protected", "wordexp":
 			in.norc = true
 		case "rcfile", "init-file":
-			i++
+			if i++; i >= len(args) {
+				s.errout(s.name + ": " + args[i-1] + ": option requires an argument\n")
+				return in, 2, false
+			}
+			in.rcfile = args[i]
 		default:
 			s.errout(s.name + ": " + args[i] + ": invalid option\n")
 			return in, 2, false
