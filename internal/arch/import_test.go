@@ -43,6 +43,7 @@ func layers() []layer {
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},
 		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
+		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
 }
@@ -80,7 +81,7 @@ func simLayers() []layer {
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
 		{sim + "wall/flat", nil, "bytes of Go values"},
 		{sim + "wall/spawn", nil, "it runs before the rest of the program is initialised"},
-		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/roster"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
 	}
 	shared := []string{"account", "descriptor", "display", "mode", "operand", "size", "stream", "walk"}
 	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
@@ -88,7 +89,7 @@ func simLayers() []layer {
 		parts = append(parts, sim+"command/"+name)
 		list = append(list, layer{sim + "command/" + name, below("command", "command/operand", "proc", "quote", "regex", "vfs"), "what tools of several kinds share"})
 	}
-	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/output", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/output", "internal/roster", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":   below("command/order"), // ls sorts versions as sort does
 		"grep":   below("command/grep/ignore", "command/grep/ripgrep"),

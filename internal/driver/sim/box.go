@@ -240,7 +240,7 @@ func (b *box) Remove(context.Context) error {
 		return nil
 	}
 	b.end()
-	b.d.forget(b.id)
+	b.d.boxes.Forget(b.id)
 	return nil
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/roster"
 	"github.com/paddock-sandbox/paddock/tool"
 )
 
@@ -54,17 +55,17 @@ type Driver struct {
 	programs programs
 	base     func() (*vfs.Snapshot, error) // made when it is first needed
 
-	mu     sync.Mutex
-	limit  budget.Limits       // guarded by mu
-	closed bool                // guarded by mu
-	boxes  map[paddock.ID]*box // guarded by mu; nil while one is made
+	boxes roster.Roster[*box]
+
+	mu    sync.Mutex
+	limit budget.Limits // guarded by mu
 
 	snapshots *snapshots
 }
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	d := &Driver{o: o, limit: o.Limits, boxes: map[paddock.ID]*box{}, programs: newPrograms(o)}
+	d := &Driver{o: o, limit: o.Limits, programs: newPrograms(o)}
 	d.base = sync.OnceValues(d.programs.base)
 	var err error
 	if d.snapshots, err = openSnapshots(o.Snapshots, d.base); err != nil {
@@ -152,108 +153,40 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if err := d.check(&spec); err != nil {
 		return nil, err
 	}
-	if err := d.reserve(spec.ID); err != nil {
+	if err := d.boxes.Reserve(spec.ID); err != nil {
 		return nil, err
 	}
 	b, err := d.make(spec)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err == nil && d.closed {
-		b.end()
-		err = errClosed()
-	}
 	if err != nil {
-		delete(d.boxes, spec.ID)
+		d.boxes.Forget(spec.ID)
 		return nil, err
 	}
-	d.boxes[spec.ID] = b
+	if err := d.boxes.Add(b); err != nil {
+		b.end()
+		return nil, err
+	}
 	return b, nil
-}
-
-func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.Unavailable) }
-
-func (d *Driver) reserve(id paddock.ID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return errClosed()
-	}
-	if _, taken := d.boxes[id]; taken {
-		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
-	}
-	d.boxes[id] = nil
-	return nil
 }
 
 // Open implements paddock.Driver.
 func (d *Driver) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
-	if !id.Valid() {
-		return nil, fmt.Errorf("id %q: %w", id, paddock.Invalid)
+	b, err := d.boxes.Open(id)
+	if err != nil {
+		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, errClosed()
-	}
-	if b := d.boxes[id]; b != nil {
-		return b, nil
-	}
-	return nil, fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
-}
-
-func (d *Driver) all() ([]*box, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := make([]*box, 0, len(d.boxes))
-	for _, b := range d.boxes {
-		if b != nil {
-			all = append(all, b)
-		}
-	}
-	slices.SortFunc(all, func(a, b *box) int { return a.created.Compare(b.created) })
-	return all, d.closed
+	return b, nil
 }
 
 // List implements paddock.Driver.
-func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
-	all, closed := d.all()
-	if closed {
-		return nil, errClosed()
-	}
-	list := make([]paddock.Status, 0, len(all))
-	for _, b := range all {
-		if st, err := b.Status(ctx); err == nil { // else it was removed meanwhile
-			list = append(list, st)
-		}
-	}
-	return list, nil
-}
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.boxes.List(ctx) }
 
 // Close removes every sandbox: none outlives the process it is made of.
-func (d *Driver) Close() error {
-	d.mu.Lock()
-	d.closed = true
-	d.mu.Unlock()
-	all, _ := d.all()
-	for _, b := range all {
-		if err := b.Remove(context.Background()); err != nil {
-			return err
-		}
-	}
-	return d.snapshots.close()
-}
-
-func (d *Driver) forget(id paddock.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.boxes, id)
-}
+func (d *Driver) Close() error { return errors.Join(d.boxes.Close(), d.snapshots.close()) }
 
 // OutOfMemory ends what runs on every computer: the process around them is
 // about to run out of memory that none of them counted.
 func (d *Driver) OutOfMemory() {
-	all, _ := d.all()
-	for _, b := range all {
+	for _, b := range d.boxes.All() {
 		b.mu.Lock()
 		for _, p := range b.processes {
 			if !p.hasEnded() {

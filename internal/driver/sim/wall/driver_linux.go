@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/roster"
 )
 
 // Options say how children are made.
@@ -38,10 +39,10 @@ type Driver struct {
 	answer time.Duration               // how long a child may take to answer
 	plain  func() (*sim.Driver, error) // tells what a child's driver would
 
-	mu     sync.Mutex
-	begun  *spawn.Process          // guarded by mu
-	closed bool                    // guarded by mu
-	boxes  map[paddock.ID]*sandbox // guarded by mu; nil while one is made
+	boxes roster.Roster[*sandbox]
+
+	mu    sync.Mutex
+	begun *spawn.Process // guarded by mu
 }
 
 // New makes a driver.
@@ -49,7 +50,7 @@ func New(o Options) (*Driver, error) {
 	plain := sync.OnceValues(func() (*sim.Driver, error) {
 		return sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
 	})
-	return &Driver{o: o, answer: answerTime, plain: plain, begun: o.Begun, boxes: map[paddock.ID]*sandbox{}}, nil
+	return &Driver{o: o, answer: answerTime, plain: plain, begun: o.Begun}, nil
 }
 
 // Info implements paddock.Driver.
@@ -91,40 +92,19 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if spec.Root.Kind == paddock.RootSnapshot {
 		return nil, fmt.Errorf("a snapshot as root: %w", paddock.Unsupported)
 	}
-	if err := d.reserve(spec.ID); err != nil {
+	if err := d.boxes.Reserve(spec.ID); err != nil {
 		return nil, err
 	}
 	sb, err := d.start(ctx, spec)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err == nil && d.closed {
-		sb.kill()
-		err = errClosed()
-	}
 	if err != nil {
-		delete(d.boxes, spec.ID)
+		d.boxes.Forget(spec.ID)
 		return nil, err
 	}
-	d.boxes[spec.ID] = sb
+	if err := d.boxes.Add(sb); err != nil {
+		sb.kill()
+		return nil, err
+	}
 	return sb, nil
-}
-
-func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.Unavailable) }
-
-func (d *Driver) reserve(id paddock.ID) error {
-	if !id.Valid() {
-		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(id), paddock.Invalid)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return errClosed()
-	}
-	if _, taken := d.boxes[id]; taken {
-		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
-	}
-	d.boxes[id] = nil
-	return nil
 }
 
 // start has a child make the sandbox.
@@ -185,52 +165,19 @@ func (d *Driver) child() (*child, error) {
 
 // Open implements paddock.Driver.
 func (d *Driver) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
-	if !id.Valid() {
-		return nil, fmt.Errorf("id %q: %w", id, paddock.Invalid)
+	sb, err := d.boxes.Open(id)
+	if err != nil {
+		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, errClosed()
-	}
-	if sb := d.boxes[id]; sb != nil {
-		return sb, nil
-	}
-	return nil, fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
-}
-
-func (d *Driver) all() ([]*sandbox, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := make([]*sandbox, 0, len(d.boxes))
-	for _, sb := range d.boxes {
-		if sb != nil {
-			all = append(all, sb)
-		}
-	}
-	slices.SortFunc(all, func(a, b *sandbox) int { return a.made.Created.Compare(b.made.Created) })
-	return all, d.closed
+	return sb, nil
 }
 
 // List implements paddock.Driver.
-func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
-	all, closed := d.all()
-	if closed {
-		return nil, errClosed()
-	}
-	list := make([]paddock.Status, 0, len(all))
-	for _, sb := range all {
-		if st, err := sb.Status(ctx); err == nil { // else it was removed meanwhile
-			list = append(list, st)
-		}
-	}
-	return list, nil
-}
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.boxes.List(ctx) }
 
 // Close removes every sandbox: none outlives this process.
 func (d *Driver) Close() error {
 	d.mu.Lock()
-	d.closed = true
 	begun := d.begun
 	d.begun = nil
 	d.mu.Unlock()
@@ -239,13 +186,7 @@ func (d *Driver) Close() error {
 			c.end()
 		}
 	}
-	all, _ := d.all()
-	for _, sb := range all {
-		if err := sb.Remove(context.Background()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.boxes.Close()
 }
 
 // A sandbox is a child process with a simulated computer.
@@ -411,8 +352,6 @@ func (s *sandbox) Remove(context.Context) error {
 		return nil
 	}
 	s.kill()
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	delete(s.d.boxes, s.spec.ID)
+	s.d.boxes.Forget(s.spec.ID)
 	return nil
 }
