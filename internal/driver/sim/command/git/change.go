@@ -81,10 +81,12 @@ func (w *work) relatives(names []string) ([]string, error) {
 }
 
 func (w *work) add(args []string) error {
-	o, err := w.options(args, "-A --all -u --update -v --verbose -f --force -n --dry-run", "")
+	o, err := w.options(args, "-A --all -u --update -v --verbose -f --force -n --dry-run -N --intent-to-add --no-all --ignore-errors", "--chmod")
 	if err != nil {
 		return err
 	}
+	dry := o.has("-n", "--dry-run")
+	told := dry || o.has("-v", "--verbose")
 	names := append(o.rest, o.paths...)
 	if len(names) == 0 && !o.has("-A", "--all", "-u", "--update") {
 		_, err := w.t.Write(2, []byte("Nothing specified, nothing added.\nhint: Maybe you wanted to say 'git add .'?\nhint: Turn this message off by running\nhint: \"git config advice.addEmptyPathspec false\"\n"))
@@ -118,6 +120,16 @@ func (w *work) add(args []string) error {
 	}
 	for _, c := range s.unstaged {
 		if within(c.name, paths) {
+			if told {
+				verb := "add"
+				if c.to == nil && c.from != nil {
+					verb = "remove"
+				}
+				w.printf("%s '%s'\n", verb, c.name)
+			}
+			if dry {
+				continue
+			}
 			if err := w.stage(idx, c.name); err != nil {
 				return err
 			}
@@ -128,15 +140,26 @@ func (w *work) add(args []string) error {
 		if err != nil {
 			return err
 		}
+		var loose []string
 		for name, f := range all {
 			if f.Worktree == lib.Untracked && within(name, paths) {
+				if told {
+					loose = append(loose, name)
+				}
+				if dry {
+					continue
+				}
 				if err := w.stage(idx, name); err != nil {
 					return err
 				}
 			}
 		}
+		slices.Sort(loose)
+		for _, n := range loose {
+			w.printf("add '%s'\n", n)
+		}
 		for _, p := range paths {
-			if o.has("-f", "--force") {
+			if o.has("-f", "--force") && !dry {
 				if i, err := (&tree{w.t, w.dir}).Lstat(p); err == nil && !i.IsDir() {
 					if err := w.stage(idx, p); err != nil {
 						return err
@@ -254,11 +277,11 @@ func (w *work) prune(name string) {
 }
 
 func (w *work) move(args []string) error {
-	o, err := w.options(args, "-f --force -v", "")
+	o, err := w.options(args, "-f --force -v --verbose -n --dry-run -k", "")
 	if err != nil {
 		return err
 	}
-	if len(o.rest) != 2 {
+	if len(o.rest) < 2 {
 		return &fatal{"usage: git mv [<options>] <source>... <destination>", 129}
 	}
 	p, err := w.relatives(o.rest)
@@ -266,29 +289,71 @@ func (w *work) move(args []string) error {
 		return err
 	}
 	x := &tree{w.t, w.dir}
-	if i, err := x.Stat(p[1]); err == nil && i.IsDir() {
-		p[1] = path.Join(p[1], path.Base(p[0]))
+	last := p[len(p)-1]
+	i, err := x.Stat(last)
+	into := err == nil && i.IsDir()
+	if len(p) > 2 && !into {
+		return fail("destination '%s' is not a directory", last)
 	}
 	idx, err := w.repo.Storer.Index()
 	if err != nil {
 		return err
 	}
-	found := false
-	for _, e := range idx.Entries {
-		if within(e.Name, p[:1]) {
-			e.Name, found = p[1]+strings.TrimPrefix(e.Name, p[0]), true
+	for _, from := range p[:len(p)-1] {
+		to := last
+		if into {
+			to = path.Join(last, path.Base(from))
+		}
+		if err := w.moveOne(idx, x, from, to, o); err != nil {
+			return err
 		}
 	}
-	if !found {
-		return fail("bad source, source=%s, destination=%s", p[0], p[1])
-	}
-	if _, err := x.Lstat(p[1]); err == nil && !o.has("-f", "--force") {
-		return fail("destination exists, source=%s, destination=%s", p[0], p[1])
-	}
-	if err := x.Rename(p[0], p[1]); err != nil {
-		return fail("renaming '%s' failed: %s", p[0], message(err))
+	if o.has("-n", "--dry-run") {
+		return nil
 	}
 	return w.repo.Storer.SetIndex(idx)
+}
+
+func (w *work) moveOne(idx *index.Index, x *tree, from, to string, o *options) error {
+	known := slices.ContainsFunc(idx.Entries, func(e *index.Entry) bool { return within(e.Name, []string{from}) })
+	st, err := x.Lstat(from)
+	_, there := x.Lstat(to)
+	switch {
+	case err != nil:
+		return fail("bad source, source=%s, destination=%s", from, to)
+	case !known && st.IsDir():
+		return fail("source directory is empty, source=%s, destination=%s", from, to)
+	case !known:
+		return fail("not under version control, source=%s, destination=%s", from, to)
+	case within(to, []string{from}) && to != from:
+		return fail("can not move directory into itself, source=%s, destination=%s", from, to)
+	case there == nil && !o.has("-f", "--force"):
+		return fail("destination exists, source=%s, destination=%s", from, to)
+	}
+	if o.has("-n", "--dry-run") {
+		w.printf("Checking rename of '%s' to '%s'\n", from, to)
+	}
+	if o.has("-v", "--verbose", "-n", "--dry-run") {
+		w.printf("Renaming %s to %s\n", from, to)
+	}
+	if o.has("-n", "--dry-run") {
+		return nil
+	}
+	if _, err := x.Stat(path.Dir(to)); err != nil {
+		return fail("renaming '%s' failed: %s", from, message(err))
+	}
+	if err := x.Rename(from, to); err != nil {
+		return fail("renaming '%s' failed: %s", from, message(err))
+	}
+	if there == nil {
+		forget(idx, to)
+	}
+	for _, e := range idx.Entries {
+		if within(e.Name, []string{from}) {
+			e.Name = to + strings.TrimPrefix(e.Name, from)
+		}
+	}
+	return nil
 }
 
 // clean makes a message what git stores: no lines of space at its ends, and

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	lib "github.com/go-git/go-git/v5"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
 
 // Commands lists the programs.
@@ -96,6 +98,10 @@ func run(t *proc.Task) int {
 }
 
 func message(err error) string {
+	var n syscall.Errno
+	if errors.As(err, &n) {
+		return vfs.Message(n)
+	}
 	s := err.Error()
 	if i := strings.LastIndex(s, ": "); i >= 0 {
 		s = s[i+2:]

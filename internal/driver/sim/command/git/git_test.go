@@ -61,7 +61,7 @@ func TestGitSaysWhatGitSays(t *testing.T) {
 }
 
 func TestTheNetworkIsRefusedInWords(t *testing.T) {
-	for _, c := range []string{"clone https://example.com/x", "fetch", "pull", "push origin main"} {
+	for _, c := range []string{"clone https://example.com/x", "clone git@example.com:x", "fetch https://example.com/x", "push ssh://example.com/x main"} {
 		r := commandtest.Run(t, computer(), commandtest.Case{Args: []string{"bash", "-c", begin + "git " + c}})
 		if r.Status != 128 || r.Stdout != "" {
 			t.Errorf("%s: %+v", c, r)

@@ -119,7 +119,7 @@ func (w *work) revList(args []string) error {
 		case o.has("--oneline"):
 			w.printf("%s %s\n", id, subject(c))
 		case s.format != "":
-			w.printf("commit %s\n%s\n", id, expand(s.format, c, nil, s.dates))
+			w.printf("commit %s\n%s\n", id, expand(s.format, c, nil, s.dates, w.t.K.Now()))
 		case o.has("--parents"):
 			w.printf("%s", id)
 			for _, h := range c.ParentHashes {

@@ -17,7 +17,7 @@ import (
 )
 
 func (w *work) tag(args []string) error {
-	o, err := w.options(args, "-a --annotate -d --delete -l --list -f --force -n", "-m --message")
+	o, err := w.options(args, "-a --annotate -d --delete -l --list -f --force -n --no-sign", "-m --message -F --sort --points-at --contains --merged")
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,20 @@ func (w *work) tag(args []string) error {
 					continue
 				}
 			}
-			w.printf("%s\n", n)
+			if !o.has("-n") {
+				w.printf("%s\n", n)
+				continue
+			}
+			text := ""
+			if c, err := w.commitOf("refs/tags/" + n); err == nil {
+				text = subject(c)
+			}
+			if r, ok := w.refName("refs/tags/" + n); ok {
+				if t, err := w.repo.TagObject(r.Hash()); err == nil {
+					text, _, _ = strings.Cut(t.Message, "\n")
+				}
+			}
+			w.printf("%-15s %s\n", n, text)
 		}
 		return nil
 	}

@@ -141,7 +141,9 @@ func (w *work) deliver(dst *work, remote, shown string, list []delivery, o *opti
 		}
 	}
 	for _, s := range tracked {
-		w.printf("%s", s)
+		if !o.has("-q", "--quiet") {
+			w.printf("%s", s)
+		}
 	}
 	if !rejected {
 		return nil

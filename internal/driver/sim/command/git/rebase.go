@@ -252,6 +252,9 @@ func (w *work) finishRebase(quiet, shown bool) error {
 	erase := ""
 	if shown {
 		erase = "\r\x1b[K" // of the line that counts
+		if term := w.t.Getenv("TERM"); term == "" || term == "dumb" {
+			erase = "\r" + strings.Repeat(" ", 80) + "\r"
+		}
 	}
 	return w.tell("%sSuccessfully rebased and updated %s.\n", erase, ref)
 }

@@ -108,7 +108,7 @@ func (w *work) note(ref string, old, now plumbing.Hash, text string) error {
 	if err != nil && err != syscall.ENOENT && err != syscall.ENOTDIR {
 		return err
 	}
-	l := old.String() + " " + now.String() + " " + who.Name + " <" + who.Email + "> " + who.When.Format(strconv.FormatInt(who.When.Unix(), 10)+" -0700") + "\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", " ") + "\n"
+	l := old.String() + " " + now.String() + " " + who.Name + " <" + who.Email + "> " + strconv.FormatInt(who.When.Unix(), 10) + who.When.Format(" -0700") + "\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", " ") + "\n"
 	return w.writeFile(name, string(b)+l)
 }
 
@@ -117,7 +117,7 @@ func (w *work) rewrite(ref string, list []entry) error {
 	var b strings.Builder
 	for i := len(list) - 1; i >= 0; i-- {
 		e := list[i]
-		b.WriteString(e.old.String() + " " + e.new.String() + " " + e.who + " " + e.when.Format(strconv.FormatInt(e.when.Unix(), 10)+" -0700") + "\t" + e.text + "\n")
+		b.WriteString(e.old.String() + " " + e.new.String() + " " + e.who + " " + strconv.FormatInt(e.when.Unix(), 10) + e.when.Format(" -0700") + "\t" + e.text + "\n")
 	}
 	return w.writeFile("logs/"+ref, b.String())
 }
