@@ -25,7 +25,7 @@ func small() budget.Limits {
 	return budget.Limits{
 		Commands: 100_000, Iterations: 50_000, Steps: 200_000_000, Output: 64 * mib, Traversal: 200_000, Brace: 1_000_000,
 		Matches: 100_000, Array: 200_000, Heap: abuseHeap, String: 16 * mib, Record: 16 * mib, Input: 32 * mib, Heredoc: 16 * mib,
-		Disk: 64 * mib, Inodes: 20_000, Source: 16 * mib, Archive: 64 * mib,
+		Disk: 64 * mib, Inodes: 20_000, Source: 16 * mib, Archive: 64 * mib, ScriptTime: time.Second,
 	}
 }
 
@@ -68,7 +68,7 @@ func TestAbuseEndsAndTheComputerLivesOn(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, row := range slices.Concat(shellAbuses(), toolAbuses()) {
+	for _, row := range slices.Concat(shellAbuses(), toolAbuses(), engineAbuses()) {
 		t.Run(row.name, func(t *testing.T) { row.try(t, d) })
 	}
 }
