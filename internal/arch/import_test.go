@@ -168,7 +168,6 @@ func foreigners() []foreign {
 		{"golang.org/x/crypto", []string{"internal/driver/sim/command/encode"}, "a checksum that the standard library has not"},
 		{"golang.org/x/text", []string{"internal/driver/sim/command/encode"}, "character sets"},
 		{"github.com/go-git", []string{"internal/driver/sim/command/git"}, "one tool"},
-		{"github.com/sergi/go-diff", []string{"internal/driver/sim/command/git"}, "the type in which go-git tells differences"},
 		{"github.com/tetratelabs/wazero", []string{"internal/driver/sim/command/python"}, "WebAssembly is one language's"},
 		{"modernc.org/libc", []string{"internal/driver/sim/command/script/engine", "internal/driver/sim/command/sql"}, "under QuickJS and SQLite"},
 		{"modernc.org/libquickjs", []string{"internal/driver/sim/command/script/engine"}, "QuickJS, behind an engine without a world"},
