@@ -186,7 +186,9 @@ func (d *differ) prepare(a, b *side) (classes int) {
 	a.lines, b.lines = split(t, a.text), split(t, b.text)
 	prefix, suffix := d.ends(a, b)
 	a.prefix, b.prefix = prefix, prefix
-	table := map[string]int{}
+	table := newClasses(max(len(a.lines), len(b.lines)))
+	t.Grow(4 * len(table.slots))
+	defer t.Shrink(4 * len(table.slots))
 	var buf []byte
 	for _, s := range []*side{a, b} {
 		own := s.lines[prefix : len(s.lines)-suffix]
@@ -194,20 +196,19 @@ func (d *differ) prepare(a, b *side) (classes int) {
 		s.class = make([]int, len(own))
 		for i, line := range own {
 			k := d.key(line, buf)
-			if len(k) > 0 && &k[0] != &line[0] {
+			passing := len(k) > 0 && &k[0] != &line[0]
+			if passing {
 				buf = k
 			}
-			n, ok := table[string(k)]
-			if !ok {
+			n, fresh := table.find(k, passing)
+			if fresh {
 				t.Grow(len(k) + 48)
-				n = len(table)
-				table[string(k)] = n
 			}
 			s.class[i] = n
 			t.Step(1 + len(line)>>6)
 		}
 	}
-	return len(table)
+	return len(table.texts)
 }
 
 // ends counts the lines that are the same at the start and at the end, but for

@@ -37,6 +37,7 @@ var joinSpec = command.Spec{
 type record struct {
 	line   []byte
 	fields [][]byte
+	room   [4][]byte // for the fields of most
 }
 
 func (r *record) field(i int) ([]byte, bool) {
@@ -74,6 +75,7 @@ type joiner struct {
 	check    int // 0 is where it matters, 1 always, -1 never
 	unpaired bool
 	sides    [2]side
+	group    [2][]*record // room for lines of one key
 	status   int
 }
 
@@ -255,6 +257,7 @@ func (j *joiner) next(i int) *record {
 	s.number++
 	j.t.Step(1)
 	rec := &record{line: bytes.Clone(line)}
+	rec.fields = rec.room[:0]
 	rec.split(j.tab)
 	if s.last != nil {
 		j.checkOrder(i, s.last, rec)
@@ -269,9 +272,18 @@ func (r *record) split(tab int) {
 	case tab == -2:
 		r.fields = [][]byte{b}
 	case tab >= 0:
-		if len(b) > 0 {
-			r.fields = bytes.Split(b, []byte{byte(tab)})
+		if len(b) == 0 {
+			return
 		}
+		for {
+			i := bytes.IndexByte(b, byte(tab))
+			if i < 0 {
+				break
+			}
+			r.fields = append(r.fields, b[:i:i])
+			b = b[i+1:]
+		}
+		r.fields = append(r.fields, b)
 	default:
 		for {
 			for len(b) > 0 && isBlank(b[0]) {
@@ -368,11 +380,11 @@ func (j *joiner) run(header bool) {
 func (j *joiner) groups(one, two *record) (nextOne, nextTwo *record) {
 	counted := 0
 	hold := func(r *record) {
-		n := len(r.line) + 24*len(r.fields) + 64
+		n := len(r.line) + 24*len(r.fields) + 160
 		j.t.Grow(n)
 		counted += n
 	}
-	a, b := []*record{one}, []*record{two}
+	a, b := append(j.group[0][:0], one), append(j.group[1][:0], two)
 	for nextOne = j.next(0); nextOne != nil && j.compare(nextOne, two, j.field[0], j.field[1]) == 0; nextOne = j.next(0) {
 		hold(nextOne)
 		a = append(a, nextOne)
@@ -390,6 +402,10 @@ func (j *joiner) groups(one, two *record) (nextOne, nextTwo *record) {
 		}
 	}
 	j.t.Shrink(counted)
+	j.group[0], j.group[1] = a[:1], b[:1] // for the next; of a large one nothing else is kept
+	if cap(a)+cap(b) > 1024 {
+		j.group = [2][]*record{}
+	}
 	return nextOne, nextTwo
 }
 
