@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/attack/target"
@@ -133,6 +134,9 @@ func (x *trial) control(s spell) string {
 	open := s
 	if x.terminal = nil; x.c.ID == "P14" || x.c.ID == "P15" {
 		x.terminal = &paddock.Size{Rows: 24, Cols: 80}
+	}
+	if x.bound = 0; x.c.ID == "P22" || x.c.ID == "A17" {
+		x.bound = 300 * time.Millisecond // they would go on for ever
 	}
 	if x.c.ID == "P16" {
 		open.script = `exec 301< "$SECRET"` + "\n" + s.script

@@ -40,6 +40,8 @@ type trial struct {
 	extra  []string // evidence that was found on the way
 
 	terminal *paddock.Size // what a script gets; nil is none
+	bound    time.Duration // of a script; zero is the usual
+	rounds   int           // how often scripts were tried
 }
 
 // patience bounds one case. Emulated machines are slow.
