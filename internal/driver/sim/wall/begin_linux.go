@@ -98,11 +98,16 @@ type tail struct {
 
 const tailSize = 16 << 10
 
+// errFull says that no more is listened to: a child has little to say before it
+// ends, and one that was taken over could keep its host busy with reading.
+var errFull = errors.New("a child says too much")
+
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.buf.Len() < tailSize { // the beginning says what happened
-		t.buf.Write(p[:min(len(p), tailSize-t.buf.Len())])
+	t.buf.Write(p[:min(len(p), tailSize-t.buf.Len())]) // the beginning says what happened
+	if t.buf.Len() == tailSize {
+		return 0, errFull
 	}
 	return len(p), nil
 }

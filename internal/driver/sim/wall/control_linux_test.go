@@ -80,6 +80,18 @@ func TestWhatAHostileChildSaysIsNotBelieved(t *testing.T) {
 	}
 }
 
+func TestAChildIsNotListenedToWithoutEnd(t *testing.T) {
+	var l tail
+	n, err := io.Copy(&l, io.LimitReader(endless{}, 1<<30))
+	if !errors.Is(err, errFull) || n > 2*tailSize || len(l.String()) != tailSize {
+		t.Errorf("%d bytes were read: %v", n, err)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
 // made gives a sandbox with a process that stays.
 func made(t *testing.T, d *Driver) (*sandbox, paddock.Process) {
 	t.Helper()
