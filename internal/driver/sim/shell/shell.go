@@ -364,7 +364,7 @@ func (s *Shell) interpret(p *tree.Parser, outermost bool) (ran bool) {
 		}
 		if err != nil {
 			s.unreadable(p, err, outermost)
-			if p.Resume(err) {
+			if outermost && p.Resume(err) {
 				continue
 			}
 			return true
