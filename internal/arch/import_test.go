@@ -81,7 +81,7 @@ func simLayers() []layer {
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
 		{sim + "wall/flat", nil, "bytes of Go values"},
 		{sim + "wall/spawn", nil, "it runs before the rest of the program is initialised"},
-		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/roster"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/roster", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
 	}
 	shared := []string{"account", "descriptor", "display", "mode", "operand", "size", "stream", "walk"}
 	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
@@ -108,7 +108,7 @@ func simLayers() []layer {
 func toolKinds() []string {
 	return []string{
 		"archive", "awk", "clock", "desk", "diff", "encode", "fetch", "file", "find", "git", "grep", "jq", "layout", "number", "order",
-		"process", "python", "script", "sed", "sql", "text",
+		"process", "python", "script", "sed", "sql", "text", "xan",
 	}
 }
 

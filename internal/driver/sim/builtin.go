@@ -26,6 +26,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sql"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/tools"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/xan"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
 )
 
@@ -55,5 +56,6 @@ func builtin(o Options) []command.Command {
 		layout.Commands(),
 		text.Commands(),
 		tools.Commands(o.Tools),
+		xan.Commands(),
 	)
 }
