@@ -80,7 +80,7 @@ func Real(t *testing.T, c Case) Result {
 // when ctx is, and as nobody where root runs the tests and it is not privileged.
 func Command(ctx context.Context, t *testing.T, at string, privileged bool, args ...string) *exec.Cmd {
 	t.Helper()
-	path := filepath.SplitList(os.Getenv("PATH"))
+	path := filepath.SplitList(os.Getenv("PATH")) //nolint:forbidigo // tests look for the real tools where the caller does
 	low := os.Geteuid() == 0 && !privileged
 	if low {
 		path = slices.DeleteFunc(path, closed)
@@ -92,7 +92,7 @@ func Command(ctx context.Context, t *testing.T, at string, privileged bool, args
 			break
 		}
 	}
-	cmd := exec.CommandContext(ctx, program, args[1:]...)
+	cmd := exec.CommandContext(ctx, program, args[1:]...) //nolint:gosec // the tables name what to run
 	cmd.Args[0] = args[0]
 	cmd.Dir = at
 	cmd.Env = []string{"PATH=" + strings.Join(path, ":"), "HOME=" + at, "TZ=UTC", "LC_ALL=C.UTF-8"}
@@ -104,7 +104,7 @@ func Command(ctx context.Context, t *testing.T, at string, privileged bool, args
 			if err != nil {
 				return err
 			}
-			return os.Lchown(path, nobody, nobody)
+			return os.Lchown(path, nobody, nobody) //nolint:gosec // nothing runs in it yet
 		}))
 		lower(cmd)
 	}

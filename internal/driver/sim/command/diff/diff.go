@@ -27,6 +27,8 @@ func Commands() []command.Command {
 	return []command.Command{
 		{Name: "cmp", Run: runCmp},
 		{Name: "diff", Run: runDiff},
+		{Name: "diff3", Run: runDiff3},
+		{Name: "sdiff", Run: runSdiff},
 		{Name: "patch", Run: runPatch},
 	}
 }
@@ -515,7 +517,7 @@ func (d *differ) pair(a, b *side, inner bool) int {
 	case !a.missing && !b.missing && (a.info.IsDir() != b.info.IsDir() || inner && special(a.info) != special(b.info)):
 		d.w.String("File " + a.label + " is a " + kind(a.info) + " while file " + b.label + " is a " + kind(b.info) + "\n")
 		return 1
-	case !a.missing && !b.missing && a.info.Ino == b.info.Ino && a.info.Dev == b.info.Dev && a.name != "-" && b.name != "-" && a.info.Ino != 0 && a.info.IsRegular():
+	case !a.missing && !b.missing && a.info.Ino == b.info.Ino && a.info.Dev == b.info.Dev && a.name != "-" && b.name != "-" && a.info.Ino != 0 && a.info.IsRegular() && (d.brief || d.suppress || d.style != sideBySide && d.style != ifdef):
 		return d.identical(a, b)
 	}
 	return d.files(a, b, inner)

@@ -34,6 +34,7 @@ func (w *work) branch(args []string) error {
 			name = o.rest[0]
 		}
 		if r, ok := w.refName(up); !ok || strings.HasPrefix(string(r.Name()), "refs/tags/") {
+			//nolint:dupword // as git says it
 			return &fatal{"fatal: the requested upstream branch '" + up + "' does not exist\nhint: \nhint: If you are planning on basing your work on an upstream\nhint: branch that already exists at the remote, you may need to\nhint: run \"git fetch\" to retrieve it.\nhint: \nhint: If you are planning to push out a new local branch that\nhint: will track its remote counterpart, you may want to use\nhint: \"git push -u\" to set the upstream config as you push.\nhint: Disable this message with \"git config advice.setUpstreamFailure false\"", 128}
 		}
 		return w.track(name, up, true)

@@ -177,7 +177,7 @@ func (w *work) stage(idx *index.Index, name string) error {
 	st, err := (&tree{w.t, w.dir}).Lstat(name)
 	if err != nil || st.IsDir() {
 		forget(idx, name)
-		return nil
+		return nil //nolint:nilerr // it is not there any more
 	}
 	mode, err := filemode.NewFromOSFileMode(st.Mode())
 	if err != nil {

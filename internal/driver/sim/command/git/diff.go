@@ -54,7 +54,7 @@ func (w *work) commitSide(c *object.Commit) (side, error) {
 	for {
 		name, e, err := walk.Next()
 		if err != nil {
-			return s, nil //nolint:nilerr // the end
+			return s, nil
 		}
 		w.t.Traverse(1)
 		if e.Mode != filemode.Dir {

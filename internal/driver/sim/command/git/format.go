@@ -199,18 +199,18 @@ func (w *work) shown(a, b side, list []change, s style) error {
 }
 
 func when(t time.Time, style string) string {
-	switch {
-	case style == "iso" || style == "iso8601":
+	switch style {
+	case "iso", "iso8601":
 		return t.Format("2006-01-02 15:04:05 -0700")
-	case style == "iso-strict" || style == "iso8601-strict":
+	case "iso-strict", "iso8601-strict":
 		return t.Format(time.RFC3339)
-	case style == "short":
+	case "short":
 		return t.Format("2006-01-02")
-	case style == "unix":
+	case "unix":
 		return strconv.FormatInt(t.Unix(), 10)
-	case style == "raw":
+	case "raw":
 		return strconv.FormatInt(t.Unix(), 10) + t.Format(" -0700")
-	case style == "rfc":
+	case "rfc":
 		return t.Format("Mon, 2 Jan 2006 15:04:05 -0700")
 	}
 	return t.Format(dateFormat)

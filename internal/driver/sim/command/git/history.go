@@ -51,8 +51,7 @@ func (q *queue) Pop() any {
 // until f says no.
 func (w *work) walk(starts, stops []*object.Commit, f func(*object.Commit) (bool, error)) error {
 	hidden := map[plumbing.Hash]bool{}
-	var mark func([]*object.Commit) error
-	mark = func(list []*object.Commit) error {
+	mark := func(list []*object.Commit) error {
 		for len(list) > 0 {
 			c := list[len(list)-1]
 			list = list[:len(list)-1]

@@ -2,9 +2,11 @@ package git
 
 import (
 	"archive/tar"
+	"errors"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -240,7 +242,7 @@ func (w *work) writeTreeOf([]string) error {
 }
 
 func (w *work) commitTree(args []string) error {
-	o := &options{flags: map[string]string{}}
+	var rest []string
 	c := &object.Commit{}
 	text, given := "", false
 	for len(args) > 0 {
@@ -262,16 +264,16 @@ func (w *work) commitTree(args []string) error {
 			args = args[1:]
 			continue
 		}
-		o.rest = append(o.rest, a)
+		rest = append(rest, a)
 	}
-	if len(o.rest) != 1 {
+	if len(rest) != 1 {
 		return &fatal{"usage: git commit-tree <tree> [(-p <parent>)...] [-m <message>]", 129}
 	}
-	h, err := w.resolve(o.rest[0])
+	h, err := w.resolve(rest[0])
 	if err != nil {
-		return fail("not a valid object name %s", o.rest[0])
+		return fail("not a valid object name %s", rest[0])
 	}
-	if c.TreeHash, err = w.peel(h, "tree", o.rest[0]); err != nil {
+	if c.TreeHash, err = w.peel(h, "tree", rest[0]); err != nil {
 		return err
 	}
 	if !given {
@@ -492,12 +494,11 @@ func (w *work) archive(args []string) error {
 	if out == "" {
 		return w.tarOf(tar.NewWriter(to), s, c, o.flags["--prefix"], paths)
 	}
-	f, err := command.Create(w.t, out, 0)
+	f, err := command.Create(w.t, out, syscall.O_TRUNC)
 	if err != nil {
 		return fail("could not create archive file '%s': %s", out, message(err))
 	}
-	defer f.Close()
-	return w.tarOf(tar.NewWriter(f), s, c, o.flags["--prefix"], paths)
+	return errors.Join(w.tarOf(tar.NewWriter(f), s, c, o.flags["--prefix"], paths), f.Close())
 }
 
 func (w *work) tarOf(x *tar.Writer, s side, c *object.Commit, prefix string, paths []string) error {

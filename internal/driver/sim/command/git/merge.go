@@ -170,6 +170,7 @@ func (w *work) mergeCommit(o *options, rev string, c *object.Commit, note string
 		return w.forward(head, c, before, after, note, quiet, o.has("-n", "--no-stat"))
 	}
 	if o.has("--ff-only") {
+		//nolint:dupword // as git says it
 		return &fatal{"hint: Diverging branches can't be fast-forwarded, you need to either:\nhint: \nhint: \tgit merge --no-ff\nhint: \nhint: or:\nhint: \nhint: \tgit rebase\nhint: \nhint: Disable this message with \"git config advice.diverging false\"\nfatal: Not possible to fast-forward, aborting.", 128}
 	}
 	if err := w.keep("ORIG_HEAD", head.Hash); err != nil {

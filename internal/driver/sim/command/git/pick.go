@@ -20,14 +20,7 @@ type sequence struct {
 	quiet    bool
 }
 
-// dir is where a sequence is kept while it waits for help.
-func (s *sequence) dir() string {
-	if s.kind == "rebase" {
-		return "rebase-merge"
-	}
-	return "sequencer"
-}
-
+// list is the file in which a sequence is kept while it waits for help.
 func (s *sequence) list() string {
 	if s.kind == "rebase" {
 		return "rebase-merge/git-rebase-todo"

@@ -452,14 +452,14 @@ func (w *work) past(base, what string) (plumbing.Hash, bool) {
 		return w.baseOf(name)
 	}
 	name := base
-	switch {
-	case base == "":
+	switch base {
+	case "":
 		if ref, err := w.repo.Reference(plumbing.HEAD, false); err == nil && ref.Type() == plumbing.SymbolicReference {
 			name = string(ref.Target())
 		} else {
 			name = "HEAD"
 		}
-	case base == "@":
+	case "@":
 		name = "HEAD"
 	default:
 		if r, ok := w.refName(base); ok {

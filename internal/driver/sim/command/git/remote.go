@@ -492,7 +492,7 @@ func (w *work) fetchPruned(remote string, heads map[string]plumbing.Hash) ([]ref
 // fetchRef moves a reference to what the other side has, and tells how.
 func (w *work) fetchRef(ref plumbing.ReferenceName, from string, h plumbing.Hash, force bool) (*refUpdate, error) {
 	u := &refUpdate{flag: ' ', from: from, to: strings.TrimPrefix(strings.TrimPrefix(string(ref), "refs/remotes/"), "refs/heads/")}
-	note := "fetch"
+	var note string
 	old, err := w.repo.Reference(ref, true)
 	switch {
 	case err != nil:
@@ -578,6 +578,7 @@ func (w *work) pull(args []string) error {
 		case o.has("--ff-only") || ffSet && ff == "only":
 			return fail("Not possible to fast-forward, aborting.")
 		case !o.has("--no-rebase", "--no-ff", "--ff") && !set && !ffSet:
+			//nolint:dupword // as git says it
 			return &fatal{"hint: You have divergent branches and need to specify how to reconcile them.\nhint: You can do so by running one of the following commands sometime before\nhint: your next pull:\nhint: \nhint:   git config pull.rebase false  # merge\nhint:   git config pull.rebase true   # rebase\nhint:   git config pull.ff only       # fast-forward only\nhint: \nhint: You can replace \"git config\" with \"git config --global\" to set a default\nhint: preference for all repositories. You can also pass --rebase, --no-rebase,\nhint: or --ff-only on the command line to override the configured default per\nhint: invocation.\nfatal: Need to specify how to reconcile divergent branches.", 128}
 		}
 	}

@@ -12,7 +12,6 @@ type state struct {
 	staged, unstaged []change
 	unmerged         map[string]string // in conflict: two letters for each
 	untracked        []string          // a directory without known files ends in "/"
-	ignored          []string
 
 	head, idx, now side
 }

@@ -24,7 +24,6 @@ type merger struct {
 	w                  *work
 	base, ours, theirs side
 	us, them           string // of the markers
-	ancestor           string
 
 	result    side
 	conflicts []conflict
@@ -81,7 +80,7 @@ func (m *merger) text(base, ours, theirs []byte) (merged []byte, conflicts int) 
 		}
 		skip := lo - at
 		out = append(out, piece{clean: a[atA : atA+skip]})
-		at, atA, atB = lo, atA+skip, atB+skip
+		atA, atB = atA+skip, atB+skip
 		hi, fromX, fromY := lo, false, false
 		endA, endB := atA, atB
 		var nx, ny int
