@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -21,6 +22,15 @@ type decoder struct {
 	depth int
 	last  bool // nothing comes behind b
 	keys  map[string]string
+	stack *unread
+}
+
+// unread are the parts of arrays and objects that are being read: they get
+// their own storage when it is known how many they are.
+type unread struct {
+	keys  []string
+	vals  []value
+	shape []string // the keys of the last object, which the next one likely has too
 }
 
 // maxParse is how deep jq reads.
@@ -109,20 +119,21 @@ func (d *decoder) array() (value, error) {
 		return nil, err
 	}
 	d.at++
-	var list []value
 	d.space()
 	if d.at < len(d.b) && d.b[d.at] == ']' {
 		d.at++
 		d.depth--
 		return d.m.list(nil), nil
 	}
+	u := d.unread()
+	base := len(u.vals)
 	for {
 		v, err := d.value()
 		if err != nil {
 			return nil, err
 		}
 		d.m.t.Step(1)
-		list = append(list, v)
+		u.vals = append(u.vals, v)
 		d.space()
 		if d.at >= len(d.b) {
 			return nil, d.end()
@@ -133,6 +144,8 @@ func (d *decoder) array() (value, error) {
 		case ']':
 			d.at++
 			d.depth--
+			list := slices.Clone(u.vals[base:])
+			u.drop(len(u.keys), base)
 			return d.m.list(list), nil
 		case ':':
 			return nil, d.bad("':' not as part of an object")
@@ -149,13 +162,14 @@ func (d *decoder) object() (value, error) {
 		return nil, err
 	}
 	d.at++
-	t := &table{}
 	d.space()
 	if d.at < len(d.b) && d.b[d.at] == '}' {
 		d.at++
 		d.depth--
-		return d.m.made(t), nil
+		return d.m.made(&table{}), nil
 	}
+	u := d.unread()
+	keys, base := len(u.keys), len(u.vals)
 	for {
 		d.space()
 		if d.at >= len(d.b) {
@@ -187,7 +201,7 @@ func (d *decoder) object() (value, error) {
 			return nil, err
 		}
 		d.m.t.Step(1)
-		t.put(key, v)
+		u.keys, u.vals = append(u.keys, key), append(u.vals, v)
 		d.space()
 		if d.at >= len(d.b) {
 			return nil, d.end()
@@ -198,6 +212,8 @@ func (d *decoder) object() (value, error) {
 		case '}':
 			d.at++
 			d.depth--
+			t := u.table(keys, base)
+			u.drop(keys, base)
 			return d.m.made(t), nil
 		case ']':
 			return nil, d.bad("Unmatched ']'")
@@ -205,6 +221,47 @@ func (d *decoder) object() (value, error) {
 			return nil, d.bad("Expected separator between values")
 		}
 	}
+}
+
+func (d *decoder) unread() *unread {
+	if d.stack == nil {
+		d.stack = &unread{}
+	}
+	return d.stack
+}
+
+// drop takes what has got its own storage off the stack.
+func (u *unread) drop(keys, vals int) {
+	clear(u.vals[vals:])
+	u.keys, u.vals = u.keys[:keys], u.vals[:vals]
+}
+
+// table makes the members of an object from the end of the stack. Tables may
+// share their keys: whoever adds to them gets other storage.
+func (u *unread) table(keys, vals int) *table {
+	names := u.keys[keys:]
+	if len(names) > many || repeated(names) {
+		t := &table{}
+		for i, k := range names {
+			t.put(k, u.vals[vals+i])
+		}
+		return t
+	}
+	if !slices.Equal(u.shape, names) {
+		u.shape = slices.Clip(slices.Clone(names))
+	}
+	return &table{keys: u.shape, vals: slices.Clip(slices.Clone(u.vals[vals:]))}
+}
+
+func repeated(names []string) bool {
+	for i, k := range names {
+		for _, other := range names[:i] {
+			if k == other {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // key reads a key; the same ones share their memory.

@@ -31,6 +31,7 @@ type feed struct {
 	ended bool // nothing comes behind buf
 	bad   bool // a file could not be opened
 	keys  map[string]string
+	stack unread
 
 	raw, slurp, stream bool
 	done               bool
@@ -163,7 +164,8 @@ func (f *feed) read() (value, error) {
 		}
 		tried := 0
 		for {
-			d := decoder{m: f.m, b: f.buf[f.r:f.w], last: f.ended, keys: f.keys}
+			d := decoder{m: f.m, b: f.buf[f.r:f.w], last: f.ended, keys: f.keys, stack: &f.stack}
+			f.stack.drop(0, 0)
 			d.space()
 			if d.at == len(d.b) {
 				f.r += d.at

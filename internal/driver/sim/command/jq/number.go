@@ -34,11 +34,33 @@ func parseNumber(s string) value {
 		}
 	}
 	f, _ := strconv.ParseFloat(s, 64) // out of range is infinite, as it should
+	if plainDecimal(s) {
+		var room [40]byte
+		if math.Abs(f) < 1<<53 && string(appendFloat(room[:0], f)) == s {
+			return f
+		}
+		return &literal{f, strings.Clone(s)}
+	}
 	text := canonicalText(s)
 	if text == "" || math.Abs(f) < 1<<53 && text == string(appendFloat(nil, f)) {
 		return f
 	}
 	return &literal{f, strings.Clone(text)}
+}
+
+// plainDecimal tells whether a number is in the canonical form as it stands.
+func plainDecimal(s string) bool {
+	s = strings.TrimPrefix(s, "-")
+	whole, fraction, ok := strings.Cut(s, ".")
+	if !ok || whole == "" || fraction == "" || whole[0] == '0' && (len(whole) > 1 || strings.HasPrefix(fraction, "00000")) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; c != '.' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
 }
 
 // canonicalText writes a decimal number as the decimal library does that jq

@@ -17,7 +17,7 @@ func (j *job) join() error {
 	for i, what := range []string{"columns", "a file", "columns", "a file"} {
 		s, err := j.operand(what)
 		if err != nil {
-			if i == 3 { // one selection for both: COLUMNS FILE FILE
+			if i == 3 { // one selection for both and two files
 				args = [4]string{args[0], args[1], args[0], args[2]}
 				break
 			}
