@@ -321,6 +321,9 @@ func biReturn(s *Shell, args []string) int {
 	}
 	if s.calls == 0 && s.sourcing() == 0 {
 		s.Warn("return: can only `return' from a function or sourced script")
+		if s.posixExits() {
+			s.exit(2)
+		}
 		return 2
 	}
 	s.before = s.status

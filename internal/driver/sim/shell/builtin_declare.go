@@ -95,6 +95,9 @@ func (d *declaration) fail(err error) {
 	var v *variable.Error
 	if errors.As(err, &v) && v.Kind == variable.IsReadOnly && (d.name == "export" || d.name == "readonly") {
 		d.s.complain("%s", err)
+		if d.s.posixExits() {
+			d.s.exit(1)
+		}
 		return
 	}
 	d.s.complain("%s: %s", d.name, err)

@@ -23,9 +23,9 @@ func biSource(s *Shell, args []string) int {
 		return 2
 	}
 	file := rest[0]
-	if !strings.Contains(file, "/") && s.opt[oSourcepath] {
+	found := strings.Contains(file, "/")
+	if !found && s.opt[oSourcepath] {
 		path, _ := s.vars.Get("PATH")
-		found := false
 		for _, dir := range strings.Split(path, ":") {
 			if dir == "" {
 				dir = "."
@@ -36,14 +36,14 @@ func biSource(s *Shell, args []string) int {
 				break
 			}
 		}
-		if !found && s.opt[oPosix] {
-			// The working directory is not looked in.
-			s.Warn("%s: %s: file not found", args[0], rest[0])
-			if s.posixExits() {
-				s.exit(1)
-			}
-			return 1
+	}
+	if !found && s.opt[oPosix] {
+		// The working directory is not looked in.
+		s.Warn("%s: %s: file not found", args[0], rest[0])
+		if s.posixExits() {
+			s.exit(1)
 		}
+		return 1
 	}
 	text, err := s.readFile(file)
 	if err != nil {

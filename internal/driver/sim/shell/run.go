@@ -265,6 +265,10 @@ func (s *Shell) forCmd(c *tree.For) int {
 			s.line = c.Line
 			s.Warn("%s", err)
 			s.status = 1
+			if s.posixExits() {
+				s.exit(1)
+				return 1
+			}
 			return s.failed(1)
 		}
 		st = s.list(c.Body)

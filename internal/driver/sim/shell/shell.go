@@ -143,7 +143,7 @@ func New(t *proc.Task, o Options) *Shell {
 	s.bases = &state{start: t.K.Now().UnixNano()}
 	s.opt.setDefaults()
 	s.vars = variable.New(t, s, t.K.Limits)
-	s.vars.Watched = map[string]bool{"POSIXLY_CORRECT": true, "PATH": true, "OPTIND": true}
+	s.vars.Watched = map[string]bool{"POSIXLY_CORRECT": true, "PATH": true, "OPTIND": true, "GLOBIGNORE": true}
 	s.vars.Changed = s.watch
 	s.environment()
 	for i := range optionCount {

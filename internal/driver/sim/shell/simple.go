@@ -342,6 +342,9 @@ func (s *Shell) runBuiltin(c *tree.Simple, b builtin, args []string) int {
 	} else {
 		st = b.run(s, args)
 	}
+	if st == 2 && b.special && misused(b.name, args) && s.posixExits() && s.flow == flowNone {
+		s.exit(2)
+	}
 	if s.flow == flowExit {
 		// A trap may have ended the shell meanwhile.
 		st = s.status
@@ -353,6 +356,18 @@ func (s *Shell) runBuiltin(c *tree.Simple, b builtin, args []string) int {
 		}
 	}
 	return st
+}
+
+// misused tells whether status 2 of a special builtin means that it was called
+// wrongly, which ends a shell that follows POSIX.
+func misused(name string, args []string) bool {
+	switch name {
+	case "set", "unset", "export", "readonly", "trap", "exec":
+		return true
+	case "eval":
+		return len(args) > 1 && len(args[1]) > 1 && args[1][0] == '-' && args[1] != "--"
+	}
+	return false
 }
 
 // maxCalls bounds functions that call functions; FUNCNEST is the script's own.

@@ -240,13 +240,7 @@ func (s *Shell) dynamic() {
 		}
 		return list
 	})
-	array("DIRSTACK", func(s *Shell) []string {
-		list := s.stackDirs()
-		for i := range list {
-			list[i] = s.tildeDir(list[i], false)
-		}
-		return list
-	})
+	array("DIRSTACK", (*Shell).stackDirs)
 	v.Compute("BASH_ALIASES", &variable.Dynamic{
 		Assoc: func(h variable.Host) []string {
 			var list []string
@@ -338,6 +332,11 @@ func (s *Shell) watch(name string) {
 		s.hash = nil
 	case "OPTIND":
 		s.optReset = true
+	case "GLOBIGNORE":
+		// Names with a dot are found from now on; an empty value leaves it so.
+		if v, set := s.vars.Get(name); !set || v != "" {
+			s.setOption(oDotglob, set)
+		}
 	}
 }
 

@@ -24,7 +24,6 @@ func (x *Expander) glob(pat string) ([]string, error) {
 	}
 	if ignore, ok := x.vars.Get("GLOBIGNORE"); ok && ignore != "" {
 		o.Ignore = pattern.IgnorePatterns(ignore, f.ExtGlob)
-		o.Dots = true
 	}
 	return pattern.Glob(files{x.task}, pat, o)
 }
