@@ -13,6 +13,7 @@ func Commands() []command.Command {
 		{Name: "tar", Run: runTar},
 		{Name: "unzip", Run: runUnzip},
 		{Name: "xz", Aliases: []string{"unxz", "xzcat", "lzma", "unlzma", "lzcat"}, Run: runPress},
+		{Name: "zgrep", Aliases: []string{"zegrep", "zfgrep", "zcmp", "zdiff", "zless", "zmore", "bzgrep", "bzdiff", "bzcmp", "bzless", "xzgrep", "xzdiff", "xzcmp", "xzless", "zstdgrep"}, Run: scripted},
 		{Name: "zip", Run: runZip},
 		{Name: "zstd", Aliases: []string{"unzstd", "zstdcat", "zstdmt"}, Run: runPress},
 	}
