@@ -51,7 +51,7 @@ func (p *tape) create() int {
 		if err != nil {
 			return p.fatal("%s: Cannot open: %s", p.file, reason(err))
 		}
-		defer o.Close()
+		defer func() { _ = o.Close() }() // what is written was flushed before
 		if i, err := o.Desc().File.Info(); err == nil && i.IsRegular() {
 			s.self = link{i.Dev, i.Ino}
 		}

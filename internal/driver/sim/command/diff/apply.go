@@ -158,7 +158,7 @@ func (p *patcher) guess(h piece) int {
 // possible; 0 is none.
 func (p *patcher) locate(h piece) (at, fuzz int) {
 	_, prefix, suffix := h.sides()
-	for fuzz = 0; fuzz <= min(p.fuzz, max(prefix, suffix)); fuzz++ {
+	for fuzz := range min(p.fuzz, max(prefix, suffix)) + 1 {
 		if at = p.search(h, fuzz); at != 0 {
 			return at, fuzz
 		}

@@ -187,18 +187,14 @@ func (x *three) show() {
 		skip := -1
 		switch b.kind {
 		case '1':
-			order, skip = [3]int{0, 1, 2}, 1
+			skip = 1
 		case '2':
 			order, skip = [3]int{0, 2, 1}, 0
-			skip = 0
 		case '3':
-			order, skip = [3]int{0, 1, 2}, 0
+			skip = 0
 		}
 		if b.kind != 0 {
 			x.w.Byte(b.kind)
-		}
-		if b.kind == '2' {
-			order = [3]int{0, 2, 1}
 		}
 		x.w.Byte('\n')
 		for _, i := range order {

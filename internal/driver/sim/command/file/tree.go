@@ -120,7 +120,7 @@ func runTree(t *proc.Task) int {
 			_, _ = t.Write(2, []byte("tree: invalid filename '"+name+"'\n"))
 			return 1
 		}
-		defer o.Close()
+		defer func() { _ = o.Close() }() // its writer tells of errors
 		p.w = stream.New(o, func(error) { t.Exit(1) })
 		defer p.w.Flush()
 	}

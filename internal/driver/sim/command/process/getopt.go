@@ -236,7 +236,7 @@ func (s *splitter) longOption(a string, args []string) []string {
 }
 
 func (s *splitter) shorts(a string, args []string) []string {
-	for i := 0; i < len(a); i++ {
+	for i := range len(a) {
 		c := a[i]
 		at := strings.IndexByte(s.short, c)
 		if at < 0 || c == ':' {

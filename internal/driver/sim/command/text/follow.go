@@ -180,7 +180,7 @@ func (w *waker) watch(f *followed, name bool) {
 		return
 	}
 	w.wg.Go(func() {
-		defer watch.Close()
+		defer func() { _ = watch.Close() }() // nothing is kept in it
 		for {
 			if _, err := watch.Next(w.ctx); err != nil {
 				return

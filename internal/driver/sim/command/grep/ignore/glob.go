@@ -149,9 +149,10 @@ func closing(p string, i int) int {
 		j++
 	}
 	for ; j < len(p); j++ {
-		if p[j] == '\\' {
+		switch p[j] {
+		case '\\':
 			j++
-		} else if p[j] == ']' {
+		case ']':
 			return j
 		}
 	}
@@ -161,11 +162,11 @@ func closing(p string, i int) int {
 func tokenize(p string, fold bool) ([]token, bool) {
 	var out []token
 	for i := 0; i < len(p); {
-		switch c := p[i]; {
-		case c == '?':
+		switch c := p[i]; c {
+		case '?':
 			out = append(out, token{what: any1})
 			i++
-		case c == '*':
+		case '*':
 			n := 1
 			for i+n < len(p) && p[i+n] == '*' {
 				n++
@@ -183,7 +184,7 @@ func tokenize(p string, fold bool) ([]token, bool) {
 				out = append(out, token{what: star})
 			}
 			i += n
-		case c == '[':
+		case '[':
 			end := closing(p, i)
 			if end < 0 {
 				return nil, false

@@ -95,7 +95,7 @@ func (f *finder) all() int {
 	if o.json {
 		f.summary()
 	} else if o.stats {
-		f.total.print(f.out)
+		f.total.print(f.out) //nolint:forbidigo // a method
 	}
 	switch {
 	case f.matched && (o.quiet || !f.failed):
