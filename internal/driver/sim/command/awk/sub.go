@@ -357,7 +357,10 @@ func (c *compiler) separator(e expr, content bool) func(*machine) splitter {
 
 // fill makes an array of a list.
 func (m *machine) fill(to *array, first int, list []value, from string) {
-	m.empty(to)
+	kept := m.reusable(to, first, len(list))
+	if kept == 0 {
+		m.empty(to)
+	}
 	for i, v := range list {
 		if i&1023 == 0 {
 			m.t.Step(64)
@@ -365,9 +368,38 @@ func (m *machine) fill(to *array, first int, list []value, from string) {
 		if len(from) > 4096 {
 			v.s = strings.Clone(v.s) // lest a part keep the whole
 		}
+		if i < kept {
+			m.set(&to.order[i].cell, v)
+			continue
+		}
 		m.key = strconv.AppendInt(m.key[:0], int64(first+i), 10)
 		m.set(&m.getKey(to).cell, v)
 	}
+}
+
+// reusable gives how many elements of an array may stay, because they are what
+// an earlier list left there; those behind them are gone then.
+func (m *machine) reusable(a *array, first, n int) int {
+	if a.gone > 0 || n == 0 {
+		return 0
+	}
+	for i, e := range a.order {
+		m.key = strconv.AppendInt(m.key[:0], int64(first+i), 10)
+		if e.key != string(m.key) || e.arr != nil || e.deleted {
+			return 0
+		}
+	}
+	m.t.Step(len(a.order) >> 4)
+	kept := min(n, len(a.order))
+	for _, e := range a.order[kept:] {
+		delete(a.m, e.key)
+		e.deleted = true
+		m.forget(&e.cell)
+		m.count(-weight - len(e.key))
+	}
+	clear(a.order[kept:])
+	a.order = a.order[:kept]
+	return kept
 }
 
 // separate splits, and gives what stands between the fields.
