@@ -2,7 +2,6 @@ package shell
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell/variable"
 )
@@ -87,43 +86,12 @@ func (s *Shell) unsetName(a string, onlyVar, ref bool) error {
 		v = s.vars.Lookup(r.Name)
 	}
 	if r.Element {
-		if !oneSubscript(r.Subscript, s.opt[oAssocExpandOnce]) {
-			return nil // to bash it is a name, and there is none of that kind
-		}
 		return s.unsetElement(v, r)
 	}
 	if v == nil && !onlyVar {
 		return s.unsetFunction(a)
 	}
 	return s.vars.Unset(r.Name)
-}
-
-// oneSubscript tells whether a subscript does not end before its end. With
-// plain, quotes mean nothing in it.
-func oneSubscript(sub string, plain bool) bool {
-	depth := 0
-	for i := 0; i < len(sub); i++ {
-		switch c := sub[i]; c {
-		case '\\':
-			i++
-		case '\'', '"':
-			if plain {
-				continue
-			}
-			n := strings.IndexByte(sub[i+1:], c)
-			if n < 0 {
-				return false
-			}
-			i += n + 1
-		case '[':
-			depth++
-		case ']':
-			if depth--; depth < 0 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 func (s *Shell) unsetElement(v *variable.Var, r variable.Ref) error {
