@@ -16,8 +16,9 @@ import (
 // A child is a process that prepares itself to be a simulated computer, until
 // it is told which. It ends with this one.
 type child struct {
-	process *os.Process
-	conn    net.Conn // to its guest
+	process *os.Process   // set before found is closed
+	found   chan struct{} // Go's first look at a process takes a while: nobody waits for it
+	conn    net.Conn      // to its guest
 	control net.Conn
 	last    tail // what it wrote to standard error
 
@@ -51,13 +52,11 @@ func begin() (*child, error) {
 // adopt makes a process that was started a child. It closes ended when it was
 // waited for.
 func adopt(p spawn.Process, ended chan struct{}) (*child, error) {
-	c := &child{ended: ended}
-	stderr := os.NewFile(uintptr(p.Stderr), "stderr")
-	var errs [3]error
-	c.process, errs[0] = os.FindProcess(p.PID)
-	c.conn, errs[1] = fileConn(p.Guest)
-	c.control, errs[2] = fileConn(p.Control)
-	go c.reap(stderr)
+	c := &child{ended: ended, found: make(chan struct{})}
+	go c.reap(p.PID, os.NewFile(uintptr(p.Stderr), "stderr"))
+	var errs [2]error
+	c.conn, errs[0] = fileConn(p.Guest)
+	c.control, errs[1] = fileConn(p.Control)
 	if err := errors.Join(errs[:]...); err != nil {
 		c.end()
 		return nil, err
@@ -66,7 +65,9 @@ func adopt(p spawn.Process, ended chan struct{}) (*child, error) {
 }
 
 // reap waits for the child, and for what it has to say.
-func (c *child) reap(stderr *os.File) {
+func (c *child) reap(pid int, stderr *os.File) {
+	c.process, _ = os.FindProcess(pid) // on Linux it always gives one
+	close(c.found)
 	_, _ = io.Copy(&c.last, stderr) // ends with the child, the only one to hold the other end
 	_ = stderr.Close()
 	c.state, _ = c.process.Wait() // how it ended is looked at in reason
@@ -75,6 +76,7 @@ func (c *child) reap(stderr *os.File) {
 
 // end ends the child, and waits for its end.
 func (c *child) end() {
+	<-c.found
 	_ = c.process.Kill() // it may have ended
 	<-c.ended
 	for _, conn := range []net.Conn{c.conn, c.control} {
