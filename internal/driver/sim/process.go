@@ -384,10 +384,19 @@ type handle struct {
 	*process
 	ctx     context.Context // ends with Release
 	cancel  context.CancelFunc
-	copied  chan struct{} // closed when no more output is copied
-	dropped int64         // set before copied is closed
+	copied  chan struct{}  // closed when no more output is copied
+	dropped int64          // set before copied is closed
+	held    *output.Reader // what Follow begins with, if the caller said Hold
 	once    sync.Once
 }
+
+// Hold as the standard output of a command of this driver keeps its output for
+// [Follower]: none is lost between the start and Follow, however much there
+// is.
+type Hold struct{}
+
+// Write takes nothing; it is never called.
+func (Hold) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
 func (p *process) attach(out paddock.Output) *handle {
 	h := &handle{process: p, copied: make(chan struct{})}
@@ -397,6 +406,11 @@ func (p *process) attach(out paddock.Output) *handle {
 		return h
 	}
 	r := p.out.Join(out.From)
+	if _, ok := out.Stdout.(Hold); ok {
+		h.held = r
+		close(h.copied)
+		return h
+	}
 	go h.copy(r, out)
 	return h
 }
@@ -424,9 +438,13 @@ func (h *handle) copy(r *output.Reader, out paddock.Output) {
 
 // Follow hands the process's output, kept and live, from an offset on to a
 // function with its stream and offset, until the end, an error of the function
-// or the end of ctx. It tells how much was wanted and not kept.
+// or the end of ctx. It tells how much was wanted and not kept. After [Hold] it
+// is called once, and begins where the output was joined.
 func (h *handle) Follow(ctx context.Context, from int64, to func(stderr bool, offset int64, b []byte) error) (dropped int64) {
-	r := h.out.Join(from)
+	r := h.held
+	if r == nil {
+		r = h.out.Join(from)
+	}
 	defer h.out.Leave(r)
 	return h.follow(ctx, r, to)
 }
@@ -559,7 +577,14 @@ func (h *handle) Resize(_ context.Context, size paddock.Size) error {
 	return nil
 }
 
-func (h *handle) Release() { h.once.Do(h.cancel) }
+func (h *handle) Release() {
+	h.once.Do(func() {
+		h.cancel()
+		if h.held != nil {
+			h.out.Leave(h.held) // so that the process does not wait for it
+		}
+	})
+}
 
 // HasInput tells whether a process of this driver was started with a way in.
 func HasInput(p paddock.Process) bool {

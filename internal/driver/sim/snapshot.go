@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -44,6 +45,49 @@ func openSnapshots(dir string, base func() (*vfs.Snapshot, error)) (*snapshots, 
 // baseName is what snapshots of this tier are relative to.
 const baseName = "sim:" + Version
 
+// NewMeta describes a new snapshot of a computer that began with another one,
+// or with none.
+func NewMeta(name string, parent paddock.SnapshotID) snapshot.Meta {
+	return snapshot.Meta{ID: snapshot.NewID(), Tier: paddock.Sim, Base: baseName, Parent: parent, Name: name, Created: time.Now()}
+}
+
+// CheckBase tells whether this tier can open a snapshot.
+func CheckBase(m snapshot.Meta) error {
+	if m.Base != baseName {
+		return fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(m.ID), m.Base, baseName, paddock.Unsupported)
+	}
+	return nil
+}
+
+// Export gives the files of a sandbox of this driver as they are now, for a
+// snapshot that is kept elsewhere.
+func (d *Driver) Export(sb paddock.Sandbox) iter.Seq2[snapshot.Entry, error] {
+	failed := func(err error) iter.Seq2[snapshot.Entry, error] {
+		return func(yield func(snapshot.Entry, error) bool) { yield(snapshot.Entry{}, err) }
+	}
+	b, ok := sb.(*box)
+	if !ok {
+		return failed(fmt.Errorf("sandbox %s is not of this tier: %w", sb.ID(), paddock.Invalid))
+	}
+	base, err := d.base()
+	if err != nil {
+		return failed(err)
+	}
+	b.gate.RLock()
+	defer b.gate.RUnlock()
+	if b.gone {
+		return failed(fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable))
+	}
+	return b.fs.Snapshot().Export(base)
+}
+
+// Import makes a snapshot known whose files are kept elsewhere. They are
+// checked as those of a stranger.
+func (d *Driver) Import(id paddock.SnapshotID, entries iter.Seq2[snapshot.Entry, error]) error {
+	_, err := d.snapshots.learn(id, entries)
+	return err
+}
+
 // Snapshot keeps the files as they are now, in constant time; where the driver
 // has a directory for snapshots, it also writes what differs from the system
 // that every computer begins with. What lies below a mount and was not changed
@@ -58,10 +102,9 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 		return "", fmt.Errorf("a snapshot of memory: tasks are not kept on this tier: %w", paddock.Unsupported)
 	}
 	s := b.d.snapshots
-	id := snapshot.NewID()
+	m := NewMeta(o.Name, b.from)
 	k := kept{b.fs.Snapshot(), b.mounts}
 	if s.store != nil {
-		m := snapshot.Meta{ID: id, Tier: paddock.Sim, Base: baseName, Parent: b.from, Name: o.Name, Created: time.Now()}
 		base, err := s.base()
 		if err != nil {
 			return "", err
@@ -75,8 +118,8 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 	for _, m := range k.mounts {
 		m.root.hold()
 	}
-	s.all[id] = k
-	return id, nil
+	s.all[m.ID] = k
+	return m.ID, nil
 }
 
 // root gives the tree that a box begins with, and what of the host lies below.
@@ -111,15 +154,20 @@ func (s *snapshots) read(id paddock.SnapshotID) (_ *vfs.Snapshot, err error) {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	if x.Meta.Base != baseName {
-		return nil, fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(id), x.Meta.Base, baseName, paddock.Unsupported)
+	if err := CheckBase(x.Meta); err != nil {
+		return nil, err
 	}
+	return s.learn(id, x.Entries())
+}
+
+// learn makes a tree of what a snapshot holds, and keeps it.
+func (s *snapshots) learn(id paddock.SnapshotID, entries iter.Seq2[snapshot.Entry, error]) (*vfs.Snapshot, error) {
 	base, err := s.base()
 	if err != nil {
 		return nil, err
 	}
 	fs := base.FS(vfs.Options{})
-	if err := fs.Import(x.Entries()); err != nil {
+	if err := fs.Import(entries); err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}
 	tree := fs.Snapshot()

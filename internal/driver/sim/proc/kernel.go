@@ -68,7 +68,7 @@ func New(o Options) *Kernel {
 	}
 	k := &Kernel{
 		Options: o, heap: budget.NewCounter("heap", o.Limits.Heap),
-		tasks: map[int]*Task{}, next: 1, fifos: map[vfs.Ino]*pipe{},
+		tasks: map[int]*Task{}, next: 2, fifos: map[vfs.Ino]*pipe{}, // 1 is the machine itself, which is no task
 		booted: time.Now(), bootID: uuid(),
 	}
 	k.Relimit(o.Limits, o.CPUs)

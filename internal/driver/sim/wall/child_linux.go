@@ -3,6 +3,7 @@ package wall
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -102,6 +103,13 @@ func (c *served) create(o order) (paddock.Sandbox, error) {
 	if err := c.driver.Configure(o.Limits, o.Python); err != nil {
 		return nil, err
 	}
+	if o.Spec.Root.Kind == paddock.RootSnapshot {
+		x := &stream{r: c.conn}
+		err := c.driver.Import(o.Spec.Root.Snapshot, x.entries())
+		if err := errors.Join(err, x.drain()); err != nil {
+			return nil, err
+		}
+	}
 	sb, err := c.driver.Create(context.Background(), o.Spec)
 	if err != nil {
 		return nil, err
@@ -197,10 +205,16 @@ func watchMemory(ctx context.Context, d *sim.Driver, o order) {
 func (c *served) serve(ctx context.Context, sb paddock.Sandbox) error {
 	for {
 		var o order
-		if err := receive(c.conn, &o, math.MaxUint32); err != nil {
+		err := receive(c.conn, &o, math.MaxUint32)
+		if err != nil {
 			return nil //nolint:nilerr // the host has gone: there is nobody to tell
 		}
-		if err := send(c.conn, c.answer(ctx, sb, o)); err != nil {
+		if o.Op == "snapshot" {
+			err = sendFiles(c.conn, c.driver.Export(sb))
+		} else {
+			err = send(c.conn, c.answer(ctx, sb, o))
+		}
+		if err != nil {
 			return nil //nolint:nilerr // as above
 		}
 	}

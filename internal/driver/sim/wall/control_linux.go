@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"os"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,7 +21,7 @@ import (
 
 // An order is what the host asks of a child. The host is trusted.
 type order struct {
-	Op     string // "create", "status", "update", "pause", "resume"
+	Op     string // "create", "status", "update", "pause", "resume", "snapshot"
 	Spec   paddock.Spec
 	Limits budget.Limits
 	Python string // the directory of the interpreter
@@ -89,18 +91,37 @@ func (l link) ask(o order) (reply, error) {
 
 func (l link) answer() (reply, error) {
 	var r reply
-	switch err := receive(l.conn, &r, maxReply); {
-	case errors.Is(err, errNonsense):
-		return reply{}, fmt.Errorf("the child answered nonsense: %w: %w", err, paddock.Internal)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return reply{}, fmt.Errorf("%w: %w", errSilent, paddock.Unavailable)
-	case err != nil:
-		return reply{}, fmt.Errorf("the child has ended: %w", paddock.Unavailable)
+	if err := receive(l.conn, &r, maxReply); err != nil {
+		return reply{}, l.failed(err)
 	}
 	if err := r.err(); err != nil {
 		return reply{}, err
 	}
 	return r, nil
+}
+
+// failed tells what it means that a message could not be read.
+func (link) failed(err error) error {
+	switch {
+	case errors.Is(err, errNonsense):
+		return fmt.Errorf("the child answered nonsense: %w: %w", err, paddock.Internal)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: %w", errSilent, paddock.Unavailable)
+	}
+	return fmt.Errorf("the child has ended: %w", paddock.Unavailable)
+}
+
+// A patient writer gives each message its own time.
+type patient struct {
+	conn net.Conn
+	time time.Duration
+}
+
+func (p patient) Write(b []byte) (int, error) {
+	if err := p.conn.SetDeadline(time.Now().Add(p.time)); err != nil {
+		return 0, err
+	}
+	return p.conn.Write(b)
 }
 
 // errSilent says that an answer did not come in time.

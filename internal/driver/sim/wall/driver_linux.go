@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/roster"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
 // Options say how children are made.
@@ -27,6 +28,10 @@ type Options struct {
 	// Python is the directory of the Python interpreter, as [sim.Options] has
 	// it. Children can read it.
 	Python string
+
+	// Snapshots is a directory for snapshots, as [sim.Options] has it. Empty
+	// keeps them in a temporary one, which goes with the driver.
+	Snapshots string
 
 	// Begun is a process that was started for the first computer; nil has it
 	// started when it is wanted.
@@ -41,8 +46,9 @@ type Driver struct {
 
 	boxes roster.Roster[*sandbox]
 
-	mu    sync.Mutex
-	begun *spawn.Process // guarded by mu
+	mu        sync.Mutex
+	begun     *spawn.Process // guarded by mu
+	snapshots string         // guarded by mu: their directory; empty until one of its own is needed
 }
 
 // New makes a driver.
@@ -50,7 +56,7 @@ func New(o Options) (*Driver, error) {
 	plain := sync.OnceValues(func() (*sim.Driver, error) {
 		return sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
 	})
-	return &Driver{o: o, answer: answerTime, plain: plain, begun: o.Begun}, nil
+	return &Driver{o: o, answer: answerTime, plain: plain, begun: o.Begun, snapshots: o.Snapshots}, nil
 }
 
 // Info implements paddock.Driver.
@@ -63,10 +69,6 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 	if err != nil {
 		return info, err
 	}
-	// Snapshots end with the child that made them.
-	info.Capabilities = slices.DeleteFunc(info.Capabilities, func(c paddock.Capability) bool {
-		return c == paddock.CanSnapshotFiles || c == paddock.CanRootSnapshot
-	})
 	if kernel.LandlockABI() < 3 {
 		info.Available, info.Capabilities = false, nil
 		for i := range info.Controls {
@@ -89,13 +91,14 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if spec.ID == "" {
 		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
 	}
-	if spec.Root.Kind == paddock.RootSnapshot {
-		return nil, fmt.Errorf("a snapshot as root: %w", paddock.Unsupported)
-	}
 	if err := d.boxes.Reserve(spec.ID); err != nil {
 		return nil, err
 	}
-	sb, err := d.start(ctx, spec)
+	var sb *sandbox
+	err := d.begins(&spec, func(files iter.Seq2[snapshot.Entry, error]) (err error) {
+		sb, err = d.start(ctx, spec, files)
+		return err
+	})
 	if err != nil {
 		d.boxes.Forget(spec.ID)
 		return nil, err
@@ -107,8 +110,8 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return sb, nil
 }
 
-// start has a child make the sandbox.
-func (d *Driver) start(ctx context.Context, spec paddock.Spec) (_ *sandbox, err error) {
+// start has a child make the sandbox, of files if there are some.
+func (d *Driver) start(ctx context.Context, spec paddock.Spec, files iter.Seq2[snapshot.Entry, error]) (_ *sandbox, err error) {
 	c, err := d.child()
 	if err != nil {
 		return nil, err
@@ -125,6 +128,9 @@ func (d *Driver) start(ctx context.Context, spec paddock.Spec) (_ *sandbox, err 
 	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Now()) })
 	if err = send(c.control, order{Op: "create", Spec: spec, Limits: d.o.Limits, Python: d.o.Python}); err != nil {
 		err = fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
+	}
+	if err == nil && files != nil {
+		err = sendFiles(patient{c.control, createTime}, files)
 	}
 	var r reply
 	if err == nil {
@@ -186,7 +192,7 @@ func (d *Driver) Close() error {
 			c.end()
 		}
 	}
-	return d.boxes.Close()
+	return errors.Join(d.boxes.Close(), d.removeStore())
 }
 
 // A sandbox is a child process with a simulated computer.
@@ -259,26 +265,35 @@ const (
 	createTime = time.Minute
 )
 
-func (s *sandbox) ask(o order) (reply, error) {
+func (s *sandbox) ask(o order) (r reply, err error) {
+	err = s.converse(func() error {
+		r, err = s.link.ask(o)
+		return err
+	})
+	return r, err
+}
+
+// converse holds the control socket for an exchange, alone.
+func (s *sandbox) converse(exchange func() error) error {
 	s.mu.Lock()
 	gone := s.gone
 	s.mu.Unlock()
 	if gone {
-		return reply{}, fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
+		return fmt.Errorf("sandbox %s was removed: %w", s.spec.ID, paddock.Unavailable)
 	}
 	s.asking.Lock()
 	defer s.asking.Unlock()
 	if err := s.control.SetDeadline(time.Now().Add(s.d.answer)); err != nil {
-		return reply{}, fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
+		return fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
 	}
-	r, err := s.link.ask(o)
+	err := exchange()
 	if errors.Is(err, errNonsense) || errors.Is(err, errSilent) {
 		// What comes next could be the answer to this, or anything: it is of
 		// no use any more.
 		s.lost(err)
 		s.kill()
 	}
-	return r, err
+	return err
 }
 
 // lost notes why the child is ended.
@@ -336,10 +351,6 @@ func (s *sandbox) Resume(context.Context) error {
 	defer s.mu.Unlock()
 	s.paused = false
 	return nil
-}
-
-func (s *sandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	return "", fmt.Errorf("a snapshot of a computer in a child process: %w", paddock.Unsupported)
 }
 
 func (s *sandbox) Remove(context.Context) error {

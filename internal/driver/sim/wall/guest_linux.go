@@ -40,7 +40,7 @@ func (h *inside) Start(ctx context.Context, req *connect.Request[guestpb.StartRe
 	m := req.Msg
 	cmd := paddock.Cmd{
 		Env: map[string]string{}, Dir: string(m.GetDir()), User: m.GetUser(), Input: m.GetInput(),
-		Timeout: time.Duration(m.GetTimeout()), Output: paddock.Output{Detached: true, From: m.GetFrom()},
+		Timeout: time.Duration(m.GetTimeout()), Output: paddock.Output{Detached: m.GetDetached(), Stdout: sim.Hold{}, From: m.GetFrom()},
 	}
 	for _, a := range m.GetArgs() {
 		cmd.Args = append(cmd.Args, string(a))
@@ -74,7 +74,7 @@ func (h *inside) Start(ctx context.Context, req *connect.Request[guestpb.StartRe
 
 func (h *inside) Attach(ctx context.Context, req *connect.Request[guestpb.AttachRequest], stream *connect.ServerStream[guestpb.ProcessEvent]) error {
 	pid := paddock.PID(req.Msg.GetPid())
-	p, err := h.sb.Attach(ctx, pid, paddock.Output{Detached: true, From: req.Msg.GetFrom()})
+	p, err := h.sb.Attach(ctx, pid, paddock.Output{Detached: req.Msg.GetDetached(), Stdout: sim.Hold{}, From: req.Msg.GetFrom()})
 	if err != nil {
 		return err
 	}

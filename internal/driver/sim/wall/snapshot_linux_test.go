@@ -1,0 +1,161 @@
+package wall
+
+import (
+	"bytes"
+	"crypto/md5" //nolint:gosec // G501: what the tool md5sum must say
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+)
+
+func TestASnapshotGoesBetweenProcesses(t *testing.T) {
+	dir := t.TempDir()
+	first, err := New(Options{Snapshots: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb, err := first.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, sb, `mkdir -p work; echo one > work/a; ln work/a work/b; ln -s a work/c; chmod 600 work/a; truncate -s 3M work/hole; rm -f .profile
+head -c 5000000 /dev/zero | tr '\0' x > work/large; printf 'x\0\xff' > work/$'odd\nname'; touch -d @12345 work/a`)
+	id, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{Name: "kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, sb, "echo still here"); got != "still here\n" {
+		t.Errorf("after a snapshot: %q", got)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const look = `cd work; cat b c; stat -c '%a %h %Y' a; wc -c < hole; cat -v $'odd\nname'; echo; md5sum < large; ls -A ~ | grep -c profile || :; echo more >> a; cat b`
+	want := fmt.Sprintf("one\none\n600 2 12345\n3145728\nx^@M-^?\n%x  -\n0\none\nmore\n", md5.Sum(bytes.Repeat([]byte("x"), 5_000_000))) //nolint:gosec // G401: the tool md5sum
+	in, err := sim.New(sim.Options{Snapshots: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	second, err := New(Options{Snapshots: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	for what, d := range map[string]paddock.Driver{"a child": second, "this process": in} {
+		for range 2 {
+			again, err := d.Create(t.Context(), paddock.Spec{Root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := say(t, again, look); got != want {
+				t.Errorf("in %s: %q, want %q", what, got, want)
+			}
+		}
+	}
+}
+
+func say(t *testing.T, sb paddock.Sandbox, script string) string {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"bash", "-c", script}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 0 {
+		t.Fatalf("%s: %+v, %v, %s", script, exit, err, &out)
+	}
+	return out.String()
+}
+
+// pieces gives messages, as the other side would send them.
+func pieces(t testing.TB, list ...piece) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	for _, p := range list {
+		b.Write(message(t, p))
+	}
+	return b.Bytes()
+}
+
+func FuzzStream(f *testing.F) {
+	dir, file := &entry{Path: "a", Kind: byte(snapshot.Dir), Mode: 0o755}, &entry{Path: "a/b", Kind: byte(snapshot.File), Size: 3}
+	f.Add(pieces(f, piece{Entry: dir}, piece{Entry: file}, piece{Bytes: "abc"}, piece{End: true}))
+	f.Add(pieces(f, piece{Entry: file}, piece{Offset: 1, Bytes: "bc"}, piece{End: true, Error: "x", Kind: paddock.Denied}))
+	f.Add(pieces(f, piece{Bytes: "abc"}))
+	f.Add(pieces(f, piece{}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
+	store, err := snapshot.Open(f.TempDir(), snapshot.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = store.Close() })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		x := &stream{r: bytes.NewReader(b)}
+		m := sim.NewMeta("", "")
+		err := store.Write(t.Context(), m, x.entries())
+		rest := x.drain()
+		if err == nil && rest != nil {
+			t.Errorf("it was kept, and then: %v", rest)
+		}
+		if err == nil && !x.ended {
+			t.Error("it was kept without an end")
+		}
+		if _, again := x.look(); again == nil {
+			t.Error("something comes after the end")
+		}
+	})
+}
+
+func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
+	file := &entry{Path: "f", Kind: byte(snapshot.File), Size: 3}
+	for what, row := range map[string]struct {
+		list []piece
+		kind paddock.Kind // of the error; 0 is any
+	}{
+		"bytes first":           {[]piece{{Bytes: "abc"}, {End: true}}, 0},
+		"nothing":               {[]piece{{}, {End: true}}, 0},
+		"both":                  {[]piece{{Entry: file, Bytes: "abc"}, {End: true}}, 0},
+		"no end":                {[]piece{{Entry: file}}, 0},
+		"a path that leads out": {[]piece{{Entry: &entry{Path: "../f", Kind: byte(snapshot.File)}}, {End: true}}, paddock.Invalid},
+		"bytes behind its end":  {[]piece{{Entry: file}, {Offset: 2, Bytes: "abc"}, {End: true}}, paddock.Invalid},
+		"an error of its own":   {[]piece{{Entry: file}, {End: true, Error: "no", Kind: paddock.Exhausted}}, paddock.Exhausted},
+	} {
+		store, err := snapshot.Open(t.TempDir(), snapshot.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := sim.NewMeta("", "")
+		err = store.Write(t.Context(), m, (&stream{r: bytes.NewReader(pieces(t, row.list...))}).entries())
+		if err == nil || row.kind != 0 && !errors.Is(err, row.kind) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := store.Read(m.ID); !errors.Is(err, paddock.NotFound) {
+			t.Errorf("%s: there is one: %v", what, err)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var b bytes.Buffer
+	broken := func(yield func(snapshot.Entry, error) bool) {
+		yield(snapshot.Entry{}, fmt.Errorf("gone: %w", paddock.NotFound))
+	}
+	if err := sendFiles(&b, broken); err != nil {
+		t.Error(err)
+	}
+	x := &stream{r: &b}
+	for _, err := range x.entries() {
+		if !errors.Is(err, paddock.NotFound) {
+			t.Error(err)
+		}
+	}
+	if err := x.drain(); err != nil && !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
