@@ -61,8 +61,9 @@ func (p *Parser) assignment(t *token) bool {
 		return true
 	case p.at(0) == '(':
 		a.Array = p.array()
-		if !p.end() && !meta(p.at(0)) {
-			// What looks like a list and goes on is a plain value.
+		if list := p.src[value:p.pos]; !p.end() && !meta(p.at(0)) && !bytes.Contains(list, []byte("$(")) && bytes.IndexByte(list, '`') < 0 {
+			// What looks like a list and goes on is a plain value. Commands
+			// in it would be read again at each level of nesting.
 			a.Array = nil
 			a.Value = p.plainValue(value)
 		}
@@ -84,14 +85,8 @@ func (p *Parser) assignment(t *token) bool {
 
 // plainValue reads a value that begins with a parenthesis.
 func (p *Parser) plainValue(from int) *syntax.Word {
-	end := p.pos
-	p.parts(mode{})
-	after := p.pos
-	p.pos = from
-	w := p.textWordAt(from, end)
-	p.pos = end
+	w := p.textWordAt(from, p.pos)
 	w.Parts = append(w.Parts, p.parts(mode{})...)
-	p.pos = after
 	return w
 }
 
