@@ -348,7 +348,7 @@ func (x *transfer) receive(u *url.URL, a *answer, out string, began time.Time) (
 		if err != nil {
 			return 0, &local{curlWrite, "Failed to open the file " + out + ": " + vfs.Message(err)}
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // writing tells of errors
 		w = f
 	}
 	if name, ok := x.a.Value("D"); ok {

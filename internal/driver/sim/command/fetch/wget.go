@@ -173,7 +173,7 @@ func wgetSave(t *proc.Task, a *command.Args, u *url.URL, x *answer, again bool, 
 		if err != nil {
 			return &local{wgetFile, name + ": " + vfs.Message(err)}
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // writing tells of errors
 		w = f
 	}
 	n, err := io.Copy(w, x.Body)

@@ -23,7 +23,6 @@ type duplicator struct {
 	skipBytes, seekBytes, inBytes bool
 	conv                          map[string]bool
 	full, noXfer, quiet           bool
-	noTrunc                       bool
 	table                         *[256]byte
 
 	src, dst           *proc.Desc

@@ -419,7 +419,7 @@ func textWidth(s string) int {
 
 // clean replaces what would break the lines of a table.
 func clean(s string) string {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] == '\n' {
 			return strings.ReplaceAll(s, "\n", " ")
 		}

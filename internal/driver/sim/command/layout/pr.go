@@ -81,12 +81,10 @@ type printer struct {
 	truncate         bool
 
 	body, column, numberWidth int
-	fullTabs                  bool
 
 	position, spaces int // of the line that is written
 	page             int
 	line             int // the number of the next
-	blank            int // rows that are put off until something follows
 }
 
 func runPr(t *proc.Task) int {

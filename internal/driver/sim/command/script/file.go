@@ -315,7 +315,7 @@ func (p *program) mkdir(a args) (any, error) {
 	for dir := full; dir != "/"; dir = path.Dir(dir) {
 		i, err := v.Stat(dir)
 		if err == nil && !i.IsDir() {
-			no := syscall.Errno(syscall.ENOTDIR)
+			no := syscall.ENOTDIR
 			if dir == full {
 				no = syscall.EEXIST
 			}

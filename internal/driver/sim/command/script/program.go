@@ -124,7 +124,7 @@ func (p *program) main(in invocation) int {
 	if in.check {
 		return p.checkSyntax(in)
 	}
-	promise := engine.Undefined()
+	var promise engine.Value
 	switch {
 	case in.inline:
 		promise = p.inline(in)

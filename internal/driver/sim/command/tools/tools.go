@@ -41,7 +41,7 @@ func run(t *proc.Task, set *tool.Set) int {
 	words := append([]string{t.Name()}, t.Args[1:]...)
 	x, rest, err := set.Command(words)
 	if errors.Is(err, tool.HelpWanted) {
-		return print(t, set.Help(words[:len(words)-1]...))
+		return print(t, set.Help(words[:len(words)-1]...)) //nolint:forbidigo // a function of this package
 	}
 	if err != nil {
 		t.Errorf("%v", err)
@@ -50,7 +50,7 @@ func run(t *proc.Task, set *tool.Set) int {
 	}
 	args, err := x.Arguments(rest, t.In())
 	if errors.Is(err, tool.HelpWanted) {
-		return print(t, x.Help())
+		return print(t, x.Help()) //nolint:forbidigo // a function of this package
 	}
 	if err != nil {
 		t.Errorf("%v", err)
@@ -69,7 +69,7 @@ func call(t *proc.Task, set *tool.Set, name string, args json.RawMessage) int {
 		}
 		return refused
 	}
-	return print(t, string(result))
+	return print(t, string(result)) //nolint:forbidigo // a function of this package
 }
 
 func print(t *proc.Task, s string) int {
@@ -127,9 +127,9 @@ func describe(t *proc.Task, set *tool.Set) int {
 	}
 	switch {
 	case verb == "list":
-		return print(t, set.Help(rest...))
+		return print(t, set.Help(rest...)) //nolint:forbidigo // a function of this package
 	case verb == "prompt" && len(rest) == 0:
-		return print(t, set.Prompt())
+		return print(t, set.Prompt()) //nolint:forbidigo // a function of this package
 	case verb == "describe" && len(rest) <= 1:
 		return definitions(t, set, rest)
 	case verb == "call" && (len(rest) == 1 || len(rest) == 2):
