@@ -161,8 +161,7 @@ func (s *stream) entries() iter.Seq2[snapshot.Entry, error] {
 			if !yield(e, nil) {
 				return
 			}
-			for range s.data() { //nolint:revive // what was not looked at is passed over
-			}
+			s.pass()
 		}
 	}
 }
@@ -187,6 +186,17 @@ func (s *stream) data() iter.Seq2[snapshot.Extent, error] {
 				return
 			}
 		}
+	}
+}
+
+// pass goes over what is left of an entry's bytes. An error stays for look.
+func (s *stream) pass() {
+	for {
+		p, err := s.look()
+		if err != nil || p.Entry != nil {
+			return
+		}
+		s.next = nil
 	}
 }
 

@@ -290,7 +290,7 @@ func (o *open) Pwrite(b []byte, off int64) (int, ours.Errno) {
 	return o.at(func(f *vfs.File) (int, error) { return f.WriteAt(b, off) })
 }
 
-func (o *open) Seek(off int64, whence int) (now int64, no ours.Errno) {
+func (o *open) Seek(off int64, whence int) (now int64, no ours.Errno) { //nolint:govet // stdmethods: the runtime's interface has this one
 	no = o.f.try(func() (err error) {
 		s, ok := o.d.File.(proc.Seeker)
 		if !ok {
@@ -373,7 +373,7 @@ func (o *own) Pread(b []byte, off int64) (int, ours.Errno) {
 	return n, errno(err)
 }
 
-func (o *own) Seek(off int64, whence int) (int64, ours.Errno) {
+func (o *own) Seek(off int64, whence int) (int64, ours.Errno) { //nolint:govet // as above
 	switch whence {
 	case io.SeekCurrent:
 		off += o.off
