@@ -101,7 +101,7 @@ func do(t *proc.Task, roots *x509.CertPool, r request, use func(*answer) error) 
 			return errTooManyRedirects
 		}
 		if next.Response != nil {
-			a.passed = append(a.passed, next.Response)
+			a.passed = append(a.passed, next.Response) //nolint:bodyclose // the client closes the bodies of redirects
 		}
 		a.redirects, a.url = len(via), next.URL.String()
 		return nil

@@ -256,7 +256,7 @@ func (s *sheet) write(w *stream.Writer, single, spaces, fine bool) {
 
 func (s *sheet) writeLine(w *stream.Writer, l []place, single, spaces bool) {
 	column := 0
-	for at := 0; at < len(l); at++ {
+	for at := range l {
 		marks := l[at].marks
 		if len(marks) == 0 {
 			continue

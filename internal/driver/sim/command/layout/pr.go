@@ -414,7 +414,7 @@ func (p *printer) files(names []string) int {
 	}
 	for i, f := range feeds {
 		if err := f.r.Err(); err != nil {
-			operand.Fail(p.t, names[i], err)
+			operand.Fail(p.t, names[i], err) //nolint:gosec // G602: there is one feed for each name
 			status = 1
 		}
 	}

@@ -210,10 +210,10 @@ func (p *parser) bracket(b []byte) ([]byte, bool) {
 	first := true
 	var class int // of . = or :
 	for {
-		switch {
-		case c == eof:
+		switch c {
+		case eof:
 			return b, false
-		case c == '\n':
+		case '\n':
 			p.back(c)
 			return b, false
 		}
