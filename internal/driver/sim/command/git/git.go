@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -94,7 +95,22 @@ func run(t *proc.Task) int {
 		help(t)
 		return 1
 	}
-	return w.say(w.command(args[0], args[1:]))
+	return w.say(w.guarded(args[0], args[1:]))
+}
+
+// guarded is command, where the library's panics are errors: it does not read
+// every file of a repository as one that a stranger wrote.
+func (w *work) guarded(name string, args []string) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case runtime.Error:
+			err = fail("a file of the repository is corrupt: %v", r)
+		default:
+			panic(r)
+		}
+	}()
+	return w.command(name, args)
 }
 
 func message(err error) string {

@@ -2,6 +2,7 @@ package git_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
@@ -66,5 +67,20 @@ func TestTheNetworkIsRefusedInWords(t *testing.T) {
 		if r.Status != 128 || r.Stdout != "" {
 			t.Errorf("%s: %+v", c, r)
 		}
+	}
+}
+
+func TestACorruptRepositoryIsToldInWords(t *testing.T) {
+	// An index of version 4 whose second name takes more from the first than
+	// that has.
+	entry := func(name string) string {
+		return strings.Repeat("\x00", 40) + strings.Repeat("a", 20) + "\x00\x01" + name + "\x00"
+	}
+	index := "DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + entry("\x00a") + entry("\x7fb") + strings.Repeat("\x00", 40)
+	r := commandtest.Run(t, computer(), commandtest.Case{
+		Args: []string{"bash", "-c", begin + "cp ../index .git/index; git status; echo $?"}, Files: map[string]string{"index": index},
+	})
+	if r.Status != 0 || r.Stdout != "128\n" || !strings.HasPrefix(r.Stderr, "fatal: ") {
+		t.Errorf("%+v", r)
 	}
 }
