@@ -88,12 +88,13 @@ func run(t *proc.Task) int {
 	return c.status
 }
 
-// arguments reads the command line, whose options have one dash or two.
+// arguments reads the command line, whose options have one dash or two and
+// stand anywhere.
 func (c *console) arguments(args []string) (text, before []string, ok bool) {
 	named := false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		if named || !strings.HasPrefix(a, "-") || a == "-" {
+		if !strings.HasPrefix(a, "-") || a == "-" {
 			if !named {
 				c.file, named = a, true
 			} else {

@@ -32,6 +32,7 @@ func TestSQLiteAnswersAsTheRealOneDoes(t *testing.T) {
 	cases = append(cases,
 		commandtest.Case{Args: []string{"sqlite3", "-header", ":memory:", "SELECT 1 AS one, 'a b' AS two; SELECT 3"}},
 		commandtest.Case{Args: []string{"sqlite3", "-json", ":memory:", "SELECT NULL AS n, 'ü\"' AS q"}},
+		commandtest.Case{Args: []string{"sqlite3", ":memory:", "-csv", "SELECT 1 AS one, 'a b' AS two", "-header", "SELECT 3"}},
 	)
 	commandtest.Compare(t, sql.Commands(), cases)
 }
