@@ -35,7 +35,7 @@ func Commands(roots *x509.CertPool) []command.Command {
 }
 
 // errNoNetwork is that there is no dialer.
-var errNoNetwork = errors.New("there is no network in this sandbox: only a policy that allows the host, given by whoever started it, opens one")
+var errNoNetwork = errors.New("there is no network in this sandbox")
 
 // errTooManyRedirects is that an answer led on too often.
 var errTooManyRedirects = errors.New("maximum redirects followed")
