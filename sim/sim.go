@@ -19,9 +19,9 @@
 //
 // The boundary is the Go language, and the correctness of the interpreter and
 // of each tool. A bug in one of them happens in your process, with its memory,
-// its secrets and its rights. The command line (paddock run --tier sim) and the
-// Paddock server therefore put each sandbox into a child process of its own,
-// behind rlimits, Landlock and a system-call filter; this package does not.
+// its secrets and its rights. The command line (paddock run --tier sim)
+// therefore puts each sandbox into a child process of its own, behind rlimits,
+// Landlock and a system-call filter; this package does not.
 // It is for programs whose scripts come from a model or a colleague rather
 // than from an attacker with time, where a process per sandbox is too much, or
 // which are confined themselves. For hostile scripts use the child process, or

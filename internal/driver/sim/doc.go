@@ -7,7 +7,7 @@
 // written to give it. So tools are handed a task (package proc) and nothing
 // else, every file name goes through package vfs, and all that a script can
 // make grow is counted (package budget). Because tools have bugs, the command
-// line and the server run each sandbox in a child process of its own, behind
-// rlimits and a system-call filter; a Go program that links this package may
-// choose to have it in its own process.
+// line runs each sandbox in a child process of its own, behind rlimits,
+// Landlock and a system-call filter (package wall); a Go program that links
+// this package may choose to have it in its own process.
 package sim
