@@ -12,9 +12,9 @@ import (
 // A limit is reached in one of two ways. Where a program has a word for it, the
 // call fails with that word and the program goes on; the field says so.
 // Everything else ends the run: the command with all that it started is killed
-// (status 137), [paddock.Exit] says [paddock.OutOfBudget] (or
-// [paddock.OutOfMemory], or [paddock.TimedOut]) and names the limit, and the
-// sandbox stays usable.
+// (status 137), [paddock.Exit] says [paddock.OutOfBudget] and
+// names the limit (or [paddock.OutOfMemory], where more memory is what it
+// takes), and the sandbox stays usable.
 //
 // Fields that count are of one run (a started command with all that it starts,
 // or one script of a [Session]), except Heap, Tasks, Disk and Inodes, which are

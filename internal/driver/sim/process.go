@@ -306,11 +306,8 @@ func (p *process) explain(s proc.Status) paddock.Exit {
 		exit.Reason = late.Error()
 	case errors.As(cause, &limit):
 		exit.Cause, exit.Reason = paddock.OutOfBudget, limit.Error()
-		switch limit.Name {
-		case "heap", "string", "record", "input", "heredoc", "array":
+		if ofMemory(limit, heap.Limit()) {
 			exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, heap.Limit(), min(max(heap.Peak(), limit.Limit), heap.Limit())
-		case "wall":
-			exit.Cause = paddock.TimedOut
 		}
 	case errors.Is(cause, errGone{}):
 		exit.Cause, exit.Reason = paddock.SandboxGone, cause.Error()
@@ -319,6 +316,18 @@ func (p *process) explain(s proc.Status) paddock.Exit {
 	}
 	exit.Signal, exit.Code = syscall.SIGKILL, 128+int(syscall.SIGKILL)
 	return exit
+}
+
+// ofMemory tells whether a limit that was reached is that of memory. A limit of
+// one value is where it leaves as much: that of memory would have been next.
+func ofMemory(x *budget.Exceeded, heap int64) bool {
+	switch x.Name {
+	case "heap":
+		return true
+	case "string", "record", "input", "heredoc":
+		return x.Limit >= heap
+	}
+	return false
 }
 
 // ID is the number of the first task.
