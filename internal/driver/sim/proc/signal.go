@@ -266,3 +266,27 @@ func (t *Task) Wait(other *Task) (Status, error) {
 	s, _ := other.Status()
 	return s, nil
 }
+
+// WaitAny waits for the first of some tasks to end, and gives its place among
+// them. Where the deadline, if there is one, passes before, it is ETIMEDOUT.
+func (t *Task) WaitAny(deadline time.Time, others ...*Task) (int, error) {
+	if !deadline.IsZero() {
+		timer := time.AfterFunc(time.Until(deadline), t.wakeUp)
+		defer timer.Stop()
+	}
+	first, late := -1, false
+	err := t.Until(func() bool {
+		for i, o := range others {
+			if _, ok := o.Status(); ok {
+				first = i
+				return true
+			}
+		}
+		late = !deadline.IsZero() && !time.Now().Before(deadline)
+		return late
+	})
+	if err == nil && first < 0 && late {
+		err = syscall.ETIMEDOUT
+	}
+	return first, err
+}

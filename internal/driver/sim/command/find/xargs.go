@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
@@ -538,16 +539,11 @@ func (r *runner) wait() {
 	if len(r.children) == 0 {
 		return
 	}
-	i := -1
-	err := r.t.Until(func() bool {
-		for n, c := range r.children {
-			if _, ok := c.task.Status(); ok {
-				i = n
-				return true
-			}
-		}
-		return false
-	})
+	tasks := make([]*proc.Task, len(r.children))
+	for n, c := range r.children {
+		tasks[n] = c.task
+	}
+	i, err := r.t.WaitAny(time.Time{}, tasks...)
 	if err != nil || i < 0 {
 		r.stop = true
 		return

@@ -41,6 +41,7 @@ func Commands() []command.Command {
 		{Name: "nice", Run: runNice},
 		{Name: "nohup", Run: runNohup},
 		{Name: "nproc", Run: runNproc},
+		{Name: "parallel", Run: runParallel},
 		{Name: "pgrep", Aliases: []string{"pkill"}, Run: runPgrep},
 		{Name: "pidof", Run: runPidof},
 		{Name: "printenv", Run: runPrintenv},
