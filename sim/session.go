@@ -16,11 +16,13 @@ type Script struct {
 	Text string
 
 	// Stdin is its standard input; nil is an empty one. Where a script stops
-	// reading, what it did not read is lost.
+	// reading, what it did not read is lost. It is read beside the script: a
+	// reader that never answers does not keep a script from its end.
 	Stdin io.Reader
 
 	// Stdout and Stderr take what it writes, each from one goroutine at a
-	// time, and make it wait as long as they do; nil discards. To see both in
+	// time, and make it wait as long as they do: neither a timeout nor the
+	// removal of the sandbox interrupts a writer. Nil discards. To see both in
 	// the order in which they were written give the same writer twice.
 	Stdout, Stderr io.Writer
 

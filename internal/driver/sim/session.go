@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
 
 // A Session is a shell that runs one script after another and keeps its state
@@ -67,6 +65,7 @@ func OpenSession(ctx context.Context, sb paddock.Sandbox, cmd paddock.Cmd) (*Ses
 	if err != nil {
 		return nil, err
 	}
+	p.run.End() // it is that of the shell between scripts, which may take any time
 	s := &Session{b: b, p: p, ready: make(chan struct{}, 1)}
 	b.mu.Lock()
 	b.processes[p.ID()] = p
@@ -88,6 +87,7 @@ func (s *Session) serve(t *proc.Task) int {
 		s.next = nil
 		s.mu.Unlock()
 		if over {
+			t.SetRun(s.b.kernel.NewRun()) // the EXIT trap has limits too
 			return sh.End()
 		}
 		if c == nil {
@@ -101,47 +101,17 @@ func (s *Session) serve(t *proc.Task) int {
 			close(c.done)
 			return c.code
 		}
+		t.SetRun(s.p.run)
 		close(c.done)
 	}
 }
 
 // connect gives the shell the streams of a script.
 func (s *Session) connect(t *proc.Task, c *call) {
-	var in proc.File = &stream{r: c.Stdin}
-	for fd, f := range []proc.File{in, &stream{w: c.Stdout}, &stream{w: c.Stderr}} {
+	for fd, f := range []proc.File{&inlet{from: c.Stdin}, &outlet{to: c.Stdout}, &outlet{to: c.Stderr}} {
 		_ = t.SetFD(fd, proc.NewDesc(f, "pipe"), false) // 0 to 2 are always within the limit
 	}
 }
-
-// A stream joins a descriptor to somebody outside.
-type stream struct {
-	r io.Reader
-	w io.Writer
-}
-
-func (s *stream) Read(_ *proc.Task, p []byte) (int, error) {
-	if s.r == nil {
-		return 0, io.EOF
-	}
-	return s.r.Read(p)
-}
-
-func (s *stream) Write(t *proc.Task, p []byte) (int, error) {
-	_ = t.Must(t.Run.Output().Add(int64(len(p))))
-	if s.w == nil {
-		return len(p), nil
-	}
-	if n, err := s.w.Write(p); err != nil {
-		return n, syscall.EPIPE
-	}
-	return len(p), nil
-}
-
-func (s *stream) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
-}
-
-func (s *stream) Close() {}
 
 // Run runs a script to its end and says how it ended. The end of ctx ends the
 // script, and the session with it.

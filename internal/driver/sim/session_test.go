@@ -3,12 +3,14 @@ package sim_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 )
 
 func session(t testing.TB) (*sim.Session, paddock.Sandbox) {
@@ -84,6 +86,52 @@ func TestEachScriptOfASessionHasLimitsToItself(t *testing.T) {
 	exit, err := again.Run(t.Context(), sim.Script{Text: "sleep 100", Timeout: 50 * time.Millisecond})
 	if err != nil || exit.Cause != paddock.TimedOut {
 		t.Errorf("%+v %v", exit, err)
+	}
+}
+
+func TestASessionMayWaitForItsNextScript(t *testing.T) {
+	const wall = 200 * time.Millisecond
+	d, err := sim.New(sim.Options{Limits: budget.Limits{Wall: wall}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	sb, err := d.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sim.OpenSession(t.Context(), sb, paddock.Cmd{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		<-time.After(2 * wall)
+		if out, exit := run(t, s, "trap 'sleep 100' EXIT; echo hi"); out != "hi\n" || exit.Cause != paddock.Exited {
+			t.Errorf("%q %+v", out, exit)
+		}
+	}
+	if err := s.Close(); err != nil { // the trap has the limit
+		t.Error(err)
+	}
+}
+
+func TestAReaderThatNeverAnswersHoldsUpNothing(t *testing.T) {
+	s, sb := session(t)
+	never, w := io.Pipe()
+	t.Cleanup(func() { _ = w.Close() })
+	exit, err := s.Run(t.Context(), sim.Script{Text: "read -t 0.01 x; echo $? >code; cat", Stdin: never, Timeout: 100 * time.Millisecond})
+	if err != nil || exit.Cause != paddock.TimedOut {
+		t.Errorf("%+v %v", exit, err)
+	}
+	again, err := sim.OpenSession(t.Context(), sb, paddock.Cmd{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := run(t, again, "cat code"); out != "142\n" {
+		t.Errorf("read -t: %q", out)
+	}
+	if err := sb.Remove(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
