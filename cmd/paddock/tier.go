@@ -139,12 +139,33 @@ func (t tier) createIn(ctx context.Context, d paddock.Driver, p *plan) (paddock.
 	spec.Tier = t.name
 	sb, err := d.Create(ctx, spec)
 	if err != nil {
-		if t.name == paddock.Sim && errors.Is(err, paddock.Unsupported) && slices.ContainsFunc(spec.Mounts, func(m paddock.Mount) bool { return m.Write }) {
-			return nil, withHint(err, "--workspace DIR shows it with an overlay, --read PATH read-only; with --tier jail changes reach this machine")
+		if t.name == paddock.Sim && errors.Is(err, paddock.Unsupported) {
+			if hint := hintForSim(spec); hint != "" {
+				return nil, withHint(err, "%s", hint)
+			}
 		}
 		return nil, notMade{err}
 	}
 	return sb, nil
+}
+
+// hintForSim says what to do instead of what the simulated tier does not have,
+// in the order in which its driver refuses it.
+func hintForSim(spec paddock.Spec) string {
+	files := spec.Policy.Files
+	switch {
+	case spec.Limits.IO != 0:
+		return "leave the limit out, or use --tier jail"
+	case spec.Root.Kind == paddock.RootDir, spec.Root.Kind == paddock.RootOpen:
+		return "leave --root or --mode out and show files with --workspace or --read, or use --tier jail"
+	case slices.ContainsFunc(spec.Mounts, func(m paddock.Mount) bool { return m.Write }):
+		return "--workspace DIR shows it with an overlay, --read PATH read-only; with --tier jail changes reach this machine"
+	case len(files.Protect) > 0, len(files.Unprotect) > 0:
+		return "leave the names out: no file of this machine is ever changed; or use --tier jail"
+	case spec.Policy.Network.Mode != paddock.NetworkNone:
+		return "leave the network out, or use --tier jail"
+	}
+	return ""
 }
 
 // A notMade error is a driver's reason for making no sandbox. It names what is
