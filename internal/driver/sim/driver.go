@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 
@@ -38,9 +37,6 @@ type Options struct {
 	// Snapshots is the directory in which snapshots are kept; empty keeps
 	// them in memory, as long as the driver lives.
 	Snapshots string
-
-	// Dial is the way to the network for a box whose policy has one.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Roots are the authorities that curl and wget believe; nil is none.
 	Roots *x509.CertPool
