@@ -9,6 +9,7 @@ import "github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 func Commands() []command.Command {
 	return []command.Command{
 		{Name: "bzip2", Aliases: []string{"bunzip2", "bzcat"}, Run: runPress},
+		{Name: "cpio", Run: runCPIO},
 		{Name: "gzip", Aliases: []string{"gunzip", "zcat"}, Run: runPress},
 		{Name: "tar", Run: runTar},
 		{Name: "unzip", Run: runUnzip},
