@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,6 +94,11 @@ func (w *trigger) Write(p []byte) (int, error) {
 func (w *trigger) text() string { w.mu.Lock(); defer w.mu.Unlock(); return w.seen }
 
 func TestSignalsGoToTheCommand(t *testing.T) {
+	// What this process was started to ignore (nohup) a shell cannot trap; what
+	// it listens to begins anew in what it starts.
+	listening := make(chan os.Signal, 16)
+	signal.Notify(listening, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(listening)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		f := &fake{info: goodInfo()}
 		v := invoke(t.TempDir(), nil, []tier{f.tier(paddock.Jail)}, "run", "sh", "-c",

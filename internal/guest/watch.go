@@ -216,6 +216,9 @@ func (w *watch) addTree(dir string, tell bool) error {
 	for todo := []string{dir}; len(todo) > 0; {
 		dir := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
+		if _, watched := w.dirs[dir]; watched && tell {
+			continue // found before its creation was told: all in it was told too, or will be
+		}
 		fd, err := kernel.OpenAt(-1, dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 		if err == nil {
 			// The kernel's watch first, then the look: so nothing is missed.
@@ -258,7 +261,11 @@ func (w *watch) addTree(dir string, tell bool) error {
 	return nil
 }
 
+// tell tells the creation of what was found, once.
 func (w *watch) tell(name string) {
+	if _, ok := w.told[name]; ok {
+		return
+	}
 	if len(w.told) >= maxTold {
 		clear(w.told)
 	}

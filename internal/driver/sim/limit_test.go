@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/tool"
 )
 
@@ -106,8 +107,27 @@ func answer(t *testing.T) *tool.Set {
 	return set
 }
 
-// python names the directory of an interpreter; there may be none.
-const python = "PADDOCK_TEST_PYTHON"
+// interpreter installs Python from the package that PADDOCK_TEST_PYTHON names.
+func interpreter(t *testing.T) string {
+	t.Helper()
+	file := os.Getenv("PADDOCK_TEST_PYTHON")
+	if file == "" {
+		t.Skip("PADDOCK_TEST_PYTHON names no package of the interpreter: make python fetches it")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := python.Install(t.Context(), dir, f); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 func (row reached) try(t *testing.T) {
 	var l budget.Limits
@@ -116,10 +136,11 @@ func (row reached) try(t *testing.T) {
 			f.Set(&l, row.value)
 		}
 	}
-	if row.limit == "python_heap" && os.Getenv(python) == "" {
-		t.Skip(python + " names no interpreter")
+	o := sim.Options{Limits: l, Tools: answer(t)}
+	if row.limit == "python_heap" {
+		o.Python = interpreter(t)
 	}
-	d, err := sim.New(sim.Options{Limits: l, Tools: answer(t), Python: os.Getenv(python)})
+	d, err := sim.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

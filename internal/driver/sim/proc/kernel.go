@@ -47,11 +47,12 @@ type Kernel struct {
 	share            share
 
 	mu    sync.Mutex
-	tasks map[int]*Task     // guarded by mu
-	next  int               // guarded by mu
-	fifos map[vfs.Ino]*pipe // guarded by mu: named pipes that are open
-	ended bool              // guarded by mu: nothing may start any more
-	wg    sync.WaitGroup    // of goroutines that run tasks
+	tasks map[int]*Task         // guarded by mu
+	next  int                   // guarded by mu
+	fifos map[vfs.Ino]*pipe     // guarded by mu: named pipes that are open
+	locks map[lockKey]*fileLock // guarded by mu
+	ended bool                  // guarded by mu: nothing may start any more
+	wg    sync.WaitGroup        // of goroutines that run tasks
 }
 
 // A gate holds tasks while the computer is paused.
@@ -68,7 +69,7 @@ func New(o Options) *Kernel {
 	}
 	k := &Kernel{
 		Options: o, heap: budget.NewCounter("heap", o.Limits.Heap),
-		tasks: map[int]*Task{}, next: 2, fifos: map[vfs.Ino]*pipe{}, // 1 is the machine itself, which is no task
+		tasks: map[int]*Task{}, next: 1, fifos: map[vfs.Ino]*pipe{},
 		booted: time.Now(), bootID: uuid(),
 	}
 	k.Relimit(o.Limits, o.CPUs)
