@@ -44,6 +44,7 @@ type Desc struct {
 	File File
 	Name string // what it was opened as, for /proc and messages
 	refs atomic.Int32
+	lock atomic.Pointer[hold] // that it has of the file
 }
 
 // NewDesc makes a Desc that nobody holds yet; [Task.SetFD] takes hold of it.
@@ -54,6 +55,7 @@ func (d *Desc) ref() { d.refs.Add(1) }
 
 func (d *Desc) unref() {
 	if d.refs.Add(-1) == 0 {
+		d.letGo()
 		d.File.Close()
 	}
 }

@@ -30,6 +30,7 @@ func Commands() []command.Command {
 		{Name: "pwd", Run: runPwd},
 		{Name: "readlink", Run: runReadlink},
 		{Name: "realpath", Run: runRealpath},
+		{Name: "rename", Run: runRename},
 		{Name: "rm", Run: runRm},
 		{Name: "rmdir", Run: runRmdir},
 		{Name: "shred", Run: runShred},

@@ -208,13 +208,18 @@ func (w *work) verb(name string) (f func([]string) error, bare bool) {
 		"diff": w.diff, "log": w.log, "show": w.show, "branch": w.branch, "tag": w.tag, "config": w.config, "remote": w.remote, "rev-parse": w.revParse,
 		"cat-file": w.catFile, "hash-object": w.hashObject, "merge-base": w.mergeBase, "reflog": w.reflog, "rev-list": w.revList, "ls-tree": w.lsTree, "describe": w.describe,
 		"shortlog": w.shortlog, "blame": w.blame, "annotate": w.blame, "grep": w.grep, "archive": w.archive, "fetch": w.fetch, "push": w.push, "format-patch": w.formatPatch,
-		"gc": w.nothing, "prune": w.nothing, "repack": w.nothing, "fsck": w.nothing, "pack-refs": w.nothing, "symbolic-ref": w.symbolicRef, "show-ref": w.showRef,
-		"update-ref": w.updateRef, "write-tree": w.writeTreeOf, "commit-tree": w.commitTree, "for-each-ref": w.forEachRef, "diff-tree": w.diffTree, "whatchanged": w.log, "name-rev": w.nameRev, "count-objects": w.nothing, "var": w.variable,
+		"gc": w.nothing, "prune": w.nothing, "repack": w.nothing, "fsck": w.refused("fsck"), "pack-refs": w.nothing, "symbolic-ref": w.symbolicRef, "show-ref": w.showRef,
+		"update-ref": w.updateRef, "write-tree": w.writeTreeOf, "commit-tree": w.commitTree, "for-each-ref": w.forEachRef, "diff-tree": w.diffTree, "whatchanged": w.log, "name-rev": w.nameRev, "count-objects": w.refused("count-objects"), "var": w.variable,
 	}[name], true
 }
 
 // nothing is what tidies a repository up: it is small, and stays as it is.
 func (*work) nothing([]string) error { return nil }
+
+// refused is a command whose answer would be made up.
+func (*work) refused(name string) func([]string) error {
+	return func([]string) error { return fail("%s is not supported in this sandbox", name) }
+}
 
 // open finds the repository around the working directory.
 func (w *work) open() error {

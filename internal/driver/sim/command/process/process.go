@@ -20,6 +20,7 @@ func Commands() []command.Command {
 		{Name: "chroot", Dir: "/usr/sbin", Run: runChroot},
 		{Name: "clear", Run: runClear},
 		{Name: "env", Run: runEnv},
+		{Name: "flock", Run: runFlock},
 		{Name: "free", Run: runFree},
 		{Name: "chronic", Run: runChronic},
 		{Name: "getconf", Run: runGetconf},
