@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 
+	"modernc.org/sqlite"
+
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 )
@@ -142,8 +144,23 @@ func (c *console) wrong(err error) {
 	} else {
 		text = "stepping, " + text
 	}
-	c.fail("%s", text)
+	var e *sqlite.Error
+	if !errors.As(err, &e) || e.Code()&primary <= plainError {
+		c.fail("%s", text)
+		return
+	}
+	c.fail("%s (%d)", text, e.Code()&primary)
+	if c.given {
+		c.status = e.Code() & primary
+	}
 }
+
+// Codes of the engine's errors: what tells the kind, and the one that says
+// nothing more.
+const (
+	primary    = 0xff
+	plainError = 1
+)
 
 // dot runs a command of the shell itself.
 func (c *console) dot(line string) {

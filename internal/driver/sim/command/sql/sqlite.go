@@ -37,6 +37,7 @@ type console struct {
 	bail      bool
 	readOnly  bool
 	echo      bool
+	given     bool // the statements are arguments
 	status    int
 	done      bool
 	reading   int64 // files that read each other
@@ -71,7 +72,7 @@ func run(t *proc.Task) int {
 	for _, line := range before {
 		c.script(line)
 	}
-	if len(sqlText) > 0 {
+	if c.given = len(sqlText) > 0; c.given {
 		for _, text := range sqlText {
 			if !c.done {
 				c.script(text)
@@ -196,7 +197,9 @@ func (c *console) open() error {
 		}
 	}
 	pages := c.t.K.Limits.Database / 4096
-	for _, pragma := range []string{"PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA max_page_count = %d", pages)} {
+	for _, pragma := range []string{
+		"PRAGMA temp_store = MEMORY", fmt.Sprintf("PRAGMA max_page_count = %d", pages), fmt.Sprintf("PRAGMA query_only = %t", c.readOnly),
+	} {
 		if _, err := c.conn.ExecContext(c.ctx, pragma); err != nil {
 			return fmt.Errorf("file is not a database: %w", err)
 		}

@@ -33,6 +33,8 @@ func TestSQLiteAnswersAsTheRealOneDoes(t *testing.T) {
 		commandtest.Case{Args: []string{"sqlite3", "-header", ":memory:", "SELECT 1 AS one, 'a b' AS two; SELECT 3"}},
 		commandtest.Case{Args: []string{"sqlite3", "-json", ":memory:", "SELECT NULL AS n, 'ü\"' AS q"}},
 		commandtest.Case{Args: []string{"sqlite3", ":memory:", "-csv", "SELECT 1 AS one, 'a b' AS two", "-header", "SELECT 3"}},
+		commandtest.Case{Args: []string{"sqlite3", "-readonly", ":memory:", "SELECT 1; CREATE TABLE t(a); SELECT 2"}},
+		commandtest.Case{Args: []string{"sqlite3", ":memory:", "CREATE TABLE t(a UNIQUE); INSERT INTO t VALUES (1), (1); SELECT 2"}},
 	)
 	commandtest.Compare(t, sql.Commands(), cases)
 }
@@ -70,7 +72,7 @@ func TestTheEngineKeepsItsTemporaryFilesToItself(t *testing.T) {
 func TestADatabaseStaysWithinItsLimits(t *testing.T) {
 	const grow = "CREATE TABLE t (x); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000) INSERT INTO t SELECT randomblob(1000) FROM c"
 	r := commandtest.RunWithin(t, sql.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", grow}}, budget.Limits{Database: 1 << 20})
-	if r.Status != 1 || !strings.Contains(r.Stderr, "full") {
+	if r.Status != 13 || !strings.Contains(r.Stderr, "full") {
 		t.Errorf("a database: %+v", r)
 	}
 	r = commandtest.RunWithin(t, sql.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", grow}}, budget.Limits{SQLHeap: 4 << 20})
