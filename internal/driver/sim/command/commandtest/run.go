@@ -3,6 +3,7 @@
 package commandtest
 
 import (
+	"errors"
 	"os/exec"
 	"slices"
 	"sort"
@@ -101,6 +102,9 @@ func RunWithin(t *testing.T, commands []command.Command, c Case, limits budget.L
 	k.Close()
 	s, _ := task.Status()
 	if cause := run.Cause(); cause != nil {
+		if bug := (*proc.Broken)(nil); errors.As(cause, &bug) {
+			t.Fatalf("%q: %v", c.Args, bug)
+		}
 		_, _ = stderr, cause
 		return Result{string(stdout.Bytes()), string(stderr.Bytes()) + cause.Error() + "\n", 137, nil}
 	}

@@ -28,3 +28,13 @@ func FuzzDiff(f *testing.F) {
 		}
 	})
 }
+
+func FuzzDiff3(f *testing.F) {
+	f.Add("1\n2\n3\n", "1\n2\n3\n4\n", "0\n2\nx")
+	f.Add("a\n", "", "b")
+	f.Fuzz(func(t *testing.T, mine, old, yours string) {
+		for _, args := range [][]string{{"diff3", "m", "o", "y"}, {"diff3", "-m", "m", "o", "y"}, {"diff3", "-e", "m", "o", "y"}, {"diff3", "-A", "m", "o", "y"}} {
+			commandtest.RunWithin(t, Commands(), commandtest.Case{Args: args, Files: map[string]string{"m": mine, "o": old, "y": yours}}, budget.Limits{Steps: 5_000_000})
+		}
+	})
+}

@@ -56,3 +56,11 @@ stdbuf -oL nope`, "\n") {
 	}
 	commandtest.Compare(t, programs(), list)
 }
+
+func FuzzGetopt(f *testing.F) {
+	f.Add("ab:c::", "one,two:,three::", "-abc --two=x y -- z")
+	f.Add("+a", "on,one", "--on -b")
+	f.Fuzz(func(t *testing.T, short, long, args string) {
+		commandtest.Fuzz(t, Commands(), "", append([]string{"getopt", "-o", short, "-l", long, "--"}, strings.Fields(args)...)...)
+	})
+}
