@@ -222,7 +222,7 @@ func (c *cpio) create() {
 			c.fatal("Cannot open %s: %s", name, reason(err))
 			return
 		}
-		defer out.Close()
+		defer func() { _ = out.Close() }() // every write was looked at
 		w = out
 	}
 	b := bufio.NewWriterSize(counter{c, w}, 32<<10)

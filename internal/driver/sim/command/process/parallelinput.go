@@ -90,7 +90,7 @@ func (f *feed) open(list []*source) bool {
 			f.shuf = append(f.shuf, r)
 			p.t.Grow(weight(r))
 		}
-		rand.Shuffle(len(f.shuf), func(i, k int) { f.shuf[i], f.shuf[k] = f.shuf[k], f.shuf[i] })
+		rand.Shuffle(len(f.shuf), func(i, k int) { f.shuf[i], f.shuf[k] = f.shuf[k], f.shuf[i] }) //nolint:gosec // nobody's secret hangs on the order
 		f.mixed = true
 	}
 	return true
@@ -200,7 +200,7 @@ func (f *feed) line() (string, bool) {
 func (f *feed) next() ([]string, bool) {
 	for {
 		var r []string
-		ok := true
+		var ok bool
 		switch {
 		case len(f.back) > 0:
 			r, f.back = f.back[0], f.back[1:]
