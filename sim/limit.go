@@ -111,7 +111,8 @@ type Limits struct {
 	// memory". Default 128 MiB.
 	SQLHeap int64 `json:"sql_heap,omitempty"`
 
-	// Wall bounds the time of a run. Default 1h.
+	// Wall bounds the time of a run that has no longer timeout of its own.
+	// Default 1h.
 	Wall time.Duration `json:"wall,omitempty"`
 	// ScriptTime bounds the time of one JavaScript, Python or SQL program.
 	// Default 1m.

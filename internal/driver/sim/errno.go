@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -29,7 +30,12 @@ func classify(err error) (paddock.Kind, string) {
 	if errors.As(err, &kind) {
 		return kind, err.Error()
 	}
-	if !errors.As(err, &errno) {
+	var of *fs.PathError
+	switch {
+	case errors.As(err, &errno):
+	case errors.As(err, &of): // what a directory of the host refuses, not its kernel
+		return paddock.Denied, "leads out of the mount: " + of.Err.Error()
+	default:
 		return paddock.Internal, err.Error()
 	}
 	switch errno {

@@ -103,6 +103,7 @@ func (b *box) prepare(cmd paddock.Cmd) (*process, proc.Program, error) {
 		out: output.New(output.DefaultKept), done: make(chan struct{}),
 	}
 	p.run = b.kernel.NewRun()
+	p.run.Within(cmd.Timeout)
 	if p.task, err = p.run.NewTask(view, p.args, list); err != nil {
 		p.run.End()
 		return nil, nil, fmt.Errorf("start %s: the sandbox has no room for another process: %w", cmd.Args[0], paddock.Exhausted)

@@ -128,6 +128,7 @@ func (s *Session) Run(ctx context.Context, script Script) (paddock.Exit, error) 
 	c := &call{Script: script, run: s.b.kernel.NewRun(), done: make(chan struct{})}
 	began := time.Now()
 	if script.Timeout > 0 {
+		c.run.Within(script.Timeout)
 		timer := time.AfterFunc(script.Timeout, func() { c.run.Stop(&timedOut{script.Timeout}) })
 		defer timer.Stop()
 	}

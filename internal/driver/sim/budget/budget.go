@@ -137,7 +137,7 @@ type Limits struct {
 	SQLHeap    int64 `json:"sql_heap,omitempty" unit:"bytes"`    // bytes of one database engine: 128 MiB
 
 	// Of time.
-	Wall       time.Duration `json:"wall,omitempty"`        // of a run: 1 h
+	Wall       time.Duration `json:"wall,omitempty"`        // of a run without a longer timeout: 1 h
 	ScriptTime time.Duration `json:"script_time,omitempty"` // of one JavaScript, Python or SQL program: 60 s
 	Request    time.Duration `json:"request,omitempty"`     // of one network request: 30 s
 }

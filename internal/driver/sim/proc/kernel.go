@@ -183,6 +183,14 @@ func (k *Kernel) NewRun() *Run {
 	return r
 }
 
+// Within lets a run that has a timeout of its own take that long, where the
+// limit on wall-clock time is less.
+func (r *Run) Within(timeout time.Duration) {
+	if timeout > r.k.Limits.Wall {
+		r.timer.Reset(timeout + time.Second) // whoever set the timeout ends it
+	}
+}
+
 // Stop ends every task of the run; the first cause stays.
 func (r *Run) Stop(cause error) {
 	r.cause.CompareAndSwap(nil, &cause)

@@ -359,6 +359,7 @@ type input struct {
 	buf   []byte
 	chunk []byte // what was read ahead
 	size  int
+	taken int64 // bytes of this line, NULs too
 }
 
 func (in *input) open(d *proc.Desc) {
@@ -411,6 +412,8 @@ func (in *input) next() ([]byte, error) {
 
 // take says that n bytes of what was given are used.
 func (in *input) take(n int) {
+	in.taken += int64(n)
+	in.t.Bound("record", in.taken, in.t.K.Limits.Record)
 	if in.peek != nil {
 		in.peek.Discard(n)
 		return

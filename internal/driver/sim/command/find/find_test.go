@@ -34,7 +34,7 @@ func sorted(t *testing.T, files map[string]string, all [][]string) {
 	}
 	for _, args := range all {
 		c := commandtest.Case{Args: args, Files: files, Stdin: "y\nn\n"}
-		t.Run(strings.Join(args, " "), func(t *testing.T) {
+		t.Run(strings.ReplaceAll(strings.Join(args, " "), "/", "|"), func(t *testing.T) {
 			if _, err := exec.LookPath(args[0]); err != nil {
 				t.Skip(err)
 			}

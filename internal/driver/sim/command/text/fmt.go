@@ -418,7 +418,8 @@ func (f *formatter) choose() {
 			length = f.firstIndent
 		}
 		length += len(f.words[start].text)
-		for w := start; ; {
+		w := start
+		for {
 			w++
 			cost := f.lineCost(w, length) + f.costOf(w)
 			if start == 0 && f.lastLen > 0 {
@@ -436,7 +437,7 @@ func (f *formatter) choose() {
 				break
 			}
 		}
-		f.t.Step(4)
+		f.t.Step(4 + w - start)
 		f.words[start].cost = best + f.baseCost(start)
 	}
 }
