@@ -36,7 +36,7 @@ func jobs() []job {
 		{what: "C-style loop of 50,000", script: `s=0; for ((i=0;i<50000;i++)); do ((s+=i)); done; echo $s`, check: "1249975000\n"},
 		{what: "20,000 function calls", script: `f() { n=$((n+1)); }; n=0; for i in $(seq 20000); do f $i; done; echo $n`, check: "20000\n"},
 		{what: "20,000 string operations", script: `s=hello-world.tar.gz; for i in $(seq 20000); do a=${s%%.*}; b=${s#*-}; c=${s/world/$i}; done; echo $a $b $c`, check: "hello-world world.tar.gz hello-20000.tar.gz\n"},
-		{what: "20,000 times `a+=(x)`", script: `a=(); for i in $(seq 20000); do a+=("$i"); done; echo ${#a[@]}`, check: "20000\n"},
+		{what: "5,000 times `a+=(x)`", script: `a=(); for i in $(seq 5000); do a+=("$i"); done; echo ${#a[@]}`, check: "5000\n"},
 		{what: "1,000 times `$(echo)`", script: `for i in $(seq 1000); do x=$(echo $i); done; echo $x`, check: "1000\n"},
 		{what: "500 times `echo | tr`", script: `for i in $(seq 500); do x=$(echo abc$i | tr a-z A-Z); done; echo $x`, check: "ABC500\n"},
 		{what: "read loop of 20,000 lines", script: `n=0; while read -r a b; do n=$((n+1)); done < <(head -n 20000 log.txt); echo $n`, check: "20000\n"},

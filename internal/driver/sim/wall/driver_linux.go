@@ -134,13 +134,15 @@ func (d *Driver) start(ctx context.Context, spec paddock.Spec, files iter.Seq2[s
 	}
 	var r reply
 	if err == nil {
-		// What the child's answer need not be waited for.
-		sb.Guest, err = agent.New(c.conn, agent.Options{
+		// What the child's answer need not be waited for. A child that refuses
+		// ends, and this with it: its answer says why.
+		var ended error
+		sb.Guest, ended = agent.New(c.conn, agent.Options{
 			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
 		})
-	}
-	if err == nil {
-		r, err = sb.link.answer()
+		if r, err = sb.link.answer(); err == nil {
+			err = ended
+		}
 	}
 	if !stop() {
 		err = errors.Join(fmt.Errorf("create: %w", paddock.Canceled), err)
