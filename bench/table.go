@@ -33,8 +33,9 @@ func table(machine string, rows []row) string {
 		cells := []string{r.what, r.p50, r.p99, r.ratio, fmt.Sprint(r.runs)}
 		for i, c := range cells {
 			if c == "" {
-				cells[i] = "–"
+				c = "–"
 			}
+			cells[i] = strings.ReplaceAll(c, "|", `\|`)
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
