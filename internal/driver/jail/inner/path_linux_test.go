@@ -14,12 +14,12 @@ import (
 // hostile gives names and paths that have tricked others.
 func hostile() []string {
 	return []string{
-		"", "/", "//", "///", ".", "..", "./", "../", "a", "a/", "a//", "/a", "//a", "/a//b///", "a/..", "/..", "/work/.",
-		"/work", "/work/", "/work/.git/hooks/pre-commit", "/work/.git/hooks/", "/work/.git /hooks", "/work/.git\n/hooks",
-		"/work (deleted)", "/work/.git (deleted)/hooks", "/work/x (deleted)", "/workspace/.git/hooks", "/work\n/.git/hooks",
-		"/work/.GIT/hooks", "/work/sub/.git/hooks/x", "/work/\xff\xfe/.git", "/work/.git/config\x00x", "/home/user/.ssh/x", "/home",
-		"/work/secret", "/work/secret/x", "/work/secrets", "/home/user/mnt/x", "/home/user/mntx", "/tmp/work/.git/hooks",
-		strings.Repeat("/a", 3000), "/work/" + strings.Repeat("x", 10_000), "/" + strings.Repeat("../", 2000), strings.Repeat("/", 5000),
+		"", "/", "//", "///", ".", "..", "./", "../", "a", "a/", "a//", "/a", "//a", "/a//b///", "a/..", "/..", "/proj/.",
+		"/proj", "/proj/", "/proj/.git/hooks/pre-commit", "/proj/.git/hooks/", "/proj/.git /hooks", "/proj/.git\n/hooks",
+		"/proj (deleted)", "/proj/.git (deleted)/hooks", "/proj/x (deleted)", "/projspace/.git/hooks", "/proj\n/.git/hooks",
+		"/proj/.GIT/hooks", "/proj/sub/.git/hooks/x", "/proj/\xff\xfe/.git", "/proj/.git/config\x00x", "/home/user/.ssh/x", "/home",
+		"/proj/secret", "/proj/secret/x", "/proj/secrets", "/home/user/mnt/x", "/home/user/mntx", "/tmp/proj/.git/hooks",
+		strings.Repeat("/a", 3000), "/proj/" + strings.Repeat("x", 10_000), "/" + strings.Repeat("../", 2000), strings.Repeat("/", 5000),
 	}
 }
 
@@ -74,7 +74,7 @@ func real(path string) string {
 func FuzzBelow(f *testing.F) {
 	for i, path := range hostile() {
 		f.Add(path, hostile()[(i*7+3)%len(hostile())])
-		f.Add(path, "/work")
+		f.Add(path, "/proj")
 		f.Add(path, "/")
 	}
 	f.Fuzz(func(t *testing.T, path, dir string) {
@@ -89,15 +89,15 @@ func hostileBroker(t testing.TB) *broker {
 	t.Helper()
 	b, err := newBroker(&Config{
 		Trees: []Tree{
-			{Path: "/work", Protected: true, Source: "/home/me/project"},
-			{Path: "/work/private"},
-			{Path: "/work/private/again", Protected: true},
+			{Path: "/proj", Protected: true, Source: "/home/me/project"},
+			{Path: "/proj/private"},
+			{Path: "/proj/private/again", Protected: true},
 			{Path: "/hooks", Protected: true, Source: "/home/me/other/.git"},
 			{Path: "/cache"},
 		},
-		Writable: []string{"/tmp", "/home/user", "/work", "/cache"},
-		Hosts:    []string{"/work", "/home/user/mnt", "/work/private/again", "/hooks"},
-		Deny:     []string{"/work/secret", "/cache/a\nb"},
+		Writable: []string{"/tmp", "/home/user", "/proj", "/cache"},
+		Hosts:    []string{"/proj", "/home/user/mnt", "/proj/private/again", "/hooks"},
+		Deny:     []string{"/proj/secret", "/cache/a\nb"},
 		Protect:  []string{"build/*/lock"},
 	})
 	if err != nil {
@@ -113,14 +113,14 @@ func FuzzJudge(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, path := range hostile() {
-		for _, at := range []string{"", "/work", "/work/private", "/work/private/again", "/hooks", "/cache", "/tmp", "/home/user/mnt"} {
+		for _, at := range []string{"", "/proj", "/proj/private", "/proj/private/again", "/hooks", "/cache", "/tmp", "/home/user/mnt"} {
 			f.Add(at + path)
 		}
 	}
 	f.Add("/cache/a\nb/c")
 	f.Add("/cache/a")
 	f.Add("/hooks/hooks/pre-commit")
-	f.Add("/work/build/x/lock")
+	f.Add("/proj/build/x/lock")
 	f.Fuzz(func(t *testing.T, path string) {
 		path = real(path)
 		var want *tree
@@ -145,8 +145,8 @@ func FuzzJudge(f *testing.F) {
 			}
 			return n
 		}
-		private := deepest([]string{"/tmp", "/home/user", "/cache", "/work/private"})
-		hosts := deepest([]string{"/work", "/work/private/again", "/hooks", "/home/user/mnt"})
+		private := deepest([]string{"/tmp", "/home/user", "/cache", "/proj/private"})
+		hosts := deepest([]string{"/proj", "/proj/private/again", "/hooks", "/home/user/mnt"})
 		if own := b.ours(path); own != (private > hosts) {
 			t.Fatalf("%q is the box's own: %v", path, own)
 		}

@@ -104,7 +104,7 @@ func (c *served) create(o order) (paddock.Sandbox, error) {
 		return nil, err
 	}
 	if o.Spec.Root.Kind == paddock.RootSnapshot {
-		x := &stream{r: c.conn}
+		x := &stream{r: c.conn, bytes: math.MaxInt64, pieces: math.MaxInt64} // the host is trusted
 		err := c.driver.Import(o.Spec.Root.Snapshot, x.entries())
 		if err := errors.Join(err, x.drain()); err != nil {
 			return nil, err

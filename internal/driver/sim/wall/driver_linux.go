@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -205,6 +206,8 @@ type sandbox struct {
 	spec paddock.Spec
 	made paddock.Status // as the child told it at first
 
+	grown atomic.Int64 // the largest limit of the disk that an update asked for
+
 	asking sync.Mutex
 	link   link // guarded by asking
 
@@ -332,6 +335,9 @@ func (s *sandbox) Status(context.Context) (paddock.Status, error) {
 
 func (s *sandbox) Update(_ context.Context, u paddock.Update) error {
 	_, err := s.ask(order{Op: "update", Update: u})
+	if err == nil && u.Limits != nil {
+		s.grown.Store(max(s.grown.Load(), u.Limits.Disk))
+	}
 	return err
 }
 

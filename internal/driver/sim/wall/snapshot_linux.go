@@ -44,6 +44,9 @@ type entry struct {
 	Size     int64
 }
 
+// snapshotTime bounds the taking of one.
+const snapshotTime = 10 * time.Minute
+
 // maxPiece bounds a piece, and maxBytes what of a file is in one.
 const (
 	maxPiece = 4 << 20
@@ -97,6 +100,16 @@ type stream struct {
 	next  *piece       // read already
 	ended bool
 	err   error
+
+	// How much may come yet: bytes of files, and pieces. The end of a stream of
+	// a child that was taken over must not be that child's affair.
+	bytes, pieces int64
+}
+
+// bounded gives the stream of a computer with these limits. It leaves room:
+// what breaks these bounds is no computer of ours.
+func bounded(r io.Reader, disk, inodes int64) *stream {
+	return &stream{r: r, bytes: 2*disk + 64<<20, pieces: 4*(inodes+disk/4096) + 100_000}
 }
 
 // look gives the next piece, without taking it.
@@ -117,7 +130,12 @@ func (s *stream) look() (*piece, error) {
 	if s.err = receive(s.r, &p, maxPiece); s.err != nil {
 		return nil, s.err
 	}
+	s.pieces--
+	s.bytes -= int64(len(p.Bytes))
 	switch {
+	case s.pieces < 0 || s.bytes < 0:
+		s.err = fmt.Errorf("more files than there can be: %w", errNonsense)
+		return nil, s.err
 	case p.End:
 		s.ended = true
 		s.err = io.EOF
@@ -281,7 +299,16 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (_ pa
 		if err := send(s.control, order{Op: "snapshot"}); err != nil {
 			return fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
 		}
-		x := &stream{r: s.control, ready: func() error { return s.control.SetDeadline(time.Now().Add(s.d.answer)) }}
+		limits := s.d.o.Limits.Filled()
+		x := bounded(s.control, max(limits.Disk, s.spec.Limits.Disk, s.grown.Load()), limits.Inodes)
+		last := time.Now().Add(snapshotTime)
+		x.ready = func() error {
+			until := time.Now().Add(s.d.answer)
+			if until.After(last) {
+				until = last
+			}
+			return s.control.SetDeadline(until)
+		}
 		err := store.Write(ctx, meta, x.entries())
 		if rest := x.drain(); rest != nil {
 			return s.link.failed(rest)

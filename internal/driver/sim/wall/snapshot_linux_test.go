@@ -96,7 +96,7 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = store.Close() })
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x := &stream{r: bytes.NewReader(b)}
+		x := bounded(bytes.NewReader(b), 1<<20, 100)
 		m := sim.NewMeta("", "")
 		err := store.Write(t.Context(), m, x.entries())
 		rest := x.drain()
@@ -131,7 +131,7 @@ func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := sim.NewMeta("", "")
-		err = store.Write(t.Context(), m, (&stream{r: bytes.NewReader(pieces(t, row.list...))}).entries())
+		err = store.Write(t.Context(), m, bounded(bytes.NewReader(pieces(t, row.list...)), 1<<20, 100).entries())
 		if err == nil || row.kind != 0 && !errors.Is(err, row.kind) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -149,7 +149,7 @@ func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
 	if err := sendFiles(&b, broken); err != nil {
 		t.Error(err)
 	}
-	x := &stream{r: &b}
+	x := bounded(&b, 1<<20, 100)
 	for _, err := range x.entries() {
 		if !errors.Is(err, paddock.NotFound) {
 			t.Error(err)
@@ -157,5 +157,27 @@ func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
 	}
 	if err := x.drain(); err != nil && !errors.Is(err, io.EOF) {
 		t.Error(err)
+	}
+}
+
+func TestAStreamWithoutEndIsGivenUp(t *testing.T) {
+	store, err := snapshot.Open(t.TempDir(), snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	one := pieces(t, piece{Bytes: "x"})
+	file := pieces(t, piece{Entry: &entry{Path: "f", Kind: byte(snapshot.File), Size: 1 << 40}})
+	large := bounded(io.MultiReader(bytes.NewReader(file), bytes.NewReader(bytes.Repeat(one, 10))), 0, 0)
+	large.bytes = 5
+	many := bounded(bytes.NewReader(bytes.Repeat(one, 10)), 0, 0)
+	many.pieces = 5
+	for what, x := range map[string]*stream{"bytes": large, "pieces": many} {
+		if err := store.Write(t.Context(), sim.NewMeta("", ""), x.entries()); err == nil {
+			t.Errorf("%s: it was kept", what)
+		}
+		if err := x.drain(); !errors.Is(err, errNonsense) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
