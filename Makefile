@@ -24,6 +24,7 @@ VETFLAGS := -stdmethods=false
 
 TMP     := $(CURDIR)/.tmp
 GUEST   := cmd/paddock/guest.bin
+KERNEL  := cmd/paddock/gvisor.bin.gz
 LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
 PYTHON  := $(TMP)/python.tgz
 LINT    := $(TMP)/bin/$(subst /,_,$(notdir $(GOLANGCI_LINT)))
@@ -34,8 +35,10 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build ./bin/paddock with the guest agent inside
-	@mkdir -p bin
+	@mkdir -p bin $(TMP)
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(GUEST) ./cmd/paddock-guest
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gvisor ./cmd/paddock-gvisor
+	gzip -9nc $(TMP)/gvisor > $(KERNEL)
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
@@ -126,4 +129,4 @@ deps:
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin $(TMP) $(GUEST)
+	rm -rf bin $(TMP) $(GUEST) $(KERNEL)

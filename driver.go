@@ -106,6 +106,7 @@ const (
 	CanMount          Capability = "mount"           // Spec.Mounts, to read
 	CanMountWrite     Capability = "mount-write"     // Mount.Write
 	CanMountOverlay   Capability = "mount-overlay"   // Mount.Overlay
+	CanAudit          Capability = "audit"           // Policy.Audit
 )
 
 // A Control is one thing that stands between guest and host.
@@ -122,6 +123,7 @@ const (
 	ControlTimeNS       Control = "time-namespace"
 	ControlReadOnly     Control = "read-only-mounts" // recursive, by mount_setattr
 	ControlLandlock     Control = "landlock"
+	ControlKernel       Control = "own-kernel" // commands run on a kernel that is not the host's
 	ControlSeccomp      Control = "seccomp"
 	ControlNoNewPrivs   Control = "no-new-privileges"
 	ControlCapabilities Control = "no-capabilities"

@@ -111,6 +111,29 @@ type Limits struct {
 type Policy struct {
 	Files   FilePolicy    `json:"files,omitzero"`
 	Network NetworkPolicy `json:"network,omitzero"`
+
+	// Audit names the kinds of events that are recorded of every process in the
+	// sandbox. Empty is what the tier records anyway: AuditExec, where it can
+	// record at all (CanAudit). A tier that cannot answers Unsupported. It
+	// changes nothing of what is allowed; AuditOpen makes each opening of a
+	// file slower.
+	Audit []AuditKind `json:"audit,omitempty"`
+}
+
+// An AuditKind is something that a process does and that can be recorded.
+type AuditKind string
+
+const (
+	AuditExec    AuditKind = "exec"    // it begins to run a program
+	AuditOpen    AuditKind = "open"    // it opens a file, or tries to
+	AuditConnect AuditKind = "connect" // it asks for a connection
+	AuditClone   AuditKind = "clone"   // it makes another process
+	AuditExit    AuditKind = "exit"    // it ends
+)
+
+// AuditKinds lists them all.
+func AuditKinds() []AuditKind {
+	return []AuditKind{AuditExec, AuditOpen, AuditConnect, AuditClone, AuditExit}
 }
 
 // A FilePolicy narrows what mounts and the root give. Patterns are absolute

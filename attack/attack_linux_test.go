@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func TestMain(m *testing.M) {
-	if jail.Main() || wall.Main() {
+	if container.Main() || wall.Main() {
 		return
 	}
 	os.Exit(m.Run())

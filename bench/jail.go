@@ -7,13 +7,14 @@ import (
 	"os"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 // inside is true where this process was started as a part of a jail, which
 // then has run and ended.
-func inside() bool { return jail.Main() || wall.Main() }
+func inside() bool { return container.Main() || wall.Main() }
 
 // openJail opens the driver with the guest that `make build` made.
 func openJail(o options) (paddock.Driver, error) {

@@ -7,5 +7,15 @@ import _ "embed"
 //go:embed guest.bin
 var guest []byte
 
+//go:embed gvisor.bin.gz
+var gvisorProgram []byte
+
+// gvisorBinary is the program that starts gVisor, which the build put into this
+// one, compressed.
+func gvisorBinary() []byte { return gvisorProgram }
+
+// gvisorMain does nothing: gVisor is in a program of its own.
+func gvisorMain() bool { return false }
+
 // guestBinary is the guest agent that the build put into this program.
 func guestBinary() []byte { return guest }

@@ -5,3 +5,6 @@ package main
 // guestBinary is nothing: this build carries no guest agent of its own, and
 // the driver starts this very program as one.
 func guestBinary() []byte { return nil }
+
+// gvisorBinary is nothing likewise.
+func gvisorBinary() []byte { return nil }

@@ -10,12 +10,13 @@ import (
 	"path/filepath"
 
 	"github.com/paddock-sandbox/paddock/cmd/paddock/early"
-	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func main() {
-	if jail.Main() || wall.Main() {
+	if container.Main(gvisor.Kernel()) || gvisorMain() || wall.Main() {
 		return // this was a part of a sandbox
 	}
 	os.Exit(execute(registry(early.Begun())))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
@@ -202,7 +203,7 @@ func registry(begun *spawn.Process) []tier {
 	limited := func(l budget.Limits) (paddock.Driver, error) { return openSim(l, begun) }
 	return []tier{
 		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
-		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization"},
+		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization", open: openGVisor},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
 		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: func() (paddock.Driver, error) { return limited(budget.Limits{}) }, limited: limited},
 	}
@@ -210,6 +211,14 @@ func registry(begun *spawn.Process) []tier {
 
 func openSim(l budget.Limits, begun *spawn.Process) (paddock.Driver, error) {
 	d, err := wall.New(wall.Options{Limits: l, Python: pythonDir(os.LookupEnv), Begun: begun})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func openGVisor() (paddock.Driver, error) {
+	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Environ: os.Environ()})
 	if err != nil {
 		return nil, err
 	}

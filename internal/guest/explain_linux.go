@@ -22,7 +22,8 @@ func explain(c command, program string, err error) error {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return lacking(fmt.Errorf("start %s: %w", c.args[0], err))
-	case errors.Is(err, syscall.E2BIG):
+	case errors.Is(err, syscall.E2BIG),
+		errors.Is(err, syscall.ENAMETOOLONG) && len(program) < 4096: // gVisor's word for a single long one
 		return startError(c, 126, paddock.Invalid, "arguments and environment are too long")
 	}
 	if words, kind := badDir(c.dir); words != "" {

@@ -24,8 +24,9 @@ func (h *handler) Hello(ctx context.Context, _ *connect.Request[guestpb.HelloReq
 	if err := h.s.probe(ctx); err != nil {
 		return nil, err
 	}
+	_, dir := h.s.settings()
 	return connect.NewResponse(&guestpb.HelloResponse{
-		Protocol: protocol, User: h.s.o.User.Name, Home: h.s.o.User.Home, Dir: h.s.o.Dir,
+		Protocol: protocol, User: h.s.o.User.Name, Home: h.s.o.User.Home, Dir: dir,
 	}), nil
 }
 

@@ -14,7 +14,9 @@ import (
 
 // A Server is the agent. Its methods are safe for many goroutines at once.
 type Server struct {
-	o         Options
+	settled sync.Mutex
+	o       Options // Env and Dir are guarded by settled; the rest never changes
+
 	names     names // of users and groups
 	processes table
 	wg        sync.WaitGroup // everything that runs for a process
@@ -36,6 +38,9 @@ func New(o Options) (*Server, error) {
 	if o.StartProcess == nil {
 		o.StartProcess = forkExec
 	}
+	if o.Socket == nil {
+		o.Socket = newSocket
+	}
 	s := &Server{o: o, stop: make(chan struct{})}
 	s.processes.byPID = map[int]*process{}
 	if o.Init {
@@ -46,6 +51,21 @@ func New(o Options) (*Server, error) {
 		})
 	}
 	return s, nil
+}
+
+// Settle changes what commands find, from now on: the base environment, and the
+// working directory of those that name none.
+func (s *Server) Settle(env map[string]string, dir string) {
+	s.settled.Lock()
+	defer s.settled.Unlock()
+	s.o.Env, s.o.Dir = env, dir
+}
+
+// settings gives what Settle has changed.
+func (s *Server) settings() (env map[string]string, dir string) {
+	s.settled.Lock()
+	defer s.settled.Unlock()
+	return s.o.Env, s.o.Dir
 }
 
 // pass waits for the gate. It is false where the agent, or whoever gives done,

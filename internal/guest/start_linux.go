@@ -39,8 +39,9 @@ func (s *Server) command(r *guestpb.StartRequest) (command, error) {
 	for _, a := range r.GetArgs() {
 		c.args = append(c.args, string(a))
 	}
+	base, dir := s.settings()
 	if c.dir == "" {
-		c.dir = s.o.Dir
+		c.dir = dir
 	}
 	if slices.ContainsFunc(append(c.args, c.dir), holdsNUL) {
 		return wrong("an argument or the directory holds a NUL byte")
@@ -61,8 +62,8 @@ func (s *Server) command(r *guestpb.StartRequest) (command, error) {
 		}
 		c.terminal, c.input = &size, true
 	}
-	env := make(map[string]string, len(s.o.Env)+len(r.GetEnv()))
-	maps.Copy(env, s.o.Env)
+	env := make(map[string]string, len(base)+len(r.GetEnv()))
+	maps.Copy(env, base)
 	for k, v := range r.GetEnv() {
 		if k == "" || strings.ContainsAny(k, "=\x00") || holdsNUL(string(v)) {
 			return wrong(fmt.Sprintf("environment variable %q cannot be set", k))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime"
 	"syscall"
@@ -38,6 +39,21 @@ func NewChannel(fd int) (*Channel, error) {
 		return nil, errors.Join(fmt.Errorf("channel: %w", err), f.Close())
 	}
 	return &Channel{f, raw}, nil
+}
+
+// ChannelOf takes over a connection of packets.
+func ChannelOf(c *net.UnixConn) (*Channel, error) {
+	defer func() { _ = c.Close() }()
+	f, err := c.File()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return NewChannel(fd)
 }
 
 // NewChannelPair gives a channel and the file of its other end.

@@ -183,6 +183,23 @@ func Detach(path string) error {
 	return nil
 }
 
+// MountPIDs mounts the group that counts processes at a directory, in version 1
+// of control groups.
+func MountPIDs(path string) error {
+	if err := unix.Mount("none", path, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "pids"); err != nil {
+		return fmt.Errorf("mount the group of processes: %w", err)
+	}
+	return nil
+}
+
+// MountEmpty covers a directory by an empty one that nobody can write to.
+func MountEmpty(path string) error {
+	if err := unix.Mount("none", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=555,size=4096"); err != nil {
+		return fmt.Errorf("mount an empty directory at %s: %w", path, err)
+	}
+	return nil
+}
+
 // LockMount makes one mount, not those below it, read-only.
 func LockMount(path string) error {
 	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}

@@ -22,6 +22,11 @@ const (
 	CloneTime   = unix.CLONE_NEWTIME
 )
 
+// KernelCaps are those that the starter of a kernel in software needs besides.
+func KernelCaps() []uintptr {
+	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_CHROOT, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
+}
+
 // BuildCaps are the capabilities that a box needs while it is built, for
 // syscall.SysProcAttr.AmbientCaps.
 func BuildCaps() []uintptr {
@@ -68,14 +73,27 @@ func DropCapabilities() error {
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{})
 }
 
-// DropBounding empties the bounding capability set of this thread, and so of
-// every process it starts, and takes its meaning from user 0: none of them ever
-// gets a capability by executing a file.
-func DropBounding() error {
+// KeepOnlyPtrace is DropCapabilities but for CAP_SYS_PTRACE, which then counts
+// in this process alone: what it starts has none.
+func KeepOnlyPtrace() error {
+	bit := uint32(1) << unix.CAP_SYS_PTRACE
+	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Effective: bit, Permitted: bit}})
+}
+
+// NoRoot takes its meaning from user 0, for this thread and every process it
+// starts: none of them gets a capability for its number.
+func NoRoot() error {
 	const noRoot = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7 // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE with their locks; KEEP_CAPS_LOCKED
 	if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot, 0, 0, 0); err != nil {
 		return fmt.Errorf("set securebits: %w", err)
 	}
+	return nil
+}
+
+// DropBounding empties the bounding capability set of this thread, and so of
+// every process it starts: none of them ever gets a capability by executing a
+// file.
+func DropBounding() error {
 	for c := uintptr(0); c < 64; c++ {
 		// Past the last capability that this kernel knows it is an error.
 		if v, e := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); e != nil || v == 0 {
@@ -102,6 +120,19 @@ func NotDumpable() error {
 // DieWithParent has this process killed when the thread that made it ends.
 func DieWithParent() error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+}
+
+// NoNewPrivs forbids the calling thread, and what it starts, to gain privileges
+// by executing a file.
+func NoNewPrivs() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }
+
+// NewNetwork gives the calling thread, and what it starts, a network namespace
+// of its own, with nothing in it.
+func NewNetwork() error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("unshare the network: %w", err)
+	}
+	return nil
 }
 
 // NewSessionKeyring gives this thread, and what it starts, a fresh session
@@ -140,6 +171,9 @@ func CloseFrom(first int) error {
 // Leader tells whether the calling thread is its process's first one, which
 // stands for the process where the kernel asks about that.
 func Leader() bool { return unix.Gettid() == unix.Getpid() }
+
+// Thread is the calling thread's number.
+func Thread() int { return unix.Gettid() }
 
 // CloseOnExec keeps a descriptor from what this process executes.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
@@ -205,6 +239,40 @@ func Pair() (a, b *os.File, err error) {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
 	}
 	return os.NewFile(uintptr(fds[0]), "pair"), os.NewFile(uintptr(fds[1]), "pair"), nil
+}
+
+// EventPair gives the two ends of a connected pair of Unix sockets that carry
+// packets. Neither end waits: what finds no room is the sender's to count.
+func EventPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	_ = unix.SetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_SNDBUF, 4<<20) // the kernel gives less where that is its limit
+	return os.NewFile(uintptr(fds[0]), "events"), os.NewFile(uintptr(fds[1]), "events"), nil
+}
+
+// PacketPair gives the two ends of a connected pair of Unix sockets that carry
+// packets, with room for so many bytes on their way in each direction, where
+// the host allows. The first end is a plain descriptor, for whoever reads it
+// by itself.
+func PacketPair(buffer int) (int, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	for _, fd := range fds {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer) // only speed
+	}
+	return fds[0], os.NewFile(uintptr(fds[1]), "link"), nil
+}
+
+// GrowTable makes this process's table of descriptors as large as a few hundred
+// need it. Where it cannot, the table grows later.
+func GrowTable() {
+	if fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 500); err == nil {
+		unix.Close(fd)
+	}
 }
 
 // Release is the kernel's release, as uname -r.

@@ -28,7 +28,16 @@ func SeccompAll(filter []unix.SockFilter) error {
 func SeccompListen(filter []unix.SockFilter) (*os.File, error) {
 	// With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not interrupt a call
 	// that was taken up already, so that none is done twice.
-	fd, err := seccomp(filter, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	return listen(filter, 0)
+}
+
+// SeccompListenAll is SeccompListen for all threads of this process.
+func SeccompListenAll(filter []unix.SockFilter) (*os.File, error) {
+	return listen(filter, unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+}
+
+func listen(filter []unix.SockFilter, flags uintptr) (*os.File, error) {
+	fd, err := seccomp(filter, flags|unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,135 @@
+package audit
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Kind is what happened: one of [paddock.AuditKinds], or Lost.
+type Kind = paddock.AuditKind
+
+// Which fields of an event are set depends on its kind.
+const (
+	Exec    = paddock.AuditExec    // Path, Args and Dir
+	Open    = paddock.AuditOpen    // Path, Flags and Error
+	Connect = paddock.AuditConnect // Address
+	Clone   = paddock.AuditClone   // Child
+	Exited  = paddock.AuditExit    // Exit
+
+	// Lost tells only that events were lost: Dropped. It stands where no other
+	// event follows that could tell it.
+	Lost Kind = "lost"
+)
+
+// Bounds of the texts of an event, in bytes. A text that is cut ends with [Cut].
+const (
+	MaxPath  = 4096 // of a path, as Linux has it
+	MaxArgs  = 8192 // of all arguments
+	MaxCount = 128  // arguments
+	MaxWord  = 256  // of anything else
+)
+
+// Cut ends a text that was longer than its bound. As the last of Args, alone, it
+// stands for those that were left out.
+const Cut = "…"
+
+// An Event is one thing that a process in a sandbox did. Which fields are set
+// depends on Kind; see there.
+//
+// The encoding of an event is always the same for the same event, so that lines
+// can be digested; it has no maps and no floats.
+type Event struct {
+	Time    time.Time `json:"time"` // when the host heard of it, in UTC
+	Sandbox string    `json:"sandbox"`
+	Kind    Kind      `json:"kind"`
+	// Dropped counts the events that were lost between the one before and this.
+	Dropped uint64 `json:"dropped,omitempty"`
+
+	Process Process `json:"process,omitzero"`
+
+	Path    string   `json:"path,omitempty"`
+	Args    []string `json:"args,omitempty"`
+	Dir     string   `json:"dir,omitempty"` // the working directory
+	Flags   string   `json:"flags,omitempty"`
+	Error   string   `json:"error,omitempty"` // why it came to nothing, where that is known
+	Address string   `json:"address,omitempty"`
+	Child   int32    `json:"child,omitempty"` // PID, of Clone
+	Exit    *Exit    `json:"exit,omitempty"`
+}
+
+// A Process is who did it, as the sandbox numbers and names it.
+type Process struct {
+	PID    int32  `json:"pid"`
+	Parent int32  `json:"parent,omitempty"`
+	UID    uint32 `json:"uid"`            // the effective one
+	Name   string `json:"name,omitempty"` // any text: a process names itself
+}
+
+// An Exit is how a process ended.
+type Exit struct {
+	Code   int `json:"code"`             // as a shell has it: 128+n for signal n
+	Signal int `json:"signal,omitempty"` // zero if it was not killed
+}
+
+// Clean gives the event with its time in UTC and every text within its bound and
+// valid UTF-8. It shares no memory with e. Cleaning twice changes nothing.
+func (e Event) Clean() Event {
+	e.Time = e.Time.Round(0).UTC() // without the monotonic clock
+	e.Sandbox = Text(e.Sandbox, MaxWord)
+	e.Kind = Kind(Text(string(e.Kind), MaxWord))
+	e.Process.Name = Text(e.Process.Name, MaxWord)
+	e.Path = Text(e.Path, MaxPath)
+	e.Args = Arguments(e.Args)
+	e.Dir = Text(e.Dir, MaxPath)
+	e.Flags = Text(e.Flags, MaxWord)
+	e.Error = Text(e.Error, MaxWord)
+	e.Address = Text(e.Address, MaxWord)
+	if e.Exit != nil {
+		exit := *e.Exit
+		e.Exit = &exit
+	}
+	return e
+}
+
+// Text gives s as valid UTF-8 of at most limit bytes, which is no less than
+// [Cut] has. A run of what is not UTF-8 becomes one U+FFFD; what is cut ends with
+// Cut.
+func Text(s string, limit int) string {
+	if len(s) <= limit && utf8.ValidString(s) {
+		return strings.Clone(s)
+	}
+	cut := len(s) > limit
+	if cut {
+		s = s[:limit] // what is looked at is bounded too
+	}
+	s = strings.ToValidUTF8(s, "\ufffd")
+	if !cut && len(s) <= limit {
+		return s
+	}
+	end := min(limit-len(Cut), len(s))
+	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + Cut
+}
+
+// Arguments gives args within [MaxCount] and, together, [MaxArgs].
+func Arguments(args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	left := MaxArgs
+	kept := make([]string, 0, min(len(args), MaxCount))
+	for i, a := range args {
+		if i == MaxCount-1 && len(args) > MaxCount || left < 2*len(Cut) {
+			return append(kept, Cut)
+		}
+		a = Text(a, left-len(Cut)) // room for the mark of those that are left out
+		kept = append(kept, a)
+		left -= len(a)
+	}
+	return kept
+}

@@ -1,0 +1,159 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+func TestTextIsCutBetweenRunesAndSaysSo(t *testing.T) {
+	for _, row := range []struct {
+		name, in string
+		limit    int
+		want     string
+	}{
+		{"short", "abc", 8, "abc"},
+		{"empty", "", 8, ""},
+		{"exact", "abcdefgh", 8, "abcdefgh"},
+		{"long", "abcdefghi", 8, "abcde…"},
+		{"in the middle of a rune", "abcdäöü", 8, "abcd…"},
+		{"not UTF-8", "a\xffb", 8, "a\ufffdb"},
+		{"grows when it is repaired", "a\xffb\xffc\xffd", 8, "a\ufffdb…"},
+		{"half a rune at the limit", "abcdefg\xc3", 8, "abcde…"},
+		{"long, and shrinks when it is repaired", strings.Repeat("\xff", 99), 8, "\ufffd…"},
+		{"nothing fits but the mark", "abcdef", 3, "…"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := audit.Text(row.in, row.limit); got != row.want {
+				t.Errorf("Text(%q, %d) = %q, want %q", row.in, row.limit, got, row.want)
+			}
+		})
+	}
+}
+
+func TestArgumentsHaveABoundInNumberAndInBytes(t *testing.T) {
+	many := audit.Arguments(make([]string, audit.MaxCount+1))
+	if len(many) != audit.MaxCount || many[len(many)-1] != audit.Cut {
+		t.Errorf("%d arguments, the last is %q", len(many), many[len(many)-1])
+	}
+	if all := audit.Arguments(make([]string, audit.MaxCount)); len(all) != audit.MaxCount || all[len(all)-1] != "" {
+		t.Errorf("%d arguments fit, and %d were kept", audit.MaxCount, len(all))
+	}
+	long := audit.Arguments([]string{"a", strings.Repeat("b", 2*audit.MaxArgs), "c"})
+	if len(long) != 3 || !strings.HasSuffix(long[1], audit.Cut) || long[2] != audit.Cut {
+		t.Errorf("a long argument was not cut, or hides that more followed: %d arguments", len(long))
+	}
+	if n := len(strings.Join(long, "")); n > audit.MaxArgs {
+		t.Errorf("%d bytes of arguments", n)
+	}
+}
+
+func TestCleaningSharesNoMemory(t *testing.T) {
+	e := audit.Event{Args: []string{"a"}, Exit: &audit.Exit{Code: 1}}
+	c := e.Clean()
+	e.Args[0], e.Exit.Code = "b", 2
+	if c.Args[0] != "a" || c.Exit.Code != 1 {
+		t.Errorf("a clean event changed with the other: %v %v", c.Args, *c.Exit)
+	}
+}
+
+func TestALineSaysWhatHappened(t *testing.T) {
+	at := time.Date(2026, 2, 3, 4, 5, 6, 7, time.FixedZone("east", 3600))
+	p := audit.Process{PID: 9, Parent: 1, UID: 1000, Name: "sh"}
+	for _, row := range []struct {
+		event audit.Event
+		want  string
+	}{
+		{
+			audit.Event{Kind: audit.Exec, Path: "/bin/ls", Args: []string{"ls", "<&>"}, Dir: "/tmp", Process: p, Dropped: 3},
+			`"kind":"exec","dropped":3,"process":{"pid":9,"parent":1,"uid":1000,"name":"sh"},"path":"/bin/ls","args":["ls","<&>"],"dir":"/tmp"}`,
+		},
+		{
+			audit.Event{Kind: audit.Open, Path: "x", Flags: "read", Error: "no such file or directory", Process: audit.Process{PID: 9}},
+			`"kind":"open","process":{"pid":9,"uid":0},"path":"x","flags":"read","error":"no such file or directory"}`,
+		},
+		{audit.Event{Kind: audit.Exited, Exit: &audit.Exit{}, Process: audit.Process{PID: 9}}, `"kind":"exit","process":{"pid":9,"uid":0},"exit":{"code":0}}`},
+		{audit.Event{Kind: audit.Lost, Dropped: 5}, `"kind":"lost","dropped":5}`},
+	} {
+		row.event.Time, row.event.Sandbox = at, "s1"
+		got, err := audit.Line(row.event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := `{"time":"2026-02-03T03:05:06.000000007Z","sandbox":"s1",` + row.want + "\n"; string(got) != want {
+			t.Errorf("got  %swant %s", got, want)
+		}
+	}
+}
+
+func TestALineCannotDriveATerminal(t *testing.T) {
+	const hostile = "\x1b[2J\r\n\x00\x7f\u009b31m\u202egpj.exe\u2028\U000e0041\xff\ufeff"
+	line, err := audit.Line(audit.Event{Path: hostile, Args: []string{hostile}, Process: audit.Process{Name: hostile}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range strings.TrimSuffix(string(line), "\n") {
+		if !unicode.IsPrint(r) {
+			t.Errorf("the line has %U as it is", r)
+		}
+	}
+	var back audit.Event
+	if err := json.Unmarshal(line, &back); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.ToValidUTF8(hostile, "\ufffd"); back.Path != want {
+		t.Errorf("escapes do not give the text back: %q, want %q", back.Path, want)
+	}
+}
+
+func TestNoEventHasALongerLineThanPromised(t *testing.T) {
+	long := strings.Repeat("\x01", 1<<20)
+	args := make([]string, 1000)
+	args[0] = long
+	worst := audit.Event{
+		Time: time.Now(), Sandbox: long, Kind: audit.Kind(long), Dropped: math.MaxUint64, Path: long, Dir: long, Flags: long,
+		Error: long, Address: long, Child: math.MinInt32, Exit: &audit.Exit{Code: math.MinInt64, Signal: math.MinInt64},
+		Process: audit.Process{PID: math.MinInt32, Parent: math.MinInt32, UID: math.MaxUint32, Name: long},
+	}
+	for _, worst.Args = range [][]string{args, {long}, make([]string, 1000)} {
+		line, err := audit.Line(worst)
+		if err != nil || len(line) > audit.MaxLine {
+			t.Errorf("%d bytes, promised %d, %v", len(line), audit.MaxLine, err)
+		}
+	}
+}
+
+func FuzzCleanIsBoundedValidAndStable(f *testing.F) {
+	f.Add("plain", 0)
+	f.Add("\xff\xfe\x00…", 200)
+	f.Add(strings.Repeat("ä", 5000), 3)
+	f.Add(strings.Repeat("\xff", 5000), 3)
+	f.Add(strings.Repeat("\x00\xc3", 5000), 200)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		args := make([]string, n&0xff)
+		for i := range args {
+			args[i] = s[min(len(s), i):]
+		}
+		c := audit.Event{Path: s, Args: args, Process: audit.Process{Name: s}}.Clean()
+		size := 0
+		for _, a := range append([]string{c.Path, c.Process.Name}, c.Args...) {
+			size += len(a)
+			if !utf8.ValidString(a) {
+				t.Errorf("%q is not UTF-8", a)
+			}
+		}
+		if size > audit.MaxPath+audit.MaxWord+audit.MaxArgs {
+			t.Errorf("%d bytes", size)
+		}
+		if again := c.Clean(); !reflect.DeepEqual(c, again) {
+			t.Errorf("cleaning again changed %+v to %+v", c, again)
+		}
+	})
+}

@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"fmt"
+	"io"
+	"sync"
+)
+
+// held bounds the lines that wait for the writer, in bytes.
+const held = 4 << 20
+
+// Lines is a [Sink] that writes each event as a line of JSON. It holds a bounded
+// amount that was not written yet; what comes beyond it is lost, and the next
+// event that finds room tells how many.
+type Lines struct {
+	w      io.Writer
+	wake   chan struct{} // told of lines that wait; closed by Close
+	done   chan struct{} // closed after the last write
+	failed chan struct{} // closed at the first error
+	err    error         // the writer's own until done is closed
+
+	mu      sync.Mutex
+	waiting []byte // lines; guarded by mu
+	lost    uint64 // since the last line; guarded by mu
+	last    Event  // that was lost; guarded by mu
+	closed  bool   // guarded by mu
+}
+
+// NewLines makes a sink that writes to w, whole lines at a time, from one
+// goroutine. Close ends it; w stays open.
+func NewLines(w io.Writer) *Lines {
+	l := &Lines{w: w, wake: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{})}
+	go l.write()
+	return l
+}
+
+// Record adds the event to the lines that wait. It never waits for the writer.
+// After Close it does nothing.
+func (l *Lines) Record(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	e.Dropped = add(e.Dropped, l.lost)
+	line, err := Line(e)
+	if err != nil || len(l.waiting)+len(line) > held {
+		l.lost, l.last = add(e.Dropped, 1), Event{Time: e.Time, Sandbox: e.Sandbox, Kind: Lost}
+		return
+	}
+	l.lost = 0
+	l.waiting = append(l.waiting, line...)
+	select {
+	case l.wake <- struct{}{}:
+	default: // the writer was told, and has not looked yet
+	}
+}
+
+// Failed is closed when a line could not be written. Nothing is written after
+// that, so that a line that was half written stays the last: whoever must not go
+// on without a log ends the sandbox.
+func (l *Lines) Failed() <-chan struct{} { return l.failed }
+
+// Close writes what waits, and gives the first error of writing. It waits for the
+// writer as long as that takes. Closing twice gives the same.
+func (l *Lines) Close() error {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		l.tellLost()
+		close(l.wake)
+	}
+	l.mu.Unlock()
+	<-l.done
+	return l.err
+}
+
+// tellLost adds the line of what was lost after the last event.
+// Preconditions: mu is held.
+func (l *Lines) tellLost() {
+	if l.lost == 0 {
+		return
+	}
+	l.last.Dropped = l.lost
+	if line, err := Line(l.last); err == nil {
+		l.waiting = append(l.waiting, line...)
+	}
+}
+
+// write is the goroutine of the sink. What comes while it writes waits in the
+// other of two buffers.
+func (l *Lines) write() {
+	defer close(l.done)
+	var lines []byte
+	for open := true; open; {
+		_, open = <-l.wake
+		l.mu.Lock()
+		lines, l.waiting = l.waiting, lines[:0]
+		l.mu.Unlock()
+		if len(lines) == 0 || l.err != nil {
+			continue
+		}
+		n, err := l.w.Write(lines)
+		if err == nil && n < len(lines) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			l.err = fmt.Errorf("write events: %w", err)
+			close(l.failed)
+		}
+	}
+}
+
+// add sums counts that a hostile side may have chosen, and stays within what
+// readers of JSON keep exactly.
+func add(a, b uint64) uint64 {
+	const most = 1<<53 - 1
+	if a > most || b > most || a+b > most {
+		return most
+	}
+	return a + b
+}

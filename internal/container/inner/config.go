@@ -1,0 +1,163 @@
+// Package inner is the part of a container that runs inside the box: it builds
+// the file tree, gives up every privilege, puts up the walls and then serves
+// as the box's agent and init, or starts the kernel that commands run on.
+//
+// It runs from the first instruction inside the new namespaces, and as an
+// unprivileged user of the host. What the host decides arrives as a [Config]
+// on descriptor 3; descriptor 4 is the first connection of the agent.
+package inner
+
+import (
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+)
+
+// Descriptors that the box is started with.
+const (
+	ControlFD = 3
+	ConnFD    = 4
+)
+
+// A box that is full must not end its agent, and a Go program that cannot make
+// a thread when it needs one ends. So of a box's processes and threads
+// AgentThreads are counted as the agent's, beside the limit, and SpareThreads
+// more can be made by nobody but the agent.
+const (
+	AgentThreads = 8
+	SpareThreads = 16
+)
+
+// BrokerFailed is the status that a box ends with when its broker does.
+const BrokerFailed = 3
+
+// KernelEnded is the status that a box ends with when the kernel of its own
+// does.
+const KernelEnded = 4
+
+// Argv0 is the name by which a program knows that it was started as a box.
+const Argv0 = "paddock-guest-jail"
+
+// A Config says how to build a box. It comes from the host and is trusted.
+type Config struct {
+	Mounts   []Mount           `json:"mounts"`
+	Hostname string            `json:"hostname"`
+	HostNet  bool              `json:"host_net,omitempty"` // no network namespace of its own
+	User     guest.User        `json:"user"`
+	Env      map[string]string `json:"env"`
+	Dir      string            `json:"dir"`
+	Files    int               `json:"files"` // RLIMIT_NOFILE
+	PIDs     int               `json:"pids"`  // RLIMIT_NPROC
+
+	// Landlock is off only where the caller accepted that by name.
+	Landlock bool `json:"landlock"`
+	// Writable are the paths inside that may be changed at all.
+	Writable []string `json:"writable"`
+	// Trees are those of Writable that the broker decides about.
+	Trees []Tree `json:"trees,omitempty"`
+	// Hosts are the paths where files of the host are mounted.
+	Hosts []string `json:"hosts,omitempty"`
+	// Deny are paths that may be neither made nor changed.
+	Deny      []string `json:"deny,omitempty"`
+	Protect   []string `json:"protect,omitempty"`
+	Unprotect []string `json:"unprotect,omitempty"`
+
+	// Kernel is what commands run on; nil is the host's own kernel.
+	Kernel *KernelConfig `json:"kernel,omitempty"`
+}
+
+// A KernelConfig says what a kernel of the box's own is made of.
+type KernelConfig struct {
+	// Binds are the host's files that are mounted past the private layer. The
+	// tree has them already, at Root and their target.
+	Binds []Bind `json:"binds,omitempty"`
+	Disk  int64  `json:"disk"` // bytes of the private layer
+
+	// Image is the place, among the descriptors that come along, of the first
+	// of those that hold a saved box that is to go on, counted from 1; 0 is
+	// none.
+	Image int `json:"image,omitempty"`
+
+	// Events is the place of the descriptor that takes what the kernel tells
+	// of its processes, and Audit what it is to tell.
+	Events int                 `json:"events"`
+	Audit  []paddock.AuditKind `json:"audit,omitempty"`
+}
+
+// A Bind is a file or directory of the host's.
+type Bind struct {
+	Target string `json:"target"` // as commands see it
+	Write  bool   `json:"write,omitempty"`
+	IsFile bool   `json:"is_file,omitempty"`
+}
+
+// Places of the box that only the kernel's starter sees: the tree of the
+// commands, and a directory for what the starter needs.
+const (
+	Root  = "/root"
+	State = "/state"
+)
+
+// An Op is what the host asks of a box on the control descriptor: a packet of
+// this one byte, with a descriptor for the answer.
+type Op byte
+
+const (
+	OpConnect  Op = iota // the descriptor is a connection to the agent
+	OpRefusals           // a list of paddock.Refusal, JSON
+	OpSave               // a Report; the descriptors that follow take the saved box
+	OpStop               // as OpSave, and the box ends
+)
+
+// A Tree is a writable place that the broker decides about.
+type Tree struct {
+	Path      string `json:"path"`
+	Protected bool   `json:"protected,omitempty"` // a host directory: names are protected
+	Source    string `json:"source,omitempty"`    // of a host directory: where it is on the host, as a name may begin above the mount
+}
+
+// A MountKind says what a mount is made of.
+type MountKind string
+
+const (
+	MountBind    MountKind = "bind"    // a host path, or a tree that the host opened
+	MountTmpfs   MountKind = "tmpfs"   // private memory
+	MountProc    MountKind = "proc"    // the box's own processes
+	MountPTS     MountKind = "devpts"  // the box's own terminals
+	MountOverlay MountKind = "overlay" // Source below a private layer, for binds with Layer
+	MountDir     MountKind = "dir"     // just a directory in what is there
+	MountLink    MountKind = "link"    // a symbolic link that says Source
+	MountMask    MountKind = "mask"    // nothing to see: an empty unreadable file or directory
+	MountPrivate MountKind = "private" // a directory of the root tmpfs, writable for good
+	MountReplace MountKind = "replace" // a file of the box's own, with the content Source, over what is there
+	MountCopy    MountKind = "copy"    // a copy of a program that came along, which nobody can change
+	MountPin     MountKind = "pin"     // a directory that becomes a mount, so that it cannot be moved
+	MountLock    MountKind = "lock"    // what is there, read-only from now on
+)
+
+// A Mount is one step in building the file tree; they are done in order. The
+// first is the root.
+type Mount struct {
+	Kind   MountKind `json:"kind"`
+	Target string    `json:"target"`
+	Source string    `json:"source,omitempty"`
+	FD     int       `json:"fd,omitempty"` // 1 + index among the descriptors sent along; 0 is by path
+	Write  bool      `json:"write,omitempty"`
+	NoExec bool      `json:"noexec,omitempty"`
+	Device bool      `json:"device,omitempty"` // device files work
+	Size   int64     `json:"size,omitempty"`   // bytes of a tmpfs
+	Mode   uint32    `json:"mode,omitempty"`
+	IsFile bool      `json:"is_file,omitempty"`
+	Owned  bool      `json:"owned,omitempty"`   // for a root caller: the owner's files become the box's user's
+	InRoot bool      `json:"in_root,omitempty"` // with Owned: a part of a file tree, whose owners are numbers of that tree
+	Layer  bool      `json:"layer,omitempty"`   // Source is a name in the overlay made before
+	// Maybe lets a source that is not there (any more) pass.
+	Maybe bool `json:"maybe,omitempty"`
+}
+
+// A Report is what the box tells the host on the control descriptor.
+type Report struct {
+	Ready bool         `json:"ready,omitempty"` // a command has run
+	Error string       `json:"error,omitempty"` // why there is no box
+	Kind  paddock.Kind `json:"kind,omitempty"`  // of Error
+	Step  string       `json:"step,omitempty"`  // what was being done
+}

@@ -1,0 +1,218 @@
+package inner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A Kernel is one in software, on which commands run in place of the host's.
+// It is not a part of this program's walls: it is behind them, as hostile as
+// whoever takes it over.
+type Kernel interface {
+	// Start starts it, and in it the agent (package inside). It is called on a
+	// thread whose walls are to be those of everything that it starts.
+	Start(c *Config, f KernelFiles) error
+
+	// Connect gives a new connection to the agent.
+	Connect(ctx context.Context) (net.Conn, error)
+
+	// Save writes all that a box needs to go on elsewhere. The kernel ends
+	// with it if stop is set.
+	Save(files []*os.File, stop bool) error
+
+	// Wait waits for the kernel's end.
+	Wait() error
+
+	// Processes is how many processes Start starts that can change files of
+	// the host's. Each calls Enlist, or EnlistOn, before it does anything for
+	// the guest.
+	Processes() int
+}
+
+// KernelFiles are what a kernel gets of the host. They are closed when Start
+// returns.
+type KernelFiles struct {
+	Events *os.File   // takes what the kernel tells of its processes
+	Image  []*os.File // a saved box that is to go on; nil is none
+}
+
+// runKernel is what a box does with a kernel of its own: it stands between that
+// and the host for as long as it lives.
+func (b *box) runKernel(fds []*os.File, report func(Report)) error {
+	k := b.config.Kernel
+	if k == nil || max(k.Image, k.Events) > len(fds) || k.Events < 1 {
+		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
+	}
+	files := KernelFiles{Events: fds[k.Events-1]}
+	if k.Image > 0 {
+		files.Image = fds[k.Image-1:]
+	}
+	if err := b.confineKernel(); err != nil {
+		return err
+	}
+	b.step = "start the kernel"
+	guard, err := b.listen()
+	if err != nil {
+		return err
+	}
+	if err := b.spawn.do(func() error { return b.kernel.Start(&b.config, files) }); err != nil {
+		return err
+	}
+	if err := guard.complete(b.kernel.Processes()); err != nil {
+		return err
+	}
+	for _, f := range fds {
+		f.Close()
+	}
+	b.step = "run a first command"
+	if err := b.settle(); err != nil {
+		return err
+	}
+	b.broker.sealed.Store(true)
+	b.step = "drop capabilities"
+	// One is left: to read what the kernel asks the broker for.
+	if err := errors.Join(kernel.KeepOnlyPtrace(), kernel.NotDumpable()); err != nil {
+		return err
+	}
+	go func() {
+		_ = b.kernel.Wait()
+		os.Exit(KernelEnded)
+	}()
+	conn, err := connOf(os.NewFile(ConnFD, "connection"))
+	if err != nil {
+		return err
+	}
+	go b.join(conn)
+	report(Report{Ready: true})
+	kernel.KeepSignals()
+	debug.SetGCPercent(50)
+	for {
+		data, fds, err := b.control.Receive()
+		if err != nil || len(data) != 1 || len(fds) == 0 {
+			os.Exit(0) // as process 1 we take everything with us
+		}
+		go b.carryOut(Op(data[0]), fds)
+	}
+}
+
+// confineKernel puts up the walls around the kernel, and what of them can stand
+// already around its starter.
+func (b *box) confineKernel() error {
+	b.step = "filter system calls"
+	b.spawn = newSpawner(b.score, b.config.PIDs)
+	if err := b.spawn.do(kernel.NewSessionKeyring); err != nil {
+		return err
+	}
+	numbers := kernel.Numbers()
+	base, err := assemble(kernelRules(), numbers)
+	if err != nil {
+		return err
+	}
+	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
+		return err
+	}
+	b.broker, err = newBroker(&b.config)
+	return err
+}
+
+// settle tells the agent what the host has decided, and waits until a command
+// has run.
+func (b *box) settle() error {
+	ctx := context.Background() // the host ends a box that is not ready in time
+	conn, err := b.kernel.Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to the agent: %w", err)
+	}
+	defer conn.Close()
+	c := &b.config
+	data, err := json.Marshal(inside.Settings{User: c.User, Env: c.Env, Dir: c.Dir, Files: c.Files, PIDs: c.PIDs})
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(append([]byte{inside.Settle}, data...)); err != nil {
+		return err
+	}
+	var answer inside.Answer
+	if err := json.NewDecoder(io.LimitReader(conn, inside.MaxSettings)).Decode(&answer); err != nil {
+		return fmt.Errorf("the agent's answer: %w", err)
+	}
+	if answer.Error != "" {
+		return fmt.Errorf("%s: %w", answer.Error, answer.Kind)
+	}
+	return nil
+}
+
+// carryOut does what the host asks. The first descriptor is for the answer.
+func (b *box) carryOut(op Op, fds []*os.File) {
+	defer func() {
+		for _, f := range fds[1:] {
+			f.Close()
+		}
+	}()
+	conn, err := connOf(fds[0])
+	if err != nil {
+		return
+	}
+	if op == OpConnect {
+		b.join(conn)
+		return
+	}
+	defer conn.Close()
+	answer := json.NewEncoder(conn)
+	switch op {
+	case OpRefusals:
+		_ = answer.Encode(b.broker.Refusals()) // a host that went away needs none
+	case OpSave, OpStop:
+		r := Report{Ready: true}
+		if err := b.kernel.Save(fds[1:], op == OpStop); err != nil {
+			r = Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: "save"}
+		}
+		_ = answer.Encode(r)
+	}
+}
+
+// join carries a connection of the host's to the agent, until one side ends.
+func (b *box) join(host net.Conn) {
+	defer host.Close()
+	agent, err := b.kernel.Connect(context.Background())
+	if err != nil {
+		return
+	}
+	defer agent.Close()
+	if _, err := agent.Write([]byte{inside.Serve}); err != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { carry(agent, host) })
+	carry(host, agent)
+	wg.Wait()
+}
+
+// carry copies until the end, and ends both.
+func carry(to, from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if _, e := to.Write(buf[:n]); e != nil {
+				err = errors.Join(err, e)
+			}
+		}
+		if err != nil {
+			_ = to.Close() // the other direction then ends too
+			_ = from.Close()
+			return
+		}
+	}
+}

@@ -1,0 +1,54 @@
+// Package inside is the agent on a kernel of the box's own: the first process
+// there, which the kernel's keeper outside reaches over the box's only link.
+//
+// It listens on that link, and nobody else can: the thread that starts commands
+// has left for a network namespace of its own, where there is a loopback
+// interface and nothing else. What the agent has of privileges it needs to do
+// that, and gives up before the first command.
+package inside
+
+import (
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+)
+
+// Argv0 is the path of the agent's program, by which it knows that it was
+// started as this agent. It stays the same in a box that is saved and goes on
+// elsewhere; nobody but the agent sees it.
+const (
+	Argv0 = Dir + "/agent"
+	Dir   = "/.paddock"
+)
+
+// The agent's end of the link.
+const (
+	Address = "10.0.2.15"
+	Port    = 1
+)
+
+// The first byte of a connection says what it is for.
+const (
+	Settle = 'S' // Settings and an Answer follow, JSON each, and no more
+	Bound  = 'P' // Settings, of which PIDs counts, and an Answer follow likewise
+	Serve  = 'C' // calls to the agent
+)
+
+// Settings are what the host decides. They come first of all, and again after
+// the box was restored.
+type Settings struct {
+	User  guest.User        `json:"user"` // counts the first time only
+	Env   map[string]string `json:"env"`
+	Dir   string            `json:"dir"`
+	Files int               `json:"files"` // RLIMIT_NOFILE of commands; counts the first time only
+	PIDs  int               `json:"pids"`  // processes and threads of all commands
+}
+
+// An Answer tells that a command has run, or why not.
+type Answer struct {
+	PIDs  int          `json:"pids"` // processes and threads of commands now
+	Error string       `json:"error,omitempty"`
+	Kind  paddock.Kind `json:"kind,omitempty"`
+}
+
+// MaxSettings bounds Settings on the wire, in bytes.
+const MaxSettings = 1 << 20

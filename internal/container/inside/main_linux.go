@@ -1,0 +1,129 @@
+package inside
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Main runs the agent and does not return.
+func Main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "paddock: the agent:", err)
+	}
+	os.Exit(1)
+}
+
+func run() error {
+	kernel.KeepSignals()
+	listener, err := net.Listen("tcp", net.JoinHostPort(Address, strconv.Itoa(Port)))
+	if err != nil {
+		return err
+	}
+	a := &agent{}
+	// What covers the group of processes covers the program, too.
+	if a.spawn, err = newSpawner(Dir); err != nil {
+		return err
+	}
+	// From here on the agent is as weak as its commands, but for what it holds:
+	// the listener. Nobody looks into it.
+	if err := errors.Join(kernel.DropCapabilities(), kernel.NotDumpable()); err != nil {
+		return err
+	}
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		go a.answer(conn)
+	}
+}
+
+type agent struct {
+	spawn *spawner
+
+	mu     sync.Mutex
+	server *guest.Server // guarded by mu; nil until settled
+}
+
+func (a *agent) answer(conn net.Conn) {
+	var what [1]byte
+	if _, err := io.ReadFull(conn, what[:]); err != nil {
+		_ = conn.Close()
+		return
+	}
+	switch what[0] {
+	case Settle, Bound:
+		defer conn.Close()
+		var s Settings
+		err := json.NewDecoder(io.LimitReader(conn, MaxSettings)).Decode(&s)
+		switch {
+		case err != nil:
+		case what[0] == Settle:
+			err = a.settle(&s)
+		case s.PIDs > 0:
+			err = a.spawn.count.bound(s.PIDs)
+		}
+		var answer Answer
+		if err == nil {
+			answer.PIDs, err = a.spawn.count.read()
+		}
+		if err != nil {
+			answer = Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
+		}
+		_ = json.NewEncoder(conn).Encode(answer) // whoever does not hear it asks again
+	case Serve:
+		a.mu.Lock()
+		server := a.server
+		a.mu.Unlock()
+		if server == nil {
+			_ = conn.Close()
+			return
+		}
+		_ = server.Serve(context.Background(), conn)
+	default:
+		_ = conn.Close()
+	}
+}
+
+// settle takes the host's decisions, and shows that a command runs.
+func (a *agent) settle(s *Settings) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if st, err := os.Stat(s.Dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("enter the working directory: %s is not a directory in the sandbox: %w", s.Dir, paddock.Invalid)
+	}
+	if err := a.spawn.count.bound(s.PIDs); err != nil {
+		return err
+	}
+	if a.server != nil {
+		a.server.Settle(s.Env, s.Dir)
+		return a.server.First()
+	}
+	if err := a.spawn.bound(s); err != nil {
+		return err
+	}
+	if err := guest.First(a.spawn.start); err != nil {
+		return err
+	}
+	server, err := guest.New(guest.Options{
+		User: s.User, Env: s.Env, Dir: s.Dir, Init: true, StartProcess: a.spawn.start, Socket: a.spawn.socket,
+	})
+	if err != nil {
+		return err
+	}
+	a.server = server
+	debug.SetGCPercent(50)
+	return nil
+}

@@ -1,0 +1,367 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+const keeperArgv0 = "paddock-keeper"
+
+// Names in the state directory of a kept sandbox.
+const (
+	socketName = "keeper"
+	aboutName  = "about.json"
+)
+
+// An order is what a keeper is told when it starts, on descriptor 3. What a
+// start has of files comes with it.
+type order struct {
+	ID       paddock.ID     `json:"id"`
+	Dir      string         `json:"dir"` // of this sandbox, in the state directory
+	Argv0    string         `json:"argv0"`
+	Layout   wireLayout     `json:"layout"`
+	Limits   paddock.Limits `json:"limits"`
+	Groups   bool           `json:"groups"`
+	About    about          `json:"about"`
+	Deadline time.Time      `json:"deadline,omitzero"`
+}
+
+// A request to a keeper, one packet each.
+type request struct {
+	Op     string          `json:"op"` // connect, measure, update, pause, resume, remove
+	Update *paddock.Update `json:"update,omitempty"`
+	Wait   time.Duration   `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
+}
+
+// A response of a keeper; connect's comes with a descriptor.
+type response struct {
+	Error   string           `json:"error,omitempty"`
+	Kind    paddock.Kind     `json:"kind,omitempty"`
+	Missing *paddock.Finding `json:"missing,omitempty"` // of a paddock.MissingError
+	Measure *measure         `json:"measure,omitempty"`
+	About   *about           `json:"about,omitempty"`
+}
+
+// keeperMain is the process that owns one kept sandbox.
+func keeperMain(kernels []*Kernel) {
+	debug.SetGCPercent(50)
+	kernel.KeepSignals()
+	_ = kernel.CloseFrom(4) // what our maker's maker left open
+	maker, err := kernel.NewChannel(3)
+	if err != nil {
+		os.Exit(1) // nobody to tell
+	}
+	if err := keep(maker, kernels); err != nil {
+		if data, e := json.Marshal(failed(err)); e == nil {
+			_ = maker.Send(data) // a maker that went away needs no answer
+		}
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// keep makes the sandbox, tells the maker, and serves until it is over.
+func keep(maker *kernel.Channel, kernels []*Kernel) error {
+	data, files, err := maker.Receive()
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("receive the order: %w", errors.Join(err, fmt.Errorf("%d descriptors", len(files))))
+	}
+	var o order
+	if err := json.Unmarshal(data, &o); err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if !o.Deadline.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, o.Deadline)
+		defer cancel()
+	}
+	// A maker that goes away before it has its sandbox has none.
+	told := make(chan bool, 1)
+	go func() {
+		_, _, err := maker.Receive()
+		told <- err == nil
+		if err != nil {
+			cancel()
+		}
+	}()
+	k := &keeper{dir: o.Dir, about: o.About, gone: make(chan struct{})}
+	listener, err := k.listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	var first net.Conn
+	s := start{name: string(o.ID), argv0: o.Argv0, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
+	s.take(files)
+	for _, k := range kernels {
+		if k.Argv0 == o.Argv0 {
+			s.kernel = k
+		}
+	}
+	if s.kernel == nil && s.layout.nested {
+		return fmt.Errorf("this program knows no kernel %q: %w", o.Argv0, paddock.Internal)
+	}
+	k.box, first, err = newBox(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	first.Close() // whoever wants the agent asks for a connection
+	undo := func(err error) error {
+		rm, cancel := context.WithTimeout(context.Background(), removeTime)
+		defer cancel()
+		return errors.Join(err, k.box.remove(rm))
+	}
+	k.about.Created, k.about.Limits = k.box.created, o.Limits
+	if k.box.group != nil {
+		k.about.Groups = k.box.group.Dirs()
+	}
+	if err := k.write(); err != nil {
+		return undo(err)
+	}
+	if data, err = json.Marshal(response{About: &k.about}); err != nil {
+		return undo(err)
+	}
+	if err := maker.Send(data); err != nil {
+		return undo(err)
+	}
+	if !<-told {
+		return undo(fmt.Errorf("the maker went away: %w", paddock.Canceled))
+	}
+	_ = maker.Close() // it has its answer
+	debug.FreeOSMemory()
+	k.serve(listener)
+	return nil
+}
+
+type keeper struct {
+	dir  string
+	box  *box
+	gone chan struct{} // closed when the sandbox was removed
+
+	mu      sync.Mutex
+	about   about // guarded by mu
+	removed bool  // guarded by mu
+}
+
+// listen opens the socket by a short name, because socket paths are.
+func (k *keeper) listen() (*net.UnixListener, error) {
+	d, err := os.Open(k.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socketIn(d), Net: "unixpacket"})
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	l.SetUnlinkOnClose(false)
+	return l, nil
+}
+
+func socketIn(dir *os.File) string {
+	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + socketName
+}
+
+func (k *keeper) write() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.writeLocked()
+}
+
+// writeLocked writes what a later driver needs when the keeper is gone. The
+// caller holds mu.
+func (k *keeper) writeLocked() error {
+	data, err := json.Marshal(k.about)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(k.dir, aboutName+".new")
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return fmt.Errorf("remember the sandbox: %w", err)
+	}
+	return os.Rename(tmp, filepath.Join(k.dir, aboutName))
+}
+
+// serve answers until the sandbox was removed or has died.
+func (k *keeper) serve(l *net.UnixListener) {
+	go func() {
+		select {
+		case <-k.gone:
+		case <-k.box.ended:
+			k.bury()
+		}
+		l.Close()
+	}()
+	var wg sync.WaitGroup
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { _ = c.Close() }()
+			k.converse(c)
+		})
+	}
+	select { // a removal that is under way is finished
+	case <-k.gone:
+	case <-time.After(removeTime):
+	}
+}
+
+// bury records how the sandbox died and removes what it still holds, unless it
+// is being removed.
+func (k *keeper) bury() {
+	k.mu.Lock()
+	if k.removed {
+		k.mu.Unlock()
+		return
+	}
+	k.about.Dead = k.box.reason()
+	_ = k.writeLocked() // without it the next driver says that the keeper is gone
+	k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+	_ = k.box.remove(ctx) // what is left is told by the next Remove
+	cancel()
+	os.Exit(0)
+}
+
+func (k *keeper) converse(c *net.UnixConn) {
+	ch, err := kernel.ChannelOf(c)
+	if err != nil {
+		return
+	}
+	defer func() { _ = ch.Close() }()
+	for {
+		data, extra, err := ch.Receive()
+		for _, f := range extra {
+			f.Close()
+		}
+		if err != nil {
+			return
+		}
+		var q request
+		var r response
+		var files []*os.File
+		if err := json.Unmarshal(data, &q); err != nil {
+			r = failed(fmt.Errorf("request: %w: %w", err, paddock.Invalid))
+		} else {
+			r, files = k.answer(q)
+		}
+		if data, err = json.Marshal(r); err == nil {
+			err = ch.Send(data, files...)
+		}
+		for _, f := range files {
+			f.Close()
+		}
+		if err != nil {
+			return
+		}
+		if q.Op == "remove" && r.Error == "" {
+			k.finish()
+			return
+		}
+	}
+}
+
+func (k *keeper) finish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-k.gone:
+	default:
+		close(k.gone)
+	}
+}
+
+func failed(err error) response {
+	r := response{Error: err.Error(), Kind: paddock.KindOf(err)}
+	var missing *paddock.MissingError
+	if errors.As(err, &missing) {
+		r.Missing = &missing.Finding
+	}
+	return r
+}
+
+func (k *keeper) answer(q request) (response, []*os.File) {
+	wait := q.Wait
+	if wait <= 0 {
+		wait = removeTime
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	var err error
+	switch q.Op {
+	case "connect":
+		var f *os.File
+		if f, err = k.box.connect(); err == nil {
+			return response{}, []*os.File{f}
+		}
+	case "measure":
+	case "update":
+		err = k.update(q.Update)
+	case "pause":
+		err = k.box.pause(ctx)
+	case "resume":
+		err = k.box.resume()
+	case "remove":
+		k.mu.Lock()
+		k.removed = true
+		k.mu.Unlock()
+		if err = k.box.remove(ctx); err == nil {
+			err = forgetDir(k.dir)
+		}
+		if err != nil { // it can be asked again, or die
+			k.mu.Lock()
+			k.removed = false
+			k.mu.Unlock()
+		}
+	default:
+		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)
+	}
+	if err != nil {
+		return failed(err), nil
+	}
+	m := k.box.measure()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	a := k.about
+	a.Labels = maps.Clone(a.Labels)
+	return response{Measure: &m, About: &a}, nil
+}
+
+func (k *keeper) update(u *paddock.Update) error {
+	if u == nil {
+		return nil
+	}
+	if u.Limits != nil {
+		if err := k.box.update(*u.Limits); err != nil {
+			return err
+		}
+	}
+	if u.Labels != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.about.Labels = u.Labels
+		return k.writeLocked()
+	}
+	return nil
+}

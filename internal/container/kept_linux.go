@@ -1,0 +1,231 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// createKept makes a sandbox that a keeper owns.
+func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbox, err error) {
+	s, findings, err := d.prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	dir, err := d.claim(spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, forgetDir(dir))
+		}
+	}()
+	o := order{ID: spec.ID, Dir: dir, Argv0: s.argv0, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
+		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
+		Lifetime: s.limits.Lifetime,
+	}}
+	if t, ok := ctx.Deadline(); ok {
+		o.Deadline = t
+	}
+	a, err := employ(ctx, o, s.programs()...)
+	if err != nil {
+		return nil, err
+	}
+	return d.adopt(spec.ID, dir, *a), nil
+}
+
+// employ starts a keeper and waits until its sandbox is ready.
+func employ(ctx context.Context, o order, files ...*os.File) (*about, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > kernel.PacketMax {
+		return nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
+	}
+	mine, theirs, err := kernel.NewChannelPair()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = mine.Close() }()
+	defer theirs.Close()
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	p, err := os.StartProcess("/proc/self/exe", []string{keeperArgv0}, &os.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=2"}, Files: []*os.File{null, null, null, theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	theirs.Close()
+	// It is not ours any more: whoever comes after us must be able to wait
+	// for nothing. While we live, its end is noticed here.
+	go func() { _, _ = p.Wait() }()
+	if err := mine.Send(data, files...); err != nil {
+		return nil, fmt.Errorf("instruct the keeper: %w", err)
+	}
+	stop := mine.Until(ctx)
+	defer stop()
+	data, _, err = mine.Receive()
+	if e := ctx.Err(); e != nil {
+		return nil, fmt.Errorf("%w: %w", e, kindOf(e))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
+	}
+	var r response
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("the keeper's answer: %w", err)
+	}
+	if r.Error != "" || r.About == nil {
+		return nil, r.err()
+	}
+	if !stop() {
+		return nil, fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
+	}
+	if err := mine.Send([]byte{1}); err != nil {
+		return nil, fmt.Errorf("accept the sandbox: %w", err)
+	}
+	return r.About, nil
+}
+
+// A toldError is an error that another process tells, with its kind.
+type toldError struct {
+	text string
+	kind paddock.Kind
+}
+
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.kind }
+
+func (r *response) err() error {
+	if r.Missing != nil {
+		return &paddock.MissingError{Finding: *r.Missing}
+	}
+	return &toldError{r.Error, r.Kind}
+}
+
+// claim makes the directory that stands for a sandbox.
+func (d *Driver) claim(id paddock.ID) (string, error) {
+	if err := ownDirectory(d.state); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(d.state, string(id))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+		}
+		return "", fmt.Errorf("remember the sandbox: %w", err)
+	}
+	return dir, nil
+}
+
+// ownDirectory makes a directory that nobody else may enter, and refuses one
+// that somebody else has prepared.
+func ownDirectory(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	return checkOwn(path)
+}
+
+// checkOwn refuses a directory that somebody else could have prepared, or is
+// reached by one that somebody else could have. One that is not there is fine.
+func checkOwn(path string) error {
+	for dir := path; ; dir = filepath.Dir(dir) {
+		switch st, err := os.Lstat(dir); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("state directory: %w", err)
+		case !st.IsDir() || !ours(st, 0o022):
+			return fmt.Errorf("state directory %s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
+		}
+		// A directory in one that everybody may write to is looked at too.
+		if filepath.Base(filepath.Dir(dir)) != fmt.Sprintf("paddock-%d", os.Geteuid()) {
+			return nil
+		}
+	}
+}
+
+// forgetDir removes what stands for a sandbox, and nothing that somebody put
+// there besides.
+func forgetDir(dir string) error {
+	for _, name := range []string{socketName, aboutName, aboutName + ".new"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget the sandbox: %w", err)
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the sandbox: %w", err)
+	}
+	return nil
+}
+
+// keptIDs lists the sandboxes in the state directory.
+func (d *Driver) keptIDs() ([]paddock.ID, error) {
+	if err := checkOwn(d.state); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(d.state)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids []paddock.ID
+	for _, e := range entries {
+		if id := paddock.ID(e.Name()); e.IsDir() && id.Valid() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// keeps tells whether a control group's sandbox is remembered.
+func (d *Driver) keeps(name string) bool {
+	_, err := os.Lstat(filepath.Join(d.state, name))
+	return err == nil
+}
+
+func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) {
+	dir := filepath.Join(d.state, string(id))
+	if _, err := os.Lstat(dir); err != nil {
+		return nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	if err := errors.Join(checkOwn(d.state), checkOwn(dir)); err != nil {
+		return nil, err
+	}
+	r := remoteOwner{dir: dir, driver: d}
+	got, err := r.ask(ctx, request{Op: "measure"}, nil)
+	if err != nil && !errors.Is(err, paddock.Unavailable) {
+		return nil, err
+	}
+	if err == nil && got.About != nil {
+		return d.adopt(id, dir, *got.About), nil
+	}
+	a, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	return d.adopt(id, dir, a), nil
+}
+
+func (d *Driver) adopt(id paddock.ID, dir string, a about) *sandbox {
+	return &sandbox{id: id, driver: d, owner: remoteOwner{dir: dir, driver: d}, about: a}
+}

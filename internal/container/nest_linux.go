@@ -1,0 +1,112 @@
+package container
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// nest turns a layout for commands on the host's kernel into one for commands
+// on a kernel of the box's own.
+//
+// The commands' tree stands below inner.Root, where the kernel finds it, and is
+// read-only: the kernel keeps a private layer over it. What the kernel brings
+// itself (/proc, /dev, /sys) is left out. What of the host's is mounted there
+// by name is mounted past the layer: changes reach the host, or are refused,
+// and the broker decides about them as about any other's.
+func (l *layout) nest(limits paddock.Limits) error {
+	c := &l.config
+	c.PIDs = limits.PIDs // of commands alone: see hostPIDs
+	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Audit: l.audit}
+	below := func(path string) string { return strings.TrimSuffix(inner.Root+path, "/") }
+	past := func(path string) bool { // it is in a mount of the spec's
+		return slices.ContainsFunc(l.user, func(m inner.Mount) bool { return within(path, m.Target) })
+	}
+	mounts := []inner.Mount{
+		{Kind: inner.MountTmpfs, Target: "/", Size: starterSize, Mode: 0o755, Write: true},
+		{Kind: inner.MountDir, Target: inner.Root, Mode: 0o555},
+		{Kind: inner.MountPrivate, Target: inner.State, Mode: 0o700, Write: true},
+		{Kind: inner.MountPrivate, Target: "/tmp", Mode: 0o700, Write: true},
+		{Kind: inner.MountProc, Target: "/proc", Write: true, NoExec: true},
+	}
+	for _, name := range []string{"null", "urandom"} {
+		mounts = append(mounts, inner.Mount{Kind: inner.MountBind, Target: "/dev/" + name, Source: "/dev/" + name, Write: true, Device: true, NoExec: true, IsFile: true})
+	}
+	// An empty /tmp gVisor would cover by a file system of its own, which the
+	// disk limit is not for and which no snapshot of files holds.
+	c.Mounts = append(c.Mounts, inner.Mount{Kind: inner.MountDir, Target: "/tmp/.X11-unix", Mode: 0o1777})
+	for _, m := range c.Mounts[1:] {
+		if within(m.Target, "/dev") || within(m.Target, "/proc") || within(m.Target, "/sys") {
+			continue
+		}
+		user := past(m.Target)
+		switch m.Kind {
+		case inner.MountPrivate, inner.MountPin:
+			if !user {
+				m.Kind = inner.MountDir
+			}
+		case inner.MountBind:
+			if user && slices.ContainsFunc(l.user, func(u inner.Mount) bool { return u.Target == m.Target }) {
+				c.Kernel.Binds = append(c.Kernel.Binds, inner.Bind{Target: m.Target, Write: m.Write, IsFile: m.IsFile})
+			}
+		case inner.MountLock:
+			if !user && !m.Maybe {
+				return fmt.Errorf("deny writing %s: below no mount, where this tier cannot deny it by name: %w", m.Target, paddock.Unsupported)
+			}
+		}
+		m.Target = below(m.Target)
+		mounts = append(mounts, m)
+	}
+	c.Mounts = mounts
+	c.Writable = []string{inner.State}
+	trees := c.Trees[:0]
+	for _, t := range c.Trees {
+		if past(t.Path) {
+			t.Path = below(t.Path)
+			trees = append(trees, t)
+		}
+	}
+	c.Trees = trees
+	for _, list := range [][]string{c.Hosts, c.Deny} {
+		for i := range list {
+			list[i] = below(list[i])
+		}
+	}
+	return nil
+}
+
+// starterSize bounds what the kernel's starter keeps in files, in bytes: the
+// directories of the tree, and a few small ones of its own.
+const starterSize = 16 << 20
+
+// showAgent puts the agent's program into the tree, where the kernel mounts it from: the
+// file itself, or where it is in memory only, a copy.
+func (l *layout) showAgent(program *os.File, fds *[]*os.File, own *closers) error {
+	m := inner.Mount{Kind: inner.MountBind, Target: inner.Root + inside.Argv0, Source: program.Name(), IsFile: true}
+	if !filepath.IsAbs(m.Source) {
+		*fds = append(*fds, program)
+		m.Kind, m.FD = inner.MountCopy, len(*fds)
+		st, err := program.Stat()
+		if err != nil {
+			return err
+		}
+		l.config.Mounts[0].Size += st.Size()
+	} else if l.id.root { // whose box's user may not reach it
+		f, err := kernel.CloneReal(m.Source)
+		if err != nil {
+			return err
+		}
+		own.add(f)
+		*fds = append(*fds, f)
+		m.FD = len(*fds)
+	}
+	l.config.Mounts = append(l.config.Mounts, m)
+	return nil
+}

@@ -1,0 +1,389 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// landlockNeeded is the version of Landlock that the tier stands on: the first
+// that also knows cutting files short (Linux 6.2).
+const landlockNeeded = 3
+
+// Info implements paddock.Driver.
+func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+	info := paddock.Info{Tier: d.tier, Version: "Linux " + kernel.Release(), Defaults: defaults()}
+	if d.kernel != nil {
+		info.Version = d.kernel.Name + " on " + info.Version
+	}
+	info.Controls = d.controls(d.trial(ctx))
+	info.Available = !slices.ContainsFunc(info.Controls, func(f paddock.Finding) bool {
+		return f.Strength == paddock.Absent && !optional(f.Control)
+	})
+	if !info.Available {
+		return info, nil
+	}
+	info.Capabilities = []paddock.Capability{paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanDial, paddock.CanOutlive,
+		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite}
+	if d.kernel == nil {
+		info.Capabilities = append(info.Capabilities, paddock.CanNetworkHost)
+	}
+	if f, _ := info.Finding(paddock.ControlMemory); f.Strength == paddock.Full {
+		info.Capabilities = append(info.Capabilities, paddock.CanPause, paddock.CanUpdateLimits)
+	}
+	return info, nil
+}
+
+// optional are the controls whose absence only matters to a spec that asks for
+// a limit by them.
+func optional(c paddock.Control) bool {
+	return c == paddock.ControlIO || c == paddock.ControlCPU
+}
+
+// controlNames lists the controls of this tier.
+func (d *Driver) controlNames() []paddock.Control {
+	own := paddock.ControlLandlock
+	if d.kernel != nil {
+		own = paddock.ControlKernel
+	}
+	return []paddock.Control{paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlNetNS, paddock.ControlIPCNS,
+		paddock.ControlUTSNS, paddock.ControlCgroupNS, paddock.ControlTimeNS, paddock.ControlReadOnly, own, paddock.ControlSeccomp,
+		paddock.ControlNoNewPrivs, paddock.ControlCapabilities, paddock.ControlKeyring, paddock.ControlEnvironment, paddock.ControlDescriptors,
+		paddock.ControlIdentity, paddock.ControlProtected, paddock.ControlNetwork, paddock.ControlMemory, paddock.ControlCPU, paddock.ControlPIDs,
+		paddock.ControlIO, paddock.ControlDisk, paddock.ControlFiles}
+}
+
+// controls tells what this host enforces, given what a trial box failed by; nil
+// is one that stood.
+func (d *Driver) controls(trial *failure) []paddock.Finding {
+	var list []paddock.Finding
+	kernelHow := ""
+	if d.kernel != nil {
+		kernelHow = d.kernel.Name + ": system calls of commands are answered by it, never by the host's"
+	}
+	for _, c := range []struct {
+		control paddock.Control
+		how     string
+		nested  string // the same where there is a kernel of the box's own; empty is how
+	}{
+		{paddock.ControlUserNS, "one user of the host is mapped, and no other", ""},
+		{paddock.ControlMountNS, "a tree of its own; the host's is not reachable", ""},
+		{paddock.ControlPIDNS, "sees its own processes only", ""},
+		{paddock.ControlNetNS, "no interface but its own loopback", "no interface but a loopback of its own; the kernel's one link leads to its starter"},
+		{paddock.ControlIPCNS, "System V and POSIX IPC of its own", ""},
+		{paddock.ControlUTSNS, "a hostname of its own", ""},
+		{paddock.ControlCgroupNS, "the host's groups have no names", ""},
+		{paddock.ControlTimeNS, "clocks of its own", ""},
+		{paddock.ControlReadOnly, "recursive, by mount_setattr", "recursive, by mount_setattr; the system is below a private layer in memory"},
+		{paddock.ControlSeccomp, "a deny list for the agent and all commands; a second filter for commands", "the kernel's own allow list of the host's calls; a deny list around it"},
+		{paddock.ControlNoNewPrivs, "set-id programs and file capabilities have no effect", ""},
+		{paddock.ControlCapabilities, "every set is empty, the bounding set too", ""},
+		{paddock.ControlKeyring, "a new session keyring; keyctl is refused", "the kernel has none"},
+		{paddock.ControlEnvironment, "an allow list", ""},
+		{paddock.ControlDescriptors, "none but the command's own", ""},
+		{paddock.ControlIdentity, identityHow(), ""},
+		{paddock.ControlNetwork, "none", ""},
+		{paddock.ControlDisk, "a tmpfs of that size holds everything private; a writable mount is bounded by its own file system only", "a layer in the kernel's memory of that size holds everything private; a writable mount is bounded by its own file system only"},
+		{paddock.ControlFiles, "RLIMIT_NOFILE", "RLIMIT_NOFILE, in the kernel"},
+	} {
+		f := paddock.Finding{Control: c.control, Strength: paddock.Full, How: c.how}
+		if d.kernel != nil && c.nested != "" {
+			f.How = c.nested
+		}
+		if trial != nil {
+			f = paddock.Finding{Control: c.control, Strength: paddock.Absent, Cause: trial.cause, Remedy: trial.remedy}
+		}
+		list = append(list, f)
+	}
+	if d.kernel != nil {
+		own := paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Full, How: kernelHow}
+		guard := paddock.Finding{Control: paddock.ControlProtected, Strength: paddock.Full,
+			How: "a broker does every change below a writable mount, by name; the kernel's process may do none itself"}
+		if trial != nil {
+			own = paddock.Finding{Control: own.Control, Strength: paddock.Absent, Cause: trial.cause, Remedy: trial.remedy}
+			guard = paddock.Finding{Control: guard.Control, Strength: paddock.Absent, Cause: trial.cause, Remedy: trial.remedy}
+		}
+		return append(append(list, own, guard), d.limits()...)
+	}
+	list = append(list, landlockFinding())
+	p := landlockFinding()
+	p.Control = paddock.ControlProtected
+	if p.Strength == paddock.Full {
+		p.How = "a broker does every change below a writable mount, by name; Landlock refuses all others; a hard link that was there before is the file itself"
+	}
+	list = append(list, p)
+	return append(list, d.limits()...)
+}
+
+func identityHow() string {
+	if os.Geteuid() == 0 {
+		return "a number of the host's kernel that belongs to nobody, another one for each sandbox"
+	}
+	return fmt.Sprintf("the calling user, number %d; its supplementary groups cannot be given up", os.Geteuid())
+}
+
+func landlockFinding() paddock.Finding {
+	abi := kernel.LandlockABI()
+	f := paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Full, How: fmt.Sprintf("version %d", abi)}
+	switch {
+	case abi == 0:
+		f = paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Absent, Cause: "this kernel has no Landlock, or it is not in use",
+			Remedy: "boot with lsm=landlock,… (see /sys/kernel/security/lsm), on Linux 6.2 or later"}
+	case abi < landlockNeeded:
+		f = paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Absent, Cause: fmt.Sprintf("this kernel has Landlock version %d, which does not know cutting files short", abi),
+			Remedy: "use Linux 6.2 or later"}
+	}
+	return f
+}
+
+// limits are the findings of the control groups, or of what serves in their
+// place.
+func (d *Driver) limits() []paddock.Finding {
+	findings := d.host().Findings()
+	if grouped(findings) {
+		return findings
+	}
+	for i, f := range findings {
+		switch f.Control {
+		case paddock.ControlMemory:
+			for _, w := range cgroup.WatchFindings() {
+				if w.Control == f.Control {
+					w.Cause, w.Remedy = f.Cause, f.Remedy
+					findings[i] = w
+				}
+			}
+		case paddock.ControlPIDs:
+			findings[i] = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "RLIMIT_NPROC, counted in the sandbox's own user namespace"}
+		}
+	}
+	return findings
+}
+
+// grouped tells whether sandboxes get a control group here: memory decides.
+func grouped(findings []paddock.Finding) bool {
+	return slices.ContainsFunc(findings, func(f paddock.Finding) bool {
+		return f.Control == paddock.ControlMemory && f.Strength == paddock.Full
+	})
+}
+
+// bounds fills in the limits of a spec and says how each is enforced. A limit
+// that was asked for and cannot be enforced in full is refused, unless its
+// weakness was accepted by name. Memory's default is bounded as well as this
+// host can.
+func (d *Driver) bounds(spec *paddock.Spec) (limits paddock.Limits, groups bool, findings []paddock.Finding, err error) {
+	limits = defaults()
+	asked := map[paddock.Control]bool{}
+	l := spec.Limits
+	if l.Memory > 0 {
+		limits.Memory, asked[paddock.ControlMemory] = l.Memory, true
+	}
+	if l.CPUs > 0 {
+		limits.CPUs, asked[paddock.ControlCPU] = l.CPUs, true
+	}
+	if l.PIDs > 0 {
+		limits.PIDs, asked[paddock.ControlPIDs] = l.PIDs, true
+	}
+	if l.Disk > 0 {
+		limits.Disk = l.Disk
+	}
+	if l.Files > 0 {
+		limits.Files = l.Files
+	}
+	if l.IO > 0 {
+		limits.IO, asked[paddock.ControlIO] = l.IO, true
+	}
+	limits.Lifetime = l.Lifetime
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now); err == nil && uint64(limits.Files) > now.Max {
+		if l.Files > 0 {
+			return limits, false, nil, &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlFiles, Strength: paddock.Absent,
+				Cause: fmt.Sprintf("this process may have %d open files at most, %d are asked for", now.Max, l.Files), Remedy: "raise it with ulimit -Hn, or ask for less"}}
+		}
+		limits.Files = int(now.Max)
+	}
+	findings = d.limits()
+	groups = grouped(findings)
+	for i, f := range findings {
+		switch {
+		case f.Strength == paddock.Full:
+		case asked[f.Control] && !slices.Contains(spec.AllowMissing, f.Control):
+			return limits, groups, nil, &paddock.MissingError{Finding: f}
+		case asked[f.Control]:
+			// Accepted by name; told in Status.
+		case f.Control == paddock.ControlCPU:
+			findings[i] = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "all processors of this machine, by default; a smaller number needs a control group"}
+		case f.Control == paddock.ControlIO:
+			findings[i] = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "none was asked for; one needs a control group"}
+		}
+		switch {
+		case f.Strength != paddock.Absent:
+		case f.Control == paddock.ControlCPU:
+			limits.CPUs = defaults().CPUs // which is what stands
+		case f.Control == paddock.ControlIO:
+			limits.IO = 0
+		}
+	}
+	return limits, groups, append(d.standing(spec), findings...), nil
+}
+
+// standing are the findings of a box that stands: everything that cannot be
+// had would have kept it from being made.
+func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
+	open := spec.Root.Kind == paddock.RootOpen
+	var list []paddock.Finding
+	// The trial is not made again: the box is the trial.
+	list = append(list, d.controls(nil)...)
+	list = slices.DeleteFunc(list, func(f paddock.Finding) bool {
+		switch f.Control {
+		case paddock.ControlMemory, paddock.ControlCPU, paddock.ControlPIDs, paddock.ControlIO:
+			return true
+		}
+		return false
+	})
+	for i := range list {
+		f := &list[i]
+		switch {
+		case (f.Control == paddock.ControlNetNS || f.Control == paddock.ControlNetwork) && spec.Policy.Network.Mode == paddock.NetworkHost:
+			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the host's network"}
+		case f.Control == paddock.ControlMountNS && open:
+			f.How = "a tree of its own that shows the host's whole tree, as the spec asks"
+		}
+	}
+	return list
+}
+
+// refuse answers what this host or tier cannot do, before anything is made.
+func (d *Driver) refuse(spec *paddock.Spec) error {
+	switch {
+	case spec.Policy.Network.Mode == paddock.NetworkNone:
+	case spec.Policy.Network.Mode == paddock.NetworkHost && d.kernel == nil:
+	case spec.Policy.Network.Mode == paddock.NetworkHost:
+		return fmt.Errorf("network mode %q: this tier never shares the host's network: %w", string(spec.Policy.Network.Mode), paddock.Unsupported)
+	default:
+		return fmt.Errorf("network mode %q: this tier has no network policy yet, only none and host: %w", string(spec.Policy.Network.Mode), paddock.Unsupported)
+	}
+	if len(spec.Policy.Network.Rules) > 0 {
+		return fmt.Errorf("network rules: this tier has no network policy yet: %w", paddock.Unsupported)
+	}
+	if d.kernel != nil {
+		if spec.Root.Kind == paddock.RootOpen {
+			return fmt.Errorf("root %q: this tier shows no whole tree of the host's; name what is to be seen: %w", string(spec.Root.Kind), paddock.Unsupported)
+		}
+		return nil
+	}
+	if f := landlockFinding(); f.Strength != paddock.Full && !slices.Contains(spec.AllowMissing, paddock.ControlLandlock) {
+		return &paddock.MissingError{Finding: f}
+	} else if f.Strength != paddock.Full && !slices.Contains(spec.AllowMissing, paddock.ControlProtected) &&
+		slices.ContainsFunc(spec.Mounts, func(m paddock.Mount) bool { return m.Write }) {
+		f.Control = paddock.ControlProtected
+		return &paddock.MissingError{Finding: f}
+	}
+	return nil
+}
+
+// A failure is why namespaces cannot be made here, and what to do.
+type failure struct{ cause, remedy string }
+
+// trial makes a process in new namespaces and tells what went wrong.
+func (d *Driver) trial(ctx context.Context) *failure {
+	spec := paddock.Spec{ID: newID(), Ephemeral: true}
+	id, err := identify(&spec, d.env)
+	if err != nil {
+		return &failure{cause: err.Error()}
+	}
+	l, err := plan(&spec, defaults(), id, d)
+	if err != nil {
+		return &failure{cause: err.Error()}
+	}
+	exe, err := d.exe()
+	if err != nil {
+		return &failure{cause: err.Error()}
+	}
+	if err := l.finish(&spec, defaults()); err != nil {
+		return &failure{cause: err.Error()}
+	}
+	l.config.Landlock = landlockFinding().Strength == paddock.Full
+	s := start{name: string(spec.ID), argv0: inner.Argv0, layout: l, limits: defaults(), exe: exe, host: d.host()}
+	if d.kernel != nil {
+		s.argv0, s.kernel = d.kernel.Argv0, d.kernel
+		if s.agent, err = d.agent(); err != nil {
+			return &failure{cause: err.Error()}
+		}
+	}
+	b, conn, err := newBox(ctx, s)
+	if err != nil {
+		var missing *paddock.MissingError
+		if errors.As(err, &missing) {
+			return &failure{missing.Finding.Cause, missing.Finding.Remedy}
+		}
+		return diagnose(err)
+	}
+	conn.Close()
+	if err := b.remove(ctx); err != nil {
+		return &failure{cause: err.Error()}
+	}
+	return nil
+}
+
+// impossible turns the failure to make a box into what this host lacks, where
+// that is known. Any other error stays as it is.
+func impossible(err error) error {
+	if k := paddock.KindOf(err); k != paddock.Internal && k != paddock.Unsupported {
+		return err
+	}
+	f := diagnose(err)
+	if f.remedy == "" {
+		return err
+	}
+	return &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlUserNS, Strength: paddock.Absent, Cause: f.cause, Remedy: f.remedy}}
+}
+
+// diagnose finds the cause of a box that cannot be made, where it is known.
+func diagnose(err error) *failure {
+	read := func(name string) string {
+		data, _ := os.ReadFile(name)
+		return strings.TrimSpace(string(data))
+	}
+	f := &failure{cause: err.Error()}
+	switch {
+	case read("/proc/sys/user/max_user_namespaces") == "0":
+		f.cause = "user namespaces are switched off (user.max_user_namespaces is 0)"
+		f.remedy = "sudo sysctl user.max_user_namespaces=15000"
+	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0" && os.Geteuid() != 0:
+		f.cause = "this system forbids user namespaces to users (kernel.unprivileged_userns_clone is 0)"
+		f.remedy = "sudo sysctl kernel.unprivileged_userns_clone=1"
+	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Geteuid() != 0:
+		exe, _ := os.Executable()
+		f.cause = "AppArmor lets only known programs use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)"
+		f.remedy = fmt.Sprintf("allow this program: printf 'abi <abi/4.0>,\\nprofile paddock %s flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/paddock && sudo apparmor_parser -r /etc/apparmor.d/paddock", exe)
+	case errors.Is(err, syscall.ENOSYS):
+		f.cause = "a system call that makes namespaces is not there (" + err.Error() + "); inside a container its system-call filter hides it"
+		f.remedy = "in a container: run it with --security-opt seccomp=unconfined (or a profile that allows clone3, mount and unshare); else use Linux 5.12 or later"
+	case os.Geteuid() == 0 && !hasSysAdmin():
+		f.cause = "this process is root without CAP_SYS_ADMIN, as in a container"
+		f.remedy = "run the container with --cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run paddock as an ordinary user of it"
+	case strings.Contains(err.Error(), "mount /proc") && errors.Is(err, syscall.EPERM), strings.Contains(err.Error(), "create proc"):
+		f.cause = "a /proc of its own cannot be mounted, because this one is partly covered, as in a container (" + err.Error() + ")"
+		f.remedy = "run the container with --security-opt systempaths=unconfined"
+	case errors.Is(err, syscall.EPERM):
+		f.remedy = "something forbids it (a system-call filter or a security module); inside a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+	case errors.Is(err, syscall.ENOSPC):
+		f.cause = "no more user namespaces can be made (user.max_user_namespaces is reached)"
+		f.remedy = "raise it: sudo sysctl user.max_user_namespaces=15000"
+	}
+	return f
+}
+
+func hasSysAdmin() bool {
+	effective, _, err := kernel.Capabilities()
+	return err == nil && effective&kernel.CapSysAdmin != 0
+}

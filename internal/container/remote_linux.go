@@ -1,0 +1,167 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// remoteOwner is a keeper.
+type remoteOwner struct {
+	dir    string
+	driver *Driver
+}
+
+// ask sends one request and waits for the answer. Where there is no keeper the
+// error is Unavailable; where there is no sandbox, NotFound.
+func (r remoteOwner) ask(ctx context.Context, q request, file **os.File) (*response, error) {
+	d, err := os.Open(r.dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	defer d.Close()
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socketIn(d), Net: "unixpacket"})
+	if err != nil {
+		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+	}
+	ch, err := kernel.ChannelOf(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = ch.Close() }()
+	defer ch.Until(ctx)()
+	if t, ok := ctx.Deadline(); ok {
+		q.Wait = max(time.Until(t), time.Millisecond)
+	}
+	data, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	if err := ch.Send(data); err != nil {
+		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+	}
+	data, files, err := ch.Receive()
+	if e := ctx.Err(); e != nil {
+		return nil, fmt.Errorf("%w: %w", e, kindOf(e))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+	}
+	for _, f := range files {
+		if file == nil || *file != nil {
+			f.Close()
+		} else {
+			*file = f
+		}
+	}
+	var got response
+	if err := json.Unmarshal(data, &got); err != nil {
+		return nil, fmt.Errorf("the keeper's answer: %w", err)
+	}
+	if got.Error != "" {
+		return nil, got.err()
+	}
+	return &got, nil
+}
+
+// read gives what was remembered of a sandbox whose keeper is gone.
+func (r remoteOwner) read() (about, error) {
+	var a about
+	data, err := os.ReadFile(filepath.Join(r.dir, aboutName))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(r.dir); err != nil {
+			return a, fmt.Errorf("%w", paddock.NotFound)
+		}
+		a.Dead = "it was never finished: its keeper ended while making it"
+		return a, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("read what is remembered: %w", err)
+	}
+	if a.Dead == "" {
+		a.Dead = "its keeper was killed, and the sandbox with it"
+	}
+	return a, nil
+}
+
+func (r remoteOwner) connect(ctx context.Context) (net.Conn, error) {
+	var f *os.File
+	if _, err := r.ask(ctx, request{Op: "connect"}, &f); err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, fmt.Errorf("the keeper sent no connection: %w", paddock.Internal)
+	}
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+func (r remoteOwner) measure(ctx context.Context) (measure, error) {
+	got, err := r.ask(ctx, request{Op: "measure"}, nil)
+	switch {
+	case err == nil && got.Measure != nil:
+		return *got.Measure, nil
+	case err == nil:
+		return measure{}, fmt.Errorf("the keeper sent no measure: %w", paddock.Internal)
+	case !errors.Is(err, paddock.Unavailable):
+		return measure{}, err
+	}
+	a, err := r.read()
+	if err != nil {
+		return measure{}, err
+	}
+	return measure{State: paddock.Dead, Reason: a.Dead, Limits: a.Limits, Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}}, nil
+}
+
+func (r remoteOwner) update(ctx context.Context, u paddock.Update) error {
+	_, err := r.ask(ctx, request{Op: "update", Update: &u}, nil)
+	return err
+}
+
+func (r remoteOwner) pause(ctx context.Context) error {
+	_, err := r.ask(ctx, request{Op: "pause"}, nil)
+	return err
+}
+
+func (r remoteOwner) resume(ctx context.Context) error {
+	_, err := r.ask(ctx, request{Op: "resume"}, nil)
+	return err
+}
+
+func (r remoteOwner) remove(ctx context.Context) error {
+	_, err := r.ask(ctx, request{Op: "remove"}, nil)
+	if !errors.Is(err, paddock.Unavailable) {
+		return err
+	}
+	// No keeper any more, and the box died with it: what is left is a control
+	// group and the directory.
+	a, err := r.read()
+	if err != nil {
+		return err
+	}
+	if len(a.Groups) > 0 {
+		g, err := r.driver.host().Open(filepath.Base(r.dir), a.Groups...)
+		switch {
+		case errors.Is(err, paddock.NotFound):
+		case err != nil:
+			return err
+		default:
+			if err := g.Remove(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return forgetDir(r.dir)
+}

@@ -1,0 +1,400 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agent"
+)
+
+// An owner is how to reach the process that owns a box: this one, or a keeper.
+type owner interface {
+	connect(ctx context.Context) (net.Conn, error)
+	measure(ctx context.Context) (measure, error)
+	// update changes limits (where not zero) and, if not nil, labels.
+	update(ctx context.Context, u paddock.Update) error
+	pause(ctx context.Context) error
+	resume(ctx context.Context) error
+	remove(ctx context.Context) error
+}
+
+// about is what does not change in the life of a sandbox, but for labels.
+type about struct {
+	Created  time.Time         `json:"created"`
+	User     string            `json:"user"`
+	Dir      string            `json:"dir"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Enforced []paddock.Finding `json:"enforced"`
+	Lifetime time.Duration     `json:"lifetime,omitempty"`
+	Limits   paddock.Limits    `json:"limits"`
+	Groups   []string          `json:"groups,omitempty"` // directories of the control group
+	Dead     string            `json:"dead,omitempty"`   // how it died
+}
+
+type sandbox struct {
+	id     paddock.ID
+	driver *Driver
+	owner  owner
+	done   func() // called when it was removed; nil is nothing
+
+	dialing sync.Mutex // held while the way to the agent is made again
+
+	mu      sync.Mutex
+	about   about        // guarded by mu
+	link    *agent.Guest // guarded by mu; nil until it is needed
+	removed bool         // guarded by mu
+	samples []sample     // guarded by mu
+}
+
+// A sample is how many processes had been killed for lack of memory.
+type sample struct {
+	at    time.Time
+	kills int64
+}
+
+func (s *sandbox) ID() paddock.ID { return s.id }
+
+// attach makes conn the way to the agent.
+func (s *sandbox) attach(conn net.Conn, lifetime time.Duration) error {
+	g, err := agent.New(conn, agent.Options{
+		Amend: s.amend, Gone: s.gone, Lifetime: lifetime,
+		Stuck: func() {
+			ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+			defer cancel()
+			_ = s.owner.remove(ctx)
+		},
+		Paused: func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			m, err := s.owner.measure(ctx)
+			return err == nil && m.State == paddock.Paused
+		},
+	})
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link = g
+	return nil
+}
+
+// guest gives the way to the agent, made again where it broke.
+func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
+	if g, err := s.linked(); g != nil || err != nil {
+		return g, err
+	}
+	s.dialing.Lock() // one at a time makes it again
+	defer s.dialing.Unlock()
+	if g, err := s.linked(); g != nil || err != nil {
+		return g, err
+	}
+	m, err := s.owner.measure(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	if m.State == paddock.Dead {
+		return nil, fmt.Errorf("sandbox %s is dead: %s: %w", s.id, m.Reason, paddock.Unavailable)
+	}
+	conn, err := s.owner.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	old, lifetime := s.link, s.about.Lifetime
+	s.mu.Unlock()
+	if old != nil {
+		_ = old.Close() // it broke, and holds nothing but memory
+	}
+	if err := s.attach(conn, lifetime); err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link, nil
+}
+
+// linked gives the way to the agent, if it stands.
+func (s *sandbox) linked() (*agent.Guest, error) {
+	s.mu.Lock()
+	g, removed := s.link, s.removed
+	s.mu.Unlock()
+	if removed {
+		return nil, fmt.Errorf("sandbox %s was removed: %w", s.id, paddock.Unavailable)
+	}
+	if g == nil {
+		return nil, nil
+	}
+	select {
+	case <-g.Done():
+		return nil, nil
+	default:
+		return g, nil
+	}
+}
+
+// running gives the way to the agent of a sandbox that is not paused: an agent
+// that is stopped would answer nothing.
+func (s *sandbox) running(ctx context.Context) (*agent.Guest, error) {
+	g, err := s.guest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.owner.measure(ctx)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	case m.State == paddock.Paused:
+		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
+	}
+	s.sample(m.Kills)
+	return g, nil
+}
+
+func (s *sandbox) sample(kills int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.samples); n > 0 && s.samples[n-1].kills == kills {
+		return
+	}
+	s.samples = append(s.samples, sample{time.Now(), kills})
+	if len(s.samples) > 1000 {
+		s.samples = slices.Delete(s.samples, 0, 500)
+	}
+}
+
+// killsBefore tells how many had been killed when a process started.
+func (s *sandbox) killsBefore(t time.Time) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kills := int64(0)
+	for _, sm := range s.samples {
+		if sm.at.After(t) {
+			break
+		}
+		kills = sm.kills
+	}
+	return kills
+}
+
+// amend tells lack of memory from other ends, which only the host sees.
+func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
+	if exit.Code == 0 || exit.Cause != paddock.Exited && exit.Cause != paddock.Signaled {
+		return
+	}
+	before := s.killsBefore(started)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	m, err := s.owner.measure(ctx)
+	if err != nil || m.Kills <= before {
+		return
+	}
+	s.sample(m.Kills)
+	if exit.Signal != syscall.SIGKILL && exit.Code != 128+int(syscall.SIGKILL) {
+		// It ended by itself; that may be why, or not.
+		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
+		return
+	}
+	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
+	exit.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d bytes, and a process of it was killed", m.Limits.Memory)
+}
+
+// gone says why there is no connection any more.
+func (s *sandbox) gone() string {
+	s.mu.Lock()
+	removed := s.removed
+	s.mu.Unlock()
+	if removed {
+		return "the sandbox was removed"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for {
+		m, err := s.owner.measure(ctx)
+		switch {
+		case errors.Is(err, paddock.NotFound):
+			return "the sandbox was removed"
+		case err != nil:
+			return err.Error()
+		case m.State == paddock.Dead:
+			return m.Reason
+		}
+		// Its init has closed the connection and is about to end.
+		select {
+		case <-ctx.Done():
+			return "the agent closed the connection"
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	m, err := s.owner.measure(ctx)
+	if err != nil {
+		return paddock.Status{}, fmt.Errorf("status of sandbox %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	a := s.about
+	st := paddock.Status{
+		ID: s.id, Tier: s.driver.tier, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
+		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Enforced: slices.Clone(a.Enforced),
+	}
+	s.mu.Unlock()
+	if m.State != paddock.Ready {
+		return st, nil
+	}
+	g, err := s.guest(ctx)
+	if err != nil {
+		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
+	}
+	if st.Refused, err = g.Refusals(ctx); err != nil {
+		if now, e := s.owner.measure(ctx); e == nil && now.State != paddock.Ready {
+			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
+			return st, nil
+		}
+		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
+	}
+	return st, nil
+}
+
+func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Start(ctx, cmd)
+}
+
+func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Output) (paddock.Process, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Attach(ctx, pid, out)
+}
+
+func (s *sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Processes(ctx)
+}
+
+func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Dial(ctx, port)
+}
+
+func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	if u.Policy != nil {
+		return fmt.Errorf("update sandbox %s: a policy cannot be changed while the sandbox lives: %w", s.id, paddock.Unsupported)
+	}
+	if l := u.Limits; l != nil {
+		if err := checkLimits(*l); err != nil {
+			return fmt.Errorf("update sandbox %s: %w", s.id, err)
+		}
+		s.mu.Lock()
+		now := s.about.Limits
+		s.mu.Unlock()
+		if l.Disk != 0 && l.Disk != now.Disk || l.Files != 0 && l.Files != now.Files || l.Lifetime != 0 && l.Lifetime != now.Lifetime {
+			return fmt.Errorf("update sandbox %s: disk, open files and lifetime cannot be changed while the sandbox lives: %w", s.id, paddock.Unsupported)
+		}
+	}
+	if err := s.owner.update(ctx, u); err != nil {
+		return fmt.Errorf("update sandbox %s: %w", s.id, err)
+	}
+	if u.Labels != nil {
+		s.mu.Lock()
+		s.about.Labels = maps.Clone(u.Labels)
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func (s *sandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	return "", fmt.Errorf("snapshot of sandbox %s: this tier has none yet: %w", s.id, paddock.Unsupported)
+}
+
+func (s *sandbox) Pause(ctx context.Context) error {
+	if err := s.owner.pause(ctx); err != nil {
+		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	return nil
+}
+
+func (s *sandbox) Resume(ctx context.Context) error {
+	if err := s.owner.resume(ctx); err != nil {
+		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	return nil
+}
+
+func (s *sandbox) Remove(ctx context.Context) error {
+	s.mu.Lock()
+	s.removed = true
+	g := s.link
+	s.mu.Unlock()
+	if err := s.owner.remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
+		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	s.driver.forget(s.id)
+	if s.done != nil {
+		s.done()
+	}
+	if g != nil {
+		return g.Close()
+	}
+	return nil
+}
+
+// letGo closes the connection of a sandbox that nobody uses; it is made again
+// when somebody does.
+func (s *sandbox) letGo() {
+	s.mu.Lock()
+	g := s.link
+	s.link = nil
+	s.mu.Unlock()
+	if g != nil {
+		_ = g.Close()
+	}
+}
+
+// FS gives the files. The agent behind it is looked up at each call, because a
+// connection may break and be made again.
+func (s *sandbox) FS() paddock.FS { return files{s} }
+
+// localOwner is this process.
+type localOwner struct{ *box }
+
+func (o localOwner) connect(context.Context) (net.Conn, error) {
+	f, err := o.box.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+func (o localOwner) measure(context.Context) (measure, error) { return o.box.measure(), nil }
+
+func (o localOwner) update(_ context.Context, u paddock.Update) error {
+	if u.Limits == nil {
+		return nil
+	}
+	return o.box.update(*u.Limits)
+}
+
+func (o localOwner) resume(context.Context) error { return o.box.resume() }

@@ -1,0 +1,50 @@
+// Package gvisor is the tier of a second kernel in software: a container whose
+// commands run on gVisor, which answers their system calls in a process of its
+// own behind the walls of the container.
+//
+// This package does not import gVisor. What does is a program of its own
+// (package sentry, cmd/paddock-gvisor), which is executed as a box's init.
+package gvisor
+
+import (
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/container"
+)
+
+// Version is the release of gVisor that the tier is made for.
+const Version = "20260905"
+
+// argv0 is sentry.Argv0, which this package may not import.
+const argv0 = "paddock-guest-gvisor"
+
+// Options configure a driver.
+type Options struct {
+	State   string   // see container.Options
+	Environ []string // likewise
+	Cache   string   // likewise
+
+	// Guest is the guest program (cmd/paddock-guest), and Kernel the one that
+	// starts gVisor (cmd/paddock-gvisor), compressed by gzip. Without them the
+	// calling program itself is executed as either: it must call
+	// container.Main and sentry.Main first.
+	Guest, Kernel []byte
+
+	Audit audit.Sink // see container.Options
+}
+
+// Kernel is gVisor, for container.Main.
+func Kernel() *container.Kernel {
+	return &container.Kernel{Name: "gVisor " + Version, Argv0: argv0, Receive: receive}
+}
+
+// New gives a driver. It changes nothing on the host, and does not fail where
+// no sandbox can be made: Info and Create tell.
+func New(o Options) (*container.Driver, error) {
+	k := Kernel()
+	k.Program = container.Program{Name: "gvisor", Data: o.Kernel, Gzip: o.Kernel != nil}
+	return container.New(container.Options{
+		Tier: paddock.GVisor, State: o.State, Environ: o.Environ, Cache: o.Cache,
+		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
+	})
+}

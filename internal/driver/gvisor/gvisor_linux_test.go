@@ -1,0 +1,32 @@
+package gvisor_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
+)
+
+func open(state string) (paddock.Driver, error) {
+	return gvisor.New(gvisor.Options{State: state, Environ: os.Environ()})
+}
+
+func TestMain(m *testing.M) {
+	if container.Main(gvisor.Kernel()) || sentry.Main() {
+		return
+	}
+	drivertest.Main(m, open)
+}
+
+func TestPromises(t *testing.T) {
+	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
+}
+
+// TestPromisesAsUser runs this package's tests again as an unprivileged user.
+func TestPromisesAsUser(t *testing.T) { drivertest.AsUser(t, "^TestPromises$") }
+
+func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }

@@ -1,0 +1,154 @@
+package sentry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"gvisor.dev/gvisor/runsc/cli"
+	"gvisor.dev/gvisor/runsc/cmd"
+	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
+	"gvisor.dev/gvisor/runsc/cmd/util"
+
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/trace/tap"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// isChild tells whether this program was started by gVisor's own code, as one
+// of its processes.
+func isChild(argv0 string) bool {
+	return argv0 == "/proc/self/exe" || strings.HasPrefix(filepath.Base(argv0), "runsc")
+}
+
+// child is such a process. gVisor's own code for it comes last; before, what
+// makes it start sooner, and what keeps it under the broker.
+func child() int {
+	what := ""
+	for _, arg := range os.Args[1:] {
+		if arg == "boot" || arg == "gofer" || arg == "umount" {
+			what = arg
+			break
+		}
+	}
+	var err error
+	switch what {
+	case "boot":
+		// It enlists later: see guard.
+		registerGuard()
+		tap.Register()
+		err = prepare(filter.InstallBoot)
+	case "gofer":
+		if err = prepare(filter.InstallGofer); err == nil {
+			err = inner.Enlist()
+		}
+	case "umount":
+		err = umount()
+	default:
+		err = fmt.Errorf("gVisor started %q, which is none of its processes", os.Args)
+	}
+	if err != nil {
+		fail(what, err)
+		return 1
+	}
+	if what != "umount" {
+		cli.Run(nil, map[util.SubCommand]string{new(sentrycmd.Boot): "", new(cmd.Gofer): ""}, nil)
+	}
+	return 0
+}
+
+// failure is where a process that cannot begin leaves the reason; its standard
+// error leads nowhere.
+var failure = filepath.Join(inner.State, "failure")
+
+func fail(what string, err error) {
+	_ = os.WriteFile(failure, []byte(what+": "+err.Error()), 0o600)
+}
+
+// reason adds what one of the processes left to an error about them.
+func reason(err error) error {
+	said, e := os.ReadFile(failure)
+	if e != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, said)
+}
+
+// quiet is how long nothing is collected after a start: what a start leaves is
+// little, and looking for it takes time.
+const quiet = 300 * time.Millisecond
+
+func prepare(programs func() error) error {
+	// The table of descriptors grows beside the rest of the start; when threads
+	// share it, that waits for all processors.
+	go kernel.GrowTable()
+	debug.SetGCPercent(-1)
+	time.AfterFunc(quiet, func() { debug.SetGCPercent(100) })
+	if err := programs(); err != nil {
+		// gVisor compiles its programs then, as it does without ours.
+		fmt.Fprintln(os.Stderr, "paddock:", err)
+	}
+	return awaitIdentity()
+}
+
+// awaitIdentity waits until this process's user is mapped into its user
+// namespace, which gVisor's code would do by executing the program once more:
+// it wants to change to that user then. Here the user is the same before and
+// after, which is made certain of.
+func awaitIdentity() error {
+	const flag = "--sync-userns-fd="
+	args := os.Args[:0:0]
+	want := map[string]int{}
+	for _, arg := range os.Args {
+		if v, ok := strings.CutPrefix(arg, flag); ok {
+			fd, err := strconv.Atoi(v)
+			if err != nil {
+				return fmt.Errorf("%s: %w", arg, err)
+			}
+			if fd < 0 {
+				continue
+			}
+			f := os.NewFile(uintptr(fd), "user namespace")
+			_, err = io.Copy(io.Discard, f)
+			if err := errors.Join(err, f.Close()); err != nil {
+				return fmt.Errorf("wait for the user namespace: %w", err)
+			}
+			continue
+		}
+		for _, name := range []string{"--uid=", "--gid="} {
+			if v, ok := strings.CutPrefix(arg, name); ok {
+				n, err := strconv.Atoi(v)
+				if err != nil {
+					return fmt.Errorf("%s: %w", arg, err)
+				}
+				want[name] = n
+			}
+		}
+		args = append(args, arg)
+	}
+	if uid, ok := want["--uid="]; !ok || uid != os.Getuid() || uid != os.Geteuid() {
+		return fmt.Errorf("this process's user is %d, and should be %d", os.Getuid(), uid)
+	}
+	if gid, ok := want["--gid="]; !ok || gid != os.Getgid() || gid != os.Getegid() {
+		return fmt.Errorf("this process's group is %d, and should be %d", os.Getgid(), gid)
+	}
+	os.Args = args
+	return nil
+}
+
+// umount is what another of gVisor's processes starts to have /proc taken away
+// when it has set itself up: it tells by a byte.
+func umount() error {
+	var told [1]byte
+	if n, err := os.NewFile(3, "sync").Read(told[:]); n != 1 {
+		return fmt.Errorf("wait to unmount /proc: %w", err)
+	}
+	return kernel.Detach("/proc")
+}

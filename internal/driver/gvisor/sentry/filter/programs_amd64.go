@@ -1,0 +1,6 @@
+package filter
+
+import _ "embed"
+
+//go:embed programs-amd64.gz
+var compressed []byte

@@ -1,0 +1,6 @@
+package filter
+
+import _ "embed"
+
+//go:embed programs-arm64.gz
+var compressed []byte

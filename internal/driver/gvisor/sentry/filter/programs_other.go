@@ -1,0 +1,6 @@
+//go:build !amd64 && !arm64
+
+package filter
+
+// compressed is nothing: gVisor does not run on this architecture.
+var compressed []byte

@@ -1,0 +1,105 @@
+package sentry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/urpc"
+	"gvisor.dev/gvisor/runsc/boot"
+	"gvisor.dev/gvisor/runsc/config"
+
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A link is the only interface of a box: a pair of sockets that carry IP
+// packets, with a network stack of ours on this end. Nothing is forwarded.
+type link struct {
+	stack  *stack.Stack
+	theirs *os.File // given to gVisor
+}
+
+// What the link is made of. There is no hardware, and so no address of any.
+const (
+	mtu    = 65520
+	buffer = 4 << 20 // bytes on their way, each direction
+	nic    = 1
+)
+
+var (
+	ourAddress   = net.IP{10, 0, 2, 2}
+	theirAddress = net.ParseIP(inside.Address).To4()
+)
+
+func newLink() (*link, error) {
+	ours, theirs, err := kernel.PacketPair(buffer)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{theirs: theirs}
+	if l.stack, err = newStack(ours); err != nil {
+		return nil, errors.Join(err, theirs.Close())
+	}
+	return l, nil
+}
+
+// newStack makes the stack on our end; the end belongs to it.
+func newStack(end int) (*stack.Stack, error) {
+	s := stack.New(stack.Options{
+		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
+	})
+	// A port that was used is free again at once: the other side is one box.
+	wait := tcpip.TCPTimeWaitTimeoutOption(0)
+	if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, &wait); err != nil {
+		return nil, fmt.Errorf("network stack: %s", err)
+	}
+	e, err := fdbased.New(&fdbased.Options{
+		FDs: []int{end}, MTU: mtu, TXChecksumOffload: true, RXChecksumOffload: true,
+		PacketDispatchMode: fdbased.Readv, ProcessorsPerChannel: 1, IsPacketSocket: []bool{false},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("network stack: %w", err)
+	}
+	if err := s.CreateNIC(nic, e); err != nil {
+		return nil, fmt.Errorf("network stack: %s", err)
+	}
+	at := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddressWithPrefix{Address: tcpip.AddrFromSlice(ourAddress), PrefixLen: 24}}
+	if err := s.AddProtocolAddress(nic, at, stack.AddressProperties{}); err != nil {
+		return nil, fmt.Errorf("network stack: %s", err)
+	}
+	s.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}})
+	return s, nil
+}
+
+// dial connects to the agent.
+func (l *link) dial(ctx context.Context) (net.Conn, error) {
+	to := tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFromSlice(theirAddress), Port: inside.Port}
+	return gonet.DialContextTCP(ctx, l.stack, to, ipv4.ProtocolNumber)
+}
+
+// arguments tell gVisor of the link.
+func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
+	mask := func(ones int) net.IPMask { return net.CIDRMask(ones, 32) }
+	return &boot.CreateLinksAndRoutesArgs{
+		FilePayload:   urpc.FilePayload{Files: []*os.File{l.theirs}},
+		LoopbackLinks: []boot.LoopbackLink{{Name: "lo", Addresses: []boot.IPWithPrefix{{Address: net.IP{127, 0, 0, 1}, PrefixLen: 8}}}},
+		FDBasedLinks: []boot.FDBasedLink{{
+			Name: "eth0", InterfaceIndex: 2, MTU: mtu,
+			Addresses:         []boot.IPWithPrefix{{Address: theirAddress, PrefixLen: 24}},
+			Routes:            []boot.Route{{Destination: net.IPNet{IP: net.IP{10, 0, 2, 0}, Mask: mask(24)}}},
+			TXChecksumOffload: true, RXChecksumOffload: true, QDisc: config.QDiscNone, NumChannels: 1, ProcessorsPerChannel: 1,
+		}},
+		Defaultv4Gateway: boot.DefaultRoute{Name: "eth0", Route: boot.Route{Destination: net.IPNet{IP: net.IPv4zero, Mask: mask(0)}, Gateway: ourAddress}},
+	}
+}

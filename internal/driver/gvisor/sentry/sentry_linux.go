@@ -1,0 +1,197 @@
+// Package sentry runs gVisor as the kernel of a box: it starts gVisor's
+// processes from the box's init and keeps the link to the agent in it.
+//
+// gVisor is driven as a library, from a process of the box, because its code
+// may panic, holds global state, and re-executes the program that it is linked
+// into. Only a program that is made for it imports this package: initialising
+// gVisor's packages takes milliseconds that no other tier is to pay.
+package sentry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"gvisor.dev/gvisor/pkg/control/client"
+	"gvisor.dev/gvisor/pkg/log"
+	_ "gvisor.dev/gvisor/pkg/sentry/platform/systrap" // the platform that needs nothing of the host
+	"gvisor.dev/gvisor/runsc/boot"
+	"gvisor.dev/gvisor/runsc/config"
+	"gvisor.dev/gvisor/runsc/container"
+	"gvisor.dev/gvisor/runsc/flag"
+
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+)
+
+// Argv0 is the name by which a program knows that it was started as the init
+// of a box with this kernel.
+const Argv0 = "paddock-guest-gvisor"
+
+// Main is the first thing that the main function of a program calls that is
+// linked with this package. Where the program was started as a part of a box it
+// does that part and does not return; else it returns false.
+func Main() bool {
+	if len(os.Args) == 0 {
+		return false
+	}
+	switch a := os.Args[0]; {
+	case a == Argv0:
+		inner.Main(&sentry{})
+	case isChild(a):
+		os.Exit(child())
+	default:
+		return false
+	}
+	return true
+}
+
+// sentry is the inner.Kernel.
+type sentry struct {
+	conf *config.Config
+	box  *container.Container
+	link *link
+}
+
+// name is the container's: there is one in a box.
+const name = "box"
+
+// Start implements inner.Kernel.
+func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
+	log.SetTarget(&log.GoogleEmitter{Writer: &log.Writer{Next: os.Stderr}}) // which is /dev/null but for debugging
+	var err error
+	if s.conf, err = configuration(c.Kernel); err != nil {
+		return err
+	}
+	spec := specification(c)
+	bundle := filepath.Join(inner.State, "bundle")
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Mkdir(bundle, 0o700), os.WriteFile(filepath.Join(bundle, "config.json"), data, 0o600)); err != nil {
+		return err
+	}
+	s.box, err = container.New(s.conf, container.Args{ID: name, Spec: spec, BundleDir: bundle})
+	if err != nil {
+		return reason(fmt.Errorf("create gVisor's processes: %w", err))
+	}
+	if s.link, err = newLink(); err != nil {
+		return err
+	}
+	defer s.link.theirs.Close()
+	args := s.link.arguments()
+	conn, err := client.ConnectTo(s.box.Sandbox.GetControlSocketPath())
+	if err != nil {
+		return fmt.Errorf("connect to gVisor: %w", err)
+	}
+	defer conn.Close()
+	if err := conn.Call(boot.ContMgrSetNetworkArgs, args, nil); err != nil {
+		return fmt.Errorf("give gVisor its link: %w", err)
+	}
+	if err := begin(conn, f.Events, c.Kernel.Audit); err != nil {
+		return err
+	}
+	// The link is made; on this configuration Start makes none.
+	linked := *s.conf
+	linked.Network = config.NetworkHost
+	if err := s.box.Start(&linked); err != nil {
+		return fmt.Errorf("start gVisor: %w", err)
+	}
+	return nil
+}
+
+// Processes implements inner.Kernel: the sentry and its gofer.
+func (s *sentry) Processes() int { return 2 }
+
+// Connect implements inner.Kernel. The agent listens a little later than the
+// kernel runs.
+func (s *sentry) Connect(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	for {
+		conn, err := s.link.dial(ctx)
+		if err == nil || ctx.Err() != nil {
+			return conn, err
+		}
+		select {
+		case <-time.After(300 * time.Microsecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+const connectTime = 30 * time.Second
+
+// Wait implements inner.Kernel.
+func (s *sentry) Wait() error {
+	_, err := s.box.Wait()
+	return err
+}
+
+// Save implements inner.Kernel.
+func (s *sentry) Save([]*os.File, bool) error { return errors.New("not yet") }
+
+// configuration is how gVisor is to be.
+func configuration(k *inner.KernelConfig) (*config.Config, error) {
+	flags := flag.NewFlagSet("gvisor", flag.ContinueOnError)
+	config.RegisterFlags(flags)
+	if err := flags.Parse([]string{
+		"--root=" + filepath.Join(inner.State, "run"),
+		"--platform=systrap",
+		"--network=sandbox",
+		fmt.Sprintf("--overlay2=root:memory,size=%d", k.Disk),
+		"--ignore-cgroups", // the box is in one
+		"--host-settings=ignore",
+		"--host-uds=none",
+	}); err != nil {
+		return nil, fmt.Errorf("gVisor's configuration: %w", err)
+	}
+	conf, err := config.NewFromFlags(flags)
+	if err != nil {
+		return nil, fmt.Errorf("gVisor's configuration: %w", err)
+	}
+	return conf, nil
+}
+
+// agentCaps are what the agent needs, in gVisor, to leave the link's network
+// namespace, to make a group of processes, and to give up the rest.
+var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE"}
+
+// specification is the box as gVisor wants to be told.
+func specification(c *inner.Config) *specs.Spec {
+	uid, gid := uint32(c.User.UID), uint32(c.User.GID)
+	mounts := []specs.Mount{
+		{Destination: "/proc", Type: "proc"},
+		{Destination: "/sys", Type: "sysfs", Options: []string{"ro"}},
+		{Destination: inside.Argv0, Source: inner.Root + inside.Argv0, Type: "bind", Options: []string{"rbind", "ro"}},
+		{Destination: "/dev/shm", Type: "tmpfs", Options: []string{"mode=1777", fmt.Sprintf("size=%d", c.Kernel.Disk)}},
+	}
+	for _, b := range c.Kernel.Binds {
+		options := []string{"rbind", "ro"}
+		if b.Write {
+			options[1] = "rw"
+		}
+		mounts = append(mounts, specs.Mount{Destination: b.Target, Source: inner.Root + b.Target, Type: "bind", Options: options})
+	}
+	files := uint64(max(c.Files, 4096))
+	return &specs.Spec{
+		Version: "1.0.0", Hostname: c.Hostname, Root: &specs.Root{Path: inner.Root}, Mounts: mounts,
+		Process: &specs.Process{
+			User: specs.User{UID: uid, GID: gid}, Args: []string{inside.Argv0}, Cwd: "/", Env: []string{"GOMAXPROCS=2"},
+			Capabilities: &specs.LinuxCapabilities{Bounding: agentCaps, Effective: agentCaps, Permitted: agentCaps, Inheritable: agentCaps, Ambient: agentCaps},
+			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}},
+		},
+		Linux: &specs.Linux{
+			Namespaces:  []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}, {Type: specs.UserNamespace}},
+			UIDMappings: []specs.LinuxIDMapping{{ContainerID: uid, HostID: uid, Size: 1}},
+			GIDMappings: []specs.LinuxIDMapping{{ContainerID: gid, HostID: gid, Size: 1}},
+		},
+	}
+}
