@@ -62,7 +62,7 @@ $(PYTHON):
 .PHONY: race
 race: ## Run the tests of what is concurrent under the race detector
 	go test -race -timeout 15m ./internal/agent/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
-		./internal/output/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
+		./internal/output/... ./internal/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
 
 .PHONY: check
 check: format vet lint tidy fresh cross ## Everything that can be said without running a test

@@ -43,6 +43,7 @@ func layers() []layer {
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},
 		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
+		{"internal/pool", nil, "a driver around any driver: it knows no tier, and can be put around a wrapper too"},
 		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
@@ -306,6 +307,7 @@ func standalone() map[string]string {
 		".":                "everyone who speaks the vocabulary pays for what it needs",
 		"drivertest":       "drivers of other modules join it",
 		"internal/image":   "lists need nothing",
+		"internal/pool":    "a wrapper adds one behaviour, and no dependency",
 		"internal/protect": "it is linked into the guest",
 		"internal/tally":   "it judges, so it should not break with what it judges",
 	}

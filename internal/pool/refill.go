@@ -1,0 +1,172 @@
+package pool
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+const (
+	// patience is how long Creates that wait for the driver keep the worker
+	// from making a sandbox.
+	patience = time.Second
+
+	// makeTime and removeTime bound a driver that hangs.
+	makeTime   = 2 * time.Minute
+	removeTime = time.Minute
+
+	firstPause   = time.Second
+	longestPause = time.Minute
+	tries        = 10
+)
+
+// A retry counts failures.
+type retry struct {
+	failures int
+	next     time.Time // when to try again
+}
+
+func (r *retry) failed() {
+	pause := min(longestPause, firstPause<<min(r.failures, 10))
+	r.failures++
+	r.next = time.Now().Add(pause)
+}
+
+// work does what there is to do, one thing at a time, until ctx ends.
+func (p *Pool) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		do, pause, changed := p.next(time.Now())
+		if do != nil {
+			do(ctx)
+			continue
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// next gives the worker something to do. If there is nothing it says how long
+// that holds, unless something changes.
+func (p *Pool) next(now time.Time) (do func(context.Context), pause time.Duration, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pause = math.MaxInt64
+	due := func(at time.Time) bool {
+		if !at.After(now) {
+			return true
+		}
+		pause = min(pause, at.Sub(now))
+		return false
+	}
+	for _, d := range p.doomed {
+		if d.retry.failures < tries && due(d.retry.next) {
+			return func(ctx context.Context) { p.remove(ctx, d) }, 0, nil
+		}
+	}
+	s := p.emptiest(due)
+	if s != nil && p.waiting > 0 {
+		if p.held.IsZero() {
+			p.held = now
+		}
+		if !due(p.held.Add(patience)) {
+			return nil, pause, p.changed
+		}
+	}
+	p.held = time.Time{}
+	if s == nil {
+		return nil, pause, p.changed
+	}
+	return func(ctx context.Context) { p.fill(ctx, s) }, 0, nil
+}
+
+// emptiest gives the shelf that needs a sandbox most, with mu held.
+func (p *Pool) emptiest(due func(time.Time) bool) *stock {
+	var found *stock
+	for _, s := range p.stocks {
+		if len(s.ready) >= s.size || s.lost != nil || !due(s.retry.next) {
+			continue
+		}
+		if found == nil || len(s.ready)*found.size < len(found.ready)*s.size {
+			found = s
+		}
+	}
+	return found
+}
+
+// fill makes a sandbox for a shelf. The pool chooses the ID, so that List can
+// leave it out from the first moment.
+func (p *Pool) fill(ctx context.Context, s *stock) {
+	spec := normal(s.spec)
+	spec.ID = paddock.ID("pool-" + strings.ToLower(rand.Text()))
+	p.mu.Lock()
+	p.hidden[spec.ID] = true
+	p.mu.Unlock()
+	bound, cancel := context.WithTimeout(ctx, makeTime)
+	defer cancel()
+	sb, err := p.d.Create(bound, spec)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		s.ready = append(s.ready, sb)
+		s.retry = retry{}
+		p.tell()
+		return
+	}
+	p.unhide(spec.ID)
+	if ctx.Err() != nil {
+		return // the pool is closed: that is why
+	}
+	s.retry.failed()
+	// What is wrong in itself, or cannot be done here, stays so.
+	if s.retry.failures >= tries || errors.Is(err, paddock.Invalid) || errors.Is(err, paddock.Unsupported) {
+		s.lost = err
+		p.log.Error("sandboxes cannot be made ahead of time; a shelf is given up", "shelf", slices.Index(p.stocks, s), "failures", s.retry.failures, "err", err)
+	} else {
+		p.log.Warn("a sandbox could not be made ahead of time", "shelf", slices.Index(p.stocks, s), "failures", s.retry.failures, "again", s.retry.next, "err", err)
+	}
+	p.tell()
+}
+
+// A doomed sandbox is one to be removed.
+type doomed struct {
+	sandbox paddock.Sandbox
+	retry   retry // guarded by Pool.mu
+}
+
+func (d *doomed) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	if err := d.sandbox.Remove(ctx); err != nil {
+		return fmt.Errorf("remove sandbox %s: %w", d.sandbox.ID(), err)
+	}
+	return nil
+}
+
+// remove is done by the worker. What cannot be removed stays hidden, and is
+// tried once more by Close.
+func (p *Pool) remove(ctx context.Context, d *doomed) {
+	err := d.remove(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.doomed = slices.DeleteFunc(p.doomed, func(other *doomed) bool { return other == d })
+		p.unhide(d.sandbox.ID())
+		return
+	}
+	d.retry.failed()
+	if ctx.Err() == nil {
+		p.log.Error("a ready sandbox could not be removed", "failures", d.retry.failures, "err", err)
+	}
+}

@@ -1,0 +1,101 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// takeTime is how long sandboxes may take to show that they live. After that
+// it is quicker to make one.
+const takeTime = 5 * time.Second
+
+// take hands out a sandbox of a shelf, or nil where the driver is to make one.
+func (p *Pool) take(ctx context.Context, s *stock, labels map[string]string) paddock.Sandbox {
+	ctx, cancel := context.WithTimeout(ctx, takeTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		sb := p.pick(s, labels)
+		if sb == nil {
+			return nil
+		}
+		given, err := p.hand(ctx, sb, s, labels)
+		if err == nil {
+			return given
+		}
+		p.doom(sb, err)
+		if errors.As(err, new(*labelError)) {
+			return nil // the next would not take them either
+		}
+	}
+	return nil
+}
+
+// pick takes the oldest sandbox from its shelf. The caller ends with hand or
+// doom what this begins.
+func (p *Pool) pick(s *stock, labels map[string]string) paddock.Sandbox {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(s.ready) == 0 || p.fixed && !maps.Equal(labels, s.spec.Labels) {
+		return nil
+	}
+	sb := s.ready[0]
+	s.ready = slices.Delete(s.ready, 0, 1)
+	p.handing.Add(1)
+	p.tell()
+	return sb
+}
+
+// A labelError is of a sandbox that does not take its caller's labels.
+type labelError struct{ err error }
+
+func (e *labelError) Error() string { return "set its labels: " + e.err.Error() }
+func (e *labelError) Unwrap() error { return e.err }
+
+// hand makes a sandbox its caller's.
+func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels map[string]string) (paddock.Sandbox, error) {
+	st, err := sb.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if st.State != paddock.Ready {
+		return nil, fmt.Errorf("it is %s (%s): %w", st.State, st.Reason, paddock.Unavailable)
+	}
+	if !maps.Equal(labels, s.spec.Labels) {
+		u := paddock.Update{Labels: maps.Clone(labels)}
+		if u.Labels == nil {
+			u.Labels = map[string]string{} // nil would keep the shelf's
+		}
+		if err := sb.Update(ctx, u); err != nil {
+			return nil, &labelError{err}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, fmt.Errorf("the pool is closed: %w", paddock.Unavailable)
+	}
+	born := &birth{at: time.Now(), wall: st.Usage.Wall}
+	delete(p.hidden, sb.ID())
+	p.given[sb.ID()] = born
+	p.handing.Done()
+	return &sandbox{Sandbox: sb, p: p, born: born}, nil
+}
+
+// doom has the worker remove a sandbox that could not be handed out.
+func (p *Pool) doom(sb paddock.Sandbox, why error) {
+	p.log.Warn("a ready sandbox could not be handed out, and is removed", "id", sb.ID(), "err", why)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if errors.As(why, new(*labelError)) && errors.Is(why, paddock.Unsupported) {
+		p.fixed = true
+	}
+	p.doomed = append(p.doomed, &doomed{sandbox: sb})
+	p.tell()
+	p.handing.Done()
+}
