@@ -40,6 +40,11 @@ type Options struct {
 	// answer is not taken for stuck. May be nil.
 	Paused func() bool
 
+	// Again is asked for another way to the guest when this one has ended under
+	// a process that is followed. It waits while the sandbox is paused; nil is
+	// that there is none any more. May be nil.
+	Again func(ctx context.Context) *Guest
+
 	// Lifetime is paddock.Limits.Lifetime: the bound of every command.
 	Lifetime time.Duration
 }

@@ -82,7 +82,7 @@ func (in *input) Close() error {
 		return in.ended()
 	default:
 	}
-	ctx, cancel := in.p.g.bound(context.Background())
+	ctx, cancel := in.p.guest().bound(context.Background())
 	defer cancel()
 	_, err := in.send(ctx, &guestpb.InputRequest{Pid: int32(in.p.pid), Close: true})
 	if err != nil && paddock.KindOf(err) != paddock.NotFound {
@@ -110,11 +110,11 @@ func (in *input) ended() error {
 
 // send makes one call.
 func (in *input) send(ctx context.Context, m *guestpb.InputRequest) (int64, error) {
-	s := in.p.g.rpc.Input(ctx)
+	s := in.p.guest().rpc.Input(ctx)
 	_ = s.Send(m) // what went wrong is told by the answer
 	res, err := s.CloseAndReceive()
 	if err != nil {
-		return 0, in.p.g.failure(ctx, err)
+		return 0, in.p.guest().failure(ctx, err)
 	}
 	return res.Msg.GetWritten(), nil
 }

@@ -41,7 +41,7 @@ func (w *patience) start(p *process) {
 	}
 	w.p = p
 	w.due = p.started.Add(p.timeout)
-	w.timer = time.AfterFunc(p.timeout+p.g.grace/4, w.look)
+	w.timer = time.AfterFunc(p.timeout+p.guest().grace/4, w.look)
 }
 
 func (w *patience) stop() {
@@ -87,7 +87,7 @@ func (w *patience) waiting(now time.Time) time.Duration {
 func (w *patience) late(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer == nil || time.Since(w.due) < w.p.g.grace {
+	if w.timer == nil || time.Since(w.due) < w.p.guest().grace {
 		return false
 	}
 	w.extra += n
@@ -101,8 +101,8 @@ func (w *patience) look() {
 		return
 	default:
 	}
-	paused := w.p.g.o.Paused != nil && w.p.g.o.Paused()
-	grace := w.p.g.grace
+	paused := w.p.guest().o.Paused != nil && w.p.guest().o.Paused()
+	grace := w.p.guest().grace
 	w.mu.Lock()
 	waited := w.waited + w.waiting(time.Now())
 	if paused {
@@ -126,7 +126,7 @@ func (w *patience) giveUp() {
 		Reason: fmt.Sprintf("its timeout of %v has passed, and the agent inside did not say how it ended", w.p.timeout),
 		Usage:  unknownUsage(w.p.started),
 	}, nil)
-	if w.p.g.o.Stuck != nil {
-		w.p.g.o.Stuck()
+	if w.p.guest().o.Stuck != nil {
+		w.p.guest().o.Stuck()
 	}
 }

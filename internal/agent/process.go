@@ -19,7 +19,6 @@ import (
 // the process, with Release, and with the connection, as soon as the writer
 // that it may be in returns.
 type process struct {
-	g       *Guest
 	out     paddock.Output
 	timeout time.Duration // zero is none, or not known
 	started time.Time
@@ -36,6 +35,7 @@ type process struct {
 	err      error        // likewise
 
 	mu     sync.Mutex
+	g      *Guest             // guarded by mu; another one after the sandbox was paused
 	cancel context.CancelFunc // guarded by mu; ends the stream
 	asked  bool               // guarded by mu; a stream will tell the exit
 
@@ -47,6 +47,12 @@ func (g *Guest) process(out paddock.Output, timeout time.Duration) *process {
 		g: g, out: out, timeout: timeout, started: time.Now(), asked: !out.Detached,
 		released: make(chan struct{}), done: make(chan struct{}),
 	}
+}
+
+func (p *process) guest() *Guest {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.g
 }
 
 // begin notes what the guest said of the process that has started.
@@ -65,6 +71,15 @@ func (p *process) follow(s *stream, check events) {
 	p.watch.start(p)
 	go func() {
 		exit, err := p.receive(s, &check)
+		for errors.Is(err, errLost) {
+			if next := p.rejoin(&check); next != nil {
+				_ = s.Close()
+				s = next
+				exit, err = p.receive(s, &check)
+				continue
+			}
+			exit, err = p.gone()
+		}
 		if errors.Is(err, errDetached) {
 			p.stop()
 		} else {
@@ -75,6 +90,49 @@ func (p *process) follow(s *stream, check events) {
 			p.await()
 		}
 	}()
+}
+
+// errLost is that the connection ended before the process.
+var errLost = errors.New("the connection has ended")
+
+// rejoin follows the process again where the sandbox was paused meanwhile, in a
+// way that ended the connection. It is nil where the sandbox does not come back.
+func (p *process) rejoin(check *events) *stream {
+	again := p.guest().o.Again
+	if again == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-p.released:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	g := again(ctx)
+	if g == nil {
+		cancel()
+		return nil
+	}
+	p.mu.Lock()
+	p.g = g
+	p.mu.Unlock()
+	req := &guestpb.AttachRequest{Pid: int32(p.pid), From: check.next, Detached: check.silent}
+	o := opening{
+		check: events{pid: req.Pid, next: check.next, dropped: check.dropped, silent: check.silent},
+		call: func(ctx context.Context) (*stream, error) {
+			return g.rpc.Attach(ctx, connect.NewRequest(req))
+		},
+	}
+	s, err := o.begin(ctx, cancel)
+	if err != nil {
+		cancel()
+		return nil
+	}
+	p.begin(req.Pid, s.Msg().GetStarted(), cancel)
+	*check = o.check
+	return s
 }
 
 // errDetached is that a writer did not want more.
@@ -109,8 +167,8 @@ func (p *process) receive(s *stream, check *events) (paddock.Exit, error) {
 			}
 			exit := exitOf(e, timeout)
 			exit.Dropped = max(exit.Dropped, check.dropped)
-			if p.g.o.Amend != nil {
-				p.g.o.Amend(p.started, &exit)
+			if p.guest().o.Amend != nil {
+				p.guest().o.Amend(p.started, &exit)
 			}
 			return exit, nil
 		}
@@ -140,16 +198,24 @@ func (p *process) lost(err error) (paddock.Exit, error) {
 	default:
 	}
 	select {
-	case <-p.g.Done():
-		return paddock.Exit{
-			Code: 255, Cause: paddock.SandboxGone, Reason: p.g.goneReason(), Usage: unknownUsage(p.started),
-		}, nil
+	case <-p.guest().Done():
+		return paddock.Exit{}, errLost
 	default:
 	}
 	if err == nil {
 		return paddock.Exit{}, broken("process %d has no exit", p.pid)
 	}
 	return paddock.Exit{}, fmt.Errorf("follow process %d: %w", p.pid, answered(err))
+}
+
+// gone is the exit of a process whose sandbox went away.
+func (p *process) gone() (paddock.Exit, error) {
+	select {
+	case <-p.released:
+		return paddock.Exit{}, fmt.Errorf("process %d was released: %w", p.pid, paddock.Canceled)
+	default:
+	}
+	return paddock.Exit{Code: 255, Cause: paddock.SandboxGone, Reason: p.guest().goneReason(), Usage: unknownUsage(p.started)}, nil
 }
 
 // finish makes the end known. Only the first one counts.
@@ -174,8 +240,8 @@ func (p *process) stop() {
 func (p *process) await() {
 	if err := p.attach(context.Background(), p.pid, true); err != nil {
 		select {
-		case <-p.g.Done():
-			p.finish(p.lost(nil))
+		case <-p.guest().Done():
+			p.finish(p.gone())
 		default:
 			p.finish(paddock.Exit{}, fmt.Errorf("wait for process %d: %w", p.pid, err))
 		}
@@ -227,23 +293,23 @@ func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
 	if sig < 1 || sig > maxSignal {
 		return fmt.Errorf("signal process %d: signal %d: %w", p.pid, int(sig), paddock.Invalid)
 	}
-	ctx, cancel := p.g.bound(ctx)
+	ctx, cancel := p.guest().bound(ctx)
 	defer cancel()
-	_, err := p.g.rpc.Signal(ctx, connect.NewRequest(&guestpb.SignalRequest{Pid: int32(p.pid), Signal: int32(sig)}))
+	_, err := p.guest().rpc.Signal(ctx, connect.NewRequest(&guestpb.SignalRequest{Pid: int32(p.pid), Signal: int32(sig)}))
 	if err != nil {
-		return fmt.Errorf("signal process %d: %w", p.pid, p.g.failure(ctx, err))
+		return fmt.Errorf("signal process %d: %w", p.pid, p.guest().failure(ctx, err))
 	}
 	return nil
 }
 
 func (p *process) Resize(ctx context.Context, size paddock.Size) error {
-	ctx, cancel := p.g.bound(ctx)
+	ctx, cancel := p.guest().bound(ctx)
 	defer cancel()
-	_, err := p.g.rpc.Resize(ctx, connect.NewRequest(&guestpb.ResizeRequest{
+	_, err := p.guest().rpc.Resize(ctx, connect.NewRequest(&guestpb.ResizeRequest{
 		Pid: int32(p.pid), Size: &guestpb.Size{Rows: uint32(size.Rows), Cols: uint32(size.Cols)},
 	}))
 	if err != nil {
-		return fmt.Errorf("resize process %d: %w", p.pid, p.g.failure(ctx, err))
+		return fmt.Errorf("resize process %d: %w", p.pid, p.guest().failure(ctx, err))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (p *process) attach(ctx context.Context, pid paddock.PID, silent bool) erro
 		check:    events{pid: req.Pid, next: req.From, silent: silent},
 		followed: true,
 		call: func(ctx context.Context) (*stream, error) {
-			return p.g.rpc.Attach(ctx, connect.NewRequest(req))
+			return p.guest().rpc.Attach(ctx, connect.NewRequest(req))
 		},
 	})
 }
@@ -122,7 +122,7 @@ type opening struct {
 // open makes the call whose stream outlives ctx, and waits until the guest
 // says Started. From then on p follows the stream.
 func (p *process) open(ctx context.Context, o opening) error {
-	bound, done := p.g.bound(ctx)
+	bound, done := p.guest().bound(ctx)
 	defer done()
 	own, cancel := context.WithCancel(context.Background())
 	var s *stream
@@ -136,12 +136,12 @@ func (p *process) open(ctx context.Context, o opening) error {
 	case err := <-begun:
 		if err != nil {
 			cancel()
-			return p.g.failure(bound, err)
+			return p.guest().failure(bound, err)
 		}
 	case <-bound.Done():
 		if !o.fresh {
 			cancel()
-			return p.g.failure(bound, nil)
+			return p.guest().failure(bound, nil)
 		}
 		// Nobody else will learn the number of what may just have started.
 		go func() {
@@ -155,7 +155,7 @@ func (p *process) open(ctx context.Context, o opening) error {
 				_ = s.Close()
 			}
 		}()
-		return p.g.failure(bound, nil)
+		return p.guest().failure(bound, nil)
 	}
 	p.begin(o.check.pid, s.Msg().GetStarted(), cancel)
 	if !o.followed {

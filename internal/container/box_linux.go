@@ -55,6 +55,8 @@ type box struct {
 type start struct {
 	name   string
 	argv0  string
+	root   paddock.Root // as the spec has it
+	user   string       // likewise
 	layout *layout
 	limits paddock.Limits
 	exe    *os.File   // the program of the box's init
@@ -83,11 +85,20 @@ func (s *start) programs() []*os.File {
 	return append([]*os.File{s.exe, s.agent}, s.image...)
 }
 
+// agentPath is where the agent's program is a file; empty where there is none.
+func (s *start) agentPath() string {
+	if s.agent == nil {
+		return ""
+	}
+	return s.agent.Name()
+}
+
 // take is the other side of programs.
-func (s *start) take(files []*os.File) {
+func (s *start) take(files []*os.File, agent string) {
 	s.exe = files[0]
 	if len(files) > 1 {
-		s.agent, s.image = files[1], files[2:]
+		s.agent, s.image = kernel.Named(files[1], agent), files[2:]
+		files[1] = s.agent
 	}
 }
 
@@ -151,12 +162,14 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 			return fail(err)
 		}
 	}
-	fds, err := openForeign(s.layout, &own)
+	// A start may be used again, with another box saved meanwhile.
+	l := s.layout.clone()
+	fds, err := openForeign(l, &own)
 	if err != nil {
 		return fail(err)
 	}
-	if k := s.layout.config.Kernel; k != nil {
-		if err := s.layout.showAgent(s.agent, &fds, &own); err != nil {
+	if k := l.config.Kernel; k != nil {
+		if err := l.showAgent(s.agent, &fds, &own); err != nil {
 			return fail(err)
 		}
 		events, err := b.listen(s)
@@ -169,12 +182,14 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		if s.audit == nil {
 			k.Audit = nil
 		}
+		k.Memory = len(s.image) == len(memoryParts)
+		k.Layered = k.Layered || len(s.image) == len(fileParts)
 		if k.Image = 0; len(s.image) > 0 {
 			k.Image = len(fds) + 1
 			fds = append(fds, s.image...)
 		}
 	}
-	config, err := json.Marshal(s.layout.config)
+	config, err := json.Marshal(l.config)
 	if err != nil {
 		return fail(err)
 	}
@@ -557,12 +572,17 @@ func (b *box) resume() error {
 
 // update changes limits of the living box.
 func (b *box) update(l paddock.Limits) error {
+	if b.nested && l.PIDs > 0 {
+		if err := b.bound(l.PIDs); err != nil {
+			return err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.group == nil {
 		return fmt.Errorf("change limits: no control group: %w", paddock.Unsupported)
 	}
-	if l.PIDs > b.first {
+	if l.PIDs > b.first && !b.nested {
 		return fmt.Errorf("change limits: commands inherit the limit of %d processes that the sandbox was made with, so it cannot be raised above: %w", b.first, paddock.Unsupported)
 	}
 	inside := l

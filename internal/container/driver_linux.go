@@ -51,6 +51,11 @@ type Options struct {
 	// program itself is executed as the guest: it must call [Main] first.
 	Guest Program
 
+	// Data is where what is saved of sandboxes is kept: paused ones, and
+	// snapshots. It is made if need be, for its owner only. Empty is a directory
+	// of the calling user's on a disk.
+	Data string
+
 	// Kernel is what commands run on; nil is the host's own kernel. Main is to
 	// know it too.
 	Kernel *Kernel
@@ -122,6 +127,7 @@ type Driver struct {
 	audit  audit.Sink
 	state  string
 	cache  string
+	data   string
 	env    environ
 
 	host     func() *cgroup.Host      // found out once, when first needed
@@ -148,6 +154,12 @@ func New(o Options) (*Driver, error) {
 	}
 	if d.cache == "" {
 		d.cache = defaultCache(d.env)
+	}
+	if d.data = o.Data; d.data == "" {
+		d.data = filepath.Join(defaultData(d.env, d.state), string(d.tier))
+	}
+	if !filepath.IsAbs(d.data) {
+		return nil, fmt.Errorf("data directory %q is not absolute: %w", d.data, paddock.Invalid)
 	}
 	d.host = sync.OnceValue(cgroup.Probe)
 	if d.kernel == nil {
@@ -180,6 +192,21 @@ func defaultState(env environ) string {
 		return filepath.Join(dir, "paddock")
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-%d", os.Geteuid()))
+}
+
+// defaultData is a directory on a disk; where the caller has none, it is beside
+// the state.
+func defaultData(env environ, state string) string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/paddock"
+	}
+	if dir := env["XDG_DATA_HOME"]; filepath.IsAbs(dir) {
+		return filepath.Join(dir, "paddock")
+	}
+	if home := env["HOME"]; filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "share", "paddock")
+	}
+	return filepath.Join(filepath.Dir(state), "data")
 }
 
 // Create implements paddock.Driver.
@@ -245,9 +272,18 @@ func newID() paddock.ID {
 }
 
 // prepare works out everything that can be known before a process is made.
-func (d *Driver) prepare(spec *paddock.Spec) (start, []paddock.Finding, error) {
+func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Finding, err error) {
 	if err := d.refuse(spec); err != nil {
 		return start{}, nil, err
+	}
+	var from *checkpoint
+	if spec.Root.Kind == paddock.RootSnapshot {
+		if from, err = d.snapshot(spec.Root.Snapshot); err != nil {
+			return start{}, nil, err
+		}
+		if spec, err = from.adapt(spec); err != nil {
+			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
+		}
 	}
 	limits, groups, findings, err := d.bounds(spec)
 	if err != nil {
@@ -265,11 +301,16 @@ func (d *Driver) prepare(spec *paddock.Spec) (start, []paddock.Finding, error) {
 	if err != nil {
 		return start{}, nil, err
 	}
-	s := start{name: string(spec.ID), argv0: inner.Argv0, layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
+	s = start{name: string(spec.ID), argv0: inner.Argv0, root: spec.Root, user: spec.User, layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
 	if d.kernel != nil {
 		s.argv0, s.kernel, s.audit = d.kernel.Argv0, d.kernel, d.audit
 		if s.agent, err = d.agent(); err != nil {
 			return start{}, nil, err
+		}
+	}
+	if from != nil {
+		if s.image, err = from.open(d.kernel, s.agent); err != nil {
+			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
 		}
 	}
 	s.finish = func() error {
@@ -278,6 +319,9 @@ func (d *Driver) prepare(spec *paddock.Spec) (start, []paddock.Finding, error) {
 		}
 		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
 			l.config.Landlock, l.config.Trees = false, nil
+		}
+		if from != nil {
+			return from.fits(l)
 		}
 		return nil
 	}
@@ -292,20 +336,21 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 	}
 	done := func() {}
 	var sb *sandbox
-	s.made = func(b *box) {
-		sb.owner = localOwner{b}
+	own := &life{start: s, data: d.data}
+	own.start.made = func(b *box) {
 		if b.group != nil {
+			// Those of a box that was paused are gone, or swept in vain.
 			done = d.sweepers.watch(b.group.Dirs())
 		}
 	}
-	sb = &sandbox{id: spec.ID, driver: d, about: about{
+	sb = &sandbox{id: spec.ID, driver: d, owner: own, about: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
 		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits,
 	}}
 	// The first call on a connection is the slow one. It is made while the box
 	// is being built, and answered when that is done.
 	var attached error
-	s.connected = func(conn net.Conn) {
+	own.start.connected = func(conn net.Conn) {
 		// While the guest program starts there is time for what drivers have
 		// left that were killed before they had a sweeper. What cannot be
 		// removed now is the next one's.
@@ -314,9 +359,11 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 			go sb.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
 		}
 	}
-	b, _, err := newBox(ctx, s)
+	_, err = own.begin(ctx)
+	closeAll(own.start.image)
+	own.start.image = nil
 	if err == nil && attached != nil {
-		err = errors.Join(attached, b.remove(context.WithoutCancel(ctx)))
+		err = errors.Join(attached, own.remove(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
 		if sb.link != nil {
@@ -325,7 +372,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		done()
 		return nil, err
 	}
-	sb.done, sb.about.Created = done, b.created
+	sb.done, sb.about.Created = func() { done() }, own.made
 	return sb, nil
 }
 

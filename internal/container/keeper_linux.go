@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -31,8 +32,12 @@ const (
 // start has of files comes with it.
 type order struct {
 	ID       paddock.ID     `json:"id"`
-	Dir      string         `json:"dir"` // of this sandbox, in the state directory
+	Dir      string         `json:"dir"`  // of this sandbox, in the state directory
+	Data     string         `json:"data"` // where boxes are saved
 	Argv0    string         `json:"argv0"`
+	Agent    string         `json:"agent,omitempty"` // the path of the agent's program
+	Root     paddock.Root   `json:"root,omitzero"`
+	User     string         `json:"user,omitempty"`
 	Layout   wireLayout     `json:"layout"`
 	Limits   paddock.Limits `json:"limits"`
 	Groups   bool           `json:"groups"`
@@ -42,18 +47,21 @@ type order struct {
 
 // A request to a keeper, one packet each.
 type request struct {
-	Op     string          `json:"op"` // connect, measure, update, pause, resume, remove
-	Update *paddock.Update `json:"update,omitempty"`
-	Wait   time.Duration   `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
+	Op     string                   `json:"op"` // connect, measure, update, pause, resume, remove, inspect, snapshot
+	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
+	Update *paddock.Update          `json:"update,omitempty"`
+	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
 }
 
 // A response of a keeper; connect's comes with a descriptor.
 type response struct {
-	Error   string           `json:"error,omitempty"`
-	Kind    paddock.Kind     `json:"kind,omitempty"`
-	Missing *paddock.Finding `json:"missing,omitempty"` // of a paddock.MissingError
-	Measure *measure         `json:"measure,omitempty"`
-	About   *about           `json:"about,omitempty"`
+	Error   string             `json:"error,omitempty"`
+	Kind    paddock.Kind       `json:"kind,omitempty"`
+	Missing *paddock.Finding   `json:"missing,omitempty"` // of a paddock.MissingError
+	Measure *measure           `json:"measure,omitempty"`
+	About   *about             `json:"about,omitempty"`
+	Inspect *inner.Inspection  `json:"inspect,omitempty"`
+	Saved   paddock.SnapshotID `json:"saved,omitempty"`
 }
 
 // keeperMain is the process that owns one kept sandbox.
@@ -106,8 +114,8 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	}
 	defer listener.Close()
 	var first net.Conn
-	s := start{name: string(o.ID), argv0: o.Argv0, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
-	s.take(files)
+	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
+	s.take(files, o.Agent)
 	for _, k := range kernels {
 		if k.Argv0 == o.Argv0 {
 			s.kernel = k
@@ -116,13 +124,18 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	if s.kernel == nil && s.layout.nested {
 		return fmt.Errorf("this program knows no kernel %q: %w", o.Argv0, paddock.Internal)
 	}
-	k.box, first, err = newBox(ctx, s)
+	k.life = &life{start: s, data: o.Data}
+	first, err = k.life.begin(ctx)
 	if err != nil {
 		return err
 	}
+	k.box = k.life.now()
 	for _, f := range files {
-		f.Close()
+		if f != s.agent { // which is needed to save the box
+			f.Close()
+		}
 	}
+	k.life.start.image = nil
 	first.Close() // whoever wants the agent asks for a connection
 	undo := func(err error) error {
 		rm, cancel := context.WithTimeout(context.Background(), removeTime)
@@ -153,7 +166,8 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 
 type keeper struct {
 	dir  string
-	box  *box
+	life *life
+	box  *box          // the one that the life began with: when it is paused, this process ends
 	gone chan struct{} // closed when the sandbox was removed
 
 	mu      sync.Mutex
@@ -206,6 +220,9 @@ func (k *keeper) serve(l *net.UnixListener) {
 		select {
 		case <-k.gone:
 		case <-k.box.ended:
+			if k.life.paused() {
+				break // the end comes when the request was answered
+			}
 			k.bury()
 		}
 		l.Close()
@@ -275,7 +292,7 @@ func (k *keeper) converse(c *net.UnixConn) {
 		if err != nil {
 			return
 		}
-		if q.Op == "remove" && r.Error == "" {
+		if (q.Op == "remove" || q.Op == "pause" && k.life.start.layout.nested) && r.Error == "" {
 			k.finish()
 			return
 		}
@@ -319,14 +336,27 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	case "update":
 		err = k.update(q.Update)
 	case "pause":
-		err = k.box.pause(ctx)
+		err = k.pause(ctx)
 	case "resume":
-		err = k.box.resume()
+		err = k.life.resume(ctx)
+	case "inspect":
+		var i inner.Inspection
+		if i, err = k.life.inspect(ctx); err == nil {
+			return response{Inspect: &i}, nil
+		}
+	case "snapshot":
+		var id paddock.SnapshotID
+		if q.Save == nil {
+			q.Save = &paddock.SnapshotOptions{}
+		}
+		if id, err = k.life.snapshot(ctx, *q.Save); err == nil {
+			return response{Saved: id}, nil
+		}
 	case "remove":
 		k.mu.Lock()
 		k.removed = true
 		k.mu.Unlock()
-		if err = k.box.remove(ctx); err == nil {
+		if err = k.life.remove(ctx); err == nil {
 			err = forgetDir(k.dir)
 		}
 		if err != nil { // it can be asked again, or die
@@ -340,7 +370,10 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	if err != nil {
 		return failed(err), nil
 	}
-	m := k.box.measure()
+	m, err := k.life.measure(ctx)
+	if err != nil {
+		return failed(err), nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a := k.about
@@ -348,12 +381,24 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	return response{Measure: &m, About: &a}, nil
 }
 
+// pause pauses the sandbox. One that is saved needs no keeper any more: what is
+// known of it is in its directory.
+func (k *keeper) pause(ctx context.Context) error {
+	if err := k.life.pause(ctx); err != nil || !k.life.start.layout.nested {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.about.Saved = k.life.image().dir
+	return k.writeLocked()
+}
+
 func (k *keeper) update(u *paddock.Update) error {
 	if u == nil {
 		return nil
 	}
 	if u.Limits != nil {
-		if err := k.box.update(*u.Limits); err != nil {
+		if err := k.life.update(context.Background(), paddock.Update{Limits: u.Limits}); err != nil {
 			return err
 		}
 	}

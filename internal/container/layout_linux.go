@@ -552,6 +552,17 @@ type wireLayout struct {
 	Nested bool         `json:"nested,omitempty"`
 }
 
+// clone is a copy that newBox may change.
+func (l *layout) clone() *layout {
+	c := *l
+	c.config.Mounts = slices.Clone(l.config.Mounts)
+	if k := l.config.Kernel; k != nil {
+		own := *k
+		c.config.Kernel = &own
+	}
+	return &c
+}
+
 func (l *layout) wire() wireLayout {
 	return wireLayout{Config: l.config, User: l.id.inside, KUID: l.id.kuid, KGID: l.id.kgid, Root: l.id.root, Paths: l.paths, Nested: l.nested}
 }

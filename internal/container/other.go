@@ -17,6 +17,7 @@ type Options struct {
 	State   string
 	Environ []string
 	Cache   string
+	Data    string
 	Guest   Program
 	Kernel  *Kernel
 	Audit   audit.Sink

@@ -37,8 +37,16 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 	if d.kernel == nil {
 		info.Capabilities = append(info.Capabilities, paddock.CanNetworkHost)
 	}
-	if f, _ := info.Finding(paddock.ControlMemory); f.Strength == paddock.Full {
-		info.Capabilities = append(info.Capabilities, paddock.CanPause, paddock.CanUpdateLimits)
+	f, _ := info.Finding(paddock.ControlMemory)
+	grouped := f.Strength == paddock.Full
+	if grouped {
+		info.Capabilities = append(info.Capabilities, paddock.CanUpdateLimits)
+	}
+	if grouped || d.kernel != nil {
+		info.Capabilities = append(info.Capabilities, paddock.CanPause)
+	}
+	if d.kernel != nil {
+		info.Capabilities = append(info.Capabilities, paddock.CanSnapshotFiles, paddock.CanSnapshotMemory, paddock.CanRootSnapshot)
 	}
 	return info, nil
 }

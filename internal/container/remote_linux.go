@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -122,6 +123,9 @@ func (r remoteOwner) measure(ctx context.Context) (measure, error) {
 	if err != nil {
 		return measure{}, err
 	}
+	if a.Saved != "" {
+		return measure{State: paddock.Paused, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}}, nil
+	}
 	return measure{State: paddock.Dead, Reason: a.Dead, Limits: a.Limits, Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}}, nil
 }
 
@@ -132,12 +136,101 @@ func (r remoteOwner) update(ctx context.Context, u paddock.Update) error {
 
 func (r remoteOwner) pause(ctx context.Context) error {
 	_, err := r.ask(ctx, request{Op: "pause"}, nil)
+	if errors.Is(err, paddock.Unavailable) {
+		if a, e := r.read(); e == nil && a.Saved != "" {
+			return nil // it is already
+		}
+	}
 	return err
 }
 
 func (r remoteOwner) resume(ctx context.Context) error {
 	_, err := r.ask(ctx, request{Op: "resume"}, nil)
-	return err
+	if !errors.Is(err, paddock.Unavailable) {
+		return err
+	}
+	a, e := r.read()
+	if e != nil {
+		return e
+	}
+	if a.Saved == "" {
+		return err
+	}
+	return r.revive(ctx)
+}
+
+func (r remoteOwner) inspect(ctx context.Context) (inner.Inspection, error) {
+	got, err := r.ask(ctx, request{Op: "inspect"}, nil)
+	if err != nil {
+		return inner.Inspection{}, err
+	}
+	if got.Inspect == nil {
+		return inner.Inspection{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+	}
+	return *got.Inspect, nil
+}
+
+func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	got, err := r.ask(ctx, request{Op: "snapshot", Save: &o}, nil)
+	if err != nil {
+		return "", err
+	}
+	return got.Saved, nil
+}
+
+// revive gives a sandbox that was saved a keeper again, and a box.
+func (r remoteOwner) revive(ctx context.Context) error {
+	unlock, err := kernel.LockDir(ctx, r.dir)
+	if err != nil {
+		return fmt.Errorf("resume: %w: %w", err, kindOf(err))
+	}
+	defer unlock()
+	if _, err := r.ask(ctx, request{Op: "measure"}, nil); err == nil {
+		return nil // somebody else was faster
+	}
+	a, err := r.read()
+	if err != nil {
+		return err
+	}
+	saved, err := r.image(a)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	d := r.driver
+	exe, err := d.exe()
+	if err != nil {
+		return err
+	}
+	agent, err := d.agent()
+	if err != nil {
+		return err
+	}
+	parts, err := saved.open(d.kernel, agent)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	defer closeAll(parts)
+	if err := os.Remove(filepath.Join(r.dir, socketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resume: %w", err)
+	}
+	o := saved.about.Order
+	o.ID, o.Dir, o.Data, o.Agent, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.data, agent.Name(), a
+	o.About.Saved = ""
+	if t, ok := ctx.Deadline(); ok {
+		o.Deadline = t
+	}
+	if _, err := employ(ctx, o, append([]*os.File{exe, agent}, parts...)...); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	return saved.remove()
+}
+
+// image finds what a sandbox was saved to, among the driver's own.
+func (r remoteOwner) image(a about) (*checkpoint, error) {
+	if filepath.Dir(a.Saved) != filepath.Clean(r.driver.data) {
+		return nil, fmt.Errorf("what was saved is not in %s: %w", r.driver.data, paddock.Conflict)
+	}
+	return readCheckpoint(a.Saved)
 }
 
 func (r remoteOwner) remove(ctx context.Context) error {
@@ -150,6 +243,11 @@ func (r remoteOwner) remove(ctx context.Context) error {
 	a, err := r.read()
 	if err != nil {
 		return err
+	}
+	if a.Saved != "" && filepath.Dir(a.Saved) == filepath.Clean(r.driver.data) {
+		if err := (&checkpoint{dir: a.Saved}).remove(); err != nil {
+			return err
+		}
 	}
 	if len(a.Groups) > 0 {
 		g, err := r.driver.host().Open(filepath.Base(r.dir), a.Groups...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agent"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
 )
 
 // An owner is how to reach the process that owns a box: this one, or a keeper.
@@ -24,6 +25,10 @@ type owner interface {
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
 	remove(ctx context.Context) error
+	// inspect asks what only the init of a box with a kernel of its own knows.
+	inspect(ctx context.Context) (inner.Inspection, error)
+	// snapshot saves a box with a kernel of its own, which goes on.
+	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
 
 // about is what does not change in the life of a sandbox, but for labels.
@@ -37,6 +42,7 @@ type about struct {
 	Limits   paddock.Limits    `json:"limits"`
 	Groups   []string          `json:"groups,omitempty"` // directories of the control group
 	Dead     string            `json:"dead,omitempty"`   // how it died
+	Saved    string            `json:"saved,omitempty"`  // directory of the image that it is, while it is paused
 }
 
 type sandbox struct {
@@ -65,7 +71,7 @@ func (s *sandbox) ID() paddock.ID { return s.id }
 // attach makes conn the way to the agent.
 func (s *sandbox) attach(conn net.Conn, lifetime time.Duration) error {
 	g, err := agent.New(conn, agent.Options{
-		Amend: s.amend, Gone: s.gone, Lifetime: lifetime,
+		Amend: s.amend, Gone: s.gone, Again: s.again, Lifetime: lifetime,
 		Stuck: func() {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 			defer cancel()
@@ -101,6 +107,9 @@ func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
 	m, err := s.owner.measure(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	if m.State == paddock.Paused && s.driver.kernel != nil {
+		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
 	}
 	if m.State == paddock.Dead {
 		return nil, fmt.Errorf("sandbox %s is dead: %s: %w", s.id, m.Reason, paddock.Unavailable)
@@ -208,6 +217,35 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 	exit.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d bytes, and a process of it was killed", m.Limits.Memory)
 }
 
+// again gives the way to the agent of a sandbox that was paused, when it goes on;
+// nil where it does not.
+func (s *sandbox) again(ctx context.Context) *agent.Guest {
+	if s.driver.kernel == nil {
+		return nil // what is paused keeps its connections
+	}
+	for {
+		m, err := s.owner.measure(ctx)
+		switch {
+		case err != nil || m.State == paddock.Dead:
+			return nil
+		case m.State == paddock.Ready:
+			g, err := s.guest(ctx)
+			if err != nil {
+				return nil
+			}
+			return g
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(againTime):
+		}
+	}
+}
+
+// againTime is how often it is asked whether a paused sandbox goes on.
+const againTime = 50 * time.Millisecond
+
 // gone says why there is no connection any more.
 func (s *sandbox) gone() string {
 	s.mu.Lock()
@@ -227,6 +265,8 @@ func (s *sandbox) gone() string {
 			return err.Error()
 		case m.State == paddock.Dead:
 			return m.Reason
+		case m.State == paddock.Paused && s.driver.kernel != nil:
+			return "the sandbox is paused"
 		}
 		// Its init has closed the connection and is about to end.
 		select {
@@ -256,7 +296,14 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	if err != nil {
 		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
 	}
-	if st.Refused, err = g.Refusals(ctx); err != nil {
+	if s.driver.kernel != nil {
+		var i inner.Inspection
+		i, err = s.owner.inspect(ctx)
+		st.Refused, st.Usage.PIDs = i.Refusals, i.PIDs
+	} else {
+		st.Refused, err = g.Refusals(ctx)
+	}
+	if err != nil {
 		if now, e := s.owner.measure(ctx); e == nil && now.State != paddock.Ready {
 			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
 			return st, nil
@@ -324,8 +371,18 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	return nil
 }
 
-func (s *sandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	return "", fmt.Errorf("snapshot of sandbox %s: this tier has none yet: %w", s.id, paddock.Unsupported)
+func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	if s.driver.kernel == nil {
+		return "", fmt.Errorf("snapshot of sandbox %s: this tier has none yet: %w", s.id, paddock.Unsupported)
+	}
+	if _, err := s.running(ctx); err != nil {
+		return "", fmt.Errorf("snapshot: %w", err)
+	}
+	id, err := s.owner.snapshot(ctx, o)
+	if err != nil {
+		return "", fmt.Errorf("snapshot of sandbox %s: %w", s.id, err)
+	}
+	return id, nil
 }
 
 func (s *sandbox) Pause(ctx context.Context) error {
@@ -375,26 +432,3 @@ func (s *sandbox) letGo() {
 // FS gives the files. The agent behind it is looked up at each call, because a
 // connection may break and be made again.
 func (s *sandbox) FS() paddock.FS { return files{s} }
-
-// localOwner is this process.
-type localOwner struct{ *box }
-
-func (o localOwner) connect(context.Context) (net.Conn, error) {
-	f, err := o.box.connect()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return net.FileConn(f)
-}
-
-func (o localOwner) measure(context.Context) (measure, error) { return o.box.measure(), nil }
-
-func (o localOwner) update(_ context.Context, u paddock.Update) error {
-	if u.Limits == nil {
-		return nil
-	}
-	return o.box.update(*u.Limits)
-}
-
-func (o localOwner) resume(context.Context) error { return o.box.resume() }

@@ -38,6 +38,13 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		} else if !st.IsDir() {
 			return fmt.Errorf("root %s: not a directory: %w", spec.Root.Path, paddock.Invalid)
 		}
+	case paddock.RootSnapshot:
+		if d.kernel == nil {
+			return fmt.Errorf("root %q: this tier has no snapshots yet: %w", string(spec.Root.Kind), paddock.Unsupported)
+		}
+		if !paddock.ID(spec.Root.Snapshot).Valid() {
+			return fmt.Errorf("snapshot %q is not a name: %w", string(spec.Root.Snapshot), paddock.NotFound)
+		}
 	default:
 		return fmt.Errorf("root %q is none of this tier: %w", string(spec.Root.Kind), paddock.Unsupported)
 	}

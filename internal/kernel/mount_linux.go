@@ -183,11 +183,10 @@ func Detach(path string) error {
 	return nil
 }
 
-// MountPIDs mounts the group that counts processes at a directory, in version 1
-// of control groups.
-func MountPIDs(path string) error {
-	if err := unix.Mount("none", path, "cgroup", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "pids"); err != nil {
-		return fmt.Errorf("mount the group of processes: %w", err)
+// MountGroups mounts the control groups at a directory, in their version 2.
+func MountGroups(path string) error {
+	if err := unix.Mount("none", path, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount the control groups: %w", err)
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package kernel
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,6 +80,24 @@ func DropCapabilities() error {
 func KeepOnlyPtrace() error {
 	bit := uint32(1) << unix.CAP_SYS_PTRACE
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Effective: bit, Permitted: bit}})
+}
+
+// ReserveOverride is DropCapabilities, but that a thread may still take up
+// CAP_DAC_OVERRIDE, for what it does itself: see TakeOverride.
+func ReserveOverride() error {
+	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Permitted: 1 << unix.CAP_DAC_OVERRIDE}})
+}
+
+// TakeOverride gives the calling thread the right to pass by permissions of
+// files. What it executes does not have it.
+func TakeOverride() error {
+	const bit = 1 << unix.CAP_DAC_OVERRIDE
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := [2]unix.CapUserData{{Effective: bit, Permitted: bit}}
+	if err := unix.Capset(&hdr, &data[0]); err != nil {
+		return fmt.Errorf("capset: %w", err)
+	}
+	return nil
 }
 
 // NoRoot takes its meaning from user 0, for this thread and every process it
@@ -171,9 +191,6 @@ func CloseFrom(first int) error {
 // Leader tells whether the calling thread is its process's first one, which
 // stands for the process where the kernel asks about that.
 func Leader() bool { return unix.Gettid() == unix.Getpid() }
-
-// Thread is the calling thread's number.
-func Thread() int { return unix.Gettid() }
 
 // CloseOnExec keeps a descriptor from what this process executes.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
@@ -273,6 +290,42 @@ func GrowTable() {
 	if fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 500); err == nil {
 		unix.Close(fd)
 	}
+}
+
+// LockDir waits until nobody else has locked a directory, and locks it. The end of
+// this process unlocks it too.
+func LockDir(ctx context.Context, path string) (unlock func(), err error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return func() { d.Close() }, nil
+		}
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+			continue
+		}
+		break
+	}
+	d.Close()
+	return nil, fmt.Errorf("lock %s: %w", path, err)
+}
+
+// Named gives an open file another name.
+func Named(f *os.File, name string) *os.File {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 16)
+	if err != nil {
+		return f
+	}
+	f.Close()
+	return os.NewFile(uintptr(fd), name)
 }
 
 // Release is the kernel's release, as uname -r.

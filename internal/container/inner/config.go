@@ -77,6 +77,11 @@ type KernelConfig struct {
 	// none.
 	Image int `json:"image,omitempty"`
 
+	// Layered says that the box began with an archive of the private layer:
+	// the one file of Image, unless it goes on from memory.
+	Layered bool `json:"layered,omitempty"`
+	Memory  bool `json:"memory,omitempty"` // Image holds memory too
+
 	// Events is the place of the descriptor that takes what the kernel tells
 	// of its processes, and Audit what it is to tell.
 	Events int                 `json:"events"`
@@ -102,11 +107,19 @@ const (
 type Op byte
 
 const (
-	OpConnect  Op = iota // the descriptor is a connection to the agent
-	OpRefusals           // a list of paddock.Refusal, JSON
-	OpSave               // a Report; the descriptors that follow take the saved box
-	OpStop               // as OpSave, and the box ends
+	OpConnect Op = iota // the descriptor is a connection to the agent
+	OpInspect           // an Inspection, JSON
+	OpSave              // a Report; the descriptors that follow take the saved box
+	OpStop              // as OpSave, and nothing runs any more; the host ends the box
+	OpFiles             // a Report; the descriptor that follows takes an archive of the private layer
+	OpBound             // a Report; four bytes after the first say how many processes there may be
 )
+
+// An Inspection is what a box's init knows of it.
+type Inspection struct {
+	Refusals []paddock.Refusal `json:"refusals,omitempty"`
+	PIDs     int               `json:"pids"` // processes and threads of commands
+}
 
 // A Tree is a writable place that the broker decides about.
 type Tree struct {

@@ -2,6 +2,7 @@ package inner
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
@@ -27,9 +29,12 @@ type Kernel interface {
 	// Connect gives a new connection to the agent.
 	Connect(ctx context.Context) (net.Conn, error)
 
-	// Save writes all that a box needs to go on elsewhere. The kernel ends
-	// with it if stop is set.
+	// Save writes all that a box needs to go on elsewhere. With stop nothing
+	// runs afterwards, unless it failed.
 	Save(files []*os.File, stop bool) error
+
+	// Archive writes the private layer, as a tar archive.
+	Archive(file *os.File) error
 
 	// Wait waits for the kernel's end.
 	Wait() error
@@ -76,7 +81,7 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 		f.Close()
 	}
 	b.step = "run a first command"
-	if err := b.settle(); err != nil {
+	if _, err := b.tell(inside.Settle); err != nil {
 		return err
 	}
 	b.broker.sealed.Store(true)
@@ -99,10 +104,10 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	debug.SetGCPercent(50)
 	for {
 		data, fds, err := b.control.Receive()
-		if err != nil || len(data) != 1 || len(fds) == 0 {
+		if err != nil || len(data) == 0 || len(fds) == 0 {
 			os.Exit(0) // as process 1 we take everything with us
 		}
-		go b.carryOut(Op(data[0]), fds)
+		go b.carryOut(Op(data[0]), data[1:], fds)
 	}
 }
 
@@ -126,35 +131,41 @@ func (b *box) confineKernel() error {
 	return err
 }
 
-// settle tells the agent what the host has decided, and waits until a command
-// has run.
-func (b *box) settle() error {
+// tell tells the agent what the host has decided, and gives its answer: with
+// inside.Settle, when a command has run.
+func (b *box) tell(what byte) (inside.Answer, error) {
+	var answer inside.Answer
 	ctx := context.Background() // the host ends a box that is not ready in time
 	conn, err := b.kernel.Connect(ctx)
 	if err != nil {
-		return fmt.Errorf("connect to the agent: %w", err)
+		return answer, fmt.Errorf("connect to the agent: %w", err)
 	}
 	defer conn.Close()
-	c := &b.config
+	_ = conn.SetDeadline(time.Now().Add(answerTime))
+	b.mu.Lock()
+	c := b.config
+	b.mu.Unlock()
 	data, err := json.Marshal(inside.Settings{User: c.User, Env: c.Env, Dir: c.Dir, Files: c.Files, PIDs: c.PIDs})
 	if err != nil {
-		return err
+		return answer, err
 	}
-	if _, err := conn.Write(append([]byte{inside.Settle}, data...)); err != nil {
-		return err
+	if _, err := conn.Write(append([]byte{what}, data...)); err != nil {
+		return answer, err
 	}
-	var answer inside.Answer
 	if err := json.NewDecoder(io.LimitReader(conn, inside.MaxSettings)).Decode(&answer); err != nil {
-		return fmt.Errorf("the agent's answer: %w", err)
+		return answer, fmt.Errorf("the agent's answer: %w", err)
 	}
 	if answer.Error != "" {
-		return fmt.Errorf("%s: %w", answer.Error, answer.Kind)
+		return answer, fmt.Errorf("%s: %w", answer.Error, answer.Kind)
 	}
-	return nil
+	return answer, nil
 }
 
+// answerTime bounds what the agent has no reason to take long for.
+const answerTime = 20 * time.Second
+
 // carryOut does what the host asks. The first descriptor is for the answer.
-func (b *box) carryOut(op Op, fds []*os.File) {
+func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 	defer func() {
 		for _, f := range fds[1:] {
 			f.Close()
@@ -171,15 +182,36 @@ func (b *box) carryOut(op Op, fds []*os.File) {
 	defer conn.Close()
 	answer := json.NewEncoder(conn)
 	switch op {
-	case OpRefusals:
-		_ = answer.Encode(b.broker.Refusals()) // a host that went away needs none
-	case OpSave, OpStop:
-		r := Report{Ready: true}
-		if err := b.kernel.Save(fds[1:], op == OpStop); err != nil {
-			r = Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: "save"}
+	case OpInspect:
+		i := Inspection{Refusals: b.broker.Refusals(), PIDs: -1}
+		if a, err := b.tell(inside.Inspect); err == nil {
+			i.PIDs = a.PIDs
 		}
-		_ = answer.Encode(r)
+		_ = answer.Encode(i) // a host that went away needs none
+	case OpSave, OpStop:
+		err = b.kernel.Save(fds[1:], op == OpStop)
+	case OpFiles:
+		if len(fds) == 2 {
+			err = b.kernel.Archive(fds[1])
+		}
+	case OpBound:
+		if len(arg) == 4 {
+			b.mu.Lock()
+			b.config.PIDs = int(binary.LittleEndian.Uint32(arg))
+			b.mu.Unlock()
+			_, err = b.tell(inside.Bound)
+		}
+	default:
+		err = fmt.Errorf("operation %d: %w", op, paddock.Unsupported)
 	}
+	if op == OpInspect {
+		return
+	}
+	r := Report{Ready: true}
+	if err != nil {
+		r = Report{Error: err.Error(), Kind: paddock.KindOf(err)}
+	}
+	_ = answer.Encode(r)
 }
 
 // join carries a connection of the host's to the agent, until one side ends.

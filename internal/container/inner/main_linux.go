@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -46,6 +47,8 @@ type box struct {
 	score   *os.File      // how soon this process is killed for lack of memory
 	spawn   *spawner
 	broker  *broker
+
+	mu sync.Mutex // guards config.PIDs once the box serves
 }
 
 func (b *box) run(report func(Report)) error {

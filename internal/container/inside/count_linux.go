@@ -10,37 +10,52 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A count bounds how many processes and threads commands have: a group of the
-// kernel's own, which only the agent can reach. The host's kernel cannot do it,
+// A count bounds how many processes and threads commands have: a control group
+// of the kernel's own, which only the agent can reach. The host's cannot do it,
 // because it knows the kernel's processes only.
 type count struct {
+	dir      *os.File // the group, to start commands in
 	max, now *os.File // pids.max, pids.current
 }
 
-// newCount makes the group at dir, for the calling thread and what it starts,
-// and leaves dir covered.
+// newCount makes the group, with the control groups mounted at dir, and leaves
+// dir covered.
 func newCount(dir string) (*count, error) {
-	if err := kernel.MountPIDs(dir); err != nil {
+	if err := kernel.MountGroups(dir); err != nil {
 		return nil, err
 	}
 	group := dir + "/commands"
-	if err := os.Mkdir(group, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(group+"/tasks", []byte(strconv.Itoa(kernel.Thread())), 0); err != nil {
-		return nil, fmt.Errorf("join the group of processes: %w", err)
-	}
 	c := &count{}
-	var err1, err2 error
-	c.max, err1 = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0)
-	c.now, err2 = os.Open(group + "/pids.current")
-	return c, errors.Join(err1, err2, kernel.MountEmpty(dir))
+	for _, step := range []func() error{
+		// A group that divides what it has can hold no process itself.
+		func() error { return os.Mkdir(dir+"/agent", 0o700) },
+		func() error { return write(dir+"/agent/cgroup.procs", strconv.Itoa(os.Getpid())) },
+		func() error { return write(dir+"/cgroup.subtree_control", "+pids") },
+		func() error { return os.Mkdir(group, 0o700) },
+		func() (err error) { c.dir, err = os.Open(group); return },
+		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return },
+		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return },
+		func() error { return kernel.MountEmpty(dir) },
+	} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("make a control group: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func write(file, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // bound sets how many there may be.
 func (c *count) bound(n int) error {
-	// One more: the thread that starts them.
-	if _, err := c.max.WriteAt([]byte(strconv.Itoa(n+1)), 0); err != nil {
+	if _, err := c.max.WriteAt([]byte(strconv.Itoa(n)), 0); err != nil {
 		return fmt.Errorf("bound the processes: %w", err)
 	}
 	return nil
@@ -53,6 +68,5 @@ func (c *count) read() (int, error) {
 	if n == 0 && err != nil {
 		return 0, err
 	}
-	now, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
-	return max(now-1, 0), err
+	return strconv.Atoi(strings.TrimSpace(string(buf[:n])))
 }

@@ -28,9 +28,10 @@ const (
 
 // The first byte of a connection says what it is for.
 const (
-	Settle = 'S' // Settings and an Answer follow, JSON each, and no more
-	Bound  = 'P' // Settings, of which PIDs counts, and an Answer follow likewise
-	Serve  = 'C' // calls to the agent
+	Settle  = 'S' // Settings and an Answer follow, JSON each, and no more
+	Bound   = 'P' // Settings, of which PIDs counts, and an Answer follow likewise
+	Inspect = 'I' // Settings, of which nothing counts, and an Answer follow likewise
+	Serve   = 'C' // calls to the agent
 )
 
 // Settings are what the host decides. They come first of all, and again after

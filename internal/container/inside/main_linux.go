@@ -27,6 +27,10 @@ func Main() {
 
 func run() error {
 	kernel.KeepSignals()
+	// What a package opened while it was initialised is not for commands.
+	if err := kernel.CloseFrom(3); err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(Address, strconv.Itoa(Port)))
 	if err != nil {
 		return err
@@ -38,7 +42,9 @@ func run() error {
 	}
 	// From here on the agent is as weak as its commands, but for what it holds:
 	// the listener. Nobody looks into it.
-	if err := errors.Join(kernel.DropCapabilities(), kernel.NotDumpable()); err != nil {
+	// But for one right, which the thread that starts commands needs to put them
+	// into their group.
+	if err := errors.Join(kernel.ReserveOverride(), a.spawn.do(kernel.TakeOverride), kernel.NotDumpable()); err != nil {
 		return err
 	}
 	for {
@@ -64,7 +70,7 @@ func (a *agent) answer(conn net.Conn) {
 		return
 	}
 	switch what[0] {
-	case Settle, Bound:
+	case Settle, Bound, Inspect:
 		defer conn.Close()
 		var s Settings
 		err := json.NewDecoder(io.LimitReader(conn, MaxSettings)).Decode(&s)
@@ -72,7 +78,7 @@ func (a *agent) answer(conn net.Conn) {
 		case err != nil:
 		case what[0] == Settle:
 			err = a.settle(&s)
-		case s.PIDs > 0:
+		case what[0] == Bound:
 			err = a.spawn.count.bound(s.PIDs)
 		}
 		var answer Answer

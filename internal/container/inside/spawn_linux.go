@@ -63,7 +63,7 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 	for i, f := range attr.Files {
 		files[i] = f.Fd()
 	}
-	sys := &syscall.SysProcAttr{Setsid: true}
+	sys := &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: int(s.count.dir.Fd())}
 	if attr.Terminal {
 		sys.Setctty, sys.Ctty = true, 0
 	}

@@ -23,6 +23,7 @@ type Options struct {
 	State   string   // see container.Options
 	Environ []string // likewise
 	Cache   string   // likewise
+	Data    string   // likewise
 
 	// Guest is the guest program (cmd/paddock-guest), and Kernel the one that
 	// starts gVisor (cmd/paddock-gvisor), compressed by gzip. Without them the
@@ -44,7 +45,7 @@ func New(o Options) (*container.Driver, error) {
 	k := Kernel()
 	k.Program = container.Program{Name: "gvisor", Data: o.Kernel, Gzip: o.Kernel != nil}
 	return container.New(container.Options{
-		Tier: paddock.GVisor, State: o.State, Environ: o.Environ, Cache: o.Cache,
+		Tier: paddock.GVisor, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
 		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
 	})
 }

@@ -2,6 +2,7 @@ package gvisor_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -12,7 +13,7 @@ import (
 )
 
 func open(state string) (paddock.Driver, error) {
-	return gvisor.New(gvisor.Options{State: state, Environ: os.Environ()})
+	return gvisor.New(gvisor.Options{State: state, Data: filepath.Join(state, ".data"), Environ: os.Environ()})
 }
 
 func TestMain(m *testing.M) {

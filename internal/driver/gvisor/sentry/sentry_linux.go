@@ -21,6 +21,7 @@ import (
 	"gvisor.dev/gvisor/pkg/control/client"
 	"gvisor.dev/gvisor/pkg/log"
 	_ "gvisor.dev/gvisor/pkg/sentry/platform/systrap" // the platform that needs nothing of the host
+	"gvisor.dev/gvisor/pkg/urpc"
 	"gvisor.dev/gvisor/runsc/boot"
 	"gvisor.dev/gvisor/runsc/config"
 	"gvisor.dev/gvisor/runsc/container"
@@ -70,6 +71,9 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 		return err
 	}
 	spec := specification(c)
+	if spec.Annotations, err = layer(c.Kernel, f.Image); err != nil {
+		return err
+	}
 	bundle := filepath.Join(inner.State, "bundle")
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -98,11 +102,15 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	if err := begin(conn, f.Events, c.Kernel.Audit); err != nil {
 		return err
 	}
+	if c.Kernel.Memory {
+		err := conn.Call(boot.ContMgrRestore, &boot.RestoreOpts{FilePayload: urpc.FilePayload{Files: f.Image}, HavePagesFile: true}, nil)
+		return said("go on from memory", err)
+	}
 	// The link is made; on this configuration Start makes none.
 	linked := *s.conf
 	linked.Network = config.NetworkHost
 	if err := s.box.Start(&linked); err != nil {
-		return fmt.Errorf("start gVisor: %w", err)
+		return said("start", err)
 	}
 	return nil
 }
@@ -135,9 +143,6 @@ func (s *sentry) Wait() error {
 	return err
 }
 
-// Save implements inner.Kernel.
-func (s *sentry) Save([]*os.File, bool) error { return errors.New("not yet") }
-
 // configuration is how gVisor is to be.
 func configuration(k *inner.KernelConfig) (*config.Config, error) {
 	flags := flag.NewFlagSet("gvisor", flag.ContinueOnError)
@@ -150,6 +155,8 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 		"--ignore-cgroups", // the box is in one
 		"--host-settings=ignore",
 		"--host-uds=none",
+		"--allow-rootfs-tar-annotation",
+		"--in-sandbox-cgroup=v2",
 	}); err != nil {
 		return nil, fmt.Errorf("gVisor's configuration: %w", err)
 	}

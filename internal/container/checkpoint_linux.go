@@ -1,0 +1,324 @@
+package container
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A checkpoint is a saved box: a directory of files that its kernel wrote, and what
+// is known of them. It is for the kernel and the agent that wrote it only, and
+// is checked before they read it: they do not find out by themselves.
+type checkpoint struct {
+	dir   string
+	about checkpointAbout
+}
+
+// A checkpointAbout is the file that makes an image one; it is written last.
+type checkpointAbout struct {
+	Format  int              `json:"format"`
+	Created time.Time        `json:"created"`
+	Name    string           `json:"name,omitempty"` // as SnapshotOptions has it
+	Kernel  string           `json:"kernel"`
+	Agent   string           `json:"agent"` // the sum of its program
+	Parts   []checkpointPart `json:"parts"`
+	Memory  bool             `json:"memory"` // with processes; else files only
+	Order   order            `json:"order"`  // how the box was made
+}
+
+// A checkpointPart is one of the files.
+type checkpointPart struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	Sum  string `json:"sum"`
+}
+
+const (
+	checkpointFormat = 1
+	checkpointFile   = "checkpoint.json"
+)
+
+// Parts of an image, in the order in which a kernel wants them.
+var (
+	memoryParts = []string{"state", "index", "pages"}
+	fileParts   = []string{"files.tar"}
+)
+
+// newImage makes the directory of one.
+func newCheckpoint(data string, s start) (*checkpoint, error) {
+	if err := ownDirectory(data); err != nil {
+		return nil, err
+	}
+	var b [10]byte
+	_, _ = rand.Read(b[:]) // never fails
+	m := &checkpoint{dir: filepath.Join(data, "im-"+strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))}
+	if err := os.Mkdir(m.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("save the box: %w", err)
+	}
+	m.about = checkpointAbout{Format: checkpointFormat, Created: time.Now().UTC(), Kernel: s.kernel.Name, Order: order{
+		Argv0: s.argv0, Agent: s.agent.Name(), Root: s.root, User: s.user, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups,
+	}}
+	return m, nil
+}
+
+// fill has a box write its parts.
+func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
+	names := memoryParts
+	if m.about.Memory = op != inner.OpFiles; !m.about.Memory {
+		names = fileParts
+	}
+	var files []*os.File
+	defer func() { closeAll(files) }()
+	for _, name := range names {
+		f, err := os.OpenFile(filepath.Join(m.dir, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		if err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
+		files = append(files, f)
+	}
+	if err := b.save(ctx, op, files); err != nil {
+		return err
+	}
+	if !m.about.Memory {
+		// The box that begins with it reads it as its own user.
+		if err := files[0].Chmod(0o444); err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
+	}
+	for i, f := range files {
+		sum, size, err := sumOf(f)
+		if err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
+		m.about.Parts = append(m.about.Parts, checkpointPart{Name: names[i], Size: size, Sum: sum})
+	}
+	return nil
+}
+
+// seal writes what makes it an image.
+func (m *checkpoint) seal(agent *os.File) (err error) {
+	if m.about.Agent, _, err = sumOf(agent); err != nil {
+		return err
+	}
+	data, err := json.Marshal(m.about)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(m.dir, checkpointFile+".new")
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return fmt.Errorf("save the box: %w", err)
+	}
+	return os.Rename(tmp, filepath.Join(m.dir, checkpointFile))
+}
+
+// castagnoli is a sum that processors compute as fast as they read. It finds
+// what a disk or a crash did; nobody else can write to the directory.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sumOf(f *os.File) (string, int64, error) {
+	h := crc32.New(castagnoli)
+	buf := make([]byte, 1<<20)
+	n, err := io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{io.NewSectionReader(f, 0, 1<<60)}, buf)
+	return fmt.Sprintf("%08x", h.Sum32()), n, err
+}
+
+// readImage finds an image by its directory.
+func readCheckpoint(dir string) (*checkpoint, error) {
+	data, err := os.ReadFile(filepath.Join(dir, checkpointFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &checkpoint{dir: dir}
+	if err := json.Unmarshal(data, &m.about); err != nil {
+		return nil, fmt.Errorf("its description is damaged: %w: %w", err, paddock.Conflict)
+	}
+	if m.about.Format != checkpointFormat {
+		return nil, fmt.Errorf("it is of format %d, not %d: another version of Paddock wrote it: %w", m.about.Format, checkpointFormat, paddock.Unsupported)
+	}
+	return m, nil
+}
+
+// open gives the parts, when it is certain that they are what was written, and
+// that whoever reads them now is what wrote them.
+func (m *checkpoint) open(k *Kernel, agent *os.File) (files []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(files)
+			files = nil
+		}
+	}()
+	if m.about.Kernel != k.Name {
+		return nil, fmt.Errorf("it was saved by %s, this is %s: %w", m.about.Kernel, k.Name, paddock.Unsupported)
+	}
+	if m.about.Memory {
+		sum, _, err := sumOf(agent)
+		if err != nil {
+			return nil, err
+		}
+		if sum != m.about.Agent {
+			return nil, fmt.Errorf("it was saved by another version of Paddock, whose agent is a part of it: %w", paddock.Unsupported)
+		}
+	}
+	for _, p := range m.about.Parts {
+		f, err := os.Open(filepath.Join(m.dir, p.Name))
+		if err != nil {
+			return files, fmt.Errorf("a part of it is missing: %w: %w", err, paddock.Conflict)
+		}
+		files = append(files, f)
+		sum, size, err := sumOf(f)
+		if err != nil {
+			return files, err
+		}
+		if sum != p.Sum || size != p.Size {
+			return files, fmt.Errorf("it is damaged: %s is not what was written: %w", p.Name, paddock.Conflict)
+		}
+	}
+	return files, nil
+}
+
+// remove deletes it. One that is gone is fine.
+func (m *checkpoint) remove() error {
+	if err := os.RemoveAll(m.dir); err != nil {
+		return fmt.Errorf("remove what was saved: %w", err)
+	}
+	return nil
+}
+
+// save has the box's init write to files.
+func (b *box) save(ctx context.Context, op inner.Op, files []*os.File) error {
+	f, err := b.ask(op, files...)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return b.report(ctx, f)
+}
+
+// report waits for the answer of the box's init.
+func (b *box) report(ctx context.Context, f *os.File) error {
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var r inner.Report
+	err = json.NewDecoder(io.LimitReader(conn, kernel.PacketMax)).Decode(&r)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
+	case err != nil:
+		return fmt.Errorf("the box's init did not answer: %w: %w", err, paddock.Unavailable)
+	case !r.Ready:
+		return &toldError{r.Error, r.Kind}
+	}
+	return nil
+}
+
+// snapshot finds an image that Snapshot has made.
+func (d *Driver) snapshot(id paddock.SnapshotID) (*checkpoint, error) {
+	m, err := readCheckpoint(filepath.Join(d.data, string(id)))
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
+	}
+	return m, nil
+}
+
+// snapshot saves the box that runs, which goes on.
+func (l *life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	op := inner.OpFiles
+	if o.Memory {
+		op = inner.OpSave
+	}
+	m, err := l.save(ctx, l.now(), op)
+	if err != nil {
+		return "", err
+	}
+	m.about.Name = o.Name
+	if err := m.seal(l.start.agent); err != nil {
+		return "", errors.Join(err, m.remove())
+	}
+	return paddock.SnapshotID(filepath.Base(m.dir)), nil
+}
+
+// adapt gives the spec of a box that begins with the image: what the spec leaves
+// open is as it was, and what cannot be otherwise must be.
+func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
+	was := &m.about.Order
+	s := *spec
+	s.Root = was.Root
+	if s.User == "" {
+		s.User = was.User
+	}
+	for _, l := range []struct {
+		what     string
+		now, was *int64
+	}{{"disk", &s.Limits.Disk, &was.Limits.Disk}} {
+		if *l.now == 0 {
+			*l.now = *l.was
+		}
+		if m.about.Memory && *l.now != *l.was {
+			return nil, fmt.Errorf("its %s limit is %d, which memory depends on: %w", l.what, *l.was, paddock.Invalid)
+		}
+	}
+	if s.Limits.Files == 0 {
+		s.Limits.Files = was.Limits.Files
+	}
+	if m.about.Memory && s.Limits.Files != was.Limits.Files {
+		return nil, fmt.Errorf("its limit of open files is %d, which memory depends on: %w", was.Limits.Files, paddock.Invalid)
+	}
+	return &s, nil
+}
+
+// fits tells whether memory can go on in a box of this layout.
+func (m *checkpoint) fits(l *layout) error {
+	if !m.about.Memory {
+		return nil
+	}
+	was, now := m.about.Order.Layout.Config.Kernel.Binds, l.config.Kernel.Binds
+	names := func(list []inner.Bind) string {
+		var words []string
+		for _, b := range list {
+			w := b.Target
+			if b.Write {
+				w += " (to write)"
+			}
+			words = append(words, w)
+		}
+		if len(words) == 0 {
+			return "no mounts"
+		}
+		return "mounts at " + strings.Join(words, ", ")
+	}
+	if !slices.Equal(was, now) {
+		return fmt.Errorf("the snapshot's memory is of a sandbox with %s, and the spec has %s: %w", names(was), names(now), paddock.Invalid)
+	}
+	if was, now := m.about.Order.Layout.User, l.id.inside; was.UID != now.UID || was.GID != now.GID {
+		return fmt.Errorf("the snapshot's memory is of user %d, and the spec has %d: %w", was.UID, now.UID, paddock.Invalid)
+	}
+	// What memory expects of the private layer's beginning.
+	l.config.Kernel.Layered = m.about.Order.Layout.Config.Kernel.Layered
+	return nil
+}

@@ -1,0 +1,295 @@
+package container
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A life is what a sandbox is to its owner: the box that runs, or what is kept
+// of it while none does.
+//
+// A box on the host's kernel is paused by stopping its processes. One with a
+// kernel of its own is saved and ended; it goes on in another box.
+type life struct {
+	start start     // how its boxes are made; its files stay open
+	data  string    // where boxes are saved
+	made  time.Time // when the first box was
+
+	turn sync.Mutex // held while boxes come and go
+
+	mu      sync.Mutex
+	box     *box          // guarded by mu; the last one that was made
+	saved   *checkpoint   // guarded by mu; nil while a box runs
+	going   bool          // guarded by mu; it is being paused, or resumed
+	removed bool          // guarded by mu
+	used    time.Duration // guarded by mu; processor time of earlier boxes
+}
+
+// begin makes the first box, and gives the connection to its agent.
+func (l *life) begin(ctx context.Context) (net.Conn, error) {
+	told := l.start.made
+	l.start.made = func(b *box) {
+		l.mu.Lock()
+		l.box = b
+		l.mu.Unlock()
+		if told != nil {
+			told(b)
+		}
+	}
+	l.made = time.Now()
+	b, conn, err := newBox(ctx, l.start)
+	l.start.made, l.start.connected = told, nil
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.box, l.made = b, b.created
+	return conn, nil
+}
+
+func (l *life) now() *box {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.box
+}
+
+func (l *life) connect(context.Context) (net.Conn, error) {
+	f, err := l.now().connect()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+func (l *life) measure(context.Context) (measure, error) {
+	m := l.now().measure()
+	m.Usage.Wall = time.Since(l.made)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.Usage.CPU >= 0 {
+		m.Usage.CPU += l.used
+	}
+	if l.saved != nil || l.going {
+		m.State, m.Reason = paddock.Paused, ""
+		if l.saved != nil {
+			m.Usage.Memory, m.Usage.PIDs = 0, 0
+		}
+	}
+	return m, nil
+}
+
+func (l *life) update(_ context.Context, u paddock.Update) error {
+	if u.Limits == nil {
+		return nil
+	}
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.mu.Lock()
+	saved := l.saved
+	l.mu.Unlock()
+	if saved != nil {
+		return fmt.Errorf("change limits: the sandbox is paused: %w", paddock.Conflict)
+	}
+	return l.now().update(*u.Limits)
+}
+
+func (l *life) inspect(ctx context.Context) (inner.Inspection, error) { return l.now().inspect(ctx) }
+
+// pause stops everything. Twice is fine.
+func (l *life) pause(ctx context.Context) error {
+	if !l.start.layout.nested {
+		return l.now().pause(ctx)
+	}
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.mu.Lock()
+	again := l.saved != nil
+	b := l.box
+	l.going = !again
+	l.mu.Unlock()
+	if again {
+		return nil
+	}
+	m, err := l.save(ctx, b, inner.OpStop)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.going = false
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	l.saved = m
+	return nil // nobody but this process knows of it, or the keeper tells
+}
+
+// resume undoes pause. A sandbox that runs goes on.
+func (l *life) resume(ctx context.Context) error {
+	if !l.start.layout.nested {
+		return l.now().resume()
+	}
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.mu.Lock()
+	saved, removed := l.saved, l.removed
+	l.mu.Unlock()
+	switch {
+	case removed:
+		return fmt.Errorf("resume: the sandbox was removed: %w", paddock.Unavailable)
+	case saved == nil:
+		return nil
+	}
+	s := l.start
+	var err error
+	if s.image, err = saved.open(s.kernel, s.agent); err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	b, conn, err := newBox(ctx, s)
+	for _, f := range s.image {
+		f.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("resume: %w", err) // what is saved stays
+	}
+	conn.Close() // whoever wants the agent asks for a connection
+	l.mu.Lock()
+	l.box, l.saved = b, nil
+	l.mu.Unlock()
+	return saved.remove()
+}
+
+// save writes a box to files. With inner.OpStop it has ended then.
+func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, error) {
+	m, err := newCheckpoint(l.data, l.start)
+	if err != nil {
+		return nil, err
+	}
+	if err = m.fill(ctx, b, op); err == nil && op == inner.OpStop {
+		usage := b.measure().Usage.CPU
+		if err = b.remove(ctx); err == nil && usage > 0 {
+			l.mu.Lock()
+			l.used += usage
+			l.mu.Unlock()
+		}
+	}
+	if err == nil && op == inner.OpStop {
+		err = m.seal(l.start.agent)
+	}
+	if err != nil {
+		_ = m.remove() // an unfinished one is of no use, and is known by that
+		return nil, err
+	}
+	return m, nil
+}
+
+// remove ends it all. Twice is fine.
+func (l *life) remove(ctx context.Context) error {
+	l.mu.Lock()
+	l.removed = true
+	b := l.box
+	l.mu.Unlock()
+	// A box that is just being saved ends too, and then so does the saving.
+	err := b.remove(ctx)
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.mu.Lock()
+	b, saved := l.box, l.saved
+	l.saved = nil
+	l.mu.Unlock()
+	if saved != nil {
+		if e := saved.remove(); err == nil {
+			err = e
+		}
+	}
+	if e := b.remove(ctx); err == nil { // one that was made meanwhile
+		err = e
+	}
+	return err
+}
+
+// inspectTime bounds what a box's init answers at once.
+const inspectTime = 5 * time.Second
+
+// maxInspection bounds the answer, in bytes: refusals, most of all.
+const maxInspection = 16 << 20
+
+// inspect asks a box with a kernel of its own what its init knows.
+func (b *box) inspect(ctx context.Context) (inner.Inspection, error) {
+	var i inner.Inspection
+	f, err := b.ask(inner.OpInspect)
+	if err != nil {
+		return i, err
+	}
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return i, err
+	}
+	defer conn.Close()
+	until := time.Now().Add(inspectTime)
+	if t, ok := ctx.Deadline(); ok && t.Before(until) {
+		until = t
+	}
+	_ = conn.SetDeadline(until) // a socket takes one
+	if err := json.NewDecoder(io.LimitReader(conn, maxInspection)).Decode(&i); err != nil {
+		return i, fmt.Errorf("the box's init does not answer: %w: %w", err, paddock.Unavailable)
+	}
+	i.PIDs = max(i.PIDs, 0)
+	if len(i.Refusals) > maxRefusals {
+		i.Refusals = i.Refusals[len(i.Refusals)-maxRefusals:]
+	}
+	return i, nil
+}
+
+// maxRefusals is how many of them paddock.Status holds.
+const maxRefusals = 1000
+
+var _ owner = (*life)(nil)
+
+// closeAll closes files whose content is safe already, or of no use.
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// paused tells whether it is, or is about to be.
+func (l *life) paused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.saved != nil || l.going
+}
+
+// image is what it was paused to; nil while a box runs.
+func (l *life) image() *checkpoint {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.saved
+}
+
+// bound has a kernel of the box's own bound its processes.
+func (b *box) bound(n int) error {
+	mine, theirs, err := kernel.Pair()
+	if err != nil {
+		return err
+	}
+	defer mine.Close()
+	defer theirs.Close()
+	packet := binary.LittleEndian.AppendUint32([]byte{byte(inner.OpBound)}, uint32(n))
+	if err := b.control.Send(packet, theirs); err != nil {
+		return fmt.Errorf("bound the processes: %w: %w", err, paddock.Unavailable)
+	}
+	theirs.Close()
+	return b.report(context.Background(), mine)
+}

@@ -1,0 +1,94 @@
+package sentry
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gvisor.dev/gvisor/pkg/control/client"
+	"gvisor.dev/gvisor/pkg/sentry/control"
+	"gvisor.dev/gvisor/pkg/state/statefile"
+	"gvisor.dev/gvisor/pkg/urpc"
+	"gvisor.dev/gvisor/runsc/boot"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+)
+
+// call calls the sentry. What it says of a failure may be a page long; the
+// first line is enough.
+func (s *sentry) call(what, method string, arg any) error {
+	conn, err := client.ConnectTo(s.box.Sandbox.GetControlSocketPath())
+	if err != nil {
+		return fmt.Errorf("%s: connect to gVisor: %w", what, err)
+	}
+	defer conn.Close()
+	return said(what, conn.Call(method, arg, nil))
+}
+
+func said(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return fmt.Errorf("%s: gVisor: %s: %w", what, line, paddock.Internal)
+}
+
+// Save implements inner.Kernel. Files are, in this order, the state, the index
+// of pages, and the pages. gVisor's own way to save and end would end the box
+// also where saving failed; so it is paused, saved as one that goes on, and only
+// then may the host end it.
+func (s *sentry) Save(files []*os.File, stop bool) error {
+	if len(files) != 3 {
+		return fmt.Errorf("save memory to %d files: %w", len(files), paddock.Internal)
+	}
+	if stop {
+		if err := s.call("pause", boot.ContMgrPause, nil); err != nil {
+			return err
+		}
+	}
+	err := s.call("save memory", boot.ContMgrCheckpoint, &control.SaveOpts{
+		Metadata: statefile.CompressionLevelNone.ToMetadata(), HavePagesFile: true, AppMFExcludeCommittedZeroPages: true,
+		FilePayload: urpc.FilePayload{Files: files}, Resume: true,
+	})
+	if err != nil && stop {
+		_ = s.call("go on", boot.ContMgrResume, nil) // what matters is why it was not saved
+	}
+	return err
+}
+
+// Archive implements inner.Kernel. What changes while it is read would spoil the
+// archive, so nothing runs meanwhile.
+func (s *sentry) Archive(file *os.File) error {
+	if err := s.call("pause", boot.ContMgrPause, nil); err != nil {
+		return err
+	}
+	err := said("archive files", s.box.TarRootfsUpperLayer(file))
+	if e := s.call("go on", boot.ContMgrResume, nil); err == nil {
+		err = e
+	}
+	return err
+}
+
+// layerAnnotation names the archive that the private layer begins with. It is a
+// part of what must be the same when memory goes on, so it leads to one place
+// always, and that to a descriptor or to nothing.
+const layerAnnotation = "dev.gvisor.tar.rootfs.upper"
+
+var layerLink = filepath.Join(inner.State, "layer")
+
+// layer makes the link, and tells the annotations of a box.
+func layer(k *inner.KernelConfig, image []*os.File) (map[string]string, error) {
+	if !k.Layered {
+		return nil, nil
+	}
+	to := os.DevNull
+	if !k.Memory && len(image) == 1 {
+		to = fmt.Sprintf("/proc/self/fd/%d", image[0].Fd())
+	}
+	if err := os.Symlink(to, layerLink); err != nil {
+		return nil, err
+	}
+	return map[string]string{layerAnnotation: layerLink}, nil
+}
