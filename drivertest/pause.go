@@ -21,7 +21,113 @@ func pausePromises() []group {
 		{"a sandbox made from a snapshot begins with its files, and each goes its own way", snapshotForks},
 		{"a snapshot holds what was there when it was taken, and outlives its sandbox", snapshotStays},
 		{"a snapshot that is not known is not found", snapshotUnknown},
+	}}, {can: []paddock.Capability{paddock.CanPause, paddock.CanOutlive}, promises: []promise{
+		{"what was paused goes on by another driver, with its processes", pausedElsewhere},
+	}}, {can: []paddock.Capability{paddock.CanSnapshotMemory, paddock.CanRootSnapshot, paddock.CanAttach}, promises: []promise{
+		{"a sandbox made from a snapshot of memory goes on where that was, and each goes its own way", memoryForks},
+		{"a snapshot of memory is refused where it cannot go on, in words", memoryRefused},
 	}}}
+}
+
+// counting is a command that counts for as long as the file "go" is there, and
+// then tells how far it came: in memory alone.
+const counting = `cd "$1" && : > go && i=0; while [ -e go ]; do i=$((i+1)); sleep 0.01; done; echo "$i"`
+
+func pausedElsewhere(t *testing.T, s *suite) {
+	b := s.own(t)
+	cmd := b.shell(counting, b.dir)
+	cmd.Output = paddock.Output{Detached: true}
+	p := b.start(t, cmd)
+	until(t, "it counts", func() bool { return b.exists(t, b.in("go")) })
+	b.put(t, b.in("kept"), []byte("kept"), 0)
+	if err := b.Pause(bounded(t)); err != nil {
+		t.Fatalf("pause: %v", err)
+	}
+	sb, err := s.fresh(t).Open(bounded(t), b.ID())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	if err := sb.Resume(bounded(t)); err != nil {
+		t.Fatalf("resume: %v", err)
+	}
+	again := box{Sandbox: sb, s: s, dir: b.dir}
+	if got := string(again.get(t, b.in("kept"))); got != "kept" {
+		t.Errorf("%q", got)
+	}
+	if n := count(t, again, p.ID()); n < 1 {
+		t.Errorf("it came to %d", n)
+	}
+	if st, err := b.Status(bounded(t)); err != nil || st.State != paddock.Ready {
+		t.Errorf("the first driver sees %+v, %v", st, err)
+	}
+	b.must(t, "echo usable")
+}
+
+// count ends a counting and gives what it says.
+func count(t testing.TB, b box, pid paddock.PID) int {
+	t.Helper()
+	var out syncBuffer
+	p, err := b.Attach(bounded(t), pid, paddock.Output{Stdout: &out})
+	if err != nil {
+		t.Fatalf("attach: %v", err)
+	}
+	b.must(t, `rm "$1"/go`, b.dir)
+	if exit := wait(t, p); exit.Code != 0 {
+		t.Errorf("%+v", exit)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(out.String()))
+	if err != nil {
+		t.Errorf("%q", out.String())
+	}
+	return n
+}
+
+func memoryForks(t *testing.T, s *suite) {
+	b := s.own(t)
+	cmd := b.shell(counting, b.dir)
+	cmd.Output = paddock.Output{Detached: true}
+	p := b.start(t, cmd)
+	until(t, "it counts", func() bool { return b.exists(t, b.in("go")) })
+	b.must(t, `echo one > "$1"/file`, b.dir)
+	id, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{Memory: true})
+	if err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	first, second := s.from(t, id), s.from(t, id)
+	first.must(t, `echo two > "$1"/file`, b.dir)
+	first.dir, second.dir = b.dir, b.dir // where the process works
+	for what, sb := range map[string]box{"the first": first, "the second": second, "the source": b} {
+		if n := count(t, sb, p.ID()); n < 1 {
+			t.Errorf("%s came to %d", what, n)
+		}
+	}
+	if got := string(second.get(t, b.in("file"))); got != "one\n" {
+		t.Errorf("the second has %q", got)
+	}
+	// New commands are as the new spec says.
+	third := s.own(t, func(spec *paddock.Spec) {
+		spec.Root, spec.Env = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}, map[string]string{"FORK": "third"}
+	})
+	if got := third.must(t, `echo "$FORK"`); got != "third\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func memoryRefused(t *testing.T, s *suite) {
+	b := s.own(t)
+	id, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{Memory: true})
+	if err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	dir := hostTree(t, map[string]string{"file": "x"})
+	sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
+		spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
+		spec.Mounts = []paddock.Mount{{Source: dir, Target: "/mnt/desk"}}
+	}))
+	if err == nil {
+		s.removeAfter(t, sb)
+	}
+	wantKind(t, "a mount that its memory does not know", err, paddock.Invalid, paddock.Unsupported)
 }
 
 func pauses(t *testing.T, s *suite) {

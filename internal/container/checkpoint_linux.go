@@ -318,6 +318,7 @@ func (m *checkpoint) fits(l *layout) error {
 	if was, now := m.about.Order.Layout.User, l.id.inside; was.UID != now.UID || was.GID != now.GID {
 		return fmt.Errorf("the snapshot's memory is of user %d, and the spec has %d: %w", was.UID, now.UID, paddock.Invalid)
 	}
+	l.config.Kernel.Token = m.about.Order.Layout.Config.Kernel.Token
 	// What memory expects of the private layer's beginning.
 	l.config.Kernel.Layered = m.about.Order.Layout.Config.Kernel.Layered
 	return nil

@@ -49,7 +49,7 @@ func (l *life) begin(ctx context.Context) (net.Conn, error) {
 	}
 	l.made = time.Now()
 	b, conn, err := newBox(ctx, l.start)
-	l.start.made, l.start.connected = told, nil
+	l.start.made, l.start.connected, l.start.finish = told, nil, nil // the layout is whole
 	if err != nil {
 		return nil, err
 	}

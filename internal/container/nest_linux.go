@@ -1,6 +1,7 @@
 package container
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +25,8 @@ import (
 func (l *layout) nest(limits paddock.Limits) error {
 	c := &l.config
 	c.PIDs = limits.PIDs // of commands alone: see hostPIDs
-	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Audit: l.audit}
+	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Audit: l.audit, Token: make([]byte, inside.TokenSize)}
+	_, _ = rand.Read(c.Kernel.Token) // never fails
 	below := func(path string) string { return strings.TrimSuffix(inner.Root+path, "/") }
 	past := func(path string) bool { // it is in a mount of the spec's
 		return slices.ContainsFunc(l.user, func(m inner.Mount) bool { return within(path, m.Target) })

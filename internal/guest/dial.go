@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"syscall"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -14,15 +16,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
 
-// dialChunk is how much travels in one message.
-const dialChunk = 64 << 10
+const (
+	// dialTime bounds a connection to a port of this very machine.
+	dialTime = 10 * time.Second
+	// dialChunk is how much travels in one message.
+	dialChunk = 64 << 10
+)
 
 func (h *handler) Dial(ctx context.Context, stream *connect.BidiStream[guestpb.DialRequest, guestpb.DialResponse]) error {
 	first, err := stream.Receive()
 	if err != nil {
 		return err
 	}
-	conn, err := h.s.dialPort(ctx, first.GetPort())
+	conn, err := dialPort(ctx, first.GetPort())
 	if err != nil {
 		return err
 	}
@@ -102,4 +108,37 @@ func broken(err error) error {
 		return fmt.Errorf("%s: %w", errno.Error(), paddock.Unavailable)
 	}
 	return err
+}
+
+// dialPort connects to what listens on a port of this machine.
+func dialPort(ctx context.Context, port uint32) (*net.TCPConn, error) {
+	if port < 1 || port > 65535 {
+		return nil, fmt.Errorf("%d is not a port, which is a number from 1 to 65535: %w", port, paddock.Invalid)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	var (
+		d     net.Dialer
+		first error
+	)
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			return tcp, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	switch {
+	case errors.Is(first, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("nothing listens there: %w", paddock.NotFound)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("what listens there does not accept: %w", paddock.Timeout)
+	case errors.Is(first, syscall.ENETUNREACH), errors.Is(first, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("the sandbox has no loopback interface: %w", paddock.Unavailable)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("%w: %w", first, paddock.Unavailable)
 }

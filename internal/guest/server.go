@@ -47,11 +47,6 @@ type Options struct {
 	// behalf; nil allows all.
 	Guard Guard
 
-	// Socket makes a TCP socket of an address family (syscall.AF_INET,
-	// syscall.AF_INET6) where commands have theirs, without waiting and closed
-	// on exec; nil is syscall.Socket, for an agent that stands there itself.
-	Socket func(family int) (fd int, err error)
-
 	// Refusals gives what the tier refused inside; nil is nothing.
 	Refusals func() []paddock.Refusal
 }

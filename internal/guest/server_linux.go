@@ -38,9 +38,6 @@ func New(o Options) (*Server, error) {
 	if o.StartProcess == nil {
 		o.StartProcess = forkExec
 	}
-	if o.Socket == nil {
-		o.Socket = newSocket
-	}
 	s := &Server{o: o, stop: make(chan struct{})}
 	s.processes.byPID = map[int]*process{}
 	if o.Init {

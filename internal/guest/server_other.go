@@ -3,9 +3,7 @@
 package guest
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
@@ -28,8 +26,3 @@ func (s *Server) pass(<-chan struct{}) bool { return false }
 
 // Close does nothing.
 func (s *Server) Close() error { return nil }
-
-// dialPort reaches nothing: no agent can be made here.
-func (s *Server) dialPort(context.Context, uint32) (*net.TCPConn, error) {
-	return nil, paddock.Unsupported
-}

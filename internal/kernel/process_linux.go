@@ -146,15 +146,6 @@ func DieWithParent() error {
 // by executing a file.
 func NoNewPrivs() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }
 
-// NewNetwork gives the calling thread, and what it starts, a network namespace
-// of its own, with nothing in it.
-func NewNetwork() error {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("unshare the network: %w", err)
-	}
-	return nil
-}
-
 // NewSessionKeyring gives this thread, and what it starts, a fresh session
 // keyring that is not shared with the host.
 func NewSessionKeyring() error {

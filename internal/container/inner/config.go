@@ -70,7 +70,8 @@ type KernelConfig struct {
 	// Binds are the host's files that are mounted past the private layer. The
 	// tree has them already, at Root and their target.
 	Binds []Bind `json:"binds,omitempty"`
-	Disk  int64  `json:"disk"` // bytes of the private layer
+	Disk  int64  `json:"disk"`  // bytes of the private layer
+	Token []byte `json:"token"` // what the agent knows the host by
 
 	// Image is the place, among the descriptors that come along, of the first
 	// of those that hold a saved box that is to go on, counted from 1; 0 is

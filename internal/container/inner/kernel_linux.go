@@ -56,7 +56,7 @@ type KernelFiles struct {
 // and the host for as long as it lives.
 func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	k := b.config.Kernel
-	if k == nil || max(k.Image, k.Events) > len(fds) || k.Events < 1 {
+	if k == nil || max(k.Image, k.Events) > len(fds) || k.Events < 1 || len(k.Token) != inside.TokenSize {
 		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
 	}
 	files := KernelFiles{Events: fds[k.Events-1]}
@@ -149,7 +149,7 @@ func (b *box) tell(what byte) (inside.Answer, error) {
 	if err != nil {
 		return answer, err
 	}
-	if _, err := conn.Write(append([]byte{what}, data...)); err != nil {
+	if _, err := conn.Write(append(b.greeting(what), data...)); err != nil {
 		return answer, err
 	}
 	if err := json.NewDecoder(io.LimitReader(conn, inside.MaxSettings)).Decode(&answer); err != nil {
@@ -159,6 +159,11 @@ func (b *box) tell(what byte) (inside.Answer, error) {
 		return answer, fmt.Errorf("%s: %w", answer.Error, answer.Kind)
 	}
 	return answer, nil
+}
+
+// greeting begins a connection to the agent.
+func (b *box) greeting(what byte) []byte {
+	return append([]byte{what}, b.config.Kernel.Token...)
 }
 
 // answerTime bounds what the agent has no reason to take long for.
@@ -222,7 +227,7 @@ func (b *box) join(host net.Conn) {
 		return
 	}
 	defer agent.Close()
-	if _, err := agent.Write([]byte{inside.Serve}); err != nil {
+	if _, err := agent.Write(b.greeting(inside.Serve)); err != nil {
 		return
 	}
 	var wg sync.WaitGroup

@@ -1,10 +1,10 @@
 // Package inside is the agent on a kernel of the box's own: the first process
 // there, which the kernel's keeper outside reaches over the box's only link.
 //
-// It listens on that link, and nobody else can: the thread that starts commands
-// has left for a network namespace of its own, where there is a loopback
-// interface and nothing else. What the agent has of privileges it needs to do
-// that, and gives up before the first command.
+// It listens on that link. Commands could connect to the same address, so it
+// answers only who comes from the other end, which nobody inside can pretend to,
+// and who has the token that the first connection brought. What the agent has of
+// privileges it gives up before the first command.
 package inside
 
 import (
@@ -20,13 +20,17 @@ const (
 	Dir   = "/.paddock"
 )
 
-// The agent's end of the link.
+// The ends of the link.
 const (
-	Address = "10.0.2.15"
+	Address = "10.0.2.15" // the agent's
+	Peer    = "10.0.2.2"
 	Port    = 1
 )
 
-// The first byte of a connection says what it is for.
+// TokenSize is how long a token is, in bytes.
+const TokenSize = 32
+
+// The first byte of a connection says what it is for; a token follows.
 const (
 	Settle  = 'S' // Settings and an Answer follow, JSON each, and no more
 	Bound   = 'P' // Settings, of which PIDs counts, and an Answer follow likewise

@@ -2,6 +2,7 @@ package inside
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,8 +53,19 @@ func run() error {
 		if err != nil {
 			return err
 		}
+		if !fromOutside(conn) {
+			_ = conn.Close()
+			continue
+		}
 		go a.answer(conn)
 	}
+}
+
+// fromOutside tells whether a connection comes over the link: nobody inside can
+// have that address.
+func fromOutside(conn net.Conn) bool {
+	a, ok := conn.RemoteAddr().(*net.TCPAddr)
+	return ok && a.IP.Equal(net.ParseIP(Peer))
 }
 
 type agent struct {
@@ -61,24 +73,25 @@ type agent struct {
 
 	mu     sync.Mutex
 	server *guest.Server // guarded by mu; nil until settled
+	token  []byte        // guarded by mu; set with server
 }
 
 func (a *agent) answer(conn net.Conn) {
-	var what [1]byte
-	if _, err := io.ReadFull(conn, what[:]); err != nil {
+	first := make([]byte, 1+TokenSize)
+	if _, err := io.ReadFull(conn, first); err != nil || !a.knows(first[1:]) {
 		_ = conn.Close()
 		return
 	}
-	switch what[0] {
+	switch what := first[0]; what {
 	case Settle, Bound, Inspect:
 		defer conn.Close()
 		var s Settings
 		err := json.NewDecoder(io.LimitReader(conn, MaxSettings)).Decode(&s)
 		switch {
 		case err != nil:
-		case what[0] == Settle:
-			err = a.settle(&s)
-		case what[0] == Bound:
+		case what == Settle:
+			err = a.settle(&s, first[1:])
+		case what == Bound:
 			err = a.spawn.count.bound(s.PIDs)
 		}
 		var answer Answer
@@ -103,8 +116,16 @@ func (a *agent) answer(conn net.Conn) {
 	}
 }
 
+// knows tells whether a token is the one that the first connection brought, which
+// was made before there was a command.
+func (a *agent) knows(token []byte) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.token == nil || subtle.ConstantTimeCompare(a.token, token) == 1
+}
+
 // settle takes the host's decisions, and shows that a command runs.
-func (a *agent) settle(s *Settings) error {
+func (a *agent) settle(s *Settings, token []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if st, err := os.Stat(s.Dir); err != nil || !st.IsDir() {
@@ -124,12 +145,12 @@ func (a *agent) settle(s *Settings) error {
 		return err
 	}
 	server, err := guest.New(guest.Options{
-		User: s.User, Env: s.Env, Dir: s.Dir, Init: true, StartProcess: a.spawn.start, Socket: a.spawn.socket,
+		User: s.User, Env: s.Env, Dir: s.Dir, Init: true, StartProcess: a.spawn.start,
 	})
 	if err != nil {
 		return err
 	}
-	a.server = server
+	a.server, a.token = server, token
 	debug.SetGCPercent(50)
 	return nil
 }

@@ -27,9 +27,6 @@ func newSpawner(dir string) (*spawner, error) {
 		if s.count, err = newCount(dir); err != nil {
 			return err
 		}
-		if err := kernel.NewNetwork(); err != nil { // where gVisor has a loopback interface up already
-			return err
-		}
 		if err := kernel.OwnFiles(); err != nil {
 			return err
 		}
@@ -73,13 +70,4 @@ func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid 
 	})
 	runtime.KeepAlive(attr)
 	return pid, err
-}
-
-// socket is guest.Options.Socket.
-func (s *spawner) socket(family int) (fd int, err error) {
-	err = s.do(func() error {
-		fd, err = syscall.Socket(family, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
-		return err
-	})
-	return fd, err
 }

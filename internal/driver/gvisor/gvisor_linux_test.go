@@ -1,6 +1,7 @@
 package gvisor_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,8 +13,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 )
 
+// data is where all drivers of these tests keep what they save: a snapshot stays
+// when its sandbox and its driver are gone.
+var data = filepath.Join(os.TempDir(), fmt.Sprintf("paddock-gvisor-test-%d", os.Geteuid()))
+
 func open(state string) (paddock.Driver, error) {
-	return gvisor.New(gvisor.Options{State: state, Data: filepath.Join(state, ".data"), Environ: os.Environ()})
+	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ()})
 }
 
 func TestMain(m *testing.M) {
@@ -24,6 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestPromises(t *testing.T) {
+	t.Cleanup(func() { os.RemoveAll(data) })
 	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
 }
 

@@ -42,9 +42,12 @@ func child() int {
 	switch what {
 	case "boot":
 		// It enlists later: see guard.
-		registerGuard()
-		tap.Register()
-		err = prepare(filter.InstallBoot)
+		var own func()
+		if own, err = offer(); err == nil {
+			registerGuard(own)
+			tap.Register()
+			err = prepare(filter.InstallBoot)
+		}
 	case "gofer":
 		if err = prepare(filter.InstallGofer); err == nil {
 			err = inner.Enlist()
@@ -96,6 +99,29 @@ func prepare(programs func() error) error {
 		fmt.Fprintln(os.Stderr, "paddock:", err)
 	}
 	return awaitIdentity()
+}
+
+// offer offers this process, and what it makes, to be killed for lack of memory.
+// What it makes first are the processes that the guest's code runs in; when they
+// are there, own takes the offer back for this process alone. Without that the
+// host's kernel would now and then choose the sentry, and end the box.
+func offer() (own func(), err error) {
+	f, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	was := make([]byte, 16)
+	n, err := f.ReadAt(was, 0)
+	if n == 0 {
+		return nil, err
+	}
+	if _, err := f.WriteAt([]byte("500"), 0); err != nil {
+		return nil, err
+	}
+	return func() {
+		_, _ = f.WriteAt(was[:n], 0) // a lower score is always allowed back
+		_ = f.Close()
+	}, nil
 }
 
 // awaitIdentity waits until this process's user is mapped into its user

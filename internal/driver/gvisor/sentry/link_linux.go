@@ -37,7 +37,7 @@ const (
 )
 
 var (
-	ourAddress   = net.IP{10, 0, 2, 2}
+	ourAddress   = net.ParseIP(inside.Peer).To4()
 	theirAddress = net.ParseIP(inside.Address).To4()
 )
 
@@ -74,7 +74,7 @@ func newStack(end int) (*stack.Stack, error) {
 	if err := s.CreateNIC(nic, e); err != nil {
 		return nil, fmt.Errorf("network stack: %s", err)
 	}
-	at := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddressWithPrefix{Address: tcpip.AddrFromSlice(ourAddress), PrefixLen: 24}}
+	at := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddressWithPrefix{Address: tcpip.AddrFromSlice(ourAddress), PrefixLen: 32}}
 	if err := s.AddProtocolAddress(nic, at, stack.AddressProperties{}); err != nil {
 		return nil, fmt.Errorf("network stack: %s", err)
 	}
@@ -88,7 +88,8 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	return gonet.DialContextTCP(ctx, l.stack, to, ipv4.ProtocolNumber)
 }
 
-// arguments tell gVisor of the link.
+// arguments tell gVisor of the link. There is no way on from its other end, and
+// so no route to anywhere else.
 func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 	mask := func(ones int) net.IPMask { return net.CIDRMask(ones, 32) }
 	return &boot.CreateLinksAndRoutesArgs{
@@ -96,10 +97,9 @@ func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 		LoopbackLinks: []boot.LoopbackLink{{Name: "lo", Addresses: []boot.IPWithPrefix{{Address: net.IP{127, 0, 0, 1}, PrefixLen: 8}}}},
 		FDBasedLinks: []boot.FDBasedLink{{
 			Name: "eth0", InterfaceIndex: 2, MTU: mtu,
-			Addresses:         []boot.IPWithPrefix{{Address: theirAddress, PrefixLen: 24}},
-			Routes:            []boot.Route{{Destination: net.IPNet{IP: net.IP{10, 0, 2, 0}, Mask: mask(24)}}},
+			Addresses:         []boot.IPWithPrefix{{Address: theirAddress, PrefixLen: 32}},
+			Routes:            []boot.Route{{Destination: net.IPNet{IP: ourAddress, Mask: mask(32)}}},
 			TXChecksumOffload: true, RXChecksumOffload: true, QDisc: config.QDiscNone, NumChannels: 1, ProcessorsPerChannel: 1,
 		}},
-		Defaultv4Gateway: boot.DefaultRoute{Name: "eth0", Route: boot.Route{Destination: net.IPNet{IP: net.IPv4zero, Mask: mask(0)}, Gateway: ourAddress}},
 	}
 }

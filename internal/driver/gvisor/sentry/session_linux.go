@@ -27,7 +27,7 @@ type guard struct{ seccheck.SinkDefaults }
 
 func (guard) Name() string { return guardName }
 
-func registerGuard() {
+func registerGuard(ready func()) {
 	seccheck.RegisterSink(seccheck.SinkDesc{Name: guardName, New: func(_ map[string]any, end *fd.FD) (seccheck.Sink, error) {
 		if end == nil {
 			return nil, errors.New("a guard without a socket")
@@ -40,6 +40,7 @@ func registerGuard() {
 		if err := inner.EnlistOn(f); err != nil {
 			return nil, fmt.Errorf("enlist with the broker: %w", err)
 		}
+		ready()
 		return guard{}, end.Close()
 	}})
 }
