@@ -116,6 +116,9 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	if s.kernel == nil && s.layout.nested {
 		return fmt.Errorf("this program knows no kernel %q: %w", o.Argv0, paddock.Internal)
 	}
+	if err := keepAudit(&s, o.Dir); err != nil {
+		return err
+	}
 	k.box, first, err = newBox(ctx, s)
 	if err != nil {
 		return err
