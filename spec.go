@@ -114,9 +114,9 @@ type Policy struct {
 
 	// Audit names the kinds of events that are recorded of every process in the
 	// sandbox. Empty is what the tier records anyway: AuditExec, where it can
-	// record at all (CanAudit). A tier that cannot answers Unsupported. It
-	// changes nothing of what is allowed; AuditOpen makes each opening of a
-	// file slower.
+	// record at all (CanAudit). A tier that cannot answers Unsupported, and so
+	// does a driver that has nowhere to record to. It changes nothing of what is
+	// allowed; AuditOpen makes each opening of a file slower.
 	Audit []AuditKind `json:"audit,omitempty"`
 }
 

@@ -146,6 +146,14 @@ func (d *bare) check(spec paddock.Spec) error {
 	case spec.Policy.Files.DenyRead != nil, spec.Policy.Files.DenyWrite != nil, spec.Policy.Files.Protect != nil, spec.Policy.Files.Unprotect != nil:
 		return fmt.Errorf("policy of files: %w", paddock.Unsupported)
 	}
+	for _, k := range spec.Policy.Audit {
+		if !slices.Contains(paddock.AuditKinds(), k) {
+			return fmt.Errorf("audit %q: %w", k, paddock.Invalid)
+		}
+	}
+	if len(spec.Policy.Audit) > 0 && d.broken != dropsAudit {
+		return fmt.Errorf("audit: %w", paddock.Unsupported)
+	}
 	l := spec.Limits
 	if l.Memory < 0 || l.CPUs < 0 || math.IsNaN(l.CPUs) || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.Lifetime < 0 {
 		return fmt.Errorf("limits %+v: %w", l, paddock.Invalid)

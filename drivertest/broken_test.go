@@ -17,6 +17,7 @@ const (
 	claimsTooMuch    = "claims a capability that it does not have"
 	claimsTooLittle  = "does what Info does not claim"
 	dropsControls    = "drops controls silently"
+	dropsAudit       = "takes what it does not record"
 	leaksEnvironment = "leaks the host's environment"
 	mixesStreams     = "mixes the streams"
 	removesOnce      = "fails the second removal"
@@ -51,6 +52,7 @@ func TestTheSuiteSeesABrokenDriver(t *testing.T) {
 		{claimsTooMuch, "together/pausing and resuming twice is fine", "unsupported"},
 		{claimsTooLittle, "together/what Info does not claim is refused", "terminal: no error"},
 		{dropsControls, "together/a control that is absent is refused", "a sandbox was made"},
+		{dropsAudit, "together/what Info does not claim is refused", "audit: no error"},
 		{leaksEnvironment, "together/no variable of the host's enters", "is visible"},
 		{leaksEnvironment, "together/the environment is the tier's short list", "is on no list"},
 		{mixesStreams, "together/standard output and standard error are kept apart", "stdout"},

@@ -94,6 +94,7 @@ func groups() []group {
 		denyPromises(),
 		updatePromises(),
 		pausePromises(),
+		auditPromises(),
 		refusalPromises(),
 	)
 }

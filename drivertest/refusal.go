@@ -91,6 +91,7 @@ func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Co
 		paddock.CanNetworkList: create(func(spec *paddock.Spec) {
 			spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "example.com"}}}
 		}),
+		paddock.CanAudit:    create(func(spec *paddock.Spec) { spec.Policy.Audit = paddock.AuditKinds() }),
 		paddock.CanRootHost: create(func(spec *paddock.Spec) { spec.Root = paddock.Root{} }),
 		paddock.CanRootDir: create(func(spec *paddock.Spec) {
 			spec.Root = paddock.Root{Kind: paddock.RootDir, Path: t.TempDir()}

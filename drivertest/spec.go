@@ -100,6 +100,9 @@ func badSpecs(t testing.TB, s *suite) []badSpec {
 		{"a rule without a host", list(paddock.NetworkRule{}), either},
 		{"a rule for a host with NUL", list(paddock.NetworkRule{Host: "evil\x00.example.com"}), either},
 		{"a rule for port 0", list(paddock.NetworkRule{Host: "example.com", Ports: []uint16{0}}), either},
+		{"an unknown kind of event", func(spec *paddock.Spec) {
+			spec.Policy.Audit = []paddock.AuditKind{paddock.AuditExec, "nonsense"}
+		}, invalid},
 		{"a control that is none", func(spec *paddock.Spec) {
 			spec.AllowMissing = append(spec.AllowMissing, "nonsense")
 		}, invalid},

@@ -106,20 +106,21 @@ func openResult(name string, stdout io.Writer) (*resultFile, error) {
 	}
 	// In its directory and nowhere else: where that is a workspace, a command
 	// of an earlier run may have left a link that leads to a file of yours.
-	f, err := openIn(filepath.Dir(name), filepath.Base(name))
+	f, err := openIn(filepath.Dir(name), filepath.Base(name), os.O_TRUNC)
 	if err != nil {
 		return nil, withHint(fmt.Errorf("--json: %w: %w", err, paddock.Denied), "is the directory there, and writable?")
 	}
 	return &resultFile{to: f, close: f.Close}, nil
 }
 
-func openIn(dir, base string) (*os.File, error) {
+// openIn makes a file to be written in dir, and never beyond it by a link.
+func openIn(dir, base string, flags int) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return root.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	return root.OpenFile(base, os.O_WRONLY|os.O_CREATE|flags, 0o600)
 }
 
 // write writes the result as one object, indented for people who look.

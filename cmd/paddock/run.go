@@ -16,6 +16,7 @@ import (
 
 type runFlags struct {
 	specFlags
+	audit    auditFlags
 	script   string
 	file     string
 	terminal bool
@@ -45,6 +46,12 @@ Standard input is passed on where it is not a terminal, or with -t. Output is
 passed on as it comes. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the command; a
 second SIGINT within a second kills it, and one more gives up on the sandbox.
 
+With --audit FILE, what commands do is recorded: each program that is started,
+and with --audit-kinds or the policy's key audit also files that are opened,
+connections that are asked for, and processes that are made and that end. The
+file must not be there yet, and not be where the sandbox may write. A sandbox
+whose events cannot be written any more is ended. docs/AUDIT.md describes them.
+
 With --json, output is captured (the first 1 MiB of each stream) and one object
 with the exit, its cause, usage, what was enforced and what was refused is
 written to standard output. With --json=FILE the object goes to FILE, and
@@ -58,6 +65,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
   paddock run --workspace . -- make test
   paddock run -t --workspace . --memory 2G --timeout 10m -- bash
   paddock run --policy agent.yaml --json=result.json -- ./job
+  paddock run --tier gvisor --audit events.jsonl --workspace . -- make
   paddock run --tier sim --workspace . -- 'grep -c ERROR app.log | tee count'
   paddock run --tier sim < script.sh`,
 		DisableFlagsInUseLine: true,
@@ -74,6 +82,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.BoolVarP(&f.terminal, "terminal", "t", false, "give the command a terminal of its own, joined to yours")
 	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
 	fs.Lookup("json").NoOptDefVal = "-"
+	f.audit.register(fs)
 	fs.BoolVar(&f.strip, "strip-escapes", false, "take terminal escape sequences out of output that goes to a terminal")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
@@ -144,6 +153,10 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if p.file != nil {
 		r.Notes = p.file.Notes
 	}
+	events, err := f.audit.begin(p, changed)
+	if err != nil {
+		return err
+	}
 
 	starting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -165,8 +178,12 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	b, err := a.create(starting, p)
 	if err != nil {
+		if lost := events.close(false); lost != nil {
+			a.complain(lost)
+		}
 		return because(starting, err)
 	}
+	events.watch(ctx, b)
 	if f.verbose {
 		for _, n := range r.Notes {
 			fmt.Fprintf(a.stderr, "paddock: note: %s\n", oneLine(n.In(p.file.Name)))
@@ -189,6 +206,9 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	}
 	if left != nil {
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
+	}
+	if lost := events.close(true); lost != nil {
+		err = lost // and what became of the command came of it
 	}
 	if err != nil {
 		if seen != nil {

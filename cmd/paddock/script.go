@@ -141,6 +141,7 @@ Exit status: that of the shell; 125 if Paddock itself failed.`,
 	fs := c.Flags()
 	fs.SortFlags = false
 	f.register(fs)
+	f.audit.register(fs)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/protect"
@@ -82,6 +83,7 @@ type plan struct {
 	file *policy.File // nil where there is none
 
 	limits budget.Limits // the tier sim's own
+	audit  audit.Sink    // nil records nothing
 }
 
 // plan turns flags and files into a Spec. changed tells which flags were given.

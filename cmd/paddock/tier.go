@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
@@ -26,6 +27,8 @@ type tier struct {
 
 	// limited is open for a tier with limits of its own, and has them.
 	limited func(budget.Limits) (paddock.Driver, error)
+	// audited is open for a tier that can record what commands do.
+	audited func(audit.Sink) (paddock.Driver, error)
 }
 
 // A passedOver tier was stronger than the chosen one and could not be used.
@@ -87,7 +90,9 @@ func (a *app) create(ctx context.Context, p *plan) (*box, error) {
 		if want != paddock.Auto || !errors.Is(err, paddock.Unsupported) {
 			return nil, err
 		}
-		last = err
+		if last == nil || p.audit == nil || t.audited != nil { // what a tier lacks here says more than what it never has
+			last = err
+		}
 		passed = append(passed, passedOver{t.name, err.Error()})
 	}
 	if last == nil {
@@ -112,10 +117,17 @@ func (t tier) create(ctx context.Context, p *plan) (*box, error) {
 
 // opened makes the tier's driver as the plan wants it.
 func (t tier) opened(p *plan) (paddock.Driver, error) {
-	if p.limits == (budget.Limits{}) {
+	switch {
+	case p.limits == (budget.Limits{}) && p.audit == nil:
 		return t.open()
-	}
-	if t.limited == nil {
+	case p.limits == (budget.Limits{}) && t.audited != nil:
+		return t.audited(p.audit)
+	case p.audit != nil && p.file != nil && len(p.file.Audit) > 0:
+		return t.open() // which is then refused with the line that asks for it
+	case p.audit != nil:
+		return nil, withHint(fmt.Errorf("it cannot record what commands do: %w", paddock.Unsupported),
+			"leave --audit out, or use --tier gvisor where this machine can run it")
+	case t.limited == nil:
 		return nil, withHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
 			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
 	}
@@ -163,6 +175,8 @@ func hintForSim(spec paddock.Spec) string {
 		return "--workspace DIR shows it with an overlay, --read PATH read-only; with --tier jail changes reach this machine"
 	case len(files.Protect) > 0, len(files.Unprotect) > 0:
 		return "leave the names out: no file of this machine is ever changed; or use --tier jail"
+	case len(spec.Policy.Audit) > 0:
+		return "leave --audit out, or use --tier gvisor"
 	case spec.Policy.Network.Mode != paddock.NetworkNone:
 		return "leave the network out, or use --tier jail"
 	}
@@ -203,7 +217,7 @@ func registry(begun *spawn.Process) []tier {
 	limited := func(l budget.Limits) (paddock.Driver, error) { return openSim(l, begun) }
 	return []tier{
 		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
-		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization", open: openGVisor},
+		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization", open: func() (paddock.Driver, error) { return openGVisor(nil) }, audited: openGVisor},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
 		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: func() (paddock.Driver, error) { return limited(budget.Limits{}) }, limited: limited},
 	}
@@ -217,8 +231,8 @@ func openSim(l budget.Limits, begun *spawn.Process) (paddock.Driver, error) {
 	return d, nil
 }
 
-func openGVisor() (paddock.Driver, error) {
-	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Environ: os.Environ()})
+func openGVisor(events audit.Sink) (paddock.Driver, error) {
+	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Environ: os.Environ(), Audit: events})
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,9 @@ func layers() []layer {
 		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
 		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/container/inner", "internal/guest", "internal/image", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
 		{"internal/container/inner", []string{"internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
+		{"internal/audit", nil, "the words of what sandboxes did: tiers tell them, and anyone keeps them"},
+		{"internal/driver/gvisor/trace", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},
+		{"internal/driver/gvisor/trace/tap", []string{"internal/audit"}, "linked into the sentry"},
 		{"tool", nil, "tools and what bounds them: pure, so that any tier and any host can use it"},
 		{"internal/arch", nil, "rules, tests only"},
 		{"internal/tally", nil, "a tool of the build"},
@@ -152,7 +155,7 @@ func foreigners() []foreign {
 	return []foreign{
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
-		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent"}, "as connect"},
+		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},
 		{"github.com/creack/pty", []string{"internal/guest"}, "terminals are opened inside"},
 		{"github.com/fsnotify/fsnotify", []string{"internal/guest"}, "files are watched inside"},
 		{"golang.org/x/term", []string{"cmd/paddock"}, "only the command line has a terminal of a person"},
@@ -246,6 +249,7 @@ func barriers() []barrier {
 		{"internal/driver/sim/proc", []string{"os/exec", "net/http"}, "as above"},
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
+		{"internal/driver/gvisor/trace", []string{"gvisor.dev/gvisor"}, "whoever reads events does not pay for gVisor"},
 	}
 }
 
@@ -280,9 +284,9 @@ func bans() []ban {
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
 		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},
-		{path: "os", only: []string{".", "internal/image", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
-		{path: "os/exec", only: []string{".", "internal/image", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
-		{path: "net/http", only: []string{".", "internal/image", "internal/policy", "internal/protect", "internal/driver/jail"}, why: "the wire is internal/agent's"},
+		{path: "os", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
+		{path: "os/exec", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
+		{path: "net/http", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect", "internal/driver/jail"}, why: "the wire is internal/agent's"},
 	}
 }
 
@@ -305,6 +309,7 @@ func TestNoBannedImport(t *testing.T) {
 func standalone() map[string]string {
 	return map[string]string{
 		".":                "everyone who speaks the vocabulary pays for what it needs",
+		"internal/audit":   "whoever tells or keeps events pays for nothing else",
 		"drivertest":       "drivers of other modules join it",
 		"internal/image":   "lists need nothing",
 		"internal/pool":    "a wrapper adds one behaviour, and no dependency",

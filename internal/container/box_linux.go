@@ -43,6 +43,7 @@ type box struct {
 	meter   meter
 	ended   chan struct{} // closed when init was waited for
 	events  *os.File      // what the kernel of its own tells; nil without one
+	heard   chan struct{} // closed when all that it told was recorded
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex
@@ -135,6 +136,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		if conn != nil {
 			conn.Close()
 		}
+		own.close() // or the box's end of the events would stay open
 		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 	}
 	if err := b.launch(s, theirs, link); err != nil {
@@ -226,13 +228,14 @@ func (b *box) listen(s start) (theirs *os.File, err error) {
 	if sink == nil {
 		sink = nothing{} // there is only what a kernel tells that nobody asked
 	}
-	b.events = ours
+	b.events, b.heard = ours, make(chan struct{})
 	b.wg.Go(func() {
-		_ = s.kernel.Receive(ours, s.name, sink)
+		err := s.kernel.Receive(ours, s.name, sink)
+		close(b.heard)
 		select {
 		case <-b.ended:
 		case <-time.After(endTime):
-			b.kill() // nobody watches it any more
+			b.unheard(err)
 		}
 	})
 	return theirs, nil
@@ -240,6 +243,19 @@ func (b *box) listen(s start) (theirs *os.File, err error) {
 
 // endTime is how long a box whose kernel tells no more may take to end.
 const endTime = 5 * time.Second
+
+// unheard ends a box that nobody watches any more.
+func (b *box) unheard(err error) {
+	b.mu.Lock()
+	if b.why == "" {
+		b.why = "what its commands do could not be recorded any more, and the sandbox was ended"
+		if err != nil {
+			b.why += ": " + err.Error()
+		}
+	}
+	b.mu.Unlock()
+	b.kill()
+}
 
 type nothing struct{}
 
@@ -674,7 +690,12 @@ func (b *box) remove(ctx context.Context) error {
 		_ = b.control.Close() // its end is what matters
 	}
 	if b.events != nil {
-		_ = b.events.Close() // likewise
+		select { // what was told before the end is still to be recorded
+		case <-b.heard:
+		case <-time.After(endTime):
+		case <-ctx.Done():
+		}
+		_ = b.events.Close() // its end is what matters
 	}
 	b.wg.Wait()
 	if b.meter != nil {

@@ -124,6 +124,9 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	if s.kernel == nil && s.layout.nested {
 		return fmt.Errorf("this program knows no kernel %q: %w", o.Argv0, paddock.Internal)
 	}
+	if err := keepAudit(&s, o.Dir); err != nil {
+		return err
+	}
 	k.life = &life{start: s, data: o.Data}
 	first, err = k.life.begin(ctx)
 	if err != nil {

@@ -166,7 +166,7 @@ func checkOwn(path string) error {
 // forgetDir removes what stands for a sandbox, and nothing that somebody put
 // there besides.
 func forgetDir(dir string) error {
-	for _, name := range []string{socketName, aboutName, aboutName + ".new"} {
+	for _, name := range []string{socketName, aboutName, aboutName + ".new", auditName, auditName + auditOlder} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("forget the sandbox: %w", err)
 		}

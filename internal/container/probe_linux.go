@@ -36,6 +36,8 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite}
 	if d.kernel == nil {
 		info.Capabilities = append(info.Capabilities, paddock.CanNetworkHost)
+	} else {
+		info.Capabilities = append(info.Capabilities, paddock.CanAudit)
 	}
 	f, _ := info.Finding(paddock.ControlMemory)
 	grouped := f.Strength == paddock.Full
@@ -281,6 +283,14 @@ func (d *Driver) refuse(spec *paddock.Spec) error {
 	}
 	if len(spec.Policy.Network.Rules) > 0 {
 		return fmt.Errorf("network rules: this tier has no network policy yet: %w", paddock.Unsupported)
+	}
+	if len(spec.Policy.Audit) > 0 {
+		switch {
+		case d.kernel == nil:
+			return fmt.Errorf("audit: this tier has no kernel of its own that could tell what processes do: %w", paddock.Unsupported)
+		case spec.Ephemeral && d.audit == nil:
+			return fmt.Errorf("audit: this driver has nowhere to record what an ephemeral sandbox does: %w", paddock.Unsupported)
+		}
 	}
 	if d.kernel != nil {
 		if spec.Root.Kind == paddock.RootOpen {

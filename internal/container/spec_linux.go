@@ -91,12 +91,25 @@ func (d *Driver) check(spec *paddock.Spec) error {
 			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
 		}
 	}
+	if err := checkAudit(spec.Policy.Audit); err != nil {
+		return err
+	}
 	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
 		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
 	}
 	for k, v := range spec.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
 			return fmt.Errorf("environment variable %q: not a name, or a NUL in it: %w", k, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// checkAudit refuses kinds of events that there are not.
+func checkAudit(kinds []paddock.AuditKind) error {
+	for _, k := range kinds {
+		if !slices.Contains(paddock.AuditKinds(), k) {
+			return fmt.Errorf("audit %q: there is no such kind of event: %w", string(k), paddock.Invalid)
 		}
 	}
 	return nil

@@ -74,6 +74,7 @@ func (f *File) put(spec *paddock.Spec, o Host) {
 	if f.says("network") {
 		spec.Policy.Network = paddock.NetworkPolicy{Mode: f.Network.Mode, Rules: slices.Clone(f.Network.Rules)}
 	}
+	spec.Policy.Audit = union(spec.Policy.Audit, f.Audit)
 	spec.AllowMissing = union(spec.AllowMissing, f.AllowMissing)
 }
 

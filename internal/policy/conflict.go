@@ -31,7 +31,7 @@ func (f *File) conflicts() (problems, notes []Problem) {
 		list []string
 	}{
 		{"files.deny_read", f.Files.DenyRead}, {"files.deny_write", f.Files.DenyWrite}, {"files.protect", f.Files.Protect},
-		{"files.unprotect", f.Files.Unprotect}, {"environment.pass", f.Pass},
+		{"files.unprotect", f.Files.Unprotect}, {"environment.pass", f.Pass}, {"audit", namesOf(f.Audit)},
 	} {
 		seen := map[string]bool{}
 		for i, s := range l.list {

@@ -63,6 +63,9 @@ func essence(s paddock.Spec) paddock.Spec {
 			*list = nil
 		}
 	}
+	if len(s.Policy.Audit) == 0 {
+		s.Policy.Audit = nil
+	}
 	s.Policy.Network.Rules = slices.Clone(s.Policy.Network.Rules)
 	for i := range s.Policy.Network.Rules {
 		if r := &s.Policy.Network.Rules[i]; len(r.Ports) == 0 {
@@ -88,11 +91,12 @@ type document struct {
 	Limits       map[string]any      `yaml:"limits,omitempty"`
 	Files        map[string]any      `yaml:"files,omitempty"`
 	Network      map[string]any      `yaml:"network,omitempty"`
+	Audit        []paddock.AuditKind `yaml:"audit,omitempty,flow"`
 	AllowMissing []paddock.Control   `yaml:"allow_missing,omitempty"`
 }
 
 func newDocument(s paddock.Spec) document {
-	d := document{Version: 1, Tier: s.Tier, User: s.User, AllowMissing: s.AllowMissing, Limits: map[string]any{}, Files: map[string]any{}}
+	d := document{Version: 1, Tier: s.Tier, User: s.User, Audit: s.Policy.Audit, AllowMissing: s.AllowMissing, Limits: map[string]any{}, Files: map[string]any{}}
 	switch s.Root.Kind {
 	case paddock.RootDir:
 		d.Root = s.Root.Path

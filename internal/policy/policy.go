@@ -63,6 +63,7 @@ type File struct {
 	Files     paddock.FilePolicy
 	Network   paddock.NetworkPolicy
 
+	Audit        []paddock.AuditKind
 	AllowMissing []paddock.Control
 
 	// Notes are what the file says that is probably not meant, or has no

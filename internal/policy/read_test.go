@@ -52,6 +52,7 @@ network:
     - allow: 10.0.0.0/8
       ports: [22, 443]
     - deny: bad.example.org
+audit: [exec, connect]
 allow_missing: [io-limit]
 `
 
@@ -92,6 +93,7 @@ func TestACompleteFileBecomesASpec(t *testing.T) {
 			Network: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
 				{Host: "example.com"}, {Host: "*.example.org", Ports: []uint16{8443}}, {Host: "10.0.0.0/8", Ports: []uint16{22, 443}}, {Deny: true, Host: "bad.example.org"},
 			}},
+			Audit: []paddock.AuditKind{paddock.AuditExec, paddock.AuditConnect},
 		},
 		AllowMissing: []paddock.Control{paddock.ControlIO},
 	}
@@ -201,6 +203,9 @@ var bad = []struct {
 	{"version: 1\nnetwork: {mode: list, rules: [{allow: a.example, ports: []}]}\n", "an empty list", false},
 	{"version: 1\nnetwork: {mode: list, rules: [{allow: 10.0.0.1/8}]}\n", "10.0.0.0/8 was meant", false},
 	{"version: 1\nnetwork: {mode: list, rules: [{allow: \"exam\\0ple.com\"}]}\n", "is not allowed in one", false},
+	{"version: 1\naudit: [execve]\n", `did you mean "exec"?`, true},
+	{"version: 1\naudit: [lost]\n", `"lost" is not known`, true},
+	{"version: 1\naudit: exec\n", "expected a list", true},
 	{"version: 1\nallow_missing: [io]\n", "is not known", true},
 	{"version: 1\nallow_missing: [secomp]\n", `did you mean "seccomp"?`, true},
 	{"version: 1\n---\nversion: 1\n", "a second document", false},
@@ -266,6 +271,7 @@ func TestWhatIsProbablyNotMeantIsNoted(t *testing.T) {
 		{`network: {mode: list, rules: [{allow: "*.example"}, {allow: a.example}]}`, "it adds nothing to network.rules[0]"},
 		{`network: {mode: list, rules: [{allow: a.example}, {allow: A.example}]}`, "network.rules[1]: it adds nothing"},
 		{"files: {deny_read: [/a, /a]}", "is listed twice"},
+		{"audit: [exec, open, exec]", `p:2:21: audit[2]: "exec" is listed twice`},
 		{"files: {deny_read: [/a], deny_write: [/a/b]}", "/a/b has no effect"},
 	} {
 		f, err := Read("p", []byte("version: 1\n"+tc.doc+"\n"))
@@ -330,7 +336,8 @@ func TestWhatATierCannotEnforceIsAProblemWithItsLine(t *testing.T) {
 	}
 	// io-limit is missing too, and accepted by allow_missing.
 	want := "p:17:3: limits.disk: the tier jail cannot enforce a limit of the disk on this host (disk-limit): no quota (mount with prjquota)\n" +
-		"p:27:3: network.mode: the tier jail cannot do the network mode list on this host (network-list) (see paddock doctor)"
+		"p:27:3: network.mode: the tier jail cannot do the network mode list on this host (network-list) (see paddock doctor)\n" +
+		"p:34:1: audit: the tier jail cannot do the recording of events on this host (audit) (see paddock doctor)"
 	if err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -253,6 +253,11 @@ func checkSpec(t *testing.T, spec paddock.Spec) {
 	for _, m := range spec.Mounts {
 		paths = append(paths, m.Source, target(m))
 	}
+	for _, k := range spec.Policy.Audit {
+		if !slices.Contains(paddock.AuditKinds(), k) {
+			t.Fatalf("the kind of event %q", k)
+		}
+	}
 	paths = append(append(paths, spec.Policy.Files.DenyRead...), spec.Policy.Files.DenyWrite...)
 	for _, p := range paths {
 		if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, "\x00\n") || len(p) > MaxPath {

@@ -26,12 +26,13 @@ var controls = []paddock.Control{
 	paddock.ControlDisk, paddock.ControlFiles,
 }
 
-func controlNames() []string {
-	names := make([]string, len(controls))
-	for i, c := range controls {
-		names[i] = string(c)
+// namesOf gives names as text.
+func namesOf[T ~string](names []T) []string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = string(n)
 	}
-	return names
+	return list
 }
 
 const (
@@ -55,7 +56,8 @@ func version1() *shape {
 		{"limits", limitsShape()},
 		{"files", filesShape()},
 		{"network", networkShape()},
-		{"allow_missing", &shape{kind: list, doc: "Controls whose absence or weakness is accepted: less isolation, by name.", elem: &shape{kind: text, oneOf: controlNames(), read: readMissing}}},
+		{"audit", &shape{kind: list, doc: "Kinds of events that are recorded of every process in the sandbox.", elem: &shape{kind: text, oneOf: namesOf(paddock.AuditKinds()), read: readAudit}}},
+		{"allow_missing", &shape{kind: list, doc: "Controls whose absence or weakness is accepted: less isolation, by name.", elem: &shape{kind: text, oneOf: namesOf(controls), read: readMissing}}},
 	}}
 }
 
@@ -379,6 +381,10 @@ func readRule(r *reader, n *yaml.Node, key string) {
 		}
 	}
 	r.f.Network.Rules = append(r.f.Network.Rules, rule)
+}
+
+func readAudit(r *reader, n *yaml.Node, _ string) {
+	r.f.Audit = append(r.f.Audit, paddock.AuditKind(n.Value))
 }
 
 func readMissing(r *reader, n *yaml.Node, _ string) {

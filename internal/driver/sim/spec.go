@@ -102,6 +102,14 @@ func checkPolicy(p paddock.Policy) error {
 	if len(f.Protect) > 0 || len(f.Unprotect) > 0 {
 		return fmt.Errorf("protected names guard what reaches the host, and nothing does from this tier: %w", paddock.Unsupported)
 	}
+	for _, k := range p.Audit {
+		if !slices.Contains(paddock.AuditKinds(), k) {
+			return fmt.Errorf("audit %q: there is no such kind of event: %w", string(k), paddock.Invalid)
+		}
+	}
+	if len(p.Audit) > 0 {
+		return fmt.Errorf("audit: this tier records nothing of what its programs do: %w", paddock.Unsupported)
+	}
 	switch p.Network.Mode {
 	case paddock.NetworkNone:
 		if len(p.Network.Rules) > 0 {

@@ -72,7 +72,7 @@ func child() int {
 var failure = filepath.Join(inner.State, "failure")
 
 func fail(what string, err error) {
-	_ = os.WriteFile(failure, []byte(what+": "+err.Error()), 0o600)
+	_ = os.WriteFile(failure, []byte(what+": "+err.Error()), 0o600) //nolint:gosec // the path is a constant
 }
 
 // reason adds what one of the processes left to an error about them.

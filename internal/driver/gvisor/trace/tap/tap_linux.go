@@ -42,7 +42,7 @@ func (t *tap) Status() seccheck.SinkStatus {
 	return seccheck.SinkStatus{DroppedCount: uint64(t.lost.Load())}
 }
 
-func (t *tap) Stop() { t.end.Close() }
+func (t *tap) Stop() { _ = t.end.Close() }
 
 // How often a full socket is tried again for what matters most, and how long
 // after the first time; each wait is twice the one before, 13 ms in all. The
@@ -74,7 +74,7 @@ func (t *tap) send(kind pb.MessageType, message proto.Message, matters bool) {
 			t.lost.Add(1)
 			return
 		default:
-			time.Sleep(wait)
+			<-time.After(wait)
 			wait, try = 2*wait, try+1
 		}
 	}

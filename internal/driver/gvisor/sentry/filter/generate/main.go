@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
@@ -50,7 +51,7 @@ func write(arch string, emulator []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	program := filepath.Join(dir, "generate")
 	build := exec.Command("go", "build", "-o", program, here+"/generate")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
@@ -58,7 +59,7 @@ func write(arch string, emulator []string) error {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build for %s: %w", arch, err)
 	}
-	command := append(emulator, program, "-compile")
+	command := slices.Concat(emulator, []string{program, "-compile"})
 	a, err := compiled(command)
 	if err != nil {
 		return err

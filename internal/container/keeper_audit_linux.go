@@ -1,0 +1,128 @@
+package container
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+// The events of a kept sandbox are in its state directory. A file that is full
+// becomes the older one, in place of the one before.
+const (
+	auditName  = "audit.jsonl"
+	auditOlder = ".1"
+	auditMax   = 16 << 20 // bytes of each of the two
+)
+
+// keepAudit has what the box's kernel tells recorded in dir, the sandbox's own.
+// A box whose events cannot be written any more ends.
+func keepAudit(s *start, dir string) error {
+	if s.kernel == nil {
+		return nil
+	}
+	log, err := openAuditLog(filepath.Join(dir, auditName), s.name)
+	if err != nil {
+		return err
+	}
+	k := *s.kernel
+	receive := k.Receive
+	k.Receive = func(events *os.File, sandbox string, _ audit.Sink) error {
+		lines := audit.NewLines(log)
+		over := make(chan struct{})
+		go func() {
+			select {
+			case <-lines.Failed():
+				_ = events.Close() // nobody hears it any more: the box ends
+			case <-over:
+			}
+		}()
+		err := receive(events, sandbox, lines)
+		close(over)
+		if failed := lines.Close(); failed != nil {
+			err = failed // and what came of it says less
+		}
+		return errors.Join(err, log.close())
+	}
+	s.kernel, s.audit = &k, nothing{} // which stands for the one that Receive makes
+	return nil
+}
+
+// An auditLog is a file of lines that turns when it is full.
+type auditLog struct {
+	path    string
+	sandbox string
+	file    *os.File
+	max     int64
+	size    int64
+	lines   uint64 // in the file
+	older   uint64 // lines in the older file
+	gone    uint64 // lines that were in files that are no more
+}
+
+func openAuditLog(path, sandbox string) (*auditLog, error) {
+	l := &auditLog{path: path, sandbox: sandbox, max: auditMax}
+	return l, l.open()
+}
+
+func (l *auditLog) open() error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("record events: %w", err)
+	}
+	l.file, l.size, l.lines = f, 0, 0
+	return nil
+}
+
+// Write takes whole lines, and never more than fit into one file.
+func (l *auditLog) Write(p []byte) (int, error) {
+	if l.size+int64(len(p)) > l.max && l.size > 0 {
+		if err := l.turn(); err != nil {
+			return 0, err
+		}
+	}
+	if err := l.write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (l *auditLog) write(p []byte) error {
+	n, err := l.file.Write(p)
+	l.size += int64(n)
+	l.lines += uint64(bytes.Count(p[:n], []byte{'\n'}))
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// turn begins a new file. Its first line tells how many are gone, of all files.
+func (l *auditLog) turn() error {
+	if err := l.file.Close(); err != nil {
+		return err
+	}
+	l.gone += l.older
+	l.older = l.lines
+	if err := os.Rename(l.path, l.path+auditOlder); err != nil {
+		return err
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	if l.gone == 0 {
+		return nil
+	}
+	line, err := audit.Line(audit.Event{Time: time.Now(), Sandbox: l.sandbox, Kind: audit.Lost, Dropped: l.gone})
+	if err != nil {
+		return err
+	}
+	return l.write(line)
+}
+
+func (l *auditLog) close() error { return l.file.Close() }
