@@ -12,29 +12,60 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-const execs = 1000
+const (
+	execs   = 1000
+	settled = 2 * time.Second // after which a sandbox with nothing to do is idle
+)
+
+// A leakError says that sandboxes were removed and something of them is left.
+// It ends nothing before all is measured.
+type leakError struct{ error }
+
+func (e *leakError) Unwrap() error { return e.error }
 
 // measureBoxes measures what only the owner of a driver can: commands in a
-// sandbox that runs, its memory when idle, and whether anything is left of
-// many. The error is about the promise that nothing is.
+// sandbox that runs, its memory when idle, how soon one is there, and whether
+// anything is left of many.
 func measureBoxes(ctx context.Context, o options) ([]row, error) {
-	d, err := openJail(o)
+	var rows []row
+	var leaks error
+	for _, t := range tiers() {
+		more, err := measureTier(ctx, o, t)
+		rows = append(rows, more...)
+		if leak := (*leakError)(nil); errors.As(err, &leak) {
+			leaks = errors.Join(leaks, err)
+		} else if err != nil {
+			return rows, fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return rows, leaks
+}
+
+func measureTier(ctx context.Context, o options, t tier) (_ []row, err error) {
+	d, err := t.open(o, "")
 	if err != nil {
 		return nil, err
 	}
-	rows, err := runningBox(ctx, d)
-	if err == nil {
-		var more []row
-		more, err = manyBoxes(ctx, d, o.boxes)
+	defer func() { err = errors.Join(err, d.Close()) }()
+	rows, err := runningBox(ctx, d, t)
+	if err != nil {
+		return rows, err
+	}
+	for _, measure := range []func(context.Context, options, paddock.Driver, tier) ([]row, error){coldBoxes, pooledBoxes, forkedBoxes} {
+		more, err := measure(ctx, o, d, t)
+		if err != nil {
+			return rows, err
+		}
 		rows = append(rows, more...)
 	}
-	return rows, errors.Join(err, d.Close())
+	more, err := manyBoxes(ctx, d, t, o.boxes)
+	return append(rows, more...), err
 }
 
 // runningBox measures one sandbox: its idle memory, then commands in it.
-func runningBox(ctx context.Context, d paddock.Driver) (_ []row, err error) {
+func runningBox(ctx context.Context, d paddock.Driver, t tier) (_ []row, err error) {
 	before, own := count(), descendants()
-	sb, err := d.Create(ctx, paddock.Spec{Tier: paddock.Jail, Ephemeral: true})
+	sb, err := d.Create(ctx, t.spec())
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +73,8 @@ func runningBox(ctx context.Context, d paddock.Driver) (_ []row, err error) {
 	if _, err := command(ctx, sb); err != nil {
 		return nil, err
 	}
-	idle, processes := proportional(own)
+	time.Sleep(settled)
+	idle := memoryBut(own)
 	if there := count().minus(before); there.processes < 1 || there.descriptors < 1 {
 		return nil, fmt.Errorf("a sandbox is there and the count says %s: it would not see a leak", there)
 	}
@@ -61,8 +93,8 @@ func runningBox(ctx context.Context, d paddock.Driver) (_ []row, err error) {
 		took = append(took, one)
 	}
 	return []row{
-		{what: "`true` in a running jail", p50: ms(took.p50()), p99: ms(took.p99()), runs: len(took)},
-		{what: fmt.Sprintf("memory of an idle jail (PSS of its %d processes)", processes), p50: fmt.Sprintf("%.1f MiB", float64(idle)/(1<<20)), runs: 1},
+		{what: "`true` in a running " + t.box, p50: ms(took.p50()), p99: ms(took.p99()), runs: len(took)},
+		{what: fmt.Sprintf("memory of an idle %s (PSS of its %d processes; %s of it private)", t.box, idle.processes, mib(idle.private)), p50: mib(idle.proportional), runs: 1},
 	}, nil
 }
 
@@ -85,8 +117,8 @@ func command(ctx context.Context, sb paddock.Sandbox) (time.Duration, error) {
 
 // manyBoxes makes and removes n sandboxes, two at a time, and counts what is
 // there before and after.
-func manyBoxes(ctx context.Context, d paddock.Driver, n int) ([]row, error) {
-	if err := wholeLife(ctx, d, new(sync.Mutex), &samples{}); err != nil {
+func manyBoxes(ctx context.Context, d paddock.Driver, t tier, n int) ([]row, error) {
+	if err := wholeLife(ctx, d, t, new(sync.Mutex), &samples{}); err != nil {
 		return nil, err // the first one warms up what stays by design
 	}
 	before := count()
@@ -99,7 +131,7 @@ func manyBoxes(ctx context.Context, d paddock.Driver, n int) ([]row, error) {
 	for worker := range errs {
 		wg.Go(func() {
 			for range n / len(errs) {
-				if errs[worker] = wholeLife(ctx, d, &mu, &took); errs[worker] != nil {
+				if errs[worker] = wholeLife(ctx, d, t, &mu, &took); errs[worker] != nil {
 					return
 				}
 			}
@@ -111,18 +143,18 @@ func manyBoxes(ctx context.Context, d paddock.Driver, n int) ([]row, error) {
 	}
 	left := count().minus(before)
 	rows := []row{
-		{what: "a jail's whole life: create, `true`, remove (two at a time)", p50: ms(took.p50()), p99: ms(took.p99()), runs: len(took)},
-		{what: fmt.Sprintf("left of %d jails: %s", len(took), left), runs: 1},
+		{what: fmt.Sprintf("a %s's whole life: create, `true`, remove (two at a time)", t.box), p50: ms(took.p50()), p99: ms(took.p99()), runs: len(took)},
+		{what: fmt.Sprintf("left of %d %s: %s", len(took), t.many, left), runs: 1},
 	}
 	if left != (things{}) {
-		return rows, fmt.Errorf("something is left of %d sandboxes: %s", n, left)
+		return rows, &leakError{fmt.Errorf("something is left of %d %s: %s", n, t.many, left)}
 	}
 	return rows, nil
 }
 
-func wholeLife(ctx context.Context, d paddock.Driver, mu *sync.Mutex, took *samples) error {
+func wholeLife(ctx context.Context, d paddock.Driver, t tier, mu *sync.Mutex, took *samples) error {
 	began := time.Now()
-	sb, err := d.Create(ctx, paddock.Spec{Tier: paddock.Jail, Ephemeral: true})
+	sb, err := d.Create(ctx, t.spec())
 	if err != nil {
 		return err
 	}
@@ -135,3 +167,5 @@ func wholeLife(ctx context.Context, d paddock.Driver, mu *sync.Mutex, took *samp
 	*took = append(*took, time.Since(began))
 	return nil
 }
+
+func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -9,6 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
 )
 
 const stranger = 61234 // a number that no user has
@@ -46,6 +49,11 @@ func compareCommands(ctx context.Context, o options) ([]row, error) {
 		}{"as a user", stranger})
 	}
 	var all []contender
+	defer func() {
+		for _, u := range users { // runsc leaves its network namespace mounted
+			_ = syscall.Unmount(filepath.Join(top, fmt.Sprintf("home-%d", u.uid), "runsc", "null-netns"), syscall.MNT_DETACH)
+		}
+	}()
 	for _, u := range users {
 		home := filepath.Join(top, fmt.Sprintf("home-%d", u.uid))
 		if err := os.Mkdir(home, 0o700); err != nil {
@@ -56,13 +64,16 @@ func compareCommands(ctx context.Context, o options) ([]row, error) {
 				return nil, err
 			}
 		}
-		peers, err := contenders(program, o.peers)
+		peers, err := contenders(program, o.peers, home, u.uid)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range peers {
 			c.name += " " + u.name
 			c.uid, c.dir = u.uid, home
+			if c.beside == "" {
+				c.beside = paddock.Jail
+			}
 			c.env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8"}
 			all = append(all, c)
 		}
@@ -74,27 +85,34 @@ func compareCommands(ctx context.Context, o options) ([]row, error) {
 		}
 		all = append(all, c)
 	}
-	took, err := interleave(ctx, o.rounds, all)
+	took, failed, err := interleave(ctx, o.rounds, all)
 	if err != nil {
 		return nil, err
 	}
 	var rows []row
 	for _, u := range users {
-		own := took["paddock run --tier jail -- true "+u.name]
 		for _, c := range all {
 			if c.uid != u.uid {
 				continue
 			}
-			s := took[c.name]
+			s, own := took[c.name], took[ownRun(c.beside)+" "+u.name]
 			r := row{what: "`" + c.name[:len(c.name)-len(u.name)-1] + "` " + u.name, p50: ms(s.p50()), p99: ms(s.p99()), runs: len(s)}
-			if len(own) > 0 && c.every > 0 {
+			if why := failed[c.name]; why != nil {
+				r = row{what: r.what + ": fails here: " + strings.Join(strings.Fields(why.Error()), " ")}
+			} else if len(own) > 0 {
 				r.ratio = fmt.Sprintf("%.2f", float64(s.p50())/float64(own.p50()))
+				if c.beside != paddock.Jail {
+					r.ratio += " (" + string(c.beside) + ")"
+				}
 			}
 			rows = append(rows, r)
 		}
 	}
 	return rows, nil
 }
+
+// ownRun is the command of ours that others are beside.
+func ownRun(t paddock.Tier) string { return fmt.Sprintf("paddock run --tier %s -- true", t) }
 
 // withPython sets Python up for the user of another contender.
 func withPython(ctx context.Context, o options, top, program string, of contender) (contender, error) {
@@ -118,15 +136,22 @@ func withPython(ctx context.Context, o options, top, program string, of contende
 }
 
 // contenders are the same work in each sandbox.
-func contenders(program, peers string) ([]contender, error) {
+func contenders(program, peers, home string, uid int) ([]contender, error) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
 		return nil, fmt.Errorf("peers.sh installs it: %w", err)
 	}
+	crun, err := crunRun(home, uid)
+	if err != nil {
+		return nil, err
+	}
 	return []contender{
 		{name: "true", args: []string{"/bin/true"}, every: 1},
-		{name: "paddock run --tier jail -- true", args: []string{program, "run", "--tier", "jail", "--", "true"}, every: 1},
+		{name: ownRun(paddock.Jail), args: []string{program, "run", "--tier", "jail", "--", "true"}, every: 1},
 		{name: "bwrap … true", args: append(bubblewrap(bwrap), "true"), every: 1},
+		crun,
+		{name: ownRun(paddock.GVisor), args: []string{program, "run", "--tier", "gvisor", "--", "true"}, every: 2, beside: paddock.GVisor},
+		runscDo(filepath.Join(peers, "runsc"), home, uid),
 		{name: "srt true", args: []string{
 			filepath.Join(peers, "node"), filepath.Join(peers, "srt.js"), "--settings", filepath.Join(peers, "srt.json"), "true",
 		}, every: 5},

@@ -95,22 +95,44 @@ func descendants() map[int]bool {
 	return below
 }
 
-// proportional sums the proportional memory of this process's descendants that
-// are not among known ones, in bytes.
-func proportional(known map[int]bool) (bytes int64, processes int) {
+// memory is what processes take, in bytes.
+type memory struct {
+	proportional int64 // what they share is divided among all who share it
+	private      int64 // what nobody else has
+	processes    int
+}
+
+// memoryBut sums up this process's descendants that are not among known ones.
+func memoryBut(known map[int]bool) (m memory) {
+	seen := map[string]bool{}
 	for pid := range descendants() {
 		if known[pid] {
 			continue
 		}
-		for line := range strings.Lines(word(fmt.Sprintf("/proc/%d/smaps_rollup", pid))) {
-			if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "Pss:" {
-				kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
-				if err == nil {
-					bytes += kilobytes << 10
-					processes++
-				}
+		text := word(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		if seen[text] {
+			// The same addresses with the same in them: gVisor has processes
+			// that share their memory, and would count once for each.
+			continue
+		}
+		seen[text] = true
+		for line := range strings.Lines(text) {
+			fields := strings.Fields(line)
+			if len(fields) != 3 {
+				continue
+			}
+			kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil {
+				continue
+			}
+			switch fields[0] {
+			case "Pss:":
+				m.proportional += kilobytes << 10
+				m.processes++
+			case "Private_Clean:", "Private_Dirty:":
+				m.private += kilobytes << 10
 			}
 		}
 	}
-	return bytes, processes
+	return m
 }

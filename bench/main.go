@@ -11,18 +11,17 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-
-	"github.com/paddock-sandbox/paddock"
 )
 
 // options say what to measure with what.
 type options struct {
 	paddock string // the program
 	guest   string // the program that runs inside
+	kernel  string // the program that starts gVisor, compressed
 	peers   string // directory that peers.sh filled
 	python  string // package of Python for the simulated tier
 	update  string // document to write the table into, or empty
-	only    string // a tier, or empty
+	only    string // a part, or empty
 	rounds  int
 	boxes   int
 }
@@ -34,10 +33,11 @@ func main() {
 	var o options
 	flag.StringVar(&o.paddock, "paddock", "bin/paddock", "the paddock `program`")
 	flag.StringVar(&o.guest, "guest", "cmd/paddock/guest.bin", "the guest `program`")
+	flag.StringVar(&o.kernel, "kernel", "cmd/paddock/gvisor.bin.gz", "the `program` that starts gVisor, compressed")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
 	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
 	flag.StringVar(&o.update, "update", "", "write the table between the markers of this `file`")
-	flag.StringVar(&o.only, "only", "", "measure the tier `sim` alone")
+	flag.StringVar(&o.only, "only", "", "measure one `part` alone: commands, boxes, work or sim")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
 	flag.Parse()
@@ -60,25 +60,24 @@ func bench(ctx context.Context, o options) error {
 	}
 	o.paddock = program
 	where := machine() // its load before ours
+	parts := []struct {
+		name    string
+		measure func(context.Context, options) ([]row, error)
+	}{{"commands", compareCommands}, {"boxes", measureBoxes}, {"work", compareWork}, {"sim", compareShells}}
 	var rows []row
 	var leaked error
-	if o.only != string(paddock.Sim) {
-		commands, err := compareCommands(ctx, o)
-		if err != nil {
-			return err
+	for _, p := range parts {
+		if o.only != "" && o.only != p.name {
+			continue
 		}
-		rows = append(rows, commands...)
-
-		var boxes []row
-		boxes, leaked = measureBoxes(ctx, o)
-		rows = append(rows, boxes...)
+		more, err := p.measure(ctx, o)
+		rows = append(rows, more...)
+		if leak := (*leakError)(nil); errors.As(err, &leak) {
+			leaked = errors.Join(leaked, err)
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
 	}
-
-	shells, err := compareShells(ctx, o)
-	if err != nil {
-		return err
-	}
-	rows = append(rows, shells...)
 	text := table(where, rows)
 	fmt.Print(text)
 	if o.update != "" {

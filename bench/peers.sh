@@ -4,9 +4,10 @@
 #
 #   node  srt.js  srt.json     Anthropic's sandbox-runtime with its own Node.js
 #   justbash.mjs               just-bash, as bench/justbash.mjs uses it
+#   runsc                      gVisor's own command, of the version in go.mod
 #
-# bubblewrap, socat and ripgrep (which srt needs) are Debian packages. Nothing
-# of this is needed by Paddock itself.
+# bubblewrap, crun, socat and ripgrep (which srt needs) are Debian packages.
+# Nothing of this is needed by Paddock itself.
 set -euo pipefail
 
 srt=0.0.83
@@ -21,9 +22,15 @@ if [ "${1-}" = -where ]; then
 	exit 0
 fi
 
-"$(dirname "$0")/../.ci/deps" bwrap:bubblewrap socat:socat rg:ripgrep npm:npm
+# Go has built it before, mostly: this is quick then.
+runsc() {
+	(cd "$here/.." && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$dir/runsc" gvisor.dev/gvisor/runsc)
+}
+
+"$here/../.ci/deps" bwrap:bubblewrap crun:crun socat:socat rg:ripgrep npm:npm
 if [ -O "$dir/ready" ]; then
 	cp "$here/justbash.mjs" "$dir/"
+	runsc
 	exit 0
 fi
 
@@ -48,5 +55,6 @@ cat >srt.json <<'JSON'
 JSON
 cp "$here/justbash.mjs" .
 ./node srt.js --settings srt.json true
+runsc
 chmod -R a+rX "$dir"
 touch ready

@@ -177,6 +177,7 @@ func foreigners() []foreign {
 		{"modernc.org/libquickjs", []string{"internal/driver/sim/command/script/engine"}, "QuickJS, behind an engine without a world"},
 		{"modernc.org/memory", []string{"internal/driver/sim/command/script/engine"}, "under QuickJS"},
 		{"modernc.org/sqlite", []string{"internal/driver/sim/command/sql"}, "one tool"},
+		{"github.com/opencontainers/runtime-spec", []string{"bench", "internal/driver/gvisor/sentry"}, "how OCI runtimes are told what to run: gVisor, and the peers"},
 		{"go.yaml.in/yaml", []string{"internal/policy", "internal/driver/sim/command/jq"}, "text formats end at the policy; yq is one tool"},
 	}
 }

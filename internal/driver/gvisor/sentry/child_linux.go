@@ -15,6 +15,7 @@ import (
 	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
+	"gvisor.dev/gvisor/runsc/specutils"
 
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
@@ -33,7 +34,7 @@ func isChild(argv0 string) bool {
 func child() int {
 	what := ""
 	for _, arg := range os.Args[1:] {
-		if arg == "boot" || arg == "gofer" || arg == "umount" {
+		if arg == "boot" || arg == "gofer" {
 			what = arg
 			break
 		}
@@ -43,17 +44,22 @@ func child() int {
 	case "boot":
 		// It enlists later: see guard.
 		var own func()
-		if own, err = offer(); err == nil {
-			registerGuard(own)
-			tap.Register()
-			err = prepare(filter.InstallBoot)
+		if own, err = offer(); err != nil {
+			break
+		}
+		registerGuard(own)
+		tap.Register()
+		if err = prepare(filter.InstallBoot); err != nil {
+			break
+		}
+		var umounter *os.File
+		if umounter, err = smallUmounter(); err == nil {
+			defer umounter.Close() // not before it was executed
 		}
 	case "gofer":
 		if err = prepare(filter.InstallGofer); err == nil {
 			err = inner.Enlist()
 		}
-	case "umount":
-		err = umount()
 	default:
 		err = fmt.Errorf("gVisor started %q, which is none of its processes", os.Args)
 	}
@@ -61,9 +67,7 @@ func child() int {
 		fail(what, err)
 		return 1
 	}
-	if what != "umount" {
-		cli.Run(nil, map[util.SubCommand]string{new(sentrycmd.Boot): "", new(cmd.Gofer): ""}, nil)
-	}
+	cli.Run(nil, map[util.SubCommand]string{new(sentrycmd.Boot): "", new(cmd.Gofer): ""}, nil)
 	return 0
 }
 
@@ -169,12 +173,19 @@ func awaitIdentity() error {
 	return nil
 }
 
-// umount is what another of gVisor's processes starts to have /proc taken away
-// when it has set itself up: it tells by a byte.
-func umount() error {
-	var told [1]byte
-	if n, err := os.NewFile(3, "sync").Read(told[:]); n != 1 {
-		return fmt.Errorf("wait to unmount /proc: %w", err)
+// smallUmounter has another program than this one take /proc away from the
+// sentry when that has set itself up. gVisor starts this program once more for
+// it, only to read a byte and to make one call; that start is among the longer
+// parts of a box's.
+func smallUmounter() (*os.File, error) {
+	f, err := kernel.SealedFile("umount", kernel.DetachProc())
+	if err != nil {
+		return nil, err
 	}
-	return kernel.Detach("/proc")
+	if f, err = kernel.HighFile(f); err != nil {
+		return nil, err
+	}
+	// From here on this process executes nothing else.
+	specutils.ExePath = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	return f, nil
 }

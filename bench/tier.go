@@ -1,0 +1,56 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+)
+
+// inside is true where this process was started as a part of a sandbox, which
+// then has run and ended.
+func inside() bool { return container.Main(gvisor.Kernel()) || wall.Main() }
+
+// A tier is one whose sandboxes are measured in process.
+type tier struct {
+	name paddock.Tier
+	box  string // what the table calls one of its sandboxes
+	many string // and several
+	open func(o options, state string) (paddock.Driver, error)
+}
+
+// tiers are measured with the same code.
+func tiers() []tier {
+	return []tier{{paddock.Jail, "jail", "jails", openJail}, {paddock.GVisor, "gvisor box", "gvisor boxes", openGVisor}}
+}
+
+func (t tier) spec() paddock.Spec { return paddock.Spec{Tier: t.name, Ephemeral: true} }
+
+// openJail opens the driver with the guest that `make build` made. An empty
+// state is the usual directory.
+func openJail(o options, state string) (paddock.Driver, error) {
+	guest, err := os.ReadFile(o.guest)
+	if err != nil {
+		return nil, fmt.Errorf("read the guest that make build made: %w", err)
+	}
+	return jail.New(jail.Options{Guest: guest, State: state, Environ: os.Environ()})
+}
+
+// openGVisor opens the driver with both programs that `make build` made.
+func openGVisor(o options, state string) (paddock.Driver, error) {
+	guest, err := os.ReadFile(o.guest)
+	if err != nil {
+		return nil, fmt.Errorf("read the guest that make build made: %w", err)
+	}
+	kernel, err := os.ReadFile(o.kernel)
+	if err != nil {
+		return nil, fmt.Errorf("read the kernel that make build made: %w", err)
+	}
+	return gvisor.New(gvisor.Options{Guest: guest, Kernel: kernel, State: state, Environ: os.Environ()})
+}
