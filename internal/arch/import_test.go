@@ -28,8 +28,14 @@ func layers() []layer {
 		{"internal/guest/guesttest", []string{"internal/agent", "internal/guest", "internal/guest/guestpb"}, "both sides joined, for tests"},
 		{"internal/agent", []string{"internal/guest/guestpb"}, "the host's side shares only the wire format with the guest: it distrusts every byte"},
 		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
-		{"internal/driver/jail", []string{"internal/agent", "internal/cgroup", "internal/container/inner", "internal/guest", "internal/image", "internal/kernel", "internal/protect"}, "a tier knows no other tier, no server, no dialect and no policy file"},
-		{"internal/container/inner", []string{"internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/protect"}, "the jail's inside: linked into the guest, so it knows nothing of the host's side"},
+		{"internal/container", []string{"internal/agent", "internal/audit", "internal/cgroup", "internal/container/inner", "internal/container/inside", "internal/guest", "internal/image", "internal/kernel", "internal/protect"}, "what tiers of namespaces share; it knows none of them, no server, no dialect and no policy file"},
+		{"internal/container/inner", []string{"internal/container/inside", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/protect"}, "a container's inside: linked into the guest, so it knows nothing of the host's side"},
+		{"internal/container/inside", []string{"internal/guest", "internal/kernel"}, "the agent on a kernel of the box's own: linked into the guest likewise"},
+		{"internal/driver/jail", []string{"internal/container"}, "a tier knows no other tier"},
+		{"internal/driver/gvisor", []string{"internal/audit", "internal/container", "internal/driver/gvisor/trace"}, "a tier knows no other tier; what imports gVisor is a program of its own"},
+		{"internal/driver/gvisor/sentry", []string{"internal/container/inner", "internal/container/inside", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/trace/tap", "internal/kernel"}, "gVisor in a box: it knows the box's inside and nothing of the host's side"},
+		{"internal/driver/gvisor/sentry/filter", nil, "data for gVisor"},
+		{"internal/driver/gvisor/sentry/filter/generate", []string{"internal/driver/gvisor/sentry/filter"}, "makes that data"},
 		{"internal/audit", nil, "the words of what sandboxes did: tiers tell them, and anyone keeps them"},
 		{"internal/driver/gvisor/trace", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},
 		{"internal/driver/gvisor/trace/tap", []string{"internal/audit"}, "linked into the sentry"},
@@ -42,7 +48,8 @@ func layers() []layer {
 		{"attack/attacker", []string{"attack/target"}, "the hostile program: what it needs it brings"},
 		{"attack/target", nil, "what attacker and harness say to each other"},
 		{"bench", []string{"*"}, "measures what is there"},
-		{"cmd/paddock-guest", []string{"internal/container/inner"}, "small: it is copied into every box"},
+		{"cmd/paddock-guest", []string{"internal/container/inner", "internal/container/inside"}, "small: it is copied into every box"},
+		{"cmd/paddock-gvisor", []string{"internal/driver/gvisor/sentry"}, "gVisor, apart from all who do not use it"},
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},
 		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
@@ -153,6 +160,7 @@ type foreign struct {
 
 func foreigners() []foreign {
 	return []foreign{
+		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/trace/tap"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},
@@ -238,6 +246,14 @@ func barriers() []barrier {
 			"github.com/containerd/cgroups", "gvisor.dev/gvisor",
 			module + "/internal/agent", module + "/internal/cgroup", module + "/internal/policy",
 		}, "the guest is small, and holds nothing of the host's side"},
+		{"internal/container", []string{
+			module + "/internal/driver", "gvisor.dev/gvisor", "net/http/httptest",
+			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress", module + "/internal/policy", module + "/cmd",
+		}, "tiers stand on it; and who uses the jail does not pay for gVisor"},
+		{"internal/driver/gvisor", []string{
+			module + "/internal/driver/sim", module + "/internal/driver/jail", module + "/internal/driver/microvm", "gvisor.dev/gvisor",
+			module + "/internal/server", module + "/internal/dialect", module + "/internal/policy", module + "/cmd",
+		}, "as the jail; gVisor itself is in a program of its own"},
 		{"internal/driver/jail", []string{
 			module + "/internal/driver/sim", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
 			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress", module + "/internal/policy", module + "/cmd",
@@ -281,9 +297,9 @@ func bans() []ban {
 	return []ban{
 		{path: "C", why: "no cgo: one static binary, for every architecture from any"},
 		{path: "plugin", why: "as above"},
-		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/guest", "internal/driver/sim/command/script/engine"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
+		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/guest", "internal/driver/sim/command/script/engine", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
-		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest"}, why: "options are values; flags belong to commands"},
+		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest", "internal/driver/gvisor/sentry/filter/generate"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},
 		{path: "os", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
 		{path: "os/exec", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
