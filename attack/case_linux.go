@@ -28,6 +28,10 @@ type Case struct {
 	// told to do without, its success is that absence and no escape.
 	Needs map[string]paddock.Control
 
+	// Swaps says that the host itself changes names, faster than a watch can
+	// follow.
+	Swaps bool
+
 	prepare func(w *world) error            // changes the host before the sandbox is made
 	spec    func(w *world, s *paddock.Spec) // changes what is asked for
 	after   func(x *trial) []target.Try     // the host's move after the attack, with the sandbox still there
@@ -67,7 +71,7 @@ func Cases() []Case {
 		{ID: "A02", Attack: "append to the shell's start files in the home", Claim: "the caller's start files stay as they are"},
 		{ID: "A03", Attack: "write through links that lead out of the workspace", Claim: "a link does not lead out"},
 		{ID: "A04", Attack: "plant links for the host's own tools to follow", Claim: "the file interface resolves links inside", after: followLinks},
-		{ID: "A05", Attack: "swap a path with a link while the sandbox is being made", Claim: "what is denied stays denied, or Create refuses", host: swapWhileCreating},
+		{ID: "A05", Attack: "swap a path with a link while the sandbox is being made", Claim: "what is denied stays denied, or Create refuses", Swaps: true, host: swapWhileCreating},
 		{ID: "A06", Attack: "change what the policy denies to write", Claim: "denied for writing holds for every way of writing", Own: map[string]string{"directory: chmod": ownMode}},
 		{ID: "A07", Attack: "rename what lies above a protected path and make it anew", Claim: "a protected path cannot be replaced from above"},
 		{ID: "A08", Attack: "read what the policy or the hidden home denies, by every way to name it", Claim: "denied for reading holds for every name of the file"},
@@ -90,7 +94,7 @@ func Cases() []Case {
 		{ID: "A22", Attack: "confuse policies with slashes, dots, NUL, length and newlines", Claim: "a policy path is enforced exactly, or refused", host: strangePaths},
 		{ID: "A23", Attack: "outlive the supervisor when it is killed", Claim: "kill -9 of the maker leaves no process and no mount", host: killMaker},
 		{ID: "A24", Attack: "change what the next sandbox is made of", Claim: "the program, its cache and its state stay as they are below any mount", prepare: plantOwn, host: ownBelowMount},
-		{ID: "A25", Attack: "plant a link where the next sandbox gets a mount from", Claim: "a source that is or leads through a link is refused", prepare: plantSource, host: linkedSource},
+		{ID: "A25", Attack: "plant a link where the next sandbox gets a mount from", Claim: "a source that is or leads through a link is refused", Swaps: true, prepare: plantSource, host: linkedSource},
 		{ID: "A26", Attack: "change the content of a set-id program in the workspace", Claim: "a set-id program cannot be opened for writing", prepare: plantSetID},
 
 		{ID: "C01", Attack: "change hooks of the repository", Claim: "hooks cannot be made, changed or raced", ByDesign: map[string]string{"metadata:": metadata}},
@@ -144,5 +148,6 @@ func Cases() []Case {
 			ByDesign: map[string]string{"channel:": published}},
 		{ID: "P31", Attack: "connect to a socket of the host that is shown read-only", Claim: "sockets are reached in the box's own places only", prepare: plantToolchain, host: shownSocket},
 		{ID: "P32", Attack: "abstract sockets of the host, with the host's network", Claim: "abstract names of the host can be neither reached nor taken", spec: hostNetwork},
+		{ID: "P33", Attack: "reach what carries a kernel of the sandbox's own: its agent, its link, its directory, its control group", Claim: "commands have no way to any of them"},
 	}
 }

@@ -113,7 +113,9 @@ func (w *watch) note(number int32, mask uint32, name string) {
 		w.seen = append(w.seen, fmt.Sprintf("%s changed for a while (%#x)", p, mask&changes))
 	}
 	if mask&syscall.IN_ISDIR != 0 && mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {
-		if err := w.add(p, true); err != nil {
+		// What is moved is not made: with a repository in it, it may be moved.
+		made := mask&syscall.IN_CREATE != 0 || name == ".git"
+		if err := w.add(p, made); err != nil {
 			w.missed = fmt.Errorf("watch %s: %w", p, err)
 		}
 	}
