@@ -8,13 +8,15 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func TestMain(m *testing.M) {
-	if container.Main() || wall.Main() {
+	if container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() {
 		return
 	}
 	os.Exit(m.Run())
@@ -26,6 +28,20 @@ func TestNothingEscapesTheJail(t *testing.T) {
 		Command: true,
 		New: func(t *testing.T, state string) paddock.Driver {
 			d, err := jail.New(jail.Options{State: state, Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+	})
+}
+
+func TestNothingEscapesGVisor(t *testing.T) {
+	judge(t, Harness{
+		Tier:    paddock.GVisor,
+		Command: true,
+		New: func(t *testing.T, state string) paddock.Driver {
+			d, err := gvisor.New(gvisor.Options{State: state, Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
 			if err != nil {
 				t.Fatal(err)
 			}

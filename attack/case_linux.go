@@ -18,10 +18,19 @@ type Case struct {
 	// reason why their success is not an escape.
 	ByDesign map[string]string
 
+	// Own names techniques, likewise, whose success ends in the sandbox's own
+	// kernel where it has one, each with what they have there. What the host
+	// finds overrides that as ever.
+	Own map[string]string
+
 	// Needs names the control that a technique is stopped by, by a beginning
 	// of its name. Where the host cannot give that control, and Create was
 	// told to do without, its success is that absence and no escape.
 	Needs map[string]paddock.Control
+
+	// Swaps says that the host itself changes names, faster than a watch can
+	// follow.
+	Swaps bool
 
 	prepare func(w *world) error            // changes the host before the sandbox is made
 	spec    func(w *world, s *paddock.Spec) // changes what is asked for
@@ -52,6 +61,9 @@ func Cases() []Case {
 		later     = "content of the workspace that the user runs later: read the diff first; names given to protect are denied"
 		ownDir    = "the workspace is the caller's own directory; its size is the caller's to bound"
 		metadata  = "times of a protected file can be set, and the mode of a file .git; nothing on the host runs or obeys them"
+		ownSpaces = "namespaces and mounts of the sandbox's own kernel; what it holds of the host is the same in all of them"
+		ownKernel = "the sandbox's own kernel answers, about itself"
+		ownMode   = "the sandbox's own kernel shows the mode as it was set; the file's is unchanged"
 		published = "processor, clock and topology are visible; docs/THREAT_MODEL.md names side channels as no boundary"
 	)
 	return []Case{
@@ -59,8 +71,8 @@ func Cases() []Case {
 		{ID: "A02", Attack: "append to the shell's start files in the home", Claim: "the caller's start files stay as they are"},
 		{ID: "A03", Attack: "write through links that lead out of the workspace", Claim: "a link does not lead out"},
 		{ID: "A04", Attack: "plant links for the host's own tools to follow", Claim: "the file interface resolves links inside", after: followLinks},
-		{ID: "A05", Attack: "swap a path with a link while the sandbox is being made", Claim: "what is denied stays denied, or Create refuses", host: swapWhileCreating},
-		{ID: "A06", Attack: "change what the policy denies to write", Claim: "denied for writing holds for every way of writing"},
+		{ID: "A05", Attack: "swap a path with a link while the sandbox is being made", Claim: "what is denied stays denied, or Create refuses", Swaps: true, host: swapWhileCreating},
+		{ID: "A06", Attack: "change what the policy denies to write", Claim: "denied for writing holds for every way of writing", Own: map[string]string{"directory: chmod": ownMode}},
 		{ID: "A07", Attack: "rename what lies above a protected path and make it anew", Claim: "a protected path cannot be replaced from above"},
 		{ID: "A08", Attack: "read what the policy or the hidden home denies, by every way to name it", Claim: "denied for reading holds for every name of the file"},
 		{ID: "A09", Attack: "move or link what is denied to a readable name", Claim: "what is denied cannot be moved"},
@@ -70,19 +82,19 @@ func Cases() []Case {
 		{ID: "A12", Attack: "share /dev/shm with the host", Claim: "/dev/shm is private"},
 		{ID: "A13", Attack: "share /tmp and /var/tmp with the host", Claim: "temporary directories are private"},
 		{ID: "A14", Attack: "make set-id files in the workspace", Claim: "no set-id bit and no file capability reaches the host"},
-		{ID: "A15", Attack: "make or open devices", Claim: "no device can be made, and none that matters opened"},
+		{ID: "A15", Attack: "make or open devices", Claim: "no device can be made, and none that matters opened", Own: map[string]string{"devices that reach the kernel": ownKernel}},
 		{ID: "A16", Attack: "put FIFOs, devices and sockets where the host expects files", Claim: "the file interface does not hang or follow", after: readSpecial},
 		{ID: "A17", Attack: "fill the disk, or use up its inodes", Claim: "the private layer is bounded",
 			Needs:    map[string]paddock.Control{"bytes": paddock.ControlDisk, "allocate in /tmp": paddock.ControlDisk, "all places": paddock.ControlDisk, "inodes": paddock.ControlDisk},
 			ByDesign: map[string]string{"unlimited:": ownDir}},
 		{ID: "A18", Attack: "open files of the host by handle", Claim: "handles cannot be opened"},
 		{ID: "A19", Attack: "unmount, remount or cover a mount", Claim: "the mount table cannot be changed"},
-		{ID: "A20", Attack: "undo mounts in a new user namespace", Claim: "user namespaces are refused, or hold nothing back"},
+		{ID: "A20", Attack: "undo mounts in a new user namespace", Claim: "user namespaces are refused, or hold nothing back", Own: map[string]string{"remount": ownSpaces, "chroot": ownSpaces, "proc": ownSpaces}},
 		{ID: "A21", Attack: "spell protected names as another file system would fold them", Claim: "a folded name is the same name"},
 		{ID: "A22", Attack: "confuse policies with slashes, dots, NUL, length and newlines", Claim: "a policy path is enforced exactly, or refused", host: strangePaths},
 		{ID: "A23", Attack: "outlive the supervisor when it is killed", Claim: "kill -9 of the maker leaves no process and no mount", host: killMaker},
 		{ID: "A24", Attack: "change what the next sandbox is made of", Claim: "the program, its cache and its state stay as they are below any mount", prepare: plantOwn, host: ownBelowMount},
-		{ID: "A25", Attack: "plant a link where the next sandbox gets a mount from", Claim: "a source that is or leads through a link is refused", prepare: plantSource, host: linkedSource},
+		{ID: "A25", Attack: "plant a link where the next sandbox gets a mount from", Claim: "a source that is or leads through a link is refused", Swaps: true, prepare: plantSource, host: linkedSource},
 		{ID: "A26", Attack: "change the content of a set-id program in the workspace", Claim: "a set-id program cannot be opened for writing", prepare: plantSetID},
 
 		{ID: "C01", Attack: "change hooks of the repository", Claim: "hooks cannot be made, changed or raced", ByDesign: map[string]string{"metadata:": metadata}},
@@ -101,7 +113,7 @@ func Cases() []Case {
 		{ID: "C11", Attack: "change hooks of a git directory that is a mount itself", Claim: "a protected name is judged together with where a mount comes from", host: gitMount},
 
 		{ID: "P01", Attack: "signal, trace and read a process of the host", Claim: "processes of the host are not there"},
-		{ID: "P02", Attack: "trace and read the sandbox's own init and helpers, steal a seccomp listener", Claim: "helpers cannot be taken over"},
+		{ID: "P02", Attack: "trace and read the sandbox's own init and helpers, steal a seccomp listener", Claim: "helpers cannot be taken over", Own: map[string]string{"init: user namespace": ownKernel, "init: fd": ownKernel, "init: set its limits": ownKernel}},
 		{ID: "P03", Attack: "connect to a unix socket of the host", Claim: "sockets of the host cannot be reached", prepare: socketInWork},
 		{ID: "P04", Attack: "connect to an abstract unix socket of the host", Claim: "abstract sockets of the host are not there"},
 		{ID: "P05", Attack: "reach a datagram socket of the host from a socket pair", Claim: "so for sockets that socket() did not make"},
@@ -109,8 +121,8 @@ func Cases() []Case {
 		{ID: "P07", Attack: "packet, raw, crypto and exotic socket families", Claim: "only common families are there; netlink may look and not change"},
 		{ID: "P08", Attack: "io_uring", Claim: "no ring can be made"},
 		{ID: "P09", Attack: "other system call tables", Claim: "i386 and x32 are not there"},
-		{ID: "P10", Attack: "make namespaces", Claim: "no namespace can be made"},
-		{ID: "P11", Attack: "mount calls, setns, chroot", Claim: "none works"},
+		{ID: "P10", Attack: "make namespaces", Claim: "no namespace can be made", Own: map[string]string{"unshare": ownSpaces, "clone": ownSpaces, "user namespace with a map": ownSpaces}},
+		{ID: "P11", Attack: "mount calls, setns, chroot", Claim: "none works", Own: map[string]string{"fsconfig": ownKernel}},
 		{ID: "P12", Attack: "bpf, perf, userfaultfd, fanotify", Claim: "none works"},
 		{ID: "P13", Attack: "read and plant keys", Claim: "the host's keyrings are not shared"},
 		{ID: "P14", Attack: "type into the caller's terminal", Claim: "input cannot be faked"},
@@ -119,7 +131,7 @@ func Cases() []Case {
 		{ID: "P17", Attack: "change settings of the kernel", Claim: "the kernel's knobs cannot be turned"},
 		{ID: "P18", Attack: "control groups, release_agent, writes in /sys", Claim: "none is writable"},
 		{ID: "P19", Attack: "run set-id programs", Claim: "the bits have no effect", prepare: plantSUID},
-		{ID: "P20", Attack: "clock, host name, reboot, modules, identity, priority", Claim: "none can be changed"},
+		{ID: "P20", Attack: "clock, host name, reboot, modules, identity, priority", Claim: "none can be changed", Own: map[string]string{"negative nice": ownKernel}},
 		{ID: "P21", Attack: "leave daemons", Claim: "they end with the sandbox"},
 		{ID: "P22", Attack: "fork bomb, memory balloon, descriptors, processor", Claim: "limits hold, and the host is healthy",
 			Needs: map[string]paddock.Control{"fork": paddock.ControlPIDs, "threads": paddock.ControlPIDs, "memory": paddock.ControlMemory, "shared memory": paddock.ControlMemory, "processor": paddock.ControlCPU, "descriptors": paddock.ControlFiles, "pipes": paddock.ControlFiles},
@@ -132,9 +144,10 @@ func Cases() []Case {
 			ByDesign: map[string]string{"plain:": "output is the command's own, byte for byte; --strip-escapes takes sequences out"}, host: escapeSequences},
 		{ID: "P28", Attack: "policy files that are broken, missing or misspelt", Claim: "they are refused and nothing starts", host: brokenPolicies},
 		{ID: "P29", Attack: "plant helper programs in the working directory and in PATH", Claim: "none is run by us", host: plantedHelpers},
-		{ID: "P30", Attack: "side channels: kernel log, energy, addresses, topology, clocks", Claim: "what leaks secrets directly is closed; the rest is documented",
+		{ID: "P30", Attack: "side channels: kernel log, energy, addresses, topology, clocks", Claim: "what leaks secrets directly is closed; the rest is documented", Own: map[string]string{"kernel log": ownKernel},
 			ByDesign: map[string]string{"channel:": published}},
 		{ID: "P31", Attack: "connect to a socket of the host that is shown read-only", Claim: "sockets are reached in the box's own places only", prepare: plantToolchain, host: shownSocket},
 		{ID: "P32", Attack: "abstract sockets of the host, with the host's network", Claim: "abstract names of the host can be neither reached nor taken", spec: hostNetwork},
+		{ID: "P33", Attack: "reach what carries a kernel of the sandbox's own: its agent, its link, its directory, its control group", Claim: "commands have no way to any of them"},
 	}
 }

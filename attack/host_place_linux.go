@@ -37,7 +37,8 @@ func (x *trial) placed(places []placing) []target.Try {
 		sb, err := x.box(func(s *paddock.Spec) {
 			s.Root.Kind, s.Mounts, s.Policy.Files = p.root, p.mounts, paddock.FilePolicy{}
 		})
-		if err != nil && (p.mayRefuse || x.h.Tier == paddock.Sim && errors.Is(err, paddock.Unsupported)) {
+		unsupported := errors.Is(err, paddock.Unsupported) && (x.h.Tier == paddock.Sim || x.h.ownKernel() && p.root == paddock.RootOpen)
+		if err != nil && (p.mayRefuse || unsupported) {
 			tries = append(tries, refused(p.name+"create", err))
 			continue
 		}

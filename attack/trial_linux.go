@@ -69,7 +69,7 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 	t.Setenv("HOME", w.brief.Home)
 	t.Setenv("PADDOCK_CANARY_ENV", w.token("a variable of the caller"))
 	x := &trial{t: t, c: c, w: w, h: h, caller: caller}
-	if err := x.run(); err != nil {
+	if err := x.watched(x.run); err != nil {
 		res.Broken = err.Error()
 		return res
 	}
@@ -80,6 +80,23 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 		res.Cell = Cell{Verdict: Escaped, Why: strings.Join(res.Evidence, "; ")}
 	}
 	return res
+}
+
+// watched runs f and tells what changed meanwhile of what must not, where the
+// attacker cannot see that.
+func (x *trial) watched(f func() error) error {
+	if !x.h.ownKernel() || x.c.Swaps {
+		return f()
+	}
+	protected := func(p string) bool { return x.w.denied(p) || x.w.trusted(p) }
+	watch, err := newWatch(protected, x.w.brief.Work)
+	if err != nil {
+		return fmt.Errorf("watch the workspace: %w", err)
+	}
+	err = f()
+	seen, missed := watch.stop()
+	x.extra = append(x.extra, seen...)
+	return errors.Join(err, missed)
 }
 
 // run makes the driver, tries, and removes everything again.
@@ -129,7 +146,7 @@ func (x *trial) remove() error {
 // be reached.
 func (x *trial) spec() paddock.Spec {
 	b := &x.w.brief
-	b.Unconfined = x.h.Unconfined
+	b.Unconfined, b.Kernel = x.h.Unconfined, x.h.ownKernel()
 	b.Memory, b.PIDs, b.Files, b.Disk, b.CPUs = 256<<20, 100, 512, 64<<20, 0.5
 	s := paddock.Spec{
 		Mounts: []paddock.Mount{{Source: b.Work, Write: true}, {Source: x.w.brief.Place + "/bin"}},
@@ -217,8 +234,10 @@ func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (
 			return report, x.complete(report)
 		}
 	}
-	// Where memory ran out the kernel may have chosen the attacker itself.
-	if exit.Cause == paddock.OutOfMemory || exit.Cause == paddock.KilledByPolicy {
+	// Where memory ran out the kernel may have chosen the attacker itself, or
+	// the sandbox's own kernel.
+	gone := x.h.ownKernel() && exit.Cause == paddock.SandboxGone && strings.Contains(exit.Reason, "memory limit")
+	if gone || exit.Cause == paddock.OutOfMemory || exit.Cause == paddock.KilledByPolicy {
 		report = target.Report{Case: args[0], Tries: []target.Try{{Name: "all", Outcome: target.Denied, Errno: string(exit.Cause), Detail: exit.Reason}}}
 		return report, nil
 	}
@@ -271,6 +290,11 @@ func (x *trial) tries(res *Result) []target.Try {
 		case target.Reached:
 			if why, ok := technique(x.c.ByDesign, t.Name); ok {
 				raise(ByDesign)
+				reasons[why] = true
+				continue
+			}
+			if why, ok := technique(x.c.Own, t.Name); ok && x.h.ownKernel() {
+				raise(Contained)
 				reasons[why] = true
 				continue
 			}

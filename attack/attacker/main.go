@@ -108,6 +108,7 @@ func cases() map[string][]probe {
 		"P30": sideChannels(),
 		"P31": shownSocket(),
 		"P32": sharedNetwork(),
+		"P33": ownCarrier(),
 	}
 }
 

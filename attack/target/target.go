@@ -64,6 +64,10 @@ type Brief struct {
 	CPUs   float64 `json:"cpus"`
 
 	Unconfined bool `json:"unconfined"` // there is no sandbox: the control run
+
+	// Kernel says that the attacker runs on a kernel of the sandbox's own, which
+	// may show files changed that are not: the host watches them.
+	Kernel bool `json:"kernel"`
 }
 
 // A Canary is a process on the host that holds things the box must not touch.

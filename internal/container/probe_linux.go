@@ -117,7 +117,7 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 	if d.kernel != nil {
 		own := paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Full, How: kernelHow}
 		guard := paddock.Finding{Control: paddock.ControlProtected, Strength: paddock.Full,
-			How: "a broker does every change below a writable mount, by name; the kernel's process may do none itself"}
+			How: "a broker does every change below a writable mount, by name; the kernel's process may do none itself; a hard link that was there before is the file itself"}
 		if trial != nil {
 			own = paddock.Finding{Control: own.Control, Strength: paddock.Absent, Cause: trial.cause, Remedy: trial.remedy}
 			guard = paddock.Finding{Control: guard.Control, Strength: paddock.Absent, Cause: trial.cause, Remedy: trial.remedy}

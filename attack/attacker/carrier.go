@@ -1,0 +1,162 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// Where the agent of a kernel of the sandbox's own is.
+const (
+	agentPort = "10.0.2.15:1"
+	linkEnd   = "10.0.2.2"
+	agentDir  = "/.paddock"
+)
+
+// ownCarrier is P33: what stands between a kernel of the sandbox's own and the
+// host. Where there is no such kernel, there is nothing to reach.
+func ownCarrier() []probe {
+	dial := func(network, to string) target.Try {
+		c, err := net.DialTimeout(network, to, 2*time.Second)
+		if err != nil {
+			return refused(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(time.Second))
+		if _, err := c.Write([]byte("C")); err != nil {
+			return refused(err)
+		}
+		if network == "udp4" {
+			if _, err := c.Read(make([]byte, 1)); err != nil {
+				return refused(err)
+			}
+		}
+		return reached("connected to %s", to)
+	}
+	ps := []probe{
+		{"agent's port", func(*target.Brief) target.Try { return dial("tcp4", agentPort) }},
+		{"link's other end", func(*target.Brief) target.Try {
+			return each([]string{"1", "22", "80", "8080"}, func(p string) target.Try { return dial("tcp4", linkEnd+":"+p) })
+		}},
+		{"link's other end, datagrams", func(*target.Brief) target.Try { return dial("udp4", linkEnd+":53") }},
+		{"another interface", func(*target.Brief) target.Try {
+			list, err := net.Interfaces()
+			if err != nil {
+				return refused(err)
+			}
+			for _, i := range list {
+				if addrs, _ := i.Addrs(); len(addrs) > 0 && i.Flags&net.FlagLoopback == 0 {
+					if strings.HasPrefix(addrs[0].String(), "10.0.2.") {
+						return reached("%s has the address %v", i.Name, addrs)
+					}
+				}
+			}
+			return refused(unix.ENODEV)
+		}},
+		{"namespaces of the agent", func(*target.Brief) target.Try {
+			return each([]string{"net", "mnt"}, func(ns string) target.Try {
+				fd, err := unix.Open("/proc/1/ns/"+ns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+				if err != nil {
+					return refused(err)
+				}
+				defer unix.Close(fd)
+				if err := unix.Setns(fd, 0); err != nil {
+					return refused(err)
+				}
+				return dial("tcp4", agentPort)
+			})
+		}},
+		{"agent's directory", func(*target.Brief) target.Try {
+			if found := names(agentDir); len(found) > 0 {
+				return reached("%q is in it", found)
+			}
+			return refused(unix.ENOENT)
+		}},
+		{"agent's program", func(*target.Brief) target.Try {
+			fd, err := unix.Open(agentDir+"/agent", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+			return closeTry(fd, err, "opened it for writing")
+		}},
+		{"cover of the agent's directory", func(*target.Brief) target.Try {
+			return done(unix.Unmount(agentDir, unix.MNT_DETACH), "unmounted it")
+		}},
+		{"cover of the agent's directory, in a user namespace", func(*target.Brief) target.Try { return carrierIn("uncover") }},
+		{"control groups, mounted anew", func(*target.Brief) target.Try { return carrierIn("groups") }},
+		{"agent's descriptors", func(*target.Brief) target.Try {
+			return each(names("/proc/1/fd"), func(fd string) target.Try { return readName("/proc/1/fd/" + fd) })
+		}},
+		{"signals to the agent", func(*target.Brief) target.Try {
+			comm, _ := os.ReadFile("/proc/1/cmdline")
+			if !strings.HasPrefix(string(comm), agentDir) {
+				return refused(unix.ESRCH)
+			}
+			// It would end the sandbox, and the report with it.
+			if err := unix.Kill(1, 0); err != nil {
+				return refused(err)
+			}
+			return inside("a command may end its own sandbox")
+		}},
+	}
+	return ps
+}
+
+// carrierIn does something in a user namespace, as whoami.
+func carrierIn(what string) target.Try {
+	out, err := inNamespace(unix.CLONE_NEWUSER|unix.CLONE_NEWNS, true, "whoami", what)
+	if err != nil {
+		return refused(err)
+	}
+	if strings.HasPrefix(out, "+") {
+		return reached("%s", out[1:])
+	}
+	return target.Try{Outcome: target.Denied, Errno: strings.TrimPrefix(out, "-")}
+}
+
+// uncover looks below what covers the agent's directory.
+func uncover() target.Try {
+	if err := unix.Unmount(agentDir, unix.MNT_DETACH); err != nil {
+		return refused(err)
+	}
+	for _, name := range names(agentDir) {
+		if strings.HasPrefix(name, "commands") {
+			return reached("%s has %q", agentDir, names(agentDir))
+		}
+	}
+	return refused(unix.ENOENT)
+}
+
+// raiseGroups raises the bound of the commands' processes.
+func raiseGroups() target.Try {
+	for _, kind := range []string{"cgroup", "cgroup2"} {
+		if err := unix.Mount("none", "/mnt", kind, 0, ""); err != nil {
+			continue
+		}
+		var found []string
+		_ = filepath.WalkDir("/mnt", func(p string, _ os.DirEntry, err error) error {
+			if err == nil && filepath.Base(p) == "pids.max" {
+				found = append(found, p)
+			}
+			return nil
+		})
+		for _, p := range found {
+			f, err := os.OpenFile(p, os.O_WRONLY, 0)
+			if err != nil {
+				continue
+			}
+			_, err = f.WriteString("max")
+			if err := errors.Join(err, f.Close()); err == nil {
+				return reached("%s", fmt.Sprintf("wrote %s of a %s", p, kind))
+			}
+		}
+	}
+	return refused(unix.EPERM)
+}

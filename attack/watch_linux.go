@@ -1,0 +1,143 @@
+package attack
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// A watch sees, from the host, every change of certain names while a case is
+// tried, also one that is undone before anybody looks: a kernel of the sandbox's
+// own may show inside what never was, so what the attacker sees there counts for
+// nothing.
+type watch struct {
+	events *os.File
+	fd     int // of events, for calls that take a number
+	is     func(name string) bool
+	dirs   map[int32]string
+	seen   []string
+	missed error
+	done   chan struct{}
+}
+
+// changes are what is watched for. Times and modes are compared afterwards.
+const changes = syscall.IN_CREATE | syscall.IN_MODIFY | syscall.IN_MOVED_FROM | syscall.IN_MOVED_TO | syscall.IN_DELETE
+
+// newWatch watches the names below roots for which is holds.
+func newWatch(is func(name string) bool, roots ...string) (*watch, error) {
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{events: os.NewFile(uintptr(fd), "changes"), fd: fd, is: is, dirs: map[int32]string{}, done: make(chan struct{})}
+	for _, root := range roots {
+		if err := w.add(root, false); err != nil {
+			return nil, errors.Join(err, w.events.Close())
+		}
+	}
+	go w.read()
+	return w, nil
+}
+
+// add watches a tree. What is in it already counts as a change if it is news.
+func (w *watch) add(dir string, news bool) error {
+	return filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if replaced(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if news && p != dir && w.is(p) {
+			w.seen = append(w.seen, p+" was made")
+		}
+		if !d.IsDir() {
+			return nil
+		}
+		n, err := syscall.InotifyAddWatch(w.fd, p, changes|syscall.IN_ONLYDIR|syscall.IN_DONT_FOLLOW)
+		if replaced(err) {
+			return nil
+		}
+		if err == nil {
+			w.dirs[int32(n)] = p
+		}
+		return err
+	})
+}
+
+// replaced tells that what was a directory is one no longer.
+func replaced(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+}
+
+func (w *watch) read() {
+	defer close(w.done)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := w.events.Read(buf)
+		if err != nil {
+			return // stop wants it
+		}
+		w.parse(buf[:n])
+	}
+}
+
+func (w *watch) parse(b []byte) {
+	for len(b) >= syscall.SizeofInotifyEvent {
+		number := int32(binary.NativeEndian.Uint32(b))
+		mask := binary.NativeEndian.Uint32(b[4:])
+		size := syscall.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(b[12:]))
+		name, _, _ := bytes.Cut(b[syscall.SizeofInotifyEvent:size], []byte{0})
+		w.note(number, mask, string(name))
+		b = b[size:]
+	}
+}
+
+func (w *watch) note(number int32, mask uint32, name string) {
+	if mask&syscall.IN_Q_OVERFLOW != 0 {
+		w.missed = errors.New("more changed than could be watched")
+		return
+	}
+	dir, ok := w.dirs[number]
+	if !ok || mask&changes == 0 {
+		return
+	}
+	p := filepath.Join(dir, name)
+	if w.is(p) {
+		w.seen = append(w.seen, fmt.Sprintf("%s changed for a while (%#x)", p, mask&changes))
+	}
+	if mask&syscall.IN_ISDIR != 0 && mask&(syscall.IN_CREATE|syscall.IN_MOVED_TO) != 0 {
+		// What is moved is not made: with a repository in it, it may be moved.
+		made := mask&syscall.IN_CREATE != 0 || name == ".git"
+		if err := w.add(p, made); err != nil {
+			w.missed = fmt.Errorf("watch %s: %w", p, err)
+		}
+	}
+}
+
+// stop ends the watch and gives what it saw until now, the first of it. With an
+// error there may have been more.
+func (w *watch) stop() ([]string, error) {
+	const most = 8
+	err := w.events.SetReadDeadline(time.Now())
+	<-w.done
+	// The kernel has put into the queue what happened: the rest is there.
+	buf := make([]byte, 64<<10)
+	for err == nil {
+		n, e := syscall.Read(w.fd, buf)
+		if e != nil || n <= 0 {
+			break
+		}
+		w.parse(buf[:n])
+	}
+	if n := len(w.seen) - most; n > 0 {
+		w.seen = append(w.seen[:most], fmt.Sprintf("and %d more", n))
+	}
+	return w.seen, errors.Join(err, w.missed, w.events.Close())
+}
