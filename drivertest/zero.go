@@ -14,7 +14,7 @@ import (
 
 func zeroPromises() []group {
 	return []group{{walls: []paddock.Control{paddock.ControlNetwork, paddock.ControlNetNS}, promises: []promise{
-		{"a zero spec has no network: no interface but its own loopback, and no way out", zeroNetwork},
+		{"a zero spec has no network: no interface but its own loopback, or one that leads nowhere, and no way out", zeroNetwork},
 	}}, {walls: []paddock.Control{paddock.ControlMountNS}, promises: []promise{
 		{"a zero spec sees no home, no temporary file and no state of the host", zeroFiles},
 	}}, {walls: []paddock.Control{paddock.ControlReadOnly}, promises: []promise{
@@ -33,8 +33,11 @@ func zeroPromises() []group {
 // zeroNetwork tries only addresses that are reserved for documentation.
 func zeroNetwork(t *testing.T, s *suite) {
 	b := s.box(t)
+	// A kernel of the sandbox's own may be reached over an interface of its own,
+	// if that leads nowhere else.
+	carried := s.enforces(paddock.ControlKernel)
 	for i, line := range strings.Split(strings.TrimSpace(b.must(t, "cat /proc/net/dev")), "\n") {
-		if name, _, _ := strings.Cut(strings.TrimSpace(line), ":"); i >= 2 && name != "lo" {
+		if name, _, _ := strings.Cut(strings.TrimSpace(line), ":"); i >= 2 && name != "lo" && !carried {
 			t.Errorf("there is an interface %q", name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -67,7 +68,19 @@ type auditLog struct {
 
 func openAuditLog(path, sandbox string) (*auditLog, error) {
 	l := &auditLog{path: path, sandbox: sandbox, max: auditMax}
-	return l, l.open()
+	// That of a sandbox that was paused goes on.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, l.open()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record events: %w", err)
+	}
+	if l.size, err = f.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(fmt.Errorf("record events: %w", err), f.Close())
+	}
+	l.file = f
+	return l, nil
 }
 
 func (l *auditLog) open() error {

@@ -88,7 +88,7 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 		{paddock.ControlUserNS, "one user of the host is mapped, and no other", ""},
 		{paddock.ControlMountNS, "a tree of its own; the host's is not reachable", ""},
 		{paddock.ControlPIDNS, "sees its own processes only", ""},
-		{paddock.ControlNetNS, "no interface but its own loopback", "no interface but a loopback of its own; the kernel's one link leads to its starter"},
+		{paddock.ControlNetNS, "no interface but its own loopback", "a loopback of its own, and one link, which leads to the kernel's starter and no further"},
 		{paddock.ControlIPCNS, "System V and POSIX IPC of its own", ""},
 		{paddock.ControlUTSNS, "a hostname of its own", ""},
 		{paddock.ControlCgroupNS, "the host's groups have no names", ""},

@@ -119,7 +119,7 @@ func offer() (own func(), err error) {
 	if n == 0 {
 		return nil, err
 	}
-	if _, err := f.WriteAt([]byte("500"), 0); err != nil {
+	if _, err := f.WriteAt([]byte("1000"), 0); err != nil {
 		return nil, err
 	}
 	return func() {
