@@ -16,7 +16,7 @@ func limitPromises() []group {
 	return []group{{limits: []paddock.Control{paddock.ControlMemory}, promises: []promise{
 		{"a command that takes too much memory is told as out of memory, with limit and peak", memoryCommand},
 		{"a command whose child took too much memory is told as out of memory", memoryChild},
-		{"the sandbox stays usable after it was out of memory", memoryUsable},
+		{"the sandbox stays usable after it was out of memory, or says that this ended it", memoryUsable},
 		{"a command that was not out of memory is not told so, though another one was", memoryOther},
 	}}, {limits: []paddock.Control{paddock.ControlPIDs}, promises: []promise{
 		{"no more processes can be made than the limit, and a start beyond it is exhausted", pidsLimit},
@@ -78,6 +78,12 @@ func memoryUsable(t *testing.T, s *suite) {
 	b.put(t, b.in("before"), []byte("kept"), 0)
 	for range 3 {
 		wantOutOfMemory(t, b.sh(t, tailing).exit)
+		if st, err := b.Status(bounded(t)); err == nil && st.State == paddock.Dead && s.enforces(paddock.ControlKernel) {
+			if !strings.Contains(st.Reason, "memory limit") {
+				t.Errorf("it is dead without saying why: %+v", st)
+			}
+			return
+		}
 		if got := b.must(t, "cat before"); got != "kept" {
 			t.Errorf("%q", got)
 		}

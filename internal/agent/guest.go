@@ -22,8 +22,8 @@ import (
 
 // Options are what a driver knows and the guest cannot be asked.
 type Options struct {
-	// Amend may improve an exit that the guest reported, with what the host
-	// measured (out of memory, killed by the driver). It is called once for
+	// Amend may improve an exit that the guest reported, or that its end was,
+	// with what the host measured (out of memory, killed by the driver). It is called once for
 	// each process and attached output, before Wait answers. May be nil.
 	Amend func(started time.Time, exit *paddock.Exit)
 

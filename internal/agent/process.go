@@ -215,7 +215,12 @@ func (p *process) gone() (paddock.Exit, error) {
 		return paddock.Exit{}, fmt.Errorf("process %d was released: %w", p.pid, paddock.Canceled)
 	default:
 	}
-	return paddock.Exit{Code: 255, Cause: paddock.SandboxGone, Reason: p.guest().goneReason(), Usage: unknownUsage(p.started)}, nil
+	g := p.guest()
+	exit := paddock.Exit{Code: 255, Cause: paddock.SandboxGone, Reason: g.goneReason(), Usage: unknownUsage(p.started)}
+	if g.o.Amend != nil {
+		g.o.Amend(p.started, &exit)
+	}
+	return exit, nil
 }
 
 // finish makes the end known. Only the first one counts.

@@ -256,6 +256,9 @@ func (k *keeper) bury() {
 		return
 	}
 	k.about.Dead = k.box.reason()
+	if kills, peak, err := k.box.oom(); err == nil {
+		k.about.Kills, k.about.Peak = kills, peak
+	}
 	_ = k.writeLocked() // without it the next driver says that the keeper is gone
 	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)

@@ -126,7 +126,10 @@ func (r remoteOwner) measure(ctx context.Context) (measure, error) {
 	if a.Saved != "" {
 		return measure{State: paddock.Paused, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}}, nil
 	}
-	return measure{State: paddock.Dead, Reason: a.Dead, Limits: a.Limits, Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}}, nil
+	return measure{
+		State: paddock.Dead, Reason: a.Dead, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
+		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1},
+	}, nil
 }
 
 func (r remoteOwner) update(ctx context.Context, u paddock.Update) error {

@@ -42,6 +42,8 @@ type about struct {
 	Limits   paddock.Limits    `json:"limits"`
 	Groups   []string          `json:"groups,omitempty"` // directories of the control group
 	Dead     string            `json:"dead,omitempty"`   // how it died
+	Kills    int64             `json:"kills,omitempty"`  // how many had been killed for lack of memory when it died
+	Peak     int64             `json:"peak,omitempty"`   // the most memory that it had used then, bytes
 	Saved    string            `json:"saved,omitempty"`  // directory of the image that it is, while it is paused
 }
 
@@ -197,6 +199,10 @@ func (s *sandbox) killsBefore(t time.Time) int64 {
 
 // amend tells lack of memory from other ends, which only the host sees.
 func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
+	if exit.Cause == paddock.SandboxGone {
+		s.amendGone(exit)
+		return
+	}
 	if exit.Code == 0 || exit.Cause != paddock.Exited && exit.Cause != paddock.Signaled {
 		return
 	}
@@ -245,6 +251,19 @@ func (s *sandbox) again(ctx context.Context) *agent.Guest {
 
 // againTime is how often it is asked whether a paused sandbox goes on.
 const againTime = 50 * time.Millisecond
+
+// amendGone tells lack of memory that ended the sandbox as a whole: the memory of
+// commands on a kernel of the box's own is that kernel's.
+func (s *sandbox) amendGone(exit *paddock.Exit) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	m, err := s.owner.measure(ctx)
+	if err != nil || s.driver.kernel == nil || m.State != paddock.Dead || m.Kills == 0 {
+		return
+	}
+	exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
+}
 
 // gone says why there is no connection any more.
 func (s *sandbox) gone() string {
