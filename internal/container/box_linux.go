@@ -428,7 +428,7 @@ func (b *box) attributes(l *layout) *syscall.SysProcAttr {
 		AmbientCaps: kernel.BuildCaps(),
 	}
 	if l.nested {
-		sys.AmbientCaps = append(sys.AmbientCaps, kernel.KernelCaps()...)
+		sys.AmbientCaps = append(sys.AmbientCaps, kernel.StartCaps()...)
 	}
 	if b.id.root {
 		sys.GidMappingsEnableSetgroups = true

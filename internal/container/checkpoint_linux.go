@@ -60,7 +60,7 @@ var (
 	fileParts   = []string{"files.tar"}
 )
 
-// newImage makes the directory of one.
+// newCheckpoint makes the directory of one.
 func newCheckpoint(data string, s start) (*checkpoint, error) {
 	if err := ownDirectory(data); err != nil {
 		return nil, err
@@ -138,8 +138,11 @@ func sumOf(f *os.File) (string, int64, error) {
 	return fmt.Sprintf("%08x", h.Sum32()), n, err
 }
 
-// readImage finds an image by its directory.
+// readCheckpoint finds a checkpoint by its directory.
 func readCheckpoint(dir string) (*checkpoint, error) {
+	if err := errors.Join(checkOwn(filepath.Dir(dir)), checkOwn(dir)); err != nil {
+		return nil, err
+	}
 	data, err := os.ReadFile(filepath.Join(dir, checkpointFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w", paddock.NotFound)

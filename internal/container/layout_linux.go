@@ -26,6 +26,7 @@ type layout struct {
 	own    []string      // host paths that sandboxes are made of
 	user   []inner.Mount // the spec's mounts
 	paths  []string      // of the host, for which an io limit holds
+	data   string        // where what is saved of sandboxes is, of all tiers
 	nested bool          // commands run on a kernel of the box's own
 	audit  []paddock.AuditKind
 }
@@ -33,7 +34,7 @@ type layout struct {
 // plan begins a layout: what can be wrong with the caller's paths is told here.
 // It reads the host's file tree and changes nothing.
 func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*layout, error) {
-	l := &layout{id: id, env: d.env, own: d.own(), nested: d.kernel != nil, audit: spec.Policy.Audit}
+	l := &layout{id: id, env: d.env, own: d.own(), data: filepath.Dir(d.data), nested: d.kernel != nil, audit: spec.Policy.Audit}
 	if len(l.audit) == 0 {
 		l.audit = []paddock.AuditKind{paddock.AuditExec}
 	}
@@ -143,15 +144,16 @@ func notThere(err error) error {
 // layer, with everything else private to the box.
 func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []inner.Mount) error {
 	l.add(inner.Mount{Kind: inner.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
-	if spec.Root.Kind == paddock.RootDir && l.nested {
+	switch dir := spec.Root.Kind == paddock.RootDir; {
+	case dir && l.nested:
 		if err := l.entries(spec.Root.Path, false); err != nil {
 			return err
 		}
-	} else if spec.Root.Kind == paddock.RootDir {
+	case dir:
 		if err := l.directory(spec.Root.Path, limits.Disk); err != nil {
 			return err
 		}
-	} else {
+	default:
 		for _, dir := range image.SystemDirs() {
 			l.system(dir)
 		}
@@ -355,6 +357,16 @@ func (l *layout) files(spec *paddock.Spec) error {
 // ownFiles keeps what sandboxes are made of from being changed by one: this
 // program, its cache and its state, below whatever mount they are.
 func (l *layout) ownFiles() error {
+	for _, m := range slices.Clone(l.config.Mounts) {
+		// What is saved of sandboxes is nobody's to read either.
+		if m.Kind == inner.MountBind && !m.Device && !m.Layer && within(l.data, m.Source) {
+			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.data, strings.TrimSuffix(m.Source, "/"))
+			l.add(inner.Mount{Kind: inner.MountMask, Target: inside, Maybe: true})
+			l.config.Deny = append(l.config.Deny, inside)
+		} else if m.Kind == inner.MountBind && within(m.Source, l.data) {
+			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", m.Source, l.data, paddock.Denied)
+		}
+	}
 	for _, own := range l.own {
 		for _, m := range slices.Clone(l.config.Mounts) {
 			if m.Kind != inner.MountBind || !m.Write || m.Device || m.Layer {

@@ -24,8 +24,8 @@ const (
 	CloneTime   = unix.CLONE_NEWTIME
 )
 
-// KernelCaps are those that the starter of a kernel in software needs besides.
-func KernelCaps() []uintptr {
+// StartCaps are those that the starter of a kernel in software needs besides.
+func StartCaps() []uintptr {
 	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_CHROOT, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
 }
 

@@ -185,14 +185,13 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 		return
 	}
 	defer conn.Close()
-	answer := json.NewEncoder(conn)
 	switch op {
 	case OpInspect:
 		i := Inspection{Refusals: b.broker.Refusals(), PIDs: -1}
 		if a, err := b.tell(inside.Inspect); err == nil {
 			i.PIDs = a.PIDs
 		}
-		_ = answer.Encode(i) // a host that went away needs none
+		send(conn, i)
 	case OpSave, OpStop:
 		err = b.kernel.Save(fds[1:], op == OpStop)
 	case OpFiles:
@@ -216,7 +215,14 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 	if err != nil {
 		r = Report{Error: err.Error(), Kind: paddock.KindOf(err)}
 	}
-	_ = answer.Encode(r)
+	send(conn, r)
+}
+
+// send answers a host; one that went away needs none.
+func send(conn net.Conn, v any) {
+	if data, err := json.Marshal(v); err == nil {
+		_, _ = conn.Write(data)
+	}
 }
 
 // join carries a connection of the host's to the agent, until one side ends.

@@ -32,9 +32,9 @@ func newCount(dir string) (*count, error) {
 		func() error { return write(dir+"/agent/cgroup.procs", strconv.Itoa(os.Getpid())) },
 		func() error { return write(dir+"/cgroup.subtree_control", "+pids") },
 		func() error { return os.Mkdir(group, 0o700) },
-		func() (err error) { c.dir, err = os.Open(group); return },
-		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return },
-		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return },
+		func() (err error) { c.dir, err = os.Open(group); return err },
+		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return err },
+		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return err },
 		func() error { return kernel.MountEmpty(dir) },
 	} {
 		if err := step(); err != nil {

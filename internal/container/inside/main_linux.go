@@ -20,9 +20,7 @@ import (
 
 // Main runs the agent and does not return.
 func Main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "paddock: the agent:", err)
-	}
+	fmt.Fprintln(os.Stderr, "paddock: the agent:", run()) // which ends only by failing
 	os.Exit(1)
 }
 
@@ -101,7 +99,9 @@ func (a *agent) answer(conn net.Conn) {
 		if err != nil {
 			answer = Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
 		}
-		_ = json.NewEncoder(conn).Encode(answer) // whoever does not hear it asks again
+		if data, err := json.Marshal(answer); err == nil {
+			_, _ = conn.Write(data) // whoever does not hear it asks again
+		}
 	case Serve:
 		a.mu.Lock()
 		server := a.server

@@ -23,7 +23,7 @@ func (s *sentry) call(what, method string, arg any) error {
 	if err != nil {
 		return fmt.Errorf("%s: connect to gVisor: %w", what, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	return said(what, conn.Call(method, arg, nil))
 }
 

@@ -95,7 +95,7 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	if err != nil {
 		return fmt.Errorf("connect to gVisor: %w", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if err := conn.Call(boot.ContMgrSetNetworkArgs, args, nil); err != nil {
 		return fmt.Errorf("give gVisor its link: %w", err)
 	}
@@ -167,8 +167,8 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 	return conf, nil
 }
 
-// agentCaps are what the agent needs, in gVisor, to leave the link's network
-// namespace, to make a group of processes, and to give up the rest.
+// agentCaps are what the agent needs, in gVisor, to make a group of processes
+// and to give up the rest.
 var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE"}
 
 // specification is the box as gVisor wants to be told.
