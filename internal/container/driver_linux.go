@@ -128,6 +128,7 @@ type Driver struct {
 	state  string
 	cache  string
 	data   string
+	hidden string // data, or what it is in: no sandbox sees it
 	env    environ
 
 	host     func() *cgroup.Host      // found out once, when first needed
@@ -155,8 +156,9 @@ func New(o Options) (*Driver, error) {
 	if d.cache == "" {
 		d.cache = defaultCache(d.env)
 	}
-	if d.data = o.Data; d.data == "" {
-		d.data = filepath.Join(defaultData(d.env, d.state), string(d.tier))
+	if d.data, d.hidden = o.Data, o.Data; d.data == "" {
+		d.hidden = defaultData(d.env, d.state) // that of all tiers
+		d.data = filepath.Join(d.hidden, string(d.tier))
 	}
 	if !filepath.IsAbs(d.data) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", d.data, paddock.Invalid)

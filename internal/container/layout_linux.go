@@ -26,7 +26,7 @@ type layout struct {
 	own    []string      // host paths that sandboxes are made of
 	user   []inner.Mount // the spec's mounts
 	paths  []string      // of the host, for which an io limit holds
-	data   string        // where what is saved of sandboxes is, of all tiers
+	data   string        // where what is saved of sandboxes is
 	nested bool          // commands run on a kernel of the box's own
 	audit  []paddock.AuditKind
 }
@@ -34,7 +34,7 @@ type layout struct {
 // plan begins a layout: what can be wrong with the caller's paths is told here.
 // It reads the host's file tree and changes nothing.
 func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*layout, error) {
-	l := &layout{id: id, env: d.env, own: d.own(), data: filepath.Dir(d.data), nested: d.kernel != nil, audit: spec.Policy.Audit}
+	l := &layout{id: id, env: d.env, own: d.own(), data: d.hidden, nested: d.kernel != nil, audit: spec.Policy.Audit}
 	if len(l.audit) == 0 {
 		l.audit = []paddock.AuditKind{paddock.AuditExec}
 	}
