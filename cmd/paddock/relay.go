@@ -48,7 +48,8 @@ func newRelay(signals <-chan os.Signal, cancel context.CancelCauseFunc) *relay {
 func (r *relay) breakPipe() { r.breakit.Do(func() { close(r.broken) }) }
 
 // run relays until done is closed. A first interrupt is an interrupt, a second
-// one soon after kills, and one after that gives up on the sandbox.
+// one soon after kills, and one after that gives up on the sandbox, as does one
+// that the sandbox does not answer.
 func (r *relay) run(done <-chan struct{}) {
 	var (
 		proc    paddock.Process
@@ -56,25 +57,32 @@ func (r *relay) run(done <-chan struct{}) {
 		last    time.Time // of the last interrupt
 		killed  bool
 		broken  <-chan struct{} // r.broken once there is a command
+		mute    bool // the sandbox did not answer a signal
 		expired <-chan time.Time
 		started = (<-chan paddock.Process)(r.started)
 	)
 	kill := func() {
 		killed = true
-		send(proc, syscall.SIGKILL)
+		mute = !send(proc, syscall.SIGKILL) || mute
 	}
 	pass := func(s syscall.Signal) {
 		switch {
 		case s == syscall.SIGINT && !last.IsZero() && r.now().Sub(last) <= twice:
 			kill()
 		default:
-			send(proc, s)
+			mute = !send(proc, s) || mute
 			if s == syscall.SIGINT {
 				last = r.now()
 			}
 		}
 	}
 	for {
+		if mute {
+			// A sandbox whose agent is stopped or broken would hold us for ever.
+			close(r.abandon)
+			<-done
+			return
+		}
 		select {
 		case <-done:
 			return
@@ -85,7 +93,7 @@ func (r *relay) run(done <-chan struct{}) {
 			}
 		case <-broken:
 			broken = nil
-			send(proc, syscall.SIGPIPE)
+			mute = !send(proc, syscall.SIGPIPE)
 			expired = r.after(grace)
 		case <-expired:
 			kill()
@@ -112,12 +120,12 @@ func (r *relay) run(done <-chan struct{}) {
 	}
 }
 
-// send signals the command's group. One that has ended, or a sandbox that does
-// not answer, is for Wait to tell.
-func send(proc paddock.Process, s syscall.Signal) {
+// send signals the command's group, and tells whether the sandbox answered. One
+// that has ended is for Wait to tell.
+func send(proc paddock.Process, s syscall.Signal) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = proc.Signal(ctx, s)
+	return paddock.KindOf(proc.Signal(ctx, s)) != paddock.Timeout
 }
 
 // resize tells the command the terminal's new size; a lost one is not worth a

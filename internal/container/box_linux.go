@@ -623,6 +623,13 @@ func (b *box) update(l paddock.Limits) error {
 	return nil
 }
 
+// bounds are the limits that hold now.
+func (b *box) bounds() paddock.Limits {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limits
+}
+
 // A measure is what the owner knows of a box at a moment.
 type measure struct {
 	State  paddock.State  `json:"state"`

@@ -28,6 +28,11 @@ import (
 type checkpoint struct {
 	dir   string
 	about checkpointAbout
+
+	// unnamed says that the parts have no names: they are held open, and go
+	// with this process, however it ends.
+	unnamed bool
+	held    []*os.File
 }
 
 // A checkpointAbout is the file that makes an image one; it is written last.
@@ -84,13 +89,23 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 		names = fileParts
 	}
 	var files []*os.File
-	defer func() { closeAll(files) }()
+	defer func() {
+		if !m.unnamed {
+			closeAll(files)
+		}
+	}()
 	for _, name := range names {
 		f, err := os.OpenFile(filepath.Join(m.dir, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return fmt.Errorf("save the box: %w", err)
 		}
 		files = append(files, f)
+	}
+	if m.unnamed {
+		m.held = files
+		if err := os.RemoveAll(m.dir); err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
 	}
 	if err := b.save(ctx, op, files); err != nil {
 		return err
@@ -113,7 +128,7 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 
 // seal writes what makes it an image.
 func (m *checkpoint) seal(agent *os.File) (err error) {
-	if m.about.Agent, _, err = sumOf(agent); err != nil {
+	if m.about.Agent, _, err = sumOf(agent); err != nil || m.unnamed {
 		return err
 	}
 	data, err := json.Marshal(m.about)
@@ -181,8 +196,12 @@ func (m *checkpoint) open(k *Kernel, agent *os.File) (files []*os.File, err erro
 			return nil, fmt.Errorf("it was saved by another version of Paddock, whose agent is a part of it: %w", paddock.Unsupported)
 		}
 	}
-	for _, p := range m.about.Parts {
-		f, err := os.Open(filepath.Join(m.dir, p.Name))
+	for i, p := range m.about.Parts {
+		name := filepath.Join(m.dir, p.Name)
+		if m.unnamed {
+			name = fmt.Sprintf("/proc/self/fd/%d", m.held[i].Fd()) // which opens it anew
+		}
+		f, err := os.Open(name)
 		if err != nil {
 			return files, fmt.Errorf("a part of it is missing: %w: %w", err, paddock.Conflict)
 		}
@@ -200,6 +219,8 @@ func (m *checkpoint) open(k *Kernel, agent *os.File) (files []*os.File, err erro
 
 // remove deletes it. One that is gone is fine.
 func (m *checkpoint) remove() error {
+	closeAll(m.held)
+	m.held = nil
 	if err := os.RemoveAll(m.dir); err != nil {
 		return fmt.Errorf("remove what was saved: %w", err)
 	}

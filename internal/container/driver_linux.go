@@ -340,7 +340,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 	}
 	done := func() {}
 	var sb *sandbox
-	own := &life{start: s, data: d.data}
+	own := &life{start: s, data: d.data, ephemeral: true}
 	own.start.made = func(b *box) {
 		if b.group != nil {
 			// Those of a box that was paused are gone, or swept in vain.

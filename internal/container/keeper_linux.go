@@ -407,6 +407,13 @@ func (k *keeper) update(u *paddock.Update) error {
 		if err := k.life.update(context.Background(), paddock.Update{Limits: u.Limits}); err != nil {
 			return err
 		}
+		k.mu.Lock()
+		k.about.Limits = k.life.now().bounds()
+		err := k.writeLocked()
+		k.mu.Unlock()
+		if err != nil {
+			return err
+		}
 	}
 	if u.Labels != nil {
 		k.mu.Lock()

@@ -22,9 +22,10 @@ import (
 // A box on the host's kernel is paused by stopping its processes. One with a
 // kernel of its own is saved and ended; it goes on in another box.
 type life struct {
-	start start     // how its boxes are made; its files stay open
-	data  string    // where boxes are saved
-	made  time.Time // when the first box was
+	start     start     // how its boxes are made; its files stay open
+	data      string    // where boxes are saved
+	ephemeral bool      // what is saved goes with this process
+	made      time.Time // when the first box was
 
 	turn sync.Mutex // held while boxes come and go
 
@@ -103,7 +104,16 @@ func (l *life) update(_ context.Context, u paddock.Update) error {
 	if saved != nil {
 		return fmt.Errorf("change limits: the sandbox is paused: %w", paddock.Conflict)
 	}
-	return l.now().update(*u.Limits)
+	if err := l.now().update(*u.Limits); err != nil {
+		return err
+	}
+	// A box that goes on later is to have them too.
+	now := l.now().bounds()
+	l.start.limits = now
+	if l.start.layout.nested {
+		l.start.layout.config.PIDs = now.PIDs
+	}
+	return nil
 }
 
 func (l *life) inspect(ctx context.Context) (inner.Inspection, error) { return l.now().inspect(ctx) }
@@ -175,23 +185,36 @@ func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, erro
 	if err != nil {
 		return nil, err
 	}
+	m.unnamed = l.ephemeral && op == inner.OpStop
+	// All is safe before the box ends.
 	if err = m.fill(ctx, b, op); err == nil && op == inner.OpStop {
+		err = m.seal(l.start.agent)
+	}
+	if err == nil && op == inner.OpStop {
 		usage := b.measure().Usage.CPU
-		if err = b.remove(ctx); err == nil && usage > 0 {
+		_ = b.remove(ctx) // it has ended, and what is left of it is told by the next Remove
+		if usage > 0 {
 			l.mu.Lock()
 			l.used += usage
 			l.mu.Unlock()
 		}
 	}
-	if err == nil && op == inner.OpStop {
-		err = m.seal(l.start.agent)
-	}
 	if err != nil {
+		if op == inner.OpStop {
+			// It may have stopped though nobody heard of it.
+			goCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goTime)
+			defer cancel()
+			_ = b.save(goCtx, inner.OpGo, nil) // a box that is gone does not go on
+		}
 		_ = m.remove() // an unfinished one is of no use, and is known by that
 		return nil, err
 	}
 	return m, nil
 }
+
+// goTime bounds how long a box may take to go on that could not be saved: what
+// it is at may be a large write.
+const goTime = time.Minute
 
 // remove ends it all. Twice is fine.
 func (l *life) remove(ctx context.Context) error {

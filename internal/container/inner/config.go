@@ -112,6 +112,7 @@ const (
 	OpInspect           // an Inspection, JSON
 	OpSave              // a Report; the descriptors that follow take the saved box
 	OpStop              // as OpSave, and nothing runs any more; the host ends the box
+	OpGo                // a Report; undoes OpStop
 	OpFiles             // a Report; the descriptor that follows takes an archive of the private layer
 	OpBound             // a Report; four bytes after the first say how many processes there may be
 )

@@ -33,6 +33,9 @@ type Kernel interface {
 	// runs afterwards, unless it failed.
 	Save(files []*os.File, stop bool) error
 
+	// Go undoes a Save with stop. What runs goes on.
+	Go() error
+
 	// Archive writes the private layer, as a tar archive.
 	Archive(file *os.File) error
 
@@ -48,6 +51,11 @@ type Kernel interface {
 // KernelFiles are what a kernel gets of the host. They are closed when Start
 // returns.
 type KernelFiles struct {
+	// Seal is called when the kernel's processes have set themselves up, and
+	// before anything of the guest's runs, or goes on: from then on they change
+	// nothing but what is the guest's to change.
+	Seal func() error
+
 	Events *os.File   // takes what the kernel tells of its processes
 	Image  []*os.File // a saved box that is to go on; nil is none
 }
@@ -60,6 +68,14 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
 	}
 	files := KernelFiles{Events: fds[k.Events-1]}
+	var guard *guard
+	files.Seal = func() error {
+		if err := guard.complete(b.kernel.Processes()); err != nil {
+			return err
+		}
+		b.broker.sealed.Store(true)
+		return nil
+	}
 	if k.Image > 0 {
 		files.Image = fds[k.Image-1:]
 	}
@@ -67,15 +83,15 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 		return err
 	}
 	b.step = "start the kernel"
-	guard, err := b.listen()
-	if err != nil {
+	var err error
+	if guard, err = b.listen(); err != nil {
 		return err
 	}
 	if err := b.spawn.do(func() error { return b.kernel.Start(&b.config, files) }); err != nil {
 		return err
 	}
-	if err := guard.complete(b.kernel.Processes()); err != nil {
-		return err
+	if !b.broker.sealed.Load() {
+		return fmt.Errorf("the kernel was started without its guard: %w", paddock.Internal)
 	}
 	for _, f := range fds {
 		f.Close()
@@ -84,7 +100,6 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	if _, err := b.tell(inside.Settle); err != nil {
 		return err
 	}
-	b.broker.sealed.Store(true)
 	b.step = "drop capabilities"
 	// One is left: to read what the kernel asks the broker for.
 	if err := errors.Join(kernel.KeepOnlyPtrace(), kernel.NotDumpable()); err != nil {
@@ -193,7 +208,13 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 		}
 		send(conn, i)
 	case OpSave, OpStop:
+		b.saving.Lock()
 		err = b.kernel.Save(fds[1:], op == OpStop)
+		b.saving.Unlock()
+	case OpGo:
+		b.saving.Lock() // until what is being saved is
+		err = b.kernel.Go()
+		b.saving.Unlock()
 	case OpFiles:
 		if len(fds) == 2 {
 			err = b.kernel.Archive(fds[1])

@@ -48,7 +48,8 @@ type box struct {
 	spawn   *spawner
 	broker  *broker
 
-	mu sync.Mutex // guards config.PIDs once the box serves
+	mu     sync.Mutex // guards config.PIDs once the box serves
+	saving sync.Mutex // held while the kernel is saved, or goes on
 }
 
 func (b *box) run(report func(Report)) error {

@@ -35,6 +35,9 @@ func newCount(dir string) (*count, error) {
 		func() (err error) { c.dir, err = os.Open(group); return err },
 		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return err },
 		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return err },
+		// Whoever makes a user namespace may mount the groups again. They are not
+		// the commands' to change there.
+		func() error { return notTheirs(dir+"/agent", group) },
 		func() error { return kernel.MountEmpty(dir) },
 	} {
 		if err := step(); err != nil {
@@ -43,6 +46,29 @@ func newCount(dir string) (*count, error) {
 	}
 	return c, nil
 }
+
+// notTheirs gives groups, with all files in them, to a user that no command is
+// or can map.
+func notTheirs(groups ...string) error {
+	for _, group := range groups {
+		entries, err := os.ReadDir(group)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := os.Lchown(group+"/"+e.Name(), nobodyHere, nobodyHere); err != nil {
+				return err
+			}
+		}
+		if err := os.Lchown(group, nobodyHere, nobodyHere); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nobodyHere is a user beyond those that a box can have.
+const nobodyHere = 1 << 30
 
 func write(file, text string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)

@@ -135,7 +135,7 @@ func offer() (own func(), err error) {
 func awaitIdentity() error {
 	const flag = "--sync-userns-fd="
 	args := os.Args[:0:0]
-	want := map[string]int{}
+	want := map[string]int{"--uid=": 0, "--gid=": 0} // which are not said where they are zero
 	for _, arg := range os.Args {
 		if v, ok := strings.CutPrefix(arg, flag); ok {
 			fd, err := strconv.Atoi(v)
@@ -163,10 +163,10 @@ func awaitIdentity() error {
 		}
 		args = append(args, arg)
 	}
-	if uid, ok := want["--uid="]; !ok || uid != os.Getuid() || uid != os.Geteuid() {
+	if uid := want["--uid="]; uid != os.Getuid() || uid != os.Geteuid() {
 		return fmt.Errorf("this process's user is %d, and should be %d", os.Getuid(), uid)
 	}
-	if gid, ok := want["--gid="]; !ok || gid != os.Getgid() || gid != os.Getegid() {
+	if gid := want["--gid="]; gid != os.Getgid() || gid != os.Getegid() {
 		return fmt.Errorf("this process's group is %d, and should be %d", os.Getgid(), gid)
 	}
 	os.Args = args

@@ -55,7 +55,17 @@ func (s *sentry) Save(files []*os.File, stop bool) error {
 	if err != nil && stop {
 		_ = s.call("go on", boot.ContMgrResume, nil) // what matters is why it was not saved
 	}
+	s.stopped = err == nil && stop
 	return err
+}
+
+// Go implements inner.Kernel.
+func (s *sentry) Go() error {
+	if !s.stopped {
+		return nil // gVisor ends where it is told to resume what runs
+	}
+	s.stopped = false
+	return s.call("go on", boot.ContMgrResume, nil)
 }
 
 // Archive implements inner.Kernel. What changes while it is read would spoil the

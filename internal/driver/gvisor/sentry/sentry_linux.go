@@ -58,6 +58,8 @@ type sentry struct {
 	conf *config.Config
 	box  *container.Container
 	link *link
+
+	stopped bool // saved, and not to run any more
 }
 
 // name is the container's: there is one in a box.
@@ -100,6 +102,9 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 		return fmt.Errorf("give gVisor its link: %w", err)
 	}
 	if err := begin(conn, f.Events, c.Kernel.Audit); err != nil {
+		return err
+	}
+	if err := f.Seal(); err != nil {
 		return err
 	}
 	if c.Kernel.Memory {
@@ -169,7 +174,7 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 
 // agentCaps are what the agent needs, in gVisor, to make a group of processes
 // and to give up the rest.
-var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE"}
+var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN"}
 
 // specification is the box as gVisor wants to be told.
 func specification(c *inner.Config) *specs.Spec {
