@@ -173,6 +173,8 @@ type keeper struct {
 	box  *box          // the one that the life began with: when it is paused, this process ends
 	gone chan struct{} // closed when the sandbox was removed
 
+	pausing sync.Mutex // held while it is paused, and that is written down
+
 	mu      sync.Mutex
 	about   about // guarded by mu
 	removed bool  // guarded by mu
@@ -344,6 +346,14 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	case "pause":
 		err = k.pause(ctx)
 	case "resume":
+		k.pausing.Lock() // until it is known whether it was paused
+		paused := k.life.start.layout.nested && k.life.paused()
+		k.pausing.Unlock()
+		if paused {
+			// This process ends with the pause. What goes on gets another keeper.
+			err = fmt.Errorf("the keeper of what is paused ends: %w", paddock.Unavailable)
+			break
+		}
 		err = k.life.resume(ctx)
 	case "inspect":
 		var i inner.Inspection
@@ -390,6 +400,8 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 // pause pauses the sandbox. One that is saved needs no keeper any more: what is
 // known of it is in its directory.
 func (k *keeper) pause(ctx context.Context) error {
+	k.pausing.Lock()
+	defer k.pausing.Unlock()
 	if err := k.life.pause(ctx); err != nil || !k.life.start.layout.nested {
 		return err
 	}

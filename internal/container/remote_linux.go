@@ -91,7 +91,7 @@ func (r remoteOwner) read() (about, error) {
 	if err != nil {
 		return a, fmt.Errorf("read what is remembered: %w", err)
 	}
-	if a.Dead == "" {
+	if a.Dead == "" && a.Saved == "" {
 		a.Dead = "its keeper was killed, and the sandbox with it"
 	}
 	return a, nil
@@ -188,8 +188,23 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		return fmt.Errorf("resume: %w: %w", err, kindOf(err))
 	}
 	defer unlock()
-	if _, err := r.ask(ctx, request{Op: "measure"}, nil); err == nil {
-		return nil // somebody else was faster
+	for { // the keeper that has paused it may not have ended yet
+		got, err := r.ask(ctx, request{Op: "measure"}, nil)
+		switch {
+		case errors.Is(err, paddock.Unavailable):
+		case err != nil:
+			return err
+		case got.Measure != nil && got.Measure.State == paddock.Ready:
+			return nil // somebody else was faster
+		default:
+			select {
+			case <-time.After(5 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				return fmt.Errorf("resume: the keeper that paused it does not end: %w", kindOf(ctx.Err()))
+			}
+		}
+		break
 	}
 	a, err := r.read()
 	if err != nil {
