@@ -41,7 +41,7 @@ func TestNothingEscapesGVisor(t *testing.T) {
 		Tier:    paddock.GVisor,
 		Command: true,
 		New: func(t *testing.T, state string) paddock.Driver {
-			d, err := gvisor.New(gvisor.Options{State: state, Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
+			d, err := gvisor.New(gvisor.Options{State: state, Data: filepath.Join(filepath.Dir(state), "data"), Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,9 +19,10 @@ import (
 
 // Where the agent of a kernel of the sandbox's own is.
 const (
-	agentPort = "10.0.2.15:1"
-	linkEnd   = "10.0.2.2"
-	agentDir  = "/.paddock"
+	agentPort  = "10.0.2.15:1"
+	linkEnd    = "10.0.2.2"
+	ownAddress = "10.0.2.15/32" // of the one interface, whose only route is to linkEnd
+	agentDir   = "/.paddock"
 )
 
 // ownCarrier is P33: what stands between a kernel of the sandbox's own and the
@@ -33,15 +35,16 @@ func ownCarrier() []probe {
 		}
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(time.Second))
-		if _, err := c.Write([]byte("C")); err != nil {
+		// What it calls a call, with a token of zeros. Being heard is no answer.
+		if _, err := c.Write(append([]byte("C"), make([]byte, 32)...)); err != nil {
 			return refused(err)
 		}
-		if network == "udp4" {
-			if _, err := c.Read(make([]byte, 1)); err != nil {
-				return refused(err)
-			}
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			return refused(unix.ECONNRESET)
+		} else if err != nil {
+			return refused(err)
 		}
-		return reached("connected to %s", to)
+		return reached("%s answered", to)
 	}
 	ps := []probe{
 		{"agent's port", func(*target.Brief) target.Try { return dial("tcp4", agentPort) }},
@@ -56,7 +59,7 @@ func ownCarrier() []probe {
 			}
 			for _, i := range list {
 				if addrs, _ := i.Addrs(); len(addrs) > 0 && i.Flags&net.FlagLoopback == 0 {
-					if strings.HasPrefix(addrs[0].String(), "10.0.2.") {
+					if addrs[0].String() != ownAddress {
 						return reached("%s has the address %v", i.Name, addrs)
 					}
 				}

@@ -203,6 +203,7 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 		s.amendGone(exit)
 		return
 	}
+	s.amendTime(exit)
 	if exit.Code == 0 || exit.Cause != paddock.Exited && exit.Cause != paddock.Signaled {
 		return
 	}
@@ -251,6 +252,23 @@ func (s *sandbox) again(ctx context.Context) *agent.Guest {
 
 // againTime is how often it is asked whether a paused sandbox goes on.
 const againTime = 50 * time.Millisecond
+
+// amendTime corrects the processor time that a kernel of the box's own tells. It
+// counts in ticks, also while the host lets it wait; no process can have used
+// more than the box as a whole.
+func (s *sandbox) amendTime(exit *paddock.Exit) {
+	if s.driver.kernel == nil || exit.Usage.CPU < amendedTime {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if m, err := s.owner.measure(ctx); err == nil && m.Usage.CPU >= 0 {
+		exit.Usage.CPU = min(exit.Usage.CPU, m.Usage.CPU)
+	}
+}
+
+// amendedTime is from where on it is worth to ask.
+const amendedTime = 200 * time.Millisecond
 
 // amendGone tells lack of memory that ended the sandbox as a whole: the memory of
 // commands on a kernel of the box's own is that kernel's.
