@@ -57,7 +57,7 @@ func (r *relay) run(done <-chan struct{}) {
 		last    time.Time // of the last interrupt
 		killed  bool
 		broken  <-chan struct{} // r.broken once there is a command
-		mute    bool // the sandbox did not answer a signal
+		mute    bool            // the sandbox did not answer a signal
 		expired <-chan time.Time
 		started = (<-chan paddock.Process)(r.started)
 	)

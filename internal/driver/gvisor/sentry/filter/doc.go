@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package filter carries the seccomp programs of gVisor's processes, compiled
 // at build time.
 //

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command generate makes the files of seccomp programs that package filter
 // embeds, programs-GOARCH.gz in the working directory's package:
 //
