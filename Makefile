@@ -43,7 +43,7 @@ build: ## Build ./bin/paddock with the guest agent inside
 
 .PHONY: test
 test: deps build $(if $(CI),referees python) ## Run every test, and tell what was skipped and why
-	PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) go test -json -timeout 15m $(TESTFLAGS) $(PKG) | go run ./internal/tally $(if $(CI),-strict)
+	PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0 go test -json -timeout 30m $(TESTFLAGS) $(PKG) | go run ./internal/tally $(if $(CI),-strict)
 
 .PHONY: referees
 referees: ## Install the tools that those of the simulated tier are compared with
@@ -103,7 +103,7 @@ cross:
 
 .PHONY: attack
 attack: build ## Run the escape attempts; UPDATE=1 rewrites the golden matrix
-	go test -count=1 -v -timeout 15m ./attack $(if $(UPDATE),-update)
+	CGO_ENABLED=0 go test -count=1 -v -timeout 30m ./attack $(if $(UPDATE),-update)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME=10s

@@ -306,8 +306,6 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 	s = start{name: string(spec.ID), argv0: inner.Argv0, root: spec.Root, user: spec.User, layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
 	if d.kernel != nil {
 		s.argv0, s.kernel, s.audit = d.kernel.Argv0, d.kernel, d.audit
-		// There already, it can be hidden; where it cannot be made, nothing can be saved.
-		_ = ownDirectory(d.data)
 		if s.agent, err = d.agent(); err != nil {
 			return start{}, nil, err
 		}

@@ -27,6 +27,7 @@ import (
 	"gvisor.dev/gvisor/runsc/container"
 	"gvisor.dev/gvisor/runsc/flag"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
 )
@@ -67,6 +68,11 @@ const name = "box"
 
 // Start implements inner.Kernel.
 func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
+	if withC {
+		// Its processes would have to execute themselves anew to give up what they
+		// do not need, which the broker's filter does not let them.
+		return fmt.Errorf("this program was built with cgo, with which gVisor cannot run; build it with CGO_ENABLED=0: %w", paddock.Unsupported)
+	}
 	log.SetTarget(&log.GoogleEmitter{Writer: &log.Writer{Next: os.Stderr}}) // which is /dev/null but for debugging
 	var err error
 	if s.conf, err = configuration(c.Kernel); err != nil {
