@@ -361,9 +361,11 @@ func (l *layout) ownFiles() error {
 		// What is saved of sandboxes is nobody's to read either.
 		if m.Kind == inner.MountBind && !m.Device && !m.Layer && within(l.data, m.Source) {
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.data, strings.TrimSuffix(m.Source, "/"))
-			// What is made later could not be hidden; where it cannot be made now,
-			// nothing can be saved.
-			_ = ownDirectory(l.data)
+			if l.nested {
+				// What is made later could not be hidden; where it cannot be made
+				// now, nothing can be saved.
+				_ = ownDirectory(l.data)
+			}
 			l.add(inner.Mount{Kind: inner.MountMask, Target: inside, Maybe: true})
 			l.config.Deny = append(l.config.Deny, inside)
 		} else if m.Kind == inner.MountBind && within(m.Source, l.data) {
