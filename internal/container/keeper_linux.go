@@ -161,6 +161,11 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	if !<-told {
 		return undo(fmt.Errorf("the maker went away: %w", paddock.Canceled))
 	}
+	if k.about.Saved != "" {
+		// Only now is what it was saved to of no use: it runs, and somebody knows.
+		k.about.Saved = ""
+		_ = k.write() // it is found out when this process has gone
+	}
 	_ = maker.Close() // it has its answer
 	debug.FreeOSMemory()
 	k.serve(listener)

@@ -88,7 +88,7 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 	}
 	l.config.Env = l.environment(spec)
 	if l.nested {
-		return l.nest(limits)
+		return l.nest(spec, limits)
 	}
 	return nil
 }

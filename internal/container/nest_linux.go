@@ -22,7 +22,7 @@ import (
 // itself (/proc, /dev, /sys) is left out. What of the host's is mounted there
 // by name is mounted past the layer: changes reach the host, or are refused,
 // and the broker decides about them as about any other's.
-func (l *layout) nest(limits paddock.Limits) error {
+func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
 	c := &l.config
 	c.PIDs = limits.PIDs // of commands alone: see hostPIDs
 	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Audit: l.audit, Token: make([]byte, inside.TokenSize)}
@@ -57,6 +57,10 @@ func (l *layout) nest(limits paddock.Limits) error {
 		case inner.MountBind:
 			if user && slices.ContainsFunc(l.user, func(u inner.Mount) bool { return u.Target == m.Target }) {
 				c.Kernel.Binds = append(c.Kernel.Binds, inner.Bind{Target: m.Target, Write: m.Write, IsFile: m.IsFile})
+			}
+		case inner.MountMask:
+			if !user && m.Maybe && slices.ContainsFunc(spec.Policy.Files.DenyRead, func(p string) bool { return filepath.Clean(p) == m.Target }) {
+				return fmt.Errorf("deny reading %s: it is not there, and below no mount, where this tier cannot deny by name that it is made: %w", m.Target, paddock.Unsupported)
 			}
 		case inner.MountLock:
 			if !user && !m.Maybe {

@@ -97,7 +97,7 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 		{paddock.ControlSeccomp, "a deny list for the agent and all commands; a second filter for commands", "the kernel's own allow list of the host's calls; a deny list around it"},
 		{paddock.ControlNoNewPrivs, "set-id programs and file capabilities have no effect", ""},
 		{paddock.ControlCapabilities, "every set is empty, the bounding set too", ""},
-		{paddock.ControlKeyring, "a new session keyring; keyctl is refused", "the kernel has none"},
+		{paddock.ControlKeyring, "a new session keyring; keyctl is refused", "the kernel has none, and its own processes are refused every call about the host's"},
 		{paddock.ControlEnvironment, "an allow list", ""},
 		{paddock.ControlDescriptors, "none but the command's own", ""},
 		{paddock.ControlIdentity, identityHow(), ""},
@@ -159,6 +159,15 @@ func landlockFinding() paddock.Finding {
 // place.
 func (d *Driver) limits() []paddock.Finding {
 	findings := d.host().Findings()
+	if d.kernel != nil {
+		defer func() {
+			for i, f := range findings {
+				if f.Control == paddock.ControlPIDs {
+					findings[i] = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "a control group in the kernel, which commands cannot reach"}
+				}
+			}
+		}()
+	}
 	if grouped(findings) {
 		return findings
 	}

@@ -233,7 +233,6 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	}
 	o := saved.about.Order
 	o.ID, o.Dir, o.Data, o.Agent, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.data, agent.Name(), a
-	o.About.Saved = ""
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}

@@ -22,8 +22,7 @@ import (
 // It is not a part of this program's walls: it is behind them, as hostile as
 // whoever takes it over.
 type Kernel interface {
-	// Start starts it, and in it the agent (package inside). It is called on a
-	// thread whose walls are to be those of everything that it starts.
+	// Start starts it, and in it the agent (package inside).
 	Start(c *Config, f KernelFiles) error
 
 	// Connect gives a new connection to the agent.
@@ -87,7 +86,7 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	if guard, err = b.listen(); err != nil {
 		return err
 	}
-	if err := b.spawn.do(func() error { return b.kernel.Start(&b.config, files) }); err != nil {
+	if err := b.kernel.Start(&b.config, files); err != nil {
 		return err
 	}
 	if !b.broker.sealed.Load() {
@@ -130,10 +129,6 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 // already around its starter.
 func (b *box) confineKernel() error {
 	b.step = "filter system calls"
-	b.spawn = newSpawner(b.score, b.config.PIDs)
-	if err := b.spawn.do(kernel.NewSessionKeyring); err != nil {
-		return err
-	}
 	numbers := kernel.Numbers()
 	base, err := assemble(kernelRules(), numbers)
 	if err != nil {

@@ -40,6 +40,24 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
 }
 
+// What this tier cannot deny by name is refused, and not left out.
+func TestADenialThatCannotBeKeptIsRefused(t *testing.T) {
+	d, _ := driver(t)
+	for what, files := range map[string]paddock.FilePolicy{
+		"reading":            {DenyRead: []string{"/tmp/never"}},
+		"reading, not clean": {DenyRead: []string{"/tmp//never/"}},
+		"writing":            {DenyWrite: []string{"/tmp/never"}},
+	} {
+		sb, err := d.Create(t.Context(), paddock.Spec{Ephemeral: true, Policy: paddock.Policy{Files: files}})
+		if err == nil {
+			_ = sb.Remove(t.Context())
+		}
+		if paddock.KindOf(err) != paddock.Unsupported {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) {
 	drivertest.AsUser(t, "^(TestPromises|TestWhatCommandsDoIsTold|TestASandboxThatIsKeptRecordsItself)$")
