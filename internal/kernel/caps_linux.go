@@ -42,5 +42,11 @@ func Capabilities() (effective, bounding uint64, err error) {
 	return effective, bounding, errors.Join(errs...)
 }
 
-// CapSysAdmin is the bit of CAP_SYS_ADMIN in a capability set.
-const CapSysAdmin = uint64(1) << unix.CAP_SYS_ADMIN
+// Bits in a capability set.
+const (
+	CapSysAdmin  = uint64(1) << unix.CAP_SYS_ADMIN
+	CapSysChroot = uint64(1) << unix.CAP_SYS_CHROOT
+	CapSetPCap   = uint64(1) << unix.CAP_SETPCAP
+	// FileCaps are to own, to read and to change any file.
+	FileCaps = uint64(1)<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+)

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/cpuid"
 	"gvisor.dev/gvisor/pkg/sentry/seccheck"
 	"gvisor.dev/gvisor/runsc/cli"
@@ -86,38 +85,35 @@ func child() int {
 }
 
 // The capabilities that gVisor's processes keep, and nothing that they start can
-// have more: to own, to read and to change files as their user; the gofer enters
-// directories besides.
+// have more; the gofer enters directories besides.
 const (
-	sentryCaps = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
-	goferCaps  = sentryCaps | 1<<unix.CAP_SYS_CHROOT
+	sentryCaps = kernel.FileCaps
+	goferCaps  = kernel.FileCaps | kernel.CapSysChroot
 )
-
-// starter is what gVisor's processes begin with.
-var starter *os.File
 
 // boundChildren has gVisor's processes begin with a small bounding set. Their own
 // code would make it so by stopping all threads for every capability, which took
 // a quarter of the sentry's start; without CAP_SETPCAP it sees that it cannot.
-func boundChildren() error {
+// The file that is given is what they begin with: it stays open.
+func boundChildren() (*os.File, error) {
 	if _, err := os.Lstat(inner.Program); errors.Is(err, fs.ErrNotExist) {
-		return nil // it is in memory only: their own code does it
+		return nil, nil // it is in memory only: their own code does it
 	}
 	f, err := kernel.SealedFile("bounded", kernel.Bounded(inner.Program, goferCaps, "runsc-sandbox"[6], sentryCaps))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if starter, err = kernel.HighFile(f); err != nil {
-		return err
+	if f, err = kernel.HighFile(f); err != nil {
+		return nil, err
 	}
-	specutils.ExePath = fmt.Sprintf("/proc/self/fd/%d", starter.Fd())
-	return nil
+	specutils.ExePath = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	return f, nil
 }
 
 // bounded checks what boundChildren did.
 func bounded(want uint64) error {
 	held, got, err := kernel.Capabilities()
-	if err == nil && held&(1<<unix.CAP_SETPCAP) == 0 && got != want {
+	if err == nil && held&kernel.CapSetPCap == 0 && got != want {
 		err = fmt.Errorf("this process's bounding set is %#x, and should be %#x", got, want)
 	}
 	return err

@@ -60,6 +60,8 @@ type sentry struct {
 	box  *container.Container
 	link *link
 
+	starter *os.File // what gVisor's processes begin with; nil is this program
+
 	stopped bool // saved, and not to run any more
 }
 
@@ -90,7 +92,7 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	if err := errors.Join(os.Mkdir(bundle, 0o700), os.WriteFile(filepath.Join(bundle, "config.json"), data, 0o600)); err != nil {
 		return err
 	}
-	if err := boundChildren(); err != nil {
+	if s.starter, err = boundChildren(); err != nil {
 		return err
 	}
 	s.box, err = container.New(s.conf, container.Args{ID: name, Spec: spec, BundleDir: bundle})
