@@ -2,10 +2,13 @@ package kernel
 
 import "encoding/binary"
 
+// elfMachine is what elf(5) calls this machine.
+const elfMachine = 62
+
 // ExitZero gives a program that exits with status 0. It needs nothing of the
 // box's file tree, which may hold no program at all.
 func ExitZero() []byte {
-	return elf(62, []byte{
+	return elf([]byte{
 		0xb8, 60, 0, 0, 0, // mov eax, 60 (exit)
 		0x31, 0xff, // xor edi, edi
 		0x0f, 0x05, // syscall
@@ -14,7 +17,7 @@ func ExitZero() []byte {
 
 // Pause gives a program that waits for a signal, for good.
 func Pause() []byte {
-	return elf(62, []byte{
+	return elf([]byte{
 		0xb8, 34, 0, 0, 0, // mov eax, 34 (pause)
 		0x0f, 0x05, // syscall
 		0xeb, 0xf7, // jmp to the beginning
@@ -25,7 +28,7 @@ func Pause() []byte {
 // what is mounted on /proc, and exits with a status other than zero if it could
 // not. Whatever waits for it waits for no start of anything larger.
 func DetachProc() []byte {
-	return elf(62, []byte{
+	return elf([]byte{
 		0x31, 0xc0, // xor eax, eax (read)
 		0xbf, 3, 0, 0, 0, // mov edi, 3
 		0x48, 0x89, 0xe6, // mov rsi, rsp
@@ -57,7 +60,7 @@ func Bounded(path string, keep uint64, mark byte, marked uint64) []byte {
 	le := binary.LittleEndian
 	var b []byte
 	b = append(b,
-		0x49, 0x89, 0xe4, // mov r12, rsp (count of arguments, arguments, 0, environment)
+		0x49, 0x89, 0xe4, // mov r12, rsp (how many arguments, these, 0, environment)
 		0x49, 0x8b, 0x44, 0x24, 0x08, // mov rax, [r12+8] (the name)
 		0x48, 0xbb) // mov rbx, keep
 	b = le.AppendUint64(b, keep)
@@ -96,5 +99,5 @@ func Bounded(path string, keep uint64, mark byte, marked uint64) []byte {
 		0xbf, 127, 0, 0, 0, // mov edi, 127
 		0xb8, 60, 0, 0, 0, // mov eax, 60 (exit)
 		0x0f, 0x05) // syscall
-	return elf(62, append(append(b, path...), 0))
+	return elf(append(append(b, path...), 0))
 }

@@ -2,10 +2,13 @@ package kernel
 
 import "encoding/binary"
 
+// elfMachine is what elf(5) calls this machine.
+const elfMachine = 183
+
 // ExitZero gives a program that exits with status 0. It needs nothing of the
 // box's file tree, which may hold no program at all.
 func ExitZero() []byte {
-	return elf(183, []byte{
+	return elf([]byte{
 		0xa8, 0x0b, 0x80, 0xd2, // mov x8, 93 (exit)
 		0x00, 0x00, 0x80, 0xd2, // mov x0, 0
 		0x01, 0x00, 0x00, 0xd4, // svc 0
@@ -14,7 +17,7 @@ func ExitZero() []byte {
 
 // Pause gives a program that waits for a signal, for good.
 func Pause() []byte {
-	return elf(183, []byte{
+	return elf([]byte{
 		0x00, 0x00, 0x80, 0xd2, // mov x0, 0
 		0x01, 0x00, 0x80, 0xd2, // mov x1, 0
 		0x02, 0x00, 0x80, 0xd2, // mov x2, 0
@@ -29,7 +32,7 @@ func Pause() []byte {
 // what is mounted on /proc, and exits with a status other than zero if it could
 // not. Whatever waits for it waits for no start of anything larger.
 func DetachProc() []byte {
-	return elf(183, []byte{
+	return elf([]byte{
 		0x60, 0x00, 0x80, 0xd2, // mov x0, 3
 		0xe1, 0x03, 0x00, 0x91, // mov x1, sp
 		0x22, 0x00, 0x80, 0xd2, // mov x2, 1
@@ -60,7 +63,7 @@ func DetachProc() []byte {
 // all of its threads for each capability.
 func Bounded(path string, keep uint64, mark byte, marked uint64) []byte {
 	b := append([]byte(nil),
-		0xf3, 0x03, 0x00, 0x91, // mov x19, sp (count of arguments, arguments, 0, environment)
+		0xf3, 0x03, 0x00, 0x91, // mov x19, sp (how many arguments, these, 0, environment)
 		0x60, 0x06, 0x40, 0xf9, // ldr x0, [x19, 8] (the name)
 		0x00, 0x18, 0x40, 0x39, // ldrb w0, [x0, 6]
 		0x94, 0x04, 0x00, 0x58, // ldr x20, marked
@@ -100,5 +103,5 @@ func Bounded(path string, keep uint64, mark byte, marked uint64) []byte {
 	for _, n := range []uint64{keep, marked} { // what the loads take
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
-	return elf(183, append(append(b, path...), 0))
+	return elf(append(append(b, path...), 0))
 }
