@@ -174,6 +174,7 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 		"--root=" + filepath.Join(inner.State, "run"),
 		"--platform=systrap",
 		"--network=sandbox",
+		"--gofer-network-namespace=host", // which is the box's, where nothing is
 		fmt.Sprintf("--overlay2=root:memory,size=%d", k.Disk),
 		"--ignore-cgroups", // the box is in one
 		"--host-settings=ignore",
@@ -193,6 +194,10 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 // agentCaps are what the agent needs, in gVisor, to make a group of processes
 // and to give up the rest.
 var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN"}
+
+// ownNetwork keeps the sentry in the box's network namespace, where there is
+// nothing: to make another one, and to take it away, is work for the host.
+const ownNetwork = "/proc/self/ns/net"
 
 // agentEnv is the agent's own environment, which no command sees. One processor is
 // enough for what it does, and what a runtime with several does to begin, or to
@@ -224,7 +229,7 @@ func specification(c *inner.Config) *specs.Spec {
 			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}},
 		},
 		Linux: &specs.Linux{
-			Namespaces:  []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}, {Type: specs.UserNamespace}},
+			Namespaces:  []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace, Path: ownNetwork}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}, {Type: specs.UserNamespace}},
 			UIDMappings: []specs.LinuxIDMapping{{ContainerID: uid, HostID: uid, Size: 1}},
 			GIDMappings: []specs.LinuxIDMapping{{ContainerID: gid, HostID: gid, Size: 1}},
 		},
