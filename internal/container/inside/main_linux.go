@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,12 +38,20 @@ func run() error {
 	if a.spawn, err = newSpawner(Dir); err != nil {
 		return err
 	}
-	// From here on the agent is as weak as its commands, but for what it holds:
-	// the listener. Nobody looks into it.
-	// But for one right, which the thread that starts commands needs to put them
-	// into their group.
-	if err := errors.Join(kernel.ReserveOverride(), a.spawn.do(kernel.TakeOverride), kernel.NotDumpable()); err != nil {
-		return err
+	// From here on the agent is as weak as its commands, but for what it holds,
+	// the listener, and for what the thread needs that starts them. Nobody looks
+	// into it, and none of its threads can be sent a signal, which gVisor does
+	// not spare a first process as Linux does. A filter could not keep them from
+	// that: threads come and go, with numbers that no filter knows.
+	for _, step := range []func() error{
+		func() error { return kernel.OutOfReach(nobody()) },
+		kernel.ReserveStarting,
+		func() error { return a.spawn.do(kernel.TakeStarting) },
+		kernel.NotDumpable,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	for {
 		conn, err := listener.Accept()
@@ -57,6 +64,15 @@ func run() error {
 		}
 		go a.answer(conn)
 	}
+}
+
+// nobody is a user that no command is or can be.
+func nobody() int {
+	const beyond = 1 << 30 // users that a box can have, but for the caller's own number
+	if os.Geteuid() == beyond {
+		return beyond + 1
+	}
+	return beyond
 }
 
 // fromOutside tells whether a connection comes over the link: nobody inside can

@@ -178,9 +178,10 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 	return conf, nil
 }
 
-// agentCaps are what the agent needs, in gVisor, to make a group of processes
+// agentCaps are what the agent needs, in gVisor, to make a group of processes, to
+// be out of their reach, to start them as their user and put them into the group,
 // and to give up the rest.
-var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN"}
+var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_SETUID", "CAP_SYS_PTRACE"}
 
 // specification is the box as gVisor wants to be told.
 func specification(c *inner.Config) *specs.Spec {
