@@ -78,7 +78,7 @@ func awaitTrap(pid int) (early []syscall.Signal, held bool, err error) {
 func waitid(pid int, info *[128]byte) error {
 	for {
 		_, _, e := unix.Syscall6(unix.SYS_WAITID, unix.P_PID, uintptr(pid), uintptr(unsafe.Pointer(info)),
-			unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, 0, 0)
+			unix.WEXITED|unix.WNOWAIT, 0, 0)
 		switch e {
 		case 0:
 			return nil
