@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,19 +98,62 @@ func ownCarrier() []probe {
 		{"agent's descriptors", func(*target.Brief) target.Try {
 			return each(names("/proc/1/fd"), func(fd string) target.Try { return readName("/proc/1/fd/" + fd) })
 		}},
-		{"signals to the agent", func(*target.Brief) target.Try {
-			comm, _ := os.ReadFile("/proc/1/cmdline")
-			if !strings.HasPrefix(string(comm), agentDir) {
-				return refused(unix.ESRCH)
+		{"signals to the agent", toAgent(func() target.Try {
+			fd, err := unix.PidfdOpen(1, 0)
+			if err == nil {
+				defer unix.Close(fd)
+				err = unix.PidfdSendSignal(fd, 0, nil, 0)
 			}
 			// It would end the sandbox, and the report with it.
-			if err := unix.Kill(1, 0); err != nil {
+			return mildest(unix.Kill(1, 0), err)
+		})},
+		{"signals to the agent's threads", toAgent(func() target.Try {
+			return each(names("/proc/1/task"), func(name string) target.Try {
+				tid, err := strconv.Atoi(name)
+				if err != nil {
+					return refused(err)
+				}
+				_, _, errno := unix.Syscall(unix.SYS_TKILL, uintptr(tid), 0, 0)
+				return mildest(unix.Kill(tid, 0), unix.Tgkill(1, tid, 0), errno)
+			})
+		})},
+		{"a signal to the agent when a file is ready", toAgent(func() target.Try {
+			var p [2]int
+			if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
 				return refused(err)
 			}
-			return inside("a command may end its own sandbox")
-		}},
+			defer unix.Close(p[0])
+			defer unix.Close(p[1])
+			// The right is looked at when the signal goes out, and nobody is told.
+			_, err := unix.FcntlInt(uintptr(p[0]), unix.F_SETOWN, 1)
+			if err == nil {
+				_, err = unix.FcntlInt(uintptr(p[0]), unix.F_SETSIG, int(unix.SIGWINCH))
+			}
+			return mildest(err)
+		})},
+		{"the agent's process group", toAgent(func() target.Try { return mildest(unix.Setpgid(0, 1)) })},
 	}
 	return ps
+}
+
+// toAgent tries something where there is an agent.
+func toAgent(run func() target.Try) func(*target.Brief) target.Try {
+	return func(*target.Brief) target.Try {
+		if comm, _ := os.ReadFile("/proc/1/cmdline"); !strings.HasPrefix(string(comm), agentDir) {
+			return refused(unix.ESRCH)
+		}
+		return run()
+	}
+}
+
+// mildest is for several ways to the same: one that is open is enough.
+func mildest(errs ...error) target.Try {
+	for _, err := range errs {
+		if errno, ok := err.(unix.Errno); err == nil || ok && errno == 0 {
+			return inside("a command may end its own sandbox")
+		}
+	}
+	return refused(errs[0])
 }
 
 // carrierIn does something in a user namespace, as whoami.

@@ -83,20 +83,35 @@ func KeepOnlyPtrace() error {
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Effective: bit, Permitted: bit}})
 }
 
-// ReserveOverride is DropCapabilities, but that a thread may still take up
-// CAP_DAC_OVERRIDE, for what it does itself: see TakeOverride.
-func ReserveOverride() error {
-	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Permitted: 1 << unix.CAP_DAC_OVERRIDE}})
+// starting is what a thread needs that starts processes as another user, held by
+// it until they are where they belong: see WhileHeld. They share the memory of
+// this process until then, which is why their user alone does not do.
+const starting = 1<<unix.CAP_SETUID | 1<<unix.CAP_SYS_PTRACE
+
+// ReserveStarting is DropCapabilities, but that a thread may still take up, for
+// what it does itself, the right to be another user and to trace: see
+// TakeStarting.
+func ReserveStarting() error {
+	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Permitted: starting}})
 }
 
-// TakeOverride gives the calling thread the right to pass by permissions of
-// files. What it executes does not have it.
-func TakeOverride() error {
-	const bit = 1 << unix.CAP_DAC_OVERRIDE
+// TakeStarting gives the calling thread that right. What it executes does not
+// have it.
+func TakeStarting() error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Effective: bit, Permitted: bit}}
+	data := [2]unix.CapUserData{{Effective: starting, Permitted: starting}}
 	if err := unix.Capset(&hdr, &data[0]); err != nil {
 		return fmt.Errorf("capset: %w", err)
+	}
+	return nil
+}
+
+// OutOfReach gives this process a real and a saved user that nobody else has, so
+// that who runs as its effective user, which stays, can send none of its threads
+// a signal, nor trace it or limit it.
+func OutOfReach(uid int) error {
+	if err := syscall.Setresuid(uid, -1, uid); err != nil {
+		return fmt.Errorf("setresuid: %w", err)
 	}
 	return nil
 }

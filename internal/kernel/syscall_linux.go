@@ -21,7 +21,7 @@ func Numbers() map[string]uint32 {
 		"finit_module": unix.SYS_FINIT_MODULE, "fsconfig": unix.SYS_FSCONFIG, "fsmount": unix.SYS_FSMOUNT, "fsopen": unix.SYS_FSOPEN,
 		"fspick": unix.SYS_FSPICK, "init_module": unix.SYS_INIT_MODULE, "io_uring_enter": unix.SYS_IO_URING_ENTER,
 		"io_uring_register": unix.SYS_IO_URING_REGISTER, "io_uring_setup": unix.SYS_IO_URING_SETUP, "ioctl": unix.SYS_IOCTL,
-		"kcmp": unix.SYS_KCMP, "kexec_file_load": unix.SYS_KEXEC_FILE_LOAD, "kexec_load": unix.SYS_KEXEC_LOAD, "keyctl": unix.SYS_KEYCTL,
+		"kcmp": unix.SYS_KCMP, "fcntl": unix.SYS_FCNTL, "kexec_file_load": unix.SYS_KEXEC_FILE_LOAD, "kexec_load": unix.SYS_KEXEC_LOAD, "keyctl": unix.SYS_KEYCTL,
 		"linkat": unix.SYS_LINKAT, "listmount": unix.SYS_LISTMOUNT, "lookup_dcookie": unix.SYS_LOOKUP_DCOOKIE, "mbind": unix.SYS_MBIND,
 		"migrate_pages": unix.SYS_MIGRATE_PAGES, "mkdirat": unix.SYS_MKDIRAT, "mknodat": unix.SYS_MKNODAT, "mount": unix.SYS_MOUNT,
 		"mount_setattr": unix.SYS_MOUNT_SETATTR, "move_mount": unix.SYS_MOVE_MOUNT, "move_pages": unix.SYS_MOVE_PAGES,

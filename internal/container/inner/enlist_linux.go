@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/container/filter"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -133,11 +134,11 @@ func EnlistOn(guard *os.File) error {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return err
 	}
-	filter, err := assemble(guestRules(e.Trees), kernel.Numbers())
+	reported, err := filter.Reported(e.Trees)
 	if err != nil {
 		return err
 	}
-	listener, err := kernel.SeccompListenAll(filter)
+	listener, err := kernel.SeccompListenAll(reported)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/filter"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -128,8 +129,7 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 // already around its starter.
 func (b *box) confineKernel() error {
 	b.step = "filter system calls"
-	numbers := kernel.Numbers()
-	base, err := assemble(kernelRules(), numbers)
+	base, err := filter.Kernel()
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/filter"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -152,8 +153,7 @@ func (b *box) confine() error {
 		return err
 	}
 	b.step = "filter system calls"
-	numbers := kernel.Numbers()
-	base, err := assemble(baseRules(), numbers)
+	base, err := filter.Base()
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (b *box) confine() error {
 		return err
 	}
 	b.step = "restrict commands"
-	return b.confineCommands(numbers)
+	return b.confineCommands()
 }
 
 // confineCommands puts up the walls that stand only around what is started.
@@ -169,9 +169,9 @@ func (b *box) confine() error {
 // Landlock is one of them, and not around the agent: the broker must do what
 // commands may not, and a process can look into another one (to read the path
 // in a system call) only if it is not restricted more than that one.
-func (b *box) confineCommands(numbers map[string]uint32) error {
+func (b *box) confineCommands() error {
 	c := &b.config
-	filter, err := assemble(guestRules(len(c.Trees) > 0), numbers)
+	reported, err := filter.Reported(len(c.Trees) > 0)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (b *box) confineCommands(numbers map[string]uint32) error {
 				return err
 			}
 		}
-		listener, err = kernel.SeccompListen(filter)
+		listener, err = kernel.SeccompListen(reported)
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -14,8 +16,11 @@ import (
 // of the kernel's own, which only the agent can reach. The host's cannot do it,
 // because it knows the kernel's processes only.
 type count struct {
-	dir      *os.File // the group, to start commands in
-	max, now *os.File // pids.max, pids.current
+	// Files of the group: cgroup.procs, pids.max and pids.current. What may be
+	// written depends on who opened them.
+	procs, max, now *os.File
+
+	most atomic.Int64 // what max says
 }
 
 // newCount makes the group, with the control groups mounted at dir, and leaves
@@ -32,7 +37,7 @@ func newCount(dir string) (*count, error) {
 		func() error { return write(dir+"/agent/cgroup.procs", strconv.Itoa(os.Getpid())) },
 		func() error { return write(dir+"/cgroup.subtree_control", "+pids") },
 		func() error { return os.Mkdir(group, 0o700) },
-		func() (err error) { c.dir, err = os.Open(group); return err },
+		func() (err error) { c.procs, err = os.OpenFile(group+"/cgroup.procs", os.O_WRONLY, 0); return err },
 		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return err },
 		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return err },
 		// Whoever makes a user namespace may mount the groups again. They are not
@@ -51,15 +56,12 @@ func newCount(dir string) (*count, error) {
 // enters them.
 func notTheirs(groups ...string) error {
 	for _, group := range groups {
-		if err := os.Lchown(group, nobodyHere, nobodyHere); err != nil {
+		if err := os.Lchown(group, nobody(), nobody()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// nobodyHere is a user beyond those that a box can have.
-const nobodyHere = 1 << 30
 
 func write(file, text string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
@@ -74,6 +76,24 @@ func write(file, text string) error {
 func (c *count) bound(n int) error {
 	if _, err := c.max.WriteAt([]byte(strconv.Itoa(n)), 0); err != nil {
 		return fmt.Errorf("bound the processes: %w", err)
+	}
+	c.most.Store(int64(n))
+	return nil
+}
+
+// enter puts a process into the group, which has what it starts counted too. It
+// fails with EAGAIN where there may be no more: gVisor does not look at the bound
+// then.
+func (c *count) enter(pid int) error {
+	if _, err := c.procs.WriteAt([]byte(strconv.Itoa(pid)), 0); err != nil {
+		return fmt.Errorf("count a process: %w", err)
+	}
+	n, err := c.read()
+	if err != nil {
+		return fmt.Errorf("count processes: %w", err)
+	}
+	if int64(n) > c.most.Load() {
+		return syscall.EAGAIN
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,12 +38,20 @@ func run() error {
 	if a.spawn, err = newSpawner(Dir); err != nil {
 		return err
 	}
-	// From here on the agent is as weak as its commands, but for what it holds:
-	// the listener. Nobody looks into it.
-	// But for one right, which the thread that starts commands needs to put them
-	// into their group.
-	if err := errors.Join(kernel.ReserveOverride(), a.spawn.do(kernel.TakeOverride), kernel.NotDumpable()); err != nil {
-		return err
+	// From here on the agent is as weak as its commands, but for what it holds,
+	// the listener, and for what the thread needs that starts them. Nobody looks
+	// into it, and none of its threads can be sent a signal, which gVisor does
+	// not spare a first process as Linux does. A filter could not keep them from
+	// that: threads come and go, with numbers that no filter knows.
+	for _, step := range []func() error{
+		func() error { return kernel.OutOfReach(nobody()) },
+		kernel.ReserveStarting,
+		func() error { return a.spawn.do(kernel.TakeStarting) },
+		kernel.NotDumpable,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	// Who waits for this needs not ask again and again.
 	first, err := net.Dial("tcp4", net.JoinHostPort(Peer, strconv.Itoa(Port)))
@@ -65,6 +72,15 @@ func run() error {
 	}
 }
 
+// nobody is a user that no command is or can be.
+func nobody() int {
+	const beyond = 1 << 30 // users that a box can have, but for the caller's own number
+	if os.Geteuid() == beyond {
+		return beyond + 1
+	}
+	return beyond
+}
+
 // fromOutside tells whether a connection comes over the link: nobody inside can
 // have that address.
 func fromOutside(conn net.Conn) bool {
@@ -74,7 +90,6 @@ func fromOutside(conn net.Conn) bool {
 
 type agent struct {
 	spawn *spawner
-	once  sync.Once // of what is done after the first answer
 
 	mu     sync.Mutex
 	server *guest.Server // guarded by mu; nil until settled
@@ -109,7 +124,6 @@ func (a *agent) answer(conn net.Conn) {
 		if data, err := json.Marshal(answer); err == nil {
 			_, _ = conn.Write(data) // whoever does not hear it asks again
 		}
-		a.once.Do(kernel.KeepSignals) // it takes a while
 	case Serve:
 		a.mu.Lock()
 		server := a.server

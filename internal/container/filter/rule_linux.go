@@ -1,10 +1,8 @@
-package inner
+package filter
 
 import (
-	"fmt"
+	"slices"
 	"syscall"
-
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // Actions of a filter, as linux/seccomp.h has them.
@@ -52,13 +50,29 @@ const (
 	openTmpfile     = 0o20000000
 	openChange      = syscall.O_WRONLY | syscall.O_RDWR | syscall.O_CREAT | syscall.O_TRUNC | openTmpfile
 	newListenerFlag = 0x8
+	setSignal       = 10 // F_SETSIG
 )
 
-// baseRules holds for the agent and everything it starts.
-func baseRules() []rule { return append(wallRules(), kernelRules()...) }
+// baseRules holds for the agent in a jail and everything it starts.
+func baseRules() []rule { return slices.Concat(wallRules(), kernelRules()) }
+
+// insideRules holds for commands on a kernel of the box's own. They are few: that
+// kernel refuses by itself what needs a capability, which no command has where
+// there are no new namespaces, and lacks most of what the host's is closed
+// against; and gVisor runs the whole filter for every number there is, in each
+// fork.
+func insideRules() []rule { return slices.Concat(namespaceRules(), setIDRules(), ownRules()) }
 
 // wallRules keep the box's walls as they are.
 func wallRules() []rule {
+	eperm := errno(syscall.EPERM)
+	return append(namespaceRules(),
+		rule{"mounts are the box's walls", []string{"mount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig", "fsmount", "fspick",
+			"open_tree", "open_tree_attr", "move_mount", "mount_setattr", "swapon", "swapoff", "quotactl", "quotactl_fd"}, nil, eperm},
+		rule{"limits of another process: of the agent above all", []string{"prlimit64"}, []condition{isNot(0, 0)}, eperm})
+}
+
+func namespaceRules() []rule {
 	eperm, enosys := errno(syscall.EPERM), errno(syscall.ENOSYS)
 	return []rule{
 		{"new namespaces give capabilities over themselves, and with them most kernel bugs",
@@ -66,9 +80,28 @@ func wallRules() []rule {
 		{"the same, by unshare", []string{"unshare"}, []condition{anyBit(0, newNamespaces|newTimeNS)}, eperm},
 		{"its flags are in memory, where a filter cannot see; programs fall back to clone", []string{"clone3"}, nil, enosys},
 		{"entering other namespaces", []string{"setns"}, nil, eperm},
-		{"mounts are the box's walls", []string{"mount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig", "fsmount", "fspick",
-			"open_tree", "open_tree_attr", "move_mount", "mount_setattr", "swapon", "swapoff", "quotactl", "quotactl_fd"}, nil, eperm},
-		{"limits of another process: of the agent above all", []string{"prlimit64"}, []condition{isNot(0, 0)}, eperm},
+	}
+}
+
+// setIDRules keep commands from making a program that is somebody else's where it
+// is executed later.
+func setIDRules() []rule {
+	eperm := errno(syscall.EPERM)
+	return []rule{
+		{"set-id bits outlive the box in a workspace", []string{"chmod", "fchmod"}, []condition{anyBit(1, setIDBits)}, eperm},
+		{"set-id bits", []string{"fchmodat", "fchmodat2", "mknodat"}, []condition{anyBit(2, setIDBits)}, eperm},
+		{"set-id bits", []string{"creat", "mknod"}, []condition{anyBit(1, setIDBits)}, eperm},
+		{"set-id bits", []string{"open"}, []condition{anyBit(1, openCreate|openTmpfile), anyBit(2, setIDBits)}, eperm},
+		{"set-id bits", []string{"openat"}, []condition{anyBit(2, openCreate|openTmpfile), anyBit(3, setIDBits)}, eperm},
+	}
+}
+
+// ownRules are about what gVisor does otherwise than the host's kernel.
+func ownRules() []rule {
+	return []rule{
+		{"gVisor lets user 0 have any process sent any signal, when a file is ready; SIGIO, which is left, the agent outlives", []string{"fcntl"},
+			[]condition{is(1, setSignal)}, errno(syscall.EPERM)},
+		{"gVisor asks for no right before it has looked at the arguments", []string{"fsconfig"}, nil, errno(syscall.EPERM)},
 	}
 }
 
@@ -76,7 +109,7 @@ func wallRules() []rule {
 // its own out of namespaces and mounts when it starts.
 func kernelRules() []rule {
 	eperm, enosys := errno(syscall.EPERM), errno(syscall.ENOSYS)
-	return []rule{
+	rules := []rule{
 		{"keys are not all in a namespace", []string{"keyctl", "add_key", "request_key"}, nil, eperm},
 		{"large kernel interfaces with a history", []string{"bpf", "perf_event_open", "userfaultfd", "lookup_dcookie", "fanotify_init",
 			"kcmp", "move_pages", "migrate_pages", "mbind", "vhangup", "modify_ldt", "uselib", "sysfs", "ustat", "_sysctl", "nfsservctl"}, nil, eperm},
@@ -102,12 +135,8 @@ func kernelRules() []rule {
 			"removexattr", "lremovexattr", "fremovexattr", "removexattrat"}, nil, errno(syscall.EOPNOTSUPP)},
 		{"the same, by a newer call", []string{"file_setattr"}, nil, enosys},
 		{"typing into the terminal of somebody else", []string{"ioctl"}, []condition{is(1, 0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */)}, eperm},
-		{"set-id bits outlive the box in a workspace", []string{"chmod", "fchmod"}, []condition{anyBit(1, setIDBits)}, eperm},
-		{"set-id bits", []string{"fchmodat", "fchmodat2", "mknodat"}, []condition{anyBit(2, setIDBits)}, eperm},
-		{"set-id bits", []string{"creat", "mknod"}, []condition{anyBit(1, setIDBits)}, eperm},
-		{"set-id bits", []string{"open"}, []condition{anyBit(1, openCreate|openTmpfile), anyBit(2, setIDBits)}, eperm},
-		{"set-id bits", []string{"openat"}, []condition{anyBit(2, openCreate|openTmpfile), anyBit(3, setIDBits)}, eperm},
 	}
+	return append(rules, setIDRules()...)
 }
 
 // guestRules holds for what the agent starts, on top of baseRules; with trees
@@ -128,128 +157,3 @@ func guestRules(trees bool) []rule {
 	}
 	return rules
 }
-
-// Opcodes of classic BPF, as linux/bpf_common.h has them.
-const (
-	opLoad   = 0x20 // BPF_LD | BPF_W | BPF_ABS
-	opAnd    = 0x54 // BPF_ALU | BPF_AND | BPF_K
-	opIfEq   = 0x15 // BPF_JMP | BPF_JEQ | BPF_K
-	opIfGe   = 0x35 // BPF_JMP | BPF_JGE | BPF_K
-	opJump   = 0x05 // BPF_JMP | BPF_JA
-	opReturn = 0x06 // BPF_RET | BPF_K
-
-	offNumber = 0
-	offArch   = 4
-	offArgs   = 16 // low half first: every architecture of Numbers is little-endian
-)
-
-// assemble makes the filter. Calls of a foreign architecture kill: nothing
-// that the table says would be true for their numbers.
-func assemble(rules []rule, numbers map[string]uint32) ([]kernel.Instruction, error) {
-	var p program
-	p.emit(opLoad, offArch)
-	p.emitIf(opIfEq, kernel.Arch, 1, 0)
-	p.emit(opReturn, actKill)
-	p.emit(opLoad, offNumber)
-	if kernel.X32 != 0 {
-		p.emitIf(opIfGe, kernel.X32, 0, 1)
-		p.emit(opReturn, errno(syscall.ENOSYS))
-	}
-	known := 0
-	for _, r := range rules {
-		var nrs []uint32
-		for _, c := range r.calls {
-			if nr, ok := numbers[c]; ok {
-				nrs = append(nrs, nr)
-			}
-		}
-		known += len(nrs)
-		if err := p.rule(nrs, r); err != nil {
-			return nil, fmt.Errorf("system-call filter: rule %q: %w", r.why, err)
-		}
-	}
-	p.emit(opReturn, actAllow)
-	if known == 0 || len(p) > 4096 {
-		return nil, fmt.Errorf("system-call filter of %d instructions for %d calls makes no sense", len(p), known)
-	}
-	return p, nil
-}
-
-type program []kernel.Instruction
-
-func (p *program) emit(op uint16, k uint32) {
-	*p = append(*p, kernel.Instruction{Code: op, K: k})
-}
-
-func (p *program) emitIf(op uint16, k uint32, yes, no uint8) {
-	*p = append(*p, kernel.Instruction{Code: op, K: k, Jt: yes, Jf: no})
-}
-
-// rule appends a block: is it one of nrs, do all conditions hold, then return.
-// The block begins and ends with the call's number loaded.
-func (p *program) rule(nrs []uint32, r rule) error {
-	if len(nrs) == 0 {
-		return nil
-	}
-	var body program
-	for _, c := range r.when {
-		if len(c.value) == 0 {
-			return fmt.Errorf("a condition without a value always holds")
-		}
-		if len(c.value) > maxJump {
-			return fmt.Errorf("%d values are too many", len(c.value))
-		}
-		body.emit(opLoad, uint32(offArgs+8*c.arg))
-		if c.mask != 0 {
-			body.emit(opAnd, c.mask)
-		}
-		// On the way out of the block (a condition that fails) jump to its
-		// last instruction; the distance is patched when the body is whole.
-		for i, v := range c.value {
-			rest := uint8(len(c.value) - 1 - i)
-			if c.not {
-				body.emitIf(opIfEq, v, fail, 0)
-				continue
-			}
-			no := uint8(0)
-			if rest == 0 {
-				no = fail
-			}
-			body.emitIf(opIfEq, v, rest, no)
-		}
-	}
-	body.emit(opReturn, r.action)
-	if len(r.when) > 0 {
-		body.emit(opLoad, offNumber)
-	}
-	if len(body) > maxJump || len(nrs) > maxJump {
-		return fmt.Errorf("%d calls and %d instructions are too many for one block", len(nrs), len(body))
-	}
-	for i := range body {
-		to := uint8(len(body) - 2 - i) // the reload
-		if body[i].Code == opIfEq && body[i].Jt == fail {
-			body[i].Jt = to
-		}
-		if body[i].Code == opIfEq && body[i].Jf == fail {
-			body[i].Jf = to
-		}
-	}
-	for i, nr := range nrs {
-		rest := uint8(len(nrs) - 1 - i)
-		no := uint8(0)
-		if rest == 0 {
-			no = uint8(len(body))
-		}
-		p.emitIf(opIfEq, nr, rest, no)
-	}
-	*p = append(*p, body...)
-	return nil
-}
-
-const (
-	// fail marks a jump out of the block until its distance is known.
-	fail = 0xff
-	// maxJump bounds every distance in a block, so that none is taken for fail
-	// or cut to its low eight bits, which would be a hole in the filter.
-	maxJump = fail - 1
-)

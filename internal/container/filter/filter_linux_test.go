@@ -1,4 +1,4 @@
-package inner
+package filter
 
 import (
 	"encoding/binary"
@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// filter runs a program as the kernel does, on one call. It refuses what the
+// run runs a program as the kernel does, on one call. It refuses what the
 // kernel would refuse to load.
-func filter(p []kernel.Instruction, arch, nr uint32, args [6]uint64) (uint32, error) {
+func run(p []kernel.Instruction, arch, nr uint32, args [6]uint64) (uint32, error) {
 	var data [64]byte // struct seccomp_data
 	binary.LittleEndian.PutUint32(data[0:], nr)
 	binary.LittleEndian.PutUint32(data[4:], arch)
@@ -208,6 +208,27 @@ func baseTries() []try {
 	return tries
 }
 
+// insideTries are those of calls that are refused inside too, which is then for
+// the same arguments.
+func insideTries() []try {
+	var tries []try
+	for _, try := range baseTries() {
+		var calls []string
+		for call := range strings.FieldsSeq(try.calls) {
+			if slices.ContainsFunc(insideRules(), func(r rule) bool { return slices.Contains(r.calls, call) }) {
+				calls = append(calls, call)
+			}
+		}
+		try.calls = strings.Join(calls, " ")
+		tries = append(tries, try)
+	}
+	return append(tries,
+		try{"fcntl", args(3, 10, 9), errno(syscall.EPERM)},
+		try{"fcntl", args(3, 8, 1), actAllow},
+		try{"fcntl", args(3, 11, 0), actAllow},
+		try{"mount setxattr syslog", args(), actAllow})
+}
+
 func guestTries(trees bool) []try {
 	tries := []try{
 		{"openat2", args(), errno(syscall.ENOSYS)},
@@ -244,6 +265,7 @@ type table struct {
 func tables() map[string]table {
 	return map[string]table{
 		"base":        {baseRules(), baseTries()},
+		"inside":      {insideRules(), insideTries()},
 		"guest":       {guestRules(false), guestTries(false)},
 		"guest trees": {guestRules(true), guestTries(true)},
 	}
@@ -291,16 +313,16 @@ func TestEveryRuleAnswersAsItSays(t *testing.T) {
 						continue
 					}
 					for _, a := range [][6]uint64{try.args, high(try.args)} {
-						if got, err := filter(p, kernel.Arch, nr, a); err != nil || got != try.want {
+						if got, err := run(p, kernel.Arch, nr, a); err != nil || got != try.want {
 							t.Errorf("%s %#x: %#x, %v, want %#x", call, a, got, err, try.want)
 						}
 						if kernel.X32 != 0 {
-							if got, err := filter(p, kernel.Arch, nr|kernel.X32, a); err != nil || got != errno(syscall.ENOSYS) {
+							if got, err := run(p, kernel.Arch, nr|kernel.X32, a); err != nil || got != errno(syscall.ENOSYS) {
 								t.Errorf("%s %#x of x32: %#x, %v", call, a, got, err)
 							}
 						}
 						for _, arch := range []uint32{0, 0x40000003 /* i386 */, 0x40000028 /* ARM */, kernel.Arch ^ 1, kernel.Arch ^ 0x80000000} {
-							if got, err := filter(p, arch, nr, a); err != nil || got != actKill {
+							if got, err := run(p, arch, nr, a); err != nil || got != actKill {
 								t.Errorf("%s %#x of architecture %#x: %#x, %v", call, a, arch, got, err)
 							}
 						}
@@ -422,8 +444,8 @@ func TestTheBrokerIsNotAskedForWhatIsRefused(t *testing.T) {
 	}
 	for call, a := range map[string][6]uint64{"fchmod": args(0, 0o4755), "fchmodat": args(0, 0, 0o2755), "openat": args(0, 0, 0o101, 0o4755)} {
 		nr := kernel.Numbers()[call]
-		first, err1 := filter(base, kernel.Arch, nr, a)
-		second, err2 := filter(above, kernel.Arch, nr, a)
+		first, err1 := run(base, kernel.Arch, nr, a)
+		second, err2 := run(above, kernel.Arch, nr, a)
 		if err1 != nil || err2 != nil || min(int32(first), int32(second)) != int32(errno(syscall.EPERM)) {
 			t.Errorf("%s: %#x and %#x, %v, %v", call, first, second, err1, err2)
 		}
@@ -493,7 +515,7 @@ func agree(t *testing.T, rules []rule, numbers map[string]uint32, p []kernel.Ins
 	for call, nr := range numbers {
 		for _, a := range tried {
 			want := meaning(rules, call, a)
-			if got, err := filter(p, kernel.Arch, nr, a); err != nil || got != want {
+			if got, err := run(p, kernel.Arch, nr, a); err != nil || got != want {
 				t.Fatalf("%d calls, %d conditions, %d values: %s %#x: %#x, %v, want %#x",
 					len(rules[0].calls), len(rules[0].when), values, call, a, got, err, want)
 			}
@@ -531,7 +553,7 @@ func TestAProgramMeansItsTable(t *testing.T) {
 				a[i] = uint64(rnd.IntN(8)) | uint64(rnd.Uint32())<<32
 			}
 			want := meaning(rules, call, a)
-			if got, err := filter(p, kernel.Arch, nr, a); err != nil || got != want {
+			if got, err := run(p, kernel.Arch, nr, a); err != nil || got != want {
 				t.Fatalf("%+v: %s %#x: %#x, %v, want %#x", rules, call, a, got, err, want)
 			}
 		}
