@@ -107,8 +107,13 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 			return fmt.Errorf("save the box: %w", err)
 		}
 	}
-	if err := b.save(ctx, op, files); err != nil {
+	room := b.room(m.about.Memory)
+	if err := b.save(ctx, op, room, files); err != nil {
 		return err
+	}
+	// The box's init has seen to it; but it was inside.
+	if err := bounded(files, room.All+room.All/8); err != nil {
+		return fmt.Errorf("save the box: %w", err)
 	}
 	if !m.about.Memory {
 		// The box that begins with it reads it as its own user.
@@ -122,6 +127,37 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 			return fmt.Errorf("save the box: %w", err)
 		}
 		m.about.Parts = append(m.about.Parts, checkpointPart{Name: names[i], Size: size, Sum: sum})
+	}
+	return nil
+}
+
+// room is how much may be saved of a box. What is in its memory and on its disk
+// is bounded; a kernel that was taken over, and could write anything, is not.
+func (b *box) room(memory bool) inner.Room {
+	l := b.bounds()
+	if memory {
+		return inner.Room{All: l.Memory + l.Disk + overhead}
+	}
+	// Names have a header each. What is a hole is none any more in a box that begins
+	// with the archive. A file is in memory once more while it is written; where that
+	// is more than there is, it is the end of the box, as for any command that takes
+	// too much.
+	return inner.Room{All: l.Disk + l.Disk/4 + overhead, Content: l.Disk, File: min(l.Disk, l.Memory/2)}
+}
+
+// overhead is what a kernel needs for itself, in bytes.
+const overhead = 64 << 20
+
+func bounded(files []*os.File, limit int64) error {
+	var sum int64
+	for _, f := range files {
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if sum += st.Size(); sum > limit || sum < 0 {
+			return fmt.Errorf("more was written than its limits of memory and disk allow: %w", paddock.Exhausted)
+		}
 	}
 	return nil
 }
@@ -228,8 +264,8 @@ func (m *checkpoint) remove() error {
 }
 
 // save has the box's init write to files.
-func (b *box) save(ctx context.Context, op inner.Op, files []*os.File) error {
-	f, err := b.ask(op, files...)
+func (b *box) save(ctx context.Context, op inner.Op, room inner.Room, files []*os.File) error {
+	f, err := b.ask(op, room.Bytes(), files...)
 	if err != nil {
 		return err
 	}

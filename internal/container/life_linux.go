@@ -13,7 +13,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // A life is what a sandbox is to its owner: the box that runs, or what is kept
@@ -204,7 +203,7 @@ func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, erro
 			// It may have stopped though nobody heard of it.
 			goCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goTime)
 			defer cancel()
-			_ = b.save(goCtx, inner.OpGo, nil) // a box that is gone does not go on
+			_ = b.save(goCtx, inner.OpGo, inner.Room{}, nil) // a box that is gone does not go on
 		}
 		_ = m.remove() // an unfinished one is of no use, and is known by that
 		return nil, err
@@ -250,7 +249,7 @@ const maxInspection = 16 << 20
 // inspect asks a box with a kernel of its own what its init knows.
 func (b *box) inspect(ctx context.Context) (inner.Inspection, error) {
 	var i inner.Inspection
-	f, err := b.ask(inner.OpInspect)
+	f, err := b.ask(inner.OpInspect, nil)
 	if err != nil {
 		return i, err
 	}
@@ -303,16 +302,10 @@ func (l *life) image() *checkpoint {
 
 // bound has a kernel of the box's own bound its processes.
 func (b *box) bound(n int) error {
-	mine, theirs, err := kernel.Pair()
+	f, err := b.ask(inner.OpBound, binary.LittleEndian.AppendUint32(nil, uint32(n)))
 	if err != nil {
-		return err
+		return fmt.Errorf("bound the processes: %w", err)
 	}
-	defer mine.Close()
-	defer theirs.Close()
-	packet := binary.LittleEndian.AppendUint32([]byte{byte(inner.OpBound)}, uint32(n))
-	if err := b.control.Send(packet, theirs); err != nil {
-		return fmt.Errorf("bound the processes: %w: %w", err, paddock.Unavailable)
-	}
-	theirs.Close()
-	return b.report(context.Background(), mine)
+	defer f.Close()
+	return b.report(context.Background(), f)
 }
