@@ -108,11 +108,14 @@ func Enlist() error {
 		return err
 	}
 	defer f.Close()
-	return EnlistOn(f)
+	return enlist(f, nil)
 }
 
-// EnlistOn is Enlist over a connection that is there already.
-func EnlistOn(guard *os.File) error {
+// EnlistOn is Enlist over a connection that is there already, for a process that
+// has its namespaces and mounts, and makes no more.
+func EnlistOn(guard *os.File) error { return enlist(guard, wallRules()) }
+
+func enlist(guard *os.File, rules []rule) error {
 	fd, err := syscall.Dup(int(guard.Fd()))
 	if err != nil {
 		return err
@@ -133,7 +136,7 @@ func EnlistOn(guard *os.File) error {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return err
 	}
-	filter, err := assemble(guestRules(e.Trees), kernel.Numbers())
+	filter, err := assemble(append(rules, guestRules(e.Trees)...), kernel.Numbers())
 	if err != nil {
 		return err
 	}
