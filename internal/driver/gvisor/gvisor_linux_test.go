@@ -60,7 +60,7 @@ func TestADenialThatCannotBeKeptIsRefused(t *testing.T) {
 
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) {
-	drivertest.AsUser(t, "^(TestPromises|TestWhatCommandsDoIsTold|TestASandboxThatIsKeptRecordsItself)$")
+	drivertest.AsUser(t, "^(TestPromises|TestWhatCommandsDoIsTold|TestASandboxThatIsKeptRecordsItself|TestASnapshotOfFilesIsBounded|TestAFullDiskIsSaved|TestACommandDoesNotChangeWhoOwnsAFile)$")
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }
