@@ -65,14 +65,21 @@ var (
 	fileParts   = []string{"files.tar"}
 )
 
+// What directories of checkpoints are called: a snapshot is its maker's to
+// remove, and what a sandbox was paused to is a part of that.
+const (
+	snapshotPrefix = "im-"
+	pausedPrefix   = "paused-"
+)
+
 // newCheckpoint makes the directory of one.
-func newCheckpoint(data string, s start) (*checkpoint, error) {
+func newCheckpoint(data, prefix string, s start) (*checkpoint, error) {
 	if err := ownDirectory(data); err != nil {
 		return nil, err
 	}
 	var b [10]byte
 	_, _ = rand.Read(b[:]) // never fails
-	m := &checkpoint{dir: filepath.Join(data, "im-"+strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))}
+	m := &checkpoint{dir: filepath.Join(data, prefix+strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("save the box: %w", err)
 	}
@@ -295,9 +302,43 @@ func (b *box) report(ctx context.Context, f *os.File) error {
 	return nil
 }
 
+// snapshotDir is where a snapshot is kept.
+func (d *Driver) snapshotDir(id paddock.SnapshotID) (string, error) {
+	if !paddock.ID(id).Valid() {
+		return "", fmt.Errorf("not a name: %w", paddock.Invalid)
+	}
+	if !strings.HasPrefix(string(id), snapshotPrefix) {
+		return "", fmt.Errorf("%w", paddock.NotFound)
+	}
+	return filepath.Join(d.data, string(id)), nil
+}
+
+// removeSnapshot deletes a snapshot, and what is left of one.
+func (d *Driver) removeSnapshot(id paddock.SnapshotID) error {
+	dir, err := d.snapshotDir(id)
+	if errors.Is(err, paddock.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(checkOwn(d.data), checkOwn(dir)); err != nil {
+		return err
+	}
+	// Nobody begins with what is half there.
+	if err := os.Remove(filepath.Join(dir, checkpointFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return (&checkpoint{dir: dir}).remove()
+}
+
 // snapshot finds an image that Snapshot has made.
 func (d *Driver) snapshot(id paddock.SnapshotID) (*checkpoint, error) {
-	m, err := readCheckpoint(filepath.Join(d.data, string(id)))
+	var m *checkpoint
+	dir, err := d.snapshotDir(id)
+	if err == nil {
+		m, err = readCheckpoint(dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}

@@ -447,6 +447,26 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	return list, nil
 }
 
+// RemoveSnapshot implements paddock.Driver.
+func (d *Driver) RemoveSnapshot(_ context.Context, id paddock.SnapshotID) error {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	var err error
+	switch {
+	case closed:
+		err = fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	case d.kernel == nil:
+		err = fmt.Errorf("this tier takes none: %w", paddock.Unsupported)
+	default:
+		err = d.removeSnapshot(id)
+	}
+	if err != nil {
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	return nil
+}
+
 // Close implements paddock.Driver.
 func (d *Driver) Close() error {
 	d.mu.Lock()

@@ -180,7 +180,11 @@ func (l *life) resume(ctx context.Context) error {
 
 // save writes a box to files. With inner.OpStop it has ended then.
 func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, error) {
-	m, err := newCheckpoint(l.data, l.start)
+	prefix := snapshotPrefix
+	if op == inner.OpStop {
+		prefix = pausedPrefix
+	}
+	m, err := newCheckpoint(l.data, prefix, l.start)
 	if err != nil {
 		return nil, err
 	}
