@@ -380,11 +380,12 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		if err = k.life.remove(ctx); err == nil {
 			err = forgetDir(k.dir)
 		}
-		if err != nil { // it can be asked again, or die
-			k.mu.Lock()
-			k.removed = false
-			k.mu.Unlock()
+		if err == nil {
+			return response{}, nil
 		}
+		k.mu.Lock() // it can be asked again, or die
+		k.removed = false
+		k.mu.Unlock()
 	default:
 		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)
 	}

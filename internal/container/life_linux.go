@@ -32,7 +32,8 @@ type life struct {
 	box     *box          // guarded by mu; the last one that was made
 	saved   *checkpoint   // guarded by mu; nil while a box runs
 	going   bool          // guarded by mu; it is being paused, or resumed
-	removed bool          // guarded by mu
+	removed bool          // guarded by mu; or is being
+	gone    bool          // guarded by mu; nothing of it is left
 	used    time.Duration // guarded by mu; processor time of earlier boxes
 }
 
@@ -74,7 +75,20 @@ func (l *life) connect(context.Context) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
+// there is nil until the sandbox was removed.
+func (l *life) there() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.gone {
+		return fmt.Errorf("the sandbox was removed: %w", paddock.Unavailable)
+	}
+	return nil
+}
+
 func (l *life) measure(context.Context) (measure, error) {
+	if err := l.there(); err != nil {
+		return measure{}, err
+	}
 	m := l.now().measure()
 	m.Usage.Wall = time.Since(l.made)
 	l.mu.Lock()
@@ -92,8 +106,8 @@ func (l *life) measure(context.Context) (measure, error) {
 }
 
 func (l *life) update(_ context.Context, u paddock.Update) error {
-	if u.Limits == nil {
-		return nil
+	if err := l.there(); err != nil || u.Limits == nil {
+		return err
 	}
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -119,6 +133,9 @@ func (l *life) inspect(ctx context.Context) (inner.Inspection, error) { return l
 
 // pause stops everything. Twice is fine.
 func (l *life) pause(ctx context.Context) error {
+	if err := l.there(); err != nil {
+		return err
+	}
 	if !l.start.layout.nested {
 		return l.now().pause(ctx)
 	}
@@ -145,6 +162,9 @@ func (l *life) pause(ctx context.Context) error {
 
 // resume undoes pause. A sandbox that runs goes on.
 func (l *life) resume(ctx context.Context) error {
+	if err := l.there(); err != nil {
+		return err
+	}
 	if !l.start.layout.nested {
 		return l.now().resume()
 	}
@@ -241,6 +261,9 @@ func (l *life) remove(ctx context.Context) error {
 	if e := b.remove(ctx); err == nil { // one that was made meanwhile
 		err = e
 	}
+	l.mu.Lock()
+	l.gone = err == nil
+	l.mu.Unlock()
 	return err
 }
 
