@@ -32,6 +32,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if dir := os.Getenv(resumeVariable); dir != "" {
+		if err := resumeThere(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	drivertest.Main(m, open)
 }
 
@@ -60,7 +67,7 @@ func TestADenialThatCannotBeKeptIsRefused(t *testing.T) {
 
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) {
-	drivertest.AsUser(t, "^(TestPromises|TestWhatCommandsDoIsTold|TestASandboxThatIsKeptRecordsItself|TestASnapshotOfFilesIsBounded|TestAFullDiskIsSaved|TestACommandDoesNotChangeWhoOwnsAFile)$")
+	drivertest.AsUser(t, "^(TestPromises|TestWhatCommandsDoIsTold|TestASandboxThatIsKeptRecordsItself|TestASnapshotOfFilesIsBounded|TestAFullDiskIsSaved|TestACommandDoesNotChangeWhoOwnsAFile|TestALateResumeLosesNothing|TestASandboxThatDiesWhileItIsPausedIsBuried|TestRemovingASnapshotTakesThatAlone)$")
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }
