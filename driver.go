@@ -21,6 +21,11 @@ type Driver interface {
 	// order of creation.
 	List(ctx context.Context) ([]Status, error)
 
+	// RemoveSnapshot deletes a snapshot. Sandboxes that were made from it, and
+	// snapshots of those, stay as they are. Removing one that is gone is not
+	// an error, so callers may retry.
+	RemoveSnapshot(ctx context.Context, id SnapshotID) error
+
 	// Close releases the driver. Sandboxes stay, but for ephemeral ones,
 	// which are removed. Closing twice is fine; other calls after Close
 	// answer [Unavailable].

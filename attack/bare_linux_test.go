@@ -34,8 +34,9 @@ func (bare) Create(_ context.Context, s paddock.Spec) (paddock.Sandbox, error) {
 func (bare) Open(context.Context, paddock.ID) (paddock.Sandbox, error) {
 	return nil, paddock.NotFound
 }
-func (bare) List(context.Context) ([]paddock.Status, error) { return nil, nil }
-func (bare) Close() error                                   { return nil }
+func (bare) List(context.Context) ([]paddock.Status, error)           { return nil, nil }
+func (bare) RemoveSnapshot(context.Context, paddock.SnapshotID) error { return paddock.Unsupported }
+func (bare) Close() error                                             { return nil }
 
 type bareBox struct {
 	files int

@@ -319,6 +319,13 @@ func (d *bare) all() ([]*bareSandbox, bool) {
 	return all, d.closed
 }
 
+func (d *bare) RemoveSnapshot(context.Context, paddock.SnapshotID) error {
+	if _, closed := d.all(); closed {
+		return fmt.Errorf("driver is closed: %w", paddock.Unavailable)
+	}
+	return fmt.Errorf("remove a snapshot: %w", paddock.Unsupported)
+}
+
 func (d *bare) List(ctx context.Context) ([]paddock.Status, error) {
 	all, closed := d.all()
 	if closed {

@@ -151,6 +151,7 @@ func closedDriver(t *testing.T, s *suite) {
 	wantKind(t, "open", err, paddock.Unavailable)
 	_, err = d.List(bounded(t))
 	wantKind(t, "list", err, paddock.Unavailable)
+	wantKind(t, "remove a snapshot", d.RemoveSnapshot(bounded(t), "none"), paddock.Unavailable)
 }
 
 func ephemeral(t *testing.T, s *suite) {

@@ -21,6 +21,7 @@ func pausePromises() []group {
 		{"a sandbox made from a snapshot begins with its files, and each goes its own way", snapshotForks},
 		{"a snapshot holds what was there when it was taken, and outlives its sandbox", snapshotStays},
 		{"a snapshot that is not known is not found", snapshotUnknown},
+		{"a snapshot that was removed is gone, and what was made from it goes on", snapshotRemoved},
 	}}, {can: []paddock.Capability{paddock.CanPause, paddock.CanOutlive}, promises: []promise{
 		{"what was paused goes on by another driver, with its processes", pausedElsewhere},
 	}}, {can: []paddock.Capability{paddock.CanSnapshotMemory, paddock.CanRootSnapshot, paddock.CanAttach}, promises: []promise{
@@ -289,6 +290,38 @@ func snapshotStays(t *testing.T, s *suite) {
 	}
 	if got := s.from(t, id).must(t, `cat "$1"/file`, b.dir); got != "then\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+func snapshotRemoved(t *testing.T, s *suite) {
+	b := s.own(t)
+	b.must(t, "echo first > file")
+	first := b.snapshot(t)
+	child := s.from(t, first)
+	child.must(t, `echo second > "$1"/other`, b.dir)
+	second := child.snapshot(t)
+	for range 2 { // the second time is fine
+		if err := s.driver.RemoveSnapshot(bounded(t), first); err != nil {
+			t.Fatalf("remove: %v", err)
+		}
+	}
+	sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
+		spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: first}
+	}))
+	if err == nil {
+		s.removeAfter(t, sb)
+	}
+	wantKind(t, "create", err, paddock.NotFound)
+	for _, from := range []box{child, s.from(t, second)} {
+		if got := from.must(t, `cat "$1"/file "$1"/other`, b.dir); got != "first\nsecond\n" {
+			t.Errorf("%q", got)
+		}
+	}
+	if err := s.driver.RemoveSnapshot(bounded(t), second); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	for _, id := range []paddock.SnapshotID{"", ".", "..", "../x", "/etc", "a/b", "a\x00b"} {
+		wantKind(t, strconv.Quote(string(id)), s.driver.RemoveSnapshot(bounded(t), id), paddock.Invalid)
 	}
 }
 

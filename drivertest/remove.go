@@ -15,6 +15,7 @@ func removePromises() []group {
 	return []group{{promises: []promise{
 		{"Remove ends every call under way, and nothing hangs", removeDuring},
 		{"a removed sandbox is gone: it is not found, and its calls say so", removed},
+		{"the same of one that is ephemeral", removedEphemeral},
 		{"removing twice, or by many at once, is fine", removeTwice},
 	}}}
 }
@@ -209,8 +210,14 @@ func removeDuring(t *testing.T, s *suite) {
 	ended.Wait() // ctx bounds it, and then the kind is wrong
 }
 
-func removed(t *testing.T, s *suite) {
-	b := s.own(t)
+func removed(t *testing.T, s *suite) { s.removed(t, s.own(t)) }
+
+func removedEphemeral(t *testing.T, s *suite) {
+	s.removed(t, s.own(t, func(spec *paddock.Spec) { spec.Ephemeral = true }))
+}
+
+func (s *suite) removed(t *testing.T, b box) {
+	t.Helper()
 	id := b.ID()
 	p := b.start(t, b.shell("exec sleep 1000"))
 	if err := b.Remove(bounded(t)); err != nil {
@@ -226,7 +233,7 @@ func removed(t *testing.T, s *suite) {
 	if exit, err := p.Wait(bounded(t)); err == nil && (exit.Cause != paddock.SandboxGone || exit.Reason == "") || err != nil && !ending(err) {
 		t.Errorf("the process ended with %+v, %v", exit, err)
 	}
-	for what, call := range map[string]func() error{
+	calls := map[string]func() error{
 		"Start":     func() error { _, err := b.Start(bounded(t), b.shell("true")); return err },
 		"Status":    func() error { _, err := b.Status(bounded(t)); return err },
 		"Processes": func() error { _, err := b.Processes(bounded(t)); return err },
@@ -240,7 +247,15 @@ func removed(t *testing.T, s *suite) {
 			return b.Update(bounded(t), paddock.Update{Labels: map[string]string{"a": "b"}})
 		},
 		"Signal": func() error { return p.Signal(bounded(t), sigKill) },
-	} {
+	}
+	if s.info.Can(paddock.CanPause) {
+		calls["Pause"] = func() error { return b.Pause(bounded(t)) }
+		calls["Resume"] = func() error { return b.Resume(bounded(t)) }
+	}
+	if s.info.Can(paddock.CanSnapshotFiles) {
+		calls["Snapshot"] = func() error { _, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{}); return err }
+	}
+	for what, call := range calls {
 		if err := call(); !ending(err) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -53,8 +53,9 @@ func (f *fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, er
 func (f *fake) Open(context.Context, paddock.ID) (paddock.Sandbox, error) {
 	return nil, paddock.NotFound
 }
-func (f *fake) List(context.Context) ([]paddock.Status, error) { return nil, nil }
-func (f *fake) Close() error                                   { return nil }
+func (f *fake) List(context.Context) ([]paddock.Status, error)           { return nil, nil }
+func (f *fake) RemoveSnapshot(context.Context, paddock.SnapshotID) error { return nil }
+func (f *fake) Close() error                                             { return nil }
 
 func (f *fake) made() paddock.Spec {
 	f.mu.Lock()

@@ -34,8 +34,9 @@ func layers() []layer {
 		{"internal/container/inside", []string{"internal/container/filter", "internal/guest", "internal/kernel"}, "the agent on a kernel of the box's own: linked into the guest likewise"},
 		{"internal/driver/jail", []string{"internal/container"}, "a tier knows no other tier"},
 		{"internal/driver/gvisor", []string{"internal/audit", "internal/container", "internal/driver/gvisor/trace"}, "a tier knows no other tier; what imports gVisor is a program of its own"},
-		{"internal/driver/gvisor/sentry", []string{"internal/container/inner", "internal/container/inside", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/trace/tap", "internal/kernel"}, "gVisor in a box: it knows the box's inside and nothing of the host's side"},
+		{"internal/driver/gvisor/sentry", []string{"internal/container/inner", "internal/container/inside", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap", "internal/kernel"}, "gVisor in a box: it knows the box's inside and nothing of the host's side"},
 		{"internal/driver/gvisor/sentry/filter", nil, "data for gVisor"},
+		{"internal/driver/gvisor/sentry/layer", nil, "looks into gVisor's own tree"},
 		{"internal/driver/gvisor/sentry/filter/generate", []string{"internal/driver/gvisor/sentry/filter"}, "makes that data"},
 		{"internal/audit", nil, "the words of what sandboxes did: tiers tell them, and anyone keeps them"},
 		{"internal/driver/gvisor/trace", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},
@@ -161,7 +162,7 @@ type foreign struct {
 
 func foreigners() []foreign {
 	return []foreign{
-		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/trace/tap"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
+		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},

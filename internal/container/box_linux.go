@@ -544,17 +544,17 @@ func (b *box) kill() {
 
 // connect gives a new connection to the agent.
 func (b *box) connect() (*os.File, error) {
-	return b.ask(inner.OpConnect)
+	return b.ask(inner.OpConnect, nil)
 }
 
 // ask asks the box for something; the answer comes on the file.
-func (b *box) ask(op inner.Op, files ...*os.File) (*os.File, error) {
+func (b *box) ask(op inner.Op, arg []byte, files ...*os.File) (*os.File, error) {
 	mine, theirs, err := kernel.Pair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	if err := b.control.Send([]byte{byte(op)}, append([]*os.File{theirs}, files...)...); err != nil {
+	if err := b.control.Send(append([]byte{byte(op)}, arg...), append([]*os.File{theirs}, files...)...); err != nil {
 		mine.Close()
 		return nil, fmt.Errorf("connect to the box: %w: %w", err, paddock.Unavailable)
 	}

@@ -65,14 +65,21 @@ var (
 	fileParts   = []string{"files.tar"}
 )
 
+// What directories of checkpoints are called: a snapshot is its maker's to
+// remove, and what a sandbox was paused to is a part of that.
+const (
+	snapshotPrefix = "im-"
+	pausedPrefix   = "paused-"
+)
+
 // newCheckpoint makes the directory of one.
-func newCheckpoint(data string, s start) (*checkpoint, error) {
+func newCheckpoint(data, prefix string, s start) (*checkpoint, error) {
 	if err := ownDirectory(data); err != nil {
 		return nil, err
 	}
 	var b [10]byte
 	_, _ = rand.Read(b[:]) // never fails
-	m := &checkpoint{dir: filepath.Join(data, "im-"+strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))}
+	m := &checkpoint{dir: filepath.Join(data, prefix+strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("save the box: %w", err)
 	}
@@ -107,8 +114,13 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 			return fmt.Errorf("save the box: %w", err)
 		}
 	}
-	if err := b.save(ctx, op, files); err != nil {
+	room := b.room(m.about.Memory)
+	if err := b.save(ctx, op, room, files); err != nil {
 		return err
+	}
+	// The box's init has seen to it; but it was inside.
+	if err := bounded(files, room.All+room.All/8); err != nil {
+		return fmt.Errorf("save the box: %w", err)
 	}
 	if !m.about.Memory {
 		// The box that begins with it reads it as its own user.
@@ -122,6 +134,37 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 			return fmt.Errorf("save the box: %w", err)
 		}
 		m.about.Parts = append(m.about.Parts, checkpointPart{Name: names[i], Size: size, Sum: sum})
+	}
+	return nil
+}
+
+// room is how much may be saved of a box. What is in its memory and on its disk
+// is bounded; a kernel that was taken over, and could write anything, is not.
+func (b *box) room(memory bool) inner.Room {
+	l := b.bounds()
+	if memory {
+		return inner.Room{All: l.Memory + l.Disk + overhead}
+	}
+	// Names have a header each. What is a hole is none any more in a box that begins
+	// with the archive. A file is in memory once more while it is written; where that
+	// is more than there is, it is the end of the box, as for any command that takes
+	// too much.
+	return inner.Room{All: l.Disk + l.Disk/4 + overhead, Content: l.Disk, File: min(l.Disk, l.Memory/2)}
+}
+
+// overhead is what a kernel needs for itself, in bytes.
+const overhead = 64 << 20
+
+func bounded(files []*os.File, limit int64) error {
+	var sum int64
+	for _, f := range files {
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if sum += st.Size(); sum > limit || sum < 0 {
+			return fmt.Errorf("more was written than its limits of memory and disk allow: %w", paddock.Exhausted)
+		}
 	}
 	return nil
 }
@@ -228,8 +271,8 @@ func (m *checkpoint) remove() error {
 }
 
 // save has the box's init write to files.
-func (b *box) save(ctx context.Context, op inner.Op, files []*os.File) error {
-	f, err := b.ask(op, files...)
+func (b *box) save(ctx context.Context, op inner.Op, room inner.Room, files []*os.File) error {
+	f, err := b.ask(op, room.Bytes(), files...)
 	if err != nil {
 		return err
 	}
@@ -259,9 +302,43 @@ func (b *box) report(ctx context.Context, f *os.File) error {
 	return nil
 }
 
+// snapshotDir is where a snapshot is kept.
+func (d *Driver) snapshotDir(id paddock.SnapshotID) (string, error) {
+	if !paddock.ID(id).Valid() {
+		return "", fmt.Errorf("not a name: %w", paddock.Invalid)
+	}
+	if !strings.HasPrefix(string(id), snapshotPrefix) {
+		return "", fmt.Errorf("%w", paddock.NotFound)
+	}
+	return filepath.Join(d.data, string(id)), nil
+}
+
+// removeSnapshot deletes a snapshot, and what is left of one.
+func (d *Driver) removeSnapshot(id paddock.SnapshotID) error {
+	dir, err := d.snapshotDir(id)
+	if errors.Is(err, paddock.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(checkOwn(d.data), checkOwn(dir)); err != nil {
+		return err
+	}
+	// Nobody begins with what is half there.
+	if err := os.Remove(filepath.Join(dir, checkpointFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return (&checkpoint{dir: dir}).remove()
+}
+
 // snapshot finds an image that Snapshot has made.
 func (d *Driver) snapshot(id paddock.SnapshotID) (*checkpoint, error) {
-	m, err := readCheckpoint(filepath.Join(d.data, string(id)))
+	var m *checkpoint
+	dir, err := d.snapshotDir(id)
+	if err == nil {
+		m, err = readCheckpoint(dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}

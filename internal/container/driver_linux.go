@@ -283,6 +283,8 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 		if from, err = d.snapshot(spec.Root.Snapshot); err != nil {
 			return start{}, nil, err
 		}
+		// What is added to the spec was checked when the snapshot's sandbox was made,
+		// and only Paddock writes it; whether the tree is still there is seen below.
 		if spec, err = from.adapt(spec); err != nil {
 			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
 		}
@@ -336,13 +338,24 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 	if err != nil {
 		return nil, err
 	}
-	done := func() {}
+	var watched struct {
+		sync.Mutex
+		done func() // guarded by Mutex
+	}
+	watched.done = func() {}
+	// watch has a box's control group swept, and no more that of the one before.
+	watch := func(now func()) {
+		watched.Lock()
+		defer watched.Unlock()
+		watched.done()
+		watched.done = now
+	}
+	done := func() { watch(func() {}) }
 	var sb *sandbox
 	own := &life{start: s, data: d.data, ephemeral: true}
 	own.start.made = func(b *box) {
 		if b.group != nil {
-			// Those of a box that was paused are gone, or swept in vain.
-			done = d.sweepers.watch(b.group.Dirs())
+			watch(d.sweepers.watch(b.group.Dirs()))
 		}
 	}
 	sb = &sandbox{id: spec.ID, driver: d, owner: own, about: about{
@@ -374,7 +387,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		done()
 		return nil, err
 	}
-	sb.done, sb.about.Created = func() { done() }, own.made
+	sb.done, sb.about.Created = done, own.made
 	return sb, nil
 }
 
@@ -445,6 +458,26 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Created.Before(list[j].Created) })
 	return list, nil
+}
+
+// RemoveSnapshot implements paddock.Driver.
+func (d *Driver) RemoveSnapshot(_ context.Context, id paddock.SnapshotID) error {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	var err error
+	switch {
+	case closed:
+		err = fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	case d.kernel == nil:
+		err = fmt.Errorf("this tier takes none: %w", paddock.Unsupported)
+	default:
+		err = d.removeSnapshot(id)
+	}
+	if err != nil {
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	return nil
 }
 
 // Close implements paddock.Driver.

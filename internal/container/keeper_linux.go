@@ -43,6 +43,11 @@ type order struct {
 	Groups   bool           `json:"groups"`
 	About    about          `json:"about"`
 	Deadline time.Time      `json:"deadline,omitzero"`
+
+	// Locked says that the last file is the lock of Dir: of who makes a sandbox go
+	// on, until it is known that it does, or there is nothing left of that.
+	Locked bool `json:"locked,omitempty"`
+	lock   *os.File
 }
 
 // A request to a keeper, one packet each.
@@ -91,6 +96,10 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	var o order
 	if err := json.Unmarshal(data, &o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
+	}
+	if last := len(files) - 1; o.Locked && last > 0 {
+		defer files[last].Close()
+		o.lock, files = files[last], files[:last]
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -167,6 +176,9 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		_ = k.write() // it is found out when this process has gone
 	}
 	_ = maker.Close() // it has its answer
+	if o.lock != nil {
+		_ = o.lock.Close()
+	}
 	debug.FreeOSMemory()
 	k.serve(listener)
 	return nil
@@ -230,7 +242,10 @@ func (k *keeper) serve(l *net.UnixListener) {
 		select {
 		case <-k.gone:
 		case <-k.box.ended:
-			if k.life.paused() {
+			k.pausing.Lock() // until it is known what the end was
+			paused := k.life.paused()
+			k.pausing.Unlock()
+			if paused {
 				break // the end comes when the request was answered
 			}
 			k.bury()
@@ -302,11 +317,11 @@ func (k *keeper) converse(c *net.UnixConn) {
 		for _, f := range files {
 			f.Close()
 		}
-		if err != nil {
+		if (q.Op == "remove" || q.Op == "pause" && k.life.start.layout.nested) && r.Error == "" {
+			k.finish() // also where the caller did not wait for it
 			return
 		}
-		if (q.Op == "remove" || q.Op == "pause" && k.life.start.layout.nested) && r.Error == "" {
-			k.finish()
+		if err != nil {
 			return
 		}
 	}
@@ -380,11 +395,12 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		if err = k.life.remove(ctx); err == nil {
 			err = forgetDir(k.dir)
 		}
-		if err != nil { // it can be asked again, or die
-			k.mu.Lock()
-			k.removed = false
-			k.mu.Unlock()
+		if err == nil {
+			return response{}, nil
 		}
+		k.mu.Lock() // it can be asked again, or die
+		k.removed = false
+		k.mu.Unlock()
 	default:
 		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // A life is what a sandbox is to its owner: the box that runs, or what is kept
@@ -33,7 +32,8 @@ type life struct {
 	box     *box          // guarded by mu; the last one that was made
 	saved   *checkpoint   // guarded by mu; nil while a box runs
 	going   bool          // guarded by mu; it is being paused, or resumed
-	removed bool          // guarded by mu
+	removed bool          // guarded by mu; or is being
+	gone    bool          // guarded by mu; nothing of it is left
 	used    time.Duration // guarded by mu; processor time of earlier boxes
 }
 
@@ -75,7 +75,20 @@ func (l *life) connect(context.Context) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
+// there is nil until the sandbox was removed.
+func (l *life) there() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.gone {
+		return fmt.Errorf("the sandbox was removed: %w", paddock.Unavailable)
+	}
+	return nil
+}
+
 func (l *life) measure(context.Context) (measure, error) {
+	if err := l.there(); err != nil {
+		return measure{}, err
+	}
 	m := l.now().measure()
 	m.Usage.Wall = time.Since(l.made)
 	l.mu.Lock()
@@ -93,8 +106,8 @@ func (l *life) measure(context.Context) (measure, error) {
 }
 
 func (l *life) update(_ context.Context, u paddock.Update) error {
-	if u.Limits == nil {
-		return nil
+	if err := l.there(); err != nil || u.Limits == nil {
+		return err
 	}
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -120,6 +133,9 @@ func (l *life) inspect(ctx context.Context) (inner.Inspection, error) { return l
 
 // pause stops everything. Twice is fine.
 func (l *life) pause(ctx context.Context) error {
+	if err := l.there(); err != nil {
+		return err
+	}
 	if !l.start.layout.nested {
 		return l.now().pause(ctx)
 	}
@@ -146,6 +162,9 @@ func (l *life) pause(ctx context.Context) error {
 
 // resume undoes pause. A sandbox that runs goes on.
 func (l *life) resume(ctx context.Context) error {
+	if err := l.there(); err != nil {
+		return err
+	}
 	if !l.start.layout.nested {
 		return l.now().resume()
 	}
@@ -181,7 +200,11 @@ func (l *life) resume(ctx context.Context) error {
 
 // save writes a box to files. With inner.OpStop it has ended then.
 func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, error) {
-	m, err := newCheckpoint(l.data, l.start)
+	prefix := snapshotPrefix
+	if op == inner.OpStop {
+		prefix = pausedPrefix
+	}
+	m, err := newCheckpoint(l.data, prefix, l.start)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +227,7 @@ func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, erro
 			// It may have stopped though nobody heard of it.
 			goCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goTime)
 			defer cancel()
-			_ = b.save(goCtx, inner.OpGo, nil) // a box that is gone does not go on
+			_ = b.save(goCtx, inner.OpGo, inner.Room{}, nil) // a box that is gone does not go on
 		}
 		_ = m.remove() // an unfinished one is of no use, and is known by that
 		return nil, err
@@ -238,6 +261,9 @@ func (l *life) remove(ctx context.Context) error {
 	if e := b.remove(ctx); err == nil { // one that was made meanwhile
 		err = e
 	}
+	l.mu.Lock()
+	l.gone = err == nil
+	l.mu.Unlock()
 	return err
 }
 
@@ -250,7 +276,7 @@ const maxInspection = 16 << 20
 // inspect asks a box with a kernel of its own what its init knows.
 func (b *box) inspect(ctx context.Context) (inner.Inspection, error) {
 	var i inner.Inspection
-	f, err := b.ask(inner.OpInspect)
+	f, err := b.ask(inner.OpInspect, nil)
 	if err != nil {
 		return i, err
 	}
@@ -303,16 +329,10 @@ func (l *life) image() *checkpoint {
 
 // bound has a kernel of the box's own bound its processes.
 func (b *box) bound(n int) error {
-	mine, theirs, err := kernel.Pair()
+	f, err := b.ask(inner.OpBound, binary.LittleEndian.AppendUint32(nil, uint32(n)))
 	if err != nil {
-		return err
+		return fmt.Errorf("bound the processes: %w", err)
 	}
-	defer mine.Close()
-	defer theirs.Close()
-	packet := binary.LittleEndian.AppendUint32([]byte{byte(inner.OpBound)}, uint32(n))
-	if err := b.control.Send(packet, theirs); err != nil {
-		return fmt.Errorf("bound the processes: %w: %w", err, paddock.Unavailable)
-	}
-	theirs.Close()
-	return b.report(context.Background(), mine)
+	defer f.Close()
+	return b.report(context.Background(), f)
 }

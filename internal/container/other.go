@@ -58,4 +58,5 @@ func (d *Driver) Info(context.Context) (paddock.Info, error) {
 func (*Driver) Create(context.Context, paddock.Spec) (paddock.Sandbox, error) { return nil, missing() }
 func (*Driver) Open(context.Context, paddock.ID) (paddock.Sandbox, error)     { return nil, missing() }
 func (*Driver) List(context.Context) ([]paddock.Status, error)                { return nil, nil }
+func (*Driver) RemoveSnapshot(context.Context, paddock.SnapshotID) error      { return missing() }
 func (*Driver) Close() error                                                  { return nil }

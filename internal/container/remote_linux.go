@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -183,11 +184,11 @@ func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (p
 
 // revive gives a sandbox that was saved a keeper again, and a box.
 func (r remoteOwner) revive(ctx context.Context) error {
-	unlock, err := kernel.LockDir(ctx, r.dir)
+	lock, err := kernel.LockDir(ctx, r.dir)
 	if err != nil {
 		return fmt.Errorf("resume: %w: %w", err, kindOf(err))
 	}
-	defer unlock()
+	defer lock.Close()
 	for { // the keeper that has paused it may not have ended yet
 		got, err := r.ask(ctx, request{Op: "measure"}, nil)
 		switch {
@@ -236,7 +237,8 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}
-	if _, err := employ(ctx, o, append([]*os.File{exe, agent}, parts...)...); err != nil {
+	o.Locked = true
+	if _, err := employ(ctx, o, slices.Concat([]*os.File{exe, agent}, parts, []*os.File{lock})...); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	return saved.remove()
@@ -256,7 +258,18 @@ func (r remoteOwner) remove(ctx context.Context) error {
 		return err
 	}
 	// No keeper any more, and the box died with it: what is left is a control
-	// group and the directory.
+	// group and the directory. Or somebody is about to resume it.
+	lock, err := kernel.LockDir(ctx, r.dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w", paddock.NotFound)
+		}
+		return fmt.Errorf("remove: %w: %w", err, kindOf(err))
+	}
+	defer lock.Close()
+	if _, err := r.ask(ctx, request{Op: "remove"}, nil); !errors.Is(err, paddock.Unavailable) {
+		return err
+	}
 	a, err := r.read()
 	if err != nil {
 		return err

@@ -277,3 +277,9 @@ func ResolveFile(dir int, path string) (int, error) {
 func ResolveLink(dir int, path string) (int, error) {
 	return openat2(dir, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 }
+
+// ResolvePlain opens what an absolute path names that leads through no link at
+// all, for use as a location.
+func ResolvePlain(path string) (int, error) {
+	return openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS})
+}

@@ -300,16 +300,17 @@ func GrowTable() {
 	}
 }
 
-// LockDir waits until nobody else has locked a directory, and locks it. The end of
-// this process unlocks it too.
-func LockDir(ctx context.Context, path string) (unlock func(), err error) {
+// LockDir waits until nobody else has locked a directory, and locks it. It is
+// locked until the file is closed, by this process and by each that was given a
+// copy; their end does that too.
+func LockDir(ctx context.Context, path string) (lock *os.File, err error) {
 	d, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	for {
 		if err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			return func() { d.Close() }, nil
+			return d, nil
 		}
 		if err != unix.EWOULDBLOCK && err != unix.EINTR {
 			break

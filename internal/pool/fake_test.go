@@ -102,6 +102,8 @@ func (f *fake) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	return nil, paddock.NotFound
 }
 
+func (f *fake) RemoveSnapshot(context.Context, paddock.SnapshotID) error { return nil }
+
 func (f *fake) List(ctx context.Context) ([]paddock.Status, error) {
 	f.mu.Lock()
 	all := slices.Collect(maps.Values(f.boxes))

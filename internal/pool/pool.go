@@ -158,6 +158,11 @@ func (p *Pool) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error)
 	return &sandbox{Sandbox: sb, p: p, born: born}, nil
 }
 
+// RemoveSnapshot implements paddock.Driver.
+func (p *Pool) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+	return p.d.RemoveSnapshot(ctx, id)
+}
+
 // List implements paddock.Driver. Ready sandboxes are left out.
 func (p *Pool) List(ctx context.Context) ([]paddock.Status, error) {
 	p.mu.Lock()

@@ -434,6 +434,18 @@ func (s *Store) Remove(id paddock.SnapshotID) error {
 	return err
 }
 
+// Discard removes a snapshot and, unless one is being written, what it alone
+// held; then that goes with the next one.
+func (s *Store) Discard(ctx context.Context, id paddock.SnapshotID) error {
+	if err := s.Remove(id); err != nil {
+		return err
+	}
+	if _, err := s.Collect(ctx); err != nil && !errors.Is(err, paddock.Conflict) {
+		return err
+	}
+	return nil
+}
+
 // Collect removes blobs that no snapshot has, and tells how many bytes that
 // gave back. While a snapshot is written it is [paddock.Conflict]. If one
 // snapshot cannot be read it removes nothing: that one may still be saved.

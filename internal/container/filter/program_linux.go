@@ -20,6 +20,11 @@ func Reported(trees bool) ([]kernel.Instruction, error) {
 	return assemble(guestRules(trees), kernel.Numbers())
 }
 
+// Sealed is Reported for what has its namespaces and mounts, and makes no more.
+func Sealed(trees bool) ([]kernel.Instruction, error) {
+	return assemble(slices.Concat(wallRules(), guestRules(trees)), kernel.Numbers())
+}
+
 // Inside is for commands on a kernel of the box's own.
 func Inside() ([]kernel.Instruction, error) { return assemble(insideRules(), kernel.Numbers()) }
 

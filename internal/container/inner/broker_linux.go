@@ -272,7 +272,7 @@ func (c *call) resolve(start int, path string, follow bool) (*place, error) {
 				continue
 			}
 		}
-		full, err := pathIn(dir, base)
+		full, err := c.pathIn(dir, base)
 		if err != nil {
 			kernel.Close(dir)
 			return nil, errGoOn
@@ -309,8 +309,8 @@ func split(path string) (dir, base string) {
 	}
 }
 
-func pathIn(dir int, base string) (string, error) {
-	path, err := kernel.PathOf(dir)
+func (b *broker) pathIn(dir int, base string) (string, error) {
+	path, err := b.where(dir)
 	if err != nil {
 		return "", err
 	}
@@ -321,6 +321,36 @@ func pathIn(dir int, base string) (string, error) {
 		return "/" + base, nil
 	}
 	return path + "/" + base, nil
+}
+
+// where gives the present path of an open file.
+//
+// The host's kernel tells it as the mounts have it through which the file was
+// opened. Processes of a kernel of the box's own have had mount namespaces of
+// their own to make; one that was taken over could show a protected directory at
+// another path. So what is at the path from here has to be the same file. What
+// has no name any more is nowhere, and cannot be that.
+func (b *broker) where(fd int) (string, error) {
+	path, err := kernel.PathOf(fd)
+	if err != nil || b.root == "" { // commands on the host's kernel make no mounts
+		return path, err
+	}
+	is, err := kernel.StatAt(fd, "")
+	if err != nil {
+		return "", err
+	}
+	at, err := kernel.ResolvePlain(path)
+	if err != nil {
+		if errors.Is(err, syscall.ENOENT) && strings.HasSuffix(path, " (deleted)") {
+			return path, nil
+		}
+		return "", syscall.EACCES
+	}
+	defer kernel.Close(at)
+	if st, err := kernel.StatAt(at, ""); err != nil || st.Dev != is.Dev || st.Ino != is.Ino {
+		return "", syscall.EACCES
+	}
+	return path, nil
 }
 
 // treeOf gives the innermost tree that path is in.
@@ -440,7 +470,7 @@ func (b *broker) Refusals() []paddock.Refusal {
 
 // Check is the guest.Guard for changes that the agent does for the host.
 func (b *broker) Check(op string, dir *os.File, base string) error {
-	full, err := pathIn(int(dir.Fd()), base)
+	full, err := b.pathIn(int(dir.Fd()), base)
 	if err != nil {
 		return fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
 	}

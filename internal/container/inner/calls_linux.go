@@ -136,7 +136,7 @@ func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply
 		return goOn
 	}
 	defer kernel.Close(dir)
-	full, err := pathIn(dir, "#")
+	full, err := c.pathIn(dir, "#")
 	if err != nil || c.treeOf(full) == nil {
 		return goOn
 	}
@@ -362,7 +362,7 @@ func (c *call) linkFD(number string, to *place) reply {
 		return reply{err: syscall.EPERM}
 	}
 	// A second name for a protected file would be a way to write to it.
-	if path, err := kernel.PathOf(fd); err != nil {
+	if path, err := c.where(fd); err != nil {
 		return fails(err)
 	} else if t := c.treeOf(path); t != nil && !c.may("link", path, t, false) {
 		return reply{err: syscall.EACCES}
@@ -437,7 +437,7 @@ func (c *call) fchmod(n int, mode uint32) reply {
 
 // chmodFile changes the mode of an open file, if its present name allows that.
 func (c *call) chmodFile(fd int, mode uint32) reply {
-	path, err := kernel.PathOf(fd)
+	path, err := c.where(fd)
 	if err != nil {
 		return fails(err)
 	}
@@ -521,7 +521,7 @@ func (c *call) socketFile(path string) (file int, full string, err error) {
 	if err != nil {
 		return -1, "", err
 	}
-	full, err = kernel.PathOf(file)
+	full, err = c.where(file)
 	if err == nil && !strings.HasPrefix(full, "/") {
 		err = syscall.ECONNREFUSED
 	}
@@ -560,7 +560,7 @@ func (c *call) bind() reply {
 		return fails(err)
 	}
 	defer kernel.Close(dir)
-	full, err := pathIn(dir, base)
+	full, err := c.pathIn(dir, base)
 	if err != nil {
 		return fails(err)
 	}

@@ -8,6 +8,8 @@
 package inner
 
 import (
+	"encoding/binary"
+
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 )
@@ -105,19 +107,46 @@ const (
 	Program = "/program"
 )
 
-// An Op is what the host asks of a box on the control descriptor: a packet of
-// this one byte, with a descriptor for the answer.
+// An Op is what the host asks of a box on the control descriptor: a packet that
+// begins with this byte, with a descriptor for the answer.
 type Op byte
 
 const (
 	OpConnect Op = iota // the descriptor is a connection to the agent
 	OpInspect           // an Inspection, JSON
-	OpSave              // a Report; the descriptors that follow take the saved box
+	OpSave              // a Report; the descriptors that follow take the saved box, for which the bytes after the first are the Room
 	OpStop              // as OpSave, and nothing runs any more; the host ends the box
 	OpGo                // a Report; undoes OpStop
-	OpFiles             // a Report; the descriptor that follows takes an archive of the private layer
+	OpFiles             // a Report; the descriptor that follows takes an archive of the private layer; with a Room
 	OpBound             // a Report; four bytes after the first say how many processes there may be
 )
+
+// A Room bounds what is saved of a box, in bytes. No room is room for nothing.
+// The last two are for an archive, where holes count as what they are read as.
+type Room struct {
+	All     int64
+	Content int64 // of all files
+	File    int64 // of one
+}
+
+// Bytes gives it as a part of a packet.
+func (r Room) Bytes() []byte {
+	var data []byte
+	for _, n := range []int64{r.All, r.Content, r.File} {
+		data = binary.LittleEndian.AppendUint64(data, uint64(n))
+	}
+	return data
+}
+
+func roomOf(data []byte) (r Room) {
+	if len(data) != 24 {
+		return Room{}
+	}
+	for i, n := range []*int64{&r.All, &r.Content, &r.File} {
+		*n = int64(binary.LittleEndian.Uint64(data[8*i:]))
+	}
+	return r
+}
 
 // An Inspection is what a box's init knows of it.
 type Inspection struct {

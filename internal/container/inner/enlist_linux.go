@@ -109,11 +109,14 @@ func Enlist() error {
 		return err
 	}
 	defer f.Close()
-	return EnlistOn(f)
+	return enlist(f, filter.Reported)
 }
 
-// EnlistOn is Enlist over a connection that is there already.
-func EnlistOn(guard *os.File) error {
+// EnlistOn is Enlist over a connection that is there already, for a process that
+// has its namespaces and mounts, and makes no more.
+func EnlistOn(guard *os.File) error { return enlist(guard, filter.Sealed) }
+
+func enlist(guard *os.File, program func(trees bool) ([]kernel.Instruction, error)) error {
 	fd, err := syscall.Dup(int(guard.Fd()))
 	if err != nil {
 		return err
@@ -134,7 +137,7 @@ func EnlistOn(guard *os.File) error {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return err
 	}
-	reported, err := filter.Reported(e.Trees)
+	reported, err := program(e.Trees)
 	if err != nil {
 		return err
 	}

@@ -29,14 +29,15 @@ type Kernel interface {
 	Connect(ctx context.Context) (net.Conn, error)
 
 	// Save writes all that a box needs to go on elsewhere. With stop nothing
-	// runs afterwards, unless it failed.
-	Save(files []*os.File, stop bool) error
+	// runs afterwards, unless it failed. More than there is room for is
+	// [paddock.Exhausted], and hardly more is written, whatever the kernel does.
+	Save(files []*os.File, stop bool, room Room) error
 
 	// Go undoes a Save with stop. What runs goes on.
 	Go() error
 
-	// Archive writes the private layer, as a tar archive.
-	Archive(file *os.File) error
+	// Archive writes the private layer, as a tar archive, with room as in Save.
+	Archive(file *os.File, room Room) error
 
 	// Wait waits for the kernel's end.
 	Wait() error
@@ -203,7 +204,7 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 		send(conn, i)
 	case OpSave, OpStop:
 		b.saving.Lock()
-		err = b.kernel.Save(fds[1:], op == OpStop)
+		err = b.kernel.Save(fds[1:], op == OpStop, roomOf(arg))
 		b.saving.Unlock()
 	case OpGo:
 		b.saving.Lock() // until what is being saved is
@@ -211,7 +212,7 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 		b.saving.Unlock()
 	case OpFiles:
 		if len(fds) == 2 {
-			err = b.kernel.Archive(fds[1])
+			err = b.kernel.Archive(fds[1], roomOf(arg))
 		}
 	case OpBound:
 		if len(arg) == 4 {

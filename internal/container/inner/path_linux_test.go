@@ -222,7 +222,7 @@ func TestTheNameOfAPlaceIsWhatTheKernelTells(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := pathIn(fd, "x")
+		got, err := (&broker{}).pathIn(fd, "x")
 		syscall.Close(fd)
 		if known && (err != nil || got != top+"/"+name+"/x") || !known && !errors.Is(err, syscall.ENOENT) {
 			t.Errorf("%q: %q, %v", name, got, err)

@@ -33,6 +33,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if dir := os.Getenv(resumeVariable); dir != "" {
+		if err := resumeThere(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	drivertest.Main(m, open)
 }
 
@@ -64,6 +71,8 @@ func TestPromisesAsUser(t *testing.T) {
 	drivertest.AsUser(t, "^("+strings.Join([]string{
 		"TestPromises", "TestWhatCommandsDoIsTold", "TestASandboxThatIsKeptRecordsItself",
 		"TestNoCommandMakesNamespacesOrHarmsItsAgent", "TestCommandsUseProcessesAsTheyDoElsewhere", "TestAFullSandboxStartsNothingMore",
+		"TestASnapshotOfFilesIsBounded", "TestAFullDiskIsSaved", "TestACommandDoesNotChangeWhoOwnsAFile", "TestALateResumeLosesNothing",
+		"TestASandboxThatDiesWhileItIsPausedIsBuried", "TestRemovingASnapshotTakesThatAlone",
 	}, "|")+")$")
 }
 

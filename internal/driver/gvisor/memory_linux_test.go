@@ -2,6 +2,7 @@ package gvisor_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func create(t *testing.T, d paddock.Driver, spec paddock.Spec) paddock.Sandbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := sb.Remove(t.Context()); err != nil && t.Context().Err() == nil {
+		if err := sb.Remove(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})

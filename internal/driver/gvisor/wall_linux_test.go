@@ -77,7 +77,7 @@ assert len(tried) > 60, tried
 print("tried")
 `
 
-func run(t *testing.T, sb paddock.Sandbox, cmd paddock.Cmd) string {
+func said(t *testing.T, sb paddock.Sandbox, cmd paddock.Cmd) string {
 	t.Helper()
 	var out bytes.Buffer
 	cmd.Output = paddock.Output{Stdout: &out, Stderr: &out}
@@ -100,7 +100,7 @@ func TestNoCommandMakesNamespacesOrHarmsItsAgent(t *testing.T) {
 			sb := create(t, d, paddock.Spec{User: user})
 			try := func(when string, sb paddock.Sandbox) {
 				t.Helper()
-				if got := run(t, sb, paddock.Cmd{Args: []string{"python3", "-c", attempts}}); got != "tried\n" {
+				if got := said(t, sb, paddock.Cmd{Args: []string{"python3", "-c", attempts}}); got != "tried\n" {
 					t.Errorf("%s a command could: %s", when, got)
 				}
 			}
@@ -168,7 +168,7 @@ assert "over" in out, out
 			if row.terminal {
 				cmd.Terminal = &paddock.Size{Rows: 24, Cols: 80}
 			}
-			if got := run(t, sb, cmd); strings.TrimSpace(got) != "" {
+			if got := said(t, sb, cmd); strings.TrimSpace(got) != "" {
 				t.Errorf("%s", got)
 			}
 		})
@@ -198,7 +198,7 @@ func TestAFullSandboxStartsNothingMore(t *testing.T) {
 	if _, err := all[0].Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := run(t, sb, paddock.Cmd{Args: []string{"echo", "room"}}); got != "room\n" {
+	if got := said(t, sb, paddock.Cmd{Args: []string{"echo", "room"}}); got != "room\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -176,6 +176,17 @@ func (d *Driver) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error)
 // List implements paddock.Driver.
 func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.boxes.List(ctx) }
 
+// RemoveSnapshot implements paddock.Driver.
+func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+	if _, err := d.boxes.List(ctx); err != nil { // the driver is closed
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	if err := d.snapshots.remove(ctx, id); err != nil {
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	return nil
+}
+
 // Close removes every sandbox: none outlives the process it is made of.
 func (d *Driver) Close() error { return errors.Join(d.boxes.Close(), d.snapshots.close()) }
 

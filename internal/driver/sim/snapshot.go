@@ -177,6 +177,25 @@ func (s *snapshots) learn(id paddock.SnapshotID, entries iter.Seq2[snapshot.Entr
 	return tree, nil
 }
 
+// remove forgets a snapshot, and what of it is on disk.
+func (s *snapshots) remove(ctx context.Context, id paddock.SnapshotID) error {
+	if !paddock.ID(id).Valid() {
+		return fmt.Errorf("not a name: %w", paddock.Invalid)
+	}
+	if s.store != nil {
+		if err := s.store.Discard(ctx, id); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.all[id].mounts {
+		m.root.drop()
+	}
+	delete(s.all, id)
+	return nil
+}
+
 // close lets go of what snapshots hold of the host.
 func (s *snapshots) close() error {
 	s.mu.Lock()

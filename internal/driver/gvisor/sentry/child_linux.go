@@ -22,6 +22,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/layer"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/trace/tap"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -59,6 +60,7 @@ func child() int {
 		}
 		registerGuard(own)
 		tap.Register()
+		layer.Register()
 		if err = prepare(filter.InstallBoot); err != nil {
 			break
 		}

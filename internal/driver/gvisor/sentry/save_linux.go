@@ -8,23 +8,28 @@ import (
 
 	"gvisor.dev/gvisor/pkg/control/client"
 	"gvisor.dev/gvisor/pkg/sentry/control"
+	"gvisor.dev/gvisor/pkg/sentry/seccheck"
 	"gvisor.dev/gvisor/pkg/state/statefile"
 	"gvisor.dev/gvisor/pkg/urpc"
 	"gvisor.dev/gvisor/runsc/boot"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/layer"
 )
 
 // call calls the sentry. What it says of a failure may be a page long; the
 // first line is enough.
-func (s *sentry) call(what, method string, arg any) error {
+func (s *sentry) call(what, method string, arg any) error { return s.ask(what, method, arg, nil) }
+
+// ask is call with an answer.
+func (s *sentry) ask(what, method string, arg, answer any) error {
 	conn, err := client.ConnectTo(s.box.Sandbox.GetControlSocketPath())
 	if err != nil {
 		return fmt.Errorf("%s: connect to gVisor: %w", what, err)
 	}
 	defer func() { _ = conn.Close() }()
-	return said(what, conn.Call(method, arg, nil))
+	return said(what, conn.Call(method, arg, answer))
 }
 
 func said(what string, err error) error {
@@ -39,7 +44,7 @@ func said(what string, err error) error {
 // of pages, and the pages. gVisor's own way to save and end would end the box
 // also where saving failed; so it is paused, saved as one that goes on, and only
 // then may the host end it.
-func (s *sentry) Save(files []*os.File, stop bool) error {
+func (s *sentry) Save(files []*os.File, stop bool, room inner.Room) error {
 	if len(files) != 3 {
 		return fmt.Errorf("save memory to %d files: %w", len(files), paddock.Internal)
 	}
@@ -48,14 +53,28 @@ func (s *sentry) Save(files []*os.File, stop bool) error {
 			return err
 		}
 	}
-	err := s.call("save memory", boot.ContMgrCheckpoint, &control.SaveOpts{
-		Metadata: statefile.CompressionLevelNone.ToMetadata(), HavePagesFile: true, AppMFExcludeCommittedZeroPages: true,
-		FilePayload: urpc.FilePayload{Files: files}, Resume: true,
-	})
+	err := s.checkpoint(files, room.All)
 	if err != nil && stop {
 		_ = s.call("go on", boot.ContMgrResume, nil) // what matters is why it was not saved
 	}
 	s.stopped = err == nil && stop
+	return err
+}
+
+func (s *sentry) checkpoint(files []*os.File, limit int64) error {
+	k, theirs, err := newKeep(files, limit)
+	if err != nil {
+		return fmt.Errorf("save memory: %w", err)
+	}
+	defer theirs.Close()
+	err = s.call("save memory", boot.ContMgrCheckpoint, &control.SaveOpts{
+		Metadata: statefile.CompressionLevelNone.ToMetadata(), HavePagesFile: true, AppMFExcludeCommittedZeroPages: true,
+		FilePayload: urpc.FilePayload{Files: []*os.File{theirs}}, UseCheckpointGofer: true, Resume: true,
+	})
+	k.stop()
+	if k.over() {
+		return tooLarge(limit)
+	}
 	return err
 }
 
@@ -70,15 +89,41 @@ func (s *sentry) Go() error {
 
 // Archive implements inner.Kernel. What changes while it is read would spoil the
 // archive, so nothing runs meanwhile.
-func (s *sentry) Archive(file *os.File) error {
+func (s *sentry) Archive(file *os.File, room inner.Room) error {
 	if err := s.call("pause", boot.ContMgrPause, nil); err != nil {
 		return err
 	}
-	err := said("archive files", s.box.TarRootfsUpperLayer(file))
+	err := s.fits(room)
+	if err == nil {
+		err = copyUpTo(file, room.All, func(to *os.File) error { return said("archive files", s.box.TarRootfsUpperLayer(to)) })
+	}
 	if e := s.call("go on", boot.ContMgrResume, nil); err == nil {
 		err = e
 	}
 	return err
+}
+
+// fits asks the sentry whether an archive can be written without that being its
+// end. Whether it then is larger does not depend on the answer.
+func (s *sentry) fits(room inner.Room) error {
+	var sessions []seccheck.SessionConfig
+	if err := s.ask("count files", boot.ContMgrListTraceSessions, nil, &sessions); err != nil {
+		return err
+	}
+	c, err := layer.Read(sessions)
+	switch {
+	case err != nil:
+		return fmt.Errorf("count files: %w: %w", err, paddock.Internal)
+	case c.Largest > room.File:
+		return fmt.Errorf("the file %q is %d MiB large, with its holes, and at most %d MiB of one can be saved within the limits of disk and memory: %w",
+			c.Name, c.Largest>>20, room.File>>20, paddock.Exhausted)
+	case c.Content > room.Content:
+		return fmt.Errorf("files are %d MiB large, with their holes, and at most %d MiB can be saved within the limit of the disk; the largest is %q: %w",
+			c.Content>>20, room.Content>>20, c.Name, paddock.Exhausted)
+	case c.Bytes > room.All:
+		return fmt.Errorf("files and their names take %d MiB, and at most %d MiB can be saved: %w", c.Bytes>>20, room.All>>20, paddock.Exhausted)
+	}
+	return nil
 }
 
 // layerAnnotation names the archive that the private layer begins with. It is a
@@ -88,8 +133,8 @@ const layerAnnotation = "dev.gvisor.tar.rootfs.upper"
 
 var layerLink = filepath.Join(inner.State, "layer")
 
-// layer makes the link, and tells the annotations of a box.
-func layer(k *inner.KernelConfig, image []*os.File) (map[string]string, error) {
+// beginning makes the link, and tells the annotations of a box.
+func beginning(k *inner.KernelConfig, image []*os.File) (map[string]string, error) {
 	if !k.Layered {
 		return nil, nil
 	}

@@ -81,7 +81,7 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 		return err
 	}
 	spec := specification(c)
-	if spec.Annotations, err = layer(c.Kernel, f.Image); err != nil {
+	if spec.Annotations, err = beginning(c.Kernel, f.Image); err != nil {
 		return err
 	}
 	bundle := filepath.Join(inner.State, "bundle")

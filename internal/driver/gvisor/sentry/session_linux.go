@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/layer"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/trace/tap"
 )
 
@@ -59,7 +60,8 @@ func begin(control *urpc.Client, events *os.File, kinds []paddock.AuditKind) err
 	defer end.Close()
 	args := boot.CreateTraceSessionArgs{
 		Config: seccheck.SessionConfig{
-			Name: seccheck.DefaultSessionName, Points: points, Sinks: []seccheck.SinkConfig{{Name: guardName}, {Name: tap.Sink}},
+			Name: seccheck.DefaultSessionName, Points: append(points, layer.Point()),
+			Sinks: []seccheck.SinkConfig{{Name: guardName}, {Name: tap.Sink}, {Name: layer.Sink}},
 		},
 		FilePayload: urpc.FilePayload{Files: []*os.File{end, events}},
 	}

@@ -181,6 +181,22 @@ func (d *Driver) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error)
 	return sb, nil
 }
 
+// RemoveSnapshot implements paddock.Driver.
+func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) (err error) {
+	if _, err := d.boxes.List(ctx); err != nil { // the driver is closed
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	s, err := d.store()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Discard(ctx, id); err != nil {
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	return nil
+}
+
 // List implements paddock.Driver.
 func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.boxes.List(ctx) }
 

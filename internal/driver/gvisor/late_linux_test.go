@@ -1,0 +1,278 @@
+package gvisor_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// resumeVariable has this program resume the sandbox "late" of a state directory,
+// instead of its tests.
+const resumeVariable = "PADDOCK_TEST_RESUME"
+
+func resumeThere(dir string) error {
+	d, err := open(dir)
+	if err != nil {
+		return err
+	}
+	sb, err := d.Open(context.Background(), "late")
+	if err != nil {
+		return err
+	}
+	return errors.Join(sb.Resume(context.Background()), d.Close())
+}
+
+// children gives the processes that a process has started, by their first
+// argument.
+func children(t *testing.T, parent int, name string) []int {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []int
+	for _, dir := range names {
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		status, _ := os.ReadFile(filepath.Join(dir, "status"))
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && bytes.HasPrefix(line, []byte(name)) &&
+			bytes.Contains(status, fmt.Appendf(nil, "PPid:\t%d\n", parent)) {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// eventually waits for what is about to be.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not happen that %s", what)
+		}
+	}
+}
+
+// A caller that resumes, and dies when everything runs already but before it has
+// said that it knows, leaves the sandbox as it was: paused, and whole.
+func TestALateResumeLosesNothing(t *testing.T) {
+	d, dir := driver(t)
+	sb := create(t, d, paddock.Spec{ID: "late"})
+	startCounting(t, sb)
+	before := ask(t, sb)
+	if err := sb.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kept := saved(t)
+	about := filepath.Join(dir, "late", "about.json")
+	was, err := os.Stat(about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := exec.CommandContext(t.Context(), self)
+	caller.Env = append(os.Environ(), resumeVariable+"="+dir)
+	var out bytes.Buffer
+	caller.Stdout, caller.Stderr = &out, &out
+	if err := caller.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var keeper int
+	eventually(t, "the box begins", func() bool {
+		for _, keeper = range children(t, caller.Process.Pid, "paddock-keeper") {
+			if len(children(t, keeper, "paddock-guest-gvisor")) > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	// From here on it hears of nothing.
+	if err := caller.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the keeper has written what it is about to tell", func() bool {
+		now, err := os.Stat(about)
+		return err == nil && !os.SameFile(was, now)
+	})
+	if err := caller.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = caller.Wait() // it was killed
+	eventually(t, "the keeper ends", func() bool { return syscall.Kill(keeper, 0) != nil })
+	if st, err := sb.Status(t.Context()); err != nil || st.State != paddock.Paused {
+		t.Fatalf("%+v, %v; %s", st, err, &out)
+	}
+	if now := saved(t); now != kept {
+		t.Errorf("%d things are saved, there were %d", now, kept)
+	}
+	if err := sb.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := ask(t, sb); after < before {
+		t.Errorf("it had counted to %d, and goes on from %d", before, after)
+	}
+	if now := saved(t); now != kept-1 {
+		t.Errorf("%d things are saved, there were %d", now, kept)
+	}
+}
+
+// A caller that gives up at any moment finds the sandbox paused or running, and
+// in both ways whole.
+func TestAResumeThatIsGivenUpLosesNothing(t *testing.T) {
+	d, _ := driver(t)
+	for _, ephemeral := range []bool{true, false} {
+		sb := create(t, d, paddock.Spec{Ephemeral: ephemeral})
+		startCounting(t, sb)
+		before := ask(t, sb)
+		for wait := time.Duration(0); wait < 160*time.Millisecond; wait += 20 * time.Millisecond {
+			if err := sb.Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			err := sb.Resume(ctx)
+			cancel()
+			if st, e := sb.Status(t.Context()); e != nil || err == nil && st.State != paddock.Ready || st.State == paddock.Dead {
+				t.Fatalf("after %v: %+v, %v; the resume: %v", wait, st, e, err)
+			}
+			if err := sb.Resume(t.Context()); err != nil {
+				t.Fatalf("after %v: %v", wait, err)
+			}
+			after := ask(t, sb)
+			if after < before {
+				t.Errorf("after %v: it had counted to %d, and goes on from %d", wait, before, after)
+			}
+			before = after
+		}
+	}
+}
+
+// What is watched for an ephemeral sandbox that is paused and goes on is watched
+// no more when it was removed.
+func TestNobodyWatchesWhatWasRemoved(t *testing.T) {
+	d, _ := driver(t)
+	sb := create(t, d, paddock.Spec{Ephemeral: true})
+	for range 2 {
+		if err := sb.Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := sb.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // a sweeper is started late
+	if err := sb.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if list := children(t, os.Getpid(), "paddock-sweeper"); len(list) > 0 {
+		t.Errorf("%v go on", list)
+	}
+}
+
+// A keeper whose caller did not wait for the answer ends all the same.
+func TestAKeeperEndsWithWhatItKept(t *testing.T) {
+	d, _ := driver(t)
+	others := children(t, os.Getpid(), "paddock-keeper")
+	sb := create(t, d, paddock.Spec{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := sb.Remove(ctx); err == nil {
+		t.Error("somebody waited")
+	}
+	eventually(t, "its keeper ends", func() bool {
+		return !slices.ContainsFunc(children(t, os.Getpid(), "paddock-keeper"), func(pid int) bool { return !slices.Contains(others, pid) })
+	})
+}
+
+// A sandbox that dies while it is being paused is dead, says of what, and keeps no
+// process.
+func TestASandboxThatDiesWhileItIsPausedIsBuried(t *testing.T) {
+	d, _ := driver(t)
+	died := 0
+	for try, wait := 0, 5*time.Millisecond; try < 12; try, wait = try+1, wait+5*time.Millisecond {
+		others := children(t, os.Getpid(), "paddock-keeper")
+		sb := create(t, d, paddock.Spec{})
+		mine := slices.DeleteFunc(children(t, os.Getpid(), "paddock-keeper"), func(pid int) bool { return slices.Contains(others, pid) })
+		if len(mine) != 1 {
+			t.Fatalf("keepers %v", mine)
+		}
+		inits := children(t, mine[0], "paddock-guest-gvisor")
+		if len(inits) != 1 {
+			t.Fatalf("inits %v", inits)
+		}
+		paused := make(chan error, 1)
+		go func() { paused <- sb.Pause(t.Context()) }()
+		time.Sleep(wait)
+		if err := syscall.Kill(inits[0], syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
+		if err := <-paused; err == nil {
+			continue // it was saved before
+		}
+		died++
+		eventually(t, "its keeper ends", func() bool { return syscall.Kill(mine[0], 0) != nil })
+		st, err := sb.Status(t.Context())
+		if err != nil || st.State != paddock.Dead || !strings.Contains(st.Reason, "signal 9") {
+			t.Errorf("after %v: %+v, %v", wait, st, err)
+		}
+	}
+	if died == 0 {
+		t.Error("none of them died")
+	}
+}
+
+// The tree that a snapshot was made with is looked at again.
+func TestASnapshotOfATreeThatIsGoneIsRefused(t *testing.T) {
+	d, _ := driver(t)
+	root := filepath.Join(t.TempDir(), "root")
+	for _, dir := range []string{"bin", "usr", "etc", "tmp", "lib", "lib64"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sb := create(t, d, paddock.Spec{Ephemeral: true, Root: paddock.Root{Kind: paddock.RootDir, Path: root}})
+	id, err := sb.Snapshot(t.Context(), paddock.SnapshotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sb.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spec := paddock.Spec{Root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}}
+	for _, row := range []struct {
+		what string
+		do   func() error
+		kind paddock.Kind
+		word string
+	}{
+		{"gone", func() error { return os.Rename(root, root+".away") }, paddock.NotFound, root},
+		{"a file", func() error { return os.WriteFile(root, nil, 0o644) }, paddock.Invalid, "not a directory"},
+	} {
+		if err := row.do(); err != nil {
+			t.Fatal(err)
+		}
+		sb, err := d.Create(t.Context(), spec)
+		if err == nil {
+			_ = sb.Remove(t.Context())
+		}
+		if paddock.KindOf(err) != row.kind || !strings.Contains(fmt.Sprint(err), row.word) {
+			t.Errorf("%s: %v (%v)", row.what, err, paddock.KindOf(err))
+		}
+	}
+	if err := d.RemoveSnapshot(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}
