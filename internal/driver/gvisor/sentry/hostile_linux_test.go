@@ -1,12 +1,258 @@
 package sentry
 
-import "github.com/paddock-sandbox/paddock/internal/container/inner"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
 
-var hostileSocket = inner.State + "/hostile"
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/lisafs"
+	"gvisor.dev/gvisor/pkg/unet"
 
-const controlVariable = "PADDOCK_SENTRY_CONTROL"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+)
 
-type occupied struct{ sentry }
+// A brief tells a hostile process what there is to be had.
+type brief struct {
+	Secrets    map[string]string // by path: what is in a file of the host's that no box shows
+	Work       string            // a workspace, as the host names it
+	Mount      string            // where that is in the box
+	Keep       []string          // names of files in it that may not be changed
+	Make       []string          // names in it that may not be made
+	Read       []string          // names in it that may not be read
+	Abstract   string            // a socket of the host's
+	Port       int               // another one
+	Stage      string            // before the name of a technique
+	Rooms      []int             // descriptors of directories
+	Bare       bool              // without walls: make anew what the technique before has spoiled
+	Acquainted []int             // descriptors of sockets whose other end is the box's init, or the host
+}
 
-func occupy()       {}
-func withoutWalls() {}
+// An attempt is what came of one technique.
+type attempt struct {
+	Name    string
+	Reached bool
+	Detail  string
+}
+
+var (
+	// hostileSocket is where somebody in the sentry's place finds the box's init,
+	// before it is shut in.
+	hostileSocket = filepath.Join(inner.State, "hostile")
+	briefFile     = inner.Root + reports + "/brief.json"
+)
+
+// errOccupied ends the sentry's start where its process is complete but for the
+// guest, and for the filter of gVisor's own, which comes last.
+var errOccupied = errors.New("somebody else is in the sentry's place")
+
+// occupied starts gVisor's processes as they are, and has somebody else act in
+// the sentry's, behind the same walls, as soon as the box is as it is while
+// commands run. There is one wall less than in earnest, gVisor's own filter: a
+// sentry that was taken over has that one too.
+type occupied struct {
+	sentry
+	conn net.Conn
+}
+
+func (o *occupied) Start(c *inner.Config, f inner.KernelFiles) error {
+	if _, err := os.Lstat(briefFile); err != nil {
+		return o.sentry.Start(c, f) // a trial: nobody is told anything
+	}
+	l, err := net.Listen("unix", hostileSocket)
+	if err != nil {
+		return err
+	}
+	seal := f.Seal
+	f.Seal = func() error {
+		if err := seal(); err != nil {
+			return err
+		}
+		return errOccupied
+	}
+	if err := o.sentry.Start(c, f); !errors.Is(err, errOccupied) {
+		return fmt.Errorf("start: %w", err)
+	}
+	if o.conn, err = l.Accept(); err != nil {
+		return err
+	}
+	_ = l.Close()
+	task, err := os.ReadFile(briefFile)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for processes()[0].Caps != 1<<unix.CAP_SYS_PTRACE { // as this process is when commands run
+			time.Sleep(time.Millisecond)
+		}
+		var list []attempt
+		err := visit(o.conn, task, &list)
+		if err != nil {
+			list = append(list, attempt{"be there at the end", false, err.Error()})
+		}
+		_ = report(list)
+	}()
+	return nil
+}
+
+// visit has the hostile process try, and waits for what it says.
+func visit(conn net.Conn, task []byte, into *[]attempt) error {
+	if _, err := conn.Write(task); err != nil {
+		return err
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	return json.NewDecoder(conn).Decode(into)
+}
+
+// Connect is in place of the agent, of which there is none.
+func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
+	if o.conn == nil {
+		return o.sentry.Connect(ctx)
+	}
+	ours, theirs := net.Pipe()
+	go func() {
+		buf := make([]byte, 1<<20)
+		_, _ = theirs.Read(buf)                             // the greeting
+		_ = json.NewEncoder(theirs).Encode(inside.Answer{}) // all is well
+		_, _ = io.Copy(io.Discard, theirs)
+	}()
+	return ours, nil
+}
+
+// occupy has this process, which is about to become the sentry, act for somebody
+// else later.
+func occupy() {
+	conn, err := net.Dial("unix", hostileSocket)
+	if err != nil {
+		fail("hostile", err)
+		os.Exit(1)
+	}
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	own := -1
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { own = int(fd) })
+	}
+	if err != nil {
+		fail("hostile", err)
+		os.Exit(1)
+	}
+	// Where it is going there is no program to execute.
+	program, err := syscall.Open("/proc/self/exe", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		fail("hostile", err)
+		os.Exit(1)
+	}
+	selfExecutable = fmt.Sprintf("/proc/self/fd/%d", program)
+	args := os.Args
+	go func() {
+		runtime.LockOSThread()
+		var b brief
+		if err := json.NewDecoder(conn).Decode(&b); err != nil {
+			return
+		}
+		var list []attempt
+		var served []gofer
+		for _, arg := range args {
+			v, ok := strings.CutPrefix(arg, "--io-fds=")
+			fd, err := strconv.Atoi(v)
+			if !ok || err != nil {
+				continue
+			}
+			g, err := meet(fd)
+			if err != nil {
+				list = append(list, attempt{"meet a gofer", false, err.Error()})
+				continue
+			}
+			served = append(served, g)
+			if g.host >= 0 {
+				b.Rooms = append(b.Rooms, g.host)
+			}
+		}
+		b.Acquainted = sockets()
+		list = append(list, attempts(&b)...)
+		for _, g := range served {
+			list = append(list, byGofer(&b, g)...)
+		}
+		// The gofer ends with its last client. What it served is mounted nowhere
+		// then, and has no name any more.
+		for _, g := range served {
+			g.client.Close()
+		}
+		time.Sleep(100 * time.Millisecond)
+		b.Stage = "after the gofer's end: "
+		list = append(list, onFiles(&b)...)
+		// Whoever is there to take the report has survived this.
+		garbage(slices.DeleteFunc(b.Acquainted, func(fd int) bool { return fd == own }))
+		_ = json.NewEncoder(conn).Encode(list)
+	}()
+}
+
+// A gofer is one connection to it: it serves one directory, or one file.
+type gofer struct {
+	client *lisafs.Client
+	root   lisafs.Inode
+	host   int // what it serves, as a descriptor
+}
+
+// meet asks a gofer for what it serves, as the sentry does.
+func meet(fd int) (g gofer, err error) {
+	sock, err := unet.NewSocket(fd)
+	if err != nil {
+		return g, err
+	}
+	g.client, g.root, g.host, err = lisafs.NewClient(sock)
+	return g, err
+}
+
+// sockets gives all descriptors that are sockets.
+func sockets() []int {
+	var list []int
+	for fd := range 1024 {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+			list = append(list, fd)
+		}
+	}
+	return list
+}
+
+// withoutWalls is the same, of a process that has none.
+func withoutWalls() {
+	var b brief
+	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fd, err := unix.Open(b.Work, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	b.Rooms, b.Mount, b.Bare = []int{fd}, b.Work, true
+	b.Acquainted = sockets()
+	_ = json.NewEncoder(os.Stdout).Encode(attempts(&b))
+}
+
+// stage makes the workspace as it was at first.
+func (b *brief) stage() {
+	if !b.Bare {
+		return
+	}
+	entries, _ := os.ReadDir(b.Work)
+	for _, e := range entries {
+		_ = os.RemoveAll(filepath.Join(b.Work, e.Name()))
+	}
+	_ = furnish(b.Work)
+}

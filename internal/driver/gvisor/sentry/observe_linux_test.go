@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Args[0] == observedArgv0:
 		inner.Main(&observed{})
+	case os.Args[0] == nestedArgv0:
+		inNested()
+		return
 	case os.Args[0] == hostileArgv0:
 		inner.Main(&occupied{})
 	case isChild(os.Args[0]) && slices.Contains(os.Args, "boot") && exists(hostileSocket):

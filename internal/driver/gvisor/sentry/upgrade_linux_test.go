@@ -1,6 +1,7 @@
 package sentry
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -84,8 +85,11 @@ func TestAssumptionsAboutGVisor(t *testing.T) {
 
 func isVersion(t *testing.T) {
 	mod, err := os.ReadFile("../../../../go.mod")
+	if errors.Is(err, os.ErrNotExist) && os.Geteuid() != 0 {
+		return // a user's run is in no source tree, and comes after root's
+	}
 	if err != nil {
-		t.Skip("not run in its own directory: ", err) // as by another user
+		t.Fatal(err)
 	}
 	if !strings.Contains(string(mod), "\tgvisor.dev/gvisor "+written+"\n") {
 		found := regexp.MustCompile(`gvisor\.dev/gvisor v\S+`).FindString(string(mod))
