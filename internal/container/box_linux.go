@@ -140,7 +140,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 	}
 	if err := b.launch(s, theirs, link); err != nil {
-		return fail(impossible(fmt.Errorf("start the box: %w", err)))
+		return fail(impossible(fmt.Errorf("start the box: %w", err), b.nested))
 	}
 	if s.made != nil {
 		s.made(b)
@@ -168,11 +168,11 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	l := s.layout.clone()
 	fds, err := openForeign(l, &own)
 	if err != nil {
-		return fail(err)
+		return fail(impossible(err, b.nested))
 	}
 	if k := l.config.Kernel; k != nil {
 		if err := l.showAgent(s.agent, &fds, &own); err != nil {
-			return fail(err)
+			return fail(impossible(err, b.nested))
 		}
 		events, err := b.listen(s)
 		if err != nil {
@@ -202,7 +202,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return fail(fmt.Errorf("configure the box: %w", b.explain(err)))
 	}
 	if err := b.ready(ctx); err != nil {
-		return fail(impossible(err))
+		return fail(b.starved(impossible(err, b.nested)))
 	}
 	return b, conn, nil
 }
@@ -513,6 +513,16 @@ func kindOf(err error) paddock.Kind {
 		return paddock.Timeout
 	}
 	return paddock.Canceled
+}
+
+// starved is err, or where the memory limit was reached while the box was made,
+// that.
+func (b *box) starved(err error) error {
+	kills, _, e := b.oom()
+	if e != nil || kills == 0 {
+		return err
+	}
+	return fmt.Errorf("the memory limit of %d MiB was reached before the sandbox was ready; ask for more: %w", b.limits.Memory>>20, paddock.Invalid)
 }
 
 // explain adds how init ended to an error about it.
