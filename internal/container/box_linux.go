@@ -298,6 +298,9 @@ func openForeign(l *layout, own *closers) ([]*os.File, error) {
 			if m.Maybe {
 				continue
 			}
+			if errors.Is(err, syscall.EPERM) { // not the file's matter: nothing can be shared
+				return nil, fmt.Errorf("mount %s: %w", m.Source, err)
+			}
 			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
 		}
 		own.add(f)
