@@ -96,7 +96,7 @@ func TestWhatIsNoLackOfTheHostStaysAsItIs(t *testing.T) {
 		fmt.Errorf("mount /work: %w", paddock.NotFound), fmt.Errorf("the box was not ready in time: %w", paddock.Timeout),
 		&toldError{"build the file tree: mount /mnt: permission denied", paddock.Invalid},
 	} {
-		if got := impossible(err, true); got != err {
+		if got := impossible(err, true); !errors.Is(got, err) || got.Error() != err.Error() {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

@@ -42,7 +42,9 @@ func contained() {
 		if err := v.find(); err != nil {
 			v.Refused += " " + err.Error()
 		}
-		_ = json.NewEncoder(os.Stdout).Encode(v)
+		if err := json.NewEncoder(os.Stdout).Encode(v); err != nil {
+			return
+		}
 	}
 }
 

@@ -124,8 +124,10 @@ func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() {
 		buf := make([]byte, 1<<20)
-		_, _ = theirs.Read(buf)                             // the greeting
-		_ = json.NewEncoder(theirs).Encode(inside.Answer{}) // all is well
+		_, _ = theirs.Read(buf)                                                 // the greeting
+		if err := json.NewEncoder(theirs).Encode(inside.Answer{}); err != nil { // all is well
+			return
+		}
 		_, _ = io.Copy(io.Discard, theirs)
 	}()
 	return ours, nil
@@ -195,7 +197,9 @@ func occupy() {
 		list = append(list, onFiles(&b)...)
 		// Whoever is there to take the report has survived this.
 		garbage(slices.DeleteFunc(b.Acquainted, func(fd int) bool { return fd == own }))
-		_ = json.NewEncoder(conn).Encode(list)
+		if err := json.NewEncoder(conn).Encode(list); err != nil {
+			os.Exit(1) // the starter is gone
+		}
 	}()
 }
 
@@ -242,7 +246,9 @@ func withoutWalls() {
 	}
 	b.Rooms, b.Mount, b.Bare = []int{fd}, b.Work, true
 	b.Acquainted = sockets()
-	_ = json.NewEncoder(os.Stdout).Encode(attempts(&b))
+	if err := json.NewEncoder(os.Stdout).Encode(attempts(&b)); err != nil {
+		os.Exit(1)
+	}
 }
 
 // stage makes the workspace as it was at first.

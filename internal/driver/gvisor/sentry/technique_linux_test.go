@@ -97,7 +97,7 @@ func workRoom(b *brief, f func(fd int) error) error {
 }
 
 func throughProc(f func(root string) error) error {
-	var err error = errNothing
+	err := errNothing
 	for _, pattern := range []string{"/proc/[0-9]*/root", "/proc/[0-9]*/cwd", "/proc/[0-9]*/task/*/root", "/proc/[0-9]*/fd/*"} {
 		found, _ := filepath.Glob(pattern)
 		for _, root := range found {
