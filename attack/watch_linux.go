@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -24,7 +25,14 @@ type watch struct {
 	seen   []string
 	missed error
 	done   chan struct{}
+
+	mu     sync.Mutex
+	unread []byte // guarded by mu: events that were taken and not looked at
+	news   chan struct{}
 }
+
+// errOverflow says nothing about the case, but that the machine was too busy.
+var errOverflow = errors.New("more changed than could be watched")
 
 // changes are what is watched for. Times and modes are compared afterwards.
 const changes = syscall.IN_CREATE | syscall.IN_MODIFY | syscall.IN_MOVED_FROM | syscall.IN_MOVED_TO | syscall.IN_DELETE
@@ -35,13 +43,14 @@ func newWatch(is func(name string) bool, roots ...string) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{events: os.NewFile(uintptr(fd), "changes"), fd: fd, is: is, dirs: map[int32]string{}, done: make(chan struct{})}
+	w := &watch{events: os.NewFile(uintptr(fd), "changes"), fd: fd, is: is, dirs: map[int32]string{}, done: make(chan struct{}), news: make(chan struct{}, 1)}
 	for _, root := range roots {
 		if err := w.add(root, false); err != nil {
 			return nil, errors.Join(err, w.events.Close())
 		}
 	}
-	go w.read()
+	go w.take()
+	go w.look()
 	return w, nil
 }
 
@@ -76,15 +85,35 @@ func replaced(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-func (w *watch) read() {
-	defer close(w.done)
-	buf := make([]byte, 64<<10)
+// take empties the kernel's queue, which is short, and does nothing else.
+func (w *watch) take() {
+	defer close(w.news)
+	buf := make([]byte, 1<<20)
 	for {
 		n, err := w.events.Read(buf)
 		if err != nil {
 			return // stop wants it
 		}
-		w.parse(buf[:n])
+		w.mu.Lock()
+		w.unread = append(w.unread, buf[:n]...)
+		w.mu.Unlock()
+		select {
+		case w.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// look judges what take took.
+func (w *watch) look() {
+	defer close(w.done)
+	for more := true; more; {
+		_, more = <-w.news
+		w.mu.Lock()
+		events := w.unread
+		w.unread = nil
+		w.mu.Unlock()
+		w.parse(events)
 	}
 }
 
@@ -101,7 +130,7 @@ func (w *watch) parse(b []byte) {
 
 func (w *watch) note(number int32, mask uint32, name string) {
 	if mask&syscall.IN_Q_OVERFLOW != 0 {
-		w.missed = errors.New("more changed than could be watched")
+		w.missed = errOverflow
 		return
 	}
 	dir, ok := w.dirs[number]

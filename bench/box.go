@@ -14,6 +14,7 @@ import (
 
 const (
 	execs   = 1000
+	several = 8
 	settled = 2 * time.Second // after which a sandbox with nothing to do is idle
 )
 
@@ -51,7 +52,7 @@ func measureTier(ctx context.Context, o options, t tier) (_ []row, err error) {
 	if err != nil {
 		return rows, err
 	}
-	for _, measure := range []func(context.Context, options, paddock.Driver, tier) ([]row, error){coldBoxes, pooledBoxes, forkedBoxes} {
+	for _, measure := range []func(context.Context, options, paddock.Driver, tier) ([]row, error){severalBoxes, coldBoxes, pooledBoxes, forkedBoxes} {
 		more, err := measure(ctx, o, d, t)
 		if err != nil {
 			return rows, err
@@ -60,6 +61,26 @@ func measureTier(ctx context.Context, o options, t tier) (_ []row, err error) {
 	}
 	more, err := manyBoxes(ctx, d, t, o.boxes)
 	return append(rows, more...), err
+}
+
+// severalBoxes measures what each of several idle sandboxes takes, which share
+// their programs' text.
+func severalBoxes(ctx context.Context, _ options, d paddock.Driver, t tier) (_ []row, err error) {
+	own := descendants()
+	for range several {
+		sb, err := d.Create(ctx, t.spec())
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, sb.Remove(context.WithoutCancel(ctx))) }()
+		if _, err := command(ctx, sb); err != nil {
+			return nil, err
+		}
+	}
+	time.Sleep(settled)
+	all := memoryBut(own)
+	what := fmt.Sprintf("memory of each of %d idle %s (PSS; %s of it private)", several, t.many, mib(all.private/several))
+	return []row{{what: what, p50: mib(all.proportional / several), runs: several}}, nil
 }
 
 // runningBox measures one sandbox: its idle memory, then commands in it.

@@ -86,20 +86,23 @@ func (s *start) programs() []*os.File {
 	return append([]*os.File{s.exe, s.agent}, s.image...)
 }
 
-// agentPath is where the agent's program is a file; empty where there is none.
-func (s *start) agentPath() string {
+// places tells where the programs are files, which descriptors do not tell, in
+// the order of programs; nil without a kernel of the box's own.
+func (s *start) places() []string {
 	if s.agent == nil {
-		return ""
+		return nil
 	}
-	return s.agent.Name()
+	return []string{s.exe.Name(), s.agent.Name()}
 }
 
-// take is the other side of programs.
-func (s *start) take(files []*os.File, agent string) {
+// take is the other side of programs and places.
+func (s *start) take(files []*os.File, places []string) {
+	for i, place := range places {
+		files[i] = kernel.Named(files[i], place)
+	}
 	s.exe = files[0]
 	if len(files) > 1 {
-		s.agent, s.image = kernel.Named(files[1], agent), files[2:]
-		files[1] = s.agent
+		s.agent, s.image = files[1], files[2:]
 	}
 }
 
@@ -171,7 +174,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return fail(impossible(err, b.nested))
 	}
 	if k := l.config.Kernel; k != nil {
-		if err := l.showAgent(s.agent, &fds, &own); err != nil {
+		if err := errors.Join(l.showAgent(s.agent, &fds, &own), l.showKernel(s.exe, &fds, &own)); err != nil {
 			return fail(impossible(err, b.nested))
 		}
 		events, err := b.listen(s)

@@ -35,7 +35,7 @@ type order struct {
 	Dir      string         `json:"dir"`  // of this sandbox, in the state directory
 	Data     string         `json:"data"` // where boxes are saved
 	Argv0    string         `json:"argv0"`
-	Agent    string         `json:"agent,omitempty"` // the path of the agent's program
+	Places   []string       `json:"places,omitempty"` // start.places
 	Root     paddock.Root   `json:"root,omitzero"`
 	User     string         `json:"user,omitempty"`
 	Layout   wireLayout     `json:"layout"`
@@ -115,7 +115,7 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	defer listener.Close()
 	var first net.Conn
 	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
-	s.take(files, o.Agent)
+	s.take(files, o.Places)
 	for _, k := range kernels {
 		if k.Argv0 == o.Argv0 {
 			s.kernel = k

@@ -33,7 +33,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 		}
 	}()
 	defer closeAll(s.image)
-	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Agent: s.agentPath(), Root: s.root, User: s.user, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
+	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Root: s.root, User: s.user, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
 		Lifetime: s.limits.Lifetime,
 	}}

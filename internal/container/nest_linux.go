@@ -95,16 +95,32 @@ const starterSize = 16 << 20
 // showAgent puts the agent's program into the tree, where the kernel mounts it from: the
 // file itself, or where it is in memory only, a copy.
 func (l *layout) showAgent(program *os.File, fds *[]*os.File, own *closers) error {
-	m := inner.Mount{Kind: inner.MountBind, Target: inner.Root + inside.Argv0, Source: program.Name(), IsFile: true}
-	if !filepath.IsAbs(m.Source) {
-		*fds = append(*fds, program)
-		m.Kind, m.FD = inner.MountCopy, len(*fds)
-		st, err := program.Stat()
-		if err != nil {
-			return err
-		}
-		l.config.Mounts[0].Size += st.Size()
-	} else if l.id.root { // whose box's user may not reach it
+	if filepath.IsAbs(program.Name()) {
+		return l.show(program, inner.Root+inside.Argv0, fds, own)
+	}
+	st, err := program.Stat()
+	if err != nil {
+		return err
+	}
+	*fds = append(*fds, program)
+	l.config.Mounts[0].Size += st.Size()
+	l.config.Mounts = append(l.config.Mounts, inner.Mount{Kind: inner.MountCopy, Target: inner.Root + inside.Argv0, FD: len(*fds), IsFile: true})
+	return nil
+}
+
+// showKernel puts the kernel's program where its starter finds it by name. One
+// that is in memory only is too large to be copied: its starter does without.
+func (l *layout) showKernel(program *os.File, fds *[]*os.File, own *closers) error {
+	if !filepath.IsAbs(program.Name()) {
+		return nil
+	}
+	return l.show(program, inner.Program, fds, own)
+}
+
+// show mounts a program's file.
+func (l *layout) show(program *os.File, target string, fds *[]*os.File, own *closers) error {
+	m := inner.Mount{Kind: inner.MountBind, Target: target, Source: program.Name(), IsFile: true}
+	if l.id.root { // whose box's user may not reach it
 		f, err := kernel.CloneReal(m.Source)
 		if err != nil {
 			return err

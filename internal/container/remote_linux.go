@@ -232,7 +232,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	o := saved.about.Order
-	o.ID, o.Dir, o.Data, o.Agent, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.data, agent.Name(), a
+	o.ID, o.Dir, o.Data, o.Places, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.data, []string{exe.Name(), agent.Name()}, a
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}

@@ -1,7 +1,11 @@
 package kernel
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,22 +20,33 @@ func allThreadsCapset(hdr *capHeader, data *[2]unix.CapUserData) error {
 	return nil
 }
 
-// Capabilities tells the effective and the bounding set of this thread.
+// Capabilities tells the effective and the bounding set of this thread, a bit for
+// each capability. Asking for each one by a call would take long on a kernel in
+// software.
 func Capabilities() (effective, bounding uint64, err error) {
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&hdr, &data[0]); err != nil {
-		return 0, 0, fmt.Errorf("capget: %w", err)
+	status, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return 0, 0, err
 	}
-	effective = uint64(data[0].Effective) | uint64(data[1].Effective)<<32
-	for c := uintptr(0); c < 64; c++ {
-		// Past the last capability that this kernel knows it is an error.
-		if v, e := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); e == nil && v == 1 {
-			bounding |= 1 << c
+	var errs []error
+	set := func(name string) uint64 {
+		_, rest, _ := bytes.Cut(status, []byte("\n"+name+":"))
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("/proc/thread-self/status: %s: %w", name, err))
 		}
+		return n
 	}
-	return effective, bounding, nil
+	effective, bounding = set("CapEff"), set("CapBnd")
+	return effective, bounding, errors.Join(errs...)
 }
 
-// CapSysAdmin is the bit of CAP_SYS_ADMIN in a capability set.
-const CapSysAdmin = uint64(1) << unix.CAP_SYS_ADMIN
+// Bits in a capability set.
+const (
+	CapSysAdmin  = uint64(1) << unix.CAP_SYS_ADMIN
+	CapSysChroot = uint64(1) << unix.CAP_SYS_CHROOT
+	CapSetPCap   = uint64(1) << unix.CAP_SETPCAP
+	// FileCaps are to own, to read and to change any file.
+	FileCaps = uint64(1)<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+)

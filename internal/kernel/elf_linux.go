@@ -2,14 +2,14 @@ package kernel
 
 import "encoding/binary"
 
-// elf gives a complete program of a machine: an ELF header, one program header
+// elf gives a complete program for this machine: an ELF header, one program header
 // that loads the whole file, and code. See elf(5).
-func elf(machine uint16, code []byte) []byte {
+func elf(code []byte) []byte {
 	const base, header, segment = 0x400000, 64, 56
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, header+segment+len(code)), 0x7f, 'E', 'L', 'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	b = le.AppendUint16(b, 2) // executable
-	b = le.AppendUint16(b, machine)
+	b = le.AppendUint16(b, elfMachine)
 	b = le.AppendUint32(b, 1)
 	b = le.AppendUint64(b, base+header+segment) // entry
 	b = le.AppendUint64(b, header)              // program headers

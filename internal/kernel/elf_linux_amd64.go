@@ -1,9 +1,14 @@
 package kernel
 
+import "encoding/binary"
+
+// elfMachine is what elf(5) calls this machine.
+const elfMachine = 62
+
 // ExitZero gives a program that exits with status 0. It needs nothing of the
 // box's file tree, which may hold no program at all.
 func ExitZero() []byte {
-	return elf(62, []byte{
+	return elf([]byte{
 		0xb8, 60, 0, 0, 0, // mov eax, 60 (exit)
 		0x31, 0xff, // xor edi, edi
 		0x0f, 0x05, // syscall
@@ -12,7 +17,7 @@ func ExitZero() []byte {
 
 // Pause gives a program that waits for a signal, for good.
 func Pause() []byte {
-	return elf(62, []byte{
+	return elf([]byte{
 		0xb8, 34, 0, 0, 0, // mov eax, 34 (pause)
 		0x0f, 0x05, // syscall
 		0xeb, 0xf7, // jmp to the beginning
@@ -23,7 +28,7 @@ func Pause() []byte {
 // what is mounted on /proc, and exits with a status other than zero if it could
 // not. Whatever waits for it waits for no start of anything larger.
 func DetachProc() []byte {
-	return elf(62, []byte{
+	return elf([]byte{
 		0x31, 0xc0, // xor eax, eax (read)
 		0xbf, 3, 0, 0, 0, // mov edi, 3
 		0x48, 0x89, 0xe6, // mov rsi, rsp
@@ -42,4 +47,57 @@ func DetachProc() []byte {
 		0xb8, 60, 0, 0, 0, // mov eax, 60 (exit)
 		0x0f, 0x05, // syscall
 	})
+}
+
+// Bounded gives a program that takes every capability but those of keep from its
+// bounding set, and CAP_SETPCAP from its ambient one, and then executes another
+// one with its own arguments and environment. Where the character of its name at
+// index 6 is mark, marked counts in place of keep.
+//
+// It does for one thread what a program with a runtime can do only by stopping
+// all of its threads for each capability.
+func Bounded(path string, keep uint64, mark byte, marked uint64) []byte {
+	le := binary.LittleEndian
+	var b []byte
+	b = append(b,
+		0x49, 0x89, 0xe4, // mov r12, rsp (how many arguments, these, 0, environment)
+		0x49, 0x8b, 0x44, 0x24, 0x08, // mov rax, [r12+8] (the name)
+		0x48, 0xbb) // mov rbx, keep
+	b = le.AppendUint64(b, keep)
+	b = append(b,
+		0x80, 0x78, 0x06, mark, // cmp byte [rax+6], mark
+		0x75, 0x0a, // jne past the next
+		0x48, 0xbb) // mov rbx, marked
+	b = le.AppendUint64(b, marked)
+	b = append(b,
+		0x31, 0xed, // xor ebp, ebp
+		0x48, 0x0f, 0xa3, 0xeb, // bt rbx, rbp
+		0x72, 0x16, // jc past the call
+		0xbf, 24, 0, 0, 0, // mov edi, PR_CAPBSET_DROP
+		0x89, 0xee, // mov esi, ebp
+		0x31, 0xd2, // xor edx, edx
+		0x45, 0x31, 0xd2, // xor r10d, r10d
+		0x45, 0x31, 0xc0, // xor r8d, r8d
+		0xb8, 157, 0, 0, 0, // mov eax, 157 (prctl; past the last capability it fails)
+		0x0f, 0x05, // syscall
+		0xff, 0xc5, // inc ebp
+		0x83, 0xfd, 64, // cmp ebp, 64
+		0x7c, 0xdd, // jl to bt
+		0xbf, 47, 0, 0, 0, // mov edi, PR_CAP_AMBIENT
+		0xbe, 3, 0, 0, 0, // mov esi, PR_CAP_AMBIENT_LOWER
+		0xba, 8, 0, 0, 0, // mov edx, CAP_SETPCAP
+		0x45, 0x31, 0xd2, // xor r10d, r10d
+		0x45, 0x31, 0xc0, // xor r8d, r8d
+		0xb8, 157, 0, 0, 0, // mov eax, 157 (prctl)
+		0x0f, 0x05, // syscall
+		0x48, 0x8d, 0x3d, 33, 0, 0, 0, // lea rdi, [rip+33] (the path, after the code)
+		0x49, 0x8b, 0x0c, 0x24, // mov rcx, [r12]
+		0x49, 0x8d, 0x74, 0x24, 0x08, // lea rsi, [r12+8]
+		0x49, 0x8d, 0x54, 0xcc, 0x10, // lea rdx, [r12+rcx*8+16]
+		0xb8, 59, 0, 0, 0, // mov eax, 59 (execve)
+		0x0f, 0x05, // syscall
+		0xbf, 127, 0, 0, 0, // mov edi, 127
+		0xb8, 60, 0, 0, 0, // mov eax, 60 (exit)
+		0x0f, 0x05) // syscall
+	return elf(append(append(b, path...), 0))
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"os"
 	"os/signal"
 	"strconv"
@@ -114,11 +115,12 @@ func NoRoot() error {
 // every process it starts: none of them ever gets a capability by executing a
 // file.
 func DropBounding() error {
-	for c := uintptr(0); c < 64; c++ {
-		// Past the last capability that this kernel knows it is an error.
-		if v, e := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); e != nil || v == 0 {
-			continue
-		}
+	_, set, err := Capabilities()
+	if err != nil {
+		return err
+	}
+	for ; set != 0; set &= set - 1 {
+		c := uintptr(bits.TrailingZeros64(set))
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
 			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
 		}

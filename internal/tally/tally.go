@@ -95,9 +95,13 @@ func (t *tally) addTest(e event, w io.Writer) {
 	case "fail":
 		one.outcome = e.Action
 		fmt.Fprint(w, strings.Join(one.output, ""))
-		one.output = nil
+		one.output = one.output[max(0, len(one.output)-lastWords):]
 	}
 }
+
+// lastWords is how many lines of a failed test are told again at the end, where
+// a person looks first.
+const lastWords = 8
 
 // test finds or makes the record of a test, and marks those above it.
 func (t *tally) test(pkg, name string) *test {
@@ -154,6 +158,11 @@ func (t *tally) report(w io.Writer, strict bool) bool {
 			}
 		default:
 			failed++
+		}
+	}
+	for _, one := range t.tests {
+		if one.outcome == "fail" && !(one.parent && t.childFailed(one)) {
+			fmt.Fprintf(w, "failed: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
 		}
 	}
 	if passed+failed+skipped == 0 {

@@ -97,10 +97,12 @@ type Bind struct {
 }
 
 // Places of the box that only the kernel's starter sees: the tree of the
-// commands, and a directory for what the starter needs.
+// commands, a directory for what the starter needs, and its own program, where
+// that is a file.
 const (
-	Root  = "/root"
-	State = "/state"
+	Root    = "/root"
+	State   = "/state"
+	Program = "/program"
 )
 
 // An Op is what the host asks of a box on the control descriptor: a packet of

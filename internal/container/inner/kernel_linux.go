@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -115,7 +114,7 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	go b.join(conn)
 	report(Report{Ready: true})
 	kernel.KeepSignals()
-	debug.SetGCPercent(50)
+	saveMemory()
 	for {
 		data, fds, err := b.control.Receive()
 		if err != nil || len(data) == 0 || len(fds) == 0 {

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -248,9 +249,7 @@ func (b *box) serve(report func(Report)) error {
 	close(b.gate)
 	report(Report{Ready: true})
 	kernel.KeepSignals()
-	// The agent is small and mostly waits; this keeps it so. Until now nothing
-	// was collected (GOGC=off), which took no time either.
-	debug.SetGCPercent(50)
+	saveMemory()
 	// The host sends a descriptor for each connection; its end is ours.
 	for {
 		_, fds, err := b.control.Receive()
@@ -263,6 +262,13 @@ func (b *box) serve(report func(Report)) error {
 		}
 		b.answer(conn)
 	}
+}
+
+// saveMemory keeps this process small from a little later on. Until now nothing
+// was collected (GOGC=off), and a collection now would only make the first
+// commands wait.
+func saveMemory() {
+	time.AfterFunc(300*time.Millisecond, func() { debug.SetGCPercent(50) })
 }
 
 func connOf(f *os.File) (net.Conn, error) {

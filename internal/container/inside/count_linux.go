@@ -47,19 +47,10 @@ func newCount(dir string) (*count, error) {
 	return c, nil
 }
 
-// notTheirs gives groups, with all files in them, to a user that no command is
-// or can map.
+// notTheirs gives groups to a user that no command is or can map, and nobody else
+// enters them.
 func notTheirs(groups ...string) error {
 	for _, group := range groups {
-		entries, err := os.ReadDir(group)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if err := os.Lchown(group+"/"+e.Name(), nobodyHere, nobodyHere); err != nil {
-				return err
-			}
-		}
 		if err := os.Lchown(group, nobodyHere, nobodyHere); err != nil {
 			return err
 		}

@@ -1,9 +1,10 @@
 // Package inside is the agent on a kernel of the box's own: the first process
 // there, which the kernel's keeper outside reaches over the box's only link.
 //
-// It listens on that link. Commands could connect to the same address, so it
-// answers only who comes from the other end, which nobody inside can pretend to,
-// and who has the token that the first connection brought. What the agent has of
+// It listens on that link, and tells by a first connection of its own that it
+// does. Commands could connect to the same address, so it answers only who comes
+// from the other end, which nobody inside can pretend to, and who has the token
+// that the first connection brought. What the agent has of
 // privileges it gives up before the first command.
 package inside
 

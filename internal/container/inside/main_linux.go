@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -25,12 +26,11 @@ func Main() {
 }
 
 func run() error {
-	kernel.KeepSignals()
 	// What a package opened while it was initialised is not for commands.
 	if err := kernel.CloseFrom(3); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(Address, strconv.Itoa(Port)))
+	listener, err := net.Listen("tcp4", net.JoinHostPort(Address, strconv.Itoa(Port)))
 	if err != nil {
 		return err
 	}
@@ -46,6 +46,12 @@ func run() error {
 	if err := errors.Join(kernel.ReserveOverride(), a.spawn.do(kernel.TakeOverride), kernel.NotDumpable()); err != nil {
 		return err
 	}
+	// Who waits for this needs not ask again and again.
+	first, err := net.Dial("tcp4", net.JoinHostPort(Peer, strconv.Itoa(Port)))
+	if err != nil {
+		return err
+	}
+	go a.answer(first)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -68,6 +74,7 @@ func fromOutside(conn net.Conn) bool {
 
 type agent struct {
 	spawn *spawner
+	once  sync.Once // of what is done after the first answer
 
 	mu     sync.Mutex
 	server *guest.Server // guarded by mu; nil until settled
@@ -102,6 +109,7 @@ func (a *agent) answer(conn net.Conn) {
 		if data, err := json.Marshal(answer); err == nil {
 			_, _ = conn.Write(data) // whoever does not hear it asks again
 		}
+		a.once.Do(kernel.KeepSignals) // it takes a while
 	case Serve:
 		a.mu.Lock()
 		server := a.server
@@ -151,6 +159,6 @@ func (a *agent) settle(s *Settings, token []byte) error {
 		return err
 	}
 	a.server, a.token = server, token
-	debug.SetGCPercent(50)
+	time.AfterFunc(300*time.Millisecond, func() { debug.SetGCPercent(50) })
 	return nil
 }

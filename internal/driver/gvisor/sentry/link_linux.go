@@ -26,7 +26,8 @@ import (
 // packets, with a network stack of ours on this end. Nothing is forwarded.
 type link struct {
 	stack  *stack.Stack
-	theirs *os.File // given to gVisor
+	theirs *os.File           // given to gVisor
+	first  *gonet.TCPListener // takes the agent's first connection; nil where there is none to come
 }
 
 // What the link is made of. There is no hardware, and so no address of any.
@@ -80,6 +81,25 @@ func newStack(end int) (*stack.Stack, error) {
 	}
 	s.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}})
 	return s, nil
+}
+
+// expect gets ready for the agent's first connection, which it makes itself, and
+// before there is a command.
+func (l *link) expect() (err error) {
+	l.first, err = gonet.ListenTCP(l.stack, tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFromSlice(ourAddress), Port: inside.Port}, ipv4.ProtocolNumber)
+	return err
+}
+
+// accept waits for that connection, and for no other.
+func (l *link) accept(ctx context.Context) (net.Conn, error) {
+	first := l.first
+	l.first = nil
+	defer context.AfterFunc(ctx, first.Shutdown)()
+	conn, err := first.Accept()
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return conn, errors.Join(err, first.Close())
 }
 
 // dial connects to the agent.

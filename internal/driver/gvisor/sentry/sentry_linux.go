@@ -60,6 +60,8 @@ type sentry struct {
 	box  *container.Container
 	link *link
 
+	starter *os.File // what gVisor's processes begin with; nil is this program
+
 	stopped bool // saved, and not to run any more
 }
 
@@ -90,6 +92,9 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	if err := errors.Join(os.Mkdir(bundle, 0o700), os.WriteFile(filepath.Join(bundle, "config.json"), data, 0o600)); err != nil {
 		return err
 	}
+	if s.starter, err = boundChildren(); err != nil {
+		return err
+	}
 	s.box, err = container.New(s.conf, container.Args{ID: name, Spec: spec, BundleDir: bundle})
 	if err != nil {
 		return reason(fmt.Errorf("create gVisor's processes: %w", err))
@@ -117,6 +122,9 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 		err := conn.Call(boot.ContMgrRestore, &boot.RestoreOpts{FilePayload: urpc.FilePayload{Files: f.Image}, HavePagesFile: true}, nil)
 		return said("go on from memory", err)
 	}
+	if err := s.link.expect(); err != nil {
+		return fmt.Errorf("expect the agent: %w", err)
+	}
 	// The link is made; on this configuration Start makes none.
 	linked := *s.conf
 	linked.Network = config.NetworkHost
@@ -129,11 +137,15 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 // Processes implements inner.Kernel: the sentry and its gofer.
 func (s *sentry) Processes() int { return 2 }
 
-// Connect implements inner.Kernel. The agent listens a little later than the
-// kernel runs.
+// Connect implements inner.Kernel. One connection the agent makes itself, when it
+// has started; where it goes on from memory it does not, and listens a little
+// later than the kernel runs.
 func (s *sentry) Connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
+	if s.link.first != nil {
+		return s.link.accept(ctx)
+	}
 	for {
 		conn, err := s.link.dial(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -162,6 +174,7 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 		"--root=" + filepath.Join(inner.State, "run"),
 		"--platform=systrap",
 		"--network=sandbox",
+		"--gofer-network-namespace=host", // which is the box's, where nothing is
 		fmt.Sprintf("--overlay2=root:memory,size=%d", k.Disk),
 		"--ignore-cgroups", // the box is in one
 		"--host-settings=ignore",
@@ -181,6 +194,15 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 // agentCaps are what the agent needs, in gVisor, to make a group of processes
 // and to give up the rest.
 var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN"}
+
+// ownNetwork keeps the sentry in the box's network namespace, where there is
+// nothing: to make another one, and to take it away, is work for the host.
+const ownNetwork = "/proc/self/ns/net"
+
+// agentEnv is the agent's own environment, which no command sees. One processor is
+// enough for what it does, and what a runtime with several does to begin, or to
+// find out how many there are, are hundreds of calls of a kernel in software.
+var agentEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0,decoratemappings=0"}
 
 // specification is the box as gVisor wants to be told.
 func specification(c *inner.Config) *specs.Spec {
@@ -202,12 +224,12 @@ func specification(c *inner.Config) *specs.Spec {
 	return &specs.Spec{
 		Version: "1.0.0", Hostname: c.Hostname, Root: &specs.Root{Path: inner.Root}, Mounts: mounts,
 		Process: &specs.Process{
-			User: specs.User{UID: uid, GID: gid}, Args: []string{inside.Argv0}, Cwd: "/", Env: []string{"GOMAXPROCS=2"},
+			User: specs.User{UID: uid, GID: gid}, Args: []string{inside.Argv0}, Cwd: "/", Env: agentEnv,
 			Capabilities: &specs.LinuxCapabilities{Bounding: agentCaps, Effective: agentCaps, Permitted: agentCaps, Inheritable: agentCaps, Ambient: agentCaps},
 			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}},
 		},
 		Linux: &specs.Linux{
-			Namespaces:  []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}, {Type: specs.UserNamespace}},
+			Namespaces:  []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace, Path: ownNetwork}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace}, {Type: specs.MountNamespace}, {Type: specs.UserNamespace}},
 			UIDMappings: []specs.LinuxIDMapping{{ContainerID: uid, HostID: uid, Size: 1}},
 			GIDMappings: []specs.LinuxIDMapping{{ContainerID: gid, HostID: gid, Size: 1}},
 		},
