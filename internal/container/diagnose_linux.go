@@ -75,6 +75,9 @@ func (s surroundings) diagnose(err error) *failure {
 		return f
 	}
 	switch {
+	case says("built with cgo"):
+		return &failure{kernel: true, cause: "this program was built with cgo, with which gVisor cannot give up its capabilities in time",
+			remedy: "build it with CGO_ENABLED=0, as make build does"}
 	case s.nested && says("gVisor") && !says("memory limit") && !errors.Is(s.trace, syscall.ESRCH):
 		return &failure{kernel: true,
 			cause:  fmt.Sprintf("a process may not trace one that it has made (ptrace: %v), by which gVisor takes system calls of commands (systrap)", s.trace),

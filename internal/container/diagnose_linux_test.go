@@ -67,6 +67,7 @@ func TestAFailureIsToldWithItsRemedy(t *testing.T) {
 		{"no systrap: nobody traces", nested(host("/proc/sys/kernel/yama/ptrace_scope", "3")), gvisor, "ptrace_scope is 3 systrap", "sysctl.d restart", ""},
 		{"the same, in a jail", host("/proc/sys/kernel/yama/ptrace_scope", "3"), proc, "covered", "/proc", "ptrace"},
 		{"no systrap: a filter refuses it", nested(untraced(host("/proc/self/status", filtered))), gvisor, "ptrace: operation not permitted systrap", filter, ""},
+		{"a program with C in it", nested(host()), told("start the kernel: this program was built with cgo, with which gVisor cannot run; build it with CGO_ENABLED=0"), "cgo", "CGO_ENABLED=0", ""},
 		{"something of gVisor's that nobody knows", nested(host()), gvisor, "waiting for sandbox", "", "ptrace"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -114,5 +115,27 @@ func TestWhatIsAroundThisProcessIsRead(t *testing.T) {
 	}
 	if err := kernel.TraceNobody(); err == nil {
 		t.Error("there is a process of a number that there cannot be")
+	}
+}
+
+// Without a cache everything works, and takes longer: doctor is where that is told.
+func TestAProgramThatCannotBeKeptIsTold(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for cache, told := range map[string]bool{dir + "/cache": false, dir + "/file/cache": true} {
+		d, err := New(Options{Tier: paddock.GVisor, State: dir + "/state", Data: dir + "/data", Cache: cache, Kernel: &Kernel{Name: "none", Program: Program{Name: "kernel", Data: []byte("a program")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range d.controls(nil) {
+			if f.Control == paddock.ControlKernel && strings.Contains(f.How, cache) != told {
+				t.Errorf("%s: %q", cache, f.How)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -114,7 +115,7 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 		list = append(list, f)
 	}
 	if d.kernel != nil {
-		own := paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Full, How: kernelHow}
+		own := paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Full, How: kernelHow + d.unkept()}
 		guard := paddock.Finding{Control: paddock.ControlProtected, Strength: paddock.Full,
 			How: "a broker does every change below a writable mount, by name; the kernel's process may do none itself; a hard link that was there before is the file itself"}
 		if trial != nil {
@@ -131,6 +132,18 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 	}
 	list = append(list, p)
 	return append(list, d.limits()...)
+}
+
+// unkept tells where the kernel's program is not kept as a file, which only takes
+// time.
+func (d *Driver) unkept() string {
+	if d.kernel.Program.Data == nil {
+		return ""
+	}
+	if f, err := d.exe(); err != nil || filepath.IsAbs(f.Name()) {
+		return ""
+	}
+	return fmt.Sprintf("; its program is unpacked at each start, because %s cannot be written, is not the caller's alone, or may not be executed from", d.cache)
 }
 
 func identityHow() string {

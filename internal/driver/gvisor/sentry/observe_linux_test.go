@@ -103,10 +103,11 @@ func at(list []seen, name string) []seen {
 type seen struct {
 	PID, Parent int
 	Args        []string
-	Filters     int // of system calls
-	Table       int // descriptors that there is room for
-	Caps        uint64
-	Score       int // how soon it is killed for lack of memory
+	Filters     int    // of system calls
+	Table       int    // descriptors that there is room for
+	Caps, Bound uint64 // capabilities: those that it has, and the most that it may have
+	Net         string // its network namespace
+	Score       int    // how soon it is killed for lack of memory
 }
 
 // saidMark asks gVisor's processes to say what they do; it is where they do.
@@ -181,6 +182,7 @@ func processes() []seen {
 			continue // it ended
 		}
 		s := seen{PID: pid}
+		s.Net, _ = os.Readlink(dir + "/ns/net")
 		if args := bytes.TrimRight(cmdline, "\x00"); len(args) > 0 {
 			s.Args = strings.Split(string(args), "\x00")
 		}
@@ -197,6 +199,8 @@ func processes() []seen {
 				s.Filters, _ = strconv.Atoi(value)
 			case "CapEff":
 				s.Caps, _ = strconv.ParseUint(value, 16, 64)
+			case "CapBnd":
+				s.Bound, _ = strconv.ParseUint(value, 16, 64)
 			}
 		}
 		list = append(list, s)

@@ -72,6 +72,8 @@ func TestAssumptionsAboutGVisor(t *testing.T) {
 	t.Run("those that can change files are two, and enlist", func(t *testing.T) { processesEnlist(t, &o) })
 	t.Run("a session of trace points can be made before the first instruction of the guest's", func(t *testing.T) { guardIsFirst(t, &o) })
 	t.Run("a boot and a gofer load programs, and compile none", func(t *testing.T) { programsAreLoaded(t, &o) })
+	t.Run("what gVisor's processes begin with knows them apart by a letter, and bounds their capabilities", func(t *testing.T) { processesAreBounded(t, &o) })
+	t.Run("gVisor's processes are in the box's network namespace", func(t *testing.T) { networkIsTheBox(t, &o) })
 	t.Run("a grown table of descriptors stays grown", func(t *testing.T) {
 		for _, s := range at(o.Sealed, "runsc-sandbox") {
 			if s.Table < 512 {
@@ -367,6 +369,31 @@ func stateComesBack(t *testing.T, d paddock.Driver, sb paddock.Sandbox, spec pad
 		linkIsSet(t, again) // that it answers shows that the link is its own
 		if err := again.Remove(t.Context()); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// See boundChildren.
+func processesAreBounded(t *testing.T, o *observation) {
+	if bootName[6] == goferName[6] {
+		t.Error("the letter is the same")
+	}
+	for name, want := range map[string]uint64{bootName: sentryCaps, goferName: goferCaps} {
+		for _, s := range at(o.Started, name) {
+			if s.Bound != want || s.Caps&^want != 0 {
+				t.Errorf("%s has the capabilities %#x and the bounding set %#x, want %#x", name, s.Caps, s.Bound, want)
+			}
+		}
+	}
+}
+
+// A namespace that is named by a path is joined, which takes less time than to
+// make one; ours has nothing in it.
+func networkIsTheBox(t *testing.T, o *observation) {
+	ours := at(o.Started, observedArgv0)
+	for _, s := range slices.Concat(at(o.Started, bootName), at(o.Started, goferName)) {
+		if len(ours) != 1 || s.Net != ours[0].Net || s.Net == "" {
+			t.Errorf("%q is in %q: %+v", s.Args, s.Net, ours)
 		}
 	}
 }
