@@ -15,13 +15,19 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	_ "unsafe" // for go:linkname
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/lisafs"
+	"gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp"
 	"gvisor.dev/gvisor/pkg/unet"
+	"gvisor.dev/gvisor/runsc/cli"
+	"gvisor.dev/gvisor/runsc/cmd"
+	"gvisor.dev/gvisor/runsc/cmd/util"
 
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
 )
 
 // A brief tells a hostile process what there is to be had.
@@ -64,7 +70,7 @@ var errOccupied = errors.New("somebody else is in the sentry's place")
 // sentry that was taken over has that one too.
 type occupied struct {
 	sentry
-	conn net.Conn
+	conns map[string]net.Conn // to whom is in the place of gofer and boot
 }
 
 func (o *occupied) Start(c *inner.Config, f inner.KernelFiles) error {
@@ -85,8 +91,17 @@ func (o *occupied) Start(c *inner.Config, f inner.KernelFiles) error {
 	if err := o.sentry.Start(c, f); !errors.Is(err, errOccupied) {
 		return fmt.Errorf("start: %w", err)
 	}
-	if o.conn, err = l.Accept(); err != nil {
-		return err
+	o.conns = map[string]net.Conn{}
+	for range o.Processes() {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		who := make([]byte, len("boot\n"))
+		if _, err := io.ReadFull(conn, who); err != nil {
+			return err
+		}
+		o.conns[string(who)] = conn
 	}
 	_ = l.Close()
 	task, err := os.ReadFile(briefFile)
@@ -98,9 +113,12 @@ func (o *occupied) Start(c *inner.Config, f inner.KernelFiles) error {
 			time.Sleep(time.Millisecond)
 		}
 		var list []attempt
-		err := visit(o.conn, task, &list)
-		if err != nil {
-			list = append(list, attempt{"be there at the end", false, err.Error()})
+		for _, who := range []string{"gofr\n", "boot\n"} { // the second ends the first
+			var part []attempt
+			if err := visit(o.conns[who], task, &part); err != nil {
+				list = append(list, attempt{"tell what " + who + " reached", true, err.Error()})
+			}
+			list = append(list, part...)
 		}
 		_ = report(list)
 	}()
@@ -118,7 +136,7 @@ func visit(conn net.Conn, task []byte, into *[]attempt) error {
 
 // Connect is in place of the agent, of which there is none.
 func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
-	if o.conn == nil {
+	if o.conns == nil {
 		return o.sentry.Connect(ctx)
 	}
 	ours, theirs := net.Pipe()
@@ -136,11 +154,7 @@ func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
 // occupy has this process, which is about to become the sentry, act for somebody
 // else later.
 func occupy() {
-	conn, err := net.Dial("unix", hostileSocket)
-	if err != nil {
-		fail("hostile", err)
-		os.Exit(1)
-	}
+	conn := introduce("boot\n")
 	raw, err := conn.(*net.UnixConn).SyscallConn()
 	own := -1
 	if err == nil {
@@ -218,6 +232,67 @@ func meet(fd int) (g gofer, err error) {
 	}
 	g.client, g.root, g.host, err = lisafs.NewClient(sock)
 	return g, err
+}
+
+// introduce connects to the starter, while it can be reached.
+func introduce(who string) net.Conn {
+	conn, err := net.Dial("unix", hostileSocket)
+	if err == nil {
+		_, err = io.WriteString(conn, who)
+	}
+	if err != nil {
+		fail("hostile", err)
+		os.Exit(1)
+	}
+	return conn
+}
+
+//go:linkname goferPrograms gvisor.dev/gvisor/runsc/fsgofer/filter.precompiledPrograms
+var goferPrograms map[string]precompiledseccomp.Program
+
+// occupyGofer is occupy for the gofer, which sets itself up as it does, and puts up
+// a filter that allows everything. It does not return.
+func occupyGofer() {
+	conn := introduce("gofr\n")
+	go func() {
+		runtime.LockOSThread()
+		var b brief
+		if err := json.NewDecoder(conn).Decode(&b); err != nil {
+			return
+		}
+		// It is in its own place when it sees the tree of the commands as the root.
+		for end := time.Now().Add(10 * time.Second); !exists(b.Mount+"/.git/HEAD") && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		b.Stage = "in the gofer's place: "
+		for _, name := range []string{"/", b.Mount} {
+			if fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+				b.Rooms = append(b.Rooms, fd)
+			}
+		}
+		b.Acquainted = sockets()
+		if err := json.NewEncoder(conn).Encode(attempts(&b)); err != nil {
+			os.Exit(1)
+		}
+	}()
+	err := errors.Join(bounded(goferCaps), prepare(func() error {
+		err := filter.InstallGofer()
+		for name, p := range goferPrograms {
+			const ret, allow = 0x06, 0x7fff0000
+			p.Bytecode32 = []uint32{ret, allow}
+			for v := range p.VarOffsets {
+				p.VarOffsets[v] = nil
+			}
+			goferPrograms[name] = p
+		}
+		return err
+	}), inner.Enlist())
+	if err != nil {
+		fail("hostile gofer", err)
+		os.Exit(1)
+	}
+	cli.Run(nil, map[util.SubCommand]string{new(cmd.Gofer): ""}, nil)
+	os.Exit(0)
 }
 
 // sockets gives all descriptors that are sockets.

@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 	case isChild(os.Args[0]) && slices.Contains(os.Args, "boot") && exists(hostileSocket):
 		occupy()
 		os.Exit(child())
+	case isChild(os.Args[0]) && exists(hostileSocket):
+		occupyGofer()
 	case isChild(os.Args[0]) && exists(saidMark):
 		spoken()
 		os.Exit(child())

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,9 +113,12 @@ func place(t *testing.T) string {
 	return base
 }
 
-// free is the one technique that gets through, and may: it is a workspace. It shows
+// free are the techniques that get through, and may: it is a workspace. They show
 // that the others are refused for what they are about.
-const free = "make a file that may be made"
+func free() []string {
+	const made = "make a file that may be made"
+	return []string{made, "in the gofer's place: " + made, "by the gofer: make free-by-gofer"}
+}
 
 func TestATakenOverSentryReachesNothing(t *testing.T) {
 	base := place(t)
@@ -166,10 +170,11 @@ func TestATakenOverSentryReachesNothing(t *testing.T) {
 	}
 	for _, a := range list {
 		t.Run(a.Name, func(t *testing.T) {
+			may := slices.Contains(free(), a.Name)
 			switch {
-			case a.Reached && a.Name != free:
-				t.Error("this gets through")
-			case !a.Reached && a.Name == free:
+			case a.Reached && !may:
+				t.Error("this gets through", a.Detail)
+			case !a.Reached && may:
 				t.Error("not even this:", a.Detail)
 			default:
 				t.Log(a.Detail)

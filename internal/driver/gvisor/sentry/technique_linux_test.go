@@ -26,7 +26,7 @@ var up = strings.Repeat("../", 40)
 // attempts tries everything that a process can which knows no more than b.
 func attempts(b *brief) []attempt {
 	list := onFiles(b)
-	try := tryer("", &list)
+	try := tryer(b.Stage, &list)
 	for _, k := range calls(b) {
 		if !b.Bare || !k.harms {
 			try(k.name, k.do())
@@ -309,6 +309,14 @@ func byGofer(b *brief, g gofer) []attempt {
 			return err
 		})
 	}
+	top := client.NewFD(root.ControlFD)
+	if _, err := top.Walk(ctx, ".git"); err != nil {
+		return list // it is not the workspace
+	}
+	try("make", "free-by-gofer", func(at lisafs.ClientFD, base string) error {
+		_, _, _, err := at.OpenCreateAt(ctx, base, unix.O_RDWR, linux.FileMode(0o755), uid, gid)
+		return err
+	})
 	for _, name := range append(slices.Clone(b.Keep), b.Make...) {
 		try("open to write", name, func(at lisafs.ClientFD, base string) error {
 			in, err := at.Walk(ctx, base)
@@ -339,7 +347,6 @@ func byGofer(b *brief, g gofer) []attempt {
 			return at.RenameAt(ctx, base, root.ControlFD, "moved-by-gofer", 0)
 		})
 		try("rename a scratch file to", name, func(at lisafs.ClientFD, base string) error {
-			top := client.NewFD(root.ControlFD)
 			if _, _, _, err := top.OpenCreateAt(ctx, "scratch-by-gofer", unix.O_RDWR, linux.FileMode(0o755), uid, gid); err != nil {
 				return err
 			}
