@@ -168,6 +168,14 @@ func TestATakenOverSentryReachesNothing(t *testing.T) {
 			t.Fatal("the hostile process says nothing; the box:", <-created)
 		}
 	}
+	if len(list) < 200 {
+		t.Errorf("only %d techniques are tried", len(list))
+	}
+	for _, name := range free() {
+		if !slices.ContainsFunc(list, func(a attempt) bool { return a.Name == name }) {
+			t.Errorf("nobody tries to %s", name)
+		}
+	}
 	for _, a := range list {
 		t.Run(a.Name, func(t *testing.T) {
 			may := slices.Contains(free(), a.Name)
