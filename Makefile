@@ -46,8 +46,8 @@ test: deps build $(if $(CI),referees python) ## Run every test, and tell what wa
 	PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0 go test -json -timeout 30m $(TESTFLAGS) $(PKG) | go run ./internal/tally $(if $(CI),-strict)
 
 .PHONY: referees
-referees: ## Install the tools that those of the simulated tier are compared with
-	@./.ci/deps bash:bash bc:bc bzip2:bzip2 column:bsdextrautils curl:curl envsubst:gettext-base file:file gawk:gawk \
+referees: ## Install what tests compare with, or make containers with
+	@./.ci/deps bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl envsubst:gettext-base file:file gawk:gawk \
 		jq:jq mawk:mawk node:nodejs npm:npm patch:patch pgrep:procps rg:ripgrep sqlite3:sqlite3 strings:binutils \
 		unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
 

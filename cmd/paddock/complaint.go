@@ -143,8 +143,8 @@ func hintForMissing(f paddock.Finding) string {
 		hints = append(hints, f.Remedy)
 	}
 	switch f.Control {
-	case paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlReadOnly, paddock.ControlIdentity:
-		// Nothing is left of a jail without these.
+	case paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlReadOnly, paddock.ControlIdentity, paddock.ControlKernel:
+		// Nothing is left of a sandbox without these.
 	default:
 		hints = append(hints, fmt.Sprintf("to do without it: --allow-missing %s", f.Control))
 	}

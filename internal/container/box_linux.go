@@ -143,7 +143,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 	}
 	if err := b.launch(s, theirs, link); err != nil {
-		return fail(impossible(fmt.Errorf("start the box: %w", err)))
+		return fail(impossible(fmt.Errorf("start the box: %w", err), b.nested))
 	}
 	if s.made != nil {
 		s.made(b)
@@ -171,11 +171,11 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	l := s.layout.clone()
 	fds, err := openForeign(l, &own)
 	if err != nil {
-		return fail(err)
+		return fail(impossible(err, b.nested))
 	}
 	if k := l.config.Kernel; k != nil {
 		if err := errors.Join(l.showAgent(s.agent, &fds, &own), l.showKernel(s.exe, &fds, &own)); err != nil {
-			return fail(err)
+			return fail(impossible(err, b.nested))
 		}
 		events, err := b.listen(s)
 		if err != nil {
@@ -205,7 +205,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return fail(fmt.Errorf("configure the box: %w", b.explain(err)))
 	}
 	if err := b.ready(ctx); err != nil {
-		return fail(impossible(err))
+		return fail(b.starved(impossible(err, b.nested)))
 	}
 	return b, conn, nil
 }
@@ -300,6 +300,9 @@ func openForeign(l *layout, own *closers) ([]*os.File, error) {
 		if err != nil {
 			if m.Maybe {
 				continue
+			}
+			if errors.Is(err, syscall.EPERM) { // not the file's matter: nothing can be shared
+				return nil, fmt.Errorf("mount %s: %w", m.Source, err)
 			}
 			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
 		}
@@ -516,6 +519,16 @@ func kindOf(err error) paddock.Kind {
 		return paddock.Timeout
 	}
 	return paddock.Canceled
+}
+
+// starved is err, or where the memory limit was reached while the box was made,
+// that.
+func (b *box) starved(err error) error {
+	kills, _, e := b.oom()
+	if e != nil || kills == 0 {
+		return err
+	}
+	return fmt.Errorf("the memory limit of %d MiB was reached before the sandbox was ready; ask for more: %w", b.limits.Memory>>20, paddock.Invalid)
 }
 
 // explain adds how init ended to an error about it.

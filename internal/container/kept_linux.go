@@ -140,7 +140,7 @@ func (d *Driver) claim(id paddock.ID) (string, error) {
 // that somebody else has prepared.
 func ownDirectory(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return fmt.Errorf("state directory: %w", err)
+		return fmt.Errorf("a directory of Paddock's own cannot be made: %w: %w", err, paddock.Unavailable)
 	}
 	return checkOwn(path)
 }
@@ -152,9 +152,9 @@ func checkOwn(path string) error {
 		switch st, err := os.Lstat(dir); {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			return fmt.Errorf("state directory: %w", err)
+			return fmt.Errorf("a directory of Paddock's own: %w", err)
 		case !st.IsDir() || !ours(st, 0o022):
-			return fmt.Errorf("state directory %s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
+			return fmt.Errorf("%s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
 		}
 		// A directory in one that everybody may write to is looked at too.
 		if filepath.Base(filepath.Dir(dir)) != fmt.Sprintf("paddock-%d", os.Geteuid()) {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -115,7 +115,7 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 		list = append(list, f)
 	}
 	if d.kernel != nil {
-		own := paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Full, How: kernelHow}
+		own := paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Full, How: kernelHow + d.unkept()}
 		guard := paddock.Finding{Control: paddock.ControlProtected, Strength: paddock.Full,
 			How: "a broker does every change below a writable mount, by name; the kernel's process may do none itself; a hard link that was there before is the file itself"}
 		if trial != nil {
@@ -132,6 +132,18 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 	}
 	list = append(list, p)
 	return append(list, d.limits()...)
+}
+
+// unkept tells where the kernel's program is not kept as a file, which only takes
+// time.
+func (d *Driver) unkept() string {
+	if d.kernel.Program.Data == nil {
+		return ""
+	}
+	if f, err := d.exe(); err != nil || filepath.IsAbs(f.Name()) {
+		return ""
+	}
+	return fmt.Sprintf("; its program is unpacked at each start, because %s cannot be written, is not the caller's alone, or may not be executed from", d.cache)
 }
 
 func identityHow() string {
@@ -317,9 +329,6 @@ func (d *Driver) refuse(spec *paddock.Spec) error {
 	return nil
 }
 
-// A failure is why namespaces cannot be made here, and what to do.
-type failure struct{ cause, remedy string }
-
 // trial makes a process in new namespaces and tells what went wrong.
 func (d *Driver) trial(ctx context.Context) *failure {
 	spec := paddock.Spec{ID: newID(), Ephemeral: true}
@@ -350,67 +359,13 @@ func (d *Driver) trial(ctx context.Context) *failure {
 	if err != nil {
 		var missing *paddock.MissingError
 		if errors.As(err, &missing) {
-			return &failure{missing.Finding.Cause, missing.Finding.Remedy}
+			return &failure{cause: missing.Finding.Cause, remedy: missing.Finding.Remedy}
 		}
-		return diagnose(err)
+		return around(d.kernel != nil).diagnose(err)
 	}
 	conn.Close()
 	if err := b.remove(ctx); err != nil {
 		return &failure{cause: err.Error()}
 	}
 	return nil
-}
-
-// impossible turns the failure to make a box into what this host lacks, where
-// that is known. Any other error stays as it is.
-func impossible(err error) error {
-	if k := paddock.KindOf(err); k != paddock.Internal && k != paddock.Unsupported {
-		return err
-	}
-	f := diagnose(err)
-	if f.remedy == "" {
-		return err
-	}
-	return &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlUserNS, Strength: paddock.Absent, Cause: f.cause, Remedy: f.remedy}}
-}
-
-// diagnose finds the cause of a box that cannot be made, where it is known.
-func diagnose(err error) *failure {
-	read := func(name string) string {
-		data, _ := os.ReadFile(name)
-		return strings.TrimSpace(string(data))
-	}
-	f := &failure{cause: err.Error()}
-	switch {
-	case read("/proc/sys/user/max_user_namespaces") == "0":
-		f.cause = "user namespaces are switched off (user.max_user_namespaces is 0)"
-		f.remedy = "sudo sysctl user.max_user_namespaces=15000"
-	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0" && os.Geteuid() != 0:
-		f.cause = "this system forbids user namespaces to users (kernel.unprivileged_userns_clone is 0)"
-		f.remedy = "sudo sysctl kernel.unprivileged_userns_clone=1"
-	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Geteuid() != 0:
-		exe, _ := os.Executable()
-		f.cause = "AppArmor lets only known programs use user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)"
-		f.remedy = fmt.Sprintf("allow this program: printf 'abi <abi/4.0>,\\nprofile paddock %s flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/paddock && sudo apparmor_parser -r /etc/apparmor.d/paddock", exe)
-	case errors.Is(err, syscall.ENOSYS):
-		f.cause = "a system call that makes namespaces is not there (" + err.Error() + "); inside a container its system-call filter hides it"
-		f.remedy = "in a container: run it with --security-opt seccomp=unconfined (or a profile that allows clone3, mount and unshare); else use Linux 5.12 or later"
-	case os.Geteuid() == 0 && !hasSysAdmin():
-		f.cause = "this process is root without CAP_SYS_ADMIN, as in a container"
-		f.remedy = "run the container with --cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined, or run paddock as an ordinary user of it"
-	case strings.Contains(err.Error(), "mount /proc") && errors.Is(err, syscall.EPERM), strings.Contains(err.Error(), "create proc"):
-		f.cause = "a /proc of its own cannot be mounted, because this one is partly covered, as in a container (" + err.Error() + ")"
-		f.remedy = "run the container with --security-opt systempaths=unconfined"
-	case errors.Is(err, syscall.EPERM):
-		f.remedy = "something forbids it (a system-call filter or a security module); inside a container: --security-opt seccomp=unconfined --security-opt apparmor=unconfined"
-	case errors.Is(err, syscall.ENOSPC):
-		f.cause = "no more user namespaces can be made (user.max_user_namespaces is reached)"
-		f.remedy = "raise it: sudo sysctl user.max_user_namespaces=15000"
-	}
-	return f
-}
-
-func hasSysAdmin() bool {
-	effective, _, err := kernel.Capabilities()
-	return err == nil && effective&kernel.CapSysAdmin != 0
 }

@@ -441,7 +441,12 @@ func (c *call) chmodFile(fd int, mode uint32) reply {
 	if err != nil {
 		return fails(err)
 	}
-	if t := c.treeOf(path); t != nil && !c.may("chmod", path, t, true) {
+	t := c.treeOf(path)
+	if t == nil && c.sealed.Load() {
+		// A file of a tree that is mounted nowhere any more: nobody can tell its name.
+		return reply{err: syscall.EPERM}
+	}
+	if t != nil && !c.may("chmod", path, t, true) {
 		return reply{err: syscall.EACCES}
 	}
 	return result(kernel.ChmodFile(fd, mode&0o1777))

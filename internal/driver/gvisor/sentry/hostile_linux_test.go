@@ -1,0 +1,339 @@
+package sentry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/lisafs"
+	"gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp"
+	"gvisor.dev/gvisor/pkg/unet"
+	"gvisor.dev/gvisor/runsc/cli"
+	"gvisor.dev/gvisor/runsc/cmd"
+	"gvisor.dev/gvisor/runsc/cmd/util"
+
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
+)
+
+// A brief tells a hostile process what there is to be had.
+type brief struct {
+	Secrets    map[string]string // by path: what is in a file of the host's that no box shows
+	Work       string            // a workspace, as the host names it
+	Mount      string            // where that is in the box
+	Keep       []string          // names of files in it that may not be changed
+	Make       []string          // names in it that may not be made
+	Read       []string          // names in it that may not be read
+	Abstract   string            // a socket of the host's
+	Port       int               // another one
+	Stage      string            // before the name of a technique
+	Rooms      []int             // descriptors of directories
+	Bare       bool              // without walls: make anew what the technique before has spoiled
+	Acquainted []int             // descriptors of sockets whose other end is the box's init, or the host
+}
+
+// An attempt is what came of one technique.
+type attempt struct {
+	Name    string
+	Reached bool
+	Detail  string
+}
+
+var (
+	// hostileSocket is where somebody in the sentry's place finds the box's init,
+	// before it is shut in.
+	hostileSocket = filepath.Join(inner.State, "hostile")
+	briefFile     = inner.Root + reports + "/brief.json"
+)
+
+// errOccupied ends the sentry's start where its process is complete but for the
+// guest, and for the filter of gVisor's own, which comes last.
+var errOccupied = errors.New("somebody else is in the sentry's place")
+
+// occupied starts gVisor's processes as they are, and has somebody else act in
+// the sentry's, behind the same walls, as soon as the box is as it is while
+// commands run. There is one wall less than in earnest, gVisor's own filter: a
+// sentry that was taken over has that one too.
+type occupied struct {
+	sentry
+	conns map[string]net.Conn // to whom is in the place of gofer and boot
+}
+
+func (o *occupied) Start(c *inner.Config, f inner.KernelFiles) error {
+	if _, err := os.Lstat(briefFile); err != nil {
+		return o.sentry.Start(c, f) // a trial: nobody is told anything
+	}
+	l, err := net.Listen("unix", hostileSocket)
+	if err != nil {
+		return err
+	}
+	seal := f.Seal
+	f.Seal = func() error {
+		if err := seal(); err != nil {
+			return err
+		}
+		return errOccupied
+	}
+	if err := o.sentry.Start(c, f); !errors.Is(err, errOccupied) {
+		return fmt.Errorf("start: %w", err)
+	}
+	o.conns = map[string]net.Conn{}
+	for range o.Processes() {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		who := make([]byte, len("boot\n"))
+		if _, err := io.ReadFull(conn, who); err != nil {
+			return err
+		}
+		o.conns[string(who)] = conn
+	}
+	_ = l.Close()
+	task, err := os.ReadFile(briefFile)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for processes()[0].Caps != 1<<unix.CAP_SYS_PTRACE { // as this process is when commands run
+			time.Sleep(time.Millisecond)
+		}
+		var list []attempt
+		for _, who := range []string{"gofr\n", "boot\n"} { // the second ends the first
+			var part []attempt
+			if err := visit(o.conns[who], task, &part); err != nil {
+				list = append(list, attempt{"tell what " + who + " reached", true, err.Error()})
+			}
+			list = append(list, part...)
+		}
+		_ = report(list)
+	}()
+	return nil
+}
+
+// visit has the hostile process try, and waits for what it says.
+func visit(conn net.Conn, task []byte, into *[]attempt) error {
+	if _, err := conn.Write(task); err != nil {
+		return err
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	return json.NewDecoder(conn).Decode(into)
+}
+
+// Connect is in place of the agent, of which there is none.
+func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
+	if o.conns == nil {
+		return o.sentry.Connect(ctx)
+	}
+	ours, theirs := net.Pipe()
+	go func() {
+		buf := make([]byte, 1<<20)
+		_, _ = theirs.Read(buf)                                                 // the greeting
+		if err := json.NewEncoder(theirs).Encode(inside.Answer{}); err != nil { // all is well
+			return
+		}
+		_, _ = io.Copy(io.Discard, theirs)
+	}()
+	return ours, nil
+}
+
+// occupy has this process, which is about to become the sentry, act for somebody
+// else later.
+func occupy() {
+	conn := introduce("boot\n")
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	own := -1
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { own = int(fd) })
+	}
+	if err != nil {
+		fail("hostile", err)
+		os.Exit(1)
+	}
+	// Where it is going there is no program to execute.
+	program, err := syscall.Open("/proc/self/exe", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		fail("hostile", err)
+		os.Exit(1)
+	}
+	selfExecutable = fmt.Sprintf("/proc/self/fd/%d", program)
+	args := os.Args
+	go func() {
+		runtime.LockOSThread()
+		var b brief
+		if err := json.NewDecoder(conn).Decode(&b); err != nil {
+			return
+		}
+		var list []attempt
+		var served []gofer
+		for _, arg := range args {
+			v, ok := strings.CutPrefix(arg, "--io-fds=")
+			fd, err := strconv.Atoi(v)
+			if !ok || err != nil {
+				continue
+			}
+			g, err := meet(fd)
+			if err != nil {
+				list = append(list, attempt{"meet a gofer", false, err.Error()})
+				continue
+			}
+			served = append(served, g)
+			if g.host >= 0 {
+				b.Rooms = append(b.Rooms, g.host)
+			}
+		}
+		b.Acquainted = sockets()
+		list = append(list, attempts(&b)...)
+		for _, g := range served {
+			list = append(list, byGofer(&b, g)...)
+		}
+		// The gofer ends with its last client. What it served is mounted nowhere
+		// then, and has no name any more.
+		for _, g := range served {
+			g.client.Close()
+		}
+		time.Sleep(100 * time.Millisecond)
+		b.Stage = "after the gofer's end: "
+		list = append(list, onFiles(&b)...)
+		// Whoever is there to take the report has survived this.
+		garbage(slices.DeleteFunc(b.Acquainted, func(fd int) bool { return fd == own }))
+		if err := json.NewEncoder(conn).Encode(list); err != nil {
+			os.Exit(1) // the starter is gone
+		}
+	}()
+}
+
+// A gofer is one connection to it: it serves one directory, or one file.
+type gofer struct {
+	client *lisafs.Client
+	root   lisafs.Inode
+	host   int // what it serves, as a descriptor
+}
+
+// meet asks a gofer for what it serves, as the sentry does.
+func meet(fd int) (g gofer, err error) {
+	sock, err := unet.NewSocket(fd)
+	if err != nil {
+		return g, err
+	}
+	g.client, g.root, g.host, err = lisafs.NewClient(sock)
+	return g, err
+}
+
+// introduce connects to the starter, while it can be reached.
+func introduce(who string) net.Conn {
+	conn, err := net.Dial("unix", hostileSocket)
+	if err == nil {
+		_, err = io.WriteString(conn, who)
+	}
+	if err != nil {
+		fail("hostile", err)
+		os.Exit(1)
+	}
+	return conn
+}
+
+//go:linkname goferPrograms gvisor.dev/gvisor/runsc/fsgofer/filter.precompiledPrograms
+var goferPrograms map[string]precompiledseccomp.Program
+
+// occupyGofer is occupy for the gofer, which sets itself up as it does, and puts up
+// a filter that allows everything. It does not return.
+func occupyGofer() {
+	conn := introduce("gofr\n")
+	go func() {
+		runtime.LockOSThread()
+		var b brief
+		if err := json.NewDecoder(conn).Decode(&b); err != nil {
+			return
+		}
+		// It is in its own place when it sees the tree of the commands as the root.
+		for end := time.Now().Add(10 * time.Second); !exists(b.Mount+"/.git/HEAD") && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		b.Stage = "in the gofer's place: "
+		for _, name := range []string{"/", b.Mount} {
+			if fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+				b.Rooms = append(b.Rooms, fd)
+			}
+		}
+		b.Acquainted = sockets()
+		if err := json.NewEncoder(conn).Encode(attempts(&b)); err != nil {
+			os.Exit(1)
+		}
+	}()
+	err := errors.Join(bounded(goferCaps), prepare(func() error {
+		err := filter.InstallGofer()
+		for name, p := range goferPrograms {
+			const ret, allow = 0x06, 0x7fff0000
+			p.Bytecode32 = []uint32{ret, allow}
+			for v := range p.VarOffsets {
+				p.VarOffsets[v] = nil
+			}
+			goferPrograms[name] = p
+		}
+		return err
+	}), inner.Enlist())
+	if err != nil {
+		fail("hostile gofer", err)
+		os.Exit(1)
+	}
+	cli.Run(nil, map[util.SubCommand]string{new(cmd.Gofer): ""}, nil)
+	os.Exit(0)
+}
+
+// sockets gives all descriptors that are sockets.
+func sockets() []int {
+	var list []int
+	for fd := range 1024 {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+			list = append(list, fd)
+		}
+	}
+	return list
+}
+
+// withoutWalls is the same, of a process that has none.
+func withoutWalls() {
+	var b brief
+	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fd, err := unix.Open(b.Work, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	b.Rooms, b.Mount, b.Bare = []int{fd}, b.Work, true
+	b.Acquainted = sockets()
+	if err := json.NewEncoder(os.Stdout).Encode(attempts(&b)); err != nil {
+		os.Exit(1)
+	}
+}
+
+// stage makes the workspace as it was at first.
+func (b *brief) stage() {
+	if !b.Bare {
+		return
+	}
+	entries, _ := os.ReadDir(b.Work)
+	for _, e := range entries {
+		_ = os.RemoveAll(filepath.Join(b.Work, e.Name()))
+	}
+	_ = furnish(b.Work)
+}

@@ -1,0 +1,272 @@
+package sentry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+)
+
+// Names by which this program knows that it is the init of a box that is looked
+// at, or of one whose sentry is somebody else.
+const (
+	observedArgv0 = "paddock-test-observed"
+	hostileArgv0  = "paddock-test-hostile"
+)
+
+// reports is where such a box leaves what it saw: a directory of the host's.
+const reports = "/mnt/reports"
+
+func TestMain(m *testing.M) {
+	if container.Main(kernels()...) {
+		return
+	}
+	switch {
+	case os.Args[0] == observedArgv0:
+		inner.Main(&observed{})
+	case os.Args[0] == nestedArgv0:
+		inNested()
+		return
+	case os.Args[0] == hostileArgv0:
+		inner.Main(&occupied{})
+	case isChild(os.Args[0]) && slices.Contains(os.Args, "boot") && exists(hostileSocket):
+		occupy()
+		os.Exit(child())
+	case isChild(os.Args[0]) && exists(hostileSocket):
+		occupyGofer()
+	case isChild(os.Args[0]) && exists(saidMark):
+		spoken()
+		os.Exit(child())
+	case os.Getenv(controlVariable) != "":
+		withoutWalls()
+		return
+	}
+	if Main() {
+		return
+	}
+	drivertest.Main(m, func(state string) (paddock.Driver, error) { return open(state, observedArgv0, nil) })
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func kernels() []*container.Kernel {
+	var list []*container.Kernel
+	for _, argv0 := range []string{observedArgv0, hostileArgv0} {
+		k := gvisor.Kernel()
+		k.Argv0 = argv0
+		list = append(list, k)
+	}
+	return list
+}
+
+func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {
+	k := gvisor.Kernel()
+	k.Argv0 = argv0
+	return container.New(container.Options{
+		Tier: paddock.GVisor, State: state, Data: filepath.Join(state, "data"), Environ: os.Environ(), Kernel: k, Audit: sink,
+	})
+}
+
+// sunk is a sink that keeps nothing.
+type sunk struct{}
+
+func (sunk) Record(audit.Event) {}
+
+// An observation is what a box's init sees of gVisor.
+type observation struct {
+	Sealed, Started []seen // its processes, when the guard is complete and when the guest runs
+	Said            string // by gVisor's processes, in their own log
+}
+
+// at gives the processes of a name.
+func at(list []seen, name string) []seen {
+	return slices.DeleteFunc(slices.Clone(list), func(s seen) bool { return len(s.Args) == 0 || s.Args[0] != name })
+}
+
+// seen is a process.
+type seen struct {
+	PID, Parent int
+	Args        []string
+	Filters     int    // of system calls
+	Table       int    // descriptors that there is room for
+	Caps, Bound uint64 // capabilities: those that it has, and the most that it may have
+	Net         string // its network namespace
+	Score       int    // how soon it is killed for lack of memory
+}
+
+// saidMark asks gVisor's processes to say what they do; it is where they do.
+var saidMark = filepath.Join(inner.State, "said")
+
+// spoken lets this process say what it does.
+func spoken() {
+	fd, err := syscall.Open(saidMark, syscall.O_APPEND|syscall.O_WRONLY|syscall.O_CLOEXEC, 0) // no os.File, which would close it
+	if err != nil {
+		fail("observed", err)
+		os.Exit(1)
+	}
+	os.Args = slices.Insert(os.Args, 1, fmt.Sprintf("--debug-log-fd=%d", fd), "--debug=true")
+}
+
+// observed is the kernel as it is, with somebody who watches it.
+type observed struct {
+	sentry
+	observation
+}
+
+func (o *observed) Start(c *inner.Config, f inner.KernelFiles) error {
+	if err := os.WriteFile(saidMark, nil, 0o600); err != nil {
+		return err
+	}
+	seal := f.Seal
+	f.Seal = func() error {
+		if err := seal(); err != nil {
+			return err
+		}
+		o.Sealed = processes()
+		return nil
+	}
+	if err := o.sentry.Start(c, f); err != nil {
+		return err
+	}
+	o.Started = processes()
+	said, err := os.ReadFile(saidMark)
+	if err != nil {
+		return err
+	}
+	o.Said = string(said)
+	return report(&o.observation)
+}
+
+// report leaves what is seen where the host finds it; whoever wants none has no
+// place for it.
+func report(v any) error {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = os.WriteFile(inner.Root+reports+"/report.json", data, 0o644)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// processes looks at all processes of this box.
+func processes() []seen {
+	var list []seen
+	names, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range names {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		cmdline, err1 := os.ReadFile(dir + "/cmdline")
+		status, err2 := os.ReadFile(dir + "/status")
+		score, err3 := os.ReadFile(dir + "/oom_score_adj")
+		if errors.Join(err1, err2, err3) != nil {
+			continue // it ended
+		}
+		s := seen{PID: pid}
+		s.Net, _ = os.Readlink(dir + "/ns/net")
+		if args := bytes.TrimRight(cmdline, "\x00"); len(args) > 0 {
+			s.Args = strings.Split(string(args), "\x00")
+		}
+		s.Score, _ = strconv.Atoi(strings.TrimSpace(string(score)))
+		for line := range strings.Lines(string(status)) {
+			name, value, _ := strings.Cut(line, ":")
+			value = strings.TrimSpace(value)
+			switch name {
+			case "PPid":
+				s.Parent, _ = strconv.Atoi(value)
+			case "FDSize":
+				s.Table, _ = strconv.Atoi(value)
+			case "Seccomp_filters":
+				s.Filters, _ = strconv.Atoi(value)
+			case "CapEff":
+				s.Caps, _ = strconv.ParseUint(value, 16, 64)
+			case "CapBnd":
+				s.Bound, _ = strconv.ParseUint(value, 16, 64)
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// look makes a box with a place for reports, and reads the report. It adds to
+// spec what the box is made of besides.
+func look(t *testing.T, argv0 string, sink audit.Sink, spec *paddock.Spec, into any) (paddock.Driver, paddock.Sandbox) {
+	t.Helper()
+	base, err := os.MkdirTemp("", "paddock-look") // outside t.TempDir, which a user of another number could not enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	place := filepath.Join(base, "reports")
+	if err := os.Mkdir(place, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d, err := open(filepath.Join(base, "state"), argv0, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	info, err := d.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Ephemeral = true
+	spec.Mounts = append(spec.Mounts, paddock.Mount{Source: place, Target: reports, Write: true})
+	for _, f := range info.Controls {
+		if f.Strength == paddock.Weak {
+			spec.AllowMissing = append(spec.AllowMissing, f.Control)
+		}
+	}
+	sb, err := d.Create(t.Context(), *spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(place, "report.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+	return d, sb
+}
+
+// sh runs a script in a sandbox and gives its output.
+func sh(t *testing.T, sb paddock.Sandbox, script string) string {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", script}, Dir: "/tmp", Timeout: time.Minute, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 0 {
+		t.Fatalf("%s: %+v, %v: %s", script, exit, err, &out)
+	}
+	return out.String()
+}
