@@ -161,7 +161,7 @@ func (t *tally) report(w io.Writer, strict bool) bool {
 		}
 	}
 	for _, one := range t.tests {
-		if one.outcome == "fail" && !(one.parent && t.childFailed(one)) {
+		if one.outcome == "fail" && (!one.parent || !t.childFailed(one)) {
 			fmt.Fprintf(w, "failed: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
 		}
 	}
