@@ -178,6 +178,31 @@ func offer() (own func(), err error) {
 	}, nil
 }
 
+// alike has what is started until restore is called begin with a score whose text
+// is as long as that of offer. gVisor's code reads the sentry's score, in two
+// steps, maybe just when offer writes it: of a short and a longer text it would
+// read half of each.
+func alike() (restore func(), err error) {
+	f, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	was := make([]byte, 16)
+	n, err := f.ReadAt(was, 0)
+	if n == 0 {
+		return nil, errors.Join(err, f.Close())
+	}
+	if n < len("100\n") {
+		if _, err := f.WriteAt([]byte("100"), 0); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return func() {
+		_, _ = f.WriteAt(was[:n], 0) // a lower score is always allowed back
+		_ = f.Close()
+	}, nil
+}
+
 // awaitIdentity waits until this process's user is mapped into its user
 // namespace, which gVisor's code would do by executing the program once more:
 // it wants to change to that user then. Here the user is the same before and

@@ -95,7 +95,12 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	if s.starter, err = boundChildren(); err != nil {
 		return err
 	}
+	restore, err := alike()
+	if err != nil {
+		return err
+	}
 	s.box, err = container.New(s.conf, container.Args{ID: name, Spec: spec, BundleDir: bundle})
+	restore()
 	if err != nil {
 		return reason(fmt.Errorf("create gVisor's processes: %w", err))
 	}
