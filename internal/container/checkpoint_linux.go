@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"net"
@@ -185,17 +184,6 @@ func (m *checkpoint) seal(agent *os.File) (err error) {
 	return os.Rename(tmp, filepath.Join(m.dir, checkpointFile))
 }
 
-// castagnoli is a sum that processors compute as fast as they read. It finds
-// what a disk or a crash did; nobody else can write to the directory.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func sumOf(f *os.File) (string, int64, error) {
-	h := crc32.New(castagnoli)
-	buf := make([]byte, 1<<20)
-	n, err := io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{io.NewSectionReader(f, 0, 1<<60)}, buf)
-	return fmt.Sprintf("%08x", h.Sum32()), n, err
-}
-
 // readCheckpoint finds a checkpoint by its directory.
 func readCheckpoint(dir string) (*checkpoint, error) {
 	if err := errors.Join(checkOwn(filepath.Dir(dir)), checkOwn(dir)); err != nil {
@@ -219,8 +207,8 @@ func readCheckpoint(dir string) (*checkpoint, error) {
 }
 
 // open gives the parts, when it is certain that they are what was written, and
-// that whoever reads them now is what wrote them.
-func (m *checkpoint) open(k *Kernel, agent *os.File) (files []*os.File, err error) {
+// that whoever reads them now is what wrote them. Known may be nil.
+func (m *checkpoint) open(k *Kernel, agent *os.File, known *sums) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(files)
@@ -231,7 +219,7 @@ func (m *checkpoint) open(k *Kernel, agent *os.File) (files []*os.File, err erro
 		return nil, fmt.Errorf("it was saved by %s, this is %s: %w", m.about.Kernel, k.Name, paddock.Unsupported)
 	}
 	if m.about.Memory {
-		sum, _, err := sumOf(agent)
+		sum, _, err := known.of(agent)
 		if err != nil {
 			return nil, err
 		}
@@ -249,7 +237,7 @@ func (m *checkpoint) open(k *Kernel, agent *os.File) (files []*os.File, err erro
 			return files, fmt.Errorf("a part of it is missing: %w: %w", err, paddock.Conflict)
 		}
 		files = append(files, f)
-		sum, size, err := sumOf(f)
+		sum, size, err := known.of(f)
 		if err != nil {
 			return files, err
 		}

@@ -136,6 +136,7 @@ type Driver struct {
 	agent    func() (*os.File, error) // what a kernel of the box's own executes; nil without one
 	sweepers sweepers
 	swept    sync.Once
+	sums     sums
 
 	mu        sync.Mutex
 	closed    bool                    // guarded by mu
@@ -313,7 +314,7 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 		}
 	}
 	if from != nil {
-		if s.image, err = from.open(d.kernel, s.agent); err != nil {
+		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
 			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
 		}
 	}

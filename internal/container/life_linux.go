@@ -181,7 +181,7 @@ func (l *life) resume(ctx context.Context) error {
 	}
 	s := l.start
 	var err error
-	if s.image, err = saved.open(s.kernel, s.agent); err != nil {
+	if s.image, err = saved.open(s.kernel, s.agent, nil); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	b, conn, err := newBox(ctx, s)

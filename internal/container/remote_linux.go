@@ -224,7 +224,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	parts, err := saved.open(d.kernel, agent)
+	parts, err := saved.open(d.kernel, agent, &d.sums)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
