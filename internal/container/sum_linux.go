@@ -46,7 +46,7 @@ func (s *sums) of(f *os.File) (string, int64, error) {
 	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
 		return "", 0, fmt.Errorf("stat %s: %w", f.Name(), err)
 	}
-	key := unchanged{device: uint64(st.Dev), inode: st.Ino, size: st.Size, changed: st.Ctim, written: st.Mtim}
+	key := unchanged{device: st.Dev, inode: st.Ino, size: st.Size, changed: st.Ctim, written: st.Mtim}
 	s.mu.Lock()
 	sum, ok := s.known[key]
 	s.mu.Unlock()
