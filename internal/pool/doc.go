@@ -24,7 +24,7 @@
 // Nothing of one caller is ever seen by the next. A sandbox is handed out once
 // and never comes back. Until then only the pool knows it: its ID is random,
 // Open does not find it, List leaves it out, and no command of anybody's has
-// run in it. For this the driver must be the pool's alone, and its sandboxes
+// run in it but the shelf's own Warm. For this the driver must be the pool's alone, and its sandboxes
 // ephemeral: after a crash nobody could tell ready ones from used ones, so New
 // refuses a shelf of any other.
 //

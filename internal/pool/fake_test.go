@@ -168,6 +168,8 @@ type fakeSandbox struct {
 	hang   bool              // guarded by mu; of Status
 	deaf   error             // guarded by mu; of Update
 	keep   error             // guarded by mu; of Remove
+	ran    []string          // guarded by mu; what was started
+	code   int               // guarded by mu; with which it ends
 	labels map[string]string // guarded by mu
 }
 
@@ -199,6 +201,22 @@ func (s *fakeSandbox) Update(_ context.Context, u paddock.Update) error {
 		s.labels = maps.Clone(u.Labels)
 	}
 	return nil
+}
+
+func (s *fakeSandbox) Start(_ context.Context, c paddock.Cmd) (paddock.Process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ran = append(s.ran, strings.Join(c.Args, " "))
+	return &fakeProcess{code: s.code}, nil
+}
+
+type fakeProcess struct {
+	paddock.Process // nil: the pool uses what is below
+	code            int
+}
+
+func (p *fakeProcess) Wait(context.Context) (paddock.Exit, error) {
+	return paddock.Exit{Code: p.code, Cause: paddock.Exited}, nil
 }
 
 func (s *fakeSandbox) Remove(context.Context) error {

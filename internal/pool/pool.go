@@ -25,6 +25,12 @@ type Options struct {
 type Shelf struct {
 	Spec paddock.Spec // ephemeral, and without an ID
 	Size int          // how many
+
+	// Warm is a program, with its arguments, that runs in each sandbox before it
+	// is ready. What it read the next command finds read: a first command takes
+	// longer than a second one, most where the kernel is the sandbox's own. It
+	// must end with status 0. Empty is none.
+	Warm []string
 }
 
 // A Pool is a driver that keeps sandboxes ready. Make one with [New].
@@ -53,6 +59,7 @@ type Pool struct {
 type stock struct {
 	spec  paddock.Spec // as normal gives it
 	size  int
+	warm  []string
 	ready []paddock.Sandbox // oldest first
 	retry retry             // after failures to make one
 	lost  error             // why it was given up; nil if it was not
@@ -70,7 +77,7 @@ func New(d paddock.Driver, o Options) (*Pool, error) {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	for i, shelf := range o.Shelves {
-		s := &stock{spec: normal(shelf.Spec), size: shelf.Size}
+		s := &stock{spec: normal(shelf.Spec), size: shelf.Size, warm: slices.Clone(shelf.Warm)}
 		if err := p.check(s); err != nil {
 			return nil, fmt.Errorf("shelf %d: %w", i, err)
 		}

@@ -116,6 +116,11 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	bound, cancel := context.WithTimeout(ctx, makeTime)
 	defer cancel()
 	sb, err := p.d.Create(bound, spec)
+	if err == nil && len(s.warm) > 0 {
+		if err = run(bound, sb, s.warm); err != nil {
+			err = errors.Join(err, (&doomed{sandbox: sb}).remove(context.WithoutCancel(ctx)))
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
@@ -137,6 +142,22 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 		p.log.Warn("a sandbox could not be made ahead of time", "shelf", slices.Index(p.stocks, s), "failures", s.retry.failures, "again", s.retry.next, "err", err)
 	}
 	p.tell()
+}
+
+// run is of a shelf's program that warms a sandbox.
+func run(ctx context.Context, sb paddock.Sandbox, args []string) error {
+	proc, err := sb.Start(ctx, paddock.Cmd{Args: args})
+	if err != nil {
+		return fmt.Errorf("warm sandbox %s by %q: %w", sb.ID(), args, err)
+	}
+	exit, err := proc.Wait(ctx)
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("it ended with %d: %s: %w", exit.Code, exit.Reason, paddock.Invalid)
+	}
+	if err != nil {
+		return fmt.Errorf("warm sandbox %s by %q: %w", sb.ID(), args, err)
+	}
+	return nil
 }
 
 // A doomed sandbox is one to be removed.

@@ -32,6 +32,27 @@ func TestRefill(t *testing.T) {
 				t.Errorf("made in the order %q", hosts)
 			}
 		},
+		"runs the shelf's program before a sandbox is ready": func(t *testing.T) {
+			warm := shelf(1)
+			warm.Warm = []string{"python3", "-c", "pass"}
+			var made *fakeSandbox
+			r := set(t, &fake{fix: func(sb *fakeSandbox) { made = sb }}, warm)
+			r.wait(t)
+			if !slices.Equal(made.ran, []string{"python3 -c pass"}) {
+				t.Errorf("ran %q", made.ran)
+			}
+		},
+		"removes a sandbox whose program fails, and gives the shelf up": func(t *testing.T) {
+			warm := shelf(1)
+			warm.Warm = []string{"false"}
+			r := set(t, &fake{fix: func(sb *fakeSandbox) { sb.code = 1 }}, warm)
+			if err := r.Wait(t.Context()); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "false") {
+				t.Errorf("wait: %v", err)
+			}
+			if left := r.f.left(); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		},
 		"waits while a Create waits for the driver": func(t *testing.T) {
 			r := set(t, &fake{slow: 600 * time.Millisecond}, shelf(1))
 			r.wait(t)
