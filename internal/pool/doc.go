@@ -41,7 +41,8 @@
 // # Order
 //
 // One goroutine removes what is not usable and fills the shelves, one sandbox
-// at a time, the emptiest shelf first. It begins no sandbox while a Create
+// at a time, the emptiest shelf first. Of a shelf that was full it waits a
+// moment, so that the first command in what was taken has the machine. It begins no sandbox while a Create
 // waits for the driver, which has the machine first; if Creates never cease it
 // makes one each second all the same, or the shelves would stay empty where
 // they are needed most. What it has begun it finishes: a Create that finds the

@@ -61,6 +61,7 @@ type stock struct {
 	size  int
 	warm  []string
 	ready []paddock.Sandbox // oldest first
+	short time.Time         // when it was last full
 	retry retry             // after failures to make one
 	lost  error             // why it was given up; nil if it was not
 }

@@ -18,6 +18,10 @@ const (
 	// from making a sandbox.
 	patience = time.Second
 
+	// headStart is how long whoever takes a sandbox has the machine for a first
+	// command, before the worker makes another one.
+	headStart = 100 * time.Millisecond
+
 	// makeTime and removeTime bound a driver that hangs.
 	makeTime   = 2 * time.Minute
 	removeTime = time.Minute
@@ -95,7 +99,7 @@ func (p *Pool) next(now time.Time) (do func(context.Context), pause time.Duratio
 func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 	var found *stock
 	for _, s := range p.stocks {
-		if len(s.ready) >= s.size || s.lost != nil || !due(s.retry.next) {
+		if len(s.ready) >= s.size || s.lost != nil || !due(s.retry.next) || !due(s.short.Add(headStart)) {
 			continue
 		}
 		if found == nil || len(s.ready)*found.size < len(found.ready)*s.size {

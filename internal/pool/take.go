@@ -45,6 +45,9 @@ func (p *Pool) pick(s *stock, labels map[string]string) paddock.Sandbox {
 		return nil
 	}
 	sb := s.ready[0]
+	if len(s.ready) == s.size {
+		s.short = time.Now()
+	}
 	s.ready = slices.Delete(s.ready, 0, 1)
 	p.handing.Add(1)
 	p.tell()
