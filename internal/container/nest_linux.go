@@ -95,8 +95,8 @@ const starterSize = 16 << 20
 // showAgent puts the agent's program into the tree, where the kernel mounts it from: the
 // file itself, or where it is in memory only, a copy.
 func (l *layout) showAgent(program *os.File, fds *[]*os.File, own *closers) error {
-	if filepath.IsAbs(program.Name()) {
-		return l.show(program, inner.Root+inside.Argv0, fds, own)
+	if name, ok := nameOf(program); ok {
+		return l.show(name, inner.Root+inside.Argv0, fds, own)
 	}
 	st, err := program.Stat()
 	if err != nil {
@@ -111,15 +111,33 @@ func (l *layout) showAgent(program *os.File, fds *[]*os.File, own *closers) erro
 // showKernel puts the kernel's program where its starter finds it by name. One
 // that is in memory only is too large to be copied: its starter does without.
 func (l *layout) showKernel(program *os.File, fds *[]*os.File, own *closers) error {
-	if !filepath.IsAbs(program.Name()) {
-		return nil
+	if name, ok := nameOf(program); ok {
+		return l.show(name, inner.Program, fds, own)
 	}
-	return l.show(program, inner.Program, fds, own)
+	return nil
+}
+
+// nameOf gives the name, without links, of a program that is a file still. The
+// Paddock of another version may have put its own in the place.
+func nameOf(program *os.File) (string, bool) {
+	if !filepath.IsAbs(program.Name()) {
+		return "", false
+	}
+	name, err := filepath.EvalSymlinks(program.Name())
+	if err != nil {
+		return "", false
+	}
+	is, err := program.Stat()
+	if err != nil {
+		return "", false
+	}
+	there, err := os.Lstat(name)
+	return name, err == nil && os.SameFile(is, there)
 }
 
 // show mounts a program's file.
-func (l *layout) show(program *os.File, target string, fds *[]*os.File, own *closers) error {
-	m := inner.Mount{Kind: inner.MountBind, Target: target, Source: program.Name(), IsFile: true}
+func (l *layout) show(name, target string, fds *[]*os.File, own *closers) error {
+	m := inner.Mount{Kind: inner.MountBind, Target: target, Source: name, IsFile: true}
 	if l.id.root { // whose box's user may not reach it
 		f, err := kernel.CloneReal(m.Source)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // castagnoli is a sum that processors compute as fast as they read. It finds
@@ -21,7 +22,8 @@ func sumOf(f *os.File) (string, int64, error) {
 }
 
 // sums remembers the sums of files that have not changed since, as far as their
-// times tell: who forks a snapshot many times reads it once.
+// times tell: who forks a snapshot many times reads it once. What a disk does to
+// a file afterwards is not found.
 type sums struct {
 	mu    sync.Mutex
 	known map[unchanged]string // guarded by mu
@@ -33,6 +35,10 @@ type unchanged struct {
 	size             int64
 	changed, written syscall.Timespec
 }
+
+// settledTime is how old a change must be for the times to tell the next one: a
+// file system's clock goes in steps.
+const settledTime = time.Second
 
 // maxSums bounds how many are remembered.
 const maxSums = 1000
@@ -54,7 +60,7 @@ func (s *sums) of(f *os.File) (string, int64, error) {
 		return sum, st.Size, nil
 	}
 	sum, n, err := sumOf(f)
-	if err != nil || n != st.Size {
+	if err != nil || n != st.Size || time.Since(time.Unix(st.Ctim.Unix())) < settledTime {
 		return sum, n, err
 	}
 	s.mu.Lock()

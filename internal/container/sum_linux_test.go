@@ -3,41 +3,51 @@ package container
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
-	"time"
 )
 
 func TestASumIsRememberedUntilTheFileChanges(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "part")
-	write := func(text string) *os.File {
-		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond) // longer than a tick of the file system's clock
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return f
+	// A file of the system's is old enough to be remembered.
+	old, err := os.Open("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer old.Close()
 	var s sums
-	first := write("one")
-	for range 2 {
-		got, n, err := s.of(first)
-		want, _, _ := sumOf(first)
-		if err != nil || got != want || n != 3 {
-			t.Fatalf("%s of %d bytes, %v, want %s", got, n, err, want)
+	key := func(f *os.File) unchanged {
+		t.Helper()
+		var st syscall.Stat_t
+		if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
+			t.Fatal(err)
 		}
+		return unchanged{device: st.Dev, inode: st.Ino, size: st.Size, changed: st.Ctim, written: st.Mtim}
 	}
-	if len(s.known) != 1 {
-		t.Errorf("%d are remembered", len(s.known))
+	want, size, err := sumOf(old)
+	if err != nil {
+		t.Fatal(err)
 	}
-	second := write("two")
-	got, _, err := s.of(second)
-	want, _, _ := sumOf(second)
-	if err != nil || got != want {
-		t.Errorf("of the changed file it says %s, %v, want %s", got, err, want)
+	if got, n, err := s.of(old); err != nil || got != want || n != size {
+		t.Errorf("%s of %d bytes, %v, want %s of %d", got, n, err, want, size)
+	}
+	s.known = map[unchanged]string{key(old): "as remembered"}
+	if got, _, err := s.of(old); err != nil || got != "as remembered" {
+		t.Errorf("%s, %v: it was summed up again", got, err)
+	}
+
+	name := filepath.Join(t.TempDir(), "part")
+	if err := os.WriteFile(name, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, _, err := s.of(f); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.known[key(f)]; ok {
+		t.Error("what was written just now is remembered, and the next change might not be seen")
 	}
 }

@@ -3,6 +3,7 @@ package kernel
 // A FileStat is what the kernel knows of a file.
 type FileStat struct {
 	Dev, Ino     uint64
+	Links        uint64 // names that it has
 	Mode         uint32 // type and permission bits, as in st_mode
 	Size         int64
 	ModTime      int64 // nanoseconds since 1970

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,6 +171,7 @@ type fakeSandbox struct {
 	keep   error             // guarded by mu; of Remove
 	ran    []string          // guarded by mu; what was started
 	code   int               // guarded by mu; with which it ends
+	cause  paddock.Cause     // guarded by mu; why; empty is by itself
 	labels map[string]string // guarded by mu
 }
 
@@ -207,16 +209,17 @@ func (s *fakeSandbox) Start(_ context.Context, c paddock.Cmd) (paddock.Process, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ran = append(s.ran, strings.Join(c.Args, " "))
-	return &fakeProcess{code: s.code}, nil
+	return &fakeProcess{code: s.code, cause: cmp.Or(s.cause, paddock.Exited)}, nil
 }
 
 type fakeProcess struct {
 	paddock.Process // nil: the pool uses what is below
 	code            int
+	cause           paddock.Cause
 }
 
 func (p *fakeProcess) Wait(context.Context) (paddock.Exit, error) {
-	return paddock.Exit{Code: p.code, Cause: paddock.Exited}, nil
+	return paddock.Exit{Code: p.code, Cause: p.cause}, nil
 }
 
 func (s *fakeSandbox) Remove(context.Context) error {

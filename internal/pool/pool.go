@@ -29,7 +29,8 @@ type Shelf struct {
 	// Warm is a program, with its arguments, that runs in each sandbox before it
 	// is ready. What it read the next command finds read: a first command takes
 	// longer than a second one, most where the kernel is the sandbox's own. It
-	// must end with status 0. Empty is none.
+	// must end with status 0. Who takes the sandbox sees it among Processes, and
+	// its processor time in Usage. Empty is none.
 	Warm []string
 }
 
@@ -61,7 +62,7 @@ type stock struct {
 	size  int
 	warm  []string
 	ready []paddock.Sandbox // oldest first
-	short time.Time         // when it was last full
+	short time.Time         // when it ceased to be full
 	retry retry             // after failures to make one
 	lost  error             // why it was given up; nil if it was not
 }

@@ -120,20 +120,23 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	bound, cancel := context.WithTimeout(ctx, makeTime)
 	defer cancel()
 	sb, err := p.d.Create(bound, spec)
-	if err == nil && len(s.warm) > 0 {
-		if err = run(bound, sb, s.warm); err != nil {
-			err = errors.Join(err, (&doomed{sandbox: sb}).remove(context.WithoutCancel(ctx)))
-		}
+	made := err == nil
+	if made && len(s.warm) > 0 {
+		err = run(bound, sb, s.warm)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil {
+	switch {
+	case err == nil:
 		s.ready = append(s.ready, sb)
 		s.retry = retry{}
 		p.tell()
 		return
+	case made:
+		p.doomed = append(p.doomed, &doomed{sandbox: sb})
+	default:
+		p.unhide(spec.ID)
 	}
-	p.unhide(spec.ID)
 	if ctx.Err() != nil {
 		return // the pool is closed: that is why
 	}
@@ -156,7 +159,11 @@ func run(ctx context.Context, sb paddock.Sandbox, args []string) error {
 	}
 	exit, err := proc.Wait(ctx)
 	if err == nil && exit.Code != 0 {
-		err = fmt.Errorf("it ended with %d: %s: %w", exit.Code, exit.Reason, paddock.Invalid)
+		kind := paddock.Invalid // which stays so
+		if exit.Cause != paddock.Exited {
+			kind = paddock.Unavailable
+		}
+		err = fmt.Errorf("it ended with %d (%s) %s: %w", exit.Code, exit.Cause, exit.Reason, kind)
 	}
 	if err != nil {
 		return fmt.Errorf("warm sandbox %s by %q: %w", sb.ID(), args, err)

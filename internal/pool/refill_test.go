@@ -49,8 +49,48 @@ func TestRefill(t *testing.T) {
 			if err := r.Wait(t.Context()); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "false") {
 				t.Errorf("wait: %v", err)
 			}
+			synctest.Wait()
 			if left := r.f.left(); len(left) > 0 {
 				t.Errorf("left: %q", left)
+			}
+		},
+		"tries again where the program did not end by itself": func(t *testing.T) {
+			warm := shelf(1)
+			warm.Warm = []string{"true"}
+			n := 0
+			r := set(t, &fake{fix: func(sb *fakeSandbox) {
+				if n++; n == 1 {
+					sb.code, sb.cause = 137, paddock.OutOfMemory
+				}
+			}}, warm)
+			r.wait(t)
+			if n != 2 {
+				t.Errorf("made %d", n)
+			}
+		},
+		"keeps and hides a sandbox that it can neither warm nor remove": func(t *testing.T) {
+			warm := shelf(1)
+			warm.Warm = []string{"false"}
+			r := set(t, &fake{fix: func(sb *fakeSandbox) { sb.code, sb.keep = 1, paddock.Unavailable }}, warm)
+			_ = r.Wait(t.Context())
+			list, err := r.List(t.Context())
+			if err != nil || len(list) > 0 {
+				t.Errorf("%+v, %v", list, err)
+			}
+			for _, sb := range r.f.boxes { // or Close would fail
+				sb.mu.Lock()
+				sb.keep = nil
+				sb.mu.Unlock()
+			}
+		},
+		"gives who takes a sandbox a head start": func(t *testing.T) {
+			r := set(t, &fake{slow: time.Second}, shelf(1))
+			r.wait(t)
+			start := time.Now()
+			r.create(t, shelf(1).Spec)
+			r.wait(t)
+			if got := r.f.own(start); got[len(got)-1] != 100*time.Millisecond {
+				t.Errorf("it began after %v", got[len(got)-1])
 			}
 		},
 		"waits while a Create waits for the driver": func(t *testing.T) {

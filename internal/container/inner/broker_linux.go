@@ -341,7 +341,9 @@ func (b *broker) where(fd int) (string, error) {
 	}
 	at, err := kernel.ResolvePlain(path)
 	if err != nil {
-		if errors.Is(err, syscall.ENOENT) && strings.HasSuffix(path, " (deleted)") {
+		// A name may end like that, too; only a file without any is nowhere.
+		nameless := is.Links == 0 && is.Mode&syscall.S_IFMT != syscall.S_IFDIR
+		if nameless && errors.Is(err, syscall.ENOENT) && strings.HasSuffix(path, " (deleted)") {
 			return path, nil
 		}
 		return "", syscall.EACCES

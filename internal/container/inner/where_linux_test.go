@@ -75,6 +75,7 @@ func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 		{"mounted elsewhere", "mount --bind .git/hooks plain; cd plain", errGoOn},
 		{"mounted elsewhere, what it is in", "mount --bind .git plain; cd plain/hooks", errGoOn},
 		{"mounted where nothing is", "mount -t tmpfs none decoy; mkdir -p decoy/a; mount --bind .git/hooks decoy/a; cd decoy/a", errGoOn},
+		{"mounted on what seems deleted", "mount -t tmpfs none decoy; mkdir 'decoy/a (deleted)'; mount --bind .git/hooks 'decoy/a (deleted)'; cd 'decoy/a (deleted)'", errGoOn},
 		{"a tree that is another", fmt.Sprintf("mount -t tmpfs none %s; cd %[1]s", dir), errGoOn},
 	} {
 		t.Run(row.what, func(t *testing.T) {
@@ -105,6 +106,17 @@ func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 		}
 		if r := c.chmodFile(fd, 0o777); r.err != syscall.EACCES {
 			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("a file whose name seems deleted", func(t *testing.T) {
+		pid := elsewhere(t, fmt.Sprintf("cd %s; mount -t tmpfs none decoy; : > 'decoy/a (deleted)'; mount --bind .git/hooks/file 'decoy/a (deleted)'; exec 9< 'decoy/a (deleted)'", dir))
+		fd, err := kernel.DescriptorOf(pid, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kernel.Close(fd)
+		if path, err := c.where(fd); err == nil {
+			t.Errorf("it is taken for %s", path)
 		}
 	})
 	t.Run("a file without a name", func(t *testing.T) {

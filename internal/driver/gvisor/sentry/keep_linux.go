@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/sentry/state/checkpointfiles"
 	"gvisor.dev/gvisor/pkg/sentry/state/stateio"
@@ -110,6 +111,10 @@ func tooLarge(limit int64) error {
 	return fmt.Errorf("what is to be saved is more than %d MiB, which its limits of memory and disk allow: %w", limit>>20, paddock.Exhausted)
 }
 
+// lastWords is how long what was written is read when nobody writes any more: it
+// is in the pipe.
+const lastWords = 5 * time.Second
+
 // copyUpTo copies what write writes, and no more than limit.
 func copyUpTo(to *os.File, limit int64, write func(*os.File) error) error {
 	r, w, err := os.Pipe()
@@ -120,6 +125,8 @@ func copyUpTo(to *os.File, limit int64, write func(*os.File) error) error {
 	go func() {
 		err := write(w)
 		written <- errors.Join(err, w.Close())
+		// Whom it was handed to may hold it open.
+		_ = r.SetReadDeadline(time.Now().Add(lastWords))
 	}()
 	n, err := io.Copy(struct{ io.Writer }{to}, io.LimitReader(r, limit+1))
 	if err == nil && n > limit {

@@ -96,10 +96,11 @@ func (l *link) accept(ctx context.Context) (net.Conn, error) {
 	l.first = nil
 	defer context.AfterFunc(ctx, first.Shutdown)()
 	conn, err := first.Accept()
-	if ctx.Err() != nil {
-		err = ctx.Err()
+	err = errors.Join(err, ctx.Err(), first.Close())
+	if err != nil && conn != nil {
+		return nil, errors.Join(err, conn.Close())
 	}
-	return conn, errors.Join(err, first.Close())
+	return conn, err
 }
 
 // dial connects to the agent.

@@ -20,6 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/container"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // Names by which this program knows that it is the init of a box that is looked
@@ -80,8 +81,14 @@ func kernels() []*container.Kernel {
 func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {
 	k := gvisor.Kernel()
 	k.Argv0 = argv0
+	// As paddock has it: a program that is embedded, and a file in the cache.
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return nil, err
+	}
+	k.Program = container.Program{Name: "observed", Data: self}
 	return container.New(container.Options{
-		Tier: paddock.GVisor, State: state, Data: filepath.Join(state, "data"), Environ: os.Environ(), Kernel: k, Audit: sink,
+		Tier: paddock.GVisor, State: state, Data: filepath.Join(state, "data"), Cache: filepath.Join(state, "cache"), Environ: os.Environ(), Kernel: k, Audit: sink,
 	})
 }
 
@@ -115,9 +122,20 @@ type seen struct {
 // saidMark asks gVisor's processes to say what they do; it is where they do.
 var saidMark = filepath.Join(inner.State, "said")
 
+// began is what a process says when it begins, of its capabilities.
+const began = "%s begins with %#x of %#x\n"
+
 // spoken lets this process say what it does.
 func spoken() {
 	fd, err := syscall.Open(saidMark, syscall.O_APPEND|syscall.O_WRONLY|syscall.O_CLOEXEC, 0) // no os.File, which would close it
+	if err != nil {
+		fail("observed", err)
+		os.Exit(1)
+	}
+	held, bound, err := kernel.Capabilities()
+	if err == nil {
+		_, err = syscall.Write(fd, fmt.Appendf(nil, began, os.Args[0], held, bound))
+	}
 	if err != nil {
 		fail("observed", err)
 		os.Exit(1)

@@ -379,6 +379,11 @@ func processesAreBounded(t *testing.T, o *observation) {
 		t.Error("the letter is the same")
 	}
 	for name, want := range map[string]uint64{bootName: sentryCaps, goferName: goferCaps} {
+		var held, bound uint64
+		_, said, _ := strings.Cut(o.Said, name+" begins with ")
+		if _, err := fmt.Sscanf(said, "%v of %v", &held, &bound); err != nil || bound != want || held&kernel.CapSetPCap != 0 {
+			t.Errorf("%s begins with the capabilities %#x and the bounding set %#x, want %#x (%v)", name, held, bound, want, err)
+		}
 		for _, s := range at(o.Started, name) {
 			if s.Bound != want || s.Caps&^want != 0 {
 				t.Errorf("%s has the capabilities %#x and the bounding set %#x, want %#x", name, s.Caps, s.Bound, want)

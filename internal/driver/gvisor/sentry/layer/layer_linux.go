@@ -119,7 +119,7 @@ func count(k *kernel.Kernel) (c Count, err error) {
 		return c, err
 	}
 	w := walker{ctx: ctx, creds: auth.CredentialsFromContext(ctx), vfs: k.VFS(), linked: map[uint64]bool{}}
-	err = w.directory(upper, nil, 0)
+	err = w.directory(upper, 0)
 	return w.Count, err
 }
 
@@ -145,7 +145,12 @@ type walker struct {
 	creds  *auth.Credentials
 	vfs    *vfs.VirtualFilesystem
 	linked map[uint64]bool // files of several names that were met
+	path   []string        // of the directory that is being read
 }
+
+// deepest is how many directories may be in each other: gVisor, too, goes into
+// them by recursion.
+const deepest = 1000
 
 // stopAt is where counting ends: whatever the limit is, this is above it.
 const stopAt = 1 << 50
@@ -156,10 +161,13 @@ const block = 512
 func blocks(n int64) int64 { return (n + block - 1) / block * block }
 
 // directory counts what is in an open directory; length is that of its path.
-func (w *walker) directory(dir vfs.VirtualDentry, above []string, length int64) error {
+func (w *walker) directory(dir vfs.VirtualDentry, length int64) error {
+	if len(w.path) > deepest {
+		return fmt.Errorf("more than %d directories are in each other: %s", deepest, cut(strings.Join(w.path, "/")))
+	}
 	f, err := w.vfs.OpenAt(w.ctx, w.creds, &vfs.PathOperation{Root: dir, Start: dir}, &vfs.OpenOptions{Flags: linux.O_RDONLY | linux.O_DIRECTORY | linux.O_NOATIME})
 	if err != nil {
-		return fmt.Errorf("count %q: %w", strings.Join(above, "/"), err)
+		return fmt.Errorf("count %s: %w", cut(strings.Join(w.path, "/")), err)
 	}
 	defer f.DecRef(w.ctx)
 	var list []vfs.Dirent
@@ -169,20 +177,20 @@ func (w *walker) directory(dir vfs.VirtualDentry, above []string, length int64) 
 		}
 		return nil
 	})); err != nil {
-		return fmt.Errorf("count %q: %w", strings.Join(above, "/"), err)
+		return fmt.Errorf("count %s: %w", cut(strings.Join(w.path, "/")), err)
 	}
 	for _, d := range list {
 		if w.Bytes > stopAt || w.Bytes < 0 {
 			return nil
 		}
-		if err := w.entry(dir, d, above, length+1+int64(len(d.Name))); err != nil {
+		if err := w.entry(dir, d, length+1+int64(len(d.Name))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walker) entry(dir vfs.VirtualDentry, d vfs.Dirent, above []string, length int64) error {
+func (w *walker) entry(dir vfs.VirtualDentry, d vfs.Dirent, length int64) error {
 	at := vfs.PathOperation{Root: dir, Start: dir, Path: fspath.Parse(d.Name)}
 	st, err := w.vfs.StatAt(w.ctx, w.creds, &at, &vfs.StatOptions{Mask: linux.STATX_BASIC_STATS})
 	if err != nil {
@@ -207,7 +215,7 @@ func (w *walker) entry(dir vfs.VirtualDentry, d vfs.Dirent, above []string, leng
 		w.Bytes += blocks(size)
 		w.Content += (size + hostarch.PageSize - 1) / hostarch.PageSize * hostarch.PageSize
 		if size := int64(min(st.Size, 1<<63-1)); size > w.Largest {
-			w.Largest, w.Name = size, cut(strings.Join(append(above, d.Name), "/"))
+			w.Largest, w.Name = size, cut(strings.Join(append(w.path, d.Name), "/"))
 		}
 	case linux.S_IFDIR:
 		sub, err := w.vfs.GetDentryAt(w.ctx, w.creds, &at, &vfs.GetDentryOptions{CheckSearchable: true})
@@ -215,7 +223,10 @@ func (w *walker) entry(dir vfs.VirtualDentry, d vfs.Dirent, above []string, leng
 			return nil // it is gone, or was changed to something else
 		}
 		defer sub.DecRef(w.ctx)
-		return w.directory(sub, append(above[:len(above):len(above)], d.Name), length)
+		w.path = append(w.path, d.Name)
+		err = w.directory(sub, length)
+		w.path = w.path[:len(w.path)-1]
+		return err
 	}
 	return nil
 }
