@@ -43,7 +43,8 @@ func StatAt(dir int, name string) (FileStat, error) {
 		return FileStat{}, err
 	}
 	return FileStat{
-		Dev: st.Dev, Ino: st.Ino, Links: uint64(st.Nlink), Mode: st.Mode, Size: st.Size,
+		Dev: st.Dev, Ino: st.Ino, Mode: st.Mode, Size: st.Size,
+		Links:   uint64(st.Nlink), //nolint:unconvert // it has 32 bits on arm64
 		ModTime: st.Mtim.Nano(), UID: st.Uid, GID: st.Gid,
 		Major: unix.Major(st.Rdev), Minor: unix.Minor(st.Rdev),
 	}, nil
