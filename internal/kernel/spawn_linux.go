@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe" // and for go:linkname
 
 	"golang.org/x/sys/unix"
@@ -30,7 +32,8 @@ type SpawnAttr struct {
 // caught that this process ignores ignored. It is in its group and behind its
 // filter before its first instruction. The calling thread needs CAP_SETUID for a
 // user that is not one of its own, and NoNewPrivs or CAP_SYS_ADMIN for a filter.
-// Whoever reaps all children must not do it meanwhile.
+// Whoever reaps all children must not do it meanwhile. A process that somebody
+// keeps from beginning is killed in the end, and is there to be reaped.
 //
 // syscall.ForkExec does less, and takes a call for each signal to do it.
 func Spawn(argv0 string, argv []string, attr *SpawnAttr) (pid int, err error) {
@@ -41,8 +44,13 @@ func Spawn(argv0 string, argv []string, attr *SpawnAttr) (pid int, err error) {
 	// As syscall.ForkExec: a descriptor that somebody is about to close on exec is
 	// not to be in the child.
 	syscall.ForkLock.Lock()
+	late := time.AfterFunc(patience, func() {
+		if pid := atomic.LoadInt32(&c.pid); pid > 0 {
+			_ = unix.Kill(int(pid), unix.SIGKILL)
+		}
+	})
 	n, errno := fork(c)
-	afterFork()
+	late.Stop()
 	syscall.ForkLock.Unlock()
 	runtime.KeepAlive(attr)
 	if errno != 0 {
@@ -59,8 +67,11 @@ func Spawn(argv0 string, argv []string, attr *SpawnAttr) (pid int, err error) {
 	}
 }
 
+// patience is how long a process may take to begin: somebody stops it for ever.
+const patience = 5 * time.Second
+
 // A child is what a new process does until it executes its program. It has this
-// process's memory then, and this thread stands still: c is how they talk.
+// process's memory then, but a stack of its own, and this thread stands still.
 type child struct {
 	clone        cloneArgs
 	argv0, dir   *byte
@@ -73,22 +84,29 @@ type child struct {
 	most         uintptr
 	counted      bool
 
-	zero   [1]byte // "0": whoever writes it
-	text   [32]byte
-	mask   uint64 // of signals: none
+	zero   [1]byte  // "0": whoever writes it
+	text   [32]byte //nolint:unused // begin uses it
+	mask   uint64   //nolint:unused // of signals that are blocked: none; begin uses it
+	pid    int32    // as soon as there is one
 	failed syscall.Errno
+	stack  [8 << 10]byte
 }
 
 // cloneArgs is struct clone_args as it was first.
 type cloneArgs struct {
-	flags, _, _, _ uint64
+	flags, _, _    uint64
+	pid            uint64 // where to tell it
 	exit           uint64 // signal
-	_, _, _        uint64
+	stack, size, _ uint64
 }
 
 func newChild(argv0 string, argv []string, attr *SpawnAttr) (c *child, err error) {
 	c = &child{zero: [1]byte{'0'}, user: uintptr(attr.User), most: uintptr(max(attr.Most, 0))}
-	c.clone = cloneArgs{flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_CLEAR_SIGHAND, exit: uint64(unix.SIGCHLD)}
+	c.clone = cloneArgs{
+		flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_PARENT_SETTID,
+		pid:   uint64(uintptr(unsafe.Pointer(&c.pid))), exit: uint64(unix.SIGCHLD),
+		stack: uint64(uintptr(unsafe.Pointer(&c.stack))) &^ 15, size: uint64(len(c.stack)) - 16,
+	}
 	if c.argv0, err = unix.BytePtrFromString(argv0); err != nil {
 		return nil, err
 	}
@@ -118,32 +136,35 @@ func newChild(argv0 string, argv []string, attr *SpawnAttr) (c *child, err error
 	return c, nil
 }
 
-// fork makes the child. It comes back in the parent only, when the child has
-// executed its program or ended; the caller must do afterFork then. The child goes
-// on in this frame, which the parent leaves at once, and it may not return, grow
-// the stack, allocate or be preempted: it calls nothing but the kernel. All
-// variables stand above the call that makes it.
+// fork makes the child, and comes back when that has executed its program or
+// ended. Others go on meanwhile: somebody may stop a child.
+//
+//go:nosplit
+//go:norace
+func fork(c *child) (pid uintptr, errno syscall.Errno) {
+	entersyscall()
+	pid, errno = vfork(&c.clone, unsafe.Sizeof(c.clone), c)
+	exitsyscall()
+	return pid, errno
+}
+
+// begin is the child. It may not return, grow the stack, allocate or be preempted:
+// it calls nothing but the kernel, and its signals have no handlers.
 //
 // The order is that of who may do what. The group's files are those of whoever
 // opened them, and the group is first, so that what fails later was counted. Until
-// the child has its user nobody can send it a signal, and then it executes at once:
-// what could stop it would stop this thread too. Its memory is out of reach for all,
-// as this process's is.
+// the child has its user nobody can send it a signal, and then it executes at once.
+// Its memory is out of reach for all, as this process's is.
 //
-//go:noinline
+//nolint:unused // vfork calls it
+//go:nosplit
 //go:norace
-func fork(c *child) (pid uintptr, errno syscall.Errno) {
+func begin(c *child) {
 	var (
 		n, digits, fd uintptr
 		i             int
 		e             syscall.Errno
 	)
-	beforeFork()
-	pid, errno = vfork(&c.clone, unsafe.Sizeof(c.clone))
-	if errno != 0 || pid != 0 {
-		return pid, errno
-	}
-
 	if c.counted {
 		if _, _, e = syscall.RawSyscall(unix.SYS_WRITE, c.group, uintptr(unsafe.Pointer(&c.zero)), 1); e != 0 {
 			goto failed
@@ -216,16 +237,13 @@ failed:
 	}
 }
 
-// vfork is clone3. The child returns from it too, over the parent's frame of it.
-//
-//go:noescape
-func vfork(args *cloneArgs, size uintptr) (pid uintptr, errno syscall.Errno)
+// vfork is clone3. The child does begin.
+func vfork(args *cloneArgs, size uintptr, c *child) (pid uintptr, errno syscall.Errno)
 
-// What the runtime does around a fork: it blocks all signals, and finds out about
-// a child whose stack would grow.
+// What the runtime does around a call that may take long.
 //
-//go:linkname beforeFork syscall.runtime_BeforeFork
-func beforeFork()
+//go:linkname entersyscall runtime.entersyscall
+func entersyscall()
 
-//go:linkname afterFork syscall.runtime_AfterFork
-func afterFork()
+//go:linkname exitsyscall runtime.exitsyscall
+func exitsyscall()

@@ -242,6 +242,46 @@ func TestAFilterHoldsInASpawnedProcessOnly(t *testing.T) {
 	said(t, "mkdir "+dir+"/next", SpawnAttr{}, 1)
 }
 
+func TestAProcessThatCannotBeginKeepsNobodyElseFromIt(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	count, err := os.Open("/proc/sys/kernel/threads-max") // any number
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer count.Close()
+	for _, helped := range []bool{true, false} {
+		if !helped && testing.Short() {
+			t.Skip("waits until patience ends")
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+		fd := int(w.Fd()) // which waits from here on
+		if err := unix.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
+		for err == nil { // until the child's write has to wait
+			_, err = unix.Write(fd, make([]byte, 4096))
+		}
+		if err := unix.SetNonblock(fd, false); err != nil {
+			t.Fatal(err)
+		}
+		if helped {
+			go func() { _, _ = io.CopyN(io.Discard, r, 1<<13) }()
+		}
+		pid, err := spawn(t, "/bin/true", []string{"true"}, SpawnAttr{Group: w, Count: count, Most: 1 << 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status := reap(t, pid); (status == 0) != helped {
+			t.Errorf("helped %t: %#x", helped, status)
+		}
+	}
+}
+
 func TestSpawningManyDisturbsNobody(t *testing.T) {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
