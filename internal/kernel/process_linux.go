@@ -83,14 +83,11 @@ func KeepOnlyPtrace() error {
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Effective: bit, Permitted: bit}})
 }
 
-// starting is what a thread needs that starts processes as another user, held by
-// it until they are where they belong: see WhileHeld. They share the memory of
-// this process until then, which is why their user alone does not do.
-const starting = 1<<unix.CAP_SETUID | 1<<unix.CAP_SYS_PTRACE
+// starting is what a thread needs that starts processes as another user: see Spawn.
+const starting = 1 << unix.CAP_SETUID
 
 // ReserveStarting is DropCapabilities, but that a thread may still take up, for
-// what it does itself, the right to be another user and to trace: see
-// TakeStarting.
+// what it does itself, the right to be another user: see TakeStarting.
 func ReserveStarting() error {
 	return allThreadsCapset(&capHeader{version: unix.LINUX_CAPABILITY_VERSION_3}, &[2]unix.CapUserData{{Permitted: starting}})
 }

@@ -48,12 +48,6 @@ func listen(filter []unix.SockFilter, flags uintptr) (*os.File, error) {
 	return f, nil
 }
 
-// SeccompThread installs a filter for the calling thread and what it starts.
-func SeccompThread(filter []unix.SockFilter) error {
-	_, err := seccomp(filter, 0)
-	return err
-}
-
 func seccomp(filter []unix.SockFilter, flags uintptr) (int, error) {
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	fd, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))

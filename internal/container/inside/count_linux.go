@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -78,23 +77,6 @@ func (c *count) bound(n int) error {
 		return fmt.Errorf("bound the processes: %w", err)
 	}
 	c.most.Store(int64(n))
-	return nil
-}
-
-// enter puts a process into the group, which has what it starts counted too. It
-// fails with EAGAIN where there may be no more: gVisor does not look at the bound
-// then.
-func (c *count) enter(pid int) error {
-	if _, err := c.procs.WriteAt([]byte(strconv.Itoa(pid)), 0); err != nil {
-		return fmt.Errorf("count a process: %w", err)
-	}
-	n, err := c.read()
-	if err != nil {
-		return fmt.Errorf("count processes: %w", err)
-	}
-	if int64(n) > c.most.Load() {
-		return syscall.EAGAIN
-	}
 	return nil
 }
 

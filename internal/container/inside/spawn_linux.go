@@ -3,7 +3,6 @@ package inside
 import (
 	"os"
 	"runtime"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/container/filter"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -13,15 +12,16 @@ import (
 // A spawner is the thread that starts commands. What it has given up, none of
 // them ever has.
 type spawner struct {
-	calls chan func()
-	count *count
-	who   *syscall.Credential // commands run as
+	calls  chan func()
+	count  *count
+	user   int // commands run as
+	filter []kernel.Instruction
 }
 
 func newSpawner(dir string) (*spawner, error) {
 	s := &spawner{
 		calls: make(chan func()),
-		who:   &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid()), NoSetGroups: true},
+		user:  os.Getuid(),
 	}
 	go func() {
 		runtime.LockOSThread()
@@ -43,11 +43,8 @@ func newSpawner(dir string) (*spawner, error) {
 		if err := kernel.NoNewPrivs(); err != nil {
 			return err
 		}
-		program, err := filter.Inside()
-		if err != nil {
-			return err
-		}
-		return kernel.SeccompThread(program)
+		s.filter, err = filter.Inside()
+		return err
 	})
 }
 
@@ -68,27 +65,13 @@ func (s *spawner) bound(o *Settings) error {
 }
 
 // start is guest.Options.StartProcess.
-//
-// A command is put into its group before its first instruction, while this thread
-// holds it by tracing. It could be made in there, but only by clone3, which the
-// thread's filter refuses, as it must: what clone3 is asked for is in memory, where
-// no filter sees it.
 func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
-	files := make([]uintptr, len(attr.Files))
-	for i, f := range attr.Files {
-		files[i] = f.Fd()
-	}
-	sys := &syscall.SysProcAttr{Setsid: true, Ptrace: true, Credential: s.who}
-	if attr.Terminal {
-		sys.Setctty, sys.Ctty = true, 0
-	}
 	err = s.do(func() error {
-		pid, err = syscall.ForkExec(argv0, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: files, Sys: sys})
-		if err != nil {
-			return err
-		}
-		return kernel.WhileHeld(pid, func() error { return s.count.enter(pid) })
+		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{
+			Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Terminal: attr.Terminal, User: s.user, Filter: s.filter,
+			Group: s.count.procs, Count: s.count.now, Most: int(s.count.most.Load()),
+		})
+		return err
 	})
-	runtime.KeepAlive(attr)
 	return pid, err
 }

@@ -1,0 +1,35 @@
+package gvisor_test
+
+import (
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A command that begins stands in the agent's memory, with a thread of the agent
+// waiting, when others can stop it already.
+func TestACommandThatStopsAllOthersDoesNotStopTheAgent(t *testing.T) {
+	d, _ := driver(t)
+	sb := create(t, d, paddock.Spec{Ephemeral: true})
+	stopper, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"python3", "-c", `
+import os, signal, time
+end = time.monotonic() + 4
+while time.monotonic() < end:
+    try: os.kill(-1, signal.SIGSTOP)
+    except OSError: pass
+`}, Output: paddock.Output{Detached: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"true"}, Output: paddock.Output{Detached: true}}); err != nil {
+			t.Errorf("start: %v", err)
+		}
+	}
+	if exit, err := stopper.Wait(t.Context()); err != nil || exit.Code != 0 {
+		t.Errorf("%v %v", exit, err)
+	}
+	if got := said(t, sb, paddock.Cmd{Args: []string{"echo", "well"}}); got != "well\n" {
+		t.Errorf("%q", got)
+	}
+}
