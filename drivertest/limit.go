@@ -52,7 +52,8 @@ func wantOutOfMemory(t testing.TB, exit paddock.Exit) {
 	if exit.Limit != memoryLimit {
 		t.Errorf("limit %d, want %d", exit.Limit, memoryLimit)
 	}
-	if exit.Peak < memoryLimit/2 || exit.Peak > 2*memoryLimit {
+	// Where a watchdog keeps the limit, it looks now and then.
+	if exit.Peak < memoryLimit/2 || exit.Peak > 4*memoryLimit {
 		t.Errorf("peak %d is not near the limit %d", exit.Peak, memoryLimit)
 	}
 	if exit.Code == 0 {

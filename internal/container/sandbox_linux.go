@@ -215,6 +215,11 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 		return
 	}
 	s.sample(m.Kills)
+	if s.driver.kernel != nil && (exit.Signal == syscall.SIGSEGV || exit.Signal == syscall.SIGBUS) {
+		// What was killed is a process of the host's, in which the command ran: to
+		// the kernel in software its memory was gone.
+		exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+	}
 	if exit.Signal != syscall.SIGKILL && exit.Code != 128+int(syscall.SIGKILL) {
 		// It ended by itself; that may be why, or not.
 		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
