@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -113,12 +114,26 @@ type notifAddFD struct {
 }
 
 // NotifGive ends a system call by giving the caller a descriptor.
+//
+// No signal may come meanwhile: a kernel that is interrupted takes the file back
+// and lets the call end all the same, with descriptor 0. A Go runtime signals its
+// own threads whenever it collects garbage.
 func NotifGive(listener int, id uint64, fd int, cloexec bool) error {
 	a := notifAddFD{id: id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, srcfd: uint32(fd)}
 	if cloexec {
 		a.newfdFlags = unix.O_CLOEXEC
 	}
-	return ioctl(listener, 0x40182103, unsafe.Pointer(&a)) // SECCOMP_IOCTL_NOTIF_ADDFD
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, was unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^all.Val[i]
+	}
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &was); err != nil {
+		return err
+	}
+	err := ioctl(listener, 0x40182103, unsafe.Pointer(&a)) // SECCOMP_IOCTL_NOTIF_ADDFD
+	return errors.Join(err, unix.PthreadSigmask(unix.SIG_SETMASK, &was, nil))
 }
 
 func ioctl(fd int, req uintptr, arg unsafe.Pointer) error {
