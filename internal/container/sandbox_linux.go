@@ -215,12 +215,20 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 		return
 	}
 	s.sample(m.Kills)
-	if s.driver.kernel != nil && (exit.Signal == syscall.SIGSEGV || exit.Signal == syscall.SIGBUS) {
-		// What was killed is a process of the host's, in which the command ran: to
-		// the kernel in software its memory was gone.
-		exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+	killed := exit.Signal == syscall.SIGKILL || exit.Code == 128+int(syscall.SIGKILL)
+	if s.driver.kernel != nil && !killed {
+		// What was killed is a process of the host's, in which the command ran, or
+		// a child of a shell's: to the kernel in software its memory was gone.
+		for _, sig := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS} {
+			if exit.Signal == sig || exit.Code == 128+int(sig) {
+				killed = true
+			}
+		}
+		if killed && exit.Signal != 0 {
+			exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+		}
 	}
-	if exit.Signal != syscall.SIGKILL && exit.Code != 128+int(syscall.SIGKILL) {
+	if !killed {
 		// It ended by itself; that may be why, or not.
 		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
 		return
