@@ -129,11 +129,15 @@ const (
 	AuditConnect AuditKind = "connect" // it asks for a connection
 	AuditClone   AuditKind = "clone"   // it makes another process
 	AuditExit    AuditKind = "exit"    // it ends
+
+	// AuditNetwork is what the way out decides and carries. It is recorded by
+	// every tier that has NetworkList, and by itself.
+	AuditNetwork AuditKind = "network"
 )
 
 // AuditKinds lists them all.
 func AuditKinds() []AuditKind {
-	return []AuditKind{AuditExec, AuditOpen, AuditConnect, AuditClone, AuditExit}
+	return []AuditKind{AuditExec, AuditOpen, AuditConnect, AuditClone, AuditExit, AuditNetwork}
 }
 
 // A FilePolicy narrows what mounts and the root give. Patterns are absolute
@@ -167,16 +171,92 @@ const (
 
 // A NetworkPolicy says what a sandbox can reach.
 type NetworkPolicy struct {
-	Mode  NetworkMode   `json:"mode,omitempty"`
-	Rules []NetworkRule `json:"rules,omitempty"` // in order; a deny that matches wins
+	Mode NetworkMode `json:"mode,omitempty"`
+	// Rules decide with NetworkList. A deny that matches wins over every allow;
+	// of the allows the first that matches counts, with all that it says. What
+	// none allows is denied.
+	Rules []NetworkRule `json:"rules,omitempty"`
+	// Secrets are put into requests on their way out, for their hosts alone.
+	Secrets []Secret `json:"secrets,omitempty"`
 }
 
-// A NetworkRule allows or denies a destination.
+// A NetworkRule allows or denies a destination, or some requests to it. A rule
+// that says anything of requests (Scheme to Headers) is about HTTP alone; for it,
+// and for what is done to requests, connections to its hosts are looked into,
+// TLS with a certificate that only this sandbox trusts.
 type NetworkRule struct {
 	Deny  bool     `json:"deny,omitempty"`
-	Host  string   `json:"host"`            // exact name, "*.suffix", address or CIDR
-	Ports []uint16 `json:"ports,omitempty"` // empty is 443 and 80
+	Host  string   `json:"host"`            // exact name, "*.suffix", address, CIDR or "*"
+	Ports []uint16 `json:"ports,omitempty"` // empty is 443 and 80, of UDP 443
+	UDP   bool     `json:"udp,omitempty"`   // datagrams, and not connections
+
+	// What requests it is about. Empty is any. A pattern of Paths is matched
+	// with the whole path, "*" stands for characters of one part of it, "**" for
+	// any; a value of Query and Headers is a whole value, or "*" for any, and
+	// each name that is listed must be there.
+	Scheme  string            `json:"scheme,omitempty"` // "http" or "https"
+	Methods []string          `json:"methods,omitempty"`
+	Paths   []string          `json:"paths,omitempty"`
+	Query   map[string]string `json:"query,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+
+	// What is done with what it allows; nothing of it goes with Deny or UDP, but
+	// for Limits, which goes with UDP.
+	Inspect       bool              `json:"inspect,omitempty"` // look into TLS though nothing else asks for it
+	Limits        *NetworkLimits    `json:"limits,omitempty"`
+	SetHeaders    map[string]string `json:"set_headers,omitempty"` // replace those of the request
+	RemoveHeaders []string          `json:"remove_headers,omitempty"`
+	Proxy         string            `json:"proxy,omitempty"`  // URL of an upstream proxy: http, https or socks5
+	Answer        *NetworkAnswer    `json:"answer,omitempty"` // given in place of the destination's, which is never asked
 }
+
+// NetworkLimits bound what one rule allows in the life of a sandbox. Zero is no
+// bound.
+type NetworkLimits struct {
+	Requests int64 `json:"requests,omitempty"` // requests, or connections that are not looked into
+	Bytes    int64 `json:"bytes,omitempty"`    // both directions together
+	Rate     int64 `json:"rate,omitempty"`     // bytes per second, each direction, of all connections together
+}
+
+// A NetworkAnswer is a response that is always the same.
+type NetworkAnswer struct {
+	Status  int               `json:"status,omitempty"` // zero is 200
+	Headers map[string]string `json:"headers,omitempty"`
+	Body    string            `json:"body,omitempty"`
+}
+
+// A SecretPlace is a part of a request.
+type SecretPlace string
+
+const (
+	SecretHeader SecretPlace = "header" // values of headers, with what Basic authorization holds
+	SecretQuery  SecretPlace = "query"  // the query of the URL
+	SecretBody   SecretPlace = "body"   // the body, where it is text of any kind, JSON or a form
+)
+
+// A Secret is known to the host alone. In the sandbox, the variable Name holds a
+// placeholder of the same kind of characters; in requests to one of Hosts, in
+// inspected TLS and at one of Places, the placeholder becomes Value, and in the
+// answers Value becomes the placeholder. It allows nothing by itself: rules do.
+type Secret struct {
+	Name  string `json:"name"`  // of an environment variable
+	Value string `json:"value"` // never empty
+	// Hosts are names, "*.suffix" or addresses; a port may follow after a colon,
+	// else it is 443.
+	Hosts  []string      `json:"hosts"`
+	Places []SecretPlace `json:"places,omitempty"` // empty is header and query
+
+	// SigV4 names the secret that holds the access key's identifier where this
+	// one is the secret key of AWS: requests that the sandbox signed with the
+	// placeholders are signed again. The secret key itself goes nowhere.
+	SigV4 string `json:"sigv4,omitempty"`
+}
+
+// String tells all but the value, so that no log ever has it.
+func (s Secret) String() string { return "secret " + s.Name }
+
+// GoString is String.
+func (s Secret) GoString() string { return s.String() }
 
 // An Update changes a living sandbox. Nil fields stay as they are.
 type Update struct {
