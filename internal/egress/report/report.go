@@ -1,0 +1,78 @@
+// Package report holds the words in which a gateway tells its owner what it
+// decided, and asks what it may not decide itself. It is pure, so that an owner
+// needs nothing of a gateway to understand it.
+package report
+
+import (
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Kinds of events: what the guest asked for.
+const (
+	DNS   = "dns"   // the address of a name
+	TCP   = "tcp"   // a connection
+	UDP   = "udp"   // datagrams
+	HTTP  = "http"  // one request
+	Proxy = "proxy" // something of the proxies in the gateway
+	Rules = "rules" // the rules changed
+)
+
+// Verdicts of events.
+const (
+	Allow = "allow"
+	Deny  = "deny"
+)
+
+// An Event is one decision, or what came of it: an allowed connection is told
+// when it is over. All text is data, and may be the guest's.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Sandbox string    `json:"sandbox,omitempty"`
+	Kind    string    `json:"kind"`
+	Host    string    `json:"host,omitempty"`
+	Address string    `json:"address,omitempty"` // that was dialled
+	Port    uint16    `json:"port,omitempty"`
+	Method  string    `json:"method,omitempty"`
+	Path    string    `json:"path,omitempty"` // without the query
+	Status  int       `json:"status,omitempty"`
+	Rule    int       `json:"rule"` // that decided; -1 is none
+	Verdict string    `json:"verdict"`
+	Reason  string    `json:"reason,omitempty"`
+	Hint    string    `json:"hint,omitempty"` // how to allow it
+
+	Sent     int64         `json:"sent,omitempty"`     // bytes to the destination
+	Received int64         `json:"received,omitempty"` // bytes from it
+	Duration time.Duration `json:"duration,omitempty"`
+	Secrets  []string      `json:"secrets,omitempty"` // names of those that were put in
+	Count    int           `json:"count,omitempty"`   // how often, where it is more than once
+}
+
+// Refusal is the event as what the guest tried and may not.
+func (e Event) Refusal() paddock.Refusal {
+	what := "connect"
+	if e.Kind == DNS {
+		what = "resolve"
+	} else if e.Kind == HTTP {
+		what = "request"
+	}
+	return paddock.Refusal{Time: e.Time, What: what, Target: e.Target(), Rule: e.Reason, Remedy: e.Hint, Count: max(e.Count, 1)}
+}
+
+// A Question is asked of a person where no rule decides.
+type Question struct {
+	Sandbox string `json:"sandbox,omitempty"`
+	Host    string `json:"host"`
+	Port    uint16 `json:"port"`
+	UDP     bool   `json:"udp,omitempty"`
+}
+
+// An Answer is what the person said. The zero Answer denies.
+type Answer string
+
+const (
+	DenyIt      Answer = ""       // this time
+	AllowOnce   Answer = "once"   // this connection
+	AllowAlways Answer = "always" // and all others to the same host and port
+)
