@@ -1,0 +1,110 @@
+// Package inspect carries one connection that must be looked into: it ends TLS with
+// a certificate of the sandbox's authority, judges every request, changes it as
+// the rules say, and carries it on.
+package inspect
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/authority"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/secret"
+)
+
+// A Backend decides and dials. Its methods are called from many goroutines.
+type Backend interface {
+	// Request decides about one request by the rules of now. It may wait (for a
+	// person, for example) as long as ctx lasts. Of a Decision with Allow, Done
+	// is called once; it is called once of others too.
+	Request(ctx context.Context, f rule.Flow, q rule.Request) Decision
+	// Dial connects to where f leads, through the upstream proxy at the URL via
+	// where it is not empty. TLS is not begun.
+	Dial(ctx context.Context, f rule.Flow, via string) (net.Conn, error)
+	// Secrets gives those bound to f; nil is none. It is asked only where TLS
+	// is ended here.
+	Secrets(f rule.Flow) *secret.Set
+	// Failed is told of a connection on which no request could be read: reason
+	// says why in words, for example that the program does not accept the
+	// certificate.
+	Failed(f rule.Flow, reason string)
+}
+
+// A Meter counts the bytes of bodies and tunnels and holds them up as a limit
+// wants. An error of it ends the transfer. It is used from two goroutines.
+type Meter interface {
+	Sent(ctx context.Context, n int) error     // n bytes are about to go to the destination
+	Received(ctx context.Context, n int) error // n bytes are about to go to the guest
+}
+
+// A Decision is about one request.
+type Decision struct {
+	rule.Verdict
+	Rule  paddock.NetworkRule // that allows it: headers, answer and proxy are taken from it
+	Meter Meter               // nil is none
+	Done  func(Outcome)       // nil is nobody; called once, when the request is over
+
+	// Cut ends the transfer when it is closed: the request is no longer allowed.
+	// nil is never.
+	Cut <-chan struct{}
+}
+
+// An Outcome is what became of a request.
+type Outcome struct {
+	Status         int // of the answer that the guest got; 0 is none
+	Sent, Received int64
+	Secrets        []string // names of those used
+	Err            error    // in words that hold no secret
+}
+
+// Options make a Proxy.
+type Options struct {
+	Backend   Backend
+	Authority *authority.CA
+	Roots     *x509.CertPool // the destinations' certificates are checked by; nil is the system's
+}
+
+// A Proxy carries connections that must be looked into. It may be used from many
+// goroutines.
+type Proxy struct {
+	o Options
+}
+
+// New makes a Proxy.
+func New(o Options) *Proxy { return &Proxy{o: o} }
+
+// Serve carries conn, on which the guest speaks to f, until either side ends it or ctx
+// is over, and closes it. TLS or plain HTTP is told by the first bytes; all else
+// is refused. The error says in words why it ended before its time.
+func (p *Proxy) Serve(ctx context.Context, conn net.Conn, f rule.Flow) error {
+	return fmt.Errorf("look into a connection: %w", paddock.Unsupported)
+}
+
+// A Connector decides about CONNECT to f and, where it is allowed, gives what carries
+// the tunnel: carry is called with the guest's connection after it was told 200,
+// and closes it. An error is told to the guest in words: a *Refusal with what it
+// says, another one as 502.
+type Connector func(ctx context.Context, f rule.Flow) (carry func(net.Conn) error, err error)
+
+// A Refusal is a verdict as an error.
+type Refusal struct {
+	Status int // of HTTP; zero is 403
+	rule.Verdict
+}
+
+// Error gives the reason and the hint.
+func (r *Refusal) Error() string { return r.Reason }
+
+// Unwrap gives Denied.
+func (r *Refusal) Unwrap() error { return paddock.Denied }
+
+// ServeProxy carries conn, on which the guest speaks to an HTTP proxy, and closes it at
+// the end. CONNECT is given to connect; a request in absolute form, whose scheme must
+// be http, goes to Backend.Request with the flow of its target's host and port, and is
+// carried on as one on a plain connection there. All else is refused.
+func (p *Proxy) ServeProxy(ctx context.Context, conn net.Conn, connect Connector) error {
+	return fmt.Errorf("be an HTTP proxy: %w", paddock.Unsupported)
+}
