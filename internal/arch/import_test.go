@@ -21,7 +21,8 @@ func layers() []layer {
 		{"internal/kernel", nil, "wrappers of system calls, usable by guest and host"},
 		{"internal/protect", nil, "pure, and linked into the guest"},
 		{"internal/image", nil, "pure: lists that tiers build from and policies explain with"},
-		{"internal/policy", []string{"internal/image", "internal/protect"}, "text to values and back; pure, so that it can be fuzzed and explained anywhere"},
+		{"internal/policy", []string{"internal/egress/rule", "internal/image", "internal/protect"}, "text to values and back; pure, so that it can be fuzzed and explained anywhere"},
+		{"internal/egress/rule", nil, "pure: the decision is one for every tier, and policies are explained by it"},
 		{"internal/guest/guestpb", nil, "generated wire format"},
 		{"internal/output", nil, "pure: a ring"},
 		{"internal/guest", []string{"internal/guest/guestpb", "internal/kernel", "internal/output"}, "runs inside every tier, so it knows none"},
@@ -273,6 +274,7 @@ func barriers() []barrier {
 		{"internal/driver/sim/proc", []string{"os/exec", "net/http"}, "as above"},
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
+		{"internal/egress/rule", []string{"net", "os/exec", module + "/internal/policy"}, "pure"},
 		{"internal/driver/gvisor/trace", []string{"gvisor.dev/gvisor"}, "whoever reads events does not pay for gVisor"},
 	}
 }
@@ -308,9 +310,9 @@ func bans() []ban {
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
 		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest", "internal/driver/gvisor/sentry/filter/generate"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},
-		{path: "os", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
-		{path: "os/exec", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
-		{path: "net/http", only: []string{".", "internal/audit", "internal/image", "internal/policy", "internal/protect", "internal/driver/jail"}, why: "the wire is internal/agent's"},
+		{path: "os", only: []string{".", "internal/audit", "internal/egress/rule", "internal/image", "internal/policy", "internal/protect"}, why: "pure: no files, no environment"},
+		{path: "os/exec", only: []string{".", "internal/audit", "internal/egress/rule", "internal/image", "internal/policy", "internal/protect", "internal/agent"}, why: "pure: no programs"},
+		{path: "net/http", only: []string{".", "internal/audit", "internal/egress/rule", "internal/image", "internal/policy", "internal/protect", "internal/driver/jail"}, why: "the wire is internal/agent's"},
 	}
 }
 

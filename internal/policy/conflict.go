@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
 // conflicts tells what in the file contradicts itself, and what is there
@@ -110,28 +111,28 @@ func (f *File) networkConflicts() (problems, notes []Problem) {
 	case f.Network.Mode == paddock.NetworkList && len(rules) == 0:
 		notes = append(notes, f.problem("network.mode", "no rules: nothing can be reached", ""))
 	}
-	for i, rule := range rules {
+	for i, nr := range rules {
 		key := index("network.rules", i)
-		p, err := ParseHostPattern(rule.Host)
+		p, err := rule.ParsePattern(nr.Host)
 		if err != nil {
 			problems = append(problems, f.problem(key, err.Error(), ""))
 			continue
 		}
-		if !rule.Deny && p.all {
+		if !nr.Deny && p.All() {
 			notes = append(notes, f.problem(key, "everything is allowed, but for what a rule denies", "name what is needed"))
 		}
-		if !rule.Deny && p.prefix.IsValid() && p.prefix.Bits() == 0 {
+		if !nr.Deny && everyAddress(p) {
 			notes = append(notes, f.problem(key, "every address is allowed, but for what a rule denies", "name what is needed"))
 		}
 		for j, other := range rules {
-			q, err := ParseHostPattern(other.Host)
-			if err != nil || i == j || !q.covers(p) || !coversPorts(other.Ports, rule.Ports) {
+			q, err := rule.ParsePattern(other.Host)
+			if err != nil || i == j || !q.Covers(p) || !coversPorts(other.Ports, nr.Ports) {
 				continue
 			}
 			switch {
-			case !rule.Deny && other.Deny:
+			case !nr.Deny && other.Deny:
 				notes = append(notes, f.problem(key, fmt.Sprintf("it never allows anything: the deny of %q wins over it", other.Host), fmt.Sprintf("see %s; what no rule allows is denied anyway", index("network.rules", j))))
-			case rule.Deny == other.Deny && (j < i || !p.covers(q) || !coversPorts(rule.Ports, other.Ports)):
+			case nr.Deny == other.Deny && (j < i || !p.Covers(q) || !coversPorts(nr.Ports, other.Ports)):
 				notes = append(notes, f.problem(key, fmt.Sprintf("it adds nothing to %s, %q", index("network.rules", j), other.Host), ""))
 			default:
 				continue
@@ -157,4 +158,10 @@ func coversPorts(p, q []uint16) bool {
 		}
 	}
 	return true
+}
+
+// everyAddress tells whether p is a range without bounds.
+func everyAddress(p rule.Pattern) bool {
+	prefix, ok := p.Prefix()
+	return ok && prefix.Bits() == 0
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
@@ -46,8 +47,8 @@ func ParseQuestion(args []string, o Host) (Question, error) {
 		}
 		q.Object = abs
 	case "connect":
-		if _, _, err := parseDestination(q.Object); err != nil {
-			return Question{}, fmt.Errorf("destination %q: %w: %w", clip(q.Object), err, paddock.Invalid)
+		if _, _, err := rule.ParseDestination(q.Object); err != nil {
+			return Question{}, err
 		}
 	case "env":
 		if err := checkName(q.Object); err != nil {
@@ -300,17 +301,18 @@ func (e *explainer) private(name string) bool {
 }
 
 func (e *explainer) connect(destination string) (Answer, error) {
-	host, port, err := parseDestination(destination)
+	host, port, err := rule.ParseDestination(destination)
 	if err != nil {
-		return Answer{}, fmt.Errorf("destination %q: %w: %w", clip(destination), err, paddock.Invalid)
+		return Answer{}, err
 	}
 	n := e.spec.Policy.Network
 	name := fmt.Sprintf("%s:%d", host, port)
-	if host.addr.Is6() {
+	addr, isAddr := host.Addr()
+	if addr.Is6() {
 		name = fmt.Sprintf("[%s]:%d", host, port)
 	}
 	var notes []string
-	if addr, ok := host.Addr(); host.name == "localhost" || (ok && addr.IsLoopback()) {
+	if host.String() == "localhost" || (isAddr && addr.IsLoopback()) {
 		notes = append(notes, "inside, this is the sandbox itself, which can always be reached; the host's own ports are asked about by the host's address")
 	}
 	change := fmt.Sprintf("in the policy file: network: {mode: list, rules: [{allow: %q}]}, on a tier that can do network-list", name)
@@ -331,8 +333,8 @@ func (e *explainer) connect(destination string) (Answer, error) {
 	if e.file != nil && slices.EqualFunc(e.file.Network.Rules, n.Rules, sameRule) {
 		where = e.file.Where(index("network.rules", i))
 	}
-	if rule := n.Rules[i]; rule.Deny {
-		return Answer{Rule: fmt.Sprintf("network.rules denies %s", rule.Host), Where: where, Change: "take the rule away; a deny wins over every allow", Notes: notes}, nil
+	if n.Rules[i].Deny {
+		return Answer{Rule: fmt.Sprintf("network.rules denies %s", n.Rules[i].Host), Where: where, Change: "take the rule away; a deny wins over every allow", Notes: notes}, nil
 	}
 	return Answer{Allowed: true, Rule: fmt.Sprintf("network.rules allows %s", n.Rules[i].Host), Where: where, Change: "take the rule away", Notes: notes}, nil
 }
@@ -343,17 +345,17 @@ func sameRule(a, b paddock.NetworkRule) bool {
 
 // decide gives the rule that decides about a destination: the first deny that
 // matches, else the first allow, else -1.
-func decide(rules []paddock.NetworkRule, host HostName, port uint16) (int, error) {
+func decide(rules []paddock.NetworkRule, host rule.Host, port uint16) (int, error) {
 	allowed := -1
-	for i, rule := range rules {
-		p, err := ParseHostPattern(rule.Host)
+	for i, r := range rules {
+		p, err := rule.ParsePattern(r.Host)
 		if err != nil {
 			return -1, fmt.Errorf("network rule %d: %w", i, err)
 		}
-		if !p.Match(host) || !slices.Contains(ports(rule.Ports), port) {
+		if !p.Match(host) || !slices.Contains(ports(r.Ports), port) {
 			continue
 		}
-		if rule.Deny {
+		if r.Deny {
 			return i, nil
 		}
 		if allowed < 0 {

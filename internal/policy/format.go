@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
 // Format writes spec as a policy file from which Read and Apply, on an empty
@@ -158,7 +159,11 @@ func newDocument(s paddock.Spec) document {
 
 // bracket makes an IPv6 address one that no port can be read into.
 func bracket(host string) string {
-	if h, err := ParseHost(host); err == nil && h.addr.Is6() {
+	h, err := rule.ParseHost(host)
+	if err != nil {
+		return host
+	}
+	if a, ok := h.Addr(); ok && a.Is6() {
 		return "[" + host + "]"
 	}
 	return host

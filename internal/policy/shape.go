@@ -168,6 +168,10 @@ func decimal(s string) bool {
 	return numeric(strings.TrimPrefix(s, "-")) && (s == "0" || !strings.HasPrefix(s, "0"))
 }
 
+func numeric(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -333,20 +334,20 @@ func networkShape() *shape {
 }
 
 // parseRuleHost reads the host of a rule with or without a port.
-func parseRuleHost(s string) (HostPattern, uint16, error) {
+func parseRuleHost(s string) (rule.Pattern, uint16, error) {
 	if strings.Contains(s, "://") {
-		return HostPattern{}, 0, errors.New("a host, not a URL")
+		return rule.Pattern{}, 0, errors.New("a host, not a URL")
 	}
-	host, port, err := splitPort(s)
+	host, port, err := rule.SplitPort(s)
 	if err != nil {
-		return HostPattern{}, 0, err
+		return rule.Pattern{}, 0, err
 	}
-	p, err := parseHostPattern(host)
+	p, err := rule.ParsePattern(host)
 	return p, port, err
 }
 
 func readRule(r *reader, n *yaml.Node, key string) {
-	var rule paddock.NetworkRule
+	var nr paddock.NetworkRule
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		v := n.Content[i+1]
 		switch n.Content[i].Value {
@@ -355,9 +356,9 @@ func readRule(r *reader, n *yaml.Node, key string) {
 			if err != nil {
 				return // told by the shape of the host
 			}
-			rule.Deny, rule.Host = n.Content[i].Value == "deny", p.String()
+			nr.Deny, nr.Host = n.Content[i].Value == "deny", p.String()
 			if port != 0 {
-				rule.Ports = append(rule.Ports, port)
+				nr.Ports = append(nr.Ports, port)
 			}
 		}
 	}
@@ -367,7 +368,7 @@ func readRule(r *reader, n *yaml.Node, key string) {
 			continue
 		}
 		switch {
-		case len(rule.Ports) > 0:
+		case len(nr.Ports) > 0:
 			r.add(v, key+".ports", "the host has a port already", "write ports in one place")
 			return
 		case len(v.Content) == 0:
@@ -375,12 +376,12 @@ func readRule(r *reader, n *yaml.Node, key string) {
 			return
 		}
 		for _, p := range v.Content {
-			if port, err := parsePort(p.Value); err == nil {
-				rule.Ports = append(rule.Ports, port)
+			if port, err := rule.ParsePort(p.Value); err == nil {
+				nr.Ports = append(nr.Ports, port)
 			}
 		}
 	}
-	r.f.Network.Rules = append(r.f.Network.Rules, rule)
+	r.f.Network.Rules = append(r.f.Network.Rules, nr)
 }
 
 func readAudit(r *reader, n *yaml.Node, _ string) {

@@ -1,4 +1,4 @@
-package policy
+package rule
 
 import (
 	"errors"
@@ -11,25 +11,32 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A HostName is a destination in its one canonical form: a name in small
+// A Host is a destination in its one canonical form: a name in small
 // letters without the trailing dot, or an address. Two that are equal are the
 // same destination, so it is what is matched, logged and dialled, and no other
 // form of it ever reaches a resolver.
-type HostName struct {
+type Host struct {
 	name string
 	addr netip.Addr
 }
 
 // String gives the canonical text.
-func (h HostName) String() string {
+func (h Host) String() string {
 	if h.addr.IsValid() {
 		return h.addr.String()
 	}
 	return h.name
 }
 
+// IsValid tells whether it is a host at all; the zero Host is none.
+func (h Host) IsValid() bool { return h.name != "" || h.addr.IsValid() }
+
+// HostOf gives the host that an address is. IPv4 in IPv6 form becomes IPv4, and
+// a zone is dropped.
+func HostOf(a netip.Addr) Host { return Host{addr: a.Unmap().WithZone("")} }
+
 // Addr gives the address, if the host is one.
-func (h HostName) Addr() (netip.Addr, bool) { return h.addr, h.addr.IsValid() }
+func (h Host) Addr() (netip.Addr, bool) { return h.addr, h.addr.IsValid() }
 
 // ParseHost reads a host: a name of letters, digits and dashes (IDN as
 // punycode, one trailing dot at most), a dotted IPv4 address, or an IPv6
@@ -37,44 +44,44 @@ func (h HostName) Addr() (netip.Addr, bool) { return h.addr, h.addr.IsValid() }
 // All else is Invalid: other forms of addresses that some libraries take
 // ("127.1", "0x7f.1", "2130706433", "0177.0.0.1"), zones, user information,
 // ports, and any byte that is no part of a name.
-func ParseHost(s string) (HostName, error) {
+func ParseHost(s string) (Host, error) {
 	h, err := parseHost(s)
 	if err != nil {
-		return HostName{}, fmt.Errorf("host %q: %w: %w", clip(s), err, paddock.Invalid)
+		return Host{}, fmt.Errorf("host %q: %w: %w", clip(s), err, paddock.Invalid)
 	}
 	return h, nil
 }
 
-func parseHost(s string) (HostName, error) {
+func parseHost(s string) (Host, error) {
 	if s == "" {
-		return HostName{}, errors.New("empty")
+		return Host{}, errors.New("empty")
 	}
 	if inner, ok := strings.CutPrefix(s, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
 		if !ok || !strings.Contains(inner, ":") {
-			return HostName{}, errors.New("brackets hold an IPv6 address")
+			return Host{}, errors.New("brackets hold an IPv6 address")
 		}
 		s = inner
 	}
 	if strings.Contains(s, ":") {
 		addr, err := netip.ParseAddr(s)
 		if err != nil || addr.Zone() != "" {
-			return HostName{}, errors.New("not an IPv6 address; a port is written apart")
+			return Host{}, errors.New("not an IPv6 address; a port is written apart")
 		}
-		return HostName{addr: addr.Unmap()}, nil
+		return Host{addr: addr.Unmap()}, nil
 	}
 	return parseName(s)
 }
 
-func parseName(s string) (HostName, error) {
+func parseName(s string) (Host, error) {
 	name := strings.TrimSuffix(s, ".")
 	if name == "" || len(name) > 253 {
-		return HostName{}, errors.New("not a host name: its length is not 1 to 253")
+		return Host{}, errors.New("not a host name: its length is not 1 to 253")
 	}
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if err := checkLabel(label); err != nil {
-			return HostName{}, err
+			return Host{}, err
 		}
 	}
 	// What ends in a number is an address to many libraries, in many forms;
@@ -83,11 +90,11 @@ func parseName(s string) (HostName, error) {
 	if numeric(last) || strings.HasPrefix(last, "0x") || strings.HasPrefix(last, "0X") {
 		addr, err := netip.ParseAddr(s)
 		if err != nil {
-			return HostName{}, errors.New("an IPv4 address is four decimal numbers without leading zeros")
+			return Host{}, errors.New("an IPv4 address is four decimal numbers without leading zeros")
 		}
-		return HostName{addr: addr}, nil
+		return Host{addr: addr}, nil
 	}
-	return HostName{name: strings.ToLower(name)}, nil
+	return Host{name: strings.ToLower(name)}, nil
 }
 
 func checkLabel(label string) error {
@@ -119,17 +126,17 @@ func numeric(s string) bool {
 	return s != ""
 }
 
-// A HostPattern is the host of a rule: one host, all names below a suffix, a
+// A Pattern is the host of a rule: one host, all names below a suffix, a
 // range of addresses, or everything.
-type HostPattern struct {
-	host   HostName
+type Pattern struct {
+	host   Host
 	suffix string // ".example.com" of "*.example.com"
 	prefix netip.Prefix
 	all    bool
 }
 
-// String gives the canonical text, which ParseHostPattern reads.
-func (p HostPattern) String() string {
+// String gives the canonical text, which ParsePattern reads.
+func (p Pattern) String() string {
 	switch {
 	case p.all:
 		return "*"
@@ -144,7 +151,7 @@ func (p HostPattern) String() string {
 // Match tells whether h is meant. "*.example.com" is every name below
 // example.com and not example.com itself; a name never matches a range of
 // addresses.
-func (p HostPattern) Match(h HostName) bool {
+func (p Pattern) Match(h Host) bool {
 	switch {
 	case p.all:
 		return true
@@ -156,8 +163,23 @@ func (p HostPattern) Match(h HostName) bool {
 	return p.host == h
 }
 
-// covers tells whether everything that q means, p means too.
-func (p HostPattern) covers(q HostPattern) bool {
+// All tells whether it is "*".
+func (p Pattern) All() bool { return p.all }
+
+// Suffix gives "example.com" of "*.example.com".
+func (p Pattern) Suffix() (string, bool) {
+	s, ok := strings.CutPrefix(p.suffix, ".")
+	return s, ok
+}
+
+// Prefix gives the range of addresses, if it is one.
+func (p Pattern) Prefix() (netip.Prefix, bool) { return p.prefix, p.prefix.IsValid() }
+
+// Host gives the host, if exactly one is meant.
+func (p Pattern) Host() (Host, bool) { return p.host, p.host.IsValid() }
+
+// Covers tells whether everything that q means, p means too.
+func (p Pattern) Covers(q Pattern) bool {
 	switch {
 	case p.all:
 		return true
@@ -171,51 +193,60 @@ func (p HostPattern) covers(q HostPattern) bool {
 	return p.Match(q.host)
 }
 
-// ParseHostPattern reads the host of a rule: what ParseHost reads,
+// ParsePattern reads the host of a rule: what ParseHost reads,
 // "*.example.com", a CIDR range such as "10.0.0.0/8", or "*". All else is
 // Invalid.
-func ParseHostPattern(s string) (HostPattern, error) {
-	p, err := parseHostPattern(s)
+func ParsePattern(s string) (Pattern, error) {
+	p, err := parsePattern(s)
 	if err != nil {
-		return HostPattern{}, fmt.Errorf("host %q: %w: %w", clip(s), err, paddock.Invalid)
+		return Pattern{}, fmt.Errorf("host %q: %w: %w", clip(s), err, paddock.Invalid)
 	}
 	return p, nil
 }
 
-func parseHostPattern(s string) (HostPattern, error) {
+func parsePattern(s string) (Pattern, error) {
 	switch {
 	case s == "*":
-		return HostPattern{all: true}, nil
+		return Pattern{all: true}, nil
 	case strings.Contains(s, "://"):
-		return HostPattern{}, errors.New("a host, not a URL")
+		return Pattern{}, errors.New("a host, not a URL")
 	case strings.Contains(s, "/"):
 		prefix, err := netip.ParsePrefix(s)
 		switch {
 		case err != nil:
-			return HostPattern{}, errors.New("not a range of addresses such as 10.0.0.0/8")
+			return Pattern{}, errors.New("not a range of addresses such as 10.0.0.0/8")
 		case prefix.Addr().Is4In6():
-			return HostPattern{}, errors.New("write a range of IPv4 addresses as such")
+			return Pattern{}, errors.New("write a range of IPv4 addresses as such")
 		case prefix != prefix.Masked():
-			return HostPattern{}, fmt.Errorf("bits are set beyond the range; %s was meant, or one address without the slash", prefix.Masked())
+			return Pattern{}, fmt.Errorf("bits are set beyond the range; %s was meant, or one address without the slash", prefix.Masked())
 		}
-		return HostPattern{prefix: prefix}, nil
+		return Pattern{prefix: prefix}, nil
 	case strings.HasPrefix(s, "*."):
 		h, err := parseName(s[2:])
 		if err != nil {
-			return HostPattern{}, err
+			return Pattern{}, err
 		}
 		if h.addr.IsValid() {
-			return HostPattern{}, errors.New("a wildcard stands before names, not addresses")
+			return Pattern{}, errors.New("a wildcard stands before names, not addresses")
 		}
-		return HostPattern{suffix: "." + h.name}, nil
+		return Pattern{suffix: "." + h.name}, nil
 	case strings.Contains(s, "*"):
-		return HostPattern{}, errors.New(`"*" stands alone, or as the first label: "*.example.com"`)
+		return Pattern{}, errors.New(`"*" stands alone, or as the first label: "*.example.com"`)
 	}
 	h, err := parseHost(s)
-	return HostPattern{host: h}, err
+	return Pattern{host: h}, err
 }
 
-// splitPort parts "host:port", "[v6]:port" or a host alone (port 0).
+// SplitPort parts "host:port", "[v6]:port" or a host alone (port 0). The host
+// is not looked at; a port that is none is Invalid.
+func SplitPort(s string) (host string, port uint16, err error) {
+	host, port, err = splitPort(s)
+	if err != nil {
+		return "", 0, fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	return host, port, nil
+}
+
 func splitPort(s string) (host string, port uint16, err error) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 || strings.HasSuffix(s, "]") || (strings.Count(s, ":") > 1 && s[0] != '[') {
@@ -223,6 +254,16 @@ func splitPort(s string) (host string, port uint16, err error) {
 	}
 	port, err = parsePort(s[i+1:])
 	return s[:i], port, err
+}
+
+// ParsePort reads the number of a port, in decimal without signs or leading
+// zeros. All else is Invalid.
+func ParsePort(s string) (uint16, error) {
+	port, err := parsePort(s)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	return port, nil
 }
 
 func parsePort(s string) (uint16, error) {
@@ -233,17 +274,26 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// parseDestination reads what a person asks about: "host", "host:port" or a
-// URL, whose scheme gives the port that is not written.
-func parseDestination(s string) (HostName, uint16, error) {
+// ParseDestination reads what a person asks about: "host", "host:port" or a
+// URL, whose scheme gives the port that is not written; without any it is 443.
+// All else is Invalid.
+func ParseDestination(s string) (Host, uint16, error) {
+	h, port, err := parseDestination(s)
+	if err != nil {
+		return Host{}, 0, fmt.Errorf("destination %q: %w: %w", clip(s), err, paddock.Invalid)
+	}
+	return h, port, nil
+}
+
+func parseDestination(s string) (Host, uint16, error) {
 	port := uint16(443)
 	if strings.Contains(s, "://") {
 		u, err := url.Parse(s)
 		if err != nil {
-			return HostName{}, 0, errors.New("not a URL")
+			return Host{}, 0, errors.New("not a URL")
 		}
 		if u.User != nil || u.Opaque != "" {
-			return HostName{}, 0, errors.New("a URL without user and password")
+			return Host{}, 0, errors.New("a URL without user and password")
 		}
 		switch u.Scheme {
 		case "http", "ws":
@@ -253,14 +303,14 @@ func parseDestination(s string) (HostName, uint16, error) {
 			port = 22
 		default:
 			if u.Port() == "" {
-				return HostName{}, 0, fmt.Errorf("the scheme %q has no port that is known here; write HOST:PORT", clip(u.Scheme))
+				return Host{}, 0, fmt.Errorf("the scheme %q has no port that is known here; write HOST:PORT", clip(u.Scheme))
 			}
 		}
 		s = u.Host
 	}
 	host, given, err := splitPort(s)
 	if err != nil {
-		return HostName{}, 0, err
+		return Host{}, 0, err
 	}
 	if given != 0 {
 		port = given
