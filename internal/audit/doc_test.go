@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -57,7 +58,7 @@ func keys(of reflect.Type, above string) []string {
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		if inner == reflect.TypeFor[Process]() || inner == reflect.TypeFor[Exit]() {
+		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {
 			list = append(list, keys(inner, name+".")...)
 		} else {
 			list = append(list, name)

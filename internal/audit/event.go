@@ -18,6 +18,7 @@ const (
 	Connect = paddock.AuditConnect // Address
 	Clone   = paddock.AuditClone   // Child
 	Exited  = paddock.AuditExit    // Exit
+	Network = paddock.AuditNetwork // Network, and no process: packets have none
 
 	// Lost tells only that events were lost: Dropped. It stands where no other
 	// event follows that could tell it.
@@ -29,11 +30,13 @@ const (
 	MaxPath  = 4096 // of a path, as Linux has it
 	MaxArgs  = 8192 // of all arguments
 	MaxCount = 128  // arguments
+	MaxWhy   = 1024 // of a reason
+	MaxNames = 32   // secrets
 	MaxWord  = 256  // of anything else
 )
 
-// Cut ends a text that was longer than its bound. As the last of Args, alone, it
-// stands for those that were left out.
+// Cut ends a text that was longer than its bound. As the last of Args or of
+// Secrets, alone, it stands for those that were left out.
 const Cut = "…"
 
 // An Event is one thing that a process in a sandbox did. Which fields are set
@@ -58,6 +61,7 @@ type Event struct {
 	Address string   `json:"address,omitempty"`
 	Child   int32    `json:"child,omitempty"` // PID, of Clone
 	Exit    *Exit    `json:"exit,omitempty"`
+	Network *Flow    `json:"network,omitempty"`
 }
 
 // A Process is who did it, as the sandbox numbers and names it.
@@ -72,6 +76,25 @@ type Process struct {
 type Exit struct {
 	Code   int `json:"code"`             // as a shell has it: 128+n for signal n
 	Signal int `json:"signal,omitempty"` // zero if it was not killed
+}
+
+// A Flow is what the way out decided of one lookup, connection, datagram flow or
+// request, and what it carried.
+type Flow struct {
+	Protocol string        `json:"protocol"` // what was decided about: "dns", "tcp", "udp", "http" or "proxy"
+	Host     string        `json:"host"`     // the name or address that was asked for
+	Port     uint16        `json:"port,omitempty"`
+	Address  string        `json:"address,omitempty"` // that was connected to
+	Method   string        `json:"method,omitempty"`
+	Path     string        `json:"path,omitempty"` // without the query, which may hold secrets
+	Verdict  string        `json:"verdict"`        // "allow" or "deny"
+	Rule     int           `json:"rule"`           // index of the rule that decided; -1 is none
+	Reason   string        `json:"reason,omitempty"`
+	Sent     int64         `json:"sent,omitempty"`     // bytes, from the sandbox
+	Received int64         `json:"received,omitempty"` // bytes, by the sandbox
+	Duration time.Duration `json:"duration,omitempty"` // nanoseconds
+	Secrets  []string      `json:"secrets,omitempty"`  // names of those that were put in; never values
+	Count    int64         `json:"count,omitempty"`    // how many alike it stands for, where that is more than one
 }
 
 // Clean gives the event with its time in UTC and every text within its bound and
@@ -91,7 +114,31 @@ func (e Event) Clean() Event {
 		exit := *e.Exit
 		e.Exit = &exit
 	}
+	if e.Network != nil {
+		flow := e.Network.clean()
+		e.Network = &flow
+	}
 	return e
+}
+
+func (f *Flow) clean() Flow {
+	c := *f
+	c.Protocol = Text(c.Protocol, MaxWord)
+	c.Host = Text(c.Host, MaxWord)
+	c.Address = Text(c.Address, MaxWord)
+	c.Method = Text(c.Method, MaxWord)
+	c.Path = Text(c.Path, MaxPath)
+	c.Verdict = Text(c.Verdict, MaxWord)
+	c.Reason = Text(c.Reason, MaxWhy)
+	c.Secrets = nil
+	for i, name := range f.Secrets {
+		if i == MaxNames-1 && len(f.Secrets) > MaxNames {
+			c.Secrets = append(c.Secrets, Cut)
+			break
+		}
+		c.Secrets = append(c.Secrets, Text(name, MaxWord))
+	}
+	return c
 }
 
 // Text gives s as valid UTF-8 of at most limit bytes, which is no less than

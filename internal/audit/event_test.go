@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,12 +56,21 @@ func TestArgumentsHaveABoundInNumberAndInBytes(t *testing.T) {
 	}
 }
 
+func TestSecretsHaveABoundInNumberAndSayWhatIsLeftOut(t *testing.T) {
+	for _, n := range []int{audit.MaxNames, audit.MaxNames + 1, 1000} {
+		list := audit.Event{Network: &audit.Flow{Secrets: make([]string, n)}}.Clean().Network.Secrets
+		if cut := list[len(list)-1] == audit.Cut; len(list) != audit.MaxNames || cut != (n > audit.MaxNames) {
+			t.Errorf("of %d names %d were kept, and the last is %q", n, len(list), list[len(list)-1])
+		}
+	}
+}
+
 func TestCleaningSharesNoMemory(t *testing.T) {
-	e := audit.Event{Args: []string{"a"}, Exit: &audit.Exit{Code: 1}}
+	e := audit.Event{Args: []string{"a"}, Exit: &audit.Exit{Code: 1}, Network: &audit.Flow{Host: "a", Secrets: []string{"a"}}}
 	c := e.Clean()
-	e.Args[0], e.Exit.Code = "b", 2
-	if c.Args[0] != "a" || c.Exit.Code != 1 {
-		t.Errorf("a clean event changed with the other: %v %v", c.Args, *c.Exit)
+	e.Args[0], e.Exit.Code, e.Network.Host, e.Network.Secrets[0] = "b", 2, "b", "b"
+	if c.Args[0] != "a" || c.Exit.Code != 1 || c.Network.Host != "a" || c.Network.Secrets[0] != "a" {
+		t.Errorf("a clean event changed with the other: %v %v %v", c.Args, *c.Exit, *c.Network)
 	}
 }
 
@@ -80,6 +90,14 @@ func TestALineSaysWhatHappened(t *testing.T) {
 			`"kind":"open","process":{"pid":9,"uid":0},"path":"x","flags":"read","error":"no such file or directory"}`,
 		},
 		{audit.Event{Kind: audit.Exited, Exit: &audit.Exit{}, Process: audit.Process{PID: 9}}, `"kind":"exit","process":{"pid":9,"uid":0},"exit":{"code":0}}`},
+		{
+			audit.Event{Kind: audit.Network, Network: &audit.Flow{Protocol: "http", Host: "a.example", Port: 443, Address: "192.0.2.7:443", Method: "GET", Path: "/x", Verdict: "allow", Sent: 1, Received: 2, Duration: 3, Secrets: []string{"KEY"}}},
+			`"kind":"network","network":{"protocol":"http","host":"a.example","port":443,"address":"192.0.2.7:443","method":"GET","path":"/x","verdict":"allow","rule":0,"sent":1,"received":2,"duration":3,"secrets":["KEY"]}}`,
+		},
+		{
+			audit.Event{Kind: audit.Network, Network: &audit.Flow{Protocol: "dns", Host: "b.example", Verdict: "deny", Rule: -1, Reason: "no rule allows b.example", Count: 40}},
+			`"kind":"network","network":{"protocol":"dns","host":"b.example","verdict":"deny","rule":-1,"reason":"no rule allows b.example","count":40}}`,
+		},
 		{audit.Event{Kind: audit.Lost, Dropped: 5}, `"kind":"lost","dropped":5}`},
 	} {
 		row.event.Time, row.event.Sandbox = at, "s1"
@@ -95,7 +113,10 @@ func TestALineSaysWhatHappened(t *testing.T) {
 
 func TestALineCannotDriveATerminal(t *testing.T) {
 	const hostile = "\x1b[2J\r\n\x00\x7f\u009b31m\u202egpj.exe\u2028\U000e0041\xff\ufeff"
-	line, err := audit.Line(audit.Event{Path: hostile, Args: []string{hostile}, Process: audit.Process{Name: hostile}})
+	line, err := audit.Line(audit.Event{
+		Path: hostile, Args: []string{hostile}, Process: audit.Process{Name: hostile},
+		Network: &audit.Flow{Host: hostile, Method: hostile, Path: hostile, Reason: hostile},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +142,10 @@ func TestNoEventHasALongerLineThanPromised(t *testing.T) {
 		Time: time.Now(), Sandbox: long, Kind: audit.Kind(long), Dropped: math.MaxUint64, Path: long, Dir: long, Flags: long,
 		Error: long, Address: long, Child: math.MinInt32, Exit: &audit.Exit{Code: math.MinInt64, Signal: math.MinInt64},
 		Process: audit.Process{PID: math.MinInt32, Parent: math.MinInt32, UID: math.MaxUint32, Name: long},
+		Network: &audit.Flow{
+			Protocol: long, Host: long, Port: math.MaxUint16, Address: long, Method: long, Path: long, Verdict: long, Rule: math.MinInt64, Reason: long,
+			Sent: math.MinInt64, Received: math.MinInt64, Duration: math.MinInt64, Secrets: slices.Repeat([]string{long}, 1000), Count: math.MinInt64,
+		},
 	}
 	for _, worst.Args = range [][]string{args, {long}, make([]string, 1000)} {
 		line, err := audit.Line(worst)
@@ -141,15 +166,15 @@ func FuzzCleanIsBoundedValidAndStable(f *testing.F) {
 		for i := range args {
 			args[i] = s[min(len(s), i):]
 		}
-		c := audit.Event{Path: s, Args: args, Process: audit.Process{Name: s}}.Clean()
+		c := audit.Event{Path: s, Args: args, Process: audit.Process{Name: s}, Network: &audit.Flow{Host: s, Path: s, Reason: s}}.Clean()
 		size := 0
-		for _, a := range append([]string{c.Path, c.Process.Name}, c.Args...) {
+		for _, a := range append([]string{c.Path, c.Process.Name, c.Network.Host, c.Network.Path, c.Network.Reason}, c.Args...) {
 			size += len(a)
 			if !utf8.ValidString(a) {
 				t.Errorf("%q is not UTF-8", a)
 			}
 		}
-		if size > audit.MaxPath+audit.MaxWord+audit.MaxArgs {
+		if size > 2*audit.MaxPath+2*audit.MaxWord+audit.MaxWhy+audit.MaxArgs {
 			t.Errorf("%d bytes", size)
 		}
 		if again := c.Clean(); !reflect.DeepEqual(c, again) {
