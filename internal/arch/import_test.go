@@ -33,7 +33,7 @@ func layers() []layer {
 		{"internal/container/inner", []string{"internal/container/filter", "internal/container/inside", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/protect"}, "a container's inside: linked into the guest, so it knows nothing of the host's side"},
 		{"internal/container/filter", []string{"internal/kernel"}, "tables: both sides of a kernel of the box's own have them"},
 		{"internal/container/inside", []string{"internal/container/filter", "internal/guest", "internal/kernel"}, "the agent on a kernel of the box's own: linked into the guest likewise"},
-		{"internal/driver/jail", []string{"internal/container"}, "a tier knows no other tier"},
+		{"internal/driver/jail", []string{"internal/audit", "internal/container"}, "a tier knows no other tier"},
 		{"internal/driver/gvisor", []string{"internal/audit", "internal/container", "internal/driver/gvisor/trace"}, "a tier knows no other tier; what imports gVisor is a program of its own"},
 		{"internal/driver/gvisor/sentry", []string{"internal/container/inner", "internal/container/inside", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap", "internal/kernel"}, "gVisor in a box: it knows the box's inside and nothing of the host's side"},
 		{"internal/driver/gvisor/sentry/filter", nil, "data for gVisor"},

@@ -60,9 +60,15 @@ type Options struct {
 	// know it too.
 	Kernel *Kernel
 
+	// Gateway is the program of the way out (cmd/paddock-gateway). Without it
+	// the calling program itself is executed as one: it must call gateway.Main
+	// first.
+	Gateway Program
+
 	// Audit takes what the kernel tells of the processes of ephemeral
-	// sandboxes, whose owner this process is; nil has nothing told. A sandbox
-	// that outlives this process keeps its events itself, in State.
+	// sandboxes, whose owner this process is, and what their gateways decide;
+	// nil has nothing told. A sandbox that outlives this process keeps its
+	// events itself, in State.
 	Audit audit.Sink
 }
 

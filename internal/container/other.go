@@ -20,6 +20,7 @@ type Options struct {
 	Data    string
 	Guest   Program
 	Kernel  *Kernel
+	Gateway Program
 	Audit   audit.Sink
 }
 

@@ -31,6 +31,11 @@ type Options struct {
 	// container.Main and sentry.Main first.
 	Guest, Kernel []byte
 
+	// Gateway is the program of the way out (cmd/paddock-gateway), compressed by
+	// gzip. Without it the calling program itself is executed as one: it must
+	// call gateway.Main first.
+	Gateway []byte
+
 	Audit audit.Sink // see container.Options
 }
 
@@ -47,5 +52,6 @@ func New(o Options) (*container.Driver, error) {
 	return container.New(container.Options{
 		Tier: paddock.GVisor, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
 		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
 	})
 }

@@ -4,6 +4,7 @@ package jail
 
 import (
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/container"
 )
 
@@ -17,6 +18,13 @@ type Options struct {
 	// program itself is executed as the guest: it must call container.Main
 	// first.
 	Guest []byte
+
+	// Gateway is the program of the way out (cmd/paddock-gateway), compressed by
+	// gzip. Without it the calling program itself is executed as one: it must
+	// call gateway.Main first.
+	Gateway []byte
+
+	Audit audit.Sink // see container.Options
 }
 
 // New gives a driver. It changes nothing on the host, and does not fail where
@@ -24,5 +32,6 @@ type Options struct {
 func New(o Options) (*container.Driver, error) {
 	return container.New(container.Options{
 		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: container.Program{Name: "guest", Data: o.Guest},
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Audit: o.Audit,
 	})
 }
