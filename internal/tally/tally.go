@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -25,6 +23,7 @@ type test struct {
 	output    []string
 	outcome   string // "pass", "fail", "skip", or empty: it never ended
 	parent    bool
+	escaped   bool // it said that something got out of a sandbox
 }
 
 // A tally is the outcome of a whole run.
@@ -32,24 +31,15 @@ type tally struct {
 	tests    []*test // in the order in which they began
 	byName   map[string]*test
 	packages []string // that failed
+	unsteady []*test  // passed at the second attempt only
 }
 
 // read consumes events until the end and prints each package as it ends, and
 // what failed. A line that is not an event is passed on: a tool's own message.
 func read(r io.Reader, w io.Writer) (*tally, error) {
 	t := &tally{byName: map[string]*test{}}
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 64<<20)
-	for in.Scan() {
-		var e event
-		if err := json.Unmarshal(in.Bytes(), &e); err != nil || e.Action == "" {
-			fmt.Fprintln(w, in.Text())
-			continue
-		}
-		t.add(e, w)
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("read test events: %w", err)
+	if err := events(r, w, func(e event) { t.add(e, w) }); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -88,6 +78,7 @@ func (t *tally) addTest(e event, w io.Writer) {
 	switch e.Action {
 	case "output":
 		one.output = append(one.output, e.Output)
+		one.escaped = one.escaped || strings.Contains(e.Output, "ESCAPED")
 	case "pass":
 		one.outcome, one.output = e.Action, nil
 	case "skip":
@@ -124,6 +115,11 @@ func (t *tally) test(pkg, name string) *test {
 // blamed tells whether a test of a package failed, or never ended.
 func (t *tally) blamed(pkg string) bool {
 	return slices.ContainsFunc(t.tests, func(one *test) bool { return one.pkg == pkg && one.bad() })
+}
+
+// failed tells whether anything did, a package that did not build too.
+func (t *tally) failed() bool {
+	return len(t.packages) > 0 || slices.ContainsFunc(t.tests, func(one *test) bool { return one.outcome == "fail" })
 }
 
 func (one *test) bad() bool { return one.outcome != "pass" && one.outcome != "skip" }
@@ -165,6 +161,7 @@ func (t *tally) report(w io.Writer, strict bool) bool {
 			fmt.Fprintf(w, "failed: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
 		}
 	}
+	t.tellUnsteady(w)
 	if passed+failed+skipped == 0 {
 		fmt.Fprintln(w, "no test ran")
 		return false

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 )
@@ -87,6 +89,81 @@ func TestTheLastLineIsTheCount(t *testing.T) {
 				t.Errorf("%q is not in:\n%s", tt.says, out.String())
 			}
 		})
+	}
+}
+
+func TestWhatFailsIsTriedOnceMoreAlone(t *testing.T) {
+	const first = `{"Action":"output","Package":"p","Test":"TestA/x","Output":"at first\n"}
+		{"Action":"fail","Package":"p","Test":"TestA/x"}
+		{"Action":"fail","Package":"p","Test":"TestA"}
+		{"Action":"pass","Package":"p","Test":"TestB"}
+		{"Action":"fail","Package":"p"}`
+	const passes = `{"Action":"pass","Package":"p","Test":"TestA/x"}
+		{"Action":"pass","Package":"p","Test":"TestA"}
+		{"Action":"pass","Package":"p"}`
+	tests := []struct {
+		name          string
+		first, second string
+		tries         int
+		well          bool
+		last          string
+	}{
+		{"what passes then is well", first, passes, 1, true, "2 passed, 0 failed, 0 skipped"},
+		{"what fails again failed", first, first, 1, false, "1 passed, 1 failed, 0 skipped"},
+		{"what is not there any more failed", first, `{"Action":"pass","Package":"p"}`, 1, false, "1 passed, 1 failed, 0 skipped"},
+		{"a skip is no pass", first, `{"Action":"skip","Package":"p","Test":"TestA"}`, 1, false, "1 passed, 1 failed, 0 skipped"},
+		{"an escape is not tried again", strings.Replace(first, "at first", "ESCAPED: x", 1), passes, 0, false, "1 passed, 1 failed, 0 skipped"},
+		{"a package that does not build is not either", first + `
+			{"Action":"fail","Package":"q"}`, passes, 0, false, "1 passed, 2 failed, 0 skipped"},
+		{"nor is anything where all is well", passes, "", 0, true, "1 passed, 0 failed, 0 skipped"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			got, err := read(strings.NewReader(tt.first), &out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tries := 0
+			err = got.again(&out, func(pkg string, names []string) (io.Reader, error) {
+				tries++
+				if pkg != "p" || len(names) != 1 || names[0] != "TestA" {
+					t.Errorf("tried %s %q", pkg, names)
+				}
+				return strings.NewReader(tt.second), nil
+			})
+			if err != nil || tries != tt.tries {
+				t.Errorf("%d tries, %v", tries, err)
+			}
+			if well := got.report(&out, false); well != tt.well {
+				t.Errorf("well is %v", well)
+			}
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if last := lines[len(lines)-1]; last != tt.last {
+				t.Errorf("last line %q, want %q", last, tt.last)
+			}
+			if said := strings.Contains(out.String(), "unsteady: p TestA/x passed alone; before, it said:\nat first"); said != (tt.well && tt.tries > 0) {
+				t.Errorf("it says:\n%s", out.String())
+			}
+		})
+	}
+}
+
+func TestWhatFailsALotIsNotChance(t *testing.T) {
+	var first strings.Builder
+	for i := range mostAgain + 1 {
+		fmt.Fprintf(&first, `{"Action":"fail","Package":"p","Test":"Test%d"}`+"\n", i)
+	}
+	got, err := read(strings.NewReader(first.String()), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = got.again(io.Discard, func(string, []string) (io.Reader, error) {
+		t.Error("tried again")
+		return nil, nil
+	})
+	if err != nil || got.report(io.Discard, false) {
+		t.Errorf("%v, or well", err)
 	}
 }
 

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mostAgain is how many failed tests are tried again: more are not chance.
+const mostAgain = 10
+
+// An attempt runs tests of a package alone and gives what go test -json prints.
+type attempt func(pkg string, names []string) (io.Reader, error)
+
+// goTest starts go test -json with more arguments. wait is for when its output
+// has ended.
+func goTest(args ...string) (out io.Reader, wait func() error, err error) {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	if out, err = cmd.StdoutPipe(); err != nil {
+		return nil, nil, err
+	}
+	return out, cmd.Wait, cmd.Start()
+}
+
+// alone is the attempt that runs go test.
+func alone(pkg string, names []string) (io.Reader, error) {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = regexp.QuoteMeta(n)
+	}
+	out, wait, err := goTest("-count=1", "-timeout=15m", "-run=^("+strings.Join(quoted, "|")+")$", pkg)
+	if err != nil {
+		return nil, err
+	}
+	all, err := io.ReadAll(out)
+	_ = wait() // the events say what failed
+	return bytes.NewReader(all), err
+}
+
+// again tries what failed once more, each package alone, when nothing else runs.
+// A test that passes then is unsteady: it is told with what it said at first, and
+// does not count as failed. A test in which something escaped is not tried again:
+// what gets out once in a while gets out. Nor is anything tried again where a
+// package failed by itself, or more failed than chance explains.
+func (t *tally) again(w io.Writer, try attempt) error {
+	failed := map[string][]string{}
+	count := 0
+	for _, one := range t.tests {
+		if !one.bad() || one.parent && t.childFailed(one) {
+			continue
+		}
+		if one.escaped {
+			return nil
+		}
+		top, _, _ := strings.Cut(one.name, "/")
+		if !slices.Contains(failed[one.pkg], top) {
+			failed[one.pkg] = append(failed[one.pkg], top)
+			count++
+		}
+	}
+	if count == 0 || count > mostAgain || slices.ContainsFunc(t.packages, func(pkg string) bool { return !t.blamed(pkg) }) {
+		return nil
+	}
+	for pkg, names := range failed {
+		fmt.Fprintf(w, "again, alone: %s %s\n", pkg, strings.Join(names, " "))
+		out, err := try(pkg, names)
+		if err != nil {
+			return fmt.Errorf("try %s again: %w", pkg, err)
+		}
+		second, err := read(out, w)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			t.settle(pkg, name, second)
+		}
+	}
+	return nil
+}
+
+// settle takes the second outcome of a test that failed, and of those below it,
+// if it and all of them have one now and it is good.
+func (t *tally) settle(pkg, name string, second *tally) {
+	below := func(one *test) bool {
+		return one.pkg == pkg && (one.name == name || strings.HasPrefix(one.name, name+"/"))
+	}
+	good := false
+	for _, one := range second.tests {
+		if below(one) {
+			if one.outcome != "pass" {
+				return
+			}
+			good = good || one.name == name
+		}
+	}
+	if !good {
+		return
+	}
+	for _, one := range t.tests {
+		if below(one) && one.bad() {
+			if !one.parent || !t.childFailed(one) {
+				t.unsteady = append(t.unsteady, one)
+			}
+		}
+	}
+	for _, one := range t.tests {
+		if below(one) && one.bad() {
+			one.outcome = "pass"
+		}
+	}
+	t.packages = slices.DeleteFunc(t.packages, func(p string) bool { return p == pkg && !t.blamed(p) })
+}
+
+// tellUnsteady prints what passed at the second attempt only.
+func (t *tally) tellUnsteady(w io.Writer) {
+	slices.SortFunc(t.unsteady, func(a, b *test) int { return cmp.Or(strings.Compare(a.pkg, b.pkg), strings.Compare(a.name, b.name)) })
+	for _, one := range t.unsteady {
+		fmt.Fprintf(w, "unsteady: %s %s passed alone; before, it said:\n%s", one.pkg, one.name, strings.Join(one.output, ""))
+	}
+	if n := len(t.unsteady); n > 0 {
+		fmt.Fprintf(w, "%d passed at the second attempt only\n", n)
+	}
+}
+
+// events reads go test -json line by line; what is no event is passed on.
+func events(r io.Reader, w io.Writer, each func(event)) error {
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 64<<20)
+	for in.Scan() {
+		var e event
+		if err := json.Unmarshal(in.Bytes(), &e); err != nil || e.Action == "" {
+			fmt.Fprintln(w, in.Text())
+			continue
+		}
+		each(e)
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("read test events: %w", err)
+	}
+	return nil
+}
