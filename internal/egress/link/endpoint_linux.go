@@ -1,0 +1,30 @@
+package link
+
+import (
+	"io/fs"
+	"os"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// newEndpoint reads and writes packets of f. Checksums of what comes in are not
+// looked at: a kernel made them right, or left them out because nothing is lost on
+// the way.
+func newEndpoint(f *os.File, mtu uint32, gone func()) (stack.LinkEndpoint, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	socket := info.Mode()&fs.ModeSocket != 0
+	return fdbased.New(&fdbased.Options{
+		FDs: []int{int(f.Fd())}, MTU: mtu, RXChecksumOffload: true,
+		// The other end of a socket is such a stack, the one of a TUN device the
+		// kernel's, which wants them.
+		TXChecksumOffload:  socket,
+		PacketDispatchMode: fdbased.Readv, ProcessorsPerChannel: 1,
+		PreConfigured: true, IsPacketSocket: []bool{false},
+		ClosedFunc: func(tcpip.Error) { gone() },
+	})
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package link
+
+import (
+	"fmt"
+	"os"
+
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func newEndpoint(*os.File, uint32, func()) (stack.LinkEndpoint, error) {
+	return nil, fmt.Errorf("packets of a descriptor: only on Linux: %w", paddock.Unsupported)
+}
