@@ -41,6 +41,16 @@ func NewChannel(fd int) (*Channel, error) {
 	return &Channel{f, raw}, nil
 }
 
+// NewChannelOf is NewChannel for a file, which becomes the channel's.
+func NewChannelOf(f *os.File) (*Channel, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("channel: %w", err)
+	}
+	return NewChannel(fd)
+}
+
 // ChannelOf takes over a connection of packets.
 func ChannelOf(c *net.UnixConn) (*Channel, error) {
 	defer func() { _ = c.Close() }()

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"os"
@@ -358,4 +359,42 @@ func OpenProcess(pid int) (*os.File, error) {
 func TraceNobody() error {
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1<<30, 0, 0, 0, 0)
 	return errno
+}
+
+// SealedData gives a file in memory that holds data, and that nobody can change
+// or execute.
+func SealedData(name string, data []byte) (*os.File, error) {
+	flags := unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
+	if err == unix.EINVAL { // before Linux 6.3
+		fd, err = unix.MemfdCreate(name, flags)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("fill memfd: %w", err)
+	}
+	seals := unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("seal memfd: %w", err)
+	}
+	return f, nil
+}
+
+// Duplicate gives another descriptor of an open file, and leaves the file as it is.
+func Duplicate(f *os.File) (*os.File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	copied, failed := -1, error(nil)
+	err = raw.Control(func(fd uintptr) { copied, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 16) })
+	if err = errors.Join(err, failed); err != nil {
+		return nil, fmt.Errorf("copy a descriptor: %w", err)
+	}
+	return os.NewFile(uintptr(copied), f.Name()), nil
 }
