@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,6 +24,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -64,6 +66,16 @@ type Options struct {
 	// the calling program itself is executed as one: it must call gateway.Main
 	// first.
 	Gateway Program
+
+	// Ask is asked where no rule of an ephemeral sandbox decides; nil denies. The
+	// context ends when nobody waits any more, and it is called several times at
+	// once.
+	Ask func(context.Context, report.Question) report.Answer
+
+	// Hosts are addresses of names, which gateways then do not look up, and Roots
+	// are certificates in PEM that they trust besides the system's.
+	Hosts map[string][]netip.Addr
+	Roots []byte
 
 	// Audit takes what the kernel tells of the processes of ephemeral
 	// sandboxes, whose owner this process is, and what their gateways decide;

@@ -4,11 +4,13 @@ package container
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"runtime"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
 // Options configure a [Driver].
@@ -21,6 +23,9 @@ type Options struct {
 	Guest   Program
 	Kernel  *Kernel
 	Gateway Program
+	Ask     func(context.Context, report.Question) report.Answer
+	Hosts   map[string][]netip.Addr
+	Roots   []byte
 	Audit   audit.Sink
 }
 

@@ -7,9 +7,13 @@
 package gvisor
 
 import (
+	"context"
+	"net/netip"
+
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
 // Version is the release of gVisor that the tier is made for.
@@ -36,7 +40,10 @@ type Options struct {
 	// call gateway.Main first.
 	Gateway []byte
 
-	Audit audit.Sink // see container.Options
+	Ask   func(context.Context, report.Question) report.Answer // see container.Options
+	Hosts map[string][]netip.Addr                              // likewise
+	Roots []byte                                               // likewise
+	Audit audit.Sink                                           // likewise
 }
 
 // Kernel is gVisor, for container.Main.
@@ -52,6 +59,6 @@ func New(o Options) (*container.Driver, error) {
 	return container.New(container.Options{
 		Tier: paddock.GVisor, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
 		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots,
 	})
 }

@@ -3,9 +3,13 @@
 package jail
 
 import (
+	"context"
+	"net/netip"
+
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
 // Options configure a driver.
@@ -24,7 +28,10 @@ type Options struct {
 	// call gateway.Main first.
 	Gateway []byte
 
-	Audit audit.Sink // see container.Options
+	Ask   func(context.Context, report.Question) report.Answer // see container.Options
+	Hosts map[string][]netip.Addr                              // likewise
+	Roots []byte                                               // likewise
+	Audit audit.Sink                                           // likewise
 }
 
 // New gives a driver. It changes nothing on the host, and does not fail where
@@ -32,6 +39,6 @@ type Options struct {
 func New(o Options) (*container.Driver, error) {
 	return container.New(container.Options{
 		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: container.Program{Name: "guest", Data: o.Guest},
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Audit: o.Audit,
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Audit: o.Audit,
 	})
 }

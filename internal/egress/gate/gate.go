@@ -6,6 +6,7 @@ package gate
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
@@ -30,6 +31,10 @@ type Config struct {
 	Seed      []byte                `json:"seed,omitempty"`      // of placeholders: the same gives the same ones
 	Authority []byte                `json:"authority,omitempty"` // PEM: certificate and key
 	Roots     []byte                `json:"roots,omitempty"`     // PEM: trusted upstream besides the system's
+
+	// Hosts are addresses of names, which are then not looked up. Whether they
+	// may be dialled is judged like that of any others.
+	Hosts map[string][]netip.Addr `json:"hosts,omitempty"`
 
 	// Ask says that the owner has Ask: without it, what no rule allows is denied
 	// at once. Start sets it.
