@@ -5,11 +5,17 @@
 package hello
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/head"
 	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
@@ -22,46 +28,194 @@ const (
 	HTTP              // a request line of HTTP, or the preface of HTTP/2
 )
 
-// A Hello is what a ClientHello says.
-type Hello struct {
-	Named     bool      // it has a server name, which is Host
-	Host      rule.Host // of server_name
-	Protocols []string  // of ALPN, in its order
-	ECH       bool      // it hides another ClientHello, whose name may differ
-}
+// most is how much is read ahead: a ClientHello of 64 KiB in records, or a
+// request's head.
+const most = 160 << 10
 
 // A Conn is a connection whose first bytes can be looked at before they are
 // read: Read gives them again. Its methods of looking are for one goroutine, and
-// end with the first Read.
+// end with the first Read. Writing is not affected by any of them.
 type Conn struct {
 	net.Conn
+
+	ahead []byte // read, and not yet given
+	err   error  // that ended the reading ahead
 }
 
 // NewConn gives a Conn on c, which belongs to it.
 func NewConn(c net.Conn) *Conn { return &Conn{Conn: c} }
 
-// Kind waits for the first bytes, limit at most, and tells what they begin. A
-// connection that ends before is Other. A limit that passes is a Timeout: the
-// guest waits for the other side to speak first; nothing is lost by it.
+// Kind waits for the first bytes, for limit if that is not zero, and tells what they
+// begin. A connection that ends before it can be told is Other. Where limit
+// passes the error is a Timeout and nothing is lost: Kind may be called again. What
+// begins as a request line may and never ends is HTTP, which Request then refuses.
 func (c *Conn) Kind(limit time.Duration) (Kind, error) {
-	return Other, fmt.Errorf("look at a connection's begin: %w", paddock.Unsupported)
+	defer c.within(limit)()
+	for looked := 0; ; {
+		// As long as a line is not whole, only its end is news.
+		if n := len(c.ahead); looked < 128 || n > head.Max || bytes.IndexByte(c.ahead[looked:], '\n') >= 0 {
+			if kind, ok := kindOf(c.ahead); ok {
+				return kind, nil
+			}
+			looked = n
+		}
+		if err := c.more(); err != nil {
+			if errors.Is(err, paddock.Timeout) {
+				return Other, err
+			}
+			return Other, nil
+		}
+	}
 }
+
+// kindOf tells what b begins, if b is enough for it.
+func kindOf(b []byte) (kind Kind, ok bool) {
+	if len(b) == 0 {
+		return Other, false
+	}
+	if b[0] == recordHandshake {
+		if len(b) < 3 {
+			return Other, len(b) == 2 && b[1] != 3
+		}
+		if b[1] == 3 && b[2] <= 4 {
+			return TLS, true
+		}
+		return Other, true
+	}
+	// Servers pass over empty lines before a request, and take other blanks
+	// for spaces.
+	line := bytes.TrimLeft(b, "\r\n")
+	if len(line) == 0 {
+		return Other, len(b) > 64
+	}
+	line, _, whole := bytes.Cut(line, []byte("\n"))
+	for i, ch := range line {
+		if blank(ch) {
+			break
+		}
+		if ch < '!' || ch >= 0x7f || i > 64 {
+			return Other, true
+		}
+	}
+	if !whole {
+		return HTTP, len(b) > head.Max
+	}
+	words := strings.Fields(string(line))
+	if len(words) >= 2 && len(words[len(words)-1]) >= 5 && strings.EqualFold(words[len(words)-1][:5], "HTTP/") {
+		return HTTP, true
+	}
+	return Other, true
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' }
 
 // Hello gives the ClientHello of a connection whose Kind is TLS, whole or not at
 // all: what is cut off, too long (64 KiB) or no ClientHello is Invalid, what is
 // not there within limit is Timeout.
 func (c *Conn) Hello(limit time.Duration) (Hello, error) {
-	return Hello{}, fmt.Errorf("read a ClientHello: %w", paddock.Unsupported)
+	defer c.within(limit)()
+	var m message
+	for {
+		whole, err := m.read(c.ahead)
+		if err != nil {
+			return Hello{}, fmt.Errorf("ClientHello: %w: %w", err, paddock.Invalid)
+		}
+		if whole {
+			h, err := parse(m.body)
+			if err != nil {
+				return Hello{}, fmt.Errorf("ClientHello: %w: %w", err, paddock.Invalid)
+			}
+			return h, nil
+		}
+		if err := c.more(); err != nil {
+			return Hello{}, fmt.Errorf("ClientHello: %w", err)
+		}
+	}
 }
 
 // Request gives the host and port that the first request of a connection of Kind HTTP
-// is for; port is 0 where the request names none. More than one Host, none, a
-// target that differs from it, or a head that is not plain HTTP/1.1 are Invalid.
+// is for; port is 0 where the request names none. A head that is not plain
+// HTTP/1 to the letter, has not one Host, or a target that differs from it, is
+// Invalid; what is not there within limit is Timeout.
 func (c *Conn) Request(limit time.Duration) (host rule.Host, port uint16, err error) {
-	return rule.Host{}, 0, fmt.Errorf("read a request: %w", paddock.Unsupported)
+	defer c.within(limit)()
+	for from := 0; ; {
+		// What was looked through is not looked through again: the guest may
+		// send byte by byte.
+		end := bytes.Index(c.ahead[from:], []byte("\r\n\r\n"))
+		switch {
+		case bytes.HasPrefix(c.ahead, []byte("PRI * HTTP/2")):
+			return rule.Host{}, 0, fmt.Errorf("HTTP/2 without TLS cannot be told apart by its host: %w", paddock.Invalid)
+		case end >= 0:
+			h, err := head.Parse(c.ahead[:from+end+4])
+			if err != nil {
+				return rule.Host{}, 0, err
+			}
+			_, host, port, err := h.Destination()
+			return host, port, err
+		case len(c.ahead) > head.Max || bytes.Contains(c.ahead[from:], []byte("\n\n")):
+			return rule.Host{}, 0, fmt.Errorf("request head: longer than %d bytes, or its lines end with LF alone: %w", head.Max, paddock.Invalid)
+		}
+		from = max(0, len(c.ahead)-3)
+		if err := c.more(); err != nil {
+			return rule.Host{}, 0, fmt.Errorf("request head: %w", err)
+		}
+	}
 }
 
-// CloseWrite ends the direction of writing, where the connection under it can.
+// within sets the time that reading may take, and gives what takes it away.
+func (c *Conn) within(limit time.Duration) func() {
+	if limit <= 0 {
+		return func() {}
+	}
+	// A connection that cannot have a limit ends with its reads.
+	_ = c.Conn.SetReadDeadline(time.Now().Add(limit))
+	return func() { _ = c.Conn.SetReadDeadline(time.Time{}) }
+}
+
+// more reads on.
+func (c *Conn) more() error {
+	if c.err != nil {
+		return c.err
+	}
+	if len(c.ahead) >= most {
+		return fmt.Errorf("longer than %d bytes: %w", most, paddock.Invalid)
+	}
+	buffer := make([]byte, min(16<<10, most-len(c.ahead)))
+	n, err := c.Conn.Read(buffer)
+	c.ahead = append(c.ahead, buffer[:n]...)
+	switch {
+	case n > 0 || err == nil:
+		return nil // an error comes again with the next read
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("the other side is slow: %w", paddock.Timeout)
+	case errors.Is(err, io.EOF):
+		c.err = fmt.Errorf("it is cut off: %w", paddock.Invalid)
+	default:
+		c.err = fmt.Errorf("%w: %w", err, paddock.Unavailable)
+	}
+	return c.err
+}
+
+// Read gives what was read ahead, then what comes.
+func (c *Conn) Read(b []byte) (int, error) {
+	if len(c.ahead) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.ahead)
+	c.ahead = c.ahead[n:]
+	if len(c.ahead) == 0 {
+		c.ahead = nil
+	}
+	return n, nil
+}
+
+// CloseWrite ends the direction of writing. Where the connection under it cannot,
+// it is Unsupported.
 func (c *Conn) CloseWrite() error {
-	return fmt.Errorf("close one direction: %w", paddock.Unsupported)
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return fmt.Errorf("end one direction: %w", paddock.Unsupported)
+	}
+	return half.CloseWrite()
 }
