@@ -171,7 +171,7 @@ type foreign struct {
 
 func foreigners() []foreign {
 	return []foreign{
-		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
+		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap", "internal/egress/link"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,7 @@ func (a *Attempt) Accept(ctx context.Context) (Conn, error) {
 		}
 		shaken <- c
 	})
+	why := errors.New("the link is closed")
 	select {
 	case c, ok := <-shaken:
 		if !ok {
@@ -74,6 +76,7 @@ func (a *Attempt) Accept(ctx context.Context) (Conn, error) {
 		}
 		return c, nil
 	case <-ctx.Done():
+		why = context.Cause(ctx)
 	case <-a.link.closing:
 	}
 	a.link.wg.Go(func() {
@@ -81,7 +84,7 @@ func (a *Attempt) Accept(ctx context.Context) (Conn, error) {
 			c.Reset()
 		}
 	})
-	return nil, fmt.Errorf("accept: %w", errors.Join(context.Cause(ctx), paddock.Canceled))
+	return nil, fmt.Errorf("accept: %w: %w", why, paddock.Canceled)
 }
 
 // shake waits for the box's part of the handshake, at most as long as answers to
@@ -184,22 +187,24 @@ func (l *Link) sweep() {
 
 func (l *Link) sweepOnce(now time.Time) (more bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	kept := l.buried[:0]
-	for _, g := range l.buried {
-		switch {
-		case over(g.endpoint):
-		case now.After(g.until):
-			g.endpoint.Abort()
-		default:
-			kept = append(kept, g)
-			continue
+	var late []tcpip.Endpoint
+	l.buried = slices.DeleteFunc(l.buried, func(g grave) bool {
+		gone := over(g.endpoint)
+		if !gone && now.After(g.until) {
+			gone = true
+			late = append(late, g.endpoint)
 		}
-		l.conns.Add(-1)
+		if gone {
+			l.conns.Add(-1)
+		}
+		return gone
+	})
+	more = len(l.buried) > 0
+	l.mu.Unlock()
+	for _, e := range late {
+		e.Abort()
 	}
-	clear(l.buried[len(kept):])
-	l.buried = kept
-	return len(kept) > 0
+	return more
 }
 
 func place(a tcpip.Address, port uint16) netip.AddrPort {
