@@ -23,6 +23,7 @@ type app struct {
 	lookup func(name string) (string, bool) // the caller's environment
 	dir    func() (string, error)           // the caller's working directory
 	tiers  []tier                           // strongest first
+	tty    func() (*os.File, error)         // opens the caller's terminal, whatever the streams are
 	// notify asks for the signals of this process until stop is called.
 	notify func(sigs ...os.Signal) (c <-chan os.Signal, stop func())
 }

@@ -20,9 +20,10 @@ func recording(f *fake) tier {
 	f.info = goodInfo()
 	f.info.Tier, f.info.Capabilities = paddock.GVisor, []paddock.Capability{paddock.CanAudit, paddock.CanMount}
 	t := f.tier(paddock.GVisor)
-	t.audited = func(sink audit.Sink) (paddock.Driver, error) {
-		if f.refuse == nil {
-			sink.Record(audit.Event{Time: time.Unix(0, 0), Sandbox: "fake-1", Kind: audit.Exec, Path: "/bin/true"})
+	t.audited = true
+	t.open = func(g gear) (paddock.Driver, error) {
+		if f.refuse == nil && g.audit != nil {
+			g.audit.Record(audit.Event{Time: time.Unix(0, 0), Sandbox: "fake-1", Kind: audit.Exec, Path: "/bin/true"})
 		}
 		return f, nil
 	}

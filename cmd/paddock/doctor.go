@@ -105,7 +105,7 @@ func (t tier) examine(ctx context.Context) diagnosis {
 		d.Cause = notInThisVersion
 		return d
 	}
-	driver, err := t.open()
+	driver, err := t.open(gear{})
 	if err != nil {
 		d.Cause = err.Error()
 		return d

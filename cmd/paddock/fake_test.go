@@ -34,7 +34,7 @@ type fake struct {
 }
 
 func (f *fake) tier(name paddock.Tier) tier {
-	return tier{name: name, about: "a fake", open: func() (paddock.Driver, error) { return f, nil }}
+	return tier{name: name, about: "a fake", open: func(gear) (paddock.Driver, error) { return f, nil }}
 }
 
 func (f *fake) Info(context.Context) (paddock.Info, error) { return f.info, nil }
@@ -243,6 +243,7 @@ func invoke(dir string, env map[string]string, tiers []tier, args ...string) *in
 		args: args, stdin: strings.NewReader(""), stdout: &v.stdout, stderr: &v.stderr, tiers: tiers,
 		lookup: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		dir:    func() (string, error) { return dir, nil },
+		tty:    func() (*os.File, error) { return nil, os.ErrNotExist },
 		notify: func(...os.Signal) (<-chan os.Signal, func()) { return v.signals, func() {} },
 	}
 	return v

@@ -12,10 +12,10 @@ import (
 // told bounds how many refusals are told one by one.
 const told = 10
 
-// report tells, in one short block, why the command ended if that needs
+// tell tells, in one short block, why the command ended if that needs
 // telling, and what was refused. After a plain exit without refusals it says
 // nothing. seen may be nil: then nothing is known of refusals.
-func report(w io.Writer, exit paddock.Exit, seen *paddock.Status) {
+func tell(w io.Writer, exit paddock.Exit, seen *paddock.Status) {
 	if why, hint := cause(exit); why != "" {
 		fmt.Fprintf(w, "paddock: %s\n", why)
 		if hint != "" {
@@ -95,6 +95,23 @@ func refusals(w io.Writer, list []paddock.Refusal) {
 	if more > 0 {
 		fmt.Fprintf(w, "  and %d before; --json lists all\n", more)
 	}
+}
+
+// allowed tells what was allowed at the terminal, and how to keep it.
+func allowed(w io.Writer, list []asked) {
+	var places, flags []string
+	for _, d := range list {
+		if d.Answer != "always" {
+			continue
+		}
+		places = append(places, oneLine(d.allowance()))
+		flags = append(flags, "--allow "+oneLine(d.allowance()))
+	}
+	if len(places) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "paddock: allowed for this run alone: %s\n", strings.Join(places, ", "))
+	fmt.Fprintf(w, "hint: to allow it from the start: %s\n", strings.Join(flags, " "))
 }
 
 // changes tells the files that a run changed and that programs of this machine

@@ -33,6 +33,7 @@ type result struct {
 	Usage   *paddock.Usage    `json:"usage,omitempty"` // of the sandbox as a whole
 	Control []paddock.Finding `json:"enforced,omitempty"`
 	Refused []paddock.Refusal `json:"refused,omitempty"`
+	Asked   []asked           `json:"asked,omitempty"`              // what was decided at the terminal, but for what was allowed once
 	Changed []changedFile     `json:"changed,omitempty"`            // files in writable mounts that programs of this machine obey
 	Partial bool              `json:"changed_incomplete,omitempty"` // there was more than could be looked at
 	Notes   []policy.Problem  `json:"notes,omitempty"`              // on the policy file: what is probably not meant, or has no effect

@@ -23,6 +23,9 @@ type runFlags struct {
 	json     string
 	strip    bool
 	verbose  bool
+	ask      bool
+
+	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -52,6 +55,12 @@ connections that are asked for, and processes that are made and that end. The
 file must not be there yet, and not be where the sandbox may write. A sandbox
 whose events cannot be written any more is ended. docs/AUDIT.md describes them.
 
+With --ask, what no rule of the network decides is asked at the terminal while
+the command waits: allowed once, always in this run, or denied, as it is where
+nobody answers within a minute. The terminal shows no output meanwhile. What was
+always allowed is told at the end, with the flags that allow it from the start.
+docs/NETWORK.md tells more.
+
 With --json, output is captured (the first 1 MiB of each stream) and one object
 with the exit, its cause, usage, what was enforced and what was refused is
 written to standard output. With --json=FILE the object goes to FILE, and
@@ -66,6 +75,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
   paddock run -t --workspace . --memory 2G --timeout 10m -- bash
   paddock run --policy agent.yaml --json=result.json -- ./job
   paddock run --tier gvisor --audit events.jsonl --workspace . -- make
+  paddock run --ask --workspace . -- ./fetch.sh
   paddock run --tier sim --workspace . -- 'grep -c ERROR app.log | tee count'
   paddock run --tier sim < script.sh`,
 		DisableFlagsInUseLine: true,
@@ -83,6 +93,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
 	fs.Lookup("json").NoOptDefVal = "-"
 	f.audit.register(fs)
+	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	fs.BoolVar(&f.strip, "strip-escapes", false, "take terminal escape sequences out of output that goes to a terminal")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
@@ -153,9 +164,19 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if p.file != nil {
 		r.Notes = p.file.Notes
 	}
+	asker, err := f.asking(a, p)
+	if err != nil {
+		return err
+	}
+	defer asker.close()
 	events, err := f.audit.begin(p, changed)
 	if err != nil {
 		return err
+	}
+	if f.amend != nil {
+		if err := f.amend(p); err != nil {
+			return err
+		}
 	}
 
 	starting, cancel := context.WithCancelCause(ctx)
@@ -196,7 +217,7 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		}
 	}
 	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
-	exit, err := a.runScript(starting, f, b, relay, s, args, r)
+	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)
 	seen := b.seen()
 	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*patience)
 	defer cancelGone()
@@ -204,6 +225,7 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	if seen != nil {
 		r.Limits, r.Usage, r.Control, r.Refused = &seen.Limits, &seen.Usage, seen.Enforced, seen.Refused
 	}
+	r.Asked = asker.answers()
 	if left != nil {
 		a.complain(fmt.Errorf("remove the sandbox: %w", left))
 	}
@@ -214,10 +236,12 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		if seen != nil {
 			refusals(a.stderr, seen.Refused)
 		}
+		allowed(a.stderr, r.Asked)
 		return because(starting, err)
 	}
 	r.Exit = &exit
-	report(a.stderr, exit, seen)
+	tell(a.stderr, exit, seen)
+	allowed(a.stderr, r.Asked)
 	if b.tier == paddock.Sim && exit.Cause == paddock.Exited && exit.Code == 127 {
 		fmt.Fprintln(a.stderr, "hint: the tier sim has only its own commands, which docs/SIM.md lists; --tier jail runs the programs of this machine")
 	}
@@ -248,20 +272,21 @@ func (a *app) listen(f *runFlags) []os.Signal {
 }
 
 // follow joins the caller's streams to the command and stays to its end.
-func (a *app) follow(ctx context.Context, f *runFlags, b *box, relay *relay, args []string, r *result) (paddock.Exit, error) {
+func (a *app) follow(ctx context.Context, f *runFlags, b *box, relay *relay, args []string, r *result, asker *asker) (paddock.Exit, error) {
 	s := &session{sandbox: b, stdout: a.stdout, stderr: a.stderr, relay: relay, tty: f.terminal}
 	cmd := paddock.Cmd{Args: args}
 	switch {
 	case f.terminal:
 		size := sizeOf(a.stdout, a.stdin)
 		cmd.Terminal = &size
-		s.stdin = a.stdin
+		s.stdin = asker.keysOf(a.stdin)
 	case !isTerminal(a.stdin) && !isEmpty(a.stdin):
 		s.stdin = a.stdin
 	}
 	if f.strip {
 		s.stdout, s.stderr = stripped(s.stdout), stripped(s.stderr)
 	}
+	s.stdout, s.stderr = asker.output(a.stdout, s.stdout), asker.output(a.stderr, s.stderr)
 	if f.json == "-" {
 		r.Stdout, r.Stderr = &captured{}, &captured{}
 		s.stdout, s.stderr = r.Stdout, r.Stderr

@@ -262,7 +262,7 @@ func TestAResizedTerminalIsTold(t *testing.T) {
 
 func TestASignalBeforeTheStartStartsNothing(t *testing.T) {
 	f := &slow{}
-	v := invoke(t.TempDir(), nil, []tier{{name: paddock.Jail, open: func() (paddock.Driver, error) { return f, nil }}}, "run", "true")
+	v := invoke(t.TempDir(), nil, []tier{{name: paddock.Jail, open: func(gear) (paddock.Driver, error) { return f, nil }}}, "run", "true")
 	v.signals <- syscall.SIGTERM
 	if code := v.run(t.Context()); code != 128+15 {
 		t.Errorf("exit status %d, stderr %q", code, v.stderr.String())

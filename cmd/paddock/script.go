@@ -60,7 +60,7 @@ const place = "/dev/shm/.paddock-script"
 
 // runScript runs a script or a command, and tells what it was where it cannot
 // be run.
-func (a *app) runScript(ctx context.Context, f *runFlags, b *box, relay *relay, s script, args []string, r *result) (paddock.Exit, error) {
+func (a *app) runScript(ctx context.Context, f *runFlags, b *box, relay *relay, s script, args []string, r *result, asker *asker) (paddock.Exit, error) {
 	if len(s.text) > maxArgument {
 		if err := put(ctx, b.FS(), place, s.text); err != nil {
 			return paddock.Exit{}, fmt.Errorf("put the script into the sandbox: %w", err)
@@ -70,7 +70,7 @@ func (a *app) runScript(ctx context.Context, f *runFlags, b *box, relay *relay, 
 		}
 		s.text = ". " + place
 	}
-	exit, err := a.follow(ctx, f, b, relay, s.command(b.tier, args), r)
+	exit, err := a.follow(ctx, f, b, relay, s.command(b.tier, args), r, asker)
 	var start *paddock.StartError
 	if b.tier == paddock.Sim && errors.As(err, &start) && !errors.Is(err, paddock.Denied) {
 		return exit, withHint(err, "this tier runs its own programs only, which docs/SIM.md lists: --tier jail runs programs of this machine")
@@ -142,6 +142,7 @@ Exit status: that of the shell; 125 if Paddock itself failed.`,
 	fs.SortFlags = false
 	f.register(fs)
 	f.audit.register(fs)
+	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
@@ -84,6 +86,7 @@ type plan struct {
 
 	limits budget.Limits // the tier sim's own
 	audit  audit.Sink    // nil records nothing
+	ask    func(context.Context, report.Question) report.Answer
 }
 
 // plan turns flags and files into a Spec. changed tells which flags were given.

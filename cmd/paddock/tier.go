@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -23,12 +24,18 @@ import (
 type tier struct {
 	name  paddock.Tier
 	about string
-	open  func() (paddock.Driver, error)
+	open  func(gear) (paddock.Driver, error)
 
-	// limited is open for a tier with limits of its own, and has them.
-	limited func(budget.Limits) (paddock.Driver, error)
-	// audited is open for a tier that can record what commands do.
-	audited func(audit.Sink) (paddock.Driver, error)
+	limited bool // it has the limits of --limit
+	audited bool // it can record what commands do
+}
+
+// Gear is what a driver is made with for one plan. The zero gear is for looking
+// at a driver.
+type gear struct {
+	limits budget.Limits
+	audit  audit.Sink // nil records nothing
+	ask    func(context.Context, report.Question) report.Answer
 }
 
 // A passedOver tier was stronger than the chosen one and could not be used.
@@ -90,7 +97,7 @@ func (a *app) create(ctx context.Context, p *plan) (*box, error) {
 		if want != paddock.Auto || !errors.Is(err, paddock.Unsupported) {
 			return nil, err
 		}
-		if last == nil || p.audit == nil || t.audited != nil { // what a tier lacks here says more than what it never has
+		if last == nil || p.audit == nil || t.audited { // what a tier lacks here says more than what it never has
 			last = err
 		}
 		passed = append(passed, passedOver{t.name, err.Error()})
@@ -117,21 +124,18 @@ func (t tier) create(ctx context.Context, p *plan) (*box, error) {
 
 // opened makes the tier's driver as the plan wants it.
 func (t tier) opened(p *plan) (paddock.Driver, error) {
+	ofCommands := slices.ContainsFunc(p.spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
 	switch {
-	case p.limits == (budget.Limits{}) && p.audit == nil:
-		return t.open()
-	case p.limits == (budget.Limits{}) && t.audited != nil:
-		return t.audited(p.audit)
-	case p.audit != nil && p.file != nil && len(p.file.Audit) > 0:
-		return t.open() // which is then refused with the line that asks for it
-	case p.audit != nil:
+	case p.audit != nil && ofCommands && !t.audited && p.file != nil && len(p.file.Audit) > 0:
+		return t.open(gear{}) // which is then refused with the line that asks for it
+	case p.audit != nil && ofCommands && !t.audited:
 		return nil, withHint(fmt.Errorf("it cannot record what commands do: %w", paddock.Unsupported),
 			"leave --audit out, or use --tier gvisor where this machine can run it")
-	case t.limited == nil:
+	case p.limits != (budget.Limits{}) && !t.limited:
 		return nil, withHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
 			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
 	}
-	return t.limited(p.limits)
+	return t.open(gear{limits: p.limits, audit: p.audit, ask: p.ask})
 }
 
 // createIn asks the file's lines before the driver does, so that what cannot
@@ -214,33 +218,32 @@ func (b *box) choice() string {
 // registry lists the tiers, strongest first. A process that was begun
 // is for the first computer of the tier sim; nil is none.
 func registry(begun *spawn.Process) []tier {
-	limited := func(l budget.Limits) (paddock.Driver, error) { return openSim(l, begun) }
 	return []tier{
 		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
-		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization", open: func() (paddock.Driver, error) { return openGVisor(nil) }, audited: openGVisor},
+		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization", open: openGVisor, audited: true},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
-		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: func() (paddock.Driver, error) { return limited(budget.Limits{}) }, limited: limited},
+		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: func(g gear) (paddock.Driver, error) { return openSim(g, begun) }, limited: true},
 	}
 }
 
-func openSim(l budget.Limits, begun *spawn.Process) (paddock.Driver, error) {
-	d, err := wall.New(wall.Options{Limits: l, Python: pythonDir(os.LookupEnv), Begun: begun})
+func openSim(g gear, begun *spawn.Process) (paddock.Driver, error) {
+	d, err := wall.New(wall.Options{Limits: g.limits, Python: pythonDir(os.LookupEnv), Begun: begun})
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func openGVisor(events audit.Sink) (paddock.Driver, error) {
-	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Environ: os.Environ(), Audit: events})
+func openGVisor(g gear) (paddock.Driver, error) {
+	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func openJail() (paddock.Driver, error) {
-	d, err := jail.New(jail.Options{Guest: guestBinary(), Environ: os.Environ()})
+func openJail(g gear) (paddock.Driver, error) {
+	d, err := jail.New(jail.Options{Guest: guestBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}

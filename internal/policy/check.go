@@ -50,7 +50,7 @@ func (f *File) needs() []need {
 	add(len(f.Mounts) > 0, need{key: "mounts", what: "mounts", capability: paddock.CanMount})
 	add(f.Network.Mode == paddock.NetworkList, need{key: "network.mode", what: "the network mode list", capability: paddock.CanNetworkList})
 	add(f.Network.Mode == paddock.NetworkHost, need{key: "network.mode", what: "the network mode host", capability: paddock.CanNetworkHost})
-	add(len(f.Audit) > 0, need{key: "audit", what: "the recording of events", capability: paddock.CanAudit})
+	add(slices.ContainsFunc(f.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork }), need{key: "audit", what: "the recording of events", capability: paddock.CanAudit})
 	add(f.Limits.Memory > 0, need{key: "limits.memory", what: "a limit of memory", control: paddock.ControlMemory})
 	add(f.Limits.CPUs > 0, need{key: "limits.cpus", what: "a limit of processors", control: paddock.ControlCPU})
 	add(f.Limits.PIDs > 0, need{key: "limits.pids", what: "a limit of processes", control: paddock.ControlPIDs})
