@@ -44,6 +44,7 @@ type box struct {
 	ended   chan struct{} // closed when init was waited for
 	events  *os.File      // what the kernel of its own tells; nil without one
 	heard   chan struct{} // closed when all that it told was recorded
+	gateway *gateway      // its way out; nil is none
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex
@@ -54,19 +55,25 @@ type box struct {
 
 // A start is what it takes to make a box.
 type start struct {
-	name   string
-	argv0  string
-	root   paddock.Root // as the spec has it
-	user   string       // likewise
-	layout *layout
-	limits paddock.Limits
-	exe    *os.File   // the program of the box's init
-	agent  *os.File   // what a kernel of the box's own executes; nil without one
-	image  []*os.File // a saved box that is to go on; nil is none
-	kernel *Kernel    // nil is the host's
-	audit  audit.Sink // takes what the kernel tells; nil has nothing told
-	host   *cgroup.Host
-	groups bool // limits by control groups; else by a watchdog
+	name    string
+	argv0   string
+	root    paddock.Root   // as the spec has it
+	user    string         // likewise
+	policy  paddock.Policy // likewise, of the network only the mode
+	layout  *layout
+	limits  paddock.Limits
+	gateway *gateway   // the way out; nil is none
+	exe     *os.File   // the program of the box's init
+	agent   *os.File   // what a kernel of the box's own executes; nil without one
+	image   []*os.File // a saved box that is to go on; nil is none
+	kernel  *Kernel    // nil is the host's
+	audit   audit.Sink // takes what the kernel tells; nil has nothing told
+	host    *cgroup.Host
+	groups  bool // limits by control groups; else by a watchdog
+
+	// unrecorded is closed when events cannot be written any more, which is the
+	// end of the box; nil is never.
+	unrecorded <-chan struct{}
 
 	// finish works out the rest of the layout, if it is not whole yet, while
 	// the guest program starts.
@@ -80,14 +87,18 @@ type start struct {
 
 // programs lists the files that a start needs, for take.
 func (s *start) programs() []*os.File {
-	if s.agent == nil {
-		return []*os.File{s.exe}
+	files := []*os.File{s.exe}
+	if s.gateway != nil {
+		files = append(files, s.gateway.exe)
 	}
-	return append([]*os.File{s.exe, s.agent}, s.image...)
+	if s.agent != nil {
+		files = append(append(files, s.agent), s.image...)
+	}
+	return files
 }
 
 // places tells where the programs are files, which descriptors do not tell, in
-// the order of programs; nil without a kernel of the box's own.
+// the order of programs, for the box's own; nil without a kernel of its own.
 func (s *start) places() []string {
 	if s.agent == nil {
 		return nil
@@ -97,12 +108,15 @@ func (s *start) places() []string {
 
 // take is the other side of programs and places.
 func (s *start) take(files []*os.File, places []string) {
-	for i, place := range places {
-		files[i] = kernel.Named(files[i], place)
+	s.exe, files = files[0], files[1:]
+	if s.gateway != nil && len(files) > 0 {
+		s.gateway.exe, files = files[0], files[1:]
 	}
-	s.exe = files[0]
-	if len(files) > 1 {
-		s.agent, s.image = files[1], files[2:]
+	if len(files) > 0 {
+		s.agent, s.image = files[0], files[1:]
+	}
+	if len(places) == 2 && s.agent != nil {
+		s.exe, s.agent = kernel.Named(s.exe, places[0]), kernel.Named(s.agent, places[1])
 	}
 }
 
@@ -110,6 +124,12 @@ func (s *start) take(files []*os.File, places []string) {
 // connection to its agent. After an error nothing is left.
 func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, first: s.limits.PIDs, nested: s.layout.nested, ended: make(chan struct{})}
+	if s.gateway != nil { // at the same time as the box
+		if err := s.gateway.start(ctx); err != nil {
+			return nil, nil, err
+		}
+		b.gateway = s.gateway
+	}
 	var own closers
 	defer own.close()
 	if s.groups {
@@ -120,7 +140,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		limits := s.limits
 		limits.PIDs = hostPIDs(limits.PIDs, s.layout.nested)
 		if b.group, err = s.host.Create(s.name, limits, paths...); err != nil {
-			return nil, nil, err
+			return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 		}
 		b.meter = b.group
 	}
@@ -147,6 +167,15 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	}
 	if s.made != nil {
 		s.made(b)
+	}
+	if s.unrecorded != nil {
+		b.wg.Go(func() {
+			select {
+			case <-s.unrecorded:
+				b.unheard(nil)
+			case <-b.ended:
+			}
+		})
 	}
 	// Only the box has its ends now: when it dies, ours tell.
 	theirs.Close()
@@ -206,6 +235,11 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	}
 	if err := b.ready(ctx); err != nil {
 		return fail(b.starved(impossible(err, b.nested)))
+	}
+	if s.gateway != nil {
+		if err := s.gateway.ready(ctx); err != nil {
+			return fail(err)
+		}
 	}
 	return b, conn, nil
 }
@@ -477,6 +511,9 @@ func (b *box) reap() {
 	}
 	b.mu.Unlock()
 	close(b.ended)
+	if b.gateway != nil {
+		b.gateway.stop()
+	}
 }
 
 func (b *box) oom() (kills, peak int64, err error) {
@@ -490,19 +527,18 @@ func (b *box) oom() (kills, peak int64, err error) {
 func (b *box) ready(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { b.kill() }) // its end is ours to read
 	defer stop()
-	data, fds, err := b.control.Receive()
-	for _, f := range fds {
-		f.Close()
-	}
-	if e := ctx.Err(); e != nil {
-		return fmt.Errorf("the box was not ready in time: %w: %w", e, kindOf(e))
-	}
-	if err != nil {
-		return b.explain(errors.New("it ended before it was ready"))
-	}
 	var r inner.Report
-	if err := json.Unmarshal(data, &r); err != nil {
-		return fmt.Errorf("the box's report: %w", err)
+	for linked := false; ; linked = true {
+		var err error
+		if r, err = b.hear(ctx); err != nil {
+			return err
+		}
+		if !r.Link {
+			if r.Ready && b.gateway != nil && !linked {
+				return fmt.Errorf("the box is ready without its link: %w", paddock.Internal)
+			}
+			break
+		}
 	}
 	if !r.Ready {
 		kind := r.Kind
@@ -512,6 +548,29 @@ func (b *box) ready(ctx context.Context) error {
 		return &toldError{r.Step + ": " + r.Error, kind}
 	}
 	return nil
+}
+
+// hear waits for one report of the box's. The link that comes with one is the
+// gateway's.
+func (b *box) hear(ctx context.Context) (r inner.Report, err error) {
+	data, fds, err := b.control.Receive()
+	defer closeAll(fds)
+	if e := ctx.Err(); e != nil {
+		return r, fmt.Errorf("the box was not ready in time: %w: %w", e, kindOf(e))
+	}
+	if err != nil {
+		return r, b.explain(errors.New("it ended before it was ready"))
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("the box's report: %w", err)
+	}
+	if !r.Link {
+		return r, nil
+	}
+	if b.gateway == nil || len(fds) != 1 {
+		return r, fmt.Errorf("the box has a link of %d descriptors that nobody asked for: %w", len(fds), paddock.Internal)
+	}
+	return r, b.gateway.link(fds[0])
 }
 
 func kindOf(err error) paddock.Kind {
@@ -721,6 +780,9 @@ func (b *box) remove(ctx context.Context) error {
 		_ = b.events.Close() // its end is what matters
 	}
 	b.wg.Wait()
+	if b.gateway != nil { // of a box that never began
+		b.gateway.stop()
+	}
 	if b.meter != nil {
 		if err := b.meter.Remove(ctx); err != nil {
 			return fmt.Errorf("remove: %w", err)

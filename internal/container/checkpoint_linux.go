@@ -83,7 +83,7 @@ func newCheckpoint(data, prefix string, s start) (*checkpoint, error) {
 		return nil, fmt.Errorf("save the box: %w", err)
 	}
 	m.about = checkpointAbout{Format: checkpointFormat, Created: time.Now().UTC(), Kernel: s.kernel.Name, Order: order{
-		Argv0: s.argv0, Root: s.root, User: s.user, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups,
+		Argv0: s.argv0, Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups,
 	}}
 	return m, nil
 }

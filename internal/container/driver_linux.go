@@ -152,6 +152,10 @@ type Driver struct {
 	host     func() *cgroup.Host      // found out once, when first needed
 	exe      func() (*os.File, error) // what is executed as a box's init
 	agent    func() (*os.File, error) // what a kernel of the box's own executes; nil without one
+	gateway  func() (*os.File, error) // what a way out executes
+	ask      func(context.Context, report.Question) report.Answer
+	hosts    map[string][]netip.Addr
+	roots    []byte
 	sweepers sweepers
 	swept    sync.Once
 	sums     sums
@@ -183,6 +187,7 @@ func New(o Options) (*Driver, error) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", d.data, paddock.Invalid)
 	}
 	d.host = sync.OnceValue(cgroup.Probe)
+	d.gateway, d.ask, d.hosts, d.roots = d.once(o.Gateway.open), o.Ask, o.Hosts, o.Roots
 	if d.kernel == nil {
 		d.exe = d.once(o.Guest.open)
 		return d, nil
@@ -324,7 +329,13 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 	if err != nil {
 		return start{}, nil, err
 	}
-	s = start{name: string(spec.ID), argv0: inner.Argv0, root: spec.Root, user: spec.User, layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
+	s = start{name: string(spec.ID), argv0: inner.Argv0, root: spec.Root, user: spec.User, policy: spec.Policy, layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
+	s.policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the rest is the gateway's
+	if spec.Policy.Network.Mode == paddock.NetworkList {
+		if s.gateway, err = d.newGateway(spec, id, from); err != nil {
+			return start{}, nil, err
+		}
+	}
 	if d.kernel != nil {
 		s.argv0, s.kernel, s.audit = d.kernel.Argv0, d.kernel, d.audit
 		if s.agent, err = d.agent(); err != nil {
@@ -337,7 +348,7 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 		}
 	}
 	s.finish = func() error {
-		if err := l.finish(spec, limits); err != nil {
+		if err := l.finish(spec, limits, s.gateway); err != nil {
 			return err
 		}
 		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
@@ -379,7 +390,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 	}
 	sb = &sandbox{id: spec.ID, driver: d, owner: own, about: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
-		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits,
+		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits, Network: s.gateway != nil,
 	}}
 	// The first call on a connection is the slow one. It is made while the box
 	// is being built, and answered when that is done.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
@@ -21,20 +22,29 @@ const (
 	auditMax   = 16 << 20 // bytes of each of the two
 )
 
-// keepAudit has what the box's kernel tells recorded in dir, the sandbox's own.
-// A box whose events cannot be written any more ends.
-func keepAudit(s *start, dir string) error {
-	if s.kernel == nil {
-		return nil
+// keepAudit has what the box's kernel and its gateway tell recorded in dir, the
+// sandbox's own, until done, which may be called more than once. A box whose
+// events cannot be written any more ends.
+func keepAudit(s *start, dir string) (done func() error, err error) {
+	if s.kernel == nil && s.gateway == nil {
+		return func() error { return nil }, nil
 	}
 	log, err := openAuditLog(filepath.Join(dir, auditName), s.name)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	lines := audit.NewLines(log)
+	done = sync.OnceValue(func() error { return errors.Join(lines.Close(), log.close()) })
+	if s.gateway != nil {
+		s.gateway.sink = lines
+	}
+	if s.kernel == nil {
+		s.unrecorded = lines.Failed()
+		return done, nil
 	}
 	k := *s.kernel
 	receive := k.Receive
-	k.Receive = func(events *os.File, sandbox string, _ audit.Sink) error {
-		lines := audit.NewLines(log)
+	k.Receive = func(events *os.File, sandbox string, sink audit.Sink) error {
 		over := make(chan struct{})
 		go func() {
 			select {
@@ -43,15 +53,17 @@ func keepAudit(s *start, dir string) error {
 			case <-over:
 			}
 		}()
-		err := receive(events, sandbox, lines)
+		err := receive(events, sandbox, sink)
 		close(over)
-		if failed := lines.Close(); failed != nil {
-			err = failed // and what came of it says less
+		select {
+		case <-lines.Failed():
+			err = lines.Close() // and what came of it says less
+		default:
 		}
-		return errors.Join(err, log.close())
+		return err
 	}
-	s.kernel, s.audit = &k, nothing{} // which stands for the one that Receive makes
-	return nil
+	s.kernel, s.audit = &k, lines
+	return done, nil
 }
 
 // An auditLog is a file of lines that turns when it is full.

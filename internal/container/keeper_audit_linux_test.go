@@ -107,16 +107,18 @@ func TestABoxWhoseEventsCannotBeWrittenIsNoLongerHeard(t *testing.T) {
 		heard <- err
 		return err
 	}}}
-	if err := keepAudit(&s, dir); err != nil {
+	done, err := keepAudit(&s, dir)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = done() }() // its error is the one below
 	if s.audit == nil {
 		t.Error("nothing would be told")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	err = s.kernel.Receive(r, "box", nil)
+	err = s.kernel.Receive(r, "box", s.audit)
 	if err == nil || !strings.Contains(err.Error(), "write events: ") {
 		t.Errorf("%v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -38,6 +39,8 @@ type order struct {
 	Places   []string       `json:"places,omitempty"` // start.places
 	Root     paddock.Root   `json:"root,omitzero"`
 	User     string         `json:"user,omitempty"`
+	Policy   paddock.Policy `json:"policy,omitzero"`   // of the network only the mode
+	Gateway  *gate.Config   `json:"gateway,omitempty"` // of the way out; with secrets
 	Layout   wireLayout     `json:"layout"`
 	Limits   paddock.Limits `json:"limits"`
 	Groups   bool           `json:"groups"`
@@ -52,7 +55,7 @@ type order struct {
 
 // A request to a keeper, one packet each.
 type request struct {
-	Op     string                   `json:"op"` // connect, measure, update, pause, resume, remove, inspect, snapshot
+	Op     string                   `json:"op"` // connect, measure, update, pause, resume, remove, inspect, snapshot, egress
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Update *paddock.Update          `json:"update,omitempty"`
 	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
@@ -67,6 +70,7 @@ type response struct {
 	About   *about             `json:"about,omitempty"`
 	Inspect *inner.Inspection  `json:"inspect,omitempty"`
 	Saved   paddock.SnapshotID `json:"saved,omitempty"`
+	Egress  *egress            `json:"egress,omitempty"`
 }
 
 // keeperMain is the process that owns one kept sandbox.
@@ -123,7 +127,10 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	}
 	defer listener.Close()
 	var first net.Conn
-	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
+	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, policy: o.Policy, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
+	if o.Gateway != nil {
+		s.gateway = &gateway{config: *o.Gateway}
+	}
 	s.take(files, o.Places)
 	for _, k := range kernels {
 		if k.Argv0 == o.Argv0 {
@@ -133,9 +140,12 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	if s.kernel == nil && s.layout.nested {
 		return fmt.Errorf("this program knows no kernel %q: %w", o.Argv0, paddock.Internal)
 	}
-	if err := keepAudit(&s, o.Dir); err != nil {
+	recorded, err := keepAudit(&s, o.Dir)
+	if err != nil {
 		return err
 	}
+	k.recorded = recorded
+	defer func() { _ = recorded() }() // what cannot be written has ended the box
 	k.life = &life{start: s, data: o.Data}
 	first, err = k.life.begin(ctx)
 	if err != nil {
@@ -143,7 +153,7 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	}
 	k.box = k.life.now()
 	for _, f := range files {
-		if f != s.agent { // which is needed to save the box
+		if f != s.agent && (s.gateway == nil || f != s.gateway.exe) { // which are needed to save the box, and to go on
 			f.Close()
 		}
 	}
@@ -189,6 +199,8 @@ type keeper struct {
 	life *life
 	box  *box          // the one that the life began with: when it is paused, this process ends
 	gone chan struct{} // closed when the sandbox was removed
+
+	recorded func() error // has all events written
 
 	pausing sync.Mutex // held while it is paused, and that is written down
 
@@ -286,6 +298,7 @@ func (k *keeper) bury() {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 	_ = k.box.remove(ctx) // what is left is told by the next Remove
 	cancel()
+	_ = k.recorded() // what cannot be written has ended the box
 	os.Exit(0)
 }
 
@@ -362,7 +375,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		}
 	case "measure":
 	case "update":
-		err = k.update(q.Update)
+		err = k.update(ctx, q.Update)
 	case "pause":
 		err = k.pause(ctx)
 	case "resume":
@@ -379,6 +392,11 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		var i inner.Inspection
 		if i, err = k.life.inspect(ctx); err == nil {
 			return response{Inspect: &i}, nil
+		}
+	case "egress":
+		var e egress
+		if e, err = k.life.egress(ctx); err == nil {
+			return response{Egress: &e}, nil
 		}
 	case "snapshot":
 		var id paddock.SnapshotID
@@ -432,12 +450,12 @@ func (k *keeper) pause(ctx context.Context) error {
 	return k.writeLocked()
 }
 
-func (k *keeper) update(u *paddock.Update) error {
+func (k *keeper) update(ctx context.Context, u *paddock.Update) error {
 	if u == nil {
 		return nil
 	}
-	if u.Limits != nil {
-		if err := k.life.update(context.Background(), paddock.Update{Limits: u.Limits}); err != nil {
+	if u.Limits != nil || u.Policy != nil {
+		if err := k.life.update(ctx, paddock.Update{Limits: u.Limits, Policy: u.Policy}); err != nil {
 			return err
 		}
 		k.mu.Lock()

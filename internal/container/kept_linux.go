@@ -33,10 +33,13 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 		}
 	}()
 	defer closeAll(s.image)
-	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Root: s.root, User: s.user, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
+	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
-		Lifetime: s.limits.Lifetime,
+		Lifetime: s.limits.Lifetime, Network: s.gateway != nil,
 	}}
+	if s.gateway != nil {
+		o.Gateway = s.gateway.saved(true)
+	}
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}

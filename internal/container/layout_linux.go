@@ -58,7 +58,7 @@ func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*l
 }
 
 // finish works out the rest.
-func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
+func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *gateway) error {
 	mounts := l.user
 	everything := false // the whole open tree is to be writable
 	if i := slices.IndexFunc(mounts, func(m inner.Mount) bool { return m.Target == "/" }); i >= 0 {
@@ -87,6 +87,9 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits) error {
 		return err
 	}
 	l.config.Env = l.environment(spec)
+	if err := l.network(spec, g); err != nil {
+		return err
+	}
 	if l.nested {
 		return l.nest(spec, limits)
 	}

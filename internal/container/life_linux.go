@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,8 +106,8 @@ func (l *life) measure(context.Context) (measure, error) {
 	return m, nil
 }
 
-func (l *life) update(_ context.Context, u paddock.Update) error {
-	if err := l.there(); err != nil || u.Limits == nil {
+func (l *life) update(ctx context.Context, u paddock.Update) error {
+	if err := l.there(); err != nil || u.Limits == nil && u.Policy == nil {
 		return err
 	}
 	l.turn.Lock()
@@ -115,9 +116,17 @@ func (l *life) update(_ context.Context, u paddock.Update) error {
 	saved := l.saved
 	l.mu.Unlock()
 	if saved != nil {
-		return fmt.Errorf("change limits: the sandbox is paused: %w", paddock.Conflict)
+		return fmt.Errorf("the sandbox is paused: %w", paddock.Conflict)
+	}
+	undo := func() {}
+	if u.Policy != nil {
+		var err error
+		if undo, err = l.police(ctx, *u.Policy); err != nil || u.Limits == nil {
+			return err
+		}
 	}
 	if err := l.now().update(*u.Limits); err != nil {
+		undo()
 		return err
 	}
 	// A box that goes on later is to have them too.
@@ -127,6 +136,33 @@ func (l *life) update(_ context.Context, u paddock.Update) error {
 		l.start.layout.config.PIDs = now.PIDs
 	}
 	return nil
+}
+
+// police changes the rules of the way out, which is all of a policy that can
+// change, and gives what undoes that.
+func (l *life) police(ctx context.Context, p paddock.Policy) (undo func(), err error) {
+	was, mode := l.start.policy, l.start.policy.Network.Mode
+	f, g := was.Files, p.Files
+	switch {
+	case !slices.Equal(f.DenyRead, g.DenyRead) || !slices.Equal(f.DenyWrite, g.DenyWrite) || !slices.Equal(f.Protect, g.Protect) || !slices.Equal(f.Unprotect, g.Unprotect):
+		return nil, fmt.Errorf("the rules about files cannot be changed while the sandbox lives: they are a part of its tree: %w", paddock.Unsupported)
+	case !slices.Equal(was.Audit, p.Audit):
+		return nil, fmt.Errorf("what is recorded cannot be changed while the sandbox lives: %w", paddock.Unsupported)
+	case mode != p.Network.Mode && mode == paddock.NetworkList:
+		return nil, fmt.Errorf("the network cannot be taken away while the sandbox lives; a list without rules allows nothing: %w", paddock.Unsupported)
+	case mode != p.Network.Mode:
+		return nil, fmt.Errorf("the sandbox was made with another network, %q, and has no link for rules; make another sandbox, with a list, which may be empty: %w", string(mode), paddock.Unsupported)
+	case l.start.gateway == nil:
+		return func() {}, nil
+	}
+	return l.start.gateway.update(ctx, p.Network)
+}
+
+func (l *life) egress(context.Context) (egress, error) {
+	if l.start.gateway == nil {
+		return egress{}, nil
+	}
+	return l.start.gateway.egress(), nil
 }
 
 func (l *life) inspect(ctx context.Context) (inner.Inspection, error) { return l.now().inspect(ctx) }
@@ -210,7 +246,12 @@ func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, erro
 	}
 	m.unnamed = l.ephemeral && op == inner.OpStop
 	// All is safe before the box ends.
-	if err = m.fill(ctx, b, op); err == nil && op == inner.OpStop {
+	if err = m.fill(ctx, b, op); err == nil && l.start.gateway != nil {
+		if err = l.start.gateway.remember(ctx); err == nil {
+			m.about.Order.Gateway = l.start.gateway.saved(op == inner.OpStop)
+		}
+	}
+	if err == nil && op == inner.OpStop {
 		err = m.seal(l.start.agent)
 	}
 	if err == nil && op == inner.OpStop {

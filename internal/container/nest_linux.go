@@ -68,6 +68,9 @@ func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
 			}
 		}
 		m.Target = below(m.Target)
+		if m.Kind == inner.MountKeys {
+			m.Source = below(m.Source)
+		}
 		mounts = append(mounts, m)
 	}
 	c.Mounts = mounts

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,9 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 		info.Capabilities = append(info.Capabilities, paddock.CanNetworkHost)
 	} else {
 		info.Capabilities = append(info.Capabilities, paddock.CanAudit)
+	}
+	if d.listFinding().Strength == paddock.Full {
+		info.Capabilities = append(info.Capabilities, paddock.CanNetworkList, paddock.CanUpdatePolicy)
 	}
 	f, _ := info.Finding(paddock.ControlMemory)
 	grouped := f.Strength == paddock.Full
@@ -101,13 +105,16 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 		{paddock.ControlEnvironment, "an allow list", ""},
 		{paddock.ControlDescriptors, "none but the command's own", ""},
 		{paddock.ControlIdentity, identityHow(), ""},
-		{paddock.ControlNetwork, "none", ""},
+		{paddock.ControlNetwork, "none; or by a list of rules: " + listHow, ""},
 		{paddock.ControlDisk, "a tmpfs of that size holds everything private; a writable mount is bounded by its own file system only", "a layer in the kernel's memory of that size holds everything private; a writable mount is bounded by its own file system only"},
 		{paddock.ControlFiles, "RLIMIT_NOFILE", "RLIMIT_NOFILE, in the kernel"},
 	} {
 		f := paddock.Finding{Control: c.control, Strength: paddock.Full, How: c.how}
 		if d.kernel != nil && c.nested != "" {
 			f.How = c.nested
+		}
+		if lack := d.listFinding(); c.control == paddock.ControlNetwork && lack.Strength != paddock.Full {
+			f = paddock.Finding{Control: c.control, Strength: paddock.Full, How: "none, and nothing else can be had here", Cause: lack.Cause, Remedy: lack.Remedy}
 		}
 		if trial != nil {
 			f = paddock.Finding{Control: c.control, Strength: paddock.Absent, Cause: trial.cause, Remedy: trial.remedy}
@@ -132,6 +139,33 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 	}
 	list = append(list, p)
 	return append(list, d.limits()...)
+}
+
+// listFinding tells whether this host can give a box a link.
+func (d *Driver) listFinding() paddock.Finding {
+	f := paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Full, How: listHow}
+	if d.kernel != nil {
+		return f // a pair of sockets
+	}
+	st, err := os.Stat(kernel.TUNPath)
+	if err == nil && os.Geteuid() == 0 && st.Mode().Perm()&0o006 != 0o006 {
+		err = fs.ErrPermission // the box is made by nobody, who is not root
+	}
+	if err == nil {
+		var tun *os.File
+		if tun, err = kernel.OpenTUN(); err == nil {
+			tun.Close()
+		}
+	}
+	if err == nil {
+		return f
+	}
+	f = paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Absent, Cause: fmt.Sprintf("a network with rules needs an interface for packets, and there is none to be had: %s", err),
+		Remedy: "load its module: sudo modprobe tun; in a container: --device " + kernel.TUNPath}
+	if errors.Is(err, fs.ErrPermission) {
+		f.Remedy = "let every user open it: sudo chmod 0666 " + kernel.TUNPath
+	}
+	return f
 }
 
 // unkept tells where the kernel's program is not kept as a file, which only takes
@@ -285,6 +319,12 @@ func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
 		switch {
 		case (f.Control == paddock.ControlNetNS || f.Control == paddock.ControlNetwork) && spec.Policy.Network.Mode == paddock.NetworkHost:
 			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the host's network"}
+		case f.Control == paddock.ControlNetwork && spec.Policy.Network.Mode == paddock.NetworkList:
+			*f = egress{}.finding()
+		case f.Control == paddock.ControlNetwork:
+			*f = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "none"}
+		case f.Control == paddock.ControlNetNS && spec.Policy.Network.Mode == paddock.NetworkList && d.kernel == nil:
+			f.How = "its own loopback, and one link, which leads to its gateway and no further"
 		case f.Control == paddock.ControlMountNS && open:
 			f.How = "a tree of its own that shows the host's whole tree, as the spec asks"
 		}
@@ -297,17 +337,19 @@ func (d *Driver) refuse(spec *paddock.Spec) error {
 	switch {
 	case spec.Policy.Network.Mode == paddock.NetworkNone:
 	case spec.Policy.Network.Mode == paddock.NetworkHost && d.kernel == nil:
+	case spec.Policy.Network.Mode == paddock.NetworkList:
+		if f := d.listFinding(); f.Strength != paddock.Full {
+			return &paddock.MissingError{Finding: f}
+		}
 	case spec.Policy.Network.Mode == paddock.NetworkHost:
 		return fmt.Errorf("network mode %q: this tier never shares the host's network: %w", string(spec.Policy.Network.Mode), paddock.Unsupported)
 	default:
-		return fmt.Errorf("network mode %q: this tier has no network policy yet, only none and host: %w", string(spec.Policy.Network.Mode), paddock.Unsupported)
-	}
-	if len(spec.Policy.Network.Rules) > 0 {
-		return fmt.Errorf("network rules: this tier has no network policy yet: %w", paddock.Unsupported)
+		return fmt.Errorf("network mode %q: there is none, list and host only: %w", string(spec.Policy.Network.Mode), paddock.Invalid)
 	}
 	if len(spec.Policy.Audit) > 0 {
+		network := spec.Policy.Network.Mode == paddock.NetworkList && !slices.ContainsFunc(spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
 		switch {
-		case d.kernel == nil:
+		case d.kernel == nil && !network:
 			return fmt.Errorf("audit: this tier has no kernel of its own that could tell what processes do: %w", paddock.Unsupported)
 		case spec.Ephemeral && d.audit == nil:
 			return fmt.Errorf("audit: this driver has nowhere to record what an ephemeral sandbox does: %w", paddock.Unsupported)
@@ -344,7 +386,7 @@ func (d *Driver) trial(ctx context.Context) *failure {
 	if err != nil {
 		return &failure{cause: err.Error()}
 	}
-	if err := l.finish(&spec, defaults()); err != nil {
+	if err := l.finish(&spec, defaults(), nil); err != nil {
 		return &failure{cause: err.Error()}
 	}
 	l.config.Landlock = landlockFinding().Strength == paddock.Full

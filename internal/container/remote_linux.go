@@ -174,6 +174,17 @@ func (r remoteOwner) inspect(ctx context.Context) (inner.Inspection, error) {
 	return *got.Inspect, nil
 }
 
+func (r remoteOwner) egress(ctx context.Context) (egress, error) {
+	got, err := r.ask(ctx, request{Op: "egress"}, nil)
+	if err != nil {
+		return egress{}, err
+	}
+	if got.Egress == nil {
+		return egress{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+	}
+	return *got.Egress, nil
+}
+
 func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
 	got, err := r.ask(ctx, request{Op: "snapshot", Save: &o}, nil)
 	if err != nil {
@@ -238,7 +249,16 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		o.Deadline = t
 	}
 	o.Locked = true
-	if _, err := employ(ctx, o, slices.Concat([]*os.File{exe, agent}, parts, []*os.File{lock})...); err != nil {
+	programs := []*os.File{exe}
+	if o.Gateway != nil {
+		way, err := d.gateway()
+		if err != nil {
+			return err
+		}
+		programs = append(programs, way)
+	}
+	programs = append(programs, agent)
+	if _, err := employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	return saved.remove()

@@ -20,13 +20,15 @@ import (
 type owner interface {
 	connect(ctx context.Context) (net.Conn, error)
 	measure(ctx context.Context) (measure, error)
-	// update changes limits (where not zero) and, if not nil, labels.
+	// update changes limits (where not zero) and, if not nil, policy and labels.
 	update(ctx context.Context, u paddock.Update) error
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
 	remove(ctx context.Context) error
 	// inspect asks what only the init of a box with a kernel of its own knows.
 	inspect(ctx context.Context) (inner.Inspection, error)
+	// egress tells what there is of the way out.
+	egress(ctx context.Context) (egress, error)
 	// snapshot saves a box with a kernel of its own, which goes on.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
@@ -40,11 +42,12 @@ type about struct {
 	Enforced []paddock.Finding `json:"enforced"`
 	Lifetime time.Duration     `json:"lifetime,omitempty"`
 	Limits   paddock.Limits    `json:"limits"`
-	Groups   []string          `json:"groups,omitempty"` // directories of the control group
-	Dead     string            `json:"dead,omitempty"`   // how it died
-	Kills    int64             `json:"kills,omitempty"`  // how many had been killed for lack of memory when it died
-	Peak     int64             `json:"peak,omitempty"`   // the most memory that it had used then, bytes
-	Saved    string            `json:"saved,omitempty"`  // directory of the image that it is, while it is paused
+	Groups   []string          `json:"groups,omitempty"`  // directories of the control group
+	Dead     string            `json:"dead,omitempty"`    // how it died
+	Kills    int64             `json:"kills,omitempty"`   // how many had been killed for lack of memory when it died
+	Peak     int64             `json:"peak,omitempty"`    // the most memory that it had used then, bytes
+	Network  bool              `json:"network,omitempty"` // there is a way out
+	Saved    string            `json:"saved,omitempty"`   // directory of the image that it is, while it is paused
 }
 
 type sandbox struct {
@@ -353,6 +356,9 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	} else {
 		st.Refused, err = g.Refusals(ctx)
 	}
+	if err == nil && a.Network {
+		err = s.tellEgress(ctx, &st)
+	}
 	if err != nil {
 		if now, e := s.owner.measure(ctx); e == nil && now.State != paddock.Ready {
 			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
@@ -361,6 +367,25 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
 	}
 	return st, nil
+}
+
+// tellEgress adds what there is of the way out to a status.
+func (s *sandbox) tellEgress(ctx context.Context, st *paddock.Status) error {
+	e, err := s.owner.egress(ctx)
+	if err != nil {
+		return err
+	}
+	st.Refused = append(st.Refused, e.Refused...)
+	byTime(st.Refused)
+	if more := len(st.Refused) - maxRefusals; more > 0 {
+		st.Refused = st.Refused[more:]
+	}
+	for i, f := range st.Enforced {
+		if f.Control == paddock.ControlNetwork {
+			st.Enforced[i] = e.finding()
+		}
+	}
+	return nil
 }
 
 func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
@@ -397,7 +422,9 @@ func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	if u.Policy != nil {
-		return fmt.Errorf("update sandbox %s: a policy cannot be changed while the sandbox lives: %w", s.id, paddock.Unsupported)
+		if err := checkNetwork(&paddock.Spec{Policy: *u.Policy}); err != nil {
+			return fmt.Errorf("update sandbox %s: %w", s.id, err)
+		}
 	}
 	if l := u.Limits; l != nil {
 		if err := checkLimits(*l); err != nil {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -94,12 +95,35 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	if err := checkAudit(spec.Policy.Audit); err != nil {
 		return err
 	}
+	if err := checkNetwork(spec); err != nil {
+		return err
+	}
 	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
 		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
 	}
 	for k, v := range spec.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
 			return fmt.Errorf("environment variable %q: not a name, or a NUL in it: %w", k, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// checkNetwork refuses rules that cannot be followed.
+func checkNetwork(spec *paddock.Spec) error {
+	n := spec.Policy.Network
+	if n.Mode != paddock.NetworkList {
+		if len(n.Rules) > 0 || len(n.Secrets) > 0 {
+			return fmt.Errorf("network: rules and secrets go with the mode %q, and it is %q: %w", string(paddock.NetworkList), string(n.Mode), paddock.Invalid)
+		}
+		return nil
+	}
+	if _, err := rule.New(n); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	for _, s := range n.Secrets {
+		if _, both := spec.Env[s.Name]; both {
+			return fmt.Errorf("secret %s: the environment has a variable of this name too: %w", s.Name, paddock.Invalid)
 		}
 	}
 	return nil

@@ -231,6 +231,18 @@ func WriteAt(dir *os.File, name string, data []byte, mode uint32) error {
 	return err
 }
 
+// Reopen opens for reading what a place is, if that is a regular file.
+func Reopen(place *os.File) (*os.File, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(place.Fd()), &st); err != nil {
+		return nil, &os.PathError{Op: "stat", Path: place.Name(), Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, &os.PathError{Op: "open", Path: place.Name(), Err: unix.EINVAL}
+	}
+	return os.Open(fmt.Sprintf("/proc/self/fd/%d", place.Fd()))
+}
+
 // LoopbackUp brings up the loopback interface of this network namespace.
 func LoopbackUp() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

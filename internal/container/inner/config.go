@@ -36,6 +36,16 @@ const BrokerFailed = 3
 // does.
 const KernelEnded = 4
 
+// What a box with a link calls it, and the addresses of it and of what answers
+// names at the other end. They are in ranges that no network uses.
+const (
+	LinkName  = "eth0"
+	LinkMTU   = 65520
+	Address4  = "198.18.0.2"
+	Address6  = "fd7a:6f74::2"
+	Resolver4 = "198.18.0.1"
+)
+
 // Argv0 is the name by which a program knows that it was started as a box.
 const Argv0 = "paddock-guest-jail"
 
@@ -44,6 +54,7 @@ type Config struct {
 	Mounts   []Mount           `json:"mounts"`
 	Hostname string            `json:"hostname"`
 	HostNet  bool              `json:"host_net,omitempty"` // no network namespace of its own
+	Link     bool              `json:"link,omitempty"`     // an interface, whose other end the host gets in a Report
 	User     guest.User        `json:"user"`
 	Env      map[string]string `json:"env"`
 	Dir      string            `json:"dir"`
@@ -175,6 +186,9 @@ const (
 	MountMask    MountKind = "mask"    // nothing to see: an empty unreadable file or directory
 	MountPrivate MountKind = "private" // a directory of the root tmpfs, writable for good
 	MountReplace MountKind = "replace" // a file of the box's own, with the content Source, over what is there
+	MountFile    MountKind = "file"    // as MountReplace, and made where nothing is there
+	MountAppend  MountKind = "append"  // as MountReplace, with what is there before Source; nothing where nothing is
+	MountKeys    MountKind = "keys"    // as MountReplace, a Java keystore of the certificates in the file Source of the box
 	MountCopy    MountKind = "copy"    // a copy of a program that came along, which nobody can change
 	MountPin     MountKind = "pin"     // a directory that becomes a mount, so that it cannot be moved
 	MountLock    MountKind = "lock"    // what is there, read-only from now on
@@ -206,4 +220,8 @@ type Report struct {
 	Error string       `json:"error,omitempty"` // why there is no box
 	Kind  paddock.Kind `json:"kind,omitempty"`  // of Error
 	Step  string       `json:"step,omitempty"`  // what was being done
+
+	// Link says that the host's end of the box's link comes with it, and that
+	// another report follows.
+	Link bool `json:"link,omitempty"`
 }

@@ -56,6 +56,10 @@ type KernelFiles struct {
 	// nothing but what is the guest's to change.
 	Seal func() error
 
+	// Link gives the host its end of the link, where the configuration asks for
+	// one.
+	Link func(theirs *os.File) error
+
 	Events *os.File   // takes what the kernel tells of its processes
 	Image  []*os.File // a saved box that is to go on; nil is none
 }
@@ -67,7 +71,7 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	if k == nil || max(k.Image, k.Events) > len(fds) || k.Events < 1 || len(k.Token) != inside.TokenSize {
 		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
 	}
-	files := KernelFiles{Events: fds[k.Events-1]}
+	files := KernelFiles{Events: fds[k.Events-1], Link: b.giveLink}
 	var guard *guard
 	files.Seal = func() error {
 		if err := guard.complete(b.kernel.Processes()); err != nil {

@@ -80,6 +80,11 @@ func (b *box) run(report func(Report)) error {
 			return err
 		}
 	}
+	if b.config.Link && b.kernel == nil {
+		if err := b.makeLink(); err != nil {
+			return err
+		}
+	}
 	b.step = "build the file tree"
 	kernel.Umask(0)
 	if err := build(b.config.Mounts, fds); err != nil {

@@ -166,7 +166,16 @@ func step(root *os.File, m Mount, src *os.File) error {
 	case MountPrivate, MountPin:
 		return private(root, m)
 	case MountReplace:
-		return replace(root, m)
+		return replace(root, m, []byte(m.Source))
+	case MountFile:
+		if at, err := target(root, m); err != nil {
+			return err
+		} else if err := at.Close(); err != nil {
+			return err
+		}
+		return replace(root, m, []byte(m.Source))
+	case MountAppend, MountKeys:
+		return extend(root, m)
 	case MountCopy:
 		return copyFile(root, m, src)
 	case MountOverlay:
@@ -299,7 +308,7 @@ func mask(root *os.File, m Mount) error {
 }
 
 // replace puts a new file over what is there.
-func replace(root *os.File, m Mount) error {
+func replace(root *os.File, m Mount, content []byte) error {
 	at, err := kernel.OpenPath(root, strings.Trim(m.Target, "/"), true)
 	if err != nil {
 		return refusedLink(m.Target, err)
@@ -311,7 +320,7 @@ func replace(root *os.File, m Mount) error {
 	}
 	defer empty.Close()
 	name := strings.ReplaceAll(strings.Trim(m.Target, "/"), "/", "-")
-	if err := kernel.WriteAt(empty, name, []byte(m.Source), m.Mode); err != nil {
+	if err := kernel.WriteAt(empty, name, content, m.Mode); err != nil {
 		return err
 	}
 	return cover(empty, name, at, kernel.ReadOnly)

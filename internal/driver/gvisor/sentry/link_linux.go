@@ -18,15 +18,18 @@ import (
 	"gvisor.dev/gvisor/runsc/boot"
 	"gvisor.dev/gvisor/runsc/config"
 
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A link is the only interface of a box: a pair of sockets that carry IP
-// packets, with a network stack of ours on this end. Nothing is forwarded.
+// A link is how the host reaches the agent: a pair of sockets that carry IP
+// packets, with a network stack of ours on this end. Nothing is forwarded. It is
+// the only interface of a box without a network.
 type link struct {
 	stack  *stack.Stack
 	theirs *os.File           // given to gVisor
+	way    *os.File           // that of the way out, likewise; nil without one
 	first  *gonet.TCPListener // takes the agent's first connection; nil where there is none to come
 }
 
@@ -109,9 +112,50 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	return gonet.DialContextTCP(ctx, l.stack, to, ipv4.ProtocolNumber)
 }
 
-// arguments tell gVisor of the link. There is no way on from its other end, and
-// so no route to anywhere else.
+// newWay makes the link of the way out, and hands the host's end of it over.
+func (l *link) newWay(give func(*os.File) error) error {
+	end, theirs, err := kernel.PacketPair(buffer)
+	if err != nil {
+		return err
+	}
+	l.way = theirs
+	ours := os.NewFile(uintptr(end), "way")
+	defer ours.Close()
+	return give(ours)
+}
+
+// closeTheirs closes what gVisor has.
+func (l *link) closeTheirs() {
+	l.theirs.Close()
+	if l.way != nil {
+		l.way.Close()
+	}
+}
+
+// arguments tell gVisor of the links. There is no way on from the other end of
+// the agent's, and so no route to anywhere else.
 func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
+	args := l.ownArguments()
+	if l.way == nil {
+		return args
+	}
+	args.FDBasedLinks[0].Name = "paddock0"
+	way := args.FDBasedLinks[0]
+	way.Name, way.InterfaceIndex = inner.LinkName, 3
+	v4, v6 := net.ParseIP(inner.Address4).To4(), net.ParseIP(inner.Address6)
+	way.Addresses = []boot.IPWithPrefix{{Address: v4, PrefixLen: 32}, {Address: v6, PrefixLen: 128}}
+	way.Routes = []boot.Route{
+		{Destination: net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}},
+		{Destination: net.IPNet{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}},
+	}
+	args.FDBasedLinks = append(args.FDBasedLinks, way)
+	args.FilePayload.Files = append(args.FilePayload.Files, l.way)
+	args.LoopbackLinks[0].Addresses = append(args.LoopbackLinks[0].Addresses, boot.IPWithPrefix{Address: net.IPv6loopback, PrefixLen: 128})
+	return args
+}
+
+// ownArguments are those of a box without a way out.
+func (l *link) ownArguments() *boot.CreateLinksAndRoutesArgs {
 	mask := func(ones int) net.IPMask { return net.CIDRMask(ones, 32) }
 	return &boot.CreateLinksAndRoutesArgs{
 		FilePayload:   urpc.FilePayload{Files: []*os.File{l.theirs}},

@@ -107,7 +107,12 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	if s.link, err = newLink(); err != nil {
 		return err
 	}
-	defer s.link.theirs.Close()
+	defer s.link.closeTheirs()
+	if c.Link {
+		if err := s.link.newWay(f.Link); err != nil {
+			return err
+		}
+	}
 	args := s.link.arguments()
 	conn, err := client.ConnectTo(s.box.Sandbox.GetControlSocketPath())
 	if err != nil {

@@ -1,0 +1,39 @@
+package inner
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// makeLink makes the only interface of the box's network namespace. Who has the
+// descriptor behind it is the way out; here it is closed.
+func (b *box) makeLink() error {
+	b.step = "make the link"
+	// Opened in the host's tree, and an interface of the box's namespace.
+	tun, err := kernel.OpenTUN()
+	if err != nil {
+		return err
+	}
+	defer tun.Close()
+	link := kernel.Link{Name: LinkName, MTU: LinkMTU, Addresses: []netip.Addr{netip.MustParseAddr(Address4), netip.MustParseAddr(Address6)}}
+	if err := link.Make(tun); err != nil {
+		return err
+	}
+	return b.giveLink(tun)
+}
+
+// giveLink gives the host its end of the link.
+func (b *box) giveLink(theirs *os.File) error {
+	data, err := json.Marshal(Report{Link: true})
+	if err != nil {
+		return err
+	}
+	if err := b.control.Send(data, theirs); err != nil {
+		return fmt.Errorf("give the host its link: %w", err)
+	}
+	return nil
+}
