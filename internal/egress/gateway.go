@@ -1,16 +1,30 @@
 // Package egress joins the parts of a sandbox's way out: what the guest sends
 // over its link is decided by rules, dialled by address checks, carried or looked
 // into, and told.
+//
+// Everything that lives (connections, tunnels, requests, flows of datagrams) is
+// kept in one list. It is put there before it is judged, and judged again
+// whenever the rules change, so that nothing goes on that is no longer allowed.
 package egress
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/x509"
-	"errors"
-	"net"
+	"fmt"
+	"net/netip"
 	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/address"
+	"github.com/paddock-sandbox/paddock/internal/egress/authority"
+	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
+	"github.com/paddock-sandbox/paddock/internal/egress/link"
+	"github.com/paddock-sandbox/paddock/internal/egress/name"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
@@ -28,39 +42,170 @@ type Options struct {
 	Names   []string // that have addresses already, in order
 	Seed    []byte   // of the placeholders; random where it is empty
 
-	Roots *x509.CertPool // trusted upstream besides the system's
+	// Authority ends TLS where rules want a look into it; nil cannot.
+	Authority *authority.CA
+	// Roots are what the destinations' certificates are checked by; nil is the
+	// system's.
+	Roots *x509.CertPool
 
-	Event func(Event)                            // told every decision; must not block
-	Ask   func(context.Context, Question) Answer // nil denies
+	// Event is told every decision, one after another. It must not block.
+	Event func(Event)
+	// Ask decides about what no rule allows; nil denies. ctx ends when nobody
+	// waits any more.
+	Ask func(ctx context.Context, q Question) Answer
+
+	Dialer address.Dialer
 }
 
-// A Gateway is one sandbox's way out.
-type Gateway struct{}
+// A Gateway is one sandbox's way out. It may be used from many goroutines.
+type Gateway struct {
+	o       Options
+	seed    []byte
+	table   *name.Table
+	dns     name.Server
+	proxy   *inspect.Proxy
+	buffers buffers
+	teller  *teller
+	asker   *asker
+	live    live
+	now     atomic.Pointer[state]
+	ctx     context.Context // ends with the gateway
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	dials   chan struct{} // holds one for each dial under way
+	lookup  bucket        // of DNS
+
+	updating sync.Mutex
+	policy   paddock.NetworkPolicy // guarded by updating
+	always   []paddock.NetworkRule // guarded by updating: what a person allowed for good
+
+	mu     sync.Mutex
+	link   *link.Link // guarded by mu
+	closed bool       // guarded by mu
+}
+
+// Bounds of one gateway.
+const (
+	dialsMax   = 256  // under way at once
+	lookupRate = 500  // DNS questions in a second; more are not answered
+	lookupRoom = 2000 // that may come at once
+	alwaysMax  = 1000 // what a person allows for good
+)
 
 // New makes a gateway. Rules that cannot be followed are Invalid or Unsupported,
 // and the error names them.
-func New(o Options) (*Gateway, error) { return nil, errors.New("not yet") }
+func New(o Options) (*Gateway, error) {
+	table, err := name.NewTable(o.Names)
+	if err != nil {
+		return nil, fmt.Errorf("restore names: %w", err)
+	}
+	g := &Gateway{o: o, seed: o.Seed, table: table, policy: o.Policy, dials: make(chan struct{}, dialsMax), lookup: bucket{rate: lookupRate, room: lookupRoom}}
+	if len(g.seed) == 0 {
+		g.seed = make([]byte, 32)
+		_, _ = rand.Read(g.seed) // never fails
+	}
+	s, err := g.compile(o.Policy, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.now.Store(s)
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.teller = newTeller(o.Sandbox, o.Event)
+	g.asker = newAsker(g)
+	g.dns = name.Server{Table: table, Lookup: g.mayLookUp}
+	g.proxy = inspect.New(inspect.Options{Backend: backend{g}, Authority: o.Authority, Roots: o.Roots})
+	return g, nil
+}
 
 // Open serves a link until it is closed, and returns at once. The link belongs
-// to the gateway. A second one takes the place of the first.
-func (g *Gateway) Open(f *os.File) error { return errors.New("not yet") }
+// to the gateway. It takes the place of an earlier one, which is closed.
+func (g *Gateway) Open(f *os.File) error {
+	l, err := link.Open(f, link.Options{Handler: handler{g}, MTU: address.MTU, Pings: g.pings})
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		_ = l.Close()
+		return fmt.Errorf("the gateway is closed: %w", paddock.Unavailable)
+	}
+	earlier := g.link
+	g.link = l
+	g.mu.Unlock()
+	if earlier != nil {
+		return earlier.Close()
+	}
+	return nil
+}
 
-// Dial gives the guest's end of a connection that is treated as one that came
-// over the link to that name. What is not allowed is Denied.
-func (g *Gateway) Dial(ctx context.Context, host string, port uint16) (net.Conn, error) {
-	return nil, errors.New("not yet")
+func (g *Gateway) pings(a netip.Addr) bool {
+	_, named := g.table.Lookup(a)
+	return named || a == address.Gateway4() || a == address.Gateway6()
 }
 
 // Update puts other rules in place of the present ones, at once and whole, and
 // cuts what they no longer allow. What the sandbox's authority does not cover is
-// Unsupported, and nothing changes then.
-func (g *Gateway) Update(p paddock.NetworkPolicy) error { return errors.New("not yet") }
+// Unsupported, and nothing changes then. What a person allowed for good stays.
+func (g *Gateway) Update(p paddock.NetworkPolicy) error {
+	g.updating.Lock()
+	defer g.updating.Unlock()
+	return g.change(p, g.always)
+}
+
+// allowAlways adds a rule. The caller does not hold updating.
+func (g *Gateway) allowAlways(q Question) error {
+	g.updating.Lock()
+	defer g.updating.Unlock()
+	if len(g.always) >= alwaysMax {
+		return fmt.Errorf("allow %s always: %d hosts are allowed so: %w", q.Host, alwaysMax, paddock.Exhausted)
+	}
+	return g.change(g.policy, append(slices.Clip(g.always), paddock.NetworkRule{Host: q.Host, Ports: []uint16{q.Port}, UDP: q.UDP}))
+}
+
+// change makes a state the present one. The caller holds updating.
+func (g *Gateway) change(p paddock.NetworkPolicy, always []paddock.NetworkRule) error {
+	s, err := g.compile(p, always)
+	if err != nil {
+		return err
+	}
+	g.policy, g.always = p, always
+	g.now.Store(s)
+	g.live.judge(s)
+	return nil
+}
 
 // Names lists the names that have addresses, in order.
-func (g *Gateway) Names() []string { return nil }
+func (g *Gateway) Names() []string { return g.table.Names() }
 
 // Environment gives the placeholders of secrets by the names of their variables.
-func (g *Gateway) Environment() map[string]string { return nil }
+func (g *Gateway) Environment() map[string]string { return g.now.Load().secrets.Environment() }
 
 // Close cuts everything and waits until nothing of it is left.
-func (g *Gateway) Close() error { return nil }
+func (g *Gateway) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	l := g.link
+	g.link = nil
+	g.mu.Unlock()
+	g.cancel()
+	g.live.cut()
+	var err error
+	if l != nil {
+		err = l.Close()
+	}
+	g.wg.Wait()
+	g.teller.close()
+	return err
+}
+
+// LinkGone is closed when the other end of the present link is gone; nil where
+// there is no link.
+func (g *Gateway) LinkGone() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.link == nil {
+		return nil
+	}
+	return g.link.Done()
+}

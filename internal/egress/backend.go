@@ -1,0 +1,159 @@
+package egress
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/secret"
+)
+
+// A backend is the gateway as its inspecting proxy sees it.
+type backend struct{ g *Gateway }
+
+type connectionKey struct{}
+
+func withConnection(ctx context.Context, c *connection) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// carrying gives the connection that is looked into, nil where it is one to the
+// HTTP proxy.
+func carrying(ctx context.Context) *connection {
+	c, _ := ctx.Value(connectionKey{}).(*connection)
+	return c
+}
+
+// A judged is one request, from its decision to its end.
+type judged struct {
+	g    *Gateway
+	flow rule.Flow
+	q    rule.Request
+	cut  chan struct{}
+	once sync.Once
+
+	mu      sync.Mutex // held while it is decided
+	granted bool       // guarded by mu
+	asking  bool       // guarded by mu
+}
+
+// Request decides about one request.
+func (b backend) Request(ctx context.Context, f rule.Flow, q rule.Request) inspect.Decision {
+	g := b.g
+	f, err := g.named(f)
+	if err != nil {
+		return inspect.Decision{Verdict: rule.Verdict{Rule: -1, Reason: err.Error()}, Done: g.told(f, q, rule.Verdict{Rule: -1, Reason: err.Error()}, func() {})}
+	}
+	j := &judged{g: g, flow: f, q: q, cut: make(chan struct{})}
+	remove := g.live.add(&entry{holds: j.holds, cut: func() { j.once.Do(func() { close(j.cut) }) }})
+	c := carrying(ctx)
+	v, s := j.decide(c != nil && c.wasGranted())
+	if j.asking {
+		granted, reason := g.asker.ask(ctx, f)
+		if v, s = j.decide(granted); !v.Allow && v.Rule < 0 && reason != "" {
+			v.Reason = reason
+		}
+	}
+	d := inspect.Decision{Verdict: v, Cut: j.cut}
+	if v.Allow {
+		d.Rule = s.rules.At(v.Rule)
+		if m := s.meter(v.Rule); m != nil {
+			d.Meter = m
+			if err := m.request(); err != nil {
+				d.Verdict = rule.Verdict{Rule: v.Rule, Reason: err.Error()}
+			}
+		}
+	}
+	d.Done = g.told(f, q, d.Verdict, remove)
+	return d
+}
+
+// told gives a function that tells what became of a request.
+func (g *Gateway) told(f rule.Flow, q rule.Request, v rule.Verdict, remove func()) func(inspect.Outcome) {
+	return func(o inspect.Outcome) {
+		remove()
+		e := Event{
+			Kind: report.HTTP, Host: f.Host.String(), Port: f.Port, Method: q.Method, Path: q.Path, Status: o.Status, Rule: v.Rule,
+			Verdict: report.Deny, Reason: v.Reason, Hint: v.Hint, Sent: o.Sent, Received: o.Received, Secrets: o.Secrets,
+		}
+		if v.Allow {
+			e.Verdict = report.Allow
+			if o.Err != nil {
+				e.Reason = o.Err.Error()
+			}
+		}
+		g.teller.tell(e)
+	}
+}
+
+// decide judges by the rules of now. What changes them afterwards finds the
+// result.
+func (j *judged) decide(granted bool) (rule.Verdict, *state) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.g.now.Load()
+	v := s.rules.Request(j.flow, j.q)
+	j.asking = false
+	if v.Allow || v.Rule >= 0 || !unknown(s, j.flow) {
+		return v, s
+	}
+	if granted {
+		j.granted = true
+		return rule.Verdict{Allow: true, Rule: -1, Reason: "a person allowed it"}, s
+	}
+	j.asking = j.g.asker.can()
+	return v, s
+}
+
+// unknown tells whether no rule says anything of a flow, whatever is asked in it.
+func unknown(s *state, f rule.Flow) bool {
+	v := s.rules.Flow(f)
+	return !v.Allow && v.Rule < 0
+}
+
+func (j *judged) holds(s *state) bool {
+	v := s.rules.Request(j.flow, j.q)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return v.Allow || v.Rule < 0 && unknown(s, j.flow) && (j.granted || j.asking)
+}
+
+func (c *connection) wasGranted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.granted
+}
+
+// Dial connects to where a request goes. What was dialled before the connection
+// was looked into is used first.
+func (b backend) Dial(ctx context.Context, f rule.Flow, via string) (net.Conn, error) {
+	f, err := b.g.named(f)
+	if err != nil {
+		return nil, err
+	}
+	if c := carrying(ctx); c != nil && c.flow == f && c.rule.Proxy == via {
+		if up := c.take(); up != nil {
+			return up, nil
+		}
+	}
+	return b.g.dial(ctx, f, via)
+}
+
+// Secrets gives those bound to a destination.
+func (b backend) Secrets(f rule.Flow) *secret.Set {
+	s := b.g.now.Load()
+	bound := s.rules.SecretsFor(f.Host, f.Port)
+	if len(bound) == 0 {
+		return nil
+	}
+	return s.secrets.Bound(bound)
+}
+
+// Failed tells of a connection on which no request could be read.
+func (b backend) Failed(f rule.Flow, reason string) {
+	v := b.g.now.Load().rules.Flow(f)
+	b.g.teller.tell(Event{Kind: report.TCP, Host: f.Host.String(), Port: f.Port, Rule: v.Rule, Verdict: report.Deny, Reason: reason})
+}
