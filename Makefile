@@ -25,6 +25,7 @@ VETFLAGS := -stdmethods=false
 TMP     := $(CURDIR)/.tmp
 GUEST   := cmd/paddock/guest.bin
 KERNEL  := cmd/paddock/gvisor.bin.gz
+GATEWAY := cmd/paddock/gateway.bin.gz
 LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
 PYTHON  := $(TMP)/python.tgz
 LINT    := $(TMP)/bin/$(subst /,_,$(notdir $(GOLANGCI_LINT)))
@@ -39,6 +40,8 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(GUEST) ./cmd/paddock-guest
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gvisor ./cmd/paddock-gvisor
 	gzip -9nc $(TMP)/gvisor > $(KERNEL)
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gateway ./cmd/paddock-gateway
+	gzip -9nc $(TMP)/gateway > $(GATEWAY)
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
@@ -130,4 +133,4 @@ deps:
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin $(TMP) $(GUEST) $(KERNEL)
+	rm -rf bin $(TMP) $(GUEST) $(KERNEL) $(GATEWAY)

@@ -14,6 +14,15 @@ var gvisorProgram []byte
 // one, compressed.
 func gvisorBinary() []byte { return gvisorProgram }
 
+//go:embed gateway.bin.gz
+var gatewayProgram []byte
+
+// gatewayBinary is the program of the way out, likewise.
+func gatewayBinary() []byte { return gatewayProgram }
+
+// gatewayMain does nothing: the way out is a program of its own.
+func gatewayMain() bool { return false }
+
 // gvisorMain does nothing: gVisor is in a program of its own.
 func gvisorMain() bool { return false }
 

@@ -8,3 +8,6 @@ func guestBinary() []byte { return nil }
 
 // gvisorBinary is nothing likewise.
 func gvisorBinary() []byte { return nil }
+
+// gatewayBinary is nothing likewise.
+func gatewayBinary() []byte { return nil }

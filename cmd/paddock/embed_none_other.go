@@ -4,3 +4,6 @@ package main
 
 // gvisorMain knows no gVisor on this system.
 func gvisorMain() bool { return false }
+
+// gatewayMain knows none either.
+func gatewayMain() bool { return false }

@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	if container.Main(gvisor.Kernel()) || gvisorMain() || wall.Main() {
+	if container.Main(gvisor.Kernel()) || gvisorMain() || gatewayMain() || wall.Main() {
 		return // this was a part of a sandbox
 	}
 	os.Exit(execute(registry(early.Begun())))

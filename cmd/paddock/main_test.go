@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if container.Main(gvisor.Kernel()) || gvisorMain() || wall.Main() {
+	if container.Main(gvisor.Kernel()) || gvisorMain() || gatewayMain() || wall.Main() {
 		os.Exit(0) // this was a part of a sandbox of a test
 	}
 	testscript.Main(m, map[string]func(){"paddock": main})

@@ -8,7 +8,6 @@
 package egress
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"

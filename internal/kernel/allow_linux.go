@@ -16,13 +16,27 @@ import (
 // Landlock lets it open: an allow-list of system calls, for all threads and for
 // good. Everything else fails with EPERM; it executes nothing, starts no
 // process, makes no socket, and changes no file.
-func ConfineRuntime() error {
+func ConfineRuntime() error { return confineAll(allowList(unconditional(), uint32(os.Getpid()))) }
+
+// ConfineDialer is ConfineRuntime for a program that dials besides: it makes
+// sockets of IPv4 and IPv6, and those that tell which addresses this host has,
+// and pairs of sockets. It listens on none, and no socket of another process can
+// be reached by a path.
+func ConfineDialer() error {
+	calls := append(unconditional(), unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_SETSOCKOPT, unix.SYS_SENDMMSG, unix.SYS_RECVMMSG, unix.SYS_SPLICE)
+	const all = 0xffffffff
+	return confineAll(allowList(calls, uint32(os.Getpid()),
+		argument{unix.SYS_SOCKET, 0, all, []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}},
+		argument{unix.SYS_SOCKETPAIR, 0, all, []uint32{unix.AF_UNIX}}))
+}
+
+func confineAll(filter []unix.SockFilter) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
-	_, err := seccomp(allowList(unconditional(), uint32(os.Getpid())), unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
+	_, err := seccomp(filter, unix.SECCOMP_FILTER_FLAG_TSYNC|unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH)
 	return err
 }
 
@@ -69,7 +83,15 @@ const (
 	dataArgs   = 16
 )
 
-func allowList(calls []uint32, pid uint32) []unix.SockFilter {
+// An argument of a call: masked, it must be one of the values.
+type argument struct {
+	call   uint32
+	index  int
+	mask   uint32
+	values []uint32
+}
+
+func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFilter {
 	deny := uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
 	ret := func(action uint32) unix.SockFilter { return unix.SockFilter{Code: bpfReturn, K: action} }
 	f := []unix.SockFilter{
@@ -108,6 +130,9 @@ func allowList(calls []uint32, pid uint32) []unix.SockFilter {
 	when(unix.SYS_TGKILL, 0, all, pid)
 	when(unix.SYS_PRLIMIT64, 0, all, 0)
 	when(unix.SYS_PRCTL, 0, all, 0x53564d41 /* PR_SET_VMA: names for mappings */)
+	for _, a := range arguments {
+		when(a.call, a.index, a.mask, a.values...)
+	}
 	f = append(f, unix.SockFilter{Code: bpfEqual, Jf: 1, K: unix.SYS_CLONE3}, ret(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)))
 	return append(f, ret(deny))
 }
@@ -118,13 +143,23 @@ func allowList(calls []uint32, pid uint32) []unix.SockFilter {
 // It needs no_new_privs on every thread, which [ConfineRuntime] does not give
 // in time: the caller's process has it from its start, or this sets it.
 func LandlockProcess(readable []string) error {
+	return landlockProcess(readable, ll.AccessNetBindTCP|ll.AccessNetConnectTCP)
+}
+
+// LandlockDialer is LandlockProcess for a program that dials: it may reach any
+// port, and bind none.
+func LandlockDialer(readable []string) error {
+	return landlockProcess(readable, ll.AccessNetBindTCP)
+}
+
+func landlockProcess(readable []string, ports uint64) error {
 	abi := LandlockABI()
 	if abi < 3 {
 		return fmt.Errorf("landlock: version %d, and 3 is needed: %w", abi, unix.ENOSYS)
 	}
 	attr := ll.RulesetAttr{HandledAccessFS: uint64(landlockRead | landlockWrite)}
 	if abi >= 4 {
-		attr.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
+		attr.HandledAccessNet = ports
 	}
 	if abi >= 5 {
 		attr.HandledAccessFS |= ll.AccessFSIoctlDev

@@ -7,10 +7,14 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
+
+// closeTime is how long a gateway has to tell the rest.
+const closeTime = time.Second
 
 // A Gate is a gateway process, seen by its owner. It may be used from many
 // goroutines.
@@ -163,7 +167,17 @@ func (g *Gate) Close() error {
 	g.mu.Lock()
 	g.closing = true
 	g.mu.Unlock()
-	_ = g.process.Kill() // one that has gone already is waited for all the same
+	select {
+	case g.out <- outgoing{message: Message{Op: OpClose}}:
+	default: // it does not listen
+	}
+	patience := time.NewTimer(closeTime)
+	defer patience.Stop()
+	select {
+	case <-g.done:
+	case <-patience.C:
+		_ = g.process.Kill() // one that has gone already is waited for all the same
+	}
 	g.wg.Wait()
 	return nil
 }

@@ -23,6 +23,7 @@ const (
 	OpCancel  = "cancel"  // the dial ID is no longer wanted
 	OpChannel = "channel" // the file is an end for a Dialer's other side
 	OpAnswer  = "answer"  // to question ID
+	OpClose   = "close"   // tell what is not told yet, and end
 )
 
 // What the gateway tells the owner.

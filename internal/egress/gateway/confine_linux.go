@@ -1,0 +1,92 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// What a gateway's own memory may grow to, garbage and buffers with it. One that
+// wants more is no longer itself, and ends.
+const memoryMax = 1 << 30
+
+// confine gives up what a gateway does not need: it dials, and reads what tells
+// it how. It fails closed, but for Landlock on a kernel that has none, which is
+// told.
+func confine() ([]paddock.Finding, error) {
+	// The runtime looks what sockets this host knows when it needs one first, and
+	// binds some for it.
+	if c, err := net.ListenPacket("udp", "127.0.0.1:0"); err == nil {
+		_ = c.Close()
+	}
+	for r, n := range map[kernel.Resource]uint64{kernel.ResourceCore: 0, kernel.ResourceSize: 0, kernel.ResourceData: memoryMax} {
+		if _, err := kernel.SetResource(r, n); err != nil {
+			return nil, err
+		}
+	}
+	if err := kernel.DropCapabilities(); err != nil {
+		return nil, err
+	}
+	findings, err := landlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := kernel.ConfineDialer(); err != nil {
+		return nil, err
+	}
+	return append(findings, paddock.Finding{
+		Control: paddock.ControlSeccomp, Strength: paddock.Full,
+		How: "the gateway: an allow-list; it can compute and dial, and neither execute, listen nor change a file",
+	}), nil
+}
+
+func landlock() ([]paddock.Finding, error) {
+	f := paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Full, How: "the gateway: it can read how names are resolved and whom to trust, and nothing else"}
+	switch abi := kernel.LandlockABI(); {
+	case abi < 3:
+		f.Strength, f.How = paddock.Absent, ""
+		f.Cause = "this kernel has no Landlock of version 3; the gateway can read the files that its user can"
+		f.Remedy = "use Linux 6.2 or newer with Landlock enabled"
+		return []paddock.Finding{f}, nil
+	case abi < 6:
+		f.Strength, f.Cause = paddock.Weak, fmt.Sprintf("this kernel's Landlock has version %d; from version 6 on neither signals nor abstract sockets reach other processes", abi)
+		f.Remedy = "use Linux 6.12 or newer"
+	}
+	if err := kernel.LandlockDialer(readable(os.Getenv)); err != nil {
+		return nil, err
+	}
+	return []paddock.Finding{f}, nil
+}
+
+// readable lists the real places of what a gateway reads.
+func readable(env func(string) string) []string {
+	files := []string{"/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services", "/etc/resolv.conf"}
+	trust := []string{
+		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/ca-bundle.crt",
+		"/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
+		"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/share/pki", "/var/lib/ca-certificates", env("SSL_CERT_FILE"),
+	}
+	trust = append(trust, strings.Split(env("SSL_CERT_DIR"), ":")...)
+	var list []string
+	for _, path := range append(files, trust...) {
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			list = append(list, real)
+		}
+	}
+	// What writes resolv.conf anew puts another file in its place: of a directory
+	// that is for it alone, the file of later may be read too.
+	if real, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && filepath.Dir(real) != "/etc" && strings.HasPrefix(real, "/run/") && filepath.Dir(real) != "/run" {
+		list = append(list, filepath.Dir(real))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

@@ -1,0 +1,373 @@
+package gateway
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress"
+	"github.com/paddock-sandbox/paddock/internal/egress/authority"
+	"github.com/paddock-sandbox/paddock/internal/egress/gate"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// memorySoft is what garbage is collected for; most of it is buffers that are
+// bounded by themselves.
+const memorySoft = 192 << 20
+
+// namesPiece is how many bytes of names go into one reply.
+const namesPiece = 64 << 10
+
+// run is the process, from its start to its owner's end.
+func run() error {
+	debug.SetMemoryLimit(memorySoft)
+	kernel.KeepSignals()
+	if err := errors.Join(kernel.DieWithParent(), kernel.NotDumpable(), kernel.CloseFrom(gate.Channel+1)); err != nil {
+		return err
+	}
+	channel, err := kernel.NewChannel(gate.Channel)
+	if err != nil {
+		return err
+	}
+	p := &process{channel: channel, out: make(chan gate.Message, 16), questions: map[uint64]chan gate.Answer{}, dials: map[uint64]context.CancelFunc{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	ready, err := p.begin()
+	if err != nil {
+		m := gate.Failed(0, err)
+		m.Op = gate.OpReady
+		return errors.Join(err, p.send(m))
+	}
+	if err := p.send(gate.Message{Op: gate.OpReady, Ready: &ready}); err != nil {
+		return err
+	}
+	p.wg.Go(p.tell)
+	err = p.serve()
+	// The owner is done with it, or has gone, and with it everything that is
+	// carried.
+	_ = p.gateway.Close() // the link's descriptor goes with the process
+	p.cancel()
+	p.wg.Wait()
+	return err
+}
+
+// A process is a gateway and its owner's channel.
+type process struct {
+	gateway *egress.Gateway
+	channel *kernel.Channel
+	out     chan gate.Message // what is told when there is time
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	sending sync.Mutex // held while a packet is sent
+
+	mu        sync.Mutex
+	asked     uint64                        // guarded by mu: the latest question
+	questions map[uint64]chan gate.Answer   // guarded by mu
+	dials     map[uint64]context.CancelFunc // guarded by mu
+}
+
+// begin confines the process and makes its gateway.
+func (p *process) begin() (gate.Ready, error) {
+	data, files, err := p.channel.Receive()
+	if err != nil {
+		return gate.Ready{}, err
+	}
+	findings, err := confine()
+	if err != nil {
+		return gate.Ready{}, fmt.Errorf("confine the gateway: %w", err)
+	}
+	m, err := gate.Decode(data)
+	if err == nil && (m.Op != gate.OpConfig || len(files) != 1) {
+		err = fmt.Errorf("the first message is no config: %w", paddock.Invalid)
+	}
+	if err != nil {
+		return gate.Ready{}, err
+	}
+	var c gate.Config
+	err = gate.Content(files[0], &c)
+	files[0].Close()
+	if err != nil {
+		return gate.Ready{}, err
+	}
+	if p.gateway, err = p.make(c); err != nil {
+		return gate.Ready{}, err
+	}
+	return gate.Ready{Findings: findings}, nil
+}
+
+func (p *process) make(c gate.Config) (*egress.Gateway, error) {
+	o := egress.Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event}
+	if c.Ask {
+		o.Ask = p.ask
+	}
+	if len(c.Hosts) > 0 {
+		o.Dialer.Lookup = lookup(c.Hosts)
+	}
+	var err error
+	if len(c.Authority) > 0 {
+		if o.Authority, err = authorityOf(c.Authority); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Roots) > 0 {
+		if o.Roots, err = x509.SystemCertPool(); err != nil {
+			o.Roots = x509.NewCertPool() // this host trusts nobody
+		}
+		if !o.Roots.AppendCertsFromPEM(c.Roots) {
+			return nil, fmt.Errorf("the roots hold no certificate: %w", paddock.Invalid)
+		}
+	}
+	return egress.New(o)
+}
+
+// lookup finds names among hosts first.
+func lookup(hosts map[string][]netip.Addr) func(context.Context, string) ([]netip.Addr, error) {
+	r := &net.Resolver{PreferGo: true}
+	return func(ctx context.Context, name string) ([]netip.Addr, error) {
+		if list, ok := hosts[name]; ok {
+			return list, nil
+		}
+		return r.LookupNetIP(ctx, "ip", name)
+	}
+}
+
+// authorityOf reads a certificate and a key that follow one another.
+func authorityOf(data []byte) (*authority.CA, error) {
+	var cert, key []byte
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			break
+		}
+		if block.Type == "CERTIFICATE" {
+			cert = append(cert, pem.EncodeToMemory(block)...)
+		} else {
+			key = append(key, pem.EncodeToMemory(block)...)
+		}
+	}
+	return authority.Parse(cert, key)
+}
+
+func (p *process) send(m gate.Message, files ...*os.File) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	return p.channel.Send(data, files...)
+}
+
+// serve does what the owner says, until it has gone or wants the end.
+func (p *process) serve() error {
+	for {
+		data, files, err := p.channel.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var m gate.Message
+		if err == nil {
+			m, err = gate.Decode(data)
+		}
+		if err != nil {
+			return err
+		}
+		var f *os.File
+		if len(files) > 0 {
+			f = files[0]
+		}
+		if m.Op == gate.OpClose {
+			return nil
+		}
+		if err := p.take(m, f); err != nil {
+			return err
+		}
+	}
+}
+
+// take does one thing. The file is its.
+func (p *process) take(m gate.Message, f *os.File) error {
+	switch {
+	case m.Op == gate.OpAnswer:
+		p.answer(m)
+	case m.Op == gate.OpCancel:
+		p.stop(m.ID)
+	case m.Op == gate.OpNames:
+		p.wg.Go(func() { p.names(m.ID) })
+	case m.Op == gate.OpDial:
+		p.dial(m)
+	case f == nil: // all that follow come with one
+		return fmt.Errorf("%q without a file: %w", m.Op, paddock.Invalid)
+	case m.Op == gate.OpLink:
+		return p.gateway.Open(f)
+	case m.Op == gate.OpUpdate:
+		p.update(m.ID, f) // one after another
+	case m.Op == gate.OpChannel:
+		p.wg.Go(func() {
+			_ = gate.ServeDials(p.ctx, f, p.gateway.Connect, p.carry) // who breaks the protocol dials no more
+		})
+	default:
+		f.Close()
+		return fmt.Errorf("%q: %w", m.Op, paddock.Invalid)
+	}
+	return nil
+}
+
+func (p *process) stop(dial uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.dials[dial]; cancel != nil {
+		cancel()
+	}
+}
+
+// reply answers a call; an owner that has gone needs none.
+func (p *process) reply(id uint64, err error, files ...*os.File) {
+	m := gate.Message{Op: gate.OpReply, ID: id}
+	if err != nil {
+		m = gate.Failed(id, err)
+	}
+	_ = p.send(m, files...)
+}
+
+func (p *process) update(id uint64, f *os.File) {
+	var policy paddock.NetworkPolicy
+	err := gate.Content(f, &policy)
+	f.Close()
+	if err == nil {
+		err = p.gateway.Update(policy)
+	}
+	p.reply(id, err)
+}
+
+// names sends them all, in as many packets as it takes.
+func (p *process) names(id uint64) {
+	var piece []string
+	size := 0
+	for _, n := range p.gateway.Names() {
+		piece, size = append(piece, n), size+len(n)+3
+		if size >= namesPiece {
+			if p.send(gate.Message{Op: gate.OpReply, ID: id, Names: piece, More: true}) != nil {
+				return // the owner has gone
+			}
+			piece, size = nil, 0
+		}
+	}
+	_ = p.send(gate.Message{Op: gate.OpReply, ID: id, Names: piece}) // likewise
+}
+
+// carry carries a connection that was dialled for the owner or for who may dial.
+func (p *process) carry(carry func() error) {
+	p.wg.Go(func() { _ = carry() }) // what became of it was told
+}
+
+func (p *process) dial(m gate.Message) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	p.mu.Lock()
+	p.dials[m.ID] = cancel
+	p.mu.Unlock()
+	p.wg.Go(func() {
+		defer cancel()
+		f, carry, err := gate.Connect(p.gateway.Connect).Join(ctx, m.Host, m.Port)
+		p.mu.Lock()
+		delete(p.dials, m.ID)
+		p.mu.Unlock()
+		if err != nil {
+			p.reply(m.ID, err)
+			return
+		}
+		p.carry(carry)
+		p.reply(m.ID, nil, f)
+		f.Close()
+	})
+}
+
+// event queues what is to be told. It does not block for long: the owner takes
+// events, or is gone.
+func (p *process) event(e gate.Event) {
+	select {
+	case p.out <- gate.Message{Op: gate.OpEvents, Events: []gate.Event{e}}:
+	case <-p.ctx.Done():
+	}
+}
+
+// tell sends what is queued, until the owner has gone.
+func (p *process) tell() {
+	for {
+		select {
+		case m := <-p.out:
+			for more := true; more && len(m.Events) < 64; {
+				select {
+				case next := <-p.out:
+					m.Events = append(m.Events, next.Events...)
+				default:
+					more = false
+				}
+			}
+			if p.send(m) != nil {
+				return // the owner has gone
+			}
+		case <-p.ctx.Done():
+			p.rest()
+			return
+		}
+	}
+}
+
+// rest sends what is queued when nothing more comes.
+func (p *process) rest() {
+	for {
+		select {
+		case m := <-p.out:
+			if p.send(m) != nil {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// ask has the owner ask a person.
+func (p *process) ask(ctx context.Context, q gate.Question) gate.Answer {
+	answer := make(chan gate.Answer, 1)
+	p.mu.Lock()
+	p.asked++
+	id := p.asked
+	p.questions[id] = answer
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.questions, id)
+	}()
+	if p.send(gate.Message{Op: gate.OpAsk, ID: id, Question: &q}) != nil {
+		return "" // the owner has gone
+	}
+	select {
+	case a := <-answer:
+		return a
+	case <-ctx.Done():
+		_ = p.send(gate.Message{Op: gate.OpUnask, ID: id}) // likewise
+		return ""
+	}
+}
+
+func (p *process) answer(m gate.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.questions[m.ID]; c != nil {
+		delete(p.questions, m.ID)
+		c <- m.Answer
+	}
+}
