@@ -202,6 +202,16 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	if err != nil {
 		return fail(impossible(err, b.nested))
 	}
+	if l.config.Link && !l.nested && l.id.root {
+		// Its init is nobody, who may not be let to open it.
+		tun, err := kernel.OpenTUNOf(b.pid)
+		if err != nil {
+			return fail(fmt.Errorf("make the link: %w", err))
+		}
+		own.add(tun)
+		fds = append(fds, tun)
+		l.config.TUN = len(fds)
+	}
 	if k := l.config.Kernel; k != nil {
 		if err := errors.Join(l.showAgent(s.agent, &fds, &own), l.showKernel(s.exe, &fds, &own)); err != nil {
 			return fail(impossible(err, b.nested))

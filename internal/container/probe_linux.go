@@ -147,17 +147,9 @@ func (d *Driver) listFinding() paddock.Finding {
 	if d.kernel != nil {
 		return f // a pair of sockets
 	}
-	st, err := os.Stat(kernel.TUNPath)
-	if err == nil && os.Geteuid() == 0 && st.Mode().Perm()&0o006 != 0o006 {
-		err = fs.ErrPermission // the box is made by nobody, who is not root
-	}
+	tun, err := kernel.OpenTUN()
 	if err == nil {
-		var tun *os.File
-		if tun, err = kernel.OpenTUN(); err == nil {
-			tun.Close()
-		}
-	}
-	if err == nil {
+		tun.Close()
 		return f
 	}
 	f = paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Absent, Cause: fmt.Sprintf("a network with rules needs an interface for packets, and there is none to be had: %s", err),

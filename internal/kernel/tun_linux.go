@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -26,6 +27,27 @@ func OpenTUN() (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: TUNPath, Err: err}
 	}
 	return os.NewFile(uintptr(fd), TUNPath), nil
+}
+
+// OpenTUNOf opens it for the network namespace of a process.
+func OpenTUNOf(pid int) (tun *os.File, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: the thread is in that namespace then, and ends
+		var ns *os.File
+		if ns, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
+			return
+		}
+		defer ns.Close()
+		if err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			err = fmt.Errorf("enter the network namespace: %w", err)
+			return
+		}
+		tun, err = OpenTUN()
+	}()
+	<-done
+	return tun, err
 }
 
 // A Link says what the only interface of a network namespace is to be, besides

@@ -55,6 +55,7 @@ type Config struct {
 	Hostname string            `json:"hostname"`
 	HostNet  bool              `json:"host_net,omitempty"` // no network namespace of its own
 	Link     bool              `json:"link,omitempty"`     // an interface, whose other end the host gets in a Report
+	TUN      int               `json:"tun,omitempty"`      // 1 + index among the descriptors of the device that makes it; 0 is by path
 	User     guest.User        `json:"user"`
 	Env      map[string]string `json:"env"`
 	Dir      string            `json:"dir"`

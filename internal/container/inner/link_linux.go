@@ -6,17 +6,24 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // makeLink makes the only interface of the box's network namespace. Who has the
 // descriptor behind it is the way out; here it is closed.
-func (b *box) makeLink() error {
+func (b *box) makeLink(fds []*os.File) (err error) {
 	b.step = "make the link"
-	// Opened in the host's tree, and an interface of the box's namespace.
-	tun, err := kernel.OpenTUN()
-	if err != nil {
-		return err
+	var tun *os.File
+	switch n := b.config.TUN; {
+	case n > len(fds):
+		return fmt.Errorf("descriptor %d of %d: %w", n, len(fds), paddock.Internal)
+	case n > 0:
+		tun = fds[n-1]
+	default: // the host's tree is still there
+		if tun, err = kernel.OpenTUN(); err != nil {
+			return err
+		}
 	}
 	defer tun.Close()
 	link := kernel.Link{Name: LinkName, MTU: LinkMTU, Addresses: []netip.Addr{netip.MustParseAddr(Address4), netip.MustParseAddr(Address6)}}

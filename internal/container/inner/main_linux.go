@@ -81,7 +81,7 @@ func (b *box) run(report func(Report)) error {
 		}
 	}
 	if b.config.Link && b.kernel == nil {
-		if err := b.makeLink(); err != nil {
+		if err := b.makeLink(fds); err != nil {
 			return err
 		}
 	}
