@@ -31,6 +31,9 @@ func (f *File) Apply(spec *paddock.Spec, o Host) error {
 	if _, err := protect.New(g.Files.Protect, g.Files.Unprotect); err != nil && len(problems) == 0 {
 		problems = append(problems, f.problem("files", err.Error(), ""))
 	}
+	if len(problems) == 0 && !o.WithoutSecrets {
+		problems = g.reveal(o)
+	}
 	if err := newError(f.Name, paddock.Invalid, problems); err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (f *File) put(spec *paddock.Spec, o Host) {
 	spec.Policy.Files.Protect = union(spec.Policy.Files.Protect, f.Files.Protect)
 	spec.Policy.Files.Unprotect = union(spec.Policy.Files.Unprotect, f.Files.Unprotect)
 	if f.says("network") {
-		spec.Policy.Network = paddock.NetworkPolicy{Mode: f.Network.Mode, Rules: slices.Clone(f.Network.Rules)}
+		spec.Policy.Network = paddock.NetworkPolicy{Mode: f.Network.Mode, Rules: slices.Clone(f.Network.Rules), Secrets: slices.Clone(f.Network.Secrets)}
 	}
 	spec.Policy.Audit = union(spec.Policy.Audit, f.Audit)
 	spec.AllowMissing = union(spec.AllowMissing, f.AllowMissing)

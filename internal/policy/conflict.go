@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
 // conflicts tells what in the file contradicts itself, and what is there
@@ -99,69 +98,4 @@ func (f *File) mountConflicts() (problems, notes []Problem) {
 // stand for what is not known yet.
 func covering(name string, dirs []string) int {
 	return slices.IndexFunc(dirs, func(dir string) bool { return !isGlob(dir) && within(name, dir) })
-}
-
-func (f *File) networkConflicts() (problems, notes []Problem) {
-	rules := f.Network.Rules
-	switch {
-	case f.Network.Mode == paddock.NetworkHost && len(rules) > 0:
-		return []Problem{f.problem("network.rules", "rules beside the mode host, which has no control at all", `write "mode: list" to have the rules decide`)}, nil
-	case f.Network.Mode == paddock.NetworkNone && len(rules) > 0:
-		return []Problem{f.problem("network.rules", "rules beside the mode none, which allows nothing", `write "mode: list" to have the rules decide`)}, nil
-	case f.Network.Mode == paddock.NetworkList && len(rules) == 0:
-		notes = append(notes, f.problem("network.mode", "no rules: nothing can be reached", ""))
-	}
-	for i, nr := range rules {
-		key := index("network.rules", i)
-		p, err := rule.ParsePattern(nr.Host)
-		if err != nil {
-			problems = append(problems, f.problem(key, err.Error(), ""))
-			continue
-		}
-		if !nr.Deny && p.All() {
-			notes = append(notes, f.problem(key, "everything is allowed, but for what a rule denies", "name what is needed"))
-		}
-		if !nr.Deny && everyAddress(p) {
-			notes = append(notes, f.problem(key, "every address is allowed, but for what a rule denies", "name what is needed"))
-		}
-		for j, other := range rules {
-			q, err := rule.ParsePattern(other.Host)
-			if err != nil || i == j || !q.Covers(p) || !coversPorts(other.Ports, nr.Ports) {
-				continue
-			}
-			switch {
-			case !nr.Deny && other.Deny:
-				notes = append(notes, f.problem(key, fmt.Sprintf("it never allows anything: the deny of %q wins over it", other.Host), fmt.Sprintf("see %s; what no rule allows is denied anyway", index("network.rules", j))))
-			case nr.Deny == other.Deny && (j < i || !p.Covers(q) || !coversPorts(nr.Ports, other.Ports)):
-				notes = append(notes, f.problem(key, fmt.Sprintf("it adds nothing to %s, %q", index("network.rules", j), other.Host), ""))
-			default:
-				continue
-			}
-			break
-		}
-	}
-	return problems, notes
-}
-
-// ports of a rule, with the default.
-func ports(p []uint16) []uint16 {
-	if len(p) == 0 {
-		return []uint16{443, 80}
-	}
-	return p
-}
-
-func coversPorts(p, q []uint16) bool {
-	for _, port := range ports(q) {
-		if !slices.Contains(ports(p), port) {
-			return false
-		}
-	}
-	return true
-}
-
-// everyAddress tells whether p is a range without bounds.
-func everyAddress(p rule.Pattern) bool {
-	prefix, ok := p.Prefix()
-	return ok && prefix.Bits() == 0
 }

@@ -16,17 +16,21 @@ import (
 type Question struct {
 	Verb   string // "read", "write", "connect" or "env"
 	Object string // a path inside, "host:port" or a URL, or a variable's name
+	Method string // of a URL: what is asked with; empty is GET
 }
 
 // verbs that ParseQuestion knows.
 var verbs = []string{"read", "write", "connect", "env"}
 
 // ParseQuestion reads a question as a person types it: "read PATH", "write
-// PATH", "connect HOST[:PORT]|URL", "env NAME". Relative paths and "~" are
-// resolved with o. What is not understood is Invalid.
+// PATH", "connect HOST[:PORT]|URL", "env NAME", or a URL alone. Relative paths
+// and "~" are resolved with o. What is not understood is Invalid.
 func ParseQuestion(args []string, o Host) (Question, error) {
+	if len(args) == 1 && strings.Contains(args[0], "://") {
+		args = []string{"connect", args[0]}
+	}
 	if len(args) != 2 {
-		return Question{}, fmt.Errorf("a question is two words: read PATH, write PATH, connect HOST:PORT or env NAME: %w", paddock.Invalid)
+		return Question{}, fmt.Errorf("a question is two words: read PATH, write PATH, connect HOST:PORT or env NAME; or a URL: %w", paddock.Invalid)
 	}
 	q := Question{Verb: args[0], Object: args[1]}
 	switch q.Verb {
@@ -67,6 +71,9 @@ type Answer struct {
 	Where   string   `json:"where,omitempty"`  // "file:line:column" of the rule where it was written
 	Change  string   `json:"change,omitempty"` // how to change it
 	Notes   []string `json:"notes,omitempty"`  // limits of the answer
+
+	Inspected bool     `json:"inspected,omitempty"` // TLS to there is looked into
+	Secrets   []string `json:"secrets,omitempty"`   // names of the secrets that requests to there can use
 }
 
 // Explain answers q for spec, the complete one after mode, file and flags. f
@@ -84,7 +91,7 @@ func Explain(spec paddock.Spec, f *File, o Host, q Question) (Answer, error) {
 	case "write":
 		return e.write(q.Object)
 	case "connect":
-		return e.connect(q.Object)
+		return e.connect(q)
 	case "env":
 		return e.env(q.Object), nil
 	}
@@ -298,71 +305,6 @@ func (e *explainer) private(name string) bool {
 		dirs = append(dirs, home)
 	}
 	return slices.ContainsFunc(dirs, func(dir string) bool { return within(name, dir) })
-}
-
-func (e *explainer) connect(destination string) (Answer, error) {
-	host, port, err := rule.ParseDestination(destination)
-	if err != nil {
-		return Answer{}, err
-	}
-	n := e.spec.Policy.Network
-	name := fmt.Sprintf("%s:%d", host, port)
-	addr, isAddr := host.Addr()
-	if addr.Is6() {
-		name = fmt.Sprintf("[%s]:%d", host, port)
-	}
-	var notes []string
-	if host.String() == "localhost" || (isAddr && addr.IsLoopback()) {
-		notes = append(notes, "inside, this is the sandbox itself, which can always be reached; the host's own ports are asked about by the host's address")
-	}
-	change := fmt.Sprintf("in the policy file: network: {mode: list, rules: [{allow: %q}]}, on a tier that can do network-list", name)
-	switch n.Mode {
-	case paddock.NetworkNone:
-		return Answer{Rule: "the network mode is none: there is no way out", Where: e.whereIs("network.mode"), Change: change, Notes: notes}, nil
-	case paddock.NetworkHost:
-		return Answer{Allowed: true, Rule: "the network mode is host: no control at all", Where: e.whereIs("network.mode"), Change: "leave out the mode host", Notes: notes}, nil
-	}
-	i, err := decide(n.Rules, host, port)
-	if err != nil {
-		return Answer{}, err
-	}
-	if i < 0 {
-		return Answer{Rule: "no rule allows " + name, Where: e.whereIs("network.rules"), Change: change, Notes: notes}, nil
-	}
-	where := ""
-	if e.file != nil && slices.EqualFunc(e.file.Network.Rules, n.Rules, sameRule) {
-		where = e.file.Where(index("network.rules", i))
-	}
-	if n.Rules[i].Deny {
-		return Answer{Rule: fmt.Sprintf("network.rules denies %s", n.Rules[i].Host), Where: where, Change: "take the rule away; a deny wins over every allow", Notes: notes}, nil
-	}
-	return Answer{Allowed: true, Rule: fmt.Sprintf("network.rules allows %s", n.Rules[i].Host), Where: where, Change: "take the rule away", Notes: notes}, nil
-}
-
-func sameRule(a, b paddock.NetworkRule) bool {
-	return a.Deny == b.Deny && a.Host == b.Host && slices.Equal(a.Ports, b.Ports)
-}
-
-// decide gives the rule that decides about a destination: the first deny that
-// matches, else the first allow, else -1.
-func decide(rules []paddock.NetworkRule, host rule.Host, port uint16) (int, error) {
-	allowed := -1
-	for i, r := range rules {
-		p, err := rule.ParsePattern(r.Host)
-		if err != nil {
-			return -1, fmt.Errorf("network rule %d: %w", i, err)
-		}
-		if !p.Match(host) || !slices.Contains(ports(r.Ports), port) {
-			continue
-		}
-		if r.Deny {
-			return i, nil
-		}
-		if allowed < 0 {
-			allowed = i
-		}
-	}
-	return allowed, nil
 }
 
 func (e *explainer) env(name string) Answer {

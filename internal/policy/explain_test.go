@@ -102,15 +102,15 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: it does not say how to change that", tc.question)
 		}
 	}
-	etc, err := Explain(spec, f, caller, Question{"read", "/etc"})
+	etc, err := Explain(spec, f, caller, Question{Verb: "read", Object: "/etc"})
 	if err != nil || len(etc.Notes) != 1 {
 		t.Errorf("nothing is said about what /etc hides: %+v, %v", etc, err)
 	}
-	hooks, err := Explain(spec, f, caller, Question{"write", caller.Dir + "/.git/hooks/x"})
+	hooks, err := Explain(spec, f, caller, Question{Verb: "write", Object: caller.Dir + "/.git/hooks/x"})
 	if err != nil || !strings.HasPrefix(hooks.Change, "--unprotect .git/hooks, or ") {
 		t.Errorf("the flag is not named: %+v, %v", hooks, err)
 	}
-	later, err := Explain(spec, f, caller, Question{"read", "/srv/out/later.pem"})
+	later, err := Explain(spec, f, caller, Question{Verb: "read", Object: "/srv/out/later.pem"})
 	if err != nil || !slices.ContainsFunc(later.Notes, func(n string) bool { return strings.Contains(n, "p:12:30: the glob /srv/out/*.pem") }) {
 		t.Errorf("nothing is said about the glob: %+v, %v", later, err)
 	}
@@ -124,11 +124,11 @@ func TestAnswersOfOtherRoots(t *testing.T) {
 		q    Question
 		want bool
 	}{
-		{open, Question{"read", "/home/other/x"}, true}, {open, Question{"read", "/home/u/.ssh/id"}, false}, {open, Question{"read", "/home/u/.sshd"}, true},
-		{open, Question{"write", "/tmp/x"}, false}, {open, Question{"connect", "10.0.0.1:22"}, true},
-		{dir, Question{"read", "/x"}, true}, {dir, Question{"write", "/etc/x"}, true}, {dir, Question{"connect", "a.example"}, false}, {dir, Question{"connect", "localhost:80"}, false},
-		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{"write", "/proj/.git/hooks/x"}, false},
-		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{"write", "/proj/x"}, true},
+		{open, Question{Verb: "read", Object: "/home/other/x"}, true}, {open, Question{Verb: "read", Object: "/home/u/.ssh/id"}, false}, {open, Question{Verb: "read", Object: "/home/u/.sshd"}, true},
+		{open, Question{Verb: "write", Object: "/tmp/x"}, false}, {open, Question{Verb: "connect", Object: "10.0.0.1:22"}, true},
+		{dir, Question{Verb: "read", Object: "/x"}, true}, {dir, Question{Verb: "write", Object: "/etc/x"}, true}, {dir, Question{Verb: "connect", Object: "a.example"}, false}, {dir, Question{Verb: "connect", Object: "localhost:80"}, false},
+		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{Verb: "write", Object: "/proj/.git/hooks/x"}, false},
+		{paddock.Spec{Mounts: []paddock.Mount{{Source: "/", Write: true}}, Root: open.Root}, Question{Verb: "write", Object: "/proj/x"}, true},
 	} {
 		a, err := Explain(tc.spec, nil, caller, tc.q)
 		if err != nil || a.Allowed != tc.want || a.Where != "" || a.Rule == "" {
@@ -146,7 +146,7 @@ func TestQuestionsThatAreNone(t *testing.T) {
 	if _, err := ParseQuestion([]string{"raed", "/x"}, caller); !strings.Contains(err.Error(), `did you mean "read"?`) {
 		t.Error(err)
 	}
-	if _, err := Explain(paddock.Spec{}, nil, caller, Question{"zap", "x"}); !errors.Is(err, paddock.Invalid) {
+	if _, err := Explain(paddock.Spec{}, nil, caller, Question{Verb: "zap", Object: "x"}); !errors.Is(err, paddock.Invalid) {
 		t.Error(err)
 	}
 }

@@ -19,6 +19,9 @@ import (
 // labels and whether it is ephemeral. A spec that no policy file can say is
 // Unsupported; nothing is left out.
 func Format(spec paddock.Spec) ([]byte, error) {
+	if len(spec.Policy.Network.Secrets) > 0 {
+		return nil, fmt.Errorf("no policy file can say this: it holds no values of secrets: %w", paddock.Unsupported)
+	}
 	spec = essence(spec)
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
@@ -69,14 +72,38 @@ func essence(s paddock.Spec) paddock.Spec {
 	}
 	s.Policy.Network.Rules = slices.Clone(s.Policy.Network.Rules)
 	for i := range s.Policy.Network.Rules {
-		if r := &s.Policy.Network.Rules[i]; len(r.Ports) == 0 {
-			r.Ports = nil
-		}
+		essenceOfRule(&s.Policy.Network.Rules[i])
 	}
+	s.Policy.Network.Secrets = nil
 	if len(s.Policy.Network.Rules) == 0 {
 		s.Policy.Network.Rules = nil
 	}
 	return s
+}
+
+// essenceOfRule makes what is empty nil.
+func essenceOfRule(r *paddock.NetworkRule) {
+	if len(r.Ports) == 0 {
+		r.Ports = nil
+	}
+	for _, list := range []*[]string{&r.Methods, &r.Paths, &r.RemoveHeaders} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	for _, m := range []*map[string]string{&r.Query, &r.Headers, &r.SetHeaders} {
+		if len(*m) == 0 {
+			*m = nil
+		}
+	}
+	if r.Limits != nil && *r.Limits == (paddock.NetworkLimits{}) {
+		r.Limits = nil
+	}
+	if r.Answer != nil && r.Answer.Headers != nil && len(r.Answer.Headers) == 0 {
+		answer := *r.Answer
+		answer.Headers = nil
+		r.Answer = &answer
+	}
 }
 
 // document is a policy file for the encoder. The shapes read it; this only
@@ -122,11 +149,6 @@ func newDocument(s paddock.Spec) document {
 	if len(s.Env) > 0 {
 		d.Environment = map[string]any{"set": s.Env}
 	}
-	put := func(to map[string]any, key string, value any) {
-		if v := reflect.ValueOf(value); !v.IsZero() {
-			to[key] = value
-		}
-	}
 	put(d.Limits, "memory", s.Limits.Memory)
 	put(d.Limits, "cpus", s.Limits.CPUs)
 	put(d.Limits, "pids", s.Limits.PIDs)
@@ -144,15 +166,50 @@ func newDocument(s paddock.Spec) document {
 		d.Network = map[string]any{"mode": string(n.Mode)}
 		var rules []map[string]any
 		for _, r := range n.Rules {
-			key := "allow"
-			if r.Deny {
-				key = "deny"
-			}
-			rule := map[string]any{key: bracket(r.Host)}
-			put(rule, "ports", r.Ports)
-			rules = append(rules, rule)
+			rules = append(rules, documentOfRule(r))
 		}
 		put(d.Network, "rules", rules)
+	}
+	return d
+}
+
+// put adds what is not zero.
+func put(to map[string]any, key string, value any) {
+	if v := reflect.ValueOf(value); !v.IsZero() {
+		to[key] = value
+	}
+}
+
+func documentOfRule(r paddock.NetworkRule) map[string]any {
+	key := "allow"
+	if r.Deny {
+		key = "deny"
+	}
+	d := map[string]any{key: bracket(r.Host)}
+	put(d, "ports", r.Ports)
+	put(d, "udp", r.UDP)
+	put(d, "scheme", r.Scheme)
+	put(d, "methods", r.Methods)
+	put(d, "paths", r.Paths)
+	put(d, "query", r.Query)
+	put(d, "headers", r.Headers)
+	put(d, "inspect", r.Inspect)
+	if l := r.Limits; l != nil {
+		limits := map[string]any{}
+		put(limits, "requests", l.Requests)
+		put(limits, "bytes", l.Bytes)
+		put(limits, "rate", l.Rate)
+		d["limits"] = limits
+	}
+	put(d, "set_headers", r.SetHeaders)
+	put(d, "remove_headers", r.RemoveHeaders)
+	put(d, "proxy", r.Proxy)
+	if a := r.Answer; a != nil {
+		answer := map[string]any{}
+		put(answer, "status", a.Status)
+		put(answer, "headers", a.Headers)
+		put(answer, "body", a.Body)
+		d["answer"] = answer
 	}
 	return d
 }

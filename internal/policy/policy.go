@@ -41,6 +41,15 @@ type Host struct {
 	// environment.pass. Nil has none.
 	Env func(name string) (string, bool)
 
+	// Secret reads a file that holds a secret and nothing else, by its absolute
+	// path: at most limit bytes, else an error. Nil: secrets from files are
+	// refused.
+	Secret func(name string, limit int) ([]byte, error)
+
+	// WithoutSecrets leaves secrets without their values: for who only looks at
+	// what a policy says. No sandbox can be made of such a spec.
+	WithoutSecrets bool
+
 	// Files is the host's file tree, rooted at "/" (os.DirFS("/")). Globs
 	// are expanded in it. Nil: globs are refused.
 	Files fs.FS
@@ -71,8 +80,12 @@ type File struct {
 	Notes []Problem
 
 	at      map[string]Position
-	literal bool   // paths of file rules are never globs
-	dir     string // working directory; empty is the workspace's
+	rules   []draft  // network.rules as written
+	groups  []group  // network.groups
+	origins []int    // of each of Network.Rules: its index in the file
+	sources []string // of each of Network.Secrets: where its value comes from
+	literal bool     // paths of file rules are never globs
+	dir     string   // working directory; empty is the workspace's
 }
 
 // A Position is a place in a document, counted from 1. The zero Position is

@@ -47,7 +47,9 @@ func (sh *shape) schema() map[string]any {
 	case mapping:
 		s["type"] = "object"
 		s["additionalProperties"] = sh.elem.schema()
-		s["propertyNames"] = map[string]any{"pattern": namePattern}
+		if sh.keys != "" {
+			s["propertyNames"] = map[string]any{"pattern": sh.keys}
+		}
 		s["maxProperties"] = MaxRules
 	case list:
 		s["type"] = "array"
@@ -55,6 +57,8 @@ func (sh *shape) schema() map[string]any {
 		s["maxItems"] = MaxRules
 	case text:
 		s["type"] = "string"
+	case textOrObject:
+		s["anyOf"] = []any{map[string]any{"type": "string"}, sh.elem.schema()}
 	case textOrWhole:
 		s["type"] = []string{"string", "integer"}
 		s["minimum"] = sh.min

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ type shape struct {
 	one    []string // object: exactly one of these keys is needed
 	need   []string // object: these keys are needed
 	elem   *shape   // list, textOrObject, and the values of a mapping
+	keys   string   // mapping: a pattern of its keys; empty is any
 
 	oneOf   []string // text: nothing else; the first ones are told in messages
 	pattern string   // text: for the schema; read refuses more than it
@@ -269,7 +271,7 @@ func (r *reader) mapping(sh *shape, n *yaml.Node, key string) {
 	}
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if k := n.Content[i]; r.keyOnce(k, key, seen) {
+		if k := n.Content[i]; r.keyOnce(k, key, seen) && r.keyFits(sh, k, key) {
 			r.walk(sh.elem, n.Content[i+1], below(key, k.Value))
 			r.f.at[below(key, k.Value)] = Position{k.Line, k.Column}
 		}
@@ -288,6 +290,27 @@ func (r *reader) keyOnce(k *yaml.Node, key string, seen map[string]int) bool {
 	}
 	seen[k.Value] = k.Line
 	return true
+}
+
+// keyFits tells whether k is what the keys of a mapping are. Names of variables
+// have messages of their own.
+func (r *reader) keyFits(sh *shape, k *yaml.Node, key string) bool {
+	if sh.keys != groupPattern || isGroup(k.Value) {
+		return true
+	}
+	r.add(k, key, fmt.Sprintf("%q is no name of a group", clip(k.Value)), "small letters, digits and dashes: model-providers")
+	return false
+}
+
+// pairs gives the keys and values of a mapping.
+func pairs(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i].Value, n.Content[i+1]) {
+				return
+			}
+		}
+	}
 }
 
 // hintForKey says which key was meant: one of the same mapping, or the same

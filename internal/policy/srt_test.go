@@ -281,7 +281,7 @@ func TestWhatAsksForNothingIsAccepted(t *testing.T) {
 	if len(spec.Mounts) != 1 || spec.Mounts[0] != (paddock.Mount{Source: "/proj/p", Write: true}) {
 		t.Errorf("%+v", spec.Mounts)
 	}
-	a, err := Explain(spec, f, caller, Question{"read", "/home/u/.ssh/id"})
+	a, err := Explain(spec, f, caller, Question{Verb: "read", Object: "/home/u/.ssh/id"})
 	if err != nil || a.Allowed || a.Where != "s:3:50" {
 		t.Errorf("%+v, %v", a, err)
 	}

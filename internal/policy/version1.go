@@ -10,7 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -165,7 +164,7 @@ func readMount(r *reader, n *yaml.Node, _ string) {
 
 func environmentShape() *shape {
 	return &shape{kind: object, doc: "Variables that commands see besides those of the tier. Nothing else of the caller's environment enters.", fields: []field{
-		{"set", &shape{kind: mapping, doc: "Names and values.", elem: &shape{kind: text, read: readVariable}}},
+		{"set", &shape{kind: mapping, doc: "Names and values.", keys: namePattern, elem: &shape{kind: text, read: readVariable}}},
 		{"pass", &shape{kind: list, doc: "Names whose values are the caller's; one that the caller does not have stays unset.", elem: &shape{kind: text, pattern: namePattern, read: readPass}}},
 	}}
 }
@@ -309,79 +308,6 @@ func readUnprotect(r *reader, n *yaml.Node, key string) {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.add(n, key, fmt.Sprintf("%q is not a built-in protected name", clip(n.Value)), hint)
-}
-
-func networkShape() *shape {
-	host := func(doc string) *shape {
-		return &shape{kind: text, doc: doc, read: func(r *reader, n *yaml.Node, key string) {
-			if _, _, err := parseRuleHost(n.Value); err != nil {
-				r.add(n, key, fmt.Sprintf("%q: %v", clip(n.Value), err), `a name, "*.example.com", an address, a range such as 10.0.0.0/8, each with or without ":port"`)
-			}
-		}}
-	}
-	return &shape{kind: object, doc: "What can be reached. Without it, nothing.", fields: []field{
-		{"mode", &shape{kind: text, doc: "none: no way out. list: the rules decide. host: the host's own network without any control.", oneOf: []string{"none", "list", "host"}, read: func(r *reader, n *yaml.Node, _ string) {
-			if n.Value != "none" {
-				r.f.Network.Mode = paddock.NetworkMode(n.Value)
-			}
-		}}},
-		{"rules", &shape{kind: list, doc: "Destinations. A deny that matches wins; what no rule allows is denied.", elem: &shape{kind: object, doc: "One destination.", one: []string{"allow", "deny"}, fields: []field{
-			{"allow", host("A destination that can be reached.")},
-			{"deny", host("A destination that cannot.")},
-			{"ports", &shape{kind: list, doc: "Ports; without any, 443 and 80.", elem: &shape{kind: whole, min: 1, max: 65535}}},
-		}, read: readRule}}},
-	}}
-}
-
-// parseRuleHost reads the host of a rule with or without a port.
-func parseRuleHost(s string) (rule.Pattern, uint16, error) {
-	if strings.Contains(s, "://") {
-		return rule.Pattern{}, 0, errors.New("a host, not a URL")
-	}
-	host, port, err := rule.SplitPort(s)
-	if err != nil {
-		return rule.Pattern{}, 0, err
-	}
-	p, err := rule.ParsePattern(host)
-	return p, port, err
-}
-
-func readRule(r *reader, n *yaml.Node, key string) {
-	var nr paddock.NetworkRule
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		v := n.Content[i+1]
-		switch n.Content[i].Value {
-		case "allow", "deny":
-			p, port, err := parseRuleHost(v.Value)
-			if err != nil {
-				return // told by the shape of the host
-			}
-			nr.Deny, nr.Host = n.Content[i].Value == "deny", p.String()
-			if port != 0 {
-				nr.Ports = append(nr.Ports, port)
-			}
-		}
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		v := n.Content[i+1]
-		if n.Content[i].Value != "ports" {
-			continue
-		}
-		switch {
-		case len(nr.Ports) > 0:
-			r.add(v, key+".ports", "the host has a port already", "write ports in one place")
-			return
-		case len(v.Content) == 0:
-			r.add(v, key+".ports", "an empty list", "leave the key out for 443 and 80")
-			return
-		}
-		for _, p := range v.Content {
-			if port, err := rule.ParsePort(p.Value); err == nil {
-				nr.Ports = append(nr.Ports, port)
-			}
-		}
-	}
-	r.f.Network.Rules = append(r.f.Network.Rules, nr)
 }
 
 func readAudit(r *reader, n *yaml.Node, _ string) {

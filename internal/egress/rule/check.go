@@ -23,10 +23,10 @@ const (
 	maxQuery   = 64 << 10 // bytes of a query that is judged
 )
 
-// Check tells what is wrong with one rule. Errors are Invalid.
+// Check tells what is wrong with one rule by itself. An error is an [*Error].
 func Check(nr paddock.NetworkRule) error {
 	if _, err := compile(nr); err != nil {
-		return fmt.Errorf("%w: %w", err, paddock.Invalid)
+		return &Error{Text: err.Error()}
 	}
 	return nil
 }

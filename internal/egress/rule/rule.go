@@ -84,32 +84,50 @@ type destination struct {
 	port uint16
 }
 
-// New checks and compiles a policy, of which it keeps a copy. Errors are
-// Invalid and name the rule or the secret: "rules[3]: …", "secrets[0]: …", and
-// never hold the value of a secret. Mode none allows nothing, and rules or
+// An Error says which part of a policy is wrong, and how. It is Invalid, and
+// never holds the value of a secret.
+type Error struct {
+	Part  string // "rules", "secrets" or, for the whole, ""
+	Index int
+	Text  string
+}
+
+// Error gives "rules[3]: …".
+func (e *Error) Error() string {
+	if e.Part == "" {
+		return e.Text
+	}
+	return fmt.Sprintf("%s[%d]: %s", e.Part, e.Index, e.Text)
+}
+
+// Unwrap gives the kind.
+func (e *Error) Unwrap() error { return paddock.Invalid }
+
+// New checks and compiles a policy, of which it keeps a copy. An error is an
+// [*Error] that names the rule or the secret: "rules[3]: …", "secrets[0]: …". Mode none allows nothing, and rules or
 // secrets beside it are Invalid. So is mode host: nobody decides there.
 func New(p paddock.NetworkPolicy) (*Rules, error) {
 	if err := checkMode(p); err != nil {
-		return nil, err
+		return nil, &Error{Text: err.Error()}
 	}
 	r := &Rules{}
 	for i, nr := range p.Rules {
 		c, err := compile(nr)
 		if err != nil {
-			return nil, fmt.Errorf("rules[%d]: %w: %w", i, err, paddock.Invalid)
+			return nil, &Error{"rules", i, err.Error()}
 		}
 		r.rules = append(r.rules, c)
 	}
 	for i, s := range p.Secrets {
 		b, err := bind(s)
 		if err != nil {
-			return nil, fmt.Errorf("secrets[%d]: %w: %w", i, err, paddock.Invalid)
+			return nil, &Error{"secrets", i, err.Error()}
 		}
 		r.secrets = append(r.secrets, b)
 	}
 	for i := range r.secrets {
 		if err := r.checkSecret(i); err != nil {
-			return nil, fmt.Errorf("secrets[%d]: %w: %w", i, err, paddock.Invalid)
+			return nil, &Error{"secrets", i, err.Error()}
 		}
 	}
 	return r, nil

@@ -51,7 +51,7 @@ func bind(s paddock.Secret) (bound, error) {
 // to: a name, "*." and a name, or an address, with or without a port.
 func CheckSecretHost(s string) error {
 	if _, _, err := parseSecretHost(s); err != nil {
-		return fmt.Errorf("%w: %w", err, paddock.Invalid)
+		return &Error{Text: err.Error()}
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func isVariable(s string) bool {
 }
 
 func checkMode(p paddock.NetworkPolicy) error {
-	err := error(nil)
+	var err error
 	switch {
 	case p.Mode == paddock.NetworkHost:
 		err = errors.New("the network mode host: nobody decides there")
@@ -153,8 +153,5 @@ func checkMode(p paddock.NetworkPolicy) error {
 	case len(p.Secrets) > maxSecrets:
 		err = fmt.Errorf("%d secrets; at most %d are allowed", len(p.Secrets), maxSecrets)
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", err, paddock.Invalid)
-	}
-	return nil
+	return err
 }

@@ -1,0 +1,130 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+)
+
+// parseSource reads where the value of a secret comes from: "env" or "file",
+// and the variable or path. No error shows the text, which may be the value.
+func parseSource(s string) (kind, object string, err error) {
+	kind, object, _ = strings.Cut(s, ":")
+	switch kind {
+	case "env":
+		if err := checkName(object); err != nil {
+			return "", "", errors.New("env: with what is not the name of a variable")
+		}
+	case "file":
+		if err := checkPath(object); err != nil {
+			return "", "", fmt.Errorf("file: with %w", err)
+		}
+	default:
+		return "", "", errors.New("it is neither env: nor file:")
+	}
+	return kind, object, nil
+}
+
+// Value gives the value of a secret from "env:VARIABLE" or "file:PATH", with
+// what o knows. One line break at the end of a file is no part of it. What is
+// not there is NotFound, and no error holds the value.
+func Value(from string, o Host) (string, error) {
+	kind, object, err := parseSource(from)
+	if err != nil {
+		return "", fmt.Errorf("%w (%s): %w", err, sourceHint, paddock.Invalid)
+	}
+	if kind == "env" {
+		if o.Env == nil {
+			return "", fmt.Errorf("the variable %s: there is no environment here: %w", object, paddock.NotFound)
+		}
+		value, ok := o.Env(object)
+		switch {
+		case !ok:
+			return "", fmt.Errorf("the variable %s is not set in your environment: %w", object, paddock.NotFound)
+		case value == "":
+			return "", fmt.Errorf("the variable %s is empty: %w", object, paddock.NotFound)
+		}
+		return value, nil
+	}
+	name, err := resolve(object, o.Home)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	if o.Secret == nil {
+		return "", fmt.Errorf("the file %s: files cannot be read here: %w", name, paddock.NotFound)
+	}
+	data, err := o.Secret(name, rule.MaxSecret+len("\r\n"))
+	if err != nil {
+		return "", fmt.Errorf("the file %s: %w", name, err)
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	if value == "" {
+		return "", fmt.Errorf("the file %s is empty: %w", name, paddock.NotFound)
+	}
+	return value, nil
+}
+
+// reveal puts the values into the secrets of a resolved file.
+func (f *File) reveal(o Host) (problems []Problem) {
+	f.Network.Secrets = slices.Clone(f.Network.Secrets)
+	for i := range f.Network.Secrets {
+		s := &f.Network.Secrets[i]
+		value, err := Value(f.sources[i], o)
+		if err != nil {
+			problems = append(problems, f.problem("network.secrets."+s.Name+".from", withoutKind(err), ""))
+			continue
+		}
+		s.Value = value
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return f.judge(f.Network)
+}
+
+// withoutKind gives what an error says, but for the kind, which a Problem's
+// document has.
+func withoutKind(err error) string {
+	return strings.TrimSuffix(err.Error(), ": "+paddock.KindOf(err).Error())
+}
+
+// judge tells what is wrong with the network as a whole.
+func (f *File) judge(n paddock.NetworkPolicy) []Problem {
+	if n.Mode != paddock.NetworkList {
+		return nil
+	}
+	_, err := rule.New(n)
+	var e *rule.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	switch e.Part {
+	case "rules":
+		return []Problem{f.problem(f.ruleKey(e.Index), e.Text, "")}
+	case "secrets":
+		return []Problem{f.problem("network.secrets."+n.Secrets[e.Index].Name, e.Text, "")}
+	}
+	return []Problem{f.problem("network", e.Text, "")}
+}
+
+// ruleKey gives the key of the rule that became one of Network.Rules.
+func (f *File) ruleKey(i int) string {
+	if i < len(f.origins) {
+		i = f.origins[i]
+	}
+	return index("network.rules", i)
+}
+
+// unknown gives a policy whose secrets have some value, to ask what it decides
+// and not to run.
+func unknown(n paddock.NetworkPolicy) paddock.NetworkPolicy {
+	n.Secrets = slices.Clone(n.Secrets)
+	for i := range n.Secrets {
+		n.Secrets[i].Value = "unknown"
+	}
+	return n
+}
