@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,6 +68,7 @@ func (a *app) checkPolicy(c *cobra.Command, name string, srt bool, want string) 
 	if err != nil {
 		return err
 	}
+	host.WithoutSecrets = true
 	var spec paddock.Spec
 	if err := f.Apply(&spec, host); err != nil {
 		return err
@@ -103,19 +105,22 @@ func (a *app) checkPolicy(c *cobra.Command, name string, srt bool, want string) 
 }
 
 func (a *app) policyExplainCommand() *cobra.Command {
-	f := &specFlags{}
+	f := &specFlags{look: true}
 	var asJSON bool
+	var method string
 	c := &cobra.Command{
-		Use:   "explain [flags] read|write|connect|env SUBJECT",
+		Use:   "explain [flags] read|write|connect|env SUBJECT, or a URL",
 		Short: "Tell whether something would be allowed, and by which rule",
 		Long: `Tell whether a command that is run with the same flags could read or write a
 path, connect to a host or URL, or see a variable; which rule decides, and how
-to change that. Nothing is run.
+to change that. Of a URL it is told too whether TLS is looked into, and which
+secrets the request could use. Nothing is run, and nobody is asked.
 
 Exit status: 0 if it is allowed, 1 if it is refused, 125 if the question or a
 file is wrong.`,
 		Example: `  paddock policy explain --workspace . write .git/hooks/pre-commit
   paddock policy explain --policy agent.yaml connect api.example.com:443
+  paddock policy explain --policy agent.yaml --method POST https://api.example.com/v1/jobs
   paddock policy explain env AWS_SECRET_ACCESS_KEY`,
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -125,7 +130,11 @@ file is wrong.`,
 			}
 			q, err := policy.ParseQuestion(args, p.host)
 			if err != nil {
-				return withHint(err, "ask: paddock policy explain read PATH, write PATH, connect HOST:PORT or env NAME")
+				return withHint(err, "ask: paddock policy explain read PATH, write PATH, connect HOST:PORT or env NAME, or a URL")
+			}
+			q.Method = strings.ToUpper(method)
+			if method != "" && (q.Verb != "connect" || !strings.Contains(q.Object, "://")) {
+				return withHint(fmt.Errorf("--method %s: there is no URL that it is about: %w", method, paddock.Invalid), "ask: paddock policy explain --method %s https://HOST/PATH", method)
 			}
 			answer, err := policy.Explain(p.spec, p.file, p.host, q)
 			if err != nil {
@@ -144,6 +153,7 @@ file is wrong.`,
 	}
 	c.Flags().SortFlags = false
 	f.register(c.Flags())
+	c.Flags().StringVar(&method, "method", "", "`method` of the request to a URL (default GET)")
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
 	return c
 }
@@ -160,6 +170,12 @@ func (a *app) explain(q policy.Question, answer policy.Answer) {
 	}
 	if answer.Change != "" {
 		fmt.Fprintf(a.stdout, "  change: %s\n", oneLine(answer.Change))
+	}
+	if answer.Inspected {
+		fmt.Fprintln(a.stdout, "  tls:    looked into, with a certificate that only the sandbox trusts")
+	}
+	if len(answer.Secrets) > 0 {
+		fmt.Fprintf(a.stdout, "  secret: %s\n", oneLine(strings.Join(answer.Secrets, ", ")))
 	}
 	for _, n := range answer.Notes {
 		fmt.Fprintf(a.stdout, "  note:   %s\n", oneLine(n))

@@ -49,6 +49,12 @@ type specFlags struct {
 	denyRead     []string
 	denyWrite    []string
 	unprotect    []string
+	allow        []string
+	deny         []string
+	secret       []string
+
+	// look says that nothing is run: values of secrets are not needed.
+	look bool
 }
 
 func (f *specFlags) register(fs *pflag.FlagSet) {
@@ -75,6 +81,9 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.hostname, "hostname", "", "`name` that the sandbox calls itself (default \"paddock\")")
 	fs.StringArrayVar(&f.denyRead, "deny-read", nil, "`path` inside that can be neither read nor written, whatever shows it (repeatable)")
 	fs.StringArrayVar(&f.denyWrite, "deny-write", nil, "`path` inside that cannot be written, whatever shows it (repeatable)")
+	fs.StringArrayVar(&f.allow, "allow", nil, "let it reach a `host`, at 443 and 80 or HOST:PORT: a name, \"*.name\", an address, a range, or group:NAME (repeatable; commas between several); groups are "+strings.Join(policy.Groups(), ", "))
+	fs.StringArrayVar(&f.deny, "deny", nil, "never let it reach a `host`, whatever allows it (as --allow; without a port, at any)")
+	fs.StringArrayVar(&f.secret, "secret", nil, "keep a value outside and put it into requests to hosts: `NAME=env:VAR@HOST[,HOST]` or NAME=file:/path@HOST (repeatable)")
 	fs.StringArrayVar(&f.unprotect, "unprotect", nil, "allow changes to a protected `name` such as .git/hooks (repeatable)")
 }
 
@@ -102,6 +111,7 @@ func (f *specFlags) plan(a *app, changed func(name string) bool) (*plan, error) 
 		}
 		err = nil
 	}
+	p.host.WithoutSecrets = f.look
 	workspace := ""
 	if changed("workspace") {
 		if workspace, err = f.workspaceDir(p.host); err != nil {
@@ -147,6 +157,11 @@ func (f *specFlags) needsDir() bool {
 		return true
 	}
 	paths := slices.Concat(f.read, f.write, f.denyRead, f.denyWrite)
+	for _, text := range f.secret {
+		if _, path, ok := strings.Cut(text, "=file:"); ok && !strings.HasPrefix(path, "~") {
+			paths = append(paths, path)
+		}
+	}
 	for _, p := range []string{f.workspace, f.policy, f.dir, strings.TrimPrefix(f.root, "dir:")} {
 		if p != "" && p != "host" {
 			paths = append(paths, p)
@@ -245,7 +260,7 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 		}
 		s.AllowMissing = append(s.AllowMissing, paddock.Control(name))
 	}
-	return nil
+	return f.network(p)
 }
 
 func (f *specFlags) limits(l *paddock.Limits, changed func(string) bool) {

@@ -155,7 +155,7 @@ func ruleLimitsShape() *shape {
 func secretShape() *shape {
 	return &shape{kind: object, doc: "One secret.", need: []string{"from", "hosts"}, fields: []field{
 		{"from", &shape{kind: text, doc: "Where the value comes from: env:VARIABLE of the caller, or file:/path.", pattern: sourcePattern, read: func(r *reader, n *yaml.Node, key string) {
-			if _, _, err := parseSource(n.Value); err != nil {
+			if err := checkSource(n.Value); err != nil {
 				// What stands there may be the value itself.
 				r.add(n, key, err.Error(), sourceHint)
 			}

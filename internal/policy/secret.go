@@ -10,33 +10,42 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
-// parseSource reads where the value of a secret comes from: "env" or "file",
-// and the variable or path. No error shows the text, which may be the value.
-func parseSource(s string) (kind, object string, err error) {
-	kind, object, _ = strings.Cut(s, ":")
+// checkSource reads where the value of a secret comes from. No error shows the
+// text, which may be the value.
+func checkSource(s string) error {
+	kind, object, _ := strings.Cut(s, ":")
 	switch kind {
 	case "env":
 		if err := checkName(object); err != nil {
-			return "", "", errors.New("env: with what is not the name of a variable")
+			return errors.New("env: with what is not the name of a variable")
 		}
 	case "file":
 		if err := checkPath(object); err != nil {
-			return "", "", fmt.Errorf("file: with %w", err)
+			return fmt.Errorf("file: with %w", err)
 		}
 	default:
-		return "", "", errors.New("it is neither env: nor file:")
+		return errors.New("it is neither env: nor file:")
 	}
-	return kind, object, nil
+	return nil
+}
+
+// CheckSource tells what is wrong with "env:VARIABLE" or "file:PATH", without
+// looking for the value. An error is Invalid and does not show the text.
+func CheckSource(from string) error {
+	if err := checkSource(from); err != nil {
+		return fmt.Errorf("%w (%s): %w", err, sourceHint, paddock.Invalid)
+	}
+	return nil
 }
 
 // Value gives the value of a secret from "env:VARIABLE" or "file:PATH", with
 // what o knows. One line break at the end of a file is no part of it. What is
 // not there is NotFound, and no error holds the value.
 func Value(from string, o Host) (string, error) {
-	kind, object, err := parseSource(from)
-	if err != nil {
-		return "", fmt.Errorf("%w (%s): %w", err, sourceHint, paddock.Invalid)
+	if err := CheckSource(from); err != nil {
+		return "", err
 	}
+	kind, object, _ := strings.Cut(from, ":")
 	if kind == "env" {
 		if o.Env == nil {
 			return "", fmt.Errorf("the variable %s: there is no environment here: %w", object, paddock.NotFound)
