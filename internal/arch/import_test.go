@@ -43,6 +43,7 @@ func layers() []layer {
 		{"internal/egress/gate", []string{"internal/egress/report", "internal/kernel"}, "the owner's side: it starts a gateway and has no network stack"},
 		{"internal/egress", []string{"internal/egress/address", "internal/egress/authority", "internal/egress/hello", "internal/egress/inspect", "internal/egress/link", "internal/egress/name", "internal/egress/report", "internal/egress/rule", "internal/egress/secret"}, "it alone joins the parts of the way out; it knows no tier and no process"},
 		{"internal/egress/trial", nil, "tests only: the way out as a whole, on every tier"},
+		{"internal/egress/egresstest", []string{"internal/egress/address", "internal/kernel"}, "the guest's end of a link, for tests"},
 		{"internal/egress/gateway", []string{"internal/egress", "internal/egress/authority", "internal/egress/gate", "internal/egress/report", "internal/kernel"}, "the gateway's process, and its confinement"},
 		{"internal/audit", nil, "the words of what sandboxes did: tiers tell them, and anyone keeps them"},
 		{"internal/driver/gvisor/trace", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},

@@ -103,6 +103,9 @@ func New(o Options) (*Gateway, error) {
 		g.seed = make([]byte, 32)
 		_, _ = rand.Read(g.seed) // never fails
 	}
+	if g.o.Dialer.Roots == nil {
+		g.o.Dialer.Roots = o.Roots
+	}
 	s, err := g.compile(o.Policy, nil)
 	if err != nil {
 		return nil, err

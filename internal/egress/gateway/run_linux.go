@@ -137,7 +137,7 @@ func lookup(hosts map[string][]netip.Addr) func(context.Context, string) ([]neti
 		if list, ok := hosts[name]; ok {
 			return list, nil
 		}
-		return r.LookupNetIP(ctx, "ip", name)
+		return r.LookupNetIP(ctx, "ip", name+".") // no search list
 	}
 }
 

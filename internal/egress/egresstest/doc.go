@@ -1,0 +1,3 @@
+// Package egresstest is the other end of a gateway's link, for tests: a network
+// stack as a sandbox has one.
+package egresstest

@@ -1,0 +1,321 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/egresstest"
+	"github.com/paddock-sandbox/paddock/internal/egress/gate"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+)
+
+func TestMain(m *testing.M) {
+	if gateway.Main() || owner() {
+		os.Exit(0) // this was a part of a test
+	}
+	os.Exit(m.Run())
+}
+
+// An audience remembers what it is told.
+type audience struct {
+	mu     sync.Mutex
+	events []gate.Event
+	ended  chan error
+	told   chan struct{} // holds one where there is something new
+}
+
+func newAudience() *audience {
+	return &audience{ended: make(chan error, 1), told: make(chan struct{}, 1)}
+}
+
+func (a *audience) owner() gate.Owner {
+	return gate.Owner{
+		Event: func(e gate.Event) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.events = append(a.events, e)
+			select {
+			case a.told <- struct{}{}:
+			default:
+			}
+		},
+		Ended: func(err error) { a.ended <- err },
+	}
+}
+
+// waitFor waits for an event.
+func (a *audience) waitFor(t *testing.T, is func(gate.Event) bool) gate.Event {
+	t.Helper()
+	late := time.After(egresstest.Patience)
+	for {
+		a.mu.Lock()
+		i := slices.IndexFunc(a.events, is)
+		if i >= 0 {
+			defer a.mu.Unlock()
+			return a.events[i]
+		}
+		a.mu.Unlock()
+		select {
+		case <-a.told:
+		case <-late:
+			t.Fatalf("it was never told; what was: %v", a.events)
+		}
+	}
+}
+
+func program(t testing.TB) *os.File {
+	t.Helper()
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func start(t *testing.T, c gate.Config, o gate.Owner) *gate.Gate {
+	t.Helper()
+	g, err := gate.Start(t.Context(), program(t), c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+func ready(t *testing.T, g *gate.Gate) gate.Ready {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), egresstest.Patience)
+	defer cancel()
+	r, err := g.Ready(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// echo is a server on loopback that gives back what it gets.
+func echo(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(c, c)
+			}()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// named is a policy for which a name leads to a server on loopback.
+func named(at netip.AddrPort) gate.Config {
+	return gate.Config{
+		Sandbox: "box", Hosts: map[string][]netip.Addr{"echo.test": {at.Addr()}},
+		Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+			{Host: "echo.test", Ports: []uint16{at.Port()}}, {Host: at.Addr().String(), Ports: []uint16{at.Port()}},
+		}},
+	}
+}
+
+func talk(t *testing.T, c net.Conn, line string) {
+	t.Helper()
+	if _, err := io.WriteString(c, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil || got != line+"\n" {
+		t.Fatalf("%q came back, %v", got, err)
+	}
+}
+
+func TestAGuestReachesWhatIsAllowedAndNothingElse(t *testing.T) {
+	at := echo(t)
+	a := newAudience()
+	g := start(t, named(at), a.owner())
+	guest, end := egresstest.New(t)
+	if err := g.Link(end); err != nil {
+		t.Fatal(err)
+	}
+	end.Close()
+	c, err := guest.Dial(t.Context(), "echo.test", at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk(t, c, "hello")
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(c); err != nil || len(rest) != 0 {
+		t.Fatalf("after the end came %q, %v", rest, err)
+	}
+	c.Close()
+	e := a.waitFor(t, func(e gate.Event) bool { return e.Kind == "tcp" })
+	if e.Host != "echo.test" || e.Verdict != "allow" || e.Sent != 6 || e.Received != 6 || e.Address != at.String() || e.Sandbox != "box" {
+		t.Fatalf("what was told: %+v", e)
+	}
+	if _, err := guest.Dial(t.Context(), "other.test", 443); err == nil {
+		t.Fatal("a name that no rule allows has an address")
+	}
+	a.waitFor(t, func(e gate.Event) bool { return e.Kind == "dns" && e.Host == "other.test" && e.Verdict == "deny" })
+	if _, err := guest.DialAddr(t.Context(), netip.MustParseAddrPort("203.0.113.5:443")); err == nil {
+		t.Fatal("an address that no rule allows can be reached")
+	}
+	a.waitFor(t, func(e gate.Event) bool { return e.Host == "203.0.113.5" && e.Verdict == "deny" && e.Hint != "" })
+	r := ready(t, g)
+	for _, f := range r.Findings {
+		t.Logf("%+v", f)
+	}
+	names, err := g.Names(t.Context())
+	if err != nil || !slices.Equal(names, []string{"echo.test"}) {
+		t.Fatalf("names: %q, %v", names, err)
+	}
+}
+
+func TestWhoHasAChannelMayDialByTheRules(t *testing.T) {
+	at := echo(t)
+	a := newAudience()
+	g := start(t, named(at), a.owner())
+	f, err := g.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := gate.NewDialer(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, dial := range map[string]func(context.Context, string, uint16) (net.Conn, error){"owner": g.Dial, "channel": d.Dial} {
+		c, err := dial(t.Context(), "echo.test", at.Port())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		talk(t, c, "hello")
+		c.Close()
+		_, err = dial(t.Context(), "other.test", 443)
+		if !errors.Is(err, paddock.Denied) || !strings.Contains(err.Error(), "other.test") {
+			t.Fatalf("%s: what is not allowed: %v", name, err)
+		}
+		_, err = dial(t.Context(), "a b", 443)
+		if !errors.Is(err, paddock.Invalid) {
+			t.Fatalf("%s: what is no host: %v", name, err)
+		}
+	}
+}
+
+func TestAGatewayThatIsKilledIsToldAndNothingIsCarried(t *testing.T) {
+	at := echo(t)
+	a := newAudience()
+	g := start(t, named(at), a.owner())
+	c, err := g.Dial(t.Context(), "echo.test", at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	talk(t, c, "hello")
+	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-a.ended:
+		if !errors.Is(err, paddock.Unavailable) || !strings.Contains(err.Error(), "signal 9") {
+			t.Fatalf("its end: %v", err)
+		}
+	case <-time.After(egresstest.Patience):
+		t.Fatal("its end was not told")
+	}
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Fatal("the connection goes on")
+	}
+	<-g.Done()
+	if _, err := g.Dial(t.Context(), "echo.test", at.Port()); !errors.Is(err, paddock.Unavailable) {
+		t.Fatalf("a dial afterwards: %v", err)
+	}
+}
+
+func TestAConfigThatCannotBeFollowedIsSaid(t *testing.T) {
+	g := start(t, gate.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "a b"}}}}, gate.Owner{})
+	ctx, cancel := context.WithTimeout(t.Context(), egresstest.Patience)
+	defer cancel()
+	if _, err := g.Ready(ctx); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "rules[0]") {
+		t.Fatalf("ready: %v", err)
+	}
+}
+
+// ownerVariable has this program be the owner of a gateway, which it starts and
+// then waits to be killed.
+const ownerVariable = "PADDOCK_TEST_GATE_OWNER"
+
+func owner() bool {
+	if os.Getenv(ownerVariable) == "" {
+		return false
+	}
+	exe, err := os.Open("/proc/self/exe")
+	if err != nil {
+		fmt.Println(err)
+		return true
+	}
+	g, err := gate.Start(context.Background(), exe, gate.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, gate.Owner{})
+	if err == nil {
+		_, err = g.Ready(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return true
+	}
+	fmt.Println(g.PID())
+	select {}
+}
+
+func TestAGatewayEndsWithItsOwner(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := os.StartProcess("/proc/self/exe", []string{"owner"}, &os.ProcAttr{Env: []string{ownerVariable + "=1"}, Files: []*os.File{nil, w, os.Stderr}})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	_, err = fmt.Fscan(r, &pid)
+	_ = p.Kill()
+	_, _ = p.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Its standard error is the pipe's writer no more once it has gone.
+	late := time.Now().Add(egresstest.Patience)
+	for tick := time.NewTicker(5 * time.Millisecond); time.Now().Before(late); <-tick.C {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+			return
+		}
+		if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(data), ") Z ") {
+			return // whoever took it over has not looked yet
+		}
+	}
+	t.Fatal("the gateway goes on without its owner")
+}
