@@ -187,8 +187,8 @@ type NetworkPolicy struct {
 type NetworkRule struct {
 	Deny  bool     `json:"deny,omitempty"`
 	Host  string   `json:"host"`            // exact name, "*.suffix", address, CIDR or "*"
-	Ports []uint16 `json:"ports,omitempty"` // empty is 443 and 80, of UDP 443
-	UDP   bool     `json:"udp,omitempty"`   // datagrams, and not connections
+	Ports []uint16 `json:"ports,omitempty"` // empty is 443 and 80, of UDP 443; with Deny, all
+	UDP   bool     `json:"udp,omitempty"`   // datagrams, and not connections; a Deny without it is about both
 
 	// What requests it is about. Empty is any. A pattern of Paths is matched
 	// with the whole path, "*" stands for characters of one part of it, "**" for

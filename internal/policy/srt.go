@@ -58,6 +58,25 @@ func ReadSRT(name string, data []byte, o Host) (*File, error) {
 // srt collects the lists of paths, which are judged together at the end.
 type srt struct {
 	denyRead, allowRead, allowWrite, denyWrite []srtPath
+
+	allowed, denied []srtHost
+	narrowing       []srtNarrowing
+}
+
+// srtHost is one destination of a settings file.
+type srtHost struct {
+	host string
+	port uint16 // zero is none
+	node *yaml.Node
+	key  string
+}
+
+// srtNarrowing is a key that makes less of what is allowed, in a way that is
+// not had here.
+type srtNarrowing struct {
+	node *yaml.Node
+	key  string
+	why  string
 }
 
 // srtPath is one absolute path of a settings file. One entry gives several
@@ -68,9 +87,48 @@ type srtPath struct {
 	key  string
 }
 
+// rules makes rules of the lists of hosts. With none allowed there is no
+// network at all, which is what those settings mean too.
+func (s *srt) rules(r *reader) {
+	f := r.f
+	for _, n := range s.narrowing {
+		if len(s.allowed) > 0 {
+			r.refuse(n.node, n.key, n.why, useRules)
+		} else {
+			r.note(n.node, n.key, "no effect: nothing can be reached", "")
+		}
+	}
+	if len(s.allowed) == 0 {
+		return
+	}
+	put := func(h srtHost, deny bool) {
+		f.at[index("network.rules", len(f.Network.Rules))] = Position{h.node.Line, h.node.Column}
+		nr := paddock.NetworkRule{Deny: deny, Host: h.host}
+		if h.port != 0 {
+			nr.Ports = []uint16{h.port}
+		}
+		f.Network.Rules = append(f.Network.Rules, nr)
+	}
+	first := s.allowed[0]
+	f.Network.Mode = paddock.NetworkList
+	f.at["network"] = Position{first.node.Line, first.node.Column}
+	anyPort := false
+	for _, h := range s.allowed {
+		put(h, false)
+		anyPort = anyPort || h.port == 0
+	}
+	for _, h := range s.denied {
+		put(h, true)
+	}
+	if anyPort {
+		r.note(first.node, "network.allowedDomains", "without a port they are allowed at 443 and 80, where sandbox-runtime allows any", `write "HOST:PORT" for others`)
+	}
+}
+
 // finish makes the file of the lists.
 func (s *srt) finish(r *reader) {
 	f := r.f
+	s.rules(r)
 	put := func(key string, list *[]string, p srtPath) {
 		if len(*list) == 0 {
 			f.at[key] = Position{p.node.Line, p.node.Column}

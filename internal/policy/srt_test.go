@@ -32,7 +32,9 @@ type srtRow struct {
 // were listed by walking that schema.
 var srtRows = []srtRow{
 	{"network", `{}`, invalid, nil}, // allowedDomains and deniedDomains are required
-	{"network.allowedDomains", `["github.com"]`, refused, nil},
+	{"network.allowedDomains", `["github.com:443", "*.example.com:8443"]`, honoured, func(s paddock.Spec) bool {
+		return reflect.DeepEqual(s.Policy.Network, paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "github.com", Ports: []uint16{443}}, {Host: "*.example.com", Ports: []uint16{8443}}}})
+	}},
 	{"network.deniedDomains", `["*"]`, honoured, noWayOut},
 	{"network.deniedDomainReasons", `{"a.com": "because"}`, note, nil},
 	{"network.strictAllowlist", `true`, honoured, noWayOut},
@@ -213,7 +215,7 @@ func TestNoKeyOfSandboxRuntimeIsSilentlyIgnored(t *testing.T) {
 			if err := f.Apply(&spec, caller); err != nil {
 				t.Fatal(err)
 			}
-			if spec.Root.Kind != paddock.RootOpen || spec.Dir != "/proj/p" || !noWayOut(spec) {
+			if spec.Root.Kind != paddock.RootOpen || spec.Dir != "/proj/p" || (key != "network.allowedDomains" && !noWayOut(spec)) {
 				t.Errorf("%+v", spec)
 			}
 			if row.check != nil && !row.check(spec) {
@@ -287,6 +289,35 @@ func TestWhatAsksForNothingIsAccepted(t *testing.T) {
 	}
 }
 
+func TestAllowedDomainsOfSandboxRuntimeAreRules(t *testing.T) {
+	doc := `{
+  "network": {"allowedDomains": ["Example.com", "*.example.org:8443"], "deniedDomains": ["bad.example.org"], "deniedResolvedAddresses": ["203.0.113.0/24"],
+    "strictAllowlist": true, "refuseOpaqueTunnels": false, "stripResponseHeaders": []},
+  "filesystem": {"denyRead": [], "allowWrite": [], "denyWrite": []}
+}`
+	f, err := ReadSRT("s", []byte(doc), caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Notes) != 1 || f.Notes[0].Line != 2 || !strings.Contains(f.Notes[0].Text, "at 443 and 80") {
+		t.Errorf("%+v", f.Notes)
+	}
+	var spec paddock.Spec
+	if err := f.Apply(&spec, caller); err != nil {
+		t.Fatal(err)
+	}
+	want := paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+		{Host: "example.com"}, {Host: "*.example.org", Ports: []uint16{8443}}, {Deny: true, Host: "bad.example.org"}, {Deny: true, Host: "203.0.113.0/24"},
+	}}
+	if !reflect.DeepEqual(spec.Policy.Network, want) {
+		t.Errorf("%+v", spec.Policy.Network)
+	}
+	a, err := Explain(spec, f, caller, Question{Verb: "connect", Object: "bad.example.org:8443"})
+	if err != nil || a.Allowed || a.Where != "s:2:90" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
 func TestSettingsThatCannotBeHad(t *testing.T) {
 	with := func(filesystem string) string {
 		return `{"network": {"allowedDomains": [], "deniedDomains": []}, "filesystem": ` + filesystem + `}`
@@ -296,6 +327,8 @@ func TestSettingsThatCannotBeHad(t *testing.T) {
 		kind paddock.Kind
 		want string
 	}{
+		{strings.Replace(with(`{"denyRead": [], "allowWrite": [], "denyWrite": []}`), `"allowedDomains": []`, `"refuseOpaqueTunnels": true, "allowedDomains": ["a.example"]`, 1), paddock.Unsupported, "s:1:37: network.refuseOpaqueTunnels: what is neither TLS nor HTTP passes"},
+		{strings.Replace(with(`{"denyRead": [], "allowWrite": [], "denyWrite": []}`), `"allowedDomains": []`, `"allowedDomains": ["a b"]`, 1), paddock.Invalid, "network.allowedDomains[0]"},
 		{with(`{"denyRead": ["/proj"], "allowRead": ["."], "allowWrite": [], "denyWrite": []}`), paddock.Unsupported, "lies in the denyRead /proj"},
 		{with(`{"denyRead": ["/proj"], "allowWrite": ["."], "denyWrite": []}`), paddock.Unsupported, "filesystem.allowWrite[0]: /proj/p lies in the denyRead /proj"},
 		{with(`{"denyRead": [], "allowWrite": ["src/*.go"], "denyWrite": []}`), paddock.Unsupported, "sandbox-runtime skips it on Linux"},

@@ -11,9 +11,8 @@ import (
 // a read function of its own stands below one that refuses or notes the whole.
 
 const (
-	noNetwork = "there is no network here, so there is nothing that it could change"
-	noPolicy  = "this version of Paddock has no allow-list of destinations for it"
-	useNone   = "take the key away for no network, or ask for the host's whole network with --mode full"
+	useRules  = "take the key away, and say what is meant in a policy file: network.rules (docs/POLICY.md)"
+	useSecret = "take it away, and keep the value outside with --secret NAME=env:VAR@HOST, or network.secrets of a policy file"
 )
 
 // noted has no effect; the note says why.
@@ -61,7 +60,7 @@ func (s *srt) shape() *shape {
 		{"seccomp", noted(shape{kind: object, fields: []field{{"applyPath", word()}, {"argv0", word()}}}, "Paddock has its own filter and needs no program for it")},
 		{"bwrapPath", noted(shape{kind: text}, "bubblewrap is not used")},
 		{"socatPath", noted(shape{kind: text}, "socat is not used")},
-		{"javaAgentJarPath", noted(shape{kind: text}, noNetwork)},
+		{"javaAgentJarPath", noted(shape{kind: text}, "no program has to be told of the way out")},
 		{"windows", noted(shape{kind: object, fields: []field{
 			{"backend", &shape{kind: text, oneOf: []string{"mxc", "srt-win"}}}, {"sandboxUser", word()}, {"sublayerGuid", word()}, {"wfpSublayerGuid", word()},
 			{"proxyPortRange", &shape{kind: list, elem: wholes(1, 65535)}},
@@ -74,38 +73,37 @@ func (s *srt) shape() *shape {
 func (s *srt) network() *shape {
 	domains := texts()
 	port := shape{kind: whole, min: 1, max: 65535}
-	proxy := "a proxy on the host cannot be reached from inside"
+	proxy := "the way out is a gateway of each sandbox's own, and no proxy on the host takes its place"
 	return &shape{kind: object, need: []string{"allowedDomains", "deniedDomains"}, fields: []field{
-		{"allowedDomains", refusedIf(domains, noPolicy, "write [] for no network, or ask for the host's whole network with --mode full")},
-		// Honoured: with nothing allowed, everything is denied.
-		{"deniedDomains", &domains},
-		{"deniedDomainReasons", noted(shape{kind: mapping, elem: word()}, "nothing can be reached, and the report says so in its own words")},
+		{"allowedDomains", s.destinations(&s.allowed)},
+		{"deniedDomains", s.destinations(&s.denied)},
+		{"deniedDomainReasons", noted(shape{kind: mapping, elem: word()}, "the report says in its own words what was refused")},
 		// Honoured either way: there is nobody to ask, so what is not listed is denied.
 		{"strictAllowlist", &shape{kind: boolean}},
-		{"deniedResolvedAddresses", &domains},
+		{"deniedResolvedAddresses", s.destinations(&s.denied)},
 		{"allowUnixSockets", noted(domains, "it is read on macOS only; no socket of the host can be reached")},
 		{"allowAllUnixSockets", refusedIf(shape{kind: boolean}, "sockets of the host are never reachable from inside", "sockets made inside work; to reach one of the host, run the program outside")},
 		{"allowLocalBinding", noted(shape{kind: boolean}, "the sandbox has a loopback of its own, where ports can always be used")},
 		{"allowMachLookup", noted(domains, "it is read on macOS only")},
-		{"httpProxyPort", refusedIf(port, proxy, useNone)},
-		{"socksProxyPort", refusedIf(port, proxy, useNone)},
-		{"mitmProxy", refusedIf(shape{kind: object, need: []string{"socketPath", "domains"}, fields: []field{{"socketPath", word()}, {"domains", words()}}}, proxy, useNone)},
+		{"httpProxyPort", refusedIf(port, proxy, useRules)},
+		{"socksProxyPort", refusedIf(port, proxy, useRules)},
+		{"mitmProxy", refusedIf(shape{kind: object, need: []string{"socketPath", "domains"}, fields: []field{{"socketPath", word()}, {"domains", words()}}}, proxy, useRules)},
 		{"filterRequest", &shape{kind: textOrObject, elem: &shape{kind: mapping, elem: word()}, read: func(r *reader, n *yaml.Node, key string) {
 			r.add(n, key, "a function, which a file cannot hold", "")
 		}}},
-		{"allowPlaintextHeaderSet", noted(shape{kind: boolean}, noNetwork)},
-		{"stripResponseHeaders", noted(domains, noNetwork)},
-		{"refuseOpaqueTunnels", noted(shape{kind: boolean}, noNetwork)},
-		{"requireHostMatch", noted(shape{kind: boolean}, noNetwork)},
-		{"ambiguousRequestTarget", noted(shape{kind: text, oneOf: []string{"refuse", "asSpelled", "normalize"}}, noNetwork)},
+		{"allowPlaintextHeaderSet", noted(shape{kind: boolean}, "no header is set by these settings")},
+		{"stripResponseHeaders", s.onlyWithout(domains, "answers of servers are passed on with their headers")},
+		{"refuseOpaqueTunnels", s.onlyWithout(shape{kind: boolean}, "what is neither TLS nor HTTP passes to a host that is allowed")},
+		{"requireHostMatch", noted(shape{kind: boolean}, "the names that TLS and HTTP ask for always have to be the one that was allowed")},
+		{"ambiguousRequestTarget", noted(shape{kind: text, oneOf: []string{"refuse", "asSpelled", "normalize"}}, "no setting here is about requests, and one whose host is ambiguous is always refused")},
 		{"tlsTerminate", &shape{kind: object, fields: []field{
 			{"caCertPath", word()}, {"caKeyPath", word()}, {"excludeDomains", words()}, {"extraCaCertPaths", words()},
 			{"maxTunnels", wholes(1, 65536)}, {"handshakeTimeoutMs", wholes(100, 600000)},
 		}, read: func(r *reader, n *yaml.Node, key string) {
-			r.refuse(n, key, "TLS is not looked into: "+noPolicy, useNone)
+			r.refuse(n, key, "TLS is looked into by a certificate of each sandbox's own, where a rule or a secret needs it", useRules)
 		}}},
 		{"parentProxy", &shape{kind: object, fields: []field{{"http", word()}, {"https", word()}, {"noProxy", word()}}, read: func(r *reader, n *yaml.Node, key string) {
-			r.refuse(n, key, proxy, useNone)
+			r.refuse(n, key, "upstream proxies are named by rules", useRules)
 		}}},
 	}}
 }
@@ -139,7 +137,7 @@ func (s *srt) credentials() *shape {
 	}
 	mode := &shape{kind: text, oneOf: []string{"deny", "mask"}, read: func(r *reader, n *yaml.Node, key string) {
 		if n.Value == "mask" {
-			r.refuse(n, key, "this version of Paddock cannot put placeholders in the place of credentials", `use the mode "deny"`)
+			r.refuse(n, key, "these settings do not put placeholders in the place of credentials here", useSecret)
 		}
 	}}
 	file := &shape{kind: object, need: []string{"path", "mode"}, fields: append([]field{
@@ -154,16 +152,16 @@ func (s *srt) credentials() *shape {
 		// Honoured: nothing of the caller's environment enters by itself.
 		{"mode", mode},
 	}, masking...)}
-	resign := "this version of Paddock cannot sign requests again"
+	resign := "these settings do not sign requests again here"
 	policy := func() *shape { return &shape{kind: text, oneOf: []string{"deny", "passthrough"}} }
 	return &shape{kind: object, fields: []field{
 		{"files", &shape{kind: list, elem: file}},
 		{"envVars", &shape{kind: list, elem: variable}},
-		{"allowPlaintextInject", refusedIf(shape{kind: boolean}, "this version of Paddock cannot put credentials into requests", "take the key away")},
+		{"allowPlaintextInject", refusedIf(shape{kind: boolean}, "nothing puts credentials into what is sent without TLS", "take the key away")},
 		{"awsPairs", refusedIf(shape{kind: list, elem: &shape{kind: object, need: []string{"accessKeyIdVar", "secretAccessKeyVar"}, fields: []field{
 			{"accessKeyIdVar", word()}, {"secretAccessKeyVar", word()}, {"sessionTokenVar", word()},
-		}}}, resign, "take the key away")},
-		{"sigv4", refusedIf(shape{kind: object, fields: []field{{"streaming", policy()}, {"presigned", policy()}, {"sigv4a", policy()}}}, resign, "take the key away")},
+		}}}, resign, useSecret+" (sigv4)")},
+		{"sigv4", refusedIf(shape{kind: object, fields: []field{{"streaming", policy()}, {"presigned", policy()}, {"sigv4a", policy()}}}, resign, useSecret+" (sigv4)")},
 	}}
 }
 
@@ -182,4 +180,28 @@ func (s *srt) credentialFile(r *reader, n *yaml.Node, key string) {
 	if deny && node != nil {
 		s.denyRead = append(s.denyRead, srtResolve(r, node, strings.TrimSuffix(key, ".")+".path", srtSpelling{node.Value, false, true})...)
 	}
+}
+
+// destinations is the shape of a list of hosts.
+func (s *srt) destinations(to *[]srtHost) *shape {
+	return &shape{kind: list, elem: &shape{kind: text, read: func(r *reader, n *yaml.Node, key string) {
+		p, port, err := parseRuleHost(n.Value)
+		if err != nil {
+			r.add(n, key, fmt.Sprintf("%q: %v", clip(n.Value), err), hostHint)
+			return
+		}
+		*to = append(*to, srtHost{p.String(), port, n, key})
+	}}}
+}
+
+// onlyWithout has no effect where nothing can be reached, and is refused where
+// something can and it asks for something.
+func (s *srt) onlyWithout(sh shape, why string) *shape {
+	sh.read = func(_ *reader, n *yaml.Node, key string) {
+		if n.Kind == yaml.ScalarNode && n.Value == "false" || n.Kind != yaml.ScalarNode && len(n.Content) == 0 {
+			return
+		}
+		s.narrowing = append(s.narrowing, srtNarrowing{n, key, why})
+	}
+	return &sh
 }
