@@ -1,7 +1,8 @@
 // Package sim makes simulated computers in a Go program: each has a shell that
 // is compatible with bash, the tools that scripts use, and a file system, all
 // of them Go values in this process. No process is started, no file of the host
-// is opened but for mounts, and there is no network. A computer takes less than
+// is opened but for mounts, and there is no network but the one that a program
+// gives ([Options.Dial]). A computer takes less than
 // a millisecond to make, and its files are forked in constant time.
 //
 // [New] gives a [paddock.Driver] as every other tier has it: [paddock.Sandbox]
@@ -33,6 +34,10 @@
 package sim
 
 import (
+	"context"
+	"crypto/x509"
+	"net"
+
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
@@ -56,10 +61,27 @@ type Options struct {
 	// other tiers open too. Empty keeps them in memory until the driver is
 	// closed.
 	Snapshots string
+
+	// Dial connects to what the rules of a spec allow, by the name or the
+	// address that a script wrote; nil is no network, and a spec that wants one
+	// is Unsupported. It is called for what [paddock.NetworkPolicy] allows
+	// alone, as far as hosts and ports of connections go: rules about requests,
+	// limits and secrets are Unsupported here. Where a name leads to is Dial's
+	// own care: it must lead to no address that scripts shall not reach, such as
+	// those of this machine and of private networks.
+	Dial func(ctx context.Context, host string, port uint16) (net.Conn, error)
+
+	// Roots are the authorities that curl and wget believe; nil is none, so
+	// that they reach a server by https only if they are told to believe all.
+	Roots *x509.CertPool
 }
 
 // New makes a driver. Its Close removes every sandbox that it made: none of
 // them outlives this process.
 func New(o Options) (paddock.Driver, error) {
-	return sim.New(sim.Options{Limits: budget.Limits(o.Limits), Tools: o.Tools, Snapshots: o.Snapshots})
+	inner := sim.Options{Limits: budget.Limits(o.Limits), Tools: o.Tools, Snapshots: o.Snapshots, Dial: o.Dial}
+	if o.Roots != nil {
+		inner.Roots = func() *x509.CertPool { return o.Roots }
+	}
+	return sim.New(inner)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/container"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
@@ -227,7 +228,9 @@ func registry(begun *spawn.Process) []tier {
 }
 
 func openSim(g gear, begun *spawn.Process) (paddock.Driver, error) {
-	d, err := wall.New(wall.Options{Limits: g.limits, Python: pythonDir(os.LookupEnv), Begun: begun})
+	d, err := wall.New(wall.Options{
+		Limits: g.limits, Python: pythonDir(os.LookupEnv), Begun: begun, Audit: g.audit, Ask: g.ask, Gateway: gatewayFile,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +238,7 @@ func openSim(g gear, begun *spawn.Process) (paddock.Driver, error) {
 }
 
 func openGVisor(g gear) (paddock.Driver, error) {
-	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -243,9 +246,18 @@ func openGVisor(g gear) (paddock.Driver, error) {
 }
 
 func openJail(g gear) (paddock.Driver, error) {
-	d, err := jail.New(jail.Options{Guest: guestBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := jail.New(jail.Options{Guest: guestBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// gatewayFile opens the program of the way out for a driver that takes a file.
+func gatewayFile() (*os.File, error) {
+	p := container.Program{Name: "gateway", Data: gatewayBinary(), Gzip: true}
+	if p.Data == nil {
+		return os.Open("/proc/self/exe")
+	}
+	return p.Open(os.Environ())
 }

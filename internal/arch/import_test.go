@@ -39,6 +39,7 @@ func layers() []layer {
 		{"internal/driver/gvisor/sentry/filter", nil, "data for gVisor"},
 		{"internal/driver/gvisor/sentry/layer", nil, "looks into gVisor's own tree"},
 		{"internal/driver/gvisor/sentry/filter/generate", []string{"internal/driver/gvisor/sentry/filter"}, "makes that data"},
+		{"internal/egress/way", []string{"internal/audit", "internal/egress/authority", "internal/egress/gate", "internal/egress/report", "internal/egress/rule", "internal/egress/secret"}, "what an owner keeps of a gateway; it knows no tier"},
 		{"internal/egress/report", nil, "words, which the owner of a gateway needs without the gateway"},
 		{"internal/egress/gate", []string{"internal/egress/report", "internal/kernel"}, "the owner's side: it starts a gateway and has no network stack"},
 		{"internal/egress", []string{"internal/egress/address", "internal/egress/authority", "internal/egress/hello", "internal/egress/inspect", "internal/egress/link", "internal/egress/name", "internal/egress/report", "internal/egress/rule", "internal/egress/secret"}, "it alone joins the parts of the way out; it knows no tier and no process"},
@@ -110,7 +111,7 @@ func simLayers() []layer {
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
 		{sim + "wall/flat", nil, "bytes of Go values"},
 		{sim + "wall/spawn", nil, "it runs before the rest of the program is initialised"},
-		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/agent", "internal/driver/sim", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/roster", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/agent", "internal/audit", "internal/driver/sim", "internal/egress/gate", "internal/egress/report", "internal/egress/way", "internal/guest", "internal/guest/guestpb", "internal/image", "internal/kernel", "internal/roster", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
 	}
 	shared := []string{"account", "descriptor", "display", "mode", "operand", "size", "stream", "walk"}
 	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
@@ -118,7 +119,7 @@ func simLayers() []layer {
 		parts = append(parts, sim+"command/"+name)
 		list = append(list, layer{sim + "command/" + name, below("command", "command/operand", "proc", "quote", "regex", "vfs"), "what tools of several kinds share"})
 	}
-	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/output", "internal/roster", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/egress/rule", "internal/output", "internal/roster", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":   below("command/order"), // ls sorts versions as sort does
 		"grep":   below("command/grep/ignore", "command/grep/ripgrep"),

@@ -36,6 +36,9 @@ type Program struct {
 	Gzip bool
 }
 
+// Open gives nothing: the system has no use for it.
+func (Program) Open([]string) (*os.File, error) { return nil, missing() }
+
 // A Kernel is one in software, which runs on Linux only.
 type Kernel struct {
 	Name    string

@@ -54,6 +54,12 @@ type Program struct {
 	Gzip bool // Data is compressed by gzip
 }
 
+// Open gives the program for who executes it without a driver, from the cache
+// that a driver with this environment has.
+func (p Program) Open(environ []string) (*os.File, error) {
+	return p.open(defaultCache(newEnviron(environ)))
+}
+
 // open gives what is executed: a file of the cache that holds the embedded
 // program, or else a copy in memory that is sealed.
 //

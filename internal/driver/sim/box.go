@@ -8,11 +8,13 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
 // A box is one simulated computer.
@@ -29,6 +31,7 @@ type box struct {
 	from     paddock.SnapshotID // that it began with, or empty
 	env      map[string]string
 	enforced []paddock.Finding
+	rules    atomic.Pointer[rule.Rules] // of the network; nil is none
 
 	// gate is held for reading by every call into the box, and for writing to
 	// pause and to end it.
@@ -70,8 +73,12 @@ func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	if hostname == "" {
 		hostname = "paddock"
 	}
+	dial, err := b.network(spec.Policy.Network)
+	if err != nil {
+		return nil, err
+	}
 	b.kernel = proc.New(proc.Options{
-		FS: b.fs, Limits: counted, Programs: d.programs.find, Hostname: hostname, Refused: b.refuse, CPUs: told.CPUs,
+		FS: b.fs, Limits: counted, Programs: d.programs.find, Hostname: hostname, Refused: b.refuse, CPUs: told.CPUs, Dial: dial,
 	})
 	defer func() {
 		if err != nil {
@@ -210,12 +217,17 @@ func (b *box) Update(_ context.Context, u paddock.Update) error {
 		}
 	}
 	if u.Policy != nil {
-		if err := checkPolicy(*u.Policy); err != nil {
+		if err := b.d.checkPolicy(*u.Policy); err != nil {
+			return err
+		}
+		rules, err := b.newRules(u.Policy.Network)
+		if err != nil {
 			return err
 		}
 		if err := b.policy(u.Policy.Files); err != nil {
 			return err
 		}
+		b.rules.Store(rules)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -278,18 +290,24 @@ const maxRefused = 1000
 
 // refuse notes what a task tried and may not.
 func (b *box) refuse(what, target, rule string) {
+	b.note(paddock.Refusal{What: what, Target: target, Rule: rule})
+}
+
+// note keeps a refusal, with others that are alike.
+func (b *box) note(n paddock.Refusal) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	n.Time, n.Count = time.Now(), 1
 	for i := len(b.refused) - 1; i >= 0; i-- {
 		r := &b.refused[i]
-		if r.What == what && r.Target == target && r.Rule == rule {
+		if r.What == n.What && r.Target == n.Target && r.Rule == n.Rule {
 			r.Count++
-			r.Time = time.Now()
+			r.Time = n.Time
 			return
 		}
 	}
 	if len(b.refused) >= maxRefused {
 		b.refused = slices.Delete(b.refused, 0, 1)
 	}
-	b.refused = append(b.refused, paddock.Refusal{Time: time.Now(), What: what, Target: target, Rule: rule, Count: 1})
+	b.refused = append(b.refused, n)
 }

@@ -6,12 +6,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/fetch"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/roster"
@@ -38,17 +40,29 @@ type Options struct {
 	// them in memory, as long as the driver lives.
 	Snapshots string
 
-	// Roots are the authorities that curl and wget believe; nil is none.
-	Roots *x509.CertPool
+	// Roots gives the authorities that curl and wget believe, when they need
+	// them; nil is none.
+	Roots func() *x509.CertPool
+
+	// Dial reaches what the rules of a computer allow, by its name as the
+	// computer has it; nil is no network. The rules are obeyed before it is
+	// called, as far as hosts and ports go; others are refused at Create. It
+	// must lead no name to addresses that the computer shall not reach.
+	Dial Dial
 
 	// Walls are the controls around the process that the driver runs in.
 	Walls []paddock.Finding
 }
 
+// Dial connects to a host, a name or an address. What it does not allow is
+// [paddock.Denied].
+type Dial func(ctx context.Context, host string, port uint16) (net.Conn, error)
+
 // A Driver makes simulated computers, in this process. Make one with [New].
 type Driver struct {
 	o        Options
 	programs programs
+	way      Dial                          // decides by itself; nil is none
 	base     func() (*vfs.Snapshot, error) // made when it is first needed
 
 	boxes roster.Roster[*box]
@@ -76,20 +90,29 @@ func (d *Driver) Prepare() {
 	_, _ = d.base() // who makes a computer is told what went wrong
 }
 
-// Configure changes two options, which are not known yet where a driver is
-// made ahead of time. It comes before the first Create.
-func (d *Driver) Configure(l budget.Limits, interpreter string) error {
+// A Setup is what is not known yet where a driver is made ahead of time.
+type Setup struct {
+	Limits budget.Limits
+	Python string
+	Roots  func() *x509.CertPool
+	Way    Dial // for computers with a list of rules, whose rules it obeys by itself; nil is none
+}
+
+// Configure changes what the driver was made with. It comes before the first
+// Create.
+func (d *Driver) Configure(s Setup) error {
 	if _, err := d.base(); err != nil { // it reads the programs
 		return err
 	}
-	for _, c := range python.Commands(interpreter) {
+	d.way = s.Way
+	for _, c := range append(python.Commands(s.Python), fetch.Commands(s.Roots)...) {
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
 			d.programs[name] = c
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.limit = l
+	d.limit = s.Limits
 	return nil
 }
 
@@ -98,13 +121,17 @@ const Version = "1"
 
 // Info implements paddock.Driver.
 func (d *Driver) Info(context.Context) (paddock.Info, error) {
-	return paddock.Info{
+	info := paddock.Info{
 		Tier: paddock.Sim, Available: true, Version: "sim " + Version, Defaults: d.defaults(), Controls: d.controls(),
 		Capabilities: []paddock.Capability{
 			paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanPause, paddock.CanSnapshotFiles, paddock.CanUpdateLimits,
 			paddock.CanUpdatePolicy, paddock.CanUsers, paddock.CanRootHost, paddock.CanRootSnapshot, paddock.CanMount, paddock.CanMountOverlay,
 		},
-	}, nil
+	}
+	if d.networked() {
+		info.Capabilities = append(info.Capabilities, paddock.CanNetworkList)
+	}
+	return info, nil
 }
 
 // controls lists what stands between a script and the host.

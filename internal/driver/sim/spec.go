@@ -75,7 +75,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 			return fmt.Errorf("dir: %w", err)
 		}
 	}
-	if err := checkPolicy(spec.Policy); err != nil {
+	if err := d.checkPolicy(spec.Policy); err != nil {
 		return err
 	}
 	for _, c := range spec.AllowMissing {
@@ -86,7 +86,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	return nil
 }
 
-func checkPolicy(p paddock.Policy) error {
+func (d *Driver) checkPolicy(p paddock.Policy) error {
 	f := p.Files
 	for _, name := range slices.Concat(f.DenyRead, f.DenyWrite) {
 		if err := checkPath(name); err != nil {
@@ -107,20 +107,10 @@ func checkPolicy(p paddock.Policy) error {
 			return fmt.Errorf("audit %q: there is no such kind of event: %w", string(k), paddock.Invalid)
 		}
 	}
-	if len(p.Audit) > 0 {
+	if slices.ContainsFunc(p.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork }) {
 		return fmt.Errorf("audit: this tier records nothing of what its programs do: %w", paddock.Unsupported)
 	}
-	switch p.Network.Mode {
-	case paddock.NetworkNone:
-		if len(p.Network.Rules) > 0 {
-			return fmt.Errorf("rules of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
-		}
-	case paddock.NetworkList, paddock.NetworkHost:
-		return fmt.Errorf("network %q: this tier has no network: %w", string(p.Network.Mode), paddock.Unsupported)
-	default:
-		return fmt.Errorf("network %q is none: %w", string(p.Network.Mode), paddock.Invalid)
-	}
-	return nil
+	return d.checkNetwork(p.Network)
 }
 
 func checkMount(m paddock.Mount) error {

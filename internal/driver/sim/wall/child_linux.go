@@ -100,7 +100,15 @@ type served struct {
 // create makes the sandbox, which opens what it needs of the host, and then
 // gives up everything else.
 func (c *served) create(o order) (paddock.Sandbox, error) {
-	if err := c.driver.Configure(o.Limits, o.Python); err != nil {
+	setup := sim.Setup{Limits: o.Limits, Python: o.Python}
+	if o.Spec.Policy.Network.Mode == paddock.NetworkList {
+		dialer, err := dialerOf(c.conn)
+		if err != nil {
+			return nil, fmt.Errorf("the way out: %w", err)
+		}
+		setup.Way, setup.Roots = dialer.Dial, pool(o.Roots)
+	}
+	if err := c.driver.Configure(setup); err != nil {
 		return nil, err
 	}
 	if o.Spec.Root.Kind == paddock.RootSnapshot {

@@ -21,10 +21,11 @@ import (
 
 // An order is what the host asks of a child. The host is trusted.
 type order struct {
-	Op     string // "create", "status", "update", "pause", "resume", "snapshot"
+	Op     string // "create", after which a channel comes where there is a network, "status", "update", "pause", "resume", "snapshot"
 	Spec   paddock.Spec
 	Limits budget.Limits
 	Python string // the directory of the interpreter
+	Roots  []byte // certificates that tools believe, in PEM
 	Update paddock.Update
 }
 

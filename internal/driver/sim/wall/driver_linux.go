@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,9 +16,12 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agent"
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/roster"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
@@ -33,6 +39,19 @@ type Options struct {
 	// Snapshots is a directory for snapshots, as [sim.Options] has it. Empty
 	// keeps them in a temporary one, which goes with the driver.
 	Snapshots string
+
+	// Gateway opens the program of the way out (cmd/paddock-gateway). Without it
+	// the calling program itself is executed as one: it must call gateway.Main
+	// first.
+	Gateway func() (*os.File, error)
+
+	// Ask, Hosts, Roots and Audit are those of package way: who is asked where
+	// no rule decides, addresses of names, certificates that are trusted besides
+	// the system's, and who is told what is decided.
+	Ask   func(context.Context, report.Question) report.Answer
+	Hosts map[string][]netip.Addr
+	Roots []byte
+	Audit audit.Sink
 
 	// Begun is a process that was started for the first computer; nil has it
 	// started when it is wanted.
@@ -55,7 +74,7 @@ type Driver struct {
 // New makes a driver.
 func New(o Options) (*Driver, error) {
 	plain := sync.OnceValues(func() (*sim.Driver, error) {
-		return sim.New(sim.Options{Limits: o.Limits, Walls: findings()})
+		return sim.New(sim.Options{Limits: o.Limits, Walls: findings(), Dial: nowhere})
 	})
 	return &Driver{o: o, answer: answerTime, plain: plain, begun: o.Begun, snapshots: o.Snapshots}, nil
 }
@@ -92,15 +111,22 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if spec.ID == "" {
 		spec.ID = paddock.ID("sim-" + strings.ToLower(rand.Text()[:16]))
 	}
+	out, err := d.wayOut(&spec)
+	if err != nil {
+		return nil, err
+	}
 	if err := d.boxes.Reserve(spec.ID); err != nil {
 		return nil, err
 	}
 	var sb *sandbox
-	err := d.begins(&spec, func(files iter.Seq2[snapshot.Entry, error]) (err error) {
-		sb, err = d.start(ctx, spec, files)
+	err = d.begins(&spec, func(files iter.Seq2[snapshot.Entry, error]) (err error) {
+		sb, err = d.start(ctx, beginning{spec, files, out})
 		return err
 	})
 	if err != nil {
+		if out != nil {
+			out.Close()
+		}
 		d.boxes.Forget(spec.ID)
 		return nil, err
 	}
@@ -111,13 +137,26 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return sb, nil
 }
 
-// start has a child make the sandbox, of files if there are some.
-func (d *Driver) start(ctx context.Context, spec paddock.Spec, files iter.Seq2[snapshot.Entry, error]) (_ *sandbox, err error) {
+// A beginning is what a child makes a sandbox of.
+type beginning struct {
+	spec  paddock.Spec
+	files iter.Seq2[snapshot.Entry, error] // nil is none
+	out   *way.Way                         // nil is none
+}
+
+// start has a child make the sandbox.
+func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err error) {
+	spec := from.spec
+	if from.out != nil {
+		if err := d.startGateway(ctx, from.out); err != nil {
+			return nil, err
+		}
+	}
 	c, err := d.child()
 	if err != nil {
 		return nil, err
 	}
-	sb := &sandbox{child: c, d: d, spec: spec, link: link{c.control}}
+	sb := &sandbox{child: c, d: d, spec: spec, link: link{c.control}, out: from.out}
 	defer func() {
 		if err != nil {
 			sb.kill()
@@ -127,11 +166,18 @@ func (d *Driver) start(ctx context.Context, spec paddock.Spec, files iter.Seq2[s
 		return nil, fmt.Errorf("start the computer: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Now()) })
-	if err = send(c.control, order{Op: "create", Spec: spec, Limits: d.o.Limits, Python: d.o.Python}); err != nil {
+	first := order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python}
+	if from.out != nil {
+		first.Roots = append(believed(), slices.Concat(d.o.Roots, from.out.Certificate())...)
+	}
+	if err = send(c.control, first); err != nil {
 		err = fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
 	}
-	if err == nil && files != nil {
-		err = sendFiles(patient{c.control, createTime}, files)
+	if err == nil && from.out != nil {
+		err = give(c.control, from.out)
+	}
+	if err == nil && from.files != nil {
+		err = sendFiles(patient{c.control, createTime}, from.files)
 	}
 	var r reply
 	if err == nil {
@@ -143,6 +189,9 @@ func (d *Driver) start(ctx context.Context, spec paddock.Spec, files iter.Seq2[s
 		})
 		if r, err = sb.link.answer(); err == nil {
 			err = ended
+		}
+		if err == nil && from.out != nil {
+			err = from.out.Ready(ctx)
 		}
 	}
 	if !stop() {
@@ -157,6 +206,7 @@ func (d *Driver) start(ctx context.Context, spec paddock.Spec, files iter.Seq2[s
 		return nil, fmt.Errorf("the child answered nothing: %w", paddock.Internal)
 	}
 	sb.made = *r.Status
+	sb.network(&sb.made)
 	return sb, nil
 }
 
@@ -220,6 +270,7 @@ type sandbox struct {
 	*child
 	d    *Driver
 	spec paddock.Spec
+	out  *way.Way       // nil is no network
 	made paddock.Status // as the child told it at first
 
 	grown atomic.Int64 // the largest limit of the disk that an update asked for
@@ -235,6 +286,9 @@ type sandbox struct {
 
 func (s *sandbox) kill() {
 	s.end()
+	if s.out != nil {
+		s.out.Close()
+	}
 	if s.Guest != nil {
 		_ = s.Close()
 	}
@@ -337,6 +391,7 @@ func (s *sandbox) Status(context.Context) (paddock.Status, error) {
 	case err != nil && errors.Is(err, paddock.Unavailable):
 		st := s.made
 		st.State, st.Reason, st.Usage = paddock.Dead, s.reason(), paddock.Usage{Wall: time.Since(st.Created), CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}
+		s.network(&st)
 		return st, nil
 	case err != nil:
 		return paddock.Status{}, err
@@ -346,11 +401,24 @@ func (s *sandbox) Status(context.Context) (paddock.Status, error) {
 	st := *r.Status
 	// What the host knows itself it does not believe from the child.
 	st.ID, st.Tier, st.Created, st.User, st.Dir, st.Enforced = s.spec.ID, paddock.Sim, s.made.Created, s.made.User, s.made.Dir, s.made.Enforced
+	s.network(&st)
 	return st, nil
 }
 
-func (s *sandbox) Update(_ context.Context, u paddock.Update) error {
-	_, err := s.ask(order{Op: "update", Update: u})
+func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	undo, err := s.updateNetwork(ctx, u.Policy)
+	if err != nil {
+		return err
+	}
+	if u.Policy != nil {
+		p := *u.Policy
+		p.Network = hidden(p.Network)
+		u.Policy = &p
+	}
+	_, err = s.ask(order{Op: "update", Update: u})
+	if err != nil {
+		undo()
+	}
 	if err == nil && u.Limits != nil {
 		s.grown.Store(max(s.grown.Load(), u.Limits.Disk))
 	}

@@ -3,9 +3,15 @@
 package wall
 
 import (
+	"context"
+	"net/netip"
+	"os"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
 // Options say how children are made.
@@ -15,6 +21,14 @@ type Options struct {
 
 	// Python is the directory of the Python interpreter, as [sim.Options] has it.
 	Python string
+
+	// Gateway, Ask, Hosts, Roots and Audit are of the way out, which there is
+	// not here: a spec that asks for one is refused.
+	Gateway func() (*os.File, error)
+	Ask     func(context.Context, report.Question) report.Answer
+	Hosts   map[string][]netip.Addr
+	Roots   []byte
+	Audit   audit.Sink
 
 	// Begun must be nil.
 	Begun *spawn.Process

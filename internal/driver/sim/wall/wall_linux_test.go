@@ -7,12 +7,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func open(string) (paddock.Driver, error) { return New(Options{}) }
 
 func TestMain(m *testing.M) {
-	if Main() {
+	if Main() || gateway.Main() {
 		return
 	}
 	if os.Args[0] == takenName {

@@ -70,11 +70,11 @@ func curlSpec() *command.Spec {
 // A transfer is what the command line asks for.
 type transfer struct {
 	t     *proc.Task
-	roots *x509.CertPool
+	roots func() *x509.CertPool
 	a     *command.Args
 }
 
-func curl(t *proc.Task, roots *x509.CertPool) int {
+func curl(t *proc.Task, roots func() *x509.CertPool) int {
 	spec := curlSpec()
 	a, status, ok := spec.Parse(t)
 	if !ok {

@@ -23,10 +23,11 @@ import (
 )
 
 // Commands lists the programs. The roots are the authorities that are
-// believed; nil is none, so that only -k reaches a server by https.
-func Commands(roots *x509.CertPool) []command.Command {
+// believed, asked for when they are needed; nil is none, so that only -k reaches
+// a server by https.
+func Commands(roots func() *x509.CertPool) []command.Command {
 	if roots == nil {
-		roots = x509.NewCertPool()
+		roots = x509.NewCertPool
 	}
 	return []command.Command{
 		{Name: "curl", Run: func(t *proc.Task) int { return curl(t, roots) }},
@@ -69,7 +70,7 @@ func refuse(t *proc.Task, target string) {
 
 // do sends a request and hands the answer to use, on the task's goroutine. The
 // exchange itself runs beside it, so that the task can be ended meanwhile.
-func do(t *proc.Task, roots *x509.CertPool, r request, use func(*answer) error) error {
+func do(t *proc.Task, roots func() *x509.CertPool, r request, use func(*answer) error) error {
 	if t.K.Dial == nil {
 		refuse(t, r.url.Host)
 		return errNoNetwork
@@ -80,11 +81,18 @@ func do(t *proc.Task, roots *x509.CertPool, r request, use func(*answer) error) 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	believed := &tls.Config{InsecureSkipVerify: r.insecure, MinVersion: tls.VersionTLS12} //nolint:gosec // -k asks for it
+	if !r.insecure {
+		believed.RootCAs = x509.NewCertPool() // nil would be the host's own
+		if r.url.Scheme == "https" || r.follow {
+			believed.RootCAs = roots()
+		}
+	}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return t.K.Dial(ctx, network, address)
 		},
-		TLSClientConfig:   &tls.Config{RootCAs: roots, InsecureSkipVerify: r.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // -k asks for it
+		TLSClientConfig:   believed,
 		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
 	}
 	defer transport.CloseIdleConnections()

@@ -44,7 +44,7 @@ func wgetSpec() *command.Spec {
 	}
 }
 
-func wget(t *proc.Task, roots *x509.CertPool) int {
+func wget(t *proc.Task, roots func() *x509.CertPool) int {
 	spec := wgetSpec()
 	a, status, ok := spec.Parse(t)
 	if !ok {
@@ -72,7 +72,7 @@ func wget(t *proc.Task, roots *x509.CertPool) int {
 	return status
 }
 
-func wgetOne(t *proc.Task, roots *x509.CertPool, a *command.Args, raw string, again bool) int {
+func wgetOne(t *proc.Task, roots func() *x509.CertPool, a *command.Args, raw string, again bool) int {
 	say := func(format string, args ...any) {
 		if !a.Has("q") {
 			_, _ = t.Write(2, []byte(fmt.Sprintf(format, args...)+"\n")) // nobody else to tell

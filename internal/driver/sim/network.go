@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+)
+
+// networked tells whether computers can have a network.
+func (d *Driver) networked() bool { return d.way != nil || d.o.Dial != nil }
+
+// checkNetwork refuses what is not understood or obeyed.
+func (d *Driver) checkNetwork(p paddock.NetworkPolicy) error {
+	switch p.Mode {
+	case paddock.NetworkNone:
+		if len(p.Rules) > 0 {
+			return fmt.Errorf("rules of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
+		}
+		if len(p.Secrets) > 0 {
+			return fmt.Errorf("secrets of a network that there is not: set the mode to %q: %w", string(paddock.NetworkList), paddock.Invalid)
+		}
+		return nil
+	case paddock.NetworkList:
+	case paddock.NetworkHost:
+		return fmt.Errorf("network %q: this tier has no network of the host's: %w", string(p.Mode), paddock.Unsupported)
+	default:
+		return fmt.Errorf("network %q is none: %w", string(p.Mode), paddock.Invalid)
+	}
+	switch {
+	case !d.networked():
+		return fmt.Errorf("network %q: this driver has no way out: %w", string(p.Mode), paddock.Unsupported)
+	case d.way != nil:
+		return nil // it has the rules
+	}
+	rules, err := rule.New(p)
+	if err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	more := func(r paddock.NetworkRule) bool { return r.Limits != nil || r.Proxy != "" || r.UDP }
+	if len(p.Secrets) > 0 || len(rules.Inspected()) > 0 || slices.ContainsFunc(p.Rules, more) {
+		return fmt.Errorf("network: inside a program only rules about hosts and ports of connections are obeyed: %w", paddock.Unsupported)
+	}
+	return nil
+}
+
+// newRules reads checked rules; nil is no network.
+func (b *box) newRules(p paddock.NetworkPolicy) (*rule.Rules, error) {
+	switch {
+	case p.Mode != paddock.NetworkList:
+		return nil, nil
+	case b.kernel != nil && b.kernel.Dial == nil:
+		return nil, fmt.Errorf("network %q: the sandbox was made without a network: %w", string(p.Mode), paddock.Unsupported)
+	case b.d.way != nil:
+		p = paddock.NetworkPolicy{Mode: paddock.NetworkList} // the way has them
+	}
+	rules, err := rule.New(p)
+	if err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	return rules, nil
+}
+
+// network gives the computer's way out; nil is none.
+func (b *box) network(p paddock.NetworkPolicy) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
+	if p.Mode != paddock.NetworkList {
+		return nil, nil
+	}
+	rules, err := b.newRules(p)
+	if err != nil {
+		return nil, err
+	}
+	b.rules.Store(rules)
+	for i, f := range b.enforced {
+		if f.Control == paddock.ControlNetNS || f.Control == paddock.ControlNetwork {
+			b.enforced[i].How = "curl, wget and the shell's /dev/tcp are handed connections, by the rules; nothing else has a way to the network"
+		}
+	}
+	return b.dial, nil
+}
+
+// dial is a tool's call to the network.
+func (b *box) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	rules := b.rules.Load()
+	if rules == nil || !strings.HasPrefix(network, "tcp") {
+		return nil, syscall.ENETUNREACH
+	}
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
+		return nil, fmt.Errorf("port %q: %w", text, paddock.Invalid)
+	}
+	if b.d.way != nil {
+		return b.d.way(ctx, host, uint16(port))
+	}
+	h, err := rule.ParseHost(host)
+	if err != nil {
+		return nil, err
+	}
+	v := rules.Flow(rule.Flow{Host: h, Port: uint16(port)})
+	if !v.Allow || v.Look {
+		b.note(paddock.Refusal{What: "connect", Target: net.JoinHostPort(h.String(), text), Rule: v.Reason, Remedy: v.Hint})
+		return nil, fmt.Errorf("%s: %w", v.Reason, paddock.Denied)
+	}
+	return b.d.o.Dial(ctx, h.String(), uint16(port))
+}

@@ -1,0 +1,184 @@
+package wall
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/gate"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// nowhere has the driver that only tells what children could do tell of their
+// network too.
+func nowhere(context.Context, string, uint16) (net.Conn, error) {
+	return nil, fmt.Errorf("nothing runs here: %w", paddock.Internal)
+}
+
+// wayOut makes the way out that a spec asks for, and puts into the spec what the
+// sandbox must know of it. Nil is none.
+func (d *Driver) wayOut(spec *paddock.Spec) (*way.Way, error) {
+	if spec.Policy.Network.Mode != paddock.NetworkList {
+		return nil, nil
+	}
+	out, err := way.New(way.Options{
+		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Ask: d.o.Ask, Audit: d.o.Audit, Hosts: d.o.Hosts, Roots: d.o.Roots,
+	})
+	if err != nil {
+		return nil, err
+	}
+	variables, err := out.Environment()
+	if err != nil {
+		return nil, err
+	}
+	if len(variables) > 0 {
+		maps.Copy(variables, spec.Env) // what is asked for by name wins
+		spec.Env = variables
+	}
+	return out, nil
+}
+
+// startGateway starts the gateway's process, and does not wait for it.
+func (d *Driver) startGateway(ctx context.Context, out *way.Way) error {
+	open := d.o.Gateway
+	if open == nil {
+		open = func() (*os.File, error) { return os.Open("/proc/self/exe") }
+	}
+	program, err := open()
+	if err != nil {
+		return fmt.Errorf("the gateway's program: %w", err)
+	}
+	defer program.Close()
+	return out.Start(ctx, program)
+}
+
+// within is a spec as the child needs it: whoever takes over the child must not
+// find a secret in it.
+func within(spec paddock.Spec) paddock.Spec {
+	spec.Policy.Network = hidden(spec.Policy.Network)
+	return spec
+}
+
+// hidden leaves of a policy whether there is a network.
+func hidden(p paddock.NetworkPolicy) paddock.NetworkPolicy {
+	return paddock.NetworkPolicy{Mode: p.Mode}
+}
+
+// maxBundle bounds the system's certificates, in bytes.
+const maxBundle = 4 << 20
+
+// believed gives the certificates that the host's system trusts, which the child
+// cannot read; nothing where there are none.
+func believed() []byte {
+	for _, name := range image.Bundles() {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		data, err := io.ReadAll(io.LimitReader(f, maxBundle))
+		f.Close()
+		if err == nil {
+			return append(data, '\n')
+		}
+	}
+	return nil
+}
+
+// give hands a way to dial to the child. Its packet is the order's companion: the
+// child takes it before it reads on.
+func give(control net.Conn, out *way.Way) error {
+	channel, err := out.Channel()
+	if err != nil {
+		return err
+	}
+	defer channel.Close()
+	conn, ok := control.(*net.UnixConn)
+	if !ok {
+		return fmt.Errorf("hand over the network: %T is no socket: %w", control, paddock.Internal)
+	}
+	fd, err := kernel.Descriptor(channel)
+	if err != nil {
+		return err
+	}
+	if _, _, err := conn.WriteMsgUnix([]byte{0}, syscall.UnixRights(fd), nil); err != nil {
+		return fmt.Errorf("hand over the network: %w: %w", err, paddock.Unavailable)
+	}
+	return nil
+}
+
+// dialerOf is the child's side of give.
+func dialerOf(control net.Conn) (*gate.Dialer, error) {
+	conn, ok := control.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("%T is no socket: %w", control, paddock.Internal)
+	}
+	oob := make([]byte, syscall.CmsgSpace(4))
+	_, n, _, _, err := conn.ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := syscall.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(err, errNonsense)
+	}
+	fds, err := syscall.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, errors.Join(err, errNonsense)
+	}
+	return gate.NewDialer(os.NewFile(uintptr(fds[0]), "dial"))
+}
+
+// pool reads certificates when they are first needed.
+func pool(pem []byte) func() *x509.CertPool {
+	return sync.OnceValue(func() *x509.CertPool {
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(pem)
+		return roots
+	})
+}
+
+// listHow is how rules about the network are enforced.
+const listHow = "the process has no socket to the network: a gateway in a process of its own dials for it, and decides by the rules"
+
+// network puts what the host knows of the way out into a status.
+func (s *sandbox) network(st *paddock.Status) {
+	if s.out == nil {
+		return
+	}
+	st.Refused = way.Join(st.Refused, s.out.Refused())
+	enforced := append([]paddock.Finding(nil), st.Enforced...)
+	for i, f := range enforced {
+		if f.Control == paddock.ControlNetwork {
+			enforced[i] = s.out.Finding(listHow)
+		}
+	}
+	st.Enforced = enforced
+}
+
+// updateNetwork puts the rules of a policy in place of the present ones, and
+// gives what undoes that.
+func (s *sandbox) updateNetwork(ctx context.Context, p *paddock.Policy) (undo func(), err error) {
+	switch {
+	case p == nil || s.out == nil && p.Network.Mode == paddock.NetworkNone:
+		return func() {}, nil
+	case s.out == nil:
+		return nil, fmt.Errorf("network %q: the sandbox was made without a network: %w", string(p.Network.Mode), paddock.Unsupported)
+	case p.Network.Mode == paddock.NetworkHost:
+		return nil, fmt.Errorf("network %q: this tier has no network of the host's: %w", string(p.Network.Mode), paddock.Unsupported)
+	}
+	rules := p.Network
+	if rules.Mode == paddock.NetworkNone {
+		rules = paddock.NetworkPolicy{Mode: paddock.NetworkList}
+	}
+	return s.out.Update(ctx, rules)
+}

@@ -1,0 +1,53 @@
+package way
+
+import (
+	"slices"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// maxRefused bounds the refusals that are kept.
+const maxRefused = 1000
+
+// refusals are what a gateway refused, the newest of it.
+type refusals struct {
+	known map[key]*paddock.Refusal
+	order []key // oldest first
+}
+
+// A key is what makes refusals alike.
+type key struct{ what, target, rule string }
+
+func (r *refusals) add(n paddock.Refusal) {
+	k := key{n.What, n.Target, n.Rule}
+	if have := r.known[k]; have != nil {
+		have.Count += n.Count
+		have.Time = n.Time
+		return
+	}
+	if len(r.order) >= maxRefused {
+		delete(r.known, r.order[0])
+		r.order = r.order[1:]
+	}
+	if r.known == nil {
+		r.known = map[key]*paddock.Refusal{}
+	}
+	r.known[k] = &n
+	r.order = append(r.order, k)
+}
+
+// list gives them in the order of time.
+func (r *refusals) list() []paddock.Refusal {
+	all := make([]paddock.Refusal, 0, len(r.order))
+	for _, k := range r.order {
+		all = append(all, *r.known[k])
+	}
+	return Join(all)
+}
+
+// Join gives the newest of several lists, newest last, as many as a status holds.
+func Join(lists ...[]paddock.Refusal) []paddock.Refusal {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, func(a, b paddock.Refusal) int { return a.Time.Compare(b.Time) })
+	return all[max(0, len(all)-maxRefused):]
+}

@@ -1,0 +1,91 @@
+package way
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
+)
+
+func TestRulesThatMakeNoSenseStartNothing(t *testing.T) {
+	_, err := New(Options{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "a b"}}}})
+	if !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "rules[0]") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestACertificateIsMadeOnlyWhereTLSIsLookedInto(t *testing.T) {
+	for _, row := range []struct {
+		rule paddock.NetworkRule
+		want bool
+	}{{paddock.NetworkRule{Host: "example.com"}, false}, {paddock.NetworkRule{Host: "example.com", Methods: []string{"GET"}}, true}} {
+		w, err := New(Options{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{row.rule}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(w.Certificate()) > 0; got != row.want {
+			t.Errorf("%+v: a certificate: %v", row.rule, got)
+		}
+	}
+}
+
+type sink []audit.Event
+
+func (s *sink) Record(e audit.Event) { *s = append(*s, e) }
+
+func TestWhatIsDecidedIsRecordedAndWhatIsRefusedIsListed(t *testing.T) {
+	var events sink
+	w, err := New(Options{Sandbox: "s", Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}, Audit: &events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(5, 0)
+	denied := report.Event{
+		Time: at, Sandbox: "s", Kind: report.HTTP, Host: "a.example", Address: "192.0.2.1:443", Port: 443, Method: "GET", Path: "/x", Rule: -1,
+		Verdict: report.Deny, Reason: "no rule allows it", Hint: "--allow a.example", Sent: 1, Received: 2, Duration: 3, Secrets: []string{"KEY"}, Count: 4,
+	}
+	w.event(denied)
+	w.event(denied)
+	w.event(report.Event{Time: at, Sandbox: "s", Kind: report.TCP, Host: "b.example", Verdict: report.Allow})
+	want := audit.Event{Time: at, Sandbox: "s", Kind: audit.Network, Network: &audit.Flow{
+		Protocol: "http", Host: "a.example", Address: "192.0.2.1:443", Port: 443, Method: "GET", Path: "/x", Rule: -1,
+		Verdict: "deny", Reason: "no rule allows it", Sent: 1, Received: 2, Duration: 3, Secrets: []string{"KEY"}, Count: 4,
+	}}
+	if len(events) != 3 || !reflect.DeepEqual(events[0], want) {
+		t.Errorf("recorded %+v", events)
+	}
+	list := w.Refused()
+	if len(list) != 1 || list[0].Count != 8 || list[0].Remedy != "--allow a.example" || list[0].Rule != "no rule allows it" {
+		t.Errorf("listed %+v", list)
+	}
+	if f := w.Finding("by rules"); f.How != "by rules" {
+		t.Errorf("found %+v", f)
+	}
+	w.lost(errors.New("it was killed"))
+	if f := w.Finding("by rules"); f.How != "none any more: it was killed" {
+		t.Errorf("found %+v", f)
+	}
+	if list := w.Refused(); len(list) != 2 || !strings.Contains(list[1].Rule, "it was killed") || len(events) != 4 {
+		t.Errorf("listed %+v, recorded %+v", list, events)
+	}
+}
+
+func TestRefusalsHaveABoundAndTheNewestStay(t *testing.T) {
+	var r refusals
+	for i := range maxRefused + 5 {
+		r.add(paddock.Refusal{Time: time.Unix(int64(i), 0), Target: fmt.Sprint(i), Count: 1})
+	}
+	list := r.list()
+	if len(list) != maxRefused || list[0].Target != "5" || list[maxRefused-1].Target != fmt.Sprint(maxRefused+4) || len(r.known) != maxRefused {
+		t.Errorf("%d are kept, from %s", len(list), list[0].Target)
+	}
+	if both := Join(list, []paddock.Refusal{{Time: time.Unix(6, 1), Target: "other"}}); len(both) != maxRefused || both[1].Target != "other" {
+		t.Errorf("%d together, the second is %q", len(both), both[1].Target)
+	}
+}
