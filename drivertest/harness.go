@@ -19,7 +19,8 @@ import (
 type Harness struct {
 	// New gives a driver on a state directory. Two drivers on the same
 	// directory are two processes' view of the same sandboxes, or the same
-	// process's before and after a restart. The suite closes what it opens.
+	// process's before and after a restart. The suite closes what it opens. One
+	// that has rules about the network takes [Hosts] for the addresses of names.
 	New func(state string) (paddock.Driver, error)
 
 	// Shell is a POSIX shell inside; empty is /bin/sh.
@@ -95,6 +96,7 @@ func groups() []group {
 		updatePromises(),
 		pausePromises(),
 		auditPromises(),
+		networkPromises(),
 		refusalPromises(),
 	)
 }

@@ -26,8 +26,12 @@ func run(args []string) error {
 		return echo(args[1])
 	case len(args) == 3 && args[0] == "connect":
 		return connect(args[1], args[2])
+	case len(args) == 2 && args[0] == "get":
+		return get(args[1])
+	case len(args) == 2 && args[0] == "hold":
+		return hold(args[1])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS, not %q", args)
 	}
 }
 
@@ -66,5 +70,41 @@ func connect(network, address string) error {
 		return err
 	}
 	_, err = fmt.Println("connected")
+	return err
+}
+
+// patience bounds what takes milliseconds.
+const patience = 20 * time.Second
+
+// get prints the answer to a request for the root of a web server. It knows no
+// proxy.
+func get(address string) error {
+	conn, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", address); err != nil {
+		return err
+	}
+	_, err = io.Copy(os.Stdout, conn)
+	return err
+}
+
+// hold connects and waits until the connection is over, however it ends.
+func hold(address string) error {
+	conn, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := fmt.Println("connected"); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, conn) // a reset is an end too
+	_, err = fmt.Println("over")
 	return err
 }

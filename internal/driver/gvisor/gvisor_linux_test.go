@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/container"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 // data is where all drivers of these tests keep what they save: a snapshot stays
@@ -19,11 +20,11 @@ import (
 var data = filepath.Join(os.TempDir(), fmt.Sprintf("paddock-gvisor-test-%d", os.Geteuid()))
 
 func open(state string) (paddock.Driver, error) {
-	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Audit: new(events)})
+	return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Audit: new(events), Hosts: drivertest.Hosts()})
 }
 
 func TestMain(m *testing.M) {
-	if container.Main(gvisor.Kernel()) || sentry.Main() {
+	if container.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
 		return
 	}
 	if os.Getenv(containedVariable) != "" {

@@ -9,14 +9,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func open(state string) (paddock.Driver, error) {
-	return New(Options{State: state, Environ: os.Environ()})
+	return New(Options{State: state, Environ: os.Environ(), Hosts: drivertest.Hosts()})
 }
 
 func TestMain(m *testing.M) {
-	if container.Main() {
+	if container.Main() || gateway.Main() {
 		return
 	}
 	drivertest.Main(m, open)

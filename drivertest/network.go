@@ -1,0 +1,279 @@
+package drivertest
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func networkPromises() []group {
+	listed := []paddock.Capability{paddock.CanNetworkList}
+	return []group{{can: listed, promises: []promise{
+		{"a list without rules reaches nothing, and says so", networkNothing},
+		{"a host that a rule allows is reached without a proxy, nothing else is, and what was refused is told with its remedy", networkList},
+		{"a secret is a placeholder inside, and its value nowhere", networkSecret},
+		{"rules that cannot be followed are invalid", networkInvalid},
+	}}, {can: append(listed, paddock.CanUpdatePolicy), promises: []promise{
+		{"new rules about the network hold at once, and cut what they no longer allow", networkUpdate},
+		{"another network is refused in the living sandbox, with all that comes with it", networkOther},
+	}}, {can: append(listed, paddock.CanUpdatePolicy, paddock.CanOutlive), promises: []promise{
+		{"the network of a sandbox that outlives its maker is another driver's to change", networkElsewhere},
+	}}, {can: append(listed, paddock.CanPause), promises: []promise{
+		{"the network goes on after a pause, by the same rules", networkPause},
+	}}, {can: append(listed, paddock.CanSnapshotMemory, paddock.CanRootSnapshot), promises: []promise{
+		{"a sandbox made from a snapshot of memory has the network of its own spec", networkFork},
+	}}}
+}
+
+// Names that the suite's own servers have, both on loopback.
+const (
+	hostListed = "listed.drivertest.test"
+	hostOther  = "other.drivertest.test"
+)
+
+// Hosts are the addresses of the names that the suite uses, for drivers that look
+// names up.
+func Hosts() map[string][]netip.Addr {
+	here := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	return map[string][]netip.Addr{hostListed: here, hostOther: here}
+}
+
+// greeting is what the suite's server says.
+const greeting = "drivertest greets"
+
+// greeter starts a web server on loopback, and gives its port.
+func greeter(t testing.TB) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, greeting) // whoever went away needs none
+	})}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Serve(l) }) // until it is closed
+	t.Cleanup(func() {
+		_ = s.Close() // which is what it is for
+		wg.Wait()
+	})
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+// listing allows a name of the suite's server, whose address is one that only a
+// rule that names it makes reachable.
+func listing(port uint16, more ...paddock.NetworkRule) paddock.NetworkPolicy {
+	return paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: append([]paddock.NetworkRule{
+		{Host: hostListed, Ports: []uint16{port}},
+		{Host: "127.0.0.0/8", Ports: []uint16{port}},
+	}, more...)}
+}
+
+// within makes a sandbox with a network.
+func (s *suite) within(t testing.TB, p paddock.NetworkPolicy, change ...func(*paddock.Spec)) box {
+	t.Helper()
+	return s.own(t, append(change, func(spec *paddock.Spec) { spec.Policy.Network = p })...)
+}
+
+// request has a program without a proxy ask a web server.
+func (b box) request(t testing.TB, host string, port uint16) result {
+	t.Helper()
+	at := net.JoinHostPort(host, strconv.Itoa(int(port)))
+	if !b.s.info.Can(paddock.CanPrograms) { // the tier's own knows none that was not named
+		return b.sh(t, `curl -sS --max-time 20 "http://$1/"`, at)
+	}
+	return b.run(t, paddock.Cmd{Args: []string{b.helper(t), "get", at}})
+}
+
+func (b box) reaches(t testing.TB, host string, port uint16) {
+	t.Helper()
+	if r := b.request(t, host, port); r.exit.Code != 0 || !strings.Contains(r.out, greeting) {
+		st, err := b.Status(bounded(t))
+		t.Fatalf("%s is not reached: %+v; refused: %+v, %v", host, r, st.Refused, err)
+	}
+}
+
+func (b box) reachesNot(t testing.TB, host string, port uint16) {
+	t.Helper()
+	if r := b.request(t, host, port); strings.Contains(r.out, greeting) {
+		t.Errorf("%s is reached: %+v", host, r)
+	} else if strings.Contains(r.err, "i/o timeout") {
+		t.Errorf("%s is not refused at once: %+v", host, r)
+	}
+}
+
+// tellsOf waits until it is told that a host was refused.
+func (b box) tellsOf(t testing.TB, host string) {
+	t.Helper()
+	var last paddock.Status
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		st, err := b.Status(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range st.Refused {
+			if strings.Contains(r.Target, host) {
+				if r.What == "" || r.Rule == "" || r.Remedy == "" || r.Count < 1 || r.Time.IsZero() {
+					t.Errorf("it is told without words: %+v", r)
+				}
+				return
+			}
+		}
+		last = st
+	}
+	t.Errorf("nobody tells that %s was refused: %+v", host, last.Refused)
+}
+
+func networkNothing(t *testing.T, s *suite) {
+	port := greeter(t)
+	b := s.within(t, paddock.NetworkPolicy{Mode: paddock.NetworkList})
+	for _, host := range []string{hostListed, "127.0.0.1", "192.0.2.1"} {
+		b.reachesNot(t, host, port)
+	}
+	b.tellsOf(t, hostListed)
+}
+
+func networkList(t *testing.T, s *suite) {
+	port, other := greeter(t), greeter(t)
+	b := s.within(t, listing(port))
+	b.reaches(t, hostListed, port)
+	b.reachesNot(t, hostOther, port)
+	b.reachesNot(t, hostListed, other)
+	b.reachesNot(t, "192.0.2.1", port)
+	b.tellsOf(t, hostOther)
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range st.Enforced {
+		if f.Control == paddock.ControlNetwork && (f.Strength == paddock.Absent || f.How == "") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func networkSecret(t *testing.T, s *suite) {
+	const name, value = "DRIVERTEST_TOKEN", "tok-7d0c1bf2e4a6459f"
+	p := listing(greeter(t))
+	p.Secrets = []paddock.Secret{{Name: name, Value: value, Hosts: []string{hostListed}}}
+	b := s.within(t, p)
+	got := b.must(t, `printf %s "$`+name+`"`)
+	if got == "" || strings.Contains(got, value) || len(got) < 16 {
+		t.Errorf("the placeholder is %q", got)
+	}
+	if all := b.must(t, "env"); strings.Contains(all, value) {
+		t.Errorf("the value is in the environment: %s", all)
+	}
+}
+
+func networkInvalid(t *testing.T, s *suite) {
+	list := func(r ...paddock.NetworkRule) paddock.NetworkPolicy {
+		return paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: r}
+	}
+	secret := list()
+	secret.Secrets = []paddock.Secret{{Name: "TOKEN", Hosts: []string{hostListed}}}
+	for what, p := range map[string]paddock.NetworkPolicy{
+		"a host that is none":                list(paddock.NetworkRule{Host: "not a host"}),
+		"no host":                            list(paddock.NetworkRule{}),
+		"a request that is denied datagrams": list(paddock.NetworkRule{Host: hostListed, UDP: true, Methods: []string{"GET"}}),
+		"a secret without a value":           secret,
+		"rules without a list":               {Rules: []paddock.NetworkRule{{Host: hostListed}}},
+	} {
+		sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) { spec.Policy.Network = p }))
+		if err == nil {
+			s.removeAfter(t, sb)
+		}
+		wantKind(t, what, err, paddock.Invalid)
+	}
+}
+
+func networkUpdate(t *testing.T, s *suite) {
+	port := greeter(t)
+	b := s.within(t, paddock.NetworkPolicy{Mode: paddock.NetworkList})
+	b.reachesNot(t, hostListed, port)
+	b.update(t, paddock.Update{Policy: &paddock.Policy{Network: listing(port)}})
+	b.reaches(t, hostListed, port)
+	var out syncBuffer
+	var held paddock.Process
+	if s.info.Can(paddock.CanPrograms) {
+		at := net.JoinHostPort(hostListed, strconv.Itoa(int(port)))
+		held = b.start(t, paddock.Cmd{Args: []string{b.helper(t), "hold", at}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+		says(t, &out, "connected")
+	}
+	b.update(t, paddock.Update{Policy: &paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkList}}})
+	b.reachesNot(t, hostListed, port)
+	if held != nil {
+		says(t, &out, "over")
+		wait(t, held)
+	}
+}
+
+func networkOther(t *testing.T, s *suite) {
+	port := greeter(t)
+	b := s.within(t, listing(port))
+	for _, n := range []paddock.NetworkPolicy{{}, {Mode: paddock.NetworkHost}} {
+		err := b.Update(bounded(t), paddock.Update{Policy: &paddock.Policy{Network: n}, Labels: map[string]string{"changed": "yes"}})
+		wantKind(t, "the network "+string(n.Mode), err, paddock.Unsupported)
+	}
+	b.reaches(t, hostListed, port)
+	if st, err := b.Status(bounded(t)); err != nil || len(st.Labels) > 0 {
+		t.Errorf("a part of it was done: %v, %v", st.Labels, err)
+	}
+}
+
+func networkElsewhere(t *testing.T, s *suite) {
+	port := greeter(t)
+	b := s.within(t, listing(port))
+	sb, err := s.fresh(t).Open(bounded(t), b.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := box{Sandbox: sb, s: s, dir: b.dir}
+	there.reaches(t, hostListed, port)
+	there.reachesNot(t, hostOther, port)
+	there.tellsOf(t, hostOther)
+	there.update(t, paddock.Update{Policy: &paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkList}}})
+	b.reachesNot(t, hostListed, port)
+}
+
+func networkPause(t *testing.T, s *suite) {
+	port := greeter(t)
+	for _, ephemeral := range []bool{true, false} {
+		if !ephemeral && !s.info.Can(paddock.CanOutlive) {
+			continue
+		}
+		b := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Ephemeral = ephemeral })
+		b.reaches(t, hostListed, port)
+		if err := b.Pause(bounded(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Resume(bounded(t)); err != nil {
+			t.Fatal(err)
+		}
+		b.reaches(t, hostListed, port)
+		b.reachesNot(t, hostOther, port)
+	}
+}
+
+func networkFork(t *testing.T, s *suite) {
+	port := greeter(t)
+	b := s.within(t, listing(port))
+	b.reaches(t, hostListed, port)
+	id, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.reaches(t, hostListed, port) // it goes on
+	fork := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
+	fork.reaches(t, hostListed, port)
+	narrow := s.within(t, paddock.NetworkPolicy{Mode: paddock.NetworkList}, func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
+	narrow.reachesNot(t, hostListed, port)
+}
