@@ -290,7 +290,11 @@ func (s *suite) warm(t *testing.T) {
 		t.Fatalf("build the probe: %v", err)
 	}
 	d := s.fresh(t)
-	sb, err := d.Create(bounded(t), s.spec())
+	spec := s.spec()
+	if s.info.Can(paddock.CanNetworkList) { // whose programs are held too
+		spec.Policy.Network.Mode = paddock.NetworkList
+	}
+	sb, err := d.Create(bounded(t), spec)
 	if err != nil {
 		t.Fatalf("no sandbox can be made, so nothing can be checked: %v", err)
 	}

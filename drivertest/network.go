@@ -1,9 +1,8 @@
 package drivertest
 
 import (
-	"io"
+	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -49,23 +48,41 @@ func Hosts() map[string][]netip.Addr {
 // greeting is what the suite's server says.
 const greeting = "drivertest greets"
 
-// greeter starts a web server on loopback, and gives its port.
+// greeter starts a server on loopback, and gives its port. It answers whatever
+// anybody says, in a way that the clients of web servers understand too.
 func greeter(t testing.TB) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, greeting) // whoever went away needs none
-	})}
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = s.Serve(l) }) // until it is closed
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // it is closed
+			}
+			wg.Go(func() { greet(conn) })
+		}
+	})
 	t.Cleanup(func() {
-		_ = s.Close() // which is what it is for
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
 		wg.Wait()
 	})
 	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+// greet answers one who speaks. Whoever goes away needs no answer.
+func greet(conn net.Conn) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience)) // a connection takes one
+	if n, err := conn.Read(make([]byte, 4096)); err != nil || n == 0 {
+		return
+	}
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(greeting), greeting)
 }
 
 // listing allows a name of the suite's server, whose address is one that only a
@@ -83,7 +100,7 @@ func (s *suite) within(t testing.TB, p paddock.NetworkPolicy, change ...func(*pa
 	return s.own(t, append(change, func(spec *paddock.Spec) { spec.Policy.Network = p })...)
 }
 
-// request has a program without a proxy ask a web server.
+// request has a program without a proxy ask the server.
 func (b box) request(t testing.TB, host string, port uint16) result {
 	t.Helper()
 	at := net.JoinHostPort(host, strconv.Itoa(int(port)))
