@@ -74,6 +74,88 @@ func TestFlagsBecomeASpec(t *testing.T) {
 	}
 }
 
+func TestFlagsOfTheNetworkBecomeRules(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"key": "the-key\n", "policy.yaml": `version: 1
+network:
+  mode: list
+  rules: [{allow: file.example}]
+  groups: {mine: [g.example]}
+  secrets: {B: {from: "env:TOKEN", hosts: [file.example]}, C: {from: "env:TOKEN", hosts: [file.example]}}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"TOKEN": "the-token"}
+	for _, row := range []struct {
+		args []string
+		want paddock.NetworkPolicy
+	}{
+		{
+			[]string{"--allow", "A.example, *.b.example:8443", "--allow", "[::1]:80", "--deny", "x.b.example", "--secret", "T=env:TOKEN@a.example,*.b.example:8443", "--secret", "K=file:key@a.example"},
+			paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Host: "a.example"}, {Host: "*.b.example", Ports: []uint16{8443}}, {Host: "::1", Ports: []uint16{80}}, {Deny: true, Host: "x.b.example"}}, Secrets: []paddock.Secret{
+				{Name: "T", Value: "the-token", Hosts: []string{"a.example", "*.b.example:8443"}}, {Name: "K", Value: "the-key", Hosts: []string{"a.example"}},
+			}},
+		},
+		{[]string{"--mode", "read-only", "--workspace", dir, "--allow", "a.example"}, paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Host: "a.example"}}}},
+		{[]string{"--deny", "a.example"}, paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Deny: true, Host: "a.example"}}}},
+		{
+			[]string{"--policy", filepath.Join(dir, "policy.yaml"), "--allow", "group:mine", "--secret", "C=file:" + filepath.Join(dir, "key") + "@g.example"},
+			paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Host: "file.example"}, {Host: "g.example"}}, Secrets: []paddock.Secret{
+				{Name: "B", Value: "the-token", Hosts: []string{"file.example"}}, {Name: "C", Value: "the-key", Hosts: []string{"g.example"}},
+			}},
+		},
+	} {
+		spec, err := planOf(t, dir, env, row.args...)
+		if err != nil {
+			t.Errorf("%q: %v", row.args, err)
+			continue
+		}
+		row.want.Mode = paddock.NetworkList
+		if got := spec.Policy.Network; !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%q: %+v", row.args, got)
+		}
+	}
+	spec, err := planOf(t, dir, env, "--allow", "group:model-providers,group:code-hosts")
+	if err != nil || len(spec.Policy.Network.Rules) < 10 {
+		t.Errorf("%+v, %v", spec.Policy.Network, err)
+	}
+}
+
+func TestASecretIsReadFromAPlainFileAlone(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("value"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"link": "plain", "dir": "."} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err := readSecret(plain, 5); err != nil || string(data) != "value" {
+		t.Errorf("%q, %v", data, err)
+	}
+	for name, want := range map[string]string{
+		filepath.Join(dir, "link"):         "a symbolic link leads there; name the real place, " + plain,
+		filepath.Join(dir, "dir", "plain"): "a symbolic link leads there; name the real place, " + plain,
+		dir:                                "it is no plain file",
+		"/dev/null":                        "it is no plain file",
+		filepath.Join(dir, "absent"):       "there is no such file",
+	} {
+		if _, err := readSecret(name, 5); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := readSecret(plain, 4); err == nil || !strings.Contains(err.Error(), "larger than any secret") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestFlagsWinOverThePolicyFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "policy.yaml")
@@ -141,6 +223,20 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 		{"two policies", []string{"--policy", "a", "--mode", "full"}, "--mode and --policy: each is a whole policy"},
 		{"missing policy", []string{"--policy", "nowhere.yaml"}, "policy file nowhere.yaml: there is no such file"},
 		{"unknown mode", []string{"--mode", "yolo"}, "--mode yolo"},
+		{"allow beside a mode that allows all", []string{"--mode", "full", "--workspace", empty, "--allow", "a.example"}, "--allow beside --mode full, which is the whole network"},
+		{"deny beside a mode that allows all", []string{"--mode", "full", "--workspace", empty, "--deny", "a.example"}, "--deny beside --mode full"},
+		{"secret beside a mode that allows all", []string{"--mode", "full", "--workspace", empty, "--secret", "A=env:HOME@a.example"}, "--secret beside --mode full"},
+		{"allow of a URL", []string{"--allow", "https://a.example/"}, "--allow https://a.example/: a host, not a URL"},
+		{"allow of nothing", []string{"--allow", "a.example,"}, "--allow a.example,: "},
+		{"allow of an unknown group", []string{"--allow", "group:code-host"}, `did you mean "code-hosts"?`},
+		{"deny of no port", []string{"--deny", "a.example:0"}, "a port is 1 to 65535"},
+		{"secret without a source", []string{"--secret", "hunter2"}, `--secret: there is no "=" in it`},
+		{"secret with its value", []string{"--secret", "A=hunter2@a.example"}, "--secret A: a value cannot be given here: everybody on this machine can read command lines"},
+		{"secret without a host", []string{"--secret", "A=env:HOME"}, "--secret A: it says no host"},
+		{"secret of a variable that is not set", []string{"--secret", "A=env:NOPE@a.example"}, "--secret A: the variable NOPE is not set"},
+		{"secret of a file that is not there", []string{"--secret", "A=file:nope@a.example"}, "--secret A: the file " + filepath.Join(dir, "nope") + ": there is no such file"},
+		{"secret for everybody", []string{"--secret", "A=env:HOME@*"}, "a secret is bound to names"},
+		{"secret without a name", []string{"--secret", "=env:HOME@a.example"}, "is no name of an environment variable"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := planOf(t, dir, map[string]string{"HOME": home}, row.args...)
@@ -148,6 +244,9 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 				t.Fatal("accepted")
 			}
 			message, hint := words(err)
+			if strings.Contains(message+hint, "hunter2") {
+				t.Errorf("it repeats what may be the value: %q, %q", message, hint)
+			}
 			if !strings.Contains(message, row.want) {
 				t.Errorf("said %q, want %q", message, row.want)
 			}
@@ -183,6 +282,7 @@ func TestAWorkingDirectoryIsNeededOnlyForWhatIsRelativeToIt(t *testing.T) {
 		{[]string{"--read", "x"}, true},
 		{[]string{"--workspace", "."}, true},
 		{[]string{"--deny-write", "x"}, true},
+		{[]string{"--secret", "A=file:x@a.example"}, true},
 		{[]string{"--dir", "x"}, true},
 		{[]string{"--root", "dir:x"}, true},
 		{[]string{"--mode", "read-only"}, true},

@@ -88,6 +88,7 @@ func (l locked) ReadDir(name string) ([]fs.DirEntry, error) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(complete))
+	f.Add([]byte(requests))
 	for _, tc := range bad {
 		if len(tc.doc) < 5000 {
 			f.Add([]byte(tc.doc))
@@ -202,6 +203,11 @@ func checkSpec(t *testing.T, spec paddock.Spec) {
 	l := spec.Limits
 	if l.Memory < 0 || l.CPUs < 0 || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
 		t.Fatalf("limits %+v", l)
+	}
+	if spec.Policy.Network.Mode != paddock.NetworkHost {
+		if _, err := rule.New(unknown(spec.Policy.Network)); err != nil {
+			t.Fatalf("the network: %v", err)
+		}
 	}
 	for _, r := range spec.Policy.Network.Rules {
 		if p, err := rule.ParsePattern(r.Host); err != nil || p.String() != r.Host {
