@@ -95,7 +95,9 @@ func TestAConnectionIsNotAnsweredBeforeItIsAccepted(t *testing.T) {
 }
 
 func TestAHalfClosedConnectionGoesOn(t *testing.T) {
+	done := make(chan struct{})
 	_, g := open(t, Options{Handler: accepted(t, func(c Conn) {
+		defer close(done)
 		if err := c.CloseWrite(); err != nil {
 			t.Error(err)
 		}
@@ -111,6 +113,7 @@ func TestAHalfClosedConnectionGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.CloseWrite()
+	<-done
 }
 
 func TestAResetIsSeenAsOne(t *testing.T) {
@@ -149,6 +152,8 @@ func TestAThousandConnectionsAtOnce(t *testing.T) {
 func TestMoreConnectionsThanAllowedAreRefused(t *testing.T) {
 	const most = 10
 	done := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(done) })
+	defer finish()
 	l, g := open(t, Options{MaxConns: most, Handler: accepted(t, func(c Conn) { <-done })})
 	var conns []*gonet.TCPConn
 	for range most {
@@ -157,7 +162,7 @@ func TestMoreConnectionsThanAllowedAreRefused(t *testing.T) {
 	if c, err := g.dial(t.Context(), web4); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("one more: %v, %v", c, err)
 	}
-	close(done)
+	finish()
 	for _, c := range conns {
 		c.Close()
 	}
@@ -206,7 +211,7 @@ func TestASlowReaderHoldsTheSenderUp(t *testing.T) {
 	c := g.mustDial(t, web4)
 	held := func() bool {
 		before := sent.Load()
-		time.Sleep(200 * time.Millisecond) //nolint:forbidigo // that nothing happens is told by nobody
+		time.Sleep(200 * time.Millisecond)
 		return before > 0 && sent.Load() == before
 	}
 	eventually(t, "the sender is held up", held)

@@ -106,7 +106,7 @@ func (a *Attempt) shake() (*conn, error) {
 // What connections may hold of data that their reader does not take. Few have
 // much; what many have together stays bounded.
 const (
-	window  = 1 << 20
+	window  = 1 << 22
 	narrow  = 32 << 10
 	allConn = 32 << 20
 )

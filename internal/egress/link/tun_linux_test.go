@@ -20,7 +20,7 @@ const inNamespace = "PADDOCK_TEST_LINK_NAMESPACE"
 
 // The tests of a TUN device run in a network namespace of their own.
 func TestMain(m *testing.M) {
-	if os.Getenv(inNamespace) != "" { //nolint:forbidigo // this test tells itself
+	if os.Getenv(inNamespace) != "" {
 		tun = newTUN()
 	}
 	os.Exit(m.Run())

@@ -216,7 +216,7 @@ func (f *flow) Write(b []byte) (int, error) {
 	defer pkt.DecRef()
 	pkt.TransportProtocolNumber = udp.ProtocolNumber
 	h := header.UDP(pkt.TransportHeader().Push(header.UDPMinimumSize))
-	size := uint16(pkt.Size()) //nolint:gosec // bounded by the MTU
+	size := uint16(pkt.Size())
 	h.Encode(&header.UDPFields{SrcPort: f.id.LocalPort, DstPort: f.id.RemotePort, Length: size})
 	if f.route.RequiresTXTransportChecksum() {
 		sum := f.route.PseudoHeaderChecksum(udp.ProtocolNumber, size)

@@ -84,7 +84,7 @@ func (q *query) readAdditionals(p *dnsmessage.Parser) (fault string) {
 		if q.edns || h.Name.String() != "." {
 			return "EDNS is said once, and of the root"
 		}
-		q.edns, q.size, q.version, q.dnssec = true, uint16(h.Class), uint8(h.TTL>>16), h.DNSSECAllowed() //nolint:gosec // a byte of it
+		q.edns, q.size, q.version, q.dnssec = true, uint16(h.Class), uint8(h.TTL>>16), h.DNSSECAllowed()
 	}
 	if _, err := p.AdditionalHeader(); !errors.Is(err, dnsmessage.ErrSectionDone) {
 		return "too many records"

@@ -190,7 +190,7 @@ func (s *Server) ServeStream(c io.ReadWriter, record func(Asked)) error {
 		if answer == nil {
 			return fmt.Errorf("not a query: %w", paddock.Invalid)
 		}
-		framed := binary.BigEndian.AppendUint16(nil, uint16(len(answer))) //nolint:gosec // a name, an address and a reason
+		framed := binary.BigEndian.AppendUint16(nil, uint16(len(answer)))
 		if _, err := c.Write(append(framed, answer...)); err != nil {
 			return err
 		}

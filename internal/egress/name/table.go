@@ -65,7 +65,7 @@ func (t *Table) Add(h rule.Host) (v4, v6 netip.Addr, err error) {
 		if t.numbers == nil {
 			t.numbers = map[rule.Host]uint32{}
 		}
-		n = uint32(len(t.names)) //nolint:gosec // below Max
+		n = uint32(len(t.names))
 		t.numbers[h] = n
 		t.names = append(t.names, h)
 	}
@@ -117,7 +117,7 @@ func address4(n uint32) netip.Addr {
 
 func address6(n uint32) netip.Addr {
 	b := base6
-	binary.BigEndian.PutUint16(b[14:], uint16(n)) //nolint:gosec // below Max
+	binary.BigEndian.PutUint16(b[14:], uint16(n))
 	return netip.AddrFrom16(b)
 }
 

@@ -93,7 +93,7 @@ func TestATableIsBounded(t *testing.T) {
 	if h, ok := table.Lookup(address4(Max - 1)); !ok || h.String() != names[Max-1] {
 		t.Errorf("the last one: %s", h)
 	}
-	if _, err := NewTable(append(names, "one-more.example.com")); !errors.Is(err, paddock.Invalid) {
+	if _, err := NewTable(slices.Concat(names, []string{"one-more.example.com"})); !errors.Is(err, paddock.Invalid) {
 		t.Errorf("too many: %v", err)
 	}
 }
