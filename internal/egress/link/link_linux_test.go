@@ -430,8 +430,9 @@ func refused(t *testing.T, what string, c *gonet.UDPConn) {
 func TestDatagramsThatNobodyReadsTakeBoundedMemory(t *testing.T) {
 	done := make(chan struct{})
 	defer close(done)
-	begun := make(chan struct{}, 1)
-	l, g := open(t, Options{Handler: handler{udp: func(*Datagrams) { begun <- struct{}{}; <-done }}})
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	l, g := open(t, Options{Handler: handler{udp: func(*Datagrams) { begin(); <-done }}})
 	c := g.udp(t, web4)
 	for range 200 {
 		if _, err := c.Write(make([]byte, 10_000)); err != nil {
