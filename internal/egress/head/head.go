@@ -87,6 +87,15 @@ func parseLine(line string) (Head, error) {
 	return h, nil
 }
 
+// Target checks the target of a request that came in another way than as a head:
+// what Parse refuses of one is Invalid.
+func Target(target string) error {
+	if err := checkTarget(target); err != nil {
+		return fmt.Errorf("request: %w: %w", err, paddock.Invalid)
+	}
+	return nil
+}
+
 func checkTarget(target string) error {
 	if target == "" {
 		return errors.New("the target is empty")

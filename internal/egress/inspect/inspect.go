@@ -1,12 +1,15 @@
 // Package inspect carries one connection that must be looked into: it ends TLS with
 // a certificate of the sandbox's authority, judges every request, changes it as
 // the rules say, and carries it on.
+//
+// What the guest sends as HTTP/1 passes a strict reader first, so that this side and
+// the destination see the same requests. HTTP itself, both versions and both sides,
+// is the standard library's.
 package inspect
 
 import (
 	"context"
 	"crypto/x509"
-	"fmt"
 	"net"
 
 	"github.com/paddock-sandbox/paddock"
@@ -18,23 +21,24 @@ import (
 // A Backend decides and dials. Its methods are called from many goroutines.
 type Backend interface {
 	// Request decides about one request by the rules of now. It may wait (for a
-	// person, for example) as long as ctx lasts. Of a Decision with Allow, Done
-	// is called once; it is called once of others too.
+	// person, for example) as long as ctx lasts.
 	Request(ctx context.Context, f rule.Flow, q rule.Request) Decision
 	// Dial connects to where f leads, through the upstream proxy at the URL via
-	// where it is not empty. TLS is not begun.
+	// where it is not empty. TLS is not begun. An error that is a *Refusal is told
+	// to the guest as such.
 	Dial(ctx context.Context, f rule.Flow, via string) (net.Conn, error)
 	// Secrets gives those bound to f; nil is none. It is asked only where TLS
 	// is ended here.
 	Secrets(f rule.Flow) *secret.Set
-	// Failed is told of a connection on which no request could be read: reason
-	// says why in words, for example that the program does not accept the
-	// certificate.
+	// Failed is told of what was no request that could be judged: reason says why
+	// in words, for example that the program does not accept the certificate. f is
+	// zero where a proxy's client did not say where to.
 	Failed(f rule.Flow, reason string)
 }
 
-// A Meter counts the bytes of bodies and tunnels and holds them up as a limit
-// wants. An error of it ends the transfer. It is used from two goroutines.
+// A Meter counts the bytes of requests, answers and tunnels, and holds them up as a
+// limit wants. An error of it ends the transfer, and is told to the guest where
+// nothing of the answer was given yet. It is used from two goroutines.
 type Meter interface {
 	Sent(ctx context.Context, n int) error     // n bytes are about to go to the destination
 	Received(ctx context.Context, n int) error // n bytes are about to go to the guest
@@ -43,9 +47,10 @@ type Meter interface {
 // A Decision is about one request.
 type Decision struct {
 	rule.Verdict
+
 	Rule  paddock.NetworkRule // that allows it: headers, answer and proxy are taken from it
 	Meter Meter               // nil is none
-	Done  func(Outcome)       // nil is nobody; called once, when the request is over
+	Done  func(Outcome)       // nil is nobody; called once, when the request is over, also of those not allowed
 
 	// Cut ends the transfer when it is closed: the request is no longer allowed.
 	// nil is never.
@@ -57,6 +62,7 @@ type Outcome struct {
 	Status         int // of the answer that the guest got; 0 is none
 	Sent, Received int64
 	Secrets        []string // names of those used
+	Note           string   // what was not done, in words; empty is nothing
 	Err            error    // in words that hold no secret
 }
 
@@ -76,13 +82,6 @@ type Proxy struct {
 // New makes a Proxy.
 func New(o Options) *Proxy { return &Proxy{o: o} }
 
-// Serve carries conn, on which the guest speaks to f, until either side ends it or ctx
-// is over, and closes it. TLS or plain HTTP is told by the first bytes; all else
-// is refused. The error says in words why it ended before its time.
-func (p *Proxy) Serve(ctx context.Context, conn net.Conn, f rule.Flow) error {
-	return fmt.Errorf("look into a connection: %w", paddock.Unsupported)
-}
-
 // A Connector decides about CONNECT to f and, where it is allowed, gives what carries
 // the tunnel: carry is called with the guest's connection after it was told 200,
 // and closes it. An error is told to the guest in words: a *Refusal with what it
@@ -95,16 +94,8 @@ type Refusal struct {
 	rule.Verdict
 }
 
-// Error gives the reason and the hint.
+// Error gives the reason.
 func (r *Refusal) Error() string { return r.Reason }
 
 // Unwrap gives Denied.
 func (r *Refusal) Unwrap() error { return paddock.Denied }
-
-// ServeProxy carries conn, on which the guest speaks to an HTTP proxy, and closes it at
-// the end. CONNECT is given to connect; a request in absolute form, whose scheme must
-// be http, goes to Backend.Request with the flow of its target's host and port, and is
-// carried on as one on a plain connection there. All else is refused.
-func (p *Proxy) ServeProxy(ctx context.Context, conn net.Conn, connect Connector) error {
-	return fmt.Errorf("be an HTTP proxy: %w", paddock.Unsupported)
-}

@@ -288,3 +288,20 @@ func (s *Set) Scrub(body io.ReadCloser) io.ReadCloser {
 	}
 	return newStream(body, newExchange(s.scrub, nil, true))
 }
+
+// ScrubFrames gives body with something of the same length in the place of values,
+// for bodies whose parts say how long they are. Closing it closes body.
+func (s *Set) ScrubFrames(body io.ReadCloser) io.ReadCloser {
+	if s == nil {
+		return body
+	}
+	pairs := slices.Clone(s.scrub)
+	for i, p := range pairs {
+		to := p.to
+		for len(to) < len(p.from) {
+			to = slices.Concat(to, p.to)
+		}
+		pairs[i].to = to[:len(p.from)]
+	}
+	return newStream(body, newExchange(pairs, nil, true))
+}

@@ -1,0 +1,257 @@
+package inspect
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/head"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+)
+
+// ServeHTTP judges one request and carries it on.
+func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		return
+	}
+	defer s.wg.Done()
+	if s.front != nil {
+		s.served++
+		if status, err := s.front.refusal(s.served); err != nil {
+			s.reject(w, r, status, err)
+			return
+		}
+		// Answers may begin before the request is whole.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
+	if s.connect != nil && r.Method == http.MethodConnect {
+		s.tunnel(w, r)
+		return
+	}
+	f, status, err := s.check(r)
+	if err != nil {
+		s.reject(w, r, status, err)
+		return
+	}
+	upgrade := ""
+	if r.ProtoMajor == 1 {
+		upgrade = strings.ToLower(r.Header.Get("Upgrade"))
+	}
+	switch {
+	case upgrade == "websocket" && s.front.raw(s.served):
+		w.Header().Set("Connection", "close") // unless it becomes one
+	case upgrade == "" || upgrade == "h2c" || !tokens(r.Header["Connection"], "upgrade"):
+		// HTTP/2 is offered by some clients with every request, and HTTP/1.1 answers them.
+		upgrade = ""
+	default:
+		s.reject(w, r, http.StatusBadRequest, fmt.Errorf("an upgrade to %.40q cannot be looked into", upgrade))
+		return
+	}
+	e := &exchange{s: s, w: w, r: r, flow: f, webSocket: upgrade == "websocket"}
+	e.run()
+	if e.aborted {
+		// The guest must not take a part for the whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// check tells where a request goes, or what status it is refused with.
+func (s *session) check(r *http.Request) (rule.Flow, int, error) {
+	if r.Method == http.MethodConnect {
+		return rule.Flow{}, http.StatusMethodNotAllowed, errors.New("CONNECT is for proxies")
+	}
+	if err := head.Target(r.RequestURI); err != nil {
+		return rule.Flow{}, http.StatusBadRequest, err
+	}
+	if s.h2 && !strings.HasPrefix(r.RequestURI, "/") && (r.Method != http.MethodOptions || r.RequestURI != "*") {
+		return rule.Flow{}, http.StatusBadRequest, errors.New("the path is none")
+	}
+	if s.connect == nil && r.URL.Scheme != "" && !strings.EqualFold(r.URL.Scheme, s.scheme()) {
+		return rule.Flow{}, http.StatusBadRequest, fmt.Errorf("the target is a URL of another scheme on a connection of %s", s.scheme())
+	}
+	host, port, err := head.Authority(r.Host)
+	if err != nil {
+		return rule.Flow{}, http.StatusBadRequest, err
+	}
+	if s.connect != nil {
+		if port == 0 {
+			port = 80
+		}
+		return rule.Flow{Host: host, Port: port}, 0, nil
+	}
+	for _, other := range append(r.Header["Host"], r.URL.Host) {
+		if other != "" && other != r.Host {
+			return rule.Flow{}, http.StatusMisdirectedRequest, errors.New("it names two hosts")
+		}
+	}
+	if host != s.flow.Host || port != 0 && port != s.flow.Port {
+		return rule.Flow{}, http.StatusMisdirectedRequest, fmt.Errorf("it is for %s on a connection to %s", clip(r.Host), join(s.flow))
+	}
+	return s.flow, 0, nil
+}
+
+func (s *session) scheme() string {
+	if s.tls {
+		return "https"
+	}
+	return "http"
+}
+
+func join(f rule.Flow) string {
+	return net.JoinHostPort(f.Host.String(), strconv.Itoa(int(f.Port)))
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "…"
+	}
+	return s
+}
+
+// reject answers what is no proper request, and ends the connection.
+func (s *session) reject(w http.ResponseWriter, r *http.Request, status int, err error) {
+	s.p.o.Backend.Failed(s.flow, "a request was refused: "+err.Error())
+	w.Header().Set("Connection", "close")
+	answer{w: w, r: r, status: status, what: "refused by the sandbox's gateway", host: join(s.flow), reason: err.Error(), rule: -1}.give()
+}
+
+// tunnel answers CONNECT.
+func (s *session) tunnel(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
+	host, port, err := head.Authority(r.Host)
+	if err != nil || port == 0 {
+		s.reject(w, r, http.StatusBadRequest, fmt.Errorf("CONNECT is for HOST:PORT: %w", paddock.Invalid))
+		return
+	}
+	f := rule.Flow{Host: host, Port: port}
+	carry, err := s.connect(r.Context(), f)
+	if err != nil {
+		failure(w, r, f, err).give()
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		conn.Close()
+	}
+	// What carries it tells how it ended; a connection that is closed ends it.
+	_ = carry(&hijacked{Conn: conn, r: buffered.Reader})
+}
+
+// hijacked is a connection of which some bytes were read ahead.
+type hijacked struct {
+	net.Conn
+
+	r *bufio.Reader
+}
+
+// Read gives what was read ahead, then what comes.
+func (h *hijacked) Read(b []byte) (int, error) {
+	if h.r.Buffered() > 0 {
+		return h.r.Read(b)
+	}
+	return h.Conn.Read(b)
+}
+
+// CloseWrite ends the direction to the guest.
+func (h *hijacked) CloseWrite() error {
+	if half, ok := h.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return h.Conn.Close()
+}
+
+// tokens tells whether comma-separated values hold word, in any case.
+func tokens(values []string, word string) bool {
+	for _, value := range values {
+		for part := range strings.SplitSeq(value, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// removeHops takes away what is for the next hop alone.
+func removeHops(h http.Header) {
+	trailers := tokens(h["Te"], "trailers")
+	for _, value := range h["Connection"] {
+		for name := range strings.SplitSeq(value, ",") {
+			if name = textproto.TrimString(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings", "Alt-Svc"} {
+		delete(h, name)
+	}
+	if trailers {
+		h.Set("Te", "trailers")
+	}
+}
+
+// path gives the path as it came.
+func path(r *http.Request) string {
+	target, _, _ := strings.Cut(r.RequestURI, "?")
+	if _, rest, ok := strings.Cut(target, "://"); ok && !strings.HasPrefix(target, "/") {
+		_, path, _ := strings.Cut(rest, "/")
+		return "/" + path
+	}
+	return target
+}
+
+// outgoing makes the request as it goes on, without its body.
+func (e *exchange) outgoing(ctx context.Context, header http.Header) *http.Request {
+	scheme := e.s.scheme()
+	u := &url.URL{Scheme: scheme, Host: join(e.flow), Path: e.r.URL.Path, RawPath: e.r.URL.RawPath, RawQuery: e.r.URL.RawQuery, ForceQuery: e.r.URL.ForceQuery}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	host := join(e.flow)
+	if scheme == "http" && e.flow.Port == 80 || scheme == "https" && e.flow.Port == 443 {
+		host = e.flow.Host.String()
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+	}
+	out := &http.Request{Method: e.r.Method, URL: u, Host: host, Header: header, ContentLength: e.r.ContentLength, Trailer: e.r.Trailer, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	for _, name := range e.d.Rule.RemoveHeaders {
+		out.Header.Del(name)
+	}
+	for name, value := range e.d.Rule.SetHeaders {
+		out.Header.Set(name, value)
+	}
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = nil // or one would be put in
+	}
+	return out.WithContext(ctx)
+}
+
+// headSize is about how many bytes a head has.
+func headSize(line string, h http.Header) int {
+	n := len(line) + 16
+	for name, values := range h {
+		for _, value := range values {
+			n += len(name) + len(value) + 4
+		}
+	}
+	return n
+}
+
+// sortedNames gives names without repetition, in order.
+func sortedNames(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
