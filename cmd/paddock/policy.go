@@ -19,7 +19,7 @@ func (a *app) policyCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.policyCheckCommand(), a.policyExplainCommand())
+	c.AddCommand(a.policyCheckCommand(), a.policyExplainCommand(), a.policyLearnCommand(), a.policyGroupsCommand())
 	return c
 }
 

@@ -104,6 +104,10 @@ func allowed(w io.Writer, list []asked) {
 		if d.Answer != "always" {
 			continue
 		}
+		if d.UDP {
+			places = append(places, oneLine(d.allowance())+" (datagrams)")
+			continue // only a policy file says that
+		}
 		places = append(places, oneLine(d.allowance()))
 		flags = append(flags, "--allow "+oneLine(d.allowance()))
 	}
@@ -111,6 +115,10 @@ func allowed(w io.Writer, list []asked) {
 		return
 	}
 	fmt.Fprintf(w, "paddock: allowed for this run alone: %s\n", strings.Join(places, ", "))
+	if len(flags) == 0 {
+		fmt.Fprintln(w, "hint: to allow it from the start: a rule with udp: true in a policy file")
+		return
+	}
 	fmt.Fprintf(w, "hint: to allow it from the start: %s\n", strings.Join(flags, " "))
 }
 

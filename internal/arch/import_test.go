@@ -22,6 +22,7 @@ func layers() []layer {
 		{"internal/protect", nil, "pure, and linked into the guest"},
 		{"internal/image", nil, "pure: lists that tiers build from and policies explain with"},
 		{"internal/policy", []string{"internal/egress/rule", "internal/image", "internal/protect"}, "text to values and back; pure, so that it can be fuzzed and explained anywhere"},
+		{"internal/source", []string{"internal/egress/rule"}, "the configuration of package clients, read through a file system that is handed to it"},
 		{"internal/egress/rule", nil, "pure: the decision is one for every tier, and policies are explained by it"},
 		{"internal/guest/guestpb", nil, "generated wire format"},
 		{"internal/output", nil, "pure: a ring"},

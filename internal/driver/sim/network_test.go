@@ -42,7 +42,7 @@ func listOf(rules ...paddock.NetworkRule) paddock.Policy {
 	return paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: rules}}
 }
 
-func run(t *testing.T, sb paddock.Sandbox, script string) string {
+func wrote(t *testing.T, sb paddock.Sandbox, script string) string {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", script}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
@@ -66,11 +66,11 @@ func TestAProgramsOwnNetworkIsReachedByTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := run(t, sb, "curl -sS http://WWW.example.com/"); !strings.EqualFold(got, "welcome to www.example.com") {
+	if got := wrote(t, sb, "curl -sS http://WWW.example.com/"); !strings.EqualFold(got, "welcome to www.example.com") {
 		t.Errorf("%q", got)
 	}
 	for _, target := range []string{"http://bad.example.com/", "http://example.org/", "http://www.example.com:81/", "http://127.0.0.1/"} {
-		if got := run(t, sb, "curl -sS "+target+"; echo status=$?"); !strings.Contains(got, "status=7") {
+		if got := wrote(t, sb, "curl -sS "+target+"; echo status=$?"); !strings.Contains(got, "status=7") {
 			t.Errorf("%s: %q", target, got)
 		}
 	}
@@ -84,7 +84,7 @@ func TestAProgramsOwnNetworkIsReachedByTheRules(t *testing.T) {
 	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := run(t, sb, "curl -sS http://www.example.com/; echo status=$?"); !strings.Contains(got, "status=7") {
+	if got := wrote(t, sb, "curl -sS http://www.example.com/; echo status=$?"); !strings.Contains(got, "status=7") {
 		t.Errorf("without rules: %q", got)
 	}
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/source"
+)
+
+func (a *app) policyGroupsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "groups",
+		Short: "List groups of hosts: those that Paddock has, and those of your package clients",
+		Long: `List the groups of hosts that rules can name, and write groups for a policy file
+with the hosts that your package clients (pip, npm, cargo, go and apt) are
+configured to use. They are read from the clients' own files and variables:
+Paddock knows no registry itself. A client that is not configured goes where its
+makers want it to; paddock policy learn finds out where that is.`,
+		Example: `  paddock policy groups
+  paddock run --allow group:code-hosts -- git ls-remote https://github.com/git/git`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			host, _ := a.host() // without a directory there are no files of a project
+			a.groups(source.Read(source.Machine{Home: host.Home, Dir: host.Dir, Env: host.Env, Files: host.Files}))
+			return nil
+		},
+	}
+}
+
+// groups writes a piece of a policy file.
+func (a *app) groups(list []source.Group) {
+	fmt.Fprintf(a.stdout, "# Groups that there are without a file: %s\n", strings.Join(policy.Groups(), ", "))
+	if len(list) == 0 {
+		fmt.Fprintln(a.stdout, "# No package client of yours is configured to use hosts of its own; `paddock policy learn` finds out where one goes.")
+		return
+	}
+	fmt.Fprint(a.stdout, "version: 1\nnetwork:\n  mode: list\n  rules:\n")
+	for _, g := range list {
+		fmt.Fprintf(a.stdout, "    - allow: {group: %s-sources}\n", g.Name)
+	}
+	fmt.Fprintln(a.stdout, "  groups:")
+	for _, g := range list {
+		fmt.Fprintf(a.stdout, "    %s-sources: # from %s\n", g.Name, oneLine(strings.Join(g.From, ", ")))
+		for _, h := range g.Hosts {
+			fmt.Fprintf(a.stdout, "      - %q\n", h)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+// reaching is a tier whose gateway tells of these flows.
+func reaching(t *testing.T, f *fake, flows ...audit.Flow) tier {
+	t.Helper()
+	f.info = goodInfo()
+	row := f.tier(paddock.Jail)
+	row.open = func(g gear) (paddock.Driver, error) {
+		for _, flow := range flows {
+			g.audit.Record(audit.Event{Kind: audit.Network, Network: &flow})
+		}
+		for host, want := range map[string]report.Answer{"example.com": report.AllowOnce, "192.168.1.1": report.DenyIt, "127.0.0.1": report.DenyIt, "::1": report.DenyIt} {
+			if got := g.ask(t.Context(), report.Question{Host: host, Port: 22}); got != want {
+				t.Errorf("asked for %s: %q, want %q", host, got, want)
+			}
+		}
+		return f, nil
+	}
+	return row
+}
+
+func TestWhatACommandReachedBecomesAPolicy(t *testing.T) {
+	f := &fake{}
+	dir := t.TempDir()
+	row := reaching(t, f,
+		audit.Flow{Protocol: "tcp", Host: "b.example.com", Port: 443, Verdict: "allow"},
+		audit.Flow{Protocol: "http", Host: "a.example.com", Port: 80, Verdict: "allow"},
+		audit.Flow{Protocol: "tcp", Host: "a.example.com", Port: 443, Verdict: "allow"},
+		audit.Flow{Protocol: "udp", Host: "time.example.org", Port: 123, Verdict: "allow"},
+		audit.Flow{Protocol: "tcp", Host: "203.0.113.7", Port: 22, Verdict: "allow"},
+		audit.Flow{Protocol: "dns", Host: "looked.example.com", Verdict: "allow"},
+		audit.Flow{Protocol: "tcp", Host: "bad\nhost", Port: 1, Verdict: "allow"},
+		audit.Flow{Protocol: "tcp", Host: "10.0.0.1", Port: 22, Verdict: "deny", Reason: "it is private\n- allow: x"},
+	)
+	v := invoke(dir, nil, []tier{row}, "policy", "learn", "-o", filepath.Join(dir, "learned.yaml"), "--", "sh", "-c", "echo out; exit 3")
+	if code := v.run(t.Context()); code != 3 || v.stdout.String() != "out\n" {
+		t.Fatalf("%d, %q, %q", code, v.stdout.String(), v.stderr.String())
+	}
+	if !strings.Contains(v.stderr.String(), "paddock: learning: while it runs, the command can reach everything that is public\n") {
+		t.Errorf("said %q", v.stderr.String())
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "learned.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `version: 1
+network:
+  mode: list
+  rules:
+    # addresses
+    - allow: "203.0.113.7"
+      ports: [22]
+    # example.com
+    - allow: "a.example.com"
+    - allow: "b.example.com"
+      ports: [443]
+    # example.org
+    - allow: "time.example.org"
+      ports: [123]
+      udp: true
+# Refused, though the way out was open:
+#   10.0.0.1:22: it is private\n- allow: x
+`
+	if _, got, _ := strings.Cut(string(data), "use it.\n"); got != want {
+		t.Errorf("wrote\n%s", data)
+	}
+	if _, err := policy.Read("learned", data); err != nil {
+		t.Error(err)
+	}
+	if got := f.made().Policy.Network; got.Mode != paddock.NetworkList || got.Rules[0].Host != "*" {
+		t.Errorf("ran with %+v", got)
+	}
+}
+
+func TestWithoutAFileThePolicyIsTheOutput(t *testing.T) {
+	f := &fake{}
+	v := invoke(t.TempDir(), nil, []tier{reaching(t, f)}, "policy", "learn", "--", "echo", "out")
+	if code := v.run(t.Context()); code != 0 || !strings.HasSuffix(v.stdout.String(), "version: 1\nnetwork:\n  mode: list\n") || !strings.Contains(v.stderr.String(), "out\n") {
+		t.Errorf("%d, %q, %q", code, v.stdout.String(), v.stderr.String())
+	}
+}
+
+func TestLearningWritesOverNothingAndLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "there")
+	if err := os.WriteFile(name, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{}
+	if v := invoke(dir, nil, []tier{reaching(t, f)}, "policy", "learn", "-o", name, "true"); v.run(t.Context()) == 0 || f.created != 0 {
+		t.Errorf("ran: %q", v.stderr.String())
+	}
+	f.refuse = paddock.Unsupported
+	gone := filepath.Join(dir, "gone")
+	if v := invoke(dir, nil, []tier{reaching(t, f)}, "policy", "learn", "-o", gone, "true"); v.run(t.Context()) == 0 {
+		t.Error("there was no sandbox")
+	}
+	if _, err := os.Stat(gone); !os.IsNotExist(err) {
+		t.Errorf("a file was left: %v", err)
+	}
+	if v := invoke(dir, nil, []tier{reaching(t, f)}, "policy", "learn", "--allow", "example.com", "true"); v.run(t.Context()) == 0 || !strings.Contains(v.stderr.String(), "--allow: while it learns") {
+		t.Errorf("%q", v.stderr.String())
+	}
+}
+
+func TestWhatIsLearnedHasABound(t *testing.T) {
+	l := &lessons{reached: map[destination]bool{}, refused: map[string]string{}}
+	for port := range uint16(maxLessons + 10) {
+		l.Record(audit.Event{Kind: audit.Network, Network: &audit.Flow{Protocol: "tcp", Host: "a.example", Port: port + 1, Verdict: "allow"}})
+	}
+	text, err := l.policy([]string{"x"})
+	if err != nil || len(l.reached) != maxLessons || !strings.Contains(string(text), "# There was more than is listed here.") {
+		t.Errorf("%d, %v", len(l.reached), err)
+	}
+}
+
+func TestGroupsOfPackageClientsAreAPieceOfAPolicy(t *testing.T) {
+	dir := t.TempDir()
+	v := invoke(dir, map[string]string{"PIP_INDEX_URL": "https://me:hush@pip.example:8443/simple", "HOME": dir, "GOPROXY": "https://go.example"}, nil, "policy", "groups")
+	if code := v.run(t.Context()); code != 0 || strings.Contains(v.stdout.String(), "hush") {
+		t.Fatalf("%d, %q, %q", code, v.stdout.String(), v.stderr.String())
+	}
+	f, err := policy.Read("groups", []byte(v.stdout.String()))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, v.stdout.String())
+	}
+	var hosts []string
+	for _, r := range f.Network.Rules {
+		hosts = append(hosts, r.Host)
+	}
+	if !slices.Contains(hosts, "pip.example") || !slices.Contains(hosts, "go.example") {
+		t.Errorf("hosts %q", hosts)
+	}
+}
