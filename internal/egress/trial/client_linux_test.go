@@ -48,7 +48,7 @@ func clients() []client {
 		{name: "git over https", script: `cd "$(mktemp -d)" && git clone -q "$1/git/repo.git" && cd repo && git log --format=%s && git -c user.name=t -c user.email=t@t.test commit -q --allow-empty -m second && git push -q origin HEAD:refs/heads/"$RANDOM"`, prints: "the first commit"},
 		{name: "git over ssh", script: `cd "$(mktemp -d)" && cp /trial/id . && chmod 600 id &&
 			GIT_SSH_COMMAND="ssh -i $PWD/id -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR" git clone -q "ssh://git@client.test:$2/repo.git" && git -C repo log --format=%s`, prints: "the first commit", splice: true},
-		{name: "pip", script: `cd "$(mktemp -d)" && python3 -m pip install -q --no-input --disable-pip-version-check --no-cache-dir --retries 0 --target . --index-url "$1/simple" trialpkg && python3 -c 'import trialpkg'`, prints: "the package runs"},
+		{name: "pip", script: `cd "$(mktemp -d)" && "$(python3 -c 'import sys; print(sys.executable)')" -m pip install -q --no-input --disable-pip-version-check --no-cache-dir --retries 0 --target . --index-url "$1/simple" trialpkg && python3 -c 'import trialpkg'`, prints: "the package runs"},
 		{name: "npm", script: `cd "$(mktemp -d)" && npm install --silent --no-audit --no-fund --fetch-retries=0 --registry "$1" trialpkg && node -e 'require("trialpkg")'`, prints: "the package runs"},
 		{name: "apt", script: aptScript, prints: "not really a package"},
 	}

@@ -229,10 +229,13 @@ func (e *events) list() []audit.Event {
 	return slices.Clone(e.all)
 }
 
+// String gives the last of it.
 func (e *events) String() string {
 	var lines []string
-	for _, v := range e.list() {
-		lines = append(lines, fmt.Sprintf("%+v", v))
+	all := e.list()
+	for _, v := range all[max(0, len(all)-8):] {
+		line, err := audit.Line(v)
+		lines = append(lines, fmt.Sprint(strings.TrimSpace(string(line)), err))
 	}
 	return strings.Join(lines, "\n\t")
 }

@@ -42,8 +42,18 @@ func (w *world) furnish(t *testing.T) {
 	w.npm(t)
 	w.debs()
 	w.git(t)
-	w.mux.Handle("/socket", websocket.Server{Handler: func(c *websocket.Conn) { _, _ = io.Copy(c, c) }})
+	w.mux.Handle("/socket", websocket.Server{Handler: hear})
 	w.mux.Handle(sayProcedure, connect.NewBidiStreamHandler(sayProcedure, say))
+}
+
+// hear says each message again.
+func hear(c *websocket.Conn) {
+	var message string
+	for websocket.Message.Receive(c, &message) == nil {
+		if websocket.Message.Send(c, message) != nil {
+			return
+		}
+	}
 }
 
 // sayProcedure is the call that the world's gRPC server knows.
@@ -147,6 +157,7 @@ func (w *world) debs() {
 	deb := []byte("not really a package\n")
 	list := fmt.Appendf(nil, "Package: trialpkg\nVersion: 1.0\nArchitecture: all\nMaintainer: trial\nDescription: trial\nFilename: ./trialpkg_1.0_all.deb\nSize: %d\nSHA256: %x\n\n", len(deb), sha256.Sum256(deb))
 	release := fmt.Appendf(nil, "Date: Thu, 01 Jan 2026 00:00:00 UTC\nSuite: trial\nSHA256:\n %x %d Packages\n", sha256.Sum256(list), len(list))
+	w.mux.HandleFunc("/debs/", http.NotFound) // there is no signature
 	w.page("/debs/Release", "text/plain", release)
 	w.page("/debs/Packages", "text/plain", list)
 	w.page("/debs/trialpkg_1.0_all.deb", "application/octet-stream", deb)
