@@ -128,7 +128,7 @@ func (w *world) try(t *testing.T, tr tier, look bool) {
 	if look {
 		web.SetHeaders = map[string]string{"X-Looked": "yes"}
 	}
-	rules := []paddock.NetworkRule{web, {Host: home, Ports: []uint16{1}}} // so that the servers' address may be dialled
+	rules := []paddock.NetworkRule{web, {Host: w.home(), Ports: []uint16{1}}} // so that the servers' address may be dialled
 	if !look {
 		rules = append(rules, paddock.NetworkRule{Host: "client.test", Ports: []uint16{w.SSH}})
 	}
@@ -165,11 +165,11 @@ func (w *world) try(t *testing.T, tr tier, look bool) {
 			`curl -sSfk --max-time 20 --resolve "other.test:$1:198.18.1.0" "https://other.test:$1/"`,
 			`curl -sSfk --max-time 20 -x http://198.18.0.1:3128 "https://other.test:$1/"`,
 			`curl -sSfk --max-time 20 -x socks5h://198.18.0.1:1080 "https://other.test:$1/"`,
-			`curl -sSfk --max-time 20 -H "Host: other.test" -x http://198.18.0.1:3128 "http://127.0.0.1:$1/"`,
-			`curl -sSfk --max-time 20 "https://127.0.0.1:$1/"`,
+			`curl -sSfk --max-time 20 -H "Host: other.test" -x http://198.18.0.1:3128 "http://$2:$1/"`,
+			`curl -sSfk --max-time 20 "https://$2:$1/"`,
 			`curl -sSfk --max-time 20 "https://192.0.2.1/"`,
 		} {
-			if r := b.sh(t, script, fmt.Sprint(w.HTTPS)); r.exit.Code == 0 || r.exit.Code == 28 {
+			if r := b.sh(t, script, fmt.Sprint(w.HTTPS), w.home()); r.exit.Code == 0 || r.exit.Code == 28 {
 				t.Errorf("%s: %v\n\t%s", script, r, b.events)
 			}
 		}

@@ -38,6 +38,13 @@ func TestMain(m *testing.M) {
 	if gateway.Main() || container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() || probeMain() {
 		return
 	}
+	if status, done := apart(); done {
+		os.Exit(status)
+	}
+	if err := settle(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 
@@ -230,14 +237,19 @@ func (e *events) list() []audit.Event {
 }
 
 // String gives the last of it.
-func (e *events) String() string {
+func (e *events) String() string { return e.about("") }
+
+// about gives the last of what is about a host; an empty one is any.
+func (e *events) about(host string) string {
 	var lines []string
-	all := e.list()
-	for _, v := range all[max(0, len(all)-8):] {
+	for _, v := range e.list() {
+		if v.Network == nil || v.Network.Protocol == "dns" || host != "" && v.Network.Host != host {
+			continue
+		}
 		line, err := audit.Line(v)
 		lines = append(lines, fmt.Sprint(strings.TrimSpace(string(line)), err))
 	}
-	return strings.Join(lines, "\n\t")
+	return strings.Join(lines[max(0, len(lines)-6):], "\n\t")
 }
 
 // asUser runs tests of this package again, in a program of its own, as a user

@@ -217,7 +217,7 @@ func (w *world) ssh(t *testing.T, repo string) {
 		return nil, errors.New("another key")
 	}}
 	config.AddHostKey(signer)
-	l, port := listen(t)
+	l, port := w.listen(t)
 	w.SSH = port
 	connections(t, l, func(c net.Conn) {
 		_, channels, requests, err := ssh.NewServerConn(c, config)

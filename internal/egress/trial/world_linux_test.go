@@ -33,6 +33,7 @@ type world struct {
 	Names    []string
 	CA       []byte // PEM, of who vouches for the servers
 	Programs string // directory, readable by all
+	Network  string // what its addresses begin with
 
 	HTTPS, Other, HTTP, Echo, UDP, SSH uint16 // ports; Other is HTTPS too
 	Proxy                              uint16 // an upstream proxy's
@@ -50,18 +51,22 @@ type world struct {
 
 // elsewhere is a name with an address that no rule of these tests lists; all
 // other names are at home.
-const (
-	elsewhere = "elsewhere.test"
-	unlisted  = "127.0.0.2"
-	inRange   = "127.0.0.65"
-	home      = "127.0.0.1"
-)
+const elsewhere = "elsewhere.test"
+
+// The world's addresses.
+func (w *world) home() string      { return w.Network + "1" }
+func (w *world) unlisted() string  { return w.Network + "2" }
+func (w *world) inRange() string   { return w.Network + "65" }
+func (w *world) forbidden() string { return w.Network + "66" }
+
+// addressed tells whether a box can mean its addresses.
+func (w *world) addressed() bool { return w.Network == docs }
 
 // hosts are the addresses of the world's names.
 func (w *world) hosts() map[string][]netip.Addr {
-	out := map[string][]netip.Addr{elsewhere: {netip.MustParseAddr(unlisted)}}
+	out := map[string][]netip.Addr{elsewhere: {netip.MustParseAddr(w.unlisted())}}
 	for _, n := range w.Names {
-		out[n] = []netip.Addr{netip.MustParseAddr(home)}
+		out[n] = []netip.Addr{netip.MustParseAddr(w.home())}
 	}
 	return out
 }
@@ -96,7 +101,10 @@ func newWorld(t *testing.T, names ...string) *world {
 		}
 		return w
 	}
-	w := &world{Names: names, mux: http.NewServeMux(), leaves: map[string]*tls.Certificate{}}
+	w := &world{Network: "127.0.0.", Names: names, mux: http.NewServeMux(), leaves: map[string]*tls.Certificate{}}
+	if os.Getenv(apartVariable) != "" {
+		w.Network = docs
+	}
 	w.authority(t)
 	dir, err := os.MkdirTemp("", "ptw")
 	if err != nil {
@@ -178,7 +186,7 @@ func (w *world) leaf(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if name == "" {
-		tmpl.IPAddresses = []net.IP{net.ParseIP(home)}
+		tmpl.IPAddresses = []net.IP{net.ParseIP(w.home())}
 	} else {
 		tmpl.DNSNames = []string{name}
 	}
@@ -190,10 +198,10 @@ func (w *world) leaf(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return w.leaves[name], nil
 }
 
-// listen opens a port of the machine's loopback.
-func listen(t *testing.T) (net.Listener, uint16) {
+// listen opens a port at home.
+func (w *world) listen(t *testing.T) (net.Listener, uint16) {
 	t.Helper()
-	l, err := net.Listen("tcp", home+":0")
+	l, err := net.Listen("tcp", w.home()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +221,7 @@ func portOf(t *testing.T, address string) uint16 {
 // serve starts a web server, with TLS where config is not nil.
 func (w *world) serve(t *testing.T, config *tls.Config) uint16 {
 	t.Helper()
-	l, port := listen(t)
+	l, port := w.listen(t)
 	s := &http.Server{Handler: w.mux, TLSConfig: config, ReadHeaderTimeout: patience, ErrorLog: nil}
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -311,14 +319,14 @@ func connections(t *testing.T, l net.Listener, f func(net.Conn)) {
 // echo starts a server that greets and then says what it hears.
 func (w *world) echo(t *testing.T) uint16 {
 	t.Helper()
-	l, port := listen(t)
+	l, port := w.listen(t)
 	greet := func(c net.Conn) {
 		if _, err := io.WriteString(c, greeting); err == nil {
 			_, _ = io.Copy(c, c)
 		}
 	}
 	connections(t, l, greet)
-	for _, a := range []string{inRange, "127.0.0.66", unlisted} { // the last two for who must not reach them
+	for _, a := range []string{w.inRange(), w.forbidden(), w.unlisted()} { // the last two for who must not reach them
 		other, err := net.Listen("tcp", net.JoinHostPort(a, strconv.Itoa(int(port))))
 		if err != nil {
 			t.Fatal(err)
@@ -331,7 +339,7 @@ func (w *world) echo(t *testing.T) uint16 {
 // datagrams starts the same for datagrams.
 func (w *world) datagrams(t *testing.T) uint16 {
 	t.Helper()
-	c, err := net.ListenPacket("udp", home+":0")
+	c, err := net.ListenPacket("udp", w.home()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +361,7 @@ func (w *world) datagrams(t *testing.T) uint16 {
 // tunnel starts an upstream proxy, which knows CONNECT and leads all home.
 func (w *world) tunnel(t *testing.T) uint16 {
 	t.Helper()
-	l, port := listen(t)
+	l, port := w.listen(t)
 	connections(t, l, func(c net.Conn) { w.connect(c) })
 	return port
 }
@@ -369,7 +377,7 @@ func (w *world) connect(c net.Conn) {
 	w.tunnels = append(w.tunnels, r.Host)
 	w.mu.Unlock()
 	_, port, _ := net.SplitHostPort(r.Host)
-	out, err := net.Dial("tcp", net.JoinHostPort(home, port))
+	out, err := net.Dial("tcp", net.JoinHostPort(w.home(), port))
 	if err != nil {
 		_, _ = io.WriteString(c, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
 		return
