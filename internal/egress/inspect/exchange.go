@@ -408,7 +408,9 @@ func (e *exchange) copy(body io.Reader) error {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return nil
+			// A destination that is hung up on may end its answer before it is
+			// whole, and in good order.
+			return context.Cause(e.ctx)
 		}
 		if err != nil {
 			return err
