@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
@@ -31,3 +32,7 @@ func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New:
 
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) { drivertest.AsUser(t, "^TestPromises$") }
+
+func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
+	drivertest.KilledGateway(t, open, gate.Argv0)
+}

@@ -1,0 +1,99 @@
+package drivertest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// KilledGateway finds out that a sandbox goes on without a way out when the
+// process that is its way out, a child of this one with the given name, was
+// killed; that it says so; and that nothing spins or stays.
+func KilledGateway(t *testing.T, open func(state string) (paddock.Driver, error), name string) {
+	s := newSuite(t, Harness{New: open, Base: paddock.Spec{AllowMissing: Weak(t, open)}})
+	if !s.info.Can(paddock.CanNetworkList) {
+		t.Skip("this host can give no sandbox a network: see Info")
+	}
+	port := greeter(t)
+	before := children(t, name)
+	b := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Ephemeral = true })
+	b.reaches(t, hostListed, port)
+	mine := slices.DeleteFunc(children(t, name), func(pid int) bool { return slices.Contains(before, pid) })
+	if len(mine) != 1 {
+		t.Fatalf("the gateways are %v", mine)
+	}
+	if err := syscall.Kill(mine[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the status tells that the way out has gone", func() bool {
+		st, err := b.Status(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range st.Enforced {
+			if f.Control == paddock.ControlNetwork && strings.Contains(f.How, "killed by signal 9") && f.Strength == paddock.Full {
+				return slices.ContainsFunc(st.Refused, func(r paddock.Refusal) bool { return strings.Contains(r.Rule, "killed by signal 9") && r.Remedy != "" })
+			}
+		}
+		return false
+	})
+	b.reachesNot(t, hostListed, port)
+	b.must(t, "echo goes on")
+	err := b.Update(bounded(t), paddock.Update{Policy: &paddock.Policy{Network: listing(port)}})
+	wantKind(t, "new rules", err, paddock.Unavailable)
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.must(t, "sleep 1")
+	again, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const little = 500_000_000 // of a second that it sleeps, on any number of processors
+	if used := again.Usage.CPU - st.Usage.CPU; st.Usage.CPU >= 0 && used > little {
+		t.Errorf("%v of processor time went by while nothing ran", used)
+	}
+	if err := b.Remove(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	if left := children(t, name); len(left) != len(before) {
+		t.Errorf("gateways are left: %v", left)
+	}
+}
+
+// children lists those of this process that were started by a name.
+func children(t *testing.T, name string) []int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || !bytes.HasPrefix(words, append([]byte(name), 0)) {
+			continue // it has ended meanwhile, or is another
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if f := strings.Fields(after); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
