@@ -206,6 +206,10 @@ func (h Head) Destination() (scheme string, host rule.Host, port uint16, err err
 
 func (h Head) destination() (scheme string, host rule.Host, port uint16, err error) {
 	hosts := h.Values("Host")
+	if h.Method == "CONNECT" && len(hosts) == 0 && h.Minor == 0 {
+		host, port, err = Authority(h.Target) // Python's way, and it says all
+		return "", host, port, err
+	}
 	if len(hosts) != 1 {
 		return "", rule.Host{}, 0, errors.New("not exactly one Host")
 	}

@@ -68,6 +68,7 @@ func TestADestinationIsOneHost(t *testing.T) {
 		"GET HTTPS://a.example:81/b HTTP/1.1\r\nHost: a.example:81":     "https a.example 81",
 		"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443":         " a.example 443",
 		"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example":             " a.example 443",
+		"CONNECT a.example:443 HTTP/1.0\r\nX: y":                        " a.example 443",
 		"CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443": " 2001:db8::1 443",
 	} {
 		scheme, host, port, err := destination(text)
@@ -80,6 +81,7 @@ func TestADestinationIsOneHost(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: a.example:0", "GET / HTTP/1.1\r\nHost: a.example:", "GET a HTTP/1.1\r\nHost: a.example", "GET * HTTP/1.1\r\nHost: a.example", "GET http://b.example/ HTTP/1.1\r\nHost: a.example",
 		"GET http://a.example:81/ HTTP/1.1\r\nHost: a.example", "GET http://a.example/ HTTP/1.1\r\nHost: a.example:81", "GET http://u@a.example/ HTTP/1.1\r\nHost: a.example", "GET http:///x HTTP/1.1\r\nHost: a.example", "GET http:a.example HTTP/1.1\r\nHost: a.example",
 		"CONNECT b.example:443 HTTP/1.1\r\nHost: a.example:443", "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:444", "CONNECT a.example:443/x HTTP/1.1\r\nHost: a.example", "CONNECT u@a.example:443 HTTP/1.1\r\nHost: a.example",
+		"CONNECT a.example:443 HTTP/1.1\r\nX: y", "CONNECT u@a.example:443 HTTP/1.0\r\nX: y", "CONNECT b.example:443 HTTP/1.0\r\nHost: a.example",
 		"CONNECT http://a.example HTTP/1.1\r\nHost: a.example", "CONNECT / HTTP/1.1\r\nHost: a.example", "CONNECT a.example%00:443 HTTP/1.1\r\nHost: a.example",
 	} {
 		if scheme, host, port, err := destination(text); !errors.Is(err, paddock.Invalid) {
