@@ -52,11 +52,12 @@ func (d *Driver) checkNetwork(p paddock.NetworkPolicy) error {
 
 // newRules reads checked rules; nil is no network.
 func (b *box) newRules(p paddock.NetworkPolicy) (*rule.Rules, error) {
+	list := p.Mode == paddock.NetworkList
 	switch {
-	case p.Mode != paddock.NetworkList:
+	case b.kernel != nil && list != (b.kernel.Dial != nil):
+		return nil, fmt.Errorf("network %q: whether there is a network cannot change in a living sandbox; without rules, a list reaches nothing: %w", string(p.Mode), paddock.Unsupported)
+	case !list:
 		return nil, nil
-	case b.kernel != nil && b.kernel.Dial == nil:
-		return nil, fmt.Errorf("network %q: the sandbox was made without a network: %w", string(p.Mode), paddock.Unsupported)
 	case b.d.way != nil:
 		p = paddock.NetworkPolicy{Mode: paddock.NetworkList} // the way has them
 	}

@@ -81,7 +81,11 @@ func TestAProgramsOwnNetworkIsReachedByTheRules(t *testing.T) {
 	if err != nil || len(st.Refused) != 4 || !strings.Contains(st.Refused[1].Remedy, "--allow example.org") {
 		t.Errorf("refused %+v, %v", st.Refused, err)
 	}
-	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{}}); err != nil {
+	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{}}); !errors.Is(err, paddock.Unsupported) {
+		t.Errorf("no network at all: %v", err)
+	}
+	none := listOf()
+	if err := sb.Update(t.Context(), paddock.Update{Policy: &none}); err != nil {
 		t.Fatal(err)
 	}
 	if got := wrote(t, sb, "curl -sS http://www.example.com/; echo status=$?"); !strings.Contains(got, "status=7") {

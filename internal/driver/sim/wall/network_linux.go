@@ -69,9 +69,13 @@ func within(spec paddock.Spec) paddock.Spec {
 	return spec
 }
 
-// hidden leaves of a policy whether there is a network.
+// hidden leaves of a list whether there is one, and of anything else no secret.
 func hidden(p paddock.NetworkPolicy) paddock.NetworkPolicy {
-	return paddock.NetworkPolicy{Mode: p.Mode}
+	if p.Mode == paddock.NetworkList {
+		return paddock.NetworkPolicy{Mode: p.Mode}
+	}
+	p.Secrets = make([]paddock.Secret, len(p.Secrets))
+	return p
 }
 
 // maxBundle bounds the system's certificates, in bytes.
@@ -168,17 +172,8 @@ func (s *sandbox) network(st *paddock.Status) {
 // updateNetwork puts the rules of a policy in place of the present ones, and
 // gives what undoes that.
 func (s *sandbox) updateNetwork(ctx context.Context, p *paddock.Policy) (undo func(), err error) {
-	switch {
-	case p == nil || s.out == nil && p.Network.Mode == paddock.NetworkNone:
-		return func() {}, nil
-	case s.out == nil:
-		return nil, fmt.Errorf("network %q: the sandbox was made without a network: %w", string(p.Network.Mode), paddock.Unsupported)
-	case p.Network.Mode == paddock.NetworkHost:
-		return nil, fmt.Errorf("network %q: this tier has no network of the host's: %w", string(p.Network.Mode), paddock.Unsupported)
+	if p == nil || s.out == nil || p.Network.Mode != paddock.NetworkList {
+		return func() {}, nil // the child refuses what another network would be
 	}
-	rules := p.Network
-	if rules.Mode == paddock.NetworkNone {
-		rules = paddock.NetworkPolicy{Mode: paddock.NetworkList}
-	}
-	return s.out.Update(ctx, rules)
+	return s.out.Update(ctx, p.Network)
 }

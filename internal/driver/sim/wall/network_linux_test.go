@@ -160,7 +160,7 @@ func TestRulesChangeWhileTheSandboxRuns(t *testing.T) {
 	if reach("a.test") || !reach("b.test") {
 		t.Error("half of a policy that was refused holds")
 	}
-	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{}}); err != nil {
+	if err := sb.Update(t.Context(), paddock.Update{Policy: &paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkList}}}); err != nil {
 		t.Fatal(err)
 	}
 	if reach("a.test") || reach("b.test") {

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
-func open(string) (paddock.Driver, error) { return New(Options{}) }
+func open(string) (paddock.Driver, error) { return New(Options{Hosts: drivertest.Hosts()}) }
 
 func TestMain(m *testing.M) {
 	if Main() || gateway.Main() {
