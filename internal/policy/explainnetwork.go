@@ -23,9 +23,12 @@ func parseAsked(q Question) (asked, error) {
 		return asked{}, err
 	}
 	a := asked{flow: rule.Flow{Host: host, Port: port}}
+	if !strings.Contains(q.Object, "://") {
+		return a, nil
+	}
 	u, err := url.Parse(q.Object)
-	if err != nil || !strings.Contains(q.Object, "://") {
-		return a, nil // ParseDestination has read it, so it is no URL
+	if err != nil {
+		return asked{}, fmt.Errorf("%q is no URL: %w", clip(q.Object), paddock.Invalid)
 	}
 	switch u.Scheme {
 	case "udp":

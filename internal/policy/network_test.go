@@ -165,7 +165,7 @@ func TestWhatIsWrongWithTheNetworkIsToldWithItsPlace(t *testing.T) {
 		{"secrets: {A: {hosts: [a.example]}}", `the key "from" is missing`, true},
 		{"secrets: {A: {from: \"env:B\"}}", `the key "hosts" is missing`, true},
 		{"secrets: {A: {from: \"env:B\", hosts: []}}", "network.secrets.A.hosts: an empty list", false},
-		{"secrets: {A: {from: hunter2, hosts: [a.example]}}", "network.secrets.A.from: it is neither env: nor file: (\"env:VARIABLE\" of your environment", true},
+		{"secrets: {A: {from: hunter2, hosts: [a.example]}}", "network.secrets.A.from: neither \"env:\" nor \"file:\" begins it (\"env:VARIABLE\" of your environment", true},
 		{"secrets: {A: {from: \"env:hunter2-x\", hosts: [a.example]}}", "env: with what is not the name of a variable", true},
 		{"secrets: {A: {from: \"file:x\", hosts: [a.example]}}", "file: with relative path", true},
 		{"secrets: {A: {from: \"env:B\", hosts: [\"*\"]}}", "network.secrets.A.hosts[0]", false},

@@ -24,7 +24,7 @@ func checkSource(s string) error {
 			return fmt.Errorf("file: with %w", err)
 		}
 	default:
-		return errors.New("it is neither env: nor file:")
+		return errors.New(`neither "env:" nor "file:" begins it`)
 	}
 	return nil
 }
