@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -175,7 +176,17 @@ func (g *Gateway) dial(ctx context.Context, f rule.Flow, proxy string) (net.Conn
 	case <-ctx.Done():
 		return nil, fmt.Errorf("connect to %s: %w: %w", f.Host, context.Cause(ctx), paddock.Canceled)
 	}
-	t := address.Target{Host: f.Host, Port: f.Port, UDP: f.UDP, Lists: g.now.Load().rules.Lists}
+	rules := g.now.Load().rules
+	t := address.Target{
+		Host: f.Host, Port: f.Port, UDP: f.UDP,
+		Lists: rules.Lists,
+		Denies: func(a netip.Addr) error {
+			if v := rules.Dials(f, a); !v.Allow {
+				return &refusal{flow: f, Verdict: v}
+			}
+			return nil
+		},
+	}
 	if proxy != "" {
 		via, err := url.Parse(proxy)
 		if err != nil {

@@ -23,7 +23,10 @@ type Target struct {
 	Port  uint16
 	UDP   bool                  // datagrams; not together with Via
 	Lists func(netip.Addr) bool // the addresses that a rule lists; nil is none
-	Via   *url.URL              // an upstream proxy (http, https or socks5), which is given the name; nil is none
+	// Denies says in words why an address must not be dialled though the target is
+	// allowed; nil never does.
+	Denies func(netip.Addr) error
+	Via    *url.URL // an upstream proxy (http, https or socks5), which is given the name; nil is none
 }
 
 // String gives the target as people write it, without the proxy, whose address
@@ -83,7 +86,7 @@ func (d *Dialer) dial(ctx context.Context, t Target) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	checked, err := d.check(found, t.Lists)
+	checked, err := d.check(found, t)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +140,7 @@ func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 
 // check keeps the addresses that may be dialled. Where there are none, it says
 // why the first may not.
-func (d *Dialer) check(found []netip.Addr, lists func(netip.Addr) bool) ([]netip.Addr, error) {
+func (d *Dialer) check(found []netip.Addr, t Target) ([]netip.Addr, error) {
 	get := d.Own
 	if get == nil {
 		get = own
@@ -149,9 +152,12 @@ func (d *Dialer) check(found []netip.Addr, lists func(netip.Addr) bool) ([]netip
 	var first error
 	var checked []netip.Addr
 	for _, addr := range found {
-		err := Check(addr, lists)
-		if err == nil && slices.Contains(ours, addr) && (lists == nil || !lists(addr)) {
+		err := Check(addr, t.Lists)
+		if err == nil && slices.Contains(ours, addr) && (t.Lists == nil || !t.Lists(addr)) {
 			err = refusal(addr, "this host's own")
+		}
+		if err == nil && t.Denies != nil {
+			err = t.Denies(addr)
 		}
 		switch {
 		case err == nil && !slices.Contains(checked, addr):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -165,6 +166,34 @@ func TestOfAllAddressesThoseThatMayBeAreDialled(t *testing.T) {
 	}
 }
 
+func TestWhatIsDeniedIsNotDialledThoughTheNameIsAllowed(t *testing.T) {
+	denied := netip.MustParseAddr("93.184.216.1")
+	d := Dialer{
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { return addrs("93.184.216.1", "93.184.216.2"), nil },
+		Own:    func() ([]netip.Addr, error) { return nil, nil },
+		Connect: func(_ context.Context, _ string, to netip.AddrPort) (net.Conn, error) {
+			return nil, fmt.Errorf("connected to %s", to)
+		},
+	}
+	h, err := rule.ParseHost("a.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := Target{Host: h, Port: 443, Denies: func(a netip.Addr) error {
+		if a == denied {
+			return fmt.Errorf("denied by a rule: %w", paddock.Denied)
+		}
+		return nil
+	}}
+	if _, err := d.Dial(t.Context(), to); err == nil || !strings.Contains(err.Error(), "connected to 93.184.216.2:443") || strings.Contains(err.Error(), "216.1:") {
+		t.Errorf("%v", err)
+	}
+	d.Lookup = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{denied}, nil }
+	if _, err := d.Dial(t.Context(), to); !errors.Is(err, paddock.Denied) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestListedAddressesAreDialled(t *testing.T) {
 	n := &network{t: t, names: map[string][][]netip.Addr{"db.internal.test": {addrs("10.0.0.7")}}}
 	for _, s := range []string{"db.internal.test:5432", "10.0.0.7:5432", "93.184.216.1:22"} {
@@ -314,7 +343,7 @@ func TestTheHostsOwnAddressesAreRefused(t *testing.T) {
 		if a.Zone() != "" {
 			continue
 		}
-		if _, err := new(Dialer).check([]netip.Addr{a}, nil); !errors.Is(err, paddock.Denied) {
+		if _, err := new(Dialer).check([]netip.Addr{a}, Target{}); !errors.Is(err, paddock.Denied) {
 			t.Errorf("%s: %v", a, err)
 		}
 	}

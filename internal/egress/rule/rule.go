@@ -270,39 +270,28 @@ func (r *Rules) Lookup(h Host) Verdict {
 
 // Lists tells whether a rule that allows names this very address, or a range
 // that holds it. Ranges as wide as half of all addresses list none, nor does
-// "*": what is private, or the host's own, is reached only where it is meant.
+// "*": what is private, or the host's own, is reached only where it is meant. It
+// says nothing of ports: those are of the rule that allows the flow.
 func (r *Rules) Lists(a netip.Addr) bool {
 	h := HostOf(a)
 	return slices.ContainsFunc(r.rules, func(c compiled) bool { return !c.Deny && lists(c.host, h) })
 }
 
 // Dials judges an address that the host of an allowed flow was looked up to. A
-// deny that names it, or a range that holds it, wins over what allows the name,
-// also where it says something of requests. special says that the address is
-// private, or the host's own, or of another kind that is not dialled by
-// default: a rule must then allow this address by itself or by its range, at
-// this port. Look is never set.
-func (r *Rules) Dials(f Flow, a netip.Addr, special bool) Verdict {
+// deny that names it, or a range that holds it, wins over what allows the name;
+// also one of some requests, as nothing of the address is seen in those. Else it
+// is allowed: whether the flow is, and whether the address is one that has to be
+// listed, is not asked again. Look is never set.
+func (r *Rules) Dials(f Flow, a netip.Addr) Verdict {
 	to := Flow{Host: HostOf(a), Port: f.Port, UDP: f.UDP}
-	allowed := -1
 	for i := range r.rules {
 		c := &r.rules[i]
-		switch {
-		case c.host.All() || !c.at(to):
-		case c.Deny && (f.UDP || !c.asks()):
+		// A deny that is about the flow's own host was judged of that.
+		if c.Deny && c.at(to) && !c.at(f) {
 			return r.denies(i)
-		case !c.Deny && allowed < 0 && lists(c.host, to.Host):
-			allowed = i
 		}
 	}
-	if special && allowed < 0 {
-		v := none(to)
-		v.Reason = fmt.Sprintf("%s is at %s, which is not dialled unless a rule lists it", f.Host, to.Host)
-		return v
-	}
-	v := r.Flow(f)
-	v.Look = false
-	return v
+	return Verdict{Allow: true, Rule: -1, Reason: fmt.Sprintf("no rule denies %s", to.Host)}
 }
 
 // lists tells whether p names h, an address, or a range around it that is
