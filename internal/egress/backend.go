@@ -43,12 +43,17 @@ type judged struct {
 // Request decides about one request.
 func (b backend) Request(ctx context.Context, f rule.Flow, q rule.Request) inspect.Decision {
 	g := b.g
-	f, err := g.named(f)
-	if err != nil {
-		return inspect.Decision{Verdict: rule.Verdict{Rule: -1, Reason: err.Error()}, Done: g.told(f, q, rule.Verdict{Rule: -1, Reason: err.Error()}, func() {})}
+	j := &judged{g: g, q: q, cut: make(chan struct{})}
+	var remove func()
+	var err error
+	if j.flow, err = g.named(f); err == nil {
+		remove, err = g.live.add(&entry{holds: j.holds, cut: func() { j.once.Do(func() { close(j.cut) }) }})
 	}
-	j := &judged{g: g, flow: f, q: q, cut: make(chan struct{})}
-	remove := g.live.add(&entry{holds: j.holds, cut: func() { j.once.Do(func() { close(j.cut) }) }})
+	if err != nil {
+		v := rule.Verdict{Rule: -1, Reason: err.Error()}
+		return inspect.Decision{Verdict: v, Done: g.told(f, q, v, func() {})}
+	}
+	f = j.flow
 	c := carrying(ctx)
 	v, s := j.decide(c != nil && c.wasGranted())
 	if j.asking {

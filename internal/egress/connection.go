@@ -64,14 +64,16 @@ func (g *Gateway) Connect(ctx context.Context, host string, port uint16) (carry 
 // connect admits a connection, and dials where it is not looked into: so "refused"
 // is what the destination said. The connection is carried or dropped.
 func (g *Gateway) connect(ctx context.Context, f rule.Flow) (*connection, error) {
-	f, err := g.named(f)
+	c := &connection{g: g, began: time.Now()}
+	var err error
+	if c.flow, err = g.named(f); err == nil {
+		c.ctx, c.cancel = context.WithCancelCause(g.ctx)
+		c.remove, err = g.live.add(&entry{holds: c.holds, cut: func() { c.cancel(errRules) }})
+	}
 	if err != nil {
 		g.teller.tell(Event{Kind: kindOf(f), Host: f.Host.String(), Port: f.Port, Rule: -1, Verdict: report.Deny, Reason: err.Error()})
 		return nil, err
 	}
-	c := &connection{g: g, flow: f, began: time.Now()}
-	c.ctx, c.cancel = context.WithCancelCause(g.ctx)
-	c.remove = g.live.add(&entry{holds: c.holds, cut: func() { c.cancel(errRules) }})
 	stop := context.AfterFunc(ctx, func() { c.cancel(context.Cause(ctx)) })
 	err = c.admit()
 	if err == nil && c.spliced {

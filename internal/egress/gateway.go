@@ -8,6 +8,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
@@ -54,6 +55,10 @@ type Options struct {
 	Ask func(ctx context.Context, q Question) Answer
 
 	Dialer address.Dialer
+
+	// MaxConns bounds the connections, requests and flows of datagrams at once; 0
+	// is 4096.
+	MaxConns int
 }
 
 // A Gateway is one sandbox's way out. It may be used from many goroutines.
@@ -85,6 +90,7 @@ type Gateway struct {
 
 // Bounds of one gateway.
 const (
+	connsMax   = 4096
 	dialsMax   = 256  // under way at once
 	lookupRate = 500  // DNS questions in a second; more are not answered
 	lookupRoom = 2000 // that may come at once
@@ -103,6 +109,7 @@ func New(o Options) (*Gateway, error) {
 		g.seed = make([]byte, 32)
 		_, _ = rand.Read(g.seed) // never fails
 	}
+	g.live.most = cmp.Or(o.MaxConns, connsMax)
 	if g.o.Dialer.Roots == nil {
 		g.o.Dialer.Roots = o.Roots
 	}
@@ -122,7 +129,7 @@ func New(o Options) (*Gateway, error) {
 // Open serves a link until it is closed, and returns at once. The link belongs
 // to the gateway. It takes the place of an earlier one, which is closed.
 func (g *Gateway) Open(f *os.File) error {
-	l, err := link.Open(f, link.Options{Handler: handler{g}, MTU: address.MTU, Pings: g.pings})
+	l, err := link.Open(f, link.Options{Handler: handler{g}, MTU: address.MTU, MaxConns: g.live.most, Pings: g.pings})
 	if err != nil {
 		return err
 	}

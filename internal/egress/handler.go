@@ -58,7 +58,11 @@ func (h handler) own(a *link.Attempt) {
 	}
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
-	defer g.live.add(&entry{holds: func(*state) bool { return true }, cut: cancel})()
+	remove, err := g.live.add(&entry{holds: func(*state) bool { return true }, cut: cancel})
+	if err != nil {
+		return // what cannot be carried need not be asked for
+	}
+	defer remove()
 	conn, err := a.Accept(ctx)
 	if err != nil {
 		return // the guest went away

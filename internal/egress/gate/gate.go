@@ -40,7 +40,8 @@ type Config struct {
 	// at once. Start sets it.
 	Ask bool `json:"ask,omitempty"`
 
-	// UID and GID are who the gateway is where the owner is root; 0 is 65534.
+	// UID and GID are who the gateway is where the owner is root; 0 is a number that
+	// nobody else has.
 	UID int `json:"uid,omitempty"`
 	GID int `json:"gid,omitempty"`
 }

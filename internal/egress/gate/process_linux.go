@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// nobody is who a gateway of root is where nobody else was named.
-const nobody = 65534
+// firstID begins the numbers that gateways of root are, where none was named:
+// they belong to nobody, and each gateway has another one. systemd sets the range
+// aside for what is contained; sandboxes have numbers below it.
+const firstID = 0x61000000
 
 // Channel is the descriptor on which a gateway finds its owner.
 const Channel = 3
@@ -71,14 +74,15 @@ func surroundings(env []string) []string {
 	return kept
 }
 
-// credential is who the gateway is: nobody where the owner is root.
+// credential is who the gateway is: nobody else where the owner is root.
 func (g *Gate) credential() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
 	}
+	own := firstID + rand.Uint32N(1<<24)
 	id := func(n int) uint32 {
 		if n <= 0 {
-			return nobody
+			return own
 		}
 		return uint32(n)
 	}

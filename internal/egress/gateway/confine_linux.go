@@ -16,6 +16,19 @@ import (
 // wants more is no longer itself, and ends.
 const memoryMax = 1 << 30
 
+// filesMax is more than a gateway has open.
+const filesMax = 1 << 16
+
+// maxConns is how many connections a gateway can carry: each has a socket, and a
+// second one where it was dialled over a channel; some files are for the rest.
+func maxConns() (int, error) {
+	files, err := kernel.SetResource(kernel.ResourceFiles, filesMax)
+	if err != nil {
+		return 0, err
+	}
+	return int(min(max(files, 128)-64, 8192)) / 2, nil
+}
+
 // confine gives up what a gateway does not need: it dials, and reads what tells
 // it how. It fails closed, but for Landlock on a kernel that has none, which is
 // told.

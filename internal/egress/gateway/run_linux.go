@@ -114,6 +114,9 @@ func (p *process) make(c gate.Config) (*egress.Gateway, error) {
 		o.Dialer.Lookup = lookup(c.Hosts)
 	}
 	var err error
+	if o.MaxConns, err = maxConns(); err != nil {
+		return nil, err
+	}
 	if len(c.Authority) > 0 {
 		if o.Authority, err = authorityOf(c.Authority); err != nil {
 			return nil, err
