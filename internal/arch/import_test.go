@@ -199,6 +199,7 @@ func foreigners() []foreign {
 		{"github.com/JohannesKaufmann/html-to-markdown/v2", []string{"internal/driver/sim/command/encode"}, "one tool"},
 		{"golang.org/x/crypto", []string{"internal/driver/sim/command/encode", "internal/egress/hello"}, "a checksum that the standard library has not, and its reader of TLS messages"},
 		{"golang.org/x/net", []string{"internal/egress/address", "internal/egress/egresstest", "internal/egress/name", "internal/egress/trial"}, "messages of DNS, and the client side of SOCKS5"},
+		{"golang.org/x/time", []string{"internal/egress"}, "the rate of a rule's limits"},
 		{"github.com/aws/aws-sdk-go-v2/aws", []string{"internal/egress/secret"}, "signatures of requests to AWS"},
 		{"golang.org/x/text", []string{"internal/driver/sim/command/encode"}, "character sets"},
 		{"github.com/go-git", []string{"internal/driver/sim/command/git"}, "one tool"},

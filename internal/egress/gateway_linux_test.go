@@ -26,8 +26,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress"
 	"github.com/paddock-sandbox/paddock/internal/egress/address"
+	"github.com/paddock-sandbox/paddock/internal/egress/authority"
 	"github.com/paddock-sandbox/paddock/internal/egress/egresstest"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
 // A record remembers events.
@@ -194,14 +196,20 @@ func TestAnUpdateCutsWhatIsNoLongerAllowed(t *testing.T) {
 
 func TestRulesThatNeedALookCutWhatIsNotLookedInto(t *testing.T) {
 	port := serve(t, echo)
-	w := open(t, egress.Options{Policy: policy(allow("a.test", port))})
+	name, err := rule.ParsePattern("a.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := authority.New([]rule.Pattern{name}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := open(t, egress.Options{Policy: policy(allow("a.test", port)), Authority: ca})
 	c := w.reach(t, "a.test", port)
 	talk(t, c, "one")
 	r := allow("a.test", port)
-	r.Scheme, r.Methods = "http", []string{"GET"}
-	if err := w.Update(policy(r)); paddock.KindOf(err) == paddock.Unsupported {
-		t.Skip("rules about plain HTTP want an authority")
-	} else if err != nil {
+	r.Methods = []string{"GET"}
+	if err := w.Update(policy(r)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Read(make([]byte, 1)); err == nil || isTimeout(err) {

@@ -82,6 +82,10 @@ func (p *process) begin() (gate.Ready, error) {
 	if err != nil {
 		return gate.Ready{}, err
 	}
+	conns, err := maxConns()
+	if err != nil {
+		return gate.Ready{}, err
+	}
 	findings, err := confine()
 	if err != nil {
 		return gate.Ready{}, fmt.Errorf("confine the gateway: %w", err)
@@ -99,14 +103,14 @@ func (p *process) begin() (gate.Ready, error) {
 	if err != nil {
 		return gate.Ready{}, err
 	}
-	if p.gateway, err = p.make(c); err != nil {
+	if p.gateway, err = p.make(c, conns); err != nil {
 		return gate.Ready{}, err
 	}
 	return gate.Ready{Findings: findings}, nil
 }
 
-func (p *process) make(c gate.Config) (*egress.Gateway, error) {
-	o := egress.Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event}
+func (p *process) make(c gate.Config, conns int) (*egress.Gateway, error) {
+	o := egress.Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event, MaxConns: conns}
 	if c.Ask {
 		o.Ask = p.ask
 	}
@@ -114,9 +118,6 @@ func (p *process) make(c gate.Config) (*egress.Gateway, error) {
 		o.Dialer.Lookup = lookup(c.Hosts)
 	}
 	var err error
-	if o.MaxConns, err = maxConns(); err != nil {
-		return nil, err
-	}
 	if len(c.Authority) > 0 {
 		if o.Authority, err = authorityOf(c.Authority); err != nil {
 			return nil, err
