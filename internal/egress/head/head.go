@@ -237,7 +237,7 @@ func (h Head) destination() (scheme string, host rule.Host, port uint16, err err
 	}
 	same := portOf(scheme, port) == portOf(scheme, targetPort) || h.Method == "CONNECT" && port == 0
 	if targetHost != host || !same {
-		return "", rule.Host{}, 0, errors.New("Host differs from the target")
+		return "", rule.Host{}, 0, errors.New("the Host header differs from the target")
 	}
 	return scheme, host, targetPort, nil
 }

@@ -169,8 +169,8 @@ func (c *Conn) within(limit time.Duration) func() {
 		return func() {}
 	}
 	// A connection that cannot have a limit ends with its reads.
-	_ = c.Conn.SetReadDeadline(time.Now().Add(limit))
-	return func() { _ = c.Conn.SetReadDeadline(time.Time{}) }
+	_ = c.SetReadDeadline(time.Now().Add(limit))
+	return func() { _ = c.SetReadDeadline(time.Time{}) }
 }
 
 // more reads on.

@@ -90,7 +90,7 @@ func TestAClientHelloIsReadHoweverItIsCut(t *testing.T) {
 }
 
 func TestAClientHelloWithoutNameSaysSo(t *testing.T) {
-	h, err := feed(t, hello(t, &tls.Config{InsecureSkipVerify: true}), 1<<20).Hello(time.Minute) //nolint:gosec // nothing is connected to
+	h, err := feed(t, hello(t, &tls.Config{InsecureSkipVerify: true}), 1<<20).Hello(time.Minute)
 	if err != nil || h.Named || h.Host.IsValid() {
 		t.Fatalf("%+v, %v", h, err)
 	}

@@ -53,7 +53,9 @@ func (a answer) give() {
 		}
 		h.Set("Content-Type", "application/json")
 		a.w.WriteHeader(a.status)
-		_ = json.NewEncoder(a.w).Encode(body) // a guest that is gone needs no answer
+		if err := json.NewEncoder(a.w).Encode(body); err != nil {
+			return // the guest is gone, and needs no answer
+		}
 		return
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")

@@ -337,5 +337,5 @@ func (f *front) CloseWrite() error {
 	if half, ok := f.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return f.Conn.Close()
+	return f.Close()
 }

@@ -32,7 +32,6 @@ type world struct {
 	ca      *authority.CA
 	flow    rule.Flow
 	server  *httptest.Server
-	trusted bool // whether the proxy trusts the server
 
 	rules func(rule.Request) Decision
 	set   *secret.Set
@@ -492,7 +491,7 @@ func TestStreamsGoBothWaysAtOnce(t *testing.T) {
 		})
 		from, to := io.Pipe()
 		r := request(t, "POST", w.url("/"), from)
-		r.Header.Set("Te", "trailers")
+		r.Header.Set("TE", "trailers")
 		r.Header.Set("Content-Type", "application/grpc")
 		// The answer begins before the request is whole.
 		response, err := w.client(http2).Do(r)

@@ -169,7 +169,7 @@ func (h *hijacked) CloseWrite() error {
 	if half, ok := h.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return h.Conn.Close()
+	return h.Close()
 }
 
 // tokens tells whether comma-separated values hold word, in any case.
@@ -198,7 +198,7 @@ func removeHops(h http.Header) {
 		delete(h, name)
 	}
 	if trailers {
-		h.Set("Te", "trailers")
+		h.Set("TE", "trailers")
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *session) run(ctx context.Context, conn net.Conn) error {
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: serverBuffer, MaxReceiveBufferPerStream: serverBuffer},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed || state == http.StateHijacked {
-				l.Close()
+				_ = l.Close() // it has nothing to say
 			}
 		},
 	}

@@ -20,7 +20,7 @@ func forms() []form {
 		func(s string) string { return lowerEscapes(url.QueryEscape(s)) },
 		func(s string) string { return lowerEscapes(url.PathEscape(s)) },
 		jsonEscape,
-		func(s string) string { return plainJSON(s) },
+		plainJSON,
 		func(s string) string { return strings.ReplaceAll(plainJSON(s), "/", `\/`) },
 		xmlEscape,
 	}

@@ -103,8 +103,8 @@ func (x *exchange) put(out []byte, p pair, gone int) []byte {
 	return append(out, p.to[min(max(gone, 0), len(p.to)):]...)
 }
 
-// begins gives the first place in b, from done and before limit, where a text longer than
-// than begins that b does not hold whole; -1 is nowhere.
+// begins gives the first place in b, from done and before limit, where a text of
+// more than so many bytes begins that b does not hold whole; -1 is nowhere.
 func (x *exchange) begins(b []byte, done, limit, than int) int {
 	for at := max(done, len(b)-x.longest+1); at < limit; at++ {
 		for _, p := range x.pairs {
