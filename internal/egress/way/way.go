@@ -158,6 +158,16 @@ func (w *Way) Close() {
 	}
 }
 
+// Settle gives the gateway the time to tell what it has decided so far.
+func (w *Way) Settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	_, _ = w.gate.Names(ctx) // whose answer comes after what was told
+}
+
+// settleTime bounds how long that may take.
+const settleTime = time.Second
+
 // Refused lists what was refused, newest last.
 func (w *Way) Refused() []paddock.Refusal {
 	w.mu.Lock()

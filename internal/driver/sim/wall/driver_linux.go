@@ -380,7 +380,10 @@ func (s *sandbox) lost(err error) {
 	}
 }
 
-func (s *sandbox) Status(context.Context) (paddock.Status, error) {
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	if s.out != nil {
+		s.out.Settle(ctx)
+	}
 	r, err := s.ask(order{Op: "status"})
 	s.mu.Lock()
 	gone := s.gone
