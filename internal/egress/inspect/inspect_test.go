@@ -27,11 +27,11 @@ const name = "a.example"
 
 // world is a destination, a proxy before it, and what the proxy told.
 type world struct {
-	t       *testing.T
-	proxy   *Proxy
-	ca      *authority.CA
-	flow    rule.Flow
-	server  *httptest.Server
+	t      *testing.T
+	proxy  *Proxy
+	ca     *authority.CA
+	flow   rule.Flow
+	server *httptest.Server
 
 	rules func(rule.Request) Decision
 	set   *secret.Set
