@@ -180,7 +180,7 @@ type foreign struct {
 
 func foreigners() []foreign {
 	return []foreign{
-		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap", "internal/egress/link"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
+		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap", "internal/egress/egresstest", "internal/egress/link"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},
@@ -198,7 +198,7 @@ func foreigners() []foreign {
 		{"github.com/ulikunitz/xz", []string{"internal/driver/sim/command/archive"}, "as above"},
 		{"github.com/JohannesKaufmann/html-to-markdown/v2", []string{"internal/driver/sim/command/encode"}, "one tool"},
 		{"golang.org/x/crypto", []string{"internal/driver/sim/command/encode", "internal/egress/hello"}, "a checksum that the standard library has not, and its reader of TLS messages"},
-		{"golang.org/x/net", []string{"internal/egress/address", "internal/egress/egresstest", "internal/egress/name", "internal/egress/trial"}, "messages of DNS, and the client side of SOCKS5"},
+		{"golang.org/x/net", []string{"internal/egress/address", "internal/egress/egresstest", "internal/egress/name"}, "messages of DNS, and the client side of SOCKS5"},
 		{"golang.org/x/time", []string{"internal/egress"}, "the rate of a rule's limits"},
 		{"github.com/aws/aws-sdk-go-v2/aws", []string{"internal/egress/secret"}, "signatures of requests to AWS"},
 		{"golang.org/x/text", []string{"internal/driver/sim/command/encode"}, "character sets"},

@@ -28,11 +28,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
-// What a gateway says.
 type (
-	Event    = report.Event
+	// An Event is one decision, or what came of it.
+	Event = report.Event
+	// A Question is asked of a person where no rule decides.
 	Question = report.Question
-	Answer   = report.Answer
+	// An Answer is what the person said.
+	Answer = report.Answer
 )
 
 // Options make a gateway. The zero Options allow nothing.

@@ -146,7 +146,7 @@ func echo(c *net.TCPConn) { _, _ = io.Copy(c, c) }
 
 func (w *way) reach(t *testing.T, host string, port uint16) net.Conn {
 	t.Helper()
-	c, err := w.Guest.Dial(t.Context(), host, port)
+	c, err := w.Dial(t.Context(), host, port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestAnUpdateCutsWhatIsNoLongerAllowed(t *testing.T) {
 		t.Fatalf("the connection that is no longer allowed was not cut off: %v", err)
 	}
 	talk(t, b, "three")
-	if _, err := w.Guest.Dial(t.Context(), "a.test", port); err == nil {
+	if _, err := w.Dial(t.Context(), "a.test", port); err == nil {
 		t.Fatal("what is no longer allowed can be reached anew")
 	}
 	w.record.waitFor(t, denied("a.test", "any more"))
@@ -288,7 +288,7 @@ func TestRefusedIsWhatTheDestinationSaid(t *testing.T) {
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
 	w := open(t, egress.Options{Policy: policy(allow("a.test", port))})
-	if _, err := w.Guest.Dial(t.Context(), "a.test", port); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := w.Dial(t.Context(), "a.test", port); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Fatalf("a port where nobody listens: %v", err)
 	}
 	w.record.waitFor(t, func(e egress.Event) bool {
@@ -349,7 +349,7 @@ func TestLimitsOfARuleHoldForAllItsConnectionsAndOverAnUpdate(t *testing.T) {
 	}
 	talk(t, w.reach(t, "b.test", port), "two")
 	c := w.reach(t, "a.test", port)
-	if _, err := w.Guest.Dial(t.Context(), "a.test", port); err == nil {
+	if _, err := w.Dial(t.Context(), "a.test", port); err == nil {
 		t.Fatal("a fourth connection came about")
 	}
 	w.record.waitFor(t, denied("a.test", "rules[2] allows 3 requests"))
@@ -385,7 +385,7 @@ func TestAPersonIsAskedWhereNoRuleDecides(t *testing.T) {
 		talk(t, w.reach(t, "once.test", port), "hello")
 		talk(t, w.reach(t, "always.test", port), "hello")
 		for _, host := range []string{"never.test", "denied.test"} {
-			if _, err := w.Guest.Dial(t.Context(), host, port); err == nil {
+			if _, err := w.Dial(t.Context(), host, port); err == nil {
 				t.Fatalf("%s can be reached", host)
 			}
 		}
@@ -398,7 +398,7 @@ func TestAPersonIsAskedWhereNoRuleDecides(t *testing.T) {
 	if err := w.Update(policy(paddock.NetworkRule{Deny: true, Host: "always.test", Ports: []uint16{port}})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Guest.Dial(t.Context(), "always.test", port); err == nil {
+	if _, err := w.Dial(t.Context(), "always.test", port); err == nil {
 		t.Fatal("always.test can be reached")
 	}
 }
@@ -531,7 +531,7 @@ func answer(c net.Conn) (string, error) {
 func TestPrivateAddressesBehindANameAreNotDialled(t *testing.T) {
 	port := serve(t, echo)
 	w := open(t, egress.Options{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{allow("a.test", port), allow("*", port)}}})
-	if _, err := w.Guest.Dial(t.Context(), "a.test", port); err == nil {
+	if _, err := w.Dial(t.Context(), "a.test", port); err == nil {
 		t.Fatal("a name led to loopback")
 	}
 	w.record.waitFor(t, denied("a.test", "loopback"))

@@ -22,7 +22,6 @@ type teller struct {
 	event   func(Event)
 
 	mu    sync.Mutex       // held while an event is told, which keeps them in order
-	begun time.Time        // guarded by mu: of the second
 	told  int              // guarded by mu: one by one in it
 	seen  map[event]*Event // guarded by mu: what was told or kept in it; of what was told only, nil
 	rest  Event            // guarded by mu: what did not even find room there; Count is 0 without any

@@ -36,17 +36,17 @@ type Guest struct {
 
 // New makes a link. The guest has one end until the test is over; the other is
 // the gateway's, and the test's to close.
-func New(t testing.TB) (*Guest, *os.File) {
-	t.Helper()
+func New(tb testing.TB) (*Guest, *os.File) {
+	tb.Helper()
 	fd, theirs, err := kernel.PacketPair(4 << 20)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return on(t, theirs), os.NewFile(uintptr(fd), "link")
+	return on(tb, theirs), os.NewFile(uintptr(fd), "link")
 }
 
-func on(t testing.TB, f *os.File) *Guest {
-	t.Helper()
+func on(tb testing.TB, f *os.File) *Guest {
+	tb.Helper()
 	g := &Guest{stack: stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
@@ -56,23 +56,23 @@ func on(t testing.TB, f *os.File) *Guest {
 		PacketDispatchMode: fdbased.Readv, ProcessorsPerChannel: 1, PreConfigured: true, IsPacketSocket: []bool{false},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	sack := tcpip.TCPSACKEnabled(true)
 	if err := g.stack.SetTransportProtocolOption(tcp.ProtocolNumber, &sack); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := g.stack.CreateNIC(1, end); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for p, a := range map[tcpip.NetworkProtocolNumber]netip.Addr{ipv4.ProtocolNumber: address.Box4(), ipv6.ProtocolNumber: address.Box6()} {
 		whole := tcpip.AddressWithPrefix{Address: tcpip.AddrFromSlice(a.AsSlice()), PrefixLen: a.BitLen()}
 		if err := g.stack.AddProtocolAddress(1, tcpip.ProtocolAddress{Protocol: p, AddressWithPrefix: whole}, stack.AddressProperties{}); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	g.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: 1}, {Destination: header.IPv6EmptySubnet, NIC: 1}})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		end.Attach(nil)
 		g.stack.Destroy()
 		f.Close()

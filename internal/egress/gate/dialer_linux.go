@@ -80,7 +80,7 @@ func ServeDials(ctx context.Context, f *os.File, connect Connect, run func(func(
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	ctx, cancel := context.WithCancel(ctx)
 	s := &dials{channel: c, connect: connect, run: run, open: map[uint64]context.CancelFunc{}}
 	defer s.wg.Wait()

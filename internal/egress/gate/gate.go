@@ -12,11 +12,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
-// What gateways say.
 type (
-	Event    = report.Event
+	// An Event is one decision, or what came of it.
+	Event = report.Event
+	// A Question is asked of a person where no rule decides.
 	Question = report.Question
-	Answer   = report.Answer
+	// An Answer is what the person said.
+	Answer = report.Answer
 )
 
 // Argv0 is the name by which a program knows that it is a gateway.

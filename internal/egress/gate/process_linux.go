@@ -1,9 +1,10 @@
 package gate
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"runtime"
 	"strings"
@@ -79,7 +80,9 @@ func (g *Gate) credential() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	own := firstID + rand.Uint32N(1<<24)
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	own := firstID + binary.LittleEndian.Uint32(random[:])&0xffffff
 	id := func(n int) uint32 {
 		if n <= 0 {
 			return own

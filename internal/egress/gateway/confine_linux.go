@@ -71,21 +71,24 @@ func landlock() ([]paddock.Finding, error) {
 		f.Strength, f.Cause = paddock.Weak, fmt.Sprintf("this kernel's Landlock has version %d; from version 6 on neither signals nor abstract sockets reach other processes", abi)
 		f.Remedy = "use Linux 6.12 or newer"
 	}
-	if err := kernel.LandlockDialer(readable(os.Getenv)); err != nil {
+	if err := kernel.LandlockDialer(readable(os.Environ())); err != nil {
 		return nil, err
 	}
 	return []paddock.Finding{f}, nil
 }
 
 // readable lists the real places of what a gateway reads.
-func readable(env func(string) string) []string {
+func readable(environ []string) []string {
 	files := []string{"/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services", "/etc/resolv.conf"}
 	trust := []string{
 		"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/certs/ca-bundle.crt",
 		"/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
-		"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/share/pki", "/var/lib/ca-certificates", env("SSL_CERT_FILE"),
+		"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/share/pki", "/var/lib/ca-certificates",
 	}
-	trust = append(trust, strings.Split(env("SSL_CERT_DIR"), ":")...)
+	for _, e := range environ { // what the owner's environment says of it, and nothing else
+		_, value, _ := strings.Cut(e, "=")
+		trust = append(trust, strings.Split(value, ":")...)
+	}
 	var list []string
 	for _, path := range append(files, trust...) {
 		if !filepath.IsAbs(path) {

@@ -52,9 +52,10 @@ type Event struct {
 // Refusal is the event as what the guest tried and may not.
 func (e Event) Refusal() paddock.Refusal {
 	what := "connect"
-	if e.Kind == DNS {
+	switch e.Kind {
+	case DNS:
 		what = "resolve"
-	} else if e.Kind == HTTP {
+	case HTTP:
 		what = "request"
 	}
 	return paddock.Refusal{Time: e.Time, What: what, Target: e.Target(), Rule: e.Reason, Remedy: e.Hint, Count: max(e.Count, 1)}
