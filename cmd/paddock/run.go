@@ -59,7 +59,7 @@ With --ask, what no rule of the network decides is asked at the terminal while
 the command waits: allowed once, always in this run, or denied, as it is where
 nobody answers within a minute. The terminal shows no output meanwhile. What was
 always allowed is told at the end, with the flags that allow it from the start.
-docs/NETWORK.md tells more.
+docs/POLICY.md tells more.
 
 With --json, output is captured (the first 1 MiB of each stream) and one object
 with the exit, its cause, usage, what was enforced and what was refused is
