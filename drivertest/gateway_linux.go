@@ -3,6 +3,7 @@ package drivertest
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -67,6 +68,26 @@ func KilledGateway(t *testing.T, open func(state string) (paddock.Driver, error)
 	if left := children(t, name); len(left) != len(before) {
 		t.Errorf("gateways are left: %v", left)
 	}
+}
+
+// HeldOverPause finds out that a connection which a pause has cut off is over for
+// the program that has it.
+func HeldOverPause(t *testing.T, open func(state string) (paddock.Driver, error)) {
+	s := newSuite(t, Harness{New: open, Base: paddock.Spec{AllowMissing: Weak(t, open)}})
+	port := greeter(t)
+	b := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Ephemeral = true })
+	var out syncBuffer
+	at := net.JoinHostPort(hostListed, strconv.Itoa(int(port)))
+	held := b.start(t, paddock.Cmd{Args: []string{b.helper(t), "hold", at}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+	says(t, &out, "connected")
+	if err := b.Pause(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Resume(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	says(t, &out, "over")
+	wait(t, held)
 }
 
 // children lists those of this process that were started by a name.

@@ -293,4 +293,6 @@ func networkFork(t *testing.T, s *suite) {
 	fork.reaches(t, hostListed, port)
 	narrow := s.within(t, paddock.NetworkPolicy{Mode: paddock.NetworkList}, func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
 	narrow.reachesNot(t, hostListed, port)
+	none := s.within(t, paddock.NetworkPolicy{}, func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
+	none.reachesNot(t, hostListed, port)
 }

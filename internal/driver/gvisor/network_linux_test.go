@@ -7,6 +7,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 )
 
+// The gateway of a box that goes on is another one, and knows nothing of what the
+// one before carried.
+func TestAConnectionOfBeforeAPauseIsOver(t *testing.T) {
+	drivertest.HeldOverPause(t, open)
+}
+
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
 	drivertest.KilledGateway(t, open, gate.Argv0)
 }
