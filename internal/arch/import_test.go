@@ -271,7 +271,7 @@ func barriers() []barrier {
 		}, "the guest is small, and holds nothing of the host's side"},
 		{"internal/container", []string{
 			module + "/internal/driver", "gvisor.dev/gvisor", "net/http/httptest",
-			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress", module + "/internal/policy", module + "/cmd",
+			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress/link", module + "/internal/egress/gateway", module + "/internal/policy", module + "/cmd",
 		}, "tiers stand on it; and who uses the jail does not pay for gVisor"},
 		{"internal/driver/gvisor", []string{
 			module + "/internal/driver/sim", module + "/internal/driver/jail", module + "/internal/driver/microvm", "gvisor.dev/gvisor",
@@ -279,7 +279,7 @@ func barriers() []barrier {
 		}, "as the jail; gVisor itself is in a program of its own"},
 		{"internal/driver/jail", []string{
 			module + "/internal/driver/sim", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
-			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress", module + "/internal/policy", module + "/cmd",
+			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress/link", module + "/internal/egress/gateway", module + "/internal/policy", module + "/cmd",
 		}, "a tier can be taken out and put elsewhere"},
 		{"internal/driver/sim", []string{
 			module + "/internal/driver/jail", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
