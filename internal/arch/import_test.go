@@ -289,7 +289,7 @@ func barriers() []barrier {
 		{"internal/driver/sim/proc", []string{"os/exec", "net/http"}, "as above"},
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
-		{"internal/egress/rule", []string{"net", "os/exec", module + "/internal/policy"}, "pure"},
+		{"internal/egress/rule", []string{"net/http", "os/exec", module + "/internal/policy"}, "pure"},
 		{"internal/driver/gvisor/trace", []string{"gvisor.dev/gvisor"}, "whoever reads events does not pay for gVisor"},
 	}
 }
