@@ -148,7 +148,7 @@ func (g *gateway) ready(ctx context.Context) error {
 	weak := ""
 	for _, f := range r.Findings {
 		if f.Strength != paddock.Full {
-			weak += fmt.Sprintf("; its process has no %s: %s", f.Control, f.Cause)
+			weak += fmt.Sprintf("; of the walls around that process %s is %s: %s", f.Control, f.Strength, f.Cause)
 		}
 	}
 	g.mu.Lock()
