@@ -2,7 +2,7 @@ package inner
 
 import (
 	"bytes"
-	"crypto/sha1" //nolint:gosec // the format has it
+	"crypto/sha1"
 	"encoding/pem"
 	"testing"
 )
