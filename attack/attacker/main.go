@@ -8,6 +8,7 @@
 //	attacker A08           try all techniques of a case
 //	attacker A08 symlink   try one
 //	attacker canary        be the canary process, on the host
+//	attacker internet …    be all that lies beyond the host
 //	attacker terminal …    give a program a terminal, on the host
 //
 // It does no harm where it succeeds: it writes only values that are already
@@ -27,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/attack/internet"
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
@@ -109,6 +111,40 @@ func cases() map[string][]probe {
 		"P31": shownSocket(),
 		"P32": sharedNetwork(),
 		"P33": ownCarrier(),
+		"N01": allowedWays(),
+		"N02": stranger(),
+		"N03": aroundProxy(),
+		"N04": literals(),
+		"N05": otherPorts(),
+		"N06": metadata(),
+		"N07": turnedNames(),
+		"N08": rebinding(),
+		"N09": nameLeak(),
+		"N10": strangeNames(),
+		"N11": crossed(),
+		"N12": fronting(),
+		"N13": socksNames(),
+		"N14": strangeTargets(),
+		"N15": socksRest(),
+		"N16": confusedNames(),
+		"N17": secondRequest(),
+		"N18": smuggling(),
+		"N19": upgrades(),
+		"N20": otherHTTP(),
+		"N21": hellos(),
+		"N22": otherBytes(),
+		"N23": someone(),
+		"N24": another(),
+		"N25": changedRules(),
+		"N26": overload(),
+		"N27": otherSchemes(),
+		"N28": leakAllowed(),
+		"N29": misplaced(),
+		"N30": echoes(),
+		"N31": rawPackets(),
+		"N32": otherPackets(),
+		"N33": standIns(),
+		"N34": carrierProcess(),
 	}
 }
 
@@ -135,6 +171,8 @@ func run(args []string) error {
 		return printHandle(args[1:])
 	case "terminal":
 		return relay(args[1:])
+	case "internet":
+		return internet.Serve(args[1], slices.Contains(args, "-careless"))
 	case "execveat":
 		return fromMemory(args[1:])
 	case "idle":
@@ -152,6 +190,9 @@ func run(args []string) error {
 	}
 	if len(args) > 1 {
 		return runOne(b, probes, args[1])
+	}
+	if b.Alive != "" && b.Phase != killed {
+		alive(b)
 	}
 	tries := make([]target.Try, 0, len(probes))
 	for _, p := range probes {

@@ -3,34 +3,42 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paddock-sandbox/paddock/attack/internet"
+	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
 // relay runs a program in a session of its own with a terminal, for the
 // harness. It is host code.
 //
-//	attacker terminal [-show] [-user UID] [-lonely] program…
+//	attacker terminal [-show] [-user UID] [-lonely] [-network DIR] program…
 //
 // With -show the program's output goes to the terminal, and what arrives there
 // to our output; without, only its input is the terminal. With -lonely we are
-// process 1 of namespaces that we furnish first.
+// process 1 of namespaces that we furnish first. With -network the network that
+// we are in gets an internet, which keeps its files in a directory.
 func relay(args []string) error {
-	show, lonely, uid := false, false, -1
+	show, lonely, uid, network := false, false, -1, ""
 	for len(args) > 0 && args[0][0] == '-' {
 		switch args[0] {
 		case "-show":
 			show = true
 		case "-lonely":
 			lonely = true
+		case "-network":
+			network, args = args[1], args[1:]
 		case "-user":
 			n, err := strconv.Atoi(args[1])
 			if err != nil {
@@ -47,6 +55,13 @@ func relay(args []string) error {
 		if err := furnish(); err != nil {
 			return fmt.Errorf("furnish namespaces: %w", err)
 		}
+	}
+	if network != "" {
+		stop, err := connected(network, lonely)
+		if err != nil {
+			return fmt.Errorf("furnish the network: %w", err)
+		}
+		defer stop()
 	}
 	main, side, err := openTerminal()
 	if err != nil {
@@ -85,9 +100,66 @@ func relay(args []string) error {
 	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		os.Exit(max(exit.ExitCode(), 1))
+		os.Exit(max(exit.ExitCode(), 1)) //nolint:gocritic // the internet ends with us
 	}
 	return err
+}
+
+// connected starts an internet, and has the system's files say so.
+func connected(dir string, careless bool) (func(), error) {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, err
+	}
+	args := []string{"internet", dir}
+	if careless {
+		args = append(args, "-careless")
+	}
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop := func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		stop()
+		return nil, fmt.Errorf("no internet: %w", err)
+	}
+	roots, err := os.ReadFile(dir + "/" + internet.Roots)
+	if err == nil {
+		err = errors.Join(
+			replace(dir, "/etc/resolv.conf", "nameserver "+target.Resolver+"\noptions timeout:2 attempts:1\n"),
+			replace(dir, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"),
+			replace(dir, "/etc/ssl/certs/ca-certificates.crt", string(roots)),
+		)
+	}
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
+}
+
+// replace puts a file of ours over one of the system's, for us alone.
+func replace(dir, name, content string) error {
+	own := dir + "/" + filepath.Base(name)
+	if err := os.WriteFile(own, []byte(content), 0o644); err != nil {
+		return err
+	}
+	if err := unix.Mount(own, name, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("replace %s: %w", name, err)
+	}
+	return nil
 }
 
 func openTerminal() (*os.File, *os.File, error) {

