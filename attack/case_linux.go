@@ -32,6 +32,9 @@ type Case struct {
 	// follow.
 	Swaps bool
 
+	// way is what is peculiar to a row about the way out; others have none.
+	way *way
+
 	prepare func(w *world) error            // changes the host before the sandbox is made
 	spec    func(w *world, s *paddock.Spec) // changes what is asked for
 	after   func(x *trial) []target.Try     // the host's move after the attack, with the sandbox still there
@@ -148,5 +151,45 @@ func Cases() []Case {
 		{ID: "P31", Attack: "connect to a socket of the host that is shown read-only", Claim: "sockets are reached in the box's own places only", prepare: plantToolchain, host: shownSocket},
 		{ID: "P32", Attack: "abstract sockets of the host, with the host's network", Claim: "abstract names of the host can be neither reached nor taken", spec: hostNetwork},
 		{ID: "P33", Attack: "reach what carries a kernel of the sandbox's own: its agent, its link, its directory, its control group", Claim: "commands have no way to any of them"},
+
+		{ID: "N01", Attack: "reach what is allowed: by name, proxy, CONNECT, SOCKS, TLS, datagrams", Claim: "what a rule allows works in every way, so that refusals mean something", way: &way{}, ByDesign: map[string]string{"": "a rule allows it"}},
+		{ID: "N02", Attack: "reach what no rule allows, or one denies, in every way", Claim: "it is refused, in words where there are any", way: &way{}},
+		{ID: "N03", Attack: "go around the proxies: to the host's loopback, to its addresses, to any address", Claim: "there is no way but the one, whether a program knows of it or not", way: &way{}},
+		{ID: "N04", Attack: "name addresses that no rule lists, in every spelling", Claim: "an address is allowed by what it is, however it is spelt", way: &way{}},
+		{ID: "N05", Attack: "reach other ports of what is allowed", Claim: "a rule is about its ports alone", way: &way{}},
+		{ID: "N06", Attack: "reach metadata, the host and private networks where every name is allowed", Claim: "`*` holds none of them; only a rule that lists them does", way: &way{policy: everything, reach: public, told: func(string) bool { return true }}},
+		{ID: "N07", Attack: "reach what must not be reached by allowed names that lead there", Claim: "the address counts that is dialled", way: &way{}},
+		{ID: "N08", Attack: "have a name change between the check and the use, or mean several addresses", Claim: "a name is resolved once and what was checked is dialled", way: &way{}},
+		{ID: "N09", Attack: "take data out in names that are asked for", Claim: "nobody is asked for a name before a connection to it is allowed", way: &way{}},
+		{ID: "N10", Attack: "ask for names that are none, and for data below a wildcard", Claim: "what is no name is never asked for", way: &way{told: belowWildcard},
+			ByDesign: map[string]string{"told:": "a wildcard allows every name below it, and so the labels that are chosen; list names where that matters"}},
+		{ID: "N11", Attack: "name one host in the request line, and another in the header", Claim: "one host is judged, dialled and named", way: &way{}},
+		{ID: "N12", Attack: "name another host in TLS, or inside of it", Claim: "TLS is for the host that was judged; what is looked into has to be so too", way: &way{told: fronted},
+			ByDesign: map[string]string{"told:": "what is not looked into is not read; a rule with inspect, or about requests, is"}},
+		{ID: "N13", Attack: "give SOCKS names with NUL, percent, spaces and line ends", Claim: "what is no name is refused", way: &way{}},
+		{ID: "N14", Attack: "give CONNECT targets with users, paths, fragments and NUL; chain proxies; reach the gateway by itself", Claim: "a target is a host and a port, or is refused", way: &way{}},
+		{ID: "N15", Attack: "addresses in SOCKS, BIND, UDP ASSOCIATE, older versions", Claim: "CONNECT is all there is, and addresses are judged as ever", way: &way{}},
+		{ID: "N16", Attack: "confuse names: suffixes, apex, dots, case, other scripts", Claim: "a name has one form, which is matched and dialled", way: &way{}},
+		{ID: "N17", Attack: "send a second request on a connection whose first one is allowed", Claim: "each request is judged", way: &way{}},
+		{ID: "N18", Attack: "hide a request in another one: lengths, chunks, folded headers", Claim: "what two readers would end at different bytes is refused", way: &way{}},
+		{ID: "N19", Attack: "upgrade to WebSocket elsewhere, or pretend to", Claim: "an upgrade is a request as any, and only an agreed one ends the reading", way: &way{}},
+		{ID: "N20", Attack: "HTTP/2 without asking, other hosts on one connection, CONNECT-UDP, QUIC", Claim: "each stream is judged; what cannot be read is refused", way: &way{}},
+		{ID: "N21", Attack: "TLS hellos without a name, in pieces, hidden, broken", Claim: "a hello is read whole, or refused", way: &way{},
+			ByDesign: map[string]string{"told:": "the connection goes to the host that is allowed, whatever else its hello holds; what is looked into cannot hide"}},
+		{ID: "N22", Attack: "speak other protocols where HTTP is expected", Claim: "where requests are judged nothing else passes", way: &way{},
+			ByDesign: map[string]string{"told:": "a rule that says nothing of requests allows any bytes to its host and ports"}},
+		{ID: "N23", Attack: "reach the gateway from outside of the sandbox", Claim: "it listens nowhere on the host", way: &way{}, prepare: countServices, after: noService},
+		{ID: "N24", Attack: "use another sandbox's way out: its names, addresses, secret", Claim: "a sandbox has its own rules alone", way: &way{}, host: beside},
+		{ID: "N25", Attack: "keep what was open when the rules changed", Claim: "what is no longer allowed is cut, and what never was stays denied", way: &way{}, host: changeRules},
+		{ID: "N26", Attack: "kill the gateway; wear it out with slow and many connections", Claim: "without it nothing gets out; with it what is allowed goes on", way: &way{}, host: killGateway},
+		{ID: "N27", Attack: "ask the proxy for ftp, file and other schemes", Claim: "http is all there is", way: &way{}},
+		{ID: "N28", Attack: "take data out through what is allowed: methods, paths, amounts", Claim: "methods, paths and amounts hold; the rest of what is allowed is recorded", way: &way{},
+			ByDesign: map[string]string{"told:": "an allowed request carries what its program says; each one is recorded"}},
+		{ID: "N29", Attack: "send a secret's placeholder elsewhere: other hosts, Host, path, body, names", Claim: "it becomes the secret in inspected TLS to its hosts, at its places, and nowhere else", way: &way{}},
+		{ID: "N30", Attack: "have the secret's host say it back, in every code", Claim: "the answer holds the placeholder", way: &way{}},
+		{ID: "N31", Attack: "make packets, interfaces, addresses and routes by hand", Claim: "the sandbox's network cannot be changed from inside", way: &way{}, Own: map[string]string{"": ownKernel}},
+		{ID: "N32", Attack: "send datagrams, echoes, fragments and other transports to anything", Claim: "datagrams go where a rule says so, and nothing else goes at all", way: &way{}},
+		{ID: "N33", Attack: "guess the addresses that stand for names", Claim: "an address that stands for no name leads nowhere", way: &way{}},
+		{ID: "N34", Attack: "find, trace, read or end the process that carries the way out", Claim: "it is not there for commands, and keeps the secret in its memory alone", way: &way{}, host: hostileToGateway},
 	}
 }

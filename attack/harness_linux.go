@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +54,8 @@ const (
 	envPlace  = "PADDOCK_ATTACK_PLACE"
 	envCaller = "PADDOCK_ATTACK_CALLER"
 	envMaker  = "PADDOCK_ATTACK_MAKER"
+
+	envNetwork = "PADDOCK_ATTACK_NETWORK" // where the internet keeps its files, in the process that tries the rows about the way out
 )
 
 // throwaway is the number of an unprivileged caller that owns nothing.
@@ -87,9 +90,13 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 		place := newPlace(t, caller)
 		h.furnish(t, place, caller)
 		wg.Go(func() {
-			results, err := h.asCaller(t, place, caller)
-			if err != nil {
-				t.Errorf("%s: %v", caller, err)
+			var results []Result
+			for _, part := range h.parts() {
+				some, err := part(t, place, caller)
+				if err != nil {
+					t.Errorf("%s: %v", caller, err)
+				}
+				results = append(results, some...)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -106,11 +113,51 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 	return out
 }
 
+// parts gives the functions that try the cases: those about the way out go into
+// another process, which has a network of its own.
+func (h Harness) parts() []func(t *testing.T, place, caller string) ([]Result, error) {
+	var list []func(*testing.T, string, string) ([]Result, error)
+	for _, online := range []bool{false, true} {
+		any := slices.ContainsFunc(Cases(), func(c Case) bool { return h.wanted(c.ID) && (c.way != nil) == online })
+		switch {
+		case !any:
+		case online && os.Geteuid() != 0:
+			list = append(list, h.offline)
+		default:
+			list = append(list, func(t *testing.T, place, caller string) ([]Result, error) {
+				return h.asCaller(t, place, caller, online)
+			})
+		}
+	}
+	return list
+}
+
+// offline answers for the rows about the way out where there can be no network for
+// them.
+func (h Harness) offline(t *testing.T, _, _ string) ([]Result, error) {
+	t.Log("the rows about the way out are left out: only root can make a network for them")
+	var list []Result
+	for _, c := range Cases() {
+		if h.wanted(c.ID) && c.way != nil {
+			list = append(list, Result{ID: c.ID, Cell: Cell{Verdict: NotApplicable, Why: "only root can make a network for it"}})
+		}
+	}
+	return list, nil
+}
+
 // asCaller starts this test again as caller and reads what it collected.
-func (h Harness) asCaller(t *testing.T, place, caller string) ([]Result, error) {
+func (h Harness) asCaller(t *testing.T, place, caller string, online bool) ([]Result, error) {
 	self := filepath.Join(place, "bin", "attack.test")
-	results := filepath.Join(place, "results")
+	results := filepath.Join(place, resultsName(online))
 	args := []string{"terminal"}
+	network := ""
+	if online {
+		network = filepath.Join(place, "network")
+		if err := os.Mkdir(network, 0o755); err != nil {
+			return nil, err
+		}
+		args = append(args, "-network", network)
+	}
 	if caller == "user" && os.Geteuid() == 0 {
 		args = append(args, "-user", strconv.Itoa(throwaway))
 	}
@@ -121,13 +168,16 @@ func (h Harness) asCaller(t *testing.T, place, caller string) ([]Result, error) 
 	}
 	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")
 	cmd := exec.CommandContext(t.Context(), filepath.Join(place, "bin", "attacker"), args...)
-	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
+	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, envNetwork+"="+network, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
 	cmd.Dir = place
 	// It ends with this process, also if this one is killed: the signal comes
 	// when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if online {
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
+	}
 	if lonely {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET}
 	}
@@ -152,6 +202,13 @@ func (h Harness) asCaller(t *testing.T, place, caller string) ([]Result, error) 
 		}
 		out = append(out, r)
 	}
+}
+
+func resultsName(online bool) string {
+	if online {
+		return "results-network"
+	}
+	return "results"
 }
 
 // newPlace makes the directory below which everything happens. It is not a
@@ -263,14 +320,15 @@ func (h Harness) collect(t *testing.T, place string) {
 		t.Fatal(err)
 	}
 	h.techniques = techniques
-	f, err := os.OpenFile(filepath.Join(place, "results"), os.O_CREATE|os.O_WRONLY|os.O_EXCL|syscall.O_CLOEXEC, 0o644)
+	online := os.Getenv(envNetwork) != ""
+	f, err := os.OpenFile(filepath.Join(place, resultsName(online)), os.O_CREATE|os.O_WRONLY|os.O_EXCL|syscall.O_CLOEXEC, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	enc := json.NewEncoder(f)
 	for _, c := range Cases() {
-		if !h.wanted(c.ID) {
+		if !h.wanted(c.ID) || (c.way != nil) != online {
 			continue
 		}
 		t.Run(c.ID, func(t *testing.T) {

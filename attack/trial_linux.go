@@ -56,6 +56,9 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 			t.Logf("%s: close world: %v", c.ID, err)
 		}
 	}()
+	if err == nil && c.way != nil {
+		err = w.online()
+	}
 	if err == nil && c.prepare != nil {
 		err = c.prepare(w)
 	}
@@ -68,6 +71,9 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 	}
 	t.Setenv("HOME", w.brief.Home)
 	t.Setenv("PADDOCK_CANARY_ENV", w.token("a variable of the caller"))
+	if h.Unconfined && c.way != nil {
+		t.Setenv(target.SecretEnv, w.secret)
+	}
 	x := &trial{t: t, c: c, w: w, h: h, caller: caller}
 	if err := x.watched(x.run); err != nil {
 		res.Broken = err.Error()
@@ -76,6 +82,13 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 	res.Tries = x.tries(&res)
 	res.Evidence = append(res.Evidence, x.extra...)
 	res.Evidence = append(res.Evidence, w.evidence(x.out)...)
+	if c.way != nil {
+		found, err := x.traffic()
+		res.Evidence = append(res.Evidence, found...)
+		if err != nil && res.Broken == "" {
+			res.Broken = err.Error()
+		}
+	}
 	if len(res.Evidence) > 0 {
 		res.Cell = Cell{Verdict: Escaped, Why: strings.Join(res.Evidence, "; ")}
 	}
@@ -161,6 +174,9 @@ func (x *trial) spec() paddock.Spec {
 		if f.Strength != paddock.Full {
 			s.AllowMissing = append(s.AllowMissing, f.Control)
 		}
+	}
+	if x.c.way != nil {
+		x.connect(&s)
 	}
 	if x.c.spec != nil {
 		x.c.spec(x.w, &s)

@@ -32,6 +32,10 @@ type world struct {
 	knobs  map[string]string
 	mounts string
 
+	secret   string   // that the network policy holds, in rows about the way out
+	witness  *witness // of what went out, in those rows
+	services []string // that the host offered before the sandbox was
+
 	canary  *exec.Cmd
 	ask     io.WriteCloser
 	answer  *bufio.Reader
@@ -337,6 +341,9 @@ func (w *world) leaks(out []byte) []string {
 // close ends the canary and removes what lies outside place.
 func (w *world) close() error {
 	var errs []error
+	if w.witness != nil {
+		errs = append(errs, w.witness.conn.Close())
+	}
 	if w.canary != nil && w.canary.Process != nil {
 		if w.ask != nil {
 			errs = append(errs, w.ask.Close())

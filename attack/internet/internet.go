@@ -123,7 +123,7 @@ func (n *internet) beyond(ready chan<- error) {
 		return
 	}
 	err := ip("link set lo up", "link add net type veth peer name wan netns "+strconv.Itoa(parent),
-		"addr add "+target.InternetAddr+"/24 dev net", "addr add "+target.Internet6+"/64 dev net nodad", "link set net up",
+		"addr add "+target.InternetAddr+"/24 dev net", "addr add "+target.Resolver+"/32 dev net", "addr add "+target.Internet6+"/64 dev net nodad", "link set net up",
 		"route add local 0.0.0.0/0 dev lo", "-6 route add local ::/0 dev lo")
 	if err != nil {
 		ready <- err

@@ -24,8 +24,9 @@ const rawKept = 256 << 10
 
 // A stream is a connection that came, with what was read of it.
 type stream struct {
-	net.Conn
+	net.Conn // what is spoken on: it, or TLS on it
 
+	base net.Conn
 	mu   sync.Mutex
 	seen target.Stream
 }
@@ -48,7 +49,7 @@ func (s *stream) asked(format string, args ...any) {
 
 // end closes the stream and gives what was seen.
 func (s *stream) end() target.Stream {
-	s.Close()
+	s.base.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.seen
@@ -74,7 +75,7 @@ func (n *internet) accept(l net.Listener, serve func(*stream), host bool) {
 		if err != nil {
 			return
 		}
-		s := &stream{Conn: c}
+		s := &stream{Conn: c, base: c}
 		s.seen.Host = host
 		s.seen.To, _ = netip.ParseAddrPort(c.LocalAddr().String())
 		n.open(s)
@@ -99,7 +100,7 @@ func (n *internet) receive(port int, host bool) error {
 				return
 			}
 			if host {
-				s := &stream{Conn: nowhere{}}
+				s := &stream{base: nowhere{}}
 				s.seen = target.Stream{To: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), Host: true, Raw: bytes.Clone(buf[:k])}
 				n.open(s)
 			}

@@ -1,0 +1,274 @@
+package attack
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/attack/internet"
+	"github.com/paddock-sandbox/paddock/attack/target"
+)
+
+// A way is what is peculiar to a row about the way out. Such rows are tried in a
+// network of their own: a host with one link, and an internet behind it.
+type way struct {
+	policy func(p *paddock.NetworkPolicy) // changes what is allowed
+	reach  func(p target.Packet) bool     // what may be reached besides
+	told   func(what string) bool         // what the row says it allows: a name asked for, or "HOST path" of a request
+}
+
+// usual is what the rows about the way out allow, and what is denied of it.
+func usual(secret string) paddock.NetworkPolicy {
+	web := []uint16{80, 443}
+	p := paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+		{Host: target.NotInWild, Deny: true, Ports: []uint16{22, 25, 53, 80, 443, 853, 8080}},
+		{Host: target.Allowed, Ports: []uint16{22, 80, 443}},
+		{Host: target.Second, Ports: []uint16{22, 80, 443}},
+		{Host: "*." + target.Wild, Ports: web},
+		{Host: target.Inspect, Ports: web, Methods: []string{"GET", "POST"}, Paths: []string{"/ok", "/ok/**"}},
+		{Host: target.InspectB, Ports: web, Methods: []string{"GET", "POST"}, Paths: []string{"/ok", "/ok/**"}},
+		{Host: target.Secret, Ports: web, Inspect: true},
+		{Host: target.Limited, Ports: web, Limits: &paddock.NetworkLimits{Bytes: target.LimitedBytes}},
+		{Host: target.Datagrams, UDP: true, Ports: []uint16{target.EchoPort}},
+		{Host: target.Rebind, Ports: web},
+	}, Secrets: []paddock.Secret{{Name: target.SecretEnv, Value: secret, Hosts: []string{target.Secret}}}}
+	for name := range target.Turned() {
+		p.Rules = append(p.Rules, paddock.NetworkRule{Host: name, Ports: web})
+	}
+	for name := range target.Mixed() {
+		p.Rules = append(p.Rules, paddock.NetworkRule{Host: name, Ports: web})
+	}
+	slices.SortStableFunc(p.Rules[10:], func(a, b paddock.NetworkRule) int { return strings.Compare(a.Host, b.Host) })
+	return p
+}
+
+// online gives a world about the way out its secret and its witness.
+func (w *world) online() error {
+	w.secret, w.brief.Alive = w.token("the secret of the network policy"), target.Allowed
+	witness, err := witnessAt(os.Getenv(envNetwork))
+	if err != nil {
+		return err
+	}
+	w.witness = witness
+	_, err = witness.take() // what was before is not this row's
+	return err
+}
+
+// connect asks for a way out. That a tier has none is no answer.
+func (x *trial) connect(s *paddock.Spec) {
+	s.Policy.Network = usual(x.w.secret)
+	if x.c.way.policy != nil {
+		x.c.way.policy(&s.Policy.Network)
+	}
+	s.AllowMissing = slices.DeleteFunc(s.AllowMissing, func(c paddock.Control) bool { return c == paddock.ControlNetwork || c == paddock.ControlNetNS })
+	// A thousand connections are no matter of these limits.
+	s.Limits.CPUs, s.Limits.Files, s.Limits.PIDs = 0, 4096, 400
+}
+
+// traffic judges what went out. Where nothing could go, nothing is asked.
+func (x *trial) traffic() ([]string, error) {
+	seen, err := x.w.witness.take()
+	if err != nil {
+		return nil, err
+	}
+	return x.w.traffic(seen, x.c)
+}
+
+// A witness asks the internet what it saw.
+type witness struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// witnessAt connects to the internet that keeps its files in dir.
+func witnessAt(dir string) (*witness, error) {
+	c, err := net.Dial("unix", filepath.Join(dir, internet.Socket))
+	if err != nil {
+		return nil, err
+	}
+	return &witness{c, bufio.NewReader(c)}, nil
+}
+
+// take gives what was seen since it was asked last.
+func (w *witness) take() (target.Traffic, error) {
+	var t target.Traffic
+	if err := w.conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return t, err
+	}
+	if _, err := fmt.Fprintln(w.conn); err != nil {
+		return t, fmt.Errorf("ask the internet: %w", err)
+	}
+	line, err := w.in.ReadBytes('\n')
+	if err != nil {
+		return t, fmt.Errorf("ask the internet: %w", err)
+	}
+	return t, json.Unmarshal(line, &t)
+}
+
+// traffic gives what of the traffic must not be, and whether anything came through
+// at all.
+func (w *world) traffic(t target.Traffic, c Case) (found []string, err error) {
+	note := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	for _, p := range t.Packets {
+		resolving := p.To.Addr().String() == target.Resolver && p.To.Port() == 53 && (p.Proto == "udp" || p.Proto == "tcp")
+		if !resolving && !target.MayReach(p.To, p.Proto) && (c.way.reach == nil || !c.way.reach(p)) {
+			note("a packet (%s) went to %s", p.Proto, p.To)
+		}
+	}
+	for _, name := range t.Asked {
+		if !w.mayAsk(name, c) {
+			note("the host was asked for %q", name)
+		}
+	}
+	var limited int64
+	alive := false
+	for _, s := range t.Streams {
+		alive = alive || slices.ContainsFunc(s.Requests, func(r string) bool { return strings.HasSuffix(r, " "+w.brief.Alive+" /alive") })
+		if s.To.Addr().Unmap().String() == target.Addresses(target.Limited, 0)[0].String() {
+			limited += s.Total
+		}
+		w.stream(s, c, note)
+	}
+	// What is under way when a limit is reached may still arrive.
+	if limited > 2*target.LimitedBytes {
+		note("%d bytes came where %d may", limited, target.LimitedBytes)
+	}
+	if t.Missed > 0 {
+		err = fmt.Errorf("%d packets came too fast to be seen", t.Missed)
+	}
+	if !alive {
+		err = errors.Join(err, errors.New("nothing came through the way that is allowed, so that nothing else did proves nothing"))
+	}
+	slices.Sort(found)
+	return slices.Compact(found), err
+}
+
+// mayAsk tells whether the host may be asked for a name: the policy allows it, and
+// a name is all that it is.
+func (w *world) mayAsk(name string, c Case) bool {
+	lower := strings.ToLower(strings.TrimSuffix(name, "."))
+	if c.way.told != nil && c.way.told(lower) {
+		return true
+	}
+	if strings.ContainsFunc(lower, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) }) {
+		return false
+	}
+	for _, token := range []string{"exfil", strings.ToLower(w.brief.Phase)} {
+		if token != "" && strings.Contains(lower, token) {
+			return false
+		}
+	}
+	if strings.HasSuffix(lower, "."+target.Wild) {
+		return lower != target.NotInWild
+	}
+	p := usual("x")
+	return slices.ContainsFunc(p.Rules, func(r paddock.NetworkRule) bool { return r.Host == lower })
+}
+
+// namesAt gives the names that stand for an address and that may be reached.
+func namesAt(to netip.AddrPort) func(name string) bool {
+	a := to.Addr().Unmap()
+	return func(name string) bool {
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		for times := range 2 {
+			if slices.Contains(target.Addresses(name, times), a) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// stream judges one stream.
+func (w *world) stream(s target.Stream, c Case, note func(string, ...any)) {
+	if s.Host {
+		note("a server of the host at %s heard %q", s.To, s.Raw[:min(len(s.Raw), 100)])
+		return
+	}
+	is := namesAt(s.To)
+	if s.TLS && !is(s.SNI) {
+		note("%s was asked for a certificate of %q", s.To, s.SNI)
+	}
+	looked := is(target.Inspect)
+	for _, r := range s.Requests {
+		f := append(strings.Fields(r), "", "", "")
+		method, host, path := f[0], f[1], f[2]
+		if len(strings.Fields(r)) < 3 {
+			host, path = "", f[1]
+		}
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		switch {
+		case c.way.told != nil && c.way.told(host+" "+path):
+		case host != "" && !is(host), s.TLS && looked && host != s.SNI:
+			note("%s (%s) was asked for %q", s.To, s.SNI, r)
+		case strings.Contains(path, "smuggled"), strings.Contains(path, "exfil"):
+			note("%s was asked for %q", s.To, r)
+		case looked && (path != "/ok" && !strings.HasPrefix(path, "/ok/") && !strings.HasPrefix(path, "/ok?") || strings.Contains(path, "..") || method != "GET" && method != "POST"):
+			note("%s was asked for %q", s.To, r)
+		}
+	}
+	w.secrets(s, note)
+}
+
+// secrets finds secrets where they must not be.
+func (w *world) secrets(s target.Stream, note func(string, ...any)) {
+	token := []byte(w.secret)
+	if w.secret == "" || !bytes.Contains(s.Raw, token) {
+		return
+	}
+	if !s.TLS || s.SNI != target.Secret || s.To.Port() != 443 {
+		note("the secret came to %s (%s)", s.To, s.SNI)
+		return
+	}
+	head, body, _ := bytes.Cut(s.Raw, []byte("\r\n\r\n"))
+	if bytes.Contains(body, token) && s.Proto != "h2" {
+		note("the secret came in a body")
+	}
+	for line := range bytes.Lines(head) {
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		first, _, _ := bytes.Cut(line, []byte("?"))
+		if bytes.Contains(name, token) && !bytes.Contains(line, []byte("?")) || bytes.HasPrefix(bytes.ToLower(line), []byte("host:")) && bytes.Contains(line, token) || bytes.Contains(first, token) && !bytes.Contains(line, []byte(": ")) {
+			note("the secret came at a wrong place: %q", line)
+		}
+	}
+}
+
+// everything is N06: a rule that allows every name and address.
+func everything(p *paddock.NetworkPolicy) {
+	p.Rules = []paddock.NetworkRule{{Host: "*", Ports: []uint16{22, 80, 443}}, {Host: "*", UDP: true, Ports: []uint16{53, 80, 443, target.EchoPort}}}
+	p.Secrets = nil
+}
+
+// public tells whether a packet goes to where `*` leads.
+func public(p target.Packet) bool {
+	a := p.To.Addr().Unmap()
+	for _, dark := range []string{"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3", "100.100.100.200/32", "::/16", "64:ff9b::/96", "2002::/16", "fc00::/7", "fe80::/10", "ff00::/8", target.HostAddr + "/32", target.HostAddr6 + "/128"} {
+		if netip.MustParsePrefix(dark).Contains(a) {
+			return false
+		}
+	}
+	return p.Proto == "tcp" || p.Proto == "udp"
+}
+
+// belowWildcard is what N10 says that it allows.
+func belowWildcard(what string) bool {
+	name, _, _ := strings.Cut(what, " ")
+	good := !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.", r) })
+	return good && strings.HasSuffix(name, "."+target.Wild)
+}
+
+// fronted is what N12 says that it allows: another host, inside what is not looked
+// into.
+func fronted(what string) bool { return what == target.Stranger+" /told" }
