@@ -13,10 +13,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func TestMain(m *testing.M) {
-	if container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() {
+	if gateway.Main() || container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() {
 		return
 	}
 	os.Exit(m.Run())

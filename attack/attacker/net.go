@@ -26,7 +26,7 @@ import (
 // takes; without a sandbox nobody else looks at single techniques.
 func waiting(b *target.Brief) time.Duration {
 	if b.Unconfined {
-		return 10 * time.Second
+		return 3 * time.Second
 	}
 	return 1500 * time.Millisecond
 }

@@ -105,8 +105,8 @@ func (n *internet) host(careless bool) error {
 			return err
 		}
 	}
-	for _, port := range []int{443, target.EchoPort} {
-		if err := n.receive(port, true); err != nil {
+	for _, at := range []string{":443", ":" + strconv.Itoa(target.EchoPort)} {
+		if err := n.receive(at, true); err != nil {
 			return err
 		}
 	}
@@ -117,12 +117,17 @@ func (n *internet) host(careless bool) error {
 // stay in the network in which they were made.
 func (n *internet) beyond(ready chan<- error) {
 	runtime.LockOSThread() // and never unlocked: the thread ends with us
-	parent := os.Getpid()
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		ready <- err
+		return
+	}
+	defer home.Close()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		ready <- fmt.Errorf("make a network: %w", err)
 		return
 	}
-	err := ip("link set lo up", "link add net type veth peer name wan netns "+strconv.Itoa(parent),
+	err = ip("link set lo up", fmt.Sprintf("link add net type veth peer name wan netns /proc/%d/fd/%d", os.Getpid(), home.Fd()),
 		"addr add "+target.InternetAddr+"/24 dev net", "addr add "+target.Resolver+"/32 dev net", "addr add "+target.Internet6+"/64 dev net nodad", "link set net up",
 		"route add local 0.0.0.0/0 dev lo", "-6 route add local ::/0 dev lo")
 	if err != nil {
@@ -136,8 +141,9 @@ func (n *internet) beyond(ready chan<- error) {
 	for _, port := range []int{22, 25, 80, 443, 853, 8080, target.ProxyPort, target.SOCKSPort} {
 		err = errors.Join(err, n.listen(port, false))
 	}
-	for _, port := range []int{123, 443, target.EchoPort} {
-		err = errors.Join(err, n.receive(port, false))
+	echo := ":" + strconv.Itoa(target.EchoPort)
+	for _, at := range []string{":123", ":443", echo, target.Addresses(target.Datagrams, 0)[0].String() + echo} {
+		err = errors.Join(err, n.receive(at, false))
 	}
 	ready <- errors.Join(err, n.names())
 	select {} // the thread keeps the network

@@ -14,7 +14,7 @@ import (
 
 // names serves names at port 53 of every address.
 func (n *internet) names() error {
-	p, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(target.Resolver), Port: 53})
+	p, err := packets(target.Resolver + ":53")
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (n *internet) names() error {
 		}
 	}()
 	// Elsewhere somebody listens who is to get nothing.
-	if err := n.receive(53, false); err != nil {
+	if err := n.receive(":53", false); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", ":53")

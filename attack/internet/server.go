@@ -5,7 +5,9 @@ package internet
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,7 +16,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
@@ -86,9 +91,18 @@ func (n *internet) accept(l net.Listener, serve func(*stream), host bool) {
 	}
 }
 
-// receive takes datagrams at a port, and gives them back.
-func (n *internet) receive(port int, host bool) error {
-	p, err := net.ListenPacket("udp", ":"+strconv.Itoa(port))
+// packets listens for datagrams at an address, whoever listens at more of them.
+func packets(at string) (net.PacketConn, error) {
+	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		return errors.Join(c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }), err)
+	}}
+	return shared.ListenPacket(context.Background(), "udp", at)
+}
+
+// receive takes datagrams at an address, and gives them back.
+func (n *internet) receive(at string, host bool) error {
+	p, err := packets(at)
 	if err != nil {
 		return err
 	}
@@ -101,7 +115,8 @@ func (n *internet) receive(port int, host bool) error {
 			}
 			if host {
 				s := &stream{base: nowhere{}}
-				s.seen = target.Stream{To: netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)), Host: true, Raw: bytes.Clone(buf[:k])}
+				s.seen.To, _ = netip.ParseAddrPort(p.LocalAddr().String())
+				s.seen = target.Stream{To: s.seen.To, Host: true, Raw: bytes.Clone(buf[:k])}
 				n.open(s)
 			}
 			_, _ = p.WriteTo(append([]byte(banner(host)+"\n"), buf[:k]...), from)
