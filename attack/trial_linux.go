@@ -325,6 +325,9 @@ func (x *trial) tries(res *Result) []target.Try {
 		default:
 			res.Broken = fmt.Sprintf("technique %q has the outcome %q", t.Name, t.Outcome)
 		}
+		for _, leak := range x.w.leaks([]byte(t.Loot)) {
+			x.extra = append(x.extra, t.Name+": "+leak)
+		}
 		x.seen[i].Loot = "" // it was searched; it need not be kept
 	}
 	res.Cell.Verdict = v

@@ -130,7 +130,7 @@ func nameLeak() []probe {
 		}},
 		{"names of addresses", func(b *target.Brief) target.Try {
 			return atOnce([]string{"67.0.0.11.in-addr.arpa", "1.0.0.127.in-addr.arpa", "254.169.254.169.in-addr.arpa", "exfil.in-addr.arpa", "exfil.ip6.arpa"}, func(n string) target.Try {
-				return ask(b, "udp", gatewayDNS, question(12, nil, strings.Split(n, ".")...))
+				return own(ask(b, "udp", gatewayDNS, question(12, nil, strings.Split(n, ".")...)))
 			})
 		}},
 		{"through the proxies", func(b *target.Brief) target.Try { return anyWays(b, strings.Join(labels, "."), exfilData()+".test") }},

@@ -15,6 +15,18 @@ import (
 // contains tells whether a try saw text.
 func contains(t target.Try, text string) bool { return strings.Contains(t.Loot+t.Detail, text) }
 
+// served tells whether a server answered to a request in which text stands.
+func served(t target.Try, text string) bool {
+	for line := range strings.SplitSeq(t.Loot+"\n"+t.Detail, "\n") {
+		for _, banner := range []string{target.ServerBanner, target.HostBanner} {
+			if _, answer, ok := strings.Cut(line, banner); ok && strings.Contains(answer, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // lines joins the lines of a message.
 func lines(list ...string) string { return strings.Join(list, "\r\n") + "\r\n\r\n" }
 
@@ -22,7 +34,7 @@ func lines(list ...string) string { return strings.Join(list, "\r\n") + "\r\n\r\
 func crossed() []probe {
 	// Where what is allowed is asked for as it is, the host looks who is named.
 	own := func(t target.Try) target.Try {
-		if t.Outcome == target.Reached && !contains(t, target.Stranger) && !contains(t, target.HostBanner) {
+		if t.Outcome == target.Reached && !served(t, target.Stranger) && !contains(t, target.HostBanner) {
 			return inside("only what is allowed was asked: %s", t.Detail)
 		}
 		return t
@@ -184,7 +196,7 @@ func socksRest() []probe {
 func secondRequest() []probe {
 	// Only an answer to the second counts.
 	second := func(t target.Try, mark string) target.Try {
-		if t.Outcome == target.Reached && !contains(t, mark) {
+		if t.Outcome == target.Reached && !served(t, mark) {
 			return inside("only the first was answered")
 		}
 		return t
@@ -242,10 +254,10 @@ func sayTwo(c net.Conn, b *target.Brief, first, next string) target.Try {
 	t := say(c, waiting(b), []byte(first))
 	if next == "" {
 		u := say(c, waiting(b)/2, nil)
-		u.Loot += t.Loot
-		if t.Outcome == target.Reached {
-			u.Outcome = target.Reached
+		if t.Outcome == target.Reached || u.Errno == "closed" || u.Errno == "silent" {
+			u.Outcome, u.Errno, u.Detail = t.Outcome, t.Errno, t.Detail
 		}
+		u.Loot += "\n" + t.Loot
 		return u
 	}
 	if t.Outcome != target.Reached {
@@ -352,7 +364,7 @@ func smuggling() []probe {
 
 // notSmuggled judges by what was answered to.
 func notSmuggled(t target.Try) target.Try {
-	if t.Outcome == target.Reached && !contains(t, "/smuggled") {
+	if t.Outcome == target.Reached && !served(t, "smuggled") {
 		return inside("the second was not heard: %s", t.Detail)
 	}
 	return t

@@ -38,7 +38,7 @@ func leakAllowed() []probe {
 				return ask("POST " + p + " HTTP/1.1")(b)
 			})
 		}},
-		{"by a path of a header", ask("POST /ok HTTP/1.1", "X-Original-URL: /exfil", "X-Rewrite-URL: /exfil", "X-Exfil: told")},
+		{"told: by a path of a header", ask("POST /ok HTTP/1.1", "X-Original-URL: /exfil", "X-Rewrite-URL: /exfil", "X-Exfil: told")},
 		{"more than is allowed, up", func(b *target.Brief) target.Try {
 			return flood(b, func() (net.Conn, error) { return net.DialTimeout("tcp", target.Limited+":80", waiting(b)) })
 		}},

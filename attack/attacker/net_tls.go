@@ -112,7 +112,7 @@ func fronting() []probe {
 			})
 		}},
 		{"name in TLS, looked into", func(b *target.Brief) target.Try {
-			return atOnce([]string{target.Stranger, target.InspectB, target.Secret, ""}, func(n string) target.Try {
+			return atOnce([]string{target.Stranger, target.InspectB, target.Secret}, func(n string) target.Try {
 				return secure(b, target.Inspect+":443", named(n), web(target.Inspect, "/ok"))
 			})
 		}},
@@ -327,7 +327,7 @@ func hellos() []probe {
 		{"two names", raw(helloOf(target.Allowed, target.Stranger), helloOf(target.Stranger, target.Allowed))},
 		{"names that are none", raw(helloOf("stranger.test\x00.allowed.test"), helloOf("127.0.0.1"), helloOf(strings.Repeat("a", 3000)), helloOf(""))},
 		{"another message first", raw(append([]byte{21, 3, 1, 0, 2, 1, 0}, helloOf(target.Stranger)...), append([]byte{22, 3, 1, 0, 0}, helloOf(target.Stranger)...), append([]byte{20, 3, 1, 0, 1, 1}, helloOf(target.Stranger)...))},
-		{"of SSL 2", raw([]byte("\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10\x01\x00\x80\x03\x00\x80\x07\x00\xc0\x06\x00\x40\x02\x00\x80\x04\x00\x80AAAAAAAAAAAAAAAA"))},
+		{"told: of SSL 2, which names nobody", raw([]byte("\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10\x01\x00\x80\x03\x00\x80\x07\x00\xc0\x06\x00\x40\x02\x00\x80\x04\x00\x80AAAAAAAAAAAAAAAA"))},
 	}
 }
 
