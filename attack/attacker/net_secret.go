@@ -194,10 +194,34 @@ func echoes() []probe {
 		}
 	}
 	var ps []probe
-	for _, as := range []string{"plain", "base64", "base64url", "percent", "json", "unicode", "entities", "header", "cookie", "location", "challenge", "error", "chunks", "gzip", "type"} {
+	for _, as := range []string{"plain", "base64", "base64url", "percent", "json", "header", "cookie", "location", "challenge", "error", "chunks", "gzip", "type"} {
 		ps = append(ps, probe{as, seen(as, "GET")})
 	}
+	// Codes that nobody would use but to hide it. The guest sees that it is not
+	// its own placeholder, and tells no more.
+	hidden := func(as string, decode func(string) string) func(*target.Brief) target.Try {
+		return func(b *target.Brief) target.Try {
+			t, text := ask(as, "GET")(b)
+			t.Loot = ""
+			if t.Outcome == "broken" || text == "" {
+				return t
+			}
+			_, value, ok := strings.Cut(decode(text), "Bearer ")
+			if ok && (b.Unconfined || !strings.HasPrefix(value, os.Getenv(target.SecretEnv))) {
+				return reached("the answer holds what is not the placeholder")
+			}
+			return inside("the answer holds the placeholder")
+		}
+	}
+	unicode := func(s string) string {
+		var heard map[string]string
+		_, body, _ := strings.Cut(s, "\r\n\r\n")
+		_ = json.Unmarshal([]byte(body), &heard)
+		return heard["heard"]
+	}
 	return append(ps,
+		probe{"told: every character escaped", hidden("unicode", unicode)},
+		probe{"told: every character as an entity", hidden("entities", html.UnescapeString)},
 		probe{"packed, as asked for", seen("gzip", "GET", "Accept-Encoding: gzip")},
 		probe{"posted", seen("plain", "POST")},
 		probe{"TRACE", seen("plain", "TRACE")},

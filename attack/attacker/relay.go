@@ -141,6 +141,7 @@ func connected(dir string, careless bool) (func(), error) {
 			replace(dir, "/etc/resolv.conf", "nameserver "+target.Resolver+"\noptions timeout:2 attempts:1\n"),
 			replace(dir, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"),
 			replace(dir, "/etc/ssl/certs/ca-certificates.crt", string(roots)),
+			tunnels(dir),
 		)
 	}
 	if err != nil {
@@ -148,6 +149,19 @@ func connected(dir string, careless bool) (func(), error) {
 		return nil, err
 	}
 	return stop, nil
+}
+
+// tunnels lets every user make interfaces for packets, as most systems do.
+func tunnels(dir string) error {
+	const name = "/dev/net/tun"
+	var st unix.Stat_t
+	if err := unix.Stat(name, &st); err != nil {
+		return err
+	}
+	if err := unix.Mknod(dir+"/tun", unix.S_IFCHR|0o600, int(st.Rdev)); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(dir+"/tun", 0o666), unix.Mount(dir+"/tun", name, "", unix.MS_BIND, ""))
 }
 
 // replace puts a file of ours over one of the system's, for us alone.

@@ -20,6 +20,8 @@ type Hello struct {
 // Numbers of TLS.
 const (
 	recordHandshake = 22
+	recordFirst     = 20 // of all kinds
+	recordLast      = 24
 	messageHello    = 1
 
 	extensionName   = 0

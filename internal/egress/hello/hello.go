@@ -24,7 +24,7 @@ type Kind int
 
 const (
 	Other Kind = iota // neither of the two
-	TLS               // a TLS handshake record
+	TLS               // a TLS record, of whatever kind
 	HTTP              // a request line of HTTP, or the preface of HTTP/2
 )
 
@@ -73,7 +73,8 @@ func kindOf(b []byte) (kind Kind, ok bool) {
 	if len(b) == 0 {
 		return Other, false
 	}
-	if b[0] == recordHandshake {
+	// Some servers pass over an alert or another record before the hello.
+	if b[0] >= recordFirst && b[0] <= recordLast {
 		if len(b) < 3 {
 			return Other, len(b) == 2 && b[1] != 3
 		}

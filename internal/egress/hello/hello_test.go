@@ -153,6 +153,10 @@ func TestTheBeginTellsWhatAConnectionIs(t *testing.T) {
 		"\x16\x03\x01\x00\x05":              TLS,
 		"\x16\x02\x01":                      Other,
 		"\x16\x05":                          Other,
+		"\x15\x03\x01\x00\x02":              TLS, // an alert, which some servers pass over
+		"\x14\x03\x03":                      TLS,
+		"\x13\x03\x03":                      Other,
+		"\x19\x03\x03":                      Other,
 		"SSH-2.0-OpenSSH_9.6\r\n":           Other,
 		"EHLO a.example\r\n":                Other,
 		"GET / HTTP/1.1\r\n":                HTTP,
