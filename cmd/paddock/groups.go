@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/source"
 )
@@ -18,34 +20,40 @@ func (a *app) policyGroupsCommand() *cobra.Command {
 with the hosts that your package clients (pip, npm, cargo, go and apt) are
 configured to use. They are read from the clients' own files and variables:
 Paddock knows no registry itself. A client that is not configured goes where its
-makers want it to; paddock policy learn finds out where that is.`,
+makers want it to; paddock policy learn finds out where that is.
+
+Exit status: 0, or 125 if it cannot be written.`,
 		Example: `  paddock policy groups
   paddock run --allow group:code-hosts -- git ls-remote https://github.com/git/git`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			host, _ := a.host() // without a directory there are no files of a project
-			a.groups(source.Read(source.Machine{Home: host.Home, Dir: host.Dir, Env: host.Env, Files: host.Files}))
-			return nil
+			return a.groups(source.Read(source.Machine{Home: host.Home, Dir: host.Dir, Env: host.Env, Files: host.Files}))
 		},
 	}
 }
 
 // groups writes a piece of a policy file.
-func (a *app) groups(list []source.Group) {
-	fmt.Fprintf(a.stdout, "# Groups that there are without a file: %s\n", strings.Join(policy.Groups(), ", "))
+func (a *app) groups(list []source.Group) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Groups that there are without a file: %s\n", strings.Join(policy.Groups(), ", "))
 	if len(list) == 0 {
-		fmt.Fprintln(a.stdout, "# No package client of yours is configured to use hosts of its own; `paddock policy learn` finds out where one goes.")
-		return
+		fmt.Fprintln(&b, "# No package client of yours is configured to use hosts of its own; `paddock policy learn` finds out where one goes.")
+	} else {
+		fmt.Fprint(&b, "version: 1\nnetwork:\n  mode: list\n  rules:\n")
+		for _, g := range list {
+			fmt.Fprintf(&b, "    - allow: {group: %s-sources}\n", g.Name)
+		}
+		fmt.Fprintln(&b, "  groups:")
 	}
-	fmt.Fprint(a.stdout, "version: 1\nnetwork:\n  mode: list\n  rules:\n")
 	for _, g := range list {
-		fmt.Fprintf(a.stdout, "    - allow: {group: %s-sources}\n", g.Name)
-	}
-	fmt.Fprintln(a.stdout, "  groups:")
-	for _, g := range list {
-		fmt.Fprintf(a.stdout, "    %s-sources: # from %s\n", g.Name, oneLine(strings.Join(g.From, ", ")))
+		fmt.Fprintf(&b, "    %s-sources: # from %s\n", g.Name, oneLine(strings.Join(g.From, ", ")))
 		for _, h := range g.Hosts {
-			fmt.Fprintf(a.stdout, "      - %q\n", h)
+			fmt.Fprintf(&b, "      - %q\n", h)
 		}
 	}
+	if _, err := io.WriteString(a.stdout, b.String()); err != nil {
+		return fmt.Errorf("write the groups: %w: %w", err, paddock.Exhausted)
+	}
+	return nil
 }

@@ -102,7 +102,7 @@ func (r *reading) lines(name string, f func(line string)) {
 	if err != nil {
 		return // most clients are not there
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
 		return // a pipe would be waited for
 	}
