@@ -62,6 +62,12 @@ func (g *Gate) fail(err error) {
 
 // ended is called when the process has gone.
 func (g *Gate) ended(err error) {
+	late := time.NewTimer(closeTime)
+	defer late.Stop()
+	select { // its last words say more than its end
+	case <-g.heard:
+	case <-late.C:
+	}
 	g.mu.Lock()
 	if g.failure == nil {
 		g.failure = err
@@ -92,6 +98,7 @@ func (g *Gate) ended(err error) {
 // read takes what the gateway says, until it has gone. What it should not say ends
 // it.
 func (g *Gate) read() {
+	defer close(g.heard)
 	budget := meter{sandbox: g.config.Sandbox}
 	for {
 		data, files, err := g.channel.Receive()

@@ -27,6 +27,7 @@ type Gate struct {
 	cancel  context.CancelFunc
 	out     chan outgoing
 	begun   chan struct{} // closed when ready and failure say how it began
+	heard   chan struct{} // closed when nothing more is read
 	done    chan struct{} // closed when the process has gone
 	wg      sync.WaitGroup
 
@@ -71,7 +72,7 @@ func Start(ctx context.Context, exe *os.File, c Config, o Owner) (*Gate, error) 
 	}
 	g := &Gate{
 		config: Config{Sandbox: c.Sandbox, UID: c.UID, GID: c.GID}, owner: o,
-		out: make(chan outgoing, 16), begun: make(chan struct{}), done: make(chan struct{}),
+		out: make(chan outgoing, 16), begun: make(chan struct{}), heard: make(chan struct{}), done: make(chan struct{}),
 		calls: map[uint64]*call{}, asked: map[uint64]context.CancelFunc{},
 	}
 	g.out <- outgoing{Message{Op: OpConfig}, content}
