@@ -3,6 +3,7 @@ package trial
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -52,15 +53,10 @@ func TestASecretIsUsedByARealClientAndCannotBeFoundInItsBox(t *testing.T) {
 	}
 }
 
-// A canary is a value that the box does have, in the same places: a search that
-// does not find it would find nothing.
-const (
-	hidden = "sk-hidden-Qm9ndXMgdmFsdWU-4711"
-	canary = "sk-canary-SXQgaXMgaGVyZSE-1147"
-)
-
 func (w *world) hide(t *testing.T, tr tier) {
 	t.Helper()
+	// They are made here, as the box's agent is this program and holds its constants.
+	hidden, canary := "sk-hidden-"+rand.Text(), "sk-canary-"+rand.Text()
 	b := w.box(t, tr, paddock.NetworkPolicy{
 		Mode:  paddock.NetworkList,
 		Rules: []paddock.NetworkRule{{Host: "model.test", Ports: []uint16{w.HTTPS}}, {Host: w.home(), Ports: []uint16{1}}},
@@ -88,7 +84,7 @@ func (w *world) hide(t *testing.T, tr tier) {
 		t.Errorf("the server saw %q, %q as Basic authorization", user, pass)
 	}
 
-	s := searched{t, b}
+	s := searched{t: t, b: b, hidden: hidden, canary: canary}
 	s.text("what the agent was told", told.text(), true)
 	s.text("the environment of the box's processes", b.must(t, `cat /proc/[0-9]*/environ | tr '\0' '\n'; env`), true)
 	b.must(t, `mkdir -p "$HOME/kept" && env >"$HOME/kept/environment" && env >/tmp/environment`)
@@ -98,10 +94,12 @@ func (w *world) hide(t *testing.T, tr tier) {
 	s.memory()
 }
 
-// searched looks for the hidden value in a box, and for the canary.
+// searched looks for the hidden value in a box. The canary is a value that the box
+// does have, in the same places: a search that does not find it would find nothing.
 type searched struct {
-	t *testing.T
-	b *box
+	t              *testing.T
+	b              *box
+	hidden, canary string
 }
 
 // forms are those in which a value could stand somewhere.
@@ -125,10 +123,10 @@ func has(data []byte, value string) bool {
 
 func (s searched) text(what, text string, known bool) {
 	s.t.Helper()
-	if has([]byte(text), hidden) {
+	if has([]byte(text), s.hidden) {
 		s.t.Errorf("%s hold the value: %s", what, clip(text))
 	}
-	if known && !has([]byte(text), canary) {
+	if known && !has([]byte(text), s.canary) {
 		s.t.Errorf("%s do not hold the canary, so the search is of no use", what)
 	}
 }
@@ -150,10 +148,10 @@ func (s searched) archive() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if has(data, hidden) {
+		if has(data, s.hidden) {
 			s.t.Errorf("%s holds the value", h.Name)
 		}
-		found = found || has(data, canary)
+		found = found || has(data, s.canary)
 	}
 	if !found {
 		s.t.Error("no file holds the canary, so the search is of no use")
@@ -169,7 +167,7 @@ func (s searched) state() {
 				return nil //nolint:nilerr // what goes while it is walked holds nothing
 			}
 			data, err := os.ReadFile(name)
-			if err == nil && has(data, hidden) {
+			if err == nil && has(data, s.hidden) {
 				s.t.Errorf("%s holds the value", name)
 			}
 			return nil
@@ -213,11 +211,11 @@ func (s searched) memory() {
 		}
 		processes++
 		for _, p := range pages(s.t, pid) {
-			if has(p, hidden) {
+			if has(p, s.hidden) {
 				s.t.Errorf("the memory of process %d (%s) holds the value", pid, commandLine(pid))
 				break
 			}
-			found = found || has(p, canary)
+			found = found || has(p, s.canary)
 		}
 	}
 	if !found {

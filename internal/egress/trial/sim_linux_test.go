@@ -7,7 +7,7 @@ import (
 
 // simTier makes simulated computers. Its gateway is this program too.
 func simTier() tier {
-	return tier{paddock.Sim, func(*world, owner) (paddock.Driver, error) {
-		return wall.New(wall.Options{})
+	return tier{paddock.Sim, func(w *world, o owner) (paddock.Driver, error) {
+		return wall.New(wall.Options{Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
 	}}
 }
