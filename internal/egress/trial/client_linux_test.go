@@ -33,6 +33,7 @@ func clients() []client {
 	return []client{
 		{name: "curl", script: `curl -sSf "$1/curl"`, prints: request, tiers: everywhere},
 		{name: "curl, by HTTP/1.1", script: `curl -sSf --http1.1 "$1/curl"`, prints: `"proto":"HTTP/1.1"`},
+		{name: "curl, once", script: `curl -sSf --http1.1 -H "Connection: close" "$1/curl" | grep -o '^{"tls.*}'`, prints: request},
 		{name: "curl, over the HTTP proxy", script: `curl -sSf -x http://198.18.0.1:3128 "$1/curl"`, prints: request, tiers: everywhere},
 		{name: "curl, by ALL_PROXY", script: `ALL_PROXY=socks5h://198.18.0.1:1080 curl -sSf "$1/curl"`, prints: request},
 		{name: "curl, by SOCKS5 with an address that it has looked up", script: `curl -sSf --socks5 198.18.0.1:1080 "$1/curl"`, prints: request},
