@@ -381,7 +381,9 @@ func (x *transfer) receive(u *url.URL, a *answer, out string, began time.Time) (
 			in = &body{t: x.t, in: io.NopCloser(z), limit: x.t.K.Limits.Download}
 		}
 		var err error
-		if size, err = io.Copy(w, in); err != nil {
+		// A buffered writer that reads by itself would have its buffer written out
+		// by the waiting for what is read, and forget what was in it.
+		if size, err = io.Copy(struct{ io.Writer }{w}, in); err != nil {
 			return 0, err
 		}
 	}

@@ -134,6 +134,19 @@ func TestCurlAsksAsItIsTold(t *testing.T) {
 	}
 }
 
+func TestAnAnswerFollowsItsHead(t *testing.T) {
+	stdout, stderr, status, _, _ := fetched(t, budget.Limits{}, "curl", "-s", "-i", "http://h/a")
+	head, body, _ := strings.Cut(stdout, "\r\n\r\n")
+	if status != 0 || !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || body != "file /a\n" {
+		t.Errorf("%d %q %q", status, stdout, stderr)
+	}
+	for _, program := range [][]string{{"curl", "-s"}, {"wget", "-q", "-O", "-"}} {
+		if stdout, stderr, status, _, _ = fetched(t, budget.Limits{}, append(program, "http://h/a", "http://h/b")...); status != 0 || stdout != "file /a\nfile /b\n" {
+			t.Errorf("%q: %d %q %q", program, status, stdout, stderr)
+		}
+	}
+}
+
 func TestFilesAreWrittenInside(t *testing.T) {
 	for _, c := range []struct{ args, name string }{
 		{"curl -s -O http://h/a/name", "/name"}, {"curl -s -o /o http://h/name", "/o"}, {"wget -q http://h/a/name", "/name"}, {"wget -q -P /d http://h/", "/d/index.html"}, {"wget -q -O /o http://h/x", "/o"},

@@ -176,7 +176,7 @@ func wgetSave(t *proc.Task, a *command.Args, u *url.URL, x *answer, again bool, 
 		defer func() { _ = f.Close() }() // writing tells of errors
 		w = f
 	}
-	n, err := io.Copy(w, x.Body)
+	n, err := io.Copy(struct{ io.Writer }{w}, x.Body)
 	if err == nil {
 		say("'%s' saved [%d]", name, n)
 	}
