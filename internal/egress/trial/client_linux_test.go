@@ -21,7 +21,6 @@ type client struct {
 
 	tiers  []paddock.Tier // where it runs; empty is the jail alone: others are the same way out
 	splice bool           // only where nothing is looked into
-	quiet  bool           // it asks the web for nothing, so there is no request to be seen
 }
 
 // everywhere is for clients that are tried with either kind of box.

@@ -205,19 +205,6 @@ func (b *box) must(t *testing.T, script string, args ...string) string {
 	return r.out
 }
 
-// fill writes a file in the box.
-func (b *box) fill(t *testing.T, name string, data []byte) {
-	t.Helper()
-	w, err := b.FS().Create(t.Context(), name, paddock.CreateOptions{Mode: 0o644})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.Write(data)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // events keeps what a box's gateway tells.
 type events struct {
 	mu  sync.Mutex

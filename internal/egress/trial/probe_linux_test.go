@@ -182,11 +182,12 @@ func replies(ctx context.Context, address string) outcome {
 		}
 		_ = c.SetReadDeadline(time.Now().Add(time.Second))
 		n, err := c.Read(buf)
-		if err == nil && string(buf[:n]) == "trial hello" {
+		switch {
+		case err == nil && string(buf[:n]) == "trial hello":
 			return outcome{Verdict: allowed}
-		} else if err == nil {
+		case err == nil:
 			return outcome{Verdict: odd, Text: fmt.Sprintf("it said %q", buf[:n])}
-		} else if !errors.Is(err, os.ErrDeadlineExceeded) {
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return failed(err)
 		}
 	}

@@ -242,6 +242,9 @@ func TestOnePolicyFileHasTheSameVerdictsOnEveryTier(t *testing.T) {
 		t.Run(string(tr.name), func(t *testing.T) { w.compare(t, tr) })
 	}
 	t.Run("explained", w.explains)
+	if led := fmt.Sprintf("led.test:%d", w.HTTPS); w.file != "" && !slices.Contains(w.asked(), led) {
+		t.Errorf("the upstream proxy was asked for %q, and not for %s", w.asked(), led)
+	}
 }
 
 // withPolicy puts the policy where the user's process finds it.

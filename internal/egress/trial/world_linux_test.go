@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -252,7 +251,7 @@ func (w *world) answer(out http.ResponseWriter, r *http.Request) {
 		_, _ = io.CopyN(out, zeros{}, size)
 		return
 	}
-	_ = json.NewEncoder(out).Encode(s)
+	_ = json.NewEncoder(out).Encode(s) //nolint:errchkjson // a client that is gone needs no answer
 }
 
 // zeros reads as zeros for ever.
@@ -405,5 +404,5 @@ func (w *world) asked() []string {
 
 // url gives the URL of a path at a name.
 func (w *world) url(name, path string) string {
-	return fmt.Sprintf("https://%s:%d%s", name, w.HTTPS, path)
+	return "https://" + net.JoinHostPort(name, strconv.Itoa(int(w.HTTPS))) + path
 }
