@@ -19,6 +19,7 @@ type Hello struct {
 
 // Numbers of TLS.
 const (
+	recordAlert     = 21
 	recordHandshake = 22
 	recordFirst     = 20 // of all kinds
 	recordLast      = 24

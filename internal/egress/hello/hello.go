@@ -52,8 +52,8 @@ func NewConn(c net.Conn) *Conn { return &Conn{Conn: c} }
 func (c *Conn) Kind(limit time.Duration) (Kind, error) {
 	defer c.within(limit)()
 	for looked := 0; ; {
-		// As long as a line is not whole, only its end is news.
-		if n := len(c.ahead); looked < 128 || n > head.Max || bytes.IndexByte(c.ahead[looked:], '\n') >= 0 {
+		// As long as a long line is not whole, only its end is news.
+		if n := len(c.ahead); looked < 8<<10 || n > head.Max || bytes.IndexByte(c.ahead[looked:], '\n') >= 0 {
 			if kind, ok := kindOf(c.ahead); ok {
 				return kind, nil
 			}
@@ -73,28 +73,22 @@ func kindOf(b []byte) (kind Kind, ok bool) {
 	if len(b) == 0 {
 		return Other, false
 	}
-	// Some servers pass over an alert or another record before the hello.
 	if b[0] >= recordFirst && b[0] <= recordLast {
-		if len(b) < 3 {
-			return Other, len(b) == 2 && b[1] != 3
-		}
-		if b[1] == 3 && b[2] <= 4 {
-			return TLS, true
-		}
-		return Other, true
+		return recordOf(b)
 	}
-	// Servers pass over empty lines before a request, and take other blanks
-	// for spaces.
+	// Servers pass over empty lines before a request, however many, and take
+	// other blanks for spaces.
 	line := bytes.TrimLeft(b, "\r\n")
 	if len(line) == 0 {
-		return Other, len(b) > 64
+		return HTTP, len(b) > 64
 	}
 	line, _, whole := bytes.Cut(line, []byte("\n"))
 	for i, ch := range line {
 		if blank(ch) {
 			break
 		}
-		if ch < '!' || ch >= 0x7f || i > 64 {
+		// There are servers that take any word for a method, however long.
+		if ch < '!' || ch >= 0x7f || i > 64 && !letter(ch) {
 			return Other, true
 		}
 	}
@@ -106,6 +100,30 @@ func kindOf(b []byte) (kind Kind, ok bool) {
 		return HTTP, true
 	}
 	return Other, true
+}
+
+// recordOf tells whether b, whose first byte is the type of a record of TLS,
+// begins one. Servers look at the first number of its version alone, and some take
+// any that is small; they pass over an alert or another record before the hello.
+func recordOf(b []byte) (kind Kind, ok bool) {
+	const otherVersions = 0x10 // are no TLS to anybody
+	switch {
+	case len(b) < 2:
+		return Other, false
+	case b[1] == 3:
+		return TLS, true
+	case b[1] >= otherVersions || b[0] != recordAlert && b[0] != recordHandshake:
+		return Other, true
+	case len(b) < 6:
+		return Other, false
+	case b[0] == recordHandshake && b[5] == messageHello, b[0] == recordAlert && b[3] == 0 && b[4] == 2:
+		return TLS, true
+	}
+	return Other, true
+}
+
+func letter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' }

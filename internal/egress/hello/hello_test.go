@@ -149,25 +149,32 @@ func TestADoubtfulHelloIsRefused(t *testing.T) {
 
 func TestTheBeginTellsWhatAConnectionIs(t *testing.T) {
 	for text, want := range map[string]Kind{
-		"":                                  Other,
-		"\x16\x03\x01\x00\x05":              TLS,
-		"\x16\x02\x01":                      Other,
-		"\x16\x05":                          Other,
-		"\x15\x03\x01\x00\x02":              TLS, // an alert, which some servers pass over
-		"\x14\x03\x03":                      TLS,
-		"\x13\x03\x03":                      Other,
-		"\x19\x03\x03":                      Other,
-		"SSH-2.0-OpenSSH_9.6\r\n":           Other,
-		"EHLO a.example\r\n":                Other,
-		"GET / HTTP/1.1\r\n":                HTTP,
-		"\r\n\r\nGET / HTTP/1.1\r\n":        HTTP,
-		"GET / HTTP/1.1\n":                  HTTP,
-		"GET\t/\thttp/1.1\r\n":              HTTP,
-		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":  HTTP,
-		"odd / HTTP/1.0\r\n":                HTTP,
-		"\x00\x01\x02":                      Other,
-		strings.Repeat("a", 100):            Other,
-		"GET /" + strings.Repeat("a", most): HTTP,
+		"":                         Other,
+		"\x16\x03\x01\x00\x05":     TLS,
+		"\x16\x02\x01":             Other,
+		"\x16\x05":                 Other,
+		"\x15\x03\x01\x00\x02":     TLS, // an alert, which some servers pass over
+		"\x14\x03\x03":             TLS,
+		"\x13\x03\x03":             Other,
+		"\x16\x03\xff\x00\x05":     TLS, // most servers look at the first number alone
+		"\x16\x01\x00\x00\x05\x01": TLS, // and some at none
+		"\x15\x02\x00\x00\x02\x01": TLS,
+		"\x16\x00\x00\x00\x00\x00": Other, // a length, of a database for example
+		strings.Repeat("\r\n", 40) + "GET / HTTP/1.1\r\n": HTTP,
+		strings.Repeat("GET", 99) + " / HTTP/1.1\r\n":     HTTP,
+		strings.Repeat("a", 100) + "\x00":                 Other,
+		"\x19\x03\x03":                                    Other,
+		"SSH-2.0-OpenSSH_9.6\r\n":                         Other,
+		"EHLO a.example\r\n":                              Other,
+		"GET / HTTP/1.1\r\n":                              HTTP,
+		"\r\n\r\nGET / HTTP/1.1\r\n":                      HTTP,
+		"GET / HTTP/1.1\n":                                HTTP,
+		"GET\t/\thttp/1.1\r\n":                            HTTP,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":                HTTP,
+		"odd / HTTP/1.0\r\n":                              HTTP,
+		"\x00\x01\x02":                                    Other,
+		strings.Repeat("a", 100):                          Other,
+		"GET /" + strings.Repeat("a", most):               HTTP,
 	} {
 		for _, piece := range []int{1, 1 << 20} {
 			if piece == 1 && len(text) > 1000 {
