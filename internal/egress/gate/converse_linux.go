@@ -131,7 +131,7 @@ func (g *Gate) take(m Message, files *[]*os.File, budget *meter) error {
 		g.reply(m, files)
 	case OpEvents:
 		for _, e := range m.Events {
-			for _, told := range budget.take(clean(e, g.config.Sandbox), time.Now()) {
+			for _, told := range budget.take(Clean(e, g.config.Sandbox), time.Now()) {
 				g.event(told)
 			}
 		}

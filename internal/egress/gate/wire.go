@@ -125,10 +125,10 @@ func Content(f *os.File, v any) error {
 	return nil
 }
 
-// clean makes an event that came from a gateway safe to keep and to show: the
-// sandbox is the owner's word, and texts are short and hold no control
-// characters.
-func clean(e Event, sandbox string) Event {
+// Clean makes an event safe to keep and to show: the sandbox is the owner's word,
+// and texts are short and hold no control characters. It then fits into a message.
+// The gateway does so, and the owner does not rely on it.
+func Clean(e Event, sandbox string) Event {
 	e.Sandbox = sandbox
 	for _, s := range []*string{&e.Kind, &e.Host, &e.Address, &e.Method, &e.Verdict} {
 		*s = text(*s, nameMax)

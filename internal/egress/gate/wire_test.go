@@ -41,7 +41,7 @@ func FuzzMessage(f *testing.F) {
 			plain(t, err.Error(), textMax)
 		}
 		for _, e := range m.Events {
-			e = clean(e, "box")
+			e = Clean(e, "box")
 			for _, s := range []string{e.Kind, e.Host, e.Address, e.Method, e.Verdict} {
 				plain(t, s, nameMax)
 			}

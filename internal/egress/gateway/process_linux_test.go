@@ -17,9 +17,11 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/authority"
 	"github.com/paddock-sandbox/paddock/internal/egress/egresstest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 )
 
 func TestMain(m *testing.M) {
@@ -252,6 +254,42 @@ func TestAGatewayThatIsKilledIsToldAndNothingIsCarried(t *testing.T) {
 	<-g.Done()
 	if _, err := g.Dial(t.Context(), "echo.test", at.Port()); !errors.Is(err, paddock.Unavailable) {
 		t.Fatalf("a dial afterwards: %v", err)
+	}
+}
+
+func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
+	host, err := rule.ParsePattern("a.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := authority.New([]rule.Pattern{host}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ca.Key()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := gate.Config{Sandbox: "box", Authority: slices.Concat(ca.PEM(), key), Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+		{Host: "a.example", Ports: []uint16{80}, Paths: []string{"/x"}},
+	}}}
+	a := newAudience()
+	g := start(t, c, a.owner())
+	ready(t, g)
+	// Written as JSON it takes six times as much.
+	for _, path := range []string{"/" + strings.Repeat("<", 100<<10), "/after"} {
+		conn, err := g.Dial(t.Context(), "a.example", 80)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n", path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		a.waitFor(t, func(e gate.Event) bool { return e.Kind == "http" && strings.HasPrefix(path, e.Path) })
 	}
 }
 

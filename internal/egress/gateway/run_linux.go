@@ -300,7 +300,7 @@ func (p *process) dial(m gate.Message) {
 // events, or is gone.
 func (p *process) event(e gate.Event) {
 	select {
-	case p.out <- gate.Message{Op: gate.OpEvents, Events: []gate.Event{e}}:
+	case p.out <- gate.Message{Op: gate.OpEvents, Events: []gate.Event{gate.Clean(e, e.Sandbox)}}:
 	case <-p.ctx.Done():
 	}
 }
@@ -318,7 +318,7 @@ func (p *process) tell() {
 					more = false
 				}
 			}
-			if p.send(m) != nil {
+			if p.sendEvents(m.Events) != nil {
 				return // the owner has gone
 			}
 		case <-p.ctx.Done():
@@ -328,12 +328,27 @@ func (p *process) tell() {
 	}
 }
 
+// sendEvents sends events in as many packets as it takes. What is in them is the
+// guest's, and as long as it likes.
+func (p *process) sendEvents(events []gate.Event) error {
+	data, err := json.Marshal(gate.Message{Op: gate.OpEvents, Events: events})
+	if err != nil {
+		return err
+	}
+	if half := len(events) / 2; len(data) > kernel.PacketMax && half > 0 {
+		return errors.Join(p.sendEvents(events[:half]), p.sendEvents(events[half:]))
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	return p.channel.Send(data)
+}
+
 // rest sends what is queued when nothing more comes.
 func (p *process) rest() {
 	for {
 		select {
 		case m := <-p.out:
-			if p.send(m) != nil {
+			if p.sendEvents(m.Events) != nil {
 				return
 			}
 		default:
