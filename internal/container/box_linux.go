@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -44,7 +45,7 @@ type box struct {
 	ended   chan struct{} // closed when init was waited for
 	events  *os.File      // what the kernel of its own tells; nil without one
 	heard   chan struct{} // closed when all that it told was recorded
-	gateway *gateway      // its way out; nil is none
+	gateway *way.Way      // its way out; nil is none
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex
@@ -62,7 +63,8 @@ type start struct {
 	policy  paddock.Policy // likewise, of the network only the mode
 	layout  *layout
 	limits  paddock.Limits
-	gateway *gateway   // the way out; nil is none
+	gateway *way.Way   // the way out; nil is none
+	out     *os.File   // its program; nil without one
 	exe     *os.File   // the program of the box's init
 	agent   *os.File   // what a kernel of the box's own executes; nil without one
 	image   []*os.File // a saved box that is to go on; nil is none
@@ -89,7 +91,7 @@ type start struct {
 func (s *start) programs() []*os.File {
 	files := []*os.File{s.exe}
 	if s.gateway != nil {
-		files = append(files, s.gateway.exe)
+		files = append(files, s.out)
 	}
 	if s.agent != nil {
 		files = append(append(files, s.agent), s.image...)
@@ -110,7 +112,7 @@ func (s *start) places() []string {
 func (s *start) take(files []*os.File, places []string) {
 	s.exe, files = files[0], files[1:]
 	if s.gateway != nil && len(files) > 0 {
-		s.gateway.exe, files = files[0], files[1:]
+		s.out, files = files[0], files[1:]
 	}
 	if len(files) > 0 {
 		s.agent, s.image = files[0], files[1:]
@@ -125,7 +127,7 @@ func (s *start) take(files []*os.File, places []string) {
 func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, first: s.limits.PIDs, nested: s.layout.nested, ended: make(chan struct{})}
 	if s.gateway != nil { // at the same time as the box
-		if err := s.gateway.start(ctx); err != nil {
+		if err := s.gateway.Start(ctx, s.out); err != nil {
 			return nil, nil, err
 		}
 		b.gateway = s.gateway
@@ -247,7 +249,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		return fail(b.starved(impossible(err, b.nested)))
 	}
 	if s.gateway != nil {
-		if err := s.gateway.ready(ctx); err != nil {
+		if err := s.gateway.Ready(ctx); err != nil {
 			return fail(err)
 		}
 	}
@@ -522,7 +524,7 @@ func (b *box) reap() {
 	b.mu.Unlock()
 	close(b.ended)
 	if b.gateway != nil {
-		b.gateway.stop()
+		b.gateway.Stop()
 	}
 }
 
@@ -580,7 +582,7 @@ func (b *box) hear(ctx context.Context) (r inner.Report, err error) {
 	if b.gateway == nil || len(fds) != 1 {
 		return r, fmt.Errorf("the box has a link of %d descriptors that nobody asked for: %w", len(fds), paddock.Internal)
 	}
-	return r, b.gateway.link(fds[0])
+	return r, b.gateway.Link(fds[0])
 }
 
 func kindOf(err error) paddock.Kind {
@@ -791,7 +793,7 @@ func (b *box) remove(ctx context.Context) error {
 	}
 	b.wg.Wait()
 	if b.gateway != nil { // of a box that never began
-		b.gateway.stop()
+		b.gateway.Stop()
 	}
 	if b.meter != nil {
 		if err := b.meter.Remove(ctx); err != nil {

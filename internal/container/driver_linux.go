@@ -335,6 +335,9 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 		if s.gateway, err = d.newGateway(spec, id, from); err != nil {
 			return start{}, nil, err
 		}
+		if s.out, err = d.gateway(); err != nil {
+			return start{}, nil, fmt.Errorf("the gateway's program: %w", err)
+		}
 	}
 	if d.kernel != nil {
 		s.argv0, s.kernel, s.audit = d.kernel.Argv0, d.kernel, d.audit

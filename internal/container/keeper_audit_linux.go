@@ -36,7 +36,7 @@ func keepAudit(s *start, dir string) (done func() error, err error) {
 	lines := audit.NewLines(log)
 	done = sync.OnceValue(func() error { return errors.Join(lines.Close(), log.close()) })
 	if s.gateway != nil {
-		s.gateway.sink = lines
+		s.gateway.Record(lines)
 	}
 	if s.kernel == nil {
 		s.unrecorded = lines.Failed()

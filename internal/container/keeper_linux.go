@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/egress/gate"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -70,7 +71,7 @@ type response struct {
 	About   *about             `json:"about,omitempty"`
 	Inspect *inner.Inspection  `json:"inspect,omitempty"`
 	Saved   paddock.SnapshotID `json:"saved,omitempty"`
-	Egress  *egress            `json:"egress,omitempty"`
+	Egress  *way.State         `json:"egress,omitempty"`
 }
 
 // keeperMain is the process that owns one kept sandbox.
@@ -129,7 +130,7 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	var first net.Conn
 	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, policy: o.Policy, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
 	if o.Gateway != nil {
-		s.gateway = &gateway{config: *o.Gateway}
+		s.gateway = way.Again(o.Gateway)
 	}
 	s.take(files, o.Places)
 	for _, k := range kernels {
@@ -153,7 +154,7 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	}
 	k.box = k.life.now()
 	for _, f := range files {
-		if f != s.agent && (s.gateway == nil || f != s.gateway.exe) { // which are needed to save the box, and to go on
+		if f != s.agent && (s.gateway == nil || f != s.out) { // which are needed to save the box, and to go on
 			f.Close()
 		}
 	}
@@ -394,7 +395,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 			return response{Inspect: &i}, nil
 		}
 	case "egress":
-		var e egress
+		var e way.State
 		if e, err = k.life.egress(ctx); err == nil {
 			return response{Egress: &e}, nil
 		}

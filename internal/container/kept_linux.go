@@ -38,7 +38,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 		Lifetime: s.limits.Lifetime, Network: s.gateway != nil,
 	}}
 	if s.gateway != nil {
-		o.Gateway = s.gateway.saved(true)
+		o.Gateway = s.gateway.Saved(true)
 	}
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t

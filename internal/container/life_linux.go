@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
 )
 
 // A life is what a sandbox is to its owner: the box that runs, or what is kept
@@ -155,14 +156,14 @@ func (l *life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 	case l.start.gateway == nil:
 		return func() {}, nil
 	}
-	return l.start.gateway.update(ctx, p.Network)
+	return l.start.gateway.Update(ctx, p.Network)
 }
 
-func (l *life) egress(context.Context) (egress, error) {
+func (l *life) egress(context.Context) (way.State, error) {
 	if l.start.gateway == nil {
-		return egress{}, nil
+		return way.State{}, nil
 	}
-	return l.start.gateway.egress(), nil
+	return l.start.gateway.State(), nil
 }
 
 func (l *life) inspect(ctx context.Context) (inner.Inspection, error) { return l.now().inspect(ctx) }
@@ -247,8 +248,8 @@ func (l *life) save(ctx context.Context, b *box, op inner.Op) (*checkpoint, erro
 	m.unnamed = l.ephemeral && op == inner.OpStop
 	// All is safe before the box ends.
 	if err = m.fill(ctx, b, op); err == nil && l.start.gateway != nil {
-		if err = l.start.gateway.remember(ctx); err == nil {
-			m.about.Order.Gateway = l.start.gateway.saved(op == inner.OpStop)
+		if err = l.start.gateway.Remember(ctx); err == nil {
+			m.about.Order.Gateway = l.start.gateway.Saved(op == inner.OpStop)
 		}
 	}
 	if err == nil && op == inner.OpStop {

@@ -14,12 +14,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
 	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
 // network has what is in the box find the way out: names are asked of the
 // gateway, and what it ends of TLS is trusted.
-func (l *layout) network(spec *paddock.Spec, g *gateway) error {
+func (l *layout) network(spec *paddock.Spec, g *way.Way) error {
 	if g == nil {
 		return nil
 	}
@@ -29,10 +30,10 @@ func (l *layout) network(spec *paddock.Spec, g *gateway) error {
 		return err
 	}
 	variables := map[string]string{}
-	if cert := g.trusted(); len(cert) > 0 {
+	if cert := g.Certificate(); len(cert) > 0 {
 		l.trust(t, string(cert), variables)
 	}
-	placeholders, err := g.placeholders()
+	placeholders, err := g.Environment()
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
-
-	"github.com/paddock-sandbox/paddock"
 )
 
 func TestANameLeadsToARealPlaceInTheTree(t *testing.T) {
@@ -46,23 +42,5 @@ func TestHostsAreLookedUpInFilesAndByDNS(t *testing.T) {
 	got := withoutDaemons("# a comment\npasswd: files systemd\n hosts :  mymachines resolve [!UNAVAIL=return] files\nhosts_x: y")
 	if want := "# a comment\npasswd: files systemd\nhosts: files dns\nhosts_x: y"; got != want {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestTheNewestRefusalsAreKeptAndFitIntoAPacket(t *testing.T) {
-	var r refusals
-	begin := time.Now()
-	for i := range maxRefusals + 500 {
-		r.add(paddock.Refusal{Time: begin.Add(time.Duration(i)), What: "connect", Target: fmt.Sprint(i), Rule: strings.Repeat("r", 200), Count: 1})
-	}
-	r.add(paddock.Refusal{Time: begin.Add(time.Hour), What: "connect", Target: "1400", Rule: strings.Repeat("r", 200), Count: 2})
-	list := r.list()
-	size := 0
-	for _, one := range list {
-		size += len(one.Rule) + len(one.Target)
-	}
-	last := list[len(list)-1]
-	if len(r.order) != maxRefusals || len(r.known) != maxRefusals || size > listMax || len(list) < 200 || last.Target != "1400" || last.Count != 3 {
-		t.Errorf("%d of %d are kept, %d bytes; the last is %+v", len(list), len(r.order), size, last)
 	}
 }

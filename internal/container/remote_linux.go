@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -174,13 +175,13 @@ func (r remoteOwner) inspect(ctx context.Context) (inner.Inspection, error) {
 	return *got.Inspect, nil
 }
 
-func (r remoteOwner) egress(ctx context.Context) (egress, error) {
+func (r remoteOwner) egress(ctx context.Context) (way.State, error) {
 	got, err := r.ask(ctx, request{Op: "egress"}, nil)
 	if err != nil {
-		return egress{}, err
+		return way.State{}, err
 	}
 	if got.Egress == nil {
-		return egress{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+		return way.State{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
 	}
 	return *got.Egress, nil
 }
@@ -251,11 +252,11 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	o.Locked = true
 	programs := []*os.File{exe}
 	if o.Gateway != nil {
-		way, err := d.gateway()
+		program, err := d.gateway()
 		if err != nil {
 			return err
 		}
-		programs = append(programs, way)
+		programs = append(programs, program)
 	}
 	programs = append(programs, agent)
 	if _, err := employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
 )
 
 // An owner is how to reach the process that owns a box: this one, or a keeper.
@@ -28,7 +29,7 @@ type owner interface {
 	// inspect asks what only the init of a box with a kernel of its own knows.
 	inspect(ctx context.Context) (inner.Inspection, error)
 	// egress tells what there is of the way out.
-	egress(ctx context.Context) (egress, error)
+	egress(ctx context.Context) (way.State, error)
 	// snapshot saves a box with a kernel of its own, which goes on.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
@@ -375,14 +376,10 @@ func (s *sandbox) tellEgress(ctx context.Context, st *paddock.Status) error {
 	if err != nil {
 		return err
 	}
-	st.Refused = append(st.Refused, e.Refused...)
-	byTime(st.Refused)
-	if more := len(st.Refused) - maxRefusals; more > 0 {
-		st.Refused = st.Refused[more:]
-	}
+	st.Refused = way.Join(st.Refused, e.Refused)
 	for i, f := range st.Enforced {
 		if f.Control == paddock.ControlNetwork {
-			st.Enforced[i] = e.finding()
+			st.Enforced[i] = e.Finding(listHow)
 		}
 	}
 	return nil

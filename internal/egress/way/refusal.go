@@ -36,13 +36,25 @@ func (r *refusals) add(n paddock.Refusal) {
 	r.order = append(r.order, k)
 }
 
-// list gives them in the order of time.
+// listMax bounds the texts of a list, in bytes, so that it fits into a packet.
+const listMax = 96 << 10
+
+// list gives the newest, in the order of time.
 func (r *refusals) list() []paddock.Refusal {
 	all := make([]paddock.Refusal, 0, len(r.order))
 	for _, k := range r.order {
 		all = append(all, *r.known[k])
 	}
-	return Join(all)
+	all = Join(all)
+	room := listMax
+	for i := len(all) - 1; i >= 0; i-- {
+		const numbers = 100 // and names of the fields
+		room -= len(all[i].What) + len(all[i].Target) + len(all[i].Rule) + len(all[i].Remedy) + numbers
+		if room < 0 {
+			return all[i+1:]
+		}
+	}
+	return all
 }
 
 // Join gives the newest of several lists, newest last, as many as a status holds.

@@ -3,6 +3,8 @@ package way
 import (
 	"context"
 	"crypto/rand"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -24,6 +26,14 @@ type Options struct {
 	Sandbox string
 	Policy  paddock.NetworkPolicy
 
+	// User is the number that the gateway becomes where the owner is root, and
+	// its group; zero is one by chance.
+	User int
+
+	// Was is the way out of the sandbox whose memory this one begins with: what
+	// that relies on stays as it was. Nil is none.
+	Was *gate.Config
+
 	// Ask is asked where no rule decides; nil denies.
 	Ask func(context.Context, report.Question) report.Answer
 	// Audit is told what is decided; nil has nothing told.
@@ -35,18 +45,18 @@ type Options struct {
 	Roots []byte
 }
 
-// A Way is one sandbox's way out.
+// A Way is one sandbox's way out. Its gateway may be started several times, one
+// after the other: what names and placeholders mean stays the same.
 type Way struct {
-	o    Options
-	cert []byte
-
-	config gate.Config // as the gateway begins
-	gate   *gate.Gate  // set by Start
+	ask func(context.Context, report.Question) report.Answer
 
 	mu      sync.Mutex
-	policy  paddock.NetworkPolicy // guarded by mu
-	ended   string                // guarded by mu: why there is no way out any more
-	refused refusals              // guarded by mu
+	audit   audit.Sink  // guarded by mu
+	config  gate.Config // guarded by mu: of the next gateway, and of the present one but for names
+	gate    *gate.Gate  // guarded by mu; nil while there is none
+	ended   string      // guarded by mu: why there is no way out though there should be
+	weak    string      // guarded by mu: what the gateway lacks of its own walls
+	refused refusals    // guarded by mu
 }
 
 // seedSize is how much chance is in the placeholders of one sandbox, in bytes.
@@ -58,13 +68,34 @@ func New(o Options) (*Way, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	w := &Way{o: o, policy: o.Policy, config: gate.Config{
-		Sandbox: o.Sandbox, Policy: o.Policy, Seed: make([]byte, seedSize), Hosts: o.Hosts, Roots: o.Roots,
+	w := &Way{ask: o.Ask, audit: o.Audit, config: gate.Config{
+		Sandbox: o.Sandbox, Policy: o.Policy, Seed: make([]byte, seedSize), Hosts: o.Hosts, Roots: o.Roots, UID: o.User, GID: o.User,
 	}}
 	_, _ = rand.Read(w.config.Seed) // never fails
+	if o.Was != nil {
+		w.config.Seed, w.config.Names = o.Was.Seed, o.Was.Names
+	}
+	w.config.Authority, err = authorityFor(rules, o.Was)
+	return w, err
+}
+
+// Again gives the way out that another process had, which Saved gave. Nobody is
+// asked.
+func Again(c *gate.Config) *Way { return &Way{config: *c} }
+
+// authorityFor gives the certificate and the key for what the rules have looked
+// into: those of before, if they are for all of it; nothing where that is nothing.
+func authorityFor(rules *rule.Rules, was *gate.Config) ([]byte, error) {
 	patterns := rules.Inspected()
 	if len(patterns) == 0 {
-		return w, nil
+		return nil, nil
+	}
+	if was != nil && len(was.Authority) > 0 {
+		cert, key := parts(was.Authority)
+		ca, err := authority.Parse(cert, key)
+		if err == nil && !slices.ContainsFunc(patterns, func(p rule.Pattern) bool { return !ca.Covers(p) }) {
+			return was.Authority, nil
+		}
 	}
 	ca, err := authority.New(patterns, time.Now())
 	if err != nil {
@@ -74,56 +105,171 @@ func New(o Options) (*Way, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	w.cert = ca.PEM()
-	w.config.Authority = append(slices.Clone(w.cert), key...)
-	return w, nil
+	return append(slices.Clone(ca.PEM()), key...), nil
+}
+
+// parts tells the certificate of an authority from its key.
+func parts(both []byte) (cert, key []byte) {
+	block, rest := pem.Decode(both)
+	if block == nil {
+		return nil, nil
+	}
+	return pem.EncodeToMemory(block), rest
 }
 
 // Certificate is what the sandbox is to trust, in PEM; empty is nothing.
-func (w *Way) Certificate() []byte { return w.cert }
+func (w *Way) Certificate() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cert, _ := parts(w.config.Authority)
+	return cert
+}
 
 // Environment are the variables that stand for secrets in the sandbox.
 func (w *Way) Environment() (map[string]string, error) {
-	if len(w.o.Policy.Secrets) == 0 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.config.Policy.Secrets) == 0 {
 		return nil, nil
 	}
-	store, err := secret.New(w.config.Seed, w.o.Policy.Secrets)
+	store, err := secret.New(w.config.Seed, w.config.Policy.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	return store.Environment(), nil
 }
 
+// Record has what is decided told to a sink, from the next start on.
+func (w *Way) Record(sink audit.Sink) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.audit = sink
+}
+
 // Start starts the gateway, and does not wait for it. The program stays the
 // caller's.
 func (w *Way) Start(ctx context.Context, program *os.File) error {
-	g, err := gate.Start(ctx, program, w.config, gate.Owner{Event: w.event, Ask: w.o.Ask, Ended: w.lost})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	g, err := gate.Start(ctx, program, w.config, gate.Owner{Event: w.event, Ask: w.ask, Ended: w.lost})
 	if err != nil {
 		return err
 	}
-	w.gate = g
+	w.gate, w.ended = g, ""
 	return nil
+}
+
+// now gives the gateway, if there is one.
+func (w *Way) now() (*gate.Gate, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate == nil {
+		return nil, fmt.Errorf("the gateway does not run: %w", paddock.Conflict)
+	}
+	return w.gate, nil
 }
 
 // Ready waits until the gateway serves.
 func (w *Way) Ready(ctx context.Context) error {
-	if _, err := w.gate.Ready(ctx); err != nil {
+	g, err := w.now()
+	if err != nil {
+		return err
+	}
+	r, err := g.Ready(ctx)
+	if err != nil {
 		return fmt.Errorf("start the gateway: %w", err)
 	}
+	weak := ""
+	for _, f := range r.Findings {
+		if f.Strength != paddock.Full {
+			weak += fmt.Sprintf("; of the walls around that process %s is %s: %s", f.Control, f.Strength, f.Cause)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.weak = weak
 	return nil
 }
 
+// Link hands the gateway the host's end of the sandbox's link.
+func (w *Way) Link(f *os.File) error {
+	g, err := w.now()
+	if err != nil {
+		return err
+	}
+	return g.Link(f)
+}
+
 // Channel gives a file by which another process may dial.
-func (w *Way) Channel() (*os.File, error) { return w.gate.Channel() }
+func (w *Way) Channel() (*os.File, error) {
+	g, err := w.now()
+	if err != nil {
+		return nil, err
+	}
+	return g.Channel()
+}
+
+// Stop ends the gateway, and all that it carries. Twice is fine.
+func (w *Way) Stop() {
+	if g, err := w.now(); err == nil {
+		_ = g.Close() // a process that is killed: there is nothing to do about it
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gate = nil
+}
+
+// Settle gives the gateway the time to tell what it has decided so far.
+func (w *Way) Settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if g, err := w.now(); err == nil {
+		_, _ = g.Names(ctx) // whose answer comes after what was told
+	}
+}
+
+// settleTime bounds how long that may take.
+const settleTime = time.Second
+
+// Remember keeps which names have addresses, for the next gateway.
+func (w *Way) Remember(ctx context.Context) error {
+	g, err := w.now()
+	if err != nil {
+		return nil //nolint:nilerr // there is none, so nothing is new
+	}
+	names, err := g.Names(ctx)
+	if errors.Is(err, paddock.Unavailable) { // it ended; what it had said before is all there is
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the gateway's names: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.config.Names = names
+	return nil
+}
+
+// Saved is what is kept of it with a sandbox: all of it, with secrets, where that
+// is to go on, and no rules or secrets where others may begin with it.
+func (w *Way) Saved(all bool) *gate.Config {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.config
+	if !all {
+		c.Policy = paddock.NetworkPolicy{}
+	}
+	return &c
+}
 
 // Update puts other rules in place of the present ones, and gives what undoes
 // that. The sandbox has its variables for good, so there are no other secrets.
 func (w *Way) Update(ctx context.Context, p paddock.NetworkPolicy) (undo func(), err error) {
 	w.mu.Lock()
-	before := w.policy
+	before := w.config.Policy
 	w.mu.Unlock()
 	for _, s := range p.Secrets {
-		if !slices.ContainsFunc(w.o.Policy.Secrets, func(have paddock.Secret) bool { return have.Name == s.Name && have.Value == s.Value }) {
+		if !slices.ContainsFunc(before.Secrets, func(have paddock.Secret) bool { return have.Name == s.Name && have.Value == s.Value }) {
 			return nil, fmt.Errorf("secret %s: its placeholder is not in the sandbox, whose variables stay as they are; make another sandbox: %w", s.Name, paddock.Unsupported)
 		}
 	}
@@ -141,59 +287,29 @@ func (w *Way) Update(ctx context.Context, p paddock.NetworkPolicy) (undo func(),
 const undoTime = 10 * time.Second
 
 func (w *Way) put(ctx context.Context, p paddock.NetworkPolicy) error {
-	if err := w.gate.Update(ctx, p); err != nil {
+	g, err := w.now()
+	if err != nil {
+		return err
+	}
+	if err := g.Update(ctx, p); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.policy = p
+	w.config.Policy = p
 	return nil
-}
-
-// Close ends the gateway, if it was started, and all that it carries. It gives no
-// error, so that it may be deferred; closing twice is fine.
-func (w *Way) Close() {
-	if w.gate != nil {
-		_ = w.gate.Close() // a process that is killed: there is nothing to do about it
-	}
-}
-
-// Settle gives the gateway the time to tell what it has decided so far.
-func (w *Way) Settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	_, _ = w.gate.Names(ctx) // whose answer comes after what was told
-}
-
-// settleTime bounds how long that may take.
-const settleTime = time.Second
-
-// Refused lists what was refused, newest last.
-func (w *Way) Refused() []paddock.Refusal {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.refused.list()
-}
-
-// Finding says what there is of the network now.
-func (w *Way) Finding(how string) paddock.Finding {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended != "" {
-		how = "none any more: " + w.ended
-	}
-	return paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Full, How: how}
 }
 
 // event takes what the gateway decided.
 func (w *Way) event(e report.Event) {
+	w.mu.Lock()
 	if e.Verdict == report.Deny {
-		w.mu.Lock()
 		w.refused.add(e.Refusal())
-		w.mu.Unlock()
 	}
-	if w.o.Audit != nil {
-		w.o.Audit.Record(Audited(e))
+	sink := w.audit
+	w.mu.Unlock()
+	if sink != nil {
+		sink.Record(Audited(e))
 	}
 }
 
@@ -204,13 +320,37 @@ func (w *Way) lost(err error) {
 	w.mu.Lock()
 	w.ended = err.Error()
 	w.refused.add(paddock.Refusal{Time: now, What: "network", Target: "*", Rule: "there is no way out any more: " + w.ended, Remedy: "make the sandbox anew", Count: 1})
+	sink := w.audit
 	w.mu.Unlock()
-	if w.o.Audit != nil {
-		w.o.Audit.Record(audit.Event{
-			Time: now, Sandbox: w.o.Sandbox, Kind: audit.Network,
+	if sink != nil {
+		sink.Record(audit.Event{
+			Time: now, Sandbox: w.config.Sandbox, Kind: audit.Network,
 			Network: &audit.Flow{Protocol: report.Rules, Host: "*", Verdict: report.Deny, Rule: -1, Reason: err.Error()},
 		})
 	}
+}
+
+// A State is what there is of a way out at a moment.
+type State struct {
+	Refused []paddock.Refusal `json:"refused,omitempty"` // the newest, newest last
+	Ended   string            `json:"ended,omitempty"`   // why there is none though there should be
+	Weak    string            `json:"weak,omitempty"`    // what the gateway lacks of its own walls
+}
+
+// State tells it.
+func (w *Way) State() State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return State{Refused: w.refused.list(), Ended: w.ended, Weak: w.weak}
+}
+
+// Finding says what there is of the network now; how is how rules are enforced.
+func (s State) Finding(how string) paddock.Finding {
+	f := paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Full, How: how + s.Weak}
+	if s.Ended != "" {
+		f.How = "none any more: " + s.Ended
+	}
+	return f
 }
 
 // Audited is an event as it is recorded.

@@ -60,32 +60,46 @@ func TestWhatIsDecidedIsRecordedAndWhatIsRefusedIsListed(t *testing.T) {
 	if len(events) != 3 || !reflect.DeepEqual(events[0], want) {
 		t.Errorf("recorded %+v", events)
 	}
-	list := w.Refused()
+	list := w.State().Refused
 	if len(list) != 1 || list[0].Count != 8 || list[0].Remedy != "--allow a.example" || list[0].Rule != "no rule allows it" {
 		t.Errorf("listed %+v", list)
 	}
-	if f := w.Finding("by rules"); f.How != "by rules" {
+	if f := w.State().Finding("by rules"); f.How != "by rules" {
 		t.Errorf("found %+v", f)
 	}
 	w.lost(errors.New("it was killed"))
-	if f := w.Finding("by rules"); f.How != "none any more: it was killed" {
+	if f := w.State().Finding("by rules"); f.How != "none any more: it was killed" {
 		t.Errorf("found %+v", f)
 	}
-	if list := w.Refused(); len(list) != 2 || !strings.Contains(list[1].Rule, "it was killed") || len(events) != 4 {
+	if list := w.State().Refused; len(list) != 2 || !strings.Contains(list[1].Rule, "it was killed") || len(events) != 4 {
 		t.Errorf("listed %+v, recorded %+v", list, events)
 	}
 }
 
-func TestRefusalsHaveABoundAndTheNewestStay(t *testing.T) {
+func TestTheNewestRefusalsAreKeptAndFitIntoAPacket(t *testing.T) {
 	var r refusals
-	for i := range maxRefused + 5 {
-		r.add(paddock.Refusal{Time: time.Unix(int64(i), 0), Target: fmt.Sprint(i), Count: 1})
+	begin := time.Now()
+	for i := range maxRefused + 500 {
+		r.add(paddock.Refusal{Time: begin.Add(time.Duration(i)), What: "connect", Target: fmt.Sprint(i), Rule: strings.Repeat("r", 200), Count: 1})
 	}
+	r.add(paddock.Refusal{Time: begin.Add(time.Hour), What: "connect", Target: "1400", Rule: strings.Repeat("r", 200), Count: 2})
 	list := r.list()
-	if len(list) != maxRefused || list[0].Target != "5" || list[maxRefused-1].Target != fmt.Sprint(maxRefused+4) || len(r.known) != maxRefused {
-		t.Errorf("%d are kept, from %s", len(list), list[0].Target)
+	size := 0
+	for _, one := range list {
+		size += len(one.Rule) + len(one.Target)
 	}
-	if both := Join(list, []paddock.Refusal{{Time: time.Unix(6, 1), Target: "other"}}); len(both) != maxRefused || both[1].Target != "other" {
+	last := list[len(list)-1]
+	if len(r.order) != maxRefused || len(r.known) != maxRefused || size > listMax || len(list) < 200 || last.Target != "1400" || last.Count != 3 {
+		t.Errorf("%d of %d are kept, %d bytes; the last is %+v", len(list), len(r.order), size, last)
+	}
+}
+
+func TestListsTogetherKeepTheNewest(t *testing.T) {
+	var list []paddock.Refusal
+	for i := range maxRefused {
+		list = append(list, paddock.Refusal{Time: time.Unix(int64(i), 0), Target: fmt.Sprint(i)})
+	}
+	if both := Join(list, []paddock.Refusal{{Time: time.Unix(1, 1), Target: "other"}}); len(both) != maxRefused || both[0].Target != "1" || both[1].Target != "other" {
 		t.Errorf("%d together, the second is %q", len(both), both[1].Target)
 	}
 }

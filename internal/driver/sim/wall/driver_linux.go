@@ -125,7 +125,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	})
 	if err != nil {
 		if out != nil {
-			out.Close()
+			out.Stop()
 		}
 		d.boxes.Forget(spec.ID)
 		return nil, err
@@ -287,7 +287,7 @@ type sandbox struct {
 func (s *sandbox) kill() {
 	s.end()
 	if s.out != nil {
-		s.out.Close()
+		s.out.Stop()
 	}
 	if s.Guest != nil {
 		_ = s.Close()

@@ -159,11 +159,12 @@ func (s *sandbox) network(st *paddock.Status) {
 	if s.out == nil {
 		return
 	}
-	st.Refused = way.Join(st.Refused, s.out.Refused())
+	state := s.out.State()
+	st.Refused = way.Join(st.Refused, state.Refused)
 	enforced := append([]paddock.Finding(nil), st.Enforced...)
 	for i, f := range enforced {
 		if f.Control == paddock.ControlNetwork {
-			enforced[i] = s.out.Finding(listHow)
+			enforced[i] = state.Finding(listHow)
 		}
 	}
 	st.Enforced = enforced

@@ -213,7 +213,7 @@ func TestWithoutItsGatewayASandboxHasNoWayOut(t *testing.T) {
 	defer s.Close()
 	port := portOf(t, s)
 	sb := boxOf(t, Options{Hosts: loopback("web.test")}, paddock.Policy{Network: allow(port, "web.test")})
-	sb.(*sandbox).out.Close()
+	sb.(*sandbox).out.Stop()
 	if got := said(t, sb, fmt.Sprintf("curl -sS http://web.test:%d/; echo status=$?", port)); !strings.Contains(got, "status=7") {
 		t.Errorf("%q", got)
 	}
