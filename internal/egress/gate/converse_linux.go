@@ -61,7 +61,7 @@ func (g *Gate) fail(err error) {
 }
 
 // ended is called when the process has gone.
-func (g *Gate) ended(err error) {
+func (g *Gate) ended(err error, words string) {
 	late := time.NewTimer(closeTime)
 	defer late.Stop()
 	select { // its last words say more than its end
@@ -69,9 +69,12 @@ func (g *Gate) ended(err error) {
 	case <-late.C:
 	}
 	g.mu.Lock()
-	if g.failure == nil {
+	switch {
+	case g.failure == nil && words != "":
+		g.failure = fmt.Errorf("%w (it said: %s)", err, words)
+	case g.failure == nil:
 		g.failure = err
-	} else {
+	default:
 		g.failure = fmt.Errorf("%w (%w)", g.failure, err)
 	}
 	err = g.failure

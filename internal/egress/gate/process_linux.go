@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -41,8 +43,15 @@ func (g *Gate) start(exe *os.File) error {
 		return errors.Join(err, ours.Close())
 	}
 	defer program.Close()
+	// Not the owner's own: that may be a terminal, whose keys could be read and
+	// whose screen be written by a gateway that was taken over.
+	words, says, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, ours.Close())
+	}
+	defer says.Close()
 	attr := &os.ProcAttr{
-		Dir: "/", Env: surroundings(os.Environ()), Files: []*os.File{null, null, os.Stderr, Channel: theirs},
+		Dir: "/", Env: surroundings(os.Environ()), Files: []*os.File{null, null, says, Channel: theirs},
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: g.credential()},
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
@@ -53,8 +62,9 @@ func (g *Gate) start(exe *os.File) error {
 		g.process = p
 		started <- err
 		if err == nil {
-			g.reap()
+			g.reap(words)
 		}
+		words.Close()
 	})
 	if err := <-started; err != nil {
 		return errors.Join(err, ours.Close())
@@ -92,8 +102,21 @@ func (g *Gate) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id(g.config.UID), Gid: id(g.config.GID)}
 }
 
-// reap waits for the process and tells how it ended.
-func (g *Gate) reap() {
+// reap waits for the process and tells how it ended, with what it said last.
+func (g *Gate) reap(words *os.File) {
+	said := make(chan string, 1)
+	g.wg.Go(func() {
+		head, _ := io.ReadAll(io.LimitReader(words, textMax)) // what there is will do
+		_, _ = io.Copy(io.Discard, words)
+		said <- text(strings.TrimSpace(string(head)), textMax)
+	})
+	why := g.wait()
+	_ = words.SetReadDeadline(time.Now().Add(closeTime)) // somebody else may hold the other end
+	g.ended(fmt.Errorf("%s: %w", why, paddock.Unavailable), <-said)
+}
+
+// wait waits for the process and says how it ended.
+func (g *Gate) wait() string {
 	if f, err := kernel.OpenProcess(g.process.Pid); err == nil {
 		if f, p, err := kernel.NewPoller(f); err == nil {
 			_ = p.Wait() // cheaper than to wait in the system call below
@@ -102,12 +125,10 @@ func (g *Gate) reap() {
 	}
 	state, err := g.process.Wait()
 	if err != nil {
-		g.ended(fmt.Errorf("wait for the gateway: %w: %w", err, paddock.Unavailable))
-		return
+		return fmt.Sprintf("wait for the gateway: %v", err)
 	}
-	why := fmt.Sprintf("the gateway ended with status %d", state.ExitCode())
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		why = fmt.Sprintf("the gateway was killed by signal %d (%s)", int(status.Signal()), status.Signal())
+		return fmt.Sprintf("the gateway was killed by signal %d (%s)", int(status.Signal()), status.Signal())
 	}
-	g.ended(fmt.Errorf("%s: %w", why, paddock.Unavailable))
+	return fmt.Sprintf("the gateway ended with status %d", state.ExitCode())
 }
