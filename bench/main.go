@@ -7,9 +7,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -21,9 +25,13 @@ type options struct {
 	peers   string // directory that peers.sh filled
 	python  string // package of Python for the simulated tier
 	update  string // document to write the table into, or empty
-	only    string // a part, or empty
+	gateway string // the program of the way out, compressed
+	only    string // parts, or empty
 	rounds  int
 	boxes   int
+
+	hosts map[string][]netip.Addr // that sandboxes find; nil where they have no network
+	roots []byte                  // PEM, of who vouches for those
 }
 
 func main() {
@@ -34,10 +42,11 @@ func main() {
 	flag.StringVar(&o.paddock, "paddock", "bin/paddock", "the paddock `program`")
 	flag.StringVar(&o.guest, "guest", "cmd/paddock/guest.bin", "the guest `program`")
 	flag.StringVar(&o.kernel, "kernel", "cmd/paddock/gvisor.bin.gz", "the `program` that starts gVisor, compressed")
+	flag.StringVar(&o.gateway, "gateway", "cmd/paddock/gateway.bin.gz", "the `program` of the way out, compressed")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
 	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
-	flag.StringVar(&o.update, "update", "", "write the table between the markers of this `file`")
-	flag.StringVar(&o.only, "only", "", "measure one `part` alone: commands, boxes, work or sim")
+	flag.StringVar(&o.update, "update", "", "write the tables between the markers of this `file`")
+	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
 	flag.Parse()
@@ -51,7 +60,14 @@ func main() {
 	}
 }
 
-// bench measures everything and prints the table. A number that is not what
+// A part is measured together.
+type part struct {
+	name    string
+	measure func(context.Context, options) ([]row, error)
+	table   string // whose markers it stands between
+}
+
+// bench measures everything and prints the tables. A number that is not what
 // was promised is printed like any other; a leak is an error.
 func bench(ctx context.Context, o options) error {
 	program, err := filepath.Abs(o.paddock)
@@ -60,28 +76,39 @@ func bench(ctx context.Context, o options) error {
 	}
 	o.paddock = program
 	where := machine() // its load before ours
-	parts := []struct {
-		name    string
-		measure func(context.Context, options) ([]row, error)
-	}{{"commands", compareCommands}, {"boxes", measureBoxes}, {"work", compareWork}, {"sim", compareShells}}
-	var rows []row
+	parts := []part{
+		{"commands", compareCommands, mainTable}, {"boxes", measureBoxes, mainTable}, {"work", compareWork, mainTable},
+		{"sim", compareShells, mainTable}, {"network", measureNetwork, networkTable},
+	}
+	var only []string
+	if o.only != "" {
+		only = strings.Split(o.only, ",")
+	}
+	for _, name := range only {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			return fmt.Errorf("there is no part %q", name)
+		}
+	}
+	tables := map[string][]row{}
 	var leaked error
 	for _, p := range parts {
-		if o.only != "" && o.only != p.name {
+		if only != nil && !slices.Contains(only, p.name) {
 			continue
 		}
 		more, err := p.measure(ctx, o)
-		rows = append(rows, more...)
+		tables[p.table] = append(tables[p.table], more...)
 		if leak := (*leakError)(nil); errors.As(err, &leak) {
 			leaked = errors.Join(leaked, err)
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	text := table(where, rows)
-	fmt.Print(text)
-	if o.update != "" {
-		leaked = errors.Join(leaked, update(o.update, text))
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		text := table(where, tables[name])
+		fmt.Print(text)
+		if o.update != "" {
+			leaked = errors.Join(leaked, update(o.update, name, text))
+		}
 	}
 	return leaked
 }

@@ -73,13 +73,15 @@ func processor() string {
 	return runtime.GOARCH
 }
 
+// Names in the markers of tables. A run that leaves a table out leaves it as it is.
 const (
-	begin = "<!-- bench: begin -->\n"
-	end   = "<!-- bench: end -->"
+	mainTable    = "bench"
+	networkTable = "bench network"
 )
 
-// update replaces what is between the markers of a document.
-func update(name, text string) error {
+// update replaces what is between the markers of a table in a document.
+func update(name, table, text string) error {
+	begin, end := "<!-- "+table+": begin -->\n", "<!-- "+table+": end -->"
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 // inside is true where this process was started as a part of a sandbox, which
 // then has run and ended.
-func inside() bool { return container.Main(gvisor.Kernel()) || wall.Main() }
+func inside() bool { return container.Main(gvisor.Kernel()) || wall.Main() || client() }
 
 // A tier is one whose sandboxes are measured in process.
 type tier struct {
@@ -39,7 +39,11 @@ func openJail(o options, state string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the guest that make build made: %w", err)
 	}
-	return jail.New(jail.Options{Guest: guest, State: state, Environ: os.Environ()})
+	gateway, err := o.wayOut()
+	if err != nil {
+		return nil, err
+	}
+	return jail.New(jail.Options{Guest: guest, Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
 }
 
 // openGVisor opens the driver with both programs that `make build` made.
@@ -52,5 +56,21 @@ func openGVisor(o options, state string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kernel that make build made: %w", err)
 	}
-	return gvisor.New(gvisor.Options{Guest: guest, Kernel: kernel, State: state, Environ: os.Environ()})
+	gateway, err := o.wayOut()
+	if err != nil {
+		return nil, err
+	}
+	return gvisor.New(gvisor.Options{Guest: guest, Kernel: kernel, Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
+}
+
+// wayOut reads the program of gateways where sandboxes are to have one.
+func (o options) wayOut() ([]byte, error) {
+	if o.hosts == nil {
+		return nil, nil
+	}
+	data, err := os.ReadFile(o.gateway)
+	if err != nil {
+		return nil, fmt.Errorf("read the gateway that make build made: %w", err)
+	}
+	return data, nil
 }
