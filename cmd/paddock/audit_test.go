@@ -122,7 +122,7 @@ func TestWhatCannotBeRecordedIsRefused(t *testing.T) {
 		{[]string{"--audit", "real/e", "--workspace", real}, "it is in " + real + ", where commands could rewrite it"},
 		{[]string{"--audit", "link/deep/e", "--write", real}, "it is in " + real},
 		{[]string{"--audit", "real/deep/e", "--write", link + ":/elsewhere"}, "it is in " + link},
-		{[]string{"--audit", "e", "--limit", "iterations=5"}, "cannot record what commands do"},
+		{[]string{"--audit", "e", "--limit", "iterations=5"}, "it has none of the limits of --limit"},
 		{[]string{"--audit", "real"}, "it is there already"},
 	} {
 		f := &fake{}
