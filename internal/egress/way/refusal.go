@@ -1,6 +1,7 @@
 package way
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/paddock-sandbox/paddock"
@@ -36,7 +37,8 @@ func (r *refusals) add(n paddock.Refusal) {
 	r.order = append(r.order, k)
 }
 
-// listMax bounds the texts of a list, in bytes, so that it fits into a packet.
+// listMax bounds a list as JSON, in bytes, so that it fits into a packet: what a
+// guest asks for can take six times as much room there.
 const listMax = 96 << 10
 
 // list gives the newest, in the order of time.
@@ -48,9 +50,8 @@ func (r *refusals) list() []paddock.Refusal {
 	all = Join(all)
 	room := listMax
 	for i := len(all) - 1; i >= 0; i-- {
-		const numbers = 100 // and names of the fields
-		room -= len(all[i].What) + len(all[i].Target) + len(all[i].Rule) + len(all[i].Remedy) + numbers
-		if room < 0 {
+		one, err := json.Marshal(all[i])
+		if room -= len(one) + 1; err != nil || room < 0 {
 			return all[i+1:]
 		}
 	}

@@ -1,6 +1,7 @@
 package way
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -84,13 +85,17 @@ func TestTheNewestRefusalsAreKeptAndFitIntoAPacket(t *testing.T) {
 	}
 	r.add(paddock.Refusal{Time: begin.Add(time.Hour), What: "connect", Target: "1400", Rule: strings.Repeat("r", 200), Count: 2})
 	list := r.list()
-	size := 0
-	for _, one := range list {
-		size += len(one.Rule) + len(one.Target)
-	}
+	data, err := json.Marshal(list)
 	last := list[len(list)-1]
-	if len(r.order) != maxRefused || len(r.known) != maxRefused || size > listMax || len(list) < 200 || last.Target != "1400" || last.Count != 3 {
-		t.Errorf("%d of %d are kept, %d bytes; the last is %+v", len(list), len(r.order), size, last)
+	if err != nil || len(r.order) != maxRefused || len(r.known) != maxRefused || len(data) > listMax+1 || len(list) < 200 || last.Target != "1400" || last.Count != 3 {
+		t.Errorf("%d of %d are kept, %d bytes; the last is %+v", len(list), len(r.order), len(data), last)
+	}
+	var angles refusals
+	for i := range maxRefused {
+		angles.add(paddock.Refusal{Time: begin, What: "request", Target: fmt.Sprint(i, strings.Repeat("<", 1000)), Count: 1})
+	}
+	if data, err = json.Marshal(angles.list()); err != nil || len(data) > listMax+1 {
+		t.Errorf("a list of %d bytes, %v", len(data), err)
 	}
 }
 
