@@ -2,9 +2,12 @@ package egress
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"sync"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 	"github.com/paddock-sandbox/paddock/internal/egress/rule"
@@ -35,9 +38,12 @@ type judged struct {
 	cut  chan struct{}
 	once sync.Once
 
-	mu      sync.Mutex // held while it is decided
-	granted bool       // guarded by mu
-	asking  bool       // guarded by mu
+	mu      sync.Mutex          // held while it is decided
+	granted bool                // guarded by mu
+	asking  bool                // guarded by mu
+	rule    paddock.NetworkRule // guarded by mu: that allows it
+	meter   *meter              // guarded by mu
+	allowed bool                // guarded by mu
 }
 
 // Request decides about one request.
@@ -102,6 +108,7 @@ func (j *judged) decide(granted bool) (rule.Verdict, *state) {
 	s := j.g.now.Load()
 	v := s.rules.Request(j.flow, j.q)
 	j.asking = false
+	j.allowed, j.rule, j.meter = v.Allow, s.rules.At(v.Rule), s.meter(v.Rule)
 	if v.Allow || v.Rule >= 0 || !unknown(s, j.flow) {
 		return v, s
 	}
@@ -123,7 +130,10 @@ func (j *judged) holds(s *state) bool {
 	v := s.rules.Request(j.flow, j.q)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return v.Allow || v.Rule < 0 && unknown(s, j.flow) && (j.granted || j.asking)
+	if v.Allow {
+		return !j.allowed || s.carries(v.Rule, j.rule, j.meter)
+	}
+	return v.Rule < 0 && unknown(s, j.flow) && (j.granted || j.asking)
 }
 
 func (c *connection) wasGranted() bool {
@@ -141,11 +151,51 @@ func (b backend) Dial(ctx context.Context, f rule.Flow, via string) (net.Conn, e
 	}
 	if c := carrying(ctx); c != nil && c.flow == f && c.rule.Proxy == via {
 		if up := c.take(); up != nil {
-			return up, nil
+			if via != "" {
+				return up, nil
+			}
+			return b.g.watch(f, up)
 		}
 	}
-	return b.g.dial(ctx, f, via)
+	conn, err := b.g.dial(ctx, f, via)
+	if err != nil || via != "" {
+		return conn, err
+	}
+	return b.g.watch(f, conn)
 }
+
+// A watched connection is cut when the rules do not let its address be reached any
+// more.
+type watched struct {
+	net.Conn
+
+	remove func()
+}
+
+// watch has other rules find a connection that carries requests, one after the
+// other, of which each is judged by its name alone.
+func (g *Gateway) watch(f rule.Flow, conn net.Conn) (net.Conn, error) {
+	a := addressOf(conn)
+	holds := func(s *state) bool { return s.reaches(f, a) }
+	remove, err := g.reached.add(&entry{holds: holds, cut: func() { reset(conn) }})
+	if err == nil && !holds(g.now.Load()) {
+		remove()
+		err = fmt.Errorf("connect to %s: %w: %w", f.Host, errRules, paddock.Denied)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &watched{conn, remove}, nil
+}
+
+// Close closes it and forgets it.
+func (w *watched) Close() error {
+	w.remove()
+	return w.Conn.Close()
+}
+
+// CloseWrite ends the direction to the destination.
+func (w *watched) CloseWrite() error { return closeWrite(w.Conn) }
 
 // Secrets gives those bound to a destination.
 func (b backend) Secrets(f rule.Flow) *secret.Set {

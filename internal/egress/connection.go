@@ -43,6 +43,7 @@ type connection struct {
 	spliced bool                // guarded by mu: it is not looked into
 	rule    paddock.NetworkRule // guarded by mu until admit has returned
 	meter   *meter              // guarded by mu until admit has returned
+	dialled netip.Addr          // guarded by mu: where a splice leads; not valid before, and of proxies
 }
 
 // Connect decides about a connection to a host by the rules, as if it had come
@@ -78,6 +79,10 @@ func (g *Gateway) connect(ctx context.Context, f rule.Flow) (*connection, error)
 	err = c.admit()
 	if err == nil && c.spliced {
 		c.up, err = g.dial(c.ctx, c.flow, c.rule.Proxy)
+		if err == nil && !c.arrived() {
+			err = fmt.Errorf("connect to %s: %w: %w", f.Host, errRules, paddock.Denied)
+			_ = c.up.Close()
+		}
 	}
 	if err == nil && (!stop() || c.ctx.Err() != nil) {
 		err = fmt.Errorf("connect to %s: %w: %w", f.Host, context.Cause(c.ctx), paddock.Canceled)
@@ -159,15 +164,38 @@ func (c *connection) askable(s *state) bool {
 	return c.g.asker.can() && (!ok || address.Check(addr, s.rules.Lists) == nil)
 }
 
+// arrived keeps where it was dialled to, and tells whether the rules of now, which
+// may be others than those of the dial, allow it.
+func (c *connection) arrived() bool {
+	if c.rule.Proxy == "" {
+		c.mu.Lock()
+		c.dialled = addressOf(c.up)
+		c.mu.Unlock()
+	}
+	return c.holds(c.g.now.Load())
+}
+
+// addressOf gives the address of the other side.
+func addressOf(c net.Conn) netip.Addr {
+	to, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return to.Addr().Unmap()
+}
+
 // holds tells whether other rules allow it still, in the way that it is carried.
 func (c *connection) holds(s *state) bool {
 	v := s.rules.Flow(c.flow)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.dialled.IsValid() && !s.reaches(c.flow, c.dialled) {
+		return false
+	}
 	if !v.Allow {
 		return v.Rule < 0 && (c.granted || c.asking)
 	}
-	return !v.Look || !c.spliced
+	return !c.spliced || !v.Look && s.carries(v.Rule, c.rule, c.meter)
 }
 
 // dial dials what was allowed.

@@ -74,6 +74,7 @@ type Gateway struct {
 	teller  *teller
 	asker   *asker
 	live    live
+	reached live // connections that requests go over
 	now     atomic.Pointer[state]
 	ctx     context.Context // ends with the gateway
 	cancel  context.CancelFunc
@@ -112,6 +113,7 @@ func New(o Options) (*Gateway, error) {
 		_, _ = rand.Read(g.seed) // never fails
 	}
 	g.live.most = cmp.Or(o.MaxConns, connsMax)
+	g.reached.most = g.live.most
 	if g.o.Dialer.Roots == nil {
 		g.o.Dialer.Roots = o.Roots
 	}
@@ -183,6 +185,7 @@ func (g *Gateway) change(p paddock.NetworkPolicy, always []paddock.NetworkRule) 
 	g.policy, g.always = p, always
 	g.now.Store(s)
 	g.live.judge(s)
+	g.reached.judge(s)
 	return nil
 }
 
@@ -201,6 +204,7 @@ func (g *Gateway) Close() error {
 	g.mu.Unlock()
 	g.cancel()
 	g.live.cut()
+	g.reached.cut()
 	var err error
 	if l != nil {
 		err = l.Close()

@@ -15,6 +15,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -192,6 +193,92 @@ func TestAnUpdateCutsWhatIsNoLongerAllowed(t *testing.T) {
 		t.Fatalf("rules that are none: %v", err)
 	}
 	talk(t, b, "four")
+}
+
+func TestAnUpdateCutsWhatWasDialledOrCarriedAsItMayNotBe(t *testing.T) {
+	limited := func(port uint16) paddock.NetworkRule {
+		r := allow("a.test", port)
+		r.Limits = &paddock.NetworkLimits{Bytes: 1 << 20}
+		return r
+	}
+	through := func(port uint16) paddock.NetworkRule {
+		r := allow("a.test", port)
+		r.Proxy = "http://127.0.0.1:1"
+		return r
+	}
+	port := serve(t, echo)
+	for name, p := range map[string]paddock.NetworkPolicy{
+		"its address is denied now":    policy(allow("a.test", port), paddock.NetworkRule{Deny: true, Host: "127.0.0.0/8"}),
+		"its address is not listed":    {Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{allow("a.test", port)}},
+		"it has a limit now":           policy(limited(port)),
+		"it is to go through a proxy":  policy(through(port)),
+		"its rule comes behind a deny": policy(paddock.NetworkRule{Deny: true, Host: "*.test"}, allow("a.test", port)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, egress.Options{Policy: policy(allow("a.test", port))})
+			c := w.reach(t, "a.test", port)
+			talk(t, c, "one")
+			if err := w.Update(policy(allow("b.test", port), allow("a.test", port))); err != nil {
+				t.Fatal(err)
+			}
+			talk(t, c, "two")
+			if err := w.Update(p); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(egresstest.Patience))
+			if _, err := c.Read(make([]byte, 1)); err == nil || isTimeout(err) {
+				t.Fatalf("the connection goes on: %v", err)
+			}
+		})
+	}
+}
+
+func TestAnUpdateCutsConnectionsThatRequestsGoOver(t *testing.T) {
+	port := serve(t, func(c *net.TCPConn) {
+		r := bufio.NewReader(c)
+		for {
+			if _, err := http.ReadRequest(r); err != nil {
+				return
+			}
+			if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"); err != nil {
+				return
+			}
+		}
+	})
+	name, err := rule.ParsePattern("a.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := authority.New([]rule.Pattern{name}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := allow("a.test", port)
+	looked.Methods = []string{"GET"}
+	w := open(t, egress.Options{Policy: policy(looked), Authority: ca})
+	c := w.reach(t, "a.test", port)
+	r := bufio.NewReader(c)
+	ask := func() int {
+		if _, err := fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: a.test:%d\r\n\r\n", port); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+		return response.StatusCode
+	}
+	if got := ask(); got != http.StatusOK {
+		t.Fatal(got)
+	}
+	if err := w.Update(policy(looked, paddock.NetworkRule{Deny: true, Host: "127.0.0.0/8"})); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(); got != http.StatusForbidden {
+		t.Fatalf("a request to an address that is denied now: %d", got)
+	}
 }
 
 func TestRulesThatNeedALookCutWhatIsNotLookedInto(t *testing.T) {

@@ -3,8 +3,10 @@ package egress
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/address"
 	"github.com/paddock-sandbox/paddock/internal/egress/rule"
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
@@ -72,4 +74,15 @@ func (s *state) meter(i int) *meter {
 		return nil
 	}
 	return s.meters[i]
+}
+
+// carries tells whether what is carried by a rule and a meter may be carried on by
+// rule i: by the same proxy, and not without a limit where there is one now.
+func (s *state) carries(i int, r paddock.NetworkRule, m *meter) bool {
+	return (m != nil || s.meter(i) == nil) && s.rules.At(i).Proxy == r.Proxy
+}
+
+// reaches tells whether an address may be connected to for a flow.
+func (s *state) reaches(f rule.Flow, a netip.Addr) bool {
+	return address.Check(a, s.rules.Lists) == nil && s.rules.Dials(f, a).Allow
 }
