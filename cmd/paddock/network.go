@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,11 +37,16 @@ func (f *specFlags) network(p *plan) error {
 			n.Rules = append(n.Rules, rules...)
 		}
 	}
+	given := map[string]bool{}
 	for _, text := range f.secret {
 		s, err := f.parseSecret(text, p.host)
 		if err != nil {
 			return err
 		}
+		if given[s.Name] {
+			return withHint(fmt.Errorf("--secret %s is given twice: %w", oneLine(s.Name), paddock.Invalid), "name all its hosts at once, with commas between them")
+		}
+		given[s.Name] = true
 		if i := slices.IndexFunc(n.Secrets, func(other paddock.Secret) bool { return other.Name == s.Name }); i >= 0 {
 			n.Secrets = slices.Delete(n.Secrets, i, i+1) // the flag wins over the file
 		}
@@ -115,6 +121,9 @@ func (f *specFlags) parseSecret(text string, o policy.Host) (paddock.Secret, err
 		return s, nil
 	}
 	value, err := policy.Value(from, o)
+	if errors.Is(err, paddock.NotFound) {
+		return s, withHint(fmt.Errorf("--secret %s: %w", oneLine(name), err), "what follows env: is a variable that is exported here, and what follows file: a path")
+	}
 	if err != nil {
 		return s, withHint(fmt.Errorf("--secret %s: %w", oneLine(name), err), "write "+secretForm)
 	}

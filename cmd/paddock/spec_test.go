@@ -235,6 +235,7 @@ func TestWrongFlagsAreRefusedWithAHint(t *testing.T) {
 		{"secret without a host", []string{"--secret", "A=env:HOME"}, "--secret A: it says no host"},
 		{"secret of a variable that is not set", []string{"--secret", "A=env:NOPE@a.example"}, "--secret A: the variable NOPE is not set"},
 		{"secret of a file that is not there", []string{"--secret", "A=file:nope@a.example"}, "--secret A: the file " + filepath.Join(dir, "nope") + ": there is no such file"},
+		{"secret that is given twice", []string{"--secret", "A=env:HOME@a.example", "--secret", "A=env:HOME@b.example"}, "--secret A is given twice"},
 		{"secret for everybody", []string{"--secret", "A=env:HOME@*"}, "a secret is bound to names"},
 		{"secret without a name", []string{"--secret", "=env:HOME@a.example"}, "is no name of an environment variable"},
 	} {

@@ -81,7 +81,7 @@ type Exit struct {
 // A Flow is what the way out decided of one lookup, connection, datagram flow or
 // request, and what it carried.
 type Flow struct {
-	Protocol string        `json:"protocol"` // what was decided about: "dns", "tcp", "udp", "http" or "proxy"
+	Protocol string        `json:"protocol"` // what was decided about: "dns", "tcp", "udp", "http", "proxy", or "rules": the way out as a whole
 	Host     string        `json:"host"`     // the name or address that was asked for
 	Port     uint16        `json:"port,omitempty"`
 	Address  string        `json:"address,omitempty"` // that was connected to

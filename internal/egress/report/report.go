@@ -16,7 +16,7 @@ const (
 	UDP   = "udp"   // datagrams
 	HTTP  = "http"  // one request
 	Proxy = "proxy" // something of the proxies in the gateway
-	Rules = "rules" // the rules changed
+	Rules = "rules" // none of these: the way out as a whole
 )
 
 // Verdicts of events.
