@@ -159,7 +159,7 @@ func connections(address string, n int) (samples, error) {
 		return nil, err
 	}
 	err = each(n, func(i int) error {
-		text := fmt.Sprintf("connection %d", i)
+		text := fmt.Sprintf("connection %d\n", i)
 		if _, err := io.WriteString(open[i], text); err != nil {
 			return err
 		}

@@ -224,7 +224,7 @@ func (s *site) measure(ctx context.Context, run runner) (c carried, err error) {
 		{&c.connections, "connections", fmt.Sprintf("%s:%d", serverName, s.echo), manyConnections, 1},
 	} {
 		for range m.times {
-			took, err := run(ctx, m.do, m.target, m.n)
+			took, err := bounded(ctx, run, m.do, m.target, m.n)
 			if err != nil {
 				return c, err
 			}
@@ -232,6 +232,19 @@ func (s *site) measure(ctx context.Context, run runner) (c carried, err error) {
 		}
 	}
 	return c, nil
+}
+
+// errandBound is what one errand may take at most.
+const errandBound = 2 * time.Minute
+
+func bounded(ctx context.Context, run runner, do, target string, n int) (samples, error) {
+	ctx, cancel := context.WithTimeout(ctx, errandBound)
+	defer cancel()
+	took, err := run(ctx, do, target, n)
+	if err != nil {
+		return nil, fmt.Errorf("%s of %s, %d: %w", do, target, n, err)
+	}
+	return took, nil
 }
 
 // spec is a sandbox that may reach the site: what is looked into by a rule for its

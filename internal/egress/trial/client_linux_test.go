@@ -185,3 +185,19 @@ func (w *world) all() []seen {
 	defer w.mu.Unlock()
 	return slices.Clone(w.requests)
 }
+
+// TestManyConnectionsAtOnceAreAllCarried holds them all open before it uses any.
+func TestManyConnectionsAtOnceAreAllCarried(t *testing.T) {
+	w := newWorld(t, "many.test")
+	for _, name := range everywhere {
+		t.Run(string(name), func(t *testing.T) {
+			b := w.box(t, tierOf(t, name), paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+				{Host: "many.test", Ports: []uint16{w.Echo}}, {Host: w.home(), Ports: []uint16{1}},
+			}})
+			out := b.must(t, `ulimit -n 4096 2>/dev/null; PADDOCK_TRIAL_PROBE=many /trial/trial "many.test:$1" 1000`, fmt.Sprint(w.Echo))
+			if !strings.HasPrefix(out, "all answered") {
+				t.Errorf("it said %q", out)
+			}
+		})
+	}
+}

@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -43,6 +45,8 @@ func probeMain() bool {
 		err = talk(os.Args[1])
 	case "grpc":
 		err = call(os.Args[1])
+	case "many":
+		err = many(os.Args[1], os.Args[2])
 	default:
 		err = errors.New("no such probe")
 	}
@@ -263,4 +267,64 @@ func call(base string) error {
 	}
 	fmt.Println("trailer", s.ResponseTrailer().Get("Said"))
 	return s.CloseResponse()
+}
+
+// many opens that many connections to the echo server and, when all are there, says
+// something on each and waits for all to be answered.
+func many(address, number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	open := make([]net.Conn, n)
+	began := time.Now()
+	err = each(n, func(i int) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		open[i] = c
+		return c.SetDeadline(deadline)
+	})
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	opened := time.Since(began)
+	err = each(n, func(i int) error {
+		if _, err := fmt.Fprintf(open[i], "connection %04d\n", i); err != nil {
+			return err
+		}
+		want := fmt.Sprintf("%sconnection %04d\n", greeting, i)
+		have := make([]byte, len(want))
+		if _, err := io.ReadFull(open[i], have); err != nil {
+			return err
+		}
+		if string(have) != want {
+			return fmt.Errorf("it said %q", have)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("talk: %w", err)
+	}
+	fmt.Println("all answered", opened, time.Since(began)-opened)
+	return nil
+}
+
+// each calls f for all numbers below n at once and waits for all.
+func each(n int, f func(int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d, the first: %w", len(failed), n, failed[0])
 }
