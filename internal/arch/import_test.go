@@ -63,8 +63,9 @@ func layers() []layer {
 		{"internal/tally", nil, "a tool of the build"},
 		{"drivertest", nil, "states promises of any driver, so it knows none"},
 		{"drivertest/internal/probe", nil, "a program that drivertest copies into sandboxes"},
-		{"attack", []string{"attack/target", "internal/kernel"}, "knows drivers only in its tests"},
-		{"attack/attacker", []string{"attack/target"}, "the hostile program: what it needs it brings"},
+		{"attack", []string{"attack/internet", "attack/target", "internal/kernel"}, "knows drivers only in its tests"},
+		{"attack/attacker", []string{"attack/internet", "attack/target"}, "the hostile program: what it needs it brings"},
+		{"attack/internet", []string{"attack/target"}, "what lies beyond the host: knows nothing of what stands before it"},
 		{"attack/target", nil, "what attacker and harness say to each other"},
 		{"bench", []string{"*"}, "measures what is there"},
 		{"cmd/paddock-guest", []string{"internal/container/inner", "internal/container/inside"}, "small: it is copied into every box"},
@@ -181,7 +182,7 @@ type foreign struct {
 func foreigners() []foreign {
 	return []foreign{
 		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap", "internal/egress/egresstest", "internal/egress/link"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
-		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker"}, "system calls are wrapped once, where their traps are known; the attacker needs them raw"},
+		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker", "attack/internet"}, "system calls are wrapped once, where their traps are known; the attacker and its internet need them raw"},
 		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},
 		{"github.com/creack/pty", []string{"internal/guest"}, "terminals are opened inside"},

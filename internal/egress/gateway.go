@@ -213,14 +213,3 @@ func (g *Gateway) Close() error {
 	g.teller.close()
 	return err
 }
-
-// LinkGone is closed when the other end of the present link is gone; nil where
-// there is no link.
-func (g *Gateway) LinkGone() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.link == nil {
-		return nil
-	}
-	return g.link.Done()
-}

@@ -144,7 +144,7 @@ func (d *Driver) controls() []paddock.Finding {
 		full(paddock.ControlUserNS, none),
 		full(paddock.ControlMountNS, "a file system in memory; a mount is read through a directory that was opened beforehand, and no link of it is followed on the host"),
 		full(paddock.ControlPIDNS, none),
-		full(paddock.ControlNetNS, "no tool has a way to the network"),
+		full(paddock.ControlNetNS, "no tool can make a socket"),
 		full(paddock.ControlIPCNS, none),
 		full(paddock.ControlUTSNS, none),
 		full(paddock.ControlReadOnly, "nothing is ever written to a mount's source"),
