@@ -70,6 +70,9 @@ func TestTheScriptsSucceedWhereNothingIsDenied(t *testing.T) {
 	x := &trial{t: t, caller: "root", h: Harness{Tier: paddock.Sim, Inside: true}, w: openWorld(t), driver: d}
 	var lines []string
 	for _, c := range Cases() {
+		if c.way != nil {
+			continue // these need a network; each such row tries its scripts where all is allowed
+		}
 		x.c = c
 		worked := false
 		for _, s := range append(anywhere(), scripts(c.ID)...) {

@@ -108,7 +108,7 @@ func (x *trial) placeholder(ctx context.Context, sb paddock.Sandbox) (string, er
 		return x.w.secret, nil
 	}
 	var out strings.Builder
-	p, err := sb.Start(ctx, paddock.Cmd{Args: []string{"sh", "-c", "printf %s \"$" + target.SecretEnv + "\""}, Output: paddock.Output{Stdout: &out}})
+	p, err := sb.Start(ctx, paddock.Cmd{Args: []string{"bash", "-c", "printf %s \"$" + target.SecretEnv + "\""}, Output: paddock.Output{Stdout: &out}})
 	if err != nil {
 		return "", err
 	}
@@ -200,7 +200,7 @@ func killGateway(x *trial) []target.Try {
 	if !eventually(10*time.Second, func() bool { return len(gateways()) == 0 }) {
 		before.Tries = append(before.Tries, inside("gateway", "another was started"))
 	}
-	x.w.brief.Phase = "killed"
+	x.w.brief.Phase = killedPhase
 	after, err := x.guest(ctx, sb, x.c.ID)
 	if err != nil {
 		return append(before.Tries, broken("after", err))

@@ -81,6 +81,10 @@ func (x *trial) traffic() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, t := range x.before {
+		seen.Packets, seen.Asked, seen.Streams = append(seen.Packets, t.Packets...), append(seen.Asked, t.Asked...), append(seen.Streams, t.Streams...)
+		seen.Missed += t.Missed
+	}
 	return x.w.traffic(seen, x.c)
 }
 

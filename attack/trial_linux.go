@@ -42,6 +42,8 @@ type trial struct {
 	terminal *paddock.Size // what a script gets; nil is none
 	bound    time.Duration // of a script; zero is the usual
 	rounds   int           // how often scripts were tried
+
+	before []target.Traffic // what went out before what does not count
 }
 
 // patience bounds one case. Emulated machines are slow.
