@@ -19,11 +19,11 @@ const aliveScript = `curl -sf -m 10 "http://$ALIVE/alive"`
 
 // fetch makes a technique of each URL, and curls gives curl options with it.
 func fetch(name string, urls ...string) []spell {
-	return each(name, `curl -sf --globoff --path-as-is -m 3 "%s"`, urls...)
+	return each(name, `curl -sf --globoff -m 3 "%s"`, urls...)
 }
 
 func curls(name string, args ...string) []spell {
-	return each(name, `curl -sfk --globoff --path-as-is -m 3 %s`, args...)
+	return each(name, `curl -sfk --globoff -m 3 %s`, args...)
 }
 
 // spoken makes a technique of what is said on a connection: bytes as printf has
@@ -165,7 +165,11 @@ func smuggledScripts(id string) []spell {
 // open are rules that allow whatever there is.
 func open() paddock.NetworkPolicy {
 	ports := []uint16{22, 25, 53, 80, 443, 853, 1080, 3128, 8080}
-	return paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "*", Ports: ports}, {Host: "0.0.0.0/0", Ports: ports}, {Host: "::/0", Ports: ports}}}
+	p := paddock.NetworkPolicy{Mode: paddock.NetworkList}
+	for _, h := range []string{"*", "0.0.0.0/0", "::/0", "127.0.0.0/8", "10.0.0.0/8", "169.254.0.0/16", target.HostAddr} {
+		p.Rules = append(p.Rules, paddock.NetworkRule{Host: h, Ports: ports})
+	}
+	return p
 }
 
 // online begins the scripts of a row about the way out: the way works, and where
@@ -213,8 +217,6 @@ func (x *trial) online(ctx context.Context, sb paddock.Sandbox, ways []spell) er
 // allowed, with why.
 func offlineScripts() map[string]string {
 	return map[string]string{
-		"N06": "where all is listed, these are refused still or are not there",
-		"N08": "a name that changes is refused by the change, and not by a rule",
 		"N10": "what is no name is none anywhere",
 		"N17": "only what is judged can be judged twice",
 		"N18": "as N17",
