@@ -122,6 +122,9 @@ func rawPackets() []probe {
 				names = append(names, i.Name)
 			}
 			return each(names, func(n string) target.Try {
+				if req == unix.SIOCSIFADDR {
+					n += ":9" // beside the one that it has
+				}
 				r, err := unix.NewIfreq(n)
 				if err != nil {
 					return refused(err)
@@ -225,7 +228,7 @@ func rawPackets() []probe {
 			})
 		}},
 		{"programs for it", func(*target.Brief) target.Try {
-			return each([]string{"ip link add d0 type dummy", "ip route add 1.2.3.4 dev lo", "iptables -P OUTPUT ACCEPT", "nft add table t", "ip addr add 198.18.0.9/32 dev lo", "ip link set lo down"}, func(l string) target.Try {
+			return each([]string{"ip link add d0 type dummy", "ip route add 1.2.3.4 dev lo", "iptables -P OUTPUT ACCEPT", "nft add table t", "ip addr add 198.18.0.9/32 dev lo", "ip link set lo up"}, func(l string) target.Try {
 				f := strings.Fields(l)
 				out, err := exec.Command(f[0], f[1:]...).CombinedOutput()
 				if err != nil {
@@ -264,7 +267,7 @@ func netlinkRequest(kind uint16) target.Try {
 	if e == 0 {
 		return reached("it was done")
 	}
-	return passed(e, unix.EINVAL, unix.ENODEV, unix.EAFNOSUPPORT, unix.EEXIST, unix.ERANGE)
+	return passed(e, unix.EINVAL, unix.ENODEV, unix.EAFNOSUPPORT, unix.EEXIST, unix.ERANGE, unix.EOPNOTSUPP)
 }
 
 // otherPackets is N32: what is no connection and no datagram to a port that is

@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -326,6 +328,6 @@ func rebinding() []probe {
 			return atOnce([]string{"80", "443", "8080"}, func(p string) target.Try { return inner(direct(b, "tcp", name+":"+p, web(name, "/"))) })
 		})})
 	}
-	slices.SortFunc(ps, func(a, b probe) int { return len(a.name) - len(b.name) })
+	slices.SortFunc(ps, func(a, b probe) int { return cmp.Or(len(a.name)-len(b.name), strings.Compare(a.name, b.name)) })
 	return ps
 }

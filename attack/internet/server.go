@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -153,13 +154,14 @@ func (n *internet) serve(s *stream) {
 		return
 	}
 	t := tls.Server(&peeked{s.Conn, in}, &tls.Config{
-		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			s.mu.Lock()
-			s.seen.TLS, s.seen.SNI = true, h.ServerName
-			s.mu.Unlock()
-			return n.signer.leaf(h.ServerName)
+		GetCertificate: n.lax(s).GetCertificate,
+		MinVersion:     tls.VersionTLS10, NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			if len(h.SupportedProtos) == 0 || slices.Contains(h.SupportedProtos, "h2") || slices.Contains(h.SupportedProtos, "http/1.1") {
+				return nil, nil
+			}
+			return n.lax(s), nil
 		},
-		NextProtos: []string{"h2", "http/1.1"},
 	})
 	if t.Handshake() != nil {
 		return
@@ -175,6 +177,16 @@ func (n *internet) serve(s *stream) {
 	n.plain(s)
 }
 
+// lax takes whatever protocol is offered for none.
+func (n *internet) lax(s *stream) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS10, GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		s.mu.Lock()
+		s.seen.TLS, s.seen.SNI = true, h.ServerName
+		s.mu.Unlock()
+		return n.signer.leaf(h.ServerName)
+	}}
+}
+
 // peeked is a connection of which something was read ahead.
 type peeked struct {
 	net.Conn
@@ -187,24 +199,28 @@ func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
 // second speaks HTTP/2.
 func (n *internet) second(s *stream) {
 	one := &once{conn: make(chan net.Conn, 1), done: make(chan struct{})}
-	one.conn <- &noted{s.Conn.(*tls.Conn), one}
+	one.conn <- s.Conn
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.asked("%s %s %s", r.Method, r.Host, r.URL.RequestURI())
 		body, _ := io.ReadAll(io.LimitReader(r.Body, rawKept))
+		var head strings.Builder
+		_ = r.Header.Write(&head)
 		s.mu.Lock()
-		s.seen.Raw = append(s.seen.Raw, fmt.Sprintf("%s %s %s\r\n%v\r\n", r.Method, r.Host, r.URL, r.Header)...)
+		s.seen.Raw = append(s.seen.Raw, fmt.Sprintf("%s %s HTTP/2\r\nHost: %s\r\n%s\r\n", r.Method, r.URL.RequestURI(), r.Host, &head)...)
 		s.seen.Raw = append(s.seen.Raw, body...)
 		s.seen.Total += int64(len(body))
 		s.mu.Unlock()
-		var head strings.Builder
-		_ = r.Header.Write(&head)
 		a := answerTo(r.Method, r.URL.RequestURI(), r.Host, head.String(), body, s.seen.Host)
 		for k, v := range a.headers {
 			w.Header().Set(k, v)
 		}
 		w.WriteHeader(a.status)
 		_, _ = w.Write(a.body)
-	}), ReadHeaderTimeout: time.Minute}
+	}), ReadHeaderTimeout: time.Minute, ConnState: func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			_ = one.Close()
+		}
+	}}
 	_ = srv.Serve(one)
 }
 
@@ -225,12 +241,3 @@ func (o *once) Accept() (net.Conn, error) {
 }
 func (o *once) Close() error   { o.over.Do(func() { close(o.done) }); return nil }
 func (o *once) Addr() net.Addr { return &net.TCPAddr{} }
-
-// noted tells its listener when it is closed.
-type noted struct {
-	*tls.Conn
-
-	of *once
-}
-
-func (c *noted) Close() error { _ = c.of.Close(); return c.Conn.Close() }
