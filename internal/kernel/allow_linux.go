@@ -22,12 +22,16 @@ func ConfineRuntime() error { return confineAll(allowList(unconditional(), uint3
 // sockets of IPv4 and IPv6, and those that tell which addresses this host has,
 // and pairs of sockets. It listens on none, and no socket of another process can
 // be reached by a path.
-func ConfineDialer() error {
+func ConfineDialer() error { return confineAll(dialerFilter()) }
+
+func dialerFilter() []unix.SockFilter {
 	calls := append(unconditional(), unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_SETSOCKOPT, unix.SYS_SENDMMSG, unix.SYS_RECVMMSG, unix.SYS_SPLICE)
 	const all = 0xffffffff
-	return confineAll(allowList(calls, uint32(os.Getpid()),
-		argument{unix.SYS_SOCKET, 0, all, []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}},
-		argument{unix.SYS_SOCKETPAIR, 0, all, []uint32{unix.AF_UNIX}}))
+	return allowList(calls, uint32(os.Getpid()),
+		argument{call: unix.SYS_SOCKET, index: 0, mask: all, values: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}},
+		argument{call: unix.SYS_SOCKETPAIR, index: 0, mask: all, values: []uint32{unix.AF_UNIX}, more: true},
+		// Not of datagrams: one of those can be connected again, to a path.
+		argument{call: unix.SYS_SOCKETPAIR, index: 1, mask: all &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK), values: []uint32{unix.SOCK_STREAM}})
 }
 
 func confineAll(filter []unix.SockFilter) error {
@@ -89,6 +93,7 @@ type argument struct {
 	index  int
 	mask   uint32
 	values []uint32
+	more   bool // the next one is about the same call
 }
 
 func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFilter {
@@ -105,7 +110,7 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 		f = append(f, unix.SockFilter{Code: bpfEqual, Jf: 1, K: nr}, ret(unix.SECCOMP_RET_ALLOW))
 	}
 	// A call with an argument: masked, it must be one of the values.
-	when := func(nr uint32, arg int, mask uint32, values ...uint32) {
+	restrict := func(then unix.SockFilter, nr uint32, arg int, mask uint32, values ...uint32) {
 		n := uint8(len(values))
 		f = append(f,
 			unix.SockFilter{Code: bpfEqual, Jf: n + 4, K: nr},
@@ -115,7 +120,10 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 		for i, v := range values {
 			f = append(f, unix.SockFilter{Code: bpfEqual, Jt: n - uint8(i), K: v})
 		}
-		f = append(f, ret(deny), ret(unix.SECCOMP_RET_ALLOW))
+		f = append(f, ret(deny), then)
+	}
+	when := func(nr uint32, arg int, mask uint32, values ...uint32) {
+		restrict(ret(unix.SECCOMP_RET_ALLOW), nr, arg, mask, values...)
 	}
 	const change = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC | unix.O_TMPFILE&^unix.O_DIRECTORY
 	const all = 0xffffffff
@@ -131,7 +139,11 @@ func allowList(calls []uint32, pid uint32, arguments ...argument) []unix.SockFil
 	when(unix.SYS_PRLIMIT64, 0, all, 0)
 	when(unix.SYS_PRCTL, 0, all, 0x53564d41 /* PR_SET_VMA: names for mappings */)
 	for _, a := range arguments {
-		when(a.call, a.index, a.mask, a.values...)
+		then := ret(unix.SECCOMP_RET_ALLOW)
+		if a.more {
+			then = unix.SockFilter{Code: bpfLoad, K: dataNumber}
+		}
+		restrict(then, a.call, a.index, a.mask, a.values...)
 	}
 	f = append(f, unix.SockFilter{Code: bpfEqual, Jf: 1, K: unix.SYS_CLONE3}, ret(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)))
 	return append(f, ret(deny))
