@@ -124,7 +124,7 @@ func checkMethods(c *compiled) error {
 
 func checkPaths(c *compiled) error {
 	for _, text := range c.Paths {
-		p, err := parsePath(text)
+		p, err := parsePath(text, c.Deny)
 		if err != nil {
 			return fmt.Errorf("path %q: %w", clip(text), err)
 		}

@@ -11,7 +11,8 @@ import (
 
 // A pathPattern is one entry of a rule's Paths: text in which "*" stands for
 // characters of one part, and "**" for any, and that is matched with the whole
-// path, with regard to case. It is written decoded and clean.
+// path: in an allow with regard to case, in a deny without, as some servers take
+// one for the other. It is written decoded and clean.
 //
 // A path arrives encoded, and what a server makes of it is not known: whether
 // it decodes "%2F" to a slash, decodes twice, takes a backslash for a slash,
@@ -28,7 +29,7 @@ type pathPattern struct {
 	re   *regexp.Regexp
 }
 
-func parsePath(s string) (pathPattern, error) {
+func parsePath(s string, deny bool) (pathPattern, error) {
 	switch {
 	case !strings.HasPrefix(s, "/"):
 		return pathPattern{}, errors.New(`a path begins with "/"`)
@@ -47,6 +48,9 @@ func parsePath(s string) (pathPattern, error) {
 		return pathPattern{}, errors.New("it is not clean; " + clip(clean) + " was meant")
 	}
 	var expr strings.Builder
+	if deny {
+		expr.WriteString(`(?i)`)
+	}
 	expr.WriteString(`\A`)
 	for i, wild := range strings.Split(s, "**") {
 		if i > 0 {

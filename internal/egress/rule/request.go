@@ -23,8 +23,29 @@ func overrides() []string {
 	return []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override"}
 }
 
+// rewrites are headers by which a request can ask to be taken for one of another
+// path. Some servers obey them.
+func rewrites() []string { return []string{"X-Original-Url", "X-Rewrite-Url"} }
+
+// readPaths gives the views of the path, and of those that headers ask for.
+func (v *views) readPaths(path string) {
+	v.paths = pathViews(path)
+	for _, name := range rewrites() {
+		for _, value := range v.values(name) {
+			value, _, _ = strings.Cut(strings.TrimSpace(value), "?")
+			more := pathViews(value)
+			if len(v.paths) == 0 || len(more) == 0 {
+				v.paths = nil // nobody can say
+				return
+			}
+			v.paths = append(v.paths, more...)
+		}
+	}
+}
+
 func viewsOf(q Request) views {
-	v := views{scheme: q.Scheme, methods: []string{q.Method}, paths: pathViews(q.Path), header: q.Header}
+	v := views{scheme: q.Scheme, methods: []string{q.Method}, header: q.Header}
+	v.readPaths(q.Path)
 	for _, name := range overrides() {
 		for _, value := range v.values(name) {
 			v.methods = append(v.methods, strings.TrimSpace(value))

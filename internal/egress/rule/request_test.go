@@ -15,6 +15,30 @@ func get(target string) Request {
 	return Request{Scheme: "https", Method: "GET", Path: p, RawQuery: query}
 }
 
+func TestADenyOfAPathIsNotEvadedByItsCaseOrAHeader(t *testing.T) {
+	deny := paddock.NetworkRule{Deny: true, Host: "a.example", Paths: []string{"/repos/acme/prod/**"}}
+	only := paddock.NetworkRule{Host: "a.example", Paths: []string{"/open/**"}}
+	asks := func(path, header, value string) Request {
+		q := get(path)
+		q.Header = map[string][]string{header: {value}}
+		return q
+	}
+	for _, q := range []Request{
+		get("/repos/ACME/prod/x"), get("/Repos/acme/PROD/x"), get("/%72epos/%41cme/prod/x"),
+		asks("/open/x", "X-Original-Url", "/repos/acme/prod/x?y"), asks("/open/x", "X-Rewrite-Url", "/repos/acme/prod/x"), asks("/open/x", "x-rewrite-url", "nonsense"),
+	} {
+		if v := list(t, allow("a.example"), deny).Request(flow(t, "a.example:443"), q); v.Allow || v.Rule != 1 {
+			t.Errorf("%s, %v: %+v", q.Path, q.Header, v)
+		}
+		if v := list(t, only).Request(flow(t, "a.example:443"), q); v.Allow {
+			t.Errorf("%s, %v, where only others are allowed: %+v", q.Path, q.Header, v)
+		}
+	}
+	if v := list(t, only).Request(flow(t, "a.example:443"), asks("/open/x", "X-Original-Url", "/open/y")); !v.Allow {
+		t.Errorf("%+v", v)
+	}
+}
+
 func TestARequestIsJudgedByWhatItAsks(t *testing.T) {
 	const host = "a.example"
 	rule := func(change func(*paddock.NetworkRule)) paddock.NetworkRule {
@@ -234,7 +258,7 @@ func FuzzPath(f *testing.F) {
 		if len(views) > 200 {
 			t.Fatalf("%q has %d views", raw, len(views))
 		}
-		p, err := parsePath(pattern)
+		p, err := parsePath(pattern, false)
 		if err != nil {
 			return
 		}
@@ -270,7 +294,7 @@ func FuzzDeniedPathStaysDenied(f *testing.F) {
 		if !plain.MatchString(text) || len(text) > 100 {
 			return
 		}
-		p, err := parsePath("/" + text)
+		p, err := parsePath("/"+text, false)
 		if err != nil {
 			t.Fatal(err)
 		}
