@@ -18,7 +18,7 @@ import (
 // The patience with what a guest says first.
 const (
 	helloTime = 30 * time.Second // for the rest of a ClientHello
-	quiet     = time.Hour        // looked for at once; it is looked again
+	lineTime  = 30 * time.Second // for the rest of a first line
 )
 
 // carry carries the connection until both sides are done or it is cut, and closes
@@ -107,12 +107,16 @@ func (c *connection) splice(guest *hello.Conn) error {
 	return err
 }
 
-// kind waits for the guest's first bytes, as long as it takes.
+// kind waits for the guest's first bytes, as long as it takes. What has begun like
+// a request has to go on: until its first line is whole nobody can tell what it is.
 func (c *connection) kind(guest *hello.Conn) (hello.Kind, error) {
-	for {
-		kind, err := guest.Kind(quiet)
-		if err == nil || paddock.KindOf(err) != paddock.Timeout || c.ctx.Err() != nil {
+	for begun := false; ; begun = guest.Begun() {
+		kind, err := guest.Kind(lineTime)
+		switch {
+		case err == nil || paddock.KindOf(err) != paddock.Timeout || c.ctx.Err() != nil:
 			return kind, err
+		case begun:
+			return kind, c.refuse("its first line does not end, so that nobody can tell whether it is a request")
 		}
 	}
 }

@@ -68,6 +68,9 @@ func (c *Conn) Kind(limit time.Duration) (Kind, error) {
 	}
 }
 
+// Begun tells whether something was read that Kind could not tell yet.
+func (c *Conn) Begun() bool { return len(c.ahead) > 0 }
+
 // kindOf tells what b begins, if b is enough for it.
 func kindOf(b []byte) (kind Kind, ok bool) {
 	if len(b) == 0 {

@@ -226,11 +226,11 @@ func TestWhoSaysNothingIsWaitedForOnlySoLong(t *testing.T) {
 	guest, ours := net.Pipe()
 	defer guest.Close()
 	c := NewConn(ours)
-	if _, err := c.Kind(time.Millisecond); !errors.Is(err, paddock.Timeout) {
+	if _, err := c.Kind(time.Millisecond); !errors.Is(err, paddock.Timeout) || c.Begun() {
 		t.Fatalf("a silent guest: %v", err)
 	}
 	go func() { _, _ = guest.Write([]byte("GET / HT")) }()
-	if _, err := c.Kind(20 * time.Millisecond); !errors.Is(err, paddock.Timeout) {
+	if _, err := c.Kind(20 * time.Millisecond); !errors.Is(err, paddock.Timeout) || !c.Begun() {
 		t.Fatalf("half a line: %v", err)
 	}
 	go func() { _, _ = guest.Write([]byte("TP/1.1\r\n")) }()
