@@ -188,7 +188,7 @@ func Cases() []Case {
 		{ID: "N29", Attack: "send a secret's placeholder elsewhere: other hosts, Host, path, body, names", Claim: "it becomes the secret in inspected TLS to its hosts, at its places, and nowhere else", way: &way{}},
 		{ID: "N30", Attack: "have the secret's host say it back, in every code", Claim: "the answer holds the placeholder, where the secret is plain or in a code that programs use", way: &way{},
 			ByDesign: map[string]string{"told:": "the secret's own host knows the secret, and can say it in codes that nobody looks for"}},
-		{ID: "N31", Attack: "make packets, interfaces, addresses and routes by hand", Claim: "the sandbox's network cannot be changed from inside", way: &way{}, Own: map[string]string{"": ownKernel}},
+		{ID: "N31", Attack: "make packets, interfaces, addresses and routes by hand", Claim: "the sandbox's network cannot be changed from inside", way: &way{}},
 		{ID: "N32", Attack: "send datagrams, echoes, fragments and other transports to anything", Claim: "datagrams go where a rule says so, and nothing else goes at all", way: &way{}},
 		{ID: "N33", Attack: "guess the addresses that stand for names", Claim: "an address that stands for no name leads nowhere", way: &way{}},
 		{ID: "N34", Attack: "find, trace, read or end the process that carries the way out", Claim: "it is not there for commands, and keeps the secret in its memory alone", way: &way{}, host: hostileToGateway},

@@ -273,10 +273,9 @@ func overload() []probe {
 			}
 			_ = c.SetDeadline(time.Now().Add(3 * time.Second))
 			line := "X: " + strings.Repeat("y", 1000) + "\r\n"
-			for range 20000 {
-				if _, err := io.WriteString(c, line); err != nil {
-					break
-				}
+			var refused error
+			for i := 0; i < 20000 && refused == nil; i++ {
+				_, refused = io.WriteString(c, line)
 			}
 			return func() { c.Close() }, nil
 		})},

@@ -26,7 +26,7 @@ func allowedWays() []probe {
 			return must(status(err), to)
 		}
 		defer c.Close()
-		return must(overTLS(b, c, &tls.Config{ServerName: name, InsecureSkipVerify: true}, web(name, "/ok")), to) //nolint:gosec // who answers is told by what it says
+		return must(overTLS(b, c, &tls.Config{ServerName: name, InsecureSkipVerify: true}, web(name, "/ok")), to)
 	}
 	return []probe{
 		{"name", func(b *target.Brief) target.Try {
@@ -73,7 +73,7 @@ func stranger() []probe {
 				return status(err)
 			}
 			defer c.Close()
-			return overTLS(b, c, &tls.Config{ServerName: target.Stranger, InsecureSkipVerify: true}, web(target.Stranger, "/")) //nolint:gosec // as above
+			return overTLS(b, c, &tls.Config{ServerName: target.Stranger, InsecureSkipVerify: true}, web(target.Stranger, "/"))
 		}},
 		{"at the address of what is allowed", func(b *target.Brief) target.Try {
 			return atOnce([]string{target.Allowed, target.InWild, target.Inspect}, func(h string) target.Try {
@@ -208,7 +208,7 @@ func literals() []probe {
 		{"mapped", try("[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b::127.0.0.1]", "[2002:7f00:1::]", "[::ffff:0:127.0.0.1]", "[::ffff:11.0.0.67]")},
 		{"with marks", try("127.0.0.1%00", "127.0.0.1 ", " 127.0.0.1", "127.0.0.1%20", "①②⑦.⓪.⓪.①", "127。0。0。1", "127.0.0.1\t", "%31%32%37.0.0.1", "1٢7.0.0.1")},
 		{"names of it", try("localhost", "localhost.", "LOCALHOST", "x.localhost", "localhost.localdomain", "ip6-localhost", "127.0.0.1.nip.test", "localhost.test")},
-		{"by kind of SOCKS", func(b *target.Brief) target.Try { return socksLiterals(b) }},
+		{"by kind of SOCKS", socksLiterals},
 	}
 }
 

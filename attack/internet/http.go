@@ -111,7 +111,7 @@ func readMessage(in *bufio.Reader, byLength bool) (message, error) {
 	m.method, m.path, m.head = f[0], f[1], rest
 	chunked := strings.Contains(strings.ToLower(m.header("Transfer-Encoding")), "chunked")
 	length, _ := strconv.Atoi(m.header("Content-Length"))
-	if chunked && !(byLength && length > 0) {
+	if chunked && (!byLength || length <= 0) {
 		return m, m.chunks(in)
 	}
 	m.body = make([]byte, min(max(length, 0), 4<<20))
@@ -169,6 +169,15 @@ func requests(raw []byte) []string {
 	return list
 }
 
+// encoded gives what was heard as JSON.
+func encoded(heard string) []byte {
+	b, err := json.Marshal(map[string]string{"heard": heard})
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return b
+}
+
 // A reply is what a server answers.
 type reply struct {
 	status  int
@@ -203,7 +212,7 @@ func answerTo(method, path, host, head string, body []byte, ofHost bool) reply {
 	case "percent":
 		a.body = []byte(url.QueryEscape(heard))
 	case "json":
-		a.body, _ = json.Marshal(map[string]string{"heard": heard})
+		a.body = encoded(heard)
 		a.headers["Content-Type"] = "application/json"
 	case "unicode":
 		var b strings.Builder

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -34,7 +35,6 @@ const (
 type internet struct {
 	watch  *watch
 	signer *signer
-	thread int // whose network it is
 
 	mu      sync.Mutex
 	asked   []string
@@ -67,11 +67,8 @@ func Serve(dir string, careless bool) error {
 		return err
 	}
 	fmt.Println("ready")
-	_, err = bufio.NewReader(os.Stdin).ReadByte()
-	if err != nil {
-		return nil // the end of the input is the end
-	}
-	return errors.New("nothing is to be said here")
+	_, err = io.Copy(io.Discard, os.Stdin) // its end is ours
+	return err
 }
 
 // ip runs the program of that name for each line, in the network of the calling

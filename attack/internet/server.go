@@ -46,8 +46,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// asked notes a request that was understood.
-func (s *stream) asked(format string, args ...any) {
+// askedf notes a request that was understood.
+func (s *stream) askedf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen.Requests = append(s.seen.Requests, fmt.Sprintf(format, args...))
@@ -201,7 +201,7 @@ func (n *internet) second(s *stream) {
 	one := &once{conn: make(chan net.Conn, 1), done: make(chan struct{})}
 	one.conn <- s.Conn
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked("%s %s %s", r.Method, r.Host, r.URL.RequestURI())
+		s.askedf("%s %s %s", r.Method, r.Host, r.URL.RequestURI())
 		body, _ := io.ReadAll(io.LimitReader(r.Body, rawKept))
 		var head strings.Builder
 		_ = r.Header.Write(&head)
