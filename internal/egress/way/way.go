@@ -235,7 +235,7 @@ const settleTime = time.Second
 func (w *Way) Remember(ctx context.Context) error {
 	g, err := w.now()
 	if err != nil {
-		return nil //nolint:nilerr // there is none, so nothing is new
+		return nil // there is none, so nothing is new
 	}
 	names, err := g.Names(ctx)
 	if errors.Is(err, paddock.Unavailable) { // it ended; what it had said before is all there is

@@ -149,7 +149,7 @@ func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 		{Destination: net.IPNet{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}},
 	}
 	args.FDBasedLinks = append(args.FDBasedLinks, way)
-	args.FilePayload.Files = append(args.FilePayload.Files, l.way)
+	args.Files = append(args.Files, l.way)
 	args.LoopbackLinks[0].Addresses = append(args.LoopbackLinks[0].Addresses, boot.IPWithPrefix{Address: net.IPv6loopback, PrefixLen: 128})
 	return args
 }
