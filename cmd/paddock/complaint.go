@@ -143,7 +143,7 @@ func hintForMissing(f paddock.Finding) string {
 		hints = append(hints, f.Remedy)
 	}
 	switch f.Control {
-	case paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlReadOnly, paddock.ControlIdentity, paddock.ControlKernel:
+	case paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlReadOnly, paddock.ControlIdentity, paddock.ControlKernel, paddock.ControlNetwork:
 		// Nothing is left of a sandbox without these.
 	default:
 		hints = append(hints, fmt.Sprintf("to do without it: --allow-missing %s", f.Control))

@@ -22,6 +22,14 @@ func normalize(v reflect.Value) {
 		for i := range v.NumField() {
 			normalize(v.Field(i))
 		}
+	case reflect.Pointer:
+		if v.IsNil() {
+			return
+		}
+		copied := reflect.New(v.Type().Elem())
+		copied.Elem().Set(v.Elem())
+		normalize(copied.Elem())
+		v.Set(copied)
 	case reflect.Slice:
 		if v.Len() == 0 {
 			v.SetZero()

@@ -16,8 +16,8 @@ type leaf struct {
 	of   func(root reflect.Value) reflect.Value
 }
 
-// leaves finds every field of a type. A list or a map is a leaf itself, and has
-// those of its first element.
+// leaves finds every field of a type. A list, a map or a pointer is a leaf itself,
+// and has those of its first element, or of what it leads to.
 func leaves(name string, typ reflect.Type, of func(reflect.Value) reflect.Value) []leaf {
 	switch typ.Kind() {
 	case reflect.Struct:
@@ -35,6 +35,14 @@ func leaves(name string, typ reflect.Type, of func(reflect.Value) reflect.Value)
 				list.Set(reflect.MakeSlice(typ, 1, 1))
 			}
 			return list.Index(0)
+		}), leaf{name, of})
+	case reflect.Pointer:
+		return append(leaves(name, typ.Elem(), func(root reflect.Value) reflect.Value {
+			to := of(root)
+			if to.IsNil() {
+				to.Set(reflect.New(typ.Elem()))
+			}
+			return to.Elem()
 		}), leaf{name, of})
 	default:
 		return []leaf{{name, of}}
@@ -57,6 +65,8 @@ func fill(t *testing.T, l leaf, v reflect.Value) {
 		v.SetFloat(7)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf("x"), reflect.ValueOf("y"))
