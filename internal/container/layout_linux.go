@@ -35,7 +35,12 @@ type layout struct {
 // plan begins a layout: what can be wrong with the caller's paths is told here.
 // It reads the host's file tree and changes nothing.
 func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*layout, error) {
-	l := &layout{id: id, env: d.env, own: d.own(), data: d.hidden, nested: d.kernel != nil, audit: spec.Policy.Audit}
+	l := &layout{id: id, env: d.env, own: d.own(), data: d.hidden, nested: d.kernel != nil}
+	for _, kind := range spec.Policy.Audit {
+		if kind != paddock.AuditNetwork { // which is not the kernel's to tell
+			l.audit = append(l.audit, kind)
+		}
+	}
 	if len(l.audit) == 0 {
 		l.audit = []paddock.AuditKind{paddock.AuditExec}
 	}
