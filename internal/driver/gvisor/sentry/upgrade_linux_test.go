@@ -189,6 +189,9 @@ func callsAreNamed(t *testing.T) {
 func pointsAreNamed(t *testing.T) {
 	seccheck.Initialize()
 	for _, kind := range paddock.AuditKinds() {
+		if kind == paddock.AuditNetwork {
+			continue // which no kernel tells
+		}
 		points, err := tap.Points([]paddock.AuditKind{kind})
 		if err != nil || len(points) == 0 {
 			t.Errorf("%s: %d points, %v", kind, len(points), err)
