@@ -290,6 +290,15 @@ func (s *suite) warm(t *testing.T) {
 		t.Fatalf("build the probe: %v", err)
 	}
 	d := s.fresh(t)
+	s.warmOne(t, d)
+	if err := d.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	s.warmOne(t, s.driver) // it holds its programs until the end
+}
+
+func (s *suite) warmOne(t *testing.T, d paddock.Driver) {
+	t.Helper()
 	spec := s.spec()
 	if s.info.Can(paddock.CanNetworkList) { // whose programs are held too
 		spec.Policy.Network.Mode = paddock.NetworkList
@@ -303,9 +312,6 @@ func (s *suite) warm(t *testing.T) {
 	b.must(t, "echo warm")
 	if err := sb.Remove(bounded(t)); err != nil {
 		t.Fatalf("remove: %v", err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatalf("close: %v", err)
 	}
 }
 
