@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -77,17 +78,43 @@ func AsUser(t *testing.T, run string) {
 	}), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), ProbeVariable+"="+probe)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyInParticular, Gid: nobodyInParticular}}
 	out, err := cmd.CombinedOutput()
-	for _, line := range strings.Split(string(out), "\n") {
-		if strings.Contains(line, "--- FAIL") || strings.Contains(line, "--- SKIP") {
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "--- SKIP") {
 			t.Log(line)
 		}
 	}
 	if err != nil {
-		t.Fatalf("as user %d: %v\n%s", nobodyInParticular, err, out)
+		// What failed comes last: of much output the end is kept.
+		t.Fatalf("%s\nas user %d: %v\n%s", out, nobodyInParticular, err, whatFailed(string(out)))
 	}
 	if n := strings.Count(string(out), "--- PASS"); n < 50 {
 		t.Fatalf("as user %d only %d promises were checked:\n%s", nobodyInParticular, n, out)
 	}
+}
+
+// whatFailed gives of the output of go test -v what the tests printed that failed.
+func whatFailed(out string) string {
+	var name string
+	var failed []string
+	said := map[string][]string{}
+	for line := range strings.Lines(out) {
+		words := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(line, "=== ") && len(words) == 3:
+			name = words[2]
+		case len(words) > 2 && words[0] == "---":
+			if name = words[2]; words[1] == "FAIL:" {
+				failed = append(failed, name)
+			}
+		default:
+			said[name] = append(said[name], line)
+		}
+	}
+	var b strings.Builder
+	for _, name := range failed {
+		fmt.Fprintf(&b, "failed: %s\n%s", name, strings.Join(said[name], ""))
+	}
+	return b.String()
 }
 
 func copyFile(t *testing.T, from, to string) {

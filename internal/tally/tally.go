@@ -92,7 +92,7 @@ func (t *tally) addTest(e event, w io.Writer) {
 
 // lastWords is how many lines of a failed test are told again at the end, where
 // a person looks first.
-const lastWords = 8
+const lastWords = 20
 
 // test finds or makes the record of a test, and marks those above it.
 func (t *tally) test(pkg, name string) *test {
