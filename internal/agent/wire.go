@@ -80,9 +80,8 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 }
 
 func (w *wire) Close() error {
-	err := w.http.Close()
-	w.conn.end()
-	return err
+	w.conn.end() // first: calls that HTTP/2 ends now are to find the reason
+	return w.http.Close()
 }
 
 // giveUp is called when an answer is overdue. Where even our own bytes have

@@ -31,13 +31,21 @@ func goTest(args ...string) (out io.Reader, wait func() error, err error) {
 	return out, cmd.Wait, cmd.Start()
 }
 
-// alone is the attempt that runs go test.
-func alone(pkg string, names []string) (io.Reader, error) {
+// alone runs go test with what it was called with that changes a program.
+func alone(args []string) attempt {
+	race := []string{}
+	if slices.Contains(args, "-race") {
+		race = append(race, "-race")
+	}
+	return func(pkg string, names []string) (io.Reader, error) { return runAlone(race, pkg, names) }
+}
+
+func runAlone(args []string, pkg string, names []string) (io.Reader, error) {
 	quoted := make([]string, len(names))
 	for i, n := range names {
 		quoted[i] = regexp.QuoteMeta(n)
 	}
-	out, wait, err := goTest("-count=1", "-timeout=15m", "-run=^("+strings.Join(quoted, "|")+")$", pkg)
+	out, wait, err := goTest(append(args, "-count=1", "-timeout=15m", "-run=^("+strings.Join(quoted, "|")+")$", pkg)...)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +56,8 @@ func alone(pkg string, names []string) (io.Reader, error) {
 
 // again tries what failed once more, each package alone, when nothing else runs.
 // A test that passes then is unsteady: it is told with what it said at first, and
-// does not count as failed. A test in which something escaped is not tried again:
-// what gets out once in a while gets out. Nor is anything tried again where a
+// does not count as failed. A test in which something escaped, or raced, is not
+// tried again: what gets out once in a while gets out. Nor is anything tried again where a
 // package failed by itself, or more failed than chance explains.
 func (t *tally) again(w io.Writer, try attempt) error {
 	failed := map[string][]string{}
@@ -96,7 +104,7 @@ func (t *tally) settle(pkg, name string, second *tally) {
 	good := false
 	for _, one := range second.tests {
 		if below(one) {
-			if one.outcome != "pass" {
+			if one.bad() || one.outcome == "skip" {
 				return
 			}
 			good = good || one.name == name

@@ -42,7 +42,7 @@ func run(args []string, strict, again bool) (bool, error) {
 		return false, fmt.Errorf("go test: %w, and no test failed", err)
 	}
 	if again {
-		if err := t.again(os.Stdout, alone); err != nil {
+		if err := t.again(os.Stdout, alone(args)); err != nil {
 			return false, err
 		}
 	}

@@ -78,7 +78,7 @@ func (t *tally) addTest(e event, w io.Writer) {
 	switch e.Action {
 	case "output":
 		one.output = append(one.output, e.Output)
-		one.escaped = one.escaped || strings.Contains(e.Output, "ESCAPED")
+		one.escaped = one.escaped || strings.Contains(e.Output, "ESCAPED") || strings.Contains(e.Output, "WARNING: DATA RACE")
 	case "pass":
 		one.outcome, one.output = e.Action, nil
 	case "skip":
@@ -122,7 +122,11 @@ func (t *tally) failed() bool {
 	return len(t.packages) > 0 || slices.ContainsFunc(t.tests, func(one *test) bool { return one.outcome == "fail" })
 }
 
-func (one *test) bad() bool { return one.outcome != "pass" && one.outcome != "skip" }
+// bad tells whether a test did not end well. What is only the beginning of names
+// with a slash looks like a test that never began, and is none.
+func (one *test) bad() bool {
+	return one.outcome == "fail" || one.outcome == "" && !one.parent
+}
 
 // report prints what never ended, what was skipped, and the count, and tells
 // whether all is well. A test with subtests counts as its subtests.
@@ -135,7 +139,7 @@ func (t *tally) report(w io.Writer, strict bool) bool {
 		}
 	}
 	for _, one := range t.tests {
-		if one.outcome == "" && !one.parent { // a name with a slash looks like a parent, which never began
+		if one.outcome == "" && one.bad() {
 			fmt.Fprintf(w, "never ended: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
 		}
 		if one.parent && (one.outcome != "fail" || t.childFailed(one)) {

@@ -113,6 +113,9 @@ func TestWhatFailsIsTriedOnceMoreAlone(t *testing.T) {
 		{"what is not there any more failed", first, `{"Action":"pass","Package":"p"}`, 1, false, "1 passed, 1 failed, 0 skipped"},
 		{"a skip is no pass", first, `{"Action":"skip","Package":"p","Test":"TestA"}`, 1, false, "1 passed, 1 failed, 0 skipped"},
 		{"an escape is not tried again", strings.Replace(first, "at first", "ESCAPED: x", 1), passes, 0, false, "1 passed, 1 failed, 0 skipped"},
+		{"nor is a race", strings.Replace(first, "at first", "WARNING: DATA RACE", 1), passes, 0, false, "1 passed, 1 failed, 0 skipped"},
+		{"names with slashes are no tests of their own", `{"Action":"pass","Package":"p","Test":"TestC/a/b"}
+			` + first, passes + `{"Action":"pass","Package":"p","Test":"TestA/y/z"}`, 1, true, "3 passed, 0 failed, 0 skipped"},
 		{"a package that does not build is not either", first + `
 			{"Action":"fail","Package":"q"}`, passes, 0, false, "1 passed, 2 failed, 0 skipped"},
 		{"nor is anything where all is well", passes, "", 0, true, "1 passed, 0 failed, 0 skipped"},
