@@ -47,7 +47,7 @@ build: ## Build ./bin/paddock with the guest agent inside
 .PHONY: test
 test: deps build $(if $(CI),referees python) ## Run every test, and tell what was skipped and why
 	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0; \
-	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=30m $(TESTFLAGS) $(PKG)
+	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=45m $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with
