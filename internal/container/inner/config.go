@@ -9,6 +9,7 @@ package inner
 
 import (
 	"encoding/binary"
+	"encoding/json"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -101,6 +102,14 @@ type KernelConfig struct {
 	// of its processes, and Audit what it is to tell.
 	Events int                 `json:"events"`
 	Audit  []paddock.AuditKind `json:"audit,omitempty"`
+
+	// Machine is what a kernel in a machine of its own is to know besides, which
+	// is that kernel's matter alone. Supplies is the place of the first of the
+	// descriptors that it comes with, counted from 1, and Supplied how many
+	// there are.
+	Machine  json.RawMessage `json:"machine,omitempty"`
+	Supplies int             `json:"supplies,omitempty"`
+	Supplied int             `json:"supplied,omitempty"`
 }
 
 // A Bind is a file or directory of the host's.
@@ -117,6 +126,10 @@ const (
 	Root    = "/root"
 	State   = "/state"
 	Program = "/program"
+
+	// Engine is the tree that a kernel of the box's own runs programs of the
+	// host's in, where it needs some: a machine's emulator.
+	Engine = "/engine"
 )
 
 // An Op is what the host asks of a box on the control descriptor: a packet that

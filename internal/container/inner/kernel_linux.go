@@ -62,13 +62,15 @@ type KernelFiles struct {
 
 	Events *os.File   // takes what the kernel tells of its processes
 	Image  []*os.File // a saved box that is to go on; nil is none
+
+	Supplies []*os.File // what KernelConfig.Machine is about
 }
 
 // runKernel is what a box does with a kernel of its own: it stands between that
 // and the host for as long as it lives.
 func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	k := b.config.Kernel
-	if k == nil || max(k.Image, k.Events) > len(fds) || k.Events < 1 || len(k.Token) != inside.TokenSize {
+	if k == nil || max(k.Image, k.Events, k.Supplies+k.Supplied-1) > len(fds) || k.Events < 1 || len(k.Token) != inside.TokenSize {
 		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
 	}
 	files := KernelFiles{Events: fds[k.Events-1], Link: b.giveLink}
@@ -82,6 +84,9 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	}
 	if k.Image > 0 {
 		files.Image = fds[k.Image-1:]
+	}
+	if k.Supplied > 0 {
+		files.Supplies = fds[k.Supplies-1 : k.Supplies-1+k.Supplied]
 	}
 	if err := b.confineKernel(); err != nil {
 		return err
