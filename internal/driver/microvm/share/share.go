@@ -1,0 +1,30 @@
+// Package share serves a directory of the host to the kernel of a machine, as a
+// FUSE server (protocol 7.31 or later) over a stream of bytes.
+//
+// The machine is hostile: it may ask anything in any order. What it gets at is
+// below the directory: names are walked one by one from there, links are never
+// followed, and of special files only what they are is told. What it can change
+// is below a bind with Write, and there what the process that serves may change.
+package share
+
+import (
+	"os"
+
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+)
+
+// Options say what is served.
+type Options struct {
+	// Root is the directory. It stays the caller's, and open for as long as the
+	// server is used.
+	Root *os.File
+
+	// UID and GID are the box's user, whom new files are to belong to.
+	UID, GID int
+
+	// Binds are the places below Root, as absolute names in it, that change while
+	// they are served. What is elsewhere is taken for the host's system, of which
+	// the machine may keep what it has seen. Only what is in a bind with Write is
+	// ever changed.
+	Binds []inner.Bind
+}
