@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,9 +39,12 @@ type box struct {
 	id      identity
 	control *kernel.Channel // to the box's init; its end is the box's end
 	pid     int
-	first   int           // the limit of processes that it was made with
-	nested  bool          // commands run on a kernel of its own
-	group   *cgroup.Group // nil where the meter is a watchdog
+	first   int                                 // the limit of processes that it was made with
+	nested  bool                                // commands run on a kernel of its own
+	machine bool                                // and that in a machine of its own
+	hosted  func(paddock.Limits) paddock.Limits // limits as the host has to bound them
+	made    int64                               // memory that it was made with, bytes
+	group   *cgroup.Group                       // nil where the meter is a watchdog
 	meter   meter
 	ended   chan struct{} // closed when init was waited for
 	events  *os.File      // what the kernel of its own tells; nil without one
@@ -56,22 +60,23 @@ type box struct {
 
 // A start is what it takes to make a box.
 type start struct {
-	name    string
-	argv0   string
-	root    paddock.Root   // as the spec has it
-	user    string         // likewise
-	policy  paddock.Policy // likewise, of the network only the mode
-	layout  *layout
-	limits  paddock.Limits
-	gateway *way.Way   // the way out; nil is none
-	out     *os.File   // its program; nil without one
-	exe     *os.File   // the program of the box's init
-	agent   *os.File   // what a kernel of the box's own executes; nil without one
-	image   []*os.File // a saved box that is to go on; nil is none
-	kernel  *Kernel    // nil is the host's
-	audit   audit.Sink // takes what the kernel tells; nil has nothing told
-	host    *cgroup.Host
-	groups  bool // limits by control groups; else by a watchdog
+	name     string
+	argv0    string
+	root     paddock.Root   // as the spec has it
+	user     string         // likewise
+	policy   paddock.Policy // likewise, of the network only the mode
+	layout   *layout
+	limits   paddock.Limits
+	gateway  *way.Way   // the way out; nil is none
+	out      *os.File   // its program; nil without one
+	exe      *os.File   // the program of the box's init
+	agent    *os.File   // what a kernel of the box's own executes; nil without one
+	image    []*os.File // a saved box that is to go on; nil is none
+	supplies []*os.File // what a machine of the box's own is made with; nil is none
+	kernel   *Kernel    // nil is the host's
+	audit    audit.Sink // takes what the kernel tells; nil has nothing told
+	host     *cgroup.Host
+	groups   bool // limits by control groups; else by a watchdog
 
 	// unrecorded is closed when events cannot be written any more, which is the
 	// end of the box; nil is never.
@@ -94,7 +99,7 @@ func (s *start) programs() []*os.File {
 		files = append(files, s.out)
 	}
 	if s.agent != nil {
-		files = append(append(files, s.agent), s.image...)
+		files = slices.Concat(files, []*os.File{s.agent}, s.supplies, s.image)
 	}
 	return files
 }
@@ -115,7 +120,12 @@ func (s *start) take(files []*os.File, places []string) {
 		s.out, files = files[0], files[1:]
 	}
 	if len(files) > 0 {
-		s.agent, s.image = files[0], files[1:]
+		s.agent, files = files[0], files[1:]
+		n := 0
+		if k := s.layout.config.Kernel; k != nil {
+			n = min(k.Supplied, len(files))
+		}
+		s.supplies, s.image = files[:n], files[n:]
 	}
 	if len(places) == 2 && s.agent != nil {
 		s.exe, s.agent = kernel.Named(s.exe, places[0]), kernel.Named(s.agent, places[1])
@@ -125,7 +135,8 @@ func (s *start) take(files []*os.File, places []string) {
 // newBox makes a box and answers when a command has run in it, with the first
 // connection to its agent. After an error nothing is left.
 func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
-	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, first: s.limits.PIDs, nested: s.layout.nested, ended: make(chan struct{})}
+	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, first: s.limits.PIDs, nested: s.layout.nested, made: s.limits.Memory, hosted: s.layout.hosted, ended: make(chan struct{})}
+	b.machine = s.kernel != nil && s.kernel.Machine != nil
 	if s.gateway != nil { // at the same time as the box
 		if err := s.gateway.Start(ctx, s.out); err != nil {
 			return nil, nil, err
@@ -139,9 +150,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		if s.limits.IO > 0 && len(paths) == 0 {
 			paths = []string{"/"}
 		}
-		limits := s.limits
-		limits.PIDs = hostPIDs(limits.PIDs, s.layout.nested)
-		if b.group, err = s.host.Create(s.name, limits, paths...); err != nil {
+		if b.group, err = s.host.Create(s.name, s.layout.hosted(s.limits), paths...); err != nil {
 			return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
 		}
 		b.meter = b.group
@@ -183,7 +192,7 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 	theirs.Close()
 	link.Close()
 	if !s.groups {
-		if b.meter, err = cgroup.Watch(b.pid, s.limits.Memory); err != nil {
+		if b.meter, err = cgroup.Watch(b.pid, s.layout.hosted(s.limits).Memory); err != nil {
 			return fail(err)
 		}
 	}
@@ -215,18 +224,28 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 		l.config.TUN = len(fds)
 	}
 	if k := l.config.Kernel; k != nil {
-		if err := errors.Join(l.showAgent(s.agent, &fds, &own), l.showKernel(s.exe, &fds, &own)); err != nil {
+		show := l.showKernel(s.exe, &fds, &own)
+		if k.Machine == nil { // which brings the agent itself
+			show = errors.Join(show, l.showAgent(s.agent, &fds, &own))
+		}
+		if err := show; err != nil {
 			return fail(impossible(err, b.nested))
 		}
-		events, err := b.listen(s)
-		if err != nil {
-			return fail(err)
+		if s.kernel.Receive != nil {
+			events, err := b.listen(s)
+			if err != nil {
+				return fail(err)
+			}
+			own.add(events)
+			fds = append(fds, events)
+			k.Events = len(fds)
 		}
-		own.add(events)
-		fds = append(fds, events)
-		k.Events = len(fds)
 		if s.audit == nil {
 			k.Audit = nil
+		}
+		if k.Supplies = 0; k.Supplied > 0 {
+			k.Supplies = len(fds) + 1
+			fds = append(fds, s.supplies...)
 		}
 		k.Memory = len(s.image) == len(memoryParts)
 		k.Layered = k.Layered || len(s.image) == len(fileParts)
@@ -680,6 +699,11 @@ func (b *box) update(l paddock.Limits) error {
 			return err
 		}
 	}
+	if b.machine && l.Memory > 0 {
+		if err := b.boundMemory(l.Memory); err != nil {
+			return err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.group == nil {
@@ -688,11 +712,7 @@ func (b *box) update(l paddock.Limits) error {
 	if l.PIDs > b.first && !b.nested {
 		return fmt.Errorf("change limits: commands inherit the limit of %d processes that the sandbox was made with, so it cannot be raised above: %w", b.first, paddock.Unsupported)
 	}
-	inside := l
-	if l.PIDs > 0 {
-		inside.PIDs = hostPIDs(l.PIDs, b.nested)
-	}
-	if err := b.group.Update(inside); err != nil {
+	if err := b.group.Update(b.hosted(l)); err != nil {
 		return err
 	}
 	if l.Memory > 0 {

@@ -98,8 +98,11 @@ type Kernel struct {
 	Program Program
 
 	// Receive records the events that come on a file until its other end is
-	// closed.
+	// closed; nil is a kernel that tells none.
 	Receive func(events *os.File, sandbox string, sink audit.Sink) error
+
+	// Machine is what it runs in; nil is a process.
+	Machine Machine
 }
 
 // An environ is an environment, by name.
@@ -298,7 +301,7 @@ func newID() paddock.ID {
 }
 
 // prepare works out everything that can be known before a process is made.
-func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Finding, err error) {
+func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (s start, findings []paddock.Finding, err error) {
 	if err := d.refuse(spec); err != nil {
 		return start{}, nil, err
 	}
@@ -345,6 +348,15 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 			return start{}, nil, err
 		}
 	}
+	if d.kernel != nil && d.kernel.Machine != nil {
+		if f := d.kernel.Machine.Lack(); f != nil {
+			return start{}, nil, &paddock.MissingError{Finding: *f}
+		}
+		if l.supply, err = d.supply(ctx, limits); err != nil {
+			return start{}, nil, err
+		}
+		s.supplies = l.supply.Files
+	}
 	if from != nil {
 		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
 			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
@@ -367,7 +379,7 @@ func (d *Driver) prepare(spec *paddock.Spec) (s start, findings []paddock.Findin
 
 // createHere makes an ephemeral sandbox: this process owns it.
 func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, error) {
-	s, findings, err := d.prepare(spec)
+	s, findings, err := d.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}

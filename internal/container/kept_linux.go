@@ -16,7 +16,7 @@ import (
 
 // createKept makes a sandbox that a keeper owns.
 func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbox, err error) {
-	s, findings, err := d.prepare(spec)
+	s, findings, err := d.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +33,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 		}
 	}()
 	defer closeAll(s.image)
+	defer closeAll(s.supplies)
 	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
 		Lifetime: s.limits.Lifetime, Network: s.gateway != nil,

@@ -30,6 +30,8 @@ type layout struct {
 	data   string        // where what is saved of sandboxes is
 	nested bool          // commands run on a kernel of the box's own
 	audit  []paddock.AuditKind
+	hold   bool    // the machine is to be saved before it is anybody's
+	supply *Supply // what a machine of the box's own is made with; nil is none
 }
 
 // plan begins a layout: what can be wrong with the caller's paths is told here.
@@ -97,7 +99,10 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *way.Way) e
 		return err
 	}
 	if l.nested {
-		return l.nest(spec, limits)
+		if err := l.nest(spec, limits); err != nil {
+			return err
+		}
+		l.furnish()
 	}
 	return nil
 }

@@ -45,7 +45,11 @@ type Kernel struct {
 	Argv0   string
 	Program Program
 	Receive func(events *os.File, sandbox string, sink audit.Sink) error
+	Machine Machine
 }
+
+// A Machine is for a kernel of a box's own, which runs on Linux only.
+type Machine any
 
 // Main is where a program that uses this package begins; here it has no part.
 func Main(...*Kernel) bool { return false }

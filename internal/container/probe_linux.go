@@ -12,7 +12,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/egress/way"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -39,7 +38,9 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 	if d.kernel == nil {
 		info.Capabilities = append(info.Capabilities, paddock.CanNetworkHost)
 	} else {
-		info.Capabilities = append(info.Capabilities, paddock.CanAudit)
+		if d.kernel.Receive != nil {
+			info.Capabilities = append(info.Capabilities, paddock.CanAudit)
+		}
 	}
 	if d.listFinding().Strength == paddock.Full {
 		info.Capabilities = append(info.Capabilities, paddock.CanNetworkList, paddock.CanUpdatePolicy)
@@ -342,8 +343,8 @@ func (d *Driver) refuse(spec *paddock.Spec) error {
 	if len(spec.Policy.Audit) > 0 {
 		network := spec.Policy.Network.Mode == paddock.NetworkList && !slices.ContainsFunc(spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
 		switch {
-		case d.kernel == nil && !network:
-			return fmt.Errorf("audit: this tier has no kernel of its own that could tell what processes do: %w", paddock.Unsupported)
+		case (d.kernel == nil || d.kernel.Receive == nil) && !network:
+			return fmt.Errorf("audit: this tier has no kernel that could tell what processes do: %w", paddock.Unsupported)
 		case spec.Ephemeral && d.audit == nil:
 			return fmt.Errorf("audit: this driver has nowhere to record what an ephemeral sandbox does: %w", paddock.Unsupported)
 		}
@@ -364,32 +365,27 @@ func (d *Driver) refuse(spec *paddock.Spec) error {
 	return nil
 }
 
+// trialMemory is what a machine has that is only tried, in bytes.
+const trialMemory = 128 << 20
+
 // trial makes a process in new namespaces and tells what went wrong.
 func (d *Driver) trial(ctx context.Context) *failure {
-	spec := paddock.Spec{ID: newID(), Ephemeral: true}
-	id, err := identify(&spec, d.env)
-	if err != nil {
-		return &failure{cause: err.Error()}
-	}
-	l, err := plan(&spec, defaults(), id, d)
-	if err != nil {
-		return &failure{cause: err.Error()}
-	}
-	exe, err := d.exe()
-	if err != nil {
-		return &failure{cause: err.Error()}
-	}
-	if err := l.finish(&spec, defaults(), nil); err != nil {
-		return &failure{cause: err.Error()}
-	}
-	l.config.Landlock = landlockFinding().Strength == paddock.Full
-	s := start{name: string(spec.ID), argv0: inner.Argv0, layout: l, limits: defaults(), exe: exe, host: d.host()}
-	if d.kernel != nil {
-		s.argv0, s.kernel = d.kernel.Argv0, d.kernel
-		if s.agent, err = d.agent(); err != nil {
+	need := Need{Limits: defaults(), Data: d.hidden}
+	if d.kernel != nil && d.kernel.Machine != nil {
+		if f := d.kernel.Machine.Lack(); f != nil {
+			return &failure{cause: f.Cause, remedy: f.Remedy}
+		}
+		need.Limits.Memory = trialMemory
+		var err error
+		if need.Agent, err = d.agent(); err != nil {
 			return &failure{cause: err.Error()}
 		}
 	}
+	s, err := d.plain(need)
+	if err != nil {
+		return &failure{cause: err.Error()}
+	}
+	defer closeAll(s.supplies)
 	b, conn, err := newBox(ctx, s)
 	if err != nil {
 		var missing *paddock.MissingError

@@ -110,6 +110,10 @@ type KernelConfig struct {
 	Machine  json.RawMessage `json:"machine,omitempty"`
 	Supplies int             `json:"supplies,omitempty"`
 	Supplied int             `json:"supplied,omitempty"`
+	Hold     bool            `json:"hold,omitempty"`     // it is to be saved before it is anybody's: no agent is expected
+	Overhead int64           `json:"overhead,omitempty"` // bytes of memory beside the limit, which the host allows
+	Shape    string          `json:"shape,omitempty"`    // of the machine: memory of one shape goes on in it only
+	About    string          `json:"about,omitempty"`    // the same in words
 }
 
 // A Bind is a file or directory of the host's.
@@ -144,6 +148,7 @@ const (
 	OpGo                // a Report; undoes OpStop
 	OpFiles             // a Report; the descriptor that follows takes an archive of the private layer; with a Room
 	OpBound             // a Report; four bytes after the first say how many processes there may be
+	OpMemory            // a Report; eight bytes after the first say how much memory commands may have, of a Bounder
 )
 
 // A Room bounds what is saved of a box, in bytes. No room is room for nothing.
@@ -177,6 +182,12 @@ func roomOf(data []byte) (r Room) {
 type Inspection struct {
 	Refusals []paddock.Refusal `json:"refusals,omitempty"`
 	PIDs     int               `json:"pids"` // processes and threads of commands
+
+	// Of a Bounder: processes that were ended for lack of memory, and what commands
+	// have of it, and had at most, in bytes.
+	Kills  int64 `json:"kills,omitempty"`
+	Memory int64 `json:"memory,omitempty"`
+	Peak   int64 `json:"peak,omitempty"`
 }
 
 // A Tree is a writable place that the broker decides about.

@@ -48,6 +48,13 @@ type Kernel interface {
 	Processes() int
 }
 
+// A Bounder is a Kernel that bounds and measures the memory of commands by itself:
+// the host's numbers are those of the machine that it runs in.
+type Bounder interface {
+	Bound(memory int64) error
+	Measure() (kills, memory, peak int64, err error)
+}
+
 // KernelFiles are what a kernel gets of the host. They are closed when Start
 // returns.
 type KernelFiles struct {
@@ -60,7 +67,7 @@ type KernelFiles struct {
 	// one.
 	Link func(theirs *os.File) error
 
-	Events *os.File   // takes what the kernel tells of its processes
+	Events *os.File   // takes what the kernel tells of its processes; nil is nobody
 	Image  []*os.File // a saved box that is to go on; nil is none
 
 	Supplies []*os.File // what KernelConfig.Machine is about
@@ -70,10 +77,13 @@ type KernelFiles struct {
 // and the host for as long as it lives.
 func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	k := b.config.Kernel
-	if k == nil || max(k.Image, k.Events, k.Supplies+k.Supplied-1) > len(fds) || k.Events < 1 || len(k.Token) != inside.TokenSize {
+	if k == nil || max(k.Image, k.Events, k.Supplies+k.Supplied-1) > len(fds) || k.Events < 0 || len(k.Token) != inside.TokenSize {
 		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
 	}
-	files := KernelFiles{Events: fds[k.Events-1], Link: b.giveLink}
+	files := KernelFiles{Link: b.giveLink}
+	if k.Events > 0 {
+		files.Events = fds[k.Events-1]
+	}
 	var guard *guard
 	files.Seal = func() error {
 		if err := guard.complete(b.kernel.Processes()); err != nil {
@@ -105,9 +115,11 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	for _, f := range fds {
 		f.Close()
 	}
-	b.step = "run a first command"
-	if _, err := b.tell(inside.Settle); err != nil {
-		return err
+	if !k.Hold {
+		b.step = "run a first command"
+		if _, err := b.tell(inside.Settle); err != nil {
+			return err
+		}
 	}
 	b.step = "drop capabilities"
 	// One is left: to read what the kernel asks the broker for.
@@ -122,7 +134,9 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	if err != nil {
 		return err
 	}
-	go b.join(conn)
+	if !k.Hold {
+		go b.join(conn)
+	}
 	report(Report{Ready: true})
 	kernel.KeepSignals()
 	saveMemory()
@@ -210,6 +224,9 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 		if a, err := b.tell(inside.Inspect); err == nil {
 			i.PIDs = a.PIDs
 		}
+		if m, ok := b.kernel.(Bounder); ok {
+			i.Kills, i.Memory, i.Peak, _ = m.Measure() // what it does not tell is none
+		}
 		send(conn, i)
 	case OpSave, OpStop:
 		b.saving.Lock()
@@ -229,6 +246,10 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 			b.config.PIDs = int(binary.LittleEndian.Uint32(arg))
 			b.mu.Unlock()
 			_, err = b.tell(inside.Bound)
+		}
+	case OpMemory:
+		if m, ok := b.kernel.(Bounder); ok && len(arg) == 8 {
+			err = m.Bound(int64(binary.LittleEndian.Uint64(arg)))
 		}
 	default:
 		err = fmt.Errorf("operation %d: %w", op, paddock.Unsupported)

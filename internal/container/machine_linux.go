@@ -1,0 +1,268 @@
+package container
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A Machine is a machine for a kernel of the box's own. What runs it stands in
+// the box; it needs programs of the host's, and files.
+//
+// A machine that starts takes long. So the first one of a shape is saved when it
+// has started and knows of no box yet, and every box goes on from that template.
+type Machine interface {
+	// Lack tells what is missing on this host; nil is nothing.
+	Lack() *paddock.Finding
+
+	// Supply gives what a box is to be made with.
+	Supply(n Need) (*Supply, error)
+}
+
+// A Need says what a machine is for.
+type Need struct {
+	Limits paddock.Limits
+	Data   string   // a directory of the caller's alone, for what is made once
+	Agent  *os.File // the guest program
+
+	Hold          bool     // to be saved as a template
+	State, Memory *os.File // a template to go on from; nil is none
+}
+
+// A Supply is what a box with a machine is made with.
+type Supply struct {
+	Config   json.RawMessage // inner.KernelConfig.Machine
+	Files    []*os.File      // inner.KernelFiles.Supplies
+	Trees    []inner.Mount   // the host's, to be read only: targets are below inner.Engine
+	Overhead int64           // bytes of memory beside the limit
+	Shape    string          // a file name that stands for all that memory of the machine depends on
+	About    string          // the same in words
+}
+
+// supply gives what a machine with these limits is made with, from a template
+// where there is one or one can be made.
+func (d *Driver) supply(ctx context.Context, limits paddock.Limits) (*Supply, error) {
+	agent, err := d.agent()
+	if err != nil {
+		return nil, err
+	}
+	need := Need{Limits: limits, Data: d.hidden, Agent: agent}
+	cold, err := d.kernel.Machine.Supply(need)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(d.data, templatesName, cold.Shape)
+	if need.State, need.Memory, err = openTemplate(dir); errors.Is(err, fs.ErrNotExist) {
+		if err = d.makeTemplate(ctx, need, dir); err == nil {
+			need.State, need.Memory, err = openTemplate(dir)
+		}
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, errNoRoom)) {
+			closeAll(cold.Files)
+			return nil, fmt.Errorf("make a template: %w", err)
+		}
+	}
+	if err != nil { // it cannot be kept here: every machine starts by itself
+		return cold, nil
+	}
+	closeAll(cold.Files)
+	return d.kernel.Machine.Supply(need)
+}
+
+// errNoRoom says that nothing can be kept here.
+var errNoRoom = errors.New("there is no place for it")
+
+// Of a template two files are kept.
+const (
+	templatesName = "templates"
+	templateState = "state"
+	templateRAM   = "memory"
+	maxTemplates  = 8
+)
+
+// openTemplate gives the files of one. Only its owner could have changed them.
+func openTemplate(dir string) (state, memory *os.File, err error) {
+	if err := errors.Join(checkOwn(filepath.Dir(dir)), checkOwn(dir)); err != nil {
+		return nil, nil, err
+	}
+	if state, err = os.Open(filepath.Join(dir, templateState)); err != nil {
+		return nil, nil, err
+	}
+	if memory, err = os.Open(filepath.Join(dir, templateRAM)); err != nil {
+		state.Close()
+		return nil, nil, err
+	}
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // when it was used last, for who makes room
+	return state, memory, nil
+}
+
+// makeTemplate starts a machine in a box that nobody uses, and saves it.
+func (d *Driver) makeTemplate(ctx context.Context, need Need, dir string) error {
+	all := filepath.Dir(dir)
+	if err := ownDirectory(all); err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	lock, err := kernel.LockDir(ctx, all)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	defer lock.Close()
+	if _, err := os.Lstat(dir); err == nil {
+		return nil // somebody else has made it
+	}
+	tmp := dir + ".new"
+	if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o700)); err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	defer os.RemoveAll(tmp)
+	var files []*os.File
+	defer func() { closeAll(files) }()
+	for _, name := range []string{templateState, "index", templateRAM} { // as memoryParts
+		f, err := os.OpenFile(filepath.Join(tmp, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNoRoom, err)
+		}
+		files = append(files, f)
+	}
+	if err := d.saveHeld(ctx, need, files); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Remove(filepath.Join(tmp, "index")), os.Rename(tmp, dir)); err != nil {
+		return err
+	}
+	makeRoom(all)
+	return nil
+}
+
+// saveHeld starts a machine that waits for its box, and writes it to files.
+func (d *Driver) saveHeld(ctx context.Context, need Need, files []*os.File) error {
+	need.Hold = true
+	s, err := d.plain(need)
+	if err != nil {
+		return err
+	}
+	defer closeAll(s.supplies)
+	b, conn, err := newBox(ctx, s)
+	if err != nil {
+		return err
+	}
+	conn.Close()
+	room := b.room(true)
+	err = b.save(ctx, inner.OpSave, room, files)
+	if err == nil {
+		err = bounded(files, room.All)
+	}
+	return errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+}
+
+// plain is how a box is made that nobody asked for: for a trial, or a template.
+func (d *Driver) plain(need Need) (start, error) {
+	spec := paddock.Spec{ID: newID(), Ephemeral: true}
+	id, err := identify(&spec, d.env)
+	if err != nil {
+		return start{}, err
+	}
+	l, err := plan(&spec, need.Limits, id, d)
+	if err != nil {
+		return start{}, err
+	}
+	exe, err := d.exe()
+	if err != nil {
+		return start{}, err
+	}
+	s := start{name: string(spec.ID), argv0: inner.Argv0, layout: l, limits: need.Limits, exe: exe, host: d.host()}
+	if d.kernel != nil {
+		s.argv0, s.kernel = d.kernel.Argv0, d.kernel
+		if s.agent, err = d.agent(); err != nil {
+			return start{}, err
+		}
+	}
+	if d.kernel != nil && d.kernel.Machine != nil {
+		u, err := d.kernel.Machine.Supply(need)
+		if err != nil {
+			return start{}, err
+		}
+		l.supply, l.hold, s.supplies = u, need.Hold, u.Files
+	}
+	if err := l.finish(&spec, need.Limits, nil); err != nil {
+		closeAll(s.supplies)
+		return start{}, err
+	}
+	l.config.Landlock = landlockFinding().Strength == paddock.Full
+	return s, nil
+}
+
+// boundMemory has a machine bound the memory of commands.
+func (b *box) boundMemory(n int64) error {
+	if n > b.made {
+		return fmt.Errorf("change limits: the machine was made for %d MiB of memory, and cannot get more: %w", b.made>>20, paddock.Unsupported)
+	}
+	f, err := b.ask(inner.OpMemory, binary.LittleEndian.AppendUint64(nil, uint64(n)))
+	if err != nil {
+		return fmt.Errorf("bound the memory: %w", err)
+	}
+	defer f.Close()
+	return b.report(context.Background(), f)
+}
+
+// makeRoom removes the templates that were not used for longest.
+func makeRoom(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	type template struct {
+		name string
+		used time.Time
+	}
+	var list []template
+	for _, e := range entries {
+		if st, err := e.Info(); err == nil && e.IsDir() {
+			list = append(list, template{e.Name(), st.ModTime()})
+		}
+	}
+	slices.SortFunc(list, func(a, b template) int { return b.used.Compare(a.used) })
+	for _, t := range list[min(len(list), maxTemplates):] {
+		_ = os.RemoveAll(filepath.Join(dir, t.name)) // what uses it has it open
+	}
+}
+
+// furnish puts what a machine needs into a layout that is for a kernel of the
+// box's own.
+func (l *layout) furnish() {
+	u := l.supply
+	if u == nil {
+		return
+	}
+	k := l.config.Kernel
+	k.Machine, k.Supplied, k.Overhead, k.Shape = u.Config, len(u.Files), u.Overhead, u.Shape
+	k.About, k.Hold = u.About, l.hold
+	l.add(inner.Mount{Kind: inner.MountDir, Target: inner.Engine, Mode: 0o555})
+	for _, m := range u.Trees {
+		m.Target = inner.Engine + m.Target
+		l.add(m)
+	}
+}
+
+// hosted is a limit of the box's, as the host has to bound it: a machine has
+// memory of its own beside what commands may have.
+func (l *layout) hosted(limits paddock.Limits) paddock.Limits {
+	if limits.PIDs > 0 {
+		limits.PIDs = hostPIDs(limits.PIDs, l.nested)
+	}
+	if k := l.config.Kernel; k != nil && limits.Memory > 0 {
+		limits.Memory += k.Overhead
+	}
+	return limits
+}
