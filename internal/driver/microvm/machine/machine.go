@@ -6,17 +6,21 @@
 package machine
 
 import (
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 )
 
 // A Spec says which machine is to run. A cold one has a kernel; one that goes on
 // has memory and devices of a machine that was saved, and is otherwise equal to
-// it.
+// it: as many ports by the same names, a network or none.
 //
 // Files stay the caller's, who may close them when Start has returned. Only
-// Template has to stay open for as long as the machine runs.
+// Template has to stay open for as long as the machine is to be saved.
 type Spec struct {
 	// Accel, CPU, CPUs, Memory, Arguments and Firmware count.
 	wire.Machine
@@ -28,27 +32,137 @@ type Spec struct {
 	Initrd string
 
 	// RAM is the path of a file with the memory to go on from, as long as
-	// Memory. It is mapped privately. QEMU 7.2 asks to open it for writing.
+	// Memory. It is mapped privately, though QEMU 7.2 asks to open it for
+	// writing.
 	RAM      string
 	Template *os.File // the same memory, for SaveMemory; open for reading
 	Devices  *os.File // what SaveDevices gave, from its offset on; open only for reading
 
 	Ports []Port
 
-	// Net is the machine's end of its network; nil is none.
+	// Net is the machine's end of its network, one of a connected pair of Unix
+	// sockets: each packet is an Ethernet frame. Both SOCK_SEQPACKET and
+	// SOCK_DGRAM do. Nil is none.
 	Net *os.File
 
-	// Console takes what the machine writes to its serial console.
+	// Console takes what the machine writes to its serial console. It is open
+	// only for writing, and made non-blocking; what finds no room is lost. Nil
+	// is none.
 	Console *os.File
 }
 
-// A Port is a virtio-serial port.
+// A Port is a virtio-serial port. Its listener is a Unix stream socket, and one
+// connection at a time is served. QEMU discards what the guest writes to a port
+// that nobody is connected to.
 type Port struct {
 	Name     string
-	Listener *os.File // a Unix stream socket that listens; one connection at a time is served
+	Listener *os.File
 }
 
 // A Starter starts QEMU with these arguments, the first of which is not the
 // program but its first argument, and with these files as descriptors 3, 4, ….
-// The process is waited for here, by nobody else.
+// QEMU writes why it cannot run to descriptor 2. The process is waited for
+// here, and by nobody else.
 type Starter func(arguments []string, files []*os.File) (*os.Process, error)
+
+// MTU is the largest that the machine's interface can have.
+const MTU = 65520
+
+// firstFD is the descriptor of the first file that a Starter passes.
+const firstFD = 3
+
+// A set of descriptors of QEMU's, /dev/fdset/N, is for one use.
+const (
+	consoleSet = 1 + iota
+	devicesSet
+	saveSet
+)
+
+func fdset(n int) string { return "/dev/fdset/" + strconv.Itoa(n) }
+
+// again is whether the machine goes on from memory.
+func (s *Spec) again() bool { return s.RAM != "" }
+
+// check refuses what QEMU would understand in another way than it was meant:
+// a comma ends a value in its arguments.
+func (s *Spec) check() error {
+	if s.again() == (s.Kernel != "") || s.again() != (s.Devices != nil) || s.again() != (s.Template != nil) {
+		return fmt.Errorf("a machine has a kernel, or memory and devices: %w", paddock.Invalid)
+	}
+	if s.Accel != wire.KVM && s.Accel != wire.TCG {
+		return fmt.Errorf("accelerator %q: %w", s.Accel, paddock.Invalid)
+	}
+	if s.CPUs < 1 || s.Memory <= 0 || s.Memory%pageSize != 0 {
+		return fmt.Errorf("%d processors and %d bytes: %w", s.CPUs, s.Memory, paddock.Invalid)
+	}
+	values := []string{s.CPU, s.RAM}
+	for _, p := range s.Ports {
+		values = append(values, p.Name)
+	}
+	for _, v := range values {
+		if strings.ContainsAny(v, ",\x00") {
+			return fmt.Errorf("%q as a value: %w", v, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// plan gives QEMU's arguments, and the files that belong to them. The first is
+// for qmp.
+func (s *Spec) plan(qmp *os.File) ([]string, []*os.File) {
+	files := []*os.File{qmp}
+	give := func(f *os.File) int {
+		files = append(files, f)
+		return firstFD + len(files) - 1
+	}
+	args := []string{
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-S",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+		// Without option ROMs: they are for bootloaders. Devices are found by
+		// ACPI. Memory is in no core dump and is shared with nobody.
+		"-M", "microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off,dump-guest-core=off,mem-merge=off,memory-backend=ram",
+		"-global", "virtio-mmio.force-legacy=false",
+		"-cpu", s.CPU, "-smp", strconv.Itoa(s.CPUs),
+		"-m", strconv.FormatInt(s.Memory>>10, 10) + "k",
+	}
+	for _, dir := range s.Firmware {
+		args = append(args, "-L", dir)
+	}
+	if s.Accel == wire.KVM {
+		args = append(args, "-accel", "kvm")
+	} else {
+		args = append(args, "-accel", "tcg,tb-size=128") // MiB of translated code; the default takes up to 1 GiB
+	}
+	size := strconv.FormatInt(s.Memory, 10)
+	if s.again() {
+		args = append(args, "-object", "memory-backend-file,id=ram,share=off,size="+size+",mem-path="+s.RAM,
+			"-add-fd", fmt.Sprintf("fd=%d,set=%d", give(s.Devices), devicesSet))
+	} else {
+		args = append(args, "-object", "memory-backend-ram,id=ram,share=off,size="+size, "-kernel", s.Kernel)
+		if s.Initrd != "" {
+			args = append(args, "-initrd", s.Initrd)
+		}
+		args = append(args, "-append", s.Arguments)
+	}
+	args = append(args, "-chardev", fmt.Sprintf("socket,id=qmp,fd=%d", firstFD), "-mon", "chardev=qmp,mode=control")
+	if s.Console == nil {
+		args = append(args, "-chardev", "null,id=console")
+	} else {
+		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", give(s.Console), consoleSet),
+			"-chardev", "file,id=console,append=on,path="+fdset(consoleSet))
+	}
+	args = append(args, "-serial", "chardev:console")
+	if len(s.Ports) > 0 {
+		// Number 0 is for a console.
+		args = append(args, "-device", fmt.Sprintf("virtio-serial-device,max_ports=%d", len(s.Ports)+1))
+	}
+	for i, p := range s.Ports {
+		args = append(args, "-chardev", fmt.Sprintf("socket,id=port%d,fd=%d,server=on,wait=off", i+1, give(p.Listener)),
+			"-device", fmt.Sprintf("virtserialport,nr=%d,chardev=port%d,name=%s", i+1, i+1, p.Name))
+	}
+	if s.Net != nil {
+		args = append(args, "-netdev", fmt.Sprintf("dgram,id=net,local.type=fd,local.str=%d", give(s.Net)),
+			"-device", fmt.Sprintf("virtio-net-device,netdev=net,host_mtu=%d", MTU))
+	}
+	return args, files
+}

@@ -2,45 +2,279 @@ package machine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A VM is a machine that was started.
-type VM struct{ process *os.Process }
+// A VM is a machine that was started. Its methods may be called at the same
+// time, but for those that need a stopped machine.
+type VM struct {
+	process  *os.Process
+	protocol *protocol
+	size     int64
+	base     uint64   // where its memory is in QEMU's process
+	template *os.File // see Spec
+
+	ended chan struct{} // closed when QEMU has ended
+	end   error         // then: why
+
+	mu     sync.Mutex
+	stops  bool   // guarded by mu: a stop is ours
+	reason string // guarded by mu: why the machine ended, in its own words
+}
 
 // Start starts QEMU. The machine does not run yet: see Cont. One that goes on
-// has its devices' state. When ctx ends before, QEMU is killed.
+// has its devices' state. When ctx ends before Start returns, or anything fails,
+// QEMU is killed and waited for.
 func Start(ctx context.Context, s *Spec, start Starter) (*VM, error) {
-	return nil, paddock.Unsupported
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	ours, theirs, err := kernel.Pair()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := unixConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, err
+	}
+	args, files := s.plan(theirs)
+	process, err := start(args, files)
+	theirs.Close()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("start QEMU: %w", err)
+	}
+	v := &VM{process: process, size: s.Memory, template: s.Template, ended: make(chan struct{}), stops: true}
+	v.protocol = newProtocol(conn, sender(conn), v.see)
+	go v.reap()
+	if err := v.prepare(ctx, s); err != nil {
+		v.Kill()
+		return nil, errors.Join(err, v.Wait())
+	}
+	return v, nil
+}
+
+// unixConn makes a connection of a socket, which it takes.
+func unixConn(f *os.File) (*net.UnixConn, error) {
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("a connection by %T: %w", c, paddock.Internal)
+	}
+	return conn, nil
+}
+
+// sender gives what sends a command, and a descriptor with it.
+func sender(conn *net.UnixConn) func([]byte, int) error {
+	return func(data []byte, fd int) error {
+		if fd < 0 {
+			_, err := conn.Write(data)
+			return err
+		}
+		n, _, err := conn.WriteMsgUnix(data, syscall.UnixRights(fd), nil)
+		if err == nil && n < len(data) {
+			_, err = conn.Write(data[n:])
+		}
+		return err
+	}
+}
+
+// prepare is what there is to do while QEMU can still be trusted, but for the
+// state of devices at the end: that came out of a machine.
+func (v *VM) prepare(ctx context.Context, s *Spec) error {
+	if err := v.protocol.begin(ctx); err != nil {
+		return err
+	}
+	var text string
+	err := v.protocol.ask(ctx, "human-monitor-command", map[string]any{"command-line": "gpa2hva 0"}, &text)
+	if err != nil {
+		return err
+	}
+	if v.base, err = addressOf(text); err != nil || !s.again() {
+		return err
+	}
+	if err := v.protocol.run(ctx, "xen-load-devices-state", map[string]any{"filename": fdset(devicesSet)}); err != nil {
+		return err
+	}
+	return v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": devicesSet})
+}
+
+// addressOf finds the address in what QEMU says of where the machine's first
+// byte is: "Host virtual address for 0x0 (ram) is 0x7f0000000000".
+func addressOf(text string) (uint64, error) {
+	_, last, ok := strings.Cut(strings.TrimSpace(text), " (ram) is 0x")
+	var addr uint64
+	if ok {
+		_, err := fmt.Sscanf(last, "%x", &addr)
+		ok = err == nil
+	}
+	if !ok || addr == 0 || addr%pageSize != 0 || addr > 1<<62 {
+		return 0, fmt.Errorf("where memory is: QEMU: %s: %w", brief(text), paddock.Internal)
+	}
+	return addr, nil
+}
+
+// see takes note of an event. A machine that stops though nobody asked for that
+// will not go on: its processor failed.
+func (v *VM) see(m message) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch m.Event {
+	case "SHUTDOWN":
+		v.note("the machine ended: " + brief(m.Data.Reason))
+	case "GUEST_PANICKED", "GUEST_CRASHLOADED":
+		v.note("the machine's kernel panicked")
+	case "STOP":
+		if !v.stops {
+			v.note("the machine's processor failed")
+			_ = v.process.Kill()
+		}
+	}
+}
+
+// note keeps the first reason, with v.mu held.
+func (v *VM) note(reason string) {
+	if v.reason == "" {
+		v.reason = reason
+	}
+}
+
+// reap waits for QEMU.
+func (v *VM) reap() {
+	defer close(v.ended)
+	state, err := v.process.Wait()
+	<-v.protocol.done // all events were told
+	v.protocol.close()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err != nil {
+		v.end = fmt.Errorf("wait for QEMU: %w", err)
+		return
+	}
+	v.note("QEMU ended")
+	v.end = fmt.Errorf("%s (%v): %w", v.reason, state, paddock.Unavailable)
 }
 
 // PID is QEMU's.
 func (v *VM) PID() int { return v.process.Pid }
 
-// Cont lets the machine run, or go on.
-func (v *VM) Cont(ctx context.Context) error { return paddock.Unsupported }
+// Wait waits for QEMU's end and says why it came, which is never nil. Who calls
+// it again gets the same.
+func (v *VM) Wait() error {
+	<-v.ended
+	return v.end
+}
 
-// Stop stops its processors.
-func (v *VM) Stop(ctx context.Context) error { return paddock.Unsupported }
+// Kill ends QEMU. Killing one that ended is fine.
+func (v *VM) Kill() {
+	v.mu.Lock()
+	v.note("QEMU was killed")
+	v.mu.Unlock()
+	_ = v.process.Kill()
+}
+
+// Cont lets the machine run, or go on. In one that goes on from memory, the
+// guest is told that its ports are closed; connections are to be made only when
+// Cont has returned, or it may not be.
+func (v *VM) Cont(ctx context.Context) error {
+	if err := v.protocol.run(ctx, "cont", nil); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.stops = false
+	v.mu.Unlock()
+	return v.settle(ctx, 2)
+}
+
+// Stop stops the machine's processors.
+//
+// QEMU goes on to move bytes between ports and memory. So nobody may write to a
+// port from before Stop until after Cont, and what is there to be read has to be
+// read: then nothing moves any more when Stop has returned, and the machine can
+// be saved.
+func (v *VM) Stop(ctx context.Context) error {
+	v.mu.Lock()
+	v.stops = true
+	v.mu.Unlock()
+	if err := v.protocol.run(ctx, "stop", nil); err != nil {
+		return err
+	}
+	return v.settle(ctx, settling)
+}
+
+// settling is how often QEMU looks at its ports until it has moved all that a
+// socket can hold: it takes 4 KiB of each at a time, of some 200 KiB.
+const settling = 64
+
+// settle has QEMU look at all that it waits for, so many times: once before it
+// answers each question.
+func (v *VM) settle(ctx context.Context, times int) error {
+	for range times {
+		if err := v.protocol.run(ctx, "query-status", nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // SaveDevices writes the state of a stopped machine's devices. More than limit
 // bytes is [paddock.Exhausted], and no more is written.
 func (v *VM) SaveDevices(ctx context.Context, w io.Writer, limit int64) error {
-	return paddock.Unsupported
+	r, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	err = v.protocol.askWith(ctx, int(theirs.Fd()), "add-fd", map[string]any{"fdset-id": saveSet}, nil)
+	theirs.Close()
+	if err != nil {
+		r.Close()
+		return err
+	}
+	copied := make(chan error, 1)
+	go func() {
+		copied <- copyBounded(w, r, limit)
+		r.Close() // QEMU is not to wait for a reader
+	}()
+	err = v.protocol.run(ctx, "xen-save-devices-state", map[string]any{"filename": fdset(saveSet), "live": false})
+	if e := v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": saveSet}); err == nil {
+		err = e
+	}
+	if err != nil {
+		_ = r.SetReadDeadline(time.Unix(1, 0)) // QEMU may have kept its end
+	}
+	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if e := <-copied; errors.Is(e, paddock.Exhausted) || err == nil {
+		return e // QEMU's error, if any, is that its reader went away
+	}
+	return err
 }
 
-// SaveMemory writes the memory of a stopped machine to an empty file: pages that
-// are not zero, at their addresses, and the file is made as long as the memory.
-// More than limit bytes of pages is [paddock.Exhausted], and no more is written.
-func (v *VM) SaveMemory(ctx context.Context, w *os.File, limit int64) error {
-	return paddock.Unsupported
+// copyBounded copies until the end, or until there is more than limit.
+func copyBounded(w io.Writer, r io.Reader, limit int64) error {
+	n, err := io.Copy(w, io.LimitReader(r, limit))
+	if err != nil || n < limit {
+		return err
+	}
+	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF { //nolint:errorlint // a pipe's end is exactly this
+		return errors.Join(err, fmt.Errorf("devices of more than %d bytes: %w", limit, paddock.Exhausted))
+	}
+	return nil
 }
-
-// Wait waits for QEMU's end and says why it came. It may be called many times.
-func (v *VM) Wait() error { return paddock.Unsupported }
-
-// Kill ends QEMU. Wait then returns.
-func (v *VM) Kill() { _ = v.process.Kill() }
