@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,6 +47,7 @@ type box struct {
 	made    int64                               // memory that it was made with, bytes
 	group   *cgroup.Group                       // nil where the meter is a watchdog
 	meter   meter
+	stood   atomic.Bool   // it was ready once
 	ended   chan struct{} // closed when init was waited for
 	events  *os.File      // what the kernel of its own tells; nil without one
 	heard   chan struct{} // closed when all that it told was recorded
@@ -531,7 +533,7 @@ func (b *box) reap() {
 			b.why += fmt.Sprintf(" after the memory limit of %d bytes was reached", b.limits.Memory)
 		}
 	case status.ExitStatus() == inner.KernelEnded:
-		b.why = "the sandbox's kernel ended, and the sandbox with it"
+		b.why = "the sandbox's kernel ended, and the sandbox with it" + b.lastWords()
 		if kills, _, err := b.oom(); err == nil && kills > 0 {
 			b.why += fmt.Sprintf(", after the memory limit of %d bytes was reached", b.limits.Memory)
 		}
@@ -578,6 +580,7 @@ func (b *box) ready(ctx context.Context) error {
 		}
 		return &toldError{r.Step + ": " + r.Error, kind}
 	}
+	b.stood.Store(true)
 	return nil
 }
 

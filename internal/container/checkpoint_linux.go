@@ -51,6 +51,10 @@ type checkpointPart struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"`
+
+	// Sparse says that Sum is of what is not zero: a machine's memory is as large
+	// as the machine.
+	Sparse bool `json:"sparse,omitempty"`
 }
 
 const (
@@ -127,12 +131,13 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 			return fmt.Errorf("save the box: %w", err)
 		}
 	}
+	var err error
 	for i, f := range files {
-		sum, size, err := sumOf(f)
-		if err != nil {
+		p := checkpointPart{Name: names[i], Sparse: b.machine && m.about.Memory}
+		if p.Sum, p.Size, err = summing(p.Sparse)(f); err != nil {
 			return fmt.Errorf("save the box: %w", err)
 		}
-		m.about.Parts = append(m.about.Parts, checkpointPart{Name: names[i], Size: size, Sum: sum})
+		m.about.Parts = append(m.about.Parts, p)
 	}
 	return nil
 }
@@ -141,6 +146,10 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op inner.Op) error {
 // is bounded; a kernel that was taken over, and could write anything, is not.
 func (b *box) room(memory bool) inner.Room {
 	l := b.bounds()
+	if memory && b.machine {
+		l.Memory = b.made // it is as large as it was made, whatever commands may have
+		return inner.Room{All: b.hosted(l).Memory + overhead}
+	}
 	if memory {
 		return inner.Room{All: l.Memory + l.Disk + overhead}
 	}
@@ -219,7 +228,7 @@ func (m *checkpoint) open(k *Kernel, agent *os.File, known *sums) (files []*os.F
 		return nil, fmt.Errorf("it was saved by %s, this is %s: %w", m.about.Kernel, k.Name, paddock.Unsupported)
 	}
 	if m.about.Memory {
-		sum, _, err := known.of(agent)
+		sum, _, err := known.of(agent, sumOf)
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +246,7 @@ func (m *checkpoint) open(k *Kernel, agent *os.File, known *sums) (files []*os.F
 			return files, fmt.Errorf("a part of it is missing: %w: %w", err, paddock.Conflict)
 		}
 		files = append(files, f)
-		sum, size, err := known.of(f)
+		sum, size, err := known.of(f, summing(p.Sparse))
 		if err != nil {
 			return files, err
 		}
@@ -361,10 +370,17 @@ func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 	if s.User == "" {
 		s.User = was.User
 	}
+	memory := &was.Limits.Memory
+	if k := was.Layout.Config.Kernel; k != nil && k.Machine != nil {
+		memory = &s.Limits.Memory // of which a machine has as much as it was made with
+		if s.Limits.CPUs == 0 {
+			s.Limits.CPUs = was.Limits.CPUs
+		}
+	}
 	for _, l := range []struct {
 		what     string
 		now, was *int64
-	}{{"disk", &s.Limits.Disk, &was.Limits.Disk}} {
+	}{{"disk", &s.Limits.Disk, &was.Limits.Disk}, {"memory", memory, &was.Limits.Memory}} {
 		if *l.now == 0 {
 			*l.now = *l.was
 		}
@@ -406,6 +422,9 @@ func (m *checkpoint) fits(l *layout) error {
 	}
 	if was, now := m.about.Order.Layout.User, l.id.inside; was.UID != now.UID || was.GID != now.GID {
 		return fmt.Errorf("the snapshot's memory is of user %d, and the spec has %d: %w", was.UID, now.UID, paddock.Invalid)
+	}
+	if err := alike(m.about.Order.Layout.Config.Kernel, l.config.Kernel); err != nil {
+		return err
 	}
 	l.config.Kernel.Token = m.about.Order.Layout.Config.Kernel.Token
 	// What memory expects of the private layer's beginning.

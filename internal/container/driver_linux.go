@@ -348,17 +348,15 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (s start, find
 			return start{}, nil, err
 		}
 	}
-	if d.kernel != nil && d.kernel.Machine != nil {
-		if f := d.kernel.Machine.Lack(); f != nil {
-			return start{}, nil, &paddock.MissingError{Finding: *f}
-		}
-		if l.supply, err = d.supply(ctx, limits); err != nil {
-			return start{}, nil, err
-		}
+	if l.supply, err = d.supply(ctx, limits, from != nil && from.about.Memory); err != nil {
+		return start{}, nil, err
+	}
+	if l.supply != nil {
 		s.supplies = l.supply.Files
 	}
 	if from != nil {
 		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
+			closeAll(s.supplies)
 			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
 		}
 	}
@@ -426,6 +424,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		err = errors.Join(attached, own.remove(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
+		closeAll(own.start.supplies)
 		if sb.link != nil {
 			_ = sb.link.Close()
 		}

@@ -91,7 +91,9 @@ func (l *life) measure(context.Context) (measure, error) {
 	if err := l.there(); err != nil {
 		return measure{}, err
 	}
-	m := l.now().measure()
+	b := l.now()
+	m := b.measure()
+	b.tell(&m)
 	m.Usage.Wall = time.Since(l.made)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -304,7 +306,10 @@ func (l *life) remove(ctx context.Context) error {
 		err = e
 	}
 	l.mu.Lock()
-	l.gone = err == nil
+	if l.gone = err == nil; l.gone {
+		closeAll(l.start.supplies)
+		l.start.supplies = nil
+	}
 	l.mu.Unlock()
 	return err
 }

@@ -36,6 +36,7 @@ type Need struct {
 	Data   string   // a directory of the caller's alone, for what is made once
 	Agent  *os.File // the guest program
 
+	Again         bool     // it goes on from memory of its own, and needs nothing to begin with
 	Hold          bool     // to be saved as a template
 	State, Memory *os.File // a template to go on from; nil is none
 }
@@ -51,16 +52,23 @@ type Supply struct {
 }
 
 // supply gives what a machine with these limits is made with, from a template
-// where there is one or one can be made.
-func (d *Driver) supply(ctx context.Context, limits paddock.Limits) (*Supply, error) {
+// where there is one or one can be made; again is one that goes on from memory of
+// its own. Nil is for a kernel without a machine.
+func (d *Driver) supply(ctx context.Context, limits paddock.Limits, again bool) (*Supply, error) {
+	if d.kernel == nil || d.kernel.Machine == nil {
+		return nil, nil
+	}
+	if f := d.kernel.Machine.Lack(); f != nil {
+		return nil, &paddock.MissingError{Finding: *f}
+	}
 	agent, err := d.agent()
 	if err != nil {
 		return nil, err
 	}
-	need := Need{Limits: limits, Data: d.hidden, Agent: agent}
+	need := Need{Limits: limits, Data: d.hidden, Agent: agent, Again: again}
 	cold, err := d.kernel.Machine.Supply(need)
-	if err != nil {
-		return nil, err
+	if err != nil || again {
+		return cold, err
 	}
 	dir := filepath.Join(d.data, templatesName, cold.Shape)
 	if need.State, need.Memory, err = openTemplate(dir); errors.Is(err, fs.ErrNotExist) {
@@ -77,6 +85,21 @@ func (d *Driver) supply(ctx context.Context, limits paddock.Limits) (*Supply, er
 	}
 	closeAll(cold.Files)
 	return d.kernel.Machine.Supply(need)
+}
+
+// resupply gives what the machine of a saved box goes on with.
+func (d *Driver) resupply(ctx context.Context, o *order) ([]*os.File, error) {
+	u, err := d.supply(ctx, o.Limits, true)
+	if u == nil || err != nil {
+		return nil, err
+	}
+	k := o.Layout.Config.Kernel
+	if err := alike(k, &inner.KernelConfig{Shape: u.Shape, About: u.About}); err != nil {
+		closeAll(u.Files)
+		return nil, err
+	}
+	k.Machine, k.Supplied = u.Config, len(u.Files)
+	return u.Files, nil
 }
 
 // errNoRoom says that nothing can be kept here.
@@ -201,6 +224,48 @@ func (d *Driver) plain(need Need) (start, error) {
 	}
 	l.config.Landlock = landlockFinding().Strength == paddock.Full
 	return s, nil
+}
+
+// alike refuses to go on from memory of another machine.
+func alike(was, now *inner.KernelConfig) error {
+	if was.Shape == now.Shape {
+		return nil
+	}
+	return fmt.Errorf("its memory is of another machine, %s; this is %s: %w", was.About, now.About, paddock.Unsupported)
+}
+
+// tell adds what a machine says of itself to what the host sees of it. One that
+// does not answer says nothing.
+func (b *box) tell(m *measure) {
+	if !b.machine || m.State != paddock.Ready {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	i, err := b.inspect(ctx)
+	if err != nil {
+		return
+	}
+	m.Kills += max(i.Kills, 0)
+	m.Usage.PIDs = i.PIDs
+	if i.Memory > 0 {
+		m.Usage.Memory, m.Usage.MemoryPeak, m.Peak = i.Memory, max(i.Peak, i.Memory), max(i.Peak, i.Memory)
+	}
+}
+
+// lastWords are why a kernel of the box's own ended, as the box's init tells it:
+// its packets stay when it has gone.
+func (b *box) lastWords() string {
+	if !b.stood.Load() {
+		return "" // whoever waits for the box reads them
+	}
+	data, files, err := b.control.Receive()
+	closeAll(files)
+	var r inner.Report
+	if err != nil || json.Unmarshal(data, &r) != nil || r.Error == "" {
+		return ""
+	}
+	return ": " + r.Error
 }
 
 // boundMemory has a machine bound the memory of commands.

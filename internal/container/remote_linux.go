@@ -250,6 +250,11 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		o.Deadline = t
 	}
 	o.Locked = true
+	supplies, err := d.resupply(ctx, &o)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	defer closeAll(supplies)
 	programs := []*os.File{exe}
 	if o.Gateway != nil {
 		program, err := d.gateway()
@@ -258,7 +263,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		}
 		programs = append(programs, program)
 	}
-	programs = append(programs, agent)
+	programs = append(append(programs, agent), supplies...)
 	if _, err := employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}

@@ -27,11 +27,11 @@ func TestASumIsRememberedUntilTheFileChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, n, err := s.of(old); err != nil || got != want || n != size {
+	if got, n, err := s.of(old, sumOf); err != nil || got != want || n != size {
 		t.Errorf("%s of %d bytes, %v, want %s of %d", got, n, err, want, size)
 	}
 	s.known = map[unchanged]string{key(old): "as remembered"}
-	if got, _, err := s.of(old); err != nil || got != "as remembered" {
+	if got, _, err := s.of(old, sumOf); err != nil || got != "as remembered" {
 		t.Errorf("%s, %v: it was summed up again", got, err)
 	}
 
@@ -44,10 +44,46 @@ func TestASumIsRememberedUntilTheFileChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, _, err := s.of(f); err != nil {
+	if _, _, err := s.of(f, sumOf); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := s.known[key(f)]; ok {
 		t.Error("what was written just now is remembered, and the next change might not be seen")
+	}
+}
+
+func TestTheSumOfASparseFileIsOfWhatIsInIt(t *testing.T) {
+	file := func(size int64, data map[int64]string) *os.File {
+		f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		if err := f.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+		for at, s := range data {
+			if _, err := f.WriteAt([]byte(s), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return f
+	}
+	const size = 1<<30 + 5
+	sum := func(f *os.File) string {
+		s, n, err := sumSparse(f)
+		if err != nil || n != size {
+			t.Fatal(n, err)
+		}
+		return s
+	}
+	one := sum(file(size, map[int64]string{100_000: "x", size - 1: "y"}))
+	if same := sum(file(size, map[int64]string{100_000: "x", 500_000_000: "\x00", size - 1: "y"})); same != one {
+		t.Error("zeros that are written count")
+	}
+	for _, other := range []map[int64]string{{100_001: "x", size - 1: "y"}, {100_000: "z", size - 1: "y"}, {100_000: "x"}, {100_000 + 64<<10: "x", size - 1: "y"}} {
+		if sum(file(size, other)) == one {
+			t.Errorf("%v has the same sum", other)
+		}
 	}
 }
