@@ -1,0 +1,173 @@
+package boot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+)
+
+// An Engine is a program that runs machines.
+type Engine struct {
+	Path    string // the file itself, without links
+	Version string // 7.2.22
+}
+
+// engine is the program's name, and the oldest version that has what is used.
+const (
+	engine      = "qemu-system-x86_64"
+	oldestMajor = 7
+	oldestMinor = 2
+)
+
+// answer bounds how long QEMU may take to tell something of itself. It takes a
+// tenth of a second on a machine that has nothing else to do.
+const answer = 30 * time.Second
+
+const howToGetQEMU = "install QEMU 7.2 or later: sudo apt-get install qemu-system-x86, or your system's package of it"
+
+// FindEngine finds QEMU at path, or by its name where path is empty. An older
+// one than is needed is refused.
+func FindEngine(path string) (Engine, error) {
+	name := path
+	if name == "" {
+		name = engine
+	}
+	found, err := exec.LookPath(name)
+	if err == nil {
+		found, err = filepath.Abs(found)
+	}
+	if err == nil {
+		found, err = filepath.EvalSymlinks(found)
+	}
+	if err != nil {
+		if path != "" {
+			return Engine{}, absent(fmt.Sprintf("%s cannot be executed: %s", path, err), howToGetQEMU)
+		}
+		return Engine{}, absent("there is no "+engine+" in PATH", howToGetQEMU)
+	}
+	text, err := ask(found, "--version")
+	if err != nil {
+		return Engine{}, absent(fmt.Sprintf("%s does not tell its version: %s", found, err), howToGetQEMU)
+	}
+	version, major, minor, err := engineVersion(text)
+	if err != nil {
+		return Engine{}, absent(fmt.Sprintf("%s: %s", found, err), howToGetQEMU)
+	}
+	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+		return Engine{}, absent(fmt.Sprintf("%s is QEMU %s, which is too old", found, version), howToGetQEMU)
+	}
+	return Engine{Path: found, Version: version}, nil
+}
+
+// Firmware lists the directories in which QEMU looks for its own files.
+func (e Engine) Firmware() ([]string, error) {
+	text, err := ask(e.Path, "-L", "help")
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for line := range strings.Lines(text) {
+		if dir := filepath.Clean(strings.TrimSpace(line)); filepath.IsAbs(dir) && isDir(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return nil, fmt.Errorf("%s names no directory of its own files: %w", e.Path, paddock.Unsupported)
+	}
+	return dirs, nil
+}
+
+// ask has QEMU tell something of itself.
+func ask(path string, args ...string) (string, error) {
+	ctx, stop := context.WithTimeout(context.Background(), answer)
+	defer stop()
+	c := exec.CommandContext(ctx, path, args...)
+	c.WaitDelay = time.Second
+	var out, fault limited
+	c.Stdout, c.Stderr = &out, &fault
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("no answer within %s: %w", answer, paddock.Timeout)
+		}
+		return "", fault.join(err)
+	}
+	return out.String(), nil
+}
+
+// limited keeps the beginning of what a program says.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.Buffer.Write(p[:min(len(p), max(0, 64<<10-l.Len()))])
+	return len(p), nil
+}
+
+// join adds the last line to an error.
+func (l *limited) join(err error) error {
+	lines := strings.Split(strings.TrimSpace(l.String()), "\n")
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		return fmt.Errorf("%s (%w)", last, err)
+	}
+	return err
+}
+
+func engineVersion(text string) (version string, major, minor int, err error) {
+	m := regexp.MustCompile(`(?m)^QEMU emulator version (([0-9]{1,4})\.([0-9]{1,4})[0-9.]*)`).FindStringSubmatch(text)
+	if m == nil {
+		return "", 0, 0, fmt.Errorf("it does not call itself QEMU: %w", paddock.Invalid)
+	}
+	major, err = strconv.Atoi(m[2])
+	if err == nil {
+		minor, err = strconv.Atoi(m[3])
+	}
+	return m[1], major, minor, err
+}
+
+const kvm = "/dev/kvm"
+
+// Probe tells what is to run a machine's processors here, and why it is not the
+// host's own; with [wire.KVM] there is no reason.
+func Probe() (accel wire.Accel, reason string) {
+	f, err := os.OpenFile(kvm, os.O_RDWR, 0)
+	if err != nil {
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return wire.TCG, "there is no " + kvm + ": virtualization is off in the firmware, or this is itself a virtual machine or a container without it"
+		case errors.Is(err, os.ErrPermission):
+			return wire.TCG, kvm + " may not be opened: become a member of the group kvm (sudo usermod -aG kvm $USER, and log in again)"
+		}
+		return wire.TCG, err.Error()
+	}
+	if err := f.Close(); err != nil {
+		return wire.TCG, err.Error()
+	}
+	text, err := os.ReadFile(cpuinfo)
+	if err != nil {
+		return wire.TCG, err.Error()
+	}
+	return probe(string(text))
+}
+
+// probe judges by what the kernel tells of the processor. A small guest may run
+// with a /dev/kvm that is made of software on a processor that cannot do it; a
+// real kernel does not.
+func probe(text string) (wire.Accel, string) {
+	flags, _ := cpuField(text, "flags")
+	for flag := range strings.FieldsSeq(flags) {
+		if flag == "vmx" || flag == "svm" {
+			return wire.KVM, ""
+		}
+	}
+	return wire.TCG, kvm + " is there, but the processor does not say that it can run machines (neither vmx nor svm in " + cpuinfo + ")"
+}

@@ -1,0 +1,381 @@
+package boot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Options say which kernel is wanted, and where one may be kept. The zero
+// Options take what this machine has.
+type Options struct {
+	// Path is a kernel: an ELF file (vmlinux) or what a boot loader takes
+	// (bzImage). Empty is the one that Setup put into Data or Shared, or else one
+	// of the system's own.
+	Path string
+
+	// Modules is the directory with the modules of Path. Empty is where such a
+	// kernel's are: beside it, or in the system's directory for its release.
+	Modules string
+
+	// Data is where Setup puts kernels, and where those are kept that had to be
+	// unpacked. It is made where it is not there, and belongs to the caller.
+	Data string
+
+	// Package is a file with Debian's package of a kernel, for Setup. Empty has
+	// the system's own package client fetch one.
+	Package string
+
+	// Sum is what the SHA-256 of Package must be, in hexadecimal. Empty is
+	// anything.
+	Sum string
+}
+
+// Shared is Data of the superuser, whose kernel all may use.
+const Shared = "/var/lib/paddock/vm"
+
+// A Kernel is one that machines can be started with.
+type Kernel struct {
+	Path      string // an ELF file with a PVH entry
+	Release   string // as uname tells it
+	Directory string // of its modules; empty is none
+	ID        string // another one where the file has changed
+}
+
+// Bounds of a kernel, in bytes.
+const (
+	maxImage  = 256 << 20 // as it is packed
+	maxKernel = 512 << 20
+)
+
+// current is a link in Data to the kernel that was set up last.
+const current = "current"
+
+// Find gives the kernel for machines: the one that is named, the one that was
+// set up, or one of the system's own, in this order. A kernel that has to be
+// unpacked for it is kept in Data. Where there is none the error says what to
+// do; it is [paddock.Unsupported].
+func Find(o Options) (Kernel, error) {
+	return host{shared: Shared, boot: "/boot", modules: "/lib/modules"}.find(o)
+}
+
+// A host is where a system keeps kernels.
+type host struct{ shared, boot, modules string }
+
+const howToGetOne = "run `paddock vm setup`, which fetches one, or name one: `paddock vm setup --kernel PATH`"
+
+func (h host) find(o Options) (Kernel, error) {
+	if o.Path != "" {
+		return h.named(o)
+	}
+	for _, dir := range slices.Compact([]string{o.Data, h.shared}) {
+		if dir == "" {
+			continue
+		}
+		k, err := kept(dir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return k, err
+		}
+	}
+	// The kernel of a system is only as good as what it was made for: one of a
+	// desktop may lack what machines need. Each is tried.
+	var last error
+	for _, path := range h.installed() {
+		k, err := h.named(Options{Path: path, Data: o.Data})
+		if err == nil {
+			_, err = k.Modules()
+		}
+		if err == nil {
+			return k, nil
+		}
+		last = err
+	}
+	cause := "no kernel for machines was found"
+	if last != nil {
+		cause += fmt.Sprintf(", and this machine's own cannot be used: %s", last)
+	}
+	return Kernel{}, absent(cause, howToGetOne)
+}
+
+// absent is the error for what has to be there and is not.
+func absent(cause, remedy string) error {
+	return &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: cause, Remedy: remedy}}
+}
+
+// installed lists the system's own kernels, the best first.
+func (h host) installed() []string {
+	all, err := filepath.Glob(filepath.Join(h.boot, "vmlinuz-*"))
+	if err != nil {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b string) int { return compareVersions(b, a) })
+	cloud := func(path string) bool { return strings.HasSuffix(path, "-cloud-amd64") }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(all), func(p string) bool { return !cloud(p) }), slices.DeleteFunc(all, cloud))
+}
+
+// compareVersions compares text with numbers in it, number by number.
+func compareVersions(a, b string) int {
+	digits := func(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
+	for a != "" && b != "" {
+		x, y := digits(a), digits(b)
+		if x == "" || y == "" {
+			if a[0] != b[0] {
+				return int(a[0]) - int(b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		a, b = a[len(x):], b[len(y):]
+		x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if len(x) != len(y) {
+			return len(x) - len(y)
+		}
+		if c := strings.Compare(x, y); c != 0 {
+			return c
+		}
+	}
+	return len(a) - len(b)
+}
+
+// kept gives the kernel that was set up in a directory.
+func kept(data string) (Kernel, error) {
+	name, err := os.Readlink(filepath.Join(data, current))
+	if err != nil {
+		return Kernel{}, err
+	}
+	release, _, ok := cutLast(name, "-")
+	if !ok || !validRelease(release) || !filepath.IsLocal(name) || filepath.Base(name) != name {
+		return Kernel{}, fmt.Errorf("%s in %s leads to %q: %w", current, data, name, paddock.Invalid)
+	}
+	if err := trusted(data); err != nil {
+		return Kernel{}, err
+	}
+	dir := filepath.Join(data, name)
+	k := Kernel{Path: filepath.Join(dir, "vmlinux"), Release: release}
+	if modules := filepath.Join(dir, "modules"); isDir(modules) {
+		k.Directory = modules
+	}
+	return k, k.identify()
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// trusted refuses a directory that others than the caller and the superuser may
+// put something into.
+func trusted(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok || int64(sys.Uid) != int64(os.Geteuid()) && sys.Uid != 0 || st.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s may be changed by others, so nothing is taken from it: %w", dir, paddock.Denied)
+	}
+	return nil
+}
+
+// identify fills in ID.
+func (k *Kernel) identify() error {
+	st, err := os.Stat(k.Path)
+	if err != nil {
+		return fmt.Errorf("kernel: %w", err)
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("kernel %s: not a file: %w", k.Path, paddock.Invalid)
+	}
+	k.ID = fmt.Sprintf("%s-%d-%d", k.Release, st.Size(), st.ModTime().UnixNano())
+	return nil
+}
+
+// named gives the kernel that Path names.
+func (h host) named(o Options) (Kernel, error) {
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return Kernel{}, err
+	}
+	k, err := h.unpacked(path, o.Data)
+	if err != nil {
+		return Kernel{}, fmt.Errorf("kernel %s: %w", path, err)
+	}
+	switch {
+	case o.Modules != "":
+		if k.Directory, err = filepath.Abs(o.Modules); err != nil {
+			return Kernel{}, err
+		}
+	default:
+		k.Directory = h.directory(path, k.Release)
+	}
+	return k, k.identify()
+}
+
+// directory finds the modules of a kernel: as Setup puts them, beside a kernel
+// whose package was unpacked somewhere, or in the system.
+func (h host) directory(path, release string) string {
+	dir := filepath.Dir(path)
+	for _, try := range []string{
+		filepath.Join(dir, "modules"),
+		filepath.Join(filepath.Dir(dir), "lib", "modules", release),
+		filepath.Join(filepath.Dir(dir), "usr", "lib", "modules", release),
+		filepath.Join(h.modules, release),
+	} {
+		if isDir(try) {
+			return try
+		}
+	}
+	return ""
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// unpacked gives a kernel as an ELF file, kept in data where it was packed.
+func (h host) unpacked(path, data string) (Kernel, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return Kernel{}, absent("it may not be read", "let every user read it (sudo chmod +r), or use another one: `paddock vm setup`")
+		}
+		return Kernel{}, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return Kernel{}, err
+	}
+	if !st.Mode().IsRegular() {
+		return Kernel{}, fmt.Errorf("not a file: %w", paddock.Invalid)
+	}
+	if _, err := elfHead(f); err == nil {
+		k := Kernel{Path: path}
+		if err := checkEntry(f); err != nil {
+			return Kernel{}, err
+		}
+		k.Release, err = release(io.NewSectionReader(f, 0, maxKernel))
+		return k, err
+	}
+	packed, err := readAll(f, maxImage)
+	if err != nil {
+		return Kernel{}, err
+	}
+	return keep(packed, data)
+}
+
+// checkEntry refuses a kernel that QEMU cannot enter directly.
+func checkEntry(r io.ReaderAt) error {
+	has, err := pvh(r)
+	if err == nil && !has {
+		err = absent("it was made without a PVH entry (CONFIG_PVH), by which machines are started", howToGetOne)
+	}
+	return err
+}
+
+// keep unpacks a kernel into a directory of its own in data, if it is not there
+// already.
+func keep(packed []byte, data string) (Kernel, error) {
+	image, err := readImage(packed)
+	if err != nil {
+		return Kernel{}, err
+	}
+	if data == "" {
+		return Kernel{}, fmt.Errorf("it has to be unpacked, and no directory to keep it in is given: %w", paddock.Invalid)
+	}
+	name := nameOf(image.release, sha256.Sum256(packed))
+	k := Kernel{Path: filepath.Join(data, name, "vmlinux"), Release: image.release}
+	if _, err := os.Stat(k.Path); err == nil {
+		return k, trusted(data)
+	}
+	d, err := newDraft(data)
+	if err != nil {
+		return Kernel{}, err
+	}
+	defer d.drop()
+	if err := d.kernel(image); err != nil {
+		return Kernel{}, err
+	}
+	return k, d.publish(name)
+}
+
+// nameOf names the directory of a kernel that came of bytes with this sum.
+func nameOf(release string, sum [sha256.Size]byte) string {
+	return fmt.Sprintf("%s-%x", release, sum[:4])
+}
+
+// An image is what a boot loader takes (bzImage).
+type image struct {
+	release string
+	packed  []byte // the kernel, compressed
+}
+
+// Of the header of an image this is read; see Linux's Documentation/arch/x86/boot.rst.
+const (
+	headSectors  = 0x1f1
+	headMagic    = 0x202
+	headProtocol = 0x206
+	headVersion  = 0x20e
+	headPayload  = 0x248
+	headLength   = 0x24c
+	headEnd      = 0x250
+)
+
+func readImage(data []byte) (image, error) {
+	if len(data) < headEnd || string(data[headMagic:headMagic+4]) != "HdrS" || binary.LittleEndian.Uint16(data[headProtocol:]) < 0x208 {
+		return image{}, fmt.Errorf("neither an ELF file nor a bzImage: %w", paddock.Invalid)
+	}
+	var i image
+	if at := int(binary.LittleEndian.Uint16(data[headVersion:])) + 0x200; at < len(data) {
+		text, _, _ := bytes.Cut(data[at:min(at+128, len(data))], []byte{0})
+		word, _, _ := bytes.Cut(text, []byte(" "))
+		i.release = string(word)
+	}
+	if !validRelease(i.release) {
+		return image{}, fmt.Errorf("it does not say which Linux it is: %w", paddock.Invalid)
+	}
+	sectors := int64(data[headSectors])
+	if sectors == 0 {
+		sectors = 4
+	}
+	from := (sectors+1)*512 + int64(binary.LittleEndian.Uint32(data[headPayload:]))
+	to := from + int64(binary.LittleEndian.Uint32(data[headLength:]))
+	if to > int64(len(data)) || to-from < 16 {
+		return image{}, fmt.Errorf("the kernel in it is cut off: %w", paddock.Invalid)
+	}
+	i.packed = data[from:to]
+	return i, nil
+}
+
+// unpack gives the ELF file in an image.
+func (i image) unpack() ([]byte, error) {
+	for _, m := range magics() {
+		if !bytes.HasPrefix(i.packed, []byte(m.magic)) {
+			continue
+		}
+		packed := i.packed
+		if m.magic[0] != 0x1f && m.magic[0] != 0x7f {
+			packed = packed[:len(packed)-4] // how long it is, which gzip says itself
+		}
+		data, err := m.unpack.read(bytes.NewReader(packed), maxKernel)
+		if err != nil {
+			return nil, fmt.Errorf("unpack it: %w", err)
+		}
+		return data, nil
+	}
+	return nil, fmt.Errorf("it is packed in a way that is not known here (% x): %w", i.packed[:6], paddock.Unsupported)
+}

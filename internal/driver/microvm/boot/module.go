@@ -1,0 +1,220 @@
+package boot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// maxModule bounds a module, in bytes.
+const maxModule = 64 << 20
+
+// A need is a module that machines are made with.
+type need struct {
+	name string // as in modules.builtin, with underscores
+	says string // what a kernel says somewhere that has it built in; empty where another tells
+	what string
+}
+
+// needs are in the order in which they are loaded, but for what they depend on.
+func needs() []need {
+	return []need{
+		{"virtio_ring", "", "the devices of machines"},
+		{"virtio", "virtio", "the devices of machines"},
+		{"virtio_mmio", "virtio-mmio", "how the machine finds its devices"},
+		{"virtio_console", "virtio-ports", "how the machine is spoken to"},
+		{"fuse", "fuse", "files of the host"},
+		{"overlay", "overlay", "the private layer over them"},
+		{"virtio_net", "virtio_net", "the network"},
+		{"virtio_rng", "virtio_rng", "randomness"},
+	}
+}
+
+// Modules gives the modules that a machine needs, in the order in which they
+// are to be loaded. What is built into the kernel is not among them. A kernel
+// that lacks one is refused.
+func (k Kernel) Modules() ([]Module, error) {
+	list, err := newShelf(k)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range needs() {
+		if err := list.add(n.name, nil); err != nil {
+			return nil, fmt.Errorf("kernel %s: %s: %w", k.Release, n.what, err)
+		}
+	}
+	return list.order, nil
+}
+
+// A shelf is a directory of modules.
+type shelf struct {
+	kernel   Kernel
+	files    map[string]string // by name, below the directory
+	builtin  map[string]bool
+	dir      *os.Root
+	unsigned bool // their signatures are not asked for
+	order    []Module
+	taken    map[string]string // file by name, of those in order
+}
+
+// newShelf looks at what the kernel has.
+func newShelf(k Kernel) (*shelf, error) {
+	s := &shelf{kernel: k, files: map[string]string{}, builtin: map[string]bool{}, taken: map[string]string{}}
+	if k.Directory == "" {
+		var lack []string
+		for _, n := range needs() {
+			s.builtin[n.name] = true
+			if has, err := says(k.Path, n.says); err != nil {
+				return nil, err
+			} else if !has {
+				lack = append(lack, n.name)
+			}
+		}
+		if len(lack) > 0 {
+			return nil, absent(fmt.Sprintf("the kernel %s has not built in what machines need (%s), and no directory with its modules was found", k.Path, strings.Join(lack, ", ")),
+				"name a kernel whose modules are in /lib/modules, or use the one of `paddock vm setup`")
+		}
+		return s, nil
+	}
+	dir, err := os.OpenRoot(k.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("modules of the kernel %s: %w", k.Release, err)
+	}
+	s.dir = dir
+	text, err := readIn(dir, "modules.builtin", 4<<20)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, dir.Close())
+	}
+	for line := range strings.Lines(string(text)) {
+		s.builtin[moduleName(strings.TrimSpace(line))] = true
+	}
+	config, err := readIn(dir, "config", 4<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		config, err = readBounded("/boot/config-"+k.Release, 4<<20)
+	}
+	s.unsigned = err != nil || !bytes.Contains(config, []byte("\nCONFIG_MODULE_SIG_FORCE=y\n"))
+	err = fs.WalkDir(dir.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := moduleName(path); name != "" && d.Type().IsRegular() {
+			s.files[name] = path
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("modules of the kernel %s: %w", k.Release, err), dir.Close())
+	}
+	return s, nil
+}
+
+// moduleName gives the name of the module in a file, or nothing if it is none.
+func moduleName(path string) string {
+	base := filepath.Base(path)
+	for _, suffix := range []string{".ko", ".ko.xz", ".ko.zst", ".ko.gz"} {
+		if name, ok := strings.CutSuffix(base, suffix); ok {
+			return strings.ReplaceAll(name, "-", "_")
+		}
+	}
+	return ""
+}
+
+// add puts a module behind those that it depends on. above are those that
+// depend on it.
+func (s *shelf) add(name string, above []string) error {
+	name = strings.ReplaceAll(name, "-", "_")
+	if s.builtin[name] || s.taken[name] != "" {
+		return nil
+	}
+	if slices.Contains(above, name) || len(above) > 32 {
+		return fmt.Errorf("modules depend on one another in a circle: %s: %w", strings.Join(append(above, name), ", "), paddock.Invalid)
+	}
+	path, ok := s.files[name]
+	if !ok {
+		return absent(fmt.Sprintf("the module %s is neither built in nor in %s", name, s.kernel.Directory), "use the kernel of `paddock vm setup`")
+	}
+	f, err := s.dir.Open(path)
+	if err != nil {
+		return err
+	}
+	data, err := unpackedModule(path, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("module %s: %w", name, err)
+	}
+	info, err := moduleInfo(data)
+	if err != nil {
+		return fmt.Errorf("module %s: %w", name, err)
+	}
+	if release, _, _ := strings.Cut(info["vermagic"], " "); release != s.kernel.Release {
+		return fmt.Errorf("module %s in %s is of the kernel %q, and this one is %q: %w", name, s.kernel.Directory, release, s.kernel.Release, paddock.Invalid)
+	}
+	for needed := range strings.SplitSeq(info["depends"], ",") {
+		if needed == "" {
+			continue
+		}
+		if err := s.add(needed, append(slices.Clone(above), name)); err != nil {
+			return err
+		}
+	}
+	if s.unsigned {
+		data = withoutSignature(data)
+	}
+	s.taken[name] = path
+	s.order = append(s.order, Module{Name: name, Data: data})
+	return nil
+}
+
+// unpackedModule reads a file with a module, whichever way it is compressed.
+func unpackedModule(path string, r io.Reader) ([]byte, error) {
+	unpack, ok := map[string]format{".ko": plain, ".xz": unxz, ".zst": unzstd, ".gz": ungzip}[filepath.Ext(path)]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", path, paddock.Unsupported)
+	}
+	return unpack.read(r, maxModule)
+}
+
+// moduleInfo reads what a module says of itself.
+func moduleInfo(data []byte) (map[string]string, error) {
+	text, err := section(data, ".modinfo")
+	if err != nil {
+		return nil, err
+	}
+	info := map[string]string{}
+	for part := range bytes.SplitSeq(text, []byte{0}) {
+		key, value, ok := strings.Cut(string(part), "=")
+		if ok && len(key) < 64 && len(info) < 4096 {
+			info[key] = value
+		}
+	}
+	return info, nil
+}
+
+const (
+	signatureEnd  = "~Module signature appended~\n"
+	signatureHead = 12 // bytes before it: what the signature is, and how long
+)
+
+// withoutSignature cuts a signature off. Who checks it is the guest's kernel,
+// which does not insist; the modules come from where the kernel itself does.
+func withoutSignature(data []byte) []byte {
+	rest, ok := bytes.CutSuffix(data, []byte(signatureEnd))
+	if !ok || len(rest) < signatureHead {
+		return data
+	}
+	head := rest[len(rest)-signatureHead:]
+	rest = rest[:len(rest)-signatureHead]
+	n := uint64(binary.BigEndian.Uint32(head[8:])) + uint64(head[3]) + uint64(head[4])
+	if n > uint64(len(rest)) {
+		return data
+	}
+	return rest[:uint64(len(rest))-n]
+}
