@@ -223,6 +223,13 @@ func defaultState(env environ) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-%d", os.Geteuid()))
 }
 
+// DefaultData is where by default what is saved of sandboxes is, of all tiers, for
+// a caller with this environment.
+func DefaultData(environ []string) string {
+	env := newEnviron(environ)
+	return defaultData(env, filepath.Join(defaultState(env), "any"))
+}
+
 // defaultData is a directory on a disk; where the caller has none, it is beside
 // the state.
 func defaultData(env environ, state string) string {

@@ -31,6 +31,7 @@ type Machine struct {
 	CPU       string   `json:"cpu"`                 // their model
 	CPUs      int      `json:"cpus"`                // how many
 	Memory    int64    `json:"memory"`              // bytes of the whole machine
+	Limit     int64    `json:"limit"`               // bytes of it that commands may have
 	Arguments string   `json:"arguments,omitempty"` // the kernel's
 	Firmware  []string `json:"firmware,omitempty"`  // directories of QEMU's own files, in inner.Engine
 

@@ -1,0 +1,75 @@
+// Package microvm is the tier of a machine for each sandbox: a container in which
+// QEMU runs a kernel of the box's own, with KVM where the host has one that
+// works, and in emulation where it has not.
+//
+// What runs in the container is a program of its own (package monitor,
+// cmd/paddock-microvm), which is executed as a box's init; what runs in the
+// machine is the guest program (package vminit).
+package microvm
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
+)
+
+// argv0 is monitor.Argv0, which this package does not import.
+const argv0 = "paddock-guest-microvm"
+
+// Options configure a driver.
+type Options struct {
+	State   string   // see container.Options
+	Environ []string // likewise
+	Cache   string   // likewise
+	Data    string   // likewise
+
+	// Engine is the path of QEMU; empty is qemu-system-x86_64 in PATH.
+	Engine string
+
+	// Kernels is where `paddock vm setup` puts kernels; empty is vm in the
+	// directory where by default Data of all tiers is.
+	Kernels string
+
+	// Kernel and Modules are a kernel by path, and the directory of its modules;
+	// empty is the one of Kernels, or else the system's own.
+	Kernel, Modules string
+
+	// Guest is the guest program (cmd/paddock-guest), and Monitor the one that
+	// runs QEMU (cmd/paddock-microvm), compressed by gzip. Without them the calling
+	// program itself is executed as either: it must call container.Main,
+	// monitor.Main and vminit.Main first.
+	Guest, Monitor []byte
+
+	// Gateway is the program of the way out (cmd/paddock-gateway), compressed by
+	// gzip. Without it the calling program itself is executed as one: it must
+	// call gateway.Main first.
+	Gateway []byte
+
+	Ask   func(context.Context, report.Question) report.Answer // see container.Options
+	Hosts map[string][]netip.Addr                              // likewise
+	Roots []byte                                               // likewise
+	Audit audit.Sink                                           // likewise
+}
+
+// Kernel is a machine's, for container.Main.
+func Kernel() *container.Kernel { return kernelOf(Options{}) }
+
+// New gives a driver. It changes nothing on the host, and does not fail where
+// no sandbox can be made: Info and Create tell.
+func New(o Options) (*container.Driver, error) {
+	k := kernelOf(o)
+	k.Program = container.Program{Name: "microvm", Data: o.Monitor, Gzip: o.Monitor != nil}
+	return container.New(container.Options{
+		Tier: paddock.MicroVM, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
+		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots,
+	})
+}
+
+func kernelOf(o Options) *container.Kernel {
+	return &container.Kernel{Name: "QEMU", Argv0: argv0, Machine: newSupplier(o)}
+}

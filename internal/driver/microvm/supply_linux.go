@@ -1,0 +1,257 @@
+package microvm
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// What a machine takes beside the memory that its commands may have.
+const (
+	kernelOwn  = 136 << 20 // its kernel and its init; and a tenth, for the kernel's account of pages
+	kernelPart = 10
+	engineOwn  = 320 << 20 // QEMU: what it emulates with, most of all
+)
+
+// A supplier finds what machines are made of on this host.
+type supplier struct {
+	o Options
+
+	mu    sync.Mutex
+	found *host // guarded by mu; nil until all was found
+}
+
+// A host is what it found. The kernel's file may be changed by an upgrade; what
+// was saved then is for another one.
+type host struct {
+	engine   boot.Engine
+	firmware []string
+	linux    boot.Kernel
+	accel    wire.Accel
+	why      string // there is no KVM
+	khz      int
+}
+
+func newSupplier(o Options) container.Machine { return &supplier{o: o} }
+
+// look finds them.
+func (s *supplier) look() (*host, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.found != nil {
+		return s.found, nil
+	}
+	var h host
+	var err error
+	if h.engine, err = boot.FindEngine(s.o.Engine); err != nil {
+		return nil, err
+	}
+	if h.firmware, err = h.engine.Firmware(); err != nil {
+		return nil, err
+	}
+	if h.linux, err = boot.Find(boot.Options{Path: s.o.Kernel, Modules: s.o.Modules, Data: cmp.Or(s.o.Kernels, filepath.Join(container.DefaultData(s.o.Environ), "vm"))}); err != nil {
+		return nil, err
+	}
+	if h.accel, h.why = boot.Probe(); h.accel == wire.TCG {
+		if h.khz, err = boot.KHz(); err != nil {
+			return nil, err
+		}
+	}
+	s.found = &h
+	return &h, nil
+}
+
+// Lack implements container.Machine.
+func (s *supplier) Lack() *paddock.Finding {
+	_, err := s.look()
+	if err == nil {
+		return nil
+	}
+	var missing *paddock.MissingError
+	if errors.As(err, &missing) {
+		return &missing.Finding
+	}
+	return &paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: err.Error(), Remedy: "run `paddock vm status`"}
+}
+
+// Supply implements container.Machine.
+func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
+	h, err := s.look()
+	if err != nil {
+		return nil, err
+	}
+	m := wire.Machine{
+		Engine: h.engine.Path, Accel: h.accel, CPU: "max", CPUs: 1, Firmware: h.firmware,
+		Memory: machineMemory(n.Limits.Memory), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz), Hold: n.Hold,
+	}
+	if h.accel == wire.KVM {
+		m.CPU, m.CPUs = "host", int(math.Ceil(n.Limits.CPUs))
+	}
+	u := &container.Supply{Overhead: m.Memory - n.Limits.Memory + engineOwn, Trees: trees(h)}
+	fail := func(err error) (*container.Supply, error) {
+		for _, f := range u.Files {
+			f.Close()
+		}
+		return nil, err
+	}
+	add := func(f *os.File) int {
+		u.Files = append(u.Files, f)
+		return len(u.Files)
+	}
+	agent, err := sumOf(n.Agent)
+	if err != nil {
+		return nil, err
+	}
+	u.Shape = shape(h, &m, agent)
+	u.About = fmt.Sprintf("QEMU %s with %s, Linux %s, %d MiB, %d processors", h.engine.Version, h.accel, h.linux.Release, m.Memory>>20, m.CPUs)
+	if h.accel == wire.KVM {
+		f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+		if err != nil {
+			return fail(fmt.Errorf("KVM: %w: %w", err, paddock.Unavailable))
+		}
+		m.KVM = add(f)
+	}
+	switch {
+	case n.Again:
+	case n.State != nil:
+		m.State, m.RAM = add(n.State), add(n.Memory)
+	default:
+		linux, err := os.Open(h.linux.Path)
+		if err != nil {
+			return fail(fmt.Errorf("the machine's kernel: %w: %w", err, paddock.Unavailable))
+		}
+		m.Kernel = add(linux)
+		initrd, err := s.initrd(h, n, agent)
+		if err != nil {
+			return fail(fmt.Errorf("the machine's first file system: %w", err))
+		}
+		m.Initrd = add(initrd)
+	}
+	if u.Config, err = json.Marshal(m); err != nil {
+		return fail(err)
+	}
+	return u, nil
+}
+
+// machineMemory is how much a machine has whose commands may have limit.
+func machineMemory(limit int64) int64 {
+	const page = 2 << 20
+	n := limit + limit/kernelPart + kernelOwn
+	return (n + page - 1) / page * page
+}
+
+// shape names all that memory of a machine depends on.
+func shape(h *host, m *wire.Machine, agent string) string {
+	sum := sha256.Sum256(fmt.Append(nil, "1|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
+	return hex.EncodeToString(sum[:12])
+}
+
+// sumOf tells programs apart.
+func sumOf(f *os.File) (string, error) {
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	n, err := io.Copy(h, io.NewSectionReader(f, 0, 1<<40))
+	if err != nil {
+		return "", fmt.Errorf("read the guest program: %w", err)
+	}
+	return fmt.Sprintf("%08x-%d", h.Sum32(), n), nil
+}
+
+// initrd gives the file system that a machine of this kernel starts with, which
+// is kept where that can be.
+func (s *supplier) initrd(h *host, n container.Need, agent string) (*os.File, error) {
+	dir := filepath.Join(n.Data, "vm", "initrd")
+	name := filepath.Join(dir, h.linux.ID+"-"+agent)
+	if f, err := os.Open(name); err == nil {
+		return f, nil
+	}
+	modules, err := h.linux.Modules()
+	if err != nil {
+		return nil, err
+	}
+	guest, err := io.ReadAll(io.NewSectionReader(n.Agent, 0, 1<<40))
+	if err != nil {
+		return nil, err
+	}
+	var data bytes.Buffer
+	if err := boot.Initrd(&data, guest, modules); err != nil {
+		return nil, err
+	}
+	if err := keep(dir, name, data.Bytes()); err == nil {
+		if f, err := os.Open(name); err == nil {
+			return f, nil
+		}
+	}
+	return kernel.SealedFile("initrd", data.Bytes())
+}
+
+// keep writes a file in one step, and removes others: each belongs to a version
+// of the program or the kernel that has gone.
+func keep(dir, name string, data []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	const most = 8
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) <= most {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && filepath.Join(dir, e.Name()) != name {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // who uses it has it open
+		}
+	}
+	return nil
+}
+
+// trees are the parts of the host's tree that QEMU needs, to be read.
+func trees(h *host) []inner.Mount {
+	var list []inner.Mount
+	dirs := slices.Concat(image.SystemDirs(), []string{filepath.Dir(h.engine.Path)}, h.firmware)
+	for _, dir := range dirs {
+		if slices.ContainsFunc(list, func(m inner.Mount) bool { return m.Kind == inner.MountBind && strings.HasPrefix(dir+"/", m.Target+"/") }) {
+			continue
+		}
+		st, err := os.Lstat(dir)
+		switch {
+		case err != nil:
+		case st.Mode()&os.ModeSymlink != 0:
+			if to, err := os.Readlink(dir); err == nil {
+				list = append(list, inner.Mount{Kind: inner.MountLink, Target: dir, Source: to})
+			}
+		case dir != "/etc": // where nothing is for QEMU, but for what follows
+			list = append(list, inner.Mount{Kind: inner.MountBind, Target: dir, Source: dir})
+		}
+	}
+	return append(list, inner.Mount{Kind: inner.MountBind, Target: "/etc/ld.so.cache", Source: "/etc/ld.so.cache", IsFile: true, Maybe: true})
+}
