@@ -33,7 +33,7 @@ func newDraft(data string) (*draft, error) {
 		return nil, err
 	}
 	d := &draft{data: data, path: path}
-	return d, errors.Join(os.Chmod(path, 0o755))
+	return d, os.Chmod(path, 0o755)
 }
 
 // drop removes what was not published.
@@ -41,12 +41,16 @@ func (d *draft) drop() { _ = os.RemoveAll(d.path) }
 
 // write makes a file.
 func (d *draft) write(name string, data []byte) error {
-	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
+	path := filepath.Join(d.path, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	return errors.Join(err, f.Close())
 }
 
 // kernel unpacks one.
@@ -61,10 +65,24 @@ func (d *draft) kernel(i image) error {
 	return d.write("vmlinux", data)
 }
 
-// publish gives the draft its name. One that is there already is the same.
+// publish gives the draft its name, when all of it is on the disk. One that is
+// there already is the same.
 func (d *draft) publish(name string) error {
+	err := filepath.WalkDir(d.path, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+	if err != nil {
+		return err
+	}
 	path := filepath.Join(d.data, name)
-	err := os.Rename(d.path, path)
+	err = os.Rename(d.path, path)
 	if err != nil && isDir(path) {
 		d.drop()
 		return nil

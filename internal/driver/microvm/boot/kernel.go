@@ -59,6 +59,9 @@ const (
 	maxKernel = 512 << 20
 )
 
+// modulesDir is the directory of a kernel's modules, in its own.
+const modulesDir = "modules"
+
 // current is a link in Data to the kernel that was set up last.
 const current = "current"
 
@@ -163,7 +166,7 @@ func kept(data string) (Kernel, error) {
 	}
 	dir := filepath.Join(data, name)
 	k := Kernel{Path: filepath.Join(dir, "vmlinux"), Release: release}
-	if modules := filepath.Join(dir, "modules"); isDir(modules) {
+	if modules := filepath.Join(dir, modulesDir); isDir(modules) {
 		k.Directory = modules
 	}
 	return k, k.identify()
@@ -229,7 +232,7 @@ func (h host) named(o Options) (Kernel, error) {
 func (h host) directory(path, release string) string {
 	dir := filepath.Dir(path)
 	for _, try := range []string{
-		filepath.Join(dir, "modules"),
+		filepath.Join(dir, modulesDir),
 		filepath.Join(filepath.Dir(dir), "lib", "modules", release),
 		filepath.Join(filepath.Dir(dir), "usr", "lib", "modules", release),
 		filepath.Join(h.modules, release),

@@ -43,16 +43,34 @@ func needs() []need {
 // are to be loaded. What is built into the kernel is not among them. A kernel
 // that lacks one is refused.
 func (k Kernel) Modules() ([]Module, error) {
-	list, err := newShelf(k)
+	s, err := k.shelf()
 	if err != nil {
 		return nil, err
 	}
+	return s.order, nil
+}
+
+// shelf looks at what the kernel has, and takes what is needed.
+func (k Kernel) shelf() (*shelf, error) {
+	s := &shelf{kernel: k, files: map[string]string{}, builtin: map[string]bool{}, taken: map[string]bool{}}
+	if k.Directory == "" {
+		return s, s.builtIn()
+	}
+	dir, err := os.OpenRoot(k.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("modules of the kernel %s: %w", k.Release, err)
+	}
+	defer dir.Close()
+	s.dir = dir
+	if err := s.look(); err != nil {
+		return nil, fmt.Errorf("modules of the kernel %s: %w", k.Release, err)
+	}
 	for _, n := range needs() {
-		if err := list.add(n.name, nil); err != nil {
+		if err := s.add(n.name, nil); err != nil {
 			return nil, fmt.Errorf("kernel %s: %s: %w", k.Release, n.what, err)
 		}
 	}
-	return list.order, nil
+	return s, nil
 }
 
 // A shelf is a directory of modules.
@@ -63,46 +81,42 @@ type shelf struct {
 	dir      *os.Root
 	unsigned bool // their signatures are not asked for
 	order    []Module
-	taken    map[string]string // file by name, of those in order
+	taken    map[string]bool // names of those in order
 }
 
-// newShelf looks at what the kernel has.
-func newShelf(k Kernel) (*shelf, error) {
-	s := &shelf{kernel: k, files: map[string]string{}, builtin: map[string]bool{}, taken: map[string]string{}}
-	if k.Directory == "" {
-		var lack []string
-		for _, n := range needs() {
-			s.builtin[n.name] = true
-			if has, err := says(k.Path, n.says); err != nil {
-				return nil, err
-			} else if !has {
-				lack = append(lack, n.name)
-			}
+// builtIn refuses a kernel without modules that has not built in what machines
+// need.
+func (s *shelf) builtIn() error {
+	var lack []string
+	for _, n := range needs() {
+		if has, err := says(s.kernel.Path, n.says); err != nil {
+			return err
+		} else if !has {
+			lack = append(lack, n.name)
 		}
-		if len(lack) > 0 {
-			return nil, absent(fmt.Sprintf("the kernel %s has not built in what machines need (%s), and no directory with its modules was found", k.Path, strings.Join(lack, ", ")),
-				"name a kernel whose modules are in /lib/modules, or use the one of `paddock vm setup`")
-		}
-		return s, nil
 	}
-	dir, err := os.OpenRoot(k.Directory)
-	if err != nil {
-		return nil, fmt.Errorf("modules of the kernel %s: %w", k.Release, err)
+	if len(lack) > 0 {
+		return absent(fmt.Sprintf("the kernel %s has not built in what machines need (%s), and no directory with its modules was found", s.kernel.Path, strings.Join(lack, ", ")),
+			"name a kernel whose modules are in /lib/modules, or use the one of `paddock vm setup`")
 	}
-	s.dir = dir
-	text, err := readIn(dir, "modules.builtin", 4<<20)
+	return nil
+}
+
+// look reads the directory.
+func (s *shelf) look() error {
+	text, err := readIn(s.dir, "modules.builtin", maxConfig)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, dir.Close())
+		return err
 	}
 	for line := range strings.Lines(string(text)) {
 		s.builtin[moduleName(strings.TrimSpace(line))] = true
 	}
-	config, err := readIn(dir, "config", 4<<20)
+	config, err := readIn(s.dir, "config", maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
-		config, err = readBounded("/boot/config-"+k.Release, 4<<20)
+		config, err = readBounded("/boot/config-"+s.kernel.Release, maxConfig)
 	}
 	s.unsigned = err != nil || !bytes.Contains(config, []byte("\nCONFIG_MODULE_SIG_FORCE=y\n"))
-	err = fs.WalkDir(dir.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(s.dir.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -111,10 +125,6 @@ func newShelf(k Kernel) (*shelf, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("modules of the kernel %s: %w", k.Release, err), dir.Close())
-	}
-	return s, nil
 }
 
 // moduleName gives the name of the module in a file, or nothing if it is none.
@@ -132,7 +142,7 @@ func moduleName(path string) string {
 // depend on it.
 func (s *shelf) add(name string, above []string) error {
 	name = strings.ReplaceAll(name, "-", "_")
-	if s.builtin[name] || s.taken[name] != "" {
+	if s.builtin[name] || s.taken[name] {
 		return nil
 	}
 	if slices.Contains(above, name) || len(above) > 32 {
@@ -168,7 +178,7 @@ func (s *shelf) add(name string, above []string) error {
 	if s.unsigned {
 		data = withoutSignature(data)
 	}
-	s.taken[name] = path
+	s.taken[name] = true
 	s.order = append(s.order, Module{Name: name, Data: data})
 	return nil
 }
