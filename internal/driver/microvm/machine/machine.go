@@ -7,6 +7,7 @@ package machine
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -35,8 +36,8 @@ type Spec struct {
 	// Memory. It is mapped privately, though QEMU 7.2 asks to open it for
 	// writing.
 	RAM      string
-	Template *os.File // the same memory, for SaveMemory; open for reading
-	Devices  *os.File // what SaveDevices gave, from its offset on; open only for reading
+	Template *os.File  // the same memory, for SaveMemory; open for reading
+	Devices  io.Reader // what SaveDevices gave
 
 	Ports []Port
 
@@ -68,14 +69,17 @@ type Starter func(arguments []string, files []*os.File) (*os.Process, error)
 // MTU is the largest that the machine's interface can have.
 const MTU = 65520
 
-// firstFD is the descriptor of the first file that a Starter passes.
-const firstFD = 3
+// Descriptors that QEMU has, from the first that a Starter passes.
+const (
+	firstFD   = 3
+	qmpFD     = firstFD
+	devicesFD = firstFD + 1 // if the machine goes on
+)
 
 // A set of descriptors of QEMU's, /dev/fdset/N, is for one use.
 const (
 	consoleSet = 1 + iota
 	devicesSet
-	saveSet
 )
 
 func fdset(n int) string { return "/dev/fdset/" + strconv.Itoa(n) }
@@ -107,10 +111,14 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// plan gives QEMU's arguments, and the files that belong to them. The first is
-// for qmp.
-func (s *Spec) plan(qmp *os.File) ([]string, []*os.File) {
+// plan gives QEMU's arguments, and the files that belong to them: qmp is for the
+// conversation with it, and one that goes on reads its devices' state from
+// devices.
+func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 	files := []*os.File{qmp}
+	if s.again() {
+		files = append(files, devices)
+	}
 	give := func(f *os.File) int {
 		files = append(files, f)
 		return firstFD + len(files) - 1
@@ -118,10 +126,13 @@ func (s *Spec) plan(qmp *os.File) ([]string, []*os.File) {
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-S",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-		// Without option ROMs: they are for bootloaders. Devices are found by
-		// ACPI. Memory is in no core dump and is shared with nobody.
-		"-M", "microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off,dump-guest-core=off,mem-merge=off,memory-backend=ram",
+		// Without option ROMs, which are for bootloaders. Devices are found by
+		// ACPI. Memory is in no core dump, and equal pages stay apart. The state of
+		// devices has no description.
+		"-M", "microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off,dump-guest-core=off,mem-merge=off,suppress-vmdesc=on,memory-backend=ram",
 		"-global", "virtio-mmio.force-legacy=false",
+		// Nor does it say what it is of, for what saves it does not.
+		"-global", "migration.send-configuration=off",
 		"-cpu", s.CPU, "-smp", strconv.Itoa(s.CPUs),
 		"-m", strconv.FormatInt(s.Memory>>10, 10) + "k",
 	}
@@ -136,7 +147,7 @@ func (s *Spec) plan(qmp *os.File) ([]string, []*os.File) {
 	size := strconv.FormatInt(s.Memory, 10)
 	if s.again() {
 		args = append(args, "-object", "memory-backend-file,id=ram,share=off,size="+size+",mem-path="+s.RAM,
-			"-add-fd", fmt.Sprintf("fd=%d,set=%d", give(s.Devices), devicesSet))
+			"-incoming", "defer")
 	} else {
 		args = append(args, "-object", "memory-backend-ram,id=ram,share=off,size="+size, "-kernel", s.Kernel)
 		if s.Initrd != "" {
@@ -144,7 +155,7 @@ func (s *Spec) plan(qmp *os.File) ([]string, []*os.File) {
 		}
 		args = append(args, "-append", s.Arguments)
 	}
-	args = append(args, "-chardev", fmt.Sprintf("socket,id=qmp,fd=%d", firstFD), "-mon", "chardev=qmp,mode=control")
+	args = append(args, "-chardev", fmt.Sprintf("socket,id=qmp,fd=%d", qmpFD), "-mon", "chardev=qmp,mode=control")
 	if s.Console == nil {
 		args = append(args, "-chardev", "null,id=console")
 	} else {

@@ -29,7 +29,7 @@ type message struct {
 	Event string `json:"event"`
 	Data  struct {
 		Reason string `json:"reason"`
-		Action string `json:"action"`
+		Status string `json:"status"`
 	} `json:"data"`
 }
 

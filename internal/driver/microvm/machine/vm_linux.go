@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -24,6 +23,8 @@ type VM struct {
 	size     int64
 	base     uint64   // where its memory is in QEMU's process
 	template *os.File // see Spec
+
+	loaded chan string // takes how the state of devices was loaded
 
 	ended chan struct{} // closed when QEMU has ended
 	end   error         // then: why
@@ -49,17 +50,28 @@ func Start(ctx context.Context, s *Spec, start Starter) (*VM, error) {
 		theirs.Close()
 		return nil, err
 	}
-	args, files := s.plan(theirs)
-	process, err := start(args, files)
-	theirs.Close()
+	r, w, err := os.Pipe()
 	if err != nil {
 		conn.Close()
+		theirs.Close()
+		return nil, err
+	}
+	args, files := s.plan(theirs, r)
+	process, err := start(args, files)
+	theirs.Close()
+	r.Close()
+	if err != nil {
+		conn.Close()
+		w.Close()
 		return nil, fmt.Errorf("start QEMU: %w", err)
 	}
-	v := &VM{process: process, size: s.Memory, template: s.Template, ended: make(chan struct{}), stops: true}
+	v := &VM{
+		process: process, size: s.Memory, template: s.Template,
+		loaded: make(chan string, 1), ended: make(chan struct{}), stops: true,
+	}
 	v.protocol = newProtocol(conn, sender(conn), v.see)
 	go v.reap()
-	if err := v.prepare(ctx, s); err != nil {
+	if err := v.prepare(ctx, s.Devices, w); err != nil {
 		v.Kill()
 		return nil, errors.Join(err, v.Wait())
 	}
@@ -96,9 +108,13 @@ func sender(conn *net.UnixConn) func([]byte, int) error {
 	}
 }
 
-// prepare is what there is to do while QEMU can still be trusted, but for the
-// state of devices at the end: that came out of a machine.
-func (v *VM) prepare(ctx context.Context, s *Spec) error {
+// prepare is what there is to do while QEMU can still be trusted. The state of
+// devices comes last: that came out of a machine. It is written to w, which is
+// closed.
+func (v *VM) prepare(ctx context.Context, devices io.Reader, w *os.File) error {
+	var copied sync.WaitGroup
+	defer copied.Wait()
+	defer w.Close()
 	if err := v.protocol.begin(ctx); err != nil {
 		return err
 	}
@@ -107,13 +123,36 @@ func (v *VM) prepare(ctx context.Context, s *Spec) error {
 	if err != nil {
 		return err
 	}
-	if v.base, err = addressOf(text); err != nil || !s.again() {
+	if v.base, err = addressOf(text); err != nil || devices == nil {
 		return err
 	}
-	if err := v.protocol.run(ctx, "xen-load-devices-state", map[string]any{"filename": fdset(devicesSet)}); err != nil {
+	copied.Go(func() {
+		_, _ = io.Copy(w, devices) // QEMU misses what is missing
+		w.Close()
+	})
+	return v.load(ctx)
+}
+
+// load has QEMU read the state of devices.
+func (v *VM) load(ctx context.Context) error {
+	events := []any{map[string]any{"capability": "events", "state": true}}
+	if err := v.protocol.run(ctx, "migrate-set-capabilities", map[string]any{"capabilities": events}); err != nil {
 		return err
 	}
-	return v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": devicesSet})
+	if err := v.protocol.run(ctx, "migrate-incoming", map[string]any{"uri": fmt.Sprintf("fd:%d", devicesFD)}); err != nil {
+		return err
+	}
+	select {
+	case status := <-v.loaded:
+		if status != "completed" {
+			return fmt.Errorf("go on from devices: QEMU: %s: %w", brief(status), paddock.Internal)
+		}
+		return nil
+	case <-v.ended:
+		return fmt.Errorf("go on from devices: %w", v.end)
+	case <-ctx.Done():
+		return fmt.Errorf("go on from devices: %w", context.Cause(ctx))
+	}
 }
 
 // addressOf finds the address in what QEMU says of where the machine's first
@@ -139,6 +178,13 @@ func (v *VM) see(m message) {
 	switch m.Event {
 	case "SHUTDOWN":
 		v.note("the machine ended: " + brief(m.Data.Reason))
+	case "MIGRATION":
+		if s := m.Data.Status; s == "completed" || s == "failed" {
+			select {
+			case v.loaded <- s:
+			default: // once is enough
+			}
+		}
 	case "GUEST_PANICKED", "GUEST_CRASHLOADED":
 		v.note("the machine's kernel panicked")
 	case "STOP":
@@ -235,46 +281,35 @@ func (v *VM) settle(ctx context.Context, times int) error {
 }
 
 // SaveDevices writes the state of a stopped machine's devices. More than limit
-// bytes is [paddock.Exhausted], and no more is written.
+// bytes is [paddock.Exhausted], and nothing is written.
+//
+// QEMU writes to a file in memory, for it wants one that can be made empty. What
+// that may take is bounded by what QEMU may take.
 func (v *VM) SaveDevices(ctx context.Context, w io.Writer, limit int64) error {
-	r, theirs, err := os.Pipe()
+	state, theirs, err := kernel.MemoryFile("devices")
 	if err != nil {
 		return err
 	}
-	err = v.protocol.askWith(ctx, int(theirs.Fd()), "add-fd", map[string]any{"fdset-id": saveSet}, nil)
+	defer state.Close()
+	err = v.protocol.askWith(ctx, int(theirs.Fd()), "add-fd", map[string]any{"fdset-id": devicesSet}, nil)
 	theirs.Close()
 	if err != nil {
-		r.Close()
 		return err
 	}
-	copied := make(chan error, 1)
-	go func() {
-		copied <- copyBounded(w, r, limit)
-		r.Close() // QEMU is not to wait for a reader
-	}()
-	err = v.protocol.run(ctx, "xen-save-devices-state", map[string]any{"filename": fdset(saveSet), "live": false})
-	if e := v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": saveSet}); err == nil {
+	err = v.protocol.run(ctx, "xen-save-devices-state", map[string]any{"filename": fdset(devicesSet), "live": false})
+	if e := v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": devicesSet}); err == nil {
 		err = e
 	}
 	if err != nil {
-		_ = r.SetReadDeadline(time.Unix(1, 0)) // QEMU may have kept its end
-	}
-	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if e := <-copied; errors.Is(e, paddock.Exhausted) || err == nil {
-		return e // QEMU's error, if any, is that its reader went away
-	}
-	return err
-}
-
-// copyBounded copies until the end, or until there is more than limit.
-func copyBounded(w io.Writer, r io.Reader, limit int64) error {
-	n, err := io.Copy(w, io.LimitReader(r, limit))
-	if err != nil || n < limit {
 		return err
 	}
-	if n, err := r.Read(make([]byte, 1)); n > 0 || err != io.EOF { //nolint:errorlint // a pipe's end is exactly this
-		return errors.Join(err, fmt.Errorf("devices of more than %d bytes: %w", limit, paddock.Exhausted))
+	size, err := state.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
 	}
-	return nil
+	if size > limit {
+		return fmt.Errorf("devices of %d bytes: %w", size, paddock.Exhausted)
+	}
+	_, err = io.Copy(w, io.NewSectionReader(state, 0, size))
+	return err
 }

@@ -1,0 +1,23 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// MemoryFile makes a file that is only in memory, and gives it twice: to do with
+// it as one likes, and open only for writing.
+func MemoryFile(name string) (f, writer *os.File, err error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	f = os.NewFile(uintptr(fd), name)
+	if writer, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0); err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, writer, nil
+}
