@@ -70,7 +70,7 @@ where you say nothing, it is nothing.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.shellCommand(), a.doctorCommand(), a.policyCommand(), a.simCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.shellCommand(), a.doctorCommand(), a.policyCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
 	return root
 }
 

@@ -2,6 +2,7 @@ package boot
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -70,7 +72,38 @@ const current = "current"
 // unpacked for it is kept in Data. Where there is none the error says what to
 // do; it is [paddock.Unsupported].
 func Find(o Options) (Kernel, error) {
-	return host{shared: Shared, boot: "/boot", modules: "/lib/modules"}.find(o)
+	if err := supported(); err != nil {
+		return Kernel{}, err
+	}
+	k, err := host{shared: Shared, boot: "/boot", modules: "/lib/modules"}.find(o)
+	return k, kinded(err)
+}
+
+// kinded gives an error of the system its kind.
+func kinded(err error) error {
+	if err == nil || paddock.KindOf(err) != paddock.Internal {
+		return err
+	}
+	for _, c := range []struct {
+		is   error
+		kind paddock.Kind
+	}{
+		{fs.ErrNotExist, paddock.NotFound}, {fs.ErrPermission, paddock.Denied}, {syscall.ENOSPC, paddock.Exhausted}, {syscall.EDQUOT, paddock.Exhausted},
+		{context.Canceled, paddock.Canceled}, {context.DeadlineExceeded, paddock.Timeout},
+	} {
+		if errors.Is(err, c.is) {
+			return fmt.Errorf("%w: %w", err, c.kind)
+		}
+	}
+	return err
+}
+
+// supported refuses hosts of another kind than machines are.
+func supported() error {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return absent("machines are made on Linux, on processors of the kind x86-64", "use another tier: `paddock doctor` tells which there are")
+	}
+	return nil
 }
 
 // A host is where a system keeps kernels.
@@ -95,14 +128,11 @@ func (h host) find(o Options) (Kernel, error) {
 	// desktop may lack what machines need. Each is tried.
 	var last error
 	for _, path := range h.installed() {
-		k, err := h.named(Options{Path: path, Data: o.Data})
-		if err == nil {
-			_, err = k.Modules()
-		}
+		k, err := h.system(path, o.Data)
 		if err == nil {
 			return k, nil
 		}
-		last = err
+		last = fmt.Errorf("%s: %w", path, err)
 	}
 	cause := "no kernel for machines was found"
 	if last != nil {
@@ -125,6 +155,32 @@ func (h host) installed() []string {
 	slices.SortFunc(all, func(a, b string) int { return compareVersions(b, a) })
 	cloud := func(path string) bool { return strings.HasSuffix(path, "-cloud-amd64") }
 	return slices.Concat(slices.DeleteFunc(slices.Clone(all), func(p string) bool { return !cloud(p) }), slices.DeleteFunc(all, cloud))
+}
+
+// system gives one of the system's kernels. It is unpacked only if it has what
+// machines need.
+func (h host) system(path, data string) (Kernel, error) {
+	packed, err := readBounded(path, maxImage)
+	if err != nil {
+		return Kernel{}, err
+	}
+	i, err := readImage(packed)
+	if err != nil {
+		return Kernel{}, err
+	}
+	dir := h.directory(path, i.release)
+	if dir == "" {
+		return Kernel{}, fmt.Errorf("its modules are not here: %w", paddock.NotFound)
+	}
+	if _, err := (Kernel{Release: i.release, Directory: dir}).Modules(); err != nil {
+		return Kernel{}, err
+	}
+	k, err := keep(packed, data)
+	if err != nil {
+		return Kernel{}, err
+	}
+	k.Directory = dir
+	return k, k.identify()
 }
 
 // compareVersions compares text with numbers in it, number by number.
@@ -254,7 +310,7 @@ func (h host) unpacked(path, data string) (Kernel, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			return Kernel{}, absent("it may not be read", "let every user read it (sudo chmod +r), or use another one: `paddock vm setup`")
+			return Kernel{}, absent(path+" may not be read", "let every user read it (sudo chmod +r), or use another one: `paddock vm setup`")
 		}
 		return Kernel{}, err
 	}

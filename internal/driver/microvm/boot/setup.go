@@ -30,6 +30,9 @@ const howWithoutClient = "download Debian's kernel package for virtual machines 
 // package client fetches and vouches for. It needs no privileges. Doing it
 // again changes nothing where there is nothing newer.
 func Setup(ctx context.Context, o Options) (Kernel, error) {
+	if err := supported(); err != nil {
+		return Kernel{}, err
+	}
 	if o.Data == "" {
 		return Kernel{}, fmt.Errorf("set up a kernel: no directory to put it in: %w", paddock.Invalid)
 	}
@@ -49,7 +52,7 @@ func Setup(ctx context.Context, o Options) (Kernel, error) {
 		err = choose(o.Data, name)
 	}
 	if err != nil {
-		return Kernel{}, fmt.Errorf("set up a kernel: %w", err)
+		return Kernel{}, kinded(fmt.Errorf("set up a kernel: %w", err))
 	}
 	return kept(o.Data)
 }
