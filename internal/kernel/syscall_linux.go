@@ -36,6 +36,10 @@ func Numbers() map[string]uint32 {
 		"truncate": unix.SYS_TRUNCATE, "umount2": unix.SYS_UMOUNT2, "unlinkat": unix.SYS_UNLINKAT, "unshare": unix.SYS_UNSHARE,
 		"setxattr": unix.SYS_SETXATTR, "lsetxattr": unix.SYS_LSETXATTR, "fsetxattr": unix.SYS_FSETXATTR, "setxattrat": 463,
 		"removexattr": unix.SYS_REMOVEXATTR, "lremovexattr": unix.SYS_LREMOVEXATTR, "fremovexattr": unix.SYS_FREMOVEXATTR, "removexattrat": 466,
+		"execve": unix.SYS_EXECVE, "execveat": unix.SYS_EXECVEAT, "kill": unix.SYS_KILL, "pidfd_getfd": unix.SYS_PIDFD_GETFD,
+		"pidfd_open": unix.SYS_PIDFD_OPEN, "pidfd_send_signal": unix.SYS_PIDFD_SEND_SIGNAL, "process_madvise": unix.SYS_PROCESS_MADVISE,
+		"process_vm_readv": unix.SYS_PROCESS_VM_READV, "process_vm_writev": unix.SYS_PROCESS_VM_WRITEV, "ptrace": unix.SYS_PTRACE,
+		"rt_sigqueueinfo": unix.SYS_RT_SIGQUEUEINFO, "rt_tgsigqueueinfo": unix.SYS_RT_TGSIGQUEUEINFO, "tgkill": unix.SYS_TGKILL, "tkill": unix.SYS_TKILL,
 		"file_setattr": 469, "userfaultfd": unix.SYS_USERFAULTFD, "vhangup": unix.SYS_VHANGUP,
 	}
 	maps.Copy(n, oldNumbers())

@@ -256,6 +256,44 @@ func guestTries(trees bool) []try {
 		try{"chmod fchmod fchmodat fchmodat2", args(), want})
 }
 
+// machineTries are those of a machine's process, number 77.
+func machineTries(reads bool) []try {
+	eperm, eacces := errno(syscall.EPERM), errno(syscall.EACCES)
+	var tries []try
+	for _, try := range baseTries() { // the walls
+		var calls []string
+		for call := range strings.FieldsSeq(try.calls) {
+			if slices.ContainsFunc(wallRules(), func(r rule) bool { return slices.Contains(r.calls, call) }) {
+				calls = append(calls, call)
+			}
+		}
+		try.calls = strings.Join(calls, " ")
+		tries = append(tries, try)
+	}
+	want := uint32(actAllow)
+	if reads {
+		want = actNotify
+	}
+	for _, flag := range []uint64{1, 2, 0o100, 0o1000, 0o20000000} {
+		tries = append(tries, try{"open", args(0, flag), actNotify}, try{"openat", args(0, 0, flag), actNotify})
+	}
+	return append(tries,
+		try{"open", args(1, 0o2200000), want},
+		try{"openat", args(1, 1, 0o2200000), want},
+		try{"openat2", args(), errno(syscall.ENOSYS)},
+		try{"seccomp", args(1, 0x8|0x10), errno(syscall.EBUSY)},
+		try{"seccomp", args(0x8, 0x1), actAllow},
+		try{"execve", args(), actNotify},
+		try{"execveat socket socketpair connect bind ptrace process_vm_readv process_vm_writev process_madvise pidfd_open pidfd_getfd " +
+			"pidfd_send_signal tkill rt_sigqueueinfo", args(77), eperm},
+		try{"kill tgkill rt_tgsigqueueinfo", args(77, 9), actAllow},
+		try{"kill tgkill rt_tgsigqueueinfo", args(1, 77), eperm},
+		try{"kill", args(0xffffffff, 9), eperm},
+		try{"creat mkdir mkdirat mknod mknodat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir truncate", args(), eacces},
+		try{"chmod fchmod fchmodat fchmodat2", args(), eacces},
+		try{"read write ioctl", args(), actAllow})
+}
+
 // A table is one that is in use, with all that is tried on it.
 type table struct {
 	rules []rule
@@ -268,6 +306,9 @@ func tables() map[string]table {
 		"inside":      {insideRules(), insideTries()},
 		"guest":       {guestRules(false), guestTries(false)},
 		"guest trees": {guestRules(true), guestTries(true)},
+
+		"machine":       {machineRules(77, false), machineTries(false)},
+		"machine reads": {machineRules(77, true), machineTries(true)},
 	}
 }
 

@@ -1,29 +1,27 @@
 // Package relay carries packets between a machine's network device and the link
 // of its box.
 //
-// The device speaks Ethernet, as a stream of frames that begin with their length;
-// the link carries IP packets, each by itself. There are only two ends, so no
-// address of the link layer is ever asked for: the machine's is known, and every
-// frame of its own is for whoever is at the other end. What is no IP packet of a
-// sane length is dropped, in both directions.
+// The device speaks Ethernet, the link IP. There are only two ends, so no address
+// of the link layer is ever asked for: the machine's is known, and every frame of
+// its own is for whoever is at the other end. What is no IP packet of a sane
+// length is dropped, in both directions.
 package relay
 
 import "encoding/binary"
 
-// A MAC is an address of the link layer.
-type MAC [6]byte
-
-// peer is the address of whoever is at the other end: one that is nobody's.
-var peer = MAC{0x02, 0x70, 0x61, 0x64, 0x64, 0x01}
+// Addresses of the link layer: that which QEMU gives a machine's first device, and
+// one that is nobody's, for whoever is at the other end.
+const (
+	machine = "\x52\x54\x00\x12\x34\x56"
+	peer    = "\x02\x70\x61\x64\x64\x01"
+)
 
 // Lengths in bytes. MaxPacket is the link's MTU.
 const (
 	MaxPacket = 65520
 
-	lengthSize   = 4
-	ethernetSize = 14
-	headSize     = lengthSize + ethernetSize
-	maxFrame     = ethernetSize + MaxPacket
+	headSize = 14
+	maxFrame = headSize + MaxPacket
 )
 
 // Kinds of packets, as Ethernet calls them.
@@ -34,10 +32,10 @@ const (
 
 // packet gives the IP packet in a frame, or nil where there is none.
 func packet(frame []byte) []byte {
-	if len(frame) < ethernetSize || len(frame) > maxFrame {
+	if len(frame) < headSize || len(frame) > maxFrame {
 		return nil
 	}
-	data, kind := sane(frame[ethernetSize:])
+	data, kind := sane(frame[headSize:])
 	if kind == 0 || kind != binary.BigEndian.Uint16(frame[12:]) {
 		return nil
 	}
@@ -66,36 +64,8 @@ func sane(data []byte) ([]byte, uint16) {
 	return nil, 0
 }
 
-// A splitter takes a stream apart.
-type splitter struct {
-	skip uint64 // bytes of a frame that is too long
-}
-
-// next gives the first frame of data and what follows it. Without a frame, what
-// follows is the beginning of one; what was left out is gone from it.
-func (s *splitter) next(data []byte) (frame, rest []byte, ok bool) {
-	for {
-		n := min(s.skip, uint64(len(data)))
-		data, s.skip = data[n:], s.skip-n
-		if len(data) < lengthSize {
-			return nil, data, false
-		}
-		size := binary.BigEndian.Uint32(data)
-		if size > maxFrame {
-			s.skip = lengthSize + uint64(size)
-			continue
-		}
-		if len(data)-lengthSize < int(size) {
-			return nil, data, false
-		}
-		return data[lengthSize : lengthSize+size], data[lengthSize+size:], true
-	}
-}
-
-// head writes what comes before a packet on the device's stream.
-func head(to []byte, size int, kind uint16, machine, peer MAC) {
-	binary.BigEndian.PutUint32(to, uint32(ethernetSize+size))
-	copy(to[4:], machine[:])
-	copy(to[10:], peer[:])
-	binary.BigEndian.PutUint16(to[16:], kind)
+// head writes what comes before a packet for the machine.
+func head(to []byte, kind uint16) {
+	copy(to, machine+peer)
+	binary.BigEndian.PutUint16(to[12:], kind)
 }

@@ -14,7 +14,6 @@ import (
 // A Relay joins a device and a link.
 type Relay struct {
 	device, link *end
-	machine      MAC
 	closed       atomic.Bool
 }
 
@@ -36,9 +35,9 @@ func newEnd(f *os.File) (*end, error) {
 	return &end{f, raw}, nil
 }
 
-// New makes a relay between a device's stream and a link of packets, which belong
-// to it. Machine is the device's address.
-func New(device, link *os.File, machine MAC) (*Relay, error) {
+// New makes a relay between a device and a link, which belong to it: sockets of
+// packets, of which each is a frame, or an IP packet.
+func New(device, link *os.File) (*Relay, error) {
 	d, err := newEnd(device)
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
@@ -47,7 +46,7 @@ func New(device, link *os.File, machine MAC) (*Relay, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.file.Close())
 	}
-	return &Relay{device: d, link: l, machine: machine}, nil
+	return &Relay{device: d, link: l}, nil
 }
 
 // Run carries packets until one of the ends does no more, and closes both. The end
@@ -81,32 +80,55 @@ func (r *Relay) Close() {
 
 // out carries what the machine sends.
 func (r *Relay) out() error {
-	buf, kept := make([]byte, 4*(lengthSize+maxFrame)), 0
 	write := r.link.writer()
-	var s splitter
+	return r.device.each(0, func(frame []byte) error {
+		if p := packet(frame); p != nil {
+			return write(p)
+		}
+		return nil
+	})
+}
+
+// in carries what the machine gets.
+func (r *Relay) in() error {
+	write := r.device.writer()
+	return r.link.each(headSize, func(data []byte) error {
+		p, kind := sane(data[headSize:])
+		if kind == 0 {
+			return nil
+		}
+		head(data, kind)
+		return write(data[:headSize+len(p)])
+	})
+}
+
+// each calls do with every packet, before which there is so much space.
+func (e *end) each(space int, do func([]byte) error) error {
+	buf := make([]byte, space+maxFrame+1) // one more, so that what was cut is seen
+	var n int
+	var failed error
+	take := func(fd uintptr) bool {
+		n, failed = syscall.Read(int(fd), buf[space:])
+		return !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR)
+	}
 	for {
-		n, err := r.device.file.Read(buf[kept:])
-		if err != nil {
+		err := e.raw.Read(take)
+		switch {
+		case err != nil:
+			return err
+		case failed != nil:
+			return failed
+		case n == 0:
+			return io.EOF
+		}
+		if err := do(buf[:space+n]); err != nil {
 			return err
 		}
-		rest := buf[:kept+n]
-		for {
-			frame, after, ok := s.next(rest)
-			if rest = after; !ok {
-				break
-			}
-			if p := packet(frame); p != nil {
-				if err := write(p); err != nil {
-					return err
-				}
-			}
-		}
-		kept = copy(buf, rest)
 	}
 }
 
-// writer gives a function that sends a packet. One that the other side does not
-// take as it is, is dropped.
+// writer gives a function that sends a packet. One that is too large for the
+// other end is dropped.
 func (e *end) writer() func([]byte) error {
 	var data []byte
 	var failed error
@@ -123,47 +145,5 @@ func (e *end) writer() func([]byte) error {
 			return nil
 		}
 		return failed
-	}
-}
-
-// in carries what the machine gets: all packets that are there at once.
-func (r *Relay) in() error {
-	const room = headSize + MaxPacket + 1 // one more, so that what was cut is seen
-	buf := make([]byte, 4*room)
-	used := 0
-	var failed error
-	take := func(fd uintptr) bool {
-		for len(buf)-used >= room {
-			n, err := syscall.Read(int(fd), buf[used+headSize:used+room])
-			switch {
-			case errors.Is(err, syscall.EINTR):
-				continue
-			case errors.Is(err, syscall.EAGAIN):
-				return used > 0
-			case err != nil:
-				failed = err
-				return true
-			case n == 0:
-				failed = io.EOF
-				return true
-			}
-			p, kind := sane(buf[used+headSize : used+headSize+n])
-			if kind == 0 {
-				continue
-			}
-			head(buf[used:], len(p), kind, r.machine, peer)
-			used += headSize + len(p)
-		}
-		return true
-	}
-	for {
-		used = 0
-		err := r.link.raw.Read(take)
-		if err == nil && used > 0 {
-			_, err = r.device.file.Write(buf[:used])
-		}
-		if err = errors.Join(err, failed); err != nil {
-			return err
-		}
 	}
 }
