@@ -169,7 +169,7 @@ func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 	}
 	for i, p := range s.Ports {
 		args = append(args, "-chardev", fmt.Sprintf("socket,id=port%d,fd=%d,server=on,wait=off", i+1, give(p.Listener)),
-			"-device", fmt.Sprintf("virtserialport,nr=%d,chardev=port%d,name=%s", i+1, i+1, p.Name))
+			"-device", fmt.Sprintf("virtserialport,id=%[2]s,nr=%[1]d,chardev=port%[1]d,name=%[2]s", i+1, p.Name))
 	}
 	if s.Net != nil {
 		args = append(args, "-netdev", fmt.Sprintf("dgram,id=net,local.type=fd,local.str=%d", give(s.Net)),

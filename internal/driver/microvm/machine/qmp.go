@@ -30,6 +30,8 @@ type message struct {
 	Data  struct {
 		Reason string `json:"reason"`
 		Status string `json:"status"`
+		ID     string `json:"id"`
+		Open   bool   `json:"open"`
 	} `json:"data"`
 }
 

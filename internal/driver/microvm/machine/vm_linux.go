@@ -32,6 +32,8 @@ type VM struct {
 	mu     sync.Mutex
 	stops  bool   // guarded by mu: a stop is ours
 	reason string // guarded by mu: why the machine ended, in its own words
+
+	opened map[string]chan struct{} // by port, of which there are no more; closed when the machine has opened it
 }
 
 // Start starts QEMU. The machine does not run yet: see Cont. One that goes on
@@ -68,6 +70,9 @@ func Start(ctx context.Context, s *Spec, start Starter) (*VM, error) {
 	v := &VM{
 		process: process, size: s.Memory, template: s.Template,
 		loaded: make(chan string, 1), ended: make(chan struct{}), stops: true,
+	}
+	for _, p := range s.Ports {
+		v.opened[p.Name] = make(chan struct{})
 	}
 	v.protocol = newProtocol(conn, sender(conn), v.see)
 	go v.reap()
@@ -187,6 +192,14 @@ func (v *VM) see(m message) {
 		}
 	case "GUEST_PANICKED", "GUEST_CRASHLOADED":
 		v.note("the machine's kernel panicked")
+	case "VSERPORT_CHANGE":
+		if c := v.opened[m.Data.ID]; c != nil && m.Data.Open {
+			select {
+			case <-c:
+			default:
+				close(c)
+			}
+		}
 	case "STOP":
 		if !v.stops {
 			v.note("the machine's processor failed")
@@ -226,6 +239,19 @@ func (v *VM) PID() int { return v.process.Pid }
 func (v *VM) Wait() error {
 	<-v.ended
 	return v.end
+}
+
+// Opened waits until something in the machine has opened a port, in a machine that
+// was started.
+func (v *VM) Opened(ctx context.Context, port string) error {
+	select {
+	case <-v.opened[port]:
+		return nil
+	case <-v.ended:
+		return v.end
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Kill ends QEMU. Killing one that ended is fine.
