@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/vminit"
 )
 
 // enter becomes the part that argv0 names, and does not return then.
@@ -12,6 +13,8 @@ func enter(argv0 string) bool {
 		inner.Main(nil)
 	case inside.Argv0:
 		inside.Main()
+	case vminit.Argv0:
+		vminit.Main()
 	default:
 		return false
 	}

@@ -79,22 +79,7 @@ func (l Link) Make(tun *os.File) error {
 		return err
 	}
 	defer unix.Close(r.socket)
-	if err := r.up(l.MTU); err != nil {
-		return err
-	}
-	for _, a := range l.Addresses {
-		err := r.address(a)
-		if err == nil {
-			err = r.route(a)
-		}
-		if a.Is6() && lacksIPv6(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.set(r)
 }
 
 // lacksIPv6 tells whether an error says that a kernel has no IPv6, or has it

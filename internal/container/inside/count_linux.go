@@ -3,6 +3,7 @@ package inside
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -32,10 +33,10 @@ func newCount(dir string) (*count, error) {
 	c := &count{}
 	for _, step := range []func() error{
 		// A group that divides what it has can hold no process itself.
-		func() error { return os.Mkdir(dir+"/agent", 0o700) },
+		func() error { return makeGroup(dir + "/agent") },
 		func() error { return write(dir+"/agent/cgroup.procs", strconv.Itoa(os.Getpid())) },
 		func() error { return write(dir+"/cgroup.subtree_control", "+pids") },
-		func() error { return os.Mkdir(group, 0o700) },
+		func() error { return makeGroup(group) },
 		func() (err error) { c.procs, err = os.OpenFile(group+"/cgroup.procs", os.O_WRONLY, 0); return err },
 		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return err },
 		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return err },
@@ -49,6 +50,15 @@ func newCount(dir string) (*count, error) {
 		}
 	}
 	return c, nil
+}
+
+// makeGroup makes a group, unless whoever started the agent has made it: to bound
+// what is in it otherwise.
+func makeGroup(path string) error {
+	if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // notTheirs gives groups to a user that no command is or can map, and nobody else

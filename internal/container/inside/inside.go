@@ -21,6 +21,16 @@ const (
 	Dir   = "/.paddock"
 )
 
+// OnPort is the agent's argument in a machine, where there is no link: descriptor
+// 3 is a port of the machine's, which only the agent has. On it come sessions
+// (yamux), one after another, whose streams are connections to the agent. The
+// agent is the first process of its own namespace there, and of user and group of
+// the box's user.
+const OnPort = "port"
+
+// PortFD is that port.
+const PortFD = 3
+
 // The ends of the link.
 const (
 	Address = "10.0.2.15" // the agent's

@@ -25,6 +25,9 @@ func Main() {
 }
 
 func run() error {
+	if len(os.Args) == 2 && os.Args[1] == OnPort {
+		return runOnPort()
+	}
 	// What a package opened while it was initialised is not for commands.
 	if err := kernel.CloseFrom(3); err != nil {
 		return err
@@ -33,25 +36,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	a := &agent{}
-	// What covers the group of processes covers the program, too.
-	if a.spawn, err = newSpawner(Dir); err != nil {
+	a, err := newAgent()
+	if err != nil {
 		return err
-	}
-	// From here on the agent is as weak as its commands, but for what it holds,
-	// the listener, and for what the thread needs that starts them. Nobody looks
-	// into it, and none of its threads can be sent a signal, which gVisor does
-	// not spare a first process as Linux does. A filter could not keep them from
-	// that: threads come and go, with numbers that no filter knows.
-	for _, step := range []func() error{
-		func() error { return kernel.OutOfReach(nobody()) },
-		kernel.ReserveStarting,
-		func() error { return a.spawn.do(kernel.TakeStarting) },
-		kernel.NotDumpable,
-	} {
-		if err := step(); err != nil {
-			return err
-		}
 	}
 	// Who waits for this needs not ask again and again.
 	first, err := net.Dial("tcp4", net.JoinHostPort(Peer, strconv.Itoa(Port)))
@@ -70,6 +57,32 @@ func run() error {
 		}
 		go a.answer(conn)
 	}
+}
+
+// newAgent gives up what this process has, but for what the agent needs.
+func newAgent() (*agent, error) {
+	a := &agent{}
+	var err error
+	// What covers the group of processes covers the program, too.
+	if a.spawn, err = newSpawner(Dir); err != nil {
+		return nil, err
+	}
+	// From here on the agent is as weak as its commands, but for what it holds,
+	// the listener, and for what the thread needs that starts them. Nobody looks
+	// into it, and none of its threads can be sent a signal, which gVisor does
+	// not spare a first process as Linux does. A filter could not keep them from
+	// that: threads come and go, with numbers that no filter knows.
+	for _, step := range []func() error{
+		func() error { return kernel.OutOfReach(nobody()) },
+		kernel.ReserveStarting,
+		func() error { return a.spawn.do(kernel.TakeStarting) },
+		kernel.NotDumpable,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
 }
 
 // nobody is a user that no command is or can be.

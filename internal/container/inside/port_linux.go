@@ -1,0 +1,126 @@
+package inside
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// runOnPort is run in a machine.
+func runOnPort() error {
+	if err := ownProc(); err != nil {
+		return err
+	}
+	if err := kernel.CloseFrom(PortFD + 1); err != nil {
+		return err
+	}
+	port, err := kernel.NewPort(os.NewFile(PortFD, "port"))
+	if err != nil {
+		return err
+	}
+	a, err := newAgent()
+	if err != nil {
+		return err
+	}
+	for {
+		if err := port.WaitOpen(context.Background()); err != nil {
+			return err
+		}
+		a.session(port)
+		// What is left of a session that broke is nobody's.
+		if _, err := io.Copy(io.Discard, port); err != nil {
+			return err
+		}
+	}
+}
+
+// session answers until the host closes its end, or makes no sense.
+func (a *agent) session(port *kernel.Port) {
+	s, err := yamux.Server(ending{port}, sessions())
+	if err != nil {
+		return // which only a configuration without sense can be
+	}
+	for {
+		stream, err := s.AcceptStream()
+		if err != nil {
+			break
+		}
+		go a.answer(stream)
+	}
+	_ = s.Close()
+	port.Resume()
+}
+
+// sessions says how sessions are. There is no network between the two ends, so
+// nothing is ever late: who does not answer was stopped, and will go on.
+func sessions() *yamux.Config {
+	c := yamux.DefaultConfig()
+	c.EnableKeepAlive = false
+	c.ConnectionWriteTimeout = time.Hour
+	c.StreamCloseTimeout = 0
+	c.MaxStreamWindowSize = 1 << 20
+	c.LogOutput = io.Discard
+	return c
+}
+
+// An ending is a port whose Close ends what waits on it, and not the port.
+type ending struct{ *kernel.Port }
+
+// Close implements io.Closer.
+func (e ending) Close() error {
+	e.Interrupt()
+	return nil
+}
+
+// ownProc mounts the agent's own /proc, in which nothing of the machine's can be
+// changed: some of it asks for no capability, but for user 0, who a command may
+// be.
+func ownProc() error {
+	const attrs = kernel.NoSUID | kernel.NoDev | kernel.NoExec
+	if err := kernel.MountAt("proc", "/proc", attrs, ""); err != nil {
+		return err
+	}
+	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"} {
+		if err := cover("/proc/"+name, "/proc/"+name, attrs|kernel.ReadOnly); err != nil {
+			return err
+		}
+	}
+	// As a box on the host's kernel has it. Nothing of it is a secret of the host's.
+	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kmsg",
+		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
+		if err := cover("/dev/null", "/proc/"+name, attrs|kernel.ReadOnly); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover mounts what is at a path over what is at another one, if there is
+// something.
+func cover(from, to string, attrs uint64) error {
+	at, err := kernel.OpenPath(nil, to, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	mount, err := kernel.CloneTree(kernel.AtCWD, from, false)
+	if err != nil {
+		return err
+	}
+	defer mount.Close()
+	if err := errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at)); err != nil {
+		return fmt.Errorf("cover %s: %w", to, err)
+	}
+	return nil
+}

@@ -1,0 +1,332 @@
+package vminit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// begin makes this machine one of its own, and starts what runs in it.
+func (m *machine) begin(b *wire.Begin) error {
+	if err := identify(b); err != nil {
+		return err
+	}
+	if b.Again {
+		if m.upper == nil {
+			return fmt.Errorf("a machine that has not begun cannot go on: %w", paddock.Conflict)
+		}
+		return nil
+	}
+	if m.upper != nil {
+		return fmt.Errorf("the machine has begun already: %w", paddock.Conflict)
+	}
+	for _, step := range []struct {
+		what string
+		do   func(*wire.Begin) error
+	}{
+		{"mount the host's files", m.mountLower},
+		{"make the private layer", m.makeLayer},
+		{"mount the file tree", m.mountTree},
+		{"bring up the link", link},
+		{"bound the memory", func(b *wire.Begin) error { return m.groups.bound(b.Memory) }},
+		{"start the agent", m.startAgent},
+	} {
+		if err := step.do(b); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+// identify gives the machine what is to be its alone.
+func identify(b *wire.Begin) error {
+	if len(b.Machine) != 32 || strings.Trim(b.Machine, "0123456789abcdef") != "" {
+		return fmt.Errorf("%q is no number of a machine: %w", b.Machine, paddock.Invalid)
+	}
+	return errors.Join(
+		kernel.AddEntropy(b.Entropy),
+		kernel.SetClock(time.Unix(0, b.Time)),
+		kernel.SetHostname(b.Hostname),
+		os.WriteFile(machineID, []byte(b.Machine+"\n"), 0o444), //nolint:gosec // everyone may know it
+	)
+}
+
+// mountLower mounts what the host serves.
+func (m *machine) mountLower(*wire.Begin) error {
+	device, err := kernel.OpenFUSE()
+	if err != nil {
+		return err
+	}
+	if err := m.files.Block(); err != nil {
+		return err
+	}
+	m.pump = newPump(device, m.files)
+	go func() { end(m.pump.up()) }()
+	go func() { end(m.pump.down(context.Background())) }()
+	fd, err := kernel.Descriptor(device)
+	if err != nil {
+		return err
+	}
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,max_read=%d", fd, maxWrite)
+	return kernel.MountAt("fuse", lower, kernel.NoSUID|kernel.NoDev, options)
+}
+
+// makeLayer makes the private layer, which begins with an archive or with nothing.
+func (m *machine) makeLayer(b *wire.Begin) error {
+	if b.Disk < pageSize {
+		return fmt.Errorf("%d bytes of disk: %w", b.Disk, paddock.Invalid)
+	}
+	// A name takes memory that no file's content does.
+	options := fmt.Sprintf("mode=755,size=%d,nr_inodes=%d", b.Disk, max(b.Disk/pageSize, 64<<10))
+	if err := kernel.MountAt("tmpfs", layer, kernel.NoSUID|kernel.NoDev, options); err != nil {
+		return err
+	}
+	dir := filepath.Join(layer, "upper")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(layer, "work"), 0o700)); err != nil {
+		return err
+	}
+	upper, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	// The tree's root is as the host's.
+	st, err := kernel.StatAt(kernel.AtCWD, lower)
+	if err != nil {
+		return fmt.Errorf("the host's files: %w", err)
+	}
+	fd, err := kernel.Descriptor(upper)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(kernel.ChownAt(fd, "", int(st.UID), int(st.GID)), upper.Chmod(os.FileMode(st.Mode&0o777))); err != nil {
+		return err
+	}
+	if b.Layer {
+		if err := unpack(&chunks{r: m.control}, upper); err != nil {
+			return err
+		}
+	}
+	m.upper = upper
+	return nil
+}
+
+// mountTree mounts the commands' tree.
+func (m *machine) mountTree(b *wire.Begin) error {
+	const own = kernel.NoSUID | kernel.NoDev
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%[2]s/upper,workdir=%[2]s/work,index=off,metacopy=off,redirect_dir=on,xino=auto", lower, layer)
+	if err := kernel.MountAt("overlay", merged, own, options); err != nil {
+		return err
+	}
+	root, err := os.Open(merged)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	host, err := os.Open(lower)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	for _, bind := range b.Binds {
+		from, err := kernel.OpenPath(host, strings.TrimPrefix(filepath.Join("/", bind.Target), "/"), true)
+		if err != nil {
+			return err
+		}
+		attrs := uint64(own)
+		if !bind.Write {
+			attrs |= kernel.ReadOnly
+		}
+		err = mountAt(from, root, bind, attrs)
+		from.Close()
+		if err != nil {
+			return err
+		}
+	}
+	shm := fmt.Sprintf("mode=1777,size=%d", b.Disk)
+	if err := kernel.MountAt("tmpfs", filepath.Join(devices, "shm"), own|kernel.NoExec, shm); err != nil {
+		return err
+	}
+	// The agent mounts its own /proc there.
+	proc, err := place(root, "/proc", false)
+	if err != nil {
+		return fmt.Errorf("/proc: %w", err)
+	}
+	proc.Close()
+	if err := moveTo(root, system, "/sys", own|kernel.NoExec|kernel.ReadOnly); err != nil {
+		return err
+	}
+	if err := moveTo(root, devices, "/dev", kernel.NoSUID|kernel.NoExec|kernel.ReadOnly); err != nil {
+		return err
+	}
+	if err := m.showAgent(root); err != nil {
+		return err
+	}
+	// Where the tree has such a file, it is this machine's.
+	at, err := kernel.OpenPath(root, "etc/machine-id", true)
+	if err != nil {
+		return nil
+	}
+	defer at.Close()
+	return attach(machineID, at, own|kernel.NoExec|kernel.ReadOnly)
+}
+
+// mountAt mounts what is open as a place at another one in the tree.
+func mountAt(from, root *os.File, bind inner.Bind, attrs uint64) error {
+	fd, err := kernel.Descriptor(from)
+	if err != nil {
+		return err
+	}
+	mount, err := kernel.CloneTree(fd, "", false)
+	if err != nil {
+		return err
+	}
+	defer mount.Close()
+	at, err := place(root, bind.Target, bind.IsFile)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	return errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at))
+}
+
+// moveTo mounts what is mounted at a path, with what is mounted in it, at a place
+// of the tree.
+func moveTo(root *os.File, from, to string, attrs uint64) error {
+	at, err := place(root, to, false)
+	if err != nil {
+		return fmt.Errorf("%s: %w", to, err)
+	}
+	defer at.Close()
+	return attach(from, at, attrs)
+}
+
+func attach(from string, at *os.File, attrs uint64) error {
+	mount, err := kernel.CloneTree(kernel.AtCWD, from, true)
+	if err != nil {
+		return err
+	}
+	defer mount.Close()
+	return errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at))
+}
+
+// showAgent puts the agent's program, which is this one, where it is to be.
+func (m *machine) showAgent(root *os.File) error {
+	const attrs = kernel.NoSUID | kernel.NoDev | kernel.ReadOnly
+	dir, err := place(root, inside.Dir, false)
+	if err != nil {
+		return fmt.Errorf("%s: %w", inside.Dir, err)
+	}
+	dir.Close()
+	if err := kernel.MountAt("tmpfs", merged+inside.Dir, kernel.NoSUID|kernel.NoDev, "mode=555,size=4096"); err != nil {
+		return err
+	}
+	at, err := place(root, inside.Argv0, true)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	return attach(Argv0, at, attrs)
+}
+
+// link brings up the interface.
+func link(b *wire.Begin) error {
+	if !b.Link {
+		return nil
+	}
+	l := kernel.Link{Name: inner.LinkName, MTU: inner.LinkMTU}
+	for _, text := range []string{inner.Address4, inner.Address6} {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return err
+		}
+		l.Addresses = append(l.Addresses, a)
+	}
+	return l.Use()
+}
+
+// agentEnv is the agent's own environment, which no command sees.
+func agentEnv() []string {
+	return []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0,decoratemappings=0"}
+}
+
+// mostFiles is how many files the agent may have open, and how many commands at
+// most: the kernel's own limit.
+const mostFiles = 1 << 20
+
+// startAgent starts the agent. When it ends, so does the machine.
+func (m *machine) startAgent(b *wire.Begin) error {
+	port, err := m.agent.File()
+	if err != nil {
+		return err
+	}
+	defer port.Close()
+	// The other one would be open as long as this process is.
+	if err := m.agent.Close(); err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	console, err := os.OpenFile("/dev/console", os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		console, err = null, nil
+	}
+	if err != nil {
+		return err
+	}
+	defer console.Close()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: mostFiles, Max: mostFiles}); err != nil {
+		return fmt.Errorf("setrlimit: %w", err)
+	}
+	type started struct {
+		process *os.Process
+		err     error
+	}
+	done := make(chan started)
+	go func() {
+		runtime.LockOSThread() // for good: what this thread gives up, it has not any more
+		if err := kernel.KeepBounding(kernel.AgentCaps()); err != nil {
+			done <- started{err: err}
+			return
+		}
+		p, err := os.StartProcess(inside.Argv0, []string{inside.Argv0, inside.OnPort}, &os.ProcAttr{
+			Dir: "/", Env: agentEnv(), Files: []*os.File{null, null, console, port},
+			Sys: &syscall.SysProcAttr{
+				Chroot: merged, Cloneflags: kernel.ClonePID | kernel.CloneMount,
+				Credential:  &syscall.Credential{Uid: uint32(b.UID), Gid: uint32(b.GID)},
+				AmbientCaps: kernel.AgentCaps(),
+			},
+		})
+		done <- started{p, err}
+	}()
+	s := <-done
+	if s.err != nil {
+		return s.err
+	}
+	go func() {
+		state, err := s.process.Wait()
+		if err == nil {
+			err = fmt.Errorf("the agent ended: %s", state)
+		}
+		end(err)
+	}()
+	// Nothing of this process is given up for lack of memory: not before the agent
+	// was started, who would not be either.
+	return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
+}

@@ -1,0 +1,111 @@
+package vminit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Groups are control groups of the machine: the agent's and the commands', which
+// the agent finds made, and fills.
+type groups struct{ dir string }
+
+// makeGroups makes them.
+func makeGroups(dir string) (groups, error) {
+	g := groups{dir}
+	if err := kernel.MountGroups(dir); err != nil {
+		return g, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0); err != nil {
+		return g, err
+	}
+	return g, errors.Join(os.Mkdir(g.agent(), 0o700), os.Mkdir(g.commands(), 0o700))
+}
+
+func (g groups) agent() string    { return filepath.Join(g.dir, "agent") }
+func (g groups) commands() string { return filepath.Join(g.dir, "commands") }
+
+// bound sets how much memory commands may have.
+func (g groups) bound(bytes int64) error {
+	if bytes < 1 {
+		return fmt.Errorf("%d bytes of memory: %w", bytes, paddock.Invalid)
+	}
+	return os.WriteFile(filepath.Join(g.commands(), "memory.max"), strconv.AppendInt(nil, bytes, 10), 0)
+}
+
+// usage tells what commands have of memory, the most that they had, and how many
+// of them were ended for lack of it.
+func (g groups) usage() (now, peak, kills int64, err error) {
+	read := func(name string) int64 {
+		data, e := os.ReadFile(filepath.Join(g.commands(), name))
+		if e == nil {
+			var n int64
+			if n, e = strconv.ParseInt(string(bytes.TrimSpace(data)), 10, 64); e == nil {
+				return n
+			}
+		}
+		err = errors.Join(err, e)
+		return 0
+	}
+	now = read("memory.current")
+	if _, e := os.Stat(filepath.Join(g.commands(), "memory.peak")); !errors.Is(e, fs.ErrNotExist) { // since Linux 5.19
+		peak = read("memory.peak")
+	}
+	kills, e := field(filepath.Join(g.commands(), "memory.events"), "oom_kill")
+	return now, max(now, peak), kills, errors.Join(err, e)
+}
+
+// freeze stops everything but this process, and waits until it has stopped.
+func (g groups) freeze(ctx context.Context) error {
+	for _, group := range []string{g.agent(), g.commands()} {
+		err := os.WriteFile(filepath.Join(group, "cgroup.freeze"), []byte("1"), 0)
+		for err == nil {
+			var frozen int64
+			if frozen, err = field(filepath.Join(group, "cgroup.events"), "frozen"); frozen == 1 || err != nil {
+				break
+			}
+			select {
+			case <-time.After(500 * time.Microsecond):
+			case <-ctx.Done():
+				err = fmt.Errorf("processes do not come to rest: %w", paddock.Unavailable)
+			}
+		}
+		if err != nil {
+			return errors.Join(err, g.thaw())
+		}
+	}
+	return nil
+}
+
+// thaw undoes freeze.
+func (g groups) thaw() error {
+	var errs []error
+	for _, group := range []string{g.commands(), g.agent()} {
+		errs = append(errs, os.WriteFile(filepath.Join(group, "cgroup.freeze"), []byte("0"), 0))
+	}
+	return errors.Join(errs...)
+}
+
+// field reads a number from a file of names and numbers.
+func field(file, name string) (int64, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
+			return strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("%s says nothing of %s: %w", file, name, paddock.Internal)
+}

@@ -1,0 +1,213 @@
+package vminit
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// unpack makes what an archive says, in a directory where nothing is yet. Names
+// that lead out of it, or through links, are refused.
+func unpack(r io.Reader, root *os.File) error {
+	u := &unpacker{root: root}
+	defer u.close()
+	t := tar.NewReader(r)
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("unpack the private layer: %w", err)
+		}
+		if err := u.entry(h, t); err != nil {
+			return fmt.Errorf("unpack %s: %w", cut(h.Name), err)
+		}
+	}
+	// What was made in a directory changed its time.
+	for i := len(u.dirs) - 1; i >= 0; i-- {
+		h := u.dirs[i]
+		dir, name, err := u.place(h.Name)
+		if err == nil {
+			err = kernel.TouchAt(dir, name, h.ModTime)
+		}
+		if err != nil {
+			return fmt.Errorf("unpack %s: %w", cut(h.Name), err)
+		}
+	}
+	_, err := io.Copy(io.Discard, r)
+	return err
+}
+
+type unpacker struct {
+	root *os.File
+	dirs []*tar.Header
+
+	parent string   // of the last entry
+	open   *os.File // that directory; nil is none
+}
+
+func (u *unpacker) close() {
+	if u.open != nil {
+		u.open.Close()
+	}
+	u.open = nil
+}
+
+// place gives the directory that an entry is in, and its name there, which is
+// empty for the root.
+func (u *unpacker) place(name string) (dir int, base string, err error) {
+	name = path.Clean("/" + name)
+	if name == "/" {
+		dir, err = kernel.Descriptor(u.root)
+		return dir, "", err
+	}
+	parent := path.Dir(name)
+	if u.open == nil || u.parent != parent {
+		u.close()
+		if u.open, err = kernel.OpenPath(u.root, path.Join(".", parent), true); err != nil {
+			return -1, "", err
+		}
+		u.parent = parent
+	}
+	dir, err = kernel.Descriptor(u.open)
+	return dir, path.Base(name), err
+}
+
+func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
+	dir, name, err := u.place(h.Name)
+	if err != nil {
+		return err
+	}
+	mode := uint32(h.Mode) & permissions
+	switch h.Typeflag {
+	case tar.TypeLink:
+		// The other name is opened first: it may be in another directory.
+		from, err := kernel.OpenPath(u.root, path.Join(".", path.Dir(path.Clean("/"+h.Linkname))), true)
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		fd, err := kernel.Descriptor(from)
+		if err != nil {
+			return err
+		}
+		return kernel.LinkAt(fd, path.Base(h.Linkname), dir, name)
+	case tar.TypeDir:
+		if name != "" {
+			err = kernel.MkdirAt(dir, name, 0o700)
+		}
+		u.dirs = append(u.dirs, h)
+	case tar.TypeReg:
+		err = file(dir, name, content, h.Size)
+	case tar.TypeSymlink:
+		err = kernel.SymlinkAt(h.Linkname, dir, name)
+	case tar.TypeChar:
+		err = kernel.MakeAt(dir, name, syscall.S_IFCHR, uint32(h.Devmajor), uint32(h.Devminor))
+	case tar.TypeFifo:
+		err = kernel.MakeAt(dir, name, syscall.S_IFIFO, 0, 0)
+	default:
+		return nil // nothing that archive makes
+	}
+	if err != nil {
+		return err
+	}
+	return dress(dir, name, mode, h)
+}
+
+// dress gives an entry what it has besides content. The mode comes after the
+// owner, which takes bits from it.
+func dress(dir int, name string, mode uint32, h *tar.Header) error {
+	if err := kernel.ChownAt(dir, name, h.Uid, h.Gid); err != nil {
+		return err
+	}
+	switch {
+	case h.Typeflag == tar.TypeSymlink:
+	case name == "":
+		if err := kernel.ChmodAt(dir, ".", mode); err != nil {
+			return err
+		}
+	default:
+		if err := kernel.ChmodAt(dir, name, mode); err != nil {
+			return err
+		}
+	}
+	for key, value := range h.PAXRecords {
+		if key, ok := strings.CutPrefix(key, attribute); ok {
+			if err := kernel.SetAttributeAt(dir, name, key, value); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) {
+				return err
+			}
+		}
+	}
+	return kernel.TouchAt(dir, name, h.ModTime)
+}
+
+// file makes a file. Where the content is nothing but zeros, it is left as a hole.
+func file(dir int, name string, content io.Reader, size int64) (err error) {
+	fd, err := kernel.OpenAt(dir, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf, none := make([]byte, 64<<10), make([]byte, pageSize)
+	at := int64(0)
+	for {
+		n, err := io.ReadFull(content, buf)
+		if n == 0 {
+			if !errors.Is(err, io.EOF) {
+				return err
+			}
+			return f.Truncate(size)
+		}
+		for part := buf[:n]; len(part) > 0; {
+			m := min(len(part), pageSize)
+			if !bytes.Equal(part[:m], none[:m]) {
+				if _, err := f.WriteAt(part[:m], at); err != nil {
+					return err
+				}
+			}
+			part, at = part[m:], at+int64(m)
+		}
+	}
+}
+
+// make sure of the directory or the file at an absolute path below root, where
+// no link leads, and open it as a place.
+func place(root *os.File, name string, isFile bool) (*os.File, error) {
+	rel := strings.TrimPrefix(path.Clean("/"+name), "/")
+	if rel == "" {
+		rel = "."
+	}
+	at, err := kernel.OpenPath(root, rel, true)
+	if !errors.Is(err, fs.ErrNotExist) || rel == "." {
+		return at, err
+	}
+	parent, err := place(root, path.Dir("/"+rel), false)
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	fd, err := kernel.Descriptor(parent)
+	if err != nil {
+		return nil, err
+	}
+	if isFile {
+		err = kernel.CreateAt(parent, path.Base(rel), 0o644)
+	} else {
+		err = kernel.MkdirAt(fd, path.Base(rel), 0o755)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return kernel.OpenPath(root, rel, true)
+}

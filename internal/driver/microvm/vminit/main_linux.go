@@ -1,0 +1,309 @@
+package vminit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Places in the machine that commands do not see.
+const (
+	modules   = "/modules"    // of the kernel, which are loaded in the order of their names
+	lower     = "/lower"      // what the host serves
+	layer     = "/layer"      // the private layer: upper and work
+	merged    = "/merged"     // the commands' tree
+	devices   = "/devices"    // its /dev
+	system    = "/system"     // its /sys
+	groupsDir = "/groups"     // control groups
+	machineID = "/machine-id" // what its /etc/machine-id says
+)
+
+// Main is the machine's first process, and does not return. When it fails the
+// machine ends, after a line on its console.
+func Main() {
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "paddock: the first process of a machine is started by its kernel")
+		os.Exit(2)
+	}
+	end(run())
+}
+
+// end says why on the console, and ends the machine.
+func end(err error) {
+	line := fmt.Sprintf("paddock: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if console, err := os.OpenFile("/dev/console", os.O_WRONLY, 0); err == nil {
+		_, _ = console.WriteString(line)
+	}
+	_ = kernel.PowerOff()
+	select {} // a first process that ends is a machine that crashes
+}
+
+// run serves until that is not possible any more.
+func run() error {
+	// Threads wait in the kernel for the host. Each keeps what it needs to go on.
+	runtime.GOMAXPROCS(8)
+	kernel.KeepSignals()
+	m := &machine{}
+	if err := m.prepare(); err != nil {
+		return err
+	}
+	return m.serve()
+}
+
+// A machine is this one.
+type machine struct {
+	groups groups
+	pump   *pump
+	agent  *kernel.Port
+	files  *kernel.Port
+
+	// control is opened last: the host sees it opened, and then knows that all is
+	// ready to begin. A machine that is saved then is one in which nothing is told
+	// apart from another.
+	control *kernel.Port
+
+	upper  *os.File // the private layer; nil before the machine has begun
+	frozen bool     // by Hold
+}
+
+// prepare does what is the same in every machine.
+func (m *machine) prepare() error {
+	const quiet = kernel.NoSUID | kernel.NoExec
+	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, devices, system, groupsDir} {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	for _, step := range []func() error{
+		func() error { return kernel.MountAt("devtmpfs", "/dev", quiet, "mode=755") },
+		func() error { return kernel.MountAt("proc", "/proc", quiet|kernel.NoDev, "") },
+		func() error { return kernel.MountAt("sysfs", "/sys", quiet|kernel.NoDev, "") },
+		loadModules,
+		settle,
+		func() error { return kernel.MountAt("sysfs", system, quiet|kernel.NoDev|kernel.ReadOnly, "") },
+		func() (err error) { m.groups, err = makeGroups(groupsDir); return err },
+		makeDevices,
+		kernel.LoopbackUp,
+		func() (err error) { m.files, err = openPort(wire.FilesPort); return err },
+		func() (err error) { m.agent, err = openPort(wire.AgentPort); return err },
+		func() (err error) { m.control, err = openPort(wire.ControlPort); return err },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("prepare the machine: %w", err)
+		}
+	}
+	return nil
+}
+
+func loadModules() error {
+	entries, err := os.ReadDir(modules)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := kernel.LoadModule(filepath.Join(modules, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle takes from the kernel what nobody needs from then on, this process
+// included. Commands have no capability for any of it; user 0 they may be.
+func settle() error {
+	for name, value := range map[string]string{
+		"kernel/modules_disabled":          "1",
+		"kernel/kexec_load_disabled":       "1",
+		"kernel/core_pattern":              "core",
+		"user/max_user_namespaces":         "0",
+		"kernel/unprivileged_bpf_disabled": "1",
+	} {
+		err := os.WriteFile("/proc/sys/"+name, []byte(value), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDevices makes the commands' /dev.
+func makeDevices() error {
+	if err := kernel.MountAt("tmpfs", devices, kernel.NoSUID|kernel.NoExec, "mode=755,size=65536"); err != nil {
+		return err
+	}
+	for _, d := range []struct {
+		name         string
+		major, minor uint32
+	}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
+		if err := kernel.MakeDevice(filepath.Join(devices, d.name), 0o666, d.major, d.minor); err != nil {
+			return err
+		}
+	}
+	for name, to := range map[string]string{
+		"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+	} {
+		if err := os.Symlink(to, filepath.Join(devices, name)); err != nil {
+			return err
+		}
+	}
+	pts := filepath.Join(devices, "pts")
+	if err := errors.Join(os.Mkdir(pts, 0o755), os.Mkdir(filepath.Join(devices, "shm"), 0o755)); err != nil {
+		return err
+	}
+	return kernel.MountAt("devpts", pts, kernel.NoSUID|kernel.NoExec, "newinstance,ptmxmode=0666,mode=620")
+}
+
+// openPort waits for a port: its driver learns of it a little later than it is
+// loaded.
+func openPort(name string) (*kernel.Port, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), portTime)
+	defer cancel()
+	for {
+		p, err := kernel.OpenPort(name)
+		if !gone(err) {
+			return p, err
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+const (
+	portTime = 60 * time.Second
+	// restTime bounds what processes take to come to rest, and what the host
+	// takes to answer what they asked.
+	restTime = 20 * time.Second
+)
+
+// serve does what the monitor asks, in one session after another.
+func (m *machine) serve() error {
+	for {
+		if err := m.control.WaitOpen(context.Background()); err != nil {
+			return err
+		}
+		m.session()
+		if _, err := io.Copy(io.Discard, m.control); err != nil {
+			return err
+		}
+	}
+}
+
+// session ends when the monitor's end is closed, or makes no sense.
+func (m *machine) session() {
+	for {
+		var r wire.Request
+		if err := wire.Read(m.control, &r); err != nil {
+			return
+		}
+		answer, err := m.do(&r)
+		if err != nil {
+			answer = wire.Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
+		}
+		if wire.Write(m.control, answer) != nil {
+			return
+		}
+		if r.Archive != nil && err == nil && m.sendArchive() != nil {
+			return
+		}
+	}
+}
+
+func (m *machine) do(r *wire.Request) (answer wire.Answer, err error) {
+	if r.Begin == nil && m.upper == nil {
+		return answer, fmt.Errorf("the machine has not begun: %w", paddock.Conflict)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), restTime)
+	defer cancel()
+	switch {
+	case r.Begin != nil:
+		err = m.begin(r.Begin)
+	case r.Hold:
+		err = m.hold(ctx)
+	case r.Go:
+		err = m.release()
+	case r.Archive != nil:
+		err = m.count(ctx, r.Archive)
+	case r.Memory != 0:
+		err = m.groups.bound(r.Memory)
+	case r.Inspect:
+		answer.Memory, answer.Peak, answer.Kills, err = m.groups.usage()
+	default:
+		err = fmt.Errorf("a request that this machine does not know: %w", paddock.Unsupported)
+	}
+	return answer, err
+}
+
+// hold brings all to rest that the machine would go on with: in a machine that
+// goes on from memory nothing runs before it has been told the time, and given
+// random numbers of its own.
+func (m *machine) hold(ctx context.Context) error {
+	if m.frozen {
+		return nil
+	}
+	if err := m.groups.freeze(ctx); err != nil {
+		return err
+	}
+	err := kernel.SyncFS(lower) // what was written to mapped memory
+	if err == nil {
+		err = m.pump.hold(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, m.groups.thaw())
+	}
+	m.frozen = true
+	return nil
+}
+
+func (m *machine) release() error {
+	m.pump.release()
+	if !m.frozen {
+		return nil
+	}
+	m.frozen = false
+	return m.groups.thaw()
+}
+
+// count brings the private layer to rest, and says whether there is room for an
+// archive of it. Where there is, sendArchive follows.
+func (m *machine) count(ctx context.Context, room *wire.Archive) error {
+	if !m.frozen {
+		if err := m.groups.freeze(ctx); err != nil {
+			return err
+		}
+	}
+	err := count(m.upper, room)
+	if err != nil && !m.frozen {
+		err = errors.Join(err, m.groups.thaw())
+	}
+	return err
+}
+
+func (m *machine) sendArchive() error {
+	c := newChunker(m.control)
+	err := archive(m.upper, c)
+	if err != nil {
+		err = c.spoil()
+	}
+	err = errors.Join(err, c.end())
+	if !m.frozen {
+		err = errors.Join(err, m.groups.thaw())
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package vminit
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A pump carries what the kernel asks of its file system's server to the host, and
+// the answers back.
+type pump struct {
+	device io.ReadWriter // /dev/fuse: each read and each write is one message
+	port   reopening
+
+	mu      sync.Mutex
+	changed *sync.Cond          // with mu
+	held    bool                // guarded by mu: nothing goes to the host
+	sending bool                // guarded by mu: a request is being written
+	open    map[uint64]struct{} // guarded by mu: requests that the host has and has not answered
+}
+
+// A reopening is a stream of bytes whose other end may be closed, which is io.EOF,
+// and opened again.
+type reopening interface {
+	io.ReadWriter
+	WaitOpen(ctx context.Context) error
+}
+
+// Sizes of a message. The kernel asks for a buffer as large as the largest that it
+// may send: a write of maxWrite, with what comes before it.
+const (
+	maxWrite   = 1 << 20
+	maxRequest = maxWrite + 4<<10
+	maxReply   = maxWrite + 4<<10
+	inHeader   = 40 // struct fuse_in_header: len, opcode, unique, …
+	outHeader  = 16 // struct fuse_out_header: len, error, unique
+)
+
+// Requests that nobody answers.
+const (
+	opForget      = 2
+	opInterrupt   = 36
+	opNotifyReply = 41
+	opBatchForget = 42
+)
+
+func newPump(device io.ReadWriter, port reopening) *pump {
+	p := &pump{device: device, port: port, open: map[uint64]struct{}{}}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// up carries requests, until the file system is not mounted any more.
+func (p *pump) up() error {
+	runtime.LockOSThread() // it waits in the kernel most of the time
+	defer runtime.UnlockOSThread()
+	buf := make([]byte, maxRequest)
+	for {
+		n, err := p.device.Read(buf)
+		switch {
+		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EINTR), errors.Is(err, syscall.EAGAIN):
+			continue // who asked went away
+		case err != nil:
+			return fmt.Errorf("read requests for files: %w", err)
+		case n < inHeader || int(binary.NativeEndian.Uint32(buf)) != n:
+			return fmt.Errorf("a request for files of %d bytes: %w", n, paddock.Internal)
+		}
+		p.admit(binary.NativeEndian.Uint32(buf[4:]), binary.NativeEndian.Uint64(buf[8:]))
+		_, err = p.port.Write(buf[:n])
+		p.sent()
+		if err != nil {
+			return fmt.Errorf("ask the host for files: %w", err)
+		}
+	}
+}
+
+// admit waits until a request may go to the host.
+func (p *pump) admit(op uint32, unique uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.held {
+		p.changed.Wait()
+	}
+	p.sending = true
+	switch op {
+	case opForget, opInterrupt, opNotifyReply, opBatchForget:
+	default:
+		p.open[unique] = struct{}{}
+	}
+}
+
+func (p *pump) sent() {
+	p.mu.Lock()
+	p.sending = false
+	if p.held {
+		p.changed.Broadcast()
+	}
+	p.mu.Unlock()
+}
+
+// answered takes a request as answered.
+func (p *pump) answered(unique uint64) {
+	p.mu.Lock()
+	delete(p.open, unique)
+	if p.held {
+		p.changed.Broadcast()
+	}
+	p.mu.Unlock()
+}
+
+// hold lets no more requests to the host, and waits until it has answered all
+// that it has. Where ctx ends before, nothing is held.
+func (p *pump) hold(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	})()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = true
+	for len(p.open) > 0 || p.sending {
+		if ctx.Err() != nil {
+			p.held = false
+			p.changed.Broadcast()
+			return fmt.Errorf("%d requests for files are not answered: %w", len(p.open), paddock.Unavailable)
+		}
+		p.changed.Wait()
+	}
+	return nil
+}
+
+// release undoes hold.
+func (p *pump) release() {
+	p.mu.Lock()
+	p.held = false
+	p.changed.Broadcast()
+	p.mu.Unlock()
+}
+
+// down carries answers, through one session after another.
+func (p *pump) down(ctx context.Context) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	buf := make([]byte, 2*maxReply)
+	have := 0
+	for {
+		n, err := p.port.Read(buf[have:])
+		if errors.Is(err, io.EOF) {
+			have = 0 // half an answer is none
+			if err := p.port.WaitOpen(ctx); err != nil {
+				return fmt.Errorf("wait for the host's files: %w", err)
+			}
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read answers about files: %w", err)
+		}
+		have += n
+		used, err := p.deliver(buf[:have])
+		if err != nil {
+			return err
+		}
+		have = copy(buf, buf[used:have])
+	}
+}
+
+// deliver gives the kernel the answers that are whole, and says how many bytes
+// they were.
+func (p *pump) deliver(data []byte) (used int, err error) {
+	for len(data)-used >= outHeader {
+		one := data[used:]
+		n := int(binary.NativeEndian.Uint32(one))
+		if n < outHeader || n > maxReply {
+			return used, fmt.Errorf("an answer about files of %d bytes: %w", n, paddock.Invalid)
+		}
+		if len(one) < n {
+			break
+		}
+		unique := binary.NativeEndian.Uint64(one[8:])
+		_, err := p.device.Write(one[:n])
+		switch {
+		case err == nil, errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EINVAL):
+			// Who asked went away; or the answer makes no sense, which is for who asked.
+		default:
+			return used, fmt.Errorf("give answers about files: %w", err)
+		}
+		p.answered(unique)
+		used += n
+	}
+	return used, nil
+}

@@ -1,0 +1,114 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The functions of this file are as those of at_linux.go; the empty name is the
+// directory itself. That of attributes needs /proc.
+
+// MakeAt makes what is neither a file, a directory nor a link: mode says what, as
+// of stat(2).
+func MakeAt(dir int, name string, mode, major, minor uint32) error {
+	return again(func() error { return unix.Mknodat(dir, name, mode, int(unix.Mkdev(major, minor))) })
+}
+
+// LinkAt gives what is no directory another name.
+func LinkAt(fromDir int, from string, toDir int, to string) error {
+	return again(func() error { return unix.Linkat(fromDir, from, toDir, to, 0) })
+}
+
+// ChownAt sets the owner.
+func ChownAt(dir int, name string, uid, gid int) error {
+	return again(func() error { return unix.Fchownat(dir, name, uid, gid, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) })
+}
+
+// TouchAt sets when the content was changed.
+func TouchAt(dir int, name string, at time.Time) error {
+	ts := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(at.UnixNano())}
+	flags := unix.AT_SYMLINK_NOFOLLOW
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	return again(func() error { return unix.UtimesNanoAt(dir, name, ts, flags) })
+}
+
+// AttributesAt gives the extended attributes; nil where the file system has none.
+func AttributesAt(dir int, name string) (map[string]string, error) {
+	path, buf := entryPath(dir, name), make([]byte, 64<<10)
+	n, err := unix.Llistxattr(path, buf)
+	if err == unix.EOPNOTSUPP || n <= 0 && err == nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "listxattr", Path: name, Err: err}
+	}
+	all := map[string]string{}
+	value := make([]byte, 64<<10)
+	for key := range strings.SplitSeq(strings.TrimRight(string(buf[:n]), "\x00"), "\x00") {
+		n, err := unix.Lgetxattr(path, key, value)
+		if err == unix.ENODATA {
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "getxattr " + key, Path: name, Err: err}
+		}
+		all[key] = string(value[:n])
+	}
+	return all, nil
+}
+
+// SetAttributeAt sets one.
+func SetAttributeAt(dir int, name, key, value string) error {
+	if err := unix.Lsetxattr(entryPath(dir, name), key, []byte(value), 0); err != nil {
+		return &os.PathError{Op: "setxattr " + key, Path: name, Err: err}
+	}
+	return nil
+}
+
+// entryPath names an entry for the calls that take no descriptor of a place. The
+// dot keeps the link of /proc from being the last name.
+func entryPath(dir int, name string) string {
+	if name == "" {
+		name = "."
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir, name)
+}
+
+// An Extent is a part of a file.
+type Extent struct{ Offset, Length int64 }
+
+// Extents are where a file holds something else than a hole, at most so many: the
+// last then goes to the end.
+func Extents(f *os.File, size int64, most int) ([]Extent, error) {
+	fd, err := Descriptor(f)
+	if err != nil {
+		return nil, err
+	}
+	var list []Extent
+	for at := int64(0); at < size; {
+		data, err := unix.Seek(fd, at, unix.SEEK_DATA)
+		if err == unix.ENXIO || err == nil && data >= size {
+			return list, nil
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "seek", Path: f.Name(), Err: err}
+		}
+		end, err := unix.Seek(fd, data, unix.SEEK_HOLE)
+		if err != nil {
+			return nil, &os.PathError{Op: "seek", Path: f.Name(), Err: err}
+		}
+		if len(list) == most-1 {
+			end = size
+		}
+		end = min(end, size)
+		list = append(list, Extent{data, end - data})
+		at = end
+	}
+	return list, nil
+}

@@ -1,0 +1,186 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The functions of this file are for the first process of a machine, which has
+// all of its kernel.
+
+// MountAt mounts a file system, with attributes as for [NewMount] and options as
+// mount(2) takes them.
+func MountAt(fstype, path string, attrs int, options string) error {
+	// MOUNT_ATTR_RDONLY, _NOSUID, _NODEV and _NOEXEC are MS_ of the same names.
+	if err := unix.Mount("none", path, fstype, uintptr(attrs), options); err != nil {
+		return &os.PathError{Op: "mount " + fstype, Path: path, Err: err}
+	}
+	return nil
+}
+
+// LoadModule loads a module. One that is there already, or for which there is
+// no hardware, is not an error.
+func LoadModule(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = unix.FinitModule(int(f.Fd()), "", 0)
+	if err != nil && err != unix.EEXIST && err != unix.ENODEV {
+		return &os.PathError{Op: "load module", Path: path, Err: err}
+	}
+	return nil
+}
+
+// What random(4) is asked for.
+const (
+	addEntropy = 0x40085203 // RNDADDENTROPY
+	reseed     = 0x5207     // RNDRESEEDCRNG
+)
+
+// AddEntropy credits the kernel's generator with random bytes, all of them, and
+// has it use them at once.
+func AddEntropy(data []byte) error {
+	if len(data) == 0 || len(data) > 4096 {
+		return unix.EINVAL
+	}
+	f, err := os.OpenFile("/dev/urandom", os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info := binary.NativeEndian.AppendUint32(nil, uint32(8*len(data)))
+	info = binary.NativeEndian.AppendUint32(info, uint32(len(data)))
+	info = append(info, data...)
+	for len(info)%4 != 0 {
+		info = append(info, 0)
+	}
+	fd := int(f.Fd())
+	if err := ioctl(fd, addEntropy, unsafe.Pointer(&info[0])); err != nil {
+		return fmt.Errorf("add entropy: %w", err)
+	}
+	if err := ioctl(fd, reseed, nil); err != nil {
+		return fmt.Errorf("reseed: %w", err)
+	}
+	return nil
+}
+
+// SetClock sets what time it is.
+func SetClock(now time.Time) error {
+	ts := unix.NsecToTimespec(now.UnixNano())
+	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &ts); err != nil {
+		return fmt.Errorf("set the clock: %w", err)
+	}
+	return nil
+}
+
+// PowerOff ends the machine, and returns only where it cannot.
+func PowerOff() error {
+	return errors.Join(
+		unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF),
+		unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART),
+	)
+}
+
+// Use makes an interface that is there already what l says, as Make does. What
+// is at its other end is not asked for by address.
+func (l Link) Use() error {
+	r, err := newRouter(l.Name)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(r.socket)
+	if err := r.ask(unix.RTM_NEWLINK, 0, r.info(unix.IFF_NOARP), nil); err != nil {
+		return fmt.Errorf("link without addresses: %w", err)
+	}
+	return l.set(r)
+}
+
+// set brings an interface up, with its addresses and routes.
+func (l Link) set(r *router) error {
+	if err := r.up(l.MTU); err != nil {
+		return err
+	}
+	for _, a := range l.Addresses {
+		err := r.address(a)
+		if err == nil {
+			err = r.route(a)
+		}
+		if a.Is6() && lacksIPv6(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AgentCaps are what the agent needs, on a kernel of the box's own, to make a
+// group of processes, to be out of their reach, to start them as their user, and
+// to give up the rest: for syscall.SysProcAttr.AmbientCaps.
+func AgentCaps() []uintptr {
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_SETUID}
+}
+
+// KeepBounding takes all but these from the bounding set of the calling thread,
+// and so of what it starts.
+func KeepBounding(caps []uintptr) error {
+	keep := uint64(0)
+	for _, c := range caps {
+		keep |= 1 << c
+	}
+	for c := uintptr(0); c < 64; c++ {
+		if keep&(1<<c) != 0 {
+			continue
+		}
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if err == unix.EINVAL {
+			return nil // this kernel knows no more
+		}
+		if err != nil {
+			return fmt.Errorf("drop capability %d from the bounding set: %w", c, err)
+		}
+	}
+	return nil
+}
+
+// OpenFUSE opens what a file system's server speaks to the kernel by. Reads and
+// writes wait in the kernel.
+func OpenFUSE() (*os.File, error) {
+	const path = "/dev/fuse"
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// SyncFS has a file system written out to where it is kept.
+func SyncFS(path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	if err := again(func() error { return unix.Syncfs(fd) }); err != nil {
+		return &os.PathError{Op: "syncfs", Path: path, Err: err}
+	}
+	return nil
+}
+
+// MakeDevice makes a device file for characters, with this mode whatever the
+// mask is.
+func MakeDevice(path string, mode, major, minor uint32) error {
+	if err := unix.Mknod(path, unix.S_IFCHR|mode, int(unix.Mkdev(major, minor))); err != nil {
+		return &os.PathError{Op: "mknod", Path: path, Err: err}
+	}
+	return unix.Chmod(path, mode)
+}
