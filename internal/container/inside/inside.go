@@ -28,8 +28,18 @@ const (
 // the box's user.
 const OnPort = "port"
 
-// PortFD is that port.
-const PortFD = 3
+// Descriptors that the agent begins with in a machine.
+const (
+	PortFD  = 3 // the port
+	StateFD = 4 // takes a byte whenever a session begins and when it has ended
+)
+
+// Bytes on StateFD. Who connects anew before a session has ended is taken for a
+// part of it.
+const (
+	SessionBegins = 'b'
+	SessionEnded  = 'e'
+)
 
 // The ends of the link.
 const (

@@ -19,9 +19,11 @@ func runOnPort() error {
 	if err := ownProc(); err != nil {
 		return err
 	}
-	if err := kernel.CloseFrom(PortFD + 1); err != nil {
+	if err := kernel.CloseFrom(StateFD + 1); err != nil {
 		return err
 	}
+	kernel.CloseOnExec(StateFD)
+	state := os.NewFile(StateFD, "state")
 	port, err := kernel.NewPort(os.NewFile(PortFD, "port"))
 	if err != nil {
 		return err
@@ -34,9 +36,15 @@ func runOnPort() error {
 		if err := port.WaitOpen(context.Background()); err != nil {
 			return err
 		}
+		if _, err := state.Write([]byte{SessionBegins}); err != nil {
+			return err
+		}
 		a.session(port)
 		// What is left of a session that broke is nobody's.
 		if _, err := io.Copy(io.Discard, port); err != nil {
+			return err
+		}
+		if _, err := state.Write([]byte{SessionEnded}); err != nil {
 			return err
 		}
 	}

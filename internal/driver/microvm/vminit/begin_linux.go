@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -21,15 +22,17 @@ import (
 )
 
 // begin makes this machine one of its own, and starts what runs in it.
-func (m *machine) begin(b *wire.Begin) error {
+func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
 	if err := identify(b); err != nil {
 		return err
 	}
 	if b.Again {
-		if m.upper == nil {
+		if m.sessions == nil {
 			return fmt.Errorf("a machine that has not begun cannot go on: %w", paddock.Conflict)
 		}
-		return nil
+		// Both sessions were the saved machine's. Where the host connects anew
+		// before that is seen here, it is never seen.
+		return errors.Join(m.pump.waitEnd(ctx), m.sessions.waitEnd(ctx))
 	}
 	if m.upper != nil {
 		return fmt.Errorf("the machine has begun already: %w", paddock.Conflict)
@@ -278,6 +281,13 @@ func (m *machine) startAgent(b *wire.Begin) error {
 	if err := m.agent.Close(); err != nil {
 		return err
 	}
+	tell, state, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	m.sessions = &sessions{}
+	go m.sessions.follow(tell)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -306,7 +316,7 @@ func (m *machine) startAgent(b *wire.Begin) error {
 			return
 		}
 		p, err := os.StartProcess(inside.Argv0, []string{inside.Argv0, inside.OnPort}, &os.ProcAttr{
-			Dir: "/", Env: agentEnv(), Files: []*os.File{null, null, console, port},
+			Dir: "/", Env: agentEnv(), Files: []*os.File{null, null, console, port, state},
 			Sys: &syscall.SysProcAttr{
 				Chroot: merged, Cloneflags: kernel.ClonePID | kernel.CloneMount,
 				Credential:  &syscall.Credential{Uid: uint32(b.UID), Gid: uint32(b.GID)},
@@ -329,4 +339,49 @@ func (m *machine) startAgent(b *wire.Begin) error {
 	// Nothing of this process is given up for lack of memory: not before the agent
 	// was started, who would not be either.
 	return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
+}
+
+// sessions are the agent's, of which there is one at a time.
+type sessions struct {
+	mu   sync.Mutex
+	now  bool          // guarded by mu: there is one
+	ends chan struct{} // guarded by mu: closed when it has ended, and then nil; nil where nobody waits
+}
+
+// follow listens to the agent.
+func (s *sessions) follow(tell *os.File) {
+	defer tell.Close()
+	one := make([]byte, 1)
+	for {
+		if _, err := tell.Read(one); err != nil {
+			return // the agent has ended
+		}
+		s.mu.Lock()
+		s.now = one[0] == inside.SessionBegins
+		if !s.now && s.ends != nil {
+			close(s.ends)
+			s.ends = nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+// waitEnd waits until there is none.
+func (s *sessions) waitEnd(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.now {
+		s.mu.Unlock()
+		return nil
+	}
+	if s.ends == nil {
+		s.ends = make(chan struct{})
+	}
+	ends := s.ends
+	s.mu.Unlock()
+	select {
+	case <-ends:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the agent's session does not end: %w", paddock.Unavailable)
+	}
 }

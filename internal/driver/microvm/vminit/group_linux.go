@@ -65,9 +65,9 @@ func (g groups) usage() (now, peak, kills int64, err error) {
 	return now, max(now, peak), kills, errors.Join(err, e)
 }
 
-// freeze stops everything but this process, and waits until it has stopped.
-func (g groups) freeze(ctx context.Context) error {
-	for _, group := range []string{g.agent(), g.commands()} {
+// freeze stops what is in some of the groups, and waits until it has stopped.
+func (g groups) freeze(ctx context.Context, which ...string) error {
+	for _, group := range which {
 		err := os.WriteFile(filepath.Join(group, "cgroup.freeze"), []byte("1"), 0)
 		for err == nil {
 			var frozen int64
@@ -81,16 +81,16 @@ func (g groups) freeze(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return errors.Join(err, g.thaw())
+			return errors.Join(err, g.thaw(which...))
 		}
 	}
 	return nil
 }
 
 // thaw undoes freeze.
-func (g groups) thaw() error {
+func (g groups) thaw(which ...string) error {
 	var errs []error
-	for _, group := range []string{g.commands(), g.agent()} {
+	for _, group := range which {
 		errs = append(errs, os.WriteFile(filepath.Join(group, "cgroup.freeze"), []byte("0"), 0))
 	}
 	return errors.Join(errs...)

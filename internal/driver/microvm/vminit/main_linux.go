@@ -73,8 +73,9 @@ type machine struct {
 	// apart from another.
 	control *kernel.Port
 
-	upper  *os.File // the private layer; nil before the machine has begun
-	frozen bool     // by Hold
+	upper    *os.File // the private layer; nil before the machine has begun
+	sessions *sessions
+	held     bool // by Hold
 }
 
 // prepare does what is the same in every machine.
@@ -233,7 +234,7 @@ func (m *machine) do(r *wire.Request) (answer wire.Answer, err error) {
 	defer cancel()
 	switch {
 	case r.Begin != nil:
-		err = m.begin(r.Begin)
+		err = m.begin(ctx, r.Begin)
 	case r.Hold:
 		err = m.hold(ctx)
 	case r.Go:
@@ -250,14 +251,14 @@ func (m *machine) do(r *wire.Request) (answer wire.Answer, err error) {
 	return answer, err
 }
 
-// hold brings all to rest that the machine would go on with: in a machine that
-// goes on from memory nothing runs before it has been told the time, and given
-// random numbers of its own.
+// hold brings to rest what commands do, and what is under way for files: in a
+// machine that goes on from memory no command runs before it has been told the
+// time, and given random numbers of its own.
 func (m *machine) hold(ctx context.Context) error {
-	if m.frozen {
+	if m.held {
 		return nil
 	}
-	if err := m.groups.freeze(ctx); err != nil {
+	if err := m.groups.freeze(ctx, m.groups.commands()); err != nil {
 		return err
 	}
 	err := kernel.SyncFS(lower) // what was written to mapped memory
@@ -265,32 +266,39 @@ func (m *machine) hold(ctx context.Context) error {
 		err = m.pump.hold(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, m.groups.thaw())
+		return errors.Join(err, m.groups.thaw(m.groups.commands()))
 	}
-	m.frozen = true
+	m.held = true
 	return nil
 }
 
 func (m *machine) release() error {
-	m.pump.release()
-	if !m.frozen {
+	if !m.held {
 		return nil
 	}
-	m.frozen = false
-	return m.groups.thaw()
+	m.held = false
+	m.pump.release()
+	return m.groups.thaw(m.groups.commands())
 }
 
-// count brings the private layer to rest, and says whether there is room for an
-// archive of it. Where there is, sendArchive follows.
+// count brings all to rest that can change the private layer, and says whether
+// there is room for an archive of it. Where there is, sendArchive follows.
 func (m *machine) count(ctx context.Context, room *wire.Archive) error {
-	if !m.frozen {
-		if err := m.groups.freeze(ctx); err != nil {
-			return err
-		}
+	if err := m.groups.freeze(ctx, m.groups.agent(), m.groups.commands()); err != nil {
+		return err
 	}
 	err := count(m.upper, room)
-	if err != nil && !m.frozen {
-		err = errors.Join(err, m.groups.thaw())
+	if err != nil {
+		err = errors.Join(err, m.thaw())
+	}
+	return err
+}
+
+// thaw undoes what count does besides.
+func (m *machine) thaw() error {
+	err := m.groups.thaw(m.groups.agent())
+	if !m.held {
+		err = errors.Join(err, m.groups.thaw(m.groups.commands()))
 	}
 	return err
 }
@@ -301,9 +309,5 @@ func (m *machine) sendArchive() error {
 	if err != nil {
 		err = c.spoil()
 	}
-	err = errors.Join(err, c.end())
-	if !m.frozen {
-		err = errors.Join(err, m.groups.thaw())
-	}
-	return err
+	return errors.Join(err, c.end(), m.thaw())
 }

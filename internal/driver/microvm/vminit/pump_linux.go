@@ -23,6 +23,7 @@ type pump struct {
 	changed *sync.Cond          // with mu
 	held    bool                // guarded by mu: nothing goes to the host
 	sending bool                // guarded by mu: a request is being written
+	ended   bool                // guarded by mu: the host's end is closed, and down waits for the next session
 	open    map[uint64]struct{} // guarded by mu: requests that the host has and has not answered
 }
 
@@ -118,11 +119,7 @@ func (p *pump) answered(unique uint64) {
 // hold lets no more requests to the host, and waits until it has answered all
 // that it has. Where ctx ends before, nothing is held.
 func (p *pump) hold(ctx context.Context) error {
-	defer context.AfterFunc(ctx, func() {
-		p.mu.Lock()
-		p.changed.Broadcast()
-		p.mu.Unlock()
-	})()
+	defer p.wakeAfter(ctx)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = true
@@ -145,6 +142,36 @@ func (p *pump) release() {
 	p.mu.Unlock()
 }
 
+// wakeAfter has whoever waits look at ctx when that ends.
+func (p *pump) wakeAfter(ctx context.Context) func() bool {
+	return context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	})
+}
+
+func (p *pump) setEnded(ended bool) {
+	p.mu.Lock()
+	p.ended = ended
+	p.changed.Broadcast()
+	p.mu.Unlock()
+}
+
+// waitEnd waits until the host's end is closed.
+func (p *pump) waitEnd(ctx context.Context) error {
+	defer p.wakeAfter(ctx)()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended {
+		if ctx.Err() != nil {
+			return fmt.Errorf("the session for files does not end: %w", paddock.Unavailable)
+		}
+		p.changed.Wait()
+	}
+	return nil
+}
+
 // down carries answers, through one session after another.
 func (p *pump) down(ctx context.Context) error {
 	runtime.LockOSThread()
@@ -155,9 +182,11 @@ func (p *pump) down(ctx context.Context) error {
 		n, err := p.port.Read(buf[have:])
 		if errors.Is(err, io.EOF) {
 			have = 0 // half an answer is none
+			p.setEnded(true)
 			if err := p.port.WaitOpen(ctx); err != nil {
 				return fmt.Errorf("wait for the host's files: %w", err)
 			}
+			p.setEnded(false)
 			continue
 		}
 		if err != nil {
