@@ -13,13 +13,21 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 )
 
+// Bounds of what a machine can have the server keep.
+const (
+	nodeLimit   = 1 << 20
+	nameLimit   = 128 << 20 // bytes of all names
+	handleLimit = 64 << 10
+)
+
 // Options say what is served.
 type Options struct {
 	// Root is the directory. It stays the caller's, and open for as long as the
 	// server is used.
 	Root *os.File
 
-	// UID and GID are the box's user, whom new files are to belong to.
+	// UID and GID are the box's user, to whom new files belong: the one that the
+	// serving process is.
 	UID, GID int
 
 	// Binds are the places below Root, as absolute names in it, that change while

@@ -1,0 +1,100 @@
+package kernel
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Attr is all that a file system tells of a file.
+type Attr struct {
+	Dev, Ino            uint64
+	Size, Blocks        uint64
+	Access, Mod, Change Time
+	Mode, Links         uint32
+	UID, GID            uint32
+	Rdev                uint64
+	BlockSize           uint32
+}
+
+// A Time is seconds since 1970 and nanoseconds.
+type Time struct {
+	Sec  int64
+	Nsec uint32
+}
+
+// Nanoseconds of a Time that mean something else to SetTimesAt.
+const (
+	TimeNow  = unix.UTIME_NOW
+	TimeOmit = unix.UTIME_OMIT
+)
+
+// AttrAt describes name of dir, without following it; the empty name is dir
+// itself.
+func AttrAt(dir int, name string) (Attr, error) {
+	flags := unix.AT_SYMLINK_NOFOLLOW
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	var st unix.Stat_t
+	if err := again(func() error { return unix.Fstatat(dir, name, &st, flags) }); err != nil {
+		return Attr{}, err
+	}
+	at := func(t unix.Timespec) Time { return Time{t.Sec, uint32(t.Nsec)} }
+	return Attr{
+		Dev: st.Dev, Ino: st.Ino, Size: uint64(st.Size), Blocks: uint64(st.Blocks),
+		Access: at(st.Atim), Mod: at(st.Mtim), Change: at(st.Ctim),
+		Mode: st.Mode, Links: uint32(st.Nlink), UID: st.Uid, GID: st.Gid,
+		Rdev: st.Rdev, BlockSize: uint32(st.Blksize),
+	}, nil
+}
+
+// SetTimesAt sets the times of name of dir, of a symbolic link itself; the
+// empty name is dir itself, which may be a location only.
+func SetTimesAt(dir int, name string, access, mod Time) error {
+	flags := unix.AT_SYMLINK_NOFOLLOW
+	if name == "" {
+		flags = unix.AT_EMPTY_PATH
+	}
+	ts := []unix.Timespec{{Sec: access.Sec, Nsec: int64(access.Nsec)}, {Sec: mod.Sec, Nsec: int64(mod.Nsec)}}
+	return again(func() error { return unix.UtimesNanoAt(dir, name, ts, flags) })
+}
+
+// AccessAt tells whether this process may use name of dir in the ways of mask,
+// as access(2) has them.
+func AccessAt(dir int, name string, mask uint32) error {
+	return again(func() error { return unix.Faccessat(dir, name, mask, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EACCESS) })
+}
+
+// OpenPlaceAt opens name of dir as a location only, whatever it is.
+func OpenPlaceAt(dir int, name string) (int, error) {
+	return openAgain(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+// AppendTo writes at the end of an open file, wherever that is by now.
+func AppendTo(fd int, data []byte) (int, error) {
+	for {
+		n, err := unix.Pwritev2(fd, [][]byte{data}, 0, unix.RWF_APPEND)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// CopyRange copies between open files as copy_file_range does.
+func CopyRange(from int, fromOff int64, to int, toOff int64, n int) (int, error) {
+	for {
+		got, err := unix.CopyFileRange(from, &fromOff, to, &toOff, n, 0)
+		if err != unix.EINTR {
+			return got, err
+		}
+	}
+}
+
+// StatFS describes the file system of an open file, which may be a location
+// only.
+func StatFS(fd int) (syscall.Statfs_t, error) {
+	var st syscall.Statfs_t
+	err := again(func() error { return syscall.Fstatfs(fd, &st) })
+	return st, err
+}
