@@ -1,0 +1,257 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/machine"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+)
+
+// A port is one of the machine's, as the monitor reaches it.
+type port struct {
+	name string
+	path string
+}
+
+// newPorts makes the sockets of the machine's ports. The files are QEMU's.
+func newPorts() (ports map[string]port, theirs []machine.Port, err error) {
+	ports = map[string]port{}
+	for _, name := range []string{wire.ControlPort, wire.FilesPort, wire.AgentPort} {
+		p := port{name, filepath.Join(inner.State, name)}
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.path, Net: "unix"})
+		if err != nil {
+			return nil, theirs, err
+		}
+		l.SetUnlinkOnClose(false)
+		f, err := l.File()
+		l.Close()
+		if err != nil {
+			return nil, theirs, err
+		}
+		ports[name] = p
+		theirs = append(theirs, machine.Port{Name: name, Listener: f})
+	}
+	return ports, theirs, nil
+}
+
+// dial connects to the port. Inside, it is open from then on.
+func (p port) dial(ctx context.Context) (*net.UnixConn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", p.path)
+	if err != nil {
+		return nil, fmt.Errorf("the machine's port %s: %w", p.name, err)
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("the machine's port %s is a %T: %w", p.name, c, paddock.Internal)
+	}
+	return conn, nil
+}
+
+// A control asks the machine's init, one thing after another.
+type control struct {
+	mu   sync.Mutex
+	conn net.Conn // guarded by mu; nil before it is open, and when an answer was not understood
+	rest bool     // guarded by mu: the machine is saved, and does not run any more
+}
+
+// open connects it.
+func (c *control) open(ctx context.Context, p port) error {
+	conn, err := p.dial(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = conn
+	return nil
+}
+
+// ask asks, for so long at most. Send and then may be nil: they are called after
+// the request, and after an answer that is no error.
+func (c *control) ask(r wire.Request, most time.Duration, send func(io.Writer) error, then func(io.Reader) error) (wire.Answer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rest {
+		return wire.Answer{}, fmt.Errorf("the machine is saved, and does not run: %w", paddock.Conflict)
+	}
+	return c.locked(r, most, send, then)
+}
+
+// locked is ask with c.mu held.
+func (c *control) locked(r wire.Request, most time.Duration, send func(io.Writer) error, then func(io.Reader) error) (wire.Answer, error) {
+	var a wire.Answer
+	if c.conn == nil {
+		return a, fmt.Errorf("the machine's init does not answer any more: %w", paddock.Unavailable)
+	}
+	broken := func(err error) (wire.Answer, error) {
+		c.conn.Close()
+		c.conn = nil
+		kind := paddock.Unavailable
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			kind = paddock.Timeout
+		}
+		return wire.Answer{}, fmt.Errorf("ask the machine's init: %w: %w", err, kind)
+	}
+	if err := c.conn.SetDeadline(time.Now().Add(most)); err != nil {
+		return broken(err)
+	}
+	err := wire.Write(c.conn, r)
+	if err == nil && send != nil {
+		err = send(c.conn)
+	}
+	if err == nil {
+		err = wire.Read(c.conn, &a)
+	}
+	if err != nil {
+		return broken(err)
+	}
+	if err := a.Err(); err != nil {
+		return a, fmt.Errorf("the machine: %w", err)
+	}
+	if then != nil {
+		if err := then(c.conn); err != nil {
+			return broken(err)
+		}
+	}
+	return a, nil
+}
+
+// A link is the way to the agent: a session on its port, of which each stream is a
+// connection.
+type link struct {
+	port port
+	gate gate
+
+	mu      sync.Mutex
+	session *yamux.Session // guarded by mu; nil before it is there
+}
+
+// connect gives a new connection.
+func (l *link) connect(ctx context.Context) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == nil || l.session.IsClosed() {
+		conn, err := l.greet(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if l.session, err = yamux.Client(&gated{conn, &l.gate}, sessions()); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	stream, err := l.session.OpenStream()
+	if err != nil {
+		return nil, fmt.Errorf("the agent's session: %w", err)
+	}
+	return stream, nil
+}
+
+// greet begins a session. An agent that has not seen yet that its last one is over
+// takes the greeting for a part of that, which then is over indeed; the next
+// attempt finds it ready.
+func (l *link) greet(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	for patience := 2 * time.Second; ; patience *= 2 {
+		conn, err := l.port.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err = greetOn(ctx, &gated{conn, &l.gate}, patience); err == nil {
+			return conn, nil
+		}
+		conn.Close()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("the agent does not answer: %w: %w", err, paddock.Timeout)
+		}
+	}
+}
+
+// greetTime bounds how long the agent takes to begin a session.
+const greetTime = 60 * time.Second
+
+func greetOn(ctx context.Context, conn net.Conn, patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	greeting := []byte(inside.Greeting)
+	if _, err := conn.Write(greeting); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(conn, greeting); err != nil {
+		return err
+	}
+	if string(greeting) != inside.Greeting {
+		return fmt.Errorf("it said something else: %w", paddock.Unavailable)
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// sessions says how sessions are, as at the other end. There is no network between
+// the two, so nothing is ever late: who does not answer was stopped, and will go
+// on.
+func sessions() *yamux.Config {
+	c := yamux.DefaultConfig()
+	c.EnableKeepAlive = false
+	c.ConnectionWriteTimeout = time.Hour
+	c.StreamOpenTimeout = 0
+	c.StreamCloseTimeout = 0
+	c.MaxStreamWindowSize = 1 << 20
+	c.LogOutput = io.Discard
+	return c
+}
+
+// A gate keeps a port quiet while a machine is saved.
+type gate struct {
+	once sync.Once
+	turn chan struct{} // holds one while somebody writes
+}
+
+// take waits for the turn to write.
+func (g *gate) take(ctx context.Context) error {
+	g.once.Do(func() { g.turn = make(chan struct{}, 1) })
+	select {
+	case g.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the machine does not take what was written to it: %w: %w", context.Cause(ctx), paddock.Unavailable)
+	}
+}
+
+func (g *gate) leave() { <-g.turn }
+
+// gated is a connection that is written to while nobody else has the turn.
+type gated struct {
+	net.Conn
+	gate *gate
+}
+
+// Write implements net.Conn.
+func (c *gated) Write(p []byte) (int, error) {
+	if err := c.gate.take(context.Background()); err != nil {
+		return 0, err
+	}
+	defer c.gate.leave()
+	return c.Conn.Write(p)
+}

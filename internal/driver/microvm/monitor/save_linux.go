@@ -1,0 +1,145 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+)
+
+// savedFiles are, in this order, the state of the machine's devices, the index, and
+// its memory.
+const savedFiles = 3
+
+// readIndex gives the state of the server of files.
+func readIndex(f *os.File) ([]byte, error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, stateMax+stateMax/2))
+	if err != nil {
+		return nil, err
+	}
+	var i index
+	if err := json.Unmarshal(data, &i); err != nil {
+		return nil, fmt.Errorf("the index of a saved machine: %w: %w", err, paddock.Conflict)
+	}
+	return i.Files, nil
+}
+
+// Save implements inner.Kernel.
+func (m *monitor) Save(files []*os.File, stop bool, room inner.Room) error {
+	if len(files) != savedFiles {
+		return fmt.Errorf("save a machine to %d files: %w", len(files), paddock.Internal)
+	}
+	m.control.mu.Lock() // nobody else asks meanwhile
+	defer m.control.mu.Unlock()
+	if m.control.rest {
+		return fmt.Errorf("the machine is saved already: %w", paddock.Conflict)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
+	defer cancel()
+	began := !m.spec.Hold
+	if began {
+		if _, err := m.control.locked(wire.Request{Hold: true}, askTime, nil, nil); err != nil {
+			return fmt.Errorf("bring the machine to rest: %w", err)
+		}
+	}
+	err := m.link.gate.take(ctx)
+	if err == nil {
+		err = m.save(ctx, files, room, began)
+		if err != nil || !stop {
+			err = errors.Join(err, m.vm.Cont(context.WithoutCancel(ctx)))
+		} else {
+			m.control.rest = true
+			return nil // and nobody writes to it any more, until Go
+		}
+		m.link.gate.leave()
+	}
+	if began {
+		_, e := m.control.locked(wire.Request{Go: true}, askTime, nil, nil)
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// save writes a machine that is at rest. It is stopped then.
+func (m *monitor) save(ctx context.Context, files []*os.File, room inner.Room, began bool) error {
+	if err := m.vm.Stop(ctx); err != nil {
+		return err
+	}
+	left := room.All
+	var i index
+	if began {
+		state, err := m.files.keep()
+		if err != nil {
+			return err
+		}
+		i.Files = state
+	}
+	data, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	if left -= int64(len(data)); left < 0 {
+		return fmt.Errorf("the state of the box's files takes %d bytes: %w", len(data), paddock.Exhausted)
+	}
+	if _, err := files[1].Write(data); err != nil {
+		return err
+	}
+	if err := m.vm.SaveDevices(ctx, files[0], left); err != nil {
+		return err
+	}
+	if st, err := files[0].Stat(); err != nil {
+		return err
+	} else if left -= st.Size(); left < 0 {
+		return fmt.Errorf("the state of the machine's devices takes %d bytes: %w", st.Size(), paddock.Exhausted)
+	}
+	return m.vm.SaveMemory(ctx, files[2], left)
+}
+
+// Go implements inner.Kernel.
+func (m *monitor) Go() error {
+	m.control.mu.Lock()
+	defer m.control.mu.Unlock()
+	if !m.control.rest {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
+	defer cancel()
+	if err := m.vm.Cont(ctx); err != nil {
+		return err
+	}
+	m.control.rest = false
+	m.link.gate.leave()
+	if m.spec.Hold {
+		return nil
+	}
+	_, err := m.control.locked(wire.Request{Go: true}, askTime, nil, nil)
+	return err
+}
+
+// Archive implements inner.Kernel. The machine's init sees to it that there is
+// room; that no more is written than there is, is for here.
+func (m *monitor) Archive(file *os.File, room inner.Room) error {
+	request := wire.Request{Archive: &wire.Archive{All: room.All, Content: room.Content, File: room.File}}
+	_, err := m.control.ask(request, archiveTime, nil, func(r io.Reader) error {
+		var sum int64
+		for {
+			data, err := wire.ReadChunk(r)
+			if err != nil || len(data) == 0 {
+				return err
+			}
+			if sum += int64(len(data)); sum > room.All {
+				return fmt.Errorf("files and their names take more than %d MiB: %w", room.All>>20, paddock.Exhausted)
+			}
+			if _, err := file.Write(data); err != nil {
+				return err
+			}
+		}
+	})
+	return err
+}
