@@ -51,10 +51,6 @@ const (
 // TokenSize is how long a token is, in bytes.
 const TokenSize = 32
 
-// Greeting begins a session on a port, and is answered by the same. In a session
-// that is thought to go on still it makes no sense: that ends with it.
-const Greeting = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
-
 // The first byte of a connection says what it is for; a token follows.
 const (
 	Settle  = 'S' // Settings and an Answer follow, JSON each, and no more

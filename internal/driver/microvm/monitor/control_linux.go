@@ -15,7 +15,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/machine"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 )
@@ -146,7 +145,10 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session == nil || l.session.IsClosed() {
-		conn, err := l.greet(ctx)
+		if l.session != nil { // the agent is to see that it is over
+			time.Sleep(pauseTime)
+		}
+		conn, err := l.port.dial(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -162,51 +164,8 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	return stream, nil
 }
 
-// greet begins a session. An agent that has not seen yet that its last one is over
-// takes the greeting for a part of that, which then is over indeed; the next
-// attempt finds it ready.
-func (l *link) greet(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, greetTime)
-	defer cancel()
-	for patience := 2 * time.Second; ; patience *= 2 {
-		conn, err := l.port.dial(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err = greetOn(ctx, &gated{conn, &l.gate}, patience); err == nil {
-			return conn, nil
-		}
-		conn.Close()
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("the agent does not answer: %w: %w", err, paddock.Timeout)
-		}
-	}
-}
-
-// greetTime bounds how long the agent takes to begin a session.
-const greetTime = 60 * time.Second
-
-func greetOn(ctx context.Context, conn net.Conn, patience time.Duration) error {
-	deadline := time.Now().Add(patience)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	if err := conn.SetDeadline(deadline); err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	greeting := []byte(inside.Greeting)
-	if _, err := conn.Write(greeting); err != nil {
-		return err
-	}
-	if _, err := io.ReadFull(conn, greeting); err != nil {
-		return err
-	}
-	if string(greeting) != inside.Greeting {
-		return fmt.Errorf("it said something else: %w", paddock.Unavailable)
-	}
-	return conn.SetDeadline(time.Time{})
-}
+// pauseTime is between two sessions of one machine, of which the first broke.
+const pauseTime = 200 * time.Millisecond
 
 // sessions says how sessions are, as at the other end. There is no network between
 // the two, so nothing is ever late: who does not answer was stopped, and will go
