@@ -68,26 +68,35 @@ func (d *draft) kernel(i image) error {
 // publish gives the draft its name, when all of it is on the disk. One that is
 // there already is the same.
 func (d *draft) publish(name string) error {
-	err := filepath.WalkDir(d.path, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.Sync(), f.Close())
-	})
-	if err != nil {
+	if err := d.sync(); err != nil {
 		return err
 	}
 	path := filepath.Join(d.data, name)
-	err = os.Rename(d.path, path)
+	err := os.Rename(d.path, path)
 	if err != nil && isDir(path) {
 		d.drop()
 		return nil
 	}
 	return err
+}
+
+// sync has all of it written to the disk.
+func (d *draft) sync() error {
+	dir, err := os.OpenRoot(d.path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return fs.WalkDir(dir.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := dir.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
 }
 
 // choose makes a kernel in data the one that is used, and removes those that

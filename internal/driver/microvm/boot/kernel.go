@@ -132,11 +132,15 @@ func (h host) find(o Options) (Kernel, error) {
 		if err == nil {
 			return k, nil
 		}
-		last = fmt.Errorf("%s: %w", path, err)
+		last = about(path, err)
 	}
 	cause := "no kernel for machines was found"
-	if last != nil {
-		cause += fmt.Sprintf(", and this machine's own cannot be used: %s", last)
+	var missing *paddock.MissingError
+	switch {
+	case errors.As(last, &missing):
+		cause += ", and this machine's own cannot be used: " + missing.Finding.Cause
+	case last != nil:
+		cause += ", and this machine's own cannot be used: " + last.Error()
 	}
 	return Kernel{}, absent(cause, howToGetOne)
 }
@@ -144,6 +148,15 @@ func (h host) find(o Options) (Kernel, error) {
 // absent is the error for what has to be there and is not.
 func absent(cause, remedy string) error {
 	return &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: cause, Remedy: remedy}}
+}
+
+// about says what an error is about. Who shows a finding shows nothing around it.
+func about(subject string, err error) error {
+	var missing *paddock.MissingError
+	if errors.As(err, &missing) {
+		return absent(subject+": "+missing.Finding.Cause, missing.Finding.Remedy)
+	}
+	return fmt.Errorf("%s: %w", subject, err)
 }
 
 // installed lists the system's own kernels, the best first.
@@ -270,7 +283,7 @@ func (h host) named(o Options) (Kernel, error) {
 	}
 	k, err := h.unpacked(path, o.Data)
 	if err != nil {
-		return Kernel{}, fmt.Errorf("kernel %s: %w", path, err)
+		return Kernel{}, about("kernel "+path, err)
 	}
 	switch {
 	case o.Modules != "":
@@ -310,7 +323,7 @@ func (h host) unpacked(path, data string) (Kernel, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			return Kernel{}, absent(path+" may not be read", "let every user read it (sudo chmod +r), or use another one: `paddock vm setup`")
+			return Kernel{}, absent("it may not be read", "let every user read it (sudo chmod +r), or use another one: `paddock vm setup`")
 		}
 		return Kernel{}, err
 	}

@@ -67,7 +67,7 @@ func (k Kernel) shelf() (*shelf, error) {
 	}
 	for _, n := range needs() {
 		if err := s.add(n.name, nil); err != nil {
-			return nil, fmt.Errorf("kernel %s: %s: %w", k.Release, n.what, err)
+			return nil, about("kernel "+k.Release+": "+n.what, err)
 		}
 	}
 	return s, nil

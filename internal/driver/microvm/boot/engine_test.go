@@ -1,0 +1,94 @@
+package boot
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+)
+
+func TestAnEngineThatIsTooOldOrNoneIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		version, err string
+	}{
+		{"old enough", `echo "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)"; echo Copyright`, "7.2.22", ""},
+		{"newer", `echo "QEMU emulator version 10.0.2"`, "10.0.2", ""},
+		{"too old", `echo "QEMU emulator version 6.2.0"`, "", "is QEMU 6.2.0, which is too old; remedy: install QEMU 7.2"},
+		{"nearly", `echo "QEMU emulator version 7.1.0"`, "", "too old"},
+		{"something else", `echo hello`, "", "does not call itself QEMU"},
+		{"one that fails", `echo "no such library" >&2; exit 1`, "", "does not tell its version: no such library (exit status 1)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "qemu")
+			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+tt.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			e, err := FindEngine(path)
+			switch {
+			case tt.err != "":
+				if err == nil || !strings.Contains(err.Error(), tt.err) || !errors.Is(err, paddock.Unsupported) {
+					t.Errorf("got %v", err)
+				}
+			case err != nil || e.Version != tt.version || e.Path != path:
+				t.Errorf("got %+v, %v", e, err)
+			}
+		})
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := FindEngine(""); err == nil || !strings.Contains(err.Error(), "there is no qemu-system-x86_64 in PATH; remedy: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheEngineOfThisMachineTellsWhereItsFilesAre(t *testing.T) {
+	e, err := FindEngine("")
+	if err != nil {
+		t.Skip("no qemu-system-x86_64: ", err)
+	}
+	dirs, err := e.Firmware()
+	if err != nil || len(dirs) == 0 {
+		t.Errorf("got %v, %v", dirs, err)
+	}
+}
+
+func TestWhatCannotRunMachinesIsToldFromWhatCan(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want wire.Accel
+	}{
+		{"processor\t: 0\nflags\t\t: fpu vmx sse\n", wire.KVM},
+		{"flags\t\t: fpu svm\n", wire.KVM},
+		{"flags\t\t: fpu svm_lock\n", wire.TCG},
+		{"vmx flags\t: vnmi vmx\nflags\t\t: fpu\n", wire.TCG},
+		{"", wire.TCG},
+	} {
+		if got, reason := probe(tt.text); got != tt.want || (reason == "") != (got == wire.KVM) {
+			t.Errorf("%q: %s, %q", tt.text, got, reason)
+		}
+	}
+}
+
+func TestTheCounterIsReadFromTheMeasureOfLoops(t *testing.T) {
+	if got, err := khz("processor : 0\nbogomips\t: 5192.20\nbogomips : 1.0\n"); got != 2596100 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	for _, text := range []string{"", "bogomips : ", "bogomips : x", "bogomips : NaN", "bogomips : 1e300", "bogomips : -5"} {
+		if got, err := khz(text); err == nil {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+}
+
+func TestTheCounterIsToldWhereItIsEmulated(t *testing.T) {
+	if got := Arguments(wire.TCG, 2596100); !strings.HasSuffix(got, " tsc_early_khz=2596100 tsc=reliable") || !strings.HasPrefix(got, "quiet ") {
+		t.Errorf("got %q", got)
+	}
+	if got := Arguments(wire.KVM, 2596100); strings.Contains(got, "tsc") {
+		t.Errorf("got %q", got)
+	}
+}
