@@ -174,22 +174,36 @@ func (p *protocol) askWith(ctx context.Context, fd int, name string, args map[st
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	for {
-		select {
-		case m := <-p.answers:
-			if m.ID != p.last {
-				continue // late
-			}
-			if m.Error != nil {
-				return fmt.Errorf("%s: QEMU: %s: %w", name, brief(m.Error.Desc), paddock.Internal)
-			}
-			if result == nil {
-				return nil
-			}
-			return json.Unmarshal(m.Return, result)
-		case <-p.done:
-			return fmt.Errorf("%s: %w", name, p.ended())
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", name, context.Cause(ctx))
+		m, err := p.answer(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
+		if m.ID != p.last {
+			continue // late
+		}
+		if m.Error != nil {
+			return fmt.Errorf("%s: QEMU: %s: %w", name, brief(m.Error.Desc), paddock.Internal)
+		}
+		if result == nil {
+			return nil
+		}
+		return json.Unmarshal(m.Return, result)
+	}
+}
+
+// answer waits for one.
+func (p *protocol) answer(ctx context.Context) (message, error) {
+	select {
+	case m := <-p.answers:
+		return m, nil
+	case <-ctx.Done():
+		return message{}, context.Cause(ctx)
+	case <-p.done:
+	}
+	select {
+	case m := <-p.answers: // the last before the end
+		return m, nil
+	default:
+		return message{}, p.ended()
 	}
 }

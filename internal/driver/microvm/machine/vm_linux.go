@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -70,6 +71,7 @@ func Start(ctx context.Context, s *Spec, start Starter) (*VM, error) {
 	v := &VM{
 		process: process, size: s.Memory, template: s.Template,
 		loaded: make(chan string, 1), ended: make(chan struct{}), stops: true,
+		opened: map[string]chan struct{}{},
 	}
 	for _, p := range s.Ports {
 		v.opened[p.Name] = make(chan struct{})
@@ -219,6 +221,8 @@ func (v *VM) note(reason string) {
 func (v *VM) reap() {
 	defer close(v.ended)
 	state, err := v.process.Wait()
+	// Its end of the conversation may have been given to others.
+	_ = v.protocol.conn.SetReadDeadline(time.Now().Add(time.Second))
 	<-v.protocol.done // all events were told
 	v.protocol.close()
 	v.mu.Lock()
@@ -262,16 +266,27 @@ func (v *VM) Kill() {
 	_ = v.process.Kill()
 }
 
+// expect says whether the machine may stop.
+func (v *VM) expect(stop bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stops = stop
+}
+
 // Cont lets the machine run, or go on. In one that goes on from memory, the
-// guest is told that its ports are closed; connections are to be made only when
-// Cont has returned, or it may not be.
+// guest is told that its ports are closed. Connections are to be made only when
+// Cont has returned, or it is not told.
+//
+// When it is told, is the guest's: where a connection was there when it was
+// saved, and one is made soon, the guest may see both at once, and so neither.
+// So one port has to be such that this does not matter, and over that the guest
+// is asked whether it has seen the others closed.
 func (v *VM) Cont(ctx context.Context) error {
+	v.expect(false)
 	if err := v.protocol.run(ctx, "cont", nil); err != nil {
+		v.expect(true)
 		return err
 	}
-	v.mu.Lock()
-	v.stops = false
-	v.mu.Unlock()
 	return v.settle(ctx, 2)
 }
 
@@ -282,9 +297,7 @@ func (v *VM) Cont(ctx context.Context) error {
 // read: then nothing moves any more when Stop has returned, and the machine can
 // be saved.
 func (v *VM) Stop(ctx context.Context) error {
-	v.mu.Lock()
-	v.stops = true
-	v.mu.Unlock()
+	v.expect(true)
 	if err := v.protocol.run(ctx, "stop", nil); err != nil {
 		return err
 	}
