@@ -111,8 +111,15 @@ func (r *request) link() error {
 	case !n.region.write:
 		return syscall.EROFS
 	}
+	s := r.server
+	if _, err := s.attr(n); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.know(n)
+	s.mu.Unlock()
 	_, _, err = r.make(name, func(dir int) error {
-		return r.server.at(n, func(from int, says string) error { return kernel.Linkat(from, says, dir, name) })
+		return s.at(n, func(from int, says string) error { return kernel.Linkat(from, says, dir, name) })
 	})
 	return err
 }
@@ -216,7 +223,7 @@ func (r *request) remove() error {
 	defer s.mu.Unlock()
 	if n := s.names[entry{parent.id, name}]; n != nil {
 		s.closeDir(n)
-		s.detach(n)
+		s.detach(n, parent, name)
 	}
 	return nil
 }

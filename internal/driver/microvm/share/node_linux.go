@@ -2,6 +2,7 @@ package share
 
 import (
 	"container/list"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,8 @@ func (d *descriptor) done() {
 
 // A node is what the machine knows by a number: a name in the directory of
 // another node. What is renamed keeps its node, what is removed has one without
-// a name.
+// a name. A file of a bind with several names is one node, so that what is done
+// to it by one is seen by all.
 type node struct {
 	id     uint64
 	kind   uint32 // type bits of the mode
@@ -52,6 +54,7 @@ type node struct {
 	// Guarded by Server.mu.
 	parent  *node // nil for the root, and for what has no name any more
 	name    string
+	more    []place   // its other names
 	lookups uint64    // times that the machine was told of it, less what it forgot
 	refs    int       // children and handles
 	handles []*handle // those that are open
@@ -77,6 +80,15 @@ func (s stamp) is(other stamp) bool {
 	return s.size == other.size && s.mod == other.mod && (s.change == other.change || s.change == kernel.Time{})
 }
 
+// A place is a name in the directory of a node.
+type place struct {
+	parent *node
+	name   string
+}
+
+// A file is what it is to the host.
+type file struct{ dev, ino uint64 }
+
 type entry struct {
 	parent uint64
 	name   string
@@ -84,16 +96,18 @@ type entry struct {
 
 // A region is the system, or a bind, and knows where in it others begin.
 type region struct {
-	live  bool // a bind
+	bind  int // counted from 1, 0 for the system
+	live  bool
 	write bool
 	below map[string]*region // names that are, or lead to, places of binds
+	rest  *region            // of all other names
 }
 
 // regionsOf gives the region of the root.
 func regionsOf(binds []inner.Bind) *region {
 	root := &region{}
 	marked := map[*region]bool{root: true}
-	for _, b := range binds {
+	for i, b := range binds {
 		at := root
 		for name := range strings.SplitSeq(strings.Trim(b.Target, "/"), "/") {
 			if name == "" || name == "." {
@@ -109,14 +123,16 @@ func regionsOf(binds []inner.Bind) *region {
 			}
 			at = next
 		}
-		at.live, at.write = true, b.Write
+		at.bind, at.live, at.write = i+1, true, b.Write
 		marked[at] = true
 	}
 	var inherit func(r *region)
 	inherit = func(r *region) {
+		r.rest = &region{bind: r.bind, live: r.live, write: r.write}
+		r.rest.rest = r.rest
 		for _, next := range r.below {
 			if !marked[next] {
-				next.live, next.write = r.live, r.write
+				next.bind, next.live, next.write = r.bind, r.live, r.write
 			}
 			inherit(next)
 		}
@@ -130,28 +146,8 @@ func (r *region) in(name string) *region {
 	if next := r.below[name]; next != nil {
 		return next
 	}
-	if r.below == nil {
-		return r
-	}
-	return r.rest()
+	return r.rest
 }
-
-// rest is the region without what is known of places below.
-func (r *region) rest() *region {
-	switch {
-	case r.write:
-		return writable
-	case r.live:
-		return readable
-	}
-	return system
-}
-
-var (
-	writable = &region{live: true, write: true}
-	readable = &region{live: true}
-	system   = &region{}
-)
 
 // node gives a node by its number.
 func (s *Server) node(id uint64) (*node, error) {
@@ -192,9 +188,16 @@ func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error)
 	n := s.names[entry{parent.id, name}]
 	if n != nil && s.admit(n, a) != nil {
 		parent.refs++ // it stays, whatever leaves it
-		s.detach(n)
+		s.detach(n, parent, name)
 		parent.refs--
 		n = nil
+	}
+	if n == nil {
+		if n = s.sameFile(parent.region.in(name), a); n != nil && len(s.names) < s.nodeMax {
+			s.attach(n, parent, name)
+		} else {
+			n = nil
+		}
 	}
 	if n == nil {
 		if len(s.nodes) >= s.nodeMax || s.nameBytes+len(name) > nameLimit {
@@ -210,8 +213,31 @@ func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error)
 		s.nameBytes += len(name)
 		parent.refs++
 	}
+	if a.Links > 1 {
+		s.know(n)
+	}
 	n.lookups++
 	return n, nil
+}
+
+// know has a node be found by other names of its file. mu is held.
+func (s *Server) know(n *node) {
+	if n.known && n.kind == syscall.S_IFREG && n.region.live {
+		s.files[file{n.dev, n.ino}] = n
+	}
+}
+
+// sameFile gives the node of a file that has another name in the same bind. mu
+// is held.
+func (s *Server) sameFile(r *region, a *kernel.Attr) *node {
+	if a.Links < 2 || a.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return nil
+	}
+	n := s.files[file{a.Dev, a.Ino}]
+	if n == nil || n.region.bind != r.bind || s.admit(n, a) != nil {
+		return nil
+	}
+	return n
 }
 
 // admit says whether what is at a node's name is what the machine knows as it.
@@ -238,27 +264,43 @@ func (s *Server) admit(n *node, a *kernel.Attr) error {
 	return nil
 }
 
-// detach takes a node's name away. mu is held.
-func (s *Server) detach(n *node) {
-	parent := n.parent
-	if parent == nil {
+// detach takes one of a node's names away. mu is held.
+func (s *Server) detach(n, parent *node, name string) {
+	if s.names[entry{parent.id, name}] != n {
 		return
 	}
-	delete(s.names, entry{parent.id, n.name})
-	s.nameBytes -= len(n.name)
-	n.parent, n.name = nil, ""
-	parent.refs--
+	s.unname(n, parent, name)
 	s.drop(n)
 	s.drop(parent)
 }
 
-// attach gives a node without a name one, in a directory that the machine
-// knows and that is not below it. mu is held.
-func (s *Server) attach(n, parent *node, name string) {
-	if s.nodes[parent.id] != parent || s.nodes[n.id] != n || isAbove(n, parent) {
+// unname takes a name away and drops nobody. mu is held.
+func (s *Server) unname(n, parent *node, name string) {
+	delete(s.names, entry{parent.id, name})
+	s.nameBytes -= len(name)
+	parent.refs--
+	if n.parent != parent || n.name != name {
+		n.more = slices.DeleteFunc(n.more, func(p place) bool { return p == place{parent, name} })
 		return
 	}
-	n.parent, n.name = parent, name
+	n.parent, n.name = nil, ""
+	if len(n.more) > 0 {
+		n.parent, n.name = n.more[0].parent, n.more[0].name
+		n.more = n.more[1:]
+	}
+}
+
+// attach gives a node a name more, in a directory that the machine knows and
+// that is not below it. mu is held.
+func (s *Server) attach(n, parent *node, name string) {
+	if s.nodes[parent.id] != parent || s.nodes[n.id] != n || n.refs > 0 && isAbove(n, parent) {
+		return
+	}
+	if n.parent == nil {
+		n.parent, n.name = parent, name
+	} else {
+		n.more = append(n.more, place{parent, name})
+	}
 	s.names[entry{parent.id, name}] = n
 	s.nameBytes += len(name)
 	parent.refs++
@@ -267,17 +309,22 @@ func (s *Server) attach(n, parent *node, name string) {
 // drop removes a node that nobody knows any more, and those that it alone kept.
 // mu is held.
 func (s *Server) drop(n *node) {
-	for n != nil && n.id != rootID && n.lookups == 0 && n.refs == 0 {
+	next := []*node{n}
+	for len(next) > 0 {
+		n := next[len(next)-1]
+		next = next[:len(next)-1]
+		if n.id == rootID || n.lookups > 0 || n.refs > 0 {
+			continue
+		}
 		delete(s.nodes, n.id)
 		s.closeDir(n)
-		parent := n.parent
-		if parent != nil {
-			delete(s.names, entry{parent.id, n.name})
-			s.nameBytes -= len(n.name)
-			parent.refs--
-			n.parent = nil
+		if key := (file{n.dev, n.ino}); s.files[key] == n {
+			delete(s.files, key)
 		}
-		n = parent
+		for n.parent != nil {
+			next = append(next, n.parent)
+			s.unname(n, n.parent, n.name)
+		}
 	}
 }
 
@@ -300,11 +347,13 @@ func (s *Server) moved(from *node, name string, to *node, newName string, exchan
 	// Nobody goes away between losing a name and having the next.
 	from.refs++
 	to.refs++
-	for _, n := range []*node{a, b} {
-		if n != nil {
-			n.refs++
-			s.detach(n)
-		}
+	if a != nil {
+		a.refs++
+		s.detach(a, from, name)
+	}
+	if b != nil {
+		b.refs++
+		s.detach(b, to, newName)
 	}
 	if a != nil {
 		s.attach(a, to, newName)
@@ -481,9 +530,30 @@ func (s *Server) forgetDirs() {
 	}
 }
 
-// at finds the place of a node: a directory, of which the caller ends the use,
-// and a name in it. That of the root is empty.
+// at does something with a node at its place: a name in a directory, which is
+// empty for the root. Where it is not there any more it may be at another.
 func (s *Server) at(n *node, do func(dir int, name string) error) error {
+	for {
+		s.mu.Lock()
+		parent, name := n.parent, n.name
+		s.mu.Unlock()
+		err := s.atOne(n, do)
+		if e := errnoOf(err); e != syscall.ESTALE && e != syscall.ENOENT {
+			return err
+		}
+		s.mu.Lock()
+		more := len(n.more) > 0
+		if more && n.parent == parent && n.name == name {
+			s.detach(n, parent, name)
+		}
+		s.mu.Unlock()
+		if !more {
+			return err
+		}
+	}
+}
+
+func (s *Server) atOne(n *node, do func(dir int, name string) error) error {
 	return s.again(func() error {
 		s.mu.Lock()
 		parent, name := n.parent, n.name

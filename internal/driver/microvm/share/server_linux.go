@@ -37,6 +37,7 @@ type Server struct {
 	serving   bool
 	nodes     map[uint64]*node
 	names     map[entry]*node
+	files     map[file]*node // those of binds that have several names
 	nameBytes int
 	last      uint64 // number of a node or a handle
 	handles   map[uint64]*handle
@@ -72,7 +73,7 @@ func New(o Options) (*Server, error) {
 	room := int(min(files.Cur, 1<<20))
 	s := &Server{
 		options: o, nodeMax: nodeLimit, dirMax: min(dirLimit, room/4),
-		nodes: map[uint64]*node{}, names: map[entry]*node{}, handles: map[uint64]*handle{}, dirs: list.New(), last: rootID,
+		nodes: map[uint64]*node{}, names: map[entry]*node{}, files: map[file]*node{}, handles: map[uint64]*handle{}, dirs: list.New(), last: rootID,
 	}
 	// Some are for what is open for a moment, and for the process itself.
 	s.handleMax = max(min(handleLimit, room-s.dirMax-4*workers), 1)
@@ -108,6 +109,7 @@ func (s *Server) reset() {
 	s.forgetDirs()
 	clear(s.handles)
 	clear(s.names)
+	clear(s.files)
 	clear(s.nodes)
 	s.nameBytes = 0
 	s.root.refs, s.root.handles = 0, nil

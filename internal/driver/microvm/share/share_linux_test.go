@@ -234,7 +234,7 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	c.must(opMknod, workID, new(message).u32(syscall.S_IFREG|0o600, 0, 0, 0).text("plain"))
 
 	linked := entryOf(c.must(opLink, sub, new(message).u64(at.id).text("second")))
-	if linked.ino != at.ino || linked.links != 2 {
+	if linked.ino != at.ino || linked.links != 2 || linked.id != at.id {
 		t.Errorf("a hard link: %+v of %+v", linked, at)
 	}
 	c.must(opUnlink, sub, names("second"))
@@ -325,6 +325,63 @@ func TestNodesFollowRenames(t *testing.T) {
 	}
 	if errno, _ := c.call(opRename, sub, new(message).u64(workID).text("deep", "flat")); errno != 0 || content(deep) != "deep" {
 		t.Errorf("as of old: %v, %q", errno, content(deep))
+	}
+}
+
+func TestAFileIsFoundByEachOfItsNames(t *testing.T) {
+	dir := tree(t)
+	c := begin(t, dir, work(true))
+	workID, sub, note := c.walk("work").id, c.walk("work", "sub").id, c.walk("work", "note").id
+	link := func(name string) { c.must(opLink, sub, new(message).u64(note).text(name)) }
+	link("a")
+	link("b")
+	is := func(what string) {
+		t.Helper()
+		a, errno := c.attr(note)
+		h, _, e := c.open(opOpen, note, syscall.O_RDWR)
+		if errno != 0 || e != 0 || a.size != 6 {
+			t.Errorf("%s: %v, %v, %+v", what, errno, e, a)
+			return
+		}
+		c.release(opRelease, h)
+	}
+	is("three names")
+	c.must(opUnlink, workID, names("note"))
+	is("the first is gone")
+	c.must(opRename, sub, new(message).u64(workID).text("a", "note"))
+	is("one is another")
+	if err := os.Remove(filepath.Join(dir, "work/sub/b")); err != nil {
+		t.Fatal(err)
+	}
+	is("the host took one away")
+	link("c")
+	if err := os.Rename(filepath.Join(dir, "work/sub/deep"), filepath.Join(dir, "work/note")); err != nil {
+		t.Fatal(err)
+	}
+	is("the host put another file in place of one")
+	state, err := c.server.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.must(opUnlink, sub, names("c"))
+	if _, errno := c.attr(note); errno != syscall.ESTALE {
+		t.Error(errno)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "work/sub/c"), []byte("six by"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Restore(options(t, dir, work(true)), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	c = connect(t, s)
+	is("it goes on")
+	c.forget(note, 1<<62)
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	if c.server.nodes[note] != nil || len(c.server.names) != 2 {
+		t.Errorf("names that are left: %v", c.server.names)
 	}
 }
 

@@ -8,11 +8,13 @@ import (
 )
 
 // What a State is, all numbers with the lowest byte first: stateMark, the
-// counts, the nodes, each after the one of its directory, and the handles.
+// counts, the nodes, each after the one of its directory, further names of them,
+// and the handles.
 const (
 	stateMark  = "paddock share 1\n"
-	countsSize = 4 + 8 + 4 + 4
+	countsSize = 4 + 8 + 4 + 4 + 4
 	nodeSize   = 8 + 8 + 8 + 4 + 4 + 8 + 8 + 8 + 4 + 2
+	nameSize   = 8 + 8 + 2
 	handleSize = 8 + 8 + 4
 	lastMax    = 1 << 62
 )
@@ -28,6 +30,11 @@ type savedNode struct {
 	name       string
 }
 
+type savedName struct {
+	node, parent uint64
+	name         string
+}
+
 type savedHandle struct {
 	id, node uint64
 	flags    uint32
@@ -37,6 +44,7 @@ type savedState struct {
 	begun   bool
 	last    uint64
 	nodes   []savedNode
+	names   []savedName
 	handles []savedHandle
 }
 
@@ -45,6 +53,7 @@ func (s *savedState) bytes() []byte {
 	w.u32(number(s.begun))
 	w.u64(s.last)
 	w.u32(uint32(len(s.nodes)))
+	w.u32(uint32(len(s.names)))
 	w.u32(uint32(len(s.handles)))
 	for i := range s.nodes {
 		n := &s.nodes[i]
@@ -57,6 +66,12 @@ func (s *savedState) bytes() []byte {
 		w.u64(n.size)
 		w.u64(n.sec)
 		w.u32(n.nsec)
+		w.u16(uint16(len(n.name)))
+		w.data = append(w.data, n.name...)
+	}
+	for _, n := range s.names {
+		w.u64(n.node)
+		w.u64(n.parent)
 		w.u16(uint16(len(n.name)))
 		w.data = append(w.data, n.name...)
 	}
@@ -83,8 +98,9 @@ func readState(data []byte) (*savedState, error) {
 		return nil, wrong("no mark")
 	}
 	s := &savedState{begun: b.u32() == 1, last: b.u64()}
-	nodes, handles := b.u32(), b.u32()
-	if b.short || nodes > nodeLimit || handles > handleLimit || uint64(nodes)*nodeSize+uint64(handles)*handleSize > uint64(len(b.data)) {
+	nodes, more, handles := b.u32(), b.u32(), b.u32()
+	if b.short || nodes > nodeLimit || more > nodeLimit || handles > handleLimit ||
+		uint64(nodes)*nodeSize+uint64(more)*nameSize+uint64(handles)*handleSize > uint64(len(b.data)) {
 		return nil, wrong("its counts")
 	}
 	if s.last < rootID || s.last > lastMax {
@@ -103,6 +119,14 @@ func readState(data []byte) (*savedState, error) {
 		}
 		kinds[n.id] = n.kind
 		s.nodes = append(s.nodes, n)
+	}
+	for range more {
+		n := savedName{node: b.u64(), parent: b.u64()}
+		n.name = string(b.take(int(b.u16())))
+		if b.short || kinds[n.node] != syscall.S_IFREG || kinds[n.parent] != syscall.S_IFDIR || checkName(n.name) != nil {
+			return nil, wrong("a name")
+		}
+		s.names = append(s.names, n)
 	}
 	seen := map[uint64]bool{}
 	for range handles {

@@ -35,6 +35,9 @@ func (s *Server) State() ([]byte, error) {
 			one.parent = n.parent.id
 		}
 		saved.nodes = append(saved.nodes, one)
+		for _, p := range n.more {
+			saved.names = append(saved.names, savedName{n.id, p.parent.id, p.name})
+		}
 	}
 	if len(saved.nodes)+1 != len(s.nodes) {
 		return nil, fmt.Errorf("keep a share: %d nodes of %d: %w", len(saved.nodes), len(s.nodes)-1, paddock.Internal)
@@ -68,10 +71,11 @@ func (s *Server) restore(saved *savedState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun, s.last = saved.begun, saved.last
+	nowhere := regionsOf(nil)
 	for i := range saved.nodes {
 		one := &saved.nodes[i]
 		n := &node{
-			id: one.id, kind: one.kind, lookups: one.lookups, opened: one.opened, ino: one.ino, region: system,
+			id: one.id, kind: one.kind, lookups: one.lookups, opened: one.opened, ino: one.ino, region: nowhere,
 			seen: stamp{size: one.size, mod: kernel.Time{Sec: int64(one.sec), Nsec: one.nsec}},
 		}
 		s.nodes[n.id] = n
@@ -79,14 +83,15 @@ func (s *Server) restore(saved *savedState) error {
 			continue
 		}
 		parent := s.nodes[one.parent]
-		if s.names[entry{parent.id, one.name}] != nil || s.nameBytes+len(one.name) > nameLimit {
-			return fmt.Errorf("a share's state: two of a name, or too many: %w", paddock.Invalid)
-		}
 		n.region = parent.region.in(one.name)
-		n.parent, n.name = parent, one.name
-		s.names[entry{parent.id, n.name}] = n
-		s.nameBytes += len(n.name)
-		parent.refs++
+		if err := s.restoreName(n, parent, one.name); err != nil {
+			return err
+		}
+	}
+	for _, one := range saved.names {
+		if err := s.restoreName(s.nodes[one.node], s.nodes[one.parent], one.name); err != nil {
+			return err
+		}
 	}
 	if len(saved.handles) > s.handleMax {
 		return fmt.Errorf("a share's state: %d handles, and there may be %d: %w", len(saved.handles), s.handleMax, paddock.Exhausted)
@@ -100,5 +105,14 @@ func (s *Server) restore(saved *savedState) error {
 	for _, n := range s.nodes { // a machine knows all that is kept
 		s.drop(n)
 	}
+	return nil
+}
+
+// restoreName gives a node a name. mu is held.
+func (s *Server) restoreName(n, parent *node, name string) error {
+	if s.names[entry{parent.id, name}] != nil || s.nameBytes+len(name) > nameLimit {
+		return fmt.Errorf("a share's state: two of a name, or too many: %w", paddock.Invalid)
+	}
+	s.attach(n, parent, name)
 	return nil
 }
