@@ -242,7 +242,7 @@ type Mount struct {
 // A Report is what the box tells the host on the control descriptor.
 type Report struct {
 	Ready bool         `json:"ready,omitempty"` // a command has run
-	Error string       `json:"error,omitempty"` // why there is no box
+	Error string       `json:"error,omitempty"` // why there is no box; or, of one that was ready, why its kernel ended
 	Kind  paddock.Kind `json:"kind,omitempty"`  // of Error
 	Step  string       `json:"step,omitempty"`  // what was being done
 

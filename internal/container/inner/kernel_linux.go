@@ -39,7 +39,7 @@ type Kernel interface {
 	// Archive writes the private layer, as a tar archive, with room as in Save.
 	Archive(file *os.File, room Room) error
 
-	// Wait waits for the kernel's end.
+	// Wait waits for the kernel's end, and says why it came, where that is known.
 	Wait() error
 
 	// Processes is how many processes Start starts that can change files of
@@ -127,7 +127,9 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 		return err
 	}
 	go func() {
-		_ = b.kernel.Wait()
+		if err := b.kernel.Wait(); err != nil {
+			report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: "run the kernel"})
+		}
 		os.Exit(KernelEnded)
 	}()
 	conn, err := connOf(os.NewFile(ConnFD, "connection"))
