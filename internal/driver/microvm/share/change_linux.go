@@ -1,6 +1,7 @@
 package share
 
 import (
+	"errors"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -138,7 +139,7 @@ func (r *request) create() error {
 	var d *descriptor
 	n, a, err := r.make(name, func(dir int) error {
 		fd, err := kernel.OpenAt(dir, name, flags&^syscall.O_TRUNC|syscall.O_CREAT|syscall.O_EXCL, mode&newBits)
-		if err == syscall.EEXIST && asked&syscall.O_EXCL == 0 {
+		if errors.Is(err, syscall.EEXIST) && asked&syscall.O_EXCL == 0 {
 			fd, err = openThere(dir, name, flags)
 		}
 		if err == nil {
@@ -395,7 +396,7 @@ func (r *request) setSize(n *node, c *change) error {
 	}
 	cut := func(fd int) error {
 		for {
-			if err := kernel.Truncate(fd, int64(c.size)); err != syscall.EINTR {
+			if err := kernel.Truncate(fd, int64(c.size)); !errors.Is(err, syscall.EINTR) {
 				return err
 			}
 		}
@@ -403,7 +404,7 @@ func (r *request) setSize(n *node, c *change) error {
 	if c.valid&setHandle != 0 {
 		// One that only reads is not what the machine's kernel means.
 		err := r.use(c.handle, false, func(_ *handle, fd int) error { return cut(fd) })
-		if err != syscall.EINVAL && err != syscall.EBADF {
+		if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EBADF) {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"errors"
 	"sync"
 	"syscall"
 
@@ -85,7 +86,7 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 		}
 		return err
 	})
-	if err == syscall.ENOENT || err == syscall.ELOOP {
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ELOOP) {
 		err = syscall.ESTALE
 	}
 	return d, a, err
@@ -149,7 +150,7 @@ func (s *Server) openAgain(h *handle) (*descriptor, error) {
 	s.mu.Unlock()
 	d, a, err := s.openNode(h.node, h.flags)
 	if err != nil {
-		if err != syscall.EMFILE && err != syscall.ENFILE {
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
 			err = syscall.ESTALE
 		}
 		return nil, err
@@ -263,25 +264,26 @@ func (r *request) pread() error {
 	}
 	return r.use(id, false, func(_ *handle, fd int) error {
 		data := r.buffer(1, headOut+size)
-		n, err := readAt(fd, data[headOut:], offset)
+		n, err := whole(syscall.Pread, fd, data[headOut:], offset)
 		r.out.data = data[:headOut+n]
 		return err
 	})
 }
 
-// readAt reads until the data is full or the file ends.
-func readAt(fd int, data []byte, offset int64) (int, error) {
+// whole reads or writes until the data is done, or there is no more. What failed
+// after a part is told the next time.
+func whole(call func(fd int, data []byte, offset int64) (int, error), fd int, data []byte, offset int64) (int, error) {
 	n := 0
 	for n < len(data) {
-		got, err := syscall.Pread(fd, data[n:], offset+int64(n))
-		if err == syscall.EINTR {
+		got, err := call(fd, data[n:], offset+int64(n))
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		if err != nil && n == 0 {
-			return 0, err
-		}
-		if err != nil || got <= 0 {
-			break
+		if got <= 0 {
+			if n > 0 {
+				err = nil
+			}
+			return n, err
 		}
 		n += got
 	}
@@ -309,7 +311,7 @@ func (r *request) pwrite() error {
 		if flags&syscall.O_APPEND != 0 && how&writeCache == 0 {
 			n, err = kernel.AppendTo(fd, data)
 		} else {
-			n, err = writeAt(fd, data, offset)
+			n, err = whole(syscall.Pwrite, fd, data, offset)
 		}
 		if err != nil {
 			return err
@@ -318,25 +320,6 @@ func (r *request) pwrite() error {
 		r.out.u32(0)
 		return nil
 	})
-}
-
-// writeAt writes all, or tells how much before it failed.
-func writeAt(fd int, data []byte, offset int64) (int, error) {
-	n := 0
-	for n < len(data) {
-		got, err := syscall.Pwrite(fd, data[n:], offset+int64(n))
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil && n == 0 {
-			return 0, err
-		}
-		if err != nil || got <= 0 {
-			break
-		}
-		n += got
-	}
-	return n, nil
 }
 
 func (r *request) fsync() error {
@@ -351,7 +334,7 @@ func (r *request) fsync() error {
 			if flags&fsyncData != 0 {
 				sync = syscall.Fdatasync
 			}
-			if err := sync(fd); err != syscall.EINTR {
+			if err := sync(fd); !errors.Is(err, syscall.EINTR) {
 				return err
 			}
 		}
@@ -376,7 +359,7 @@ func (r *request) fallocate() error {
 	}
 	return r.use(id, false, func(_ *handle, fd int) error {
 		for {
-			if err := syscall.Fallocate(fd, mode, offset, length); err != syscall.EINTR {
+			if err := syscall.Fallocate(fd, mode, offset, length); !errors.Is(err, syscall.EINTR) {
 				return err
 			}
 		}

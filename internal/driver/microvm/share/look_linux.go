@@ -2,6 +2,7 @@ package share
 
 import (
 	"encoding/binary"
+	"errors"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -81,7 +82,7 @@ func (r *request) lookup() error {
 	}
 	defer d.done()
 	_, _, err = r.tell(parent, d.fd, name)
-	if region := parent.region.in(name); err == syscall.ENOENT && !region.live {
+	if region := parent.region.in(name); errors.Is(err, syscall.ENOENT) && !region.live {
 		r.putEntry(0, region.validity(), &kernel.Attr{})
 		return nil
 	}

@@ -2,6 +2,7 @@ package share
 
 import (
 	"container/list"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -171,7 +172,7 @@ func (s *Server) directory(id uint64) (*node, error) {
 // changing is directory for one whose entry name is to change.
 func (s *Server) changing(id uint64, name string) (*node, error) {
 	n, err := s.directory(id)
-	if err == nil && !(n.region.write && n.region.in(name).write) {
+	if err == nil && (!n.region.write || !n.region.in(name).write) {
 		err = syscall.EROFS
 	}
 	return n, err
@@ -589,7 +590,7 @@ func (s *Server) attr(n *node) (kernel.Attr, error) {
 		defer s.mu.Unlock()
 		return s.admit(n, &a)
 	})
-	if err == syscall.ENOENT {
+	if errors.Is(err, syscall.ENOENT) {
 		err = syscall.ESTALE
 	}
 	return a, err
