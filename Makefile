@@ -26,6 +26,7 @@ TMP     := $(CURDIR)/.tmp
 GUEST   := cmd/paddock/guest.bin
 KERNEL  := cmd/paddock/gvisor.bin.gz
 GATEWAY := cmd/paddock/gateway.bin.gz
+MONITOR := cmd/paddock/microvm.bin.gz
 LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
 PYTHON  := $(TMP)/python.tgz
 LINT    := $(TMP)/bin/$(subst /,_,$(notdir $(GOLANGCI_LINT)))
@@ -40,6 +41,8 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(GUEST) ./cmd/paddock-guest
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gvisor ./cmd/paddock-gvisor
 	gzip -9nc $(TMP)/gvisor > $(KERNEL)
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/microvm ./cmd/paddock-microvm
+	gzip -9nc $(TMP)/microvm > $(MONITOR)
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gateway ./cmd/paddock-gateway
 	gzip -9nc $(TMP)/gateway > $(GATEWAY)
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock

@@ -20,6 +20,15 @@ var gatewayProgram []byte
 // gatewayBinary is the program of the way out, likewise.
 func gatewayBinary() []byte { return gatewayProgram }
 
+//go:embed microvm.bin.gz
+var monitorProgram []byte
+
+// monitorBinary is the program that runs machines, likewise.
+func monitorBinary() []byte { return monitorProgram }
+
+// monitorMain does nothing: what runs machines is a program of its own.
+func monitorMain() bool { return false }
+
 // gatewayMain does nothing: the way out is a program of its own.
 func gatewayMain() bool { return false }
 

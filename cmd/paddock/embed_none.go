@@ -9,5 +9,8 @@ func guestBinary() []byte { return nil }
 // gvisorBinary is nothing likewise.
 func gvisorBinary() []byte { return nil }
 
+// monitorBinary is nothing likewise.
+func monitorBinary() []byte { return nil }
+
 // gatewayBinary is nothing likewise.
 func gatewayBinary() []byte { return nil }

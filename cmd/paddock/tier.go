@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/container"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
@@ -26,6 +27,9 @@ type tier struct {
 	name  paddock.Tier
 	about string
 	open  func(gear) (paddock.Driver, error)
+
+	// weak says why auto passes it over on this machine; nil never does.
+	weak func() string
 
 	limited bool // it has the limits of --limit
 	audited bool // it can record what commands do
@@ -89,6 +93,12 @@ func (a *app) create(ctx context.Context, p *plan) (*box, error) {
 			}
 			passed = append(passed, passedOver{t.name, notInThisVersion})
 			continue
+		}
+		if want == paddock.Auto && t.weak != nil {
+			if cause := t.weak(); cause != "" {
+				passed = append(passed, passedOver{t.name, cause})
+				continue
+			}
 		}
 		b, err := t.create(ctx, p)
 		if err == nil {
@@ -220,7 +230,7 @@ func (b *box) choice() string {
 // is for the first computer of the tier sim; nil is none.
 func registry(begun *spawn.Process) []tier {
 	return []tier{
-		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code"},
+		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code", open: openMicroVM, weak: emulated},
 		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization", open: openGVisor, audited: true},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
 		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: func(g gear) (paddock.Driver, error) { return openSim(g, begun) }, limited: true},
@@ -231,6 +241,23 @@ func openSim(g gear, begun *spawn.Process) (paddock.Driver, error) {
 	d, err := wall.New(wall.Options{
 		Limits: g.limits, Python: pythonDir(os.LookupEnv), Begun: begun, Audit: g.audit, Ask: g.ask, Gateway: gatewayFile,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// emulated says why a machine here would be an emulated one, which is slow: it is
+// made where it is asked for by name.
+func emulated() string {
+	if cause := microvm.Emulated(); cause != "" {
+		return "it would be emulated, which --tier microvm does: " + cause
+	}
+	return ""
+}
+
+func openMicroVM(g gear) (paddock.Driver, error) {
+	d, err := microvm.New(microvm.Options{Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}

@@ -371,7 +371,7 @@ func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 		s.User = was.User
 	}
 	memory := &was.Limits.Memory
-	if k := was.Layout.Config.Kernel; k != nil && k.Machine != nil {
+	if k := was.Layout.Config.Kernel; k != nil && k.Machine != nil && m.about.Memory {
 		memory = &s.Limits.Memory // of which a machine has as much as it was made with
 		if s.Limits.CPUs == 0 {
 			s.Limits.CPUs = was.Limits.CPUs

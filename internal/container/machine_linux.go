@@ -26,6 +26,9 @@ type Machine interface {
 	// Lack tells what is missing on this host; nil is nothing.
 	Lack() *paddock.Finding
 
+	// About says in words what runs machines here; empty where nothing can.
+	About() string
+
 	// Supply gives what a box is to be made with.
 	Supply(n Need) (*Supply, error)
 }
@@ -55,10 +58,11 @@ type Supply struct {
 // where there is one or one can be made; again is one that goes on from memory of
 // its own. Nil is for a kernel without a machine.
 func (d *Driver) supply(ctx context.Context, limits paddock.Limits, again bool) (*Supply, error) {
-	if d.kernel == nil || d.kernel.Machine == nil {
+	m := d.machine()
+	if m == nil {
 		return nil, nil
 	}
-	if f := d.kernel.Machine.Lack(); f != nil {
+	if f := m.Lack(); f != nil {
 		return nil, &paddock.MissingError{Finding: *f}
 	}
 	agent, err := d.agent()
@@ -66,7 +70,7 @@ func (d *Driver) supply(ctx context.Context, limits paddock.Limits, again bool) 
 		return nil, err
 	}
 	need := Need{Limits: limits, Data: d.hidden, Agent: agent, Again: again}
-	cold, err := d.kernel.Machine.Supply(need)
+	cold, err := m.Supply(need)
 	if err != nil || again {
 		return cold, err
 	}
@@ -84,7 +88,7 @@ func (d *Driver) supply(ctx context.Context, limits paddock.Limits, again bool) 
 		return cold, nil
 	}
 	closeAll(cold.Files)
-	return d.kernel.Machine.Supply(need)
+	return m.Supply(need)
 }
 
 // resupply gives what the machine of a saved box goes on with.
@@ -211,8 +215,8 @@ func (d *Driver) plain(need Need) (start, error) {
 			return start{}, err
 		}
 	}
-	if d.kernel != nil && d.kernel.Machine != nil {
-		u, err := d.kernel.Machine.Supply(need)
+	if m := d.machine(); m != nil {
+		u, err := m.Supply(need)
 		if err != nil {
 			return start{}, err
 		}
@@ -266,6 +270,25 @@ func (b *box) lastWords() string {
 		return ""
 	}
 	return ": " + r.Error
+}
+
+// inMachine are the ways of controls that are not those of other kernels.
+func inMachine(c paddock.Control) string {
+	switch c {
+	case paddock.ControlNetNS:
+		return "the machine's own; what runs the machine is in a namespace without any interface"
+	case paddock.ControlReadOnly:
+		return "recursive, by mount_setattr; the system is below a private layer in the machine's memory"
+	case paddock.ControlSeccomp:
+		return "the emulator's own filter, and the box's deny list around it; a deny list for commands, in the machine"
+	case paddock.ControlKeyring:
+		return "the machine's own, of which keyctl is refused; what runs the machine is refused every call about the host's"
+	case paddock.ControlDisk:
+		return "a layer in the machine's memory of that size holds everything private; a writable mount is bounded by its own file system only"
+	case paddock.ControlFiles:
+		return "RLIMIT_NOFILE, in the machine"
+	}
+	return ""
 }
 
 // boundMemory has a machine bound the memory of commands.

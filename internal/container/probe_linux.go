@@ -24,7 +24,7 @@ const landlockNeeded = 3
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 	info := paddock.Info{Tier: d.tier, Version: "Linux " + kernel.Release(), Defaults: defaults()}
 	if d.kernel != nil {
-		info.Version = d.kernel.Name + " on " + info.Version
+		info.Version = d.kernelName() + " on " + info.Version
 	}
 	info.Controls = d.controls(d.trial(ctx))
 	info.Available = !slices.ContainsFunc(info.Controls, func(f paddock.Finding) bool {
@@ -84,7 +84,7 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 	var list []paddock.Finding
 	kernelHow := ""
 	if d.kernel != nil {
-		kernelHow = d.kernel.Name + ": system calls of commands are answered by it, never by the host's"
+		kernelHow = d.kernelName() + ": system calls of commands are answered by it, never by the host's"
 	}
 	for _, c := range []struct {
 		control paddock.Control
@@ -115,6 +115,9 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 		if d.kernel != nil && c.nested != "" {
 			f.How = c.nested
 		}
+		if how := inMachine(c.control); how != "" && d.machine() != nil {
+			f.How = how
+		}
 		if lack := d.listFinding(); c.control == paddock.ControlNetwork && lack.Strength != paddock.Full {
 			f = paddock.Finding{Control: c.control, Strength: paddock.Full, How: "none, and nothing else can be had here", Cause: lack.Cause, Remedy: lack.Remedy}
 		}
@@ -141,6 +144,24 @@ func (d *Driver) controls(trial *failure) []paddock.Finding {
 	}
 	list = append(list, p)
 	return append(list, d.limits()...)
+}
+
+// machine is what the kernel of the box's own runs in; nil is a process.
+func (d *Driver) machine() Machine {
+	if d.kernel == nil {
+		return nil
+	}
+	return d.kernel.Machine
+}
+
+// kernelName is what commands run on, with its version.
+func (d *Driver) kernelName() string {
+	if m := d.machine(); m != nil {
+		if about := m.About(); about != "" {
+			return about
+		}
+	}
+	return d.kernel.Name
 }
 
 // listFinding tells whether this host can give a box a link.
@@ -371,8 +392,8 @@ const trialMemory = 128 << 20
 // trial makes a process in new namespaces and tells what went wrong.
 func (d *Driver) trial(ctx context.Context) *failure {
 	need := Need{Limits: defaults(), Data: d.hidden}
-	if d.kernel != nil && d.kernel.Machine != nil {
-		if f := d.kernel.Machine.Lack(); f != nil {
+	if m := d.machine(); m != nil {
+		if f := m.Lack(); f != nil {
 			return &failure{cause: f.Cause, remedy: f.Remedy}
 		}
 		need.Limits.Memory = trialMemory

@@ -70,6 +70,9 @@ func New(o Options) (*container.Driver, error) {
 	})
 }
 
+// Lack tells what is missing on this host for any machine; nil is nothing.
+func Lack(o Options) *paddock.Finding { return newSupplier(o).Lack() }
+
 func kernelOf(o Options) *container.Kernel {
 	return &container.Kernel{Name: "QEMU", Argv0: argv0, Machine: newSupplier(o)}
 }

@@ -81,6 +81,15 @@ func (s *supplier) look() (*host, error) {
 	return &h, nil
 }
 
+// Emulated says why machines are emulated here; empty is that they are not.
+func Emulated() string {
+	accel, why := boot.Probe()
+	if accel == wire.KVM {
+		return ""
+	}
+	return why
+}
+
 // Lack implements container.Machine.
 func (s *supplier) Lack() *paddock.Finding {
 	_, err := s.look()
@@ -92,6 +101,19 @@ func (s *supplier) Lack() *paddock.Finding {
 		return &missing.Finding
 	}
 	return &paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: err.Error(), Remedy: "run `paddock vm status`"}
+}
+
+// About implements container.Machine.
+func (s *supplier) About() string {
+	h, err := s.look()
+	if err != nil {
+		return ""
+	}
+	how := "with KVM"
+	if h.accel == wire.TCG {
+		how = "in emulation (" + h.why + ")"
+	}
+	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s", h.linux.Release, h.engine.Version, how)
 }
 
 // Supply implements container.Machine.
