@@ -86,7 +86,7 @@ const linkBuffer = 4 << 20
 
 // An index is what is saved of a machine besides its devices and its memory.
 type index struct {
-	Files json.RawMessage `json:"files"` // see share.Server.State
+	Files []byte `json:"files"` // see share.Server.State
 }
 
 // Start implements inner.Kernel.
