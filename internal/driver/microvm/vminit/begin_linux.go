@@ -78,14 +78,17 @@ func (m *machine) mountLower(*wire.Begin) error {
 		return err
 	}
 	m.pump = newPump(device, m.files)
-	go func() { end(m.pump.up()) }()
 	go func() { end(m.pump.down(context.Background())) }()
 	fd, err := kernel.Descriptor(device)
 	if err != nil {
 		return err
 	}
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,max_read=%d", fd, maxWrite)
-	return kernel.MountAt("fuse", lower, kernel.NoSUID|kernel.NoDev, options)
+	if err := kernel.MountAt("fuse", lower, kernel.NoSUID|kernel.NoDev, options); err != nil {
+		return err
+	}
+	go func() { end(m.pump.up()) }() // there is nothing to read before
+	return nil
 }
 
 // makeLayer makes the private layer, which begins with an archive or with nothing.

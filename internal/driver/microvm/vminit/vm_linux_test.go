@@ -1,0 +1,359 @@
+package vminit_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/agent"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/share"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+)
+
+// dataEnv names the directory that boot.Setup was told.
+const dataEnv = "PADDOCK_TEST_KERNEL"
+
+// A vm is a machine of a test.
+type vm struct {
+	ports   map[string]string // paths of their sockets
+	console *console
+	control net.Conn
+	files   net.Conn
+	token   []byte
+	yamux   *yamux.Session
+	done    chan struct{} // closed when QEMU has ended
+}
+
+// A console is what the machine says.
+type console struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all.Write(p)
+}
+
+func (c *console) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all.String()
+}
+
+// start starts a machine, or skips the test where there can be none.
+func start(t *testing.T) *vm {
+	t.Helper()
+	data := os.Getenv(dataEnv) //nolint:forbidigo // it says whether there is a kernel
+	if data == "" {
+		t.Skip(dataEnv + " names no directory with a kernel")
+	}
+	engine, err := boot.FindEngine("")
+	if err != nil {
+		t.Skip("no QEMU: ", err)
+	}
+	k, err := boot.Find(boot.Options{Data: data})
+	if err != nil {
+		t.Skip("no kernel: ", err)
+	}
+	mods, err := k.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "guest")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "github.com/paddock-sandbox/paddock/cmd/paddock-guest")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	code, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	initrd := filepath.Join(dir, "initrd")
+	f, err := os.Create(initrd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := boot.Initrd(f, code, mods); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	khz, err := boot.KHz()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &vm{ports: map[string]string{}, console: &console{}, token: make([]byte, inside.TokenSize), done: make(chan struct{})}
+	_, _ = rand.Read(v.token)
+	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-M", "microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off", "-accel", "tcg,tb-size=128", "-cpu", "Nehalem", "-m", "512",
+		"-global", "virtio-mmio.force-legacy=false",
+		"-kernel", k.Path, "-initrd", initrd, "-append", boot.Arguments(wire.TCG, khz),
+		"-serial", "stdio", "-device", "virtio-serial-device,max_ports=4"}
+	for i, name := range []string{wire.ControlPort, wire.FilesPort, wire.AgentPort} {
+		v.ports[name] = filepath.Join(dir, name)
+		args = append(args, "-chardev", fmt.Sprintf("socket,id=port%d,path=%s,server=on,wait=off", i+1, v.ports[name]),
+			"-device", fmt.Sprintf("virtserialport,nr=%d,chardev=port%d,name=%s", i+1, i+1, name))
+	}
+	qemu := exec.Command(engine.Path, args...)
+	qemu.Stdout, qemu.Stderr = v.console, v.console
+	if err := qemu.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(v.done)
+		_ = qemu.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = qemu.Process.Kill()
+		<-v.done
+		if t.Failed() {
+			t.Logf("console: %s", v.console)
+		}
+	})
+	v.control = v.dial(t, wire.ControlPort)
+	return v
+}
+
+// patience bounds everything: the machine is slow where the host is busy.
+const patience = 3 * time.Minute
+
+// dial connects to a port, for which QEMU may not listen yet.
+func (v *vm) dial(t *testing.T, port string) net.Conn {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		conn, err := net.Dial("unix", v.ports[port])
+		if err == nil {
+			t.Cleanup(func() { conn.Close() })
+			return conn
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-v.done:
+			t.Fatal("QEMU has ended")
+		case <-ctx.Done():
+			t.Fatal(err)
+		}
+	}
+}
+
+// ask asks the machine's init.
+func (v *vm) ask(t *testing.T, r wire.Request) (wire.Answer, error) {
+	t.Helper()
+	_ = v.control.SetDeadline(time.Now().Add(patience))
+	if err := wire.Write(v.control, r); err != nil {
+		t.Fatal(err)
+	}
+	return v.answer(t)
+}
+
+func (v *vm) answer(t *testing.T) (wire.Answer, error) {
+	t.Helper()
+	var a wire.Answer
+	if err := wire.Read(v.control, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a, a.Err()
+}
+
+// must is ask that has to succeed.
+func (v *vm) must(t *testing.T, r wire.Request) wire.Answer {
+	t.Helper()
+	a, err := v.ask(t, r)
+	if err != nil {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	return a
+}
+
+// A place is what a machine of these tests has of the host.
+type place struct {
+	work string // a directory that it may change
+	srv  *share.Server
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	p := place{work: t.TempDir()}
+	if err := os.Chmod(p.work, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	if p.srv, err = share.New(share.Options{Root: root, UID: os.Getuid(), GID: os.Getgid(), Binds: p.binds()}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p place) binds() []inner.Bind { return []inner.Bind{{Target: p.work, Write: true}} }
+
+// begin begins a machine.
+func (v *vm) begin(t *testing.T, p place, layer []byte) {
+	t.Helper()
+	v.files = v.dial(t, wire.FilesPort)
+	go func() { _ = p.srv.Serve(v.files) }()
+	entropy := make([]byte, 64)
+	_, _ = rand.Read(entropy)
+	_ = v.control.SetDeadline(time.Now().Add(patience))
+	if err := wire.Write(v.control, wire.Request{Begin: &wire.Begin{
+		Entropy: entropy, Time: time.Now().UnixNano(), Hostname: "box", Machine: strings.Repeat("5a", 16),
+		Binds: p.binds(), Disk: 64 << 20, Memory: 128 << 20, UID: os.Getuid(), GID: os.Getgid(), Layer: layer != nil,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if layer != nil {
+		for part := layer; len(part) > 0; {
+			n := min(len(part), wire.MaxChunk)
+			if err := wire.WriteChunk(v.control, part[:n]); err != nil {
+				t.Fatal(err)
+			}
+			part = part[n:]
+		}
+		if err := wire.WriteChunk(v.control, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := v.answer(t); err != nil {
+		t.Fatal("begin: ", err)
+	}
+	v.connect(t)
+}
+
+// connect begins a session with the agent.
+func (v *vm) connect(t *testing.T) {
+	t.Helper()
+	conf := yamux.DefaultConfig()
+	conf.EnableKeepAlive, conf.LogOutput, conf.ConnectionWriteTimeout = false, io.Discard, patience
+	s, err := yamux.Client(v.dial(t, wire.AgentPort), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.yamux = s
+	t.Cleanup(func() { s.Close() })
+}
+
+// settle tells the agent what the host has decided.
+func (v *vm) settle(t *testing.T) {
+	t.Helper()
+	conn, err := v.yamux.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	data, err := json.Marshal(inside.Settings{
+		User: guest.User{Name: "user", UID: os.Getuid(), GID: os.Getgid(), Home: "/tmp"}, Env: map[string]string{"PATH": "/usr/bin:/bin"}, Dir: "/tmp", Files: 1024, PIDs: 100,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := conn.Write(append(append([]byte{inside.Settle}, v.token...), data...)); err != nil {
+		t.Fatal(err)
+	}
+	var answer inside.Answer
+	if err := json.NewDecoder(conn).Decode(&answer); err != nil || answer.Error != "" {
+		t.Fatal("settle: ", err, answer)
+	}
+}
+
+// guest connects to the agent.
+func (v *vm) guest(t *testing.T) *agent.Guest {
+	t.Helper()
+	conn, err := v.yamux.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(append([]byte{inside.Serve}, v.token...)); err != nil {
+		t.Fatal(err)
+	}
+	g, err := agent.New(conn, agent.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
+// run runs a script, and gives what it said and its status.
+func run(t *testing.T, g *agent.Guest, script string) (string, int) {
+	t.Helper()
+	var out bytes.Buffer
+	p, err := g.Start(t.Context(), paddock.Cmd{Args: []string{"/bin/sh", "-c", script}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
+	if err != nil {
+		t.Fatalf("%s: %v", script, err)
+	}
+	exit, err := p.Wait(t.Context())
+	if err != nil {
+		t.Fatalf("%s: %v", script, err)
+	}
+	return strings.TrimSpace(out.String()), exit.Code
+}
+
+func TestACommandRunsInAMachine(t *testing.T) {
+	v := start(t)
+	p := newPlace(t)
+	if _, err := v.ask(t, wire.Request{Hold: true}); err == nil {
+		t.Error("a machine that has not begun is held")
+	}
+	v.begin(t, p, nil)
+	v.settle(t)
+	g := v.guest(t)
+	for _, c := range []struct{ script, want string }{
+		{"id -u; id -g; hostname; pwd", fmt.Sprintf("%d\n%d\nbox\n/tmp", os.Getuid(), os.Getgid())},
+		{"echo hello >" + p.work + "/file; cat " + p.work + "/file", "hello"},
+		{"echo private >/tmp/private; cat /tmp/private", "private"},
+		{"grep -E 'Cap(Eff|Prm|Bnd)|NoNewPrivs' /proc/self/status", "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nNoNewPrivs:\t1"},
+		{"echo $$ >/dev/null; ls /dev", "fd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero"},
+		{"ls -d /proc/[0-9]* | wc -l", "4"}, // the agent, the shell and these
+		{"unshare -U true 2>/dev/null; echo $?", "1"},
+		{"echo x >/proc/sys/kernel/core_pattern; echo $?", "/bin/sh: 1: cannot create /proc/sys/kernel/core_pattern: Read-only file system\n2"},
+		{"cat /etc/machine-id 2>/dev/null || echo " + strings.Repeat("5a", 16), strings.Repeat("5a", 16)},
+		{"rm -rf /usr/share/doc 2>/dev/null; test -d /usr && echo there", "there"},
+		{"ls /.paddock", ""},
+		{"readlink /proc/1/exe; cat /proc/1/environ", "cat: /proc/1/environ: Permission denied"},
+	} {
+		if got, _ := run(t, g, c.script); got != c.want {
+			t.Errorf("%s: %q, want %q", c.script, got, c.want)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(p.work, "file")); err != nil || string(data) != "hello\n" {
+		t.Errorf("the host sees %q, %v", data, err)
+	}
+	if _, err := os.Stat("/tmp/private"); err == nil {
+		t.Error("a private file reached the host")
+	}
+	begun := time.Now()
+	const rounds = 20
+	for range rounds {
+		run(t, g, "true")
+	}
+	t.Logf("a command takes %s", time.Since(begun)/rounds)
+}
