@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -98,7 +99,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer os.RemoveAll(top)
+		defer removeAll(t, top)
 		dir := small(t, top)
 		s, err := New(options(t, dir, work(true)))
 		if err != nil {
@@ -127,6 +128,20 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("%d files beside the directory", len(list))
 		}
 	})
+}
+
+// removeAll removes a directory, whatever modes were set in it.
+func removeAll(t *testing.T, top string) {
+	t.Helper()
+	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) // it is told before it is read
+		}
+		return nil
+	})
+	if err := os.RemoveAll(top); err != nil {
+		t.Error(err)
+	}
 }
 
 func checkReplies(t *testing.T, data []byte) {

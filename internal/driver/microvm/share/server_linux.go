@@ -32,9 +32,10 @@ type Server struct {
 	nodeMax, handleMax, dirMax int
 
 	mu        sync.Mutex
-	settled   *sync.Cond // moving is less
-	begun     bool       // INIT was answered; guarded by mu, as all that follows
-	serving   bool
+	settled   *sync.Cond    // moving is less
+	begun     bool          // INIT was answered; guarded by mu, as all that follows
+	conn      net.Conn      // that is served, or nil
+	ended     chan struct{} // closed when it is no more
 	nodes     map[uint64]*node
 	names     map[entry]*node
 	files     map[file]*node // those of binds that have several names
@@ -117,28 +118,33 @@ func (s *Server) reset() {
 }
 
 // Serve answers what comes on a connection until it ends, and closes it. The
-// machine may go on over another connection afterwards, with what it has open.
-// A connection that ends between two requests is no error.
+// machine may go on over another connection, with what it has open; the one
+// before ends then, if it has not. A connection that ends between two requests
+// is no error.
 func (s *Server) Serve(conn net.Conn) error {
 	defer conn.Close()
+	done := make(chan struct{})
+	defer close(done)
 	s.mu.Lock()
-	busy := s.serving
-	s.serving = true
+	before, ended := s.conn, s.ended
+	s.conn, s.ended = conn, done
 	s.mu.Unlock()
-	if busy {
-		return fmt.Errorf("serve a second connection at a time: %w", paddock.Invalid)
+	if before != nil {
+		before.Close()
+		<-ended
 	}
-	defer func() {
-		s.mu.Lock()
-		s.serving = false
-		s.mu.Unlock()
-	}()
 	c := &session{server: s, conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
 	c.mu.Lock()
 	c.hire()
 	c.mu.Unlock()
 	c.wg.Wait()
-	if errors.Is(c.err, io.EOF) {
+	s.mu.Lock()
+	over := s.conn != conn // another one took its place
+	if !over {
+		s.conn, s.ended = nil, nil
+	}
+	s.mu.Unlock()
+	if over || errors.Is(c.err, io.EOF) {
 		return nil
 	}
 	return c.err

@@ -643,8 +643,10 @@ func TestAMachineGoesOn(t *testing.T) {
 	if got, errno := c.read(keep, 0, 99); got != "a note" || errno != 0 {
 		t.Errorf("%q, %v", got, errno)
 	}
+	before := c
+	c = connect(t, c.server) // while that is still there
 	c.must(opUnlink, sub, names("gone"))
-	if err := c.close(); err != nil {
+	if err := errors.Join(before.close(), c.close()); err != nil {
 		t.Fatal(err)
 	}
 
