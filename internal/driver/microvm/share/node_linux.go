@@ -314,7 +314,7 @@ func (s *Server) drop(n *node) {
 	for len(next) > 0 {
 		n := next[len(next)-1]
 		next = next[:len(next)-1]
-		if n.id == rootID || n.lookups > 0 || n.refs > 0 {
+		if n.id == rootID || s.nodes[n.id] != n || n.lookups > 0 || n.refs > 0 {
 			continue
 		}
 		delete(s.nodes, n.id)
