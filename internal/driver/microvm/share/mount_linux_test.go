@@ -123,6 +123,13 @@ cmp -n 8388608 big /dev/zero; rm big
 i=0; while test $i -lt 300; do : > f$i; i=$((i+1)); done
 test "$(ls | grep -c '^f[0-9]')" = 300
 rm f[0-9]*; test "$(ls | grep -c '^f[0-9]')" = 0 || test $? = 1
+if command -v python3 >/dev/null; then
+  python3 -c 'import mmap
+f = open("m", "w+b"); f.truncate(8192); g = open("m", "ab"); m = mmap.mmap(f.fileno(), 8192)
+m[0:5] = b"hello"; m[8190:8192] = b"!!"; m.flush(); g.write(b"end"); g.close(); m.close(); f.close()
+d = open("m", "rb").read(); assert len(d) == 8195 and d[:5] == b"hello" and d[8190:] == b"!!end", d'
+  cmp m ../../root/work/m
+fi
 if command -v git >/dev/null; then
   git init -q r; cd r; echo a > a; git add a
   git -c user.name=n -c user.email=e commit -qm m; test -z "$(git status --porcelain)"; git fsck --strict; cd ..
