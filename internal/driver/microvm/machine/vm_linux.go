@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -133,8 +134,12 @@ func (v *VM) prepare(ctx context.Context, devices io.Reader, w *os.File) error {
 	if v.base, err = addressOf(text); err != nil || devices == nil {
 		return err
 	}
+	first := make([]byte, 1) // QEMU waits for ever for the first
+	if _, err := io.ReadFull(devices, first); err != nil {
+		return fmt.Errorf("state of devices: %w", err)
+	}
 	copied.Go(func() {
-		_, _ = io.Copy(w, devices) // QEMU misses what is missing
+		_, _ = io.Copy(w, io.MultiReader(bytes.NewReader(first), devices)) // QEMU misses what is missing
 		w.Close()
 	})
 	return v.load(ctx)
