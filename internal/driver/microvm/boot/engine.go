@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -139,35 +141,32 @@ const kvm = "/dev/kvm"
 // Probe tells what is to run a machine's processors here, and why it is not the
 // host's own; with [wire.KVM] there is no reason.
 func Probe() (accel wire.Accel, reason string) {
-	f, err := os.OpenFile(kvm, os.O_RDWR, 0)
-	if err != nil {
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return wire.TCG, "there is no " + kvm + ": virtualization is off in the firmware, or this is itself a virtual machine or a container without it"
-		case errors.Is(err, os.ErrPermission):
-			return wire.TCG, kvm + " may not be opened: become a member of the group kvm (sudo usermod -aG kvm $USER, and log in again)"
-		}
-		return wire.TCG, err.Error()
-	}
-	if err := f.Close(); err != nil {
-		return wire.TCG, err.Error()
-	}
 	text, err := os.ReadFile(cpuinfo)
 	if err != nil {
 		return wire.TCG, err.Error()
 	}
-	return probe(string(text))
+	if !capable(string(text)) {
+		return wire.TCG, "the processor does not say that it can run machines (neither vmx nor svm in " + cpuinfo + "): virtualization is off in the firmware, or this is itself a virtual machine"
+	}
+	f, err := os.OpenFile(kvm, os.O_RDWR, 0)
+	if err == nil {
+		err = f.Close()
+	}
+	switch {
+	case err == nil:
+		return wire.KVM, ""
+	case errors.Is(err, fs.ErrNotExist):
+		return wire.TCG, "there is no " + kvm + ": load its module (sudo modprobe kvm_intel, or kvm_amd); in a container: --device " + kvm
+	case errors.Is(err, fs.ErrPermission):
+		return wire.TCG, kvm + " may not be opened: become a member of the group kvm (sudo usermod -aG kvm $USER, and log in again)"
+	}
+	return wire.TCG, err.Error()
 }
 
-// probe judges by what the kernel tells of the processor. A small guest may run
-// with a /dev/kvm that is made of software on a processor that cannot do it; a
-// real kernel does not.
-func probe(text string) (wire.Accel, string) {
+// capable judges by what the kernel tells of the processor. There may be a
+// /dev/kvm made of software on one that cannot do it: a small guest runs with
+// that, and a whole kernel does not.
+func capable(text string) bool {
 	flags, _ := cpuField(text, "flags")
-	for flag := range strings.FieldsSeq(flags) {
-		if flag == "vmx" || flag == "svm" {
-			return wire.KVM, ""
-		}
-	}
-	return wire.TCG, kvm + " is there, but the processor does not say that it can run machines (neither vmx nor svm in " + cpuinfo + ")"
+	return slices.ContainsFunc(strings.Fields(flags), func(flag string) bool { return flag == "vmx" || flag == "svm" })
 }

@@ -100,6 +100,6 @@ func FuzzAnswer(f *testing.F) {
 		if n, err := khz(text); err == nil && n <= 0 {
 			t.Errorf("%d", n)
 		}
-		_, _ = probe(text)
+		_ = capable(text)
 	})
 }
