@@ -126,6 +126,7 @@ func (m *monitor) Go() error {
 // room; that no more is written than there is, is for here.
 func (m *monitor) Archive(file *os.File, room inner.Room) error {
 	request := wire.Request{Archive: &wire.Archive{All: room.All, Content: room.Content, File: room.File}}
+	var failed error // of the file: what follows is read all the same
 	_, err := m.control.ask(request, archiveTime, nil, func(r io.Reader) error {
 		var sum int64
 		for {
@@ -136,10 +137,10 @@ func (m *monitor) Archive(file *os.File, room inner.Room) error {
 			if sum += int64(len(data)); sum > room.All {
 				return fmt.Errorf("files and their names take more than %d MiB: %w", room.All>>20, paddock.Exhausted)
 			}
-			if _, err := file.Write(data); err != nil {
-				return err
+			if failed == nil {
+				_, failed = file.Write(data)
 			}
 		}
 	})
-	return err
+	return errors.Join(err, failed)
 }

@@ -1,0 +1,171 @@
+package monitor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+)
+
+// theirs gives a control, and what answers it.
+func theirs(t *testing.T, answer func(net.Conn)) *monitor {
+	t.Helper()
+	ours, far := net.Pipe()
+	done := make(chan struct{})
+	go func() { defer close(done); defer far.Close(); answer(far) }()
+	t.Cleanup(func() { ours.Close(); <-done })
+	return &monitor{control: control{conn: ours}}
+}
+
+func TestTheMachineIsAskedAndBelievedWithinBounds(t *testing.T) {
+	answered := func(a wire.Answer) func(net.Conn) {
+		return func(c net.Conn) {
+			var r wire.Request
+			for wire.Read(c, &r) == nil && wire.Write(c, a) == nil {
+				r = wire.Request{}
+			}
+		}
+	}
+	for _, c := range []struct {
+		what   string
+		answer func(net.Conn)
+		kind   error // nil is none
+		again  error // of a second question
+	}{
+		{"an answer", answered(wire.Answer{Kills: 3}), nil, nil},
+		{"a refusal", answered(wire.Answer{Error: "no", Kind: paddock.Denied}), paddock.Denied, paddock.Denied},
+		{"nobody", func(net.Conn) {}, paddock.Unavailable, paddock.Unavailable},
+		{"an answer without end", func(c net.Conn) {
+			_ = wire.Read(c, &wire.Request{})
+			_, _ = c.Write([]byte{0xff, 0xff, 0xff, 0xff})
+		}, paddock.Unavailable, paddock.Unavailable},
+		{"an answer without sense", func(c net.Conn) {
+			_ = wire.Read(c, &wire.Request{})
+			_ = wire.WriteChunk(c, []byte("{"))
+		}, paddock.Unavailable, paddock.Unavailable},
+		{"silence", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, paddock.Timeout, paddock.Unavailable},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			m := theirs(t, c.answer)
+			most := time.Minute
+			if errors.Is(c.kind, paddock.Timeout) {
+				most = time.Millisecond
+			}
+			for _, want := range []error{c.kind, c.again} {
+				if _, err := m.control.ask(wire.Request{Inspect: true}, most, nil, nil); !errors.Is(err, want) {
+					t.Errorf("%v, and not %v", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestASavedMachineIsNotAsked(t *testing.T) {
+	m := theirs(t, func(net.Conn) {})
+	m.control.rest = true
+	if err := m.Bound(1); !errors.Is(err, paddock.Conflict) {
+		t.Error(err)
+	}
+}
+
+func TestALayerPassesInChunks(t *testing.T) {
+	data := bytes.Repeat([]byte("layer"), 200000)
+	from := tempFile(t, data)
+	var b bytes.Buffer
+	if err := sendLayer(&b, from); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for {
+		chunk, err := wire.ReadChunk(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(chunk) == 0 {
+			break
+		}
+		got = append(got, chunk...)
+	}
+	if !bytes.Equal(got, data) || b.Len() > 0 {
+		t.Errorf("%d bytes of %d, and %d more", len(got), len(data), b.Len())
+	}
+}
+
+func TestAnArchiveIsNoLargerThanItsRoom(t *testing.T) {
+	const chunk = 1000
+	m := func() *monitor {
+		return theirs(t, func(c net.Conn) {
+			var r wire.Request
+			if wire.Read(c, &r) != nil || wire.Write(c, wire.Answer{}) != nil {
+				return
+			}
+			for range 5 {
+				if wire.WriteChunk(c, make([]byte, chunk)) != nil {
+					return
+				}
+			}
+			_ = wire.WriteChunk(c, nil)
+		})
+	}
+	for room, want := range map[int64]int64{5 * chunk: 5 * chunk, 5*chunk - 1: 4 * chunk} {
+		f := tempFile(t, nil)
+		err := m().Archive(f, inner.Room{All: room})
+		st, e := f.Stat()
+		if e != nil || st.Size() != want || (err == nil) != (want == 5*chunk) || err != nil && !errors.Is(err, paddock.Exhausted) {
+			t.Errorf("room for %d: %d bytes, %v", room, st.Size(), err)
+		}
+	}
+}
+
+func TestNobodyWritesWhileTheGateIsTaken(t *testing.T) {
+	ours, far := net.Pipe()
+	defer far.Close()
+	var g gate
+	if err := g.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.take(ctx); !errors.Is(err, paddock.Unavailable) {
+		t.Error(err)
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := (&gated{ours, &g}).Write([]byte("x"))
+		written <- err
+	}()
+	g.leave()
+	if _, err := io.ReadFull(far, make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheEndOfWhatWasSaidIsKept(t *testing.T) {
+	said, w, err := newTail()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		_, _ = w.WriteString("a line that is like the others\r\n")
+	}
+	_, _ = w.WriteString("\x1b[31mred\x07\n\n  Kernel panic \xff")
+	w.Close()
+	<-said.over
+	if got, want := said.lines(2), "[31mred; Kernel panic"; got != want {
+		t.Errorf("%q", got)
+	}
+	if got := said.lines(1000); len(got) > tailSize || !strings.HasSuffix(got, "Kernel panic") {
+		t.Errorf("%d bytes: %q", len(got), got[max(0, len(got)-50):])
+	}
+}
