@@ -69,6 +69,7 @@ func layers() []layer {
 		{"attack/target", nil, "what attacker and harness say to each other"},
 		{"bench", []string{"*"}, "measures what is there"},
 		{"internal/driver/microvm/boot", []string{"internal/driver/microvm/wire"}, "what machines are started with: files and programs of the host; it knows no box"},
+		{"internal/driver/microvm/machine", []string{"internal/driver/microvm/wire", "internal/kernel"}, "QEMU: it knows what a machine is, and no box"},
 		{"internal/driver/microvm/share", []string{"internal/container/inner", "internal/kernel"}, "files for a hostile machine: it knows what a bind is, and no machine"},
 		{"internal/driver/microvm/vminit", []string{"internal/container/inner", "internal/container/inside", "internal/driver/microvm/wire", "internal/kernel"}, "a machine's first process: linked into the guest, so it knows nothing of the host's side"},
 		{"cmd/paddock-guest", []string{"internal/container/inner", "internal/container/inside", "internal/driver/microvm/vminit"}, "small: it is copied into every box"},

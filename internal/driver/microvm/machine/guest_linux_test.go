@@ -213,12 +213,9 @@ func (g *inmate) frame(size int) string {
 	if _, err := syscall.Write(fd, data); err != nil {
 		return err.Error()
 	}
-	buf := make([]byte, 1<<17)
-	for {
-		n, err := syscall.Read(fd, buf)
-		if err != nil {
-			return err.Error()
-		}
-		return fmt.Sprint("frame ", n)
+	n, err := syscall.Read(fd, make([]byte, 1<<17))
+	if err != nil {
+		return err.Error()
 	}
+	return fmt.Sprint("frame ", n)
 }
