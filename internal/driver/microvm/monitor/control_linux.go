@@ -146,7 +146,11 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	defer l.mu.Unlock()
 	if l.session == nil || l.session.IsClosed() {
 		if l.session != nil { // the agent is to see that it is over
-			time.Sleep(pauseTime)
+			select {
+			case <-time.After(pauseTime):
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
 		}
 		conn, err := l.port.dial(ctx)
 		if err != nil {

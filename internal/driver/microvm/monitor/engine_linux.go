@@ -158,7 +158,7 @@ func confine(channel *kernel.Channel, fd int, reads bool, program string, argv [
 	if err := channel.Send([]byte{1}, listener); err != nil {
 		return err
 	}
-	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, argv, []string{}))
+	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, argv, []string{})) //nolint:gosec // the host says what it is
 }
 
 // enterEngine makes the host's programs the whole tree of this process, which
