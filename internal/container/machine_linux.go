@@ -74,21 +74,27 @@ func (d *Driver) supply(ctx context.Context, limits paddock.Limits, again bool) 
 	if err != nil || again {
 		return cold, err
 	}
-	dir := filepath.Join(d.data, templatesName, cold.Shape)
-	if need.State, need.Memory, err = openTemplate(dir); errors.Is(err, fs.ErrNotExist) {
-		if err = d.makeTemplate(ctx, need, dir); err == nil {
-			need.State, need.Memory, err = openTemplate(dir)
-		}
-		if err != nil && (ctx.Err() != nil || !errors.Is(err, errNoRoom)) {
-			closeAll(cold.Files)
-			return nil, fmt.Errorf("make a template: %w", err)
-		}
-	}
-	if err != nil { // it cannot be kept here: every machine starts by itself
-		return cold, nil
+	switch need.State, need.Memory, err = d.template(ctx, need, cold.Shape); {
+	case errors.Is(err, errNoRoom) && ctx.Err() == nil:
+		return cold, nil // every machine starts by itself
+	case err != nil:
+		closeAll(cold.Files)
+		return nil, fmt.Errorf("make a template: %w", err)
 	}
 	closeAll(cold.Files)
 	return m.Supply(need)
+}
+
+// template gives the files of the template of a shape, which is made if need be.
+func (d *Driver) template(ctx context.Context, need Need, shape string) (state, memory *os.File, err error) {
+	dir := filepath.Join(d.data, templatesName, shape)
+	if state, memory, err = openTemplate(dir); !errors.Is(err, fs.ErrNotExist) {
+		return state, memory, err
+	}
+	if err := d.makeTemplate(ctx, need, dir); err != nil {
+		return nil, nil, err
+	}
+	return openTemplate(dir)
 }
 
 // resupply gives what the machine of a saved box goes on with.

@@ -37,10 +37,8 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 		paddock.CanRootHost, paddock.CanRootDir, paddock.CanPrograms, paddock.CanMount, paddock.CanMountWrite}
 	if d.kernel == nil {
 		info.Capabilities = append(info.Capabilities, paddock.CanNetworkHost)
-	} else {
-		if d.kernel.Receive != nil {
-			info.Capabilities = append(info.Capabilities, paddock.CanAudit)
-		}
+	} else if d.kernel.Receive != nil {
+		info.Capabilities = append(info.Capabilities, paddock.CanAudit)
 	}
 	if d.listFinding().Strength == paddock.Full {
 		info.Capabilities = append(info.Capabilities, paddock.CanNetworkList, paddock.CanUpdatePolicy)

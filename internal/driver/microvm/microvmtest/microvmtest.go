@@ -45,13 +45,15 @@ func Data() string {
 }
 
 // Guest gives the program that Build has built.
-func Guest() ([]byte, error) { return os.ReadFile(os.Getenv(Variable)) }
+func Guest() ([]byte, error) {
+	return os.ReadFile(filepath.Clean(os.Getenv(Variable))) //nolint:gosec // Build has set it
+}
 
 // Need skips a test where no machine can be made, which is where QEMU or a kernel
 // is missing.
-func Need(t testing.TB) {
-	t.Helper()
+func Need(tb testing.TB) {
+	tb.Helper()
 	if f := microvm.Lack(microvm.Options{Environ: os.Environ()}); f != nil {
-		t.Skipf("no machine can be made: %s; %s", f.Cause, f.Remedy)
+		tb.Skipf("no machine can be made: %s; %s", f.Cause, f.Remedy)
 	}
 }
