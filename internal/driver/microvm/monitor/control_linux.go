@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -66,6 +67,8 @@ type control struct {
 	mu   sync.Mutex
 	conn net.Conn // guarded by mu; nil before it is open, and when an answer was not understood
 	rest bool     // guarded by mu: the machine is saved, and does not run any more
+
+	last atomic.Pointer[wire.Answer] // what was measured
 }
 
 // open connects it.
@@ -128,6 +131,25 @@ func (c *control) locked(r wire.Request, most time.Duration, send func(io.Writer
 		}
 	}
 	return a, nil
+}
+
+// measure asks for what is used, if nothing else is being asked: that may take long.
+func (c *control) measure() (wire.Answer, error) {
+	if last := c.last.Load(); last != nil {
+		if !c.mu.TryLock() {
+			return *last, nil
+		}
+		rest := c.rest
+		c.mu.Unlock()
+		if rest {
+			return *last, nil
+		}
+	}
+	a, err := c.ask(wire.Request{Inspect: true}, askTime, nil, nil)
+	if err == nil {
+		c.last.Store(&a)
+	}
+	return a, err
 }
 
 // A link is the way to the agent: a session on its port, of which each stream is a

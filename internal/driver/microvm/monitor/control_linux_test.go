@@ -69,8 +69,17 @@ func TestTheMachineIsAskedAndBelievedWithinBounds(t *testing.T) {
 }
 
 func TestASavedMachineIsNotAsked(t *testing.T) {
-	m := theirs(t, func(net.Conn) {})
-	m.control.rest = true
+	m := theirs(t, func(c net.Conn) {
+		_ = wire.Read(c, &wire.Request{})
+		_ = wire.Write(c, wire.Answer{Kills: 1, Memory: 2, Peak: 3})
+	})
+	for range 2 {
+		kills, memory, peak, err := m.Measure()
+		if kills != 1 || memory != 2 || peak != 3 || err != nil {
+			t.Errorf("%d kills, %d bytes of %d: %v", kills, memory, peak, err)
+		}
+		m.control.rest = true // from then on it is the last that counts
+	}
 	if err := m.Bound(1); !errors.Is(err, paddock.Conflict) {
 		t.Error(err)
 	}
