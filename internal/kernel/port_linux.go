@@ -17,6 +17,10 @@ import (
 // A Port is one of a machine's serial ports (virtio-serial), seen from inside.
 // Its host opens its end, closes it, and may open it again: one session follows
 // another.
+//
+// Nobody waits in a call on the port itself: to ask by poll what is ready takes
+// the device's interrupt away from who waits in a read (Linux 6.1), who then
+// waits for ever. So there may be one poller only, in one process.
 type Port struct {
 	file *os.File
 	raw  syscall.RawConn
@@ -71,14 +75,6 @@ func portOf(fd int, name string) (*Port, error) {
 		return nil, errors.Join(fmt.Errorf("port %s: %w", name, err), f.Close())
 	}
 	return &Port{f, raw}, nil
-}
-
-// Block has reads and writes wait in the kernel, which is quicker and cannot be
-// ended. A write then waits for the next session where there is none.
-func (p *Port) Block() error {
-	var failed error
-	err := p.raw.Control(func(fd uintptr) { failed = unix.SetNonblock(int(fd), false) })
-	return errors.Join(err, failed)
 }
 
 // Read reads what there is, and waits for it where there is nothing. It is

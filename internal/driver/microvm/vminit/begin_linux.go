@@ -74,9 +74,6 @@ func (m *machine) mountLower(*wire.Begin) error {
 	if err != nil {
 		return err
 	}
-	if err := m.files.Block(); err != nil {
-		return err
-	}
 	m.pump = newPump(device, m.files)
 	go func() { end(m.pump.down(context.Background())) }()
 	fd, err := kernel.Descriptor(device)
@@ -87,7 +84,7 @@ func (m *machine) mountLower(*wire.Begin) error {
 	if err := kernel.MountAt("fuse", lower, kernel.NoSUID|kernel.NoDev, options); err != nil {
 		return err
 	}
-	go func() { end(m.pump.up()) }() // there is nothing to read before
+	go func() { end(m.pump.up(context.Background())) }() // there is nothing to read before
 	return nil
 }
 

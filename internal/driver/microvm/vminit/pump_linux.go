@@ -59,7 +59,7 @@ func newPump(device io.ReadWriter, port reopening) *pump {
 }
 
 // up carries requests, until the file system is not mounted any more.
-func (p *pump) up() error {
+func (p *pump) up(ctx context.Context) error {
 	runtime.LockOSThread() // it waits in the kernel most of the time
 	defer runtime.UnlockOSThread()
 	buf := make([]byte, maxRequest)
@@ -74,10 +74,23 @@ func (p *pump) up() error {
 			return fmt.Errorf("a request for files of %d bytes: %w", n, paddock.Internal)
 		}
 		p.admit(binary.NativeEndian.Uint32(buf[4:]), binary.NativeEndian.Uint64(buf[8:]))
-		_, err = p.port.Write(buf[:n])
+		err = p.ask(ctx, buf[:n])
 		p.sent()
 		if err != nil {
 			return fmt.Errorf("ask the host for files: %w", err)
+		}
+	}
+}
+
+// ask gives a request to the host, which may have to come back for it.
+func (p *pump) ask(ctx context.Context, request []byte) error {
+	for {
+		_, err := p.port.Write(request)
+		if !errors.Is(err, syscall.EPIPE) {
+			return err
+		}
+		if err := p.port.WaitOpen(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -332,11 +332,11 @@ func TestACommandRunsInAMachine(t *testing.T) {
 		{"echo private >/tmp/private; cat /tmp/private", "private"},
 		{"grep -E 'Cap(Eff|Prm|Bnd)|NoNewPrivs' /proc/self/status", "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nNoNewPrivs:\t1"},
 		{"echo $$ >/dev/null; ls /dev", "fd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero"},
-		{"ls -d /proc/[0-9]* | wc -l", "4"}, // the agent, the shell and these
+		{"set -- /proc/[0-9]*; echo $#", "2"}, // the agent and the shell
 		{"unshare -U true 2>/dev/null; echo $?", "1"},
 		{"echo x >/proc/sys/kernel/core_pattern; echo $?", "/bin/sh: 1: cannot create /proc/sys/kernel/core_pattern: Read-only file system\n2"},
 		{"cat /etc/machine-id 2>/dev/null || echo " + strings.Repeat("5a", 16), strings.Repeat("5a", 16)},
-		{"rm -rf /usr/share/doc 2>/dev/null; test -d /usr && echo there", "there"},
+		{"rm -f /etc/passwd; test -e /etc/passwd; echo $?; mv /etc/apt /etc/other 2>&1 && test -d /etc/other && echo moved", "1\nmoved"},
 		{"ls /.paddock", ""},
 		{"readlink /proc/1/exe; cat /proc/1/environ", "cat: /proc/1/environ: Permission denied"},
 	} {
@@ -350,10 +350,4 @@ func TestACommandRunsInAMachine(t *testing.T) {
 	if _, err := os.Stat("/tmp/private"); err == nil {
 		t.Error("a private file reached the host")
 	}
-	begun := time.Now()
-	const rounds = 20
-	for range rounds {
-		run(t, g, "true")
-	}
-	t.Logf("a command takes %s", time.Since(begun)/rounds)
 }
