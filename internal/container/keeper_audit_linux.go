@@ -38,7 +38,7 @@ func keepAudit(s *start, dir string) (done func() error, err error) {
 	if s.gateway != nil {
 		s.gateway.Record(lines)
 	}
-	if s.kernel == nil {
+	if s.kernel == nil || s.kernel.Receive == nil {
 		s.unrecorded = lines.Failed()
 		return done, nil
 	}

@@ -158,7 +158,7 @@ func (d *Driver) makeTemplate(ctx context.Context, need Need, dir string) error 
 	if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o700)); err != nil {
 		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }() // which is gone where it became the template
 	var files []*os.File
 	defer func() { closeAll(files) }()
 	for _, name := range []string{templateState, "index", templateRAM} { // as memoryParts

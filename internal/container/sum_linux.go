@@ -3,6 +3,7 @@ package container
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -52,7 +53,7 @@ func sumSparse(f *os.File) (string, int64, error) {
 			break
 		}
 		n, err := f.ReadAt(buf[:min(block, st.Size()-at)], at)
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return "", 0, err
 		}
 		if !bytes.Equal(buf[:n], zero[:n]) {

@@ -20,7 +20,7 @@ const Variable = "PADDOCK_TEST_GUEST"
 // Build builds the guest program for this process and those that it starts. A
 // process whose maker has built it builds nothing.
 func Build() error {
-	if os.Getenv(Variable) != "" {
+	if os.Getenv(Variable) != "" { //nolint:forbidigo // of a test
 		return nil
 	}
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("paddock-test-guest-%d", os.Geteuid()))
@@ -46,7 +46,7 @@ func Data() string {
 
 // Guest gives the program that Build has built.
 func Guest() ([]byte, error) {
-	return os.ReadFile(filepath.Clean(os.Getenv(Variable))) //nolint:gosec // Build has set it
+	return os.ReadFile(filepath.Clean(os.Getenv(Variable))) //nolint:gosec,forbidigo // Build has set it
 }
 
 // Need skips a test where no machine can be made, which is where QEMU or a kernel
