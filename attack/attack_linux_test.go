@@ -1,7 +1,6 @@
 package attack
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,21 +11,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || container.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || monitor.Main() || wall.Main() {
+	if gateway.Main() || container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() {
 		return
-	}
-	if err := microvmtest.Build(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -51,25 +43,6 @@ func TestNothingEscapesGVisor(t *testing.T) {
 		Command: true,
 		New: func(t *testing.T, state string) paddock.Driver {
 			d, err := gvisor.New(gvisor.Options{State: state, Data: filepath.Join(filepath.Dir(state), "data"), Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
-	})
-}
-
-func TestNothingEscapesTheMicroVM(t *testing.T) {
-	microvmtest.Need(t)
-	judge(t, Harness{
-		Tier:    paddock.MicroVM,
-		Command: true,
-		New: func(t *testing.T, state string) paddock.Driver {
-			guest, err := microvmtest.Guest()
-			if err != nil {
-				t.Fatal(err)
-			}
-			d, err := microvm.New(microvm.Options{State: state, Data: filepath.Join(filepath.Dir(state), "data"), Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ(), Guest: guest})
 			if err != nil {
 				t.Fatal(err)
 			}

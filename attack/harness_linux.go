@@ -363,7 +363,7 @@ func (h Harness) collect(t *testing.T, place string) {
 }
 
 // ownKernel tells whether commands run on a kernel of the sandbox's own.
-func (h Harness) ownKernel() bool { return h.Tier == paddock.GVisor || h.Tier == paddock.MicroVM }
+func (h Harness) ownKernel() bool { return h.Tier == paddock.GVisor }
 
 func (h Harness) wanted(id string) bool {
 	if len(h.Only) == 0 {

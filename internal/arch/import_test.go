@@ -70,7 +70,6 @@ func layers() []layer {
 		{"bench", []string{"*"}, "measures what is there"},
 		{"cmd/paddock-microvm", []string{"internal/driver/microvm/monitor"}, "what runs machines, apart from all who do not use it"},
 		{"internal/driver/microvm", []string{"internal/audit", "internal/container", "internal/container/inner", "internal/driver/microvm/boot", "internal/driver/microvm/wire", "internal/egress/report", "internal/image", "internal/kernel"}, "a tier knows no other tier; what runs QEMU is a program of its own"},
-		{"internal/driver/microvm/microvmtest", []string{"internal/driver/microvm"}, "only tests use it"},
 		{"internal/driver/microvm/monitor", []string{"internal/container/filter", "internal/container/inner", "internal/container/inside", "internal/driver/microvm/machine", "internal/driver/microvm/relay", "internal/driver/microvm/share", "internal/driver/microvm/wire", "internal/kernel"}, "QEMU in a box: it knows the box's inside and nothing of the host's side"},
 		{"internal/driver/microvm/relay", []string{"internal/kernel"}, "packets of a hostile machine: it knows nothing else"},
 		{"internal/driver/microvm/wire", []string{"internal/container/inner"}, "words of three parties; pure"},

@@ -22,9 +22,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
@@ -38,15 +35,11 @@ const nobody = 64103
 // TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
 // and, in a box, the program that tries.
 func TestMain(m *testing.M) {
-	if gateway.Main() || container.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || monitor.Main() || wall.Main() || probeMain() {
+	if gateway.Main() || container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() || probeMain() {
 		return
 	}
 	if status, done := apart(); done {
 		os.Exit(status)
-	}
-	if err := microvmtest.Build(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
 	}
 	if err := settle(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -74,13 +67,6 @@ func tiers() []tier {
 		}},
 		{paddock.GVisor, func(w *world, o owner) (paddock.Driver, error) {
 			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
-		}},
-		{paddock.MicroVM, func(w *world, o owner) (paddock.Driver, error) {
-			guest, err := microvmtest.Guest()
-			if err != nil {
-				return nil, err
-			}
-			return microvm.New(microvm.Options{State: o.state, Data: microvmtest.Data(), Environ: os.Environ(), Guest: guest, Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
 		}},
 		simTier(),
 	}

@@ -1,0 +1,46 @@
+package microvm
+
+import (
+	"testing"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+)
+
+func TestAMachineHasMoreThanItsCommandsMayHave(t *testing.T) {
+	for _, limit := range []int64{16 << 20, 256 << 20, 4<<30 + 1} {
+		n := machineMemory(limit)
+		if n < limit+limit/kernelPart+kernelOwn || n > limit+limit/kernelPart+kernelOwn+2<<20 || n%(2<<20) != 0 {
+			t.Errorf("for %d it has %d", limit, n)
+		}
+	}
+}
+
+func TestMemoryGoesOnOnlyInAMachineThatIsAlike(t *testing.T) {
+	h := func() *host {
+		return &host{engine: boot.Engine{Path: "/q", Version: "7.2.22"}, linux: boot.Kernel{ID: "k"}}
+	}
+	m := func() *wire.Machine {
+		return &wire.Machine{Accel: wire.TCG, CPU: "max", CPUs: 1, Memory: 1 << 30, Arguments: "quiet"}
+	}
+	one := shape(h(), m(), "agent")
+	if again := shape(h(), m(), "agent"); again != one {
+		t.Fatal("equal machines are not alike")
+	}
+	for what, change := range map[string]func(*host, *wire.Machine, *string){
+		"engine":    func(h *host, _ *wire.Machine, _ *string) { h.engine.Version = "8.0.0" },
+		"kernel":    func(h *host, _ *wire.Machine, _ *string) { h.linux.ID = "l" },
+		"agent":     func(_ *host, _ *wire.Machine, a *string) { *a = "other" },
+		"accel":     func(_ *host, m *wire.Machine, _ *string) { m.Accel = wire.KVM },
+		"processor": func(_ *host, m *wire.Machine, _ *string) { m.CPU = "host" },
+		"number":    func(_ *host, m *wire.Machine, _ *string) { m.CPUs = 2 },
+		"memory":    func(_ *host, m *wire.Machine, _ *string) { m.Memory++ },
+		"arguments": func(_ *host, m *wire.Machine, _ *string) { m.Arguments = "" },
+	} {
+		h, m, a := h(), m(), "agent"
+		change(h, m, &a)
+		if shape(h, m, a) == one {
+			t.Errorf("a machine of another %s is alike", what)
+		}
+	}
+}
