@@ -32,7 +32,6 @@ type archiver struct {
 	path   []string          // of the directory that is being read
 
 	content int64 // of files, with their holes, in whole pages
-	all     int64 // of the archive
 	largest int64
 	name    string // of the largest
 }

@@ -64,7 +64,7 @@ func identify(b *wire.Begin) error {
 		kernel.AddEntropy(b.Entropy),
 		kernel.SetClock(time.Unix(0, b.Time)),
 		kernel.SetHostname(b.Hostname),
-		os.WriteFile(machineID, []byte(b.Machine+"\n"), 0o444), //nolint:gosec // everyone may know it
+		os.WriteFile(machineID, []byte(b.Machine+"\n"), 0o444),
 	)
 }
 

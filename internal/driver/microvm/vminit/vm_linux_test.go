@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,7 @@ type vm struct {
 	console *console
 	control net.Conn
 	files   net.Conn
+	served  chan struct{} // closed when that has ended
 	token   []byte
 	yamux   *yamux.Session
 	done    chan struct{} // closed when QEMU has ended
@@ -63,7 +65,7 @@ func (c *console) String() string {
 // start starts a machine, or skips the test where there can be none.
 func start(t *testing.T) *vm {
 	t.Helper()
-	data := os.Getenv(dataEnv) //nolint:forbidigo // it says whether there is a kernel
+	data := os.Getenv(dataEnv)
 	if data == "" {
 		t.Skip(dataEnv + " names no directory with a kernel")
 	}
@@ -218,8 +220,7 @@ func (p place) binds() []inner.Bind { return []inner.Bind{{Target: p.work, Write
 // begin begins a machine.
 func (v *vm) begin(t *testing.T, p place, layer []byte) {
 	t.Helper()
-	v.files = v.dial(t, wire.FilesPort)
-	go func() { _ = p.srv.Serve(v.files) }()
+	v.serve(t, p)
 	entropy := make([]byte, 64)
 	_, _ = rand.Read(entropy)
 	_ = v.control.SetDeadline(time.Now().Add(patience))
@@ -245,6 +246,17 @@ func (v *vm) begin(t *testing.T, p place, layer []byte) {
 		t.Fatal("begin: ", err)
 	}
 	v.connect(t)
+}
+
+// serve begins a session for files.
+func (v *vm) serve(t *testing.T, p place) {
+	t.Helper()
+	v.files, v.served = v.dial(t, wire.FilesPort), make(chan struct{})
+	conn, served := v.files, v.served
+	go func() {
+		defer close(served)
+		_ = p.srv.Serve(conn)
+	}()
 }
 
 // connect begins a session with the agent.
@@ -349,5 +361,115 @@ func TestACommandRunsInAMachine(t *testing.T) {
 	}
 	if _, err := os.Stat("/tmp/private"); err == nil {
 		t.Error("a private file reached the host")
+	}
+}
+
+func TestAMachineIsHeldAndGoesOn(t *testing.T) {
+	v := start(t)
+	p := newPlace(t)
+	v.begin(t, p, nil)
+	v.settle(t)
+	g := v.guest(t)
+	out, ended := make(chan string, 1), make(chan struct{})
+	r, w := io.Pipe()
+	ticker, err := g.Start(t.Context(), paddock.Cmd{Args: []string{"/bin/sh", "-c", "while :; do echo tick; test -e " + p.work + "/stop && exit; done"}, Output: paddock.Output{Stdout: w}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(ended)
+		buf := make([]byte, 4096)
+		for {
+			n, err := r.Read(buf)
+			if err != nil {
+				return
+			}
+			select {
+			case out <- string(buf[:n]):
+			default:
+			}
+		}
+	}()
+	<-out
+	v.must(t, wire.Request{Hold: true})
+
+	// What goes on from memory has neither session any more.
+	v.files.Close()
+	<-v.served
+	v.yamux.Close()
+	entropy := make([]byte, 64)
+	_, _ = rand.Read(entropy)
+	now := time.Now().Add(1000 * time.Hour)
+	v.must(t, wire.Request{Begin: &wire.Begin{Again: true, Entropy: entropy, Time: now.UnixNano(), Hostname: "other", Machine: strings.Repeat("a5", 16)}})
+	v.serve(t, p)
+	v.connect(t)
+	v.must(t, wire.Request{Go: true})
+	v.settle(t)
+	g = v.guest(t)
+	if got, _ := run(t, g, "hostname; date +%Y; echo changed >"+p.work+"/stop; cat "+p.work+"/stop"); got != fmt.Sprintf("other\n%d\nchanged", now.Year()) {
+		t.Errorf("%q", got)
+	}
+	if exit, err := ticker.Wait(t.Context()); err != nil || exit.Cause != paddock.SandboxGone {
+		t.Errorf("what was followed in a session that ended: %+v, %v", exit, err)
+	}
+	w.Close()
+	<-ended
+}
+
+func TestTheMemoryOfCommandsIsBounded(t *testing.T) {
+	v := start(t)
+	v.begin(t, newPlace(t), nil)
+	v.settle(t)
+	g := v.guest(t)
+	before := v.must(t, wire.Request{Inspect: true})
+	if before.Kills != 0 || before.Memory <= 0 || before.Peak < before.Memory {
+		t.Errorf("%+v", before)
+	}
+	const take = "head -c 60000000 /dev/zero | tail -c 60000000 | wc -c"
+	if got, _ := run(t, g, take); got != "60000000" {
+		t.Errorf("%q", got)
+	}
+	v.must(t, wire.Request{Memory: 32 << 20})
+	run(t, g, take)
+	if after := v.must(t, wire.Request{Inspect: true}); after.Kills == 0 {
+		t.Errorf("nothing was ended: %+v", after)
+	}
+	if _, err := v.ask(t, wire.Request{Memory: -1}); !errors.Is(err, paddock.Invalid) {
+		t.Error(err)
+	}
+	if got, _ := run(t, g, "echo alive"); got != "alive" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTheNextMachineBeginsWithThePrivateLayer(t *testing.T) {
+	v := start(t)
+	p := newPlace(t)
+	v.begin(t, p, nil)
+	v.settle(t)
+	run(t, v.guest(t), "echo kept >/tmp/kept; rm -f /etc/passwd; mv /etc/apt /etc/other; truncate -s 20m /tmp/holes")
+	if _, err := v.ask(t, wire.Request{Archive: &wire.Archive{All: 1 << 30, Content: 1 << 30, File: 10 << 20}}); !errors.Is(err, paddock.Exhausted) {
+		t.Error(err)
+	}
+	v.must(t, wire.Request{Archive: &wire.Archive{All: 1 << 30, Content: 1 << 30, File: 1 << 30}})
+	var layer []byte
+	for {
+		part, err := wire.ReadChunk(v.control)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(part) == 0 {
+			break
+		}
+		layer = append(layer, part...)
+	}
+	if got, _ := run(t, v.guest(t), "cat /tmp/kept"); got != "kept" {
+		t.Errorf("afterwards: %q", got)
+	}
+	next := start(t)
+	next.begin(t, newPlace(t), layer)
+	next.settle(t)
+	if got, _ := run(t, next.guest(t), "cat /tmp/kept; test -e /etc/passwd; echo $?; test -d /etc/apt; echo $?; ls /etc/other | wc -l; stat -c %s /tmp/holes"); !strings.HasPrefix(got, "kept\n1\n1\n") || !strings.HasSuffix(got, "\n20971520") {
+		t.Errorf("%q", got)
 	}
 }
