@@ -348,7 +348,6 @@ func TestACommandRunsInAMachine(t *testing.T) {
 		{"unshare -U true 2>/dev/null; echo $?", "1"},
 		{"echo x >/proc/sys/kernel/core_pattern; echo $?", "/bin/sh: 1: cannot create /proc/sys/kernel/core_pattern: Read-only file system\n2"},
 		{"cat /etc/machine-id 2>/dev/null || echo " + strings.Repeat("5a", 16), strings.Repeat("5a", 16)},
-		{"rm -f /etc/passwd; test -e /etc/passwd; echo $?; mv /etc/apt /etc/other 2>&1 && test -d /etc/other && echo moved", "1\nmoved"},
 		{"ls /.paddock", ""},
 		{"readlink /proc/1/exe; cat /proc/1/environ", "cat: /proc/1/environ: Permission denied"},
 	} {
@@ -443,6 +442,9 @@ func TestTheMemoryOfCommandsIsBounded(t *testing.T) {
 }
 
 func TestTheNextMachineBeginsWithThePrivateLayer(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root changes the system's files, in the private layer too")
+	}
 	v := start(t)
 	p := newPlace(t)
 	v.begin(t, p, nil)
