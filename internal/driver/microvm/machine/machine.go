@@ -111,6 +111,17 @@ func (s *Spec) check() error {
 	return nil
 }
 
+// processors says how many there are. Where QEMU emulates a machine that can have
+// one only, it leaves memory barriers out (before 8.1). But its devices run beside
+// the processor: without barriers it happens that one does not see that the other
+// waits for it, and both wait for ever.
+func (s *Spec) processors() string {
+	if s.Accel == wire.TCG && s.CPUs == 1 {
+		return "1,maxcpus=2"
+	}
+	return strconv.Itoa(s.CPUs)
+}
+
 // plan gives QEMU's arguments, and the files that belong to them: qmp is for the
 // conversation with it, and one that goes on reads its devices' state from
 // devices.
@@ -133,7 +144,7 @@ func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 		"-global", "virtio-mmio.force-legacy=false",
 		// Nor does it say what it is of, for what saves it does not.
 		"-global", "migration.send-configuration=off",
-		"-cpu", s.CPU, "-smp", strconv.Itoa(s.CPUs),
+		"-cpu", s.CPU, "-smp", s.processors(),
 		"-m", strconv.FormatInt(s.Memory>>10, 10) + "k",
 	}
 	for _, dir := range s.Firmware {
