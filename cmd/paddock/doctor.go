@@ -91,7 +91,7 @@ func examine(ctx context.Context, tiers []tier) checkup {
 	out := checkup{Version: 1, Tiers: []diagnosis{}}
 	for _, t := range tiers {
 		d := t.examine(ctx)
-		if d.Available && out.Strongest == paddock.Auto && t.name != paddock.Sim {
+		if d.Available && out.Strongest == paddock.Auto && t.name != paddock.Sim && !t.passedOver() {
 			out.Strongest = t.name
 		}
 		out.Tiers = append(out.Tiers, d)

@@ -94,11 +94,9 @@ func (a *app) create(ctx context.Context, p *plan) (*box, error) {
 			passed = append(passed, passedOver{t.name, notInThisVersion})
 			continue
 		}
-		if want == paddock.Auto && t.weak != nil {
-			if cause := t.weak(); cause != "" {
-				passed = append(passed, passedOver{t.name, cause})
-				continue
-			}
+		if want == paddock.Auto && t.passedOver() {
+			passed = append(passed, passedOver{t.name, t.weak()})
+			continue
 		}
 		b, err := t.create(ctx, p)
 		if err == nil {
@@ -118,6 +116,9 @@ func (a *app) create(ctx context.Context, p *plan) (*box, error) {
 	}
 	return nil, last
 }
+
+// passedOver tells whether auto does not take it on this machine.
+func (t tier) passedOver() bool { return t.weak != nil && t.weak() != "" }
 
 func (t tier) create(ctx context.Context, p *plan) (*box, error) {
 	d, err := t.opened(p)
