@@ -19,6 +19,9 @@ func allowances() []allowance {
 		{"internal/driver/microvm/machine", "TestMachine", noQEMU},
 		{"internal/driver/microvm/machine", "TestMachineThatCannotStart", noQEMU},
 		{"internal/driver/microvm/vminit", "TestACommandRunsInAMachine", noQEMU},
+		{"internal/driver/microvm/vminit", "TestAMachineIsHeldAndGoesOn", noQEMU},
+		{"internal/driver/microvm/vminit", "TestTheMemoryOfCommandsIsBounded", noQEMU},
+		{"internal/driver/microvm/vminit", "TestTheNextMachineBeginsWithThePrivateLayer", noQEMU},
 		{"internal/driver/microvm/share", "TestARealKernelMounts", "it needs /dev/fuse"},
 	}
 }
