@@ -20,6 +20,8 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 	if err != nil {
 		return nil, err
 	}
+	defer closeAll(s.image)
+	defer closeAll(s.supplies)
 	if err := s.finish(); err != nil {
 		return nil, err
 	}
@@ -32,8 +34,6 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 			err = errors.Join(err, forgetDir(dir))
 		}
 	}()
-	defer closeAll(s.image)
-	defer closeAll(s.supplies)
 	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
 		Lifetime: s.limits.Lifetime, Network: s.gateway != nil,

@@ -355,8 +355,20 @@ func (l *layout) hosted(limits paddock.Limits) paddock.Limits {
 	if limits.PIDs > 0 {
 		limits.PIDs = hostPIDs(limits.PIDs, l.nested)
 	}
-	if k := l.config.Kernel; k != nil && limits.Memory > 0 {
-		limits.Memory += k.Overhead
+	if limits.Memory > 0 {
+		limits.Memory += l.overhead()
 	}
 	return limits
+}
+
+// overhead is what a machine takes beside the limit, in bytes: as it is supplied,
+// while the rest of the layout is still to be worked out, or as it was then.
+func (l *layout) overhead() int64 {
+	switch {
+	case l.supply != nil:
+		return l.supply.Overhead
+	case l.config.Kernel != nil:
+		return l.config.Kernel.Overhead
+	}
+	return 0
 }

@@ -113,7 +113,7 @@ func (s *supplier) About() string {
 	if h.accel == wire.TCG {
 		how = "in emulation (" + h.why + ")"
 	}
-	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s", h.linux.Release, h.engine.Version, how)
+	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s; this tier is not finished, and few of its promises are tested", h.linux.Release, h.engine.Version, how)
 }
 
 // Supply implements container.Machine.
