@@ -195,6 +195,16 @@ func (g *Gateway) Names() []string { return g.table.Names() }
 // Environment gives the placeholders of secrets by the names of their variables.
 func (g *Gateway) Environment() map[string]string { return g.now.Load().secrets.Environment() }
 
+// Keep has Close be quick where the sandbox ends as well: see [link.Link].
+func (g *Gateway) Keep() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.link == nil {
+		return nil
+	}
+	return g.link.Keep()
+}
+
 // Close cuts everything and waits until nothing of it is left.
 func (g *Gateway) Close() error {
 	g.mu.Lock()

@@ -50,6 +50,20 @@ func OpenTUNOf(pid int) (tun *os.File, err error) {
 	return tun, err
 }
 
+// KeepTUN has the interface of a TUN device outlive its descriptors, until its
+// network namespace ends. Closing the last one would wait for the kernel to take
+// the interface out; the end of a namespace is waited for by nobody.
+func KeepTUN(tun *os.File) error {
+	fd, err := Descriptor(tun)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1); err != nil {
+		return fmt.Errorf("keep the interface: %w", err)
+	}
+	return nil
+}
+
 // A Link says what the only interface of a network namespace is to be, besides
 // its loopback.
 type Link struct {

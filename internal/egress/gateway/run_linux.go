@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress"
@@ -24,6 +25,10 @@ import (
 // memorySoft is what garbage is collected for; most of it is buffers that are
 // bounded by themselves.
 const memorySoft = 192 << 20
+
+// settled is when what the start took of memory is given back: by then the first
+// commands do not wait for it.
+const settled = 300 * time.Millisecond
 
 // namesPiece is how many bytes of names go into one reply.
 const namesPiece = 64 << 10
@@ -51,6 +56,7 @@ func run() error {
 		return err
 	}
 	p.wg.Go(p.tell)
+	defer time.AfterFunc(settled, debug.FreeOSMemory).Stop()
 	err = p.serve()
 	// The owner is done with it, or has gone, and with it everything that is
 	// carried.
@@ -190,7 +196,8 @@ func (p *process) serve() error {
 		if len(files) > 0 {
 			f = files[0]
 		}
-		if m.Op == gate.OpClose {
+		if m.Op == gate.OpClose { // as the sandbox is over
+			_ = p.gateway.Keep() // the end takes longer without
 			return nil
 		}
 		if err := p.take(m, f); err != nil {

@@ -388,32 +388,86 @@ func (u *unpacked) Close() error { return u.body.Close() }
 
 // copy carries a body to the guest, each piece at once.
 func (e *exchange) copy(body io.Reader) error {
-	buffer := make([]byte, readSize)
-	flusher := http.NewResponseController(e.w)
 	// The head goes at once: what follows may take its time.
-	if err := flusher.Flush(); err != nil {
-		return fmt.Errorf("give the answer: %w", err)
+	if err := e.give(nil); err != nil {
+		return err
 	}
-	for {
+	buffer := make([]byte, readSize)
+	for given := 0; given < muchSize || !e.s.p.much.begin(); {
 		n, err := body.Read(buffer)
 		if n > 0 {
-			if err := e.count(n, false); err != nil {
-				return err
+			if failure := e.give(buffer[:n]); failure != nil {
+				return failure
 			}
-			if _, err := e.w.Write(buffer[:n]); err != nil {
-				return fmt.Errorf("give the answer: %w", err)
-			}
-			if err := flusher.Flush(); err != nil {
-				return fmt.Errorf("give the answer: %w", err)
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			// A destination that is hung up on may end its answer before it is
-			// whole, and in good order.
-			return context.Cause(e.ctx)
 		}
 		if err != nil {
+			return e.ended(err)
+		}
+		given = min(given+n, muchSize)
+	}
+	defer e.s.p.much.end()
+	e.s.cork.keep(heldMost)
+	defer e.s.cork.keep(0) // many connections may stay that had a large answer
+	return e.copyMuch(body, buffer)
+}
+
+// copyMuch carries the rest of a large body, which is read while what was read
+// before is given: so both sides have a processor, and what has come meanwhile
+// goes in one piece.
+func (e *exchange) copyMuch(body io.Reader, buffer []byte) error {
+	q := newQueue()
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { q.fill(body, buffer) })
+	var data []byte
+	for {
+		var err error
+		data, err = q.take(data)
+		if cut := context.Cause(e.ctx); cut != nil {
+			q.close()
+			return cut
+		}
+		if len(data) > 0 {
+			if failure := e.give(data); failure != nil {
+				q.close()
+				e.cancel(nil) // ends the reading
+				return failure
+			}
+		}
+		if err != nil {
+			return e.ended(err)
+		}
+	}
+}
+
+// ended tells what the end of reading an answer means.
+func (e *exchange) ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		// A destination that is hung up on may end its answer before it is
+		// whole, and in good order.
+		return context.Cause(e.ctx)
+	}
+	return err
+}
+
+// give gives a piece of the body to the guest at once; nothing is what was written
+// before.
+func (e *exchange) give(data []byte) error {
+	if len(data) > 0 {
+		if err := e.count(len(data), false); err != nil {
 			return err
 		}
 	}
+	e.s.cork.hold()
+	var err error
+	if len(data) > 0 {
+		_, err = e.w.Write(data)
+	}
+	if err == nil {
+		err = http.NewResponseController(e.w).Flush()
+	}
+	if err = errors.Join(err, e.s.cork.release()); err != nil {
+		return fmt.Errorf("give the answer: %w", err)
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ package inspect
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"net"
 
@@ -76,11 +77,16 @@ type Options struct {
 // A Proxy carries connections that must be looked into. It may be used from many
 // goroutines.
 type Proxy struct {
-	o Options
+	o        Options
+	sessions tls.ClientSessionCache // with destinations: a guest makes many connections to few
+	much     slots                  // large answers that have a queue
 }
 
+// sessionsMax is how many of those are kept.
+const sessionsMax = 64
+
 // New makes a Proxy.
-func New(o Options) *Proxy { return &Proxy{o: o} }
+func New(o Options) *Proxy { return &Proxy{o: o, sessions: tls.NewLRUClientSessionCache(sessionsMax)} }
 
 // A Connector decides about CONNECT to f and, where it is allowed, gives what carries
 // the tunnel: carry is called with the guest's connection after it was told 200,

@@ -107,7 +107,8 @@ func (p *Proxy) serveTLS(ctx context.Context, c *hello.Conn, f rule.Flow) error 
 		alert(c, alertInside)
 		return p.fail(f, err.Error())
 	}
-	conn := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true})
+	corked := &cork{Conn: c}
+	conn := tls.Server(corked, &tls.Config{Certificates: []tls.Certificate{*leaf}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true})
 	limit, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	if err := conn.HandshakeContext(limit); err != nil {
@@ -119,7 +120,7 @@ func (p *Proxy) serveTLS(ctx context.Context, c *hello.Conn, f rule.Flow) error 
 		s.h2 = true
 		return s.run(ctx, conn)
 	}
-	s.front = &front{Conn: conn}
+	s.front, s.cork = &front{Conn: conn}, corked
 	return s.run(ctx, s.front)
 }
 

@@ -30,6 +30,7 @@ type session struct {
 	flow    rule.Flow
 	connect Connector // of a proxy's client
 	front   *front    // of HTTP/1
+	cork    *cork     // of HTTP/1 in TLS; nil is none
 	tls, h2 bool
 
 	served int // requests of HTTP/1, one after the other
@@ -175,7 +176,7 @@ func (s *session) transport(w way) *http.Transport {
 	}
 	t := &http.Transport{
 		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return s.dial(ctx, w) },
-		TLSClientConfig:        &tls.Config{RootCAs: s.p.o.Roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        &tls.Config{RootCAs: s.p.o.Roots, MinVersion: tls.VersionTLS12, ClientSessionCache: s.p.sessions},
 		TLSHandshakeTimeout:    handshakeTime,
 		DisableCompression:     true,
 		MaxConnsPerHost:        upstreams,

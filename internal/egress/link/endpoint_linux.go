@@ -7,7 +7,18 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
+
+// keep has a TUN device's interface outlive its descriptors. A socket has none.
+func keep(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&fs.ModeSocket != 0 {
+		return err
+	}
+	return kernel.KeepTUN(f)
+}
 
 // newEndpoint reads and writes packets of f. Checksums of what comes in are not
 // looked at: a kernel made them right, or left them out because nothing is lost on

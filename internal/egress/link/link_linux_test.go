@@ -182,6 +182,11 @@ func TestAClosedConnectionThatTheBoxKeepsOpenIsCounted(t *testing.T) {
 	if n := l.conns.Load(); n != 1 {
 		t.Errorf("%d places are taken, want 1 until both sides are done", n)
 	}
+	eventually(t, "our side has closed it", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.buried) == 1
+	})
 	if !l.sweepOnce(time.Now()) {
 		t.Error("the sweeper forgot a connection that goes on")
 	}

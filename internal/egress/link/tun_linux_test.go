@@ -88,8 +88,14 @@ func TestAKernelIsOnTheOtherEnd(t *testing.T) {
 	if _, err := open.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.Keep(); err != nil {
+		t.Error(err)
+	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+	if _, err := net.InterfaceByName("tun0"); err != nil {
+		t.Errorf("when the link is closed that was kept: %v", err)
 	}
 	if _, err := open.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.ENETDOWN) && !errors.Is(err, syscall.ECONNABORTED) {
 		t.Errorf("when the link is closed: %v", err)

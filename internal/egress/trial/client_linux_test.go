@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 )
 
 // A client is a program as people use it, with a script that succeeds and prints
@@ -21,6 +23,18 @@ type client struct {
 
 	tiers  []paddock.Tier // where it runs; empty is the jail alone: others are the same way out
 	splice bool           // only where nothing is looked into
+	light  bool           // also on an emulated machine, where what is large takes minutes to start
+}
+
+// runs tells whether a client is tried on a tier.
+func (c client) runs(on paddock.Tier) bool {
+	switch {
+	case on == paddock.MicroVM:
+		return c.light || slices.Contains(c.tiers, paddock.GVisor) && microvm.Emulated() == ""
+	case len(c.tiers) == 0:
+		return on == paddock.Jail
+	}
+	return slices.Contains(c.tiers, on)
 }
 
 // everywhere is for clients that are tried with either kind of box.
@@ -30,14 +44,14 @@ var everywhere = []paddock.Tier{paddock.Jail, paddock.GVisor}
 func clients() []client {
 	const request = `"method":"GET"`
 	return []client{
-		{name: "curl", script: `curl -sSf "$1/curl"`, prints: request, tiers: everywhere},
+		{name: "curl", light: true, script: `curl -sSf "$1/curl"`, prints: request, tiers: everywhere},
 		{name: "curl, by HTTP/1.1", script: `curl -sSf --http1.1 "$1/curl"`, prints: `"proto":"HTTP/1.1"`},
 		{name: "curl, once", script: `curl -sSf --http1.1 -H "Connection: close" "$1/curl" | grep -o '^{"tls.*}'`, prints: request},
-		{name: "curl, over the HTTP proxy", script: `curl -sSf -x http://198.18.0.1:3128 "$1/curl"`, prints: request, tiers: everywhere},
+		{name: "curl, over the HTTP proxy", light: true, script: `curl -sSf -x http://198.18.0.1:3128 "$1/curl"`, prints: request, tiers: everywhere},
 		{name: "curl, by ALL_PROXY", script: `ALL_PROXY=socks5h://198.18.0.1:1080 curl -sSf "$1/curl"`, prints: request},
 		{name: "curl, by SOCKS5 with an address that it has looked up", script: `curl -sSf --socks5 198.18.0.1:1080 "$1/curl"`, prints: request},
-		{name: "wget", script: `wget -qO- "$1/wget"`, prints: request},
-		{name: "Python", script: `/usr/bin/python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1] + "/python").read().decode())' "$1"`, prints: request, tiers: everywhere},
+		{name: "wget", light: true, script: `wget -qO- "$1/wget"`, prints: request},
+		{name: "Python", light: true, script: `/usr/bin/python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1] + "/python").read().decode())' "$1"`, prints: request, tiers: everywhere},
 		{name: "Python, by HTTPS_PROXY", script: `HTTPS_PROXY=http://198.18.0.1:3128 /usr/bin/python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1] + "/python").read().decode())' "$1"`, prints: request},
 		{name: "Node.js", script: `node -e 'fetch(process.argv[1] + "/node").then(r => r.text()).then(console.log)' "$1"`, prints: request},
 		{name: "a Go program", script: `PADDOCK_TRIAL_PROBE=get /trial/trial "$1/go"`, prints: `"proto":"HTTP/2.0"`, tiers: everywhere},
@@ -45,7 +59,7 @@ func clients() []client {
 		{name: "Java", script: `java -Xshare:auto -cp /trial Fetch "$1/java"`, prints: request},
 		{name: "WebSocket", script: `PADDOCK_TRIAL_PROBE=websocket /trial/trial "$1/socket"`, prints: "heard all"},
 		{name: "gRPC", script: `PADDOCK_TRIAL_PROBE=grpc /trial/trial "$1"`, prints: "trailer all", tiers: everywhere},
-		{name: "git over https", script: `cd "$(mktemp -d)" && git clone -q "$1/git/repo.git" && cd repo && git log --format=%s && git -c user.name=t -c user.email=t@t.test commit -q --allow-empty -m second && git push -q origin HEAD:refs/heads/"$RANDOM"`, prints: "the first commit"},
+		{name: "git over https", light: true, script: `cd "$(mktemp -d)" && git clone -q "$1/git/repo.git" && cd repo && git log --format=%s && git -c user.name=t -c user.email=t@t.test commit -q --allow-empty -m second && git push -q origin HEAD:refs/heads/"$RANDOM"`, prints: "the first commit"},
 		{name: "git over ssh", script: `cd "$(mktemp -d)" && cp /trial/id . && chmod 600 id &&
 			GIT_SSH_COMMAND="ssh -i $PWD/id -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR" git clone -q "ssh://git@client.test:$2/repo.git" && git -C repo log --format=%s`, prints: "the first commit", splice: true},
 		{name: "pip", script: `cd "$(mktemp -d)" && "$(python3 -c 'import sys; print(sys.executable)')" -m pip install -q --no-input --disable-pip-version-check --no-cache-dir --retries 0 --target . --index-url "$1/simple" trialpkg && python3 -c 'import trialpkg'`, prints: "the package runs"},
@@ -115,8 +129,16 @@ func TestRealClientsReachWhatIsAllowed(t *testing.T) {
 		if look {
 			kind = "looked into"
 		}
-		for _, name := range everywhere {
-			t.Run(fmt.Sprintf("%s, %s", name, kind), func(t *testing.T) { w.try(t, tierOf(t, name), look) })
+		for _, name := range append(slices.Clone(everywhere), paddock.MicroVM) {
+			t.Run(fmt.Sprintf("%s, %s", name, kind), func(t *testing.T) {
+				if name == paddock.MicroVM {
+					microvmtest.Need(t)
+					if microvmtest.Sample() && !look {
+						t.Skip("of machines a sample is tried")
+					}
+				}
+				w.try(t, tierOf(t, name), look)
+			})
 		}
 	}
 }
@@ -138,11 +160,7 @@ func (w *world) try(t *testing.T, tr tier, look bool) {
 		}
 	})
 	for _, c := range clients() {
-		in := c.tiers
-		if len(in) == 0 {
-			in = []paddock.Tier{paddock.Jail}
-		}
-		if !slices.Contains(in, tr.name) || c.splice && look {
+		if !c.runs(tr.name) || c.splice && look {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

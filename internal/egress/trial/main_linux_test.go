@@ -22,6 +22,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
@@ -35,11 +38,15 @@ const nobody = 64103
 // TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
 // and, in a box, the program that tries.
 func TestMain(m *testing.M) {
-	if gateway.Main() || container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() || probeMain() {
+	if gateway.Main() || container.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || monitor.Main() || wall.Main() || probeMain() {
 		return
 	}
 	if status, done := apart(); done {
 		os.Exit(status)
+	}
+	if err := microvmtest.Build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	if err := settle(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,15 +68,29 @@ type owner struct {
 }
 
 func tiers() []tier {
-	return []tier{
+	list := []tier{
 		{paddock.Jail, func(w *world, o owner) (paddock.Driver, error) {
 			return jail.New(jail.Options{State: o.state, Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
 		}},
 		{paddock.GVisor, func(w *world, o owner) (paddock.Driver, error) {
 			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
 		}},
+		{paddock.MicroVM, func(w *world, o owner) (paddock.Driver, error) {
+			guest, err := microvmtest.Guest()
+			if err != nil {
+				return nil, err
+			}
+			return microvm.New(microvm.Options{State: o.state, Data: microvmtest.Data(), Environ: os.Environ(), Guest: guest, Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+		}},
 		simTier(),
 	}
+	if os.Getenv(worldVariable) == "" {
+		return list
+	}
+	// The user tries what there is; the first process says what there is not.
+	return slices.DeleteFunc(list, func(tr tier) bool {
+		return tr.name == paddock.MicroVM && microvm.Lack(microvm.Options{Environ: os.Environ()}) != nil
+	})
 }
 
 // tierOf gives the row of a tier.

@@ -14,6 +14,7 @@ import (
 	"text/template"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -239,7 +240,12 @@ func TestOnePolicyFileHasTheSameVerdictsOnEveryTier(t *testing.T) {
 		t.Run("as a user", func(t *testing.T) { w.asUser(t, "^"+strings.Split(t.Name(), "/")[0]+"$") })
 	}
 	for _, tr := range tiers() {
-		t.Run(string(tr.name), func(t *testing.T) { w.compare(t, tr) })
+		t.Run(string(tr.name), func(t *testing.T) {
+			if tr.name == paddock.MicroVM {
+				microvmtest.Need(t)
+			}
+			w.compare(t, tr)
+		})
 	}
 	t.Run("explained", w.explains)
 	if led := fmt.Sprintf("led.test:%d", w.HTTPS); w.file != "" && !slices.Contains(w.asked(), led) {
