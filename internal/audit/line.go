@@ -28,12 +28,12 @@ func Line(e Event) ([]byte, error) {
 	if err := enc.Encode(e.Clean()); err != nil {
 		return nil, fmt.Errorf("encode event: %w", err)
 	}
-	return escape(b.Bytes()), nil
+	return Escape(b.Bytes()), nil
 }
 
-// escape writes what unicode does not call printable as escapes. In JSON such
+// Escape writes what unicode does not call printable in a line of JSON as escapes. In JSON such
 // runes stand in texts only. The bytes below 0x7f are the encoder's own care.
-func escape(line []byte) []byte {
+func Escape(line []byte) []byte {
 	plain := func(r rune) bool { return r < 0x7f || unicode.IsPrint(r) }
 	if bytes.IndexFunc(line, func(r rune) bool { return !plain(r) }) < 0 {
 		return line

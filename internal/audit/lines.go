@@ -4,10 +4,19 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // held bounds the lines that wait for the writer, in bytes.
 const held = 4 << 20
+
+// A Sealer is a writer of lines that has something to add to them after a while.
+// It is used by one goroutine.
+type Sealer interface {
+	io.Writer
+	Due() <-chan time.Time // receives when Seal is to be called; nil while it need not
+	Seal() error
+}
 
 // Lines is a [Sink] that writes each event as a line of JSON. It holds a bounded
 // amount that was not written yet; what comes beyond it is lost, and the next
@@ -27,7 +36,7 @@ type Lines struct {
 }
 
 // NewLines makes a sink that writes to w, whole lines at a time, from one
-// goroutine. Close ends it; w stays open.
+// goroutine, and has a [Sealer] seal them in time. Close ends it; w stays open.
 func NewLines(w io.Writer) *Lines {
 	l := &Lines{w: w, wake: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{})}
 	go l.write()
@@ -91,9 +100,19 @@ func (l *Lines) tellLost() {
 // other of two buffers.
 func (l *Lines) write() {
 	defer close(l.done)
+	sealer, _ := l.w.(Sealer)
 	var lines []byte
 	for open := true; open; {
-		_, open = <-l.wake
+		var due <-chan time.Time
+		if sealer != nil && l.err == nil {
+			due = sealer.Due()
+		}
+		select {
+		case _, open = <-l.wake:
+		case <-due:
+			l.note(sealer.Seal())
+			continue
+		}
 		l.mu.Lock()
 		lines, l.waiting = l.waiting, lines[:0]
 		l.mu.Unlock()
@@ -104,10 +123,15 @@ func (l *Lines) write() {
 		if err == nil && n < len(lines) {
 			err = io.ErrShortWrite
 		}
-		if err != nil {
-			l.err = fmt.Errorf("write events: %w", err)
-			close(l.failed)
-		}
+		l.note(err)
+	}
+}
+
+// note keeps the first error of writing.
+func (l *Lines) note(err error) {
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("write events: %w", err)
+		close(l.failed)
 	}
 }
 

@@ -1,0 +1,164 @@
+package chain
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// How much may stand behind the last head of a file that is being written.
+const (
+	Every  = 256             // events
+	Within = 2 * time.Second // from the first of them
+)
+
+// A Writer takes lines of events and writes them as a chain. It is used by one
+// goroutine: that of [audit.Lines], for which it is an [audit.Sealer].
+type Writer struct {
+	w        io.Writer
+	key      *Key
+	log      string
+	seq      uint64
+	last     sum
+	events   uint64
+	unsigned int         // lines of events after the last head
+	timer    *time.Timer // runs while there are such
+	out      []byte
+	err      error // the first; nothing is written after it
+}
+
+// NewWriter writes the first line and a head to w, which is empty. What is written
+// to it later are whole lines, as audit.Line gives them.
+func NewWriter(w io.Writer, key *Key) (*Writer, error) {
+	id := make([]byte, 16)
+	if _, err := rand.Read(id); err != nil {
+		return nil, fmt.Errorf("name a log: %w", err)
+	}
+	c := &Writer{w: w, key: key, log: hex.EncodeToString(id), timer: time.NewTimer(Within)}
+	c.timer.Stop()
+	text, err := body(begin{
+		Time: time.Now().Round(0).UTC(), Kind: Begin, Version: Version, Log: c.log,
+		Fingerprint: key.Fingerprint(), Key: base64.StdEncoding.EncodeToString(key.public),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.add(text)
+	return c, c.sign(false)
+}
+
+// Write adds lines of events to the chain. A line that is none is refused, and
+// with it all that follows.
+func (c *Writer) Write(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	before := c.unsigned
+	for line := range bytes.Lines(p) {
+		text, ok := bytes.CutSuffix(line, []byte("}\n"))
+		if !ok || len(text) < 2 || text[0] != '{' {
+			c.err = fmt.Errorf("what is to be recorded is no line of an event: %w", paddock.Internal)
+			return 0, c.err
+		}
+		c.add(text)
+		c.events++
+		if c.unsigned++; c.unsigned >= Every {
+			if c.err = c.head(false); c.err != nil {
+				return 0, c.err
+			}
+			before = 0
+		}
+	}
+	if before == 0 && c.unsigned > 0 {
+		c.timer.Reset(Within)
+	}
+	if err := c.flush(); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Due implements [audit.Sealer]: it tells when a head is to be written.
+func (c *Writer) Due() <-chan time.Time {
+	if c.unsigned == 0 || c.err != nil {
+		return nil
+	}
+	return c.timer.C
+}
+
+// Seal writes a head, unless nothing was added since the last.
+func (c *Writer) Seal() error {
+	if c.unsigned == 0 || c.err != nil {
+		return c.err
+	}
+	return c.sign(false)
+}
+
+// Close writes the last head, which says that nothing follows. It leaves w open.
+func (c *Writer) Close() error {
+	if c.err != nil {
+		return c.err
+	}
+	if err := c.sign(true); err != nil {
+		return err
+	}
+	c.err = fmt.Errorf("the log is closed: %w", paddock.Conflict)
+	return nil
+}
+
+// Events counts the events that were taken.
+func (c *Writer) Events() uint64 { return c.events }
+
+// add puts a line into what is to be written.
+func (c *Writer) add(text []byte) {
+	c.seq++
+	start := len(c.out)
+	c.out = append(c.out, text...)
+	c.out = append(c.out, seqKey...)
+	c.out = strconv.AppendUint(c.out, c.seq, 10)
+	c.last = c.last.follow(c.out[start:])
+	c.out = append(c.out, hashKey...)
+	c.out = hex.AppendEncode(c.out, c.last[:])
+	c.out = append(c.out, "\"}\n"...)
+}
+
+// head puts a signed line into what is to be written.
+func (c *Writer) head(closed bool) error {
+	at := time.Now().Round(0).UTC()
+	text, err := body(head{Time: at, Kind: Head, Log: c.log, Closed: closed})
+	if err != nil {
+		return err
+	}
+	c.add(text)
+	c.out = append(c.out[:len(c.out)-len("}\n")], signatureKey...)
+	c.out = base64.StdEncoding.AppendEncode(c.out, c.key.sign(message(c.log, c.seq, c.last, at)))
+	c.out = append(c.out, "\"}\n"...)
+	c.unsigned = 0
+	c.timer.Stop()
+	return nil
+}
+
+// sign writes a head, with what waits before it.
+func (c *Writer) sign(closed bool) error {
+	if c.err = c.head(closed); c.err != nil {
+		return c.err
+	}
+	return c.flush()
+}
+
+func (c *Writer) flush() error {
+	n, err := c.w.Write(c.out)
+	if err == nil && n < len(c.out) {
+		err = io.ErrShortWrite
+	}
+	c.out = c.out[:0]
+	c.err = err
+	return err
+}
