@@ -54,6 +54,8 @@ const (
 	answerTime = 30 * time.Second
 	// exitGrace is how long after its timeout a process's exit must be here.
 	exitGrace = 10 * time.Second
+	// startsAtOnce is how many processes a guest is asked to start at a time.
+	startsAtOnce = 32
 	// protocol is the version that this package speaks.
 	protocol = 1
 )
@@ -67,6 +69,8 @@ type Guest struct {
 	rpc   guestpb.GuestClient
 	wire  *wire
 	grace time.Duration // exitGrace, shorter in tests
+
+	starts chan struct{} // has a place for each process that is being started
 
 	goneOnce sync.Once
 	gone     string // written under goneOnce
@@ -82,7 +86,7 @@ func New(conn net.Conn, o Options) (*Guest, error) {
 	return &Guest{
 		o:     o,
 		wire:  w,
-		grace: exitGrace,
+		grace: exitGrace, starts: make(chan struct{}, startsAtOnce),
 		rpc: guestpb.NewGuestClient(w, "http://guest",
 			connect.WithReadMaxBytes(maxMessage),
 			connect.WithAcceptCompression("gzip", nil, nil),

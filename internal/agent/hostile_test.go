@@ -97,6 +97,46 @@ func (l *listener) Close() error {
 }
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{} }
 
+// A guest that starts nothing holds up no more than a bounded number of starts, and
+// whoever waits behind them can give up.
+func TestAGuestIsNotAskedForAllStartsAtOnce(t *testing.T) {
+	var asked atomic.Int32
+	free := make(chan struct{})
+	g := (&fake{start: func(ctx context.Context, _ *guestpb.StartRequest, s *connect.ServerStream[guestpb.ProcessEvent]) error {
+		asked.Add(1)
+		select {
+		case <-free:
+		case <-ctx.Done():
+		}
+		return connect.NewError(connect.CodeNotFound, errors.New("no such program"))
+	}}).serve(t, agent.Options{})
+	var all sync.WaitGroup
+	const more = 3 * agent.StartsAtOnce
+	for range more {
+		all.Go(func() {
+			if _, err := g.Start(t.Context(), paddock.Cmd{Args: []string{"x"}}); paddock.KindOf(err) != paddock.NotFound {
+				t.Errorf("a start: %v", err)
+			}
+		})
+	}
+	for asked.Load() < agent.StartsAtOnce {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := g.Start(ctx, paddock.Cmd{Args: []string{"x"}}); paddock.KindOf(err) != paddock.Timeout {
+		t.Errorf("a start behind them: %v", err)
+	}
+	if n := asked.Load(); n != agent.StartsAtOnce {
+		t.Errorf("the guest was asked for %d at once", n)
+	}
+	close(free)
+	all.Wait()
+	if n := asked.Load(); n != more {
+		t.Errorf("the guest was asked %d times", n)
+	}
+}
+
 // raw gives the host's side of a guest that sends these bytes, over and over
 // if again is set, and takes whatever comes.
 func raw(t testing.TB, o agent.Options, b []byte, again []byte) *agent.Guest {

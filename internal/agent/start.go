@@ -122,7 +122,15 @@ type opening struct {
 // open makes the call whose stream outlives ctx, and waits until the guest
 // says Started. From then on p follows the stream.
 func (p *process) open(ctx context.Context, o opening) error {
-	bound, done := p.guest().bound(ctx)
+	g := p.guest()
+	leave := func() {}
+	if o.fresh {
+		var err error
+		if leave, err = g.queue(ctx); err != nil {
+			return err
+		}
+	}
+	bound, done := g.bound(ctx)
 	defer done()
 	own, cancel := context.WithCancel(context.Background())
 	var s *stream
@@ -130,18 +138,19 @@ func (p *process) open(ctx context.Context, o opening) error {
 	go func() {
 		var err error
 		s, err = o.begin(own, cancel)
+		leave()
 		begun <- err
 	}()
 	select {
 	case err := <-begun:
 		if err != nil {
 			cancel()
-			return p.guest().failure(bound, err)
+			return g.failure(bound, err)
 		}
 	case <-bound.Done():
 		if !o.fresh {
 			cancel()
-			return p.guest().failure(bound, nil)
+			return g.failure(bound, nil)
 		}
 		// Nobody else will learn the number of what may just have started.
 		go func() {
@@ -155,7 +164,7 @@ func (p *process) open(ctx context.Context, o opening) error {
 				_ = s.Close()
 			}
 		}()
-		return p.guest().failure(bound, nil)
+		return g.failure(bound, nil)
 	}
 	p.begin(o.check.pid, s.Msg().GetStarted(), cancel)
 	if !o.followed {
@@ -164,6 +173,20 @@ func (p *process) open(ctx context.Context, o opening) error {
 	}
 	p.follow(s, o.check)
 	return nil
+}
+
+// queue waits until there is room for one more start, and gives how to leave. A
+// guest on a slow machine answers each in time when it is not asked for hundreds at
+// once.
+func (g *Guest) queue(ctx context.Context) (leave func(), err error) {
+	select {
+	case g.starts <- struct{}{}:
+		return func() { <-g.starts }, nil
+	case <-ctx.Done():
+		return nil, stopped(ctx)
+	case <-g.Done():
+		return nil, g.failure(ctx, nil)
+	}
 }
 
 // begin makes the call and takes its first event.
