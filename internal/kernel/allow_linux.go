@@ -20,18 +20,34 @@ func ConfineRuntime() error { return confineAll(allowList(unconditional(), uint3
 
 // ConfineDialer is ConfineRuntime for a program that dials besides: it makes
 // sockets of IPv4 and IPv6, and those that tell which addresses this host has,
-// and pairs of sockets. It listens on none, and no socket of another process can
-// be reached by a path.
+// and pairs of sockets, and lets a TUN device outlive it. It listens on none, and
+// no socket of another process can be reached by a path.
 func ConfineDialer() error { return confineAll(dialerFilter()) }
 
 func dialerFilter() []unix.SockFilter {
 	calls := append(unconditional(), unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_SETSOCKOPT, unix.SYS_SENDMMSG, unix.SYS_RECVMMSG, unix.SYS_SPLICE)
 	const all = 0xffffffff
 	return allowList(calls, uint32(os.Getpid()),
+		// Of all devices' requests the one of KeepTUN.
+		argument{call: unix.SYS_IOCTL, index: 1, mask: all, values: []uint32{unix.TUNSETPERSIST}},
 		argument{call: unix.SYS_SOCKET, index: 0, mask: all, values: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}},
 		argument{call: unix.SYS_SOCKETPAIR, index: 0, mask: all, values: []uint32{unix.AF_UNIX}, more: true},
 		// Not of datagrams: one of those can be connected again, to a path.
 		argument{call: unix.SYS_SOCKETPAIR, index: 1, mask: all &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK), values: []uint32{unix.SOCK_STREAM}})
+}
+
+// ConfineFiles is ConfineRuntime for a program that serves files which it opens by
+// name: it looks at, makes, changes, moves and removes them, as far as its tree, its
+// user and whoever its calls are reported to let it.
+func ConfineFiles() error { return confineAll(filesFilter()) }
+
+func filesFilter() []unix.SockFilter {
+	calls := append(unconditional(), unix.SYS_OPENAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2,
+		unix.SYS_PWRITE64, unix.SYS_PWRITEV2, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_COPY_FILE_RANGE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
+		unix.SYS_MKDIRAT, unix.SYS_SYMLINKAT, unix.SYS_LINKAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2,
+		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_UTIMENSAT)
+	return allowList(calls, uint32(os.Getpid()), // and of what is no file, only FIFOs
+		argument{call: unix.SYS_MKNODAT, index: 2, mask: unix.S_IFMT, values: []uint32{0, unix.S_IFREG, unix.S_IFIFO}})
 }
 
 func confineAll(filter []unix.SockFilter) error {

@@ -103,6 +103,21 @@ func (l Link) Use() error {
 	return l.set(r)
 }
 
+// Down takes the interface down, and its routes with it.
+func (l Link) Down() error {
+	r, err := newRouter(l.Name)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(r.socket)
+	m := r.info(unix.IFF_UP)
+	clear(m[8:12]) // of what is to be changed, nothing is to be set
+	if err := r.ask(unix.RTM_NEWLINK, 0, m, nil); err != nil {
+		return fmt.Errorf("link down: %w", err)
+	}
+	return nil
+}
+
 // set brings an interface up, with its addresses and routes.
 func (l Link) set(r *router) error {
 	if err := r.up(l.MTU); err != nil {
@@ -110,7 +125,7 @@ func (l Link) set(r *router) error {
 	}
 	for _, a := range l.Addresses {
 		err := r.address(a)
-		if err == nil {
+		if err == nil || errors.Is(err, unix.EEXIST) { // as on a link that was down meanwhile
 			err = r.route(a)
 		}
 		if a.Is6() && lacksIPv6(err) {
@@ -123,11 +138,11 @@ func (l Link) set(r *router) error {
 	return nil
 }
 
-// AgentCaps are what the agent needs, on a kernel of the box's own, to make a
-// group of processes, to be out of their reach, to start them as their user, and
-// to give up the rest: for syscall.SysProcAttr.AmbientCaps.
+// AgentCaps are what the agent needs in a machine to make a group of processes, to
+// enter the box's tree as its user, to be out of the commands' reach, to start
+// them, and to give up the rest.
 func AgentCaps() []uintptr {
-	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_SETUID}
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_SETUID, unix.CAP_SETGID}
 }
 
 // KeepBounding takes all but these from the bounding set of the calling thread,

@@ -75,9 +75,36 @@ func IDMap(mount, ns *os.File, recursive bool) error {
 
 // MakePrivate cuts every mount of this mount namespace off from its origin.
 func MakePrivate() error {
-	attr := &unix.MountAttr{Propagation: unix.MS_PRIVATE}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attr); err != nil {
+	if err := propagate(unix.MS_PRIVATE); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
+	}
+	return nil
+}
+
+// ShareMounts has what is mounted from now on reach those mount namespaces that are
+// copied from this one, until they are made private.
+func ShareMounts() error { return propagate(unix.MS_SHARED) }
+
+// FollowMounts is for such a copy: what is mounted here does not reach the other.
+func FollowMounts() error { return propagate(unix.MS_SLAVE) }
+
+func propagate(how uint64) error {
+	attr := &unix.MountAttr{Propagation: how}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, attr); err != nil {
+		return fmt.Errorf("mount_setattr: %w", err)
+	}
+	return nil
+}
+
+// EnterRoot makes a directory the root of the calling thread, and of all that share
+// its root, which all threads do but those of OwnFiles.
+func EnterRoot(dir string) error {
+	err := unix.Chroot(dir)
+	if err == nil {
+		err = unix.Chdir("/")
+	}
+	if err != nil {
+		return &os.PathError{Op: "chroot", Path: dir, Err: err}
 	}
 	return nil
 }

@@ -114,6 +114,36 @@ func OutOfReach(uid int) error {
 	return nil
 }
 
+// keepOverUsers is SECBIT_NO_SETUID_FIXUP.
+const keepOverUsers = 1 << 2
+
+// KeepOverUsers lets the calling thread, and what it starts, keep capabilities
+// when it becomes another user: see Become.
+func KeepOverUsers() error {
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, keepOverUsers, 0, 0, 0); err != nil {
+		return fmt.Errorf("set securebits: %w", err)
+	}
+	return nil
+}
+
+// Become makes this process, which was started with KeepOverUsers, one of another
+// user, in one group. It keeps its capabilities, but not for the next time.
+func Become(uid, gid int) error {
+	for _, step := range []func() error{
+		func() error { return syscall.Setgroups(nil) },
+		func() error { return syscall.Setresgid(gid, gid, gid) },
+		func() error { return syscall.Setresuid(uid, uid, uid) },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("become user %d: %w", uid, err)
+		}
+	}
+	if _, _, e := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, 0, 0); e != 0 {
+		return fmt.Errorf("set securebits: %w", e)
+	}
+	return nil
+}
+
 // NoRoot takes its meaning from user 0, for this thread and every process it
 // starts: none of them gets a capability for its number.
 func NoRoot() error {

@@ -33,6 +33,12 @@ const (
 	engineOwn  = 320 << 20 // QEMU: what it emulates with, most of all
 )
 
+// emulatedCPU is the model that is emulated: x86-64-v2, and AES. The model of all
+// that QEMU knows takes half as much time again for a start. Its kernel then does
+// more at each system call and walks longer tables, and libraries choose wide
+// vectors, which are the slowest to emulate.
+const emulatedCPU = "Westmere"
+
 // A supplier finds what machines are made of on this host.
 type supplier struct {
 	o Options
@@ -63,13 +69,12 @@ func (s *supplier) look() (*host, error) {
 	}
 	var h host
 	var err error
-	if h.engine, err = boot.FindEngine(s.o.Engine); err != nil {
+	common := container.DefaultData(s.o.Environ)
+	kernels := cmp.Or(s.o.Kernels, filepath.Join(common, "vm"))
+	if h.engine, h.firmware, err = boot.KnownEngine(s.o.Engine, filepath.Join(cmp.Or(s.o.Data, common), "vm", "engine.json")); err != nil {
 		return nil, err
 	}
-	if h.firmware, err = h.engine.Firmware(); err != nil {
-		return nil, err
-	}
-	if h.linux, err = boot.Find(boot.Options{Path: s.o.Kernel, Modules: s.o.Modules, Data: cmp.Or(s.o.Kernels, filepath.Join(container.DefaultData(s.o.Environ), "vm"))}); err != nil {
+	if h.linux, err = boot.Find(boot.Options{Path: s.o.Kernel, Modules: s.o.Modules, Data: kernels}); err != nil {
 		return nil, err
 	}
 	if h.accel, h.why = boot.Probe(); h.accel == wire.TCG {
@@ -109,11 +114,11 @@ func (s *supplier) About() string {
 	if err != nil {
 		return ""
 	}
-	how := "with KVM"
+	how := "with KVM, which was never tested in this version"
 	if h.accel == wire.TCG {
 		how = "in emulation (" + h.why + ")"
 	}
-	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s; this tier is not finished, and few of its promises are tested", h.linux.Release, h.engine.Version, how)
+	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s; a young tier: some known attacks were not tried on it yet", h.linux.Release, h.engine.Version, how)
 }
 
 // Supply implements container.Machine.
@@ -123,7 +128,7 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 		return nil, err
 	}
 	m := wire.Machine{
-		Engine: h.engine.Path, Accel: h.accel, CPU: "max", CPUs: 1, Firmware: h.firmware,
+		Engine: h.engine.Path, Accel: h.accel, CPU: emulatedCPU, CPUs: 1, Firmware: h.firmware,
 		Memory: machineMemory(n.Limits.Memory), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz), Hold: n.Hold,
 	}
 	if h.accel == wire.KVM {
@@ -218,7 +223,7 @@ func (s *supplier) initrd(h *host, n container.Need, agent string) (*os.File, er
 	if err := boot.Initrd(&data, guest, modules); err != nil {
 		return nil, err
 	}
-	if err := keep(dir, name, data.Bytes()); err == nil {
+	if err := keep(name, data.Bytes()); err == nil {
 		if f, err := os.Open(name); err == nil {
 			return f, nil
 		}
@@ -228,22 +233,12 @@ func (s *supplier) initrd(h *host, n container.Need, agent string) (*os.File, er
 
 // keep writes a file in one step, and removes others: each belongs to a version
 // of the program or the kernel that has gone.
-func keep(dir, name string, data []byte) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func keep(name string, data []byte) error {
+	if err := boot.Keep(name, data); err != nil {
 		return err
-	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	const most = 8
+	dir := filepath.Dir(name)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= most {
 		return err
@@ -256,12 +251,17 @@ func keep(dir, name string, data []byte) error {
 	return nil
 }
 
-// trees are the parts of the host's tree that QEMU needs, to be read.
+// trees are the parts of the host's tree that QEMU needs, to be read. Of a QEMU in
+// another place that is its program: what is beside it may be anybody's.
 func trees(h *host) []inner.Mount {
 	var list []inner.Mount
-	dirs := slices.Concat(image.SystemDirs(), []string{filepath.Dir(h.engine.Path)}, h.firmware)
-	for _, dir := range dirs {
-		if slices.ContainsFunc(list, func(m inner.Mount) bool { return m.Kind == inner.MountBind && strings.HasPrefix(dir+"/", m.Target+"/") }) {
+	there := func(path string) bool {
+		return slices.ContainsFunc(list, func(m inner.Mount) bool {
+			return m.Kind == inner.MountBind && strings.HasPrefix(path+"/", m.Target+"/")
+		})
+	}
+	for _, dir := range slices.Concat(image.SystemDirs(), h.firmware) {
+		if there(dir) {
 			continue
 		}
 		st, err := os.Lstat(dir)
@@ -273,6 +273,11 @@ func trees(h *host) []inner.Mount {
 			}
 		case dir != "/etc": // where nothing is for QEMU, but for what follows
 			list = append(list, inner.Mount{Kind: inner.MountBind, Target: dir, Source: dir})
+		}
+	}
+	if path := h.engine.Path; !there(path) {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			list = append(list, inner.Mount{Kind: inner.MountBind, Target: path, Source: real, IsFile: true})
 		}
 	}
 	return append(list, inner.Mount{Kind: inner.MountBind, Target: "/etc/ld.so.cache", Source: "/etc/ld.so.cache", IsFile: true, Maybe: true})

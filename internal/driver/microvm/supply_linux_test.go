@@ -1,8 +1,13 @@
 package microvm
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 )
@@ -42,5 +47,21 @@ func TestMemoryGoesOnOnlyInAMachineThatIsAlike(t *testing.T) {
 		if shape(h, m, a) == one {
 			t.Errorf("a machine of another %s is alike", what)
 		}
+	}
+}
+
+func TestAnEngineInAnotherPlaceIsShownAlone(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"qemu", "secret"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := trees(&host{engine: boot.Engine{Path: filepath.Join(dir, "qemu")}})
+	shown := func(path string) bool {
+		return slices.ContainsFunc(list, func(m inner.Mount) bool { return m.Target == path || strings.HasPrefix(path, m.Target+"/") })
+	}
+	if !shown(filepath.Join(dir, "qemu")) || shown(filepath.Join(dir, "secret")) {
+		t.Errorf("%+v", list)
 	}
 }

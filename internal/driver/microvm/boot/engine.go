@@ -41,22 +41,9 @@ const howToGetQEMU = "install QEMU 7.2 or later: sudo apt-get install qemu-syste
 // FindEngine finds QEMU at path, or by its name where path is empty. An older
 // one than is needed is refused.
 func FindEngine(path string) (Engine, error) {
-	name := path
-	if name == "" {
-		name = engine
-	}
-	found, err := exec.LookPath(name)
-	if err == nil {
-		found, err = filepath.Abs(found)
-	}
-	if err == nil {
-		found, err = filepath.EvalSymlinks(found)
-	}
+	found, err := locate(path)
 	if err != nil {
-		if path != "" {
-			return Engine{}, absent(fmt.Sprintf("%s cannot be executed: %s", path, err), howToGetQEMU)
-		}
-		return Engine{}, absent("there is no "+engine+" in PATH", howToGetQEMU)
+		return Engine{}, err
 	}
 	text, err := ask(found, "--version")
 	if err != nil {
@@ -70,6 +57,28 @@ func FindEngine(path string) (Engine, error) {
 		return Engine{}, absent(fmt.Sprintf("%s is QEMU %s, which is too old", found, version), howToGetQEMU)
 	}
 	return Engine{Path: found, Version: version}, nil
+}
+
+// locate gives the program's file.
+func locate(path string) (string, error) {
+	name := path
+	if name == "" {
+		name = engine
+	}
+	found, err := exec.LookPath(name)
+	if err == nil {
+		found, err = filepath.Abs(found)
+	}
+	if err == nil {
+		found, err = filepath.EvalSymlinks(found)
+	}
+	if err != nil {
+		if path != "" {
+			return "", absent(fmt.Sprintf("%s cannot be executed: %s", path, err), howToGetQEMU)
+		}
+		return "", absent("there is no "+engine+" in PATH", howToGetQEMU)
+	}
+	return found, nil
 }
 
 // Firmware lists the directories in which QEMU looks for its own files.

@@ -144,6 +144,8 @@ func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 		"-global", "virtio-mmio.force-legacy=false",
 		// Nor does it say what it is of, for what saves it does not.
 		"-global", "migration.send-configuration=off",
+		// The battery clock is the machine's too: it stands when the machine does.
+		"-rtc", "base=utc,clock=vm",
 		"-cpu", s.CPU, "-smp", s.processors(),
 		"-m", strconv.FormatInt(s.Memory>>10, 10) + "k",
 	}

@@ -31,7 +31,7 @@ func TestArgumentsOfAColdMachine(t *testing.T) {
 -M microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off,dump-guest-core=off,mem-merge=off,suppress-vmdesc=on,memory-backend=ram
 -global virtio-mmio.force-legacy=false
 -global migration.send-configuration=off
--cpu max -smp 1,maxcpus=2 -m 262144k -L /usr/share/qemu
+-rtc base=utc,clock=vm -cpu max -smp 1,maxcpus=2 -m 262144k -L /usr/share/qemu
 -accel tcg,tb-size=128
 -object memory-backend-ram,id=ram,share=off,size=268435456
 -kernel /kernel -initrd /initrd -append quiet·panic=-1
@@ -57,7 +57,7 @@ func TestArgumentsOfOneThatGoesOn(t *testing.T) {
 -M microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off,dump-guest-core=off,mem-merge=off,suppress-vmdesc=on,memory-backend=ram
 -global virtio-mmio.force-legacy=false
 -global migration.send-configuration=off
--cpu host -smp 2 -m 262144k
+-rtc base=utc,clock=vm -cpu host -smp 2 -m 262144k
 -accel kvm
 -object memory-backend-file,id=ram,share=off,size=268435456,mem-path=/ram -incoming defer
 -chardev socket,id=qmp,fd=3 -mon chardev=qmp,mode=control

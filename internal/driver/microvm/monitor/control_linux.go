@@ -158,36 +158,98 @@ type link struct {
 	port port
 	gate gate
 
-	mu      sync.Mutex
-	session *yamux.Session // guarded by mu; nil before it is there
+	once    sync.Once
+	turn    chan struct{}  // holds one while somebody looks after the session
+	opening chan struct{}  // holds one for each stream that is being opened
+	session *yamux.Session // guarded by turn; nil before it is there
 }
 
-// connect gives a new connection.
+// openings is how many streams may wait for the agent at a time.
+const openings = 64
+
+// enter takes a place in c.
+func enter(ctx context.Context, c chan struct{}) error {
+	select {
+	case c <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return silent(ctx)
+	}
+}
+
+// silent is the error about an agent that takes no connection.
+func silent(ctx context.Context) error {
+	kind := paddock.Timeout
+	if errors.Is(ctx.Err(), context.Canceled) {
+		kind = paddock.Canceled
+	}
+	return fmt.Errorf("the machine's agent takes no connection: %w: %w", context.Cause(ctx), kind)
+}
+
+// connect gives a new connection. The agent may answer nothing: then it waits until
+// ctx ends.
 func (l *link) connect(ctx context.Context) (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.session == nil || l.session.IsClosed() {
-		if l.session != nil { // the agent is to see that it is over
-			select {
-			case <-time.After(pauseTime):
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-		}
-		conn, err := l.port.dial(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if l.session, err = yamux.Client(&gated{conn, &l.gate}, sessions()); err != nil {
-			conn.Close()
-			return nil, err
-		}
+	l.once.Do(func() { l.turn, l.opening = make(chan struct{}, 1), make(chan struct{}, openings) })
+	if err := enter(ctx, l.turn); err != nil {
+		return nil, err
 	}
-	stream, err := l.session.OpenStream()
+	session, err := l.now(ctx)
+	<-l.turn
 	if err != nil {
-		return nil, fmt.Errorf("the agent's session: %w", err)
+		return nil, err
 	}
-	return stream, nil
+	if err := enter(ctx, l.opening); err != nil {
+		return nil, err
+	}
+	type opened struct {
+		stream *yamux.Stream
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() { // until the agent makes room, or the session ends
+		defer func() { <-l.opening }()
+		stream, err := session.OpenStream()
+		done <- opened{stream, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, fmt.Errorf("the agent's session: %w", o.err)
+		}
+		return o.stream, nil
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil {
+				_ = o.stream.Close() // nobody waits for it any more
+			}
+		}()
+		return nil, silent(ctx)
+	}
+}
+
+// now gives the session, which begins where there is none. The caller has the turn.
+func (l *link) now(ctx context.Context) (*yamux.Session, error) {
+	if l.session != nil && !l.session.IsClosed() {
+		return l.session, nil
+	}
+	if l.session != nil { // the agent is to see that it is over
+		select {
+		case <-time.After(pauseTime):
+		case <-ctx.Done():
+			return nil, silent(ctx)
+		}
+	}
+	conn, err := l.port.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	session, err := yamux.Client(&gated{conn, &l.gate}, sessions())
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	l.session = session
+	return session, nil
 }
 
 // pauseTime is between two sessions of one machine, of which the first broke.
@@ -201,7 +263,7 @@ func sessions() *yamux.Config {
 	c.EnableKeepAlive = false
 	c.ConnectionWriteTimeout = time.Hour
 	c.StreamOpenTimeout = 0
-	c.StreamCloseTimeout = 0
+	c.StreamCloseTimeout = 5 * time.Minute // of a stream that is closed here: it is forgotten then
 	c.MaxStreamWindowSize = 1 << 20
 	c.LogOutput = io.Discard
 	return c

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,5 +178,39 @@ func TestTheEndOfWhatWasSaidIsKept(t *testing.T) {
 	}
 	if got := said.lines(1000); len(got) > tailSize || !strings.HasSuffix(got, "Kernel panic") {
 		t.Errorf("%d bytes: %q", len(got), got[max(0, len(got)-50):])
+	}
+}
+
+// An agent may accept no stream, and then there is a limit to how many are open to it.
+func TestAnAgentThatTakesNoConnectionIsNotWaitedForForEver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	l := &link{port: port{"agent", path}}
+	for range sessions().AcceptBacklog {
+		if _, err := l.connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 2 * openings { // nobody holds up others either
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if _, err := l.connect(ctx); !errors.Is(err, paddock.Timeout) {
+				t.Errorf("%v, and not that it takes none", err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(l.opening); n > openings {
+		t.Errorf("%d wait for the agent", n)
+	}
+	l.session.Close()
+	if _, err := l.connect(t.Context()); err != nil { // the next session
+		t.Error(err)
 	}
 }

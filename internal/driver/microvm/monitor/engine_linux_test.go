@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/container"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if Main() {
+	if container.Main(microvm.Kernel()) || Main() {
 		return
 	}
 	os.Exit(m.Run())

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -169,6 +170,9 @@ func (s *fileServer) keep() ([]byte, error) {
 // serveFiles is that process. It stays dumpable: the broker, which does its
 // changes, opens its directories by its name in /proc. QEMU has neither that nor a
 // call for it.
+//
+// What it is told comes from outside, but a state came out of a machine: so it is
+// read when the walls stand.
 func serveFiles() error {
 	if err := kernel.CloseFrom(filesFD + 1); err != nil {
 		return err
@@ -182,15 +186,10 @@ func serveFiles() error {
 	if err != nil {
 		return err
 	}
-	server, err := newServer(data, files)
+	root, err := confineFiles()
+	var server *share.Server
 	if err == nil {
-		err = errors.Join(kernel.DropCapabilities(), kernel.NoNewPrivs())
-	}
-	if err == nil {
-		_, err = kernel.SetResource(kernel.ResourceCore, 1) // of one byte: see inner
-	}
-	if err == nil {
-		err = inner.Enlist()
+		server, err = newServer(root, data, files)
 	}
 	for {
 		text := filesDone
@@ -218,14 +217,37 @@ func serveFiles() error {
 	}
 }
 
-// newServer makes a server by the first packet.
-func newServer(data []byte, files []*os.File) (*share.Server, error) {
-	var o fileOrder
-	if err := json.Unmarshal(data, &o); err != nil {
+// confineFiles puts up this process's walls: it is below the tree that it serves,
+// which it gives, under the broker, and has no other system calls than it needs.
+func confineFiles() (root *os.File, err error) {
+	guard, err := inner.DialGuard()
+	if err != nil {
 		return nil, err
 	}
-	root, err := os.Open(inner.Root)
-	if err != nil {
+	defer guard.Close()
+	// The broker, which is above, sees the same files by their paths.
+	if err := errors.Join(syscall.Chroot(inner.Root), syscall.Chdir("/")); err != nil {
+		return nil, fmt.Errorf("enter the tree: %w", err)
+	}
+	if root, err = os.Open("/"); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(kernel.DropCapabilities(), kernel.NoNewPrivs()); err != nil {
+		return nil, err
+	}
+	if _, err := kernel.SetResource(kernel.ResourceCore, 1); err != nil { // of one byte: see inner
+		return nil, err
+	}
+	if err := inner.EnlistOn(guard); err != nil {
+		return nil, err
+	}
+	return root, kernel.ConfineFiles()
+}
+
+// newServer makes a server by the first packet.
+func newServer(root *os.File, data []byte, files []*os.File) (*share.Server, error) {
+	var o fileOrder
+	if err := json.Unmarshal(data, &o); err != nil {
 		return nil, err
 	}
 	options := share.Options{Root: root, UID: o.UID, GID: o.GID, Binds: o.Binds}

@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -321,7 +320,7 @@ func (m *monitor) begin(ctx context.Context, c *inner.Config, f *inner.KernelFil
 		return m.vm.Opened(ctx, wire.ControlPort)
 	}
 	b := &wire.Begin{
-		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: number(c.Kernel.Token),
+		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: hex.EncodeToString(c.Kernel.Number),
 		Link: c.Link, Binds: c.Kernel.Binds, Disk: c.Kernel.Disk, Memory: m.spec.Limit, UID: c.User.UID, GID: c.User.GID,
 	}
 	_, _ = rand.Read(b.Entropy) // never fails
@@ -366,12 +365,6 @@ func (m *monitor) share(ctx context.Context, p port) error {
 	}
 	defer f.Close()
 	return m.files.serve(f)
-}
-
-// number makes the machine's own, which is not to tell the token.
-func number(token []byte) string {
-	sum := sha256.Sum256(append([]byte("paddock machine "), token...))
-	return hex.EncodeToString(sum[:16])
 }
 
 // sendLayer sends an archive of the private layer.

@@ -52,7 +52,9 @@ func (m *monitor) Save(files []*os.File, stop bool, room inner.Room) error {
 	if err == nil {
 		err = m.save(ctx, files, room, began)
 		if err != nil || !stop {
-			err = errors.Join(err, m.vm.Cont(context.WithoutCancel(ctx)))
+			again, cancel := context.WithTimeout(context.Background(), stateTime)
+			err = errors.Join(err, m.vm.Cont(again))
+			cancel()
 		} else {
 			m.control.rest = true
 			return nil // and nobody writes to it any more, until Go

@@ -69,3 +69,63 @@ func head(to []byte, kind uint16) {
 	copy(to, machine+peer)
 	binary.BigEndian.PutUint16(to[12:], kind)
 }
+
+// Protocols of the transport layer whose checksum the link leaves out.
+const (
+	protocolTCP = 6
+	protocolUDP = 17
+)
+
+// complete writes the checksum of a TCP or UDP packet, which is sane. The other
+// ends of links do not look at it, but the machine's kernel does.
+func complete(p []byte, kind uint16) {
+	var protocol byte
+	var addresses, data []byte
+	switch kind {
+	case typeIPv4:
+		if binary.BigEndian.Uint16(p[6:])&0x3fff != 0 {
+			return // of a fragment it is not there
+		}
+		protocol, addresses, data = p[9], p[12:20], p[int(p[0]&0xf)*4:]
+	case typeIPv6:
+		protocol, addresses, data = p[6], p[8:40], p[40:]
+	}
+	var at []byte
+	switch {
+	case protocol == protocolTCP && len(data) >= 20:
+		at = data[16:18]
+	case protocol == protocolUDP && len(data) >= 8:
+		at = data[6:8]
+	default:
+		return
+	}
+	clear(at)
+	sum := ^fold(add(add(uint64(protocol)+uint64(len(data)), addresses), data))
+	if sum == 0 && protocol == protocolUDP {
+		sum = 0xffff // zero is that there is none
+	}
+	binary.BigEndian.PutUint16(at, sum)
+}
+
+// add adds the words of data to a sum of the Internet's kind, where a packet
+// cannot make it too large.
+func add(sum uint64, data []byte) uint64 {
+	for ; len(data) >= 4; data = data[4:] {
+		sum += uint64(binary.BigEndian.Uint32(data))
+	}
+	if len(data) >= 2 {
+		sum += uint64(binary.BigEndian.Uint16(data))
+		data = data[2:]
+	}
+	if len(data) == 1 {
+		sum += uint64(data[0]) << 8
+	}
+	return sum
+}
+
+func fold(sum uint64) uint16 {
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"testing"
 )
 
@@ -60,6 +61,50 @@ func TestOnlySanePacketsPass(t *testing.T) {
 	}
 }
 
+// The sums were worked out by another program.
+func TestWhatTheMachineGetsHasItsChecksum(t *testing.T) {
+	const (
+		tcp    = "01bb9c4000000001000000025012faf000000000"
+		udp    = "00359c40000b0000616263"
+		from4  = "c6120100"
+		to4    = "0a00020f"
+		prefix = "fd0000000000000000000000000000"
+	)
+	four := func(fragment, protocol, data string) string {
+		return "450000" + hex.EncodeToString([]byte{byte(20 + len(data)/2)}) + "0000" + fragment + "40" + protocol + "0000" + from4 + to4 + data
+	}
+	six := func(protocol, data string) string {
+		return "60000000" + "00" + hex.EncodeToString([]byte{byte(len(data) / 2)}) + protocol + "40" + prefix + "01" + prefix + "02" + data
+	}
+	for _, c := range []struct {
+		name, packet string
+		at           int // of the sum, from the end
+		want         string
+	}{
+		{"TCP", four("0000", "06", tcp), 4, "43c2"},
+		{"UDP", four("0000", "11", udp), 5, "cbde"},
+		{"TCP by IPv6", six("06", tcp), 4, "1cdf"},
+		{"UDP by IPv6", six("11", udp), 5, "a4fb"},
+		{"a fragment", four("0001", "06", tcp), 4, "0000"},
+		{"the first fragment", four("2000", "06", tcp), 4, "0000"},
+		{"another protocol", four("0000", "2f", tcp), 4, "0000"},
+		{"one that is too short", four("0000", "06", tcp[:38]), 3, "0000"},
+	} {
+		data, err := hex.DecodeString(c.packet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, kind := sane(data)
+		if kind == 0 {
+			t.Fatalf("%s is not sane", c.name)
+		}
+		complete(p, kind)
+		if got := hex.EncodeToString(p[len(p)-c.at:][:2]); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 func FuzzPacket(f *testing.F) {
 	f.Add(framed(packet4(100), typeIPv4))
 	f.Add(framed(packet6(100), typeIPv6))
@@ -74,5 +119,6 @@ func FuzzPacket(f *testing.F) {
 		if again, kind := sane(p); len(again) != len(p) || kind != binary.BigEndian.Uint16(data[12:]) {
 			t.Fatalf("of a packet of %d bytes %d are one, of kind %#x", len(p), len(again), kind)
 		}
+		complete(bytes.Clone(p), binary.BigEndian.Uint16(data[12:]))
 	})
 }

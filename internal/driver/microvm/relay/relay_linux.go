@@ -97,6 +97,7 @@ func (r *Relay) in() error {
 		if kind == 0 {
 			return nil
 		}
+		complete(p, kind)
 		head(data, kind)
 		return write(data[:headSize+len(p)])
 	})

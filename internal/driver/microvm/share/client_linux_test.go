@@ -168,7 +168,9 @@ func (c *client) must(o op, node uint64, m *message) []byte {
 
 // An answered entry.
 type told struct {
-	id, valid uint64
+	id    uint64
+	name  uint64 // how long the name is believed
+	valid uint64 // and the attributes
 	attr
 }
 
@@ -184,7 +186,7 @@ func attrOf(data []byte) attr {
 
 func entryOf(data []byte) told {
 	e := binary.LittleEndian
-	return told{e.Uint64(data), e.Uint64(data[16:]), attrOf(data[40:])}
+	return told{e.Uint64(data), e.Uint64(data[16:]), e.Uint64(data[24:]), attrOf(data[40:])}
 }
 
 func (c *client) lookup(node uint64, name string) (told, syscall.Errno) {

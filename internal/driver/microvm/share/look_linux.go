@@ -28,7 +28,8 @@ func (r *request) putAttr(a *kernel.Attr) {
 	w.u32(0)
 }
 
-// validity is how long, in seconds, the machine may believe what it is told.
+// validity is how long, in seconds, the machine may believe the attributes that it
+// is told.
 func (r *region) validity() uint64 {
 	if r.live {
 		return liveTime
@@ -36,13 +37,24 @@ func (r *region) validity() uint64 {
 	return systemTime
 }
 
-// putEntry tells of a node. Its number is 0 for nothing.
-func (r *request) putEntry(id, valid uint64, a *kernel.Attr) {
+// nameValidity is how long it may believe that a name is what it was told to be. It
+// asks again for each use of a live file's name, and is told the attributes with
+// that: what the host has written before a file is opened is read whole, whatever
+// was known of its size. Directories of a path are not asked for each time.
+func (r *region) nameValidity(a *kernel.Attr) uint64 {
+	if r.live && a.Mode&syscall.S_IFMT != syscall.S_IFDIR {
+		return 0
+	}
+	return r.validity()
+}
+
+// putEntry tells of a node in a region. Its number is 0 for nothing.
+func (r *request) putEntry(id uint64, at *region, a *kernel.Attr) {
 	w := &r.out
 	w.u64(id)
 	w.u64(0) // numbers are never used again
-	w.u64(valid)
-	w.u64(valid)
+	w.u64(at.nameValidity(a))
+	w.u64(at.validity())
 	w.u64(0) // nanoseconds of both
 	r.putAttr(a)
 }
@@ -57,7 +69,7 @@ func (r *request) tell(parent *node, dir int, name string) (*node, kernel.Attr, 
 	if err != nil {
 		return nil, a, err
 	}
-	r.putEntry(n.id, n.region.validity(), &a)
+	r.putEntry(n.id, n.region, &a)
 	return n, a, nil
 }
 
@@ -83,7 +95,7 @@ func (r *request) lookup() error {
 	defer d.done()
 	_, _, err = r.tell(parent, d.fd, name)
 	if region := parent.region.in(name); errors.Is(err, syscall.ENOENT) && !region.live {
-		r.putEntry(0, region.validity(), &kernel.Attr{})
+		r.putEntry(0, region, &kernel.Attr{})
 		return nil
 	}
 	return err

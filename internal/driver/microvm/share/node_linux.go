@@ -194,14 +194,14 @@ func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error)
 		n = nil
 	}
 	if n == nil {
-		if n = s.sameFile(parent.region.in(name), a); n != nil && len(s.names) < s.nodeMax {
+		if n = s.sameFile(parent.region.in(name), a); n != nil && len(s.names) < s.nodeMax && s.nameBytes+len(name) <= s.nameMax {
 			s.attach(n, parent, name)
 		} else {
 			n = nil
 		}
 	}
 	if n == nil {
-		if len(s.nodes) >= s.nodeMax || s.nameBytes+len(name) > nameLimit {
+		if len(s.nodes) >= s.nodeMax || s.nameBytes+len(name) > s.nameMax {
 			return nil, syscall.ENFILE
 		}
 		s.last++

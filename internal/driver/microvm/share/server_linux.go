@@ -29,7 +29,7 @@ type Server struct {
 	pages   sync.Pool // buffers of pageSize
 	larges  sync.Pool // of maxMessage
 
-	nodeMax, handleMax, dirMax int
+	nodeMax, nameMax, handleMax, dirMax int
 
 	mu        sync.Mutex
 	settled   *sync.Cond    // moving is less
@@ -73,7 +73,7 @@ func New(o Options) (*Server, error) {
 	}
 	room := int(min(files.Cur, 1<<20))
 	s := &Server{
-		options: o, nodeMax: nodeLimit, dirMax: min(dirLimit, room/4),
+		options: o, nodeMax: nodeLimit, nameMax: nameLimit, dirMax: min(dirLimit, room/4),
 		nodes: map[uint64]*node{}, names: map[entry]*node{}, files: map[file]*node{}, handles: map[uint64]*handle{}, dirs: list.New(), last: rootID,
 	}
 	// Some are for what is open for a moment, and for the process itself.

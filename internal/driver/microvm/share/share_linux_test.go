@@ -82,17 +82,17 @@ func TestNothingIsAnsweredBeforeTheBeginning(t *testing.T) {
 func TestFilesAreRead(t *testing.T) {
 	c := begin(t, tree(t), work(true))
 	for _, tt := range []struct {
-		path  []string
-		want  string
-		valid uint64
-		how   []uint32 // of two opens
+		path        []string
+		want        string
+		name, valid uint64
+		how         []uint32 // of two opens
 	}{
-		{[]string{"usr", "bin", "tool"}, "a tool", systemTime, []uint32{openKeepCache, openKeepCache}},
-		{[]string{"work", "note"}, "a note", liveTime, []uint32{0, 0}},
-		{[]string{"work", "sub", "deep"}, "deep", liveTime, []uint32{0, 0}},
+		{[]string{"usr", "bin", "tool"}, "a tool", systemTime, systemTime, []uint32{openKeepCache, openKeepCache}},
+		{[]string{"work", "note"}, "a note", 0, liveTime, []uint32{0, 0}},
+		{[]string{"work", "sub", "deep"}, "deep", 0, liveTime, []uint32{0, 0}},
 	} {
 		at := c.walk(tt.path...)
-		if at.valid != tt.valid || at.size != uint64(len(tt.want)) {
+		if at.name != tt.name || at.valid != tt.valid || at.size != uint64(len(tt.want)) {
 			t.Errorf("%v: %+v", tt.path, at)
 		}
 		for _, how := range tt.how {
@@ -122,6 +122,9 @@ func TestFilesAreRead(t *testing.T) {
 
 func TestWhatIsNotThereIsRememberedOfTheSystemAlone(t *testing.T) {
 	c := begin(t, tree(t), work(true))
+	if at := c.walk("work", "sub"); at.name != liveTime || at.valid != liveTime {
+		t.Errorf("of a live directory: %+v", at)
+	}
 	if at, errno := c.lookup(c.walk("usr").id, "none"); errno != 0 || at.id != 0 || at.valid != systemTime {
 		t.Errorf("%v, %+v", errno, at)
 	}
@@ -745,6 +748,27 @@ func TestWhatAMachineCanHaveIsBounded(t *testing.T) {
 	defer c.server.mu.Unlock()
 	if n := c.server.dirs.Len(); n > 1 {
 		t.Errorf("%d directories are open", n)
+	}
+}
+
+// Names of a file that is known already count as others do.
+func TestNamesOfOneFileAreBounded(t *testing.T) {
+	dir := tree(t)
+	c := begin(t, dir, work(true))
+	long := func(n byte) string { return strings.Repeat(string(n), nameMax) }
+	for n := range byte(4) {
+		if err := os.Link(filepath.Join(dir, "work/note"), filepath.Join(dir, "work", long('a'+n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	workID := c.walk("work").id
+	c.server.mu.Lock()
+	c.server.nameMax = c.server.nameBytes + 3*nameMax
+	c.server.mu.Unlock()
+	for n := range byte(4) {
+		if _, errno := c.lookup(workID, long('a'+n)); (errno == syscall.ENFILE) != (n == 3) {
+			t.Errorf("name %d: %v", n, errno)
+		}
 	}
 }
 

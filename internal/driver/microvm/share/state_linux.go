@@ -110,7 +110,7 @@ func (s *Server) restore(saved *savedState) error {
 
 // restoreName gives a node a name. mu is held.
 func (s *Server) restoreName(n, parent *node, name string) error {
-	if s.names[entry{parent.id, name}] != nil || s.nameBytes+len(name) > nameLimit {
+	if s.names[entry{parent.id, name}] != nil || s.nameBytes+len(name) > s.nameMax {
 		return fmt.Errorf("a share's state: two of a name, or too many: %w", paddock.Invalid)
 	}
 	s.attach(n, parent, name)

@@ -2,6 +2,7 @@ package vminit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,12 +28,12 @@ func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
 		return err
 	}
 	if b.Again {
-		if m.sessions == nil {
+		if m.upper == nil {
 			return fmt.Errorf("a machine that has not begun cannot go on: %w", paddock.Conflict)
 		}
 		// Both sessions were the saved machine's. Where the host connects anew
 		// before that is seen here, it is never seen.
-		return errors.Join(m.pump.waitEnd(ctx), m.sessions.waitEnd(ctx))
+		return errors.Join(m.link(b), m.pump.waitEnd(ctx), m.sessions.waitEnd(ctx))
 	}
 	if m.upper != nil {
 		return fmt.Errorf("the machine has begun already: %w", paddock.Conflict)
@@ -44,9 +45,9 @@ func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
 		{"mount the host's files", m.mountLower},
 		{"make the private layer", m.makeLayer},
 		{"mount the file tree", m.mountTree},
-		{"bring up the link", link},
+		{"bring up the link", m.link},
 		{"bound the memory", func(b *wire.Begin) error { return m.groups.bound(b.Memory) }},
-		{"start the agent", m.startAgent},
+		{"give the agent the tree", m.orderAgent},
 	} {
 		if err := step.do(b); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
@@ -163,7 +164,7 @@ func (m *machine) mountTree(b *wire.Begin) error {
 	if err := kernel.MountAt("tmpfs", filepath.Join(devices, "shm"), own|kernel.NoExec, shm); err != nil {
 		return err
 	}
-	// The agent mounts its own /proc there.
+	// The agent puts its own /proc there.
 	proc, err := place(root, "/proc", false)
 	if err != nil {
 		return fmt.Errorf("/proc: %w", err)
@@ -175,7 +176,13 @@ func (m *machine) mountTree(b *wire.Begin) error {
 	if err := moveTo(root, devices, "/dev", kernel.NoSUID|kernel.NoExec|kernel.ReadOnly); err != nil {
 		return err
 	}
-	if err := m.showAgent(root); err != nil {
+	// As where the agent is executed from there: nothing, and nobody puts it there.
+	dir, err := place(root, inside.Dir, false)
+	if err != nil {
+		return fmt.Errorf("%s: %w", inside.Dir, err)
+	}
+	dir.Close()
+	if err := kernel.MountEmpty(merged + inside.Dir); err != nil {
 		return err
 	}
 	// Where the tree has such a file, it is this machine's.
@@ -226,28 +233,10 @@ func attach(from string, at *os.File, attrs uint64) error {
 	return errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at))
 }
 
-// showAgent puts the agent's program, which is this one, where it is to be.
-func (m *machine) showAgent(root *os.File) error {
-	const attrs = kernel.NoSUID | kernel.NoDev | kernel.ReadOnly
-	dir, err := place(root, inside.Dir, false)
-	if err != nil {
-		return fmt.Errorf("%s: %w", inside.Dir, err)
-	}
-	dir.Close()
-	if err := kernel.MountAt("tmpfs", merged+inside.Dir, kernel.NoSUID|kernel.NoDev, "mode=555,size=4096"); err != nil {
-		return err
-	}
-	at, err := place(root, inside.Argv0, true)
-	if err != nil {
-		return err
-	}
-	defer at.Close()
-	return attach(Argv0, at, attrs)
-}
-
-// link brings up the interface.
-func link(b *wire.Begin) error {
-	if !b.Link {
+// link has the interface as this machine's network is: one that goes on from memory
+// may have had another.
+func (m *machine) link(b *wire.Begin) error {
+	if b.Link == m.linked {
 		return nil
 	}
 	l := kernel.Link{Name: inner.LinkName, MTU: inner.LinkMTU}
@@ -258,7 +247,15 @@ func link(b *wire.Begin) error {
 		}
 		l.Addresses = append(l.Addresses, a)
 	}
-	return l.Use()
+	do := l.Use
+	if !b.Link {
+		do = l.Down
+	}
+	err := do()
+	if err == nil {
+		m.linked = b.Link
+	}
+	return err
 }
 
 // agentEnv is the agent's own environment, which no command sees.
@@ -270,8 +267,16 @@ func agentEnv() []string {
 // most: the kernel's own limit.
 const mostFiles = 1 << 20
 
-// startAgent starts the agent. When it ends, so does the machine.
-func (m *machine) startAgent(b *wire.Begin) error {
+// orderAgent has the agent begin, which then ends the machine or answers on its
+// port.
+func (m *machine) orderAgent(b *wire.Begin) error {
+	defer m.order.Close()
+	return json.NewEncoder(m.order).Encode(inside.Order{Tree: merged, UID: b.UID, GID: b.GID})
+}
+
+// startAgent starts the agent, which waits for an order. When it ends, so does the
+// machine.
+func (m *machine) startAgent() error {
 	port, err := m.agent.File()
 	if err != nil {
 		return err
@@ -286,8 +291,17 @@ func (m *machine) startAgent(b *wire.Begin) error {
 		return err
 	}
 	defer state.Close()
+	order, orders, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer order.Close()
+	m.order = orders
 	m.sessions = &sessions{}
 	go m.sessions.follow(tell)
+	if err := kernel.ShareMounts(); err != nil {
+		return err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -311,17 +325,13 @@ func (m *machine) startAgent(b *wire.Begin) error {
 	done := make(chan started)
 	go func() {
 		runtime.LockOSThread() // for good: what this thread gives up, it has not any more
-		if err := kernel.KeepBounding(kernel.AgentCaps()); err != nil {
+		if err := errors.Join(kernel.KeepBounding(kernel.AgentCaps()), kernel.KeepOverUsers()); err != nil {
 			done <- started{err: err}
 			return
 		}
-		p, err := os.StartProcess(inside.Argv0, []string{inside.Argv0, inside.OnPort}, &os.ProcAttr{
-			Dir: "/", Env: agentEnv(), Files: []*os.File{null, null, console, port, state},
-			Sys: &syscall.SysProcAttr{
-				Chroot: merged, Cloneflags: kernel.ClonePID | kernel.CloneMount,
-				Credential:  &syscall.Credential{Uid: uint32(b.UID), Gid: uint32(b.GID)},
-				AmbientCaps: kernel.AgentCaps(),
-			},
+		p, err := os.StartProcess(Argv0, []string{inside.Argv0, inside.OnPort}, &os.ProcAttr{
+			Dir: "/", Env: agentEnv(), Files: []*os.File{null, null, console, port, state, order},
+			Sys: &syscall.SysProcAttr{Cloneflags: kernel.ClonePID | kernel.CloneMount},
 		})
 		done <- started{p, err}
 	}()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -75,13 +76,15 @@ type machine struct {
 
 	upper    *os.File // the private layer; nil before the machine has begun
 	sessions *sessions
-	held     bool // by Hold
+	order    *os.File // takes an inside.Order
+	held     bool     // by Hold
+	linked   bool     // the interface is up
 }
 
 // prepare does what is the same in every machine.
 func (m *machine) prepare() error {
 	const quiet = kernel.NoSUID | kernel.NoExec
-	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, devices, system, groupsDir} {
+	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, devices, system, groupsDir, inside.OwnProc, inside.OwnGroups} {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -98,6 +101,7 @@ func (m *machine) prepare() error {
 		kernel.LoopbackUp,
 		func() (err error) { m.files, err = openPort(wire.FilesPort); return err },
 		func() (err error) { m.agent, err = openPort(wire.AgentPort); return err },
+		m.startAgent,
 		func() (err error) { m.control, err = openPort(wire.ControlPort); return err },
 	} {
 		if err := step(); err != nil {

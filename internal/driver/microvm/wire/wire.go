@@ -105,7 +105,7 @@ func (a *Answer) Err() error {
 	if a.Error == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", a.Error, a.Kind)
+	return fmt.Errorf("%s: %w", inner.Words(a.Error, 1000), a.Kind)
 }
 
 // Bounds of what one message says, in bytes.

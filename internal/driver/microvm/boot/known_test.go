@@ -1,0 +1,53 @@
+package boot
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What QEMU said is asked for again when it is another program, and only then.
+func TestAnEngineIsKnownUntilItChanges(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("programs are no shell scripts there")
+	}
+	dir := t.TempDir()
+	program, file, asked := filepath.Join(dir, "qemu"), filepath.Join(dir, "data", "engine.json"), filepath.Join(dir, "asked")
+	write := func(version string, at time.Time) {
+		t.Helper()
+		text := "#!/bin/sh\necho x >> " + asked + "\ncase $1 in --version) echo QEMU emulator version " + version + ";; *) echo " + dir + ";; esac\n"
+		if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(program, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	then := time.Unix(1e9, 0)
+	for _, step := range []struct {
+		what    string
+		change  func()
+		version string
+		asked   int
+	}{
+		{"the first time", func() { write("8.1.0", then) }, "8.1.0", 2},
+		{"again", func() {}, "8.1.0", 2},
+		{"after an upgrade", func() { write("8.2.0", then.Add(time.Second)) }, "8.2.0", 4},
+		{"a file that makes no sense", func() { _ = os.WriteFile(file, []byte("{"), 0o600) }, "8.2.0", 6},
+		{"again", func() {}, "8.2.0", 6},
+	} {
+		step.change()
+		e, dirs, err := KnownEngine(program, file)
+		if err != nil {
+			t.Fatal(step.what, ": ", err)
+		}
+		said, _ := os.ReadFile(asked)
+		if n := strings.Count(string(said), "x"); e.Version != step.version || !slices.Equal(dirs, []string{dir}) || n != step.asked {
+			t.Errorf("%s: version %s, directories %q, asked %d times; not %s and %d", step.what, e.Version, dirs, n, step.version, step.asked)
+		}
+	}
+}

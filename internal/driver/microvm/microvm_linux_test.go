@@ -1,0 +1,57 @@
+package microvm_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+)
+
+func open(state string) (paddock.Driver, error) {
+	o, err := microvmtest.Options()
+	if err != nil {
+		return nil, err
+	}
+	o.State, o.Hosts = state, drivertest.Hosts()
+	return microvm.New(o)
+}
+
+func TestMain(m *testing.M) {
+	if container.Main(microvm.Kernel()) || gateway.Main() {
+		return
+	}
+	if err := microvmtest.Build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	drivertest.Main(m, open)
+}
+
+// base is what the spec of every sandbox begins with. A machine's memory is part
+// of its template: all have as much.
+func base(t *testing.T) paddock.Spec {
+	t.Helper()
+	return paddock.Spec{AllowMissing: drivertest.Weak(t, open), Limits: paddock.Limits{Memory: 512 << 20}}
+}
+
+func TestPromises(t *testing.T) {
+	microvmtest.Need(t)
+	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: microvmtest.Sample()})
+}
+
+// TestPromisesAsUser runs this package's tests again as an unprivileged user.
+func TestPromisesAsUser(t *testing.T) {
+	microvmtest.Need(t)
+	if microvmtest.Sample() {
+		t.Skip("of machines a sample is tried")
+	}
+	drivertest.AsUser(t, "^TestPromises$")
+}
+
+func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }
