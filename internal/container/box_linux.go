@@ -58,6 +58,8 @@ type box struct {
 	why    string         // guarded by mu: how init ended
 	paused bool           // guarded by mu
 	limits paddock.Limits // guarded by mu
+
+	mostCPUs float64 // guarded by mu: the highest limit of those before, if any
 }
 
 // A start is what it takes to make a box.
@@ -578,7 +580,7 @@ func (b *box) ready(ctx context.Context) error {
 		if kind == paddock.Internal {
 			kind = paddock.Unsupported
 		}
-		return &toldError{r.Step + ": " + r.Error, kind}
+		return &toldError{inner.Words(r.Step+": "+r.Error, inner.MaxWords), kind}
 	}
 	b.stood.Store(true)
 	return nil
@@ -722,6 +724,7 @@ func (b *box) update(l paddock.Limits) error {
 		b.limits.Memory = l.Memory
 	}
 	if l.CPUs > 0 {
+		b.mostCPUs = max(b.mostCPUs, b.limits.CPUs)
 		b.limits.CPUs = l.CPUs
 	}
 	if l.PIDs > 0 {
@@ -748,6 +751,7 @@ type measure struct {
 	Limits paddock.Limits `json:"limits"`
 	Kills  int64          `json:"kills"` // for lack of memory
 	Peak   int64          `json:"peak"`
+	CPUs   float64        `json:"cpus,omitempty"` // processors that the host has given it at most; 0 is no bound
 }
 
 func (b *box) measure() measure {
@@ -767,6 +771,9 @@ func (b *box) measure() measure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m.Limits = b.limits
+	if b.group != nil {
+		m.CPUs = max(b.mostCPUs, b.limits.CPUs)
+	}
 	if b.paused {
 		m.State = paddock.Paused
 	}

@@ -294,7 +294,7 @@ func (b *box) report(ctx context.Context, f *os.File) error {
 	case err != nil:
 		return fmt.Errorf("the box's init did not answer: %w: %w", err, paddock.Unavailable)
 	case !r.Ready:
-		return &toldError{r.Error, r.Kind}
+		return &toldError{inner.Words(r.Error, inner.MaxWords), r.Kind}
 	}
 	return nil
 }
@@ -370,17 +370,22 @@ func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 	if s.User == "" {
 		s.User = was.User
 	}
+	standard := defaults() // nobody asked for it then, and nobody does now
 	memory := &was.Limits.Memory
 	if k := was.Layout.Config.Kernel; k != nil && k.Machine != nil && m.about.Memory {
 		memory = &s.Limits.Memory // of which a machine has as much as it was made with
-		if s.Limits.CPUs == 0 {
+		if s.Limits.CPUs == 0 && was.Limits.CPUs != standard.CPUs {
 			s.Limits.CPUs = was.Limits.CPUs
 		}
 	}
 	for _, l := range []struct {
 		what     string
 		now, was *int64
-	}{{"disk", &s.Limits.Disk, &was.Limits.Disk}, {"memory", memory, &was.Limits.Memory}} {
+		standard int64
+	}{{"disk", &s.Limits.Disk, &was.Limits.Disk, standard.Disk}, {"memory", memory, &was.Limits.Memory, standard.Memory}} {
+		if *l.now == 0 && *l.was == l.standard {
+			continue
+		}
 		if *l.now == 0 {
 			*l.now = *l.was
 		}

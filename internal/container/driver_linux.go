@@ -438,6 +438,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		done()
 		return nil, err
 	}
+	d.sweepers.made()
 	sb.done, sb.about.Created = done, own.made
 	return sb, nil
 }

@@ -59,7 +59,8 @@ type request struct {
 	Op     string                   `json:"op"` // connect, measure, update, pause, resume, remove, inspect, snapshot, egress
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Update *paddock.Update          `json:"update,omitempty"`
-	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
+	Wait   time.Duration            `json:"wait,omitempty"`   // how long the caller waits; 0 is removeTime
+	Glance bool                     `json:"glance,omitempty"` // with measure: see owner
 }
 
 // A response of a keeper; connect's comes with a descriptor.
@@ -426,7 +427,11 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	if err != nil {
 		return failed(err), nil
 	}
-	m, err := k.life.measure(ctx)
+	look := k.life.measure
+	if q.Glance {
+		look = k.life.glance
+	}
+	m, err := look(ctx)
 	if err != nil {
 		return failed(err), nil
 	}

@@ -87,13 +87,21 @@ func (l *life) there() error {
 	return nil
 }
 
-func (l *life) measure(context.Context) (measure, error) {
+func (l *life) measure(ctx context.Context) (measure, error) { return l.look(ctx, l.now().tell) }
+
+func (l *life) glance(ctx context.Context) (measure, error) {
+	return l.look(ctx, func(context.Context, *measure) {})
+}
+
+// look measures the box, of which tell may add what the host does not see.
+func (l *life) look(ctx context.Context, tell func(context.Context, *measure)) (measure, error) {
 	if err := l.there(); err != nil {
 		return measure{}, err
 	}
-	b := l.now()
-	m := b.measure()
-	b.tell(&m)
+	m := l.now().measure()
+	if !l.paused() { // it would answer later
+		tell(ctx, &m)
+	}
 	m.Usage.Wall = time.Since(l.made)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -381,5 +389,11 @@ func (b *box) bound(n int) error {
 		return fmt.Errorf("bound the processes: %w", err)
 	}
 	defer f.Close()
-	return b.report(context.Background(), f)
+	ctx, cancel := context.WithTimeout(context.Background(), boundTime)
+	defer cancel()
+	return b.report(ctx, f)
 }
+
+// boundTime is how long a box's init may take to change a limit: longer than it
+// waits itself for what is in a kernel of the box's own.
+const boundTime = 3 * time.Minute

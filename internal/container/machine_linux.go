@@ -88,7 +88,7 @@ func (d *Driver) supply(ctx context.Context, limits paddock.Limits, again bool) 
 // template gives the files of the template of a shape, which is made if need be.
 func (d *Driver) template(ctx context.Context, need Need, shape string) (state, memory *os.File, err error) {
 	dir := filepath.Join(d.data, templatesName, shape)
-	if state, memory, err = openTemplate(dir); !errors.Is(err, fs.ErrNotExist) {
+	if state, memory, err = openTemplate(dir); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotWhole) {
 		return state, memory, err
 	}
 	if err := d.makeTemplate(ctx, need, dir); err != nil {
@@ -115,29 +115,57 @@ func (d *Driver) resupply(ctx context.Context, o *order) ([]*os.File, error) {
 // errNoRoom says that nothing can be kept here.
 var errNoRoom = errors.New("there is no place for it")
 
-// Of a template two files are kept.
+// errNotWhole says that a template is not what was saved. It is made again.
+var errNotWhole = errors.New("not what was saved")
+
+// Of a template two files are kept, and how long they are.
 const (
 	templatesName = "templates"
 	templateState = "state"
 	templateRAM   = "memory"
+	templateSizes = "sizes"
 	maxTemplates  = 8
 )
 
-// openTemplate gives the files of one. Only its owner could have changed them.
+// openTemplate gives the files of one. Only its owner could have changed them;
+// what a disk that was full or a host that stopped left of one is errNotWhole.
 func openTemplate(dir string) (state, memory *os.File, err error) {
 	if err := errors.Join(checkOwn(filepath.Dir(dir)), checkOwn(dir)); err != nil {
 		return nil, nil, err
 	}
-	if state, err = os.Open(filepath.Join(dir, templateState)); err != nil {
-		return nil, nil, err
+	var files []*os.File
+	for _, name := range []string{templateState, templateRAM} {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s: %w", name, errNotWhole)
+		}
+		if err != nil {
+			closeAll(files)
+			return nil, nil, err
+		}
+		files = append(files, f)
 	}
-	if memory, err = os.Open(filepath.Join(dir, templateRAM)); err != nil {
-		state.Close()
-		return nil, nil, err
+	was, _ := os.ReadFile(filepath.Join(dir, templateSizes)) // one that cannot be read is no size
+	if is, err := sizes(files); err != nil || is != string(was) {
+		closeAll(files)
+		return nil, nil, errors.Join(errNotWhole, err)
 	}
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now) // when it was used last, for who makes room
-	return state, memory, nil
+	return files[0], files[1], nil
+}
+
+// sizes says how long files are.
+func sizes(files []*os.File) (string, error) {
+	var list []int64
+	for _, f := range files {
+		st, err := f.Stat()
+		if err != nil {
+			return "", err
+		}
+		list = append(list, st.Size())
+	}
+	return fmt.Sprintln(list), nil
 }
 
 // makeTemplate starts a machine in a box that nobody uses, and saves it.
@@ -151,11 +179,15 @@ func (d *Driver) makeTemplate(ctx context.Context, need Need, dir string) error 
 		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	defer lock.Close()
-	if _, err := os.Lstat(dir); err == nil {
+	switch state, memory, err := openTemplate(dir); {
+	case err == nil:
+		closeAll([]*os.File{state, memory})
 		return nil // somebody else has made it
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotWhole):
+		return err
 	}
 	tmp := dir + ".new"
-	if err := errors.Join(os.RemoveAll(tmp), os.Mkdir(tmp, 0o700)); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(tmp), os.Mkdir(tmp, 0o700)); err != nil {
 		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }() // which is gone where it became the template
@@ -170,6 +202,16 @@ func (d *Driver) makeTemplate(ctx context.Context, need Need, dir string) error 
 	}
 	if err := d.saveHeld(ctx, need, files); err != nil {
 		return err
+	}
+	kept := []*os.File{files[0], files[2]}
+	for _, f := range kept { // a template that is there was written
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("%w: %w", errNoRoom, err)
+		}
+	}
+	long, err := sizes(kept)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(tmp, templateSizes), []byte(long), 0o600)); err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(tmp, "index")), os.Rename(tmp, dir)); err != nil {
 		return err
@@ -246,20 +288,27 @@ func alike(was, now *inner.KernelConfig) error {
 
 // tell adds what a machine says of itself to what the host sees of it. One that
 // does not answer says nothing.
-func (b *box) tell(m *measure) {
+func (b *box) tell(ctx context.Context, m *measure) {
 	if !b.machine || m.State != paddock.Ready {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	i, err := b.inspect(ctx)
 	if err != nil {
 		return
 	}
-	m.Kills += max(i.Kills, 0)
-	m.Usage.PIDs = i.PIDs
+	m.believe(i, b.made)
+}
+
+// believe takes what a machine says that was made with so much memory: it may say
+// anything, and is believed what can be.
+func (m *measure) believe(i inner.Inspection, made int64) {
+	const most = 1 << 30 // of what can only be counted
+	m.Kills += min(max(i.Kills, 0), most)
+	m.Usage.PIDs = min(max(i.PIDs, 0), most)
 	if i.Memory > 0 {
-		m.Usage.Memory, m.Usage.MemoryPeak, m.Peak = i.Memory, max(i.Peak, i.Memory), max(i.Peak, i.Memory)
+		memory := min(i.Memory, made)
+		peak := min(max(i.Peak, memory), made)
+		m.Usage.Memory, m.Usage.MemoryPeak, m.Peak = memory, peak, peak
 	}
 }
 
@@ -270,12 +319,17 @@ func (b *box) lastWords() string {
 		return "" // whoever waits for the box reads them
 	}
 	data, files, err := b.control.Receive()
+	if err != nil {
+		// The init ended with something unread, of which the kernel tells first,
+		// and once.
+		data, files, err = b.control.Receive()
+	}
 	closeAll(files)
 	var r inner.Report
 	if err != nil || json.Unmarshal(data, &r) != nil || r.Error == "" {
 		return ""
 	}
-	return ": " + r.Error
+	return ": " + inner.Words(r.Error, inner.MaxWords)
 }
 
 // inMachine are the ways of controls that are not those of other kernels.
@@ -307,7 +361,9 @@ func (b *box) boundMemory(n int64) error {
 		return fmt.Errorf("bound the memory: %w", err)
 	}
 	defer f.Close()
-	return b.report(context.Background(), f)
+	ctx, cancel := context.WithTimeout(context.Background(), boundTime)
+	defer cancel()
+	return b.report(ctx, f)
 }
 
 // makeRoom removes the templates that were not used for longest.

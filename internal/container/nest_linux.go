@@ -25,8 +25,9 @@ import (
 func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
 	c := &l.config
 	c.PIDs = limits.PIDs // of commands alone: see hostPIDs
-	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Audit: l.audit, Token: make([]byte, inside.TokenSize)}
+	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Audit: l.audit, Token: make([]byte, inside.TokenSize), Number: make([]byte, 16)}
 	_, _ = rand.Read(c.Kernel.Token) // never fails
+	_, _ = rand.Read(c.Kernel.Number)
 	below := func(path string) string { return strings.TrimSuffix(inner.Root+path, "/") }
 	past := func(path string) bool { // it is in a mount of the spec's
 		return slices.ContainsFunc(l.user, func(m inner.Mount) bool { return within(path, m.Target) })

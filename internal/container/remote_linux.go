@@ -112,7 +112,15 @@ func (r remoteOwner) connect(ctx context.Context) (net.Conn, error) {
 }
 
 func (r remoteOwner) measure(ctx context.Context) (measure, error) {
-	got, err := r.ask(ctx, request{Op: "measure"}, nil)
+	return r.look(ctx, request{Op: "measure"})
+}
+
+func (r remoteOwner) glance(ctx context.Context) (measure, error) {
+	return r.look(ctx, request{Op: "measure", Glance: true})
+}
+
+func (r remoteOwner) look(ctx context.Context, q request) (measure, error) {
+	got, err := r.ask(ctx, q, nil)
 	switch {
 	case err == nil && got.Measure != nil:
 		return *got.Measure, nil

@@ -21,6 +21,8 @@ import (
 type owner interface {
 	connect(ctx context.Context) (net.Conn, error)
 	measure(ctx context.Context) (measure, error)
+	// glance is measure without what a machine has to be asked for.
+	glance(ctx context.Context) (measure, error)
 	// update changes limits (where not zero) and, if not nil, policy and labels.
 	update(ctx context.Context, u paddock.Update) error
 	pause(ctx context.Context) error
@@ -86,7 +88,7 @@ func (s *sandbox) attach(conn net.Conn, lifetime time.Duration) error {
 		Paused: func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			m, err := s.owner.measure(ctx)
+			m, err := s.owner.glance(ctx)
 			return err == nil && m.State == paddock.Paused
 		},
 	})
@@ -110,7 +112,7 @@ func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
 	if g, err := s.linked(); g != nil || err != nil {
 		return g, err
 	}
-	m, err := s.owner.measure(ctx)
+	m, err := s.owner.glance(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
@@ -160,19 +162,24 @@ func (s *sandbox) linked() (*agent.Guest, error) {
 // running gives the way to the agent of a sandbox that is not paused: an agent
 // that is stopped would answer nothing.
 func (s *sandbox) running(ctx context.Context) (*agent.Guest, error) {
+	g, _, err := s.reach(ctx, s.owner.glance)
+	return g, err
+}
+
+// reach is running with a measure of the moment.
+func (s *sandbox) reach(ctx context.Context, look func(context.Context) (measure, error)) (*agent.Guest, measure, error) {
 	g, err := s.guest(ctx)
 	if err != nil {
-		return nil, err
+		return nil, measure{}, err
 	}
-	m, err := s.owner.measure(ctx)
+	m, err := look(ctx)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+		return nil, m, fmt.Errorf("sandbox %s: %w", s.id, err)
 	case m.State == paddock.Paused:
-		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
+		return nil, m, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
 	}
-	s.sample(m.Kills)
-	return g, nil
+	return g, m, nil
 }
 
 func (s *sandbox) sample(kills int64) {
@@ -248,7 +255,7 @@ func (s *sandbox) again(ctx context.Context) *agent.Guest {
 		return nil // what is paused keeps its connections
 	}
 	for {
-		m, err := s.owner.measure(ctx)
+		m, err := s.owner.glance(ctx)
 		switch {
 		case err != nil || m.State == paddock.Dead:
 			return nil
@@ -272,7 +279,8 @@ const againTime = 50 * time.Millisecond
 
 // amendTime corrects the processor time that a kernel of the box's own tells. It
 // counts in ticks, also while the host lets it wait; no process can have used
-// more than the box as a whole.
+// more than the box as a whole, which the start of a machine is a part of, or than
+// the box was given meanwhile.
 func (s *sandbox) amendTime(exit *paddock.Exit) {
 	if s.driver.kernel == nil || exit.Usage.CPU < amendedTime {
 		return
@@ -281,6 +289,9 @@ func (s *sandbox) amendTime(exit *paddock.Exit) {
 	defer cancel()
 	if m, err := s.owner.measure(ctx); err == nil && m.Usage.CPU >= 0 {
 		exit.Usage.CPU = min(exit.Usage.CPU, m.Usage.CPU)
+		if m.CPUs > 0 {
+			exit.Usage.CPU = min(exit.Usage.CPU, time.Duration(float64(exit.Usage.Wall)*m.CPUs))
+		}
 	}
 }
 
@@ -311,7 +322,7 @@ func (s *sandbox) gone() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for {
-		m, err := s.owner.measure(ctx)
+		m, err := s.owner.glance(ctx)
 		switch {
 		case errors.Is(err, paddock.NotFound):
 			return "the sandbox was removed"
@@ -361,7 +372,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 		err = s.tellEgress(ctx, &st)
 	}
 	if err != nil {
-		if now, e := s.owner.measure(ctx); e == nil && now.State != paddock.Ready {
+		if now, e := s.owner.glance(ctx); e == nil && now.State != paddock.Ready {
 			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
 			return st, nil
 		}
@@ -386,10 +397,11 @@ func (s *sandbox) tellEgress(ctx context.Context, st *paddock.Status) error {
 }
 
 func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
-	g, err := s.running(ctx)
+	g, m, err := s.reach(ctx, s.owner.measure)
 	if err != nil {
 		return nil, err
 	}
+	s.sample(m.Kills)
 	return g.Start(ctx, cmd)
 }
 

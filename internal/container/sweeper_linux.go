@@ -13,9 +13,10 @@ import (
 
 const sweeperArgv0 = "paddock-sweeper"
 
-// sweeperDelay is how long ephemeral sandboxes live before a sweeper is started
-// for them: most commands are over sooner, and need none. Should this process
-// be killed meanwhile, an empty control group waits for the next driver.
+// sweeperDelay is how long ephemeral sandboxes live, from when they are made,
+// before a sweeper is started for them: most commands are over sooner, and need
+// none. Should this process be killed meanwhile, an empty control group waits for
+// the next driver.
 const sweeperDelay = 40 * time.Millisecond
 
 // sweepers is the process that waits for this one to die, and then removes the
@@ -25,13 +26,14 @@ type sweepers struct {
 	mu    sync.Mutex
 	dirs  map[int][]string // guarded by mu: what is to be swept, by ticket
 	next  int              // guarded by mu
-	timer *time.Timer      // guarded by mu; nil while there is nothing to sweep
+	timer *time.Timer      // guarded by mu; nil while nothing that was made is to be swept
 	pipe  *os.File         // guarded by mu; nil until it runs
 	pid   int              // guarded by mu
 }
 
 // watch adds a control group's directories, until the returned function is
-// called. Calling it twice is fine.
+// called. Calling it twice is fine. Nothing is started for them before made is
+// called: making a sandbox needs the processor itself.
 func (s *sweepers) watch(dirs []string) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,11 +43,17 @@ func (s *sweepers) watch(dirs []string) func() {
 	ticket := s.next
 	s.next++
 	s.dirs[ticket] = dirs
-	if s.timer == nil {
-		s.timer = time.AfterFunc(sweeperDelay, s.start)
-	}
 	s.tell(dirs)
 	return func() { s.forget(ticket) }
+}
+
+// made says that a sandbox was made whose control group is watched.
+func (s *sweepers) made() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == nil && len(s.dirs) > 0 {
+		s.timer = time.AfterFunc(sweeperDelay, s.start)
+	}
 }
 
 // tell passes directories on to the process, if it runs. The caller holds mu.

@@ -61,7 +61,15 @@ func baseRules() []rule { return slices.Concat(wallRules(), kernelRules()) }
 // there are no new namespaces, and lacks most of what the host's is closed
 // against; and gVisor runs the whole filter for every number there is, in each
 // fork.
-func insideRules() []rule { return slices.Concat(namespaceRules(), setIDRules(), ownRules()) }
+func insideRules() []rule {
+	return slices.Concat(namespaceRules(), setIDRules(), []rule{ringRule(),
+		{"what a machine's kernel has and gVisor has not, and no command needs", []string{"quotactl", "quotactl_fd", "userfaultfd", "modify_ldt", "keyctl", "add_key", "request_key"}, nil, errno(syscall.EPERM)}}, ownRules())
+}
+
+// ringRule holds everywhere: what has set-id bits could be made past setIDRules.
+func ringRule() rule {
+	return rule{"does system calls that no filter sees", []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, nil, errno(syscall.ENOSYS)}
+}
 
 // wallRules keep the box's walls as they are.
 func wallRules() []rule {
@@ -113,7 +121,7 @@ func kernelRules() []rule {
 		{"keys are not all in a namespace", []string{"keyctl", "add_key", "request_key"}, nil, eperm},
 		{"large kernel interfaces with a history", []string{"bpf", "perf_event_open", "userfaultfd", "lookup_dcookie", "fanotify_init",
 			"kcmp", "move_pages", "migrate_pages", "mbind", "vhangup", "modify_ldt", "uselib", "sysfs", "ustat", "_sysctl", "nfsservctl"}, nil, eperm},
-		{"does system calls that no filter sees", []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, nil, enosys},
+		ringRule(),
 		{"file handles name files without a path", []string{"open_by_handle_at", "name_to_handle_at"}, nil, eperm},
 		{"the machine", []string{"reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "create_module",
 			"query_module", "get_kernel_syms", "acct", "iopl", "ioperm", "syslog", "sethostname", "setdomainname"}, nil, eperm},

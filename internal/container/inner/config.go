@@ -10,6 +10,8 @@ package inner
 import (
 	"encoding/binary"
 	"encoding/json"
+	"strings"
+	"unicode"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
@@ -110,6 +112,7 @@ type KernelConfig struct {
 	Machine  json.RawMessage `json:"machine,omitempty"`
 	Supplies int             `json:"supplies,omitempty"`
 	Supplied int             `json:"supplied,omitempty"`
+	Number   []byte          `json:"number,omitempty"`   // the machine's own, of 16 bytes, which those that go on from the same memory do not share
 	Hold     bool            `json:"hold,omitempty"`     // it is to be saved before it is anybody's: no agent is expected
 	Overhead int64           `json:"overhead,omitempty"` // bytes of memory beside the limit, which the host allows
 	Shape    string          `json:"shape,omitempty"`    // of the machine: memory of one shape goes on in it only
@@ -249,4 +252,28 @@ type Report struct {
 	// Link says that the host's end of the box's link comes with it, and that
 	// another report follows.
 	Link bool `json:"link,omitempty"`
+}
+
+// MaxWords is how long an error is at most that a box tells, in bytes: a packet has
+// room for it.
+const MaxWords = 8 << 10
+
+// Words gives text of somebody who may be hostile as a part of an error: hardly
+// more than so many bytes, and nothing that moves what is beside it.
+func Words(text string, most int) string {
+	var b strings.Builder
+	for _, r := range text {
+		if b.Len() >= most {
+			b.WriteString("…")
+			break
+		}
+		switch {
+		case r == '\n' || r == '\t':
+			r = ' '
+		case !unicode.IsPrint(r):
+			r = unicode.ReplacementChar
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }

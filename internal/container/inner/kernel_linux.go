@@ -128,7 +128,7 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	}
 	go func() {
 		if err := b.kernel.Wait(); err != nil {
-			report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: "run the kernel"})
+			report(Report{Error: Words(err.Error(), MaxWords), Kind: paddock.KindOf(err), Step: "run the kernel"})
 		}
 		os.Exit(KernelEnded)
 	}()
@@ -170,7 +170,8 @@ func (b *box) confineKernel() error {
 // inside.Settle, when a command has run.
 func (b *box) tell(what byte) (inside.Answer, error) {
 	var answer inside.Answer
-	ctx := context.Background() // the host ends a box that is not ready in time
+	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
+	defer cancel()
 	conn, err := b.kernel.Connect(ctx)
 	if err != nil {
 		return answer, fmt.Errorf("connect to the agent: %w", err)
@@ -191,7 +192,7 @@ func (b *box) tell(what byte) (inside.Answer, error) {
 		return answer, fmt.Errorf("the agent's answer: %w", err)
 	}
 	if answer.Error != "" {
-		return answer, fmt.Errorf("%s: %w", answer.Error, answer.Kind)
+		return answer, fmt.Errorf("%s: %w", Words(answer.Error, MaxWords/8), answer.Kind)
 	}
 	return answer, nil
 }
@@ -203,6 +204,10 @@ func (b *box) greeting(what byte) []byte {
 
 // answerTime bounds what the agent has no reason to take long for.
 const answerTime = 20 * time.Second
+
+// connectTime bounds how long an agent may take no connection: longer than a kernel
+// is at rest while it is saved.
+const connectTime = 2 * time.Minute
 
 // carryOut does what the host asks. The first descriptor is for the answer.
 func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
@@ -261,7 +266,7 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 	}
 	r := Report{Ready: true}
 	if err != nil {
-		r = Report{Error: err.Error(), Kind: paddock.KindOf(err)}
+		r = Report{Error: Words(err.Error(), MaxWords), Kind: paddock.KindOf(err)}
 	}
 	send(conn, r)
 }
@@ -276,7 +281,9 @@ func send(conn net.Conn, v any) {
 // join carries a connection of the host's to the agent, until one side ends.
 func (b *box) join(host net.Conn) {
 	defer host.Close()
-	agent, err := b.kernel.Connect(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
+	agent, err := b.kernel.Connect(ctx)
+	cancel()
 	if err != nil {
 		return
 	}

@@ -24,14 +24,35 @@ const (
 // OnPort is the agent's argument in a machine, where there is no link: descriptor
 // 3 is a port of the machine's, which only the agent has. On it come sessions
 // (yamux), one after another, whose streams are connections to the agent. The
-// agent is the first process of its own namespace there, and of user and group of
-// the box's user.
+// agent is the first process of its own namespace there.
+//
+// It is started before the machine is anybody's, and may be saved and go on in
+// many machines: it does what is the same in all of them, and then waits for an
+// Order. What it made of random numbers before is the same in all, too: seeds of
+// the Go runtime, and where its own memory is. Nothing secret comes of those: the
+// token is brought to it, and commands have random numbers from the kernel.
 const OnPort = "port"
+
+// An Order makes the waiting agent one of a box: JSON on OrderFD, and no more.
+type Order struct {
+	Tree string `json:"tree"` // the commands' tree, as the agent sees it
+	UID  int    `json:"uid"`  // the box's user
+	GID  int    `json:"gid"`
+}
+
+// Directories that the agent finds made, in the tree that it waits in, for what it
+// mounts meanwhile. Mounts that are made there reach the agent, not the other way
+// round.
+const (
+	OwnProc   = "/agent-proc"
+	OwnGroups = "/agent-groups"
+)
 
 // Descriptors that the agent begins with in a machine.
 const (
 	PortFD  = 3 // the port
 	StateFD = 4 // takes a byte whenever a session begins and when it has ended
+	OrderFD = 5 // gives an Order
 )
 
 // Bytes on StateFD. Who connects anew before a session has ended is taken for a

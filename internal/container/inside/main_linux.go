@@ -36,7 +36,11 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	a, err := newAgent()
+	// What covers the group of processes covers the program, too.
+	a, err := newAgent(Dir)
+	if err == nil {
+		err = a.giveUp()
+	}
 	if err != nil {
 		return err
 	}
@@ -59,14 +63,15 @@ func run() error {
 	}
 }
 
-// newAgent gives up what this process has, but for what the agent needs.
-func newAgent() (*agent, error) {
-	a := &agent{}
-	var err error
-	// What covers the group of processes covers the program, too.
-	if a.spawn, err = newSpawner(Dir); err != nil {
-		return nil, err
-	}
+// newAgent makes what the agent needs privileges for. The control groups are
+// mounted at dir, which is covered then.
+func newAgent(dir string) (*agent, error) {
+	s, err := newSpawner(dir)
+	return &agent{spawn: s}, err
+}
+
+// giveUp gives up what this process has, but for what the agent needs.
+func (a *agent) giveUp() error {
 	// From here on the agent is as weak as its commands, but for what it holds,
 	// the listener, and for what the thread needs that starts them. Nobody looks
 	// into it, and none of its threads can be sent a signal, which gVisor does
@@ -79,10 +84,10 @@ func newAgent() (*agent, error) {
 		kernel.NotDumpable,
 	} {
 		if err := step(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return a, nil
+	return nil
 }
 
 // nobody is a user that no command is or can be.

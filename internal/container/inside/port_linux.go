@@ -2,6 +2,7 @@ package inside
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,25 +12,33 @@ import (
 
 	"github.com/hashicorp/yamux"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // runOnPort is run in a machine.
 func runOnPort() error {
-	if err := ownProc(); err != nil {
+	if err := kernel.FollowMounts(); err != nil {
 		return err
 	}
-	if err := kernel.CloseFrom(StateFD + 1); err != nil {
+	if err := ownProc(OwnProc); err != nil {
+		return err
+	}
+	if err := kernel.CloseFrom(OrderFD + 1); err != nil {
 		return err
 	}
 	kernel.CloseOnExec(StateFD)
+	kernel.CloseOnExec(OrderFD)
 	state := os.NewFile(StateFD, "state")
 	port, err := kernel.NewPort(os.NewFile(PortFD, "port"))
 	if err != nil {
 		return err
 	}
-	a, err := newAgent()
+	a, err := newAgent(OwnGroups)
 	if err != nil {
+		return err
+	}
+	if err := a.follow(os.NewFile(OrderFD, "order")); err != nil {
 		return err
 	}
 	for {
@@ -48,6 +57,46 @@ func runOnPort() error {
 			return err
 		}
 	}
+}
+
+// follow waits for an Order, and does it. Nothing of the box's runs before.
+func (a *agent) follow(f *os.File) error {
+	var o Order
+	err := json.NewDecoder(f).Decode(&o)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("wait for a box: %w", err)
+	}
+	if o.UID == nobody() { // whose the control groups are
+		return fmt.Errorf("commands as user %d: %w", o.UID, paddock.Unsupported)
+	}
+	proc, err := kernel.CloneTree(kernel.AtCWD, OwnProc, true)
+	if err != nil {
+		return err
+	}
+	defer proc.Close()
+	// The spawner has a root of its own.
+	root := func() error { return kernel.EnterRoot(o.Tree) }
+	for _, step := range []func() error{
+		func() error { return a.spawn.do(root) },
+		root,
+		func() error {
+			at, err := kernel.OpenPath(nil, "/proc", false)
+			if err != nil {
+				return err
+			}
+			defer at.Close()
+			return kernel.Attach(proc, at)
+		},
+		kernel.MakePrivate,
+		func() error { return kernel.Become(o.UID, o.GID) },
+		a.giveUp,
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("become a box's: %w", err)
+		}
+	}
+	a.spawn.user = o.UID
+	return nil
 }
 
 // session answers until the host closes its end, or makes no sense.
@@ -88,23 +137,23 @@ func (e ending) Close() error {
 	return nil
 }
 
-// ownProc mounts the agent's own /proc, in which nothing of the machine's can be
-// changed: some of it asks for no capability, but for user 0, who a command may
-// be.
-func ownProc() error {
+// ownProc mounts what is to be the agent's own /proc, in which nothing of the
+// machine's can be changed: some of it asks for no capability, but for user 0, who
+// a command may be.
+func ownProc(dir string) error {
 	const attrs = kernel.NoSUID | kernel.NoDev | kernel.NoExec
-	if err := kernel.MountAt("proc", "/proc", attrs, ""); err != nil {
+	if err := kernel.MountAt("proc", dir, attrs, ""); err != nil {
 		return err
 	}
 	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"} {
-		if err := cover("/proc/"+name, "/proc/"+name, attrs|kernel.ReadOnly); err != nil {
+		if err := cover(dir+"/"+name, dir+"/"+name, attrs|kernel.ReadOnly); err != nil {
 			return err
 		}
 	}
 	// As a box on the host's kernel has it. Nothing of it is a secret of the host's.
 	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kmsg",
 		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
-		if err := cover("/dev/null", "/proc/"+name, attrs|kernel.ReadOnly); err != nil {
+		if err := cover("/dev/null", dir+"/"+name, attrs|kernel.ReadOnly); err != nil {
 			return err
 		}
 	}
