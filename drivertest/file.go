@@ -527,7 +527,11 @@ func gigabyte(t *testing.T, s *suite) {
 			spec.Limits.Memory = 3 * size // where the private layer is memory
 		}
 	})
-	grown := growth(t)
+	limit := int64(64 << 20)
+	if s.h.Memory {
+		limit += size + size/4 // and what is collected later
+	}
+	grown := growth(t, limit)
 	if err := b.write(bounded(t), b.in("big"), io.LimitReader(newBlocks(), size), paddock.CreateOptions{}); err != nil {
 		t.Fatalf("write: %v", err)
 	}
@@ -543,11 +547,7 @@ func gigabyte(t *testing.T, s *suite) {
 	if got.n != size || got.bad {
 		t.Errorf("%d bytes came back, wrong: %v", got.n, got.bad)
 	}
-	limit := int64(64 << 20)
-	if s.h.Memory {
-		limit += size + size/4 // and what is collected later
-	}
-	grown(limit)
+	grown()
 }
 
 func userRights(t *testing.T, s *suite) {

@@ -163,6 +163,7 @@ func mountWrite(t *testing.T, s *suite) {
 			t.Errorf("on the host %s is %q, %v", name, got, err)
 			continue
 		}
+		b.must(t, `cat "$1" >/dev/null`, name) // so that what was there is known inside
 		if err := os.WriteFile(full, []byte("by the host"), 0o644); err != nil {
 			t.Errorf("the caller cannot write %s: %v", name, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -210,14 +211,14 @@ func bulkOutput(t *testing.T, s *suite, to string, output func(io.Writer) paddoc
 	want := newPattern()
 	cmd := b.shell("{ " + patternScript(size) + "; } " + to)
 	cmd.Output = output(want)
-	grown := growth(t)
+	grown := growth(t, 64<<20)
 	p := b.start(t, cmd)
 	exit := wait(t, p)
 	if exit.Dropped != 0 || exit.Cause != paddock.Exited {
 		t.Errorf("exit %+v", exit)
 	}
 	want.check(t, size)
-	grown(64 << 20)
+	grown()
 }
 
 // info gives what Processes says of one process.
@@ -280,9 +281,12 @@ func (p *pattern) check(t testing.TB, size int64) {
 
 // growth watches this process's memory until the function that it gives is
 // called, which fails if it grew by more than limit.
-func growth(t testing.TB) func(limit int64) {
+func growth(t testing.TB, limit int64) func() {
 	t.Helper()
 	baseHeap, baseRSS := heap(), rss()
+	// What is collected late, on a busy machine, is not what grows.
+	before := debug.SetMemoryLimit(mapped() + limit - 16<<20)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	var maxHeap, maxRSS int64
 	stop := make(chan struct{})
 	done := make(chan struct{})
@@ -301,7 +305,7 @@ func growth(t testing.TB) func(limit int64) {
 	}()
 	end := sync.OnceFunc(func() { close(stop); <-done })
 	t.Cleanup(end)
-	return func(limit int64) {
+	return func() {
 		t.Helper()
 		end()
 		if grown := maxHeap - baseHeap; grown > limit {

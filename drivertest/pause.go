@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func pausePromises() []group {
 		{"what was paused goes on by another driver, with its processes", pausedElsewhere},
 	}}, {can: []paddock.Capability{paddock.CanSnapshotMemory, paddock.CanRootSnapshot, paddock.CanAttach}, promises: []promise{
 		{"a sandbox made from a snapshot of memory goes on where that was, and each goes its own way", memoryForks},
+		{"what is made of one memory shares no randomness with anything, and knows the time", memoryRandom},
 		{"a snapshot of memory is refused where it cannot go on, in words", memoryRefused},
 	}}}
 }
@@ -111,6 +113,63 @@ func memoryForks(t *testing.T, s *suite) {
 	})
 	if got := third.must(t, `echo "$FORK"`); got != "third\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// memoryRandom compares sandboxes from one snapshot, its source, and new ones: all
+// may have begun in the same memory. What a process had taken before the snapshot
+// its copies have too; what it takes later is its own.
+func memoryRandom(t *testing.T, s *suite) {
+	b := s.own(t)
+	probe, file := b.helper(t), b.in("waits")
+	p := b.start(t, paddock.Cmd{Args: []string{probe, "random", file}, Output: paddock.Output{Detached: true}})
+	until(t, "it waits", func() bool { return b.exists(t, file) })
+	id, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{Memory: true})
+	if err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	seen := map[string]string{} // by value: who has it
+	note := func(who, text string) {
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		if len(lines) < 3 {
+			t.Errorf("%s tells %q", who, text)
+		}
+		for _, line := range lines {
+			name, value, _ := strings.Cut(line, " ")
+			if other, ok := seen[value]; ok || len(value) < 32 || strings.Trim(value, "0") == "" {
+				t.Errorf("%s: %s is %q, as for %q", who, name, value, other)
+			}
+			seen[value] = who + ": " + name
+		}
+	}
+	copies := map[string]box{"the first": s.from(t, id), "the second": s.from(t, id), "the source": b}
+	for who, sb := range copies {
+		if err := sb.FS().Remove(bounded(t), file, false); err != nil {
+			t.Fatalf("%s: %v", who, err)
+		}
+		var out syncBuffer
+		again, err := sb.Attach(bounded(t), p.ID(), paddock.Output{Stdout: &out, Stderr: &out})
+		if err != nil {
+			t.Fatalf("%s: %v", who, err)
+		}
+		if exit := wait(t, again); exit.Code != 0 || exit.Cause != paddock.Exited {
+			t.Errorf("%s: %+v: %s", who, exit, out.String())
+		}
+		note(who+", in what ran", out.String())
+	}
+	probes := map[string]string{} // where it is not where it was
+	for range 2 {
+		fresh := s.own(t)
+		who := string(fresh.ID())
+		copies[who], probes[who] = fresh, fresh.helper(t)
+	}
+	for who, sb := range copies {
+		note(who, sb.must(t, `exec "$1" random`, cmp.Or(probes[who], probe)))
+		before := time.Now().Unix()
+		text := strings.TrimSpace(sb.must(t, "date +%s"))
+		if now, err := strconv.ParseInt(text, 10, 64); err != nil || now < before-1 || now > time.Now().Unix()+1 {
+			t.Errorf("%s: the time is %q, since %d", who, text, before)
+		}
 	}
 }
 

@@ -19,7 +19,8 @@ func timeoutPromises() []group {
 	}}}
 }
 
-const shortly = 400 * time.Millisecond
+// shortly is a time in which an emulated machine begins a command, too.
+const shortly = time.Second
 
 func wantTimedOut(t testing.TB, exit paddock.Exit) {
 	t.Helper()

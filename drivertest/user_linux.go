@@ -61,7 +61,7 @@ func AsUser(t *testing.T, run string) {
 	}
 	bin := filepath.Join(dir, "driver.test")
 	copyFile(t, "/proc/self/exe", bin)
-	args := []string{"-test.v", "-test.run=" + run, "-test.timeout=10m"}
+	args := []string{"-test.v", "-test.run=" + run, "-test.timeout=40m"}
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}

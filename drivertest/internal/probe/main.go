@@ -1,12 +1,16 @@
-// Command probe does inside a sandbox what a shell cannot: it listens and it
-// connects. Package drivertest builds it and copies it in.
+// Command probe does inside a sandbox what a shell cannot: it listens, it
+// connects, and it tells what its kernel gives as random. Package drivertest builds it and copies it in.
 package main
 
 import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -30,8 +34,12 @@ func run(args []string) error {
 		return get(args[1])
 	case len(args) == 2 && args[0] == "hold":
 		return hold(args[1])
+	case len(args) == 1 && args[0] == "random":
+		return errors.Join(random(), atRandom())
+	case len(args) == 2 && args[0] == "random":
+		return later(args[1])
 	default:
-		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS, not %q", args)
+		return fmt.Errorf("usage: probe hello | echo ADDRESS | connect NETWORK ADDRESS | get ADDRESS | hold ADDRESS | random [FILE], not %q", args)
 	}
 }
 
@@ -106,4 +114,70 @@ func hold(address string) error {
 	_, _ = io.Copy(io.Discard, conn) // a reset is an end too
 	_, err = fmt.Println("over")
 	return err
+}
+
+// later makes a file, and tells what is random when somebody has removed it.
+func later(name string) error {
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Lstat(name); err != nil {
+			return random()
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// random prints what the kernel gives at different places, a line each.
+func random() error {
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return err
+	}
+	fmt.Printf("getrandom %x\n", b)
+	for _, name := range []string{"/dev/urandom", "/dev/random"} {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		_, err = io.ReadFull(f, b[:])
+		f.Close()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s %x\n", name, b)
+	}
+	// A name that no other process has; not every kernel gives one.
+	if id, err := os.ReadFile("/proc/sys/kernel/random/uuid"); err == nil {
+		fmt.Printf("uuid %s\n", strings.TrimSpace(string(id)))
+	}
+	return nil
+}
+
+// atRandom prints the bytes that a kernel gives to a program at its start, from
+// which C libraries make the keys of stacks and heaps.
+func atRandom() error {
+	const tag = 25 // AT_RANDOM in elf.h
+	auxv, err := os.ReadFile("/proc/self/auxv")
+	if err != nil {
+		return err
+	}
+	for ; len(auxv) >= 16; auxv = auxv[16:] {
+		if binary.NativeEndian.Uint64(auxv) != tag {
+			continue
+		}
+		memory, err := os.Open("/proc/self/mem")
+		if err != nil {
+			return err
+		}
+		defer memory.Close()
+		var b [16]byte
+		if _, err := memory.ReadAt(b[:], int64(binary.NativeEndian.Uint64(auxv[8:]))); err != nil {
+			return err
+		}
+		_, err = fmt.Printf("AT_RANDOM %x\n", b)
+		return err
+	}
+	return errors.New("AT_RANDOM is missing")
 }
