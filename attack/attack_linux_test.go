@@ -1,6 +1,9 @@
 package attack
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,16 +14,36 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || container.Main(gvisor.Kernel()) || sentry.Main() || wall.Main() {
+	if gateway.Main() || container.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || monitor.Main() || wall.Main() {
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if os.Getenv(envPlace) != "" || os.Getenv(envMaker) != "" {
+		return m.Run() // its parent has built what there is to build
+	}
+	dir, err := os.MkdirTemp("", "paddock-attack-programs")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := errors.Join(os.Setenv(envPrograms, dir), microvmtest.Build()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
 }
 
 func TestNothingEscapesTheJail(t *testing.T) {
@@ -43,6 +66,35 @@ func TestNothingEscapesGVisor(t *testing.T) {
 		Command: true,
 		New: func(t *testing.T, state string) paddock.Driver {
 			d, err := gvisor.New(gvisor.Options{State: state, Data: filepath.Join(filepath.Dir(state), "data"), Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+	})
+}
+
+// sample are rows that stand for the others where machines are emulated and only
+// a part of them is to be tried: those whose way out leads through something that
+// only machines have (the server of files, the monitor, the link).
+func sample() []string {
+	return []string{"A14", "P05", "P31", "P33", "N03", "N23"}
+}
+
+func TestNothingEscapesTheMicroVM(t *testing.T) {
+	microvmtest.Need(t)
+	if microvmtest.Sample() && len(only()) == 0 {
+		*rows = strings.Join(sample(), ",")
+	}
+	judge(t, Harness{
+		Tier:    paddock.MicroVM,
+		Command: true,
+		New: func(t *testing.T, state string) paddock.Driver {
+			guest, err := microvmtest.Guest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := microvm.New(microvm.Options{State: state, Data: filepath.Join(os.Getenv(envPlace), "machines"), Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ(), Guest: guest})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,6 +137,10 @@ func TestNothingEscapesTheSimWithoutItsWall(t *testing.T) {
 // the columns that were run, and the table of the document.
 func judge(t *testing.T, h Harness) {
 	t.Helper()
+	h.Only = only()
+	if *as != "" {
+		h.Callers = []string{*as}
+	}
 	name := goldenName("testdata", h.Tier)
 	golden, err := ReadMatrix(name)
 	if err != nil {
@@ -110,11 +166,18 @@ func judge(t *testing.T, h Harness) {
 					delete(column, r.ID)
 				}
 			}
-			golden[caller] = column
+			if len(h.Only) > 0 && golden[caller] != nil {
+				maps.Copy(golden[caller], column)
+			} else {
+				golden[caller] = column
+			}
 			continue
 		}
 		for _, d := range golden.Compare(caller, column) {
 			switch {
+			case d.Got == (Cell{}) && len(h.Only) > 0: // it was not to be tried
+			case unfinished(h.Tier) && !d.Known && d.Got.Verdict != Escaped:
+				t.Logf("%s %s: %s; the cell is not recorded yet", d.ID, caller, d.Got)
 			case !d.Known:
 				t.Errorf("%s %s: %s is not in %s: run go test ./attack -update", d.ID, caller, d.Got, name)
 			case d.Fatal:
@@ -131,6 +194,11 @@ func judge(t *testing.T, h Harness) {
 		writeDocument(t)
 	}
 }
+
+// unfinished tells of a tier that not every row is recorded for: emulated machines
+// take hours for all of them. The document says of the others that they were not
+// tried.
+func unfinished(tier paddock.Tier) bool { return tier == paddock.MicroVM }
 
 func document() string { return filepath.Join("..", "docs", "THREAT_MODEL.md") }
 
@@ -181,14 +249,17 @@ func TestNoGoldenCellEscapes(t *testing.T) {
 		for caller, column := range m {
 			for _, c := range Cases() {
 				cell, ok := column[c.ID]
-				if !ok {
+				switch {
+				case !ok && unfinished(tier):
+					continue
+				case !ok:
 					t.Errorf("%s %s has no cell for %s", tier, caller, c.ID)
 				}
 				if cell.Verdict == Escaped || weaker(cell.Verdict) < 0 {
 					t.Errorf("%s %s: %s is %q", tier, caller, c.ID, cell.Verdict)
 				}
 			}
-			if len(column) != len(Cases()) {
+			if len(column) != len(Cases()) && !unfinished(tier) {
 				t.Errorf("%s %s has %d cells for %d cases", tier, caller, len(column), len(Cases()))
 			}
 		}

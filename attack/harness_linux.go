@@ -55,6 +55,8 @@ const (
 	envCaller = "PADDOCK_ATTACK_CALLER"
 	envMaker  = "PADDOCK_ATTACK_MAKER"
 
+	envPrograms = "PADDOCK_ATTACK_PROGRAMS" // a directory for what is built
+
 	envNetwork = "PADDOCK_ATTACK_NETWORK" // where the internet keeps its files, in the process that tries the rows about the way out
 )
 
@@ -78,10 +80,11 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 	if len(callers) == 0 {
 		callers = []string{"root", "user"}
 	}
-	out := map[string][]Result{}
-	var mu sync.Mutex // guards out
+	tried := map[string][][]Result{} // by caller, and by part
+	var mu sync.Mutex                // guards tried
+	var alone sync.Mutex             // what races without a sandbox wins on a machine that has little else to do
 	var wg sync.WaitGroup
-	defer wg.Wait() // also where the next line ends the test
+	defer wg.Wait() // also where a line below ends the test
 	for _, caller := range callers {
 		if caller == "root" && os.Geteuid() != 0 {
 			t.Logf("the root column is left out: this test does not run as root")
@@ -89,44 +92,56 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 		}
 		place := newPlace(t, caller)
 		h.furnish(t, place, caller)
-		wg.Go(func() {
-			var results []Result
-			for _, part := range h.parts() {
-				some, err := part(t, place, caller)
+		parts := h.parts()
+		results := make([][]Result, len(parts))
+		tried[caller] = results
+		for i, p := range parts {
+			wg.Go(func() {
+				if h.Unconfined && !p.online {
+					alone.Lock()
+					defer alone.Unlock()
+				}
+				some, err := p.try(t, place, caller)
 				if err != nil {
 					t.Errorf("%s: %v", caller, err)
 				}
-				results = append(results, some...)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			out[caller] = results
-		})
-		if h.Unconfined {
-			wg.Wait() // its races are won on a machine that has nothing else to do
+				mu.Lock()
+				defer mu.Unlock()
+				results[i] = some
+			})
 		}
 	}
 	wg.Wait()
+	out := map[string][]Result{}
+	for caller, results := range tried {
+		out[caller] = slices.Concat(results...)
+	}
 	if t.Failed() && len(out) == 0 {
 		t.FailNow()
 	}
 	return out
 }
 
-// parts gives the functions that try the cases: those about the way out go into
-// another process, which has a network of its own.
-func (h Harness) parts() []func(t *testing.T, place, caller string) ([]Result, error) {
-	var list []func(*testing.T, string, string) ([]Result, error)
+// A part is some of the cases, which are tried one after the other.
+type part struct {
+	online bool // those about the way out
+	try    func(t *testing.T, place, caller string) ([]Result, error)
+}
+
+// parts gives the parts, which are tried beside each other: the rows about the way
+// out mostly wait, in another process that has a network of its own.
+func (h Harness) parts() []part {
+	var list []part
 	for _, online := range []bool{false, true} {
-		any := slices.ContainsFunc(Cases(), func(c Case) bool { return h.wanted(c.ID) && (c.way != nil) == online })
+		wanted := slices.ContainsFunc(Cases(), func(c Case) bool { return h.wanted(c.ID) && (c.way != nil) == online })
 		switch {
-		case !any:
+		case !wanted:
 		case online && (os.Geteuid() != 0 || h.Inside):
-			list = append(list, h.offline)
+			list = append(list, part{online, h.offline})
 		default:
-			list = append(list, func(t *testing.T, place, caller string) ([]Result, error) {
+			list = append(list, part{online, func(t *testing.T, place, caller string) ([]Result, error) {
 				return h.asCaller(t, place, caller, online)
-			})
+			}})
 		}
 	}
 	return list
@@ -170,7 +185,7 @@ func (h Harness) asCaller(t *testing.T, place, caller string, online bool) ([]Re
 	if lonely {
 		args = append(args, "-lonely")
 	}
-	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")
+	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+(7*h.patience()).String(), "-only="+strings.Join(h.Only, ","))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(place, "bin", "attacker"), args...)
 	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, envNetwork+"="+network, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
 	cmd.Dir = place
@@ -290,9 +305,19 @@ func (h Harness) furnish(t *testing.T, place, caller string) {
 	}
 }
 
+// build builds a program, once for all tests of a process that has a directory for
+// what is built.
 func build(t *testing.T, pkg, to string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", to, pkg)
+	built := to
+	if dir := os.Getenv(envPrograms); dir != "" {
+		built = filepath.Join(dir, filepath.Base(to))
+		defer func() { copyProgram(t, built, to) }()
+		if _, err := os.Stat(built); err == nil {
+			return
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", built, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
@@ -331,22 +356,30 @@ func (h Harness) collect(t *testing.T, place string) {
 	}
 	defer f.Close()
 	enc := json.NewEncoder(f)
+	together, outer := company{}, t
+	defer together.close(t)
 	for _, c := range Cases() {
 		if !h.wanted(c.ID) || (c.way != nil) != online {
 			continue
 		}
 		t.Run(c.ID, func(t *testing.T) {
-			r := h.try(t, c, place, caller)
+			try := func() Result {
+				if h.shares(c) {
+					return together.try(outer, t, h, c, place, caller)
+				}
+				return h.try(t, c, place, caller)
+			}
+			r := try()
 			// A case without a verdict is tried once more, and one that changed more
 			// than could be watched some times more. What was found out counts: an
 			// escape is one.
 			for again := 0; r.Broken != "" && r.Cell.Verdict != Escaped && (again < 1 || again < 4 && strings.Contains(r.Broken, errOverflow.Error())); again++ {
 				t.Log("tried again:", r.Broken)
 				world := filepath.Join(place, strings.ToLower(c.ID))
-				if err := os.Rename(world, world+"-"+random()[:6]); err != nil {
+				if err := os.Rename(world, world+"-"+random()[:6]); err != nil && !h.shares(c) {
 					t.Fatal(err)
 				}
-				r = h.try(t, c, place, caller)
+				r = try()
 			}
 			if err := enc.Encode(r); err != nil {
 				t.Fatal(err)
@@ -363,7 +396,7 @@ func (h Harness) collect(t *testing.T, place string) {
 }
 
 // ownKernel tells whether commands run on a kernel of the sandbox's own.
-func (h Harness) ownKernel() bool { return h.Tier == paddock.GVisor }
+func (h Harness) ownKernel() bool { return h.Tier == paddock.GVisor || h.Tier == paddock.MicroVM }
 
 func (h Harness) wanted(id string) bool {
 	if len(h.Only) == 0 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -124,8 +125,7 @@ func followLinks(x *trial) []target.Try {
 // readSpecial is the host's part of A16.
 func readSpecial(x *trial) []target.Try {
 	fs, work := x.sb.FS(), x.w.brief.Work
-	var tries []target.Try
-	bounded := func(name string, f func(ctx context.Context) error) {
+	bounded := func(name string, f func(ctx context.Context) error) target.Try {
 		const most = 2 * time.Second
 		ctx, cancel := x.brief(most)
 		defer cancel()
@@ -136,41 +136,48 @@ func readSpecial(x *trial) []target.Try {
 		select {
 		case err := <-done:
 			if err != nil {
-				tries = append(tries, refused(name, err))
-				return
+				return refused(name, err)
 			}
-			tries = append(tries, inside(name, "answered"))
+			return inside(name, "answered")
 		case <-grace.C:
-			tries = append(tries, reached(name, "the host hangs, past the deadline of its call"))
+			return reached(name, "the host hangs, past the deadline of its call")
 		}
 	}
-	for _, n := range []string{"fifo.txt", "endless.txt", "tty.txt", "loop.txt", "fd.txt", "socket.txt"} {
-		bounded("read "+n, func(ctx context.Context) error {
-			r, err := fs.Open(ctx, work+"/"+n, paddock.OpenOptions{Length: 1 << 16})
+	names := []string{"fifo.txt", "endless.txt", "tty.txt", "loop.txt", "fd.txt", "socket.txt"}
+	tries := make([]target.Try, 2*len(names)+3)
+	var wg sync.WaitGroup // most of it is waiting
+	for i, n := range names {
+		wg.Go(func() {
+			tries[2*i] = bounded("read "+n, func(ctx context.Context) error {
+				r, err := fs.Open(ctx, work+"/"+n, paddock.OpenOptions{Length: 1 << 16})
+				if err != nil {
+					return err
+				}
+				// A FIFO that opens may still give nothing: closing ends it.
+				stop := context.AfterFunc(ctx, func() { _ = r.Close() })
+				_, err = io.Copy(io.Discard, io.LimitReader(r, 1<<16))
+				if stop() {
+					err = errors.Join(err, r.Close())
+				}
+				return err
+			})
+			tries[2*i+1] = bounded("stat "+n, func(ctx context.Context) error {
+				_, err := fs.Stat(ctx, work+"/"+n)
+				return err
+			})
+		})
+	}
+	wg.Go(func() {
+		tries[2*len(names)] = bounded("write fifo-out.txt", func(ctx context.Context) error {
+			w, err := fs.Create(ctx, work+"/fifo-out.txt", paddock.CreateOptions{})
 			if err != nil {
 				return err
 			}
-			// A FIFO that opens may still give nothing: closing ends it.
-			stop := context.AfterFunc(ctx, func() { _ = r.Close() })
-			_, err = io.Copy(io.Discard, io.LimitReader(r, 1<<16))
-			if stop() {
-				err = errors.Join(err, r.Close())
-			}
-			return err
+			return w.Close()
 		})
-		bounded("stat "+n, func(ctx context.Context) error {
-			_, err := fs.Stat(ctx, work+"/"+n)
-			return err
-		})
-	}
-	bounded("write fifo-out.txt", func(ctx context.Context) error {
-		w, err := fs.Create(ctx, work+"/fifo-out.txt", paddock.CreateOptions{})
-		if err != nil {
-			return err
-		}
-		return w.Close()
 	})
-	bounded("list", func(ctx context.Context) error {
+	wg.Wait()
+	tries[2*len(names)+1] = bounded("list", func(ctx context.Context) error {
 		for _, err := range fs.List(ctx, work, 3) {
 			if err != nil {
 				return err
@@ -179,16 +186,17 @@ func readSpecial(x *trial) []target.Try {
 		return nil
 	})
 	// The box is still of use.
-	bounded("afterwards", func(ctx context.Context) error {
+	last := bounded("afterwards", func(ctx context.Context) error {
 		r, err := fs.Open(ctx, work+"/README.md", paddock.OpenOptions{})
 		if err != nil {
 			return fmt.Errorf("a plain file cannot be read any more: %w", err)
 		}
 		return r.Close()
 	})
-	if last := tries[len(tries)-1]; last.Outcome == target.Denied {
-		tries[len(tries)-1] = reached("afterwards", "%s", last.Detail)
+	if last.Outcome == target.Denied {
+		last = reached("afterwards", "%s", last.Detail)
 	}
+	tries[2*len(names)+2] = last
 	return tries
 }
 

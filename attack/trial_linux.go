@@ -46,8 +46,17 @@ type trial struct {
 	before []target.Traffic // what went out before what does not count
 }
 
-// patience bounds one case. Emulated machines are slow.
+// patience bounds one case.
 const patience = 3 * time.Minute
+
+// patience bounds one case of a tier: an emulated machine takes minutes for a case
+// that starts many programs.
+func (h Harness) patience() time.Duration {
+	if h.Tier == paddock.MicroVM {
+		return 4 * patience
+	}
+	return patience
+}
 
 // try runs one case in a world of its own.
 func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
@@ -81,10 +90,16 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 		res.Broken = err.Error()
 		return res
 	}
-	res.Tries = x.tries(&res)
+	x.judge(&res)
+	return res
+}
+
+// judge fills a result with what was tried, and with what the host finds.
+func (x *trial) judge(res *Result) {
+	res.Tries = x.tries(res)
 	res.Evidence = append(res.Evidence, x.extra...)
-	res.Evidence = append(res.Evidence, w.evidence(x.out)...)
-	if c.way != nil {
+	res.Evidence = append(res.Evidence, x.w.evidence(x.out)...)
+	if x.c.way != nil {
 		found, err := x.traffic()
 		res.Evidence = append(res.Evidence, found...)
 		if err != nil && res.Broken == "" {
@@ -94,7 +109,6 @@ func (h Harness) try(t *testing.T, c Case, place, caller string) (res Result) {
 	if len(res.Evidence) > 0 {
 		res.Cell = Cell{Verdict: Escaped, Why: strings.Join(res.Evidence, "; ")}
 	}
-	return res
 }
 
 // watched runs f and tells what changed meanwhile of what must not, where the
@@ -116,7 +130,7 @@ func (x *trial) watched(f func() error) error {
 
 // run makes the driver, tries, and removes everything again.
 func (x *trial) run() (err error) {
-	ctx, cancel := context.WithTimeout(x.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(x.t.Context(), x.h.patience())
 	defer cancel()
 	x.driver = x.h.New(x.t, x.w.brief.State)
 	defer func() {
@@ -161,7 +175,7 @@ func (x *trial) remove() error {
 // be reached.
 func (x *trial) spec() paddock.Spec {
 	b := &x.w.brief
-	b.Unconfined, b.Kernel = x.h.Unconfined, x.h.ownKernel()
+	b.Unconfined, b.Kernel, b.Slow = x.h.Unconfined, x.h.ownKernel(), x.h.Tier == paddock.MicroVM
 	b.Memory, b.PIDs, b.Files, b.Disk, b.CPUs = 256<<20, 100, 512, 64<<20, 0.5
 	s := paddock.Spec{
 		Mounts: []paddock.Mount{{Source: b.Work, Write: true}, {Source: x.w.brief.Place + "/bin"}},
@@ -176,6 +190,9 @@ func (x *trial) spec() paddock.Spec {
 		if f.Strength != paddock.Full {
 			s.AllowMissing = append(s.AllowMissing, f.Control)
 		}
+	}
+	if x.h.Tier == paddock.MicroVM && x.c.ID != "P22" {
+		s.Limits.CPUs = 0 // it would be taken from what emulates the machine
 	}
 	if x.c.way != nil {
 		x.connect(&s)
@@ -235,7 +252,7 @@ func (x *trial) guest(ctx context.Context, sb paddock.Sandbox, args ...string) (
 	cmd := paddock.Cmd{
 		Args:    append([]string{x.w.brief.Self}, args...),
 		Env:     map[string]string{target.BriefEnv: string(brief)},
-		Timeout: patience - 20*time.Second,
+		Timeout: x.h.patience() - 20*time.Second,
 		Output:  paddock.Output{Stdout: &stdout, Stderr: &stderr},
 	}
 	p, err := sb.Start(ctx, cmd)

@@ -181,13 +181,14 @@ func (w *world) leak() error {
 			return err
 		}
 		w.leaked = append(w.leaked, os.NewFile(uintptr(fd), name))
-		// A high number, so that no descriptor of a program takes its place.
-		high := 300 + len(w.leaked)
-		if err := syscall.Dup3(fd, high, 0); err != nil {
-			return err
+		// A high number, so that no descriptor of a program takes its place, and one
+		// that no other world of this process has.
+		high, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD, 300)
+		if errno != 0 {
+			return errno
 		}
-		w.leaked = append(w.leaked, os.NewFile(uintptr(high), name))
-		w.brief.FDs = append(w.brief.FDs, high)
+		w.leaked = append(w.leaked, os.NewFile(high, name))
+		w.brief.FDs = append(w.brief.FDs, int(high))
 	}
 	return nil
 }

@@ -25,7 +25,10 @@ import (
 // waiting bounds one try. What gets through is seen by the host, however long it
 // takes; without a sandbox nobody else looks at single techniques.
 func waiting(b *target.Brief) time.Duration {
-	if b.Unconfined {
+	switch {
+	case b.Slow:
+		return 5 * time.Second
+	case b.Unconfined:
 		return 3 * time.Second
 	}
 	return 1500 * time.Millisecond

@@ -76,15 +76,15 @@ func movers() []mover {
 	}
 }
 
-// fromBelow moves each directory above p in every way, and runs f with the name
-// that p has then.
-func fromBelow(b *target.Brief, p string, m mover, f func(p string) target.Try) target.Try {
+// fromBelow moves each directory above p in every way, and runs f with the names
+// that the directory and p have then.
+func fromBelow(b *target.Brief, p string, m mover, f func(dir, p string) target.Try) target.Try {
 	return each(ancestors(b, p), func(dir string) target.Try {
 		to, back, err := m.run(dir)
 		if err != nil {
 			return refused(err)
 		}
-		t := f(to + strings.TrimPrefix(p, dir))
+		t := f(to, to+strings.TrimPrefix(p, dir))
 		if err := back(); err != nil {
 			return reached("%s was moved to %s and cannot come back: %v", dir, to, err)
 		}
@@ -101,7 +101,7 @@ func moveMount() []probe {
 	for _, m := range movers() {
 		for _, rel := range []string{".git/hooks/pre-commit", ".git/hooks/post-checkout", ".git/config", ".claude/settings.json", ".mcp.json"} {
 			ps = append(ps, probe{m.name + " and write " + rel, func(b *target.Brief) target.Try {
-				return fromBelow(b, b.Target, m, func(p string) target.Try {
+				return fromBelow(b, b.Target, m, func(_, p string) target.Try {
 					file := filepath.Join(p, rel)
 					_ = os.MkdirAll(filepath.Dir(file), 0o755)
 					before := state(file)
@@ -114,7 +114,7 @@ func moveMount() []probe {
 			}})
 		}
 		ps = append(ps, probe{m.name + " and connect", func(b *target.Brief) target.Try {
-			return fromBelow(b, b.Canary.InWork, m, func(p string) target.Try { return connectUnix(unix.SOCK_STREAM, p) })
+			return fromBelow(b, b.Canary.InWork, m, func(_, p string) target.Try { return connectUnix(unix.SOCK_STREAM, p) })
 		}})
 	}
 	return append(ps, probe{"the mount itself", func(b *target.Brief) target.Try {
@@ -156,11 +156,32 @@ func nextSandbox() []probe {
 			}})
 		for _, m := range movers() {
 			ps = append(ps, probe{what + ": " + m.name + " an ancestor", func(b *target.Brief) target.Try {
-				return fromBelow(b, own(b), m, func(p string) target.Try { return reached("%s is %s now", own(b), p) })
+				return fromBelow(b, own(b), m, func(dir, p string) target.Try {
+					if ownOnly(dir, p) {
+						return throughAll(b, p)
+					}
+					return reached("%s is %s now", own(b), p)
+				})
 			}})
 		}
 	}
 	return ps
+}
+
+// ownOnly tells whether a directory above p is on another file system than the last
+// directory on the way to p that can be seen: it is of the sandbox's own, and where it
+// is means nothing to the host.
+func ownOnly(dir, p string) bool {
+	var above, at unix.Stat_t
+	if unix.Lstat(dir, &above) != nil {
+		return false
+	}
+	for ; len(p) > len(dir); p = filepath.Dir(p) {
+		if unix.Lstat(p, &at) == nil && at.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return at.Dev != above.Dev
+		}
+	}
+	return false
 }
 
 // gitDirectory is C11: the git directory is a mount of its own.

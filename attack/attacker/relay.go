@@ -222,5 +222,10 @@ func furnish() error {
 	if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", 0, ""); err != nil {
 		return err
 	}
-	return unix.Mount("proc", "/proc", "proc", 0, "")
+	// Terminals of its own: what types into all that it finds must not be believed
+	// of others that are tried beside it.
+	return errors.Join(
+		unix.Mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620"),
+		unix.Mount("proc", "/proc", "proc", 0, ""),
+	)
 }

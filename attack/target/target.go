@@ -71,6 +71,9 @@ type Brief struct {
 	Gateway int    `json:"gateway"`
 	Phase   string `json:"phase"`
 
+	// Slow says that the sandbox's own kernel may be emulated.
+	Slow bool `json:"slow"`
+
 	// Kernel says that the attacker runs on a kernel of the sandbox's own, which
 	// may show files changed that are not: the host watches them.
 	Kernel bool `json:"kernel"`
