@@ -22,6 +22,7 @@ type app struct {
 	stderr io.Writer
 	lookup func(name string) (string, bool) // the caller's environment
 	dir    func() (string, error)           // the caller's working directory
+	data   func() (string, error)           // the caller's data directory
 	tiers  []tier                           // strongest first
 	tty    func() (*os.File, error)         // opens the caller's terminal, whatever the streams are
 	// notify asks for the signals of this process until stop is called.
@@ -70,7 +71,7 @@ where you say nothing, it is nothing.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.shellCommand(), a.doctorCommand(), a.policyCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.shellCommand(), a.doctorCommand(), a.policyCommand(), a.auditCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
 	return root
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/audit/chain"
 )
 
 // auditFlags say what is recorded of a run, and where.
@@ -24,7 +25,7 @@ type auditFlags struct {
 }
 
 func (f *auditFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.file, "audit", "", "record what commands do in this new `FILE`, as lines of JSON, on a tier that can; docs/AUDIT.md describes them")
+	fs.StringVar(&f.file, "audit", "", "record what commands do in this new `FILE`, as signed lines of JSON, on a tier that can; docs/AUDIT.md describes them")
 	fs.StringSliceVar(&f.kinds, "audit-kinds", nil, "record these `kinds` of events too: "+join(paddock.AuditKinds())+" (default exec, or those of the policy)")
 }
 
@@ -35,6 +36,7 @@ type record struct {
 	path  string
 	file  *os.File
 	lines *audit.Lines
+	chain *chain.Writer // what lines writes to
 
 	over chan struct{} // closed when nobody watches any more
 	wg   sync.WaitGroup
@@ -42,7 +44,7 @@ type record struct {
 
 // begin puts what is to be recorded into the plan, and opens the file before
 // anything runs. It gives nil where nothing is to be recorded.
-func (f *auditFlags) begin(p *plan, changed func(string) bool) (*record, error) {
+func (f *auditFlags) begin(a *app, p *plan, changed func(string) bool) (*record, error) {
 	kinds := &p.spec.Policy.Audit
 	switch {
 	case !changed("audit") && changed("audit-kinds"):
@@ -68,7 +70,7 @@ func (f *auditFlags) begin(p *plan, changed func(string) bool) (*record, error) 
 	if len(*kinds) == 0 {
 		*kinds = []paddock.AuditKind{paddock.AuditExec}
 	}
-	r, err := openRecord(f.file, p)
+	r, err := a.openRecord(f.file, p)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +80,7 @@ func (f *auditFlags) begin(p *plan, changed func(string) bool) (*record, error) 
 
 // openRecord makes the file, which must not be there yet: neither an earlier
 // record nor what a link leads to is ever changed.
-func openRecord(name string, p *plan) (*record, error) {
+func (a *app) openRecord(name string, p *plan) (*record, error) {
 	path := absolute(name, p.host.Dir)
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -88,6 +90,10 @@ func openRecord(name string, p *plan) (*record, error) {
 		return nil, withHint(fmt.Errorf("--audit %s: it is in %s, where commands could rewrite it: %w", name, m.Source, paddock.Denied),
 			"record outside of what the sandbox may write")
 	}
+	key, err := a.auditKey(chain.MakeKey)
+	if err != nil {
+		return nil, fmt.Errorf("--audit %s: %w", name, err)
+	}
 	f, err := openIn(dir, filepath.Base(path), os.O_EXCL)
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -95,7 +101,13 @@ func openRecord(name string, p *plan) (*record, error) {
 	case err != nil:
 		return nil, withHint(fmt.Errorf("--audit %s: %w: %w", name, err, paddock.Denied), "is the directory writable?")
 	}
-	return &record{name: name, path: filepath.Join(dir, filepath.Base(path)), file: f, lines: audit.NewLines(f), over: make(chan struct{})}, nil
+	r := &record{name: name, path: filepath.Join(dir, filepath.Base(path)), file: f, over: make(chan struct{})}
+	if r.chain, err = chain.NewWriter(f, key); err != nil {
+		err = errors.Join(err, f.Close(), os.Remove(r.path))
+		return nil, withHint(fmt.Errorf("--audit %s: %w: %w", name, err, paddock.Exhausted), "is the disk full?")
+	}
+	r.lines = audit.NewLines(r.chain)
+	return r, nil
 }
 
 // writable tells the mount through which the sandbox can write below dir, by
@@ -144,9 +156,11 @@ func (r *record) close(made bool) error {
 	close(r.over)
 	r.wg.Wait()
 	err := r.lines.Close()
-	st, statErr := r.file.Stat()
+	if err == nil {
+		err = r.chain.Close()
+	}
 	err = errors.Join(err, r.file.Close())
-	if !made && statErr == nil && st.Size() == 0 {
+	if !made && r.chain.Events() == 0 {
 		err = errors.Join(err, os.Remove(r.path))
 	}
 	if err == nil {

@@ -1,18 +1,41 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/audit/chain"
 )
+
+// eventsIn gives the lines of a record that are events, without what the chain
+// adds to them, and the lines that are the chain's own.
+func eventsIn(t *testing.T, data []byte) (events, own []string) {
+	t.Helper()
+	for line := range strings.Lines(string(data)) {
+		text, _, ok := strings.Cut(line, `,"seq":`)
+		switch {
+		case !ok:
+			t.Errorf("a line without a number: %q", line)
+		case strings.Contains(text, `"kind":"begin"`), strings.Contains(text, `"kind":"head"`):
+			own = append(own, line)
+		default:
+			events = append(events, text+"}\n")
+		}
+	}
+	return events, own
+}
 
 // recording is a tier whose driver can record; it tells of one event for each
 // sandbox that it makes.
@@ -43,8 +66,12 @@ func TestEventsGoToANewFile(t *testing.T) {
 	name := filepath.Join(dir, "events")
 	data, err := os.ReadFile(name)
 	want := `{"time":"1970-01-01T00:00:00Z","sandbox":"fake-1","kind":"exec","path":"/bin/true"}` + "\n"
-	if err != nil || string(data) != want {
+	if events, own := eventsIn(t, data); err != nil || !slices.Equal(events, []string{want}) || len(own) != 3 {
 		t.Errorf("%q, %v", data, err)
+	}
+	v = invoke(dir, nil, nil, "audit", "verify", name)
+	if code := v.run(t.Context()); code != 0 || !strings.HasPrefix(v.stdout.String(), name+": whole: 1 event in 4 lines\n") {
+		t.Errorf("exit status %d, %q, %q", code, v.stdout.String(), v.stderr.String())
 	}
 	if st, err := os.Stat(name); err != nil || st.Mode() != 0o600 {
 		t.Errorf("%v, %v", st, err)
@@ -54,7 +81,7 @@ func TestEventsGoToANewFile(t *testing.T) {
 	if code := v.run(t.Context()); code == 0 || !strings.Contains(v.stderr.String(), "it is there already") || f.created != 1 {
 		t.Errorf("exit status %d, %d made, stderr %q", code, f.created, v.stderr.String())
 	}
-	if again, err := os.ReadFile(name); err != nil || string(again) != want {
+	if again, err := os.ReadFile(name); err != nil || !bytes.Equal(again, data) {
 		t.Errorf("%q, %v", again, err)
 	}
 }
@@ -164,7 +191,15 @@ func TestASandboxWhoseEventsCannotBeWrittenIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &record{name: "events", file: full, lines: audit.NewLines(full), over: make(chan struct{})}
+	key, err := chain.MakeKey(filepath.Join(t.TempDir(), "audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := chain.NewWriter(&filling{full}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &record{name: "events", file: full, lines: audit.NewLines(c), chain: c, over: make(chan struct{})}
 	r.watch(t.Context(), b)
 	p, err := b.Start(t.Context(), paddock.Cmd{Args: []string{"sleep", "60"}})
 	if err != nil {
@@ -178,4 +213,137 @@ func TestASandboxWhoseEventsCannotBeWrittenIsEnded(t *testing.T) {
 	if message, hint := words(err); !errors.Is(err, paddock.Exhausted) || !strings.Contains(message, "no space left") || !strings.Contains(hint, "could not be recorded") {
 		t.Errorf("%v: %q, %q", err, message, hint)
 	}
+}
+
+// filling is a disk that takes what a record begins with, and no more.
+type filling struct{ full *os.File }
+
+func (f *filling) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(`"kind":"begin"`)) {
+		return len(p), nil
+	}
+	return f.full.Write(p)
+}
+
+func TestWithoutAKeyNothingIsRecorded(t *testing.T) {
+	dir := t.TempDir()
+	f := &fake{}
+	v := invoke(dir, nil, []tier{recording(f)}, "audit", "key")
+	if code := v.run(t.Context()); code != 0 || !strings.HasPrefix(v.stdout.String(), "sha256:") {
+		t.Fatalf("exit status %d, %q, %q", code, v.stdout.String(), v.stderr.String())
+	}
+	if err := os.Chmod(filepath.Join(dir, ".data", "audit", chain.KeyName), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	v = invoke(dir, nil, []tier{recording(f)}, "run", "--audit", "events", "--", "true")
+	if code := v.run(t.Context()); code != 125 || f.created > 0 || !strings.Contains(v.stderr.String(), "others may read it (mode 0644)") || !strings.Contains(v.stderr.String(), "hint: it is ") {
+		t.Errorf("exit status %d, %d made, %q", code, f.created, v.stderr.String())
+	}
+	if _, err := os.Stat(filepath.Join(dir, "events")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a record is left: %v", err)
+	}
+}
+
+func TestTailFollowsUntilTheRecordIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	key, err := chain.MakeKey(filepath.Join(dir, "audit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "events")
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c, err := chain.NewWriter(f, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	v := invoke(dir, nil, nil, "audit", "tail", "-f", name)
+	v.app.stdout = w
+	ended := make(chan int, 1)
+	go func() {
+		ended <- v.run(t.Context())
+		w.Close()
+	}()
+	lines := bufio.NewScanner(r)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Fatalf("%q, want %q", lines.Text(), want)
+		}
+	}
+	next("  begin    log ")
+	next("  head     2:")
+	line, err := audit.Line(audit.Event{Time: time.Unix(0, 0), Kind: audit.Exec, Path: "/bin/x\x1b[2J", Args: []string{"a b", ""}, Dir: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(line); err != nil {
+		t.Fatal(err)
+	}
+	next(`1970-01-01T00:00:00.000Z  exec     "/bin/x\x1b[2J" "a b" "" in /`)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next(", closed")
+	if code := <-ended; code != 0 || lines.Scan() {
+		t.Errorf("exit status %d, %q, %q", code, lines.Text(), v.stderr.String())
+	}
+}
+
+func TestTheLastLinesAreFoundInLargeFiles(t *testing.T) {
+	long := strings.Repeat("x", block-2)
+	for _, row := range []struct {
+		text string
+		n    int
+		want int // from the end
+	}{
+		{"", 3, 0},
+		{"a\nb\nc\n", 2, 4},
+		{"a\nb\nc\n", 9, 6},
+		{"a\nb\nc\n", 0, 0},
+		{"a\nb\nhalf", 1, 6},
+		{long + "\n" + long + "\n" + long + "\n", 2, 2 * (block - 1)},
+	} {
+		at, err := lastLines(strings.NewReader(row.text), int64(len(row.text)), row.n)
+		if err != nil || int(at) != len(row.text)-row.want {
+			t.Errorf("%.20q, %d: %d, %v", row.text, row.n, at, err)
+		}
+	}
+}
+
+// What stands in a record may have been put there by anybody.
+func FuzzALineOfARecordIsOneLineOfTheTerminal(f *testing.F) {
+	for _, kind := range append(paddock.AuditKinds(), audit.Lost, chain.Begin, chain.Head, "\x1b[2J") {
+		line, err := audit.Line(audit.Event{
+			Kind: kind, Path: "/x\n\x1b", Args: []string{"\u202e"}, Error: "\r", Address: "\u009b", Flags: "\x7f",
+			Process: audit.Process{PID: 1, Name: "\n"}, Network: &audit.Flow{Host: "\x1b", Reason: "\u2028"},
+		})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(line)
+	}
+	f.Add([]byte("\x9b2J\r"))
+	f.Add([]byte("{\"a\":\r\"\x9b\u202e\x7f\"}"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.Contains(line, []byte("\n")) {
+			return // it is two
+		}
+		v := invoke("/", nil, nil)
+		if err := errors.Join(v.app.showLine(line), v.app.showEvent(line)); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range strings.ReplaceAll(v.stdout.String()+v.stderr.String(), "\n", "") {
+			if !unicode.IsPrint(r) {
+				t.Errorf("%q is shown with %U", line, r)
+			}
+		}
+		if n := strings.Count(v.stdout.String()+v.stderr.String(), "\n"); n != 2 {
+			t.Errorf("%q is shown as %d lines", line, n)
+		}
+	})
 }

@@ -243,6 +243,7 @@ func invoke(dir string, env map[string]string, tiers []tier, args ...string) *in
 		args: args, stdin: strings.NewReader(""), stdout: &v.stdout, stderr: &v.stderr, tiers: tiers,
 		lookup: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		dir:    func() (string, error) { return dir, nil },
+		data:   func() (string, error) { return filepath.Join(dir, ".data"), nil },
 		tty:    func() (*os.File, error) { return nil, os.ErrNotExist },
 		notify: func(...os.Signal) (<-chan os.Signal, func()) { return v.signals, func() {} },
 	}

@@ -169,7 +169,7 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 		return err
 	}
 	defer asker.close()
-	events, err := f.audit.begin(p, changed)
+	events, err := f.audit.begin(a, p, changed)
 	if err != nil {
 		return err
 	}

@@ -231,7 +231,7 @@ func (b *box) choice() string {
 // is for the first computer of the tier sim; nil is none.
 func registry(begun *spawn.Process) []tier {
 	return []tier{
-		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code", open: openMicroVM, weak: unfinished},
+		{name: paddock.MicroVM, about: "a kernel of its own in a virtual machine: for the least trusted code", open: openMicroVM, weak: untried},
 		{name: paddock.GVisor, about: "a second kernel in software: for untrusted code, without virtualization", open: openGVisor, audited: true},
 		{name: paddock.Jail, about: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", open: openJail},
 		{name: paddock.Sim, about: "a shell, its tools and a file system in Go: text and files, no programs of this machine", open: func(g gear) (paddock.Driver, error) { return openSim(g, begun) }, limited: true},
@@ -248,14 +248,14 @@ func openSim(g gear, begun *spawn.Process) (paddock.Driver, error) {
 	return d, nil
 }
 
-// unfinished says why auto takes no machine yet: not all of the tier's promises
-// are shown by tests. It is made where it is asked for by name.
-func unfinished() string {
-	cause := "it is not finished in this version; --tier microvm tries it"
+// untried says why auto takes no machine: where machines are emulated they are
+// slow, and with KVM nobody has tested them. One is made where it is asked for by
+// name.
+func untried() string {
 	if why := microvm.Emulated(); why != "" {
-		cause += ", in emulation: " + why
+		return "machines are emulated here, which is slow; --tier microvm makes one: " + why
 	}
-	return cause
+	return "machines with KVM were never tested in this version; --tier microvm makes one"
 }
 
 func openMicroVM(g gear) (paddock.Driver, error) {

@@ -53,7 +53,8 @@ func TestWhatIsRefusedIsToldWithTheFlagThatAllowsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	verdicts := map[string]int{}
-	for line := range strings.Lines(string(data)) {
+	lines, _ := eventsIn(t, data)
+	for _, line := range lines {
 		var e audit.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Kind != audit.Network || e.Network == nil {
 			t.Fatalf("%s: %v", line, err)

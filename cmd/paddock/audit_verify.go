@@ -1,0 +1,220 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+)
+
+func (a *app) auditCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "audit",
+		Short: "Verify and read what paddock run --audit recorded",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.auditVerifyCommand(), a.auditTailCommand(), a.auditKeyCommand())
+	return c
+}
+
+func (a *app) auditKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "key",
+		Short: "Print the public key that records are signed with",
+		Long: `Print the fingerprint and the public key, in PEM, that records of this user are
+signed with. Whoever is to verify them elsewhere needs either. The key is made
+where there is none yet.
+
+Exit status: 0, or 125 if there is no key and none can be made.`,
+		Example: `  paddock audit key > public.pem
+  paddock audit verify events.jsonl --key public.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			key, err := a.auditKey(chain.MakeKey)
+			if err != nil {
+				return err
+			}
+			text, err := chain.PublicPEM(key.Public())
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s\n%s", key.Fingerprint(), text)
+			return err
+		},
+	}
+}
+
+// auditKey opens the caller's own key.
+func (a *app) auditKey(open func(dir string) (*chain.Key, error)) (*chain.Key, error) {
+	data, err := a.data()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(data, "audit")
+	key, err := open(dir)
+	if err != nil {
+		return nil, withHint(fmt.Errorf("the key that signs records: %w", err),
+			"it is %s, its owner's alone (chmod 600), in directories that nobody else may write to; if it is damaged, move it away and a new one is made", filepath.Join(dir, chain.KeyName))
+	}
+	return key, nil
+}
+
+// A verification is what `paddock audit verify --json` answers.
+type verification struct {
+	Version int    `json:"version"` // of this format: 1
+	File    string `json:"file"`
+	chain.Report
+}
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var key, seen string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Tell whether a record is as it was written",
+		Long: `Tell whether a file of paddock run --audit is as it was written: every line is
+there, in its place and unchanged, and the key signed them. The first line that
+is wrong is told, and why.
+
+Without --key it is this user's own key that must have signed it. Whoever has
+the key can write a whole new file, and anybody can cut a file off behind a
+signed line: note the last head, SEQ:HASH, elsewhere, and ask for it with --head.
+
+A file without its closing head is open: it is being written, its writer was
+killed, or its end was cut off. That is no error, and told with a status of its
+own. docs/AUDIT.md tells what is proved and what is not.
+
+Exit status: 0 if the file is whole, 1 if a line is wrong, 2 if nothing is wrong
+and the file is open, 125 if it or the key cannot be read.`,
+		Example: `  paddock audit verify events.jsonl
+  paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
+		Args: oneArgument("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o, err := a.wanted(key, seen)
+			if err != nil {
+				return err
+			}
+			return a.verify(args[0], o, asJSON)
+		},
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringVar(&key, "key", "", "the `key` that must have signed it: a file with the public key, or its fingerprint sha256:… (default your own)")
+	c.Flags().StringVar(&seen, "head", "", "a line that it must have, as `SEQ:HASH`: a head that was noted elsewhere")
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}
+
+// wanted says what a file is to be.
+func (a *app) wanted(key, seen string) (o chain.Options, err error) {
+	if seen != "" {
+		p, err := chain.ParsePoint(seen)
+		if err != nil {
+			return o, withHint(fmt.Errorf("--head: %w", err), "paddock audit verify prints it: \"head: SEQ:HASH\"")
+		}
+		o.Seen = &p
+	}
+	switch {
+	case key == "":
+		own, err := a.auditKey(chain.ReadKey)
+		if errors.Is(err, paddock.NotFound) {
+			return o, withHint(fmt.Errorf("this user has signed nothing here, so whose key it is to be is not known: %w", paddock.NotFound), "--key FILE or --key FINGERPRINT; `paddock audit key` prints both where the file was written")
+		}
+		if err != nil {
+			return o, err
+		}
+		o.Fingerprint = own.Fingerprint()
+	case chain.IsFingerprint(key):
+		o.Fingerprint = key
+	default:
+		data, err := readDocument("public key", key)
+		if err != nil {
+			return o, err
+		}
+		public, err := chain.ParsePublic(data)
+		if err != nil {
+			return o, withHint(fmt.Errorf("--key %s: %w", key, err), "`paddock audit key` prints one; a fingerprint is sha256: and 64 digits")
+		}
+		o.Fingerprint = chain.Fingerprint(public)
+	}
+	return o, nil
+}
+
+func (a *app) verify(name string, o chain.Options, asJSON bool) error {
+	f, size, err := openLog(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	rep, err := chain.Verify(io.NewSectionReader(f, 0, size), o) // what is added meanwhile is not waited for
+	if err != nil {
+		return withHint(fmt.Errorf("%s: %w", name, err), "is the disk all right?")
+	}
+	if asJSON {
+		if err := printJSON(a.stdout, verification{Version: 1, File: name, Report: rep}); err != nil {
+			return err
+		}
+	} else {
+		a.tellReport(name, rep)
+	}
+	switch rep.State {
+	case chain.Whole:
+		return nil
+	case chain.Open:
+		return exitStatus(2)
+	default:
+		return exitStatus(1)
+	}
+}
+
+func (a *app) tellReport(name string, rep chain.Report) {
+	if rep.State == chain.Wrong {
+		fmt.Fprintf(a.stderr, "paddock: %s:%d: %s\n", oneLine(name), rep.Line, oneLineOf(rep.Why, paragraph))
+		if rep.Head != nil && rep.Problem != chain.BadHead {
+			fmt.Fprintf(a.stderr, "hint: the lines up to %d are as they were signed, at %s\n", rep.Head.Seq, rep.Head.Time.Format(time.RFC3339))
+		}
+		return
+	}
+	fmt.Fprintf(a.stdout, "%s: %s: %s in %s\n", oneLine(name), rep.State, plural(int(rep.Events), "event", "events"), plural(int(rep.Lines), "line", "lines"))
+	if rep.Why != "" {
+		fmt.Fprintf(a.stdout, "  note:   %s\n", oneLineOf(rep.Why, paragraph))
+	}
+	if rep.Log != "" {
+		fmt.Fprintf(a.stdout, "  log:    %s, begun %s\n", rep.Log, rep.Begun.Format(time.RFC3339))
+		fmt.Fprintf(a.stdout, "  key:    %s\n", rep.Fingerprint)
+	}
+	if rep.Head != nil {
+		fmt.Fprintf(a.stdout, "  signed: %s\n", rep.Head.Time.Format(time.RFC3339))
+		fmt.Fprintf(a.stdout, "  head:   %s\n", rep.Head.Point)
+	}
+}
+
+// openLog opens a plain file and tells how long it is now. Where it is might be a
+// place that commands could write to, so its kind is looked at after.
+func openLog(name string) (*os.File, int64, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without waiting for the other end of a FIFO
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, 0, withHint(fmt.Errorf("%s: there is no such file: %w", name, paddock.NotFound), "check the name")
+	case err != nil:
+		return nil, 0, withHint(fmt.Errorf("%s: %w: %w", name, errors.Unwrap(err), paddock.Denied), "a record is its owner's alone")
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("it is no plain file: %w", paddock.Invalid)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, withHint(fmt.Errorf("%s: %w", name, err), "name a file of paddock run --audit")
+	}
+	return f, st.Size(), nil
+}
