@@ -48,7 +48,7 @@ func measureTier(ctx context.Context, o options, t tier) (_ []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	rows, err := runningBox(ctx, d, t)
+	rows, err := runningBox(ctx, d, t, execs)
 	if err != nil {
 		return rows, err
 	}
@@ -84,7 +84,7 @@ func severalBoxes(ctx context.Context, _ options, d paddock.Driver, t tier) (_ [
 }
 
 // runningBox measures one sandbox: its idle memory, then commands in it.
-func runningBox(ctx context.Context, d paddock.Driver, t tier) (_ []row, err error) {
+func runningBox(ctx context.Context, d paddock.Driver, t tier, times int) (_ []row, err error) {
 	before, own := count(), descendants()
 	sb, err := d.Create(ctx, t.spec())
 	if err != nil {
@@ -106,7 +106,7 @@ func runningBox(ctx context.Context, d paddock.Driver, t tier) (_ []row, err err
 		}
 	}
 	var took samples
-	for range execs {
+	for range times {
 		one, err := command(ctx, sb)
 		if err != nil {
 			return nil, err

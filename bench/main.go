@@ -26,6 +26,7 @@ type options struct {
 	python  string // package of Python for the simulated tier
 	update  string // document to write the table into, or empty
 	gateway string // the program of the way out, compressed
+	monitor string // the program that runs machines, compressed
 	only    string // parts, or empty
 	rounds  int
 	boxes   int
@@ -43,10 +44,11 @@ func main() {
 	flag.StringVar(&o.guest, "guest", "cmd/paddock/guest.bin", "the guest `program`")
 	flag.StringVar(&o.kernel, "kernel", "cmd/paddock/gvisor.bin.gz", "the `program` that starts gVisor, compressed")
 	flag.StringVar(&o.gateway, "gateway", "cmd/paddock/gateway.bin.gz", "the `program` of the way out, compressed")
+	flag.StringVar(&o.monitor, "monitor", "cmd/paddock/microvm.bin.gz", "the `program` that runs machines, compressed")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
 	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
 	flag.StringVar(&o.update, "update", "", "write the tables between the markers of this `file`")
-	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network")
+	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
 	flag.Parse()
@@ -79,6 +81,7 @@ func bench(ctx context.Context, o options) error {
 	parts := []part{
 		{"commands", compareCommands, mainTable}, {"boxes", measureBoxes, mainTable}, {"work", compareWork, mainTable},
 		{"sim", compareShells, mainTable}, {"network", measureNetwork, networkTable},
+		{"machines", measureMachines, machineTable},
 	}
 	var only []string
 	if o.only != "" {

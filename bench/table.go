@@ -77,6 +77,7 @@ func processor() string {
 const (
 	mainTable    = "bench"
 	networkTable = "bench network"
+	machineTable = "bench machines"
 )
 
 // update replaces what is between the markers of a table in a document.

@@ -30,7 +30,15 @@ func tiers() []tier {
 	return []tier{{paddock.Jail, "jail", "jails", openJail}, {paddock.GVisor, "gvisor box", "gvisor boxes", openGVisor}}
 }
 
-func (t tier) spec() paddock.Spec { return paddock.Spec{Tier: t.name, Ephemeral: true} }
+// spec is of one for a short job. A machine has the memory that its promises are
+// about, others have what is usual.
+func (t tier) spec() paddock.Spec {
+	s := paddock.Spec{Tier: t.name, Ephemeral: true}
+	if t.name == paddock.MicroVM {
+		s.Limits.Memory = 256 << 20
+	}
+	return s
+}
 
 // openJail opens the driver with the guest that `make build` made. An empty
 // state is the usual directory.
