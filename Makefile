@@ -48,8 +48,8 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
-test: deps build $(if $(CI),referees python) ## Run every test, and tell what was skipped and why
-	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0; \
+test: deps build $(if $(CI),referees machine python) ## Run every test, and tell what was skipped and why
+	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=sample); \
 	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=45m $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
@@ -57,6 +57,11 @@ referees: ## Install what tests compare with, or make containers with
 	@./.ci/deps bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl envsubst:gettext-base file:file gawk:gawk \
 		javac:default-jdk-headless jq:jq mawk:mawk node:nodejs npm:npm patch:patch pgrep:procps pip3:python3-pip rg:ripgrep \
 		sqlite3:sqlite3 ssh:openssh-client strings:binutils unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
+
+.PHONY: machine
+machine: build ## Get what the tests of the tier microvm need: QEMU and a kernel
+	@./.ci/deps qemu-system-x86_64:qemu-system-x86
+	@bin/paddock vm status >/dev/null || bin/paddock vm setup
 
 .PHONY: python
 python: $(PYTHON) ## Fetch what the tests of Python in the simulated tier take, with npm
@@ -137,4 +142,4 @@ deps:
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin $(TMP) $(GUEST) $(KERNEL) $(GATEWAY)
+	rm -rf bin $(TMP) $(GUEST) $(KERNEL) $(GATEWAY) $(MONITOR)

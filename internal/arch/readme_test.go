@@ -19,14 +19,14 @@ import (
 // A block is commands of the README that are marked for testing, with the
 // lines that the README says they print.
 type block struct {
-	kind   string // "build" runs once, empty runs as each kind of user, "command" is the test command
+	kind   string // "build" runs once, empty runs as each kind of user, "machine" where a machine can be made, "command" is the test command
 	script string
 	output []string
 }
 
-// marked finds <!-- test --> and <!-- test: build --> before ```sh blocks, and
+// marked finds <!-- test -->, <!-- test: build --> and <!-- test: machine --> before ```sh blocks, and
 // <!-- output --> before the ```text block that belongs to the one before.
-var marked = regexp.MustCompile("(?ms)^<!-- (test|test: build|test command|output) -->\n```(?:sh|text)\n(.*?)^```$")
+var marked = regexp.MustCompile("(?ms)^<!-- (test|test: build|test: machine|test command|output) -->\n```(?:sh|text)\n(.*?)^```$")
 
 func blocks(t *testing.T) []block {
 	t.Helper()
@@ -40,6 +40,8 @@ func blocks(t *testing.T) []block {
 			found[len(found)-1].output = strings.Split(strings.TrimSpace(m[2]), "\n")
 		case "test: build":
 			found = append(found, block{kind: "build", script: m[2]})
+		case "test: machine":
+			found = append(found, block{kind: "machine", script: m[2]})
 		case "test command":
 			found = append(found, block{kind: "command", script: m[2]})
 		default:
@@ -89,6 +91,20 @@ func TestTheReadmeWorks(t *testing.T) {
 					run(t, b, dir, home, who)
 				}
 			}
+			if who.uid >= 0 {
+				return // whose kernels are in a home that is made for this test
+			}
+			t.Run("in a machine", func(t *testing.T) {
+				status := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", "paddock"), "vm", "status")
+				if out, err := status.CombinedOutput(); err != nil {
+					t.Skipf("no machine can be made: %s", out)
+				}
+				for _, b := range blocks(t) {
+					if b.kind == "machine" {
+						run(t, b, dir, home, who)
+					}
+				}
+			})
 		})
 	}
 }
