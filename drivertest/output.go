@@ -283,8 +283,10 @@ func (p *pattern) check(t testing.TB, size int64) {
 // called, which fails if it grew by more than limit.
 func growth(t testing.TB, limit int64) func() {
 	t.Helper()
+	// What is collected late, on a busy machine, is not what grows: neither what is
+	// there now, nor what comes.
+	debug.FreeOSMemory()
 	baseHeap, baseRSS := heap(), rss()
-	// What is collected late, on a busy machine, is not what grows.
 	before := debug.SetMemoryLimit(mapped() + limit - 16<<20)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	var maxHeap, maxRSS int64
