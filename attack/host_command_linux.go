@@ -34,6 +34,7 @@ func (x *trial) paddock(dir string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(x.t.Context(), x.w.brief.Place+"/bin/paddock", append(all, args...)...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(x.w.brief.Place, "data")) // what it keeps is not what anybody did
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
@@ -48,7 +49,7 @@ func escapeSequences(x *trial) []target.Try {
 	shown := func(args ...string) ([]byte, error) {
 		inner := x.paddock(x.w.brief.Work, args...)
 		cmd := exec.CommandContext(x.t.Context(), x.w.brief.Self, append([]string{"terminal", "-show"}, inner.Args...)...)
-		cmd.Dir = inner.Dir
+		cmd.Dir, cmd.Env = inner.Dir, inner.Env
 		return cmd.Output()
 	}
 	dangerous := func(out []byte) bool {
@@ -221,7 +222,7 @@ func plantedHelpers(x *trial) []target.Try {
 			}
 		}
 		cmd := x.paddock(work, args...)
-		cmd.Env = append(os.Environ(), "PATH=.:"+work+":"+os.Getenv("PATH"))
+		cmd.Env = append(cmd.Env, "PATH=.:"+work+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if data, e := os.ReadFile(proof); e == nil {
 			tries = append(tries, reached(name, "ran %s", strings.Join(strings.Fields(string(data)), " ")))

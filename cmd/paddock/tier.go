@@ -258,8 +258,11 @@ func untried() string {
 	return "machines with KVM were never tested in this version; --tier microvm makes one"
 }
 
+// engineVariable names QEMU's program, for who has it in a place of their own.
+const engineVariable = "PADDOCK_QEMU"
+
 func openMicroVM(g gear) (paddock.Driver, error) {
-	d, err := microvm.New(microvm.Options{Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := microvm.New(microvm.Options{Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}

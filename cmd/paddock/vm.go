@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -106,7 +107,7 @@ func vmStatus(w io.Writer, o boot.Options) error {
 		}
 		return nil
 	}
-	engine, err := boot.FindEngine("")
+	engine, err := boot.FindEngine(os.Getenv(engineVariable))
 	if err := tell("engine", fmt.Sprintf("QEMU %s, %s", engine.Version, engine.Path), err); err != nil {
 		return err
 	}

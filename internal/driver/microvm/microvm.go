@@ -27,7 +27,8 @@ type Options struct {
 	Cache   string   // likewise
 	Data    string   // likewise
 
-	// Engine is the path of QEMU; empty is qemu-system-x86_64 in PATH.
+	// Engine is the path of QEMU; empty is
+	// qemu-system-x86_64 where systems have it; PATH is not asked.
 	Engine string
 
 	// Kernels is where `paddock vm setup` puts kernels; empty is vm in the

@@ -30,6 +30,7 @@ import (
 const (
 	kernelOwn  = 136 << 20 // its kernel and its init; and a tenth, for the kernel's account of pages
 	kernelPart = 10
+	agentSize  = 12 << 20  // of an agent alone: kernelOwn has room for two, packed and unpacked
 	engineOwn  = 320 << 20 // QEMU: what it emulates with, most of all
 )
 
@@ -127,9 +128,13 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 	if err != nil {
 		return nil, err
 	}
+	agentInfo, err := n.Agent.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("the guest program: %w", err)
+	}
 	m := wire.Machine{
 		Engine: h.engine.Path, Accel: h.accel, CPU: emulatedCPU, CPUs: 1, Firmware: h.firmware,
-		Memory: machineMemory(n.Limits.Memory), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz), Hold: n.Hold,
+		Memory: machineMemory(n.Limits.Memory, agentInfo.Size()), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz), Hold: n.Hold,
 	}
 	if h.accel == wire.KVM {
 		m.CPU, m.CPUs = "host", int(math.Ceil(n.Limits.CPUs))
@@ -180,10 +185,11 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 	return u, nil
 }
 
-// machineMemory is how much a machine has whose commands may have limit.
-func machineMemory(limit int64) int64 {
+// machineMemory is how much a machine has whose commands may have limit. A program
+// that is its own agent is larger than the agent alone.
+func machineMemory(limit, agent int64) int64 {
 	const page = 2 << 20
-	n := limit + limit/kernelPart + kernelOwn
+	n := limit + limit/kernelPart + kernelOwn + 2*max(agent-agentSize, 0)
 	return (n + page - 1) / page * page
 }
 

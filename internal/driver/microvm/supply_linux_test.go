@@ -14,9 +14,12 @@ import (
 
 func TestAMachineHasMoreThanItsCommandsMayHave(t *testing.T) {
 	for _, limit := range []int64{16 << 20, 256 << 20, 4<<30 + 1} {
-		n := machineMemory(limit)
+		n := machineMemory(limit, 4<<20)
 		if n < limit+limit/kernelPart+kernelOwn || n > limit+limit/kernelPart+kernelOwn+2<<20 || n%(2<<20) != 0 {
 			t.Errorf("for %d it has %d", limit, n)
+		}
+		if with := machineMemory(limit, 104<<20); with < n+192<<20 {
+			t.Errorf("for %d it has %d with an agent of 104 MiB, and %d with a small one", limit, with, n)
 		}
 	}
 }

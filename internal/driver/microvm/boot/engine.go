@@ -36,12 +36,12 @@ const (
 // tenth of a second on a machine that has nothing else to do.
 const answer = 30 * time.Second
 
-const howToGetQEMU = "install QEMU 7.2 or later: sudo apt-get install qemu-system-x86, or your system's package of it"
+const howToGetQEMU = "install QEMU 7.2 or later: sudo apt-get install qemu-system-x86, or your system's package of it, or name one by PADDOCK_QEMU=/path"
 
-// FindEngine finds QEMU at path, or by its name where path is empty. An older
-// one than is needed is refused.
+// FindEngine finds QEMU at path, or where systems have it if path is empty. An
+// older one than is needed is refused.
 func FindEngine(path string) (Engine, error) {
-	found, err := locate(path)
+	found, err := locate(path, engineDirs())
 	if err != nil {
 		return Engine{}, err
 	}
@@ -59,26 +59,39 @@ func FindEngine(path string) (Engine, error) {
 	return Engine{Path: found, Version: version}, nil
 }
 
-// locate gives the program's file.
-func locate(path string) (string, error) {
-	name := path
-	if name == "" {
-		name = engine
-	}
-	found, err := exec.LookPath(name)
-	if err == nil {
-		found, err = filepath.Abs(found)
-	}
-	if err == nil {
-		found, err = filepath.EvalSymlinks(found)
-	}
-	if err != nil {
-		if path != "" {
+// engineDirs are the directories in which QEMU is looked for. PATH is not asked: a
+// workspace may stand in it, and what lies there is the guest's.
+func engineDirs() []string {
+	return []string{"/usr/local/bin", "/usr/bin", "/bin", "/run/current-system/sw/bin"}
+}
+
+// locate gives the program's file: path, or the first of its name in dirs.
+func locate(path string, dirs []string) (string, error) {
+	if path != "" {
+		if !filepath.IsAbs(path) {
+			return "", fmt.Errorf("QEMU %q: an absolute path is needed: %w", path, paddock.Invalid)
+		}
+		found, err := executable(path)
+		if err != nil {
 			return "", absent(fmt.Sprintf("%s cannot be executed: %s", path, err), howToGetQEMU)
 		}
-		return "", absent("there is no "+engine+" in PATH", howToGetQEMU)
+		return found, nil
 	}
-	return found, nil
+	for _, dir := range dirs {
+		if found, err := executable(filepath.Join(dir, engine)); err == nil {
+			return found, nil
+		}
+	}
+	return "", absent("there is no "+engine+" in "+strings.Join(dirs, ", "), howToGetQEMU)
+}
+
+// executable gives the file that path leads to.
+func executable(path string) (string, error) {
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(found)
 }
 
 // Firmware lists the directories in which QEMU looks for its own files.

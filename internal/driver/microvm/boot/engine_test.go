@@ -39,9 +39,25 @@ func TestAnEngineThatIsTooOldOrNoneIsRefused(t *testing.T) {
 			}
 		})
 	}
-	t.Setenv("PATH", t.TempDir())
-	if _, err := FindEngine(""); err == nil || !strings.Contains(err.Error(), "there is no qemu-system-x86_64 in PATH; remedy: ") {
-		t.Errorf("got %v", err)
+	if _, err := FindEngine("bin/qemu-system-x86_64"); err == nil || !errors.Is(err, paddock.Invalid) {
+		t.Errorf("got %v of a path that is not absolute", err)
+	}
+}
+
+func TestNoEngineOfTheCallersPathIsTaken(t *testing.T) {
+	planted, own := t.TempDir(), t.TempDir()
+	t.Setenv("PATH", ".:"+planted)
+	t.Chdir(planted)
+	for _, dir := range []string{planted, own} {
+		if err := os.WriteFile(filepath.Join(dir, engine), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := locate("", []string{filepath.Join(own, "absent"), own}); err != nil || got != filepath.Join(own, engine) {
+		t.Errorf("found %q, %v", got, err)
+	}
+	if got, err := locate("", []string{"/absent"}); err == nil || !errors.Is(err, paddock.Unsupported) || !strings.Contains(err.Error(), "there is no qemu-system-x86_64 in /absent; remedy: ") {
+		t.Errorf("found %q, %v", got, err)
 	}
 }
 

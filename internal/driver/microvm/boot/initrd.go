@@ -17,12 +17,16 @@ type Module struct {
 // The same input makes the same bytes.
 func Initrd(w io.Writer, guest []byte, modules []Module) error {
 	a := archive{w: w}
-	for _, name := range []string{"dev", "modules", "proc", "root", "run", "sys", "tmp"} {
+	for _, name := range []string{"dev", "modules", "proc", "proc/sys", "proc/sys/vm", "root", "run", "sys", "tmp"} {
 		a.put(name, modeDir|0o755, nil, device{})
 	}
 	// What init says before it has mounted anything goes there.
 	a.put("dev/console", modeChar|0o600, nil, device{5, 1})
 	a.put("dev/null", modeChar|0o666, nil, device{1, 3})
+	// A program that is its own agent may hold packages that look here before its
+	// first line is executed, which is before anything is mounted. It is the
+	// kernel's own value.
+	a.put("proc/sys/vm/mmap_min_addr", modeFile|0o444, []byte("65536\n"), device{})
 	for i, m := range modules {
 		a.put(fmt.Sprintf("modules/%02d-%s.ko", i, m.Name), modeFile|0o644, m.Data, device{})
 	}

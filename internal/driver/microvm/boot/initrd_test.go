@@ -42,8 +42,8 @@ func TestTheInitrdIsWhatKernelsUnpack(t *testing.T) {
 		rest = rest[(data+size+3)&^3:]
 	}
 	want := []entry{
-		{"dev", "", 0o40755}, {"modules", "", 0o40755}, {"proc", "", 0o40755}, {"root", "", 0o40755}, {"run", "", 0o40755}, {"sys", "", 0o40755}, {"tmp", "", 0o40755},
-		{"dev/console", "", 0o20600}, {"dev/null", "", 0o20666},
+		{"dev", "", 0o40755}, {"modules", "", 0o40755}, {"proc", "", 0o40755}, {"proc/sys", "", 0o40755}, {"proc/sys/vm", "", 0o40755}, {"root", "", 0o40755}, {"run", "", 0o40755}, {"sys", "", 0o40755}, {"tmp", "", 0o40755},
+		{"dev/console", "", 0o20600}, {"dev/null", "", 0o20666}, {"proc/sys/vm/mmap_min_addr", "65536\n", 0o100444},
 		{"modules/00-virtio_ring.ko", "one", 0o100644}, {"modules/01-virtio.ko", "three", 0o100644},
 		{"init", "program", 0o100755}, {"TRAILER!!!", "", 0},
 	}

@@ -26,7 +26,7 @@ type memo struct {
 // that only the caller can change, and not asked for again before the program
 // changes. Where the file cannot be, they are asked for each time.
 func KnownEngine(path, file string) (Engine, []string, error) {
-	found, err := locate(path)
+	found, err := locate(path, engineDirs())
 	if err != nil {
 		return Engine{}, nil, err
 	}

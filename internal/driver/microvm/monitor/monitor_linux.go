@@ -285,6 +285,9 @@ const (
 
 // complain adds what QEMU and the machine said last to an error about its end.
 func (m *monitor) complain(err error) error {
+	if why := m.console.panic(); why != "" {
+		err = fmt.Errorf("%w: its kernel gave up: %s", err, why)
+	}
 	if s := m.engine.said; s != nil {
 		select {
 		case <-s.over:

@@ -46,6 +46,30 @@ func (t *tail) Write(p []byte) (int, error) {
 // lines gives the last ones, at most so many, in one, without anything that a
 // terminal would not show.
 func (t *tail) lines(most int) string {
+	list := t.list()
+	return strings.Join(list[max(0, len(list)-most):], "; ")
+}
+
+// gaveUp begins a kernel's last word.
+const gaveUp = "Kernel panic - not syncing: "
+
+// panic gives why a kernel gave up, if it did, and what was said just before. What
+// it says afterwards is about where it was.
+func (t *tail) panic() string {
+	list := t.list()
+	for i, line := range list {
+		if _, why, ok := strings.Cut(line, gaveUp); ok {
+			if before := list[max(0, i-saidLines):i]; len(before) > 0 {
+				why += "; before it: " + strings.Join(before, "; ")
+			}
+			return why
+		}
+	}
+	return ""
+}
+
+// list gives the lines that are not empty.
+func (t *tail) list() []string {
 	t.mu.Lock()
 	text := string(t.data)
 	t.mu.Unlock()
@@ -61,5 +85,5 @@ func (t *tail) lines(most int) string {
 			list = append(list, line)
 		}
 	}
-	return strings.Join(list[max(0, len(list)-most):], "; ")
+	return list
 }
