@@ -188,6 +188,10 @@ func (h Harness) asCaller(t *testing.T, place, caller string, online bool) ([]Re
 	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+(7*h.patience()).String(), "-only="+strings.Join(h.Only, ","))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(place, "bin", "attacker"), args...)
 	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, envNetwork+"="+network, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
+	if h.Tier == paddock.MicroVM {
+		// What every process of Paddock keeps of machines there is not what anybody did.
+		cmd.Env = append(cmd.Env, "XDG_DATA_HOME="+filepath.Join(place, "data"))
+	}
 	cmd.Dir = place
 	// It ends with this process, also if this one is killed: the signal comes
 	// when the thread that started it ends.

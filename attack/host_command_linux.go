@@ -34,7 +34,7 @@ func (x *trial) paddock(dir string, args ...string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(x.t.Context(), x.w.brief.Place+"/bin/paddock", append(all, args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+filepath.Join(x.w.brief.Place, "data")) // what it keeps is not what anybody did
+	cmd.Env = os.Environ()
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }

@@ -3,6 +3,7 @@ package attack
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +40,48 @@ func hostHealthy(x *trial) []target.Try {
 	if err != nil {
 		return []target.Try{inside("the sandbox afterwards", "it cannot start a program: %v", err)}
 	}
-	return []target.Try{inside("the sandbox afterwards", "it starts programs")}
+	return []target.Try{inside("the sandbox afterwards", "it starts programs"), x.share(ctx)}
+}
+
+// share is the processor time that two commands get which want all, as the host
+// counts it: a kernel of the sandbox's own counts by a clock that goes on while the
+// host lets it wait.
+func (x *trial) share(ctx context.Context) target.Try {
+	const name = "processor, as the host counts"
+	limit := x.spec().Limits.CPUs
+	if x.h.Tier == paddock.Sim || limit == 0 || limit >= float64(runtime.NumCPU()) {
+		return target.Try{Name: name, Outcome: target.Absent, Detail: "there is no limit of the processor, or nothing that could pass it"}
+	}
+	before, err := x.sb.Status(ctx)
+	if err != nil {
+		return broken(name, err)
+	}
+	begun := time.Now()
+	for range 2 {
+		p, err := x.sb.Start(ctx, paddock.Cmd{Args: []string{"/bin/sh", "-c", "while :; do :; done"}, Timeout: 3 * time.Second, Output: paddock.Output{Detached: true}})
+		if err != nil {
+			return broken(name, err)
+		}
+		defer func() { _, _ = p.Wait(ctx) }()
+	}
+	select {
+	case <-time.After(3 * time.Second):
+	case <-ctx.Done():
+	}
+	after, err := x.sb.Status(ctx)
+	if err != nil {
+		return broken(name, err)
+	}
+	wall, used := time.Since(begun), after.Usage.CPU-before.Usage.CPU
+	switch most := time.Duration(limit * float64(wall) * 1.5); {
+	case before.Usage.CPU < 0 || after.Usage.CPU < 0:
+		return broken(name, errors.New("the host does not know how much is used"))
+	case used < most/20:
+		return broken(name, fmt.Errorf("only %v was used in %v", used, wall))
+	case used > most:
+		return reached(name, "used %v of processor time in %v with %v processors", used.Round(time.Millisecond), wall.Round(time.Millisecond), limit)
+	}
+	return target.Try{Name: name, Outcome: target.Denied, Errno: "throttled", Detail: "got no more than its share"}
 }
 
 // order is what the maker of A23 is told.
