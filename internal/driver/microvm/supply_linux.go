@@ -119,7 +119,7 @@ func (s *supplier) About() string {
 	if h.accel == wire.TCG {
 		how = "in emulation (" + h.why + ")"
 	}
-	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s; a young tier: some known attacks were not tried on it yet", h.linux.Release, h.engine.Version, how)
+	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s", h.linux.Release, h.engine.Version, how)
 }
 
 // Supply implements container.Machine.
