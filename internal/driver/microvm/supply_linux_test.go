@@ -18,7 +18,7 @@ func TestAMachineHasMoreThanItsCommandsMayHave(t *testing.T) {
 		if n < limit+limit/kernelPart+kernelOwn || n > limit+limit/kernelPart+kernelOwn+2<<20 || n%(2<<20) != 0 {
 			t.Errorf("for %d it has %d", limit, n)
 		}
-		if with := machineMemory(limit, 104<<20); with < n+192<<20 {
+		if with := machineMemory(limit, 104<<20); with < n+2*(104-12)<<20 {
 			t.Errorf("for %d it has %d with an agent of 104 MiB, and %d with a small one", limit, with, n)
 		}
 	}
