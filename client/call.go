@@ -1,0 +1,251 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// Bounds of what the server may make the client hold.
+const (
+	maxAnswer = 256 << 20 // of an answer in JSON
+	maxError  = 1 << 20   // of one that is an error
+)
+
+// dialer connects to the server.
+type dialer func(ctx context.Context) (net.Conn, error)
+
+// reach prepares the ways to the server.
+func (d *Driver) reach(base *url.URL) error {
+	t := &http.Transport{
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Hour, // a file is written when it is open, not sooner
+		TLSClientConfig:       d.o.TLS,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+	}
+	network, address := "tcp", base.Host
+	switch base.Scheme {
+	case "http", "https":
+		if base.Host == "" || (base.Path != "" && base.Path != "/") || base.RawQuery != "" || base.User != nil {
+			return fmt.Errorf("the server's address %q is not %s://host:port: %w", d.o.Address, base.Scheme, paddock.Invalid)
+		}
+		if base.Port() == "" {
+			address = net.JoinHostPort(base.Hostname(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
+		}
+	case "unix":
+		if base.Host != "" || base.Path == "" {
+			return fmt.Errorf("the server's address %q is not unix:///path: %w", d.o.Address, paddock.Invalid)
+		}
+		network, address = "unix", base.Path
+		base = &url.URL{Scheme: "http", Host: "paddock"}
+	default:
+		return fmt.Errorf("the server's address %q begins with none of https://, http:// and unix://: %w", d.o.Address, paddock.Invalid)
+	}
+	plain := &net.Dialer{Timeout: 10 * time.Second}
+	connect := func(ctx context.Context) (net.Conn, error) { return plain.DialContext(ctx, network, address) }
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return connect(ctx) }
+	d.base = &url.URL{Scheme: base.Scheme, Host: base.Host}
+	d.dial = d.secured(connect)
+	d.http = &http.Client{
+		Transport: t,
+		// A key goes to the server that it is for, and nowhere else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return nil
+}
+
+// A call is a request whose answer is short.
+type call struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	body         any    // sent as JSON, if not nil
+	raw          []byte // sent as it is, if not nil
+	answer       any    // filled from JSON, if not nil
+	repeat       bool   // done twice it does what it does once
+}
+
+// call makes a request, again where the connection broke and that is no harm.
+func (d *Driver) call(ctx context.Context, c call) error {
+	if err := d.open(); err != nil {
+		return err
+	}
+	return d.ask(ctx, c)
+}
+
+// ask is call, of a driver that may be closed.
+func (d *Driver) ask(ctx context.Context, c call) error {
+	body := c.raw
+	if c.body != nil {
+		var err error
+		if body, err = json.Marshal(c.body); err != nil {
+			return fmt.Errorf("say it in JSON: %w: %w", err, paddock.Invalid)
+		}
+	}
+	tries := d.tries()
+	for {
+		err := d.once(ctx, c, body)
+		if err == nil || !c.repeat || !broken(err) || ctx.Err() != nil {
+			return err
+		}
+		if !tries.again(ctx) {
+			return err
+		}
+	}
+}
+
+func (d *Driver) once(ctx context.Context, c call, body []byte) error {
+	req, err := d.request(ctx, c.method, c.path, c.query)
+	if err != nil {
+		return err
+	}
+	for name, values := range c.header {
+		req.Header[name] = values
+	}
+	if body != nil {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		if c.raw == nil {
+			req.Header.Set("Content-Type", "application/json")
+		} else {
+			req.Header.Set("Content-Type", "application/octet-stream")
+		}
+	}
+	res, err := d.do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if c.answer != nil {
+		if err := wire.DecodeAnswer(res.Body, maxAnswer, c.answer); err != nil {
+			return d.lost(ctx, err)
+		}
+	}
+	// What follows the value would keep the connection from being used again.
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+	return nil
+}
+
+// request makes one, with what each of them carries.
+func (d *Driver) request(ctx context.Context, method, path string, query url.Values) (*http.Request, error) {
+	target := d.base.Scheme + "://" + d.base.Host + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	if d.o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+d.o.Key)
+	}
+	d.mu.Lock()
+	l := d.lease
+	d.mu.Unlock()
+	if l != nil {
+		req.Header.Set(wire.LeaseHeader, l.token)
+	}
+	return req, nil
+}
+
+// do sends a request. An answer that is no success is an error.
+func (d *Driver) do(req *http.Request) (*http.Response, error) {
+	res, err := d.http.Do(req)
+	if err != nil {
+		return nil, d.lost(req.Context(), err)
+	}
+	if res.StatusCode < 300 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	return nil, refusal(res)
+}
+
+// refusal reads an answer that is no success.
+func refusal(res *http.Response) error {
+	var f wire.Failure
+	err := wire.DecodeAnswer(res.Body, maxError, &f)
+	if err == nil && f.Error.Kind != "" {
+		return f.Error.Err()
+	}
+	return fmt.Errorf("the server answered %q, which is none of its own answers: %w", res.Status, kindOf(res.StatusCode))
+}
+
+// kindOf gives the kind of an answer that something on the way to the server made.
+func kindOf(code int) paddock.Kind {
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		return paddock.Denied
+	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
+		return paddock.Exhausted
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return paddock.Unavailable
+	}
+	return paddock.Internal
+}
+
+// errBroken is that a connection could not be made, or broke.
+var errBroken = errors.New("no connection to the server")
+
+func broken(err error) bool { return errors.Is(err, errBroken) }
+
+// lost makes an error of one that the connection had.
+func (d *Driver) lost(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("no answer in time: %w: %w", paddock.Timeout, context.DeadlineExceeded)
+	case ctx.Err() != nil:
+		return fmt.Errorf("given up: %w: %w", paddock.Canceled, context.Canceled)
+	}
+	var known paddock.Kind
+	if errors.As(err, &known) && known != paddock.Unavailable {
+		return err
+	}
+	var told *url.Error
+	if errors.As(err, &told) {
+		err = told.Err // without the address, which may be long
+	}
+	return fmt.Errorf("%w: %s: %w", errBroken, strings.TrimSpace(err.Error()), paddock.Unavailable)
+}
+
+// tries counts the time in which a connection is tried again.
+type tries struct {
+	d     *Driver
+	until time.Time
+	pause time.Duration
+}
+
+func (d *Driver) tries() *tries {
+	return &tries{d: d, until: time.Now().Add(d.o.Patience), pause: 5 * time.Millisecond}
+}
+
+// again waits a little, longer each time. False is that it has been enough.
+func (t *tries) again(ctx context.Context) bool {
+	if time.Now().After(t.until) {
+		return false
+	}
+	timer := time.NewTimer(t.pause)
+	defer timer.Stop()
+	t.pause = min(2*t.pause, time.Second)
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-t.d.ctx.Done():
+	}
+	return false
+}

@@ -1,0 +1,411 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+const (
+	ackEvery = 256 << 10        // bytes of output between two acknowledgements; a quarter of the server's window
+	beat     = 15 * time.Second // between signs of life while a writer of the caller's takes its time
+)
+
+// A process is one of the server's. One goroutine follows it; it ends with the
+// process, with Release and with the driver, as soon as the writer that it may be
+// in returns.
+type process struct {
+	s     *sandbox
+	pid   paddock.PID
+	out   paddock.Output
+	token string // of the attachment
+	in    input
+
+	ctx      context.Context // ends with Release, and with the driver
+	cancel   context.CancelFunc
+	released chan struct{} // closed by Release
+	release  sync.Once
+	done     chan struct{} // closed when exit or err is set
+	exit     paddock.Exit  // before done is closed
+	err      error         // before done is closed
+
+	mu       sync.Mutex
+	offset   int64 // guarded by mu; of the next byte of output
+	acked    int64 // guarded by mu
+	attached bool  // guarded by mu; the server keeps output for this client
+	asked    bool  // guarded by mu; something will tell the exit
+}
+
+func (s *sandbox) process(out paddock.Output) *process {
+	p := &process{s: s, out: out, token: token(), released: make(chan struct{}), done: make(chan struct{}), offset: out.From}
+	p.ctx, p.cancel = context.WithCancel(s.d.ctx)
+	p.in.init(p)
+	return p
+}
+
+func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
+	cmd.Output.From = 0
+	p := s.process(cmd.Output)
+	body := wire.FromCmd(cmd)
+	if cmd.Output.Detached {
+		var begun wire.Begun
+		if err := s.call(ctx, "start", call{method: "POST", path: "/processes", body: body, answer: &begun}); err != nil {
+			p.cancel()
+			return nil, err
+		}
+		p.pid = begun.PID
+		return p, nil
+	}
+	body.Attachment = p.token
+	p.attached = true
+	err := p.open(ctx, func(ctx context.Context) (*http.Response, error) {
+		return s.d.post(ctx, s.path("/processes"), body)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	return p, nil
+}
+
+func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Output) (paddock.Process, error) {
+	if out.From < 0 {
+		return nil, fmt.Errorf("attach: from offset %d: %w", out.From, paddock.Invalid)
+	}
+	p := s.process(out)
+	p.pid, p.attached = pid, !out.Detached
+	if err := p.open(ctx, p.again); err != nil {
+		return nil, fmt.Errorf("attach: %w", err)
+	}
+	return p, nil
+}
+
+// again asks for the output from where it was cut, or for the end alone.
+func (p *process) again(ctx context.Context) (*http.Response, error) {
+	p.mu.Lock()
+	query := url.Values{"detached": {"true"}}
+	if p.attached {
+		query = url.Values{"attachment": {p.token}, "from": {strconv.FormatInt(p.offset, 10)}}
+	}
+	p.mu.Unlock()
+	return p.s.d.stream(ctx, p.path("/output"), query)
+}
+
+func (p *process) path(rest string) string {
+	return p.s.path("/processes/" + strconv.Itoa(int(p.pid)) + rest)
+}
+
+// open begins to follow. ctx bounds the beginning only.
+func (p *process) open(ctx context.Context, request func(context.Context) (*http.Response, error)) error {
+	if err := p.s.d.open(); err != nil {
+		p.cancel()
+		return err
+	}
+	stop := context.AfterFunc(ctx, p.cancel)
+	st, err := p.connect(request, p.s.d.tries())
+	if !stop() && err == nil { // ctx ended on the way
+		st.close()
+		err = errBroken
+	}
+	if err != nil {
+		p.cancel()
+		if ctx.Err() != nil {
+			err = p.s.d.lost(ctx, ctx.Err())
+		}
+		if ctx.Err() != nil || broken(err) {
+			p.forget()
+		}
+		return err
+	}
+	p.mu.Lock()
+	p.asked = true
+	p.mu.Unlock()
+	p.begin(st)
+	return nil
+}
+
+// begin starts the goroutine that follows. It is not waited for: it may be in a
+// writer of the caller's.
+func (p *process) begin(st *frames) {
+	p.s.d.add(p)
+	go p.follow(st)
+}
+
+// frames is a stream of frames under way.
+type frames struct {
+	*wire.FrameReader
+	body io.ReadCloser
+}
+
+func (f *frames) close() { drain(f.body) }
+
+// connect makes a request until its first frame has come, which says where the
+// output begins.
+func (p *process) connect(request func(context.Context) (*http.Response, error), t *tries) (*frames, error) {
+	for {
+		st, err := p.first(request)
+		if err == nil || !broken(err) || p.ctx.Err() != nil || !t.again(p.ctx) {
+			return st, err
+		}
+	}
+}
+
+func (p *process) first(request func(context.Context) (*http.Response, error)) (*frames, error) {
+	res, err := request(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	st := &frames{FrameReader: wire.NewFrameReader(res.Body), body: res.Body}
+	k, payload, err := st.Next()
+	if err != nil {
+		_ = res.Body.Close() // it has ended
+		return nil, p.s.d.lost(p.ctx, err)
+	}
+	var begun wire.Begun
+	if k != wire.Begin {
+		_ = res.Body.Close() // what comes is not understood
+		return nil, fmt.Errorf("the server's stream begins with a frame of kind %d: %w", k, paddock.Internal)
+	}
+	if err := decode(payload, &begun); err != nil {
+		_ = res.Body.Close() // what comes is not understood
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pid = begun.PID
+	if p.attached {
+		p.offset = max(p.offset, begun.Offset)
+	}
+	return st, nil
+}
+
+// errDetached is that a writer of the caller's wants no more.
+var errDetached = errors.New("a writer failed")
+
+// follow copies output until the end is known, over one connection after the
+// other.
+func (p *process) follow(st *frames) {
+	defer p.s.d.remove(p)
+	defer p.cancel()
+	for {
+		exit, err := p.receive(st)
+		switch {
+		case err == nil:
+			p.finish(exit, nil)
+			st.close()
+			p.forgetLarge()
+			return
+		case errors.Is(err, errDetached):
+			_ = st.body.Close() // nobody wants what comes
+			p.forget()
+		case !broken(err):
+			_ = st.body.Close() // it has ended
+			p.finish(paddock.Exit{}, err)
+			return
+		default:
+			_ = st.body.Close() // it has ended
+		}
+		if st, err = p.connect(p.again, p.s.d.tries()); err != nil {
+			p.finish(paddock.Exit{}, fmt.Errorf("follow process %d: %w", p.pid, err))
+			return
+		}
+	}
+}
+
+// receive takes frames until the last one.
+func (p *process) receive(st *frames) (paddock.Exit, error) {
+	for {
+		k, payload, err := st.Next()
+		if err != nil {
+			return paddock.Exit{}, p.s.d.lost(p.ctx, err)
+		}
+		switch k {
+		case wire.Stdout, wire.Stderr:
+			if err := p.write(k, payload); err != nil {
+				return paddock.Exit{}, err
+			}
+		case wire.End:
+			var exit paddock.Exit
+			return exit, decode(payload, &exit)
+		case wire.Fail:
+			var e wire.Error
+			if err := decode(payload, &e); err != nil {
+				return paddock.Exit{}, err
+			}
+			return paddock.Exit{}, e.Err()
+		case wire.Begin, wire.Alive:
+		}
+	}
+}
+
+// write hands output on, and acknowledges it.
+func (p *process) write(k wire.Kind, data []byte) error {
+	w := p.out.Stdout
+	if k == wire.Stderr {
+		w = p.out.Stderr
+	}
+	if w != nil && !p.out.Detached {
+		n, err := p.patiently(w, data)
+		if err != nil || n < len(data) {
+			return errDetached
+		}
+	}
+	p.mu.Lock()
+	p.offset += int64(len(data))
+	due := p.offset-p.acked >= ackEvery
+	p.mu.Unlock()
+	if due {
+		p.ack()
+	}
+	return nil
+}
+
+// patiently writes, and shows the server now and then that this client lives.
+func (p *process) patiently(w io.Writer, data []byte) (int, error) {
+	var alive *time.Timer
+	alive = time.AfterFunc(time.Hour, func() {
+		p.ack()
+		if p.ctx.Err() == nil {
+			alive.Reset(beat)
+		}
+	})
+	alive.Reset(beat)
+	n, err := w.Write(data)
+	alive.Stop()
+	return n, err
+}
+
+// ack tells how much arrived. Where it cannot be told, the stream is cut too, and
+// the next one tells it.
+func (p *process) ack() {
+	p.mu.Lock()
+	offset := p.offset
+	p.mu.Unlock()
+	err := p.s.d.call(p.ctx, call{
+		method: "POST", path: "/v1/attachments/" + p.token + "/ack",
+		query: url.Values{"offset": {strconv.FormatInt(offset, 10)}}, repeat: true,
+	})
+	if err == nil {
+		p.mu.Lock()
+		p.acked = max(p.acked, offset)
+		p.mu.Unlock()
+	}
+}
+
+// forget ends the attachment: the process goes on without waiting for us.
+func (p *process) forget() {
+	p.mu.Lock()
+	attached := p.attached
+	p.attached = false
+	p.mu.Unlock()
+	if !attached {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.s.d.o.Patience)
+	defer cancel()
+	// Where it cannot be told, the server finds out by itself.
+	_ = p.s.d.ask(ctx, call{method: "DELETE", path: "/v1/attachments/" + p.token})
+}
+
+// forgetLarge ends the attachment of a process that has ended, if the server
+// would keep much for it.
+func (p *process) forgetLarge() {
+	p.mu.Lock()
+	large := p.offset-p.acked > 64<<10
+	p.mu.Unlock()
+	if large {
+		p.forget()
+	}
+}
+
+func (p *process) finish(exit paddock.Exit, err error) {
+	select {
+	case <-p.released:
+		err = fmt.Errorf("process %d was released: %w", p.pid, paddock.Canceled)
+	default:
+		if err != nil && p.s.d.ctx.Err() != nil {
+			err = fmt.Errorf("follow process %d: the driver is closed: %w", p.pid, paddock.Unavailable)
+		}
+	}
+	p.exit, p.err = exit, err
+	close(p.done)
+}
+
+func (p *process) ID() paddock.PID { return p.pid }
+
+func (p *process) Input() io.WriteCloser { return &p.in }
+
+func (p *process) Wait(ctx context.Context) (paddock.Exit, error) {
+	p.mu.Lock()
+	ask := !p.asked
+	p.asked = true
+	p.mu.Unlock()
+	if ask { // a detached one: nothing follows it yet
+		p.s.d.add(p)
+		go p.await()
+	}
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.exit, p.err
+	case <-p.released:
+		return paddock.Exit{}, fmt.Errorf("wait for process %d: it was released: %w", p.pid, paddock.Canceled)
+	case <-ctx.Done():
+		return paddock.Exit{}, fmt.Errorf("wait for process %d: %w", p.pid, p.s.d.lost(ctx, ctx.Err()))
+	}
+}
+
+// await follows a process of which only the end is wanted.
+func (p *process) await() {
+	st, err := p.connect(p.again, p.s.d.tries())
+	if err != nil {
+		p.cancel()
+		p.finish(paddock.Exit{}, fmt.Errorf("wait for process %d: %w", p.pid, err))
+		p.s.d.remove(p)
+		return
+	}
+	p.follow(st)
+}
+
+func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
+	err := p.s.d.call(ctx, call{method: "POST", path: p.path("/signal"), body: wire.Signal{Signal: int(sig)}})
+	if err != nil {
+		return fmt.Errorf("signal process %d: %w", p.pid, err)
+	}
+	return nil
+}
+
+func (p *process) Resize(ctx context.Context, size paddock.Size) error {
+	err := p.s.d.call(ctx, call{
+		method: "POST", path: p.path("/resize"), body: wire.Size{Rows: size.Rows, Cols: size.Cols}, repeat: true,
+	})
+	if err != nil {
+		return fmt.Errorf("resize process %d: %w", p.pid, err)
+	}
+	return nil
+}
+
+func (p *process) Release() {
+	p.release.Do(func() {
+		close(p.released)
+		p.cancel()
+		select {
+		case <-p.done:
+		default:
+			p.forget()
+		}
+	})
+}

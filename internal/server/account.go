@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Bounds of what is kept for one caller.
+const (
+	maxAttachments = 10_000
+	maxLeases      = 10_000
+	maxCreations   = 10_000
+	maxHandles     = 10_000
+	handleTime     = time.Hour // a handle that nobody used for so long is forgotten
+)
+
+// An account is what is kept for one caller between requests.
+type account struct {
+	s     *Server
+	name  string
+	news  news
+	boxes handles
+
+	mu          sync.Mutex
+	streams     int                    // guarded by mu; requests under way
+	attachments map[string]*attachment // guarded by mu
+	leases      map[string]*lease      // guarded by mu
+	owners      map[paddock.ID]*lease  // guarded by mu; of ephemeral sandboxes
+	creations   map[string]*creation   // guarded by mu
+	inputs      map[inputKey]*input    // guarded by mu
+}
+
+// account counts a request of a caller.
+func (s *Server) account(name string) (*account, error) {
+	s.mu.Lock()
+	a := s.accounts[name]
+	if a == nil {
+		a = &account{
+			s: s, name: name,
+			boxes:       handles{open: map[handleKey]*handle{}},
+			attachments: map[string]*attachment{}, leases: map[string]*lease{}, owners: map[paddock.ID]*lease{},
+			creations: map[string]*creation{}, inputs: map[inputKey]*input{},
+		}
+		s.accounts[name] = a
+	}
+	s.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.streams >= s.o.Streams {
+		return nil, fmt.Errorf("%d requests are under way already: %w", a.streams, paddock.Exhausted)
+	}
+	a.streams++
+	return a, nil
+}
+
+func (a *account) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.streams--
+}
+
+// sweep lets go of what is older than it may be.
+func (a *account) sweep(now time.Time) {
+	a.boxes.sweep(now)
+	a.mu.Lock()
+	var late []*attachment
+	for token, at := range a.attachments {
+		if at.late(now) {
+			late = append(late, at)
+			delete(a.attachments, token)
+		}
+	}
+	var mute []*input
+	for key, in := range a.inputs {
+		if in.late(now) {
+			mute = append(mute, in)
+			delete(a.inputs, key)
+		}
+	}
+	var ended []*lease
+	for _, l := range a.leases {
+		if l.late(now) {
+			ended = append(ended, l)
+		}
+	}
+	for token, c := range a.creations {
+		if c.late(now) {
+			delete(a.creations, token)
+		}
+	}
+	a.mu.Unlock()
+	for _, at := range late {
+		at.detach()
+	}
+	for _, in := range mute {
+		in.release()
+	}
+	for _, l := range ended {
+		a.s.wg.Go(func() {
+			// An error is told by whoever asks for the sandbox next: it is still there.
+			if err := a.endLease(context.Background(), l); err != nil {
+				a.s.log.Error("remove ephemeral sandboxes", "caller", a.name, "error", err.Error())
+			}
+		})
+	}
+}
+
+// close lets go of everything. The server takes no requests any more.
+func (a *account) close() error {
+	a.mu.Lock()
+	attachments, inputs, leases := a.attachments, a.inputs, slices.Collect(maps.Values(a.leases))
+	a.attachments, a.inputs = map[string]*attachment{}, map[inputKey]*input{}
+	a.mu.Unlock()
+	for _, at := range attachments {
+		at.detach()
+	}
+	for _, in := range inputs {
+		in.release()
+	}
+	var errs []error
+	for _, l := range leases {
+		errs = append(errs, a.endLease(context.Background(), l))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,225 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// A request is one call: who makes it, and the way to answer.
+type request struct {
+	*http.Request
+	w       *recorder
+	s       *Server
+	id      string
+	caller  Caller
+	account *account
+}
+
+// A recorder remembers what was answered, for the log.
+type recorder struct {
+	http.ResponseWriter
+	code    int
+	written int64
+}
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 || r.code < 200 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.written += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := &request{Request: r, w: &recorder{ResponseWriter: w}, s: s, id: strings.ToLower(rand.Text())}
+	w.Header().Set(wire.RequestHeader, q.id)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !s.enter() {
+		q.fail(fmt.Errorf("the server is closed: %w", paddock.Unavailable))
+		return
+	}
+	defer s.leave()
+	began := time.Now()
+	_, pattern := s.mux.Handler(r)
+	defer func() {
+		if cause := recover(); cause != nil {
+			q.panicked(cause)
+		}
+		s.log.LogAttrs(r.Context(), slog.LevelInfo, "request",
+			slog.String("id", q.id), slog.String("caller", q.caller.Name), slog.String("route", pattern),
+			slog.Int("code", q.w.code), slog.Int64("bytes", q.w.written), slog.Duration("took", time.Since(began)))
+	}()
+	if pattern == "" {
+		q.unrouted()
+		return
+	}
+	s.mux.ServeHTTP(q.w, r.WithContext(context.WithValue(r.Context(), requestKey{}, q)))
+}
+
+// requestKey is of the context value that brings a request through the mux.
+type requestKey struct{}
+
+// panicked answers a fault of the server's own. Where an answer has begun, the
+// connection is cut, so that nobody takes it for whole.
+func (q *request) panicked(cause any) {
+	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler)
+	}
+	q.s.log.Error("panic", "id", q.id, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+	if q.w.code != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	q.fail(fmt.Errorf("a fault of the server: %w", paddock.Internal))
+}
+
+// unrouted answers what no route takes.
+func (q *request) unrouted() {
+	probe := &probe{header: http.Header{}}
+	h, _ := q.s.mux.Handler(q.Request)
+	h.ServeHTTP(probe, q.Request)
+	if probe.code == http.StatusMethodNotAllowed {
+		q.w.Header().Set("Allow", probe.header.Get("Allow"))
+		q.failAs(http.StatusMethodNotAllowed, fmt.Errorf("%s is not for this path: %w", q.Method, paddock.Invalid))
+		return
+	}
+	q.failAs(http.StatusNotFound, fmt.Errorf("no such path: %w", paddock.NotFound))
+}
+
+// A probe takes an answer of the mux's own.
+type probe struct {
+	header http.Header
+	code   int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *probe) WriteHeader(code int)        { p.code = code }
+
+// A handler answers a request; its error is the answer where none was given.
+type handler func(q *request) error
+
+// open is a route that anyone may call.
+func (s *Server) open(h handler) http.HandlerFunc {
+	return func(_ http.ResponseWriter, r *http.Request) {
+		q, ok := r.Context().Value(requestKey{}).(*request)
+		if !ok {
+			panic("a route was called past ServeHTTP")
+		}
+		q.Request = r
+		if err := h(q); err != nil {
+			q.fail(err)
+		}
+	}
+}
+
+// closed is a route for callers that are known.
+func (s *Server) known(h handler) http.HandlerFunc {
+	return s.open(func(q *request) error {
+		caller, err := s.o.Caller(q.Request)
+		if err != nil {
+			return q.unknown(err)
+		}
+		if caller.Driver == nil {
+			return fmt.Errorf("the caller has no driver: %w", paddock.Internal)
+		}
+		q.caller = caller
+		a, err := s.account(caller.Name)
+		if err != nil {
+			return err
+		}
+		q.account = a
+		defer a.leave()
+		return h(q)
+	})
+}
+
+// unknown answers a caller who is not known, or may not.
+func (q *request) unknown(err error) error {
+	if errors.Is(err, paddock.Denied) && q.Header.Get("Authorization") == "" {
+		q.w.Header().Set("WWW-Authenticate", "Bearer")
+		q.failAs(http.StatusUnauthorized, err)
+		return nil
+	}
+	return err
+}
+
+func (q *request) fail(err error) { q.failAs(paddock.KindOf(err).Translate().HTTP, err) }
+
+func (q *request) failAs(code int, err error) {
+	if q.w.code != 0 {
+		return // the answer has begun; whoever began it says how it ends
+	}
+	e := wire.FromError(err)
+	e.Request = q.id
+	if code >= 500 {
+		q.s.log.Warn("failed", "id", q.id, "error", err.Error())
+	}
+	q.write(code, wire.Failure{Error: e})
+}
+
+// json answers with a body.
+func (q *request) json(code int, v any) error {
+	q.write(code, v)
+	return nil
+}
+
+func (q *request) write(code int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		code, data = http.StatusInternalServerError, []byte(`{"error":{"kind":"internal","message":"the answer is not JSON"}}`)
+	}
+	q.w.Header().Set("Content-Type", "application/json")
+	q.deadline(stall)
+	q.w.WriteHeader(code)
+	// A client that is gone needs no answer.
+	_, _ = q.w.Write(append(data, '\n'))
+}
+
+// none answers without a body.
+func (q *request) none() error {
+	q.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// body reads a body in JSON.
+func (q *request) body(v any) error {
+	if kind := q.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "application/json") {
+		return fmt.Errorf("the body is %q, not application/json: %w", kind, paddock.Invalid)
+	}
+	control := http.NewResponseController(q.w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // what has none has its own
+	err := wire.Decode(q.Body, maxBody, v)
+	_ = control.SetReadDeadline(time.Time{})
+	return err
+}
+
+// deadline bounds the next write. What has no deadlines has its own.
+func (q *request) deadline(d time.Duration) {
+	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(d))
+}
+
+func (q *request) flush() error { return http.NewResponseController(q.w).Flush() }

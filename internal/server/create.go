@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+const (
+	// creationGrace is how long a creation goes on whose client has gone: it may
+	// ask again.
+	creationGrace = 5 * time.Second
+	// creationKept is how long its answer is kept.
+	creationKept = time.Minute
+)
+
+// A creation is a sandbox that is being made, or was, for a client that may
+// repeat the request, or take it back.
+type creation struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when status and err are set
+
+	sb     paddock.Sandbox // before done is closed
+	status paddock.Status  // before done is closed
+	err    error           // before done is closed
+
+	// guarded by account.mu
+	waiting int // requests
+	left    time.Time
+	undone  bool // its client took it back, or never came again
+}
+
+// late tells whether its answer is old. A creation whose client has gone is
+// given up on the way.
+func (c *creation) late(now time.Time) bool {
+	if c.waiting > 0 {
+		return false
+	}
+	select {
+	case <-c.done:
+		return now.Sub(c.left) > creationKept
+	default:
+	}
+	if now.Sub(c.left) > creationGrace {
+		c.undone = true
+		c.cancel()
+	}
+	return false
+}
+
+// create makes a sandbox: POST /v1/sandboxes.
+func (q *request) create() error {
+	if err := q.s.fresh(); err != nil {
+		return err
+	}
+	var spec paddock.Spec
+	if err := q.body(&spec); err != nil {
+		return err
+	}
+	return q.made(func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) {
+		return q.build(ctx, spec)
+	}, func(st paddock.Status) error {
+		q.w.Header().Set("Location", "/v1/sandboxes/"+string(st.ID))
+		return q.json(http.StatusCreated, st)
+	})
+}
+
+// build makes a sandbox that the caller may have.
+func (q *request) build(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, paddock.Status, error) {
+	if err := q.caller.refuseSpec(spec); err != nil {
+		return nil, paddock.Status{}, err
+	}
+	token := q.Header.Get(wire.LeaseHeader)
+	if spec.Ephemeral && !q.account.leased(token) {
+		return nil, paddock.Status{}, fmt.Errorf("an ephemeral sandbox needs a lease that is held open: %w", paddock.Conflict)
+	}
+	sb, err := q.caller.Driver.Create(ctx, spec)
+	if err != nil {
+		return nil, paddock.Status{}, err
+	}
+	if spec.Ephemeral {
+		err = q.account.own(token, q.caller.Driver, sb)
+	}
+	var st paddock.Status
+	if err == nil {
+		st, err = sb.Status(ctx)
+	}
+	if err != nil {
+		return nil, st, q.account.undo(q.caller.Driver, sb, err)
+	}
+	q.account.boxes.forget(q.caller.Driver, sb.ID())
+	q.account.boxes.put(handleKey{q.caller.Driver, sb.ID()}, sb)
+	q.account.news.tell(wire.Created, sb.ID())
+	return sb, st, nil
+}
+
+// undo removes a sandbox that nobody is to have.
+func (a *account) undo(d paddock.Driver, sb paddock.Sandbox, err error) error {
+	// The context of the call may be over, and this has to be done all the same.
+	if failed := sb.Remove(context.Background()); failed != nil {
+		return fmt.Errorf("%w; and its removal: %w", err, failed)
+	}
+	a.removed(d, sb.ID())
+	return err
+}
+
+// made answers with what make makes, once for all requests of one creation.
+func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Status, error), answer func(paddock.Status) error) error {
+	token := q.Header.Get(wire.CreationHeader)
+	if token == "" {
+		sb, st, err := build(q.Context())
+		if err != nil {
+			return err
+		}
+		if q.Context().Err() != nil { // nobody will learn of it
+			return q.account.undo(q.caller.Driver, sb, paddock.Canceled)
+		}
+		return answer(st)
+	}
+	if !wire.Token(token) {
+		return fmt.Errorf("%s: not a token: %w", wire.CreationHeader, paddock.Invalid)
+	}
+	c, err := q.account.creation(token, q.caller.Driver, build)
+	if err != nil {
+		return err
+	}
+	defer q.account.unwait(c)
+	select {
+	case <-c.done:
+	case <-q.Context().Done():
+		return fmt.Errorf("create: %w", paddock.Canceled)
+	}
+	if c.err != nil {
+		return c.err
+	}
+	return answer(c.status)
+}
+
+// creation joins a creation, or begins it.
+func (a *account) creation(token string, d paddock.Driver, build func(context.Context) (paddock.Sandbox, paddock.Status, error)) (*creation, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.creations[token]
+	if c != nil {
+		if c.undone {
+			return nil, fmt.Errorf("create: it was taken back: %w", paddock.Canceled)
+		}
+		c.waiting++
+		return c, nil
+	}
+	if len(a.creations) >= maxCreations {
+		return nil, fmt.Errorf("create: too many at once: %w", paddock.Exhausted)
+	}
+	ctx, cancel := context.WithCancel(a.s.ctx)
+	c = &creation{cancel: cancel, done: make(chan struct{}), waiting: 1}
+	a.creations[token] = c
+	// The request that waits keeps the server from being closed meanwhile, and
+	// Close ends ctx.
+	a.s.wg.Go(func() {
+		defer cancel()
+		defer close(c.done)
+		c.sb, c.status, c.err = build(ctx)
+		a.mu.Lock()
+		undone := c.undone
+		a.mu.Unlock()
+		if c.err == nil && undone {
+			c.err = a.undo(d, c.sb, fmt.Errorf("create: it was taken back: %w", paddock.Canceled))
+		}
+	})
+	return c, nil
+}
+
+func (a *account) unwait(c *creation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.waiting--
+	c.left = time.Now()
+}
+
+// uncreate takes a creation back: DELETE /v1/creations/{token}. It answers when
+// nothing of it is left.
+func (q *request) uncreate() error {
+	token := q.PathValue("token")
+	if !wire.Token(token) {
+		return fmt.Errorf("creation: not a token: %w", paddock.Invalid)
+	}
+	a := q.account
+	a.mu.Lock()
+	c := a.creations[token]
+	if c == nil { // a request of it that is still under way finds this
+		c = &creation{cancel: func() {}, done: make(chan struct{}), undone: true, left: time.Now()}
+		close(c.done)
+		if len(a.creations) < maxCreations {
+			a.creations[token] = c
+		}
+	}
+	first := !c.undone
+	c.undone = true
+	a.mu.Unlock()
+	c.cancel()
+	<-c.done
+	if first && c.err == nil {
+		if err := c.sb.Remove(context.WithoutCancel(q.Context())); err != nil {
+			return err
+		}
+		a.removed(q.caller.Driver, c.sb.ID())
+	}
+	return q.none()
+}

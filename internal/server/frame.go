@@ -1,0 +1,67 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// frames is a stream of frames.
+type frames struct {
+	q   *request
+	buf []byte
+}
+
+func (q *request) frames() *frames {
+	q.w.Header().Set("Content-Type", wire.FrameType)
+	q.w.WriteHeader(http.StatusOK)
+	return &frames{q: q}
+}
+
+func (f *frames) send() error {
+	f.q.deadline(stall)
+	if _, err := f.q.w.Write(f.buf); err != nil {
+		return err
+	}
+	return f.q.flush()
+}
+
+func (f *frames) frame(k wire.Kind, payload []byte) error {
+	f.buf = wire.AppendFrame(f.buf[:0], k, payload)
+	return f.send()
+}
+
+func (f *frames) json(k wire.Kind, v any) (err error) {
+	if f.buf, err = wire.AppendJSON(f.buf[:0], k, v); err != nil {
+		return err
+	}
+	return f.send()
+}
+
+// output sends stretches of output, each with a deadline of its own.
+func (f *frames) output(list []output) error {
+	f.buf = f.buf[:0]
+	for i, o := range list {
+		k := wire.Stdout
+		if o.stderr {
+			k = wire.Stderr
+		}
+		f.buf = wire.AppendFrame(f.buf, k, o.data)
+		if len(f.buf) >= 2*piece || i == len(list)-1 {
+			if err := f.send(); err != nil {
+				return err
+			}
+			f.buf = f.buf[:0]
+		}
+	}
+	return nil
+}
+
+// end is the last frame: how the process ended, or why that is not known.
+func (f *frames) end(exit paddock.Exit, err error) error {
+	if err != nil {
+		return f.json(wire.Fail, wire.FromError(err))
+	}
+	return f.json(wire.End, exit)
+}

@@ -1,0 +1,214 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+const (
+	maxInput   = 1 << 20          // of one request
+	maxInputs  = 10_000           // of one caller
+	inputGrace = 10 * time.Minute // a writer that is not heard of for so long is forgotten
+	muteGrace  = time.Minute      // the same of one whose last request was cut off while it waited
+)
+
+// An inputKey names a writer: a process may have several.
+type inputKey struct {
+	box    handleKey
+	pid    paddock.PID
+	writer string
+}
+
+// An input is a writer's way into a process, with how much of it was taken, so
+// that a request which is repeated writes nothing twice.
+type input struct {
+	process paddock.Process
+	turn    chan struct{} // holds one: whoever has it may write
+
+	mu       sync.Mutex
+	next     int64     // guarded by mu; offset of the next byte
+	closed   bool      // guarded by mu
+	requests int       // guarded by mu; under way
+	cut      bool      // guarded by mu; the last request ended before its answer
+	used     time.Time // guarded by mu
+}
+
+func (in *input) late(now time.Time) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	grace := inputGrace
+	if in.cut {
+		grace = muteGrace
+	}
+	return in.requests == 0 && now.Sub(in.used) > grace
+}
+
+func (in *input) release() { in.process.Release() }
+
+func (in *input) enter() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.requests++
+	in.cut = false
+}
+
+func (in *input) leave(cut bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.requests--
+	in.cut = cut
+	in.used = time.Now()
+}
+
+// input writes to a process: POST /v1/sandboxes/{id}/processes/{pid}/input. The
+// offset counts the bytes of this writer; what was taken already is passed over.
+func (q *request) input() error {
+	pid, err := q.pid()
+	if err != nil {
+		return err
+	}
+	offset, err := q.number("offset")
+	if err != nil {
+		return err
+	}
+	end, err := q.flag("close")
+	if err != nil {
+		return err
+	}
+	again, err := q.flag("again")
+	if err != nil {
+		return err
+	}
+	data, err := q.bytes()
+	if err != nil {
+		return err
+	}
+	return q.with(func(sb paddock.Sandbox) error {
+		in, release, err := q.writer(sb, pid, offset, again)
+		if err != nil {
+			return err
+		}
+		defer release()
+		in.enter()
+		// A write that waits for the process cannot be taken back. When the client
+		// goes it is waited for here, and given up by sweep if nobody asks again.
+		stop := context.AfterFunc(q.Context(), func() { in.leave(true) })
+		defer func() {
+			if stop() {
+				in.leave(false)
+			}
+		}()
+		next, err := in.write(q.Context(), offset, data)
+		if err == nil && end {
+			err = in.close()
+		}
+		if err != nil {
+			return err
+		}
+		return q.json(http.StatusOK, wire.Accepted{Next: next})
+	})
+}
+
+// bytes reads the body whole, before any of it is used: half of one would be
+// written twice when it is repeated.
+func (q *request) bytes() ([]byte, error) {
+	control := http.NewResponseController(q.w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // what has none has its own
+	data, err := io.ReadAll(io.LimitReader(q.Body, maxInput+1))
+	_ = control.SetReadDeadline(time.Time{})
+	if err != nil {
+		return nil, fmt.Errorf("read the body: %w: %w", err, paddock.Canceled)
+	}
+	if len(data) > maxInput {
+		return nil, fmt.Errorf("more than %d bytes of input at once: %w", maxInput, paddock.Exhausted)
+	}
+	return data, nil
+}
+
+// writer finds a writer, or makes one. Without a name it is one for this request.
+func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, again bool) (*input, func(), error) {
+	name := q.URL.Query().Get("writer")
+	if name != "" && !wire.Token(name) {
+		return nil, nil, fmt.Errorf("writer: not a token: %w", paddock.Invalid)
+	}
+	key := inputKey{handleKey{q.caller.Driver, sb.ID()}, pid, name}
+	a := q.account
+	if name != "" {
+		a.mu.Lock()
+		in, many := a.inputs[key], len(a.inputs)
+		a.mu.Unlock()
+		if in != nil {
+			return in, func() {}, nil
+		}
+		if again && offset > 0 {
+			return nil, nil, fmt.Errorf("whether input was taken is not known any more: %w", paddock.Conflict)
+		}
+		if many >= maxInputs {
+			return nil, nil, fmt.Errorf("%d processes have a writer already: %w", many, paddock.Exhausted)
+		}
+	}
+	p, err := sb.Attach(q.Context(), pid, paddock.Output{Detached: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	in := &input{process: p, turn: make(chan struct{}, 1), next: offset, used: time.Now()}
+	if name == "" {
+		return in, in.release, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if other := a.inputs[key]; other != nil {
+		p.Release()
+		return other, func() {}, nil
+	}
+	a.inputs[key] = in
+	return in, func() {}, nil
+}
+
+// write takes what is new of data, and says what comes next.
+func (in *input) write(ctx context.Context, offset int64, data []byte) (int64, error) {
+	select {
+	case in.turn <- struct{}{}:
+		defer func() { <-in.turn }()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("write: %w", paddock.Canceled)
+	}
+	in.mu.Lock()
+	next := in.next
+	in.mu.Unlock()
+	if offset > next {
+		return next, fmt.Errorf("input at %d: the next byte is %d: %w", offset, next, paddock.Conflict)
+	}
+	if offset+int64(len(data)) <= next {
+		return next, nil
+	}
+	n, err := in.process.Input().Write(data[next-offset:])
+	in.mu.Lock()
+	in.next += int64(n)
+	next = in.next
+	in.mu.Unlock()
+	return next, err
+}
+
+// close is the end of file, once.
+func (in *input) close() error {
+	in.mu.Lock()
+	again := in.closed
+	in.closed = true
+	in.mu.Unlock()
+	if again {
+		return nil
+	}
+	if err := in.process.Input().Close(); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// leaseGrace is how long ephemeral sandboxes stay when the connection of their
+// client was cut and none has taken its place.
+const leaseGrace = 5 * time.Second
+
+// A lease stands for a client that lives: a stream which it holds open. Ephemeral
+// sandboxes belong to one, and end with it.
+type lease struct {
+	token string
+
+	// All are guarded by account.mu.
+	streams int // of this client
+	left    time.Time
+	boxes   []ephemeral
+	ended   bool
+	gone    chan struct{} // closed when the sandboxes are removed
+	err     error         // before gone is closed
+}
+
+type ephemeral struct {
+	driver paddock.Driver
+	sb     paddock.Sandbox
+}
+
+func (l *lease) late(now time.Time) bool {
+	return !l.ended && l.streams == 0 && now.Sub(l.left) > leaseGrace
+}
+
+// lease holds one open: GET /v1/leases/{token}.
+func (q *request) lease() error {
+	token := q.PathValue("token")
+	if !wire.Token(token) {
+		return fmt.Errorf("lease: not a token: %w", paddock.Invalid)
+	}
+	a := q.account
+	a.mu.Lock()
+	l := a.leases[token]
+	if l == nil && len(a.leases) < maxLeases {
+		l = &lease{token: token, gone: make(chan struct{})}
+		a.leases[token] = l
+	}
+	if l == nil || l.ended {
+		a.mu.Unlock()
+		return fmt.Errorf("lease: it has ended, or there are too many: %w", paddock.Exhausted)
+	}
+	l.streams++
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		l.streams--
+		l.left = time.Now()
+	}()
+	lines := q.lines()
+	for {
+		if err := lines.send(wire.Line{Alive: true}); err != nil {
+			return nil // the client has gone
+		}
+		select {
+		case <-time.After(aliveEvery):
+		case <-l.gone:
+			return lines.send(wire.Line{End: true})
+		case <-q.Context().Done():
+			return nil
+		case <-q.s.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// endLease removes a lease's sandboxes: DELETE /v1/leases/{token}.
+func (q *request) endLease() error {
+	a := q.account
+	a.mu.Lock()
+	l := a.leases[q.PathValue("token")]
+	a.mu.Unlock()
+	if l != nil {
+		if err := a.endLease(context.WithoutCancel(q.Context()), l); err != nil {
+			return err
+		}
+	}
+	return q.none()
+}
+
+// endLease ends a lease once; whoever comes second waits for the first.
+func (a *account) endLease(ctx context.Context, l *lease) error {
+	a.mu.Lock()
+	if l.ended {
+		a.mu.Unlock()
+		<-l.gone
+		return l.err
+	}
+	l.ended = true
+	boxes := slices.Clone(l.boxes)
+	a.mu.Unlock()
+	var errs []error
+	for _, e := range boxes {
+		if err := e.sb.Remove(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("remove sandbox %s: %w", e.sb.ID(), err))
+			continue
+		}
+		a.removed(e.driver, e.sb.ID())
+	}
+	a.mu.Lock()
+	delete(a.leases, l.token)
+	a.mu.Unlock()
+	l.err = errors.Join(errs...)
+	close(l.gone)
+	return l.err
+}
+
+// own gives an ephemeral sandbox to the client's lease.
+func (a *account) own(token string, d paddock.Driver, sb paddock.Sandbox) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.leases[token]
+	if l == nil || l.ended {
+		return fmt.Errorf("the lease has ended: %w", paddock.Conflict)
+	}
+	l.boxes = append(l.boxes, ephemeral{d, sb})
+	a.owners[sb.ID()] = l
+	return nil
+}
+
+// leased tells whether the client holds its lease open.
+func (a *account) leased(token string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.leases[token]
+	return l != nil && !l.ended
+}
+
+// removed forgets a sandbox that is gone.
+func (a *account) removed(d paddock.Driver, id paddock.ID) {
+	a.boxes.forget(d, id)
+	a.mu.Lock()
+	if l := a.owners[id]; l != nil {
+		l.boxes = slices.DeleteFunc(l.boxes, func(e ephemeral) bool { return e.sb.ID() == id })
+		delete(a.owners, id)
+	}
+	a.mu.Unlock()
+	a.news.tell(wire.Removed, id)
+}
+
+// visible tells whether the client may know of a sandbox: of an ephemeral one,
+// its own client alone.
+func (q *request) visible(id paddock.ID) bool {
+	q.account.mu.Lock()
+	defer q.account.mu.Unlock()
+	l := q.account.owners[id]
+	return l == nil || l.token == q.Header.Get(wire.LeaseHeader)
+}
+
+// lines is a stream of JSON lines.
+type lines struct{ q *request }
+
+func (q *request) lines() lines {
+	q.w.Header().Set("Content-Type", wire.LineType)
+	q.w.WriteHeader(http.StatusOK)
+	return lines{q}
+}
+
+// put writes a line, which may wait for others to be sent with it.
+func (l lines) put(v wire.Line) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	l.q.deadline(stall)
+	_, err = l.q.w.Write(append(data, '\n'))
+	return err
+}
+
+// send writes a line and sees to it that it goes out.
+func (l lines) send(v wire.Line) error {
+	if err := l.put(v); err != nil {
+		return err
+	}
+	return l.q.flush()
+}
+
+// end is the last line: that all was said, or why not.
+func (l lines) end(err error) error {
+	if err == nil {
+		return l.send(wire.Line{End: true})
+	}
+	e := wire.FromError(err)
+	e.Request = l.q.id
+	return l.send(wire.Line{Error: &e})
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// refuseSpec says what of a spec the caller may not ask for. Whoever is not
+// trusted may name nothing of the host, nor less isolation than the tier has.
+func (c Caller) refuseSpec(spec paddock.Spec) error {
+	if c.Trusted {
+		return nil
+	}
+	switch {
+	case spec.Root.Kind != paddock.RootHost && spec.Root.Kind != paddock.RootSnapshot, spec.Root.Path != "":
+		return denied("a root that is a directory of the host")
+	case len(spec.Mounts) > 0:
+		return denied("a mount of the host")
+	case len(spec.AllowMissing) > 0:
+		return denied("to give up a control")
+	}
+	return c.refusePolicy(spec.Policy)
+}
+
+// refusePolicy does the same for a policy.
+func (c Caller) refusePolicy(p paddock.Policy) error {
+	if c.Trusted {
+		return nil
+	}
+	if p.Network.Mode != paddock.NetworkNone && p.Network.Mode != paddock.NetworkList {
+		return denied("the host's network")
+	}
+	for i, r := range p.Network.Rules {
+		switch {
+		case r.Proxy != "":
+			return denied(fmt.Sprintf("an upstream proxy (rule %d)", i+1))
+		case !r.Deny && !public(r.Host):
+			return denied(fmt.Sprintf("the address %q, which is not public (rule %d)", r.Host, i+1))
+		}
+	}
+	return nil
+}
+
+func denied(what string) error {
+	return fmt.Errorf("this key may not ask for %s: %w", what, paddock.Denied)
+}
+
+// reserved lists the addresses that are not public. A name is not judged here: the
+// way out never lets one lead to any of these.
+func reserved() []netip.Prefix {
+	var list []netip.Prefix
+	for _, text := range []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+		"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
+		"::/3", "64:ff9b::/32", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "4000::/2", "8000::/1",
+	} {
+		list = append(list, netip.MustParsePrefix(text))
+	}
+	return list
+}
+
+// public tells whether a rule's host is a name, or an address or network of the
+// internet alone.
+func public(host string) bool {
+	network, err := netip.ParsePrefix(host)
+	if err != nil {
+		address, err := netip.ParseAddr(host)
+		if err != nil {
+			return true // a name
+		}
+		if address.Zone() != "" || address.Is4In6() {
+			return false
+		}
+		network = netip.PrefixFrom(address, address.BitLen())
+	}
+	if network.Addr().Is4In6() {
+		return false
+	}
+	for _, r := range reserved() {
+		if r.Overlaps(network) {
+			return false
+		}
+	}
+	return true
+}

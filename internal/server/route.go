@@ -1,0 +1,79 @@
+package server
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+// openAPI is the contract.
+//
+//go:embed openapi.yaml
+var openAPI []byte
+
+// A route is a method with a path, and what answers it.
+type route struct {
+	pattern string
+	answer  http.HandlerFunc
+}
+
+// table is every route; openapi.yaml has each of them too.
+func (s *Server) table() []route {
+	const box = "/v1/sandboxes/{id}"
+	return []route{
+		{"GET /openapi.yaml", s.open((*request).contract)},
+		{"GET /v1/info", s.known((*request).info)},
+		{"GET /v1/events", s.known((*request).events)},
+
+		{"POST /v1/sandboxes", s.known((*request).create)},
+		{"GET /v1/sandboxes", s.known((*request).list)},
+		{"DELETE /v1/creations/{token}", s.known((*request).uncreate)},
+		{"DELETE /v1/snapshots/{snapshot}", s.known((*request).removeSnapshot)},
+		{"GET /v1/leases/{token}", s.known((*request).lease)},
+		{"DELETE /v1/leases/{token}", s.known((*request).endLease)},
+
+		{"GET " + box, s.known((*request).status)},
+		{"PATCH " + box, s.known((*request).update)},
+		{"DELETE " + box, s.known((*request).remove)},
+		{"GET " + box + "/usage", s.known((*request).usage)},
+		{"POST " + box + "/pause", s.known((*request).pause)},
+		{"POST " + box + "/resume", s.known((*request).resume)},
+		{"POST " + box + "/snapshots", s.known((*request).snapshot)},
+		{"POST " + box + "/fork", s.known((*request).fork)},
+
+		{"POST " + box + "/processes", s.known((*request).start)},
+		{"GET " + box + "/processes", s.known((*request).processes)},
+		{"GET " + box + "/processes/{pid}/output", s.known((*request).output)},
+		{"POST " + box + "/processes/{pid}/input", s.known((*request).input)},
+		{"POST " + box + "/processes/{pid}/signal", s.known((*request).signal)},
+		{"POST " + box + "/processes/{pid}/resize", s.known((*request).resize)},
+		{"POST /v1/attachments/{token}/ack", s.known((*request).ack)},
+		{"DELETE /v1/attachments/{token}", s.known((*request).detach)},
+
+		{"GET " + box + "/files", s.known((*request).readFile)},
+		{"PUT " + box + "/files", s.known((*request).writeFile)},
+		{"DELETE " + box + "/files", s.known((*request).removeFile)},
+		{"GET " + box + "/files/stat", s.known((*request).statFile)},
+		{"GET " + box + "/files/list", s.known((*request).listFiles)},
+		{"GET " + box + "/files/watch", s.known((*request).watchFiles)},
+		{"POST " + box + "/files/mkdir", s.known((*request).makeDir)},
+		{"POST " + box + "/files/move", s.known((*request).moveFile)},
+		{"POST " + box + "/files/chmod", s.known((*request).changeMode)},
+		{"POST " + box + "/files/symlink", s.known((*request).makeLink)},
+
+		{"GET " + box + "/ports/{port}", s.known((*request).port)},
+	}
+}
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, r := range s.table() {
+		mux.Handle(r.pattern, r.answer)
+	}
+	return mux
+}
+
+func (q *request) contract() error {
+	q.w.Header().Set("Content-Type", "application/yaml")
+	_, err := q.w.Write(openAPI)
+	return err
+}

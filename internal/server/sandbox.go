@@ -1,0 +1,301 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// Pages of a list.
+const (
+	defaultPage = 100
+	maxPage     = 500
+)
+
+// info tells what the caller's driver can do: GET /v1/info. Sandboxes outlive the
+// client that made them, whatever the driver: it is the server that holds them.
+func (q *request) info() error {
+	info, err := q.caller.Driver.Info(q.Context())
+	if err != nil {
+		return err
+	}
+	if !info.Can(paddock.CanOutlive) {
+		info.Capabilities = append(slices.Clone(info.Capabilities), paddock.CanOutlive)
+	}
+	return q.json(http.StatusOK, info)
+}
+
+// list gives sandboxes in the order of creation, in pages: GET /v1/sandboxes.
+func (q *request) list() error {
+	keep, err := q.filter()
+	if err != nil {
+		return err
+	}
+	all, err := q.caller.Driver.List(q.Context())
+	if err != nil {
+		return err
+	}
+	limit, from := defaultPage, cursor{}
+	if text := q.URL.Query().Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxPage {
+			return fmt.Errorf("limit: %q is not a number from 1 to %d: %w", text, maxPage, paddock.Invalid)
+		}
+	}
+	if text := q.URL.Query().Get("cursor"); text != "" {
+		if from, err = parseCursor(text); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(all, func(x, y paddock.Status) int { return cursorOf(x).compare(cursorOf(y)) })
+	page := wire.Page{Sandboxes: []paddock.Status{}}
+	for _, st := range all {
+		if from.compare(cursorOf(st)) >= 0 || !keep(st) || !q.visible(st.ID) {
+			continue
+		}
+		if len(page.Sandboxes) == limit {
+			page.Next = cursorOf(page.Sandboxes[limit-1]).String()
+			break
+		}
+		page.Sandboxes = append(page.Sandboxes, st)
+	}
+	return q.json(http.StatusOK, page)
+}
+
+// filter reads what the list is to be narrowed to.
+func (q *request) filter() (func(paddock.Status) bool, error) {
+	query := q.URL.Query()
+	for name := range query {
+		if !slices.Contains([]string{"label", "state", "tier", "limit", "cursor"}, name) {
+			return nil, fmt.Errorf("the parameter %q is not known: %w", name, paddock.Invalid)
+		}
+	}
+	labels := map[string]string{}
+	for _, text := range query["label"] {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("label: %q is not NAME=VALUE: %w", text, paddock.Invalid)
+		}
+		labels[name] = value
+	}
+	state, tier := paddock.State(query.Get("state")), paddock.Tier(query.Get("tier"))
+	return func(st paddock.Status) bool {
+		for name, value := range labels {
+			if have, ok := st.Labels[name]; !ok || have != value {
+				return false
+			}
+		}
+		return (state == "" || st.State == state) && (tier == "" || st.Tier == tier)
+	}, nil
+}
+
+// A cursor is a place in the order of creation.
+type cursor struct {
+	created int64
+	id      paddock.ID
+}
+
+func cursorOf(st paddock.Status) cursor { return cursor{st.Created.UnixNano(), st.ID} }
+
+func (c cursor) compare(d cursor) int {
+	if c.created != d.created {
+		if c.created < d.created {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(string(c.id), string(d.id))
+}
+
+func (c cursor) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.created, 36) + " " + string(c.id)))
+}
+
+func parseCursor(text string) (cursor, error) {
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	created, id, ok := strings.Cut(string(data), " ")
+	number, bad := strconv.ParseInt(created, 36, 64)
+	if err != nil || bad != nil || !ok || !paddock.ID(id).Valid() {
+		return cursor{}, fmt.Errorf("cursor: %q is not one of this server's: %w", text, paddock.Invalid)
+	}
+	return cursor{number, paddock.ID(id)}, nil
+}
+
+// status finds a sandbox: GET /v1/sandboxes/{id}. It always asks the driver.
+func (q *request) status() error {
+	id, err := q.sandboxID()
+	if err != nil {
+		return err
+	}
+	sb, err := q.caller.Driver.Open(q.Context(), id)
+	if err != nil {
+		q.account.boxes.forget(q.caller.Driver, id)
+		return err
+	}
+	st, err := sb.Status(q.Context())
+	if err != nil {
+		return err
+	}
+	return q.json(http.StatusOK, st)
+}
+
+// usage is what a sandbox used so far: GET /v1/sandboxes/{id}/usage.
+func (q *request) usage() error {
+	return q.with(func(sb paddock.Sandbox) error {
+		st, err := sb.Status(q.Context())
+		if err != nil {
+			return err
+		}
+		return q.json(http.StatusOK, st.Usage)
+	})
+}
+
+// update changes a sandbox: PATCH /v1/sandboxes/{id}.
+func (q *request) update() error {
+	var u paddock.Update
+	if err := q.body(&u); err != nil {
+		return err
+	}
+	if u.Policy != nil {
+		if err := q.caller.refusePolicy(*u.Policy); err != nil {
+			return err
+		}
+	}
+	return q.change(wire.Updated, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Update(ctx, u) })
+}
+
+func (q *request) pause() error {
+	return q.change(wire.Paused, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Pause(ctx) })
+}
+
+func (q *request) resume() error {
+	return q.change(wire.Resumed, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Resume(ctx) })
+}
+
+// change does something to a sandbox, tells that it happened, and answers with
+// what the sandbox is now.
+func (q *request) change(what wire.NewsKind, do func(context.Context, paddock.Sandbox) error) error {
+	return q.with(func(sb paddock.Sandbox) error {
+		if err := do(q.Context(), sb); err != nil {
+			return err
+		}
+		q.account.news.tell(what, sb.ID())
+		st, err := sb.Status(q.Context())
+		if err != nil {
+			return err
+		}
+		return q.json(http.StatusOK, st)
+	})
+}
+
+// remove destroys a sandbox: DELETE /v1/sandboxes/{id}. One that is not there is
+// no error.
+func (q *request) remove() error {
+	sb, err := q.sandbox()
+	if paddock.KindOf(err) == paddock.NotFound && err != nil {
+		return q.none()
+	}
+	if err != nil {
+		return err
+	}
+	// It is done whole, though the client goes: half of it would serve nobody.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.Context()), 5*time.Minute)
+	defer cancel()
+	if err := sb.Remove(ctx); err != nil {
+		return err
+	}
+	q.account.removed(q.caller.Driver, sb.ID())
+	return q.none()
+}
+
+// snapshot keeps a sandbox's files: POST /v1/sandboxes/{id}/snapshots.
+func (q *request) snapshot() error {
+	var o paddock.SnapshotOptions
+	if err := q.body(&o); err != nil {
+		return err
+	}
+	return q.with(func(sb paddock.Sandbox) error {
+		id, err := sb.Snapshot(q.Context(), o)
+		if err != nil {
+			return err
+		}
+		q.account.news.tell(wire.Snapshotted, sb.ID())
+		return q.json(http.StatusCreated, wire.Snapshot{ID: id})
+	})
+}
+
+func (q *request) removeSnapshot() error {
+	if err := q.caller.Driver.RemoveSnapshot(q.Context(), paddock.SnapshotID(q.PathValue("snapshot"))); err != nil {
+		return err
+	}
+	return q.none()
+}
+
+// fork makes a sandbox that goes on where another one is: POST
+// /v1/sandboxes/{id}/fork.
+func (q *request) fork() error {
+	if err := q.s.fresh(); err != nil {
+		return err
+	}
+	var f wire.Fork
+	if err := q.body(&f); err != nil {
+		return err
+	}
+	if f.Spec.Root != (paddock.Root{}) {
+		return fmt.Errorf("fork: the root is that of the source: %w", paddock.Invalid)
+	}
+	return q.with(func(sb paddock.Sandbox) error {
+		info, err := q.caller.Driver.Info(q.Context())
+		if err != nil {
+			return err
+		}
+		memory := info.Can(paddock.CanSnapshotMemory)
+		if f.Memory != nil {
+			memory = *f.Memory
+		}
+		return q.made(func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) {
+			return q.forked(ctx, sb, f.Spec, memory)
+		}, func(st paddock.Status) error {
+			q.w.Header().Set("Location", "/v1/sandboxes/"+string(st.ID))
+			return q.json(http.StatusCreated, wire.Forked{Sandbox: st, Memory: memory})
+		})
+	})
+}
+
+// forked takes a snapshot, makes a sandbox of it, and drops it again.
+func (q *request) forked(ctx context.Context, sb paddock.Sandbox, spec paddock.Spec, memory bool) (_ paddock.Sandbox, _ paddock.Status, err error) {
+	from, err := sb.Status(ctx)
+	if err != nil {
+		return nil, paddock.Status{}, err
+	}
+	id, err := sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: memory})
+	if err != nil {
+		return nil, paddock.Status{}, err
+	}
+	defer func() {
+		if failed := q.caller.Driver.RemoveSnapshot(context.WithoutCancel(ctx), id); failed != nil {
+			q.s.log.Error("remove the snapshot of a fork", "id", q.id, "error", failed.Error())
+		}
+	}()
+	spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
+	if spec.Limits == (paddock.Limits{}) {
+		spec.Limits = from.Limits
+	}
+	if spec.Labels == nil {
+		spec.Labels = from.Labels
+	}
+	if spec.User == "" {
+		spec.User = from.User
+	}
+	if spec.Dir == "" {
+		spec.Dir = from.Dir
+	}
+	return q.build(ctx, spec)
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// flushAfter is how many lines may wait to be sent with others.
+const flushAfter = 64
+
+// tell sends what a watcher sees until one side ends.
+func (q *request) tell(out lines, w paddock.Watcher) error {
+	events := make(chan wire.Line)
+	ctx, cancel := context.WithCancel(q.Context())
+	defer cancel()
+	stop := context.AfterFunc(q.s.ctx, cancel)
+	defer stop()
+	ended := make(chan error, 1)
+	done := make(chan struct{})
+	go func() { // ends with ctx, and is waited for below
+		defer close(done)
+		for {
+			e, err := w.Next(ctx)
+			if err != nil {
+				ended <- err
+				return
+			}
+			change := wire.Event{Op: e.Op, Name: wire.Bytes(e.Name), Lost: e.Lost}
+			select {
+			case events <- wire.Line{Change: &change}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
+	for {
+		select {
+		case line := <-events:
+			if err := out.some(line, events); err != nil {
+				return nil // the client has gone
+			}
+		case err := <-ended:
+			if ctx.Err() != nil {
+				return nil
+			}
+			return out.end(err)
+		case <-alive.C:
+			if err := out.send(wire.Line{Alive: true}); err != nil {
+				return nil // the client has gone
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// some sends a line, and with it those that are there already.
+func (l lines) some(line wire.Line, more <-chan wire.Line) error {
+	for range flushAfter {
+		if err := l.put(line); err != nil {
+			return err
+		}
+		select {
+		case line = <-more:
+		default:
+			return l.q.flush()
+		}
+	}
+	return l.send(line)
+}
