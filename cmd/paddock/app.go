@@ -27,7 +27,7 @@ type app struct {
 	tty    func() (*os.File, error)         // opens the caller's terminal, whatever the streams are
 	// dial gives the driver of a server, and private the address of the caller's
 	// own, which it starts where there is none.
-	dial    func(site) (paddock.Driver, error)
+	dial    func(context.Context, site) (paddock.Driver, error)
 	private func(context.Context) (address string, err error)
 
 	// notify asks for the signals of this process until stop is called.

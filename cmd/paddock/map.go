@@ -286,7 +286,6 @@ func (a *app) maker(ctx context.Context, f *mapFlags, p *plan) (*maker, error) {
 		m.close()
 		return nil, err
 	}
-	p.spec.Ephemeral = false // the driver that made it is the server's: it would stay as long as that
 	return m, nil
 }
 

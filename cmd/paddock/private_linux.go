@@ -30,16 +30,22 @@ func (h home) log() string    { return filepath.Join(h.dir, "log") }
 func (h home) start() string  { return filepath.Join(h.dir, "start") } // locked by who starts the server
 func (h home) life() string   { return filepath.Join(h.dir, "life") }  // locked by the server
 
-// homeOf gives the place of the caller's own server, beside what sandboxes of the
-// caller leave while they live.
-func homeOf(lookup func(string) (string, bool)) home {
+// homeOf gives the place of the caller's own server: in PADDOCK_STATE, or beside
+// what sandboxes of the caller leave while they live.
+func homeOf(lookup func(string) (string, bool)) (home, error) {
+	if dir, _ := lookup("PADDOCK_STATE"); dir != "" {
+		if !filepath.IsAbs(dir) {
+			return home{}, withHint(fmt.Errorf("PADDOCK_STATE=%s is not absolute: %w", dir, paddock.Invalid), "write it from /")
+		}
+		return home{filepath.Join(dir, "server")}, nil
+	}
 	if os.Geteuid() == 0 {
-		return home{"/run/paddock/server"}
+		return home{"/run/paddock/server"}, nil
 	}
 	if dir, _ := lookup("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return home{filepath.Join(dir, "paddock", "server")}
+		return home{filepath.Join(dir, "paddock", "server")}, nil
 	}
-	return home{filepath.Join(os.TempDir(), "paddock-"+strconv.Itoa(os.Geteuid()), "server")}
+	return home{filepath.Join(os.TempDir(), "paddock-"+strconv.Itoa(os.Geteuid()), "server")}, nil
 }
 
 // make makes the directories, and refuses those that somebody else made or may
@@ -95,7 +101,10 @@ func (h home) answers() bool {
 
 // runningPrivate gives the address of the caller's own server if it runs.
 func (a *app) runningPrivate() (string, error) {
-	h := homeOf(a.lookup)
+	h, err := homeOf(a.lookup)
+	if err != nil {
+		return "", err
+	}
 	if h.owned(h.dir) == nil && h.answers() {
 		return "unix:" + h.socket(), nil
 	}
@@ -108,7 +117,10 @@ func (a *app) startPrivate(ctx context.Context) (string, error) {
 	if address, err := a.runningPrivate(); err == nil {
 		return address, nil
 	}
-	h := homeOf(a.lookup)
+	h, err := homeOf(a.lookup)
+	if err != nil {
+		return "", err
+	}
 	if err := h.make(); err != nil {
 		return "", err
 	}
@@ -145,7 +157,9 @@ func (h home) spawn(ctx context.Context) error {
 	defer ready.Close()
 	cmd := exec.Command(exe, "serve", "--private")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", theirs, log
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PADDOCK_") })
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "PADDOCK_") && !strings.HasPrefix(v, "PADDOCK_STATE=") // keys, and other servers, are none of its affair
+	})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it has no terminal, and hears none of its signals
 	err = cmd.Start()
 	theirs.Close()
@@ -207,7 +221,10 @@ func (l smallLog) Write(p []byte) (int, error) {
 // that user alone. It waits until an earlier server has gone. close gives up the
 // place.
 func listenPrivate(ctx context.Context, lookup func(string) (string, bool)) (l net.Listener, release func(), err error) {
-	h := homeOf(lookup)
+	h, err := homeOf(lookup)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := h.make(); err != nil {
 		return nil, nil, err
 	}

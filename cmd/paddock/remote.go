@@ -67,7 +67,7 @@ func (a *app) connect(ctx context.Context, f *remoteFlags) (*remote, error) {
 			return nil, err
 		}
 	}
-	d, err := a.dial(p)
+	d, err := a.dial(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", p.Address, err)
 	}
@@ -124,10 +124,10 @@ func parseAddress(text string) (string, error) {
 		return bad("it is none of the addresses that servers have")
 	case u.User != nil:
 		return "", withHint(fmt.Errorf("an address holds no password or key: %w", paddock.Invalid), "give the key to paddock login, or set PADDOCK_KEY")
-	case u.RawQuery != "" || u.Fragment != "":
-		return bad("there is more in it than scheme, host and path")
+	case u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/":
+		return bad("there is more in it than scheme, host and port")
 	}
-	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.Path, "/"), nil
+	return u.Scheme + "://" + u.Host, nil
 }
 
 // The file of paddock login, in the caller's directory for configuration.
@@ -201,7 +201,7 @@ func (a *app) login(ctx context.Context, address string, fromInput bool) error {
 	if p.Key, err = a.readKey(fromInput); err != nil {
 		return err
 	}
-	d, err := a.dial(p)
+	d, err := a.dial(ctx, p)
 	if err != nil {
 		return fmt.Errorf("server %s: %w", address, err)
 	}

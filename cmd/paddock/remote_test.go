@@ -46,7 +46,7 @@ func newRack(t *testing.T) *rack {
 func (r *rack) invoke(args ...string) *invocation {
 	v := invoke(r.dir, map[string]string{"HOME": r.dir}, nil, args...)
 	v.app.private = func(context.Context) (string, error) { return "unix:/private", nil }
-	v.app.dial = func(s site) (paddock.Driver, error) {
+	v.app.dial = func(_ context.Context, s site) (paddock.Driver, error) {
 		r.sites = append(r.sites, s)
 		return lent{r.d}, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +29,7 @@ type serveFlags struct {
 	cert    string
 	certKey string
 	plain   bool
+	trusted bool
 	private bool
 	idle    timeFlag
 }
@@ -47,8 +47,9 @@ address is written to standard output.
 
 A Unix socket is there for the user alone who runs the server. At any other address
 callers show the key, and beyond loopback the connection is encrypted
-(--tls-cert), or was given up by name (--plain-http). Whoever has the key
-can do what the server's user can: have any of that user's files shown to a sandbox.
+(--tls-cert), unless that is given up by name (--plain-http). Whoever has the key
+has all sandboxes, and with --trusted what the server's user has: any of that
+user's files can be shown to a sandbox then.
 
 SIGTERM and SIGINT end it: it takes no more calls, and gives those under way ten
 seconds. Commands go on. /healthz answers while it lives, /readyz while it takes
@@ -71,6 +72,7 @@ failed.`,
 	fs.StringVar(&f.cert, "tls-cert", "", "`file` with the certificate, and those that lead to its authority, in PEM")
 	fs.StringVar(&f.certKey, "tls-key", "", "`file` with the certificate's key, in PEM")
 	fs.BoolVar(&f.plain, "plain-http", false, "listen beyond loopback without encryption: whoever sees the traffic has the key")
+	fs.BoolVar(&f.trusted, "trusted", false, "let who has the key name what is this machine's: its files, its network, and controls to do without")
 	fs.BoolVar(&f.private, "private", false, "be the caller's own server")
 	fs.Var(&f.idle, "idle", "end after this `time` without a sandbox and without a call")
 	for _, name := range []string{"private", "idle"} {
@@ -246,7 +248,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	log := slog.New(slog.NewJSONHandler(a.logTo(f.private), nil))
-	s, err := newService(d, callers{key: key, own: strings.HasPrefix(l.address, "unix:")}, log)
+	s, err := newService(d, callers{own: strings.HasPrefix(l.address, "unix:"), key: key, trusted: f.trusted}, log)
 	if err != nil {
 		l.Close()
 		return err
@@ -286,14 +288,8 @@ func (a *app) stateDir(text string) (string, error) {
 // serveOn serves until ctx ends or nobody uses the server any more, and lets the
 // calls end that are under way.
 func (a *app) serveOn(ctx context.Context, l listening, s *service, idle time.Duration) error {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{
-		Handler: s, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-	}
+	h := s.api.HTTP()
+	h.Handler = s
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	over, cancel := context.WithCancel(ctx)
@@ -306,25 +302,23 @@ func (a *app) serveOn(ctx context.Context, l listening, s *service, idle time.Du
 		})
 	}
 	ended := make(chan error, 1)
-	wg.Go(func() { ended <- server.Serve(l) })
-	s.log.Info("listening", "address", l.address)
+	wg.Go(func() { ended <- h.Serve(l) })
+	s.log.Info("listening", "address", l.address, "pid", os.Getpid())
 	if err := a.say("%s\n", l.address); err != nil {
-		return errors.Join(err, server.Close())
+		return errors.Join(err, s.api.Close(), h.Close())
 	}
-	var err error
 	select {
-	case err = <-ended:
-		return fmt.Errorf("serve: %w", err)
+	case err := <-ended:
+		return errors.Join(fmt.Errorf("serve: %w", err), s.api.Close())
 	case <-over.Done():
 	}
 	s.log.Info("ending", "why", reason(ctx))
-	s.drain()
-	drained, done := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer done()
-	if err := server.Shutdown(drained); err != nil {
-		_ = server.Close() // who still reads output reads on at the next server
+	if idle > 0 {
+		l.Close() // who calls from now on starts another one
 	}
-	return nil
+	err := s.end(context.WithoutCancel(ctx))
+	_ = h.Close() // of a listener that may be closed already; no call is left
+	return err
 }
 
 // reason says in words why a server ends.

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
 // A service is the API of a server, with what is around it: whether it lives,
 // whether it takes calls, and since when nobody has called.
 type service struct {
-	api    http.Handler
+	api    *server.Server
 	driver paddock.Driver
 	log    *slog.Logger
 
@@ -25,7 +26,7 @@ type service struct {
 }
 
 func newService(d paddock.Driver, c callers, log *slog.Logger) (*service, error) {
-	api, err := c.api(d, log)
+	api, err := server.New(server.Options{Caller: c.of(d), Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +73,18 @@ func (s *service) count(n int) {
 	}
 }
 
-// drain says that the server takes no more calls.
-func (s *service) drain() {
+// end takes no more calls, and gives those under way some time. Who reads output
+// then reads on at the next server.
+func (s *service) end(ctx context.Context) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.draining = true
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	if err := s.api.Drain(ctx); err != nil {
+		s.log.Info("calls are cut", "why", err)
+	}
+	return s.api.Close()
 }
 
 // quiet tells since when there is no call; false while there is one.
