@@ -25,6 +25,11 @@ type app struct {
 	data   func() (string, error)           // the caller's data directory
 	tiers  []tier                           // strongest first
 	tty    func() (*os.File, error)         // opens the caller's terminal, whatever the streams are
+	// dial gives the driver of a server, and private the address of the caller's
+	// own, which it starts where there is none.
+	dial    func(context.Context, site) (paddock.Driver, error)
+	private func(context.Context) (address string, err error)
+
 	// notify asks for the signals of this process until stop is called.
 	notify func(sigs ...os.Signal) (c <-chan os.Signal, stop func())
 }
@@ -71,7 +76,10 @@ where you say nothing, it is nothing.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.shellCommand(), a.doctorCommand(), a.policyCommand(), a.auditCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.shellCommand(), a.mapCommand(), a.doctorCommand(), a.policyCommand(), a.auditCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
+	root.AddCommand(a.serveCommand(), a.loginCommand(), a.logoutCommand())
+	root.AddCommand(a.createCommand(), a.listCommand(), a.inspectCommand(), a.removeCommand(), a.pauseCommand(), a.resumeCommand(), a.snapshotCommand(), a.forkCommand())
+	root.AddCommand(a.execCommand(), a.attachCommand(), a.logsCommand(), a.processesCommand(), a.copyCommand(), a.forwardCommand())
 	return root
 }
 

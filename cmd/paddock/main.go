@@ -28,8 +28,10 @@ func execute(tiers []tier) int {
 	a := &app{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		lookup: os.LookupEnv, dir: workingDir, data: func() (string, error) { return dataDir(os.LookupEnv) }, tiers: tiers, notify: notify,
-		tty: func() (*os.File, error) { return os.OpenFile("/dev/tty", os.O_RDWR, 0) },
+		tty:  func() (*os.File, error) { return os.OpenFile("/dev/tty", os.O_RDWR, 0) },
+		dial: dial,
 	}
+	a.private = a.startPrivate
 	return a.execute(context.Background())
 }
 

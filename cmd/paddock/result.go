@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -137,4 +138,13 @@ func (f *resultFile) write(r *result) error {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
+}
+
+// jsonLine writes a value on one line.
+func jsonLine(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -113,10 +114,12 @@ func (s script) command(tier paddock.Tier, args []string) []string {
 
 func (a *app) shellCommand() *cobra.Command {
 	f := &runFlags{}
+	remote := &remoteFlags{}
 	c := &cobra.Command{
-		Use:   "shell [flags]",
+		Use:   "shell [flags] [ID]",
 		Short: "Work in a sandbox by hand",
 		Long: `Start an interactive shell in a new sandbox, and remove the sandbox when it ends.
+With an ID it is started in that sandbox of a server, which stays.
 
 The sandbox is that of paddock run: no network, nothing of your home, and
 limits. On the tier sim the shell has line editing, history and completion of
@@ -124,25 +127,52 @@ its own.
 
 Exit status: that of the shell; 125 if Paddock itself failed.`,
 		Example: `  paddock shell --tier sim --workspace .
-  paddock shell --workspace . --memory 2G`,
-		Args:                  cobra.NoArgs,
+  paddock shell --workspace . --memory 2G
+  paddock shell "$id"`,
+		Args:                  cobra.MaximumNArgs(1),
 		DisableFlagsInUseLine: true,
-		RunE: func(c *cobra.Command, _ []string) error {
+		ValidArgsFunction:     a.completeIDs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			f.terminal = isTerminal(a.stdin)
 			if !f.terminal {
-				return withHint(fmt.Errorf("standard input is no terminal: %w", paddock.Invalid), "a script is run with paddock run")
+				return withHint(fmt.Errorf("standard input is no terminal: %w", paddock.Invalid), "a script is run with paddock run or paddock exec")
+			}
+			if len(args) == 1 {
+				return a.shellIn(c, remote, args[0])
+			}
+			if remote.server != "" {
+				return withHint(fmt.Errorf("--server without a sandbox of it: %w", paddock.Invalid), "paddock shell --server %s ID", remote.server)
 			}
 			if f.tier == string(paddock.Sim) && !slices.ContainsFunc(f.limit, func(l string) bool { return strings.HasPrefix(l, "wall=") }) {
 				f.limit = append(f.limit, "wall=24h") // the default is meant for scripts
 			}
-			return a.run(c.Context(), f, []string{"sh", "-c", `exec "${SHELL:-/bin/sh}" -l`}, c.Flags().Changed)
+			return a.run(c.Context(), f, loginShell(), c.Flags().Changed)
 		},
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
 	f.register(fs)
+	remote.register(fs)
 	f.audit.register(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
+}
+
+// loginShell is what a person gets.
+func loginShell() []string { return []string{"sh", "-c", `exec "${SHELL:-/bin/sh}" -l`} }
+
+// shellIn starts a shell in a sandbox that is there, of which no flag says what
+// it is.
+func (a *app) shellIn(c *cobra.Command, remote *remoteFlags, id string) error {
+	var given string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "server" {
+			given = f.Name
+		}
+	})
+	if given != "" {
+		return withHint(fmt.Errorf("--%s is of a new sandbox, and %s is there: %w", given, id, paddock.Invalid), "leave one out")
+	}
+	return a.exec(c.Context(), &execFlags{remoteFlags: *remote, terminal: true}, paddock.ID(id), loginShell())
 }

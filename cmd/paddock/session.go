@@ -24,9 +24,17 @@ type session struct {
 // run starts the command and stays with it to its end.
 func (s *session) run(ctx context.Context, cmd paddock.Cmd) (paddock.Exit, error) {
 	cmd.Input = s.stdin != nil
+	return s.join(func(out paddock.Output) (paddock.Process, error) {
+		cmd.Output = out
+		return s.sandbox.Start(ctx, cmd)
+	})
+}
+
+// join stays with a process to its end. begin gives it, with its output going
+// where it is told.
+func (s *session) join(begin func(paddock.Output) (paddock.Process, error)) (paddock.Exit, error) {
 	out := &outlet{to: s.stdout, broken: s.relay.breakPipe}
 	errs := &outlet{to: s.stderr, broken: s.relay.breakPipe}
-	cmd.Output = paddock.Output{Stdout: out, Stderr: errs}
 	restore := func() error { return nil }
 	if s.tty {
 		var err error
@@ -34,7 +42,9 @@ func (s *session) run(ctx context.Context, cmd paddock.Cmd) (paddock.Exit, error
 			return paddock.Exit{}, err
 		}
 	}
-	exit, err := s.follow(ctx, cmd)
+	exit, err := s.follow(func() (paddock.Process, error) {
+		return begin(paddock.Output{Stdout: out, Stderr: errs})
+	})
 	back := restore()
 	switch {
 	case err != nil:
@@ -48,8 +58,8 @@ func (s *session) run(ctx context.Context, cmd paddock.Cmd) (paddock.Exit, error
 	return exit, err
 }
 
-func (s *session) follow(ctx context.Context, cmd paddock.Cmd) (paddock.Exit, error) {
-	proc, err := s.sandbox.Start(ctx, cmd)
+func (s *session) follow(begin func() (paddock.Process, error)) (paddock.Exit, error) {
+	proc, err := begin()
 	if err != nil {
 		return paddock.Exit{}, err
 	}

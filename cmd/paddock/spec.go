@@ -59,7 +59,7 @@ type specFlags struct {
 
 func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.tier, "tier", "auto", "`tier` of isolation: auto (the strongest that can run here), jail, gvisor, microvm or sim")
-	fs.StringVar(&f.root, "root", "host", "where the file tree comes from: host (this machine's system, read-only) or a `directory` that holds a whole tree (/path or dir:/path)")
+	fs.StringVar(&f.root, "root", "host", "where the file tree comes from: host (this machine's system, read-only), a `directory` that holds a whole tree (/path or dir:/path), or snapshot:ID")
 	fs.StringVarP(&f.workspace, "workspace", "w", "", "`directory` to work in: writable inside at its own path, but for protected names; with --mode, the directory that the mode is about")
 	fs.StringArrayVar(&f.read, "read", nil, "show a file or directory of this machine inside, read-only: `PATH[:TARGET]` (repeatable)")
 	fs.StringArrayVar(&f.write, "write", nil, "the same, and changes reach this machine: `PATH[:TARGET]` (repeatable)")
@@ -163,7 +163,7 @@ func (f *specFlags) needsDir() bool {
 		}
 	}
 	for _, p := range []string{f.workspace, f.policy, f.dir, strings.TrimPrefix(f.root, "dir:")} {
-		if p != "" && p != "host" {
+		if p != "" && p != "host" && !strings.HasPrefix(p, "snapshot:") {
 			paths = append(paths, p)
 		}
 	}
@@ -390,13 +390,16 @@ func parseMount(text, dir string) (paddock.Mount, error) {
 
 // parseRoot reads the value of --root.
 func parseRoot(text, dir string) (paddock.Root, error) {
+	if id, ok := strings.CutPrefix(text, "snapshot:"); ok && id != "" {
+		return paddock.Root{Kind: paddock.RootSnapshot, Snapshot: paddock.SnapshotID(id)}, nil
+	}
 	path, named := strings.CutPrefix(text, "dir:")
 	switch {
 	case text == "host":
 		return paddock.Root{}, nil
 	case !named && !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "."):
 		return paddock.Root{}, withHint(fmt.Errorf("--root %s: there is no such kind of root: %w", text, paddock.Invalid),
-			"roots are host, or a directory with a whole file tree: /path, ./path or dir:path; images are %s", notInThisVersion)
+			"roots are host, snapshot:ID, or a directory with a whole file tree: /path, ./path or dir:path; images are %s", notInThisVersion)
 	}
 	path = absolute(path, dir)
 	info, err := os.Stat(path)

@@ -55,3 +55,13 @@ func rawMode(stdin io.Reader) (restore func() error, err error) {
 	}
 	return func() error { return term.Restore(fd, before) }, nil
 }
+
+// readHidden reads a line from the terminal without showing it.
+func readHidden(stdin io.Reader) (string, error) {
+	fd, ok := terminalOf(stdin)
+	if !ok {
+		return "", fmt.Errorf("terminal: there is none: %w", paddock.Invalid)
+	}
+	text, err := term.ReadPassword(fd)
+	return string(text), err
+}

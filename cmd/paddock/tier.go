@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,6 +42,16 @@ type gear struct {
 	limits budget.Limits
 	audit  audit.Sink // nil records nothing
 	ask    func(context.Context, report.Question) report.Answer
+	state  string // the directory of a server's sandboxes; empty is the tier's own
+}
+
+// kept gives the tier's directories below the state: of those that live, and of
+// what is saved.
+func (g gear) kept(tier paddock.Tier) (state, data string) {
+	if g.state == "" {
+		return "", ""
+	}
+	return filepath.Join(g.state, "live", string(tier)), filepath.Join(g.state, "saved", string(tier))
 }
 
 // A passedOver tier was stronger than the chosen one and could not be used.
@@ -262,7 +273,8 @@ func untried() string {
 const engineVariable = "PADDOCK_QEMU"
 
 func openMicroVM(g gear) (paddock.Driver, error) {
-	d, err := microvm.New(microvm.Options{Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	state, data := g.kept(paddock.MicroVM)
+	d, err := microvm.New(microvm.Options{State: state, Data: data, Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +282,8 @@ func openMicroVM(g gear) (paddock.Driver, error) {
 }
 
 func openGVisor(g gear) (paddock.Driver, error) {
-	d, err := gvisor.New(gvisor.Options{Guest: guestBinary(), Kernel: gvisorBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	state, data := g.kept(paddock.GVisor)
+	d, err := gvisor.New(gvisor.Options{State: state, Data: data, Guest: guestBinary(), Kernel: gvisorBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +291,8 @@ func openGVisor(g gear) (paddock.Driver, error) {
 }
 
 func openJail(g gear) (paddock.Driver, error) {
-	d, err := jail.New(jail.Options{Guest: guestBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	state, _ := g.kept(paddock.Jail)
+	d, err := jail.New(jail.Options{State: state, Guest: guestBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}

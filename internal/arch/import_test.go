@@ -86,6 +86,7 @@ func layers() []layer {
 		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},
 		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
 		{"internal/pool", nil, "a driver around any driver: it knows no tier, and can be put around a wrapper too"},
+		{"internal/choice", nil, "a driver of several: it knows tiers by name, so that a server knows one driver and no tier"},
 		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func timeout(f timeFlag) time.Duration { return time.Duration(f) }
+
+func (a *app) logsCommand() *cobra.Command {
+	var f remoteFlags
+	var follow bool
+	c := &cobra.Command{
+		Use:   "logs [flags] ID [PID]",
+		Short: "Write the output that is kept of a command",
+		Long: `Write the output that is kept of a command, each stream to its own. With -f more
+follows as it comes, until the command ends. Nothing is passed on to the command,
+and it does not matter to it when this ends. Without PID it is the one command
+that runs, or else the only one there is.
+
+Exit status: 0, or 125 if Paddock itself failed; 128+n if signal n ended it.`,
+		Args:                  cobra.RangeArgs(1, 2),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeIDs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				sb, err := r.Open(ctx, paddock.ID(args[0]))
+				if err != nil {
+					return err
+				}
+				list, err := sb.Processes(ctx)
+				if err != nil {
+					return err
+				}
+				info, err := pick(list, args)
+				if err != nil {
+					return err
+				}
+				return a.logs(ctx, sb, info, follow)
+			})
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	f.register(fs)
+	fs.BoolVarP(&follow, "follow", "f", false, "go on with what comes, until the command ends")
+	return c
+}
+
+// A tap passes output on until it has had a number of bytes of it.
+type tap struct {
+	stdout, stderr io.Writer
+	full           chan struct{} // closed when there is nothing left to wait for
+
+	mu   sync.Mutex
+	left int64 // guarded by mu; negative is without end
+	err  error // guarded by mu; of a write
+}
+
+// A spout is one of its streams.
+type spout struct {
+	t  *tap
+	to io.Writer
+}
+
+var errEnough = errors.New("there was enough")
+
+func (s spout) Write(p []byte) (int, error) {
+	t := s.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left == 0 {
+		return 0, errEnough
+	}
+	if t.left > 0 {
+		p = p[:min(int64(len(p)), t.left)]
+	}
+	n, err := s.to.Write(p)
+	if err != nil {
+		t.err, t.left = err, 0
+	} else if t.left > 0 {
+		t.left -= int64(n)
+	}
+	if t.left == 0 {
+		close(t.full)
+		return n, errEnough
+	}
+	return n, nil
+}
+
+// logs writes what is kept of a process, and with follow what comes.
+func (a *app) logs(ctx context.Context, sb paddock.Sandbox, info paddock.ProcessInfo, follow bool) error {
+	t := &tap{full: make(chan struct{}), left: info.Next - info.First}
+	if follow {
+		t.left = -1
+	} else if t.left <= 0 {
+		return nil
+	}
+	p, err := sb.Attach(ctx, info.PID, paddock.Output{Stdout: spout{t, a.stdout}, Stderr: spout{t, a.stderr}, From: info.First})
+	if err != nil {
+		return err
+	}
+	defer p.Release()
+	ended, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-t.full:
+			cancel()
+		case <-ended.Done():
+		}
+	})
+	_, err = p.Wait(ended)
+	cancel()
+	wg.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.err != nil:
+		return fmt.Errorf("write the output: %w: %w", t.err, paddock.Exhausted)
+	case t.left == 0 && ctx.Err() == nil:
+		return nil
+	}
+	return err
+}
+
+func (a *app) processesCommand() *cobra.Command {
+	var f remoteFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ps ID",
+		Short: "List the commands of a sandbox",
+		Long: `List what paddock exec started in a sandbox: all that run, and those that ended and
+whose output is still kept.
+
+Exit status: 0, or 125 if Paddock itself failed.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeIDs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				sb, err := r.Open(ctx, paddock.ID(args[0]))
+				if err != nil {
+					return err
+				}
+				list, err := sb.Processes(ctx)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					if list == nil {
+						list = []paddock.ProcessInfo{}
+					}
+					return printJSON(a.stdout, list)
+				}
+				w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "PID\tSTATE\tSTARTED\tOUTPUT\tCOMMAND")
+				for _, p := range list {
+					fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", p.PID, stateOf(p), p.Started.Local().Format(time.DateTime), bytesInWords(p.Next), oneLine(strings.Join(p.Args, " ")))
+				}
+				return w.Flush()
+			})
+		},
+	}
+	f.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list")
+	return c
+}
+
+// stateOf says in a word or two how a process is.
+func stateOf(p paddock.ProcessInfo) string {
+	switch {
+	case p.Exit == nil:
+		return "runs"
+	case p.Exit.Cause == paddock.Exited:
+		return fmt.Sprintf("exited %d", p.Exit.Code)
+	}
+	return oneLine(string(p.Exit.Cause))
+}

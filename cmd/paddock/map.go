@@ -1,0 +1,472 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+)
+
+// mapFlags say what runs over which inputs.
+type mapFlags struct {
+	specFlags
+	remoteFlags
+	jobs      int
+	input     string
+	unordered bool
+	json      bool
+}
+
+func (a *app) mapCommand() *cobra.Command {
+	f := &mapFlags{}
+	c := &cobra.Command{
+		Use:   "map [flags] [--] COMMAND [ARGUMENT…] [::: INPUT…]",
+		Short: "Run one command over many inputs, each in a sandbox of its own",
+		Long: `Run a command once for each input, several at once, each in a sandbox of its own that
+is removed afterwards. Inputs are what follows ":::", or the lines of --input, or
+those of standard input. The command's {} is the input; without any it comes
+last. No shell reads it.
+
+Outputs are written in the order of the inputs, never mixed: each run's is held back
+until it is its turn, up to 1 MiB of it, and then the run waits. With --unordered
+it is a run's turn when it has ended, or has that much to say.
+
+What it sees and may do is said as for paddock run. The sandboxes are made by this
+command itself, or by a server where --server, PADDOCK_SERVER or paddock login
+names one. Failures are told at the end, with their inputs; a signal ends all runs,
+and what they were made of is removed.
+
+Exit status: 0 if every run ended with 0, 1 if one did not, 125 if Paddock itself
+failed with one of them, 128+n if signal n ended it.`,
+		Example: `  paddock map -j 4 -- sh -c 'echo "$1" | sha256sum' sh {} ::: one two three
+  ls *.log | paddock map --tier sim -w . -- grep -c ERROR {}`,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.mapAll(c.Context(), f, args, c.Flags().Changed)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.SetInterspersed(false)
+	f.remoteFlags.register(fs)
+	fs.IntVarP(&f.jobs, "jobs", "j", 0, "`number` of sandboxes at once (default: of this machine's processors)")
+	fs.StringVar(&f.input, "input", "", "take the lines of this `file` as inputs; - is standard input")
+	fs.BoolVar(&f.unordered, "unordered", false, "write outputs in the order in which runs end")
+	fs.BoolVar(&f.json, "json", false, "answer with one JSON object on a line for each input, with the first 1 MiB of each stream")
+	f.specFlags.register(fs)
+	return c
+}
+
+// maxInputs bounds what is read before anything runs.
+const maxInputs = 1_000_000
+
+// maxJobs is more sandboxes at once than any machine holds.
+const maxJobs = 10_000
+
+// inputs gives the command, and its inputs.
+func (f *mapFlags) inputs(a *app, args []string, changed func(string) bool) (cmd, inputs []string, err error) {
+	cmd = args
+	i := slices.Index(args, ":::")
+	if i >= 0 {
+		cmd, inputs = args[:i], args[i+1:]
+	}
+	switch {
+	case len(cmd) == 0 || cmd[0] == "":
+		return nil, nil, withHint(fmt.Errorf("there is no command to run: %w", paddock.Invalid), "paddock map [flags] -- COMMAND [ARGUMENT…] [::: INPUT…]")
+	case i >= 0 && changed("input"):
+		return nil, nil, withHint(fmt.Errorf("--input and ::: both give inputs: %w", paddock.Invalid), "leave one out")
+	case f.jobs < 0 || f.jobs > maxJobs || changed("jobs") && f.jobs == 0:
+		return nil, nil, withHint(fmt.Errorf("-j %d: there is no such number of sandboxes: %w", f.jobs, paddock.Invalid), "it is 1 to %d", maxJobs)
+	case i >= 0:
+		return cmd, inputs, nil
+	}
+	from := a.stdin
+	if f.input != "" && f.input != "-" {
+		file, err := os.Open(f.input)
+		if err != nil {
+			return nil, nil, withHint(fmt.Errorf("--input: %w: %w", err, paddock.NotFound), "check the name; inputs can stand on the command line too, behind :::")
+		}
+		defer file.Close()
+		from = file
+	}
+	if f.input == "" && isTerminal(a.stdin) {
+		return nil, nil, withHint(fmt.Errorf("there are no inputs: %w", paddock.Invalid), "write them behind :::, or name a file with --input; - is standard input")
+	}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxArgument)
+	for lines.Scan() {
+		if inputs = append(inputs, lines.Text()); len(inputs) > maxInputs {
+			return nil, nil, withHint(fmt.Errorf("there are more than %d inputs: %w", maxInputs, paddock.Invalid), "split them")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, nil, withHint(fmt.Errorf("line %d of the inputs: %w: %w", len(inputs)+1, err, paddock.Invalid), "an input is a line of at most %s", bytesInWords(maxArgument))
+	}
+	return cmd, inputs, nil
+}
+
+// argsFor puts an input into the command.
+func argsFor(cmd []string, input string) []string {
+	args, put := make([]string, len(cmd)), false
+	for i, arg := range cmd {
+		put = put || strings.Contains(arg, "{}")
+		args[i] = strings.ReplaceAll(arg, "{}", input)
+	}
+	if !put {
+		args = append(args, input)
+	}
+	return args
+}
+
+// A lot is one input with its outcome.
+type lot struct {
+	Index  int           `json:"index"` // of its input, from 0
+	Input  string        `json:"input"`
+	Status int           `json:"status"` // as of paddock run
+	Exit   *paddock.Exit `json:"exit"`   // null if the command was not started
+	Error  *failure      `json:"error,omitempty"`
+	Stdout *captured     `json:"stdout,omitempty"`
+	Stderr *captured     `json:"stderr,omitempty"`
+
+	err  error
+	said *queued
+}
+
+func (a *app) mapAll(ctx context.Context, f *mapFlags, args []string, changed func(string) bool) error {
+	cmd, inputs, err := f.inputs(a, args, changed)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(a, changed)
+	if err != nil {
+		return err
+	}
+	p.spec.Ephemeral = true
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	maker, err := a.maker(ctx, f, p)
+	if err != nil {
+		return because(ctx, err)
+	}
+	defer maker.close()
+
+	lots := make([]*lot, len(inputs))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	q := newQueue(a.stdout, a.stderr, !f.unordered)
+	q.broken = cancel
+	for i, input := range inputs {
+		lots[i] = &lot{Index: i, Input: input, said: q.add()}
+	}
+	jobs := f.jobs
+	if jobs == 0 {
+		jobs = runtime.NumCPU()
+	}
+	next := make(chan *lot)
+	var wg sync.WaitGroup
+	for range min(jobs, len(lots)) {
+		wg.Go(func() {
+			for l := range next {
+				l.run(ctx, maker, argsFor(cmd, l.Input), f.json)
+				l.said.end(ctx)
+			}
+		})
+	}
+	for _, l := range lots {
+		select {
+		case next <- l:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	wg.Wait()
+	switch err := q.err(); {
+	case errors.Is(err, syscall.EPIPE):
+		return exitStatus(128 + int(syscall.SIGPIPE)) // nobody reads any more
+	case err != nil:
+		return withHint(fmt.Errorf("write the outputs: %w: %w", err, paddock.Exhausted), "all runs were ended, because output was lost")
+	case ctx.Err() != nil:
+		return because(ctx, ctx.Err())
+	}
+	return a.summarise(lots)
+}
+
+// run runs a command in a sandbox of its own.
+func (l *lot) run(ctx context.Context, m *maker, args []string, asJSON bool) {
+	out := paddock.Output{Stdout: l.said.stream(ctx, false), Stderr: l.said.stream(ctx, true)}
+	if asJSON {
+		l.Stdout, l.Stderr = &captured{}, &captured{}
+		out.Stdout, out.Stderr = l.Stdout, l.Stderr
+	}
+	exit, err := m.run(ctx, args, out)
+	switch {
+	case err != nil:
+		l.err, l.Status, l.Error = err, statusOf(err), failureOf(err)
+	case exit.Cause == paddock.SandboxGone:
+		l.Status, l.Exit = paddock.Unavailable.Translate().Exit, &exit
+	default:
+		l.Status, l.Exit = exit.Code, &exit
+	}
+	if asJSON && ctx.Err() == nil {
+		l.said.object(ctx, l)
+	}
+}
+
+// summarise tells the failures with their inputs, and how many there were.
+func (a *app) summarise(lots []*lot) error {
+	failed, own := 0, false
+	for _, l := range lots {
+		if l.Status == 0 {
+			continue
+		}
+		failed++
+		if failed > told {
+			continue
+		}
+		var start *paddock.StartError
+		switch {
+		case l.err != nil:
+			own = own || !errors.As(l.err, &start)
+			message, hint := words(l.err)
+			fmt.Fprintf(a.stderr, "paddock: input %q: %s\n", oneLine(l.Input), message)
+			if hint != "" {
+				fmt.Fprintf(a.stderr, "hint: %s\n", hint)
+			}
+		default:
+			why, _ := cause(*l.Exit)
+			if why == "" {
+				why = fmt.Sprintf("the command ended with status %d", l.Status)
+			}
+			fmt.Fprintf(a.stderr, "paddock: input %q: %s\n", oneLine(l.Input), why)
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	fmt.Fprintf(a.stderr, "paddock: %d of %s failed\n", failed, plural(len(lots), "run", "runs"))
+	if own {
+		return exitStatus(paddock.Internal.Translate().Exit)
+	}
+	return exitStatus(1)
+}
+
+// A maker makes the sandboxes of one paddock map.
+type maker struct {
+	a    *app
+	plan *plan
+	far  *remote // nil makes them in this process
+}
+
+// maker chooses a server where one was named.
+func (a *app) maker(ctx context.Context, f *mapFlags, p *plan) (*maker, error) {
+	m := &maker{a: a, plan: p}
+	_, named, err := a.site(&f.remoteFlags)
+	if err != nil || !named {
+		return m, err
+	}
+	if p.limits != (budget.Limits{}) {
+		return nil, withHint(fmt.Errorf("--limit is of sandboxes that this command makes itself: %w", paddock.Unsupported), "leave it out, or the server: --server, PADDOCK_SERVER, paddock logout")
+	}
+	if m.far, err = a.connect(ctx, &f.remoteFlags); err != nil {
+		return nil, err
+	}
+	if err := m.far.sees(p.spec); err != nil {
+		m.close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *maker) close() {
+	if m.far != nil {
+		m.far.Close()
+	}
+}
+
+// run makes a sandbox, runs a command in it, and removes it whatever happened.
+func (m *maker) run(ctx context.Context, args []string, out paddock.Output) (exit paddock.Exit, err error) {
+	var sb paddock.Sandbox
+	remove := func(context.Context) error { return nil }
+	tier := m.plan.spec.Tier
+	if m.far == nil {
+		b, err := m.a.create(ctx, m.plan)
+		if err != nil {
+			return exit, err
+		}
+		sb, remove, tier = b, b.close, b.tier
+	} else {
+		if sb, err = m.far.Create(ctx, m.plan.spec); err != nil {
+			return exit, notMade{err}
+		}
+		remove = sb.Remove
+	}
+	defer func() {
+		gone, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*patience)
+		defer cancel()
+		if left := remove(gone); left != nil {
+			err = errors.Join(err, fmt.Errorf("remove the sandbox %s: %w", sb.ID(), left))
+		}
+	}()
+	p, err := sb.Start(ctx, paddock.Cmd{Args: (script{}).command(tier, args), Output: out})
+	if err != nil {
+		return exit, err
+	}
+	defer p.Release()
+	return p.Wait(ctx)
+}
+
+// A queue lets the outputs of several runs through, one after another.
+type queue struct {
+	stdout, stderr io.Writer
+	ordered        bool
+	broken         func()        // called when something cannot be written
+	last           chan struct{} // of the run that was added last: closed when it is done
+	token          chan struct{} // holds one thing while nobody writes; for those without an order
+
+	mu   sync.Mutex
+	fail error // guarded by mu; of a write
+}
+
+func newQueue(stdout, stderr io.Writer, ordered bool) *queue {
+	q := &queue{stdout: stdout, stderr: stderr, ordered: ordered, last: make(chan struct{}), token: make(chan struct{}, 1)}
+	close(q.last)
+	q.token <- struct{}{}
+	return q
+}
+
+func (q *queue) err() error { q.mu.Lock(); defer q.mu.Unlock(); return q.fail }
+
+// A queued is the output of one run. One goroutine at a time uses it.
+type queued struct {
+	q      *queue
+	before <-chan struct{} // closed when it is this run's turn
+	done   chan struct{}
+	turn   bool
+	held   []piece
+	size   int
+}
+
+// A piece is output that is held back.
+type piece struct {
+	errors bool
+	data   []byte
+}
+
+// add gives the next run a place.
+func (q *queue) add() *queued {
+	o := &queued{q: q, before: q.last, done: make(chan struct{})}
+	q.last = o.done
+	return o
+}
+
+// await waits for this run's turn, and then writes what was held back.
+func (o *queued) await(ctx context.Context) error {
+	if o.turn {
+		return nil
+	}
+	before := o.before
+	if !o.q.ordered {
+		before = o.q.token
+	}
+	select {
+	case <-before:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	o.turn = true
+	for _, p := range o.held {
+		o.write(p)
+	}
+	o.held = nil
+	return nil
+}
+
+func (o *queued) write(p piece) {
+	to := o.q.stdout
+	if p.errors {
+		to = o.q.stderr
+	}
+	if _, err := to.Write(p.data); err != nil {
+		o.q.mu.Lock()
+		defer o.q.mu.Unlock()
+		if o.q.fail == nil {
+			o.q.fail = err
+			o.q.broken()
+		}
+	}
+}
+
+// put takes output: it is written in this run's turn, and held back before. When
+// too much is held back it waits.
+func (o *queued) put(ctx context.Context, p piece) error {
+	if !o.turn && o.q.ordered {
+		select {
+		case <-o.before:
+			if err := o.await(ctx); err != nil {
+				return err
+			}
+		default:
+		}
+	}
+	if !o.turn && o.size+len(p.data) > kept {
+		if err := o.await(ctx); err != nil {
+			return err
+		}
+	}
+	if o.turn {
+		o.write(p)
+		return o.q.err()
+	}
+	p.data = slices.Clone(p.data)
+	o.held, o.size = append(o.held, p), o.size+len(p.data)
+	return nil
+}
+
+// end writes the rest, and lets the next run through.
+func (o *queued) end(ctx context.Context) {
+	if o.await(ctx) != nil {
+		return // nobody gets a turn any more
+	}
+	if o.q.ordered {
+		close(o.done)
+		return
+	}
+	o.q.token <- struct{}{}
+}
+
+// object writes one line of JSON in this run's turn.
+func (o *queued) object(ctx context.Context, l *lot) {
+	data, err := jsonLine(l)
+	if err != nil {
+		data = fmt.Appendf(nil, "{\"index\":%d}\n", l.Index) // cannot be: every field of it has a form
+	}
+	_ = o.put(ctx, piece{data: data}) // who cannot write is told at the end
+}
+
+// A stream is one of a run's.
+type mapStream struct {
+	ctx    context.Context
+	o      *queued
+	errors bool
+}
+
+func (o *queued) stream(ctx context.Context, errors bool) io.Writer { return mapStream{ctx, o, errors} }
+
+func (s mapStream) Write(p []byte) (int, error) {
+	if err := s.o.put(s.ctx, piece{s.errors, p}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,432 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// interruptible gives a context that a signal ends, with the signal as its cause.
+// Of a broken pipe the write that it is about tells.
+func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals, stop := a.notify(append(slices.Clone(forwarded), brokenPipe)...)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case sig := <-signals:
+				if s, ok := sig.(syscall.Signal); ok && sig != brokenPipe {
+					cancel(interrupted{s})
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		wg.Wait()
+	}
+}
+
+// completeIDs completes IDs of sandboxes for the first so many arguments; 0 is
+// all. It starts no server.
+func (a *app) completeIDs(most int) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		server, err := c.Flags().GetString("server")
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), patience)
+		defer cancel()
+		quiet := *a
+		quiet.private = func(context.Context) (string, error) { return a.runningPrivate() }
+		r, err := quiet.connect(ctx, &remoteFlags{server: server})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer r.Close()
+		list, err := r.List(ctx)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		for _, s := range list {
+			if id := string(s.ID); strings.HasPrefix(id, typed) && s.ID.Valid() && !slices.Contains(args, id) {
+				ids = append(ids, id)
+			}
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var f remoteFlags
+	var labels []string
+	var state, tier string
+	var quiet, asJSON bool
+	c := &cobra.Command{
+		Use:   "ls [flags]",
+		Short: "List the sandboxes of a server",
+		Long: `List the sandboxes of a server that are yours, oldest first.
+
+Exit status: 0, or 125 if Paddock itself failed.`,
+		Example: `  paddock ls
+  paddock ls --label team=web --state paused
+  paddock rm $(paddock ls -q --label team=web)`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			want, err := parseLabels(labels)
+			if err != nil {
+				return err
+			}
+			wanted, err := parseTier(tier)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains([]string{"", string(paddock.Ready), string(paddock.Paused), string(paddock.Dead)}, state) {
+				return withHint(fmt.Errorf("--state %s: there is no such state: %w", state, paddock.Invalid), "states are ready, paused, dead")
+			}
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				list, err := r.List(ctx)
+				if err != nil {
+					return err
+				}
+				list = slices.DeleteFunc(list, func(s paddock.Status) bool {
+					return state != "" && string(s.State) != state || wanted != paddock.Auto && s.Tier != wanted || !labelled(s, want)
+				})
+				return a.list(list, quiet, asJSON)
+			})
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	f.register(fs)
+	fs.StringArrayVarP(&labels, "label", "l", nil, "only those with this label: `NAME=VALUE` (repeatable)")
+	fs.StringVar(&state, "state", "", "only those in this `state`: ready, paused or dead")
+	fs.StringVar(&tier, "tier", "", "only those of this `tier`")
+	fs.BoolVarP(&quiet, "quiet", "q", false, "write IDs alone")
+	fs.BoolVar(&asJSON, "json", false, "answer with a JSON list of their statuses")
+	return c
+}
+
+// labelled tells whether a sandbox has all of these labels.
+func labelled(s paddock.Status, want map[string]string) bool {
+	for name, value := range want {
+		if have, ok := s.Labels[name]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *app) list(list []paddock.Status, quiet, asJSON bool) error {
+	if asJSON {
+		if list == nil {
+			list = []paddock.Status{}
+		}
+		return printJSON(a.stdout, list)
+	}
+	if quiet {
+		for _, s := range list {
+			if err := a.say("%s\n", s.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tTIER\tSTATE\tCREATED\tLABELS")
+	for _, s := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", oneLine(string(s.ID)), oneLine(string(s.Tier)), oneLine(string(s.State)), s.Created.Local().Format(time.DateTime), labelsInWords(s.Labels))
+	}
+	return w.Flush()
+}
+
+func labelsInWords(labels map[string]string) string {
+	var words []string
+	for name, value := range labels {
+		words = append(words, oneLine(name+"="+value))
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+func (a *app) inspectCommand() *cobra.Command {
+	var f remoteFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "inspect ID",
+		Short: "Tell all that is known of a sandbox",
+		Long: `Tell all that is known of a sandbox: its state, its limits, what it used, how it
+is enforced, and what was refused.
+
+Exit status: 0, or 125 if there is no such sandbox or Paddock itself failed.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeIDs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				sb, err := r.Open(ctx, paddock.ID(args[0]))
+				if err != nil {
+					return err
+				}
+				s, err := sb.Status(ctx)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(a.stdout, s)
+				}
+				return a.inspect(s)
+			})
+		},
+	}
+	f.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}
+
+// inspect writes a status for people.
+func (a *app) inspect(s paddock.Status) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s:\t%s\n", name, oneLine(fmt.Sprintf(format, args...)))
+	}
+	row("id", "%s", s.ID)
+	row("tier", "%s", s.Tier)
+	row("state", "%s", s.State)
+	if s.Reason != "" {
+		row("reason", "%s", s.Reason)
+	}
+	row("created", "%s", s.Created.Local().Format(time.DateTime))
+	row("user", "%s", s.User)
+	row("directory", "%s", s.Dir)
+	if len(s.Labels) > 0 {
+		row("labels", "%s", labelsInWords(s.Labels))
+	}
+	if s.Limits.Memory > 0 {
+		row("memory", "%s of %s", measured(s.Usage.Memory), bytesInWords(s.Limits.Memory))
+	}
+	if s.Usage.CPU >= 0 {
+		row("processor", "%s", s.Usage.CPU.Round(time.Millisecond))
+	}
+	for _, e := range s.Enforced {
+		if e.Strength == paddock.Full {
+			continue
+		}
+		row(string(e.Strength), "%s: %s", e.Control, e.Cause)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	refusals(a.stdout, s.Refused)
+	return nil
+}
+
+// measured writes an amount that may not be known.
+func measured(n int64) string {
+	if n < 0 {
+		return "an unknown part"
+	}
+	return bytesInWords(n)
+}
+
+func (a *app) removeCommand() *cobra.Command {
+	var f remoteFlags
+	var all, force, snapshots bool
+	c := &cobra.Command{
+		Use:   "rm [flags] ID…",
+		Short: "Remove sandboxes, with everything in them",
+		Long: `Remove sandboxes, whatever runs in them, with all of their files. With --snapshot
+the IDs are of snapshots; sandboxes that were made from them stay.
+
+Exit status: 0, or 125 if one of them was not there (but with -f) or could not be
+removed; the others are gone then.`,
+		Example: `  paddock rm "$id"
+  paddock rm --all`,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeIDs(0),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case all && (len(args) > 0 || snapshots):
+				return withHint(fmt.Errorf("--all is of all sandboxes, and of nothing else: %w", paddock.Invalid), "leave the IDs out, or --all")
+			case !all && len(args) == 0 && !force:
+				return withHint(fmt.Errorf("there is no sandbox to remove: %w", paddock.Invalid), "paddock rm ID…, or paddock rm --all; paddock ls lists them")
+			}
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				if snapshots {
+					return a.each(args, func(id string) error { return r.RemoveSnapshot(ctx, paddock.SnapshotID(id)) })
+				}
+				if all {
+					var err error
+					if args, err = a.confirmAll(ctx, r, force); err != nil {
+						return err
+					}
+				}
+				defer a.progress("removing")()
+				return a.each(args, func(id string) error { return remove(ctx, r, id, force || all) })
+			})
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	f.register(fs)
+	fs.BoolVar(&all, "all", false, "remove all of yours, after a question at the terminal")
+	fs.BoolVarP(&force, "force", "f", false, "ask nothing, and say nothing of those that are gone already")
+	fs.BoolVar(&snapshots, "snapshot", false, "remove snapshots")
+	return c
+}
+
+func remove(ctx context.Context, r *remote, id string, gone bool) error {
+	sb, err := r.Open(ctx, paddock.ID(id))
+	switch {
+	case gone && errors.Is(err, paddock.NotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return sb.Remove(ctx)
+}
+
+// confirmAll lists all sandboxes, and asks a person whether all are meant.
+func (a *app) confirmAll(ctx context.Context, r *remote, force bool) ([]string, error) {
+	list, err := r.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(list))
+	for i, s := range list {
+		ids[i] = string(s.ID)
+	}
+	if force || len(ids) == 0 {
+		return ids, nil
+	}
+	if !isTerminal(a.stdin) {
+		return nil, withHint(fmt.Errorf("%s would be removed, and there is nobody to ask: %w", plural(len(ids), "sandbox", "sandboxes"), paddock.Invalid), "if you mean it: paddock rm --all -f")
+	}
+	fmt.Fprintf(a.stderr, "remove %s with all that is in them? [y/N] ", plural(len(ids), "sandbox", "sandboxes"))
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); err != nil || word != "y" && word != "yes" {
+		return nil, withHint(fmt.Errorf("nothing was removed: %w", paddock.Canceled), "answer y to go on")
+	}
+	return ids, nil
+}
+
+// each does something for all of a list, and goes on where one fails; each
+// failure is told with what it is about.
+func (a *app) each(list []string, do func(string) error) error {
+	failed := false
+	for _, one := range list {
+		if err := do(one); err != nil {
+			failed = true
+			a.complain(fmt.Errorf("%s: %w", one, err))
+		}
+	}
+	if failed {
+		return exitStatus(paddock.Internal.Translate().Exit)
+	}
+	return nil
+}
+
+// stateCommand makes a command that does one thing to sandboxes.
+func (a *app) stateCommand(c *cobra.Command, what string, do func(context.Context, paddock.Sandbox) error) *cobra.Command {
+	var f remoteFlags
+	c.ValidArgsFunction = a.completeIDs(0)
+	c.Args = cobra.MinimumNArgs(1)
+	c.DisableFlagsInUseLine = true
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+			defer a.progress(what)()
+			return a.each(args, func(id string) error {
+				sb, err := r.Open(ctx, paddock.ID(id))
+				if err != nil {
+					return err
+				}
+				return do(ctx, sb)
+			})
+		})
+	}
+	f.register(c.Flags())
+	return c
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	return a.stateCommand(&cobra.Command{
+		Use:   "pause ID…",
+		Short: "Have nothing run in sandboxes; nothing is lost",
+		Long: `Have nothing run in sandboxes. Nothing is lost: paddock resume has it go on. On
+the tiers gvisor and microvm they are written to disk, and take no memory.
+
+Exit status: 0, or 125 if one of them could not be paused.`,
+	}, "pausing", func(ctx context.Context, sb paddock.Sandbox) error { return sb.Pause(ctx) })
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return a.stateCommand(&cobra.Command{
+		Use:   "resume ID…",
+		Short: "Have paused sandboxes go on",
+		Long: `Have paused sandboxes go on, where they were.
+
+Exit status: 0, or 125 if one of them could not be resumed.`,
+	}, "resuming", func(ctx context.Context, sb paddock.Sandbox) error { return sb.Resume(ctx) })
+}
+
+func (a *app) snapshotCommand() *cobra.Command {
+	var f remoteFlags
+	var o paddock.SnapshotOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "snapshot [flags] ID",
+		Short: "Keep what is in a sandbox, to begin others with",
+		Long: `Keep the files of a sandbox, or with --live its processes too, and write the ID
+of the snapshot. paddock create --root snapshot:ID begins with it, and paddock
+rm --snapshot removes it. The sandbox goes on.
+
+Exit status: 0, or 125 if nothing was kept.`,
+		Args:                  cobra.ExactArgs(1),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeIDs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				sb, err := r.Open(ctx, paddock.ID(args[0]))
+				if err != nil {
+					return err
+				}
+				stop := a.progress("keeping the sandbox")
+				id, err := sb.Snapshot(ctx, o)
+				stop()
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(a.stdout, map[string]paddock.SnapshotID{"snapshot": id})
+				}
+				return a.say("%s\n", id)
+			})
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	f.register(fs)
+	fs.BoolVar(&o.Memory, "live", false, "keep the processes and their memory too, on tiers that can")
+	fs.StringVar(&o.Name, "name", "", "`ID` of the snapshot (default: one that is made up)")
+	fs.BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}

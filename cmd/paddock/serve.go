@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/choice"
+)
+
+// serveFlags say how a server is reached, and by whom.
+type serveFlags struct {
+	listen  string
+	state   string
+	key     string
+	keyFile string
+	cert    string
+	certKey string
+	plain   bool
+	trusted bool
+	private bool
+	idle    timeFlag
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	f := &serveFlags{}
+	c := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Make sandboxes for others, over the network or a socket",
+		Long: `Make sandboxes of all tiers that this machine has, for callers of an API: paddock
+create and the commands beside it, or package client. Sandboxes stay when the
+server ends, however it ends, but for those of the tier sim; the next one on the same
+--state finds them. Its log goes to standard error. When it can be called, its
+address is written to standard output.
+
+A Unix socket is there for the user alone who runs the server. At any other address
+callers show the key, and beyond loopback the connection is encrypted
+(--tls-cert), unless that is given up by name (--plain-http). Whoever has the key
+has all sandboxes, and with --trusted what the server's user has: any of that
+user's files can be shown to a sandbox then.
+
+SIGTERM and SIGINT end it: it takes no more calls, and gives those under way ten
+seconds. Commands go on. /healthz answers while it lives, /readyz while it takes
+calls.
+
+Exit status: 0 when a signal ended it, 125 if it cannot listen or Paddock itself
+failed.`,
+		Example: `  paddock serve --listen unix:/run/user/1000/paddock.sock
+  PADDOCK_KEY=secret paddock serve --listen 127.0.0.1:7463
+  paddock serve --listen :7463 --key-file key --tls-cert cert.pem --tls-key key.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:7463", "`address` to listen at: unix:/path, or HOST:PORT; port 0 is a free one")
+	fs.StringVar(&f.state, "state", "", "`directory` for what it must find again (default: PADDOCK_STATE, or where this user's sandboxes are)")
+	fs.StringVar(&f.key, "key", "", "`key` that callers show: for development, since everybody on the machine can read it here (default: PADDOCK_KEY)")
+	fs.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key")
+	fs.StringVar(&f.cert, "tls-cert", "", "`file` with the certificate, and those that lead to its authority, in PEM")
+	fs.StringVar(&f.certKey, "tls-key", "", "`file` with the certificate's key, in PEM")
+	fs.BoolVar(&f.plain, "plain-http", false, "listen beyond loopback without encryption: whoever sees the traffic has the key")
+	fs.BoolVar(&f.trusted, "trusted", false, "let who has the key name what is this machine's: its files, its network, and controls to do without")
+	fs.BoolVar(&f.private, "private", false, "be the caller's own server")
+	fs.Var(&f.idle, "idle", "end after this `time` without a sandbox and without a call")
+	for _, name := range []string{"private", "idle"} {
+		if err := fs.MarkHidden(name); err != nil {
+			panic(err) // the flag is above
+		}
+	}
+	return c
+}
+
+// idleTime is how long a caller's own server stays without a use.
+const idleTime = 5 * time.Minute
+
+// drainTime is what calls under way get when the server ends.
+const drainTime = 10 * time.Second
+
+// sharedKey gives the key of the flags, the file or the environment; none is empty.
+func (f *serveFlags) sharedKey(lookup func(string) (string, bool)) (string, error) {
+	key, err := f.key, error(nil)
+	switch {
+	case f.key != "" && f.keyFile != "":
+		return "", withHint(fmt.Errorf("--key and --key-file are two keys: %w", paddock.Invalid), "leave one out")
+	case f.keyFile != "":
+		var data []byte
+		if data, err = readSmall(f.keyFile); err != nil {
+			return "", fmt.Errorf("--key-file: %w: %w", err, paddock.Denied)
+		}
+		key = string(data)
+	case f.key == "":
+		key, _ = lookup("PADDOCK_KEY")
+	}
+	key, err = checkKey(key, nil)
+	switch {
+	case err != nil:
+		return "", err
+	case key == "" && f.keyFile != "":
+		return "", withHint(fmt.Errorf("--key-file %s: it is empty: %w", f.keyFile, paddock.Invalid), "write a key into it, such as: openssl rand -hex 32")
+	}
+	return key, nil
+}
+
+// readSmall reads a file that holds a line or a few.
+func readSmall(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxSiteFile))
+}
+
+// check refuses what would leave the server open.
+func (f *serveFlags) check(key string) error {
+	if (f.cert == "") != (f.certKey == "") {
+		return withHint(fmt.Errorf("--tls-cert and --tls-key belong together: %w", paddock.Invalid), "give both, or neither")
+	}
+	if strings.HasPrefix(f.listen, "unix:") {
+		if f.cert != "" {
+			return withHint(fmt.Errorf("a socket of this machine is not encrypted: %w", paddock.Invalid), "leave --tls-cert and --tls-key out")
+		}
+		return nil
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return withHint(fmt.Errorf("--listen %s: %w: %w", f.listen, err, paddock.Invalid), "write unix:/path or HOST:PORT, such as 127.0.0.1:7463")
+	}
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
+	switch {
+	case key == "":
+		return withHint(fmt.Errorf("--listen %s without a key: every program and every user who can connect could make sandboxes as you: %w", f.listen, paddock.Denied),
+			"give a key: --key-file FILE or PADDOCK_KEY; or listen on a socket of yours: --listen unix:/path")
+	case !loopback && f.cert == "" && !f.plain:
+		return withHint(fmt.Errorf("--listen %s beyond loopback without encryption: whoever sees the traffic has the key: %w", f.listen, paddock.Denied),
+			"give a certificate: --tls-cert FILE --tls-key FILE; or, where something else encrypts: --plain-http")
+	}
+	return nil
+}
+
+// A listening is where a server can be called.
+type listening struct {
+	net.Listener
+	address string // as clients write it
+	release func() // what is to be given up when the server has ended
+}
+
+// open listens.
+func (f *serveFlags) open(ctx context.Context, a *app) (listening, error) {
+	nothing := func() {}
+	if f.private {
+		l, release, err := listenPrivate(ctx, a.lookup)
+		if err != nil {
+			return listening{}, err
+		}
+		return listening{l, "unix:" + l.Addr().String(), release}, nil
+	}
+	if path, ok := strings.CutPrefix(f.listen, "unix:"); ok {
+		if !filepath.IsAbs(path) {
+			return listening{}, withHint(fmt.Errorf("--listen %s: the path is not absolute: %w", f.listen, paddock.Invalid), "write it from /")
+		}
+		l, err := listenUnix(filepath.Clean(path))
+		if err != nil {
+			return listening{}, err
+		}
+		return listening{l, "unix:" + filepath.Clean(path), nothing}, nil
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return listening{}, withHint(fmt.Errorf("%w: %w", err, paddock.Conflict), "is another server there? --listen HOST:PORT names another place")
+	}
+	if f.cert == "" {
+		return listening{l, "http://" + l.Addr().String(), nothing}, nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.certKey)
+	if err != nil {
+		l.Close()
+		return listening{}, withHint(fmt.Errorf("--tls-cert: %w: %w", err, paddock.Invalid), "both are files in PEM, and belong to each other")
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	return listening{tls.NewListener(l, config), "https://" + l.Addr().String(), nothing}, nil
+}
+
+// all is a driver of every tier of this version, with its state below dir; an
+// empty one is each tier's own.
+func (a *app) all(dir string) (paddock.Driver, error) {
+	var list []choice.Tier
+	for _, t := range a.tiers {
+		if t.open == nil {
+			continue
+		}
+		d, err := t.open(gear{state: dir})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.name, err), choice.New(list...).Close())
+		}
+		row := choice.Tier{Name: t.name, Driver: d, Pass: t.weak}
+		if t.name == paddock.Sim {
+			row.Pass = func() string { return "it runs no programs of this machine" } // as for create
+		}
+		list = append(list, row)
+	}
+	return choice.New(list...), nil
+}
+
+func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
+	if f.private {
+		f.listen = "unix:"
+		if f.idle == 0 {
+			f.idle = timeFlag(idleTime)
+		}
+	}
+	key, err := f.sharedKey(a.lookup)
+	if err != nil {
+		return err
+	}
+	if err := f.check(key); err != nil {
+		return err
+	}
+	state, err := a.stateDir(f.state)
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	l, err := f.open(ctx, a)
+	if err != nil {
+		return because(ctx, err)
+	}
+	defer l.release()
+	d, err := a.all(state)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	log := slog.New(slog.NewJSONHandler(a.logTo(f.private), nil))
+	s, err := newService(d, callers{own: strings.HasPrefix(l.address, "unix:"), key: key, trusted: f.trusted}, log)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	return a.serveOn(ctx, l, s, time.Duration(f.idle))
+}
+
+// logTo gives where the log goes: a caller's own server keeps its file small.
+func (a *app) logTo(private bool) io.Writer {
+	if file, ok := a.stderr.(*os.File); ok && private {
+		return smallLog{file}
+	}
+	return a.stderr
+}
+
+// stateDir gives the absolute directory of --state, or of PADDOCK_STATE.
+func (a *app) stateDir(text string) (string, error) {
+	if text == "" {
+		if text, _ = a.lookup("PADDOCK_STATE"); text == "" {
+			return "", nil
+		}
+	}
+	dir, err := a.dir()
+	if err != nil && !filepath.IsAbs(text) {
+		return "", err
+	}
+	text = absolute(text, dir)
+	if err := os.MkdirAll(text, 0o700); err != nil {
+		return "", fmt.Errorf("--state: %w: %w", err, paddock.Denied)
+	}
+	if info, err := os.Lstat(text); err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return "", withHint(fmt.Errorf("--state %s: it is no directory that only you can write: %w", text, paddock.Denied), "make one: mkdir -m 700 DIR")
+	}
+	return text, nil
+}
+
+// serveOn serves until ctx ends or nobody uses the server any more, and lets the
+// calls end that are under way.
+func (a *app) serveOn(ctx context.Context, l listening, s *service, idle time.Duration) error {
+	h := s.api.HTTP()
+	h.Handler = s
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	over, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if idle > 0 {
+		wg.Go(func() {
+			if s.leave(over, idle) {
+				cancel()
+			}
+		})
+	}
+	ended := make(chan error, 1)
+	wg.Go(func() { ended <- h.Serve(l) })
+	s.log.Info("listening", "address", l.address, "pid", os.Getpid())
+	if err := a.say("%s\n", l.address); err != nil {
+		return errors.Join(err, s.api.Close(), h.Close())
+	}
+	select {
+	case err := <-ended:
+		return errors.Join(fmt.Errorf("serve: %w", err), s.api.Close())
+	case <-over.Done():
+	}
+	s.log.Info("ending", "why", reason(ctx))
+	if idle > 0 {
+		l.Close() // who calls from now on starts another one
+	}
+	err := s.end(context.WithoutCancel(ctx))
+	_ = h.Close() // of a listener that may be closed already; no call is left
+	return err
+}
+
+// reason says in words why a server ends.
+func reason(ctx context.Context) string {
+	var cut interrupted
+	if errors.As(context.Cause(ctx), &cut) {
+		return cut.signal.String()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err().Error()
+	}
+	return "idle"
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server"
+)
+
+// A service is the API of a server, with what is around it: whether it lives,
+// whether it takes calls, and since when nobody has called.
+type service struct {
+	api    *server.Server
+	driver paddock.Driver
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	draining bool          // guarded by mu
+	calls    int           // guarded by mu; under way
+	last     time.Time     // guarded by mu; of the end of the last one
+	changed  chan struct{} // of one place: something of this changed
+}
+
+func newService(d paddock.Driver, c callers, log *slog.Logger) (*service, error) {
+	api, err := server.New(server.Options{Caller: c.of(d), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return &service{api: api, driver: d, log: log, last: time.Now(), changed: make(chan struct{}, 1)}, nil
+}
+
+// ServeHTTP answers a call. What asks after the server's health is no use of it.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz":
+		answer(w, http.StatusOK, "it lives\n")
+		return
+	case "/readyz":
+		s.mu.Lock()
+		draining := s.draining
+		s.mu.Unlock()
+		if draining {
+			answer(w, http.StatusServiceUnavailable, "it ends\n")
+			return
+		}
+		answer(w, http.StatusOK, "it takes calls\n")
+		return
+	}
+	s.count(1)
+	defer s.count(-1)
+	s.api.ServeHTTP(w, r)
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // who went away does not need it
+}
+
+func (s *service) count(n int) {
+	s.mu.Lock()
+	s.calls += n
+	s.last = time.Now()
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// end takes no more calls, and gives those under way some time. Who reads output
+// then reads on at the next server.
+func (s *service) end(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	if err := s.api.Drain(ctx); err != nil {
+		s.log.Info("calls are cut", "why", err)
+	}
+	return s.api.Close()
+}
+
+// quiet tells since when there is no call; false while there is one.
+func (s *service) quiet() (since time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.calls == 0
+}
+
+// leave waits until nobody has called for so long and there is no sandbox. It
+// answers false when ctx ended before. It looks for sandboxes only when there was
+// no call for that long, and again after as long.
+func (s *service) leave(ctx context.Context, idle time.Duration) bool {
+	t := time.NewTimer(idle)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.changed:
+			t.Reset(idle)
+			continue
+		case <-t.C:
+		}
+		since, ok := s.quiet()
+		if !ok {
+			continue // its end changes something
+		}
+		if left := time.Until(since.Add(idle)); left > 0 {
+			t.Reset(left)
+			continue
+		}
+		list, err := s.driver.List(ctx)
+		if err != nil {
+			s.log.Warn("is there a sandbox?", "error", err)
+		}
+		if now, ok := s.quiet(); err == nil && len(list) == 0 && ok && now.Equal(since) {
+			return true
+		}
+		t.Reset(idle)
+	}
+}
