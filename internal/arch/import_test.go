@@ -85,6 +85,7 @@ func layers() []layer {
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},
 		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
+		{"internal/admission", []string{"internal/kernel"}, "a driver around any driver: it knows no tier, and of the machine only how much is left"},
 		{"internal/lease", nil, "a driver around any driver: it knows no tier and no database, only a small interface for its records"},
 		{"internal/pool", nil, "a driver around any driver: it knows no tier, and can be put around a wrapper too"},
 		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
