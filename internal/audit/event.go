@@ -20,8 +20,9 @@ const (
 	Exited  = paddock.AuditExit    // Exit
 	Network = paddock.AuditNetwork // Network, and no process: packets have none
 
-	// Did is an action of someone on a sandbox or its server: Action, and of a
-	// command that was started Args and Dir. No process did it.
+	// Did is an action of someone on a sandbox or its server: Action, of a
+	// command that was started Args and Dir, and of what has a second name that in
+	// Args. No process did it.
 	Did Kind = "action"
 
 	// Lost tells only that events were lost: Dropped. It stands where no other

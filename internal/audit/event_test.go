@@ -120,7 +120,7 @@ func TestALineCannotDriveATerminal(t *testing.T) {
 	line, err := audit.Line(audit.Event{
 		Path: hostile, Args: []string{hostile}, Process: audit.Process{Name: hostile},
 		Network: &audit.Flow{Host: hostile, Method: hostile, Path: hostile, Reason: hostile},
-		Action: &audit.Action{Who: hostile, Target: hostile, Reason: hostile},
+		Action:  &audit.Action{Who: hostile, Target: hostile, Reason: hostile},
 	})
 	if err != nil {
 		t.Fatal(err)
