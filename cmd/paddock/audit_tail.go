@@ -243,6 +243,8 @@ func (l logLine) about() string {
 		return "status " + strconv.Itoa(l.Exit.Code)
 	case audit.Network:
 		return flow(l.Network)
+	case audit.Did:
+		return action(l.Action, l.Args)
 	case chain.Begin:
 		return "log " + l.Log + ", signed with " + l.Fingerprint
 	case chain.Head:
@@ -253,6 +255,21 @@ func (l logLine) about() string {
 		return text
 	}
 	return ""
+}
+
+func action(a *audit.Action, args []string) string {
+	if a == nil {
+		return ""
+	}
+	parts := []string{word(a.Who), a.What}
+	if a.Target != "" {
+		parts = append(parts, word(a.Target))
+	}
+	text := strings.Join(append(parts, quoted(args)...), " ") + ": " + a.Result
+	if a.Reason != "" {
+		text += ": " + a.Reason
+	}
+	return text
 }
 
 func flow(f *audit.Flow) string {

@@ -20,6 +20,11 @@ const (
 	Exited  = paddock.AuditExit    // Exit
 	Network = paddock.AuditNetwork // Network, and no process: packets have none
 
+	// Did is an action of someone on a sandbox or its server: Action, of a
+	// command that was started Args and Dir, and of what has a second name that in
+	// Args. No process did it.
+	Did Kind = "action"
+
 	// Lost tells only that events were lost: Dropped. It stands where no other
 	// event follows that could tell it.
 	Lost Kind = "lost"
@@ -62,6 +67,20 @@ type Event struct {
 	Child   int32    `json:"child,omitempty"` // PID, of Clone
 	Exit    *Exit    `json:"exit,omitempty"`
 	Network *Flow    `json:"network,omitempty"`
+	Action  *Action  `json:"action,omitempty"`
+}
+
+// An Action is what someone did, or wanted to do, from outside of a sandbox.
+type Action struct {
+	Who     string `json:"who"`               // whose key, or which user; never the key
+	Tenant  string `json:"tenant,omitempty"`  // on whose behalf
+	From    string `json:"from,omitempty"`    // the address
+	Request string `json:"request,omitempty"` // the ID of the request that it was part of
+	What    string `json:"what"`              // "sandbox.create", "file.write", …
+	Target  string `json:"target,omitempty"`  // a file, process, snapshot or key
+	Result  string `json:"result"`            // "ok", or the kind of the error
+	Reason  string `json:"reason,omitempty"`  // the error, in words
+	Rule    string `json:"rule,omitempty"`    // what decided that it may be, or may not
 }
 
 // A Process is who did it, as the sandbox numbers and names it.
@@ -118,7 +137,18 @@ func (e Event) Clean() Event {
 		flow := e.Network.clean()
 		e.Network = &flow
 	}
+	if e.Action != nil {
+		action := e.Action.clean()
+		e.Action = &action
+	}
 	return e
+}
+
+func (a *Action) clean() Action {
+	return Action{
+		Who: Text(a.Who, MaxWord), Tenant: Text(a.Tenant, MaxWord), From: Text(a.From, MaxWord), Request: Text(a.Request, MaxWord),
+		What: Text(a.What, MaxWord), Target: Text(a.Target, MaxPath), Result: Text(a.Result, MaxWord), Reason: Text(a.Reason, MaxWhy), Rule: Text(a.Rule, MaxWord),
+	}
 }
 
 func (f *Flow) clean() Flow {

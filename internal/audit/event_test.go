@@ -66,10 +66,10 @@ func TestSecretsHaveABoundInNumberAndSayWhatIsLeftOut(t *testing.T) {
 }
 
 func TestCleaningSharesNoMemory(t *testing.T) {
-	e := audit.Event{Args: []string{"a"}, Exit: &audit.Exit{Code: 1}, Network: &audit.Flow{Host: "a", Secrets: []string{"a"}}}
+	e := audit.Event{Args: []string{"a"}, Exit: &audit.Exit{Code: 1}, Network: &audit.Flow{Host: "a", Secrets: []string{"a"}}, Action: &audit.Action{Who: "a"}}
 	c := e.Clean()
-	e.Args[0], e.Exit.Code, e.Network.Host, e.Network.Secrets[0] = "b", 2, "b", "b"
-	if c.Args[0] != "a" || c.Exit.Code != 1 || c.Network.Host != "a" || c.Network.Secrets[0] != "a" {
+	e.Args[0], e.Exit.Code, e.Network.Host, e.Network.Secrets[0], e.Action.Who = "b", 2, "b", "b", "b"
+	if c.Action.Who != "a" || c.Args[0] != "a" || c.Exit.Code != 1 || c.Network.Host != "a" || c.Network.Secrets[0] != "a" {
 		t.Errorf("a clean event changed with the other: %v %v %v", c.Args, *c.Exit, *c.Network)
 	}
 }
@@ -98,6 +98,10 @@ func TestALineSaysWhatHappened(t *testing.T) {
 			audit.Event{Kind: audit.Network, Network: &audit.Flow{Protocol: "dns", Host: "b.example", Verdict: "deny", Rule: -1, Reason: "no rule allows b.example", Count: 40}},
 			`"kind":"network","network":{"protocol":"dns","host":"b.example","verdict":"deny","rule":-1,"reason":"no rule allows b.example","count":40}}`,
 		},
+		{
+			audit.Event{Kind: audit.Did, Args: []string{"ls"}, Action: &audit.Action{Who: "key:ab", Tenant: "t", From: "192.0.2.1:7", Request: "r", What: "process.start", Target: "9", Result: "denied", Reason: "no", Rule: "scope"}},
+			`"kind":"action","args":["ls"],"action":{"who":"key:ab","tenant":"t","from":"192.0.2.1:7","request":"r","what":"process.start","target":"9","result":"denied","reason":"no","rule":"scope"}}`,
+		},
 		{audit.Event{Kind: audit.Lost, Dropped: 5}, `"kind":"lost","dropped":5}`},
 	} {
 		row.event.Time, row.event.Sandbox = at, "s1"
@@ -116,6 +120,7 @@ func TestALineCannotDriveATerminal(t *testing.T) {
 	line, err := audit.Line(audit.Event{
 		Path: hostile, Args: []string{hostile}, Process: audit.Process{Name: hostile},
 		Network: &audit.Flow{Host: hostile, Method: hostile, Path: hostile, Reason: hostile},
+		Action:  &audit.Action{Who: hostile, Target: hostile, Reason: hostile},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -146,6 +151,7 @@ func TestNoEventHasALongerLineThanPromised(t *testing.T) {
 			Protocol: long, Host: long, Port: math.MaxUint16, Address: long, Method: long, Path: long, Verdict: long, Rule: math.MinInt64, Reason: long,
 			Sent: math.MinInt64, Received: math.MinInt64, Duration: math.MinInt64, Secrets: slices.Repeat([]string{long}, 1000), Count: math.MinInt64,
 		},
+		Action: &audit.Action{Who: long, Tenant: long, From: long, Request: long, What: long, Target: long, Result: long, Reason: long, Rule: long},
 	}
 	for _, worst.Args = range [][]string{args, {long}, make([]string, 1000)} {
 		line, err := audit.Line(worst)
@@ -166,15 +172,15 @@ func FuzzCleanIsBoundedValidAndStable(f *testing.F) {
 		for i := range args {
 			args[i] = s[min(len(s), i):]
 		}
-		c := audit.Event{Path: s, Args: args, Process: audit.Process{Name: s}, Network: &audit.Flow{Host: s, Path: s, Reason: s}}.Clean()
+		c := audit.Event{Path: s, Args: args, Process: audit.Process{Name: s}, Network: &audit.Flow{Host: s, Path: s, Reason: s}, Action: &audit.Action{Who: s, Target: s, Reason: s}}.Clean()
 		size := 0
-		for _, a := range append([]string{c.Path, c.Process.Name, c.Network.Host, c.Network.Path, c.Network.Reason}, c.Args...) {
+		for _, a := range append([]string{c.Path, c.Process.Name, c.Network.Host, c.Network.Path, c.Network.Reason, c.Action.Who, c.Action.Target, c.Action.Reason}, c.Args...) {
 			size += len(a)
 			if !utf8.ValidString(a) {
 				t.Errorf("%q is not UTF-8", a)
 			}
 		}
-		if size > 2*audit.MaxPath+2*audit.MaxWord+audit.MaxWhy+audit.MaxArgs {
+		if size > 3*audit.MaxPath+3*audit.MaxWord+2*audit.MaxWhy+audit.MaxArgs {
 			t.Errorf("%d bytes", size)
 		}
 		if again := c.Clean(); !reflect.DeepEqual(c, again) {

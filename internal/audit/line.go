@@ -10,7 +10,7 @@ import (
 
 // MaxLine bounds what [Line] gives, in bytes: every byte of every text may take
 // six as an escape.
-const MaxLine = 6*(3*MaxPath+MaxArgs+MaxWhy+(11+MaxNames)*MaxWord) + 4*(MaxCount+MaxNames) + 2048
+const MaxLine = 6*(4*MaxPath+MaxArgs+2*MaxWhy+(18+MaxNames)*MaxWord) + 4*(MaxCount+MaxNames) + 2048
 
 // A Sink keeps events. Record takes the event as it is at the call, may be called
 // by many goroutines, and does not wait for a disk or a network: an event that

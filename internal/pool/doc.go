@@ -38,6 +38,13 @@
 // Limits.Lifetime bounds each command from its own start, so waiting on a shelf
 // uses nothing of it.
 //
+// # How many
+//
+// A shelf has its Size at least. Each Create that finds it empty has one more
+// kept, up to Most; each minute without one less, of which the oldest goes. What
+// is older than the TTL is handed out to nobody: it is removed, and replaced.
+// [Pool.Counts] tells how that went.
+//
 // # Order
 //
 // One goroutine removes what is not usable and fills the shelves, one sandbox

@@ -24,7 +24,16 @@ type Options struct {
 // A Shelf is sandboxes of one spec that are kept ready.
 type Shelf struct {
 	Spec paddock.Spec // ephemeral, and without an ID
-	Size int          // how many
+	Size int          // how many, at least
+
+	// Most is how many where Size proves too few: each Create that finds the
+	// shelf empty has one more kept, and each minute without such a Create one
+	// less. Zero is Size.
+	Most int
+
+	// TTL is how old a sandbox becomes on the shelf: an older one is handed out
+	// to nobody, and replaced. Zero is any age.
+	TTL time.Duration
 
 	// Warm is a program, with its arguments, that runs in each sandbox before it
 	// is ready. What it read the next command finds read: a first command takes
@@ -58,13 +67,24 @@ type Pool struct {
 
 // A stock is what is on a shelf.
 type stock struct {
-	spec  paddock.Spec // as normal gives it
-	size  int
-	warm  []string
-	ready []paddock.Sandbox // oldest first
-	short time.Time         // when it ceased to be full
-	retry retry             // after failures to make one
-	lost  error             // why it was given up; nil if it was not
+	spec   paddock.Spec // as normal gives it
+	size   int          // the least
+	most   int
+	target int       // how many now: from size to most
+	calm   time.Time // when the target was changed, or too few, last
+	ttl    time.Duration
+	warm   []string
+	ready  []kept    // oldest first
+	short  time.Time // when it ceased to be full
+	retry  retry     // after failures to make one
+	lost   error     // why it was given up; nil if it was not
+	count  Count
+}
+
+// A kept sandbox is one that is ready.
+type kept struct {
+	paddock.Sandbox
+	made time.Time
 }
 
 // New fills the shelves in the background; [Pool.Wait] waits for that. The
@@ -79,7 +99,7 @@ func New(d paddock.Driver, o Options) (*Pool, error) {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	for i, shelf := range o.Shelves {
-		s := &stock{spec: normal(shelf.Spec), size: shelf.Size, warm: slices.Clone(shelf.Warm)}
+		s := newStock(shelf)
 		if err := p.check(s); err != nil {
 			return nil, fmt.Errorf("shelf %d: %w", i, err)
 		}
@@ -92,11 +112,23 @@ func New(d paddock.Driver, o Options) (*Pool, error) {
 	return p, nil
 }
 
+func newStock(shelf Shelf) *stock {
+	s := &stock{spec: normal(shelf.Spec), size: shelf.Size, most: shelf.Most, target: shelf.Size, ttl: shelf.TTL, warm: slices.Clone(shelf.Warm)}
+	if s.most == 0 {
+		s.most = s.size
+	}
+	return s
+}
+
 // check refuses a shelf that cannot be.
 func (p *Pool) check(s *stock) error {
 	switch {
 	case s.size < 1:
 		return fmt.Errorf("a size of %d: %w", s.size, paddock.Invalid)
+	case s.most < s.size:
+		return fmt.Errorf("at most %d, and at least %d: %w", s.most, s.size, paddock.Invalid)
+	case s.ttl < 0 || s.ttl > 0 && s.ttl < time.Second:
+		return fmt.Errorf("an age of at most %v, which is less than a second: %w", s.ttl, paddock.Invalid)
 	case s.spec.ID != "":
 		return fmt.Errorf("an ID, %q, for sandboxes that are many: %w", s.spec.ID, paddock.Invalid)
 	case !s.spec.Ephemeral:
@@ -136,6 +168,9 @@ func (p *Pool) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, 
 		}
 	}
 	p.mu.Lock()
+	if s != nil {
+		s.missed(time.Now())
+	}
 	p.waiting++
 	p.mu.Unlock()
 	sb, err := p.d.Create(ctx, spec)
@@ -270,7 +305,7 @@ func (p *Pool) shut() error {
 	left := p.doomed
 	for _, s := range p.stocks {
 		for _, sb := range s.ready {
-			left = append(left, &doomed{sandbox: sb})
+			left = append(left, &doomed{sandbox: sb.Sandbox})
 		}
 		s.ready = nil
 	}

@@ -74,6 +74,9 @@ func (p *Pool) next(now time.Time) (do func(context.Context), pause time.Duratio
 		pause = min(pause, at.Sub(now))
 		return false
 	}
+	for _, s := range p.stocks {
+		p.tidy(s, now, due)
+	}
 	for _, d := range p.doomed {
 		if d.retry.failures < tries && due(d.retry.next) {
 			return func(ctx context.Context) { p.remove(ctx, d) }, 0, nil
@@ -99,10 +102,10 @@ func (p *Pool) next(now time.Time) (do func(context.Context), pause time.Duratio
 func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 	var found *stock
 	for _, s := range p.stocks {
-		if len(s.ready) >= s.size || s.lost != nil || !due(s.retry.next) || !due(s.short.Add(headStart)) {
+		if len(s.ready) >= s.target || s.lost != nil || !due(s.retry.next) || !due(s.short.Add(headStart)) {
 			continue
 		}
-		if found == nil || len(s.ready)*found.size < len(found.ready)*s.size {
+		if found == nil || len(s.ready)*found.target < len(found.ready)*s.target {
 			found = s
 		}
 	}
@@ -128,7 +131,8 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	defer p.mu.Unlock()
 	switch {
 	case err == nil:
-		s.ready = append(s.ready, sb)
+		s.ready = append(s.ready, kept{sb, time.Now()})
+		s.count.Made++
 		s.retry = retry{}
 		p.tell()
 		return
@@ -140,6 +144,7 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	if ctx.Err() != nil {
 		return // the pool is closed: that is why
 	}
+	s.count.Failed++
 	s.retry.failed()
 	// What is wrong in itself, or cannot be done here, stays so.
 	if s.retry.failures >= tries || errors.Is(err, paddock.Invalid) || errors.Is(err, paddock.Unsupported) {

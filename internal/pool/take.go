@@ -28,7 +28,7 @@ func (p *Pool) take(ctx context.Context, s *stock, labels map[string]string) pad
 		if err == nil {
 			return given
 		}
-		p.doom(sb, err)
+		p.doom(s, sb, err)
 		if errors.As(err, new(*labelError)) {
 			return nil // the next would not take them either
 		}
@@ -41,11 +41,15 @@ func (p *Pool) take(ctx context.Context, s *stock, labels map[string]string) pad
 func (p *Pool) pick(s *stock, labels map[string]string) paddock.Sandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(s.ready) == 0 || p.fixed && !maps.Equal(labels, s.spec.Labels) {
+	if p.closed || p.fixed && !maps.Equal(labels, s.spec.Labels) {
 		return nil
 	}
-	sb := s.ready[0]
-	if len(s.ready) == s.size {
+	p.expire(s, time.Now())
+	if len(s.ready) == 0 {
+		return nil
+	}
+	sb := s.ready[0].Sandbox
+	if len(s.ready) >= s.target {
 		s.short = time.Now()
 	}
 	s.ready = slices.Delete(s.ready, 0, 1)
@@ -86,18 +90,20 @@ func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels ma
 	born := &birth{at: time.Now(), wall: st.Usage.Wall}
 	delete(p.hidden, sb.ID())
 	p.given[sb.ID()] = born
+	s.count.Hits++
 	p.handing.Done()
 	return &sandbox{Sandbox: sb, p: p, born: born}, nil
 }
 
 // doom has the worker remove a sandbox that could not be handed out.
-func (p *Pool) doom(sb paddock.Sandbox, why error) {
+func (p *Pool) doom(s *stock, sb paddock.Sandbox, why error) {
 	p.log.Warn("a ready sandbox could not be handed out, and is removed", "id", sb.ID(), "err", why)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if errors.As(why, new(*labelError)) && errors.Is(why, paddock.Unsupported) {
 		p.fixed = true
 	}
+	s.count.Spoiled++
 	p.doomed = append(p.doomed, &doomed{sandbox: sb})
 	p.tell()
 	p.handing.Done()

@@ -1,0 +1,107 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A line lets few in at once. Keys take turns; within a key who came first goes
+// first.
+type line struct {
+	most int  // how many wait at once
+	each int  // of one key
+	keys bool // whether there are more than one
+
+	mu      sync.Mutex
+	free    int                 // guarded by mu; how many more may go in
+	waiting int                 // guarded by mu
+	places  map[string][]*place // guarded by mu; never empty ones
+	turns   []string            // guarded by mu; keys that have places, the next first
+}
+
+// A place is that of one caller.
+type place struct {
+	ready chan struct{} // closed when it may go in
+}
+
+// enter waits in line, and lets in. Who went in leaves.
+func (l *line) enter(ctx context.Context, key string) error {
+	l.mu.Lock()
+	if l.free > 0 { // then nobody waits
+		l.free--
+		l.mu.Unlock()
+		return nil
+	}
+	if own := len(l.places[key]); l.waiting >= l.most || own >= l.each {
+		waiting := l.waiting
+		l.mu.Unlock()
+		if own >= l.each && l.keys {
+			return fmt.Errorf("%d of your sandboxes wait to be made, which is the most; wait for them: %w", own, paddock.Exhausted)
+		}
+		return fmt.Errorf("the machine makes as many sandboxes at once as it can, and %d more wait, which is the most; try again later: %w", waiting, paddock.Exhausted)
+	}
+	p := &place{ready: make(chan struct{})}
+	if len(l.places[key]) == 0 {
+		l.turns = append(l.turns, key)
+	}
+	l.places[key] = append(l.places[key], p)
+	l.waiting++
+	l.mu.Unlock()
+	select {
+	case <-p.ready:
+		return nil
+	case <-ctx.Done():
+		return l.giveUp(ctx, key, p)
+	}
+}
+
+// giveUp ends a place. One that was let in meanwhile lets the next in.
+func (l *line) giveUp(ctx context.Context, key string, p *place) error {
+	l.mu.Lock()
+	at := slices.Index(l.places[key], p)
+	if at >= 0 {
+		l.take(key, at)
+	}
+	before := l.waiting
+	l.mu.Unlock()
+	if at < 0 {
+		l.leave()
+	}
+	kind := paddock.Canceled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = paddock.Timeout
+	}
+	return fmt.Errorf("wait in line to make a sandbox, with %d others: %w: %w", before, kind, ctx.Err())
+}
+
+// take takes a place out of the line, with mu held.
+func (l *line) take(key string, at int) *place {
+	p := l.places[key][at]
+	l.waiting--
+	if l.places[key] = slices.Delete(l.places[key], at, at+1); len(l.places[key]) == 0 {
+		delete(l.places, key)
+		l.turns = slices.DeleteFunc(l.turns, func(other string) bool { return other == key })
+	}
+	return p
+}
+
+// leave lets the next in.
+func (l *line) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.turns) == 0 {
+		l.free++
+		return
+	}
+	key := l.turns[0]
+	p := l.take(key, 0)
+	if len(l.places[key]) > 0 { // to the end
+		l.turns = append(l.turns[1:], key)
+	}
+	close(p.ready)
+}

@@ -1,0 +1,151 @@
+package admission
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A Machine tells what there is, at the time of the call.
+type Machine interface {
+	// Memory gives bytes: how many there are for this process and its sandboxes,
+	// and how many of them can be had now.
+	Memory() (total, available int64, err error)
+
+	// Disk gives bytes that can still be written to the file system of a directory.
+	Disk(dir string) (free int64, err error)
+}
+
+// Host is this machine, as its /proc and /sys tell it; root is its file tree, as
+// os.DirFS("/") gives it. Elsewhere than on Linux it is paddock.Unsupported.
+func Host(root fs.FS) Machine { return host{root} }
+
+type host struct{ root fs.FS }
+
+// maxFile bounds what is read of a file, in bytes.
+const maxFile = 1 << 20
+
+func (h host) read(name string) ([]byte, error) {
+	f, err := h.root.Open(strings.TrimPrefix(path.Clean("/"+name), "/"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+func (h host) Disk(dir string) (int64, error) {
+	free, _, err := kernel.Space(dir)
+	return free, err
+}
+
+func (h host) Memory() (total, available int64, err error) {
+	info, err := h.read("/proc/meminfo")
+	if err != nil {
+		return 0, 0, fmt.Errorf("how much memory there is cannot be read; say so in the options: %w: %w", paddock.Unsupported, err)
+	}
+	total, ok := entry(info, "MemTotal:", 1<<10)
+	available, have := entry(info, "MemAvailable:", 1<<10)
+	if !ok || !have || total == 0 {
+		return 0, 0, fmt.Errorf("/proc/meminfo does not tell how much memory there is; say so in the options: %w", paddock.Unsupported)
+	}
+	own, err := h.read("/proc/self/cgroup")
+	if errors.Is(err, fs.ErrNotExist) {
+		return total, available, nil // a kernel without control groups
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("own control groups: %w", err)
+	}
+	for _, g := range groups(own) {
+		for dir := g.own; ; dir = path.Dir(dir) {
+			limit, left := h.group(g, dir)
+			total, available = min(total, limit), min(available, left)
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return total, available, nil
+}
+
+// A grouping is a hierarchy of control groups that limits memory.
+type grouping struct {
+	own                 string // this process's group, from the mount's root on
+	mount               string
+	limit, usage, cache string // names of files, and of the entry in memory.stat
+}
+
+// groups gives the hierarchies that /proc/self/cgroup tells of.
+func groups(text []byte) []grouping {
+	var all []grouping
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			continue
+		}
+		own := path.Clean(parts[2])
+		switch {
+		case parts[0] == "0" && parts[1] == "":
+			all = append(all, grouping{own, "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"})
+		case strings.Contains(","+parts[1]+",", ",memory,"):
+			all = append(all, grouping{own, "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
+		}
+	}
+	return all
+}
+
+const unlimited = 1<<63 - 1
+
+// group gives a group's limit, and what is left of it. A group that cannot be
+// seen, since this is a container, or that has no limit, bounds nothing here.
+func (h host) group(g grouping, dir string) (limit, left int64) {
+	file := func(name string) []byte {
+		b, err := h.read(path.Join(g.mount, dir, name))
+		if err != nil {
+			return nil
+		}
+		return b
+	}
+	limit, ok := count(file(g.limit))
+	if !ok {
+		return unlimited, unlimited
+	}
+	used, ok := count(file(g.usage))
+	if !ok {
+		return limit, limit
+	}
+	if cache, ok := entry(file("memory.stat"), g.cache, 1); ok {
+		used -= min(used, cache) // which the kernel gives up first
+	}
+	return limit, max(0, limit-used)
+}
+
+// count reads a number that is a file of its own; a limit that is none is not ok.
+func count(text []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	return n, err == nil && n >= 0 && n < 1<<60
+}
+
+// entry reads the number after a word at the beginning of a line, in units.
+func entry(text []byte, word string, unit int64) (int64, bool) {
+	for line := range bytes.Lines(text) {
+		fields := bytes.Fields(line)
+		if len(fields) < 2 || string(fields[0]) != word {
+			continue
+		}
+		n, ok := count(fields[1])
+		if !ok || n > (1<<60)/unit {
+			return 0, false
+		}
+		return n * unit, true
+	}
+	return 0, false
+}

@@ -1,0 +1,172 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// often is how often at most the driver is asked what is there, to refuse.
+const often = time.Second
+
+// A Load is what a machine has to bear, and what it may.
+type Load struct {
+	Sandboxes, MostSandboxes int
+	Memory, MostMemory       int64 // promised
+	Waiting                  int   // in line
+	Refused                  uint64
+}
+
+// Load tells how full the machine is.
+func (d *Driver) Load() Load {
+	d.line.mu.Lock()
+	waiting := d.line.waiting
+	d.line.mu.Unlock()
+	n, memory := d.besides()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.sum(n, memory)
+	l.Waiting, l.Refused = waiting, d.refused
+	return l
+}
+
+func (d *Driver) besides() (n int, memory int64) {
+	if d.o.Besides == nil {
+		return 0, 0
+	}
+	all := d.o.Besides()
+	for _, l := range all {
+		or(&l.Memory, d.defaults.Memory)
+		memory += l.Memory
+	}
+	return len(all), memory
+}
+
+// sum adds up what is promised, with mu held.
+func (d *Driver) sum(n int, memory int64) Load {
+	l := Load{
+		Sandboxes: n + d.claims + len(d.held), MostSandboxes: d.o.Sandboxes,
+		Memory: memory + d.claimed, MostMemory: d.memory,
+	}
+	for _, m := range d.held {
+		l.Memory += m
+	}
+	return l
+}
+
+// claim promises room for n sandboxes with so much memory in all, or says why
+// there is none.
+func (d *Driver) claim(ctx context.Context, n int, memory int64) error {
+	err := d.try(n, memory)
+	if err == nil {
+		return nil
+	}
+	d.mu.Lock()
+	stale := time.Since(d.looked) >= often
+	d.mu.Unlock()
+	if stale {
+		if lookErr := d.look(ctx); lookErr != nil {
+			return lookErr
+		}
+		err = d.try(n, memory)
+	}
+	if err != nil {
+		return d.count(err)
+	}
+	return nil
+}
+
+func (d *Driver) try(n int, memory int64) error {
+	ready, promised := d.besides()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.sum(ready, promised)
+	if n > 0 && l.Sandboxes+n > l.MostSandboxes {
+		return fmt.Errorf("the machine is full: %d of %d sandboxes are there; remove some, or allow more: %w", l.Sandboxes, l.MostSandboxes, paddock.Exhausted)
+	}
+	if memory > l.MostMemory-l.Memory {
+		return fmt.Errorf("the machine is full: %s of memory are promised, of %s that may be, and %s more are asked for; ask for less by the limit of memory, remove sandboxes, or allow more to be promised: %w",
+			size(l.Memory), size(l.MostMemory), size(memory), paddock.Exhausted)
+	}
+	d.claims += n
+	d.claimed += memory
+	return nil
+}
+
+// look asks the driver what is there.
+func (d *Driver) look(ctx context.Context) error {
+	d.mu.Lock()
+	d.looked = time.Now()
+	before := make(map[paddock.ID]bool, len(d.held))
+	for id := range d.held {
+		before[id] = true
+	}
+	d.mu.Unlock()
+	all, err := d.inner.List(ctx)
+	if err != nil {
+		return fmt.Errorf("count sandboxes: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.claims > 0 { // what is listed may be one of these, which would count twice
+		for _, st := range all {
+			delete(before, st.ID)
+		}
+	} else {
+		for _, st := range all {
+			delete(before, st.ID)
+			d.held[st.ID] = st.Limits.Memory
+		}
+	}
+	for id := range before { // was there, and is not
+		delete(d.held, id)
+	}
+	return nil
+}
+
+// left refuses where the machine itself has too little left.
+func (d *Driver) left() error {
+	if err := d.memoryLeft(); err != nil {
+		return err
+	}
+	if d.o.Dir == "" {
+		return nil
+	}
+	free, err := d.o.Machine.Disk(d.o.Dir)
+	if err != nil {
+		return fmt.Errorf("look at the disk of %s: %w", d.o.Dir, err)
+	}
+	if free < d.o.DiskReserve {
+		return fmt.Errorf("the machine is full: %s are left on the disk of %s, and %s are reserved; remove sandboxes, snapshots or files: %w", size(free), d.o.Dir, size(d.o.DiskReserve), paddock.Exhausted)
+	}
+	return nil
+}
+
+func (d *Driver) memoryLeft() error {
+	if d.o.Reserve == blind {
+		return nil
+	}
+	_, available, err := d.o.Machine.Memory()
+	if err != nil {
+		return fmt.Errorf("look at the machine's memory: %w", err)
+	}
+	if available < d.o.Reserve {
+		return fmt.Errorf("the machine is full: %s of memory are left, and %s are reserved; remove sandboxes, or end what else runs: %w", size(available), size(d.o.Reserve), paddock.Exhausted)
+	}
+	return nil
+}
+
+// size writes bytes for people.
+func size(n int64) string {
+	for _, u := range []struct {
+		unit int64
+		name string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}} {
+		if n >= u.unit {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.unit), u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

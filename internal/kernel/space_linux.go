@@ -1,0 +1,21 @@
+package kernel
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Space tells how many bytes an unprivileged user can still write to the file
+// system of a path, and how large that is.
+func Space(path string) (free, total int64, err error) {
+	var st unix.Statfs_t
+	if err := again(func() error { return unix.Statfs(path, &st) }); err != nil {
+		return 0, 0, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	unit := st.Frsize
+	if unit == 0 {
+		unit = st.Bsize
+	}
+	return int64(st.Bavail) * unit, int64(st.Blocks) * unit, nil
+}

@@ -1,0 +1,182 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// known finds the entry of a sandbox that is there.
+func (d *Driver) known(ctx context.Context, id paddock.ID) (*entry, error) {
+	d.mu.Lock()
+	e := d.entries[id]
+	d.mu.Unlock()
+	if e != nil {
+		return e, nil
+	}
+	if _, err := d.Open(ctx, id); err != nil {
+		return nil, err
+	}
+	return d.entry(ctx, id)
+}
+
+// Terms tells how a sandbox stands to its terms.
+func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
+	e, err := d.known(ctx, id)
+	if err != nil {
+		return Lease{}, err
+	}
+	now, wall := time.Now(), d.clock.now()
+	at := func(t time.Time) time.Time { return wall.Add(t.Sub(now)) }
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := Lease{Terms: e.rec.Terms, Created: e.rec.Created, Paused: e.rec.Paused}
+	if !e.end.IsZero() {
+		if l.Ends = at(e.end); e.rec.Wall {
+			l.Ends = e.rec.Deadline
+		}
+	}
+	if l.Terms.KeepAlive > 0 {
+		l.Renew = at(e.renewed.Add(l.Terms.KeepAlive))
+	}
+	if e.calls == 0 {
+		l.Idle = at(e.active)
+	}
+	if e.failure != nil {
+		l.Failure = e.failure.Error()
+	}
+	return l, nil
+}
+
+// alter changes a sandbox's record in its turn, and resumes what was paused for
+// one of these.
+func (d *Driver) alter(ctx context.Context, id paddock.ID, undo []Why, change func(e *entry, r *Record) error) error {
+	e, err := d.known(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	for range 3 {
+		e.mu.Lock()
+		rec, gone := e.rec, e.over()
+		e.restate(&rec)
+		if gone == nil {
+			gone = change(e, &rec)
+		}
+		e.mu.Unlock()
+		if gone != nil {
+			return gone
+		}
+		err = e.save(ctx, func(r *Record) { r.Terms, r.Deadline, r.Wall = rec.Terms, rec.Deadline, rec.Wall })
+		if !errors.Is(err, paddock.Conflict) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.unsure, e.renewed = false, time.Now()
+	e.reckon()
+	paused := e.rec.Paused
+	e.mu.Unlock()
+	defer d.schedule(e)
+	for _, why := range undo {
+		if why == paused {
+			return e.revive(ctx)
+		}
+	}
+	return nil
+}
+
+// revive resumes a sandbox, with the turn held.
+func (e *entry) revive(ctx context.Context) error {
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err == nil {
+		err = sb.Resume(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("resume sandbox %s: %w", e.id, err)
+	}
+	e.runs(ctx)
+	return nil
+}
+
+// Change gives a sandbox other terms, all of them. Its lifetime still counts
+// from its creation; its lease begins anew.
+func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) error {
+	if err := d.allow(ctx, t); err != nil {
+		return err
+	}
+	return d.alter(ctx, id, nil, func(_ *entry, r *Record) error {
+		r.Terms = t
+		r.Deadline, r.Wall = t.deadline(r.Created, d.o.Longest)
+		return nil
+	})
+}
+
+// Extend moves a sandbox's deadline by a time that is more than nothing: from
+// where it is, or from now where it has passed. What was paused at its deadline
+// goes on. Without a deadline it is a Conflict.
+func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) error {
+	if by <= 0 {
+		return fmt.Errorf("extend sandbox %s by %v: %w", id, by, paddock.Invalid)
+	}
+	return d.alter(ctx, id, []Why{ByDeadline}, func(_ *entry, r *Record) error {
+		if r.Deadline.IsZero() {
+			return fmt.Errorf("sandbox %s has no deadline to extend: %w", id, paddock.Conflict)
+		}
+		now := d.clock.now()
+		from := r.Deadline
+		if from.Before(now) {
+			from = now
+		}
+		if latest := r.Created.Add(d.o.Longest); d.o.Longest > 0 && from.Add(by).After(latest) {
+			return fmt.Errorf("sandbox %s may live %v and no longer, until %s: %w", id, d.o.Longest, latest.Format(time.RFC3339), paddock.Denied)
+		}
+		r.Deadline = from.Add(by)
+		return nil
+	})
+}
+
+// Renew says that a sandbox is still wanted. What was paused since nobody had
+// said so goes on. Without a lease it is a Conflict. It writes nothing down but
+// for that: after a restart every lease has all of its time.
+func (d *Driver) Renew(ctx context.Context, id paddock.ID) error {
+	e, err := d.known(ctx, id)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	keep, paused, err := e.rec.Terms.KeepAlive, e.rec.Paused, e.over()
+	if err == nil && keep > 0 && paused != ByLease {
+		e.renewed = time.Now()
+	}
+	e.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case keep == 0:
+		return fmt.Errorf("sandbox %s has no lease to renew: %w", id, paddock.Conflict)
+	case paused != ByLease:
+		return nil
+	}
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	e.mu.Lock()
+	paused, err = e.rec.Paused, e.over()
+	e.renewed = time.Now()
+	e.mu.Unlock()
+	if err != nil || paused != ByLease {
+		return err
+	}
+	return e.revive(ctx)
+}

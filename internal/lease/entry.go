@@ -1,0 +1,369 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// An entry is what the driver knows of one sandbox.
+type entry struct {
+	id paddock.ID
+	d  *Driver
+
+	// turn is held by whoever changes what the sandbox does, and its record.
+	turn chan struct{}
+
+	mu       sync.Mutex
+	rec      Record              // guarded by mu; as it is in the store
+	end      time.Time           // guarded by mu; of the deadline, on the monotonic clock
+	sooner   time.Time           // guarded by mu; the same, where a jump of the wall clock made it sooner
+	unsure   bool                // guarded by mu; end comes from a wall clock that may be wrong, and is not over yet
+	shift    bool                // guarded by mu; the record is to follow the wall clock
+	renewed  time.Time           // guarded by mu
+	active   time.Time           // guarded by mu; when the last activity was over
+	calls    int                 // guarded by mu; how many reach in now
+	attached map[paddock.PID]int // guarded by mu; to whose output someone is
+	pending  bool                // guarded by mu; what the record says was not done yet
+	pausing  chan struct{}       // guarded by mu; closed when that is over
+	waking   *waking             // guarded by mu
+	gone     bool                // guarded by mu; it was removed
+	failures int                 // guarded by mu; since something was done last
+	again    time.Time           // guarded by mu; nothing is done before
+	failure  error               // guarded by mu; the last
+	acting   bool                // guarded by mu; something is being done
+
+	due   time.Time // guarded by Driver.mu; never later than something is
+	index int       // guarded by Driver.mu; in the heap, or -1
+}
+
+// A waking is a resume that many may wait for.
+type waking struct {
+	done chan struct{}
+	err  error // set when done is closed
+}
+
+func newEntry(d *Driver, rec Record) *entry {
+	now := time.Now()
+	return &entry{id: rec.ID, d: d, turn: make(chan struct{}, 1), rec: rec, renewed: now, active: now, index: -1}
+}
+
+// take waits for the entry's turn.
+func (e *entry) take(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("sandbox %s: wait for what is being done with it: %w", e.id, stopped(ctx))
+	}
+}
+
+func (e *entry) leave() { <-e.turn }
+
+// stopped gives the end of a context a kind.
+func stopped(ctx context.Context) error {
+	kind := paddock.Canceled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = paddock.Timeout
+	}
+	return fmt.Errorf("%w: %w", kind, ctx.Err())
+}
+
+// begin counts a call that reaches in, until done is called; wake says whether
+// it needs the sandbox to run.
+func (e *entry) begin(ctx context.Context, wake bool) (done func(), err error) {
+	for {
+		wait, err := e.enter(wake)
+		if err != nil {
+			return nil, err
+		}
+		if wait == nil {
+			return sync.OnceFunc(e.exit), nil
+		}
+		select {
+		case <-wait.done:
+			if wait.err != nil {
+				return nil, fmt.Errorf("wake sandbox %s: %w", e.id, wait.err)
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait until sandbox %s runs: %w", e.id, stopped(ctx))
+		}
+	}
+}
+
+// enter counts a call, or says what it has to wait for.
+func (e *entry) enter(wake bool) (*waking, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.over(); err != nil {
+		return nil, err
+	}
+	if e.pausing != nil {
+		return &waking{done: e.pausing}, nil
+	}
+	if !wake {
+		e.calls++
+		return nil, nil
+	}
+	switch e.rec.Paused {
+	case ByIdle:
+		if e.rec.Terms.Wake {
+			return e.wake()
+		}
+		return nil, fmt.Errorf("sandbox %s was paused since it was idle for %v; resume it: %w", e.id, e.rec.Terms.IdlePause, paddock.Conflict)
+	case ByDeadline:
+		return nil, fmt.Errorf("sandbox %s was paused %s; extend it: %w", e.id, e.rec.words(ByDeadline), paddock.Conflict)
+	case ByLease:
+		return nil, fmt.Errorf("sandbox %s was paused %s; renew it: %w", e.id, e.rec.words(ByLease), paddock.Conflict)
+	}
+	e.calls++
+	return nil, nil
+}
+
+// over says, with mu held, that it is too late for calls.
+func (e *entry) over() error {
+	if why := e.rec.Ending; why != "" && why != ByPerson {
+		what := "is being removed"
+		if e.gone {
+			what = "was removed"
+		}
+		return fmt.Errorf("sandbox %s %s %s: %w", e.id, what, e.rec.words(why), paddock.Unavailable)
+	}
+	return nil
+}
+
+// exit ends what enter counted.
+func (e *entry) exit() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls--
+	e.active = time.Now()
+}
+
+// attach counts who is attached to a process's output.
+func (e *entry) attach(pid paddock.PID, n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.attached == nil {
+		e.attached = make(map[paddock.PID]int)
+	}
+	if e.attached[pid] += n; e.attached[pid] <= 0 {
+		delete(e.attached, pid)
+	}
+	e.active = time.Now()
+}
+
+// wake begins a resume, with mu held, unless one is under way.
+func (e *entry) wake() (*waking, error) {
+	if e.waking != nil {
+		return e.waking, nil
+	}
+	w := &waking{done: make(chan struct{})}
+	if !e.d.spawn(func(ctx context.Context) {
+		err := e.resume(ctx)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		w.err, e.waking = err, nil
+		close(w.done)
+	}) {
+		return nil, errClosed()
+	}
+	e.waking = w
+	return w, nil
+}
+
+// resume resumes what was paused for being idle.
+func (e *entry) resume(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, actTime)
+	defer cancel()
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	e.mu.Lock()
+	paused, err := e.rec.Paused, e.over()
+	e.mu.Unlock()
+	if err != nil || paused != ByIdle {
+		return err // who waits looks again
+	}
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err != nil {
+		return err
+	}
+	if err := sb.Resume(ctx); err != nil {
+		return err
+	}
+	e.runs(ctx)
+	return nil
+}
+
+// runs notes, with the turn held, that the sandbox runs. If that cannot be
+// written down, a restarted driver takes it for paused; then a call resumes it,
+// which is fine of what runs.
+func (e *entry) runs(ctx context.Context) {
+	e.mu.Lock()
+	e.active, e.renewed = time.Now(), time.Now()
+	paused := e.rec.Paused
+	e.pending, e.failures, e.failure = false, 0, nil
+	e.mu.Unlock()
+	if paused == "" {
+		return
+	}
+	if err := e.save(ctx, func(r *Record) { r.Paused, r.Active = "", time.Time{} }); err != nil {
+		e.d.log.Warn("it could not be written down that a sandbox runs", "id", e.id, "err", err)
+		e.mu.Lock()
+		e.rec.Paused, e.rec.Active = "", time.Time{}
+		e.mu.Unlock()
+	}
+	e.d.schedule(e)
+}
+
+// save writes the record with a change, with the turn held. After a conflict
+// the entry has what is in the store.
+func (e *entry) save(ctx context.Context, change func(*Record)) error {
+	e.mu.Lock()
+	rec := e.rec
+	e.restate(&rec)
+	e.mu.Unlock()
+	change(&rec)
+	rec.Written = e.d.clock.now()
+	version, err := e.d.store.Save(ctx, rec)
+	if errors.Is(err, paddock.Conflict) {
+		return errors.Join(err, e.reload(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("write down the lifetime of sandbox %s: %w", e.id, err)
+	}
+	rec.Version = version
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rec, e.shift = rec, false
+	return nil
+}
+
+// restate has a record's deadline follow the wall clock, with mu held, unless it
+// is that clock's.
+func (e *entry) restate(rec *Record) {
+	if !rec.Wall && !e.end.IsZero() && !e.unsure {
+		rec.Deadline = e.d.clock.now().Add(time.Until(e.end))
+	}
+}
+
+// reload takes what another server wrote.
+func (e *entry) reload(ctx context.Context) error {
+	rec, err := e.d.store.Get(ctx, e.id)
+	if errors.Is(err, paddock.NotFound) {
+		rec = Record{ID: e.id, Created: e.d.clock.now()} // it has no terms any more
+	} else if err != nil {
+		return fmt.Errorf("read the lifetime of sandbox %s: %w", e.id, err)
+	}
+	e.mu.Lock()
+	e.rec = rec
+	e.reckon()
+	e.mu.Unlock()
+	e.d.schedule(e)
+	return nil
+}
+
+// reckon puts the record's deadline on the monotonic clock, with mu held.
+func (e *entry) reckon() {
+	e.end, e.sooner = time.Time{}, time.Time{}
+	if !e.rec.Deadline.IsZero() {
+		e.end = time.Now().Add(e.d.clock.left(e.rec))
+	}
+}
+
+// found puts an entry of an earlier process into time, with mu held or before
+// anyone has it: nothing is done before the grace is over.
+func (e *entry) found() {
+	e.reckon()
+	now, grace := time.Now(), e.d.o.Grace
+	e.again = now.Add(grace)
+	e.unsure = !e.end.IsZero() && e.end.Before(e.again)
+	e.pending = e.rec.Ending != "" || e.rec.Paused != "" && e.rec.Paused != ByPerson
+	if e.rec.Paused != "" && !e.rec.Active.IsZero() {
+		e.active = now.Add(-max(0, e.d.clock.now().Sub(e.rec.Active)))
+	}
+}
+
+// jump puts the entry into time again after the wall clock jumped.
+func (e *entry) jump() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.end.IsZero() || e.gone:
+	case e.unsure:
+		e.found()
+	case e.rec.Wall:
+		grace := time.Now().Add(e.d.o.Grace)
+		e.sooner = time.Now().Add(e.rec.Deadline.Sub(e.d.clock.now()))
+		if e.sooner.Before(grace) {
+			e.sooner = grace
+		}
+	default:
+		e.shift = true
+	}
+}
+
+// A task is something to be done with a sandbox.
+type task uint8
+
+const (
+	nothing task = iota
+	finish       // what was written down and not done
+	restate      // the record
+	deadline
+	lapse
+	idleRemove
+	idlePause
+)
+
+// next tells what is to be done, and when to ask again, with mu held. The zero
+// time is never.
+func (e *entry) next(now time.Time) (task, time.Time) {
+	if e.gone {
+		return nothing, time.Time{}
+	}
+	soonest := time.Duration(math.MaxInt64)
+	due := func(at time.Time) bool {
+		if at.Before(e.again) {
+			at = e.again
+		}
+		soonest = min(soonest, at.Sub(now))
+		return !at.After(now)
+	}
+	t := e.rec.Terms
+	paused := e.rec.Paused
+	end := e.end
+	if !e.sooner.IsZero() && e.sooner.Before(end) {
+		end = e.sooner
+	}
+	quiet := e.active
+	if e.calls > 0 {
+		quiet = now
+	}
+	switch {
+	case e.pending && due(e.again):
+		return finish, now
+	case e.rec.Ending != "":
+	case e.shift && due(e.again):
+		return restate, now
+	case !end.IsZero() && paused != ByDeadline && due(end):
+		return deadline, now
+	case t.KeepAlive > 0 && paused != ByDeadline && paused != ByLease && due(e.renewed.Add(t.KeepAlive)):
+		return lapse, now
+	case t.IdleRemove > 0 && due(quiet.Add(t.IdleRemove)):
+		return idleRemove, now
+	case t.IdlePause > 0 && paused == "" && due(quiet.Add(t.IdlePause)):
+		return idlePause, now
+	}
+	if soonest == math.MaxInt64 {
+		return nothing, time.Time{}
+	}
+	return nothing, now.Add(soonest)
+}

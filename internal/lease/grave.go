@@ -1,0 +1,52 @@
+package lease
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+const (
+	mourning  = 24 * time.Hour // how long can be asked why a sandbox was removed
+	maxGraves = 1000           // of how many; the oldest go
+)
+
+// graves are records of sandboxes that were removed, oldest first.
+type graves struct {
+	order []paddock.ID
+	by    map[paddock.ID]Record
+}
+
+// add keeps a record, and gives those that are not kept any more.
+func (g *graves) add(rec Record, now time.Time) (old []Record) {
+	if g.by == nil {
+		g.by = make(map[paddock.ID]Record)
+	}
+	g.remove(rec.ID)
+	g.by[rec.ID] = rec
+	g.order = append(g.order, rec.ID)
+	for len(g.order) > 0 {
+		first := g.by[g.order[0]]
+		if len(g.order) <= maxGraves && now.Sub(first.Ended) < mourning {
+			break
+		}
+		old = append(old, first)
+		g.remove(first.ID)
+	}
+	return old
+}
+
+// find gives what is known of a sandbox that was removed.
+func (g *graves) find(id paddock.ID, now time.Time) (Record, bool) {
+	rec, ok := g.by[id]
+	return rec, ok && now.Sub(rec.Ended) < mourning
+}
+
+func (g *graves) remove(id paddock.ID) {
+	if _, ok := g.by[id]; !ok {
+		return
+	}
+	delete(g.by, id)
+	g.order = slices.DeleteFunc(g.order, func(other paddock.ID) bool { return other == id })
+}

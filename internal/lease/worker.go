@@ -1,0 +1,392 @@
+package lease
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+const (
+	// actTime bounds a driver that hangs.
+	actTime = 5 * time.Minute
+
+	// hands is how many things are done at once.
+	hands = 8
+
+	// look is how often the wall clock is looked at.
+	look = 30 * time.Second
+
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// A queue is a heap of entries, by when something is due.
+type queue []*entry
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (q *queue) Push(x any) {
+	if e, ok := x.(*entry); ok {
+		e.index = len(*q)
+		*q = append(*q, e)
+	}
+}
+
+// Pop implements heap.Interface.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	e.index = -1
+	return e
+}
+
+// schedule has the worker look at an entry when something of it is due.
+func (d *Driver) schedule(e *entry) {
+	now := time.Now()
+	e.mu.Lock()
+	what, at := e.next(now)
+	if what != nothing {
+		at = now
+	}
+	if e.acting || e.gone {
+		at = time.Time{} // who acts schedules it when that is over
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.mu.Unlock()
+	if e.index >= 0 {
+		heap.Remove(&d.queue, e.index)
+	}
+	if at.IsZero() || d.closed {
+		return
+	}
+	e.due = at
+	heap.Push(&d.queue, e)
+	if e.index == 0 {
+		select {
+		case d.rung <- struct{}{}:
+		default: // it is awake already
+		}
+	}
+}
+
+// work does what is due, until ctx ends.
+func (d *Driver) work(ctx context.Context) {
+	free := make(chan struct{}, hands)
+	timer := time.NewTimer(look)
+	defer timer.Stop()
+	for {
+		if d.clock.jumped() {
+			d.log.Warn("the wall clock jumped; deadlines are reckoned again", "now", d.clock.now())
+			for _, e := range d.all() {
+				e.jump()
+				d.schedule(e)
+			}
+		}
+		e, pause := d.pop(time.Now())
+		if e == nil {
+			timer.Reset(min(pause, look))
+			select {
+			case <-d.rung:
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		d.wg.Go(func() {
+			defer func() { <-free }()
+			e.act(ctx)
+		})
+	}
+}
+
+// pop takes an entry of which something is due, or tells how long there is none.
+func (d *Driver) pop(now time.Time) (*entry, time.Duration) {
+	for {
+		d.mu.Lock()
+		if len(d.queue) == 0 {
+			d.mu.Unlock()
+			return nil, look
+		}
+		e := d.queue[0]
+		if pause := e.due.Sub(now); pause > 0 {
+			d.mu.Unlock()
+			return nil, pause
+		}
+		heap.Pop(&d.queue)
+		d.mu.Unlock()
+		e.mu.Lock()
+		what, _ := e.next(now)
+		act := what != nothing && !e.acting
+		e.acting = e.acting || act
+		e.mu.Unlock()
+		if act {
+			return e, 0
+		}
+		d.schedule(e) // activity has moved it
+	}
+}
+
+// act does what is due of an entry, and notes how that went.
+func (e *entry) act(ctx context.Context) {
+	bound, cancel := context.WithTimeout(ctx, actTime)
+	defer cancel()
+	err := e.do(bound)
+	e.mu.Lock()
+	e.acting = false
+	if err == nil {
+		e.failures, e.failure = 0, nil
+	} else {
+		e.again = time.Now().Add(min(longestPause, firstPause<<min(e.failures, 10)))
+		e.failures++
+		e.failure = err
+	}
+	failures, again := e.failures, e.again
+	e.mu.Unlock()
+	if err != nil && ctx.Err() == nil {
+		e.d.log.Error("a sandbox's lifetime could not be carried out", "id", e.id, "failures", failures, "again", again, "err", err)
+	}
+	e.d.schedule(e)
+}
+
+// do does what is due, with a turn of its own.
+func (e *entry) do(ctx context.Context) error {
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
+	e.mu.Lock()
+	what, _ := e.next(time.Now())
+	ending, onEnd := e.rec.Ending, e.rec.Terms.OnEnd
+	e.mu.Unlock()
+	switch what {
+	case finish:
+		if ending != "" {
+			return e.remove(ctx)
+		}
+		return e.pause(ctx)
+	case restate:
+		return lost(e.save(ctx, func(*Record) {}))
+	case deadline:
+		return e.finally(ctx, ByDeadline, onEnd)
+	case lapse:
+		return e.finally(ctx, ByLease, onEnd)
+	case idleRemove, idlePause:
+		return e.idle(ctx, what)
+	}
+	return nil
+}
+
+// lost is nil where another server was first: what it wrote counts now.
+func lost(err error) error {
+	if errors.Is(err, paddock.Conflict) {
+		return nil
+	}
+	return err
+}
+
+// finally pauses or removes a sandbox whose time is over, whatever runs in it.
+func (e *entry) finally(ctx context.Context, why Why, onEnd End) error {
+	if onEnd == Pause {
+		return e.pauseFor(ctx, why)
+	}
+	return e.dismiss(ctx, why)
+}
+
+// idle pauses or removes what is idle, if it is.
+func (e *entry) idle(ctx context.Context, what task) error {
+	e.mu.Lock()
+	paused := e.rec.Paused != ""
+	e.mu.Unlock()
+	if !paused { // in what is paused nothing runs
+		last, err := e.busy(ctx)
+		if err != nil {
+			return e.vanished(ctx, err)
+		}
+		e.mu.Lock()
+		if last.After(e.active) {
+			e.active = last
+		}
+		e.mu.Unlock()
+	}
+	if what == idleRemove {
+		return e.dismiss(ctx, ByIdle)
+	}
+	return e.pauseFor(ctx, ByIdle)
+}
+
+// busy tells when the last activity was that calls do not show: of processes.
+func (e *entry) busy(ctx context.Context) (last time.Time, err error) {
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err != nil {
+		return last, err
+	}
+	all, err := sb.Processes(ctx)
+	if err != nil {
+		return last, err
+	}
+	now := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	running := make(map[paddock.PID]int)
+	for _, p := range all {
+		n := e.attached[p.PID]
+		if p.Exit == nil && n > 0 {
+			running[p.PID] = n
+		}
+		if e.rec.Terms.IgnoreProcesses && n == 0 {
+			continue
+		}
+		if p.Exit == nil {
+			last = now
+		} else if ended := p.Started.Add(max(0, p.Exit.Usage.Wall)); p.Exit.Usage.Wall >= 0 {
+			ago := max(0, now.Round(0).Sub(ended))
+			if at := now.Add(-ago); at.After(last) {
+				last = at
+			}
+		}
+	}
+	e.attached = running // who is attached to what has ended holds nothing
+	return last, nil
+}
+
+// still tells, with mu held, whether what was found due is so with what is
+// known now.
+func (e *entry) still(why Why) bool {
+	what, _ := e.next(time.Now())
+	switch why {
+	case ByDeadline:
+		return what == deadline
+	case ByLease:
+		return what == lapse
+	case ByIdle:
+		return what == idlePause || what == idleRemove
+	}
+	return false
+}
+
+// pauseFor writes down that a sandbox is paused, and does it. Calls that begin
+// meanwhile wait.
+func (e *entry) pauseFor(ctx context.Context, why Why) error {
+	e.mu.Lock()
+	if !e.still(why) {
+		e.mu.Unlock()
+		return nil
+	}
+	over := make(chan struct{})
+	e.pausing = over
+	active := e.d.clock.now().Add(-time.Since(e.active))
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		e.pausing = nil
+		e.mu.Unlock()
+		close(over)
+	}()
+	if err := e.save(ctx, func(r *Record) { r.Paused, r.Active = why, active }); err != nil {
+		return lost(err)
+	}
+	e.mu.Lock()
+	e.pending = true
+	e.mu.Unlock()
+	return e.pause(ctx)
+}
+
+// pause does what was written down.
+func (e *entry) pause(ctx context.Context) error {
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err == nil {
+		err = sb.Pause(ctx)
+	}
+	if err != nil {
+		return e.vanished(ctx, fmt.Errorf("pause: %w", err))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pending = false
+	return nil
+}
+
+// dismiss writes down that a sandbox is removed, and does it. Calls are refused
+// from here on.
+func (e *entry) dismiss(ctx context.Context, why Why) error {
+	e.mu.Lock()
+	ok := e.still(why)
+	e.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if err := e.save(ctx, func(r *Record) { r.Ending = why }); err != nil {
+		return lost(err)
+	}
+	e.mu.Lock()
+	e.pending = true
+	e.mu.Unlock()
+	return e.remove(ctx)
+}
+
+// remove does what was written down, and keeps what can be told of it.
+func (e *entry) remove(ctx context.Context) error {
+	sb, err := e.d.inner.Open(ctx, e.id)
+	if err == nil {
+		err = sb.Remove(ctx)
+	}
+	if err != nil && !errors.Is(err, paddock.NotFound) {
+		return fmt.Errorf("remove: %w", err)
+	}
+	e.mu.Lock()
+	e.gone, e.pending = true, false
+	rec := e.rec
+	e.mu.Unlock()
+	e.d.forget(e)
+	rec.Ended = e.d.clock.now()
+	version, err := e.d.store.Save(ctx, rec)
+	if err != nil { // a restarted driver finds that the sandbox is gone
+		e.d.log.Warn("it could not be written down that a sandbox was removed", "id", e.id, "err", err)
+	} else {
+		rec.Version = version
+	}
+	e.d.bury(ctx, rec)
+	e.d.log.Info("a sandbox was removed", "id", e.id, "why", rec.words(rec.Ending))
+	return nil
+}
+
+// vanished forgets a sandbox that someone else has removed. Of any other error
+// it is that.
+func (e *entry) vanished(ctx context.Context, err error) error {
+	if !errors.Is(err, paddock.NotFound) {
+		return err
+	}
+	e.drop(ctx)
+	return nil
+}
+
+// drop forgets a sandbox that is gone, and its record.
+func (e *entry) drop(ctx context.Context) {
+	e.mu.Lock()
+	e.gone = true
+	version := e.rec.Version
+	e.mu.Unlock()
+	e.d.forget(e)
+	if err := e.d.store.Delete(ctx, e.id, version); err != nil && !errors.Is(err, paddock.Conflict) {
+		e.d.log.Warn("the record of a sandbox that is gone could not be removed", "id", e.id, "err", err)
+	}
+}
