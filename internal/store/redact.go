@@ -72,10 +72,6 @@ func harmless(n paddock.NetworkPolicy) error {
 
 func invalid(words string) error { return fmt.Errorf("%s: %w", words, paddock.Invalid) }
 
-func changed(id paddock.ID, had, has int64) error {
-	return fmt.Errorf("the lease of sandbox %s was changed meanwhile: version %d, not %d: %w", id, has, had, paddock.Conflict)
-}
-
 // clean gives text that both databases can hold.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")

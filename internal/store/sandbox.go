@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -78,7 +77,7 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) er
 		if _, err := q.exec("UPDATE tenants SET rate = ? WHERE id = ?", stamp(t.Rate), b.Tenant); err != nil {
 			return err
 		}
-		_, err = q.exec("INSERT INTO sandboxes (id, tenant, token, place, maker, tier, spec, labels, state, created, cpu, memory, pids, disk, lease, leased) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0)",
+		_, err = q.exec("INSERT INTO sandboxes (id, tenant, token, place, maker, tier, spec, labels, state, created, cpu, memory, pids, disk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			b.ID, b.Tenant, b.Token, b.Place, b.Maker, b.Tier, spec, labels, Making, stamp(b.Created), b.CPU, b.Memory, b.PIDs, b.Disk)
 		return err
 	})
@@ -179,53 +178,4 @@ func (s *Store) Sandboxes(ctx context.Context, tenant, place string) ([]Sandbox,
 		}, sandboxColumns+where+" ORDER BY created, id", args...)
 	})
 	return list, err
-}
-
-// A Lease is what is kept about the time of a sandbox. The store does not read it.
-type Lease struct {
-	ID      paddock.ID
-	Tenant  string
-	Token   string
-	Data    json.RawMessage // empty where none was saved
-	Version int64           // counts the changes
-}
-
-// LoadLeases gives the leases of the sandboxes of a place that are ready, oldest
-// first; an empty place is any.
-func (s *Store) LoadLeases(ctx context.Context, place string) ([]Lease, error) {
-	var list []Lease
-	err := s.read(ctx, func(q query) error {
-		return q.each(func(r row) error {
-			var l Lease
-			var data string
-			if err := r.Scan(&l.ID, &l.Tenant, &l.Token, &data, &l.Version); err != nil {
-				return err
-			}
-			l.Data = json.RawMessage(data)
-			list = append(list, l)
-			return nil
-		}, "SELECT id, tenant, token, lease, leased FROM sandboxes WHERE state = ? AND (place = ? OR ? = '') ORDER BY created, id", Ready, clean(place), clean(place))
-	})
-	return list, err
-}
-
-// SaveLease changes a lease whose version is l's, and gives it the next. One that
-// somebody else changed meanwhile is [paddock.Conflict], one of a sandbox that is
-// gone [paddock.NotFound].
-func (s *Store) SaveLease(ctx context.Context, l Lease) (int64, error) {
-	if len(l.Data) > 0 && !json.Valid(l.Data) {
-		return 0, invalid("a lease that is no JSON")
-	}
-	err := s.write(ctx, func(q query) error {
-		n, err := q.exec("UPDATE sandboxes SET lease = ?, leased = leased + 1 WHERE id = ? AND leased = ?", clean(string(l.Data)), clean(string(l.ID)), l.Version)
-		if err != nil || n > 0 {
-			return err
-		}
-		var now int64
-		if err := q.row("SELECT leased FROM sandboxes WHERE id = ?", clean(string(l.ID))).Scan(&now); err != nil {
-			return absent(err, "sandbox", string(l.ID))
-		}
-		return changed(l.ID, l.Version, now)
-	})
-	return l.Version + 1, err
 }

@@ -278,7 +278,7 @@ func limitHolds(t *testing.T, e storetest.Engine) {
 		t.Errorf("%d admitted, %d refused", admitted, refused)
 	}
 	have, err := two.Total(t.Context(), "acme")
-	if err != nil || have.Sandboxes != 5 || have.Memory != 5<<30 || have.CPU != 2500 || have.PIDs != 50 || have.Disk != 5<<20 {
+	if err != nil || have.Sandboxes != 5 || have.Memory != 5<<30 || have.CPU != 2500 || have.PIDs != 50 || have.Disk != 5<<20 || have.Quota != (store.Quota{}) {
 		t.Errorf("%+v, %v", have, err)
 	}
 }
@@ -293,7 +293,7 @@ func refusedLeavesNothing(t *testing.T, e storetest.Engine) {
 	if !errors.Is(err, no) {
 		t.Errorf("got %v", err)
 	}
-	if have, err := s.Total(ctx, "acme"); err != nil || have != (store.Total{}) {
+	if have, err := s.Total(ctx, "acme"); err != nil || have.Sandboxes != 0 || have.Reserved != (store.Reserved{}) || !have.Rate.IsZero() {
 		t.Errorf("%+v, %v", have, err)
 	}
 	must(t, s.AddSandbox(ctx, box("one", "acme"), func(have *store.Total) error {
@@ -331,37 +331,49 @@ func lostCountsNothing(t *testing.T, e storetest.Engine) {
 	s, ctx := world(t, e), t.Context()
 	add(t, s, box("one", "acme"))
 	must(t, s.MarkSandbox(ctx, "token-one", store.Lost))
-	if have, err := s.Total(ctx, "acme"); err != nil || have != (store.Total{}) {
+	if have, err := s.Total(ctx, "acme"); err != nil || have.Sandboxes != 0 || have.Reserved != (store.Reserved{}) || !have.Rate.IsZero() {
 		t.Errorf("%+v, %v", have, err)
 	}
 }
 
+// A lease is a record as another package has it.
+type lease struct {
+	ID       paddock.ID `json:"id"`
+	Version  int64      `json:"version"`
+	Deadline time.Time  `json:"deadline,omitzero"`
+}
+
 func leaseVersions(t *testing.T, e storetest.Engine) {
 	s, ctx := world(t, e), t.Context()
-	add(t, s, box("one", "acme"))
-	must(t, s.AddSandbox(ctx, box("two", "acme"), welcome)) // not ready
-	all, err := s.LoadLeases(ctx, "here")
-	if err != nil || len(all) != 1 || all[0].Version != 0 || len(all[0].Data) != 0 || all[0].Token != "token-one" {
-		t.Fatalf("%+v, %v", all, err)
+	here, there := store.LeasesOf[lease](s, "here"), store.LeasesOf[lease](s, "there")
+	l := lease{ID: "one", Deadline: then}
+	for want := int64(1); want < 4; want++ {
+		v, err := here.Save(ctx, l)
+		if err != nil || v != want {
+			t.Errorf("%d, %v", v, err)
+		}
+		_, err = here.Save(ctx, l)
+		wantKind(t, err, paddock.Conflict)
+		l.Version = v
 	}
-	l := all[0]
-	l.Data = json.RawMessage(`{"deadline":7}`)
-	if v, err := s.SaveLease(ctx, l); err != nil || v != 1 {
-		t.Errorf("%d, %v", v, err)
+	if got, err := here.Get(ctx, "one"); err != nil || got != l {
+		t.Errorf("%+v, %v", got, err)
 	}
-	_, err = s.SaveLease(ctx, l)
-	wantKind(t, err, paddock.Conflict)
-	all, err = s.LoadLeases(ctx, "")
-	if err != nil || len(all) != 1 || all[0].Version != 1 || string(all[0].Data) != `{"deadline":7}` {
+	if all, err := here.Load(ctx); err != nil || len(all) != 1 || all[0] != l {
 		t.Errorf("%+v, %v", all, err)
 	}
-	l.ID = "gone"
-	_, err = s.SaveLease(ctx, l)
+	_, err := there.Get(ctx, "one")
 	wantKind(t, err, paddock.NotFound)
-	l.Data = json.RawMessage("{")
-	_, err = s.SaveLease(ctx, l)
+	_, err = there.Save(ctx, l)
+	wantKind(t, err, paddock.Conflict)
+	_, err = here.Save(ctx, lease{})
 	wantKind(t, err, paddock.Invalid)
-	if all, err := s.LoadLeases(ctx, "there"); err != nil || len(all) != 0 {
+	_, err = here.Save(ctx, lease{ID: "a", Version: -1})
+	wantKind(t, err, paddock.Invalid)
+	wantKind(t, here.Delete(ctx, "one", 1), paddock.Conflict)
+	must(t, here.Delete(ctx, "one", l.Version))
+	must(t, here.Delete(ctx, "one", l.Version))
+	if all, err := here.Load(ctx); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

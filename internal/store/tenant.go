@@ -32,6 +32,7 @@ type Quota struct {
 
 // A Total is what a tenant has: the sum of what its sandboxes may use.
 type Total struct {
+	Quota     Quota // what it may have
 	Sandboxes int64
 	Snapshots int64
 	Reserved
@@ -133,12 +134,16 @@ func (s *Store) RemoveTenant(ctx context.Context, id string) error {
 // total counts what a tenant has, and keeps others from changing it meanwhile.
 func (q query) total(tenant string) (Total, error) {
 	var t Total
+	var quota string
 	var rate int64
-	err := q.row("SELECT rate FROM tenants WHERE id = ?"+q.engine.lock, tenant).Scan(&rate)
+	err := q.row("SELECT quota, rate FROM tenants WHERE id = ?"+q.engine.lock, clean(tenant)).Scan(&quota, &rate)
 	if err != nil {
 		return t, absent(err, "tenant", tenant)
 	}
 	t.Rate = moment(rate)
+	if err := value(quota, &t.Quota); err != nil {
+		return t, err
+	}
 	err = q.row("SELECT COUNT(*), CAST(COALESCE(SUM(cpu), 0) AS BIGINT), CAST(COALESCE(SUM(memory), 0) AS BIGINT), CAST(COALESCE(SUM(pids), 0) AS BIGINT), CAST(COALESCE(SUM(disk), 0) AS BIGINT) FROM sandboxes WHERE tenant = ? AND state <> ?", tenant, Lost).
 		Scan(&t.Sandboxes, &t.CPU, &t.Memory, &t.PIDs, &t.Disk)
 	if err != nil {

@@ -34,14 +34,20 @@ CREATE TABLE sandboxes (
     cpu       BIGINT NOT NULL,
     memory    BIGINT NOT NULL,
     pids      BIGINT NOT NULL,
-    disk      BIGINT NOT NULL,
-    lease     TEXT   NOT NULL,
-    leased    BIGINT NOT NULL
+    disk      BIGINT NOT NULL
 );
 
 CREATE INDEX sandboxes_by_tenant ON sandboxes (tenant);
 
 CREATE INDEX sandboxes_by_place ON sandboxes (place);
+
+CREATE TABLE leases (
+    place   TEXT   NOT NULL,
+    id      TEXT   NOT NULL,
+    version BIGINT NOT NULL,
+    data    TEXT   NOT NULL,
+    PRIMARY KEY (place, id)
+);
 
 CREATE TABLE snapshots (
     id      TEXT   NOT NULL,
