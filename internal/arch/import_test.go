@@ -89,6 +89,11 @@ func layers() []layer {
 		{"internal/lease", nil, "a driver around any driver: it knows no tier and no database, only a small interface for its records"},
 		{"internal/pool", nil, "a driver around any driver: it knows no tier, and can be put around a wrapper too"},
 		{"internal/choice", nil, "a driver of several: it knows tiers by name, so that a server knows one driver and no tier"},
+		{"internal/store", nil, "a database: it knows what is kept, and neither drivers nor servers"},
+		{"internal/store/storetest", []string{"internal/store"}, "the databases, for tests"},
+		{"internal/key", []string{"internal/store"}, "who a caller is: it knows no request and no sandbox"},
+		{"internal/tenant", []string{"internal/store"}, "a driver around any driver: it knows no tier and no server"},
+		{"internal/usage", []string{"internal/store"}, "it counts what any driver tells; no tier and no server"},
 		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
@@ -223,9 +228,10 @@ func foreigners() []foreign {
 		{"modernc.org/libc", []string{"internal/driver/sim/command/script/engine", "internal/driver/sim/command/sql"}, "under QuickJS and SQLite"},
 		{"modernc.org/libquickjs", []string{"internal/driver/sim/command/script/engine"}, "QuickJS, behind an engine without a world"},
 		{"modernc.org/memory", []string{"internal/driver/sim/command/script/engine"}, "under QuickJS"},
-		{"modernc.org/sqlite", []string{"internal/driver/sim/command/sql"}, "one tool"},
+		{"modernc.org/sqlite", []string{"internal/driver/sim/command/sql", "internal/store"}, "one tool, and the state of a server"},
+		{"github.com/jackc/pgx/v5", []string{"internal/store"}, "as above, where servers share it"},
 		{"github.com/opencontainers/runtime-spec", []string{"bench", "internal/driver/gvisor/sentry"}, "how OCI runtimes are told what to run: gVisor, and the peers"},
-		{"go.yaml.in/yaml", []string{"internal/policy", "internal/driver/sim/command/jq"}, "text formats end at the policy; yq is one tool"},
+		{"go.yaml.in/yaml", []string{"internal/policy", "internal/driver/sim/command/jq", "internal/usage"}, "text formats end at the policy and at prices; yq is one tool"},
 	}
 }
 
@@ -305,6 +311,7 @@ func barriers() []barrier {
 		{"internal/driver/sim/proc", []string{"os/exec", "net/http"}, "as above"},
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
+		{"internal/tenant", []string{module + "/internal/driver", module + "/internal/server", module + "/internal/agent"}, "a wrapper adds one behaviour to any driver"},
 		{"internal/egress/rule", []string{"net/http", "os/exec", module + "/internal/policy"}, "pure"},
 		{"internal/driver/gvisor/trace", []string{"gvisor.dev/gvisor"}, "whoever reads events does not pay for gVisor"},
 	}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// A Key lets its bearer in as a tenant. The secret itself is nowhere: Hash is its
+// sum.
+type Key struct {
+	ID      string    `json:"id"`
+	Tenant  string    `json:"tenant"`
+	Name    string    `json:"name,omitempty"`
+	Hash    string    `json:"-"`
+	Scopes  []string  `json:"scopes"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"` // zero is never
+	Revoked time.Time `json:"revoked,omitzero"` // zero is not
+	Used    time.Time `json:"used,omitzero"`    // last, to a minute; zero is never
+}
+
+// AddKey keeps a key of a tenant that is there.
+func (s *Store) AddKey(ctx context.Context, k Key) error {
+	scopes, err := text(k.Scopes)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, func(q query) error {
+		if _, err := q.total(k.Tenant); err != nil {
+			return err
+		}
+		_, err := q.exec("INSERT INTO keys (id, tenant, name, hash, scopes, created, expires, revoked, used) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0)",
+			k.ID, k.Tenant, clean(k.Name), k.Hash, scopes, stamp(k.Created), stamp(k.Expires))
+		return err
+	})
+}
+
+const keyColumns = "SELECT id, tenant, name, hash, scopes, created, expires, revoked, used FROM keys"
+
+func scanKey(r row) (Key, error) {
+	var k Key
+	var scopes string
+	var created, expires, revoked, used int64
+	if err := r.Scan(&k.ID, &k.Tenant, &k.Name, &k.Hash, &scopes, &created, &expires, &revoked, &used); err != nil {
+		return k, err
+	}
+	k.Created, k.Expires, k.Revoked, k.Used = moment(created), moment(expires), moment(revoked), moment(used)
+	return k, value(scopes, &k.Scopes)
+}
+
+// Key finds one of any tenant.
+func (s *Store) Key(ctx context.Context, id string) (Key, error) {
+	var k Key
+	err := s.read(ctx, func(q query) (err error) {
+		k, err = scanKey(q.row(keyColumns+" WHERE id = ?", clean(id)))
+		return absent(err, "key", id)
+	})
+	return k, err
+}
+
+// Keys gives a tenant's, oldest first, also those that were revoked.
+func (s *Store) Keys(ctx context.Context, tenant string) ([]Key, error) {
+	var list []Key
+	err := s.read(ctx, func(q query) error {
+		return q.each(func(r row) error {
+			k, err := scanKey(r)
+			list = append(list, k)
+			return err
+		}, keyColumns+" WHERE tenant = ? ORDER BY created, id", clean(tenant))
+	})
+	return list, err
+}
+
+// RevokeKey ends a tenant's key, for good. Revoking twice is fine, and keeps the
+// first time.
+func (s *Store) RevokeKey(ctx context.Context, tenant, id string, now time.Time) error {
+	return s.write(ctx, func(q query) error {
+		n, err := q.exec("UPDATE keys SET revoked = CASE WHEN revoked = 0 THEN ? ELSE revoked END WHERE id = ? AND tenant = ?", stamp(now), clean(id), clean(tenant))
+		return some(n, err, "key", id)
+	})
+}
+
+// UseKey notes that a key was used, unless that was noted since a given time.
+func (s *Store) UseKey(ctx context.Context, id string, now, since time.Time) error {
+	return s.write(ctx, func(q query) error {
+		_, err := q.exec("UPDATE keys SET used = ? WHERE id = ? AND used <= ?", stamp(now), clean(id), stamp(since))
+		return err
+	})
+}

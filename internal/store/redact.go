@@ -1,0 +1,78 @@
+package store
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Redact gives a copy of a spec without what may be a credential: values of
+// secrets, of the environment, of headers and queries of rules, answers, and
+// users and passwords of proxies. Names stay.
+func Redact(spec paddock.Spec) paddock.Spec {
+	spec.Env = blank(spec.Env)
+	n := &spec.Policy.Network
+	n.Secrets = slices.Clone(n.Secrets)
+	for i := range n.Secrets {
+		n.Secrets[i].Value = ""
+	}
+	n.Rules = slices.Clone(n.Rules)
+	for i := range n.Rules {
+		r := &n.Rules[i]
+		r.Query, r.Headers, r.SetHeaders = blank(r.Query), blank(r.Headers), blank(r.SetHeaders)
+		r.Proxy = anonymous(r.Proxy)
+		if r.Answer != nil {
+			r.Answer = &paddock.NetworkAnswer{Status: r.Answer.Status, Headers: blank(r.Answer.Headers)}
+		}
+	}
+	return spec
+}
+
+// blank keeps the names of a map.
+func blank(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	names := make(map[string]string, len(m))
+	for name := range m {
+		names[name] = ""
+	}
+	return names
+}
+
+// anonymous takes the user out of a URL. Of what is none, nothing is kept.
+func anonymous(proxy string) string {
+	u, err := url.Parse(proxy)
+	if err != nil || proxy == "" {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+}
+
+// harmless refuses what a template may not hold.
+func harmless(n paddock.NetworkPolicy) error {
+	for _, s := range n.Secrets {
+		if s.Value != "" {
+			return invalid("a template with the value of the secret " + s.Name + ": give the value when a sandbox is made")
+		}
+	}
+	for _, r := range n.Rules {
+		if len(r.SetHeaders) > 0 {
+			return invalid("a template with headers that the rule for " + r.Host + " sets: they are mostly credentials, and those are not kept")
+		}
+		if r.Proxy != "" && r.Proxy != anonymous(r.Proxy) {
+			return invalid("a template with more than scheme and host of the proxy of the rule for " + r.Host)
+		}
+	}
+	return nil
+}
+
+func invalid(words string) error { return fmt.Errorf("%s: %w", words, paddock.Invalid) }
+
+// clean gives text that both databases can hold.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}

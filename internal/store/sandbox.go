@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A State is how far the making of a sandbox is. What it does then is its
+// driver's to say.
+type State string
+
+const (
+	Making   State = "making"   // its driver may have made it, or not yet
+	Ready    State = "ready"    // it was made
+	Removing State = "removing" // it was asked to go, and may be gone
+	Lost     State = "lost"     // its driver does not know it any more; it counts for no quota
+)
+
+// A Sandbox is what is known of one besides what its driver tells.
+type Sandbox struct {
+	ID     paddock.ID
+	Tenant string
+	Token  string // this sandbox's alone, though its ID may be another's later
+	Place  string // which driver has it, of those whose servers share the store
+	Maker  string // of an ephemeral one, the driver that it goes with; else empty
+	Tier   paddock.Tier
+	Spec   paddock.Spec // as asked, without what may be a credential
+	Labels map[string]string
+	State  State
+
+	Created time.Time
+	Reserved
+}
+
+const sandboxColumns = "SELECT id, tenant, token, place, maker, tier, spec, labels, state, created, cpu, memory, pids, disk FROM sandboxes"
+
+func scanSandbox(r row) (Sandbox, error) {
+	var b Sandbox
+	var spec, labels string
+	var created int64
+	if err := r.Scan(&b.ID, &b.Tenant, &b.Token, &b.Place, &b.Maker, &b.Tier, &spec, &labels, &b.State, &created, &b.CPU, &b.Memory, &b.PIDs, &b.Disk); err != nil {
+		return b, err
+	}
+	b.Created = moment(created)
+	if err := value(spec, &b.Spec); err != nil {
+		return b, err
+	}
+	return b, value(labels, &b.Labels)
+}
+
+// AddSandbox keeps a sandbox that is about to be made, if admit agrees to what
+// its tenant has already; nobody changes that meanwhile. admit may be called
+// many times. An ID in use, whoever's, is [paddock.Exists].
+func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) error) error {
+	if !b.ID.Valid() {
+		return fmt.Errorf("sandbox %q: 1 to 63 lower-case letters, digits and dashes: %w", b.ID, paddock.Invalid)
+	}
+	spec, err := text(Redact(b.Spec))
+	if err != nil {
+		return err
+	}
+	labels, err := text(b.Labels)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, func(q query) error {
+		t, err := q.total(b.Tenant)
+		if err != nil {
+			return err
+		}
+		if err := admit(&t); err != nil {
+			return err
+		}
+		if _, err := q.exec("UPDATE tenants SET rate = ? WHERE id = ?", stamp(t.Rate), b.Tenant); err != nil {
+			return err
+		}
+		_, err = q.exec("INSERT INTO sandboxes (id, tenant, token, place, maker, tier, spec, labels, state, created, cpu, memory, pids, disk) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			b.ID, b.Tenant, b.Token, b.Place, b.Maker, b.Tier, spec, labels, Making, stamp(b.Created), b.CPU, b.Memory, b.PIDs, b.Disk)
+		return err
+	})
+}
+
+// ReadySandbox notes that a sandbox was made, by which name and tier.
+func (s *Store) ReadySandbox(ctx context.Context, token string, id paddock.ID, tier paddock.Tier) error {
+	return s.write(ctx, func(q query) error {
+		n, err := q.exec("UPDATE sandboxes SET state = ?, id = ?, tier = ? WHERE token = ? AND state = ?", Ready, id, tier, token, Making)
+		return some(n, err, "sandbox", string(id))
+	})
+}
+
+// MarkSandbox notes that a sandbox is being removed, or was lost. One that is
+// gone is [paddock.NotFound].
+func (s *Store) MarkSandbox(ctx context.Context, token string, state State) error {
+	return s.write(ctx, func(q query) error {
+		n, err := q.exec("UPDATE sandboxes SET state = ? WHERE token = ?", state, token)
+		return some(n, err, "sandbox", token)
+	})
+}
+
+// LabelSandbox changes the labels.
+func (s *Store) LabelSandbox(ctx context.Context, token string, labels map[string]string) error {
+	kept, err := text(labels)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, func(q query) error {
+		n, err := q.exec("UPDATE sandboxes SET labels = ? WHERE token = ?", kept, token)
+		return some(n, err, "sandbox", token)
+	})
+}
+
+// ReserveSandbox changes what a sandbox may use, if admit agrees to what its
+// tenant has besides. It answers what it was before.
+func (s *Store) ReserveSandbox(ctx context.Context, token string, change func(Reserved) Reserved, admit func(*Total) error) (Reserved, error) {
+	var before Reserved
+	err := s.write(ctx, func(q query) error {
+		var tenant string
+		if err := q.row("SELECT tenant FROM sandboxes WHERE token = ?", token).Scan(&tenant); err != nil {
+			return absent(err, "sandbox", token)
+		}
+		t, err := q.total(tenant)
+		if err != nil {
+			return err
+		}
+		err = q.row("SELECT cpu, memory, pids, disk FROM sandboxes WHERE token = ?", token).Scan(&before.CPU, &before.Memory, &before.PIDs, &before.Disk)
+		if err != nil {
+			return absent(err, "sandbox", token)
+		}
+		t.CPU, t.Memory, t.PIDs, t.Disk = t.CPU-before.CPU, t.Memory-before.Memory, t.PIDs-before.PIDs, t.Disk-before.Disk
+		if err := admit(&t); err != nil {
+			return err
+		}
+		after := change(before)
+		_, err = q.exec("UPDATE sandboxes SET cpu = ?, memory = ?, pids = ?, disk = ? WHERE token = ?", after.CPU, after.Memory, after.PIDs, after.Disk, token)
+		return err
+	})
+	return before, err
+}
+
+// ForgetSandbox takes a sandbox out of the store. Forgetting twice is fine.
+func (s *Store) ForgetSandbox(ctx context.Context, token string) error {
+	return s.write(ctx, func(q query) error {
+		_, err := q.exec("DELETE FROM sandboxes WHERE token = ?", token)
+		return err
+	})
+}
+
+// Sandbox finds a tenant's. Another's is not found, in the same words as one that
+// is not there.
+func (s *Store) Sandbox(ctx context.Context, tenant string, id paddock.ID) (Sandbox, error) {
+	var b Sandbox
+	err := s.read(ctx, func(q query) (err error) {
+		b, err = scanSandbox(q.row(sandboxColumns+" WHERE id = ? AND tenant = ?", clean(string(id)), tenant))
+		return absent(err, "sandbox", string(id))
+	})
+	return b, err
+}
+
+// Sandboxes gives those of a tenant, or of a place, or of both, oldest first. An
+// empty name is any.
+func (s *Store) Sandboxes(ctx context.Context, tenant, place string) ([]Sandbox, error) {
+	var list []Sandbox
+	err := s.read(ctx, func(q query) error {
+		where, args := " WHERE 1 = 1", []any{}
+		if tenant != "" {
+			where, args = where+" AND tenant = ?", append(args, clean(tenant))
+		}
+		if place != "" {
+			where, args = where+" AND place = ?", append(args, clean(place))
+		}
+		return q.each(func(r row) error {
+			b, err := scanSandbox(r)
+			list = append(list, b)
+			return err
+		}, sandboxColumns+where+" ORDER BY created, id", args...)
+	})
+	return list, err
+}

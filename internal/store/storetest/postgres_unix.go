@@ -1,0 +1,194 @@
+//go:build unix
+
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Postgres is a server on a socket of its own, for one test.
+type Postgres struct {
+	bin, dir string
+	who      *syscall.Credential // nil is the caller; the server refuses to be root's
+	cmd      *exec.Cmd
+
+	mu   sync.Mutex
+	made int // guarded by mu; databases
+}
+
+// patience is how long the server may take to begin.
+const patience = 2 * time.Minute
+
+// StartPostgres starts a server, or skips the test where it is not installed.
+func StartPostgres(t *testing.T) *Postgres {
+	t.Helper()
+	p := &Postgres{bin: programs()}
+	if p.bin == "" {
+		t.Skip("PostgreSQL is not installed: no initdb in PATH or below /usr/lib/postgresql")
+	}
+	// Not t.TempDir: its names are longer than a Unix socket's may be, and others
+	// cannot enter it.
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the database: %v", err)
+		}
+	})
+	p.dir = dir
+	if os.Geteuid() == 0 {
+		p.who = nobody(t)
+		if err := os.Chown(dir, int(p.who.Uid), int(p.who.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := p.command("initdb", "-D", p.data(), "-A", "trust", "-U", "paddock", "-E", "UTF8", "--no-locale", "--no-sync").CombinedOutput()
+	if err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	p.Start(t)
+	t.Cleanup(func() { p.end(t, syscall.SIGINT) })
+	return p
+}
+
+// programs finds where the server's programs are, all in one directory.
+func programs() string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is well-formed
+	slices.Sort(found)
+	slices.Reverse(found)
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			found = append(found, path)
+		}
+	}
+	for _, path := range found {
+		dir := filepath.Dir(path)
+		if !slices.ContainsFunc([]string{"postgres", "psql"}, func(name string) bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err != nil
+		}) {
+			return dir
+		}
+	}
+	return ""
+}
+
+func nobody(t *testing.T) *syscall.Credential {
+	t.Helper()
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skipf("PostgreSQL does not run as root, and there is no other user: %v", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+func (p *Postgres) data() string { return filepath.Join(p.dir, "data") }
+
+func (p *Postgres) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(p.bin, name), args...)
+	cmd.Dir = p.dir
+	cmd.Env = []string{"PATH=" + p.bin + ":/usr/bin:/bin", "LC_ALL=C", "HOME=" + p.dir}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.who}
+	return cmd
+}
+
+// Start begins the server, after [Postgres.Kill] again, and waits until it answers.
+func (p *Postgres) Start(t testing.TB) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd = p.command("postgres", "-D", p.data(), "-k", p.dir, "-c", "listen_addresses=", "-c", "max_connections=90")
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := p.sql("SELECT 1")
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			said, _ := os.ReadFile(filepath.Join(p.dir, "log"))
+			t.Fatalf("the server does not answer: %v\n%s", err, said)
+		}
+	}
+}
+
+// Kill ends the server as a crash does: nothing is written any more.
+func (p *Postgres) Kill(t testing.TB) {
+	t.Helper()
+	p.end(t, syscall.SIGKILL)
+	if err := os.Remove(filepath.Join(p.data(), "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+func (p *Postgres) end(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		t.Error(err)
+	}
+	var exit *exec.ExitError
+	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Error(err)
+	}
+}
+
+// sql runs one statement.
+func (p *Postgres) sql(text string) error {
+	out, err := p.command("psql", "-h", p.dir, "-U", "paddock", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-qc", text).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Engine makes a database of its own for each place.
+func (p *Postgres) Engine() Engine {
+	return Engine{"PostgreSQL", func(t testing.TB) string {
+		t.Helper()
+		p.mu.Lock()
+		p.made++
+		name := fmt.Sprintf("d%d", p.made)
+		p.mu.Unlock()
+		if err := p.sql("CREATE DATABASE " + name); err != nil {
+			t.Fatal(err)
+		}
+		return "postgres:///" + name + "?host=" + p.dir + "&user=paddock&sslmode=disable"
+	}}
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Record is what one sandbox used within a part of one hour.
+type Record struct {
+	Token   string // which sandbox
+	Begin   time.Time
+	End     time.Time
+	Sandbox paddock.ID
+	Tenant  string
+	Tier    paddock.Tier
+	Labels  map[string]string
+
+	Wall   time.Duration // how long it existed
+	Paused time.Duration // how long of that it was paused
+	CPU    time.Duration // processor time; -1 where it was not measured
+	Memory int64         // what was in use, in byte-seconds; -1 where it was not measured
+
+	// What was reserved while it was not paused: thousandths of a processor, times
+	// milliseconds, and byte-seconds. Disk is reserved also while it is paused.
+	CPUAsked    int64
+	MemoryAsked int64
+	DiskAsked   int64
+
+	NetIn  int64 // bytes; -1 where nobody counts
+	NetOut int64
+
+	// Mark is where its meter stood at the end. The store does not read it.
+	Mark json.RawMessage
+}
+
+const recordColumns = "SELECT token, begins, ends, sandbox, tenant, tier, labels, wall, paused, cpu, memory, cpu_asked, memory_asked, disk_asked, net_in, net_out, mark FROM usages"
+
+func scanRecord(r row) (Record, error) {
+	var u Record
+	var begins, ends int64
+	var labels, mark string
+	err := r.Scan(&u.Token, &begins, &ends, &u.Sandbox, &u.Tenant, &u.Tier, &labels, &u.Wall, &u.Paused, &u.CPU, &u.Memory, &u.CPUAsked, &u.MemoryAsked, &u.DiskAsked, &u.NetIn, &u.NetOut, &mark)
+	if err != nil {
+		return u, err
+	}
+	u.Begin, u.End, u.Mark = moment(begins), moment(ends), json.RawMessage(mark)
+	return u, value(labels, &u.Labels)
+}
+
+// PutRecords keeps records, all or none, each in place of what was known of the
+// same sandbox from the same time on, unless that reached farther.
+func (s *Store) PutRecords(ctx context.Context, records []Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	return s.write(ctx, func(q query) error {
+		for _, u := range records {
+			labels, err := text(u.Labels)
+			if err != nil {
+				return err
+			}
+			_, err = q.exec("INSERT INTO usages (token, begins, ends, sandbox, tenant, tier, labels, wall, paused, cpu, memory, cpu_asked, memory_asked, disk_asked, net_in, net_out, mark) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"+
+				" ON CONFLICT (token, begins) DO UPDATE SET ends = excluded.ends, labels = excluded.labels, wall = excluded.wall, paused = excluded.paused, cpu = excluded.cpu, memory = excluded.memory,"+
+				" cpu_asked = excluded.cpu_asked, memory_asked = excluded.memory_asked, disk_asked = excluded.disk_asked, net_in = excluded.net_in, net_out = excluded.net_out, mark = excluded.mark WHERE usages.ends <= excluded.ends",
+				u.Token, stamp(u.Begin), stamp(u.End), u.Sandbox, u.Tenant, u.Tier, labels, int64(u.Wall), int64(u.Paused), int64(u.CPU), u.Memory, u.CPUAsked, u.MemoryAsked, u.DiskAsked, u.NetIn, u.NetOut, clean(string(u.Mark)))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// LastRecord gives the newest of a sandbox; where there is none it is
+// [paddock.NotFound].
+func (s *Store) LastRecord(ctx context.Context, token string) (Record, error) {
+	var u Record
+	err := s.read(ctx, func(q query) (err error) {
+		u, err = scanRecord(q.row(recordColumns+" WHERE token = ? ORDER BY begins DESC LIMIT 1", token))
+		return absent(err, "usage of sandbox", token)
+	})
+	return u, err
+}
+
+// Records calls f with what began within a time, oldest first: of one tenant, or
+// of all where none is named.
+func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, f func(Record) error) error {
+	return s.read(ctx, func(q query) error {
+		return q.each(func(r row) error {
+			u, err := scanRecord(r)
+			if err != nil {
+				return err
+			}
+			return f(u)
+		}, recordColumns+" WHERE begins >= ? AND begins < ? AND (tenant = ? OR ? = '') ORDER BY begins, token", stamp(from), stamp(to), clean(tenant), clean(tenant))
+	})
+}
+
+// DropRecords forgets what ended before a time, and tells how much that was.
+func (s *Store) DropRecords(ctx context.Context, before time.Time) (int64, error) {
+	var n int64
+	err := s.write(ctx, func(q query) (err error) {
+		n, err = q.exec("DELETE FROM usages WHERE ends < ?", stamp(before))
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,281 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// A Driver is one tenant's. [House.Driver] gives it.
+type Driver struct {
+	h      *House
+	tenant string
+	maker  string // of its ephemeral sandboxes
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	making sync.WaitGroup // Creates under way; Add only with mu held, before closed
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+// Info is the shared driver's.
+func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+	if err := d.alive(); err != nil {
+		return paddock.Info{}, err
+	}
+	return d.h.d.Info(ctx)
+}
+
+func (d *Driver) alive() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fmt.Errorf("the driver of tenant %s is closed: %w", d.tenant, paddock.Unavailable)
+	}
+	return nil
+}
+
+// begin lets a Create go on before the driver is closed.
+func (d *Driver) begin() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fmt.Errorf("the driver of tenant %s is closed: %w", d.tenant, paddock.Unavailable)
+	}
+	d.making.Add(1)
+	return nil
+}
+
+// Create implements paddock.Driver.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	return d.CreateBy(ctx, spec, d.h.d.Create)
+}
+
+// CreateBy is Create by another way to make a sandbox with the shared driver.
+func (d *Driver) CreateBy(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
+	if err := d.begin(); err != nil {
+		return nil, err
+	}
+	defer d.making.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+
+	b, err := d.plan(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.admit(ctx, b); err != nil {
+		return nil, err
+	}
+	spec.Labels = d.h.owned(spec.Labels, b.Token)
+	if spec.ID == "" && !spec.Ephemeral {
+		spec.ID = b.ID // the name is known before the sandbox is there
+	}
+	sb, err := create(ctx, spec)
+	after := context.WithoutCancel(ctx)
+	if err != nil {
+		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(after, b.Token))
+	}
+	b.ID, b.State = sb.ID(), store.Ready
+	if err := d.h.o.Store.ReadySandbox(after, b.Token, b.ID, b.Tier); err != nil {
+		err = fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
+		return nil, errors.Join(err, sb.Remove(after), d.h.o.Store.ForgetSandbox(after, b.Token))
+	}
+	return &sandbox{sb, d, b}, nil
+}
+
+// plan is what is written down of a spec, if it may be asked for at all.
+func (d *Driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, error) {
+	var none store.Sandbox
+	if spec.ID != "" && !spec.ID.Valid() {
+		return none, fmt.Errorf("sandbox %q: 1 to 63 lower-case letters, digits and dashes: %w", spec.ID, paddock.Invalid)
+	}
+	if err := ordinary(spec.Labels); err != nil {
+		return none, err
+	}
+	if spec.Root.Kind == paddock.RootSnapshot {
+		if _, err := d.h.o.Store.Snapshot(ctx, d.tenant, d.h.o.Place, spec.Root.Snapshot); err != nil {
+			return none, fmt.Errorf("root: %w", err)
+		}
+	}
+	info, err := d.h.info(ctx)
+	if err != nil {
+		return none, err
+	}
+	reserved, err := reserve(spec.Limits, info.Defaults)
+	if err != nil {
+		return none, err
+	}
+	b := store.Sandbox{
+		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.h.o.Place, Tier: spec.Tier, Spec: spec,
+		Labels: maps.Clone(spec.Labels), State: store.Making, Created: d.h.o.Now().Round(0), Reserved: reserved,
+	}
+	if b.ID == "" {
+		b.ID = paddock.ID(token())
+	}
+	if b.Tier == paddock.Auto {
+		b.Tier = info.Tier
+	}
+	if spec.Ephemeral {
+		b.Maker = d.maker
+	}
+	return b, nil
+}
+
+// admit writes down a sandbox that the quota has room for. If it has none,
+// sandboxes that ended without a word are looked for first.
+func (d *Driver) admit(ctx context.Context, b store.Sandbox) error {
+	add := func() error {
+		return d.h.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
+	}
+	err := add()
+	if !errors.Is(err, errQuota) {
+		return err
+	}
+	found, failed := d.sweep(ctx)
+	if failed != nil || !found {
+		return errors.Join(err, failed)
+	}
+	return add()
+}
+
+// sweep forgets sandboxes that the shared driver does not know any more, and
+// tells whether there were any.
+func (d *Driver) sweep(ctx context.Context) (bool, error) {
+	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place) // before List: what is ready by now is in it
+	if err != nil {
+		return false, err
+	}
+	list, err := d.h.d.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for _, b := range rows {
+		known := slices.ContainsFunc(list, func(st paddock.Status) bool { return d.h.is(st, b) })
+		if known || b.State != store.Ready || (b.Maker != "" && b.Maker != d.maker) {
+			continue
+		}
+		if err := d.h.o.Store.ForgetSandbox(ctx, b.Token); err != nil {
+			return found, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// Open implements paddock.Driver.
+func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	b, err := d.h.o.Store.Sandbox(ctx, d.tenant, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.State == store.Making:
+		return nil, missing("sandbox", string(id))
+	case b.Place != d.h.o.Place:
+		return nil, fmt.Errorf("sandbox %s is at %s, and this server is for %s: %w", id, b.Place, d.h.o.Place, paddock.NotFound)
+	case b.State == store.Lost:
+		return &lost{d.h, b}, nil
+	}
+	sb, err := d.h.d.Open(ctx, id)
+	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
+		// It ended without a word: its time was over, or its process died.
+		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &sandbox{sb, d, b}, nil
+}
+
+// List implements paddock.Driver.
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	all, err := d.h.d.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place) // after List: what is made by now is in it
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[paddock.ID]store.Sandbox, len(rows))
+	var list []paddock.Status
+	for _, b := range rows {
+		switch b.State {
+		case store.Lost:
+			list = append(list, told(b))
+		case store.Ready, store.Removing:
+			own[b.ID] = b
+		case store.Making: // nobody has it yet
+		}
+	}
+	for _, st := range all {
+		if b, ok := own[st.ID]; ok && d.h.is(st, b) {
+			list = append(list, plain(st))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })
+	return list, nil
+}
+
+// RemoveSnapshot implements paddock.Driver. Another's snapshot is gone as far as
+// this tenant knows, and stays.
+func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+	if err := d.alive(); err != nil {
+		return err
+	}
+	if name := string(id); name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return fmt.Errorf("snapshot %q: no snapshot has such a name: %w", id, paddock.Invalid)
+	}
+	_, err := d.h.o.Store.Snapshot(ctx, d.tenant, d.h.o.Place, id)
+	if errors.Is(err, paddock.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.h.d.RemoveSnapshot(ctx, id); err != nil {
+		return err
+	}
+	return d.h.o.Store.ForgetSnapshot(ctx, d.tenant, d.h.o.Place, id)
+}
+
+// Close releases this tenant's driver, not the shared one, and removes the
+// ephemeral sandboxes that it made.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	again := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if again {
+		return nil
+	}
+	d.cancel()
+	d.making.Wait()
+	d.h.leave(d)
+	ctx := context.Background()
+	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place)
+	errs := []error{err}
+	for _, b := range rows {
+		if b.Maker == d.maker {
+			errs = append(errs, d.h.drop(ctx, b))
+		}
+	}
+	return errors.Join(errs...)
+}

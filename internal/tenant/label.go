@@ -1,0 +1,58 @@
+package tenant
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// Label is on every sandbox that is made for a tenant: the name of the store, and
+// which of its records is of this sandbox. No caller may set it.
+const Label = "paddock.owner"
+
+// mark is the label of the sandbox that a record is of.
+func (h *House) mark(token string) string { return h.o.Store.ID() + "." + token }
+
+// ours tells whether a sandbox was made for a tenant of this store, whatever the
+// store knows of it.
+func (h *House) ours(st paddock.Status) bool {
+	return strings.HasPrefix(st.Labels[Label], h.o.Store.ID()+".")
+}
+
+// is tells whether a record is of this sandbox, and not of another of its name.
+func (h *House) is(st paddock.Status, b store.Sandbox) bool {
+	return st.ID == b.ID && st.Labels[Label] == h.mark(b.Token)
+}
+
+// owned adds the label to those of a caller.
+func (h *House) owned(labels map[string]string, token string) map[string]string {
+	all := make(map[string]string, len(labels)+1)
+	maps.Copy(all, labels)
+	all[Label] = h.mark(token)
+	return all
+}
+
+// ordinary refuses labels that are not a caller's to set.
+func ordinary(labels map[string]string) error {
+	if _, ok := labels[Label]; ok {
+		return fmt.Errorf("label %s is the server's: %w", Label, paddock.Invalid)
+	}
+	return nil
+}
+
+// plain takes the label of the house out of a status.
+func plain(st paddock.Status) paddock.Status {
+	if _, ok := st.Labels[Label]; !ok {
+		return st
+	}
+	if len(st.Labels) == 1 {
+		st.Labels = nil
+		return st
+	}
+	st.Labels = maps.Clone(st.Labels)
+	delete(st.Labels, Label)
+	return st
+}

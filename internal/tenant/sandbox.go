@@ -1,0 +1,160 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// A sandbox is a tenant's. What is not here is the shared driver's.
+type sandbox struct {
+	paddock.Sandbox
+	d *Driver
+	b store.Sandbox // as it was found; its state and labels may have changed
+}
+
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	st, err := s.Sandbox.Status(ctx)
+	return plain(st), err
+}
+
+func (s *sandbox) Pause(ctx context.Context) error {
+	err := s.Sandbox.Pause(ctx)
+	if err == nil {
+		s.d.h.note(ctx, s.b, s.Sandbox)
+	}
+	return err
+}
+
+func (s *sandbox) Resume(ctx context.Context) error {
+	err := s.Sandbox.Resume(ctx)
+	if err == nil {
+		s.d.h.note(ctx, s.b, s.Sandbox)
+	}
+	return err
+}
+
+// Update asks the quota for new limits before they hold. What was asked for is
+// reserved until it is known what the driver made of it.
+func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	labels := u.Labels
+	if labels != nil {
+		if err := ordinary(labels); err != nil {
+			return err
+		}
+		u.Labels = s.d.h.owned(labels, s.b.Token)
+	}
+	undo, err := s.reserve(ctx, u.Limits)
+	if err != nil {
+		return err
+	}
+	if err := s.Sandbox.Update(ctx, u); err != nil {
+		return errors.Join(err, undo())
+	}
+	if labels != nil {
+		if err := s.d.h.o.Store.LabelSandbox(ctx, s.b.Token, labels); err != nil {
+			return fmt.Errorf("write down the labels: %w", err)
+		}
+	}
+	return s.settle(ctx, u.Limits)
+}
+
+// reserve makes room for new limits, and gives the way back.
+func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (undo func() error, err error) {
+	if l == nil {
+		return func() error { return nil }, nil
+	}
+	info, err := s.d.h.info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := reserve(*l, info.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
+		return larger(r, asked)
+	}, func(have *store.Total) error { return s.d.fits(have, asked) })
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		return s.set(context.WithoutCancel(ctx), before)
+	}, nil
+}
+
+// settle reserves what the sandbox has by now.
+func (s *sandbox) settle(ctx context.Context, l *paddock.Limits) error {
+	if l == nil {
+		return nil
+	}
+	st, err := s.Sandbox.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for the new limits: %w", err)
+	}
+	return s.set(ctx, counted(st.Limits))
+}
+
+// set writes down what is reserved, without asking.
+func (s *sandbox) set(ctx context.Context, r store.Reserved) error {
+	_, err := s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(store.Reserved) store.Reserved { return r }, func(*store.Total) error { return nil })
+	return err
+}
+
+// larger is the most of each: a driver may keep what it has where it is asked for less.
+func larger(a, b store.Reserved) store.Reserved {
+	return store.Reserved{CPU: max(a.CPU, b.CPU), Memory: max(a.Memory, b.Memory), PIDs: max(a.PIDs, b.PIDs), Disk: max(a.Disk, b.Disk)}
+}
+
+func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	st := s.d.h.o.Store
+	have, err := st.Total(ctx, s.d.tenant)
+	if err != nil {
+		return "", err
+	}
+	if err := s.d.keep(&have); err != nil { // before there is work; what counts is below
+		return "", err
+	}
+	id, err := s.Sandbox.Snapshot(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	after := context.WithoutCancel(ctx)
+	err = st.AddSnapshot(after, store.Snapshot{
+		ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Created: s.d.h.o.Now().Round(0),
+	}, s.d.keep)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("write down the snapshot: %w", err), s.d.h.d.RemoveSnapshot(after, id))
+	}
+	return id, nil
+}
+
+// Remove goes on where the store cannot be written: removing makes room.
+func (s *sandbox) Remove(ctx context.Context) error { return s.d.h.remove(ctx, s.b, s.Sandbox) }
+
+// remove destroys a sandbox, and forgets it when it is gone.
+func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) error {
+	marked := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing)
+	if !errors.Is(marked, paddock.NotFound) { // else it is gone already
+		h.note(ctx, b, sb)
+	}
+	if err := sb.Remove(ctx); err != nil {
+		return err
+	}
+	return h.o.Store.ForgetSandbox(context.WithoutCancel(ctx), b.Token)
+}
+
+// drop removes a sandbox of which only the record is at hand.
+func (h *House) drop(ctx context.Context, b store.Sandbox) error {
+	sb, err := h.d.Open(ctx, b.ID)
+	if errors.Is(err, paddock.NotFound) {
+		return h.o.Store.ForgetSandbox(ctx, b.Token)
+	}
+	if err != nil {
+		return err
+	}
+	return h.remove(ctx, b, sb)
+}
