@@ -1,0 +1,208 @@
+package usage
+
+import (
+	"encoding/json"
+	"maps"
+	"math/bits"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// slack is by how much the wall clock may be off the monotonic one before that is
+// a jump.
+const slack = 2 * time.Second
+
+// most is more memory than any machine has: a tier that tells more is not believed.
+const most = 1 << 50
+
+// A mark is where the counters of a sandbox stood. It is kept with each record, so
+// that the next server goes on from there.
+type mark struct {
+	CPU     time.Duration `json:"cpu"`
+	Wall    time.Duration `json:"wall"` // -1 where the tier does not tell
+	Memory  int64         `json:"memory"`
+	Stopped bool          `json:"stopped"` // it did not run: paused, or dead
+}
+
+// A count is of one sandbox.
+type count struct {
+	b       store.Sandbox // as it was at the last sample
+	rec     store.Record  // of this hour
+	mark    mark
+	mono    time.Duration // when the last sample was
+	in, out int64         // bytes since then
+	counted bool          // somebody counts bytes
+	dirty   bool          // rec is not written yet
+}
+
+// resume begins to count a sandbox: from its birth, or where the last record ended.
+func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, found bool) *count {
+	now, mono := m.o.Clock.Now(), m.o.Clock.Elapsed()
+	c := &count{b: b, counted: m.o.Carried}
+	if !found {
+		age := st.Usage.Wall
+		if age < 0 {
+			age = max(now.Sub(b.Created), 0)
+		}
+		c.mark = mark{Wall: -1, Memory: -1}
+		c.mono = mono - age
+		c.rec = c.fresh(now.Add(-age))
+		return c
+	}
+	c.rec = last
+	gap := max(now.Sub(last.End), 0)
+	if err := json.Unmarshal(last.Mark, &c.mark); err != nil { // of a program that wrote it otherwise
+		c.mark = mark{CPU: max(st.Usage.CPU, 0), Wall: -1, Memory: -1}
+	}
+	// The sandbox's own count of time knows of no jumps.
+	if ran := st.Usage.Wall - c.mark.Wall; c.mark.Wall >= 0 && ran >= 0 && !c.mark.Stopped {
+		gap = ran
+	}
+	c.mono = mono - gap
+	return c
+}
+
+// fresh is a record that begins.
+func (c *count) fresh(begin time.Time) store.Record {
+	r := store.Record{
+		Token: c.b.Token, Begin: begin.UTC(), End: begin.UTC(), Sandbox: c.b.ID, Tenant: c.b.Tenant, Tier: c.b.Tier, Labels: maps.Clone(c.b.Labels),
+		CPU: -1, Memory: -1, NetIn: -1, NetOut: -1,
+	}
+	if c.counted {
+		r.NetIn, r.NetOut = 0, 0
+	}
+	return r
+}
+
+// advance counts up to now. It gives the records that are over.
+func (c *count) advance(now time.Time, mono time.Duration, b store.Sandbox, st paddock.Status) []store.Record {
+	took := mono - c.mono
+	if took < 0 { // two samples at once: the other one was later
+		return nil
+	}
+	var over []store.Record
+	if begin := now.Add(-took); begin.Sub(c.rec.End) > slack { // the clock went forward, or nobody was there
+		over = c.turn(over, begin)
+	}
+	cpu := used(c.mark.CPU, st.Usage.CPU)
+	memory := middle(c.mark.Memory, st.Usage.Memory)
+	for left := took; left > 0 || cpu > 0 || c.in > 0 || c.out > 0; {
+		// A record that reaches the hour's end is over.
+		room := c.rec.Begin.Truncate(time.Hour).Add(time.Hour).Sub(c.rec.End)
+		if room <= 0 {
+			over = c.turn(over, c.rec.End)
+			continue
+		}
+		part := min(room, left)
+		share := cpu
+		if cpu > 0 && part < left {
+			share = time.Duration(scale(int64(cpu), part, left))
+		}
+		c.add(part, share, memory)
+		left -= part
+		if cpu > 0 {
+			cpu -= share
+		}
+	}
+	if st.Usage.CPU >= 0 {
+		c.rec.CPU = max(c.rec.CPU, 0)
+	}
+	c.settle(mono, b, st)
+	if !maps.Equal(c.rec.Labels, b.Labels) {
+		over = c.turn(over, c.rec.End)
+	}
+	c.dirty = c.rec.End.After(c.rec.Begin)
+	return over
+}
+
+// settle is where the counters stand now.
+func (c *count) settle(mono time.Duration, b store.Sandbox, st paddock.Status) {
+	c.b, c.mono = b, mono
+	if st.Usage.CPU >= 0 {
+		c.mark.CPU = st.Usage.CPU
+	}
+	c.mark.Wall, c.mark.Stopped = max(st.Usage.Wall, -1), st.State != paddock.Ready
+	c.mark.Memory = -1
+	if st.Usage.Memory >= 0 {
+		c.mark.Memory = min(st.Usage.Memory, most)
+	}
+	data, err := json.Marshal(c.mark)
+	if err != nil {
+		panic(err) // it is numbers
+	}
+	c.rec.Mark = data
+}
+
+// turn ends the record and begins the next one. One that no time was counted in
+// goes on in the next.
+func (c *count) turn(over []store.Record, begin time.Time) []store.Record {
+	if !c.rec.End.After(c.rec.Begin) {
+		c.rec.Begin, c.rec.End, c.rec.Labels = begin.UTC(), begin.UTC(), maps.Clone(c.b.Labels)
+		return over
+	}
+	over = append(over, c.rec)
+	mark := c.rec.Mark
+	c.rec = c.fresh(begin)
+	c.rec.Mark = mark
+	return over
+}
+
+// add counts a part of the time, in which nothing changed.
+func (c *count) add(part, cpu time.Duration, memory int64) {
+	r := &c.rec
+	r.End = r.End.Add(part)
+	r.Wall += part
+	r.DiskAsked += seconds(c.b.Disk, part)
+	if c.mark.Stopped {
+		r.Paused += part
+	} else {
+		r.CPUAsked += scale(c.b.CPU, part, time.Millisecond)
+		r.MemoryAsked += seconds(c.b.Memory, part)
+	}
+	if cpu >= 0 {
+		r.CPU = max(r.CPU, 0) + cpu
+	}
+	if memory >= 0 {
+		r.Memory = max(r.Memory, 0) + seconds(memory, part)
+	}
+	if c.counted {
+		r.NetIn, r.NetOut = max(r.NetIn, 0)+c.in, max(r.NetOut, 0)+c.out
+		c.in, c.out = 0, 0
+	}
+}
+
+// used is what a counter went on by. One that stands lower than before began anew.
+// Below zero it was not measured.
+func used(before, now time.Duration) time.Duration {
+	if now >= before && now >= 0 {
+		return now - before
+	}
+	return now
+}
+
+// middle is between two samples, or the one that there is, or -1.
+func middle(before, now int64) int64 {
+	now = min(now, most)
+	switch {
+	case now < 0:
+		return before
+	case before < 0:
+		return now
+	}
+	return before + (now-before)/2
+}
+
+// seconds is an amount, times a time.
+func seconds(amount int64, d time.Duration) int64 { return scale(amount, d, time.Second) }
+
+// scale is amount*part/whole, which are not negative, without a product too large.
+func scale(amount int64, part, whole time.Duration) int64 {
+	hi, lo := bits.Mul64(uint64(max(amount, 0)), uint64(max(part, 0)))
+	if hi >= uint64(whole) {
+		return 1<<63 - 1
+	}
+	n, _ := bits.Div64(hi, lo, uint64(whole))
+	return int64(min(n, 1<<63-1))
+}

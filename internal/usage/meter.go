@@ -1,0 +1,248 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// Options is what a meter needs.
+type Options struct {
+	Driver Lister
+	Store  *store.Store
+	Place  string // the driver's, as in package tenant
+
+	// Every is the time between samples; zero is ten seconds.
+	Every time.Duration
+
+	// Carried says that somebody calls [Meter.Carried]. Without it, network is
+	// not measured.
+	Carried bool
+
+	// Log is told what goes wrong in the background; nil is no one.
+	Log *slog.Logger
+
+	// Clock is nil but for tests.
+	Clock Clock
+}
+
+// A Lister tells how sandboxes are. A paddock.Driver does.
+type Lister interface {
+	List(ctx context.Context) ([]paddock.Status, error)
+}
+
+// A Clock tells time in three ways.
+type Clock interface {
+	Now() time.Time         // by the wall
+	Elapsed() time.Duration // since some moment, by a clock that never jumps
+	Tick(every time.Duration) (c <-chan time.Time, stop func())
+}
+
+// machine is the machine's clock.
+type machine struct{ start time.Time }
+
+func (m machine) Now() time.Time         { return time.Now().Round(0) }
+func (m machine) Elapsed() time.Duration { return time.Since(m.start) }
+
+func (m machine) Tick(every time.Duration) (c <-chan time.Time, stop func()) {
+	t := time.NewTicker(every)
+	return t.C, t.Stop
+}
+
+// A Meter counts what the sandboxes of a driver use. Make one with [New].
+type Meter struct {
+	o      Options
+	stop   context.CancelFunc
+	worker sync.WaitGroup
+	end    func() error // what Close does, once
+
+	mu     sync.Mutex
+	counts map[string]*count // guarded by mu, with all in it; by token
+	late   []store.Record    // guarded by mu; of hours that are over, and not written yet
+}
+
+// New begins to count.
+func New(o Options) (*Meter, error) {
+	if o.Driver == nil || o.Store == nil || o.Place == "" {
+		return nil, fmt.Errorf("a meter without a driver, a store or a place: %w", paddock.Invalid)
+	}
+	if o.Every <= 0 {
+		o.Every = 10 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = machine{time.Now()}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	m := &Meter{o: o, counts: make(map[string]*count)}
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.end = sync.OnceValue(m.shut)
+	m.worker.Go(func() { m.work(ctx) })
+	return m, nil
+}
+
+// patience bounds one sample.
+const patience = time.Minute
+
+// work samples until the end.
+func (m *Meter) work(ctx context.Context) {
+	tick, stop := m.o.Clock.Tick(m.o.Every)
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		if err := m.Sample(bounded); err != nil && ctx.Err() == nil {
+			m.o.Log.Warn("usage could not be counted; it is tried again", "err", err)
+		}
+		cancel()
+	}
+}
+
+// Close counts up to now, and ends. Closing twice is fine.
+func (m *Meter) Close() error { return m.end() }
+
+func (m *Meter) shut() error {
+	m.stop()
+	m.worker.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return m.Sample(ctx)
+}
+
+// Sample counts up to now. The meter does so by itself; who wants a sum of this
+// moment calls it first.
+func (m *Meter) Sample(ctx context.Context) error {
+	list, err := m.o.Driver.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list sandboxes: %w", err)
+	}
+	rows, err := m.o.Store.Sandboxes(ctx, "", m.o.Place)
+	if err != nil {
+		return err
+	}
+	states := make(map[paddock.ID]paddock.Status, len(list))
+	for _, st := range list {
+		states[st.ID] = st
+	}
+	seen := make(map[string]bool, len(rows))
+	var errs []error
+	for _, b := range rows {
+		st, there := states[b.ID]
+		if !there || (b.State != store.Ready && b.State != store.Removing) {
+			continue
+		}
+		seen[b.Token] = true
+		errs = append(errs, m.count(ctx, b, st))
+	}
+	m.forget(seen)
+	return errors.Join(append(errs, m.flush(ctx))...)
+}
+
+// Note implements the Meter of package tenant: it counts up to now, and knows
+// that the sandbox is in another state from here on.
+func (m *Meter) Note(ctx context.Context, b store.Sandbox, st paddock.Status) {
+	err := m.count(ctx, b, st)
+	if err == nil {
+		err = m.flush(ctx)
+	}
+	if err != nil { // the next sample makes up for it
+		m.o.Log.Warn("usage could not be written; it is tried again", "sandbox", b.ID, "err", err)
+	}
+}
+
+// Carried adds bytes that a sandbox received and sent. Of one that no sample has
+// met yet they are not counted.
+func (m *Meter) Carried(id paddock.ID, in, out int64) {
+	if in < 0 || out < 0 || !m.o.Carried {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.counts {
+		if c.b.ID == id {
+			c.in, c.out = c.in+in, c.out+out
+		}
+	}
+}
+
+// count brings what is known of a sandbox up to now.
+func (m *Meter) count(ctx context.Context, b store.Sandbox, st paddock.Status) error {
+	m.mu.Lock()
+	c := m.counts[b.Token]
+	m.mu.Unlock()
+	if c == nil {
+		last, err := m.o.Store.LastRecord(ctx, b.Token)
+		if err != nil && !errors.Is(err, paddock.NotFound) {
+			return err
+		}
+		c = m.resume(b, st, last, err == nil)
+	}
+	now, mono := m.o.Clock.Now(), m.o.Clock.Elapsed()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.counts[b.Token]; known != nil {
+		c = known
+	}
+	m.counts[b.Token] = c
+	m.late = append(m.late, c.advance(now, mono, b, st)...)
+	return nil
+}
+
+// forget lets go of sandboxes that are gone. What is known of them is written.
+func (m *Meter) forget(seen map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for token, c := range m.counts {
+		if !seen[token] {
+			if c.dirty {
+				m.late = append(m.late, c.rec)
+			}
+			delete(m.counts, token)
+		}
+	}
+}
+
+// batch is how many records are written at once, so that others come in between.
+const batch = 500
+
+// flush writes what has changed.
+func (m *Meter) flush(ctx context.Context) error {
+	m.mu.Lock()
+	records := m.late
+	m.late = nil
+	var open []*count
+	for _, c := range m.counts {
+		if c.dirty {
+			c.dirty = false
+			open = append(open, c)
+			records = append(records, c.rec)
+		}
+	}
+	m.mu.Unlock()
+	for len(records) > 0 {
+		n := min(batch, len(records))
+		if err := m.o.Store.PutRecords(ctx, records[:n]); err != nil {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.late = append(records, m.late...)
+			for _, c := range open {
+				c.dirty = true
+			}
+			return fmt.Errorf("write down what was used: %w", err)
+		}
+		records = records[n:]
+	}
+	return nil
+}

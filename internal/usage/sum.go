@@ -1,0 +1,123 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// A Query says what to add up.
+type Query struct {
+	Tenant string    // empty is all
+	From   time.Time // full hours, so that what is added up adds up again
+	To     time.Time
+	By     string            // a label: one line for each value of it; empty is one line for each tenant
+	Where  map[string]string // labels that a sandbox had; nil is any
+}
+
+// A Line is one sum.
+type Line struct {
+	Tenant string `json:"tenant"`
+	Label  string `json:"label,omitempty"` // the value of Query.By
+	Sum
+}
+
+// A Sum is what sandboxes used together. Numbers have no bound.
+type Sum struct {
+	Sandboxes   int     `json:"sandboxes"`    // how many there were
+	Wall        big.Int `json:"wall"`         // nanoseconds in which they existed
+	Paused      big.Int `json:"paused"`       // of that, in which they did not run
+	CPU         big.Int `json:"cpu"`          // nanoseconds of processors that were used
+	Memory      big.Int `json:"memory"`       // byte-seconds that were used
+	CPUAsked    big.Int `json:"cpu_asked"`    // thousandths of processors times milliseconds, reserved while they ran
+	MemoryAsked big.Int `json:"memory_asked"` // byte-seconds, reserved while they ran
+	DiskAsked   big.Int `json:"disk_asked"`   // byte-seconds, reserved
+	NetIn       big.Int `json:"net_in"`       // bytes
+	NetOut      big.Int `json:"net_out"`
+
+	// Unmeasured names what was not measured of some of it: cpu, memory, network.
+	Unmeasured []string `json:"unmeasured,omitempty"`
+}
+
+// add adds a record.
+func (s *Sum) add(r store.Record) {
+	for _, part := range []struct {
+		to     *big.Int
+		amount int64
+		name   string // of what may not be measured
+	}{
+		{&s.Wall, int64(r.Wall), ""}, {&s.Paused, int64(r.Paused), ""},
+		{&s.CPU, int64(r.CPU), "cpu"}, {&s.Memory, r.Memory, "memory"},
+		{&s.CPUAsked, r.CPUAsked, ""}, {&s.MemoryAsked, r.MemoryAsked, ""}, {&s.DiskAsked, r.DiskAsked, ""},
+		{&s.NetIn, r.NetIn, "network"}, {&s.NetOut, r.NetOut, "network"},
+	} {
+		if part.amount >= 0 {
+			part.to.Add(part.to, big.NewInt(part.amount))
+		} else if !slices.Contains(s.Unmeasured, part.name) {
+			s.Unmeasured = append(s.Unmeasured, part.name)
+			slices.Sort(s.Unmeasured)
+		}
+	}
+}
+
+// A line is found by its tenant and label.
+type lineKey struct{ tenant, label string }
+
+// Summarize adds up what began within a time, by tenant and label. A time that
+// does not begin and end with an hour is [paddock.Invalid]: records are of hours.
+func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
+	for _, t := range []time.Time{q.From, q.To} {
+		if !t.Equal(t.Truncate(time.Hour)) {
+			return nil, fmt.Errorf("%s: usage is added up by full hours: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
+		}
+	}
+	if q.To.Before(q.From) {
+		return nil, fmt.Errorf("a time that ends before it begins: %w", paddock.Invalid)
+	}
+	lines := make(map[lineKey]*Line)
+	seen := make(map[lineKey]map[string]bool)
+	err := s.Records(ctx, q.Tenant, q.From, q.To, func(r store.Record) error {
+		if !has(r.Labels, q.Where) {
+			return nil
+		}
+		key := lineKey{r.Tenant, ""}
+		if q.By != "" {
+			key.label = r.Labels[q.By]
+		}
+		if lines[key] == nil {
+			lines[key] = &Line{Tenant: key.tenant, Label: key.label}
+			seen[key] = make(map[string]bool)
+		}
+		lines[key].add(r)
+		seen[key][r.Token] = true
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("add up what was used: %w", err)
+	}
+	var list []Line
+	for _, key := range slices.SortedFunc(maps.Keys(lines), func(a, b lineKey) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.label, b.label))
+	}) {
+		lines[key].Sandboxes = len(seen[key])
+		list = append(list, *lines[key])
+	}
+	return list, nil
+}
+
+// has tells whether all of some labels are there.
+func has(labels, where map[string]string) bool {
+	for name, value := range where {
+		if got, ok := labels[name]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
