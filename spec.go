@@ -262,7 +262,7 @@ func (s Secret) GoString() string { return s.String() }
 type Update struct {
 	Limits *Limits           `json:"limits,omitempty"`
 	Policy *Policy           `json:"policy,omitempty"`
-	Labels map[string]string `json:"labels,omitempty"` // replaces all labels; nil keeps them
+	Labels map[string]string `json:"labels,omitzero"` // replaces all labels; nil keeps them
 }
 
 // ToolchainVariables are the names of environment variables that say where a

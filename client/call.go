@@ -140,11 +140,18 @@ func (d *Driver) once(ctx context.Context, c call, body []byte) error {
 	return nil
 }
 
+// maxPath bounds the parameters of a request: what is longer is no name of a file
+// anywhere, and no server takes it.
+const maxPath = 32 << 10
+
 // request makes one, with what each of them carries.
 func (d *Driver) request(ctx context.Context, method, path string, query url.Values) (*http.Request, error) {
 	target := d.base.Scheme + "://" + d.base.Host + path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
+	}
+	if len(target) > maxPath {
+		return nil, fmt.Errorf("a name of %d bytes is too long: %w", len(target), paddock.Invalid)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, http.NoBody)
 	if err != nil {
@@ -188,6 +195,8 @@ func refusal(res *http.Response) error {
 // kindOf gives the kind of an answer that something on the way to the server made.
 func kindOf(code int) paddock.Kind {
 	switch code {
+	case http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
+		return paddock.Invalid
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		return paddock.Denied
 	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:

@@ -12,7 +12,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -100,24 +99,34 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if err := text(spec); err != nil {
 		return nil, fmt.Errorf("create: %w", err)
 	}
+	var l *lease
 	if spec.Ephemeral {
-		if err := d.hold(ctx); err != nil {
+		var err error
+		if l, err = d.hold(ctx); err != nil {
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
+	id, err := d.create(ctx, spec)
+	if l != nil {
+		d.made(l, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create: %w", err)
+	}
+	return &sandbox{d: d, id: id}, nil
+}
+
+func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.ID, error) {
 	name := token()
 	var st paddock.Status
 	err := d.call(ctx, call{
 		method: "POST", path: "/v1/sandboxes", header: http.Header{wire.CreationHeader: {name}},
 		body: spec, answer: &st, repeat: true,
 	})
-	if err == nil {
-		return &sandbox{d: d, id: st.ID}, nil
-	}
-	if ctx.Err() != nil || errors.Is(err, paddock.Unavailable) {
+	if ctx.Err() != nil && err != nil || broken(err) {
 		d.takeBack(name)
 	}
-	return nil, fmt.Errorf("create: %w", err)
+	return st.ID, err
 }
 
 // takeBack sees to it that nothing is left of a creation whose answer nobody got.

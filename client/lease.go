@@ -10,41 +10,96 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A lease shows the server that this client lives: a stream that stays open.
+// A lease shows the server that this client lives: a stream that stays open for as
+// long as there is something ephemeral.
 type lease struct {
-	token string
-	ready chan struct{} // closed when held for the first time, or err is set
-	err   error         // before ready is closed
+	token  string
+	ctx    context.Context // ends with the lease
+	cancel context.CancelFunc
+	ready  chan struct{} // closed when held for the first time, or err is set
+	err    error         // before ready is closed
+
+	making int                     // guarded by Driver.mu; creations under way
+	boxes  map[paddock.ID]struct{} // guarded by Driver.mu; what belongs to it
 }
 
-// hold makes the lease, once.
-func (d *Driver) hold(ctx context.Context) error {
+// hold makes a lease where there is none, for one creation, which ends with made.
+func (d *Driver) hold(ctx context.Context) (*lease, error) {
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		return fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+		return nil, fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
 	}
 	l := d.lease
 	if l == nil {
-		l = &lease{token: token(), ready: make(chan struct{})}
+		l = &lease{token: token(), ready: make(chan struct{}), boxes: map[paddock.ID]struct{}{}}
+		l.ctx, l.cancel = context.WithCancel(d.ctx)
 		d.lease = l
 		d.wg.Go(func() { d.keep(l) })
 	}
+	l.making++
 	d.mu.Unlock()
+	var err error
 	select {
 	case <-l.ready:
-		return l.err
+		err = l.err
 	case <-ctx.Done():
-		return d.lost(ctx, ctx.Err())
+		err = d.lost(ctx, ctx.Err())
+	}
+	if err != nil {
+		d.made(l, "")
+	}
+	return l, err
+}
+
+// made ends a creation: id is empty where it failed.
+func (d *Driver) made(l *lease, id paddock.ID) {
+	d.mu.Lock()
+	l.making--
+	if id != "" {
+		l.boxes[id] = struct{}{}
+	}
+	d.mu.Unlock()
+	d.spare(l)
+}
+
+// removed notes that a sandbox is gone.
+func (d *Driver) removed(id paddock.ID) {
+	d.mu.Lock()
+	l := d.lease
+	if l != nil {
+		if _, mine := l.boxes[id]; !mine {
+			l = nil
+		} else {
+			delete(l.boxes, id)
+		}
+	}
+	d.mu.Unlock()
+	if l != nil {
+		d.spare(l)
 	}
 }
 
-// keep holds the lease until Close, with one connection after the other.
+// spare ends a lease that nothing needs any more.
+func (d *Driver) spare(l *lease) {
+	d.mu.Lock()
+	needless := d.lease == l && l.making == 0 && len(l.boxes) == 0 && !d.closed
+	if needless {
+		d.lease = nil
+	}
+	d.mu.Unlock()
+	if needless {
+		l.cancel() // the server ends it when its stream has gone for a while
+	}
+}
+
+// keep holds a lease until its end, with one connection after the other.
 func (d *Driver) keep(l *lease) {
+	defer l.cancel()
 	first := true
 	tries := d.tries()
-	for d.ctx.Err() == nil {
-		res, err := d.stream(d.ctx, "/v1/leases/"+l.token, nil)
+	for {
+		res, err := d.stream(l.ctx, "/v1/leases/"+l.token, nil)
 		if err == nil {
 			if first {
 				first = false
@@ -56,16 +111,23 @@ func (d *Driver) keep(l *lease) {
 				_, err = lines.ReadSlice('\n')
 			}
 			_ = res.Body.Close() // it has ended
-		} else if !broken(err) || !tries.again(d.ctx) {
-			if first {
-				l.err = err
-				d.mu.Lock()
-				d.lease = nil // the next one tries again
-				d.mu.Unlock()
-				close(l.ready)
+			if l.ctx.Err() == nil {
+				continue
 			}
-			return
 		}
+		if l.ctx.Err() == nil && broken(err) && tries.again(l.ctx) {
+			continue
+		}
+		if first {
+			l.err = err
+			close(l.ready)
+		}
+		d.mu.Lock()
+		if d.lease == l && !d.closed {
+			d.lease = nil // the next one tries again
+		}
+		d.mu.Unlock()
+		return
 	}
 }
 

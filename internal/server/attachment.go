@@ -29,12 +29,12 @@ type attachment struct {
 	ready  chan struct{}      // closed when process and pid, or failed, are set
 	cancel context.CancelFunc // ends the call that starts or attaches
 
-	process paddock.Process // before ready is closed
-	pid     paddock.PID     // before ready is closed
-	origin  int64           // before ready is closed; the process's offset of what is 0 below
-	failed  error           // before ready is closed
+	pid    paddock.PID // before ready is closed
+	origin int64       // before ready is closed; the process's offset of what is 0 below
+	failed error       // before ready is closed
 
 	mu       sync.Mutex
+	process  paddock.Process // guarded by mu; nil before it began and after it ended
 	more     chan struct{} // guarded by mu; closed and made anew by every change
 	pieces   []output      // guarded by mu
 	base     int64         // guarded by mu; offset of the first byte that is held
@@ -148,8 +148,11 @@ func (at *attachment) detach() {
 	at.mu.Unlock()
 	at.cancel()
 	<-at.ready
-	if at.process != nil {
-		at.process.Release()
+	at.mu.Lock()
+	p := at.process
+	at.mu.Unlock()
+	if p != nil {
+		p.Release()
 	}
 }
 
@@ -171,16 +174,20 @@ func (at *attachment) begin(s *Server, p paddock.Process, origin int64, err erro
 		close(at.ready)
 		return
 	}
-	at.process, at.pid, at.origin = p, p.ID(), origin
+	at.pid, at.origin = p.ID(), origin
+	at.mu.Lock()
+	at.process = p
+	at.mu.Unlock()
 	close(at.ready)
 	s.wg.Go(func() {
 		exit, err := p.Wait(s.ctx)
 		p.Release()
+		at.mu.Lock()
+		defer at.mu.Unlock()
+		at.process = nil // it may hold what its sandbox held
 		if s.ctx.Err() != nil {
 			return // the server ends, not the process
 		}
-		at.mu.Lock()
-		defer at.mu.Unlock()
 		at.ended, at.exit, at.err = true, exit, err
 		at.changed()
 	})

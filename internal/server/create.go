@@ -24,11 +24,11 @@ type creation struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when status and err are set
 
-	sb     paddock.Sandbox // before done is closed
-	status paddock.Status  // before done is closed
-	err    error           // before done is closed
+	status paddock.Status // before done is closed
+	err    error          // before done is closed
 
 	// guarded by account.mu
+	sb      paddock.Sandbox // nil before it was made and after it was removed
 	waiting int // requests
 	left    time.Time
 	undone  bool // its client took it back, or never came again
@@ -163,12 +163,16 @@ func (a *account) creation(token string, d paddock.Driver, build func(context.Co
 	a.s.wg.Go(func() {
 		defer cancel()
 		defer close(c.done)
-		c.sb, c.status, c.err = build(ctx)
+		var sb paddock.Sandbox
+		sb, c.status, c.err = build(ctx)
 		a.mu.Lock()
 		undone := c.undone
+		if c.err == nil && !undone {
+			c.sb = sb
+		}
 		a.mu.Unlock()
 		if c.err == nil && undone {
-			c.err = a.undo(d, c.sb, fmt.Errorf("create: it was taken back: %w", paddock.Canceled))
+			c.err = a.undo(d, sb, fmt.Errorf("create: it was taken back: %w", paddock.Canceled))
 		}
 	})
 	return c, nil
@@ -198,16 +202,18 @@ func (q *request) uncreate() error {
 			a.creations[token] = c
 		}
 	}
-	first := !c.undone
 	c.undone = true
 	a.mu.Unlock()
 	c.cancel()
 	<-c.done
-	if first && c.err == nil {
-		if err := c.sb.Remove(context.WithoutCancel(q.Context())); err != nil {
+	a.mu.Lock()
+	sb := c.sb
+	a.mu.Unlock()
+	if sb != nil {
+		if err := sb.Remove(context.WithoutCancel(q.Context())); err != nil {
 			return err
 		}
-		a.removed(q.caller.Driver, c.sb.ID())
+		a.removed(q.caller.Driver, sb.ID())
 	}
 	return q.none()
 }

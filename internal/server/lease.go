@@ -152,7 +152,22 @@ func (a *account) removed(d paddock.Driver, id paddock.ID) {
 		l.boxes = slices.DeleteFunc(l.boxes, func(e ephemeral) bool { return e.sb.ID() == id })
 		delete(a.owners, id)
 	}
+	var mute []*input
+	for key, in := range a.inputs {
+		if key.box == (handleKey{d, id}) {
+			mute = append(mute, in)
+			delete(a.inputs, key)
+		}
+	}
+	for _, c := range a.creations {
+		if c.sb != nil && c.sb.ID() == id {
+			c.sb = nil
+		}
+	}
 	a.mu.Unlock()
+	for _, in := range mute {
+		in.release()
+	}
 	a.news.tell(wire.Removed, id)
 }
 

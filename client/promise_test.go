@@ -1,0 +1,42 @@
+package client_test
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+)
+
+func simulated(string) (paddock.Driver, error) { return sim.New(sim.Options{}) }
+
+func promises(t *testing.T, h *host) {
+	t.Helper()
+	harness := h.harness(t)
+	harness.Memory = true
+	drivertest.Run(t, harness)
+}
+
+// The promises of any driver hold through a client and a server.
+func TestPromisesOverASocket(t *testing.T) { promises(t, &host{driver: simulated}) }
+
+func TestPromisesOverTCP(t *testing.T) { promises(t, &host{driver: simulated, listen: onTCP}) }
+
+// TestPromisesOverHTTP2 has TLS, and so HTTP/2.
+func TestPromisesOverHTTP2(t *testing.T) {
+	example := httptest.NewTLSServer(nil)
+	defer example.Close()
+	config := &tls.Config{Certificates: example.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	trust := example.Client().Transport.(interface{ Clone() *http.Transport }).Clone().TLSClientConfig
+	promises(t, &host{driver: simulated, tls: trust, listen: func(state string) (net.Listener, string, error) {
+		l, _, err := onTCP(state)
+		if err != nil {
+			return nil, "", err
+		}
+		return tls.NewListener(l, config), "https://" + l.Addr().String(), nil
+	}})
+}
