@@ -23,7 +23,8 @@ import (
 // serveFlags say how a server is reached, and by whom.
 type serveFlags struct {
 	listen  string
-	state   string
+	store   storeFlags
+	account accountFlags
 	key     string
 	keyFile string
 	cert    string
@@ -66,13 +67,14 @@ failed.`,
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7463", "`address` to listen at: unix:/path, or HOST:PORT; port 0 is a free one")
-	fs.StringVar(&f.state, "state", "", "`directory` for what it must find again (default: PADDOCK_STATE, or where this user's sandboxes are)")
+	f.store.register(fs)
 	fs.StringVar(&f.key, "key", "", "`key` that callers show: for development, since everybody on the machine can read it here (default: PADDOCK_KEY)")
 	fs.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key")
 	fs.StringVar(&f.cert, "tls-cert", "", "`file` with the certificate, and those that lead to its authority, in PEM")
 	fs.StringVar(&f.certKey, "tls-key", "", "`file` with the certificate's key, in PEM")
 	fs.BoolVar(&f.plain, "plain-http", false, "listen beyond loopback without encryption: whoever sees the traffic has the key")
 	fs.BoolVar(&f.trusted, "trusted", false, "let who has the key name what is this machine's: its files, its network, and controls to do without")
+	f.account.register(fs)
 	fs.BoolVar(&f.private, "private", false, "be the caller's own server")
 	fs.Var(&f.idle, "idle", "end after this `time` without a sandbox and without a call")
 	for _, name := range []string{"private", "idle"} {
@@ -230,7 +232,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err := f.check(key); err != nil {
 		return err
 	}
-	state, err := a.stateDir(f.state)
+	state, err := a.stateDir(f.store.state)
 	if err != nil {
 		return err
 	}

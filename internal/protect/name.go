@@ -115,6 +115,7 @@ var builtin = []Name{
 	{".aws", whyCredential},
 	{".azure", whyCredential},
 	{".config/gcloud", whyCredential},
+	{".config/paddock", whyCredential}, // keys of servers
 	{".config/gh", whyCredential},
 	{".gnupg", whyCredential},
 	{".kube", whyCredential},

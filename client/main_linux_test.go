@@ -1,0 +1,32 @@
+package client_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+)
+
+func TestMain(m *testing.M) {
+	if container.Main() || gateway.Main() {
+		return
+	}
+	drivertest.Main(m, (&host{driver: jailed}).open)
+}
+
+func jailed(state string) (paddock.Driver, error) {
+	return jail.New(jail.Options{State: state, Environ: os.Environ(), Hosts: drivertest.Hosts()})
+}
+
+func TestPromisesOfTheJail(t *testing.T) {
+	h := &host{driver: jailed}
+	harness := h.harness(t)
+	harness.Base = paddock.Spec{AllowMissing: drivertest.Weak(t, jailed)}
+	drivertest.Run(t, harness)
+}
+
+func TestPromisesOfTheJailAsUser(t *testing.T) { drivertest.AsUser(t, "^TestPromisesOfTheJail$") }

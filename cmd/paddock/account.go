@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/admission"
+	"github.com/paddock-sandbox/paddock/internal/audit/action"
+	"github.com/paddock-sandbox/paddock/internal/key"
+	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/server"
+	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/tenant"
+	"github.com/paddock-sandbox/paddock/internal/usage"
+)
+
+// storeFlags say where a server keeps tenants, keys and what was used.
+type storeFlags struct {
+	state    string
+	database string
+}
+
+func (f *storeFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.state, "state", "", "`directory` for what the server must find again (default: PADDOCK_STATE, or where this user's sandboxes are)")
+	fs.StringVar(&f.database, "database", "", "where tenants, keys and usage are: a `file` of SQLite, or postgres://… (default: server.db in --state)")
+}
+
+// place gives what [store.Open] opens.
+func (f *storeFlags) place(a *app) (string, error) {
+	if f.database != "" {
+		if strings.Contains(f.database, "://") || filepath.IsAbs(f.database) {
+			return f.database, nil
+		}
+		dir, err := a.dir()
+		return absolute(f.database, dir), err
+	}
+	dir, err := a.stateDir(f.state)
+	if err == nil && dir == "" {
+		if dir, err = dataDir(a.lookup); err == nil {
+			dir = filepath.Join(dir, "server")
+			err = os.MkdirAll(dir, 0o700)
+		}
+	}
+	return filepath.Join(dir, "server.db"), err
+}
+
+func (f *storeFlags) open(ctx context.Context, a *app) (*store.Store, error) {
+	place, err := f.place(a)
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, place)
+	if err != nil {
+		return nil, withHint(err, "--database names another place")
+	}
+	return s, nil
+}
+
+// accountFlags say what callers may have.
+type accountFlags struct {
+	host       string
+	most       countFlag
+	overcommit countFlag
+	idlePause  timeFlag
+	idleRemove timeFlag
+	longest    timeFlag
+	audit      string
+}
+
+func (f *accountFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.host, "host", "", "`name` of this machine among the servers of one database (default: its host name)")
+	fs.Var(&f.most, "max-sandboxes", "make no more than this `number` of sandboxes (default 1000)")
+	f.overcommit = 8
+	fs.Var(&f.overcommit, "overcommit", "promise this `number` of times the memory that the machine has")
+	fs.Var(&f.idlePause, "idle-pause", "pause a sandbox that nobody used for this `time`; the next call wakes it")
+	fs.Var(&f.idleRemove, "idle-remove", "remove a sandbox that nobody used for this `time`")
+	fs.Var(&f.longest, "max-life", "remove every sandbox this `time` after it was made")
+	fs.StringVar(&f.audit, "audit", "", "record who did what in this new `FILE`, as signed lines of JSON; docs/AUDIT.md describes them")
+}
+
+func (f *accountFlags) terms() lease.Terms {
+	return lease.Terms{IdlePause: time.Duration(f.idlePause), IdleRemove: time.Duration(f.idleRemove), Wake: f.idlePause > 0}
+}
+
+// developer is the tenant of the one key that the command line gives.
+const developer = "default"
+
+// accounts are the callers of a server: the keys that they show, and the sandboxes
+// that are theirs.
+type accounts struct {
+	store  *store.Store
+	house  *tenant.House
+	meter  *usage.Meter
+	ring   *key.Ring
+	static key.Static
+	record *record // nil records nothing
+
+	mu      sync.Mutex
+	drivers map[string]paddock.Driver // guarded by mu; by tenant
+}
+
+// openAccounts builds what is between callers and a driver, which it closes if it
+// fails, and with itself: room on the machine, lifetimes, tenants.
+func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags, shown string, log *slog.Logger) (_ *accounts, err error) {
+	c := &accounts{drivers: map[string]paddock.Driver{}}
+	defer func() {
+		if err == nil {
+			return
+		}
+		if c.house == nil {
+			err = errors.Join(err, d.Close())
+		}
+		err = errors.Join(err, c.Close())
+	}()
+	if c.store, err = f.store.open(ctx, a); err != nil {
+		return nil, err
+	}
+	c.ring = key.New(c.store, nil)
+	if err := c.admit(ctx, shown, f.trusted); err != nil {
+		return nil, err
+	}
+	if ok, err := c.open(ctx, shown); err != nil || !ok {
+		return nil, errors.Join(err, withHint(fmt.Errorf("--listen %s without a key: nobody could call: %w", f.listen, paddock.Denied),
+			"make one: `paddock tenant create NAME`, `paddock key create NAME`; or give one for development: --key-file FILE or PADDOCK_KEY; or listen on a socket of yours: --listen unix:/path"))
+	}
+	host, err := f.account.hostName()
+	if err != nil {
+		return nil, err
+	}
+	full, err := admission.New(ctx, d, admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(f.account.overcommit)})
+	if err != nil {
+		return nil, err
+	}
+	d = full
+	leased, err := lease.New(ctx, d, lease.Options{Store: store.LeasesOf[lease.Record](c.store, host), Default: f.account.terms(), Longest: time.Duration(f.account.longest), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	d = leased
+	if c.meter, err = usage.New(usage.Options{Driver: d, Store: c.store, Place: host, Log: log}); err != nil {
+		return nil, err
+	}
+	if c.house, err = tenant.New(d, tenant.Options{Store: c.store, Place: host, Meter: c.meter}); err != nil {
+		return nil, err
+	}
+	if c.record, err = a.openServerRecord(f.account.audit); err != nil {
+		return nil, err
+	}
+	found, err := c.house.Adopt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("sandboxes of before", "kept", len(found.Kept), "removed", len(found.Removed), "lost", len(found.Lost), "not ours", len(found.Left))
+	return c, nil
+}
+
+// hostName is what this machine is called in the database.
+func (f *accountFlags) hostName() (string, error) {
+	if f.host != "" {
+		return f.host, nil
+	}
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "", withHint(fmt.Errorf("this machine has no name: %w: %w", err, paddock.Invalid), "give one: --host NAME")
+	}
+	return name, nil
+}
+
+// admit lets the key of the command line in, with a tenant of its own.
+func (c *accounts) admit(ctx context.Context, shown string, trusted bool) error {
+	if shown == "" {
+		return nil
+	}
+	who := key.Principal{Key: "command-line", Tenant: developer, Scopes: []key.Scope{key.Read, key.Write}}
+	if trusted {
+		who.Scopes = append(who.Scopes, key.Admin)
+	}
+	var err error
+	if c.static, err = key.NewStatic(shown, who); err != nil {
+		return err
+	}
+	all := store.Quota{
+		Sandboxes: store.Unbounded, CPU: store.Unbounded, Memory: store.Unbounded, PIDs: store.Unbounded,
+		Disk: store.Unbounded, Snapshots: store.Unbounded, Rate: store.Unbounded,
+	}
+	err = c.store.AddTenant(ctx, store.Tenant{ID: developer, Quota: all, Created: time.Now()})
+	if errors.Is(err, paddock.Exists) {
+		return nil
+	}
+	return err
+}
+
+// open tells whether anybody could call.
+func (c *accounts) open(ctx context.Context, shown string) (bool, error) {
+	if shown != "" {
+		return true, nil
+	}
+	tenants, err := c.store.Tenants(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range tenants {
+		keys, err := c.ring.List(ctx, t.ID)
+		if err != nil || len(keys) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// caller says who makes a request, by the key that it carries.
+func (c *accounts) caller(r *http.Request) (server.Caller, error) {
+	text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return server.Caller{}, fmt.Errorf("the key is missing: %w", paddock.Denied)
+	}
+	who, err := c.static.Verify(r.Context(), text)
+	if err != nil {
+		who, err = c.ring.Verify(r.Context(), text)
+	}
+	switch {
+	case err != nil:
+		return server.Caller{}, err
+	case !who.May(key.Read) && !who.May(key.Write):
+		return server.Caller{}, fmt.Errorf("key %s has neither the scope %s nor %s: %w", who.Key, key.Read, key.Write, paddock.Denied)
+	}
+	d, err := c.driver(who.Tenant)
+	if err != nil {
+		return server.Caller{}, err
+	}
+	return server.Caller{Name: who.Tenant, Driver: d, Trusted: who.May(key.Admin), ReadOnly: !who.May(key.Write)}, nil
+}
+
+// driver gives a tenant's driver, the same one each time.
+func (c *accounts) driver(id string) (paddock.Driver, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.drivers[id]; d != nil {
+		return d, nil
+	}
+	var d paddock.Driver = c.house.Driver(id)
+	if c.record != nil {
+		var err error
+		d, err = action.New(d, action.Options{
+			Sink: c.record.lines, Failed: c.record.lines.Failed(),
+			Caller: func(context.Context) action.Caller { return action.Caller{Tenant: id} },
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	c.drivers[id] = d
+	return d, nil
+}
+
+// Close lets go of everything. Sandboxes stay.
+func (c *accounts) Close() error {
+	var errs []error
+	if c.meter != nil {
+		errs = append(errs, c.meter.Close())
+	}
+	if c.house != nil {
+		errs = append(errs, c.house.Close())
+	}
+	errs = append(errs, c.record.close(true))
+	if c.store != nil {
+		errs = append(errs, c.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openServerRecord makes the file in which a server records who did what. No
+// sandbox can write where it is: only who may name what is this machine's has mounts.
+func (a *app) openServerRecord(name string) (*record, error) {
+	if name == "" {
+		return nil, nil
+	}
+	dir, err := a.dir()
+	if err != nil && !filepath.IsAbs(name) {
+		return nil, err
+	}
+	return a.openRecord(name, &plan{host: policy.Host{Dir: dir}})
+}

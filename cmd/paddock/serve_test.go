@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func TestAServerIsNeverLeftOpenUnlessItIsAskedForByName(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		f    serveFlags
+		key  string
+		ok   bool
+	}{
+		{"a socket", serveFlags{listen: "unix:/x"}, "", true},
+		{"loopback with a key", serveFlags{listen: "127.0.0.1:0"}, "k", true},
+		{"loopback by name", serveFlags{listen: "localhost:0"}, "k", true},
+		{"loopback of version 6", serveFlags{listen: "[::1]:0"}, "k", true},
+		{"loopback without a key", serveFlags{listen: "127.0.0.1:0"}, "", false},
+		{"every address", serveFlags{listen: ":0"}, "k", false},
+		{"a name that may be any address", serveFlags{listen: "localhost.example:0"}, "k", false},
+		{"an address without a key, encrypted", serveFlags{listen: "10.0.0.1:0", cert: "c", certKey: "k"}, "", false},
+		{"an address, encrypted", serveFlags{listen: "10.0.0.1:0", cert: "c", certKey: "k"}, "k", true},
+		{"an address in clear text, by name", serveFlags{listen: "10.0.0.1:0", plain: true}, "k", true},
+		{"clear text by name, and no key", serveFlags{listen: "10.0.0.1:0", plain: true}, "", false},
+		{"half a certificate", serveFlags{listen: "10.0.0.1:0", cert: "c", plain: true}, "k", false},
+		{"an encrypted socket", serveFlags{listen: "unix:/x", cert: "c", certKey: "k"}, "", false},
+		{"no port", serveFlags{listen: "127.0.0.1"}, "k", false},
+	} {
+		err := row.f.check(row.key)
+		var hint *hinted
+		if (err == nil) != row.ok || err != nil && !errors.As(err, &hint) {
+			t.Errorf("%s: %v", row.name, err)
+		}
+	}
+}
+
+func TestAKeyIsOfOneSource(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, filepath.Join(dir, "key"), "from-file\n", 0o600)
+	plant(t, filepath.Join(dir, "empty"), "\n", 0o600)
+	env := func(string) (string, bool) { return "from-environment", true }
+	for _, row := range []struct {
+		f    serveFlags
+		want string
+	}{
+		{serveFlags{}, "from-environment"},
+		{serveFlags{key: "flag"}, "flag"},
+		{serveFlags{keyFile: filepath.Join(dir, "key")}, "from-file"},
+	} {
+		if got, err := row.f.sharedKey(env); err != nil || got != row.want {
+			t.Errorf("%+v: %q: %v", row.f, got, err)
+		}
+	}
+	for _, bad := range []serveFlags{{key: "a", keyFile: "b"}, {keyFile: filepath.Join(dir, "empty")}, {keyFile: filepath.Join(dir, "none")}, {key: "two words"}} {
+		if got, err := bad.sharedKey(env); err == nil {
+			t.Errorf("%+v: %q", bad, got)
+		}
+	}
+}
+
+func TestCallersAreThoseWhoShowTheKey(t *testing.T) {
+	d := &fake{}
+	ask := func(c callers, header string) (trusted bool, err error) {
+		r := httptest.NewRequest(http.MethodGet, "/v1/info", http.NoBody)
+		if header != "" {
+			r.Header.Set("Authorization", header)
+		}
+		caller, err := c.of(d)(r)
+		return caller.Trusted, err
+	}
+	keyed := callers{key: "secret"}
+	for _, header := range []string{"", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret", "bearer secret"} {
+		if _, err := ask(keyed, header); !errors.Is(err, paddock.Denied) {
+			t.Errorf("%q: %v", header, err)
+		}
+	}
+	if trusted, err := ask(keyed, "Bearer secret"); err != nil || trusted {
+		t.Errorf("trusted %v: %v", trusted, err)
+	}
+	if trusted, err := ask(callers{key: "secret", trusted: true}, "Bearer secret"); err != nil || !trusted {
+		t.Errorf("trusted %v: %v", trusted, err)
+	}
+	if _, err := ask(callers{}, "Bearer "); !errors.Is(err, paddock.Denied) {
+		t.Errorf("without a key: %v", err)
+	}
+	if trusted, err := ask(callers{own: true}, ""); err != nil || !trusted {
+		t.Errorf("on a socket: trusted %v: %v", trusted, err)
+	}
+}
+
+// A house has sandboxes or not.
+type house struct {
+	fake
+	mu   sync.Mutex
+	full bool // guarded by mu
+}
+
+func (h *house) List(context.Context) ([]paddock.Status, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.full {
+		return []paddock.Status{{ID: "one"}}, nil
+	}
+	return nil, nil
+}
+
+func TestAServerLeavesWhenNobodyCalledForAWhileAndItIsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{full: true}
+		s := &service{driver: h, log: slog.New(slog.DiscardHandler), last: time.Now(), changed: make(chan struct{}, 1)}
+		left := make(chan time.Time, 1)
+		began := time.Now()
+		go func() {
+			if s.leave(t.Context(), time.Minute) {
+				left <- time.Now()
+			}
+		}()
+		s.count(1)
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // the bubble's time
+		s.count(-1)                  // a long call
+		time.Sleep(30 * time.Second) //nolint:forbidigo // the bubble's time
+		s.count(1)
+		s.count(-1)
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // the bubble's time
+		select {
+		case <-left:
+			t.Fatal("it left with a sandbox")
+		default:
+		}
+		h.mu.Lock()
+		h.full = false
+		h.mu.Unlock()
+		if at := (<-left).Sub(began); at < 20*time.Minute || at > 22*time.Minute {
+			t.Errorf("it left after %v", at)
+		}
+	})
+}
+
+func TestAServerThatIsToldToEndDoesNotWaitUntilItIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{driver: &house{}, log: slog.New(slog.DiscardHandler), last: time.Now(), changed: make(chan struct{}, 1)}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if s.leave(ctx, time.Hour) {
+			t.Error("it says that it is idle")
+		}
+	})
+}
+
+func TestHealthIsToldWithoutAKeyAndIsNoUse(t *testing.T) {
+	s, err := newService(&house{}, callers{key: "k"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := s.quiet()
+	get := func(path string) int {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		return w.Code
+	}
+	if get("/healthz") != 200 || get("/readyz") != 200 || get("/v1/sandboxes") != 401 {
+		t.Errorf("answered %d, %d, %d", get("/healthz"), get("/readyz"), get("/v1/sandboxes"))
+	}
+	if err := s.end(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if get("/healthz") != 200 || get("/readyz") != 503 {
+		t.Errorf("answered %d, %d", get("/healthz"), get("/readyz"))
+	}
+	if after, ok := s.quiet(); !ok || !after.After(before) {
+		t.Error("a call did not count")
+	}
+}
+
+func TestTheStateOfAServerIsItsOwnersAlone(t *testing.T) {
+	v := invoke(t.TempDir(), nil, nil)
+	dir, err := v.app.stateDir("new/state")
+	if info, missing := os.Stat(dir); err != nil || missing != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%s: %v, %v", dir, err, missing)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.app.stateDir("new/state"); !errors.Is(err, paddock.Denied) || !strings.Contains(err.Error(), "only you can write") {
+		t.Errorf("open to others: %v", err)
+	}
+}
