@@ -77,7 +77,7 @@ where you say nothing, it is nothing.`,
 		return withHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
 	})
 	root.AddCommand(a.runCommand(), a.shellCommand(), a.mapCommand(), a.doctorCommand(), a.policyCommand(), a.auditCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
-	root.AddCommand(a.serveCommand(), a.loginCommand(), a.logoutCommand())
+	root.AddCommand(a.serveCommand(), a.tenantCommand(), a.keyCommand(), a.usageCommand(), a.loginCommand(), a.logoutCommand())
 	root.AddCommand(a.createCommand(), a.listCommand(), a.inspectCommand(), a.removeCommand(), a.pauseCommand(), a.resumeCommand(), a.snapshotCommand(), a.forkCommand())
 	root.AddCommand(a.execCommand(), a.attachCommand(), a.logsCommand(), a.processesCommand(), a.copyCommand(), a.forwardCommand())
 	return root

@@ -244,7 +244,7 @@ func (l logLine) about() string {
 	case audit.Network:
 		return flow(l.Network)
 	case audit.Did:
-		return action(l.Action, l.Args)
+		return actionInWords(l.Action, l.Args)
 	case chain.Begin:
 		return "log " + l.Log + ", signed with " + l.Fingerprint
 	case chain.Head:
@@ -257,7 +257,7 @@ func (l logLine) about() string {
 	return ""
 }
 
-func action(a *audit.Action, args []string) string {
+func actionInWords(a *audit.Action, args []string) string {
 	if a == nil {
 		return ""
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,29 +13,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
-// callers say who calls a server. This is the one place that turns requests into
-// callers.
-type callers struct {
-	own     bool   // only the server's own user can connect
-	key     string // else: what callers show
-	trusted bool   // who shows it may name what is this machine's
-}
-
-// of gives the caller of each request: there is one, who has all sandboxes.
-func (c callers) of(d paddock.Driver) func(*http.Request) (server.Caller, error) {
-	if c.own {
-		return func(*http.Request) (server.Caller, error) {
-			return server.Caller{Name: "owner", Driver: d, Trusted: true}, nil
-		}
-	}
-	want := sha256.Sum256([]byte(c.key))
-	return func(r *http.Request) (server.Caller, error) {
-		key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		have := sha256.Sum256([]byte(key)) // of one length, whatever was sent
-		if !ok || c.key == "" || subtle.ConstantTimeCompare(have[:], want[:]) != 1 {
-			return server.Caller{}, fmt.Errorf("the key is missing, or is not this server's: %w", paddock.Denied)
-		}
-		return server.Caller{Name: "key", Driver: d, Trusted: c.trusted}, nil
+// owner gives the caller of each request to a socket that only the server's own
+// user can connect to: that user, who has all sandboxes.
+func owner(d paddock.Driver) func(*http.Request) (server.Caller, error) {
+	return func(*http.Request) (server.Caller, error) {
+		return server.Caller{Name: "owner", Driver: d, Trusted: true}, nil
 	}
 }
 

@@ -213,7 +213,7 @@ func (a *app) login(ctx context.Context, address string, fromInput bool) error {
 	if err != nil {
 		return err
 	}
-	return store(dir, p)
+	return keepSite(dir, p)
 }
 
 // readKey gets a key from where keys may come from: a command line is not among
@@ -246,9 +246,9 @@ func checkKey(key string, err error) (string, error) {
 	return key, nil
 }
 
-// store keeps a site for its owner alone: the old file stays until the new one
+// keepSite keeps a site for its owner alone: the old file stays until the new one
 // is whole.
-func store(dir string, p site) (err error) {
+func keepSite(dir string, p site) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("login: %w: %w", err, paddock.Denied)
 	}

@@ -127,7 +127,7 @@ func readSmall(name string) ([]byte, error) {
 }
 
 // check refuses what would leave the server open.
-func (f *serveFlags) check(key string) error {
+func (f *serveFlags) check() error {
 	if (f.cert == "") != (f.certKey == "") {
 		return withHint(fmt.Errorf("--tls-cert and --tls-key belong together: %w", paddock.Invalid), "give both, or neither")
 	}
@@ -143,11 +143,7 @@ func (f *serveFlags) check(key string) error {
 	}
 	ip := net.ParseIP(host)
 	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
-	switch {
-	case key == "":
-		return withHint(fmt.Errorf("--listen %s without a key: every program and every user who can connect could make sandboxes as you: %w", f.listen, paddock.Denied),
-			"give a key: --key-file FILE or PADDOCK_KEY; or listen on a socket of yours: --listen unix:/path")
-	case !loopback && f.cert == "" && !f.plain:
+	if !loopback && f.cert == "" && !f.plain {
 		return withHint(fmt.Errorf("--listen %s beyond loopback without encryption: whoever sees the traffic has the key: %w", f.listen, paddock.Denied),
 			"give a certificate: --tls-cert FILE --tls-key FILE; or, where something else encrypts: --plain-http")
 	}
@@ -229,7 +225,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := f.check(key); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	state, err := a.stateDir(f.store.state)
@@ -248,9 +244,18 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		l.Close()
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
 	log := slog.New(slog.NewJSONHandler(a.logTo(f.private), nil))
-	s, err := newService(d, callers{own: strings.HasPrefix(l.address, "unix:"), key: key, trusted: f.trusted}, log)
+	caller, end := owner(d), d.Close
+	if !strings.HasPrefix(l.address, "unix:") {
+		c, err := a.openAccounts(ctx, d, f, key, log) // d is its own from here on
+		if err != nil {
+			l.Close()
+			return because(ctx, err)
+		}
+		caller, end = c.caller, c.Close
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	s, err := newService(d, caller, log)
 	if err != nil {
 		l.Close()
 		return err

@@ -15,31 +15,28 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
 func TestAServerIsNeverLeftOpenUnlessItIsAskedForByName(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		f    serveFlags
-		key  string
 		ok   bool
 	}{
-		{"a socket", serveFlags{listen: "unix:/x"}, "", true},
-		{"loopback with a key", serveFlags{listen: "127.0.0.1:0"}, "k", true},
-		{"loopback by name", serveFlags{listen: "localhost:0"}, "k", true},
-		{"loopback of version 6", serveFlags{listen: "[::1]:0"}, "k", true},
-		{"loopback without a key", serveFlags{listen: "127.0.0.1:0"}, "", false},
-		{"every address", serveFlags{listen: ":0"}, "k", false},
-		{"a name that may be any address", serveFlags{listen: "localhost.example:0"}, "k", false},
-		{"an address without a key, encrypted", serveFlags{listen: "10.0.0.1:0", cert: "c", certKey: "k"}, "", false},
-		{"an address, encrypted", serveFlags{listen: "10.0.0.1:0", cert: "c", certKey: "k"}, "k", true},
-		{"an address in clear text, by name", serveFlags{listen: "10.0.0.1:0", plain: true}, "k", true},
-		{"clear text by name, and no key", serveFlags{listen: "10.0.0.1:0", plain: true}, "", false},
-		{"half a certificate", serveFlags{listen: "10.0.0.1:0", cert: "c", plain: true}, "k", false},
-		{"an encrypted socket", serveFlags{listen: "unix:/x", cert: "c", certKey: "k"}, "", false},
-		{"no port", serveFlags{listen: "127.0.0.1"}, "k", false},
+		{"a socket", serveFlags{listen: "unix:/x"}, true},
+		{"loopback", serveFlags{listen: "127.0.0.1:0"}, true},
+		{"loopback by name", serveFlags{listen: "localhost:0"}, true},
+		{"loopback of version 6", serveFlags{listen: "[::1]:0"}, true},
+		{"every address", serveFlags{listen: ":0"}, false},
+		{"a name that may be any address", serveFlags{listen: "localhost.example:0"}, false},
+		{"an address, encrypted", serveFlags{listen: "10.0.0.1:0", cert: "c", certKey: "k"}, true},
+		{"an address in clear text, by name", serveFlags{listen: "10.0.0.1:0", plain: true}, true},
+		{"half a certificate", serveFlags{listen: "10.0.0.1:0", cert: "c", plain: true}, false},
+		{"an encrypted socket", serveFlags{listen: "unix:/x", cert: "c", certKey: "k"}, false},
+		{"no port", serveFlags{listen: "127.0.0.1"}, false},
 	} {
-		err := row.f.check(row.key)
+		err := row.f.check()
 		var hint *hinted
 		if (err == nil) != row.ok || err != nil && !errors.As(err, &hint) {
 			t.Errorf("%s: %v", row.name, err)
@@ -68,36 +65,6 @@ func TestAKeyIsOfOneSource(t *testing.T) {
 		if got, err := bad.sharedKey(env); err == nil {
 			t.Errorf("%+v: %q", bad, got)
 		}
-	}
-}
-
-func TestCallersAreThoseWhoShowTheKey(t *testing.T) {
-	d := &fake{}
-	ask := func(c callers, header string) (trusted bool, err error) {
-		r := httptest.NewRequest(http.MethodGet, "/v1/info", http.NoBody)
-		if header != "" {
-			r.Header.Set("Authorization", header)
-		}
-		caller, err := c.of(d)(r)
-		return caller.Trusted, err
-	}
-	keyed := callers{key: "secret"}
-	for _, header := range []string{"", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret", "bearer secret"} {
-		if _, err := ask(keyed, header); !errors.Is(err, paddock.Denied) {
-			t.Errorf("%q: %v", header, err)
-		}
-	}
-	if trusted, err := ask(keyed, "Bearer secret"); err != nil || trusted {
-		t.Errorf("trusted %v: %v", trusted, err)
-	}
-	if trusted, err := ask(callers{key: "secret", trusted: true}, "Bearer secret"); err != nil || !trusted {
-		t.Errorf("trusted %v: %v", trusted, err)
-	}
-	if _, err := ask(callers{}, "Bearer "); !errors.Is(err, paddock.Denied) {
-		t.Errorf("without a key: %v", err)
-	}
-	if trusted, err := ask(callers{own: true}, ""); err != nil || !trusted {
-		t.Errorf("on a socket: trusted %v: %v", trusted, err)
 	}
 }
 
@@ -161,7 +128,7 @@ func TestAServerThatIsToldToEndDoesNotWaitUntilItIsIdle(t *testing.T) {
 }
 
 func TestHealthIsToldWithoutAKeyAndIsNoUse(t *testing.T) {
-	s, err := newService(&house{}, callers{key: "k"}, slog.New(slog.DiscardHandler))
+	s, err := newService(&house{}, nobody, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,6 +151,8 @@ func TestHealthIsToldWithoutAKeyAndIsNoUse(t *testing.T) {
 		t.Error("a call did not count")
 	}
 }
+
+func nobody(*http.Request) (server.Caller, error) { return server.Caller{}, paddock.Denied }
 
 func TestTheStateOfAServerIsItsOwnersAlone(t *testing.T) {
 	v := invoke(t.TempDir(), nil, nil)

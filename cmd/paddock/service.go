@@ -25,8 +25,8 @@ type service struct {
 	changed  chan struct{} // of one place: something of this changed
 }
 
-func newService(d paddock.Driver, c callers, log *slog.Logger) (*service, error) {
-	api, err := server.New(server.Options{Caller: c.of(d), Log: log})
+func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, error), log *slog.Logger) (*service, error) {
+	api, err := server.New(server.Options{Caller: caller, Log: log})
 	if err != nil {
 		return nil, err
 	}

@@ -147,6 +147,9 @@ func (s *Server) known(h handler) http.HandlerFunc {
 			return fmt.Errorf("the caller has no driver: %w", paddock.Internal)
 		}
 		q.caller = caller
+		if caller.ReadOnly && !q.looks() {
+			return fmt.Errorf("this key may only look: %w", paddock.Denied)
+		}
 		a, err := s.account(caller.Name)
 		if err != nil {
 			return err
@@ -155,6 +158,11 @@ func (s *Server) known(h handler) http.HandlerFunc {
 		defer a.leave()
 		return h(q)
 	})
+}
+
+// looks tells whether a request changes nothing, and connects to nothing inside.
+func (q *request) looks() bool {
+	return q.Method == http.MethodGet && !strings.HasSuffix(q.Pattern, "/ports/{port}") && !strings.HasPrefix(q.Pattern, "GET /v1/leases/")
 }
 
 // unknown answers a caller who is not known, or may not.

@@ -29,6 +29,10 @@ type Caller struct {
 	// Trusted may name what is the host's: directories, mounts, its network,
 	// proxies and private addresses, and give controls up. Anyone else is Denied.
 	Trusted bool
+
+	// ReadOnly may look: at states, processes, output and files. Anything that
+	// makes, changes or connects is Denied.
+	ReadOnly bool
 }
 
 // Options is what a server needs.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"math/big"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/usage"
+)
+
+// usageFlags say what of the use is added up, and what it costs.
+type usageFlags struct {
+	where    storeFlags
+	tenant   string
+	from, to string
+	by       string
+	labels   []string
+	prices   string
+	model    string
+	json     bool
+}
+
+func (a *app) usageCommand() *cobra.Command {
+	f := &usageFlags{}
+	c := &cobra.Command{
+		Use:   "usage [flags]",
+		Short: "Tell what sandboxes of a server used, and what that costs",
+		Long: `Tell what sandboxes of a server used, by tenant and label, and what that costs. Works on
+the server's database, on its machine, also while the server runs. Use is counted in
+full hours of the clock. What a tier cannot measure is told as not measured; what has a
+price and was not measured has no cost.
+
+The model alive charges for what is reserved: sandboxes while they exist, processors and
+memory while they are not paused. The model busy charges for what was used.
+
+Exit status: 0, or 125 if Paddock itself failed.`,
+		Example: `  paddock usage --from 2026-11-01 --to 2026-12-01 --by team
+  paddock usage --prices prices.yaml --model busy --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			q, err := f.query(time.Now())
+			if err != nil {
+				return err
+			}
+			prices, err := f.readPrices()
+			if err != nil {
+				return err
+			}
+			return a.withStore(c.Context(), &f.where, func(s *store.Store) error {
+				list, err := usage.Summarize(c.Context(), s, q)
+				if err != nil {
+					return err
+				}
+				bills := make([]bill, len(list))
+				for i := range list {
+					bills[i].Line = &list[i]
+					if prices == nil {
+						continue
+					}
+					cost, err := prices.Cost(usage.Model(f.model), &list[i].Sum)
+					if err != nil {
+						return err
+					}
+					bills[i].Cost = &cost
+				}
+				if f.json {
+					return printJSON(a.stdout, bills)
+				}
+				return a.bill(bills, f.by)
+			})
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.tenant, "tenant", "", "only of this `tenant`")
+	fs.StringVar(&f.from, "from", "", "from this `day` or full hour on: 2026-11-01 or 2026-11-01T13:00:00Z (default: the first of this month, UTC)")
+	fs.StringVar(&f.to, "to", "", "until this `day` or full hour (default: the end of this hour)")
+	fs.StringVar(&f.by, "by", "", "one line for each value of this `label`")
+	fs.StringArrayVarP(&f.labels, "label", "l", nil, "only of sandboxes with this label: `NAME=VALUE` (repeatable)")
+	fs.StringVar(&f.prices, "prices", "", "`file` of prices; docs/price.schema.json describes it")
+	fs.StringVar(&f.model, "model", string(usage.Busy), "charge by this `model`: alive or busy")
+	fs.BoolVar(&f.json, "json", false, "answer with a JSON list")
+	f.where.register(fs)
+	return c
+}
+
+// A bill is a sum and its cost.
+type bill struct {
+	*usage.Line
+	Cost *usage.Amount `json:"cost,omitempty"`
+}
+
+func (f *usageFlags) query(now time.Time) (usage.Query, error) {
+	now = now.UTC()
+	q := usage.Query{Tenant: f.tenant, By: f.by, From: time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), To: now.Truncate(time.Hour).Add(time.Hour)}
+	var err error
+	if q.Where, err = parseLabels(f.labels); err != nil {
+		return q, err
+	}
+	for _, part := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"--from", f.from, &q.From}, {"--to", f.to, &q.To}} {
+		if part.text == "" {
+			continue
+		}
+		t, err := time.Parse(time.DateOnly, part.text)
+		if err != nil {
+			t, err = time.Parse(time.RFC3339, part.text)
+		}
+		if err != nil {
+			return q, withHint(fmt.Errorf("%s %s: no day and no time: %w", part.name, part.text, paddock.Invalid), "write 2026-11-01 or 2026-11-01T13:00:00Z")
+		}
+		*part.to = t
+	}
+	return q, nil
+}
+
+func (f *usageFlags) readPrices() (*usage.Prices, error) {
+	if f.prices == "" {
+		return nil, nil
+	}
+	data, err := readSmall(f.prices)
+	if err != nil {
+		return nil, fmt.Errorf("--prices: %w: %w", err, paddock.NotFound)
+	}
+	return usage.ReadPrices(data)
+}
+
+// bill writes sums for people.
+func (a *app) bill(list []bill, by string) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "TENANT\t")
+	if by != "" {
+		fmt.Fprintf(w, "%s\t", oneLine(by))
+	}
+	fmt.Fprintln(w, "SANDBOXES\tHOURS\tPAUSED\tCPU HOURS\tGIB HOURS\tCOST\tNOT MEASURED")
+	for _, b := range list {
+		fmt.Fprintf(w, "%s\t", b.Tenant)
+		if by != "" {
+			fmt.Fprintf(w, "%s\t", oneLine(b.Label))
+		}
+		cost := "-"
+		if b.Cost != nil {
+			cost = b.Cost.String()
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Sandboxes, hours(&b.Wall, hourNS), hours(&b.Paused, hourNS), hours(&b.CPU, hourNS), hours(&b.Memory, 3600<<30), cost, join(b.Unmeasured))
+	}
+	return w.Flush()
+}
+
+const hourNS = 3600 * 1e9
+
+// hours divides, for people.
+func hours(n *big.Int, unit int64) string {
+	return new(big.Rat).SetFrac(n, big.NewInt(unit)).FloatString(3)
+}
