@@ -65,6 +65,9 @@ func (d *Driver) alter(ctx context.Context, id paddock.ID, undo []Why, change fu
 	for range 3 {
 		e.mu.Lock()
 		rec, gone := e.rec, e.over()
+		if gone == nil && e.gone {
+			gone = fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
+		}
 		e.restate(&rec)
 		if gone == nil {
 			gone = change(e, &rec)

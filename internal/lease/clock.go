@@ -6,6 +6,10 @@ import "time"
 // is a jump.
 const leap = 2 * time.Second
 
+// graces is for how many graces after a start a clock is waited for that is set
+// again and again.
+const graces = 10
+
 // A clock is both clocks. What it gives as now has a monotonic reading, which
 // alone is compared.
 type clock struct {

@@ -72,6 +72,9 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 		l.log = slog.New(slog.DiscardHandler)
 	}
 	l.o, l.clock = o, newClock(o.Wall)
+	if err := l.can(ctx, o.Default); err != nil {
+		return nil, fmt.Errorf("default %w", err)
+	}
 	if err := l.load(ctx); err != nil {
 		return nil, err
 	}
@@ -227,6 +230,11 @@ func (d *Driver) allow(ctx context.Context, t Terms) error {
 	if now := d.clock.now(); !t.Deadline.IsZero() && !t.Deadline.After(now) {
 		return fmt.Errorf("terms: the deadline of %s has passed; now is %s: %w", t.Deadline.UTC().Format(time.RFC3339), now.Format(time.RFC3339), paddock.Invalid)
 	}
+	return d.can(ctx, t)
+}
+
+// can refuses terms that pause where the driver cannot.
+func (d *Driver) can(ctx context.Context, t Terms) error {
 	if !t.pauses() {
 		return nil
 	}

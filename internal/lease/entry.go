@@ -297,6 +297,7 @@ func (e *entry) jump() {
 	defer e.mu.Unlock()
 	switch {
 	case e.end.IsZero() || e.gone:
+	case e.unsure && time.Since(e.d.clock.base) > graces*e.d.o.Grace: // the clock does not come to rest
 	case e.unsure:
 		e.found()
 	case e.rec.Wall:

@@ -173,6 +173,9 @@ func TestTermsThatCannotBeKeptAreRefusedBeforehand(t *testing.T) {
 				wantKind(t, fmt.Sprint(terms), err, paddock.Unsupported, "fake")
 			}
 			r.create(t, "a", lease.Terms{IdleRemove: hour})
+			if _, err := lease.New(t.Context(), r.f, lease.Options{Default: lease.Terms{IdlePause: hour}}); !errors.Is(err, paddock.Unsupported) {
+				t.Errorf("as the default: %v", err)
+			}
 		},
 	})
 }

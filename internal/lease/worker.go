@@ -246,11 +246,10 @@ func (e *entry) busy(ctx context.Context) (last time.Time, err error) {
 	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	running := make(map[paddock.PID]int)
 	for _, p := range all {
 		n := e.attached[p.PID]
-		if p.Exit == nil && n > 0 {
-			running[p.PID] = n
+		if p.Exit != nil {
+			delete(e.attached, p.PID) // who is attached to what has ended holds nothing
 		}
 		if e.rec.Terms.IgnoreProcesses && n == 0 {
 			continue
@@ -264,7 +263,6 @@ func (e *entry) busy(ctx context.Context) (last time.Time, err error) {
 			}
 		}
 	}
-	e.attached = running // who is attached to what has ended holds nothing
 	return last, nil
 }
 

@@ -116,6 +116,10 @@ func (c *Writer) Close() error {
 // Events counts the events that were taken.
 func (c *Writer) Events() uint64 { return c.events }
 
+// Point is the last line: after Close that of the head which says that nothing
+// follows.
+func (c *Writer) Point() Point { return Point{Seq: c.seq, Hash: c.last.String()} }
+
 // add puts a line into what is to be written.
 func (c *Writer) add(text []byte) {
 	c.seq++

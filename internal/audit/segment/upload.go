@@ -1,0 +1,226 @@
+package segment
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+// A Bucket is a place in a store that speaks S3.
+type Bucket struct {
+	Endpoint string // such as https://s3.eu-central-1.amazonaws.com; plain http only to a loopback address
+	Region   string
+	Name     string
+	Prefix   string // of the names in it, such as "server-1/"
+
+	AccessKey, SecretKey string
+
+	// Client makes the requests; nil is one with a bound of time. It follows no
+	// redirect.
+	Client *http.Client
+}
+
+// String tells all but the secret, so that no log ever has it.
+func (b Bucket) String() string { return b.Endpoint + "/" + b.Name + "/" + b.Prefix }
+
+// GoString is String.
+func (b Bucket) GoString() string { return b.String() }
+
+const (
+	requestTime  = 5 * time.Minute
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+
+	// most is how large a file is uploaded: a segment, the lines that ended it,
+	// and what a chain adds.
+	most = 2*MaxSize + 16<<20
+)
+
+// An Uploader copies finished segments to a bucket.
+type Uploader struct {
+	dir    *os.Root
+	b      Bucket
+	base   *url.URL
+	client http.Client
+	log    *slog.Logger
+}
+
+// NewUploader checks the bucket's words; it makes no request. A nil log is no one.
+func NewUploader(dir *os.Root, b Bucket, log *slog.Logger) (*Uploader, error) {
+	base, err := url.Parse(b.Endpoint)
+	if err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" || strings.Trim(base.Path, "/") != "" {
+		return nil, fmt.Errorf("the endpoint of a bucket is https://HOST[:PORT], and not what was given: %w", paddock.Invalid)
+	}
+	if base.Scheme != "https" && (base.Scheme != "http" || !loopback(base.Hostname())) {
+		return nil, fmt.Errorf("the endpoint %s is not https, and not on this machine: %w", base.Host, paddock.Denied)
+	}
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`).MatchString(b.Name) || !regexp.MustCompile(`^([A-Za-z0-9_-][A-Za-z0-9_.-]*/)*$`).MatchString(b.Prefix) {
+		return nil, fmt.Errorf("bucket %q with prefix %q: a name is of 3 to 63 lower-case letters, digits, dots and dashes; a prefix is empty, or of plain words that each end with a slash: %w", b.Name, b.Prefix, paddock.Invalid)
+	}
+	if b.Region == "" || b.AccessKey == "" || b.SecretKey == "" {
+		return nil, fmt.Errorf("bucket %s has no region or no keys: %w", b.Name, paddock.Invalid)
+	}
+	u := &Uploader{dir: dir, b: b, base: base, log: log, client: http.Client{Timeout: requestTime}}
+	if b.Client != nil {
+		u.client = *b.Client
+	}
+	u.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if u.log == nil {
+		u.log = slog.New(slog.DiscardHandler)
+	}
+	return u, nil
+}
+
+func loopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
+
+// Run uploads what is finished: at once, whenever wake receives, and after
+// failures again, after growing pauses. It returns when ctx ends.
+func (u *Uploader) Run(ctx context.Context, wake <-chan struct{}) {
+	for failures := 0; ; {
+		err := u.Sweep(ctx)
+		var again <-chan time.Time
+		if err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			pause := min(longestPause, firstPause<<min(failures, 10))
+			failures++
+			u.log.Error("segments of the record could not be uploaded", "failures", failures, "pause", pause, "err", err)
+			again = time.After(pause)
+		}
+		select {
+		case <-wake:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep uploads what is finished, oldest first, and ends at the first failure.
+// What was uploaded is kept in the directory "sent".
+func (u *Uploader) Sweep(ctx context.Context) error {
+	names, err := list(u.dir, ".")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, part) {
+			continue
+		}
+		if err := u.upload(ctx, name); err != nil {
+			return fmt.Errorf("upload %s to bucket %s: %w", name, u.b.Name, err)
+		}
+		if err := u.dir.Rename(name, sentDir+"/"+name); err != nil {
+			return fmt.Errorf("note that %s was uploaded: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (u *Uploader) upload(ctx context.Context, name string) error {
+	f, err := u.dir.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > most {
+		return fmt.Errorf("it is larger than any segment: %w", paddock.Invalid)
+	}
+	code, _, err := u.request(ctx, http.MethodPut, name, data)
+	switch {
+	case err != nil:
+		return err
+	case code == http.StatusOK:
+		return nil
+	case code != http.StatusPreconditionFailed && code != http.StatusConflict:
+		return refused(code)
+	}
+	// One of the name is there: from an earlier try, or from someone else.
+	code, there, err := u.request(ctx, http.MethodGet, name, nil)
+	if err != nil {
+		return err
+	}
+	if code != http.StatusOK {
+		return refused(code)
+	}
+	if !bytes.Equal(there, data) {
+		return fmt.Errorf("the bucket has another one of that name: %w", paddock.Exists)
+	}
+	return nil
+}
+
+// refused gives an answer's status a kind.
+func refused(code int) error {
+	kind := paddock.Unavailable
+	if code == http.StatusForbidden || code == http.StatusUnauthorized {
+		kind = paddock.Denied
+	}
+	return fmt.Errorf("the store answers %d (%s): %w", code, http.StatusText(code), kind)
+}
+
+// request makes one signed request. What is there is not overwritten by it.
+func (u *Uploader) request(ctx context.Context, method, name string, data []byte) (code int, body []byte, err error) {
+	to := *u.base
+	to.Path = "/" + u.b.Name + "/" + u.b.Prefix + name
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(data))
+	if err != nil {
+		return 0, nil, err
+	}
+	if method == http.MethodPut {
+		r.Header.Set("If-None-Match", "*")
+		r.Header.Set("Content-Type", "application/jsonl")
+	}
+	sum := sha256.Sum256(data)
+	payload := hex.EncodeToString(sum[:])
+	r.Header.Set("X-Amz-Content-Sha256", payload)
+	keys := aws.Credentials{AccessKeyID: u.b.AccessKey, SecretAccessKey: u.b.SecretKey}
+	err = v4.NewSigner().SignHTTP(ctx, keys, r, payload, "s3", u.b.Region, time.Now(), func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	if err != nil {
+		return 0, nil, fmt.Errorf("sign a request: %w", err)
+	}
+	answer, err := u.client.Do(r)
+	if err != nil {
+		return 0, nil, errors.Join(reason(ctx), err)
+	}
+	defer answer.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(answer.Body, most+1))
+	if err != nil {
+		return 0, nil, errors.Join(reason(ctx), err)
+	}
+	return answer.StatusCode, body, nil
+}
+
+// reason gives what went wrong on the way a kind.
+func reason(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return paddock.Canceled
+	}
+	return paddock.Unavailable
+}
+
+var _ audit.Sealer = (*Writer)(nil)
