@@ -52,7 +52,7 @@ func write(place string) error {
 	for i := 0; ; i++ {
 		b := box(paddock.ID(fmt.Sprintf("b%d-%d", os.Getpid(), i)), "acme")
 		if err := s.AddSandbox(ctx, b, func(have *store.Total) error {
-			have.Rate = time.Unix(int64(have.Sandboxes)+1, 0)
+			have.Rate = time.Unix(have.Sandboxes+1, 0)
 			return nil
 		}); err != nil {
 			return err

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,8 +16,8 @@ func newerSchema(t *testing.T, e storetest.Engine) {
 	place, ctx := e.Place(t), t.Context()
 	s := storetest.Open(t, place)
 	steps := store.Steps()
-	next := append(steps, "CREATE TABLE later (id TEXT);\n\nCREATE TABLE latest (id TEXT);\n")
-	broken := append(next, "CREATE TABLE lost (id TEXT);\n\nCREATE NONSENSE;\n")
+	next := slices.Concat(steps, []string{"CREATE TABLE later (id TEXT);\n\nCREATE TABLE latest (id TEXT);\n"})
+	broken := slices.Concat(next, []string{"CREATE TABLE lost (id TEXT);\n\nCREATE NONSENSE;\n"})
 	if err := s.Migrate(ctx, broken); err == nil || !strings.Contains(err.Error(), fmt.Sprint("version ", len(broken))) {
 		t.Errorf("got %v", err)
 	}

@@ -38,6 +38,7 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	}
 	s.writer.SetMaxOpenConns(1)
 	s.reader.SetMaxOpenConns(readers)
+	s.reader.SetMaxIdleConns(readers)
 	if err := s.check(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -82,14 +82,15 @@ func (d *Driver) CreateBy(ctx context.Context, spec paddock.Spec, create func(co
 		spec.ID = b.ID // the name is known before the sandbox is there
 	}
 	sb, err := create(ctx, spec)
-	after := context.WithoutCancel(ctx)
+	ctx, done := after(ctx)
+	defer done()
 	if err != nil {
-		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(after, b.Token))
+		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
 	}
 	b.ID, b.State = sb.ID(), store.Ready
-	if err := d.h.o.Store.ReadySandbox(after, b.Token, b.ID, b.Tier); err != nil {
+	if err := d.h.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
 		err = fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
-		return nil, errors.Join(err, sb.Remove(after), d.h.o.Store.ForgetSandbox(after, b.Token))
+		return nil, errors.Join(err, sb.Remove(ctx), d.h.o.Store.ForgetSandbox(ctx, b.Token))
 	}
 	return &sandbox{sb, d, b}, nil
 }
@@ -136,7 +137,13 @@ func (d *Driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 // sandboxes that ended without a word are looked for first.
 func (d *Driver) admit(ctx context.Context, b store.Sandbox) error {
 	add := func() error {
-		return d.h.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
+		err := d.h.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
+		if kind := paddock.KindOf(err); err != nil && (kind == paddock.Canceled || kind == paddock.Timeout || kind == paddock.Unavailable) {
+			late, done := after(ctx) // it may have been written down all the same
+			defer done()
+			return errors.Join(err, d.h.o.Store.ForgetSandbox(late, b.Token))
+		}
+		return err
 	}
 	err := add()
 	if !errors.Is(err, errQuota) {

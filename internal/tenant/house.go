@@ -30,8 +30,8 @@ type Options struct {
 
 // A Meter counts what sandboxes use.
 type Meter interface {
-	// Note is told how a sandbox is, at the moment that it was paused or resumed,
-	// and before it is removed.
+	// Note is told how a sandbox is, at the moment that it was paused, resumed or
+	// changed, and before it is removed.
 	Note(ctx context.Context, b store.Sandbox, st paddock.Status)
 }
 
@@ -130,9 +130,21 @@ func (h *House) note(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if st, err := sb.Status(ctx); err == nil { // else the meter finds out by itself
-		h.o.Meter.Note(ctx, b, st)
+	// Labels and limits may have changed since it was found.
+	if now, err := h.o.Store.Sandbox(ctx, b.Tenant, b.ID); err == nil && now.Token == b.Token {
+		b = now
 	}
+	if st, err := sb.Status(ctx); err == nil { // else the meter finds out by itself
+		h.o.Meter.Note(ctx, b, plain(st))
+	}
+}
+
+// afterTime bounds what has to be done though its caller has gone.
+const afterTime = time.Minute
+
+// after gives a context for that.
+func after(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), afterTime)
 }
 
 // token gives a name that nobody can guess, and that a sandbox can have.

@@ -59,7 +59,9 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 			return fmt.Errorf("write down the labels: %w", err)
 		}
 	}
-	return s.settle(ctx, u.Limits)
+	err = s.settle(ctx, u.Limits)
+	s.d.h.note(ctx, s.b, s.Sandbox)
+	return err
 }
 
 // reserve makes room for new limits, and gives the way back.
@@ -82,7 +84,9 @@ func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (undo func() e
 		return nil, err
 	}
 	return func() error {
-		return s.set(context.WithoutCancel(ctx), before)
+		late, done := after(ctx)
+		defer done()
+		return s.set(late, before)
 	}, nil
 }
 
@@ -122,12 +126,13 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	if err != nil {
 		return "", err
 	}
-	after := context.WithoutCancel(ctx)
-	err = st.AddSnapshot(after, store.Snapshot{
+	ctx, done := after(ctx)
+	defer done()
+	err = st.AddSnapshot(ctx, store.Snapshot{
 		ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Created: s.d.h.o.Now().Round(0),
 	}, s.d.keep)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("write down the snapshot: %w", err), s.d.h.d.RemoveSnapshot(after, id))
+		return "", errors.Join(fmt.Errorf("write down the snapshot: %w", err), s.d.h.d.RemoveSnapshot(ctx, id))
 	}
 	return id, nil
 }
@@ -144,7 +149,9 @@ func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox)
 	if err := sb.Remove(ctx); err != nil {
 		return err
 	}
-	return h.o.Store.ForgetSandbox(context.WithoutCancel(ctx), b.Token)
+	ctx, done := after(ctx)
+	defer done()
+	return h.o.Store.ForgetSandbox(ctx, b.Token)
 }
 
 // drop removes a sandbox of which only the record is at hand.

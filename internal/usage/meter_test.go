@@ -48,7 +48,7 @@ type world struct {
 	mu    sync.Mutex
 	boxes map[paddock.ID]*paddock.Status // guarded by mu
 	fail  error                          // guarded by mu; of List
-	asked chan struct{}                  // gets one for each List, if somebody waits
+	asked chan struct{}                  // holds one after a List
 }
 
 func (w *world) List(context.Context) ([]paddock.Status, error) {
@@ -69,7 +69,7 @@ func build(t *testing.T) *world {
 	t.Helper()
 	w := &world{
 		clock: &clock{wall: noon, mono: time.Hour, tick: make(chan time.Time)}, s: storetest.SQLite().New(t),
-		boxes: make(map[paddock.ID]*paddock.Status), asked: make(chan struct{}),
+		boxes: make(map[paddock.ID]*paddock.Status), asked: make(chan struct{}, 1),
 	}
 	must(t, w.s.AddTenant(t.Context(), store.Tenant{ID: "acme"}))
 	w.restart(t)

@@ -24,6 +24,7 @@ type Postgres struct {
 	bin, dir string
 	who      *syscall.Credential // nil is the caller; the server refuses to be root's
 	cmd      *exec.Cmd
+	ended    chan struct{} // closed when cmd has ended
 
 	mu   sync.Mutex
 	made int // guarded by mu; databases
@@ -116,26 +117,24 @@ func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 }
 
 // Start begins the server, after [Postgres.Kill] again, and waits until it answers.
+// One that ends, because processes of the one that was killed still hold its memory,
+// is begun again.
 func (p *Postgres) Start(t testing.TB) {
 	t.Helper()
-	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	p.cmd = p.command("postgres", "-D", p.data(), "-k", p.dir, "-c", "listen_addresses=", "-c", "max_connections=90")
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	p.run(t)
 	for {
 		err := p.sql("SELECT 1")
 		if err == nil {
 			return
+		}
+		select {
+		case <-p.ended:
+			p.run(t)
+		default:
 		}
 		select {
 		case <-tick.C:
@@ -146,27 +145,39 @@ func (p *Postgres) Start(t testing.TB) {
 	}
 }
 
+// run starts the server's first process.
+func (p *Postgres) run(t testing.TB) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := p.command("postgres", "-D", p.data(), "-k", p.dir, "-c", "listen_addresses=", "-c", "max_connections=90")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the process, which the test ends
+		defer close(ended)
+		_ = cmd.Wait() // it was killed
+	}()
+	p.cmd, p.ended = cmd, ended
+}
+
 // Kill ends the server as a crash does: nothing is written any more.
 func (p *Postgres) Kill(t testing.TB) {
 	t.Helper()
 	p.end(t, syscall.SIGKILL)
-	if err := os.Remove(filepath.Join(p.data(), "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
 }
 
 func (p *Postgres) end(t testing.TB, sig syscall.Signal) {
 	t.Helper()
-	if p.cmd.ProcessState != nil {
-		return
-	}
-	if err := p.cmd.Process.Signal(sig); err != nil {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Error(err)
 	}
-	var exit *exec.ExitError
-	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
-		t.Error(err)
-	}
+	<-p.ended
 }
 
 // sql runs one statement.
