@@ -343,3 +343,54 @@ func (empty) Open(context.Context, paddock.ID) (paddock.Sandbox, error) { return
 func (empty) List(context.Context) ([]paddock.Status, error)            { return nil, nil }
 func (empty) RemoveSnapshot(context.Context, paddock.SnapshotID) error  { return nil }
 func (empty) Close() error                                              { return nil }
+
+func TestHTTP2IsSpokenWithoutTLSToo(t *testing.T) {
+	tr := newTrial(t)
+	web := httptest.NewUnstartedServer(tr.s)
+	web.Config.Protocols = tr.s.HTTP().Protocols
+	web.Start()
+	defer web.Close()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", web.URL+"/v1/info", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer good")
+	res, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.ProtoMajor != 2 || res.StatusCode != http.StatusOK {
+		t.Errorf("%s %s", res.Proto, res.Status)
+	}
+}
+
+func TestCallersDoNotSeeEachOthersStreams(t *testing.T) {
+	tr := newTrial(t)
+	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a"}`)
+	const token = "0123456789abcdef"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", tr.web.URL+"/v1/sandboxes/a/processes",
+		strings.NewReader(`{"args":["sleep","1000"],"attachment":"`+token+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer good")
+	res, err := tr.web.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	tr.want(404, "POST", "/v1/attachments/"+token+"/ack?offset=0", "", "Authorization", "Bearer other")
+	tr.want(204, "DELETE", "/v1/attachments/"+token, "", "Authorization", "Bearer other") // nothing of theirs
+	tr.want(204, "POST", "/v1/attachments/"+token+"/ack?offset=0", "")
+	tr.want(204, "DELETE", "/v1/attachments/"+token, "")
+	if _, err := io.ReadAll(res.Body); err != nil {
+		t.Errorf("the stream ended with %v", err)
+	}
+}
