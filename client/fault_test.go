@@ -141,7 +141,7 @@ func TestAConnectionThatIsCutOverAndOverLosesAndDoublesNothing(t *testing.T) {
 	const n = 40_000
 	var out bytes.Buffer
 	p, err := sb.Start(bounded(t), paddock.Cmd{
-		Args: []string{"/bin/sh", "-c", fmt.Sprintf("seq 1 %d; while read -r line; do echo \"got $line\"; done", n)},
+		Args:  []string{"/bin/sh", "-c", fmt.Sprintf("seq 1 %d; while read -r line; do echo \"got $line\"; done", n)},
 		Input: true, Output: paddock.Output{Stdout: &out},
 	})
 	if err != nil {
