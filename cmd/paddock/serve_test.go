@@ -37,6 +37,7 @@ func TestAServerIsNeverLeftOpenUnlessItIsAskedForByName(t *testing.T) {
 		{"clear text by name, and no key", serveFlags{listen: "10.0.0.1:0", plain: true}, "", false},
 		{"half a certificate", serveFlags{listen: "10.0.0.1:0", cert: "c", plain: true}, "k", false},
 		{"an encrypted socket", serveFlags{listen: "unix:/x", cert: "c", certKey: "k"}, "", false},
+		{"a socket with a key", serveFlags{listen: "unix:/x", key: "k"}, "k", false},
 		{"no port", serveFlags{listen: "127.0.0.1"}, "k", false},
 	} {
 		err := row.f.check(row.key)
