@@ -181,7 +181,9 @@ func (p *process) first(request func(context.Context) (*http.Response, error)) (
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pid = begun.PID
+	if p.pid == 0 { // of a start; from then on it does not change
+		p.pid = begun.PID
+	}
 	if p.attached {
 		p.offset = max(p.offset, begun.Offset)
 	}

@@ -77,8 +77,8 @@ func (f files) list(ctx context.Context, name string, depth int, yield func(padd
 	}
 }
 
-// maxEvents is how many changes a watcher keeps for its reader. What comes beyond
-// is lost, and told as such.
+// maxEvents is how many changes a watcher keeps for its reader. Beyond it the
+// oldest are lost, which is told.
 const maxEvents = 4096
 
 // A watcher takes what the server tells, over one connection after the other, so
@@ -181,13 +181,13 @@ func (w *watcher) receive(in lines) error {
 func (w *watcher) keep(e paddock.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.events) >= maxEvents {
-		w.lost = true
-		return
-	}
 	e.Lost = e.Lost || w.lost
 	w.lost = false
 	w.events = append(w.events, e)
+	if len(w.events) > maxEvents { // the newest say most
+		w.events = w.events[1:]
+		w.events[0].Lost = true
+	}
 	w.wake()
 }
 

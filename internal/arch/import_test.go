@@ -88,6 +88,9 @@ func layers() []layer {
 		{"internal/pool", nil, "a driver around any driver: it knows no tier, and can be put around a wrapper too"},
 		{"internal/choice", nil, "a driver of several: it knows tiers by name, so that a server knows one driver and no tier"},
 		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
+		{"internal/server/wire", nil, "what server and client say to each other; pure"},
+		{"internal/server", []string{"internal/server/wire"}, "any driver over HTTP: it knows no tier, no key and no disk"},
+		{"client", []string{"internal/server/wire"}, "a driver whose sandboxes are a server's: it shares the words with it, and nothing else"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
 }
@@ -301,6 +304,9 @@ func barriers() []barrier {
 		}, "as the jail; and no host's side of a wire: it runs inside other programs"},
 		{"internal/driver/sim/shell", []string{"os/exec", "net/http"}, "a script starts nothing and reaches nobody"},
 		{"internal/driver/sim/proc", []string{"os/exec", "net/http"}, "as above"},
+		{"internal/server", []string{
+			module + "/internal/driver", module + "/internal/container", module + "/internal/agent", module + "/internal/policy", module + "/cmd", "os/exec",
+		}, "it serves any driver, and so depends on none"},
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
 		{"internal/egress/rule", []string{"net/http", "os/exec", module + "/internal/policy"}, "pure"},
@@ -363,6 +369,7 @@ func TestNoBannedImport(t *testing.T) {
 // however indirectly.
 func standalone() map[string]string {
 	return map[string]string{
+		"client":           "programs of others link it",
 		".":                "everyone who speaks the vocabulary pays for what it needs",
 		"internal/audit":   "whoever tells or keeps events pays for nothing else",
 		"drivertest":       "drivers of other modules join it",

@@ -35,19 +35,19 @@ type attachment struct {
 
 	mu       sync.Mutex
 	process  paddock.Process // guarded by mu; nil before it began and after it ended
-	more     chan struct{} // guarded by mu; closed and made anew by every change
-	pieces   []output      // guarded by mu
-	base     int64         // guarded by mu; offset of the first byte that is held
-	next     int64         // guarded by mu; offset after the newest
-	auto     bool          // guarded by mu; what was sent counts as acknowledged
-	detached bool          // guarded by mu
-	ended    bool          // guarded by mu; exit or err is set
-	exit     paddock.Exit  // guarded by mu
-	err      error         // guarded by mu
-	told     bool          // guarded by mu; the end was sent
-	streams  int           // guarded by mu; requests that serve it
-	turn     int           // guarded by mu; the newest of them: others end
-	left     time.Time     // guarded by mu; when the client was last heard of
+	more     chan struct{}   // guarded by mu; closed and made anew by every change
+	pieces   []output        // guarded by mu
+	base     int64           // guarded by mu; offset of the first byte that is held
+	next     int64           // guarded by mu; offset after the newest
+	auto     bool            // guarded by mu; what was sent counts as acknowledged
+	detached bool            // guarded by mu
+	ended    bool            // guarded by mu; exit or err is set
+	exit     paddock.Exit    // guarded by mu
+	err      error           // guarded by mu
+	told     bool            // guarded by mu; the end was sent
+	streams  int             // guarded by mu; requests that serve it
+	turn     int             // guarded by mu; the newest of them: others end
+	left     time.Time       // guarded by mu; when the client was last heard of
 }
 
 // An output is a stretch of one stream.

@@ -29,7 +29,7 @@ type creation struct {
 
 	// guarded by account.mu
 	sb      paddock.Sandbox // nil before it was made and after it was removed
-	waiting int // requests
+	waiting int             // requests
 	left    time.Time
 	undone  bool // its client took it back, or never came again
 }

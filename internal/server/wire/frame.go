@@ -74,7 +74,9 @@ type FrameReader struct {
 func NewFrameReader(r io.Reader) *FrameReader { return &FrameReader{r: r} }
 
 // Next gives the next frame. Its payload is valid until the next call. The end
-// between two frames is io.EOF, one inside a frame io.ErrUnexpectedEOF.
+// between two frames is io.EOF, one inside a frame io.ErrUnexpectedEOF; of output
+// that was cut there it gives first what came, so that however short connections
+// live, each carries some.
 func (f *FrameReader) Next() (Kind, []byte, error) {
 	if _, err := io.ReadFull(f.r, f.head[:]); err != nil {
 		return 0, nil, err
@@ -89,7 +91,11 @@ func (f *FrameReader) Next() (Kind, []byte, error) {
 	if f.buf == nil {
 		f.buf = make([]byte, MaxFrame)
 	}
-	if _, err := io.ReadFull(f.r, f.buf[:n]); err != nil {
+	got, err := io.ReadFull(f.r, f.buf[:n])
+	if err != nil && got > 0 && (k == Stdout || k == Stderr) {
+		return k, f.buf[:got], nil // the reader tells its error again
+	}
+	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}

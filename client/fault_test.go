@@ -1,0 +1,294 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/server"
+)
+
+// serving gives the address of a server over the simulated tier.
+func serving(t testing.TB) string {
+	t.Helper()
+	d, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.New(server.Options{Caller: caller(d)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, address, err := onTCP("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := s.HTTP()
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), web.Close(), d.Close()); err != nil {
+			t.Errorf("stop the server: %v", err)
+		}
+		wg.Wait()
+	})
+	return address
+}
+
+func connect(t testing.TB, o client.Options) *client.Driver {
+	t.Helper()
+	if o.Key == "" {
+		o.Key = key
+	}
+	d, err := client.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return d
+}
+
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func newBox(t testing.TB, d paddock.Driver) paddock.Sandbox {
+	t.Helper()
+	sb, err := d.Create(bounded(t), paddock.Spec{})
+	if err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	return sb
+}
+
+// A cutter passes connections on to a server, and cuts each after so many bytes.
+type cutter struct {
+	to    string
+	after int64
+
+	mu  sync.Mutex
+	cut int // guarded by mu; connections
+}
+
+func (c *cutter) listen(t testing.TB) string {
+	t.Helper()
+	l, address, err := onTCP("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { c.pass(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		wg.Wait()
+	})
+	return address
+}
+
+// pass copies both ways until so many bytes came back, and then cuts in the
+// middle of whatever it is.
+func (c *cutter) pass(conn net.Conn) {
+	defer conn.Close()
+	far, err := new(net.Dialer).Dial("tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _ = io.Copy(far, conn)
+		_ = far.Close()
+	})
+	if _, err := io.CopyN(conn, far, c.after); err == nil {
+		c.mu.Lock()
+		c.cut++
+		c.mu.Unlock()
+	}
+	_ = conn.Close()
+	_ = far.Close()
+	wg.Wait()
+}
+
+func TestAConnectionThatIsCutOverAndOverLosesAndDoublesNothing(t *testing.T) {
+	c := &cutter{to: strings.TrimPrefix(serving(t), "http://"), after: 20_000}
+	d := connect(t, client.Options{Address: c.listen(t)})
+	sb := newBox(t, d)
+	const n = 40_000
+	var out bytes.Buffer
+	p, err := sb.Start(bounded(t), paddock.Cmd{
+		Args:  []string{"/bin/sh", "-c", fmt.Sprintf("seq 1 %d; while read -r line; do echo \"got $line\"; done", n)},
+		Input: true, Output: paddock.Output{Stdout: &out},
+	})
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	var want strings.Builder
+	for i := range n {
+		fmt.Fprintln(&want, i+1)
+	}
+	for i := range 50 {
+		line := fmt.Sprintf("line %d of the input", i)
+		if _, err := io.WriteString(p.Input(), line+"\n"); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+		fmt.Fprintln(&want, "got "+line)
+	}
+	if err := p.Input().Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	exit, err := p.Wait(bounded(t))
+	if err != nil || exit.Code != 0 || exit.Dropped != 0 {
+		t.Fatalf("exit %+v, %v", exit, err)
+	}
+	if out.String() != want.String() {
+		t.Errorf("%d bytes came, want %d", out.Len(), want.Len())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut < 5 {
+		t.Errorf("only %d connections were cut: this shows nothing", c.cut)
+	}
+}
+
+func TestACreationWhoseAnswerNobodyGotLeavesNothing(t *testing.T) {
+	address := serving(t)
+	c := &cutter{to: strings.TrimPrefix(address, "http://"), after: 100} // less than any answer
+	cut := connect(t, client.Options{Address: c.listen(t), Patience: 50 * time.Millisecond})
+	if _, err := cut.Create(bounded(t), paddock.Spec{ID: "lost"}); !errors.Is(err, paddock.Unavailable) {
+		t.Errorf("create: %v", err)
+	}
+	d := connect(t, client.Options{Address: address})
+	for ctx := bounded(t); ; {
+		all, err := d.List(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 0 {
+			break
+		}
+	}
+}
+
+func TestAClientThatNeverReadsHoldsUpItsProcessAlone(t *testing.T) {
+	address := serving(t)
+	d := connect(t, client.Options{Address: address})
+	sb := newBox(t, d)
+	conn, err := new(net.Dialer).DialContext(bounded(t), "tcp", strings.TrimPrefix(address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body := `{"args":["/bin/sh","-c","yes"]}`
+	fmt.Fprintf(conn, "POST /v1/sandboxes/%s/processes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+		sb.ID(), key, len(body), body)
+	ctx := bounded(t)
+	for { // it runs
+		all, err := sb.Processes(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 1 && all[0].Next > 0 {
+			break
+		}
+	}
+	for range 20 {
+		var out bytes.Buffer
+		p, err := sb.Start(ctx, paddock.Cmd{Args: []string{"echo", "here"}, Output: paddock.Output{Stdout: &out}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Wait(ctx); err != nil || out.String() != "here\n" {
+			t.Errorf("%q, %v", &out, err)
+		}
+	}
+}
+
+func TestAThousandIdleConnectionsHoldUpNobody(t *testing.T) {
+	address := serving(t)
+	for range 1000 {
+		conn, err := new(net.Dialer).DialContext(bounded(t), "tcp", strings.TrimPrefix(address, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	d := connect(t, client.Options{Address: address})
+	if _, err := d.Info(bounded(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAddressThatIsNoneIsInvalid(t *testing.T) {
+	for _, address := range []string{"", "x", "ftp://x", "http://", "unix://", "unix://host/path", "http://a/b", "http://u:p@a", "http://a?b", "http://\x00"} {
+		if _, err := client.New(client.Options{Address: address}); !errors.Is(err, paddock.Invalid) {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
+func TestAWrongKeyIsDenied(t *testing.T) {
+	d := connect(t, client.Options{Address: serving(t), Key: "wrong"})
+	if _, err := d.Info(bounded(t)); !errors.Is(err, paddock.Denied) {
+		t.Error(err)
+	}
+}
+
+func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
+	l, address, err := onTCP("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	d := connect(t, client.Options{Address: address, Patience: time.Millisecond})
+	if _, err := d.Info(bounded(t)); !errors.Is(err, paddock.Unavailable) {
+		t.Error(err)
+	}
+}
+
+func TestAKeyDoesNotFollowARedirect(t *testing.T) {
+	asked := make(chan string, 10)
+	l, address, err := onTCP("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	})}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+	defer wg.Wait()
+	defer web.Close()
+	d := connect(t, client.Options{Address: address})
+	if _, err := d.Info(bounded(t)); err == nil {
+		t.Error("no error")
+	}
+	if len(asked) != 1 {
+		t.Errorf("%d requests", len(asked))
+	}
+}

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+// A contract is openapi.yaml, with its schemas compiled.
+type contract struct {
+	Paths map[string]map[string]any
+	all   any
+	c     *jsonschema.Compiler
+}
+
+func readContract(t testing.TB) *contract {
+	t.Helper()
+	var tree any
+	if err := yaml.Unmarshal(openAPI, &tree); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &contract{c: jsonschema.NewCompiler()}
+	if err := json.Unmarshal(data, k); err != nil {
+		t.Fatal(err)
+	}
+	if k.all, err = jsonschema.UnmarshalJSON(bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	k.c.DefaultDraft(jsonschema.Draft2020) // that of OpenAPI 3.1
+	k.c.AssertFormat()
+	if err := k.c.AddResource("openapi.json", k.all); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// check compares a value in JSON with what the contract has at a place.
+func (k *contract) check(place string, data []byte) error {
+	s, err := k.c.Compile("openapi.json#" + place)
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return s.Validate(v)
+}
+
+// methods are the members of a path that are operations.
+func methods() []string { return []string{"get", "put", "post", "patch", "delete"} }
+
+func TestTheContractHasEveryRouteAndNoOther(t *testing.T) {
+	var served, promised []string
+	s := &Server{}
+	for _, r := range s.table() {
+		served = append(served, r.pattern)
+	}
+	for path, item := range readContract(t).Paths {
+		for method := range item {
+			if slices.Contains(methods(), method) {
+				promised = append(promised, strings.ToUpper(method)+" "+path)
+			} else if method != "parameters" {
+				t.Errorf("%s has %q, which is no method", path, method)
+			}
+		}
+	}
+	slices.Sort(served)
+	slices.Sort(promised)
+	if !slices.Equal(served, promised) {
+		t.Errorf("served   %q\npromised %q", served, promised)
+	}
+}
+
+func TestEverySchemaOfTheContractCompiles(t *testing.T) {
+	k := readContract(t)
+	schemas := k.all.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any)
+	for name := range schemas {
+		if _, err := k.c.Compile("openapi.json#/components/schemas/" + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// pointer gives the place of a response's schema, or of a request's, with
+// references followed one step.
+func (k *contract) pointer(place string) (string, bool) {
+	at := k.all
+	for _, part := range strings.Split(place, "/")[1:] {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return "", false
+		}
+		if ref, ok := m["$ref"].(string); ok {
+			return k.pointer(strings.TrimPrefix(ref, "#") + "/" + strings.SplitN(place, "/"+part+"/", 2)[1])
+		}
+		if at, ok = m[strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")]; !ok {
+			return "", false
+		}
+	}
+	return place, true
+}
+
+// answered checks an answer of the server with its contract.
+func (k *contract) answered(t testing.TB, pattern string, res *http.Response, body []byte) {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	escaped := strings.ReplaceAll(path, "/", "~1")
+	base := fmt.Sprintf("/paths/%s/%s/responses/", escaped, strings.ToLower(method))
+	responses, ok := k.Paths[path][strings.ToLower(method)].(map[string]any)["responses"].(map[string]any)
+	if !ok {
+		t.Fatalf("%s has no responses", pattern)
+	}
+	code := fmt.Sprint(res.StatusCode)
+	response, ok := responses[code].(map[string]any)
+	if !ok {
+		if res.StatusCode < 400 {
+			t.Errorf("%s answered %s, which the contract does not have", pattern, code)
+		}
+		code = "default"
+		response, _ = responses[code].(map[string]any)
+	}
+	place := base + code
+	if ref, ok := response["$ref"].(string); ok {
+		place = strings.TrimPrefix(ref, "#")
+	}
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	if len(body) == 0 {
+		return
+	}
+	schema := place + "/content/" + strings.ReplaceAll(kind, "/", "~1") + "/schema"
+	if _, ok := k.pointer(schema); !ok {
+		t.Errorf("%s answered %s with %q, which the contract does not have", pattern, code, kind)
+		return
+	}
+	switch kind {
+	case "application/json":
+		if err := k.check(schema, body); err != nil {
+			t.Errorf("%s answered %s: %v\n%s", pattern, code, err, body)
+		}
+	case "application/x-ndjson":
+		for line := range bytes.Lines(body) {
+			if err := k.check(schema, line); err != nil {
+				t.Errorf("%s answered the line %s: %v", pattern, line, err)
+			}
+		}
+	}
+}
