@@ -240,7 +240,7 @@ func (c *accounts) caller(r *http.Request) (server.Caller, error) {
 	if err != nil {
 		return server.Caller{}, err
 	}
-	return server.Caller{Name: who.Tenant, Driver: d, Trusted: who.May(key.Admin), ReadOnly: !who.May(key.Write)}, nil
+	return server.Caller{Name: who.Tenant, Who: who.Key, Driver: d, Trusted: who.May(key.Admin), ReadOnly: !who.May(key.Write)}, nil
 }
 
 // driver gives a tenant's driver, the same one each time.
@@ -255,7 +255,10 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 		var err error
 		d, err = action.New(d, action.Options{
 			Sink: c.record.lines, Failed: c.record.lines.Failed(),
-			Caller: func(context.Context) action.Caller { return action.Caller{Tenant: id} },
+			Caller: func(ctx context.Context) action.Caller {
+				q, _ := server.RequestOf(ctx)
+				return action.Caller{Who: q.Caller.Who, Tenant: id, From: q.From, Request: q.ID, Rule: "key"}
+			},
 		})
 		if err != nil {
 			return nil, err

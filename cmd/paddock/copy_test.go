@@ -38,6 +38,11 @@ func TestFilesGoInAndOutAsTheyAre(t *testing.T) {
 	if err := os.Chmod(filepath.Join(tree, "deep"), 0o550); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // who is not root removes nothing from it else
+		for _, name := range []string{"tree", "back"} {
+			_ = os.Chmod(filepath.Join(r.dir, name, "deep"), 0o755)
+		}
+	})
 	id := r.do(t, "create")
 	r.do(t, "cp", tree, id+":/tmp")
 	if out := r.do(t, "exec", id, "--", "sh", "-c", "cd /tmp/tree; stat -c '%a %n' run.sh deep deep/er/secret; readlink link; wc -c <large"); out != "755 run.sh\n550 deep\n600 deep/er/secret\ndeep/er\n2097152" {

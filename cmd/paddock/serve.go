@@ -132,6 +132,9 @@ func (f *serveFlags) check() error {
 		return withHint(fmt.Errorf("--tls-cert and --tls-key belong together: %w", paddock.Invalid), "give both, or neither")
 	}
 	if strings.HasPrefix(f.listen, "unix:") {
+		if f.key != "" || f.keyFile != "" {
+			return withHint(fmt.Errorf("a socket of this machine asks for no key: its own user alone can connect: %w", paddock.Invalid), "leave --key and --key-file out, or listen at HOST:PORT")
+		}
 		if f.cert != "" {
 			return withHint(fmt.Errorf("a socket of this machine is not encrypted: %w", paddock.Invalid), "leave --tls-cert and --tls-key out")
 		}

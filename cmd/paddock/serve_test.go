@@ -34,6 +34,7 @@ func TestAServerIsNeverLeftOpenUnlessItIsAskedForByName(t *testing.T) {
 		{"an address in clear text, by name", serveFlags{listen: "10.0.0.1:0", plain: true}, true},
 		{"half a certificate", serveFlags{listen: "10.0.0.1:0", cert: "c", plain: true}, false},
 		{"an encrypted socket", serveFlags{listen: "unix:/x", cert: "c", certKey: "k"}, false},
+		{"a socket with a key", serveFlags{listen: "unix:/x", key: "k"}, false},
 		{"no port", serveFlags{listen: "127.0.0.1"}, false},
 	} {
 		err := row.f.check()

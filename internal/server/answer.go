@@ -83,6 +83,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // requestKey is of the context value that brings a request through the mux.
 type requestKey struct{}
 
+// A Request is what a driver may be told of the request that a call is made for.
+type Request struct {
+	ID     string
+	From   string // address of the client
+	Caller Caller
+}
+
+// RequestOf gives the request of a call's context, if a server made the call.
+func RequestOf(ctx context.Context) (Request, bool) {
+	q, ok := ctx.Value(requestKey{}).(*request)
+	if !ok {
+		return Request{}, false
+	}
+	return Request{ID: q.id, From: q.RemoteAddr, Caller: q.caller}, true
+}
+
 // panicked answers a fault of the server's own. Where an answer has begun, the
 // connection is cut, so that nobody takes it for whole.
 func (q *request) panicked(cause any) {

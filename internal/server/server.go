@@ -22,6 +22,9 @@ type Caller struct {
 	// events) is kept by name, so two tenants never have the same.
 	Name string
 
+	// Who is written into records of what was done: a key's ID, a user; never a key.
+	Who string
+
 	// Driver makes and finds the caller's sandboxes, and no other's. It is the
 	// same value, and one that can be compared, in each request of one caller.
 	Driver paddock.Driver
