@@ -292,3 +292,66 @@ func TestAKeyDoesNotFollowARedirect(t *testing.T) {
 		t.Errorf("%d requests", len(asked))
 	}
 }
+
+func TestAProcessIsAttachedAgainWhereItsServerWasReplaced(t *testing.T) {
+	d, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	l, address, err := onTCP("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func(l net.Listener) func() {
+		s, err := server.New(server.Options{Caller: caller(d)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		web := s.HTTP()
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+		return func() {
+			if err := errors.Join(s.Close(), web.Close()); err != nil {
+				t.Error(err)
+			}
+			wg.Wait()
+		}
+	}
+	stop := serve(l)
+	c := connect(t, client.Options{Address: address})
+	sb := newBox(t, c)
+	var out bytes.Buffer
+	p, err := sb.Start(bounded(t), paddock.Cmd{
+		Args:  []string{"/bin/sh", "-c", `while read -r line; do echo "got $line"; done`},
+		Input: true, Output: paddock.Output{Stdout: &out},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(p.Input(), "before\n"); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", strings.TrimPrefix(address, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer serve(l)()
+	// A writer that is new: of one that was cut off in a write nobody could tell
+	// what the first server took.
+	q, err := sb.Attach(bounded(t), p.ID(), paddock.Output{Detached: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Release()
+	if _, err := io.WriteString(q.Input(), "after\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Input().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(bounded(t)); err != nil || exit.Code != 0 || out.String() != "got before\ngot after\n" {
+		t.Errorf("%q, %+v, %v", &out, exit, err)
+	}
+}

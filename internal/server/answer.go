@@ -58,6 +58,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(wire.RequestHeader, q.id)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	// The connection may have carried another request, whose deadline it still has.
+	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // what has none has its own
 	if !s.enter() {
 		q.fail(fmt.Errorf("the server is closed: %w", paddock.Unavailable))
 		return
@@ -152,7 +154,7 @@ func (s *Server) open(h handler) http.HandlerFunc {
 	}
 }
 
-// closed is a route for callers that are known.
+// known is a route for callers that are known.
 func (s *Server) known(h handler) http.HandlerFunc {
 	return s.open(func(q *request) error {
 		caller, err := s.o.Caller(q.Request)
@@ -225,6 +227,7 @@ func (q *request) write(code int, v any) {
 
 // none answers without a body.
 func (q *request) none() error {
+	q.deadline(stall)
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

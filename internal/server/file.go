@@ -158,6 +158,7 @@ func (q *request) swallow() {
 	_ = control.Flush()                                   // the client may have gone
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // what has none has its own
 	_, _ = io.Copy(io.Discard, q.Body)
+	_ = control.SetReadDeadline(time.Time{})
 }
 
 func (q *request) statFile() error {
