@@ -79,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.unrouted()
 		return
 	}
-	s.mux.ServeHTTP(q.w, r.WithContext(context.WithValue(r.Context(), requestKey{}, q)))
+	s.mux.ServeHTTP(q.w, r.WithContext(q.mark(r.Context())))
 }
 
 // requestKey is of the context value that brings a request through the mux.
@@ -90,6 +90,11 @@ type Request struct {
 	ID     string
 	From   string // address of the client
 	Caller Caller
+}
+
+// mark has a context tell of this request, whose own does already.
+func (q *request) mark(ctx context.Context) context.Context {
+	return context.WithValue(ctx, requestKey{}, q)
 }
 
 // RequestOf gives the request of a call's context, if a server made the call.

@@ -124,7 +124,7 @@ func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Sta
 	if !wire.Token(token) {
 		return fmt.Errorf("%s: not a token: %w", wire.CreationHeader, paddock.Invalid)
 	}
-	c, err := q.account.creation(token, q.caller.Driver, build)
+	c, err := q.account.creation(token, q.caller.Driver, func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) { return build(q.mark(ctx)) })
 	if err != nil {
 		return err
 	}

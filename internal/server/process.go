@@ -153,7 +153,7 @@ func (q *request) attach(sb paddock.Sandbox, token string, from int64, call begi
 	turn := at.enter()
 	defer at.exitStream()
 	if first {
-		p, err := call(ctx, paddock.Output{Stdout: stream{at, false}, Stderr: stream{at, true}})
+		p, err := call(q.mark(ctx), paddock.Output{Stdout: stream{at, false}, Stderr: stream{at, true}})
 		at.begin(q.s, p, q.origin(sb, p, from), err)
 		if err != nil {
 			q.account.drop(token)
