@@ -75,7 +75,7 @@ $(PYTHON):
 race: ## Run the tests of what is concurrent under the race detector
 	go run ./internal/tally $(if $(CI),-again) -- -race -timeout=15m ./internal/agent/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress ./internal/egress/gate ./internal/egress/inspect ./internal/egress/link ./internal/egress/name ./internal/egress/secret ./internal/egress/way \
-		./internal/output/... ./internal/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
+		./internal/admission ./internal/lease ./internal/server/... ./internal/usage ./internal/output/... ./internal/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
 
 .PHONY: check
 check: format vet lint tidy fresh cross ## Everything that can be said without running a test
