@@ -83,7 +83,7 @@ func (f files) Open(ctx context.Context, name string, o paddock.OpenOptions) (io
 	if o.Length > 0 {
 		query.Set("length", strconv.FormatInt(o.Length, 10))
 	}
-	res, cancel, err := f.s.d.begin(ctx, f.s.path("/files"), query)
+	res, cancel, err := f.s.d.begin(ctx, f.s.path("/files"), query) //nolint:bodyclose // the reader closes it
 	if err != nil {
 		return nil, fmt.Errorf("open %q: %w", name, err)
 	}
@@ -229,7 +229,7 @@ type writer struct {
 
 func (w *writer) send(d *Driver, req *http.Request, body *io.PipeReader) {
 	defer close(w.done)
-	res, err := d.do(req)
+	res, err := d.do(req) //nolint:bodyclose // drain closes it
 	if err == nil {
 		drain(res.Body)
 	}

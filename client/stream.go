@@ -56,7 +56,7 @@ func (f files) list(ctx context.Context, name string, depth int, yield func(padd
 	defer cancel()
 	stop := context.AfterFunc(d.ctx, cancel)
 	defer stop()
-	res, err := d.stream(ctx, f.s.path("/files/list"), url.Values{"path": {name}, "depth": {strconv.Itoa(depth)}})
+	res, err := d.stream(ctx, f.s.path("/files/list"), url.Values{"path": {name}, "depth": {strconv.Itoa(depth)}}) //nolint:bodyclose // drain closes it
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (w *watcher) follow(f files, query url.Values, in lines, body io.ReadCloser
 				w.end(fmt.Errorf("watch: %w", d.lost(context.Background(), err)))
 				return
 			}
-			res, failed := d.stream(ctx, f.s.path("/files/watch"), query)
+			res, failed := d.stream(ctx, f.s.path("/files/watch"), query) //nolint:bodyclose // kept, and closed at the next turn or the end
 			if failed == nil {
 				in, body, tries = newLines(res.Body), res.Body, d.tries()
 				break

@@ -158,7 +158,7 @@ func (a *app) with(ctx context.Context, f *remoteFlags, do func(context.Context,
 	if err != nil {
 		return because(ctx, err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // a connection that was used to the end
 	if err := do(ctx, r); err != nil {
 		return because(ctx, err)
 	}

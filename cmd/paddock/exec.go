@@ -185,7 +185,7 @@ func (a *app) visit(ctx context.Context, f *remoteFlags, v visit, begin func(con
 	if err != nil {
 		return because(starting, err)
 	}
-	defer r.Close()
+	defer r.Close() //nolint:errcheck // a connection that was used to the end
 	sb, err := r.Open(starting, v.id)
 	if err != nil {
 		return because(starting, err)

@@ -60,7 +60,7 @@ func (a *app) completeIDs(most int) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		defer r.Close()
+		defer r.Close() //nolint:errcheck // a connection that was used to the end
 		list, err := r.List(ctx)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

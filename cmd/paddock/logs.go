@@ -59,8 +59,7 @@ Exit status: 0, or 125 if Paddock itself failed; 128+n if signal n ended it.`,
 
 // A tap passes output on until it has had a number of bytes of it.
 type tap struct {
-	stdout, stderr io.Writer
-	full           chan struct{} // closed when there is nothing left to wait for
+	full chan struct{} // closed when there is nothing left to wait for
 
 	mu   sync.Mutex
 	left int64 // guarded by mu; negative is without end

@@ -118,10 +118,10 @@ func (f *mapFlags) inputs(a *app, args []string, changed func(string) bool) (cmd
 
 // argsFor puts an input into the command.
 func argsFor(cmd []string, input string) []string {
-	args, put := make([]string, len(cmd)), false
-	for i, arg := range cmd {
+	args, put := make([]string, 0, len(cmd)+1), false
+	for _, arg := range cmd {
 		put = put || strings.Contains(arg, "{}")
-		args[i] = strings.ReplaceAll(arg, "{}", input)
+		args = append(args, strings.ReplaceAll(arg, "{}", input))
 	}
 	if !put {
 		args = append(args, input)
@@ -290,7 +290,7 @@ func (a *app) maker(ctx context.Context, f *mapFlags, p *plan) (*maker, error) {
 
 func (m *maker) close() {
 	if m.far != nil {
-		m.far.Close()
+		_ = m.far.Close() // a connection that was used to the end
 	}
 }
 

@@ -151,7 +151,7 @@ func configDir(lookup func(string) (string, bool)) (string, error) {
 func (a *app) stored() (site, error) {
 	dir, err := configDir(a.lookup)
 	if err != nil {
-		return site{}, nil //nolint:nilerr // without a directory nothing was stored there
+		return site{}, nil // without a directory nothing was stored there
 	}
 	name := filepath.Join(dir, siteFile)
 	f, err := os.Open(name)
@@ -205,7 +205,7 @@ func (a *app) login(ctx context.Context, address string, fromInput bool) error {
 	if err != nil {
 		return fmt.Errorf("server %s: %w", address, err)
 	}
-	defer d.Close()
+	defer d.Close() //nolint:errcheck // a connection that was used to the end
 	if _, err := d.List(ctx); err != nil {
 		return withHint(fmt.Errorf("server %s: %w", address, err), "nothing was stored; is the address right, and the key?")
 	}

@@ -97,12 +97,12 @@ func TestAServerLeavesWhenNobodyCalledForAWhileAndItIsEmpty(t *testing.T) {
 			}
 		}()
 		s.count(1)
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // the bubble's time
+		time.Sleep(10 * time.Minute) // the bubble's time
 		s.count(-1)                  // a long call
-		time.Sleep(30 * time.Second) //nolint:forbidigo // the bubble's time
+		time.Sleep(30 * time.Second) // the bubble's time
 		s.count(1)
 		s.count(-1)
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // the bubble's time
+		time.Sleep(10 * time.Minute) // the bubble's time
 		select {
 		case <-left:
 			t.Fatal("it left with a sandbox")

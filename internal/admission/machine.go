@@ -38,7 +38,7 @@ func (h host) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 

@@ -43,7 +43,7 @@ func New(tiers ...Tier) *Driver {
 // is none that can, of the last one. What else can be asked for is
 // known to those who name a tier.
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
-	err := error(noTier(paddock.Auto))
+	err := noTier(paddock.Auto)
 	var info paddock.Info
 	for _, t := range d.tiers {
 		if t.Pass != nil && t.Pass() != "" {

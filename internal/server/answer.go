@@ -44,7 +44,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	if r.code == 0 {
 		r.code = http.StatusOK
 	}
-	n, err := r.ResponseWriter.Write(p)
+	n, err := r.ResponseWriter.Write(p) //nolint:gosec // passed on as it is: types are set, and nosniff
 	r.written += int64(n)
 	return n, err
 }

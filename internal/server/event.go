@@ -70,7 +70,7 @@ func (q *request) events() error {
 	}
 	out := q.lines()
 	if err := out.send(wire.Line{Alive: true}); err != nil {
-		return nil // the client has gone
+		return nil //nolint:nilerr // the client has gone
 	}
 	for {
 		list, more := n.after(at)
@@ -80,7 +80,7 @@ func (q *request) events() error {
 				continue
 			}
 			if err := out.send(wire.Line{Event: &list[i]}); err != nil {
-				return nil // the client has gone
+				return nil //nolint:nilerr // the client has gone
 			}
 		}
 		if list != nil {
@@ -90,7 +90,7 @@ func (q *request) events() error {
 		case <-more:
 		case <-time.After(aliveEvery):
 			if err := out.send(wire.Line{Alive: true}); err != nil {
-				return nil // the client has gone
+				return nil //nolint:nilerr // the client has gone
 			}
 		case <-q.Context().Done():
 			return nil

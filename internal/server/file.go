@@ -85,7 +85,7 @@ func (q *request) send(r io.Reader) error {
 		if n > 0 {
 			q.deadline(fileStall)
 			if _, err := q.w.Write(buf[:n]); err != nil {
-				return nil
+				return nil //nolint:nilerr // the client has gone
 			}
 		}
 		switch {
@@ -146,7 +146,7 @@ func (q *request) receive(w io.Writer) (came bool, _ error) {
 		case errors.Is(err, io.EOF):
 			return true, nil
 		case err != nil:
-			return false, nil
+			return false, nil //nolint:nilerr // the client has gone
 		}
 	}
 }
