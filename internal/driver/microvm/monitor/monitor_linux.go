@@ -277,12 +277,6 @@ func (m *monitor) watch() {
 	close(m.ended)
 }
 
-// Complaints of QEMU and of the machine's kernel in an error are so many lines.
-const (
-	saidLines    = 4
-	consoleLines = 12
-)
-
 // complain adds what QEMU and the machine said last to an error about its end.
 func (m *monitor) complain(err error) error {
 	if why := m.console.panic(); why != "" {

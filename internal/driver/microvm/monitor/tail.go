@@ -17,6 +17,12 @@ type tail struct {
 // tailSize is how much, in bytes.
 const tailSize = 4 << 10
 
+// Complaints of QEMU and of the machine's kernel in an error are so many lines.
+const (
+	saidLines    = 4
+	consoleLines = 12
+)
+
 // newTail gives the end to write to as well. It is the caller's to close.
 func newTail() (*tail, *os.File, error) {
 	r, w, err := os.Pipe()
