@@ -43,6 +43,10 @@ func pausedElsewhere(t *testing.T, s *suite) {
 	p := b.start(t, cmd)
 	until(t, "it counts", func() bool { return b.exists(t, b.in("go")) })
 	b.put(t, b.in("kept"), []byte("kept"), 0)
+	before, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatalf("status: %v", err)
+	}
 	if err := b.Pause(bounded(t)); err != nil {
 		t.Fatalf("pause: %v", err)
 	}
@@ -54,6 +58,9 @@ func pausedElsewhere(t *testing.T, s *suite) {
 		t.Fatalf("resume: %v", err)
 	}
 	again := box{Sandbox: sb, s: s, dir: b.dir}
+	if after, err := sb.Status(bounded(t)); err != nil || !after.Created.Equal(before.Created) {
+		t.Errorf("it was made at %v, and says %v now: %v", before.Created, after.Created, err)
+	}
 	if got := string(again.get(t, b.in("kept"))); got != "kept" {
 		t.Errorf("%q", got)
 	}

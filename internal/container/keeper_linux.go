@@ -61,6 +61,7 @@ type request struct {
 	Update *paddock.Update          `json:"update,omitempty"`
 	Wait   time.Duration            `json:"wait,omitempty"`   // how long the caller waits; 0 is removeTime
 	Glance bool                     `json:"glance,omitempty"` // with measure: see owner
+	Made   time.Time                `json:"made,omitzero"`    // of the sandbox that is meant; zero is any
 }
 
 // A response of a keeper; connect's comes with a descriptor.
@@ -166,7 +167,10 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		defer cancel()
 		return errors.Join(err, k.box.remove(rm))
 	}
-	k.about.Created, k.about.Limits = k.box.created, o.Limits
+	k.about.Limits = o.Limits
+	if k.about.Created.IsZero() { // else it goes on
+		k.about.Created = k.box.created
+	}
 	if k.box.group != nil {
 		k.about.Groups = k.box.group.Dirs()
 	}
@@ -368,6 +372,12 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
+	k.mu.Lock()
+	made := k.about.Created
+	k.mu.Unlock()
+	if !q.Made.IsZero() && !q.Made.Equal(made) {
+		return failed(fmt.Errorf("the sandbox that is meant is gone, and another one has its name: %w", paddock.NotFound)), nil
+	}
 	var err error
 	switch q.Op {
 	case "connect":

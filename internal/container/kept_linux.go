@@ -232,5 +232,5 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) 
 }
 
 func (d *Driver) adopt(id paddock.ID, dir string, a about) *sandbox {
-	return &sandbox{id: id, driver: d, owner: remoteOwner{dir: dir, driver: d}, about: a}
+	return &sandbox{id: id, driver: d, owner: remoteOwner{dir: dir, driver: d, made: a.Created}, about: a}
 }

@@ -22,7 +22,14 @@ import (
 type remoteOwner struct {
 	dir    string
 	driver *Driver
+
+	// made is when the sandbox was made that is meant: another one may have its
+	// name by now, and be somebody else's. Zero is any.
+	made time.Time
 }
+
+// other tells whether a sandbox that was made then is not the one that is meant.
+func (r remoteOwner) other(made time.Time) bool { return !r.made.IsZero() && !r.made.Equal(made) }
 
 // ask sends one request and waits for the answer. Where there is no keeper the
 // error is Unavailable; where there is no sandbox, NotFound.
@@ -45,6 +52,7 @@ func (r remoteOwner) ask(ctx context.Context, q request, file **os.File) (*respo
 	if t, ok := ctx.Deadline(); ok {
 		q.Wait = max(time.Until(t), time.Millisecond)
 	}
+	q.Made = r.made
 	data, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -81,7 +89,7 @@ func (r remoteOwner) read() (about, error) {
 	var a about
 	data, err := os.ReadFile(filepath.Join(r.dir, aboutName))
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(r.dir); err != nil {
+		if _, err := os.Lstat(r.dir); err != nil || r.other(time.Time{}) {
 			return a, fmt.Errorf("%w", paddock.NotFound)
 		}
 		a.Dead = "it was never finished: its keeper ended while making it"
@@ -92,6 +100,9 @@ func (r remoteOwner) read() (about, error) {
 	}
 	if err != nil {
 		return a, fmt.Errorf("read what is remembered: %w", err)
+	}
+	if r.other(a.Created) {
+		return about{}, fmt.Errorf("%w", paddock.NotFound)
 	}
 	if a.Dead == "" && a.Saved == "" {
 		a.Dead = "its keeper was killed, and the sandbox with it"

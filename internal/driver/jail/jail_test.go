@@ -3,6 +3,8 @@
 package jail
 
 import (
+	"context"
+	"errors"
 	"os"
 	"testing"
 
@@ -35,4 +37,54 @@ func TestPromisesAsUser(t *testing.T) { drivertest.AsUser(t, "^TestPromises$") }
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
 	drivertest.KilledGateway(t, open, gate.Argv0)
+}
+
+func TestASandboxThatIsGoneIsNotTheNextOneOfItsName(t *testing.T) {
+	state, weak := t.TempDir(), drivertest.Weak(t, open)
+	var drivers [2]paddock.Driver
+	for i := range drivers {
+		d, err := open(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		drivers[i] = d
+	}
+	create := func() paddock.Sandbox {
+		sb, err := drivers[0].Create(t.Context(), paddock.Spec{ID: "name", AllowMissing: weak})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sb
+	}
+	first := create()
+	stale, err := drivers[1].Open(t.Context(), "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := create()
+	defer func() {
+		if err := second.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := stale.Status(t.Context()); !errors.Is(err, paddock.NotFound) {
+		t.Errorf("status: %v", err)
+	}
+	if _, err := stale.Start(t.Context(), paddock.Cmd{Args: []string{"/bin/true"}}); !errors.Is(err, paddock.NotFound) {
+		t.Errorf("start: %v", err)
+	}
+	if err := stale.Remove(t.Context()); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if st, err := second.Status(t.Context()); err != nil || st.State != paddock.Ready {
+		t.Errorf("the second is %v, %v", st.State, err)
+	}
 }
