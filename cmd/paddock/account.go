@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit/action"
 	"github.com/paddock-sandbox/paddock/internal/key"
 	"github.com/paddock-sandbox/paddock/internal/lease"
-	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/tenant"
@@ -77,21 +77,48 @@ type accountFlags struct {
 	idleRemove timeFlag
 	longest    timeFlag
 	audit      string
+	bucket     string
 }
 
 func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.host, "host", "", "`name` of this machine among the servers of one database (default: its host name)")
 	fs.Var(&f.most, "max-sandboxes", "make no more than this `number` of sandboxes (default 1000)")
-	f.overcommit = 8
-	fs.Var(&f.overcommit, "overcommit", "promise this `number` of times the memory that the machine has")
+	fs.Var(&f.overcommit, "overcommit", "promise this `number` of times the memory that the machine has (default 8)")
 	fs.Var(&f.idlePause, "idle-pause", "pause a sandbox that nobody used for this `time`; the next call wakes it")
 	fs.Var(&f.idleRemove, "idle-remove", "remove a sandbox that nobody used for this `time`")
 	fs.Var(&f.longest, "max-life", "remove every sandbox this `time` after it was made")
-	fs.StringVar(&f.audit, "audit", "", "record who did what in this new `FILE`, as signed lines of JSON; docs/AUDIT.md describes them")
+	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/AUDIT.md describes them")
+	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
 }
 
 func (f *accountFlags) terms() lease.Terms {
 	return lease.Terms{IdlePause: time.Duration(f.idlePause), IdleRemove: time.Duration(f.idleRemove), Wake: f.idlePause > 0}
+}
+
+// usualOvercommit is how many times the machine's memory is promised: a sandbox
+// without a limit of its own is promised 4 GiB, and few use that.
+const usualOvercommit countFlag = 8
+
+// given names the first of these flags that was given.
+func (f *accountFlags) given() string {
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{
+		{"host", f.host != ""}, {"max-sandboxes", f.most != 0}, {"overcommit", f.overcommit != 0}, {"idle-pause", f.idlePause != 0},
+		{"idle-remove", f.idleRemove != 0}, {"max-life", f.longest != 0}, {"audit", f.audit != ""}, {"audit-bucket", f.bucket != ""},
+	} {
+		if flag.set {
+			return flag.name
+		}
+	}
+	return ""
+}
+
+// whose says whose turn it is where sandboxes wait to be made.
+func whose(ctx context.Context, _ paddock.Spec) string {
+	q, _ := server.RequestOf(ctx)
+	return q.Caller.Name
 }
 
 // developer is the tenant of the one key that the command line gives.
@@ -105,7 +132,8 @@ type accounts struct {
 	meter  *usage.Meter
 	ring   *key.Ring
 	static key.Static
-	record *record // nil records nothing
+	log    *slog.Logger
+	record *journal // nil records nothing
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
@@ -114,7 +142,7 @@ type accounts struct {
 // openAccounts builds what is between callers and a driver, which it closes if it
 // fails, and with itself: room on the machine, lifetimes, tenants.
 func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags, shown string, log *slog.Logger) (_ *accounts, err error) {
-	c := &accounts{drivers: map[string]paddock.Driver{}}
+	c := &accounts{log: log, drivers: map[string]paddock.Driver{}}
 	defer func() {
 		if err == nil {
 			return
@@ -139,7 +167,7 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 	if err != nil {
 		return nil, err
 	}
-	full, err := admission.New(ctx, d, admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(f.account.overcommit)})
+	full, err := admission.New(ctx, d, admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(cmp.Or(f.account.overcommit, usualOvercommit)), Key: whose})
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +183,7 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 	if c.house, err = tenant.New(d, tenant.Options{Store: c.store, Place: host, Meter: c.meter}); err != nil {
 		return nil, err
 	}
-	if c.record, err = a.openServerRecord(f.account.audit); err != nil {
+	if c.record, err = a.openJournal(f.account.audit, f.account.bucket, log); err != nil {
 		return nil, err
 	}
 	found, err := c.house.Adopt(ctx)
@@ -213,8 +241,13 @@ func (c *accounts) open(ctx context.Context, shown string) (bool, error) {
 	}
 	for _, t := range tenants {
 		keys, err := c.ring.List(ctx, t.ID)
-		if err != nil || len(keys) > 0 {
-			return err == nil, err
+		if err != nil {
+			return false, err
+		}
+		for _, k := range keys {
+			if k.Revoked.IsZero() && (k.Expires.IsZero() || k.Expires.After(time.Now())) {
+				return true, nil
+			}
 		}
 	}
 	return false, nil
@@ -231,8 +264,11 @@ func (c *accounts) caller(r *http.Request) (server.Caller, error) {
 		who, err = c.ring.Verify(r.Context(), text)
 	}
 	switch {
-	case err != nil:
+	case errors.Is(err, paddock.Denied):
 		return server.Caller{}, err
+	case err != nil: // which may name the database
+		c.log.Error("keys cannot be looked up", "error", err)
+		return server.Caller{}, fmt.Errorf("keys cannot be looked up now: %w", paddock.Unavailable)
 	case !who.May(key.Read) && !who.May(key.Write):
 		return server.Caller{}, fmt.Errorf("key %s has neither the scope %s nor %s: %w", who.Key, key.Read, key.Write, paddock.Denied)
 	}
@@ -277,22 +313,9 @@ func (c *accounts) Close() error {
 	if c.house != nil {
 		errs = append(errs, c.house.Close())
 	}
-	errs = append(errs, c.record.close(true))
+	errs = append(errs, c.record.close())
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// openServerRecord makes the file in which a server records who did what. No
-// sandbox can write where it is: only who may name what is this machine's has mounts.
-func (a *app) openServerRecord(name string) (*record, error) {
-	if name == "" {
-		return nil, nil
-	}
-	dir, err := a.dir()
-	if err != nil && !filepath.IsAbs(name) {
-		return nil, err
-	}
-	return a.openRecord(name, &plan{host: policy.Host{Dir: dir}})
 }

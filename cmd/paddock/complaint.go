@@ -126,7 +126,7 @@ func hintFor(err error) string {
 	case errors.Is(err, paddock.Unsupported):
 		return "`paddock doctor` shows what this machine can enforce, and what to do about the rest"
 	case errors.Is(err, paddock.Exhausted):
-		return "a disk or a limit is full; --disk, --memory, --pids and --files set the sandbox's own limits"
+		return "a disk or a limit is full; --disk, --memory, --pids and --files set the sandbox's own limits, and on a server `paddock rm` makes room"
 	case errors.Is(err, context.Canceled), errors.Is(err, paddock.Canceled):
 		return ""
 	case paddock.KindOf(err) == paddock.Internal:

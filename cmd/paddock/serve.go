@@ -46,11 +46,13 @@ server ends, however it ends, but for those of the tier sim; the next one on the
 --state finds them. Its log goes to standard error. When it can be called, its
 address is written to standard output.
 
-A Unix socket is there for the user alone who runs the server. At any other address
-callers show the key, and beyond loopback the connection is encrypted
-(--tls-cert), unless that is given up by name (--plain-http). Whoever has the key
-has all sandboxes, and with --trusted what the server's user has: any of that
-user's files can be shown to a sandbox then.
+A Unix socket is there for the user alone who runs the server, without a key and
+without tenants. At any other address callers show a key: one of a tenant (paddock
+tenant, paddock key), or for development the one of --key, --key-file or PADDOCK_KEY,
+which is that of the tenant "default", without a quota. A tenant sees its own sandboxes
+and nobody else's. Beyond loopback the connection is encrypted (--tls-cert), unless that
+is given up by name (--plain-http). With --trusted, or a key of the scope admin, what
+the server's user has can be shown to a sandbox.
 
 SIGTERM and SIGINT end it: it takes no more calls, and gives those under way ten
 seconds. Commands go on. /healthz answers while it lives, /readyz while it takes
@@ -134,6 +136,19 @@ func (f *serveFlags) check() error {
 	if strings.HasPrefix(f.listen, "unix:") {
 		if f.key != "" || f.keyFile != "" {
 			return withHint(fmt.Errorf("a socket of this machine asks for no key: its own user alone can connect: %w", paddock.Invalid), "leave --key and --key-file out, or listen at HOST:PORT")
+		}
+		name := f.account.given()
+		switch {
+		case name != "":
+		case f.store.database != "":
+			name = "database"
+		case f.trusted:
+			name = "trusted"
+		case f.plain:
+			name = "plain-http"
+		}
+		if name != "" {
+			return withHint(fmt.Errorf("--%s is of a server with tenants, and a socket's one caller is its own user: %w", name, paddock.Invalid), "leave it out, or listen at HOST:PORT")
 		}
 		if f.cert != "" {
 			return withHint(fmt.Errorf("a socket of this machine is not encrypted: %w", paddock.Invalid), "leave --tls-cert and --tls-key out")

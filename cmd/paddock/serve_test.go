@@ -35,6 +35,10 @@ func TestAServerIsNeverLeftOpenUnlessItIsAskedForByName(t *testing.T) {
 		{"half a certificate", serveFlags{listen: "10.0.0.1:0", cert: "c", plain: true}, false},
 		{"an encrypted socket", serveFlags{listen: "unix:/x", cert: "c", certKey: "k"}, false},
 		{"a socket with a key", serveFlags{listen: "unix:/x", key: "k"}, false},
+		{"a socket with a record of tenants", serveFlags{listen: "unix:/x", account: accountFlags{audit: "d"}}, false},
+		{"a socket with lifetimes", serveFlags{listen: "unix:/x", account: accountFlags{longest: 1}}, false},
+		{"a socket with a database", serveFlags{listen: "unix:/x", store: storeFlags{database: "d"}}, false},
+		{"a socket with a caller that is trusted already", serveFlags{listen: "unix:/x", trusted: true}, false},
 		{"no port", serveFlags{listen: "127.0.0.1"}, false},
 	} {
 		err := row.f.check()
