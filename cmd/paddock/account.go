@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -61,6 +62,10 @@ func (f *storeFlags) open(ctx context.Context, a *app) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openStore(ctx, place)
+}
+
+func openStore(ctx context.Context, place string) (*store.Store, error) {
 	s, err := store.Open(ctx, place)
 	if err != nil {
 		return nil, withHint(err, "--database names another place")
@@ -133,7 +138,8 @@ type accounts struct {
 	ring   *key.Ring
 	static key.Static
 	log    *slog.Logger
-	record *journal // nil records nothing
+	lock   io.Closer // nil where the database is shared
+	record *journal  // nil records nothing
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
@@ -152,7 +158,16 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 		}
 		err = errors.Join(err, c.Close())
 	}()
-	if c.store, err = f.store.open(ctx, a); err != nil {
+	place, err := f.store.place(a)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.Contains(place, "://") {
+		if c.lock, err = lockServer(ctx, filepath.Dir(place)); err != nil {
+			return nil, err
+		}
+	}
+	if c.store, err = openStore(ctx, place); err != nil {
 		return nil, err
 	}
 	c.ring = key.New(c.store, nil)
@@ -316,6 +331,9 @@ func (c *accounts) Close() error {
 	errs = append(errs, c.record.close())
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
+	}
+	if c.lock != nil {
+		errs = append(errs, c.lock.Close())
 	}
 	return errors.Join(errs...)
 }
