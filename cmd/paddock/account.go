@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,12 +35,19 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.state, "state", "", "`directory` for what the server must find again (default: PADDOCK_STATE, or where this user's sandboxes are)")
-	fs.StringVar(&f.database, "database", "", "where tenants, keys and usage are: a `file` of SQLite, or postgres://… (default: server.db in --state)")
+	fs.StringVar(&f.state, "state", "", "`directory` for what the server must find again (default: PADDOCK_STATE, or where this user's sandboxes and data are)")
+	fs.StringVar(&f.database, "database", "", "where tenants, keys and usage are: a `file` of SQLite, or postgres://… (default: PADDOCK_DATABASE, or server.db in --state)")
 }
 
 // place gives what [store.Open] opens.
 func (f *storeFlags) place(a *app) (string, error) {
+	if f.database == "" {
+		f.database, _ = a.lookup("PADDOCK_DATABASE")
+	} else if u, err := url.Parse(f.database); err == nil {
+		if _, secret := u.User.Password(); secret {
+			return "", withHint(fmt.Errorf("--database has a password, which everybody on the machine can read there: %w", paddock.Denied), "give it as PADDOCK_DATABASE, or by the password file of PostgreSQL")
+		}
+	}
 	if f.database != "" {
 		if strings.Contains(f.database, "://") || filepath.IsAbs(f.database) {
 			return f.database, nil

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type serveFlags struct {
 	certKey string
 	plain   bool
 	trusted bool
+	tiers   []string
 	private bool
 	idle    timeFlag
 }
@@ -76,6 +78,7 @@ failed.`,
 	fs.StringVar(&f.certKey, "tls-key", "", "`file` with the certificate's key, in PEM")
 	fs.BoolVar(&f.plain, "plain-http", false, "listen beyond loopback without encryption: whoever sees the traffic has the key")
 	fs.BoolVar(&f.trusted, "trusted", false, "let who has the key name what is this machine's: its files, its network, and controls to do without")
+	fs.StringSliceVar(&f.tiers, "tiers", nil, "make sandboxes of these `tiers` only, with commas: gvisor,microvm where tenants distrust each other (default all)")
 	f.account.register(fs)
 	fs.BoolVar(&f.private, "private", false, "be the caller's own server")
 	fs.Var(&f.idle, "idle", "end after this `time` without a sandbox and without a call")
@@ -211,12 +214,17 @@ func (f *serveFlags) open(ctx context.Context, a *app) (listening, error) {
 	return listening{tls.NewListener(l, config), "https://" + l.Addr().String(), nothing}, nil
 }
 
-// all is a driver of every tier of this version, with its state below dir; an
-// empty one is each tier's own.
-func (a *app) all(dir string) (paddock.Driver, error) {
+// all is a driver of these tiers, or of every one of this version, with its state
+// below dir; an empty one is each tier's own.
+func (a *app) all(dir string, names []string) (paddock.Driver, error) {
 	var list []choice.Tier
+	for _, name := range names {
+		if !slices.ContainsFunc(a.tiers, func(t tier) bool { return string(t.name) == name && t.open != nil }) {
+			return nil, withHint(fmt.Errorf("--tiers %s: there is no such tier: %w", name, paddock.Invalid), "`paddock doctor` lists them")
+		}
+	}
 	for _, t := range a.tiers {
-		if t.open == nil {
+		if t.open == nil || len(names) > 0 && !slices.Contains(names, string(t.name)) {
 			continue
 		}
 		d, err := t.open(gear{state: dir})
@@ -257,7 +265,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return because(ctx, err)
 	}
 	defer l.release()
-	d, err := a.all(state)
+	d, err := a.all(state, f.tiers)
 	if err != nil {
 		l.Close()
 		return err

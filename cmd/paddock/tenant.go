@@ -104,7 +104,7 @@ func (a *app) tenantCreateCommand() *cobra.Command {
 		Long: `Make a tenant. Its ID has lower-case letters, digits and dashes.
 
 Exit status: 0, or 125 if there is one already or Paddock itself failed.`,
-		Example: "  paddock tenant create acme --sandboxes 20 --memory 16G --state /var/lib/paddock-server",
+		Example: "  paddock tenant create acme --sandboxes 20 --memory 16G --state /var/lib/paddock",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withStore(c.Context(), &where, func(s *store.Store) error {
