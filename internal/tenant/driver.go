@@ -197,9 +197,10 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	case b.State == store.Lost:
 		return &lost{d.h, b}, nil
 	}
-	sb, err := d.h.d.Open(ctx, id)
+	sb, err := d.h.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
-		// It ended without a word: its time was over, or its process died.
+		// It ended without a word: its time was over, or its process died. What
+		// has its name by now is another.
 		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
 	}
 	if err != nil {

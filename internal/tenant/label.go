@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -16,15 +17,32 @@ const Label = "paddock.owner"
 // mark is the label of the sandbox that a record is of.
 func (h *House) mark(token string) string { return h.o.Store.ID() + "." + token }
 
-// ours tells whether a sandbox was made for a tenant of this store, whatever the
-// store knows of it.
-func (h *House) ours(st paddock.Status) bool {
-	return strings.HasPrefix(st.Labels[Label], h.o.Store.ID()+".")
+// Marked gives what tells whether a sandbox was made for a tenant of a store,
+// whatever the store knows of it. No sandbox is of a store without an ID.
+func Marked(storeID string) func(paddock.Status) bool {
+	return func(st paddock.Status) bool { return storeID != "" && strings.HasPrefix(st.Labels[Label], storeID+".") }
 }
 
 // is tells whether a record is of this sandbox, and not of another of its name.
 func (h *House) is(st paddock.Status, b store.Sandbox) bool {
 	return st.ID == b.ID && st.Labels[Label] == h.mark(b.Token)
+}
+
+// open opens the sandbox that a record is of. Where another has its name by now
+// it is missing, in the words of one that never was.
+func (h *House) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, error) {
+	sb, err := h.d.Open(ctx, b.ID)
+	if err != nil {
+		return nil, err
+	}
+	st, err := sb.Status(ctx)
+	switch {
+	case h.is(st, b): // also of one that can tell little more than that
+		return sb, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, missing("sandbox", string(b.ID))
 }
 
 // owned adds the label to those of a caller.

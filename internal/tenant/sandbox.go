@@ -18,10 +18,26 @@ type sandbox struct {
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	st, err := s.Sandbox.Status(ctx)
+	if err == nil && !s.d.h.is(st, s.b) {
+		return paddock.Status{}, missing("sandbox", string(s.b.ID))
+	}
 	return plain(st), err
 }
 
+// there fails where the sandbox was removed since it was opened: another may have
+// its name by now.
+func (s *sandbox) there(ctx context.Context) error {
+	now, err := s.d.h.o.Store.Sandbox(ctx, s.b.Tenant, s.b.ID)
+	if err == nil && now.Token != s.b.Token {
+		return missing("sandbox", string(s.b.ID))
+	}
+	return err
+}
+
 func (s *sandbox) Pause(ctx context.Context) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
 	err := s.Sandbox.Pause(ctx)
 	if err == nil {
 		s.d.h.note(ctx, s.b, s.Sandbox)
@@ -30,6 +46,9 @@ func (s *sandbox) Pause(ctx context.Context) error {
 }
 
 func (s *sandbox) Resume(ctx context.Context) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
 	err := s.Sandbox.Resume(ctx)
 	if err == nil {
 		s.d.h.note(ctx, s.b, s.Sandbox)
@@ -46,6 +65,9 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 			return err
 		}
 		u.Labels = s.d.h.owned(labels, s.b.Token)
+	}
+	if err := s.there(ctx); err != nil {
+		return err
 	}
 	undo, err := s.reserve(ctx, u.Limits)
 	if err != nil {
@@ -114,6 +136,9 @@ func larger(a, b store.Reserved) store.Reserved {
 }
 
 func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	if err := s.there(ctx); err != nil {
+		return "", err
+	}
 	st := s.d.h.o.Store
 	have, err := st.Total(ctx, s.d.tenant)
 	if err != nil {
@@ -140,14 +165,19 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 // Remove goes on where the store cannot be written: removing makes room.
 func (s *sandbox) Remove(ctx context.Context) error { return s.d.h.remove(ctx, s.b, s.Sandbox) }
 
-// remove destroys a sandbox, and forgets it when it is gone.
+// remove destroys a sandbox, and forgets it when it is gone. What has its name
+// later is another, and stays.
 func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) error {
-	marked := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing)
-	if !errors.Is(marked, paddock.NotFound) { // else it is gone already
-		h.note(ctx, b, sb)
+	if err := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing); errors.Is(err, paddock.NotFound) {
+		return nil // it is gone already
 	}
-	if err := sb.Remove(ctx); err != nil {
-		return err
+	h.note(ctx, b, sb)
+	st, err := sb.Status(ctx)
+	gone := errors.Is(err, paddock.NotFound) || (err == nil && !h.is(st, b))
+	if !gone { // also where nobody can tell how it is
+		if err := sb.Remove(ctx); err != nil {
+			return err
+		}
 	}
 	ctx, done := after(ctx)
 	defer done()
@@ -156,7 +186,7 @@ func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox)
 
 // drop removes a sandbox of which only the record is at hand.
 func (h *House) drop(ctx context.Context, b store.Sandbox) error {
-	sb, err := h.d.Open(ctx, b.ID)
+	sb, err := h.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) {
 		return h.o.Store.ForgetSandbox(ctx, b.Token)
 	}
