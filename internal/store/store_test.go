@@ -89,6 +89,7 @@ func TestPromises(t *testing.T) {
 		{"names that no database can hold are not found", oddNames},
 		{"a newer schema is refused in words", newerSchema},
 		{"two servers may open a new store at once", openedAtOnce},
+		{"a place is one server's, until it lets go", placeClaimed},
 		{"a call that is given up says so", canceledCall},
 		{"a closed store is unavailable", closedStore},
 	}
@@ -561,6 +562,37 @@ func openedAtOnce(t *testing.T, e storetest.Engine) {
 			t.Errorf("different stores: %q", ids)
 		}
 	}
+}
+
+func placeClaimed(t *testing.T, e storetest.Engine) {
+	place, ctx := e.Place(t), t.Context()
+	one, two := storetest.Open(t, place), storetest.Open(t, place)
+	release, err := one.Claim(ctx, "here")
+	must(t, err)
+	for _, s := range []*store.Store{one, two, two} {
+		_, err := s.Claim(ctx, "here")
+		wantKind(t, err, paddock.Conflict)
+	}
+	must(t, two.AddTenant(ctx, store.Tenant{ID: "acme"})) // who claims nothing may write
+	switch _, err := two.Claim(ctx, "there"); e.Name {
+	case "SQLite":
+		wantKind(t, err, paddock.Conflict)
+	default:
+		must(t, err)
+	}
+	must(t, release())
+	must(t, release())
+	_, err = two.Claim(ctx, "here")
+	must(t, err)
+	must(t, two.Close())
+	_, err = two.Claim(ctx, "here")
+	wantKind(t, err, paddock.Unavailable)
+	again, err := one.Claim(ctx, "here")
+	must(t, err)
+	must(t, release()) // it is another's claim by now
+	_, err = storetest.Open(t, place).Claim(ctx, "here")
+	wantKind(t, err, paddock.Conflict)
+	must(t, again())
 }
 
 func canceledCall(t *testing.T, e storetest.Engine) {
