@@ -53,8 +53,32 @@ func (h *House) owned(labels map[string]string, token string) map[string]string 
 	return all
 }
 
-// ordinary refuses labels that are not a caller's to set.
+// How much labels may be: they are kept, and told with every list.
+const (
+	mostLabels = 64
+	longName   = 128
+	longValue  = 1024
+	longLabels = 16 << 10
+)
+
+// ordinary refuses labels that are not a caller's to set, or too much.
 func ordinary(labels map[string]string) error {
+	if len(labels) > mostLabels {
+		return fmt.Errorf("%d labels, and there may be %d: %w", len(labels), mostLabels, paddock.Invalid)
+	}
+	sum := 0
+	for name, value := range labels {
+		if len(name) > longName {
+			return fmt.Errorf("label %.32q…: its name has %d bytes, and may have %d: %w", name, len(name), longName, paddock.Invalid)
+		}
+		if len(value) > longValue {
+			return fmt.Errorf("label %q: its value has %d bytes, and may have %d: %w", name, len(value), longValue, paddock.Invalid)
+		}
+		sum += len(name) + len(value)
+	}
+	if sum > longLabels {
+		return fmt.Errorf("the labels have %d bytes in sum, and may have %d: %w", sum, longLabels, paddock.Invalid)
+	}
 	if _, ok := labels[Label]; ok {
 		return fmt.Errorf("label %s is the server's: %w", Label, paddock.Invalid)
 	}
