@@ -57,7 +57,8 @@ func (s *sandbox) Resume(ctx context.Context) error {
 }
 
 // Update asks the quota for new limits before they hold. What was asked for is
-// reserved until it is known what the driver made of it.
+// reserved until it is known what the driver made of it. Changes of limits take
+// turns.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	labels := u.Labels
 	if labels != nil {
@@ -66,62 +67,67 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		}
 		u.Labels = s.d.h.owned(labels, s.b.Token)
 	}
+	leave, err := s.d.h.enter(ctx, s.b.Token)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	if err := s.there(ctx); err != nil {
 		return err
 	}
-	undo, err := s.reserve(ctx, u.Limits)
+	before, err := s.reserve(ctx, u.Limits)
 	if err != nil {
 		return err
 	}
-	if err := s.Sandbox.Update(ctx, u); err != nil {
-		return errors.Join(err, undo())
+	changed := s.Sandbox.Update(ctx, u)
+	late, done := after(ctx) // the sandbox has what it has, also where the caller has gone
+	defer done()
+	settled := s.settle(late, u.Limits, before, changed != nil)
+	if changed != nil {
+		return errors.Join(changed, settled)
 	}
 	if labels != nil {
-		if err := s.d.h.o.Store.LabelSandbox(ctx, s.b.Token, labels); err != nil {
-			return fmt.Errorf("write down the labels: %w", err)
+		if err := s.d.h.o.Store.LabelSandbox(late, s.b.Token, labels); err != nil {
+			return errors.Join(fmt.Errorf("write down the labels: %w", err), settled)
 		}
 	}
-	err = s.settle(ctx, u.Limits)
-	s.d.h.note(ctx, s.b, s.Sandbox)
-	return err
+	s.d.h.note(late, s.b, s.Sandbox)
+	return settled
 }
 
-// reserve makes room for new limits, and gives the way back.
-func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (undo func() error, err error) {
+// reserve makes room for new limits, and tells what was reserved before.
+func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.Reserved, err error) {
 	if l == nil {
-		return func() error { return nil }, nil
+		return before, nil
 	}
 	info, err := s.d.h.info(ctx)
 	if err != nil {
-		return nil, err
+		return before, err
 	}
 	asked, err := reserve(*l, info.Defaults)
 	if err != nil {
-		return nil, err
+		return before, err
 	}
-	before, err := s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
+	return s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
 		return larger(r, asked)
 	}, func(have *store.Total) error { return s.d.fits(have, asked) })
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		late, done := after(ctx)
-		defer done()
-		return s.set(late, before)
-	}, nil
 }
 
-// settle reserves what the sandbox has by now.
-func (s *sandbox) settle(ctx context.Context, l *paddock.Limits) error {
+// settle reserves what the sandbox has by now. After a change that went wrong it
+// may have some of it, and keeps what was reserved before.
+func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Reserved, wrong bool) error {
 	if l == nil {
 		return nil
 	}
 	st, err := s.Sandbox.Status(ctx)
-	if err != nil {
+	if err != nil { // so all of it stays reserved
 		return fmt.Errorf("ask for the new limits: %w", err)
 	}
-	return s.set(ctx, counted(st.Limits))
+	has := counted(st.Limits)
+	if wrong {
+		has = larger(has, before)
+	}
+	return s.set(ctx, has)
 }
 
 // set writes down what is reserved, without asking.
