@@ -246,7 +246,7 @@ func absent(err error, what, name string) error {
 	return err
 }
 
-// named refuses what is no name: tenants and templates have the form of an ID.
+// named refuses what is no name: tenants have names of the form of an ID.
 func named(what, name string) error {
 	if !paddock.ID(name).Valid() {
 		return fmt.Errorf("%s %q: a name is 1 to 63 lower-case letters, digits and dashes: %w", what, name, paddock.Invalid)
