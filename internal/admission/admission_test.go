@@ -35,6 +35,22 @@ func TestRoom(t *testing.T) {
 			r.full(t, 0, "1000.0 MiB", "1.0 GiB", "100.0 MiB more", "limit of memory")
 			r.create(t, 24*mib)
 		},
+		"what a sandbox got beyond what was asked for counts, and is removed where there is no room": func(t *testing.T) {
+			r := set(t, &fake{least: 600 * mib}, admission.Options{})
+			sb := r.create(t, 1)
+			if l := r.Load(); l.Memory != 600*mib {
+				t.Errorf("%+v", l)
+			}
+			_, err := r.Create(t.Context(), paddock.Spec{Limits: paddock.Limits{Memory: 1}})
+			wantKind(t, "create", err, paddock.Exhausted, "full")
+			if l := r.Load(); l.Memory != 600*mib || l.Sandboxes != 1 || len(r.f.boxes) != 1 {
+				t.Errorf("%+v, there are %d", l, len(r.f.boxes))
+			}
+			if err := sb.Remove(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.create(t, 1)
+		},
 		"what cannot be summed is refused": func(t *testing.T) {
 			r := set(t, &fake{}, admission.Options{})
 			r.create(t, 1)

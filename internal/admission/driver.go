@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -147,6 +148,9 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, err
 	}
 	sb, err := d.make(ctx, spec)
+	if err == nil {
+		memory, err = d.weigh(ctx, sb, memory)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.claims--
@@ -157,6 +161,26 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	d.held[sb.ID()] = memory
 	return &sandbox{sb, d}, nil
 }
+
+// weigh claims what a sandbox got beyond what was asked for: a snapshot brings its
+// own limits, and each tier has its defaults. It gives what is claimed in all. What
+// there is no room for is removed.
+func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, error) {
+	st, err := sb.Status(ctx)
+	more := max(0, st.Limits.Memory-memory)
+	if err == nil {
+		err = d.claim(ctx, 0, more)
+	}
+	if err != nil {
+		late, done := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+		defer done()
+		return memory, errors.Join(err, sb.Remove(late))
+	}
+	return memory + more, nil
+}
+
+// removeTime bounds how long the removal of what there is no room for may take.
+const removeTime = time.Minute
 
 // make makes a sandbox in turn.
 func (d *Driver) make(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {

@@ -26,6 +26,7 @@ type fake struct {
 	most  int                 // guarded by mu
 	lists int                 // guarded by mu
 	fail  error               // guarded by mu; of Create and Update
+	least int64               // guarded by mu; memory that a sandbox gets, whatever was asked for
 }
 
 type box struct {
@@ -58,7 +59,7 @@ func (f *fake) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, 
 	if err = errors.Join(err, f.fail); err != nil {
 		return nil, err
 	}
-	b := &box{f: f, id: id, memory: spec.Limits.Memory}
+	b := &box{f: f, id: id, memory: max(spec.Limits.Memory, f.least)}
 	if b.memory == 0 {
 		b.memory = 100 << 20
 	}
@@ -99,6 +100,12 @@ func (f *fake) set(change func()) {
 }
 
 func (b *box) ID() paddock.ID { return b.id }
+
+func (b *box) Status(context.Context) (paddock.Status, error) {
+	b.f.mu.Lock()
+	defer b.f.mu.Unlock()
+	return paddock.Status{ID: b.id, Limits: paddock.Limits{Memory: b.memory}}, nil
+}
 
 func (b *box) Update(_ context.Context, u paddock.Update) error {
 	b.f.mu.Lock()

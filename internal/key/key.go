@@ -19,14 +19,12 @@ type Scope string
 
 const (
 	Read  Scope = "read"  // see sandboxes, processes, files and events
-	Write Scope = "write" // make, change, use and remove sandboxes, snapshots and templates
-	Usage Scope = "usage" // see what was used and what it costs
-	Keys  Scope = "keys"  // make, list and revoke keys of its tenant, with no more scopes than its own
-	Admin Scope = "admin" // all of it, of every tenant, and what is the host's
+	Write Scope = "write" // make, change, use and remove sandboxes and snapshots
+	Admin Scope = "admin" // all of it for its tenant, and what is the host's
 )
 
 // Scopes lists them all.
-func Scopes() []Scope { return []Scope{Read, Write, Usage, Keys, Admin} }
+func Scopes() []Scope { return []Scope{Read, Write, Admin} }
 
 // A Principal is who a caller turned out to be.
 type Principal struct {

@@ -56,7 +56,7 @@ func TestAKeyLetsItsTenantIn(t *testing.T) {
 	if err != nil || who.Tenant != "acme" || who.Key != made.ID {
 		t.Fatalf("%+v, %v", who, err)
 	}
-	for scope, want := range map[key.Scope]bool{key.Read: true, key.Write: true, key.Usage: false, key.Keys: false, key.Admin: false} {
+	for scope, want := range map[key.Scope]bool{key.Read: true, key.Write: true, key.Admin: false} {
 		if who.May(scope) != want {
 			t.Errorf("%s: %v", scope, !want)
 		}
@@ -64,7 +64,7 @@ func TestAKeyLetsItsTenantIn(t *testing.T) {
 	if (key.Principal{}).May(key.Read) {
 		t.Error("no scope allows something")
 	}
-	if !(key.Principal{Scopes: []key.Scope{key.Admin}}).May(key.Keys) {
+	if !(key.Principal{Scopes: []key.Scope{key.Admin}}).May(key.Write) {
 		t.Error("admin is not all")
 	}
 }

@@ -17,10 +17,11 @@ func (d *Driver) known(ctx context.Context, id paddock.ID) (*entry, error) {
 	if e != nil {
 		return e, nil
 	}
-	if _, err := d.Open(ctx, id); err != nil {
+	sb, err := d.Open(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	return d.entry(ctx, id)
+	return d.entry(ctx, sb)
 }
 
 // Terms tells how a sandbox stands to its terms.

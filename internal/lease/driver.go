@@ -20,6 +20,11 @@ type Options struct {
 	// Default is the terms of a plain Create, and of sandboxes without a record.
 	Default Terms
 
+	// Of tells which of the driver's sandboxes are those that were made by way of
+	// this one; of others, whatever was written down of their names, nothing is
+	// ended or paused. nil is all.
+	Of func(paddock.Status) bool
+
 	// Longest bounds every deadline from the creation on; zero is no bound.
 	Longest time.Duration
 
@@ -104,19 +109,19 @@ func (d *Driver) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list sandboxes: %w", err)
 	}
-	there := make(map[paddock.ID]bool, len(all))
-	for _, st := range all {
-		there[st.ID] = true
+	there := make(map[paddock.ID]*paddock.Status, len(all))
+	for i := range all {
+		there[all[i].ID] = &all[i]
 	}
 	slices.SortStableFunc(records, func(a, b Record) int { return a.Ended.Compare(b.Ended) }) // as they are buried
 	for _, rec := range records {
-		switch {
-		case there[rec.ID] && rec.Ended.IsZero():
+		switch st := there[rec.ID]; {
+		case st != nil && rec.Ended.IsZero() && d.ours(*st):
 			e := newEntry(d, rec)
 			e.found()
 			d.entries[rec.ID] = e
-		case there[rec.ID]: // another one has its name
-			e := d.without(rec.ID)
+		case st != nil: // another one has its name
+			e := d.without(*st)
 			e.rec.Version = rec.Version
 			d.entries[rec.ID] = e
 		case rec.Ending != "": // it was removed, and the end of that not written down
@@ -132,7 +137,7 @@ func (d *Driver) load(ctx context.Context) error {
 	}
 	for _, st := range all {
 		if d.entries[st.ID] == nil {
-			d.entries[st.ID] = d.without(st.ID)
+			d.entries[st.ID] = d.without(st)
 		}
 	}
 	for _, e := range d.entries {
@@ -141,12 +146,18 @@ func (d *Driver) load(ctx context.Context) error {
 	return nil
 }
 
+func (d *Driver) ours(st paddock.Status) bool { return d.o.Of == nil || d.o.Of(st) }
+
 // without gives the entry of a sandbox that nobody wrote anything down of: from
-// now on it has the default's terms. They are written with the first change.
-func (d *Driver) without(id paddock.ID) *entry {
+// now on it has the default's terms, or none if it is not one of ours.
+// They are written with the first change.
+func (d *Driver) without(st paddock.Status) *entry {
 	now := d.clock.now()
-	rec := Record{ID: id, Terms: d.o.Default, Created: now, Written: now}
-	rec.Deadline, rec.Wall = rec.Terms.deadline(now, d.o.Longest)
+	rec := Record{ID: st.ID, Created: now, Written: now}
+	if d.ours(st) {
+		rec.Terms = d.o.Default
+		rec.Deadline, rec.Wall = rec.Terms.deadline(now, d.o.Longest)
+	}
 	e := newEntry(d, rec)
 	e.found()
 	return e
@@ -303,7 +314,7 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	if err != nil {
 		return nil, err
 	}
-	e, err := d.entry(ctx, id)
+	e, err := d.entry(ctx, sb)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +323,8 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 
 // entry finds what is known of a sandbox that is there, also of one that another
 // driver on the same store has made.
-func (d *Driver) entry(ctx context.Context, id paddock.ID) (*entry, error) {
+func (d *Driver) entry(ctx context.Context, sb paddock.Sandbox) (*entry, error) {
+	id := sb.ID()
 	d.mu.Lock()
 	e := d.entries[id]
 	d.mu.Unlock()
@@ -323,11 +335,18 @@ func (d *Driver) entry(ctx context.Context, id paddock.ID) (*entry, error) {
 	if err != nil && !errors.Is(err, paddock.NotFound) {
 		return nil, fmt.Errorf("read the lifetime of sandbox %s: %w", id, err)
 	}
-	if err == nil && rec.Ended.IsZero() {
+	st := paddock.Status{ID: id}
+	if d.o.Of != nil {
+		var unknown error
+		if st, unknown = sb.Status(ctx); unknown != nil && !d.ours(st) {
+			return nil, unknown
+		}
+	}
+	if err == nil && rec.Ended.IsZero() && d.ours(st) {
 		e = newEntry(d, rec)
 		e.found()
 	} else {
-		e = d.without(id)
+		e = d.without(st)
 		e.rec.Version = rec.Version // of one that had the name before, or 0
 	}
 	d.mu.Lock()

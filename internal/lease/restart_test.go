@@ -120,6 +120,28 @@ func TestRestart(t *testing.T) {
 			pass(second)
 			r.want(t, "a", "")
 		},
+		"what is not of the server has no terms, whatever is written down of its name": func(t *testing.T) {
+			r := set(t, lease.Options{})
+			r.create(t, "was-ours", lease.Terms{Lifetime: hour})
+			r.create(t, "kept-ours", lease.Terms{Lifetime: 100 * hour})
+			for _, id := range []paddock.ID{"plain", "ours"} {
+				if _, err := r.f.Create(t.Context(), paddock.Spec{ID: id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := lease.Options{Default: lease.Terms{Lifetime: hour}, Of: func(st paddock.Status) bool { return st.ID == "ours" || st.ID == "kept-ours" }}
+			r.restart(t, 0, o)
+			if _, err := r.f.Create(t.Context(), paddock.Spec{ID: "later"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Open(t.Context(), "later"); err != nil {
+				t.Fatal(err)
+			}
+			pass(10 * hour)
+			for id, want := range map[paddock.ID]paddock.State{"plain": paddock.Ready, "later": paddock.Ready, "was-ours": paddock.Ready, "kept-ours": paddock.Ready, "ours": ""} {
+				r.want(t, id, want)
+			}
+		},
 		"of two servers on one store one ends it, and what the other changed counts": func(t *testing.T) {
 			r := set(t, lease.Options{})
 			r.create(t, "a", lease.Terms{Lifetime: hour})

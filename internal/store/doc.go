@@ -1,5 +1,5 @@
 // Package store keeps what a server must not forget: tenants, keys, sandboxes,
-// snapshots, templates and what was used.
+// snapshots and what was used.
 //
 // # The story
 //
@@ -23,7 +23,7 @@
 // Keys are kept as sums of their secrets. A spec is kept without the values of
 // its secrets, of its environment and of the headers of its rules, since any of
 // them may be a credential; what is kept is what was asked, not what to make it
-// from. A template, from which things are made, may have none: see [Store.PutTemplate].
+// from.
 //
 // # The file
 //

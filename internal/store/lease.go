@@ -70,7 +70,7 @@ func (l *Leases[R]) Save(ctx context.Context, r R) (int64, error) {
 		Version int64      `json:"version"`
 	}
 	if err := json.Unmarshal([]byte(data), &head); err != nil || !head.ID.Valid() || head.Version < 0 {
-		return 0, invalid("a lease without a valid id and version")
+		return 0, fmt.Errorf("a lease without a valid id and version: %w", paddock.Invalid)
 	}
 	err = l.s.write(ctx, func(q query) error {
 		change, args := "UPDATE leases SET data = ?, version = version + 1 WHERE place = ? AND id = ? AND version = ?", []any{data, l.place, head.ID, head.Version}

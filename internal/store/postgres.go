@@ -39,6 +39,7 @@ func openPostgres(ctx context.Context, place string) (*Store, error) {
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections / 2)
 	db.SetConnMaxIdleTime(5 * time.Minute)
+	e.claim = func(ctx context.Context, place string) (func() error, error) { return claimPostgres(ctx, db, place) }
 	s := &Store{engine: e, writer: db, reader: db}
 	if err := s.Ping(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -51,26 +50,6 @@ func anonymous(proxy string) string {
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
-
-// harmless refuses what a template may not hold.
-func harmless(n paddock.NetworkPolicy) error {
-	for _, s := range n.Secrets {
-		if s.Value != "" {
-			return invalid("a template with the value of the secret " + s.Name + ": give the value when a sandbox is made")
-		}
-	}
-	for _, r := range n.Rules {
-		if len(r.SetHeaders) > 0 {
-			return invalid("a template with headers that the rule for " + r.Host + " sets: they are mostly credentials, and those are not kept")
-		}
-		if r.Proxy != "" && r.Proxy != anonymous(r.Proxy) {
-			return invalid("a template with more than scheme and host of the proxy of the rule for " + r.Host)
-		}
-	}
-	return nil
-}
-
-func invalid(words string) error { return fmt.Errorf("%s: %w", words, paddock.Invalid) }
 
 // clean gives text that both databases can hold.
 func clean(s string) string {

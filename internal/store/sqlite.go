@@ -29,6 +29,7 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	e := engine{name: "SQLite", explain: explainSQLite, again: func(error) bool { return false }}
+	e.claim = func(ctx context.Context, _ string) (func() error, error) { return claimSQLite(ctx, path) }
 	s := &Store{engine: e}
 	if s.writer, err = sql.Open("sqlite", address(path, false)); err != nil {
 		return nil, err
@@ -89,7 +90,18 @@ func address(path string, reading bool) string {
 		options.Add("_pragma", "synchronous(FULL)") // what was told as done outlives the power
 		options.Set("_txlock", "immediate")         // who waits, waits at the beginning
 	}
+	return located(path, options)
+}
+
+// located is the URL of a file.
+func located(path string, options url.Values) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: options.Encode()}).String()
+}
+
+// held tells whether another has the lock that was asked for.
+func held(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
 // check looks at the whole file once, so that damage is told before anyone

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -20,6 +21,10 @@ type Store struct {
 	writer *sql.DB // of SQLite: one connection, since it has one writer
 	reader *sql.DB // of PostgreSQL the same as writer
 	id     string
+
+	mu     sync.Mutex
+	claims []func() error // guarded by mu; what releases each
+	closed bool           // guarded by mu
 }
 
 // An engine is what differs between databases.
@@ -34,6 +39,8 @@ type engine struct {
 	alone string
 	// explain gives an error a kind and words.
 	explain func(error) error
+	// claim makes a place its caller's own.
+	claim func(ctx context.Context, place string) (free func() error, err error)
 	// again tells errors of transactions that others got in the way of.
 	again func(error) bool
 }
@@ -59,12 +66,13 @@ func Open(ctx context.Context, place string) (*Store, error) {
 	return s, nil
 }
 
-// Close lets go of the database. Closing twice is fine.
+// Close lets go of the database, and of what was claimed. Closing twice is fine.
 func (s *Store) Close() error {
+	err := s.unclaim()
 	if s.reader == s.writer {
-		return s.writer.Close()
+		return errors.Join(err, s.writer.Close())
 	}
-	return errors.Join(s.reader.Close(), s.writer.Close())
+	return errors.Join(err, s.reader.Close(), s.writer.Close())
 }
 
 // ID names this store, for as long as it lives: the same for every server that
@@ -238,7 +246,7 @@ func absent(err error, what, name string) error {
 	return err
 }
 
-// named refuses what is no name: tenants and templates have the form of an ID.
+// named refuses what is no name: tenants have names of the form of an ID.
 func named(what, name string) error {
 	if !paddock.ID(name).Valid() {
 		return fmt.Errorf("%s %q: a name is 1 to 63 lower-case letters, digits and dashes: %w", what, name, paddock.Invalid)

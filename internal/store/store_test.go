@@ -82,13 +82,13 @@ func TestPromises(t *testing.T) {
 		{"a lost sandbox counts for nothing", lostCountsNothing},
 		{"a lease is changed by who knows its version", leaseVersions},
 		{"a snapshot is of its tenant alone", ownSnapshots},
-		{"a template holds no credential", templatesHarmless},
 		{"no credential of a spec is kept", nothingSecret},
 		{"a record grows and never shrinks", recordsGrow},
 		{"records are found by their beginning", recordsFound},
 		{"names that no database can hold are not found", oddNames},
 		{"a newer schema is refused in words", newerSchema},
 		{"two servers may open a new store at once", openedAtOnce},
+		{"a place is one server's, until it lets go", placeClaimed},
 		{"a call that is given up says so", canceledCall},
 		{"a closed store is unavailable", closedStore},
 	}
@@ -408,33 +408,6 @@ func ownSnapshots(t *testing.T, e storetest.Engine) {
 	}
 }
 
-func templatesHarmless(t *testing.T, e storetest.Engine) {
-	s, ctx := world(t, e), t.Context()
-	put := func(name string, n paddock.NetworkPolicy) error {
-		return s.PutTemplate(ctx, store.Template{Tenant: "acme", Name: name, Created: then, Spec: paddock.Spec{Dir: "/" + name, Env: map[string]string{"A": "b"}, Policy: paddock.Policy{Network: n}}})
-	}
-	wantKind(t, put("a", paddock.NetworkPolicy{Secrets: []paddock.Secret{{Name: "T", Value: "hunter2"}}}), paddock.Invalid)
-	wantKind(t, put("a", paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Host: "h", SetHeaders: map[string]string{"Authorization": "hunter2"}}}}), paddock.Invalid)
-	wantKind(t, put("a", paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Host: "h", Proxy: "http://u:hunter2@p:1"}}}), paddock.Invalid)
-	wantKind(t, put("A/b", paddock.NetworkPolicy{}), paddock.Invalid)
-	must(t, put("b", paddock.NetworkPolicy{Secrets: []paddock.Secret{{Name: "T"}}, Rules: []paddock.NetworkRule{{Host: "h", Proxy: "http://p:1"}}}))
-	must(t, put("a", paddock.NetworkPolicy{}))
-	must(t, put("a", paddock.NetworkPolicy{}))
-	got, err := s.Template(ctx, "acme", "b")
-	if err != nil || got.Spec.Dir != "/b" || got.Spec.Env["A"] != "b" || got.Spec.Policy.Network.Rules[0].Proxy != "http://p:1" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	_, err = s.Template(ctx, "other", "b")
-	wantKind(t, err, paddock.NotFound)
-	must(t, s.RemoveTemplate(ctx, "other", "b"))
-	if list, err := s.Templates(ctx, "acme"); err != nil || len(list) != 2 || list[0].Name != "a" {
-		t.Errorf("%+v, %v", list, err)
-	}
-	must(t, s.RemoveTemplate(ctx, "acme", "b"))
-	must(t, s.RemoveTemplate(ctx, "acme", "b"))
-	wantKind(t, s.PutTemplate(ctx, store.Template{Tenant: "nobody", Name: "a"}), paddock.NotFound)
-}
-
 func nothingSecret(t *testing.T, e storetest.Engine) {
 	s, ctx := world(t, e), t.Context()
 	b := box("one", "acme")
@@ -530,8 +503,6 @@ func oddNames(t *testing.T, e storetest.Engine) {
 		wantKind(t, err, paddock.NotFound)
 		_, err = s.Snapshot(ctx, "acme", "here", paddock.SnapshotID(name))
 		wantKind(t, err, paddock.NotFound)
-		_, err = s.Template(ctx, "acme", name)
-		wantKind(t, err, paddock.NotFound)
 		wantKind(t, s.RevokeKey(ctx, "acme", name, then), paddock.NotFound)
 		wantKind(t, s.RemoveTenant(ctx, name), paddock.NotFound)
 	}
@@ -561,6 +532,37 @@ func openedAtOnce(t *testing.T, e storetest.Engine) {
 			t.Errorf("different stores: %q", ids)
 		}
 	}
+}
+
+func placeClaimed(t *testing.T, e storetest.Engine) {
+	place, ctx := e.Place(t), t.Context()
+	one, two := storetest.Open(t, place), storetest.Open(t, place)
+	release, err := one.Claim(ctx, "here")
+	must(t, err)
+	for _, s := range []*store.Store{one, two, two} {
+		_, err := s.Claim(ctx, "here")
+		wantKind(t, err, paddock.Conflict)
+	}
+	must(t, two.AddTenant(ctx, store.Tenant{ID: "acme"})) // who claims nothing may write
+	switch _, err := two.Claim(ctx, "there"); e.Name {
+	case "SQLite":
+		wantKind(t, err, paddock.Conflict)
+	default:
+		must(t, err)
+	}
+	must(t, release())
+	must(t, release())
+	_, err = two.Claim(ctx, "here")
+	must(t, err)
+	must(t, two.Close())
+	_, err = two.Claim(ctx, "here")
+	wantKind(t, err, paddock.Unavailable)
+	again, err := one.Claim(ctx, "here")
+	must(t, err)
+	must(t, release()) // it is another's claim by now
+	_, err = storetest.Open(t, place).Claim(ctx, "here")
+	wantKind(t, err, paddock.Conflict)
+	must(t, again())
 }
 
 func canceledCall(t *testing.T, e storetest.Engine) {

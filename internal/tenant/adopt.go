@@ -15,7 +15,7 @@ type Adoption struct {
 	Kept    []paddock.ID // whole, and known to both sides
 	Removed []paddock.ID // halfway, or forgotten by the store
 	Lost    []paddock.ID // not known to the driver any more
-	Left    []paddock.ID // of the driver, and not made for a tenant
+	Left    []paddock.ID // of the driver, and not made for a tenant, or at another place
 }
 
 // Adopt brings store and driver to agree, after whatever befell the server. It is
@@ -23,18 +23,23 @@ type Adoption struct {
 // be removed is told, and the rest is done.
 func (h *House) Adopt(ctx context.Context) (Adoption, error) {
 	var a Adoption
-	rows, err := h.o.Store.Sandboxes(ctx, "", h.o.Place)
+	list, err := h.d.List(ctx)
 	if err != nil {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
 	}
-	list, err := h.d.List(ctx)
+	// After List: what is written down is written before it is made. Of every
+	// place, since a server with another name may have made what is here.
+	rows, err := h.o.Store.Sandboxes(ctx, "", "")
 	if err != nil {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
 	}
 	var errs []error
 	known := make(map[string]bool, len(rows))
 	for _, b := range rows {
-		known[h.mark(b.Token)] = true
+		known[h.mark(b.Token)] = b.Place == h.o.Place
+		if b.Place != h.o.Place {
+			continue
+		}
 		// By its mark, since its name may have been chosen by the driver.
 		i := slices.IndexFunc(list, func(st paddock.Status) bool { return st.Labels[Label] == h.mark(b.Token) })
 		if i >= 0 {
@@ -42,12 +47,13 @@ func (h *House) Adopt(ctx context.Context) (Adoption, error) {
 		}
 		errs = append(errs, h.adopt(ctx, b, i >= 0, &a))
 	}
+	ours := Marked(h.o.Store.ID())
 	for _, st := range list {
-		switch {
-		case known[st.Labels[Label]]:
-		case h.ours(st):
+		switch here, known := known[st.Labels[Label]]; {
+		case here:
+		case ours(st) && !known:
 			a.Removed = append(a.Removed, st.ID)
-			errs = append(errs, h.destroy(ctx, st.ID))
+			errs = append(errs, h.destroy(ctx, st))
 		default:
 			a.Left = append(a.Left, st.ID)
 		}
@@ -79,13 +85,16 @@ func (h *House) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adopt
 }
 
 // destroy removes a sandbox that no record is of.
-func (h *House) destroy(ctx context.Context, id paddock.ID) error {
-	sb, err := h.d.Open(ctx, id)
+func (h *House) destroy(ctx context.Context, found paddock.Status) error {
+	sb, err := h.d.Open(ctx, found.ID)
 	if errors.Is(err, paddock.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if st, err := sb.Status(ctx); err != nil || st.Labels[Label] != found.Labels[Label] {
+		return err // what has its name by now is another
 	}
 	return sb.Remove(ctx)
 }

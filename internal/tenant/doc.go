@@ -22,7 +22,8 @@
 // sees through a tenant's driver. One that carries this store's name, and that the
 // store does not know, is of a time that the store has forgotten (it was restored
 // from a copy): nobody could ever reach it, and Adopt removes it. All others of the
-// driver are left alone.
+// driver are left alone, and so is what a server of another place made. A record opens
+// and removes no sandbox but the one that carries its mark, whatever has its name.
 //
 // Of a snapshot the driver chooses the name, so it is written down afterwards. A
 // crash between the two leaves a snapshot that nobody can reach.

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,11 +58,6 @@ func (d *Driver) begin() error {
 
 // Create implements paddock.Driver.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
-	return d.CreateBy(ctx, spec, d.h.d.Create)
-}
-
-// CreateBy is Create by another way to make a sandbox with the shared driver.
-func (d *Driver) CreateBy(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
 	if err := d.begin(); err != nil {
 		return nil, err
 	}
@@ -81,18 +77,40 @@ func (d *Driver) CreateBy(ctx context.Context, spec paddock.Spec, create func(co
 	if spec.ID == "" && !spec.Ephemeral {
 		spec.ID = b.ID // the name is known before the sandbox is there
 	}
-	sb, err := create(ctx, spec)
+	sb, err := d.h.d.Create(ctx, spec)
 	ctx, done := after(ctx)
 	defer done()
 	if err != nil {
 		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
 	}
-	b.ID, b.State = sb.ID(), store.Ready
-	if err := d.h.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
-		err = fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
-		return nil, errors.Join(err, sb.Remove(ctx), d.h.o.Store.ForgetSandbox(ctx, b.Token))
+	if b, err = d.welcome(ctx, b, sb); err != nil {
+		err = errors.Join(err, sb.Remove(ctx))
+		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
 	}
 	return &sandbox{sb, d, b}, nil
+}
+
+// welcome writes down what was made. The tier and the limits are those that the
+// driver chose: a snapshot brings its own, and each tier has its defaults. What is
+// more than was asked for has to be within the quota too.
+func (d *Driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, error) {
+	st, err := sb.Status(ctx)
+	if err != nil {
+		return b, fmt.Errorf("sandbox %s was made and does not say how it is: %w", sb.ID(), err)
+	}
+	most := larger(b.Reserved, counted(st.Limits))
+	if most != b.Reserved {
+		_, err := d.h.o.Store.ReserveSandbox(ctx, b.Token, func(store.Reserved) store.Reserved { return most },
+			func(have *store.Total) error { return d.fits(have, most) })
+		if err != nil {
+			return b, fmt.Errorf("sandbox %s got more than was asked for: %w", sb.ID(), err)
+		}
+	}
+	b.ID, b.State, b.Tier, b.Reserved = sb.ID(), store.Ready, cmp.Or(st.Tier, b.Tier), most
+	if err := d.h.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
+		return b, fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
+	}
+	return b, nil
 }
 
 // plan is what is written down of a spec, if it may be asked for at all.
@@ -197,9 +215,10 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	case b.State == store.Lost:
 		return &lost{d.h, b}, nil
 	}
-	sb, err := d.h.d.Open(ctx, id)
+	sb, err := d.h.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
-		// It ended without a word: its time was over, or its process died.
+		// It ended without a word: its time was over, or its process died. What
+		// has its name by now is another.
 		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
 	}
 	if err != nil {

@@ -24,6 +24,7 @@ type fake struct {
 	fail  error                         // guarded by mu; of Create
 	named func(paddock.ID) paddock.ID   // guarded by mu; the ID that a sandbox gets
 	each  func(context.Context, string) // guarded by mu; called before each call, with its name
+	gives *paddock.Status               // guarded by mu; tier and limits that a sandbox gets, whatever was asked for
 }
 
 func (f *fake) before(ctx context.Context, call string) {
@@ -60,6 +61,9 @@ func (f *fake) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, 
 		return nil, fmt.Errorf("sandbox %s: %w", spec.ID, paddock.Exists)
 	}
 	sb := &fakeSandbox{f: f, st: paddock.Status{ID: spec.ID, State: paddock.Ready, Labels: spec.Labels, Limits: spec.Limits, Created: time.Now()}}
+	if f.gives != nil {
+		sb.st.Tier, sb.st.Limits = f.gives.Tier, f.gives.Limits
+	}
 	f.boxes[spec.ID] = sb
 	return sb, nil
 }
@@ -107,7 +111,8 @@ func (s *fakeSandbox) Status(context.Context) (paddock.Status, error) {
 	return s.st, nil
 }
 
-func (s *fakeSandbox) Update(_ context.Context, u paddock.Update) error {
+func (s *fakeSandbox) Update(ctx context.Context, u paddock.Update) error {
+	s.f.before(ctx, "update")
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
 	if s.deaf != nil {

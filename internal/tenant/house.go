@@ -44,6 +44,7 @@ type House struct {
 	closed   bool               // guarded by mu
 	drivers  map[string]*Driver // guarded by mu; by tenant
 	defaults *paddock.Info      // guarded by mu; nil until it was asked for
+	turns    map[string]*turn   // guarded by mu; by token, while somebody is in one
 }
 
 // New gives a house. The driver is the house's from here on, and is closed with
@@ -55,7 +56,7 @@ func New(d paddock.Driver, o Options) (*House, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &House{d: d, o: o, drivers: make(map[string]*Driver)}, nil
+	return &House{d: d, o: o, drivers: make(map[string]*Driver), turns: make(map[string]*turn)}, nil
 }
 
 // Driver gives a tenant's driver: the same one each time, until it is closed. A

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -32,18 +33,11 @@ func reserve(l, defaults paddock.Limits) (store.Reserved, error) {
 
 // filled is a spec's limits with the driver's for what it leaves out.
 func filled(l, defaults paddock.Limits) paddock.Limits {
-	l.CPUs = or(l.CPUs, defaults.CPUs)
-	l.Memory = or(l.Memory, defaults.Memory)
-	l.PIDs = or(l.PIDs, defaults.PIDs)
-	l.Disk = or(l.Disk, defaults.Disk)
+	l.CPUs = cmp.Or(l.CPUs, defaults.CPUs)
+	l.Memory = cmp.Or(l.Memory, defaults.Memory)
+	l.PIDs = cmp.Or(l.PIDs, defaults.PIDs)
+	l.Disk = cmp.Or(l.Disk, defaults.Disk)
 	return l
-}
-
-func or[T float64 | int64 | int](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }
 
 // counted is limits as they are reserved: a part of a thousandth is one.

@@ -18,10 +18,26 @@ type sandbox struct {
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	st, err := s.Sandbox.Status(ctx)
+	if err == nil && !s.d.h.is(st, s.b) {
+		return paddock.Status{}, missing("sandbox", string(s.b.ID))
+	}
 	return plain(st), err
 }
 
+// there fails where the sandbox was removed since it was opened: another may have
+// its name by now.
+func (s *sandbox) there(ctx context.Context) error {
+	now, err := s.d.h.o.Store.Sandbox(ctx, s.b.Tenant, s.b.ID)
+	if err == nil && now.Token != s.b.Token {
+		return missing("sandbox", string(s.b.ID))
+	}
+	return err
+}
+
 func (s *sandbox) Pause(ctx context.Context) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
 	err := s.Sandbox.Pause(ctx)
 	if err == nil {
 		s.d.h.note(ctx, s.b, s.Sandbox)
@@ -30,6 +46,9 @@ func (s *sandbox) Pause(ctx context.Context) error {
 }
 
 func (s *sandbox) Resume(ctx context.Context) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
 	err := s.Sandbox.Resume(ctx)
 	if err == nil {
 		s.d.h.note(ctx, s.b, s.Sandbox)
@@ -38,7 +57,8 @@ func (s *sandbox) Resume(ctx context.Context) error {
 }
 
 // Update asks the quota for new limits before they hold. What was asked for is
-// reserved until it is known what the driver made of it.
+// reserved until it is known what the driver made of it. Changes of limits take
+// turns.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	labels := u.Labels
 	if labels != nil {
@@ -47,59 +67,67 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		}
 		u.Labels = s.d.h.owned(labels, s.b.Token)
 	}
-	undo, err := s.reserve(ctx, u.Limits)
+	leave, err := s.d.h.enter(ctx, s.b.Token)
 	if err != nil {
 		return err
 	}
-	if err := s.Sandbox.Update(ctx, u); err != nil {
-		return errors.Join(err, undo())
+	defer leave()
+	if err := s.there(ctx); err != nil {
+		return err
+	}
+	before, err := s.reserve(ctx, u.Limits)
+	if err != nil {
+		return err
+	}
+	changed := s.Sandbox.Update(ctx, u)
+	late, done := after(ctx) // the sandbox has what it has, also where the caller has gone
+	defer done()
+	settled := s.settle(late, u.Limits, before, changed != nil)
+	if changed != nil {
+		return errors.Join(changed, settled)
 	}
 	if labels != nil {
-		if err := s.d.h.o.Store.LabelSandbox(ctx, s.b.Token, labels); err != nil {
-			return fmt.Errorf("write down the labels: %w", err)
+		if err := s.d.h.o.Store.LabelSandbox(late, s.b.Token, labels); err != nil {
+			return errors.Join(fmt.Errorf("write down the labels: %w", err), settled)
 		}
 	}
-	err = s.settle(ctx, u.Limits)
-	s.d.h.note(ctx, s.b, s.Sandbox)
-	return err
+	s.d.h.note(late, s.b, s.Sandbox)
+	return settled
 }
 
-// reserve makes room for new limits, and gives the way back.
-func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (undo func() error, err error) {
+// reserve makes room for new limits, and tells what was reserved before.
+func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.Reserved, err error) {
 	if l == nil {
-		return func() error { return nil }, nil
+		return before, nil
 	}
 	info, err := s.d.h.info(ctx)
 	if err != nil {
-		return nil, err
+		return before, err
 	}
 	asked, err := reserve(*l, info.Defaults)
 	if err != nil {
-		return nil, err
+		return before, err
 	}
-	before, err := s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
+	return s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
 		return larger(r, asked)
 	}, func(have *store.Total) error { return s.d.fits(have, asked) })
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		late, done := after(ctx)
-		defer done()
-		return s.set(late, before)
-	}, nil
 }
 
-// settle reserves what the sandbox has by now.
-func (s *sandbox) settle(ctx context.Context, l *paddock.Limits) error {
+// settle reserves what the sandbox has by now. After a change that went wrong it
+// may have some of it, and keeps what was reserved before.
+func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Reserved, wrong bool) error {
 	if l == nil {
 		return nil
 	}
 	st, err := s.Sandbox.Status(ctx)
-	if err != nil {
+	if err != nil { // so all of it stays reserved
 		return fmt.Errorf("ask for the new limits: %w", err)
 	}
-	return s.set(ctx, counted(st.Limits))
+	has := counted(st.Limits)
+	if wrong {
+		has = larger(has, before)
+	}
+	return s.set(ctx, has)
 }
 
 // set writes down what is reserved, without asking.
@@ -114,6 +142,9 @@ func larger(a, b store.Reserved) store.Reserved {
 }
 
 func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	if err := s.there(ctx); err != nil {
+		return "", err
+	}
 	st := s.d.h.o.Store
 	have, err := st.Total(ctx, s.d.tenant)
 	if err != nil {
@@ -140,14 +171,19 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 // Remove goes on where the store cannot be written: removing makes room.
 func (s *sandbox) Remove(ctx context.Context) error { return s.d.h.remove(ctx, s.b, s.Sandbox) }
 
-// remove destroys a sandbox, and forgets it when it is gone.
+// remove destroys a sandbox, and forgets it when it is gone. What has its name
+// later is another, and stays.
 func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) error {
-	marked := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing)
-	if !errors.Is(marked, paddock.NotFound) { // else it is gone already
-		h.note(ctx, b, sb)
+	if err := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing); errors.Is(err, paddock.NotFound) {
+		return nil // it is gone already
 	}
-	if err := sb.Remove(ctx); err != nil {
-		return err
+	h.note(ctx, b, sb)
+	st, err := sb.Status(ctx)
+	gone := errors.Is(err, paddock.NotFound) || (err == nil && !h.is(st, b))
+	if !gone { // also where nobody can tell how it is
+		if err := sb.Remove(ctx); err != nil {
+			return err
+		}
 	}
 	ctx, done := after(ctx)
 	defer done()
@@ -156,7 +192,7 @@ func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox)
 
 // drop removes a sandbox of which only the record is at hand.
 func (h *House) drop(ctx context.Context, b store.Sandbox) error {
-	sb, err := h.d.Open(ctx, b.ID)
+	sb, err := h.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) {
 		return h.o.Store.ForgetSandbox(ctx, b.Token)
 	}

@@ -61,14 +61,6 @@ CREATE TABLE snapshots (
 
 CREATE INDEX snapshots_by_tenant ON snapshots (tenant);
 
-CREATE TABLE templates (
-    tenant  TEXT   NOT NULL REFERENCES tenants (id),
-    name    TEXT   NOT NULL,
-    spec    TEXT   NOT NULL,
-    created BIGINT NOT NULL,
-    PRIMARY KEY (tenant, name)
-);
-
 CREATE TABLE usages (
     token       TEXT   NOT NULL,
     begins      BIGINT NOT NULL,

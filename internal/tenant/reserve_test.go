@@ -1,0 +1,112 @@
+package tenant_test
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/store/storetest"
+)
+
+func (r rig) memory(t *testing.T, who string) int64 {
+	t.Helper()
+	have, err := r.s.Total(t.Context(), who)
+	must(t, err)
+	return have.Memory
+}
+
+func TestWhatASandboxGotCountsAndNotOnlyWhatWasAsked(t *testing.T) {
+	quota := unbounded()
+	quota.Memory = 5 << 30
+	r := build(t, storetest.SQLite(), quota)
+	ctx := t.Context()
+	r.f.set(func() { r.f.gives = &paddock.Status{Tier: "chosen", Limits: paddock.Limits{Memory: 3 << 30}} })
+	r.create(t, "acme", paddock.Spec{ID: "one"})
+	if got := r.memory(t, "acme"); got != 3<<30 {
+		t.Errorf("reserved: %d", got)
+	}
+	if b, err := r.s.Sandbox(ctx, "acme", "one"); err != nil || b.Tier != "chosen" || b.State != store.Ready {
+		t.Errorf("%+v, %v", b, err)
+	}
+	_, err := r.Driver("acme").Create(ctx, paddock.Spec{ID: "two"})
+	wantKind(t, err, paddock.Exhausted)
+	if got := r.memory(t, "acme"); got != 3<<30 || len(r.f.boxes) != 1 {
+		t.Errorf("reserved: %d, there are %d", got, len(r.f.boxes))
+	}
+	r.create(t, "other", paddock.Spec{ID: "two"})
+}
+
+func TestChangesOfLimitsTakeTurns(t *testing.T) {
+	quota := unbounded()
+	quota.Memory = 8 << 30
+	r := build(t, storetest.SQLite(), quota)
+	ctx := t.Context()
+	sb := r.create(t, "acme", paddock.Spec{ID: "one"})
+	var mu sync.Mutex
+	inside, most := 0, 0
+	entered, goOn := make(chan struct{}, 4), make(chan struct{})
+	r.f.set(func() {
+		r.f.each = func(_ context.Context, call string) {
+			if call != "update" {
+				return
+			}
+			mu.Lock()
+			inside++
+			most = max(most, inside)
+			mu.Unlock()
+			entered <- struct{}{}
+			<-goOn
+			mu.Lock()
+			inside--
+			mu.Unlock()
+		}
+	})
+	change := func(ctx context.Context, gib int64) error {
+		return sb.Update(ctx, paddock.Update{Limits: &paddock.Limits{Memory: gib << 30}})
+	}
+	var all sync.WaitGroup
+	for _, gib := range []int64{2, 4, 6} {
+		all.Go(func() {
+			if err := change(ctx, gib); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-entered
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	wantKind(t, change(gone, 1), paddock.Canceled)
+	close(goOn)
+	all.Wait()
+	st, err := sb.Status(ctx)
+	must(t, err)
+	if got := r.memory(t, "acme"); got != st.Limits.Memory || most != 1 {
+		t.Errorf("reserved: %d, has %d; %d at once", got, st.Limits.Memory, most)
+	}
+}
+
+func TestLabelsAreBounded(t *testing.T) {
+	r := build(t, storetest.SQLite(), unbounded())
+	ctx := t.Context()
+	sb := r.create(t, "acme", paddock.Spec{ID: "one"})
+	many := func(n, name, value int) map[string]string {
+		labels := make(map[string]string, n)
+		for i := range n {
+			labels[strings.Repeat("n", name-2)+strconv.Itoa(10+i)] = strings.Repeat("v", value)
+		}
+		return labels
+	}
+	for _, labels := range []map[string]string{many(65, 2, 1), many(1, 129, 0), many(1, 2, 1025), many(17, 2, 1000)} {
+		wantKind(t, sb.Update(ctx, paddock.Update{Labels: maps.Clone(labels)}), paddock.Invalid)
+		_, err := r.Driver("acme").Create(ctx, paddock.Spec{Labels: labels})
+		wantKind(t, err, paddock.Invalid)
+	}
+	for _, labels := range []map[string]string{many(64, 128, 128), many(1, 128, 1024)} {
+		must(t, sb.Update(ctx, paddock.Update{Labels: labels}))
+	}
+}

@@ -1,0 +1,47 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A turn lets one change of a sandbox's limits at a time go all its way: what is
+// reserved in the end is what the sandbox has in the end.
+type turn struct {
+	held  chan struct{} // has one while someone changes
+	count int           // guarded by House.mu; who changes, and who waits
+}
+
+// enter waits until nobody else changes a sandbox, or for as long as the context
+// allows. leave must be called.
+func (h *House) enter(ctx context.Context, token string) (leave func(), err error) {
+	h.mu.Lock()
+	t := h.turns[token]
+	if t == nil {
+		t = &turn{held: make(chan struct{}, 1)}
+		h.turns[token] = t
+	}
+	t.count++
+	h.mu.Unlock()
+	out := func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if t.count--; t.count == 0 {
+			delete(h.turns, token)
+		}
+	}
+	select {
+	case t.held <- struct{}{}:
+		return func() { <-t.held; out() }, nil
+	case <-ctx.Done():
+		out()
+		kind := paddock.Canceled
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			kind = paddock.Timeout
+		}
+		return nil, fmt.Errorf("another change of the sandbox is under way: %w", kind)
+	}
+}
