@@ -18,7 +18,6 @@ const (
 	maxLeases      = 10_000
 	maxCreations   = 10_000
 	maxHandles     = 10_000
-	handleTime     = time.Hour // a handle that nobody used for so long is forgotten
 )
 
 // An account is what is kept for one caller between requests.

@@ -144,8 +144,14 @@ func (a *account) leased(token string) bool {
 	return l != nil && !l.ended
 }
 
-// removed forgets a sandbox that is gone.
+// removed forgets a sandbox that was removed, and tells it.
 func (a *account) removed(d paddock.Driver, id paddock.ID) {
+	a.lost(d, id)
+	a.news.tell(wire.Removed, id)
+}
+
+// lost forgets all that is kept of a sandbox that is gone.
+func (a *account) lost(d paddock.Driver, id paddock.ID) {
 	a.boxes.forget(d, id)
 	a.mu.Lock()
 	if l := a.owners[id]; l != nil {
@@ -168,7 +174,6 @@ func (a *account) removed(d paddock.Driver, id paddock.ID) {
 	for _, in := range mute {
 		in.release()
 	}
-	a.news.tell(wire.Removed, id)
 }
 
 // visible tells whether the client may know of a sandbox: of an ephemeral one,

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -198,8 +199,13 @@ func (q *request) change(what wire.NewsKind, do func(context.Context, paddock.Sa
 // remove destroys a sandbox: DELETE /v1/sandboxes/{id}. One that is not there is
 // no error.
 func (q *request) remove() error {
-	sb, err := q.sandbox()
-	if paddock.KindOf(err) == paddock.NotFound && err != nil {
+	id, err := q.sandboxID()
+	var sb paddock.Sandbox
+	if err == nil { // opened anew: what has the name now is what is meant
+		sb, err = q.caller.Driver.Open(q.Context(), id)
+	}
+	if errors.Is(err, paddock.NotFound) {
+		q.account.boxes.forget(q.caller.Driver, id)
 		return q.none()
 	}
 	if err != nil {
