@@ -87,7 +87,9 @@ func (q *request) input() error {
 	if err != nil {
 		return err
 	}
-	data, err := q.bytes()
+	body := &metered{r: q.Body, b: &q.account.inputHeld}
+	defer body.done()
+	data, err := q.bytes(body)
 	if err != nil {
 		return err
 	}
@@ -120,12 +122,15 @@ func (q *request) input() error {
 
 // bytes reads the body whole, before any of it is used: half of one would be
 // written twice when it is repeated.
-func (q *request) bytes() ([]byte, error) {
+func (q *request) bytes(body io.Reader) ([]byte, error) {
 	control := http.NewResponseController(q.w)
 	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
 	defer q.cutAtEnd()()
-	data, err := io.ReadAll(io.LimitReader(q.Body, maxInput+1))
+	data, err := io.ReadAll(io.LimitReader(body, maxInput+1))
 	_ = control.SetReadDeadline(time.Time{})
+	if errors.Is(err, paddock.Exhausted) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the body: %w: %w", err, paddock.Canceled)
 	}

@@ -71,6 +71,8 @@ type Server struct {
 
 	bodyTime time.Duration // the constant, but for tests
 
+	output, bodies, inputHeld budget // what is held for all callers
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // what the server started itself
@@ -95,6 +97,7 @@ func New(o Options) (*Server, error) {
 		o.Streams = defaultStreams
 	}
 	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, accounts: map[string]*account{}}
+	s.output.max, s.bodies.max, s.inputHeld.max = allOutput, allBodies, allInputHeld
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
