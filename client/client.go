@@ -123,11 +123,28 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.ID, err
 		method: "POST", path: "/v1/sandboxes", header: http.Header{wire.CreationHeader: {name}},
 		body: spec, answer: &st, repeat: true,
 	})
+	if err == nil {
+		err = named("sandbox", string(st.ID))
+	}
 	if ctx.Err() != nil && err != nil || broken(err) {
 		d.takeBack(name)
 	}
-	return st.ID, err
+	if err != nil {
+		return "", err
+	}
+	return st.ID, nil
 }
+
+// named refuses a name of the server's that is none: it becomes a part of paths
+// and is shown to people.
+func named(what, name string) error {
+	if !paddock.ID(name).Valid() {
+		return fmt.Errorf("the server's name %q of a %s is none: %w", clip(name), what, paddock.Internal)
+	}
+	return nil
+}
+
+func clip(text string) string { return text[:min(len(text), 100)] }
 
 // takeBack sees to it that nothing is left of a creation whose answer nobody got.
 func (d *Driver) takeBack(name string) {
@@ -157,6 +174,11 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 		var page wire.Page
 		if err := d.call(ctx, call{method: "GET", path: "/v1/sandboxes", query: query, answer: &page, repeat: true}); err != nil {
 			return nil, fmt.Errorf("list sandboxes: %w", err)
+		}
+		for _, st := range page.Sandboxes {
+			if err := named("sandbox", string(st.ID)); err != nil {
+				return nil, fmt.Errorf("list sandboxes: %w", err)
+			}
 		}
 		all = append(all, page.Sandboxes...)
 		if page.Next == "" {

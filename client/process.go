@@ -41,6 +41,7 @@ type process struct {
 
 	mu       sync.Mutex
 	offset   int64 // guarded by mu; of the next byte of output
+	missed   int64 // guarded by mu; bytes before offset that were not kept for this client
 	acked    int64 // guarded by mu
 	attached bool  // guarded by mu; the server keeps output for this client
 	asked    bool  // guarded by mu; something will tell the exit
@@ -185,6 +186,7 @@ func (p *process) first(request func(context.Context) (*http.Response, error)) (
 		p.pid = begun.PID
 	}
 	if p.attached {
+		p.missed += max(0, begun.Offset-p.offset)
 		p.offset = max(p.offset, begun.Offset)
 	}
 	return st, nil
@@ -237,7 +239,12 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 			}
 		case wire.End:
 			var exit paddock.Exit
-			return exit, decode(payload, &exit)
+			err := decode(payload, &exit)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			// The server knows what this attachment missed, not what one before it did.
+			exit.Dropped = max(exit.Dropped, p.missed)
+			return exit, err
 		case wire.Fail:
 			var e wire.Error
 			if err := decode(payload, &e); err != nil {

@@ -72,6 +72,9 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	if err := s.call(ctx, "snapshot", call{method: "POST", path: "/snapshots", body: o, answer: &made}); err != nil {
 		return "", err
 	}
+	if err := named("snapshot", string(made.ID)); err != nil {
+		return "", fmt.Errorf("snapshot: %w", err)
+	}
 	return made.ID, nil
 }
 

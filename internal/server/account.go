@@ -15,10 +15,10 @@ import (
 // Bounds of what is kept for one caller.
 const (
 	maxAttachments = 10_000
+	maxWatchers    = 16 // attachments of one process, beside the one that started it
 	maxLeases      = 10_000
 	maxCreations   = 10_000
 	maxHandles     = 10_000
-	handleTime     = time.Hour // a handle that nobody used for so long is forgotten
 )
 
 // An account is what is kept for one caller between requests.
@@ -28,13 +28,22 @@ type account struct {
 	news  news
 	boxes handles
 
+	output, bodies, inputHeld budget // what is held for the caller
+
 	mu          sync.Mutex
 	streams     int                    // guarded by mu; requests under way
 	attachments map[string]*attachment // guarded by mu
+	watchers    map[watched]int        // guarded by mu; attachments of a process
 	leases      map[string]*lease      // guarded by mu
 	owners      map[paddock.ID]*lease  // guarded by mu; of ephemeral sandboxes
 	creations   map[string]*creation   // guarded by mu
 	inputs      map[inputKey]*input    // guarded by mu
+}
+
+// A watched process is one that is attached.
+type watched struct {
+	box handleKey
+	pid paddock.PID
 }
 
 // account counts a request of a caller.
@@ -45,6 +54,10 @@ func (s *Server) account(name string) (*account, error) {
 		a = &account{
 			s: s, name: name,
 			boxes:       handles{open: map[handleKey]*handle{}},
+			output:      budget{max: maxOutput, above: &s.output},
+			bodies:      budget{max: maxBodies, above: &s.bodies},
+			inputHeld:   budget{max: maxInputHeld, above: &s.inputHeld},
+			watchers:    map[watched]int{},
 			attachments: map[string]*attachment{}, leases: map[string]*lease{}, owners: map[paddock.ID]*lease{},
 			creations: map[string]*creation{}, inputs: map[inputKey]*input{},
 		}

@@ -60,6 +60,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	// The connection may have carried another request, whose deadline it still has.
 	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // what has none has its own
+	// Package http reads what is left of a body, without a deadline: as it answers,
+	// and behind the handler. Until it is known who calls, and then again at the
+	// end, the body has to arrive in time.
+	q.hurry()
+	defer q.hurry()
 	if !s.enter() {
 		q.fail(fmt.Errorf("the server is closed: %w", paddock.Unavailable))
 		return
@@ -80,6 +85,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(q.w, r.WithContext(q.mark(r.Context())))
+}
+
+// hurry bounds how long the rest of the body may take, where there may be one and
+// the connection is the request's alone.
+func (q *request) hurry() {
+	if q.ContentLength != 0 && q.ProtoMajor == 1 && q.w.code != http.StatusSwitchingProtocols {
+		_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+	}
+}
+
+// patient takes that back.
+func (q *request) patient() {
+	if q.ContentLength != 0 && q.ProtoMajor == 1 {
+		_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // what has none has its own
+	}
 }
 
 // requestKey is of the context value that brings a request through the mux.
@@ -179,12 +199,17 @@ func (s *Server) known(h handler) http.HandlerFunc {
 		}
 		q.account = a
 		defer a.leave()
+		q.patient()
 		return h(q)
 	})
 }
 
 // looks tells whether a request changes nothing, and connects to nothing inside.
+// Who looks at output says how far, and when it is enough: see allowed.
 func (q *request) looks() bool {
+	if strings.HasPrefix(q.Pattern, "POST /v1/attachments/") || strings.HasPrefix(q.Pattern, "DELETE /v1/attachments/") {
+		return true
+	}
 	return q.Method == http.MethodGet && !strings.HasSuffix(q.Pattern, "/ports/{port}") && !strings.HasPrefix(q.Pattern, "GET /v1/leases/")
 }
 
@@ -243,8 +268,11 @@ func (q *request) body(v any) error {
 		return fmt.Errorf("the body is %q, not application/json: %w", kind, paddock.Invalid)
 	}
 	control := http.NewResponseController(q.w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // what has none has its own
-	err := wire.Decode(q.Body, maxBody, v)
+	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+	defer q.cutAtEnd()()
+	body := &metered{r: q.Body, b: &q.account.bodies}
+	defer body.done()
+	err := wire.Decode(body, maxBody, v)
 	_ = control.SetReadDeadline(time.Time{})
 	return err
 }

@@ -14,6 +14,9 @@ const (
 	// window is how much output may be under way to a client: made by the process
 	// and not yet acknowledged. Beyond it the process waits.
 	window = 1 << 20
+	// least is what an attachment that holds nothing may take though the budget is
+	// used up: who holds much does not stop everyone else.
+	least = 4 << 10
 	// piece is what one frame carries at most.
 	piece = 32 << 10
 	// attachmentGrace is how long a process waits for a client that was cut off.
@@ -28,6 +31,10 @@ const (
 type attachment struct {
 	ready  chan struct{}      // closed when process and pid, or failed, are set
 	cancel context.CancelFunc // ends the call that starts or attaches
+	room   *budget            // what is held is drawn from it
+	leave  func()             // called when it is detached, once
+	looks  bool               // its caller may only look: it does not hold the process up
+	who    string             // Caller.Who of whom it is
 
 	pid    paddock.PID // before ready is closed
 	origin int64       // before ready is closed; the process's offset of what is 0 below
@@ -41,6 +48,7 @@ type attachment struct {
 	next     int64           // guarded by mu; offset after the newest
 	auto     bool            // guarded by mu; what was sent counts as acknowledged
 	detached bool            // guarded by mu
+	cut      bool            // guarded by mu; it lost its place: what is held is sent, and no more comes
 	ended    bool            // guarded by mu; exit or err is set
 	exit     paddock.Exit    // guarded by mu
 	err      error           // guarded by mu
@@ -57,8 +65,10 @@ type output struct {
 	data   []byte
 }
 
-func newAttachment(cancel context.CancelFunc) *attachment {
-	return &attachment{ready: make(chan struct{}), cancel: cancel, more: make(chan struct{}), left: time.Now()}
+func newAttachment(cancel context.CancelFunc, room *budget) *attachment {
+	return &attachment{
+		ready: make(chan struct{}), cancel: cancel, room: room, leave: func() {}, more: make(chan struct{}), left: time.Now(),
+	}
 }
 
 // place turns an offset of the process into one of the attachment, which begins
@@ -77,16 +87,20 @@ type stream struct {
 	stderr bool
 }
 
-// Write keeps output for the client, and waits while the window is full.
+// Write keeps output for the client, and waits while the window is full, or the
+// budget used up.
 func (s stream) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
-		n, more, err := s.at.add(p[:min(len(p), piece)], s.stderr)
+		n, full, err := s.at.add(p[:min(len(p), piece)], s.stderr)
 		if err != nil {
 			return written, err
 		}
 		if n == 0 {
-			<-more
+			select {
+			case <-full.more:
+			case <-full.room:
+			}
 			continue
 		}
 		written += n
@@ -98,15 +112,23 @@ func (s stream) Write(p []byte) (int, error) {
 // errDetached is told to the driver, which then lets the process go on alone.
 var errDetached = errors.New("the client has gone")
 
-func (at *attachment) add(p []byte, stderr bool) (int, <-chan struct{}, error) {
+// full is what to wait for where there is no place: either will do.
+type full struct{ more, room <-chan struct{} }
+
+func (at *attachment) add(p []byte, stderr bool) (int, full, error) {
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	if at.detached {
-		return 0, nil, errDetached
+	if at.detached || at.cut {
+		return 0, full{}, errDetached
 	}
-	n := int(min(int64(len(p)), window-(at.next-at.base)))
-	if n <= 0 {
-		return 0, at.more, nil
+	n, room := at.draw(len(p))
+	switch {
+	case n == 0 && at.looks: // who may only look does not hold a process up
+		at.cut = true
+		at.changed()
+		return 0, full{}, errDetached
+	case n == 0:
+		return 0, full{at.more, room}, nil
 	}
 	if last := len(at.pieces) - 1; last >= 0 && at.pieces[last].stderr == stderr && len(at.pieces[last].data)+n <= piece {
 		at.pieces[last].data = append(at.pieces[last].data, p[:n]...)
@@ -115,7 +137,21 @@ func (at *attachment) add(p []byte, stderr bool) (int, <-chan struct{}, error) {
 	}
 	at.next += int64(n)
 	at.changed()
-	return n, nil, nil
+	return n, full{}, nil
+}
+
+// draw makes place for up to n bytes. at.mu is held.
+func (at *attachment) draw(n int) (int, <-chan struct{}) {
+	want := min(int64(n), window-(at.next-at.base))
+	if want <= 0 {
+		return 0, nil
+	}
+	got, room := at.room.take(want)
+	if got == 0 && at.next == at.base {
+		got = min(want, least)
+		at.room.force(got)
+	}
+	return int(got), room
 }
 
 // ack lets go of what the client has.
@@ -128,6 +164,9 @@ func (at *attachment) ack(offset int64) error {
 	at.left = time.Now()
 	if offset <= at.base {
 		return nil
+	}
+	if !at.detached {
+		at.room.give(offset - at.base)
 	}
 	at.base = offset
 	gone := 0
@@ -142,10 +181,17 @@ func (at *attachment) ack(offset int64) error {
 // detach lets the process go on alone. What is kept for the client is gone.
 func (at *attachment) detach() {
 	at.mu.Lock()
+	again := at.detached
 	at.detached = true
 	at.pieces = nil
+	if !again {
+		at.room.give(at.next - at.base)
+	}
 	at.changed()
 	at.mu.Unlock()
+	if !again {
+		at.leave()
+	}
 	at.cancel()
 	<-at.ready
 	at.mu.Lock()
@@ -160,10 +206,20 @@ func (at *attachment) late(now time.Time) bool {
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	grace := attachmentGrace
-	if at.told {
+	switch {
+	case at.cut:
+		grace = 0
+	case at.told:
 		grace = toldGrace
 	}
 	return at.streams == 0 && now.Sub(at.left) > grace
+}
+
+// over tells whether nothing more will come of it: who comes back needs another.
+func (at *attachment) over() bool {
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	return at.cut || at.detached
 }
 
 // begin says how the start went, and follows the process to its end.
@@ -244,6 +300,9 @@ func (at *attachment) look(from int64, turn int) (moment, error) {
 		o.data = o.data[max(0, from-o.at):]
 		m.pieces = append(m.pieces, o)
 		m.next = end
+	}
+	if len(m.pieces) == 0 && at.cut {
+		return moment{}, errReplaced
 	}
 	if len(m.pieces) == 0 && at.ended {
 		m.end, m.exit, m.err = true, at.exit, at.err

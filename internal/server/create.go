@@ -78,9 +78,13 @@ func (q *request) build(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if spec.Ephemeral && !q.account.leased(token) {
 		return nil, paddock.Status{}, fmt.Errorf("an ephemeral sandbox needs a lease that is held open: %w", paddock.Conflict)
 	}
+	since, began := q.account.boxes.count(), time.Now()
 	sb, err := q.caller.Driver.Create(ctx, spec)
 	if err != nil {
 		return nil, paddock.Status{}, err
+	}
+	if spec.ID != "" { // what is kept of that name is of one that went by another way
+		q.account.lost(q.caller.Driver, sb.ID())
 	}
 	if spec.Ephemeral {
 		err = q.account.own(token, q.caller.Driver, sb)
@@ -92,8 +96,7 @@ func (q *request) build(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if err != nil {
 		return nil, st, q.account.undo(q.caller.Driver, sb, err)
 	}
-	q.account.boxes.forget(q.caller.Driver, sb.ID())
-	q.account.boxes.put(handleKey{q.caller.Driver, sb.ID()}, sb)
+	q.account.boxes.put(handleKey{q.caller.Driver, sb.ID()}, &handle{sb, began}, since)
 	q.account.news.tell(wire.Created, sb.ID())
 	return sb, st, nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ func (q *request) readFile() error {
 			return err
 		}
 		defer r.Close()
+		defer q.cutAtEnd()()
 		h := q.w.Header()
 		h.Set("Content-Type", "application/octet-stream")
 		h.Set("Trailer", wire.ErrorTrailer)
@@ -84,6 +86,9 @@ func (q *request) send(r io.Reader) error {
 		n, err := r.Read(buf)
 		if n > 0 {
 			q.deadline(fileStall)
+			if q.s.ctx.Err() != nil { // asked after the deadline was set: what ends the server sets a nearer one
+				panic(http.ErrAbortHandler)
+			}
 			if _, err := q.w.Write(buf[:n]); err != nil {
 				return nil //nolint:nilerr // the client has gone
 			}
@@ -132,8 +137,20 @@ func (q *request) writeFile() error {
 	})
 }
 
-// receive copies the body into a file. came is false where the client went away.
+// cutAtEnd has what waits for the client end with the server. The result is to be
+// called when nothing does any more.
+func (q *request) cutAtEnd() (stop func() bool) {
+	return context.AfterFunc(q.s.ctx, func() {
+		control := http.NewResponseController(q.w)
+		_ = control.SetReadDeadline(time.Unix(1, 0)) // what has none has its own
+		_ = control.SetWriteDeadline(time.Unix(1, 0))
+	})
+}
+
+// receive copies the body into a file. came is false where the client went away,
+// or the server ends.
 func (q *request) receive(w io.Writer) (came bool, _ error) {
+	defer q.cutAtEnd()()
 	buf := make([]byte, fileChunk)
 	for {
 		n, err := q.Body.Read(buf)
@@ -155,8 +172,9 @@ func (q *request) receive(w io.Writer) (came bool, _ error) {
 // the middle of it, it might never see the answer.
 func (q *request) swallow() {
 	control := http.NewResponseController(q.w)
-	_ = control.Flush()                                   // the client may have gone
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // what has none has its own
+	_ = control.Flush()                                       // the client may have gone
+	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+	defer q.cutAtEnd()()
 	_, _ = io.Copy(io.Discard, q.Body)
 	_ = control.SetReadDeadline(time.Time{})
 }

@@ -87,7 +87,9 @@ func (q *request) input() error {
 	if err != nil {
 		return err
 	}
-	data, err := q.bytes()
+	body := &metered{r: q.Body, b: &q.account.inputHeld}
+	defer body.done()
+	data, err := q.bytes(body)
 	if err != nil {
 		return err
 	}
@@ -97,6 +99,7 @@ func (q *request) input() error {
 			return err
 		}
 		defer release()
+		defer context.AfterFunc(q.s.ctx, in.release)()
 		in.enter()
 		// A write that waits for the process cannot be taken back. When the client
 		// goes it is waited for here, and given up by sweep if nobody asks again.
@@ -119,11 +122,15 @@ func (q *request) input() error {
 
 // bytes reads the body whole, before any of it is used: half of one would be
 // written twice when it is repeated.
-func (q *request) bytes() ([]byte, error) {
+func (q *request) bytes(body io.Reader) ([]byte, error) {
 	control := http.NewResponseController(q.w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // what has none has its own
-	data, err := io.ReadAll(io.LimitReader(q.Body, maxInput+1))
+	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+	defer q.cutAtEnd()()
+	data, err := io.ReadAll(io.LimitReader(body, maxInput+1))
 	_ = control.SetReadDeadline(time.Time{})
+	if errors.Is(err, paddock.Exhausted) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the body: %w: %w", err, paddock.Canceled)
 	}
@@ -160,8 +167,12 @@ func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, agai
 		return nil, nil, err
 	}
 	in := &input{process: p, turn: make(chan struct{}, 1), next: offset, used: time.Now()}
-	if name == "" {
-		return in, in.release, nil
+	if name == "" { // nobody can ask again: it ends with the request
+		stop := context.AfterFunc(q.Context(), in.release)
+		return in, func() {
+			stop()
+			in.release()
+		}, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

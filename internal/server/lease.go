@@ -26,9 +26,16 @@ type lease struct {
 	streams int // of this client
 	left    time.Time
 	boxes   []ephemeral
-	ended   bool
+	ended   bool          // it takes no sandbox any more
+	ending  *ending       // nil while nobody removes them
+	over    bool          // gone is closed
 	gone    chan struct{} // closed when the sandboxes are removed
-	err     error         // before gone is closed
+}
+
+// An ending is one try to remove the sandboxes of a lease.
+type ending struct {
+	done chan struct{}
+	err  error // before done is closed
 }
 
 type ephemeral struct {
@@ -36,8 +43,9 @@ type ephemeral struct {
 	sb     paddock.Sandbox
 }
 
+// late tells whether it is to be ended, or tried again.
 func (l *lease) late(now time.Time) bool {
-	return !l.ended && l.streams == 0 && now.Sub(l.left) > leaseGrace
+	return l.ending == nil && (l.ended || l.streams == 0) && now.Sub(l.left) > leaseGrace
 }
 
 // lease holds one open: GET /v1/leases/{token}.
@@ -96,31 +104,42 @@ func (q *request) endLease() error {
 	return q.none()
 }
 
-// endLease ends a lease once; whoever comes second waits for the first.
+// endLease ends a lease; whoever comes second waits for the first. Where a sandbox
+// cannot be removed the lease stays, without taking another, and sweep tries again.
 func (a *account) endLease(ctx context.Context, l *lease) error {
 	a.mu.Lock()
-	if l.ended {
+	if e := l.ending; e != nil {
 		a.mu.Unlock()
-		<-l.gone
-		return l.err
+		<-e.done
+		return e.err
 	}
-	l.ended = true
+	if l.over {
+		a.mu.Unlock()
+		return nil
+	}
+	e := &ending{done: make(chan struct{})}
+	l.ended, l.ending = true, e
 	boxes := slices.Clone(l.boxes)
 	a.mu.Unlock()
 	var errs []error
-	for _, e := range boxes {
-		if err := e.sb.Remove(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("remove sandbox %s: %w", e.sb.ID(), err))
+	for _, box := range boxes {
+		if err := box.sb.Remove(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("remove sandbox %s: %w", box.sb.ID(), err))
 			continue
 		}
-		a.removed(e.driver, e.sb.ID())
+		a.removed(box.driver, box.sb.ID())
 	}
+	e.err = errors.Join(errs...)
 	a.mu.Lock()
-	delete(a.leases, l.token)
+	l.ending, l.left = nil, time.Now()
+	if e.err == nil {
+		delete(a.leases, l.token)
+		l.over = true
+		close(l.gone)
+	}
 	a.mu.Unlock()
-	l.err = errors.Join(errs...)
-	close(l.gone)
-	return l.err
+	close(e.done)
+	return e.err
 }
 
 // own gives an ephemeral sandbox to the client's lease.
@@ -144,8 +163,14 @@ func (a *account) leased(token string) bool {
 	return l != nil && !l.ended
 }
 
-// removed forgets a sandbox that is gone.
+// removed forgets a sandbox that was removed, and tells it.
 func (a *account) removed(d paddock.Driver, id paddock.ID) {
+	a.lost(d, id)
+	a.news.tell(wire.Removed, id)
+}
+
+// lost forgets all that is kept of a sandbox that is gone.
+func (a *account) lost(d paddock.Driver, id paddock.ID) {
 	a.boxes.forget(d, id)
 	a.mu.Lock()
 	if l := a.owners[id]; l != nil {
@@ -168,7 +193,6 @@ func (a *account) removed(d paddock.Driver, id paddock.ID) {
 	for _, in := range mute {
 		in.release()
 	}
-	a.news.tell(wire.Removed, id)
 }
 
 // visible tells whether the client may know of a sandbox: of an ephemeral one,

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -38,7 +39,7 @@ func (q *request) start() error {
 		})
 	}
 	return q.with(func(sb paddock.Sandbox) error {
-		return q.attach(sb, c.Attachment, 0, func(ctx context.Context, out paddock.Output) (paddock.Process, error) {
+		return q.attach(sb, 0, c.Attachment, 0, func(ctx context.Context, out paddock.Output) (paddock.Process, error) {
 			cmd.Output = out
 			return sb.Start(ctx, cmd)
 		})
@@ -97,7 +98,7 @@ func (q *request) output() error {
 		if detached {
 			return q.await(sb, pid)
 		}
-		return q.attach(sb, q.URL.Query().Get("attachment"), from, func(ctx context.Context, out paddock.Output) (paddock.Process, error) {
+		return q.attach(sb, pid, q.URL.Query().Get("attachment"), from, func(ctx context.Context, out paddock.Output) (paddock.Process, error) {
 			out.From = from
 			return sb.Attach(ctx, pid, out)
 		})
@@ -138,25 +139,28 @@ func (q *request) await(sb paddock.Sandbox, pid paddock.PID) error {
 type begin func(ctx context.Context, out paddock.Output) (paddock.Process, error)
 
 // attach sends the output of a process to its end. With a token the client may
-// come back: the same token joins what the first request began.
-func (q *request) attach(sb paddock.Sandbox, token string, from int64, call begin) error {
+// come back: the same token joins what the first request began. pid is zero of one
+// that is being started.
+func (q *request) attach(sb paddock.Sandbox, pid paddock.PID, token string, from int64, call begin) error {
 	if token != "" && !wire.Token(token) {
 		return fmt.Errorf("attachment: not a token: %w", paddock.Invalid)
 	}
-	at, first, ctx, err := q.account.attach(token)
+	at, first, ctx, err := q.attachment(token, watched{handleKey{q.caller.Driver, sb.ID()}, pid})
 	if err != nil {
 		return err
 	}
-	if token == "" {
-		defer at.detach()
-	}
+	defer func() {
+		if token == "" || at.over() {
+			q.account.end(token, at)
+		}
+	}()
 	turn := at.enter()
 	defer at.exitStream()
 	if first {
 		p, err := call(q.mark(ctx), paddock.Output{Stdout: stream{at, false}, Stderr: stream{at, true}})
 		at.begin(q.s, p, q.origin(sb, p, from), err)
 		if err != nil {
-			q.account.drop(token)
+			q.account.end(token, at)
 		}
 	}
 	select {
@@ -189,37 +193,78 @@ func (q *request) origin(sb paddock.Sandbox, p paddock.Process, from int64) int6
 	return from
 }
 
-// attach finds an attachment, or makes one; then the caller begins it with ctx.
-func (a *account) attach(token string) (at *attachment, first bool, ctx context.Context, err error) {
+// attachment finds an attachment, or makes one; then the caller begins it with ctx.
+func (q *request) attachment(token string, to watched) (at *attachment, first bool, ctx context.Context, err error) {
+	a := q.account
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if at = a.attachments[token]; at != nil && token != "" {
-		return at, false, nil, nil
+	if at = a.attachments[token]; at != nil && !at.over() {
+		return at, false, nil, q.allowed(at)
 	}
-	if len(a.attachments) >= maxAttachments {
+	// One that is over is let go of by whoever serves it, or by sweep.
+	if at != nil {
+		delete(a.attachments, token)
+		a.s.wg.Go(at.detach)
+	}
+	switch {
+	case len(a.attachments) >= maxAttachments:
 		return nil, false, nil, fmt.Errorf("%d processes are attached already: %w", len(a.attachments), paddock.Exhausted)
+	case to.pid != 0 && a.watchers[to] >= maxWatchers:
+		return nil, false, nil, fmt.Errorf("process %d is attached %d times already: %w", to.pid, maxWatchers, paddock.Exhausted)
 	}
 	ctx, cancel := context.WithTimeout(a.s.ctx, startTime)
-	at = newAttachment(cancel)
-	at.auto = token == ""
+	at = newAttachment(cancel, &a.output)
+	at.auto, at.looks, at.who = token == "", q.caller.ReadOnly, q.caller.Who
+	if to.pid != 0 {
+		a.watchers[to]++
+		at.leave = func() { a.unwatch(to) }
+	}
 	if token != "" {
 		a.attachments[token] = at
 	}
 	return at, true, ctx, nil
 }
 
-// drop forgets an attachment.
-func (a *account) drop(token string) *attachment {
+func (a *account) unwatch(to watched) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := a.attachments[token]
-	delete(a.attachments, token)
-	return at
+	if a.watchers[to]--; a.watchers[to] <= 0 {
+		delete(a.watchers, to)
+	}
+}
+
+// allowed says whether an attachment is the caller's to use. Who may only look
+// has none but its own.
+func (q *request) allowed(at *attachment) error {
+	if q.caller.ReadOnly && (!at.looks || at.who != q.caller.Who) {
+		return fmt.Errorf("this key may only look, and the attachment is not its own: %w", paddock.Denied)
+	}
+	return nil
+}
+
+func (a *account) attached(token string) *attachment {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.attachments[token]
+}
+
+// end forgets an attachment and lets its process go on alone.
+func (a *account) end(token string, at *attachment) {
+	a.mu.Lock()
+	if a.attachments[token] == at {
+		delete(a.attachments, token)
+	}
+	a.mu.Unlock()
+	at.detach()
 }
 
 // follow sends frames until the end.
 func (q *request) follow(at *attachment, from int64, turn int) error {
 	m, err := at.look(from, turn)
+	if errors.Is(err, errReplaced) { // an empty stream: whoever still wants it comes back
+		q.frames()
+		return q.flush()
+	}
 	if err != nil {
 		return err
 	}
@@ -272,11 +317,12 @@ func (q *request) ack() error {
 	if err != nil {
 		return err
 	}
-	q.account.mu.Lock()
-	at := q.account.attachments[q.PathValue("token")]
-	q.account.mu.Unlock()
+	at := q.account.attached(q.PathValue("token"))
 	if at == nil {
 		return fmt.Errorf("attachment: it has ended: %w", paddock.NotFound)
+	}
+	if err := q.allowed(at); err != nil {
+		return err
 	}
 	<-at.ready
 	if err := at.ack(at.place(offset)); err != nil {
@@ -287,8 +333,12 @@ func (q *request) ack() error {
 
 // detach ends an attachment: DELETE /v1/attachments/{token}. The process goes on.
 func (q *request) detach() error {
-	if at := q.account.drop(q.PathValue("token")); at != nil {
-		at.detach()
+	token := q.PathValue("token")
+	if at := q.account.attached(token); at != nil {
+		if err := q.allowed(at); err != nil {
+			return err
+		}
+		q.account.end(token, at)
 	}
 	return q.none()
 }

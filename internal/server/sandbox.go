@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -198,8 +200,13 @@ func (q *request) change(what wire.NewsKind, do func(context.Context, paddock.Sa
 // remove destroys a sandbox: DELETE /v1/sandboxes/{id}. One that is not there is
 // no error.
 func (q *request) remove() error {
-	sb, err := q.sandbox()
-	if paddock.KindOf(err) == paddock.NotFound && err != nil {
+	id, err := q.sandboxID()
+	var sb paddock.Sandbox
+	if err == nil { // opened anew: what has the name now is what is meant
+		sb, err = q.caller.Driver.Open(q.Context(), id)
+	}
+	if errors.Is(err, paddock.NotFound) {
+		q.account.boxes.forget(q.caller.Driver, id)
 		return q.none()
 	}
 	if err != nil {
@@ -252,30 +259,22 @@ func (q *request) fork() error {
 		return fmt.Errorf("fork: the root is that of the source: %w", paddock.Invalid)
 	}
 	return q.with(func(sb paddock.Sandbox) error {
-		info, err := q.caller.Driver.Info(q.Context())
-		if err != nil {
-			return err
-		}
-		memory := info.Can(paddock.CanSnapshotMemory)
-		if f.Memory != nil {
-			memory = *f.Memory
-		}
 		return q.made(func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) {
-			return q.forked(ctx, sb, f.Spec, memory)
+			return q.forked(ctx, sb, f)
 		}, func(st paddock.Status) error {
 			q.w.Header().Set("Location", "/v1/sandboxes/"+string(st.ID))
-			return q.json(http.StatusCreated, wire.Forked{Sandbox: st, Memory: memory})
+			return q.json(http.StatusCreated, wire.Forked{Sandbox: st, Memory: f.Memory})
 		})
 	})
 }
 
 // forked takes a snapshot, makes a sandbox of it, and drops it again.
-func (q *request) forked(ctx context.Context, sb paddock.Sandbox, spec paddock.Spec, memory bool) (_ paddock.Sandbox, _ paddock.Status, err error) {
+func (q *request) forked(ctx context.Context, sb paddock.Sandbox, f wire.Fork) (_ paddock.Sandbox, _ paddock.Status, err error) {
 	from, err := sb.Status(ctx)
 	if err != nil {
 		return nil, paddock.Status{}, err
 	}
-	id, err := sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: memory})
+	id, err := sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: f.Memory})
 	if err != nil {
 		return nil, paddock.Status{}, err
 	}
@@ -284,18 +283,27 @@ func (q *request) forked(ctx context.Context, sb paddock.Sandbox, spec paddock.S
 			q.s.log.Error("remove the snapshot of a fork", "id", q.id, "error", failed.Error())
 		}
 	}()
+	spec := inherit(f.Spec, from)
 	spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
-	if spec.Limits == (paddock.Limits{}) {
-		spec.Limits = from.Limits
-	}
+	return q.build(ctx, spec)
+}
+
+// inherit fills what a spec leaves open from the sandbox that it is forked from.
+// The policy stays: what is zero there is the safest.
+func inherit(spec paddock.Spec, from paddock.Status) paddock.Spec {
+	have, l := &spec.Limits, from.Limits
+	have.Memory = cmp.Or(have.Memory, l.Memory)
+	have.CPUs = cmp.Or(have.CPUs, l.CPUs)
+	have.PIDs = cmp.Or(have.PIDs, l.PIDs)
+	have.Disk = cmp.Or(have.Disk, l.Disk)
+	have.Files = cmp.Or(have.Files, l.Files)
+	have.IO = cmp.Or(have.IO, l.IO)
+	have.Lifetime = cmp.Or(have.Lifetime, l.Lifetime)
+	spec.Tier = cmp.Or(spec.Tier, from.Tier)
+	spec.User = cmp.Or(spec.User, from.User)
+	spec.Dir = cmp.Or(spec.Dir, from.Dir)
 	if spec.Labels == nil {
 		spec.Labels = from.Labels
 	}
-	if spec.User == "" {
-		spec.User = from.User
-	}
-	if spec.Dir == "" {
-		spec.Dir = from.Dir
-	}
-	return q.build(ctx, spec)
+	return spec
 }

@@ -69,6 +69,10 @@ type Server struct {
 	log *slog.Logger
 	mux *http.ServeMux
 
+	bodyTime time.Duration // the constant, but for tests
+
+	output, bodies, inputHeld budget // what is held for all callers
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // what the server started itself
@@ -92,7 +96,8 @@ func New(o Options) (*Server, error) {
 	if o.Streams == 0 {
 		o.Streams = defaultStreams
 	}
-	s := &Server{o: o, log: o.Log, accounts: map[string]*account{}}
+	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, accounts: map[string]*account{}}
+	s.output.max, s.bodies.max, s.inputHeld.max = allOutput, allBodies, allInputHeld
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

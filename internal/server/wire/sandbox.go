@@ -17,14 +17,14 @@ type Snapshot struct {
 	ID paddock.SnapshotID `json:"id"`
 }
 
-// A Fork says what to make of a sandbox. Root is the server's to fill; limits,
-// labels, user and directory that are zero are those of the source. The policy is
-// not: what is zero there is the safest.
+// A Fork says what to make of a sandbox. Root is the server's to fill; tier, each
+// limit, labels, user and directory that are zero are those of the source. The
+// policy is not: what is zero there is the safest.
 type Fork struct {
 	Spec paddock.Spec `json:"spec,omitzero"`
-	// Memory asks for processes and memory too. Where it is not given the tier
-	// decides: memory where it can.
-	Memory *bool `json:"memory,omitempty"`
+	// Memory asks for processes and memory too: with all that is in it, also what
+	// was never written to a file.
+	Memory bool `json:"memory,omitempty"`
 }
 
 // A Forked is what a fork made.

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// A talker is a sandbox with one process, which has said much already.
+type talker struct {
+	thing
+	said  []byte
+	ended chan error // how each attachment's copying ended
+}
+
+func newTalker(n int) *talker {
+	said := make([]byte, n)
+	for i := range said {
+		said[i] = byte(i * 31 >> 8)
+	}
+	return &talker{thing: thing{id: "a"}, said: said, ended: make(chan error, 1000)}
+}
+
+func (k *talker) Processes(context.Context) ([]paddock.ProcessInfo, error) { return nil, nil }
+
+func (k *talker) Attach(_ context.Context, _ paddock.PID, out paddock.Output) (paddock.Process, error) {
+	p := &talk{copied: make(chan struct{}), released: make(chan struct{})}
+	go func() {
+		_, err := out.Stdout.Write(k.said[out.From:])
+		k.ended <- err
+		if err == nil {
+			close(p.copied)
+		}
+	}()
+	return p, nil
+}
+
+type talk struct {
+	deaf
+	copied, released chan struct{}
+}
+
+func (p *talk) Release() { p.once.Do(func() { close(p.released) }) }
+
+func (p *talk) Wait(ctx context.Context) (paddock.Exit, error) {
+	select {
+	case <-p.copied:
+		return paddock.Exit{}, nil
+	case <-p.released:
+	case <-ctx.Done():
+	}
+	return paddock.Exit{}, paddock.Canceled
+}
+
+const someToken = "0123456789abcdef"
+
+// follow begins a request for the output of process 1.
+func (tr *trial) follow(query string) *http.Response {
+	tr.t.Helper()
+	ctx, cancel := context.WithTimeout(tr.t.Context(), time.Minute)
+	tr.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, "GET", tr.web.URL+"/v1/sandboxes/a/processes/1/output?"+query, http.NoBody)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer good")
+	res, err := tr.web.Client().Do(req)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+func (tr *trial) wait(ended <-chan error) error {
+	tr.t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(time.Minute):
+		tr.t.Fatal("the process is held up")
+		return nil
+	}
+}
+
+func TestAKeyThatMayOnlyLookHoldsNoProcessUp(t *testing.T) {
+	sb := newTalker(32 << 20)
+	tr := newTrial(t, func(c *Caller) { c.Driver, c.ReadOnly = &shelf{sb: sb}, true })
+	for _, query := range []string{"attachment=" + someToken, ""} {
+		tr.follow(query) // and takes nothing
+		if err := tr.wait(sb.ended); !errors.Is(err, errDetached) {
+			t.Errorf("%q: the copying ended with %v", query, err)
+		}
+	}
+}
+
+func TestAKeyThatMayOnlyLookSeesAllOutput(t *testing.T) {
+	sb := newTalker(5<<20 + 7)
+	tr := newTrial(t, func(c *Caller) { c.Driver, c.ReadOnly = &shelf{sb: sb}, true })
+	var got []byte
+	for ended := false; !ended; {
+		before := len(got)
+		res := tr.follow(fmt.Sprintf("attachment=%s&from=%d", someToken, before))
+		if res.StatusCode != http.StatusOK {
+			t.Fatal(res.Status)
+		}
+		for in := wire.NewFrameReader(res.Body); ; {
+			k, payload, err := in.Next()
+			if err != nil {
+				break // it was cut
+			}
+			if k == wire.Stdout {
+				got = append(got, payload...)
+			}
+			if ended = k == wire.End; ended {
+				break
+			}
+		}
+		_ = res.Body.Close()
+		if !ended && len(got) == before {
+			t.Fatalf("nothing comes after %d bytes", before)
+		}
+	}
+	if !bytes.Equal(got, sb.said) {
+		t.Errorf("%d bytes came of %d, or others", len(got), len(sb.said))
+	}
+	tr.want(204, "POST", fmt.Sprintf("/v1/attachments/%s/ack?offset=%d", someToken, len(got)), "")
+	tr.want(204, "DELETE", "/v1/attachments/"+someToken, "")
+}
+
+func TestAKeyThatMayOnlyLookHasNoOnesAttachmentButItsOwn(t *testing.T) {
+	sb := newTalker(10)
+	tr := newTrial(t, func(c *Caller) { c.Driver = &shelf{sb: sb} })
+	tr.follow("attachment=" + someToken)
+	tr.caller.ReadOnly = true
+	tr.want(403, "POST", "/v1/attachments/"+someToken+"/ack?offset=1", "")
+	tr.want(403, "DELETE", "/v1/attachments/"+someToken, "")
+	tr.want(403, "GET", "/v1/sandboxes/a/processes/1/output?attachment="+someToken, "")
+	tr.want(403, "POST", "/v1/sandboxes", "{}")
+}
+
+func TestAProcessIsAttachedSoManyTimesAndNoMore(t *testing.T) {
+	sb := newTalker(10)
+	tr := newTrial(t, func(c *Caller) { c.Driver = &shelf{sb: sb} })
+	token := func(i int) string { return fmt.Sprintf("%016d", i) }
+	for i := range maxWatchers {
+		tr.want(200, "GET", "/v1/sandboxes/a/processes/1/output?attachment="+token(i), "")
+	}
+	tr.want(429, "GET", "/v1/sandboxes/a/processes/1/output?attachment="+token(maxWatchers), "")
+	tr.want(200, "GET", "/v1/sandboxes/a/processes/2/output?attachment="+token(maxWatchers), "")
+	tr.want(204, "DELETE", "/v1/attachments/"+token(0), "")
+	tr.want(200, "GET", "/v1/sandboxes/a/processes/1/output?attachment="+token(0), "")
+}
+
+func TestOutputWaitsWhileTheBudgetIsUsedUp(t *testing.T) {
+	all := &budget{max: 3 * piece}
+	one := &budget{max: 2 * piece, above: all}
+	first, second := newAttachment(func() {}, one), newAttachment(func() {}, one)
+	close(first.ready)
+	if n, err := (stream{at: first}).Write(make([]byte, 2*piece)); err != nil {
+		t.Fatal(n, err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := stream{at: second}.Write(make([]byte, piece))
+		ended <- err
+	}()
+	(&trial{t: t}).until(func() bool { // it has the least, and waits
+		second.mu.Lock()
+		defer second.mu.Unlock()
+		return second.next == least
+	})
+	if n, more := one.take(1); n != 0 || more == nil {
+		t.Errorf("%d bytes are left", n)
+	}
+	if err := first.ack(piece); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&trial{t: t}).wait(ended); err != nil {
+		t.Error(err)
+	}
+	first.detach()
+	first.detach()
+	if err := second.ack(piece); err != nil {
+		t.Fatal(err)
+	}
+	if one.used != 0 || all.used != 0 {
+		t.Errorf("%d and %d bytes are still counted", one.used, all.used)
+	}
+}
+
+// until waits for what happens elsewhere.
+func (tr *trial) until(done func() bool) {
+	tr.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-late:
+			tr.t.Fatal("it does not happen")
+		}
+	}
+}
+
+func TestBodiesAreBoundedTogether(t *testing.T) {
+	tr := newTrial(t)
+	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a"}`)
+	a := tr.s.accounts["one"]
+	a.bodies.max, a.inputHeld.max = 100, 100
+	tr.want(429, "POST", "/v1/sandboxes", `{"id":"b"}`+strings.Repeat(" ", 100))
+	tr.want(429, "POST", "/v1/sandboxes/a/processes/1/input", strings.Repeat("x", 101))
+	tr.want(201, "POST", "/v1/sandboxes", `{"id":"b"}`)
+	if a.bodies.used != 0 || a.inputHeld.used != 0 || tr.s.bodies.used != 0 || tr.s.inputHeld.used != 0 {
+		t.Error("what is over is still counted")
+	}
+	if _, err := io.ReadAll(&metered{r: strings.NewReader("xx"), b: &budget{max: 1}}); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("%v", err)
+	}
+}
