@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -70,10 +69,6 @@ func (f *storeFlags) open(ctx context.Context, a *app) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openStore(ctx, place)
-}
-
-func openStore(ctx context.Context, place string) (*store.Store, error) {
 	s, err := store.Open(ctx, place)
 	if err != nil {
 		return nil, withHint(err, "--database names another place")
@@ -140,14 +135,14 @@ const developer = "default"
 // accounts are the callers of a server: the keys that they show, and the sandboxes
 // that are theirs.
 type accounts struct {
-	store  *store.Store
-	house  *tenant.House
-	meter  *usage.Meter
-	ring   *key.Ring
-	static key.Static
-	log    *slog.Logger
-	lock   io.Closer // nil where the database is shared
-	record *journal  // nil records nothing
+	store   *store.Store
+	house   *tenant.House
+	meter   *usage.Meter
+	ring    *key.Ring
+	static  key.Static
+	log     *slog.Logger
+	release func() error // of the claim that this is the one server here; nil is none
+	record  *journal     // nil records nothing
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
@@ -166,16 +161,7 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 		}
 		err = errors.Join(err, c.Close())
 	}()
-	place, err := f.store.place(a)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.Contains(place, "://") {
-		if c.lock, err = lockServer(ctx, filepath.Dir(place)); err != nil {
-			return nil, err
-		}
-	}
-	if c.store, err = openStore(ctx, place); err != nil {
+	if c.store, err = f.store.open(ctx, a); err != nil {
 		return nil, err
 	}
 	c.ring = key.New(c.store, nil)
@@ -190,12 +176,17 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 	if err != nil {
 		return nil, err
 	}
+	release, err := c.store.Claim(ctx, host)
+	if err != nil {
+		return nil, withHint(err, "another server is there: end it first, or give this one a directory or a name of its own: --state DIR, --host NAME")
+	}
+	c.release = release
 	full, err := admission.New(ctx, d, admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(cmp.Or(f.account.overcommit, usualOvercommit)), Key: whose})
 	if err != nil {
 		return nil, err
 	}
 	d = full
-	leased, err := lease.New(ctx, d, lease.Options{Store: store.LeasesOf[lease.Record](c.store, host), Default: f.account.terms(), Longest: time.Duration(f.account.longest), Log: log})
+	leased, err := lease.New(ctx, d, lease.Options{Store: store.LeasesOf[lease.Record](c.store, host), Default: f.account.terms(), Of: tenant.Marked(c.store.ID()), Longest: time.Duration(f.account.longest), Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -337,11 +328,11 @@ func (c *accounts) Close() error {
 		errs = append(errs, c.house.Close())
 	}
 	errs = append(errs, c.record.close())
+	if c.release != nil {
+		errs = append(errs, c.release())
+	}
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
-	}
-	if c.lock != nil {
-		errs = append(errs, c.lock.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -283,20 +283,3 @@ func (l *ownSocket) Accept() (net.Conn, error) {
 		c.Close()
 	}
 }
-
-// lockServer has a directory be one server's at a time, until what it gives is closed.
-func lockServer(ctx context.Context, dir string) (io.Closer, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that was just told to end
-	defer cancel()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the directory of the database: %w: %w", err, paddock.Denied)
-	}
-	lock, err := kernel.LockDir(ctx, dir)
-	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("the directory of the database: %w: %w", err, paddock.Denied)
-	}
-	if err != nil {
-		return nil, withHint(fmt.Errorf("another server has %s: %w: %w", dir, err, paddock.Conflict), "end it first, or give this one a directory of its own: --state DIR")
-	}
-	return lock, nil
-}

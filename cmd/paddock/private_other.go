@@ -31,6 +31,3 @@ type smallLog struct{ file *os.File }
 func (l smallLog) Write(p []byte) (int, error) { return l.file.Write(p) }
 
 var _ io.Writer = smallLog{}
-
-// lockServer does nothing: no tier that outlives its server runs here.
-func lockServer(context.Context, string) (io.Closer, error) { return io.NopCloser(nil), nil }

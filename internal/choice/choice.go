@@ -57,6 +57,12 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 			return info, nil
 		}
 	}
+	if err != nil && len(d.tiers) > 0 { // each can still be named
+		last := d.tiers[len(d.tiers)-1]
+		if info, err = last.Driver.Info(ctx); err != nil {
+			return paddock.Info{}, fmt.Errorf("tier %s: %w", last.Name, err)
+		}
+	}
 	return info, err
 }
 
