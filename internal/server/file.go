@@ -163,7 +163,7 @@ func (q *request) receive(w io.Writer) (came bool, _ error) {
 		case errors.Is(err, io.EOF):
 			return true, nil
 		case err != nil:
-			return false, nil //nolint:nilerr // the client has gone
+			return false, nil // the client has gone
 		}
 	}
 }
