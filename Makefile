@@ -49,7 +49,7 @@ build: ## Build ./bin/paddock with the guest agent inside
 
 .PHONY: test
 test: deps build $(if $(CI),referees machine python) ## Run every test, and tell what was skipped and why
-	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=sample); \
+	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=sample PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
 	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=45m $(TESTFLAGS) $(PKG)
 
 .PHONY: referees

@@ -66,8 +66,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.hurry()
 	defer q.hurry()
 	if !s.enter() {
-		q.fail(fmt.Errorf("the server is closed: %w", paddock.Unavailable))
-		return
+		panic(http.ErrAbortHandler) // as if it were not there: clients come back, perhaps to the next one
 	}
 	defer s.leave()
 	began := time.Now()

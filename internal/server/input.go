@@ -36,6 +36,7 @@ type input struct {
 	mu       sync.Mutex
 	next     int64     // guarded by mu; offset of the next byte
 	closed   bool      // guarded by mu
+	gone     bool      // guarded by mu; the sandbox was removed
 	requests int       // guarded by mu; under way
 	cut      bool      // guarded by mu; the last request ended before its answer
 	used     time.Time // guarded by mu
@@ -52,6 +53,13 @@ func (in *input) late(now time.Time) bool {
 }
 
 func (in *input) release() { in.process.Release() }
+
+// lose notes that the sandbox is gone, which is why a write ends that waits.
+func (in *input) lose() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.gone = true
+}
 
 func (in *input) enter() {
 	in.mu.Lock()
@@ -205,7 +213,11 @@ func (in *input) write(ctx context.Context, offset int64, data []byte) (int64, e
 	in.mu.Lock()
 	in.next += int64(n)
 	next = in.next
+	gone := in.gone
 	in.mu.Unlock()
+	if err != nil && gone {
+		err = fmt.Errorf("the sandbox is gone: %w", paddock.Unavailable)
+	}
 	return next, err
 }
 

@@ -180,6 +180,7 @@ func (a *account) lost(d paddock.Driver, id paddock.ID) {
 	var mute []*input
 	for key, in := range a.inputs {
 		if key.box == (handleKey{d, id}) {
+			in.lose()
 			mute = append(mute, in)
 			delete(a.inputs, key)
 		}

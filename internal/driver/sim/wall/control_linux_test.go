@@ -169,8 +169,12 @@ func TestAChildThatDoesNotAnswerIsEnded(t *testing.T) {
 	if err := sb.process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := sb.Status(t.Context()); err != nil || st.State != paddock.Dead || !strings.Contains(st.Reason, "does not answer") {
-		t.Errorf("its status: %v %v %q", err, st.State, st.Reason)
+	st, err := sb.Status(t.Context())
+	for err == nil && st.State == paddock.Ready { // until the signal has arrived
+		st, err = sb.Status(t.Context())
+	}
+	if err != nil || st.State != paddock.Dead || !strings.Contains(st.Reason, "does not answer") {
+		t.Fatalf("its status: %v %v %q", err, st.State, st.Reason)
 	}
 	if exit, err := p.Wait(t.Context()); err != nil || exit.Cause != paddock.SandboxGone {
 		t.Errorf("its process: %v %+v", err, exit)
