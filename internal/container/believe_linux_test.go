@@ -18,15 +18,19 @@ func TestAMachineIsBelievedWhatCanBe(t *testing.T) {
 		says inner.Inspection
 		want measure
 	}{
-		{"what is so", inner.Inspection{Kills: 2, Memory: 40, Peak: 50, PIDs: 3}, measure{Kills: 3, Usage: usage(40, 50, 3), Peak: 50}},
-		{"a peak below", inner.Inspection{Memory: 40, Peak: 5}, measure{Kills: 1, Usage: usage(40, 40, 0), Peak: 40}},
-		{"too much", inner.Inspection{Kills: math.MaxInt64, Memory: math.MaxInt64, Peak: math.MaxInt64, PIDs: math.MaxInt}, measure{Kills: 1<<30 + 1, Usage: usage(made, made, 1<<30), Peak: made}},
+		{"what is so", inner.Inspection{Kills: 2, Memory: 40, Peak: 50, PIDs: 3}, measure{Kills: 3, Usage: usage(7, 8, 3), Peak: 50}},
+		{"a peak below", inner.Inspection{Memory: 40, Peak: 5}, measure{Kills: 1, Usage: usage(7, 8, 0), Peak: 40}},
+		{"too much", inner.Inspection{Kills: math.MaxInt64, Memory: math.MaxInt64, Peak: math.MaxInt64, PIDs: math.MaxInt}, measure{Kills: 1<<30 + 1, Usage: usage(7, 8, 1<<30), Peak: made}},
 		{"less than nothing", inner.Inspection{Kills: -9, Memory: -9, Peak: -9, PIDs: -9}, measure{Kills: 1, Usage: usage(7, 8, 0), Peak: 8}},
 	} {
 		m := measure{Kills: 1, Usage: usage(7, 8, 9), Peak: 8}
 		if m.believe(row.says, made); m != row.want {
 			t.Errorf("%s: %+v, and not %+v", row.what, m, row.want)
 		}
+	}
+	m := measure{Usage: usage(-1, -1, -1), Peak: -1}
+	if m.believe(inner.Inspection{Memory: 40, Peak: 50}, made); m.Usage != usage(40, 50, 0) {
+		t.Errorf("where the host cannot measure it is %+v", m.Usage)
 	}
 }
 

@@ -355,7 +355,12 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (s start, find
 			return start{}, nil, err
 		}
 	}
-	if l.supply, err = d.supply(ctx, limits, from != nil && from.about.Memory); err != nil {
+	made := limits
+	again := from != nil && from.about.Memory
+	if again {
+		made = asMade(from.about.Order.Layout.Config.Kernel, limits)
+	}
+	if l.supply, err = d.supply(ctx, made, again); err != nil {
 		return start{}, nil, err
 	}
 	if l.supply != nil {

@@ -136,7 +136,7 @@ func (l *life) update(ctx context.Context, u paddock.Update) error {
 			return err
 		}
 	}
-	if err := l.now().update(*u.Limits); err != nil {
+	if err := l.now().update(ctx, *u.Limits); err != nil {
 		undo()
 		return err
 	}

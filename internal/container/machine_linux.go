@@ -2,7 +2,6 @@ package container
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,6 +48,7 @@ type Supply struct {
 	Config   json.RawMessage // inner.KernelConfig.Machine
 	Files    []*os.File      // inner.KernelFiles.Supplies
 	Trees    []inner.Mount   // the host's, to be read only: targets are below inner.Engine
+	Made     int64           // bytes that commands can have at most
 	Overhead int64           // bytes of memory beside the limit
 	Shape    string          // a file name that stands for all that memory of the machine depends on
 	About    string          // the same in words
@@ -99,11 +99,11 @@ func (d *Driver) template(ctx context.Context, need Need, shape string) (state, 
 
 // resupply gives what the machine of a saved box goes on with.
 func (d *Driver) resupply(ctx context.Context, o *order) ([]*os.File, error) {
-	u, err := d.supply(ctx, o.Limits, true)
+	k := o.Layout.Config.Kernel
+	u, err := d.supply(ctx, asMade(k, o.Limits), true)
 	if u == nil || err != nil {
 		return nil, err
 	}
-	k := o.Layout.Config.Kernel
 	if err := alike(k, &inner.KernelConfig{Shape: u.Shape, About: u.About}); err != nil {
 		closeAll(u.Files)
 		return nil, err
@@ -286,32 +286,6 @@ func alike(was, now *inner.KernelConfig) error {
 	return fmt.Errorf("its memory is of another machine, %s; this is %s: %w", was.About, now.About, paddock.Unsupported)
 }
 
-// tell adds what a machine says of itself to what the host sees of it. One that
-// does not answer says nothing.
-func (b *box) tell(ctx context.Context, m *measure) {
-	if !b.machine || m.State != paddock.Ready {
-		return
-	}
-	i, err := b.inspect(ctx)
-	if err != nil {
-		return
-	}
-	m.believe(i, b.made)
-}
-
-// believe takes what a machine says that was made with so much memory: it may say
-// anything, and is believed what can be.
-func (m *measure) believe(i inner.Inspection, made int64) {
-	const most = 1 << 30 // of what can only be counted
-	m.Kills += min(max(i.Kills, 0), most)
-	m.Usage.PIDs = min(max(i.PIDs, 0), most)
-	if i.Memory > 0 {
-		memory := min(i.Memory, made)
-		peak := min(max(i.Peak, memory), made)
-		m.Usage.Memory, m.Usage.MemoryPeak, m.Peak = memory, peak, peak
-	}
-}
-
 // lastWords are why a kernel of the box's own ended, as the box's init tells it:
 // its packets stay when it has gone.
 func (b *box) lastWords() string {
@@ -351,21 +325,6 @@ func inMachine(c paddock.Control) string {
 	return ""
 }
 
-// boundMemory has a machine bound the memory of commands.
-func (b *box) boundMemory(n int64) error {
-	if n > b.made {
-		return fmt.Errorf("change limits: the machine was made for %d MiB of memory, and cannot get more: %w", b.made>>20, paddock.Unsupported)
-	}
-	f, err := b.ask(inner.OpMemory, binary.LittleEndian.AppendUint64(nil, uint64(n)))
-	if err != nil {
-		return fmt.Errorf("bound the memory: %w", err)
-	}
-	defer f.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), boundTime)
-	defer cancel()
-	return b.report(ctx, f)
-}
-
 // makeRoom removes the templates that were not used for longest.
 func makeRoom(dir string) {
 	entries, err := os.ReadDir(dir)
@@ -397,34 +356,10 @@ func (l *layout) furnish() {
 	}
 	k := l.config.Kernel
 	k.Machine, k.Supplied, k.Overhead, k.Shape = u.Config, len(u.Files), u.Overhead, u.Shape
-	k.About, k.Hold = u.About, l.hold
+	k.About, k.Hold, k.Made = u.About, l.hold, u.Made
 	l.add(inner.Mount{Kind: inner.MountDir, Target: inner.Engine, Mode: 0o555})
 	for _, m := range u.Trees {
 		m.Target = inner.Engine + m.Target
 		l.add(m)
 	}
-}
-
-// hosted is a limit of the box's, as the host has to bound it: a machine has
-// memory of its own beside what commands may have.
-func (l *layout) hosted(limits paddock.Limits) paddock.Limits {
-	if limits.PIDs > 0 {
-		limits.PIDs = hostPIDs(limits.PIDs, l.nested)
-	}
-	if limits.Memory > 0 {
-		limits.Memory += l.overhead()
-	}
-	return limits
-}
-
-// overhead is what a machine takes beside the limit, in bytes: as it is supplied,
-// while the rest of the layout is still to be worked out, or as it was then.
-func (l *layout) overhead() int64 {
-	switch {
-	case l.supply != nil:
-		return l.supply.Overhead
-	case l.config.Kernel != nil:
-		return l.config.Kernel.Overhead
-	}
-	return 0
 }

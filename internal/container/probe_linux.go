@@ -52,7 +52,7 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 		info.Capabilities = append(info.Capabilities, paddock.CanPause)
 	}
 	if d.kernel != nil {
-		info.Capabilities = append(info.Capabilities, paddock.CanSnapshotFiles, paddock.CanSnapshotMemory, paddock.CanRootSnapshot)
+		info.Capabilities = append(info.Capabilities, paddock.CanSnapshotFiles, paddock.CanSnapshotMemory, paddock.CanRootSnapshot, paddock.CanUsers)
 	}
 	return info, nil
 }

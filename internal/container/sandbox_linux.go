@@ -219,14 +219,12 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 		return
 	}
 	before := s.killsBefore(started)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	m, err := s.owner.measure(ctx)
+	killed := exit.Signal == syscall.SIGKILL || exit.Code == 128+int(syscall.SIGKILL)
+	m, err := s.told(killed)
 	if err != nil || m.Kills <= before {
 		return
 	}
 	s.sample(m.Kills)
-	killed := exit.Signal == syscall.SIGKILL || exit.Code == 128+int(syscall.SIGKILL)
 	if s.driver.kernel != nil && !killed {
 		// What was killed is a process of the host's, in which the command ran, or
 		// a child of a shell's: to the kernel in software its memory was gone.
@@ -247,6 +245,36 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
 	exit.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d bytes, and a process of it was killed", m.Limits.Memory)
 }
+
+// told measures the sandbox. A machine that is short of memory may have other things
+// to do than to answer; where a command of it was killed, it is waited for, as else
+// nobody would hear that it was for that.
+func (s *sandbox) told(killed bool) (measure, error) {
+	most := toldTime
+	if killed && s.driver.kernel != nil {
+		most = killedTime
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	for {
+		m, err := s.owner.measure(ctx)
+		if err != nil || !m.Silent {
+			return m, err
+		}
+		select {
+		case <-ctx.Done():
+			return m, nil
+		case <-time.After(againTime):
+		}
+	}
+}
+
+// toldTime is how long an end may have to wait for what the host knows of it, and
+// killedTime for what a machine does.
+const (
+	toldTime   = 5 * time.Second
+	killedTime = 30 * time.Second
+)
 
 // again gives the way to the agent of a sandbox that was paused, when it goes on;
 // nil where it does not.

@@ -60,6 +60,16 @@ func (f *files) open(name string, offset, length int64) (*content, error) {
 	return src, nil
 }
 
+// status describes what name leads to.
+func (f *files) status(name string) (kernel.FileStat, error) {
+	p, err := f.find(name, search{follow: true})
+	if err != nil {
+		return kernel.FileStat{}, err
+	}
+	defer p.close()
+	return kernel.StatAt(p.fd(), p.base)
+}
+
 // read fills buf as far as one system call does; 0 is the end.
 func (c *content) read(buf []byte) (int, error) {
 	if c.left >= 0 && c.left < int64(len(buf)) {

@@ -15,23 +15,24 @@ const killRounds = 64
 // killAll kills a process that leads a session, its group, its session and all
 // descendants. They are stopped first: what is stopped cannot fork, and a
 // descendant whose parent is dead can no longer be told from others.
-func killAll(pid int) {
+// Send is how they are sent signals.
+func killAll(pid int, send func(pid int, sig syscall.Signal) error) {
 	found := map[int]bool{}
 	for range killRounds {
 		fresh := false
 		for _, other := range family(pid) {
 			if !found[other] {
 				found[other], fresh = true, true
-				_ = syscall.Kill(other, syscall.SIGSTOP)
+				_ = send(other, syscall.SIGSTOP)
 			}
 		}
 		if !fresh {
 			break
 		}
 	}
-	_ = syscall.Kill(-pid, syscall.SIGKILL) // also where there is no /proc
+	_ = send(-pid, syscall.SIGKILL) // also where there is no /proc
 	for other := range found {
-		_ = syscall.Kill(other, syscall.SIGKILL)
+		_ = send(other, syscall.SIGKILL)
 	}
 	for range killRounds {
 		rest := family(pid)
@@ -39,7 +40,7 @@ func killAll(pid int) {
 			return
 		}
 		for _, other := range rest {
-			_ = syscall.Kill(other, syscall.SIGKILL)
+			_ = send(other, syscall.SIGKILL)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -45,13 +46,9 @@ func (n *names) now(f *files) roll {
 }
 
 func (n *nameFile) now(f *files, name string) map[uint32]string {
-	src, err := f.open(name, 0, maxNamesFile)
-	if err != nil {
-		*n = nameFile{}
-		return nil
-	}
-	defer src.close()
-	st, err := kernel.StatAt(src.fd, "")
+	// What did not change is not opened: where files are served from elsewhere
+	// that is what takes long.
+	st, err := f.status(name)
 	if err != nil {
 		*n = nameFile{}
 		return nil
@@ -59,17 +56,57 @@ func (n *nameFile) now(f *files, name string) map[uint32]string {
 	if n.read && st == n.seen {
 		return n.byID
 	}
-	var data []byte
+	src, err := f.open(name, 0, maxNamesFile)
+	if err != nil {
+		*n = nameFile{}
+		return nil
+	}
+	defer src.close()
+	*n = nameFile{true, st, parseNames(src.all())}
+	return n.byID
+}
+
+// read gives what there is of a small file.
+func read(f *files, name string) []byte {
+	src, err := f.open(name, 0, maxNamesFile)
+	if err != nil {
+		return nil
+	}
+	defer src.close()
+	return src.all()
+}
+
+// all reads to the end, or to what cannot be read.
+func (s *content) all() (data []byte) {
 	buf := make([]byte, 64<<10)
 	for {
-		got, err := src.read(buf)
+		got, err := s.read(buf)
 		if err != nil || got == 0 {
-			break
+			return data
 		}
 		data = append(data, buf[:got]...)
 	}
-	*n = nameFile{true, st, parseNames(data)}
-	return n.byID
+}
+
+// parseUser finds a user by name, or by number. As the C library does it takes the
+// first line that fits; one that is malformed is none.
+func parseUser(data []byte, name string) (User, bool) {
+	for line := range bytes.Lines(data) {
+		fields := strings.Split(string(bytes.TrimSuffix(line, []byte("\n"))), ":")
+		if len(fields) != 7 || !presentable([]byte(fields[0])) || fields[0] != name && fields[2] != name {
+			continue
+		}
+		uid, err := strconv.ParseUint(fields[2], 10, 31)
+		if err != nil {
+			continue
+		}
+		gid, err := strconv.ParseUint(fields[3], 10, 31)
+		if err != nil || strings.ContainsRune(fields[5], 0) {
+			continue
+		}
+		return User{Name: fields[0], UID: int(uid), GID: int(gid), Home: fields[5], Shell: fields[6]}, true
+	}
+	return User{}, false
 }
 
 // parseNames reads lines of the form name:password:number[:…]. The first name

@@ -27,6 +27,39 @@ func TestNamesOfUsersAreRead(t *testing.T) {
 	}
 }
 
+func TestAUserIsFoundAsItStands(t *testing.T) {
+	const text = "root:x:0:0:root:/root:/bin/sh\nshort:x:7\nneg:x:-1:1::/:\nbig:x:2147483648:1::/:\nextra:x:3:3::/:::\n" +
+		"esc\x1b:x:4:4::/:\nnul:x:5:5::/a\x00b:\nuser:x:1000:100:A User,,,:/home/user:/bin/bash\nuser:x:1001:101::/other:\nalias:x:1000:1::/:"
+	for name, want := range map[string]User{
+		"root": {"root", 0, 0, "/root", "/bin/sh"}, "0": {"root", 0, 0, "/root", "/bin/sh"},
+		"user": {"user", 1000, 100, "/home/user", "/bin/bash"}, "1000": {"user", 1000, 100, "/home/user", "/bin/bash"},
+		"alias": {"alias", 1000, 1, "/", ""}, "1001": {"user", 1001, 101, "/other", ""},
+		"short": {}, "7": {}, "neg": {}, "-1": {}, "big": {}, "extra": {}, "esc\x1b": {}, "nul": {}, "": {}, "A User,,,": {}, "01000": {},
+	} {
+		got, ok := parseUser([]byte(text), name)
+		if got != want || ok != (want != User{}) {
+			t.Errorf("%q: %+v, %v, want %+v", name, got, ok, want)
+		}
+	}
+}
+
+// Whatever the file holds, a user is one of its lines, with numbers that are some.
+func FuzzUser(f *testing.F) {
+	f.Add("root:x:0:0:root:/root:/bin/sh\nuser:x:1:2::/:\n", "user")
+	f.Add("a:x:1:2:::", "1")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		u, ok := parseUser([]byte(text), name)
+		switch {
+		case !ok && u != User{}:
+			t.Errorf("nobody is %+v", u)
+		case ok && (u.UID < 0 || u.GID < 0 || u.Name == "" || strings.ContainsRune(u.Home, 0) || !strings.Contains(text, u.Name+":")):
+			t.Errorf("%+v of %q", u, text)
+		case ok && u.Name != name && !strings.Contains(text, ":"+name+":"):
+			t.Errorf("%q is %+v", name, u)
+		}
+	})
+}
+
 func manyNames(n int) string {
 	var b strings.Builder
 	for i := range n {

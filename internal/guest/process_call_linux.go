@@ -209,7 +209,7 @@ func (h *handler) Processes(context.Context, *connect.Request[guestpb.ProcessesR
 	for _, p := range list {
 		first, next, _ := p.out.Bounds()
 		out.Processes = append(out.Processes, &guestpb.Process{
-			Pid: int32(p.pid), Args: shorten(p.cmd.args, argsBudget/len(list)), Dir: []byte(p.cmd.dir), User: h.s.o.User.Name,
+			Pid: int32(p.pid), Args: shorten(p.cmd.args, argsBudget/len(list)), Dir: []byte(p.cmd.dir), User: p.owner(),
 			Terminal: p.cmd.terminal != nil, Started: p.started.UnixNano(),
 			Exited: p.exited(0), First: first, Next: next,
 		})

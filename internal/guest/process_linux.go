@@ -170,6 +170,23 @@ func (p *process) hasEnded() bool {
 	return p.reaped
 }
 
+// send sends a signal as who the process belongs to: nobody in it is another user,
+// for want of any right to become one.
+func (p *process) send(pid int, sig syscall.Signal) error {
+	if p.cmd.user != nil {
+		return p.s.o.Signal(p.cmd.user, pid, sig)
+	}
+	return syscall.Kill(pid, sig)
+}
+
+// owner names who it runs as.
+func (p *process) owner() string {
+	if p.cmd.user != nil {
+		return p.cmd.user.Name
+	}
+	return p.s.o.User.Name
+}
+
 // signal sends a signal to the process group.
 func (p *process) signal(sig syscall.Signal) error {
 	p.mu.Lock()
@@ -177,7 +194,7 @@ func (p *process) signal(sig syscall.Signal) error {
 	if p.reaped {
 		return alreadyEnded(p.pid)
 	}
-	return os.NewSyscallError("kill", syscall.Kill(-p.pid, sig))
+	return os.NewSyscallError("kill", p.send(-p.pid, sig))
 }
 
 // expire kills everything of the process when its time is over.
@@ -190,12 +207,12 @@ func (p *process) expire() {
 	}
 	p.timedOut = true
 	p.mu.Unlock()
-	killAll(p.pid)
+	killAll(p.pid, p.send)
 }
 
 // kill kills everything of the process, if it has not ended.
 func (p *process) kill() {
 	if !p.hasEnded() {
-		killAll(p.pid)
+		killAll(p.pid, p.send)
 	}
 }

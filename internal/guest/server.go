@@ -12,6 +12,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -37,6 +38,10 @@ type Options struct {
 	// os.StartProcess does, and gives the process's number; nil is
 	// syscall.ForkExec. It is called by one goroutine at a time.
 	StartProcess func(argv0 string, argv []string, attr *ProcAttr) (pid int, err error)
+
+	// Signal sends a signal to a process of another user's, or to a group where the
+	// number is negative. Nil is that there are none: every command runs as User.
+	Signal func(u *User, pid int, sig syscall.Signal) error
 
 	// Gate holds every call back until it is closed, so that the agent can be
 	// made, and a connection served, while the boundary is still being built.
@@ -66,6 +71,7 @@ type ProcAttr struct {
 	Env      []string
 	Files    []*os.File // descriptors 0, 1, 2
 	Terminal bool       // descriptor 0 becomes the controlling terminal
+	User     *User      // who it runs as; nil is Options.User. Another one is given only where Options.Signal is
 }
 
 // A Guard decides about changes of files by name.

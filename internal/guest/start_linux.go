@@ -22,6 +22,7 @@ type command struct {
 	env      []string
 	path     string // PATH of env
 	dir      string
+	user     *User // nil is the sandbox's own
 	input    bool
 	terminal *paddock.Size
 	timeout  time.Duration
@@ -53,7 +54,10 @@ func (s *Server) command(r *guestpb.StartRequest) (command, error) {
 		return wrong("a timeout or offset is negative")
 	}
 	if u := r.GetUser(); u != "" && u != s.o.User.Name && u != strconv.Itoa(s.o.User.UID) {
-		return command{}, fmt.Errorf("commands run as %s here, not as %q: %w", s.o.User.Name, u, paddock.Unsupported)
+		var err error
+		if c.user, err = s.another(u); err != nil {
+			return command{}, err
+		}
 	}
 	if t := r.GetTerminal(); t != nil {
 		size, err := sizeOf(t)
@@ -64,6 +68,9 @@ func (s *Server) command(r *guestpb.StartRequest) (command, error) {
 	}
 	env := make(map[string]string, len(base)+len(r.GetEnv()))
 	maps.Copy(env, base)
+	if u := c.user; u != nil {
+		env["USER"], env["LOGNAME"], env["HOME"] = u.Name, u.Name, u.Home
+	}
 	for k, v := range r.GetEnv() {
 		if k == "" || strings.ContainsAny(k, "=\x00") || holdsNUL(string(v)) {
 			return wrong(fmt.Sprintf("environment variable %q cannot be set", k))
@@ -77,6 +84,18 @@ func (s *Server) command(r *guestpb.StartRequest) (command, error) {
 	}
 	slices.Sort(c.env)
 	return c, nil
+}
+
+// another gives a user of the sandbox's /etc/passwd, by name or by number.
+func (s *Server) another(name string) (*User, error) {
+	if s.o.Signal == nil {
+		return nil, fmt.Errorf("commands run as %s here, not as %q: %w", s.o.User.Name, name, paddock.Unsupported)
+	}
+	u, ok := parseUser(read(&files{names: &s.names}, "/etc/passwd"), name)
+	if !ok {
+		return nil, fmt.Errorf("the sandbox's /etc/passwd has no user %q: %w", name, paddock.NotFound)
+	}
+	return &u, nil
 }
 
 func holdsNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
@@ -151,7 +170,7 @@ func (s *Server) launch(p *process, path string, files []*os.File) error {
 	}
 	p.started = time.Now()
 	pid, err := s.o.StartProcess(path, p.cmd.args, &ProcAttr{
-		Dir: p.cmd.dir, Env: p.cmd.env, Files: files, Terminal: p.cmd.terminal != nil,
+		Dir: p.cmd.dir, Env: p.cmd.env, Files: files, Terminal: p.cmd.terminal != nil, User: p.cmd.user,
 	})
 	if errors.Is(err, syscall.ETXTBSY) {
 		return err

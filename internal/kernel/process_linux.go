@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/bits"
 	"os"
 	"os/signal"
@@ -85,7 +86,7 @@ func KeepOnlyPtrace() error {
 }
 
 // starting is what a thread needs that starts processes as another user: see Spawn.
-const starting = 1 << unix.CAP_SETUID
+const starting = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 
 // ReserveStarting is DropCapabilities, but that a thread may still take up, for
 // what it does itself, the right to be another user: see TakeStarting.
@@ -102,6 +103,34 @@ func TakeStarting() error {
 		return fmt.Errorf("capset: %w", err)
 	}
 	return nil
+}
+
+// SignalAs sends a signal as another user does, to a process or, where pid is
+// negative, a group. The calling thread, which has what TakeStarting gives, is that
+// user meanwhile in nothing but what it may do to others: who may do something to it is
+// decided by its real and its saved user, see OutOfReach.
+func SignalAs(uid, pid int, sig syscall.Signal) error {
+	own := os.Geteuid()
+	if err := effective(uid); err != nil {
+		return err
+	}
+	err := syscall.Kill(pid, sig)
+	return errors.Join(err, effective(own))
+}
+
+// effective changes the calling thread's effective user. A thread that is not user 0
+// any more would lose all capabilities, if it did not ask to keep them, and none count
+// then before they are taken up.
+func effective(uid int) error {
+	if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep capabilities: %w", err)
+	}
+	const same = ^uintptr(0)
+	var err error
+	if _, _, e := syscall.RawSyscall(unix.SYS_SETRESUID, same, uintptr(uid), same); e != 0 {
+		err = fmt.Errorf("setresuid: %w", e)
+	}
+	return errors.Join(err, TakeStarting(), unix.Prctl(unix.PR_SET_KEEPCAPS, 0, 0, 0, 0))
 }
 
 // OutOfReach gives this process a real and a saved user that nobody else has, so
@@ -185,6 +214,36 @@ func NotDumpable() error {
 // DieWithParent has this process killed when the thread that made it ends.
 func DieWithParent() error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+}
+
+// UsualSlack is the slack of a process whose parents did not change theirs.
+const UsualSlack = 50 * time.Microsecond
+
+// TimerSlack says how much later than asked the calling thread may be woken, so
+// that timers expire together. Threads and processes that it makes have the same.
+// Where the kernel knows of no slack (gVisor's) there is none.
+func TimerSlack(d time.Duration) error {
+	err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0)
+	if err == unix.EINVAL {
+		return nil
+	}
+	return err
+}
+
+// RelaxTimers gives the same to every thread of this process. It needs /proc.
+func RelaxTimers(d time.Duration) error {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range tasks {
+		err := os.WriteFile("/proc/"+t.Name()+"/timerslack_ns", strconv.AppendInt(nil, int64(d), 10), 0)
+		if !errors.Is(err, fs.ErrNotExist) { // a thread that ended
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // NoNewPrivs forbids the calling thread, and what it starts, to gain privileges

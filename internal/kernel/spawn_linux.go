@@ -20,6 +20,8 @@ type SpawnAttr struct {
 	Files    []*os.File // descriptors 0, 1, 2, …; it has no others that are closed on exec
 	Terminal bool       // descriptor 0 becomes the controlling terminal
 	User     int        // real, effective and saved
+	Other    bool       // the user is another one than this process's commands have, and in the group GID alone
+	GID      int
 	Filter   []Instruction
 
 	// Group, if any, is the cgroup.procs of a control group for it. Where Count,
@@ -31,7 +33,7 @@ type SpawnAttr struct {
 // Spawn starts a program as its own session, with no signal blocked and those
 // caught that this process ignores ignored. It is in its group and behind its
 // filter before its first instruction. The calling thread needs CAP_SETUID for a
-// user that is not one of its own, and NoNewPrivs or CAP_SYS_ADMIN for a filter.
+// user that is not one of its own, CAP_SETGID for Other, and NoNewPrivs or CAP_SYS_ADMIN for a filter.
 // Whoever reaps all children must not do it meanwhile. A process that somebody
 // keeps from beginning is killed in the end, and is there to be reaped.
 //
@@ -79,6 +81,7 @@ type child struct {
 	files        []uintptr
 	terminal     uintptr // 1 for yes
 	user         uintptr
+	other, gid   uintptr // 1 for yes
 	filter       *unix.SockFprog
 	group, count uintptr // none without most
 	most         uintptr
@@ -126,6 +129,9 @@ func newChild(argv0 string, argv []string, attr *SpawnAttr) (c *child, err error
 	}
 	if attr.Terminal {
 		c.terminal = 1
+	}
+	if attr.Other {
+		c.other, c.gid = 1, uintptr(attr.GID)
 	}
 	if len(attr.Filter) > 0 {
 		c.filter = &unix.SockFprog{Len: uint16(len(attr.Filter)), Filter: &attr.Filter[0]}
@@ -223,6 +229,14 @@ func begin(c *child) {
 	}
 	if c.filter != nil {
 		if _, _, e = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.filter))); e != 0 {
+			goto failed
+		}
+	}
+	if c.other != 0 {
+		if _, _, e = syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
+			goto failed
+		}
+		if _, _, e = syscall.RawSyscall(unix.SYS_SETRESGID, c.gid, c.gid, c.gid); e != 0 {
 			goto failed
 		}
 	}

@@ -17,7 +17,7 @@ func Numbers() map[string]uint32 {
 		"acct": unix.SYS_ACCT, "add_key": unix.SYS_ADD_KEY, "adjtimex": unix.SYS_ADJTIMEX, "bind": unix.SYS_BIND, "bpf": unix.SYS_BPF,
 		"chroot": unix.SYS_CHROOT, "clock_adjtime": unix.SYS_CLOCK_ADJTIME, "clock_settime": unix.SYS_CLOCK_SETTIME,
 		"clone": unix.SYS_CLONE, "clone3": unix.SYS_CLONE3, "connect": unix.SYS_CONNECT, "delete_module": unix.SYS_DELETE_MODULE,
-		"fanotify_init": unix.SYS_FANOTIFY_INIT, "fchmod": unix.SYS_FCHMOD, "fchmodat": unix.SYS_FCHMODAT, "fchmodat2": unix.SYS_FCHMODAT2,
+		"fallocate": unix.SYS_FALLOCATE, "fanotify_init": unix.SYS_FANOTIFY_INIT, "fchmod": unix.SYS_FCHMOD, "fchmodat": unix.SYS_FCHMODAT, "fchmodat2": unix.SYS_FCHMODAT2,
 		"finit_module": unix.SYS_FINIT_MODULE, "fsconfig": unix.SYS_FSCONFIG, "fsmount": unix.SYS_FSMOUNT, "fsopen": unix.SYS_FSOPEN,
 		"fspick": unix.SYS_FSPICK, "init_module": unix.SYS_INIT_MODULE, "io_uring_enter": unix.SYS_IO_URING_ENTER,
 		"io_uring_register": unix.SYS_IO_URING_REGISTER, "io_uring_setup": unix.SYS_IO_URING_SETUP, "ioctl": unix.SYS_IOCTL,

@@ -291,6 +291,7 @@ func machineTries(reads bool) []try {
 		try{"kill", args(0xffffffff, 9), eperm},
 		try{"creat mkdir mkdirat mknod mknodat rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir truncate", args(), eacces},
 		try{"chmod fchmod fchmodat fchmodat2", args(), eacces},
+		try{"fallocate", args(5, 3), errno(0)},
 		try{"read write ioctl", args(), actAllow})
 }
 

@@ -27,6 +27,7 @@ func machineRules(process int, reads bool) []rule {
 		{"other processes of the box", []string{"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd",
 			"pidfd_send_signal", "tkill", "rt_sigqueueinfo"}, nil, eperm},
 		{"signals for others than itself", []string{"kill", "tgkill", "rt_tgsigqueueinfo"}, []condition{isNot(0, uint32(process))}, eperm},
+		{"a hole in memory that it goes on from would be a hole for all who do; it gives up its own pages when it thinks that there is one", []string{"fallocate"}, nil, errno(0)},
 		{"it changes no file's name and no mode", []string{"creat", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
 			"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate", "chmod", "fchmod", "fchmodat", "fchmodat2"}, nil, eacces},
 	})

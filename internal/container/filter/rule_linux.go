@@ -63,7 +63,8 @@ func baseRules() []rule { return slices.Concat(wallRules(), kernelRules()) }
 // fork.
 func insideRules() []rule {
 	return slices.Concat(namespaceRules(), setIDRules(), []rule{ringRule(),
-		{"what a machine's kernel has and gVisor has not, and no command needs", []string{"quotactl", "quotactl_fd", "userfaultfd", "modify_ldt", "keyctl", "add_key", "request_key"}, nil, errno(syscall.EPERM)}}, ownRules())
+		{"what a machine's kernel has and gVisor has not, and no command needs", []string{"quotactl", "quotactl_fd", "userfaultfd", "modify_ldt", "keyctl", "add_key", "request_key",
+			"bpf", "perf_event_open", "fanotify_init"}, nil, errno(syscall.EPERM)}}, ownRules())
 }
 
 // ringRule holds everywhere: what has set-id bits could be made past setIDRules.

@@ -10,6 +10,7 @@ package inner
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -38,6 +39,22 @@ const BrokerFailed = 3
 // KernelEnded is the status that a box ends with when the kernel of its own
 // does.
 const KernelEnded = 4
+
+// Ended says what the other statuses mean that a box's init ends with. A crash is 2, of
+// Go's runtime: its words go nowhere, but to the host's standard error where the
+// sandbox's environment has PADDOCK_DEBUG.
+func Ended(status int) string {
+	why := "for no reason that is known"
+	switch status {
+	case 0:
+		why = "since nobody asks it for anything any more"
+	case 1:
+		why = "after it could not make the sandbox, or tell why"
+	case 2:
+		why = "in a crash of its own, as where the machine had no memory or no thread left for it; with PADDOCK_DEBUG=1 in the sandbox's environment it tells more on standard error"
+	}
+	return fmt.Sprintf("the sandbox's init ended with status %d, %s", status, why)
+}
 
 // What a box with a link calls it, and the addresses of it and of what answers
 // names at the other end. They are in ranges that no network uses.
@@ -114,6 +131,7 @@ type KernelConfig struct {
 	Supplied int             `json:"supplied,omitempty"`
 	Number   []byte          `json:"number,omitempty"`   // the machine's own, of 16 bytes, which those that go on from the same memory do not share
 	Hold     bool            `json:"hold,omitempty"`     // it is to be saved before it is anybody's: no agent is expected
+	Made     int64           `json:"made,omitempty"`     // bytes of memory that commands could have when it was made, and can have at most
 	Overhead int64           `json:"overhead,omitempty"` // bytes of memory beside the limit, which the host allows
 	Shape    string          `json:"shape,omitempty"`    // of the machine: memory of one shape goes on in it only
 	About    string          `json:"about,omitempty"`    // the same in words

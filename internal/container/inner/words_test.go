@@ -18,3 +18,11 @@ func TestWordsOfOthersMoveNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEndOfInitHasAReason(t *testing.T) {
+	for status, want := range map[int]string{0: "nobody asks", 1: "could not make", 2: "status 2, in a crash", 77: "no reason that is known"} {
+		if got := Ended(status); !strings.Contains(got, want) {
+			t.Errorf("%d is %q", status, got)
+		}
+	}
+}

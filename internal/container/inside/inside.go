@@ -56,8 +56,10 @@ const (
 )
 
 // Bytes on StateFD. Who connects anew before a session has ended is taken for a
-// part of it.
+// part of it. AgentReady is the first, and comes once: nothing is left to be done
+// before the Order, and a first program has run.
 const (
+	AgentReady    = 'r'
 	SessionBegins = 'b'
 	SessionEnded  = 'e'
 )

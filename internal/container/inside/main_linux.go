@@ -90,9 +90,11 @@ func (a *agent) giveUp() error {
 	return nil
 }
 
+// beyond are users that no box has, but for the caller's own number.
+const beyond = 1 << 30
+
 // nobody is a user that no command is or can be.
 func nobody() int {
-	const beyond = 1 << 30 // users that a box can have, but for the caller's own number
 	if os.Geteuid() == beyond {
 		return beyond + 1
 	}
@@ -185,7 +187,7 @@ func (a *agent) settle(s *Settings, token []byte) error {
 		return err
 	}
 	server, err := guest.New(guest.Options{
-		User: s.User, Env: s.Env, Dir: s.Dir, Init: true, StartProcess: a.spawn.start,
+		User: s.User, Env: s.Env, Dir: s.Dir, Init: true, StartProcess: a.spawn.start, Signal: a.spawn.signal,
 	})
 	if err != nil {
 		return err

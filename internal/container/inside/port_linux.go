@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -36,6 +37,12 @@ func runOnPort() error {
 	}
 	a, err := newAgent(OwnGroups)
 	if err != nil {
+		return err
+	}
+	if err := guest.First(a.spawn.early); err != nil {
+		return err
+	}
+	if _, err := state.Write([]byte{AgentReady}); err != nil {
 		return err
 	}
 	if err := a.follow(os.NewFile(OrderFD, "order")); err != nil {

@@ -1,9 +1,12 @@
 package inside
 
 import (
+	"fmt"
 	"os"
 	"runtime"
+	"syscall"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/filter"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -37,6 +40,9 @@ func newSpawner(dir string) (*spawner, error) {
 			return err
 		}
 		kernel.Umask(0o022)
+		if err := kernel.TimerSlack(kernel.UsualSlack); err != nil { // the agent's own may be another
+			return err
+		}
 		if err := kernel.DropBounding(); err != nil {
 			return err
 		}
@@ -64,14 +70,48 @@ func (s *spawner) bound(o *Settings) error {
 	return err
 }
 
-// start is guest.Options.StartProcess.
-func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
+// early starts what this program brings itself, before there is a box whose limit
+// or user it could have.
+func (s *spawner) early(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
 	err = s.do(func() error {
-		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{
-			Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Terminal: attr.Terminal, User: s.user, Filter: s.filter,
-			Group: s.count.procs, Count: s.count.now, Most: int(s.count.most.Load()),
-		})
+		pid, err = kernel.Spawn(argv0, argv, &kernel.SpawnAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, User: os.Getuid(), Filter: s.filter})
 		return err
 	})
 	return pid, err
+}
+
+// start is guest.Options.StartProcess.
+func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
+	a := &kernel.SpawnAttr{
+		Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Terminal: attr.Terminal, User: s.user, Filter: s.filter,
+		Group: s.count.procs, Count: s.count.now, Most: int(s.count.most.Load()),
+	}
+	if u := attr.User; u != nil {
+		if err := another(u); err != nil {
+			return 0, err
+		}
+		a.User, a.GID, a.Other = u.UID, u.GID, true
+	}
+	err = s.do(func() error {
+		pid, err = kernel.Spawn(argv0, argv, a)
+		return err
+	})
+	return pid, err
+}
+
+// another refuses users whom commands may not be: the agent is one of those, who
+// could signal and trace it, and the control groups are theirs.
+func another(u *guest.User) error {
+	if u.UID < 0 || u.UID >= beyond || u.GID < 0 || u.GID >= beyond {
+		return fmt.Errorf("commands as user %d in group %d: %w", u.UID, u.GID, paddock.Unsupported)
+	}
+	return nil
+}
+
+// signal is guest.Options.Signal.
+func (s *spawner) signal(u *guest.User, pid int, sig syscall.Signal) error {
+	if err := another(u); err != nil {
+		return err
+	}
+	return s.do(func() error { return kernel.SignalAs(u.UID, pid, sig) })
 }

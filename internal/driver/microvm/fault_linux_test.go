@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -129,6 +130,34 @@ func TestAMachineThatIsKilledSaysSo(t *testing.T) {
 	again := create(t, d, paddock.Spec{ID: "killed"})
 	if got := says(t, again, "echo", "hi"); got != "hi\n" {
 		t.Errorf("the next sandbox of that name says %q", got)
+	}
+}
+
+// Nobody asks and nothing runs: the owner of the machine sees it all the same, and what
+// is left of it goes before anybody calls.
+func TestAMachineThatIsKilledWhileNobodyAsksIsSeen(t *testing.T) {
+	d, _ := own(t, nil)
+	var held []string
+	count := func() int {
+		held = slices.DeleteFunc(drivertest.Held(t, t.TempDir(), "no sandbox")["process"], func(p string) bool {
+			return strings.Contains(p, "paddock-sweeper") // the driver's, and not a sandbox's
+		})
+		return len(held)
+	}
+	before := count()
+	defer func() { t.Logf("of %d processes there are %q", before, held) }()
+	sb := create(t, d, paddock.Spec{ID: "silent"})
+	list := engines(t)
+	if len(list) != 1 {
+		t.Fatalf("%d processes of QEMU run for one sandbox", len(list))
+	}
+	if err := syscall.Kill(list[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its processes are gone", func() bool { return count() <= before })
+	st, err := sb.Status(t.Context())
+	if err != nil || st.State != paddock.Dead || !strings.Contains(st.Reason, "QEMU") || !strings.Contains(st.Reason, "killed") {
+		t.Errorf("it is %s, because: %q, %v", st.State, st.Reason, err)
 	}
 }
 
@@ -278,5 +307,13 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	_, err := d.Create(t.Context(), spec)
 	if paddock.KindOf(err) != paddock.Invalid || !strings.Contains(err.Error(), "at least 16 MiB") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The agent's own timers are late; a command knows nothing of that.
+func TestTimersOfCommandsAreOnTime(t *testing.T) {
+	d, _ := own(t, nil)
+	if got := says(t, create(t, d, paddock.Spec{}), "cat", "/proc/self/timerslack_ns"); strings.TrimSpace(got) != "50000" {
+		t.Errorf("timers of a command are late by %q ns, want 50000", got)
 	}
 }

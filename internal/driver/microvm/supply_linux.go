@@ -139,7 +139,7 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 	if h.accel == wire.KVM {
 		m.CPU, m.CPUs = "host", int(math.Ceil(n.Limits.CPUs))
 	}
-	u := &container.Supply{Overhead: m.Memory - n.Limits.Memory + engineOwn, Trees: trees(h)}
+	u := &container.Supply{Made: n.Limits.Memory, Overhead: m.Memory - n.Limits.Memory + engineOwn, Trees: trees(h)}
 	fail := func(err error) (*container.Supply, error) {
 		for _, f := range u.Files {
 			f.Close()
@@ -195,7 +195,7 @@ func machineMemory(limit, agent int64) int64 {
 
 // shape names all that memory of a machine depends on.
 func shape(h *host, m *wire.Machine, agent string) string {
-	sum := sha256.Sum256(fmt.Append(nil, "1|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
+	sum := sha256.Sum256(fmt.Append(nil, "2|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
 	return hex.EncodeToString(sum[:12])
 }
 

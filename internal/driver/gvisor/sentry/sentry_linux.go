@@ -203,7 +203,7 @@ func configuration(k *inner.KernelConfig) (*config.Config, error) {
 
 // agentCaps are what the agent needs, in gVisor, to make a group of processes, to
 // be out of their reach, to start them as their user, and to give up the rest.
-var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_SETUID"}
+var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_SETUID", "CAP_SETGID"}
 
 // ownNetwork keeps the sentry in the box's network namespace, where there is
 // nothing: to make another one, and to take it away, is work for the host.

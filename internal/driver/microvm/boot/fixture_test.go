@@ -175,6 +175,7 @@ func modulesOf(release string) map[string][]byte {
 		"kernel/drivers/net/net_failover.ko":               testModule(release, "failover"),
 		"kernel/net/core/failover.ko":                      testModule(release, ""),
 		"kernel/drivers/net/virtio_net.ko":                 testModule(release, "net_failover,virtio,virtio_ring"),
+		"kernel/drivers/virtio/virtio_balloon.ko":          testModule(release, "virtio,virtio_ring"),
 		"kernel/fs/overlayfs/overlay.ko":                   testModule(release, ""),
 		"kernel/drivers/gpu/drm/unwanted.ko":               testModule(release, ""),
 		"modules.builtin":                                  []byte("kernel/drivers/char/hw_random/rng-core.ko\nkernel/fs/fuse/fuse.ko\n"),
@@ -185,7 +186,7 @@ func modulesOf(release string) map[string][]byte {
 
 // inOrder are the modules of modulesOf that are loaded.
 func inOrder() []string {
-	return []string{"virtio_ring", "virtio", "virtio_mmio", "virtio_console", "overlay", "failover", "net_failover", "virtio_net", "virtio_rng"}
+	return []string{"virtio_ring", "virtio", "virtio_mmio", "virtio_console", "overlay", "failover", "net_failover", "virtio_net", "virtio_rng", "virtio_balloon"}
 }
 
 func writeFiles(t testing.TB, dir string, files map[string][]byte) {

@@ -385,6 +385,17 @@ func keep(packed []byte, data string) (Kernel, error) {
 	return k, d.publish(name)
 }
 
+// made is the sum that stands for what is made of a package with this one: a later
+// version may need other modules of it.
+func made(sum [sha256.Size]byte) [sha256.Size]byte {
+	h := sha256.New()
+	h.Write(sum[:])
+	for _, n := range needs() {
+		fmt.Fprintf(h, "|%s", n.name)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
 // nameOf names the directory of a kernel that came of bytes with this sum.
 func nameOf(release string, sum [sha256.Size]byte) string {
 	return fmt.Sprintf("%s-%x", release, sum[:4])

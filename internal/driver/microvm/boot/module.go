@@ -23,19 +23,26 @@ type need struct {
 	name string // as in modules.builtin, with underscores
 	says string // what a kernel says somewhere that has it built in; empty where another tells
 	what string
+
+	// may is that a machine does without it, and lacks what it is for.
+	may bool
 }
+
+// balloon is the module by which a machine gives back what it has no use for.
+const balloon = "virtio_balloon"
 
 // needs are in the order in which they are loaded, but for what they depend on.
 func needs() []need {
 	return []need{
-		{"virtio_ring", "", "the devices of machines"},
-		{"virtio", "virtio", "the devices of machines"},
-		{"virtio_mmio", "virtio-mmio", "how the machine finds its devices"},
-		{"virtio_console", "virtio-ports", "how the machine is spoken to"},
-		{"fuse", "fuse", "files of the host"},
-		{"overlay", "overlay", "the private layer over them"},
-		{"virtio_net", "virtio_net", "the network"},
-		{"virtio_rng", "virtio_rng", "randomness"},
+		{name: "virtio_ring", says: "", what: "the devices of machines"},
+		{name: "virtio", says: "virtio", what: "the devices of machines"},
+		{name: "virtio_mmio", says: "virtio-mmio", what: "how the machine finds its devices"},
+		{name: "virtio_console", says: "virtio-ports", what: "how the machine is spoken to"},
+		{name: "fuse", says: "fuse", what: "files of the host"},
+		{name: "overlay", says: "overlay", what: "the private layer over them"},
+		{name: "virtio_net", says: "virtio_net", what: "the network"},
+		{name: "virtio_rng", says: "virtio_rng", what: "randomness"},
+		{name: balloon, says: balloon, what: "memory that is given back", may: true},
 	}
 }
 
@@ -48,6 +55,19 @@ func (k Kernel) Modules() ([]Module, error) {
 		return nil, err
 	}
 	return s.order, nil
+}
+
+// GivesBack tells whether memory that a machine with this kernel has no use for goes
+// back to the host.
+func (k Kernel) GivesBack() (bool, error) {
+	s, err := k.shelf()
+	if err != nil {
+		return false, err
+	}
+	if k.Directory == "" {
+		return says(k.Path, balloon)
+	}
+	return s.builtin[balloon] || s.taken[balloon], nil
 }
 
 // shelf looks at what the kernel has, and takes what is needed.
@@ -66,6 +86,9 @@ func (k Kernel) shelf() (*shelf, error) {
 		return nil, fmt.Errorf("modules of the kernel %s: %w", k.Release, err)
 	}
 	for _, n := range needs() {
+		if n.may && !s.builtin[n.name] && s.files[n.name] == "" {
+			continue
+		}
 		if err := s.add(n.name, nil); err != nil {
 			return nil, about("kernel "+k.Release+": "+n.what, err)
 		}
@@ -89,6 +112,9 @@ type shelf struct {
 func (s *shelf) builtIn() error {
 	var lack []string
 	for _, n := range needs() {
+		if n.may {
+			continue
+		}
 		if has, err := says(s.kernel.Path, n.says); err != nil {
 			return err
 		} else if !has {

@@ -78,6 +78,26 @@ func TestAKernelWithoutWhatMachinesNeedIsRefused(t *testing.T) {
 	}
 }
 
+// A kernel that was set up by an earlier version has no such module.
+func TestAMachineDoesWithoutTheModuleThatGivesBack(t *testing.T) {
+	for _, there := range []bool{true, false} {
+		dir := t.TempDir()
+		files := modulesOf(testRelease)
+		if !there {
+			delete(files, "kernel/drivers/virtio/virtio_balloon.ko")
+		}
+		writeFiles(t, dir, files)
+		k := Kernel{Release: testRelease, Directory: dir}
+		list, err := k.Modules()
+		if err != nil || slices.Contains(names(list), balloon) != there {
+			t.Errorf("with it %v: %v, %v", there, names(list), err)
+		}
+		if gives, err := k.GivesBack(); err != nil || gives != there {
+			t.Errorf("with it %v: gives back %v, %v", there, gives, err)
+		}
+	}
+}
+
 func TestAKernelWithoutModulesHasAllBuiltIn(t *testing.T) {
 	dir := t.TempDir()
 	all := ""

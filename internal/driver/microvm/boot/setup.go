@@ -118,7 +118,7 @@ func setUpPackage(o Options) (string, error) {
 	if err := checkSum(o.Sum, sum); err != nil {
 		return "", fmt.Errorf("%s: %w", o.Package, err)
 	}
-	if name := known(o.Data, sum); name != "" {
+	if name := known(o.Data, made(sum)); name != "" {
 		return name, nil
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -142,7 +142,7 @@ func setUpPackage(o Options) (string, error) {
 	if [sha256.Size]byte(again.Sum(nil)) != sum {
 		return "", fmt.Errorf("%s changed while it was read: %w", o.Package, paddock.Conflict)
 	}
-	name := nameOf(release, sum)
+	name := nameOf(release, made(sum))
 	return name, d.publish(name)
 }
 
@@ -198,7 +198,7 @@ func fetch(ctx context.Context, o Options) (string, error) {
 	if err != nil || len(sum) != sha256.Size {
 		return "", fmt.Errorf("%s: the package client tells no SHA-256: %w", name, paddock.Unsupported)
 	}
-	if name := known(o.Data, [sha256.Size]byte(sum)); name != "" {
+	if name := known(o.Data, made([sha256.Size]byte(sum))); name != "" {
 		return name, nil
 	}
 	d, err := newDraft(o.Data)

@@ -60,8 +60,8 @@ func TestAPackageBecomesAKernelForMachines(t *testing.T) {
 		if got, err := os.ReadFile(k.Path); err != nil || !bytes.Equal(got, testKernel(pvhEntry, "")) {
 			t.Errorf("%q: the kernel is another one: %v", kind, err)
 		}
-		name := fmt.Sprintf("%s-%x", testRelease, sum[:4])
-		want := []string{"config", "failover.ko", "modules.builtin", "net_failover.ko", "overlay.ko", "virtio-rng.ko", "virtio.ko", "virtio_console.ko", "virtio_mmio.ko", "virtio_net.ko", "virtio_ring.ko"}
+		name := nameOf(testRelease, made(sum))
+		want := []string{"config", "failover.ko", "modules.builtin", "net_failover.ko", "overlay.ko", "virtio-rng.ko", "virtio.ko", "virtio_balloon.ko", "virtio_console.ko", "virtio_mmio.ko", "virtio_net.ko", "virtio_ring.ko"}
 		if got := entries(t, k.Directory); !slices.Equal(got, want) {
 			t.Errorf("%q: modules are %v, want %v", kind, got, want)
 		}

@@ -264,9 +264,12 @@ func (v *VM) Opened(ctx context.Context, port string) error {
 }
 
 // Kill ends QEMU. Killing one that ended is fine.
-func (v *VM) Kill() {
+func (v *VM) Kill() { v.Condemn("QEMU was killed") }
+
+// Condemn is Kill with a reason for it, of one that has not ended.
+func (v *VM) Condemn(reason string) {
 	v.mu.Lock()
-	v.note("QEMU was killed")
+	v.note(reason)
 	v.mu.Unlock()
 	_ = v.process.Kill()
 }
@@ -307,6 +310,12 @@ func (v *VM) Stop(ctx context.Context) error {
 		return err
 	}
 	return v.settle(ctx, settling)
+}
+
+// Balloon asks the machine to do with so many bytes, and does not wait for that: it
+// may take a while, or do nothing at all.
+func (v *VM) Balloon(ctx context.Context, bytes int64) error {
+	return v.protocol.run(ctx, "balloon", map[string]any{"value": bytes})
 }
 
 // settling is how often QEMU looks at its ports until it has moved all that a

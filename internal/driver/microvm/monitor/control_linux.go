@@ -155,8 +155,9 @@ func (c *control) measure() (wire.Answer, error) {
 // A link is the way to the agent: a session on its port, of which each stream is a
 // connection.
 type link struct {
-	port port
-	gate gate
+	port   port
+	gate   gate
+	broken func(what string) // is told of an agent that was taken over
 
 	once    sync.Once
 	turn    chan struct{}  // holds one while somebody looks after the session
@@ -214,6 +215,7 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	select {
 	case o := <-done:
 		if o.err != nil {
+			_ = session.Close() // one whose other end takes no more streams is of no use
 			return nil, fmt.Errorf("the agent's session: %w", o.err)
 		}
 		return o.stream, nil
@@ -243,7 +245,7 @@ func (l *link) now(ctx context.Context) (*yamux.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, err := yamux.Client(&gated{conn, &l.gate}, sessions())
+	session, err := yamux.Client(&gated{&strict{Conn: conn, broken: l.broken}, &l.gate}, sessions())
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -109,6 +109,7 @@ func (m *monitor) Start(c *inner.Config, f inner.KernelFiles) error {
 	}
 	spec.Ports = theirs
 	m.link.port = ports[wire.AgentPort]
+	m.link.broken = func(what string) { m.vm.Condemn(what) }
 	if spec.Net, err = m.newWay(c, &f); err != nil {
 		return err
 	}
@@ -264,11 +265,12 @@ func (m *monitor) watch() {
 	case err = <-machine:
 		err = m.complain(err)
 	case <-m.files.ended:
-		// Its connection ends with QEMU, too.
+		// Its connection ends with QEMU, too, which is then why. On a host that has much
+		// to do that is seen some time later.
 		select {
 		case err = <-machine:
 			err = m.complain(err)
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(causeTime):
 			err = m.files.end
 			m.vm.Kill() // what waits for the machine need wait no more
 		}
@@ -276,6 +278,9 @@ func (m *monitor) watch() {
 	m.end = err
 	close(m.ended)
 }
+
+// causeTime is how long QEMU may take to be seen to have ended, where it has.
+const causeTime = 5 * time.Second
 
 // complain adds what QEMU and the machine said last to an error about its end.
 func (m *monitor) complain(err error) error {
@@ -397,11 +402,23 @@ func (m *monitor) Wait() error {
 // that it could change anything in.
 func (m *monitor) Processes() int { return 1 }
 
-// Bound implements inner.Bounder.
+// Bound implements inner.Bounder. The machine is asked to give back what commands
+// may not have any more, which it may do or not: the host sees what it has.
 func (m *monitor) Bound(memory int64) error {
+	if memory < 1 || memory > m.spec.Limit {
+		return fmt.Errorf("%d bytes of memory, in a machine that was made for %d: %w", memory, m.spec.Limit, paddock.Invalid)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
 	_, err := m.control.ask(wire.Request{Memory: memory}, askTime, nil, nil)
-	return err
+	if err != nil {
+		return err
+	}
+	return m.vm.Balloon(ctx, m.spec.Memory-(m.spec.Limit-memory)/pageSize*pageSize)
 }
+
+// pageSize is the machine's.
+const pageSize = 4096
 
 // Measure implements inner.Bounder. While the machine is being saved, or does not
 // run, it gives what was measured last.

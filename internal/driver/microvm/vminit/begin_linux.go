@@ -297,7 +297,7 @@ func (m *machine) startAgent() error {
 	}
 	defer order.Close()
 	m.order = orders
-	m.sessions = &sessions{}
+	m.sessions = &sessions{ready: make(chan struct{})}
 	go m.sessions.follow(tell)
 	if err := kernel.ShareMounts(); err != nil {
 		return err
@@ -353,6 +353,8 @@ func (m *machine) startAgent() error {
 
 // sessions are the agent's, of which there is one at a time.
 type sessions struct {
+	ready chan struct{} // closed when the agent waits for an order
+
 	mu   sync.Mutex
 	now  bool          // guarded by mu: there is one
 	ends chan struct{} // guarded by mu: closed when it has ended, and then nil; nil where nobody waits
@@ -366,6 +368,10 @@ func (s *sessions) follow(tell *os.File) {
 		if _, err := tell.Read(one); err != nil {
 			return // the agent has ended
 		}
+		if one[0] == inside.AgentReady {
+			close(s.ready)
+			continue
+		}
 		s.mu.Lock()
 		s.now = one[0] == inside.SessionBegins
 		if !s.now && s.ends != nil {
@@ -373,6 +379,16 @@ func (s *sessions) follow(tell *os.File) {
 			s.ends = nil
 		}
 		s.mu.Unlock()
+	}
+}
+
+// waitReady waits until the agent has done all that it does before its order.
+func (s *sessions) waitReady(most time.Duration) error {
+	select {
+	case <-s.ready:
+		return nil
+	case <-time.After(most):
+		return fmt.Errorf("the agent does not begin: %w", paddock.Timeout)
 	}
 }
 

@@ -35,12 +35,27 @@ func makeGroups(dir string) (groups, error) {
 func (g groups) agent() string    { return filepath.Join(g.dir, "agent") }
 func (g groups) commands() string { return filepath.Join(g.dir, "commands") }
 
-// bound sets how much memory commands may have.
+// bound sets how much memory commands may have. Less than they have, and than the
+// kernel can take from them, is refused: it would end them.
 func (g groups) bound(bytes int64) error {
 	if bytes < 1 {
 		return fmt.Errorf("%d bytes of memory: %w", bytes, paddock.Invalid)
 	}
-	return os.WriteFile(filepath.Join(g.commands(), "memory.max"), strconv.AppendInt(nil, bytes, 10), 0)
+	limit := strconv.AppendInt(nil, bytes, 10)
+	write := func(name string, value []byte) error {
+		return os.WriteFile(filepath.Join(g.commands(), name), value, 0)
+	}
+	err := write("memory.high", limit) // which takes what can be taken, and ends nobody
+	if err == nil {
+		var now int64
+		if now, _, _, err = g.usage(); err == nil && now > bytes {
+			err = fmt.Errorf("commands have %d MiB of memory, more than %d: %w", now>>20, bytes>>20, paddock.Conflict)
+		}
+	}
+	if err == nil {
+		err = write("memory.max", limit)
+	}
+	return errors.Join(err, write("memory.high", []byte("max")))
 }
 
 // usage tells what commands have of memory, the most that they had, and how many

@@ -1,0 +1,70 @@
+package vminit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+)
+
+// A script is a port of a test, with what comes on it in order: nil is that the other
+// end is closed, and it is open again by the time of the next read.
+type script struct {
+	comes [][]byte
+	sent  bytes.Buffer
+}
+
+var errOver = errors.New("nothing comes any more")
+
+func (s *script) Read(p []byte) (int, error) {
+	if len(s.comes) == 0 {
+		return 0, errOver
+	}
+	next := s.comes[0]
+	if len(next) == 0 {
+		s.comes = s.comes[1:]
+		return 0, io.EOF
+	}
+	n := copy(p, next)
+	if s.comes[0] = next[n:]; n == len(next) {
+		s.comes = s.comes[1:]
+	}
+	return n, nil
+}
+
+func (s *script) Write(p []byte) (int, error) { return s.sent.Write(p) }
+
+func (s *script) WaitOpen(context.Context) error {
+	if len(s.comes) == 0 {
+		return errOver
+	}
+	return nil
+}
+
+// A machine that goes on finds the host's end closed, and by then it may be open again
+// and a request on its way.
+func TestTheFirstRequestOfASessionIsAnswered(t *testing.T) {
+	var request bytes.Buffer
+	if err := wire.Write(&request, wire.Request{Inspect: true}); err != nil {
+		t.Fatal(err)
+	}
+	ask := request.Bytes()
+	for what, comes := range map[string][][]byte{
+		"after the end of another":               {nil, ask, nil},
+		"after another, with the end in between": {ask[:3], nil, ask, nil},
+		"after one without sense":                {{5, 0, 0, 0, 'n', 'o', 'i', 's', 'e', 'x'}, nil, ask, nil},
+	} {
+		s := &script{comes: comes}
+		m := &machine{control: s}
+		if err := m.serve(); !errors.Is(err, errOver) {
+			t.Errorf("%s: %v", what, err)
+		}
+		var answer wire.Answer
+		if err := wire.Read(&s.sent, &answer); err != nil || answer.Error == "" {
+			t.Errorf("%s: no answer: %v", what, err)
+		}
+	}
+}
