@@ -35,6 +35,20 @@ type Sandbox struct {
 	Reserved
 }
 
+// Since gives a status in which the sandbox began when this was written down. One
+// that was made ahead of time was there before, which is nothing of its tenant's.
+func (b Sandbox) Since(st paddock.Status) paddock.Status {
+	early := b.Created.Sub(st.Created)
+	if b.Created.IsZero() || st.Created.IsZero() || early <= 0 {
+		return st
+	}
+	st.Created = b.Created
+	if st.Usage.Wall >= 0 {
+		st.Usage.Wall = max(0, st.Usage.Wall-early)
+	}
+	return st
+}
+
 const sandboxColumns = "SELECT id, tenant, token, place, maker, tier, spec, labels, state, created, cpu, memory, pids, disk FROM sandboxes"
 
 func scanSandbox(r row) (Sandbox, error) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -21,6 +22,7 @@ type Store struct {
 	writer *sql.DB // of SQLite: one connection, since it has one writer
 	reader *sql.DB // of PostgreSQL the same as writer
 	id     string
+	failed atomic.Uint64 // calls that failed for reasons of the database
 
 	mu     sync.Mutex
 	claims []func() error // guarded by mu; what releases each
@@ -63,6 +65,7 @@ func Open(ctx context.Context, place string) (*Store, error) {
 	if err := s.identify(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), s.Close())
 	}
+	s.failed.Store(0) // a new database has no schema to read, which is no failure
 	return s, nil
 }
 
@@ -148,7 +151,7 @@ func (e engine) spell(text string) string {
 
 // read asks without changing anything.
 func (s *Store) read(ctx context.Context, f func(query) error) error {
-	return s.engine.told(f(query{ctx, s.engine, s.reader}))
+	return s.told(f(query{ctx, s.engine, s.reader}))
 }
 
 // attempts is how often a transaction is tried that others get in the way of.
@@ -159,7 +162,7 @@ func (s *Store) write(ctx context.Context, f func(query) error) error {
 	for n := 1; ; n++ {
 		err := s.once(ctx, f)
 		if err == nil || n == attempts || !s.engine.again(err) {
-			return s.engine.told(err)
+			return s.told(err)
 		}
 	}
 }

@@ -114,15 +114,17 @@ func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	return list, err
 }
 
-// RemoveTenant forgets a tenant, with its keys. One that still has
+// RemoveTenant forgets a tenant, with its keys and what dialects noted. One that still has
 // sandboxes or snapshots is [paddock.Conflict]. What it used stays on record.
 func (s *Store) RemoveTenant(ctx context.Context, id string) error {
 	if !paddock.ID(id).Valid() {
 		return missing("tenant", id)
 	}
 	return s.write(ctx, func(q query) error {
-		if _, err := q.exec("DELETE FROM keys WHERE tenant = ?", id); err != nil {
-			return err
+		for _, kept := range []string{"DELETE FROM keys WHERE tenant = ?", "DELETE FROM dialects WHERE tenant = ?"} {
+			if _, err := q.exec(kept, id); err != nil {
+				return err
+			}
 		}
 		n, err := q.exec("DELETE FROM tenants WHERE id = ?", id)
 		return some(n, err, "tenant", id)

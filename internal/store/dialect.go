@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+)
+
+// Notes are what a dialect remembers of its own at one place: texts, by kind,
+// tenant and ID. What is in them is the dialect's business.
+type Notes struct {
+	s       *Store
+	place   string
+	dialect string
+}
+
+// NotesOf gives those of a dialect at a place.
+func NotesOf(s *Store, place, dialect string) *Notes { return &Notes{s, place, dialect} }
+
+// Keep writes a note, over one that is there.
+func (n *Notes) Keep(ctx context.Context, kind, tenant, id, data string) error {
+	return n.s.write(ctx, func(q query) error {
+		_, err := q.exec(`INSERT INTO dialects (place, dialect, kind, tenant, id, data) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (place, dialect, kind, tenant, id) DO UPDATE SET data = excluded.data`,
+			n.place, n.dialect, kind, tenant, clean(id), clean(data))
+		return err
+	})
+}
+
+// Forget removes a note. Forgetting twice is fine.
+func (n *Notes) Forget(ctx context.Context, kind, tenant, id string) error {
+	return n.s.write(ctx, func(q query) error {
+		_, err := q.exec("DELETE FROM dialects WHERE place = ? AND dialect = ? AND kind = ? AND tenant = ? AND id = ?",
+			n.place, n.dialect, kind, tenant, clean(id))
+		return err
+	})
+}
+
+// Each calls f with every note of a kind, of all tenants, in the order of IDs.
+func (n *Notes) Each(ctx context.Context, kind string, f func(tenant, id, data string) error) error {
+	return n.s.read(ctx, func(q query) error {
+		return q.each(func(r row) error {
+			var tenant, id, data string
+			if err := r.Scan(&tenant, &id, &data); err != nil {
+				return err
+			}
+			return f(tenant, id, data)
+		}, "SELECT tenant, id, data FROM dialects WHERE place = ? AND dialect = ? AND kind = ? ORDER BY tenant, id", n.place, n.dialect, kind)
+	})
+}

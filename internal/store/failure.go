@@ -1,0 +1,28 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// told gives an error a kind, and counts it where it is the database's own: what has
+// a kind already was decided here, by what was asked.
+func (s *Store) told(err error) error {
+	var kind paddock.Kind
+	if err != nil && !errors.As(err, &kind) && !errors.Is(err, context.Canceled) {
+		err = s.engine.told(err)
+		switch paddock.KindOf(err) {
+		case paddock.Exists, paddock.Conflict, paddock.NotFound, paddock.Invalid: // rules that the schema keeps
+		default:
+			s.failed.Add(1)
+		}
+		return err
+	}
+	return s.engine.told(err)
+}
+
+// Failures tells how many calls failed because the database was gone, full, too slow
+// or at fault, and not because of what was asked of it.
+func (s *Store) Failures() uint64 { return s.failed.Load() }
