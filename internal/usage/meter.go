@@ -25,6 +25,10 @@ type Options struct {
 	// not measured.
 	Carried bool
 
+	// Keep is for how long records are kept; zero is for ever. Nothing is forgotten
+	// in the first hour, nor in one in which the wall clock jumped.
+	Keep time.Duration
+
 	// Log is told what goes wrong in the background; nil is no one.
 	Log *slog.Logger
 
@@ -96,6 +100,7 @@ const patience = time.Minute
 func (m *Meter) work(ctx context.Context) {
 	tick, stop := m.o.Clock.Tick(m.o.Every)
 	defer stop()
+	old := oldness{wall: m.o.Clock.Now(), mono: m.o.Clock.Elapsed()}
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,6 +110,9 @@ func (m *Meter) work(ctx context.Context) {
 		bounded, cancel := context.WithTimeout(ctx, patience)
 		if err := m.Sample(bounded); err != nil && ctx.Err() == nil {
 			m.o.Log.Warn("usage could not be counted; it is tried again", "err", err)
+		}
+		if before, ok := old.due(m.o); ok {
+			m.drop(bounded, before)
 		}
 		cancel()
 	}
@@ -179,6 +187,7 @@ func (m *Meter) Carried(id paddock.ID, in, out int64) {
 
 // count brings what is known of a sandbox up to now.
 func (m *Meter) count(ctx context.Context, b store.Sandbox, st paddock.Status) error {
+	st = b.Since(st)
 	m.mu.Lock()
 	c := m.counts[b.Token]
 	m.mu.Unlock()

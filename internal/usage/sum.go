@@ -20,12 +20,16 @@ type Query struct {
 	To     time.Time
 	By     string            // a label: one line for each value of it; empty is one line for each tenant
 	Where  map[string]string // labels that a sandbox had; nil is any
+	Each   bool              // one line for each sandbox
 }
 
 // A Line is one sum.
 type Line struct {
 	Tenant string `json:"tenant"`
 	Label  string `json:"label,omitempty"` // the value of Query.By
+
+	Sandbox paddock.ID `json:"sandbox,omitempty"` // of Query.Each
+
 	Sum
 }
 
@@ -68,7 +72,7 @@ func (s *Sum) add(r store.Record) {
 }
 
 // A line is found by its tenant and label.
-type lineKey struct{ tenant, label string }
+type lineKey struct{ tenant, label, token string }
 
 // Summarize adds up what began within a time, by tenant and label. A time that
 // does not begin and end with an hour is [paddock.Invalid]: records are of hours.
@@ -87,12 +91,18 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 		if !has(r.Labels, q.Where) {
 			return nil
 		}
-		key := lineKey{r.Tenant, ""}
+		key := lineKey{tenant: r.Tenant}
 		if q.By != "" {
 			key.label = r.Labels[q.By]
 		}
+		if q.Each {
+			key.token = r.Token // a name may have been another's before
+		}
 		if lines[key] == nil {
 			lines[key] = &Line{Tenant: key.tenant, Label: key.label}
+			if q.Each {
+				lines[key].Sandbox = r.Sandbox
+			}
 			seen[key] = make(map[string]bool)
 		}
 		lines[key].add(r)
@@ -104,7 +114,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	}
 	var list []Line
 	for _, key := range slices.SortedFunc(maps.Keys(lines), func(a, b lineKey) int {
-		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.label, b.label))
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.label, b.label), cmp.Compare(lines[a].Sandbox, lines[b].Sandbox), cmp.Compare(a.token, b.token))
 	}) {
 		lines[key].Sandboxes = len(seen[key])
 		list = append(list, *lines[key])
