@@ -173,7 +173,10 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		"rename":          func() error { return files.Rename(ctx, "/tmp/a", "/tmp/b") },
 		"remove":          func() error { return files.Remove(ctx, "/tmp/a", true) },
 		"chmod":           func() error { return files.Chmod(ctx, "/tmp", 0o700) },
-		"symlink":         func() error { return files.Symlink(ctx, "a", "/tmp/l") },
+		"another's": func() error {
+			return d.Do(ctx, "a", "port.public", "80", func() error { t.Error("it is done"); return nil })
+		},
+		"symlink": func() error { return files.Symlink(ctx, "a", "/tmp/l") },
 	} {
 		if err := call(); !errors.Is(err, paddock.Unavailable) || !strings.Contains(err.Error(), "recorded") {
 			t.Errorf("%s: %v", what, err)

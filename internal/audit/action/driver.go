@@ -74,6 +74,12 @@ func (d *Driver) do(ctx context.Context, what deed, call func() error) error {
 	return err
 }
 
+// Do does and records an action that is none of the driver's, such as of a server on the
+// ports of a sandbox. What cannot be recorded is not done.
+func (d *Driver) Do(ctx context.Context, id paddock.ID, what, target string, call func() error) error {
+	return d.do(ctx, deed{sandbox: id, what: what, target: target}, call)
+}
+
 // Record tells an action that is none of the driver's, such as of a server on
 // its keys; err is how it went.
 func (d *Driver) Record(ctx context.Context, id paddock.ID, what, target string, err error) {
@@ -96,12 +102,16 @@ func (d *Driver) tell(ctx context.Context, what deed, err error) {
 }
 
 // Create implements paddock.Driver.
-func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (sb paddock.Sandbox, err error) {
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	return d.create(ctx, spec, d.inner.Create)
+}
+
+func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (sb paddock.Sandbox, err error) {
 	if err := d.ready(); err != nil {
 		return nil, err
 	}
 	id := spec.ID
-	if sb, err = d.inner.Create(ctx, spec); err == nil {
+	if sb, err = create(ctx, spec); err == nil {
 		id = sb.ID()
 	}
 	d.tell(ctx, deed{sandbox: id, what: "sandbox.create"}, err)

@@ -271,10 +271,16 @@ func TestWhatIsFinishedIsUploadedOnceAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := uploader(t, dir, b)
+	if n, since, err := u.Waiting(); n != len(all) || since.IsZero() || since.After(time.Now()) || err != nil {
+		t.Errorf("%d wait since %v: %v", n, since, err)
+	}
 	for range 2 {
 		if err := u.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if n, _, err := u.Waiting(); n != 0 || err != nil {
+		t.Errorf("%d wait: %v", n, err)
 	}
 	if s.puts != 2 || len(s.objects) != 2 {
 		t.Errorf("%d puts of %d objects", s.puts, len(s.objects))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ const (
 	last    = ".jsonl"
 	part    = ".part" // behind the name of what is being written
 	sentDir = "sent"  // where what was uploaded is kept
+
+	stamp     = "20060102T150405.000000000Z" // in a name
+	continues = "record.continue"            // the first event of each
 
 	// MaxSize bounds the size of segments that can be asked for.
 	MaxSize = 64 << 20
@@ -70,6 +74,7 @@ func NewWriter(o Options) (*Writer, error) {
 		return nil, fmt.Errorf("make a directory of segments: %w", err)
 	}
 	w := &Writer{o: o, finished: make(chan struct{}, 1)}
+	at := "" // where the one before is
 	for _, dir := range []string{sentDir, "."} {
 		names, err := list(o.Dir, dir)
 		if err != nil {
@@ -82,8 +87,13 @@ func NewWriter(o Options) (*Writer, error) {
 					return nil, fmt.Errorf("finish a segment: %w", err)
 				}
 			}
-			w.before = max(w.before, whole)
+			if whole > w.before {
+				w.before, at = whole, path.Join(dir, whole)
+			}
 		}
+	}
+	if at != "" {
+		w.point = reached(o.Dir, at, o.Key)
 	}
 	return w, w.begin()
 }
@@ -106,6 +116,16 @@ func list(dir *os.Root, sub string) ([]string, error) {
 	return names, nil
 }
 
+// later is a time for the name of a segment behind another, also where the clock
+// was set back meanwhile: the order of names is the order of segments.
+func later(now time.Time, before string) time.Time {
+	text, _, _ := strings.Cut(strings.TrimPrefix(before, first), "-")
+	if at, err := time.Parse(stamp, text); err == nil && !now.After(at) {
+		return at.Add(1)
+	}
+	return now
+}
+
 // begin makes the next segment.
 func (w *Writer) begin() error {
 	salt := make([]byte, 4)
@@ -113,7 +133,7 @@ func (w *Writer) begin() error {
 		return fmt.Errorf("name a segment: %w", err)
 	}
 	now := time.Now().UTC()
-	w.name = first + now.Format("20060102T150405.000000000Z") + "-" + hex.EncodeToString(salt) + last
+	w.name = first + later(now, w.before).Format(stamp) + "-" + hex.EncodeToString(salt) + last
 	f, err := w.o.Dir.OpenFile(w.name+part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("begin a segment: %w", err)
@@ -123,7 +143,7 @@ func (w *Writer) begin() error {
 		return fmt.Errorf("begin a segment: %w", err)
 	}
 	line, err := audit.Line(audit.Event{Time: now, Kind: audit.Did, Action: &audit.Action{
-		Who: "paddock", What: "record.continue", Target: w.before, Result: "ok", Reason: w.point,
+		Who: "paddock", What: continues, Target: w.before, Result: "ok", Reason: w.point,
 	}})
 	if err == nil {
 		_, err = w.chain.Write(line)
