@@ -137,6 +137,20 @@ func or[T comparable](v *T, otherwise T) {
 // Info is the driver's.
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
 
+// InfoOf is the driver's of one tier, where it has several; else there is its own.
+func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if several, ok := d.inner.(interface {
+		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
+	}); ok {
+		return several.InfoOf(ctx, tier)
+	}
+	info, err := d.inner.Info(ctx)
+	if err == nil && tier != paddock.Auto && tier != info.Tier {
+		return paddock.Info{}, fmt.Errorf("there is no tier %q here: %w", string(tier), paddock.Unsupported)
+	}
+	return info, err
+}
+
 // Create implements paddock.Driver; what there is no room for is Exhausted.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	memory := spec.Limits.Memory

@@ -66,6 +66,18 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 	return info, err
 }
 
+// InfoOf is the info of one tier; of [paddock.Auto] it is Info.
+func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier == paddock.Auto {
+		return d.Info(ctx)
+	}
+	t, ok := d.named(tier)
+	if !ok {
+		return paddock.Info{}, noTier(tier)
+	}
+	return t.Driver.Info(ctx)
+}
+
 // Create implements [paddock.Driver]. With [paddock.Auto] a tier is passed over
 // only where it says [paddock.Unsupported], so that a passing trouble never leads
 // to a weaker one; and, where the root is a snapshot, where it does not

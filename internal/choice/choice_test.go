@@ -189,3 +189,15 @@ func TestWhatAllAreAskedIsToldOfEach(t *testing.T) {
 		t.Errorf("closed %d and %d times: %v", strong.closed, weak.closed, err)
 	}
 }
+
+func TestEachTierTellsOfItself(t *testing.T) {
+	_, _, d := tiers()
+	for asked, want := range map[paddock.Tier]paddock.Tier{paddock.Auto: paddock.GVisor, paddock.GVisor: paddock.GVisor, paddock.Jail: paddock.Jail} {
+		if info, err := d.InfoOf(t.Context(), asked); err != nil || info.Tier != want {
+			t.Errorf("%q tells of %s: %v", asked, info.Tier, err)
+		}
+	}
+	if _, err := d.InfoOf(t.Context(), paddock.MicroVM); !errors.Is(err, paddock.Unsupported) {
+		t.Errorf("a tier that is not there: %v", err)
+	}
+}

@@ -115,8 +115,21 @@ func (e *entry) revive(ctx context.Context) error {
 // Change gives a sandbox other terms, all of them. Its lifetime still counts
 // from its creation; its lease begins anew.
 func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) error {
-	if err := d.allow(ctx, t); err != nil {
+	if err := d.allow(t); err != nil {
 		return err
+	}
+	if t.pauses() {
+		sb, err := d.Open(ctx, id)
+		if err != nil {
+			return err
+		}
+		st, err := sb.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.can(ctx, t, st.Tier); err != nil {
+			return err
+		}
 	}
 	return d.alter(ctx, id, nil, func(_ *entry, r *Record) error {
 		r.Terms = t

@@ -42,12 +42,12 @@ func (c *clock) jumped() bool {
 	return true
 }
 
-// left is how long a record's deadline is away. A wall clock that stands before
+// left is how long a moment of a record is away. A wall clock that stands before
 // the moment when it was written is not believed.
-func (c *clock) left(r Record) time.Duration {
+func (c *clock) left(r Record, at time.Time) time.Duration {
 	now := c.now()
 	if now.Before(r.Written) {
 		now = r.Written
 	}
-	return r.Deadline.Sub(now)
+	return at.Sub(now)
 }

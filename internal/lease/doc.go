@@ -53,6 +53,11 @@
 // its time again, since nobody could renew it; the idle time of a sandbox that
 // runs begins anew, and that of a paused one goes on.
 //
+// # Wrappers
+//
+// What stands around a Driver passes its terms on, with checks of its own: [Of]
+// finds the [Keeper] of a driver, and tells where there is none.
+//
 // # Order
 //
 // One goroutine knows what is due next of thousands of sandboxes. What is to be

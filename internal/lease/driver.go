@@ -25,7 +25,8 @@ type Options struct {
 	// ended or paused. nil is all.
 	Of func(paddock.Status) bool
 
-	// Longest bounds every deadline from the creation on; zero is no bound.
+	// Longest is how long a sandbox stays at the most, whatever its terms: then it
+	// is removed, also one that is paused. Zero is no bound.
 	Longest time.Duration
 
 	// Grace is how long nothing is ended after a start, and by the wall clock
@@ -37,6 +38,10 @@ type Options struct {
 
 	// Log is told what was removed, and what goes wrong; nil is no one.
 	Log *slog.Logger
+
+	// Ended is told that a sandbox was removed because its time was over, and by
+	// which one. It must not block. nil is no one.
+	Ended func(Why)
 }
 
 // A Driver gives the sandboxes of another lifetimes. Make one with [New].
@@ -63,7 +68,7 @@ type Driver struct {
 // new one's from here on, and is closed with it. Of an error it stays the
 // caller's.
 func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	l := &Driver{inner: d, store: o.Store, log: o.Log, rung: make(chan struct{}, 1), entries: make(map[paddock.ID]*entry)}
@@ -77,7 +82,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 		l.log = slog.New(slog.DiscardHandler)
 	}
 	l.o, l.clock = o, newClock(o.Wall)
-	if err := l.can(ctx, o.Default); err != nil {
+	if err := l.can(ctx, o.Default, paddock.Auto); err != nil {
 		return nil, fmt.Errorf("default %w", err)
 	}
 	if err := l.load(ctx); err != nil {
@@ -89,7 +94,8 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	return l, nil
 }
 
-func (o Options) check() error {
+// Check refuses what New would, whatever there is.
+func (o Options) Check() error {
 	if o.Longest < 0 || o.Grace < 0 {
 		return fmt.Errorf("a longest lifetime of %v, a grace of %v: %w", o.Longest, o.Grace, paddock.Invalid)
 	}
@@ -121,7 +127,7 @@ func (d *Driver) load(ctx context.Context) error {
 			e.found()
 			d.entries[rec.ID] = e
 		case st != nil: // another one has its name
-			e := d.without(*st)
+			e := d.without(ctx, *st)
 			e.rec.Version = rec.Version
 			d.entries[rec.ID] = e
 		case rec.Ending != "": // it was removed, and the end of that not written down
@@ -137,7 +143,7 @@ func (d *Driver) load(ctx context.Context) error {
 	}
 	for _, st := range all {
 		if d.entries[st.ID] == nil {
-			d.entries[st.ID] = d.without(st)
+			d.entries[st.ID] = d.without(ctx, st)
 		}
 	}
 	for _, e := range d.entries {
@@ -151,11 +157,14 @@ func (d *Driver) ours(st paddock.Status) bool { return d.o.Of == nil || d.o.Of(s
 // without gives the entry of a sandbox that nobody wrote anything down of: from
 // now on it has the default's terms, or none if it is not one of ours.
 // They are written with the first change.
-func (d *Driver) without(st paddock.Status) *entry {
+func (d *Driver) without(ctx context.Context, st paddock.Status) *entry {
 	now := d.clock.now()
 	rec := Record{ID: st.ID, Created: now, Written: now}
 	if d.ours(st) {
-		rec.Terms = d.o.Default
+		// Where the tier cannot be asked, the pause is tried when it is due.
+		if rec.Terms = d.o.Default; errors.Is(d.can(ctx, rec.Terms, st.Tier), paddock.Unsupported) {
+			rec.Terms = rec.Terms.unpaused()
+		}
 		rec.Deadline, rec.Wall = rec.Terms.deadline(now, d.o.Longest)
 	}
 	e := newEntry(d, rec)
@@ -211,94 +220,6 @@ func (d *Driver) bury(ctx context.Context, rec Record) {
 // Info is the driver's.
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
 
-// Create makes a sandbox with the default terms.
-func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
-	return d.CreateWith(ctx, spec, d.o.Default)
-}
-
-// CreateWith makes a sandbox with these terms and no others. Terms that pause
-// are Unsupported where the driver cannot.
-func (d *Driver) CreateWith(ctx context.Context, spec paddock.Spec, t Terms) (paddock.Sandbox, error) {
-	if err := d.allow(ctx, t); err != nil {
-		return nil, err
-	}
-	sb, err := d.inner.Create(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	e, err := d.born(ctx, sb.ID(), t)
-	if err != nil { // nobody would know when it ends
-		return nil, errors.Join(err, sb.Remove(context.WithoutCancel(ctx)))
-	}
-	return &sandbox{Sandbox: sb, e: e}, nil
-}
-
-// allow refuses terms that are wrong, or that this driver cannot keep.
-func (d *Driver) allow(ctx context.Context, t Terms) error {
-	if err := t.check(); err != nil {
-		return err
-	}
-	if now := d.clock.now(); !t.Deadline.IsZero() && !t.Deadline.After(now) {
-		return fmt.Errorf("terms: the deadline of %s has passed; now is %s: %w", t.Deadline.UTC().Format(time.RFC3339), now.Format(time.RFC3339), paddock.Invalid)
-	}
-	return d.can(ctx, t)
-}
-
-// can refuses terms that pause where the driver cannot.
-func (d *Driver) can(ctx context.Context, t Terms) error {
-	if !t.pauses() {
-		return nil
-	}
-	info, err := d.inner.Info(ctx)
-	if err != nil {
-		return err
-	}
-	if !info.Can(paddock.CanPause) {
-		return fmt.Errorf("terms: the tier %s cannot pause here; let them remove, or none of it: %w", info.Tier, paddock.Unsupported)
-	}
-	return nil
-}
-
-// born writes down a sandbox's terms. A record that is there is of one that had
-// the name before.
-func (d *Driver) born(ctx context.Context, id paddock.ID, t Terms) (*entry, error) {
-	now := d.clock.now()
-	rec := Record{ID: id, Terms: t, Created: now, Written: now}
-	rec.Deadline, rec.Wall = t.deadline(now, d.o.Longest)
-	var err error
-	for range 3 {
-		var version int64
-		if version, err = d.store.Save(ctx, rec); err == nil {
-			rec.Version = version
-			break
-		}
-		if !errors.Is(err, paddock.Conflict) {
-			break
-		}
-		var old Record
-		if old, err = d.store.Get(ctx, id); err == nil {
-			rec.Version = old.Version
-		} else if errors.Is(err, paddock.NotFound) {
-			rec.Version = 0
-		}
-	}
-	if err != nil || rec.Version == 0 {
-		return nil, fmt.Errorf("write down the lifetime of sandbox %s: %w", id, err)
-	}
-	e := newEntry(d, rec)
-	e.reckon()
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return nil, errClosed()
-	}
-	d.entries[id] = e
-	d.graves.remove(id)
-	d.mu.Unlock()
-	d.schedule(e)
-	return e, nil
-}
-
 // Open implements paddock.Driver. Of a sandbox that was removed for its terms
 // the error says why.
 func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
@@ -336,7 +257,7 @@ func (d *Driver) entry(ctx context.Context, sb paddock.Sandbox) (*entry, error) 
 		return nil, fmt.Errorf("read the lifetime of sandbox %s: %w", id, err)
 	}
 	st := paddock.Status{ID: id}
-	if d.o.Of != nil {
+	if d.o.Of != nil || d.o.Default.pauses() {
 		var unknown error
 		if st, unknown = sb.Status(ctx); unknown != nil && !d.ours(st) {
 			return nil, unknown
@@ -346,7 +267,7 @@ func (d *Driver) entry(ctx context.Context, sb paddock.Sandbox) (*entry, error) 
 		e = newEntry(d, rec)
 		e.found()
 	} else {
-		e = d.without(st)
+		e = d.without(ctx, st)
 		e.rec.Version = rec.Version // of one that had the name before, or 0
 	}
 	d.mu.Lock()

@@ -22,7 +22,8 @@ type entry struct {
 	mu       sync.Mutex
 	rec      Record              // guarded by mu; as it is in the store
 	end      time.Time           // guarded by mu; of the deadline, on the monotonic clock
-	sooner   time.Time           // guarded by mu; the same, where a jump of the wall clock made it sooner
+	last     time.Time           // guarded by mu; of the longest life, on the monotonic clock; zero is never
+	sooner   time.Time           // guarded by mu; the same as end, where a jump of the wall clock made it sooner
 	unsure   bool                // guarded by mu; end comes from a wall clock that may be wrong, and is not over yet
 	shift    bool                // guarded by mu; the record is to follow the wall clock
 	renewed  time.Time           // guarded by mu
@@ -273,8 +274,19 @@ func (e *entry) reload(ctx context.Context) error {
 // reckon puts the record's deadline on the monotonic clock, with mu held.
 func (e *entry) reckon() {
 	e.end, e.sooner = time.Time{}, time.Time{}
-	if !e.rec.Deadline.IsZero() {
-		e.end = time.Now().Add(e.d.clock.left(e.rec))
+	if e.rec.Deadline.IsZero() {
+		e.last = time.Time{}
+		return
+	}
+	now, left := time.Now(), e.d.clock.left(e.rec, e.rec.Deadline)
+	e.end = now.Add(left)
+	if longest := e.d.o.Longest; longest > 0 && e.last.IsZero() {
+		if !e.rec.Wall { // the deadline has followed the wall clock, and the creation has not
+			left = max(left, e.d.clock.left(e.rec, e.rec.Created.Add(longest)))
+		} else {
+			left = e.d.clock.left(e.rec, e.rec.Created.Add(longest))
+		}
+		e.last = now.Add(left)
 	}
 }
 
@@ -318,6 +330,7 @@ const (
 	nothing task = iota
 	finish       // what was written down and not done
 	restate      // the record
+	expire       // the longest life is over, which no terms can change
 	deadline
 	lapse
 	idleRemove
@@ -354,6 +367,8 @@ func (e *entry) next(now time.Time) (task, time.Time) {
 	case e.rec.Ending != "":
 	case e.shift && due(e.again):
 		return restate, now
+	case !e.last.IsZero() && due(e.last):
+		return expire, now
 	case !end.IsZero() && paused != ByDeadline && due(end):
 		return deadline, now
 	case t.KeepAlive > 0 && paused != ByDeadline && paused != ByLease && due(e.renewed.Add(t.KeepAlive)):

@@ -183,7 +183,8 @@ func TestTermsThatCannotBeKeptAreRefusedBeforehand(t *testing.T) {
 func TestIdle(t *testing.T) {
 	inBubble(t, map[string]func(t *testing.T){
 		"what is idle is paused, woken by a call, and removed when it was idle long enough": func(t *testing.T) {
-			r := set(t, lease.Options{})
+			ended := make(chan lease.Why, 10)
+			r := set(t, lease.Options{Ended: func(why lease.Why) { ended <- why }})
 			sb := r.create(t, "a", lease.Terms{IdlePause: minute, IdleRemove: hour, Wake: true})
 			pass(50 * second)
 			if err := stat(t.Context(), sb); err != nil {
@@ -203,6 +204,9 @@ func TestIdle(t *testing.T) {
 			r.want(t, "a", "")
 			_, err := r.Open(t.Context(), "a")
 			wantKind(t, "open", err, paddock.NotFound, "idle for 1h0m0s")
+			if why := <-ended; why != lease.ByIdle || len(ended) > 0 {
+				t.Errorf("told %q, and %d more", why, len(ended))
+			}
 		},
 		"looking from outside is no activity, and wakes nothing": func(t *testing.T) {
 			r := set(t, lease.Options{})

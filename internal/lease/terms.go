@@ -47,6 +47,12 @@ func (t Terms) pauses() bool {
 	return t.IdlePause > 0 || t.OnEnd == Pause && (!t.Deadline.IsZero() || t.Lifetime > 0 || t.KeepAlive > 0)
 }
 
+// unpaused are the terms without a pause for being idle.
+func (t Terms) unpaused() Terms {
+	t.IdlePause, t.Wake = 0, false
+	return t
+}
+
 // shortest is the least that any time of the terms may be.
 const shortest = time.Second
 

@@ -185,6 +185,8 @@ func (e *entry) do(ctx context.Context) error {
 		return e.pause(ctx)
 	case restate:
 		return lost(e.save(ctx, func(*Record) {}))
+	case expire:
+		return e.dismiss(ctx, ByDeadline)
 	case deadline:
 		return e.finally(ctx, ByDeadline, onEnd)
 	case lapse:
@@ -272,7 +274,7 @@ func (e *entry) still(why Why) bool {
 	what, _ := e.next(time.Now())
 	switch why {
 	case ByDeadline:
-		return what == deadline
+		return what == deadline || what == expire
 	case ByLease:
 		return what == lapse
 	case ByIdle:
@@ -327,12 +329,17 @@ func (e *entry) pause(ctx context.Context) error {
 // from here on.
 func (e *entry) dismiss(ctx context.Context, why Why) error {
 	e.mu.Lock()
-	ok := e.still(why)
+	ok, paused := e.still(why), e.rec.Paused
 	e.mu.Unlock()
 	if !ok {
 		return nil
 	}
-	if err := e.save(ctx, func(r *Record) { r.Ending = why }); err != nil {
+	if err := e.save(ctx, func(r *Record) {
+		r.Ending = why
+		if why == ByDeadline && paused == ByDeadline { // the deadline that is told is the one of its longest life
+			r.Deadline = r.Created.Add(e.d.o.Longest)
+		}
+	}); err != nil {
 		return lost(err)
 	}
 	e.mu.Lock()
@@ -364,6 +371,9 @@ func (e *entry) remove(ctx context.Context) error {
 	}
 	e.d.bury(ctx, rec)
 	e.d.log.Info("a sandbox was removed", "id", e.id, "why", rec.words(rec.Ending))
+	if e.d.o.Ended != nil {
+		e.d.o.Ended(rec.Ending)
+	}
 	return nil
 }
 

@@ -316,7 +316,7 @@ func pairs(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 // hintForKey says which key was meant: one of the same mapping, or the same
 // name elsewhere in the document's shape.
 func (r *reader) hintForKey(name string, sh *shape) string {
-	if near := nearest(name, sh.names()); near != "" {
+	if near := Nearest(name, sh.names()); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	if path := r.top.find(name, ""); path != "" {
@@ -339,14 +339,14 @@ func (sh *shape) find(name, key string) string {
 
 // hintFor says which of the words was meant, or lists them.
 func hintFor(word string, words []string) string {
-	if near := nearest(word, words); near != "" {
+	if near := Nearest(word, words); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "allowed: " + strings.Join(words, ", ")
 }
 
-// nearest gives the word that was probably meant, or nothing.
-func nearest(word string, words []string) string {
+// Nearest gives the word that was probably meant, or nothing.
+func Nearest(word string, words []string) string {
 	if len(word) > 100 {
 		return ""
 	}

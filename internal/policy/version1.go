@@ -80,7 +80,7 @@ func readRoot(r *reader, n *yaml.Node, key string) {
 			return
 		}
 		hint := `allowed: "host", "open", or the absolute path of a directory`
-		if near := nearest(n.Value, []string{"host", "open"}); near != "" {
+		if near := Nearest(n.Value, []string{"host", "open"}); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		r.add(n, key, fmt.Sprintf("%q is no root", clip(n.Value)), hint)
@@ -304,7 +304,7 @@ func readUnprotect(r *reader, n *yaml.Node, key string) {
 		texts = append(texts, name.Text)
 	}
 	hint := "docs/POLICY.md lists them"
-	if near := nearest(n.Value, texts); near != "" {
+	if near := Nearest(n.Value, texts); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.add(n, key, fmt.Sprintf("%q is not a built-in protected name", clip(n.Value)), hint)

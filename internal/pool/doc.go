@@ -24,9 +24,17 @@
 // Nothing of one caller is ever seen by the next. A sandbox is handed out once
 // and never comes back. Until then only the pool knows it: its ID is random,
 // Open does not find it, List leaves it out, and no command of anybody's has
-// run in it but the shelf's own Warm. For this the driver must be the pool's alone, and its sandboxes
-// ephemeral: after a crash nobody could tell ready ones from used ones, so New
-// refuses a shelf of any other.
+// run in it but the shelf's own Warm. For this the driver must be the pool's alone.
+//
+// # After a crash
+//
+// Ephemeral sandboxes go with their process. Those that outlive it carry a
+// [Label] with the pool's mark for as long as they are ready. Handing one out is
+// one Update of its labels, which takes the mark away and sets the caller's at
+// once. So whatever carries the mark was never handed out, whenever the process
+// died, and [Clean] removes it; what does not is its caller's. Where the Update
+// says that it failed the sandbox is removed, whether it did or not, and nobody
+// gets it. New refuses a shelf of such sandboxes without a mark.
 //
 // # Time
 //

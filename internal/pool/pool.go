@@ -17,13 +17,19 @@ import (
 type Options struct {
 	Shelves []Shelf
 
+	// Mark is the value of the label [Label] on ready sandboxes that outlive this
+	// process. No other pool of the driver has the same, it stays the same from
+	// one process to the next, and no caller knows it. Without it shelves are of
+	// ephemeral sandboxes alone.
+	Mark string
+
 	// Log is told what goes wrong in the background; nil is no one.
 	Log *slog.Logger
 }
 
 // A Shelf is sandboxes of one spec that are kept ready.
 type Shelf struct {
-	Spec paddock.Spec // ephemeral, and without an ID
+	Spec paddock.Spec // without an ID; ephemeral, or Options.Mark is set
 	Size int          // how many, at least
 
 	// Most is how many where Size proves too few: each Create that finds the
@@ -46,6 +52,7 @@ type Shelf struct {
 // A Pool is a driver that keeps sandboxes ready. Make one with [New].
 type Pool struct {
 	d      paddock.Driver
+	mark   string
 	log    *slog.Logger
 	stop   context.CancelFunc // ends what the worker does
 	worker sync.WaitGroup
@@ -87,12 +94,12 @@ type kept struct {
 	made time.Time
 }
 
-// New fills the shelves in the background; [Pool.Wait] waits for that. The
-// driver is the pool's from here on, and is closed with it. Of an error it
-// stays the caller's.
+// New fills the shelves in the background; [Pool.Wait] waits for that. Where
+// there is a mark, [Clean] is to be called before. The driver is the pool's from
+// here on, and is closed with it. Of an error it stays the caller's.
 func New(d paddock.Driver, o Options) (*Pool, error) {
 	p := &Pool{
-		d: d, log: o.Log, changed: make(chan struct{}),
+		d: d, mark: o.Mark, log: o.Log, changed: make(chan struct{}),
 		given: make(map[paddock.ID]*birth), hidden: make(map[paddock.ID]bool),
 	}
 	if p.log == nil {
@@ -131,8 +138,10 @@ func (p *Pool) check(s *stock) error {
 		return fmt.Errorf("an age of at most %v, which is less than a second: %w", s.ttl, paddock.Invalid)
 	case s.spec.ID != "":
 		return fmt.Errorf("an ID, %q, for sandboxes that are many: %w", s.spec.ID, paddock.Invalid)
-	case !s.spec.Ephemeral:
-		return fmt.Errorf("sandboxes that outlive this process, of which nobody would know after a crash whether they are unused; make them ephemeral: %w", paddock.Invalid)
+	case !s.spec.Ephemeral && p.mark == "":
+		return fmt.Errorf("sandboxes that outlive this process, of which nobody would know after a crash whether they are unused; give a mark, or make them ephemeral: %w", paddock.Invalid)
+	case s.spec.Labels[Label] != "":
+		return fmt.Errorf("the label %s, which is the pool's: %w", Label, paddock.Invalid)
 	case p.stock(s.spec) != nil:
 		return fmt.Errorf("the spec of an earlier shelf: %w", paddock.Invalid)
 	}
@@ -158,6 +167,20 @@ func (p *Pool) stock(spec paddock.Spec) *stock {
 
 // Info is the driver's: to be quicker is nothing that it tells.
 func (p *Pool) Info(ctx context.Context) (paddock.Info, error) { return p.d.Info(ctx) }
+
+// InfoOf is the driver's of one tier, where it has several; else there is its own.
+func (p *Pool) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if several, ok := p.d.(interface {
+		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
+	}); ok {
+		return several.InfoOf(ctx, tier)
+	}
+	info, err := p.d.Info(ctx)
+	if err == nil && tier != paddock.Auto && tier != info.Tier {
+		return paddock.Info{}, fmt.Errorf("there is no tier %q here: %w", string(tier), paddock.Unsupported)
+	}
+	return info, err
+}
 
 // Create implements paddock.Driver.
 func (p *Pool) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {

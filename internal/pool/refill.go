@@ -116,6 +116,7 @@ func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 // leave it out from the first moment.
 func (p *Pool) fill(ctx context.Context, s *stock) {
 	spec := normal(s.spec)
+	spec.Labels = p.labels(s)
 	spec.ID = paddock.ID("pool-" + strings.ToLower(rand.Text()))
 	p.mu.Lock()
 	p.hidden[spec.ID] = true

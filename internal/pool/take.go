@@ -41,7 +41,7 @@ func (p *Pool) take(ctx context.Context, s *stock, labels map[string]string) pad
 func (p *Pool) pick(s *stock, labels map[string]string) paddock.Sandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.fixed && !maps.Equal(labels, s.spec.Labels) {
+	if p.closed || p.fixed && !maps.Equal(labels, p.labels(s)) {
 		return nil
 	}
 	p.expire(s, time.Now())
@@ -73,7 +73,7 @@ func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels ma
 	if st.State != paddock.Ready {
 		return nil, fmt.Errorf("it is %s (%s): %w", st.State, st.Reason, paddock.Unavailable)
 	}
-	if !maps.Equal(labels, s.spec.Labels) {
+	if !maps.Equal(labels, p.labels(s)) { // which a mark always is not
 		u := paddock.Update{Labels: maps.Clone(labels)}
 		if u.Labels == nil {
 			u.Labels = map[string]string{} // nil would keep the shelf's

@@ -101,8 +101,11 @@ func checkTogether(c *compiled) error {
 }
 
 func checkPorts(c *compiled) error {
-	if slices.Contains(c.Ports, 0) {
-		return errors.New("port 0: a port is 1 to 65535")
+	switch {
+	case c.every() && c.Deny:
+		return errors.New("port 0 in a deny: without ports it is about all of them")
+	case slices.Contains(c.Ports, 0) && !c.every():
+		return errors.New("port 0 beside others: a port is 1 to 65535, and 0 alone is every one")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package rule
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -144,10 +145,33 @@ func (c *compiled) at(f Flow) bool {
 }
 
 func (c *compiled) onPort(port uint16) bool {
-	if len(c.Ports) == 0 && c.Deny {
+	if len(c.Ports) == 0 && c.Deny || c.every() {
 		return true
 	}
 	return slices.Contains(c.ports(), port)
+}
+
+// every tells whether an allow is about all ports.
+func (c *compiled) every() bool { return len(c.Ports) == 1 && c.Ports[0] == 0 }
+
+// tries are ports of which one is allowed if any port of an allow is: where it is
+// about all of them, the first that no deny names follows one that a deny does.
+func (r *Rules) tries(c *compiled) []uint16 {
+	if !c.every() {
+		return c.ports()
+	}
+	list := []uint16{443, 80, 1}
+	for i := range r.rules {
+		if !r.rules[i].Deny {
+			continue
+		}
+		for _, port := range r.rules[i].Ports {
+			if port < math.MaxUint16 {
+				list = append(list, port+1)
+			}
+		}
+	}
+	return list
 }
 
 // ports of an allow, with the default.
@@ -246,7 +270,7 @@ func (r *Rules) Lookup(h Host) Verdict {
 		if c.Deny || !c.host.Match(h) {
 			continue
 		}
-		for _, port := range c.ports() {
+		for _, port := range r.tries(c) {
 			v := r.Flow(Flow{Host: h, Port: port, UDP: c.UDP})
 			if v.Allow {
 				v.Look = false
@@ -321,7 +345,7 @@ func (r *Rules) Inspected() []Pattern {
 		default:
 			// A deny by itself lets nothing pass that could be looked into.
 			for j := range r.rules {
-				if a := &r.rules[j]; !a.Deny && !a.UDP && slices.ContainsFunc(a.ports(), c.onPort) {
+				if a := &r.rules[j]; !a.Deny && !a.UDP && (a.every() || slices.ContainsFunc(a.ports(), c.onPort)) {
 					all = append(all, common(c.host, a.host)...)
 				}
 			}
