@@ -4,12 +4,12 @@ import "testing"
 
 func FuzzParse(f *testing.F) {
 	p := fresh()
-	for _, text := range []string{p.text(), "", "pk__", p.text()[:40], p.text() + "x"} {
+	for _, text := range []string{p.text(), "", "pk__", p.text()[:40], p.text() + "x", p.hexText()} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := parse(text)
-		if err == nil && p.text() != text {
+		if err == nil && p.text() != text && p.hexText() != text {
 			t.Errorf("%q was read as %q", text, p.text())
 		}
 	})

@@ -58,6 +58,7 @@ type Grant struct {
 	Name    string // for people
 	Scopes  []Scope
 	Expires time.Time // zero is never
+	E2B     bool      // its text has the grammar of E2B's keys
 }
 
 // Make makes a key and gives its text, which cannot be had again.
@@ -82,6 +83,9 @@ func (r *Ring) Make(ctx context.Context, g Grant) (string, store.Key, error) {
 	if err := r.s.AddKey(ctx, k); err != nil {
 		return "", store.Key{}, fmt.Errorf("keep the key: %w", err)
 	}
+	if g.E2B {
+		return p.hexText(), k, nil
+	}
 	return p.text(), k, nil
 }
 
@@ -102,18 +106,43 @@ func (r *Ring) Verify(ctx context.Context, text string) (Principal, error) {
 		return Principal{}, fmt.Errorf("key %s is not valid: %w", p.id, paddock.Denied)
 	}
 	now := r.now()
-	switch {
-	case !k.Revoked.IsZero():
-		return Principal{}, fmt.Errorf("key %s was revoked at %s: %w", k.ID, k.Revoked.Format(time.RFC3339), paddock.Denied)
-	case !k.Expires.IsZero() && !k.Expires.After(now):
-		return Principal{}, fmt.Errorf("key %s expired at %s: %w", k.ID, k.Expires.Format(time.RFC3339), paddock.Denied)
+	if err := ended(k, now); err != nil {
+		return Principal{}, err
 	}
 	r.note(ctx, k, now)
+	return principal(k), nil
+}
+
+// Live tells whether a tenant could show the key of an ID now, and it has a scope. It is
+// for what was done with a key and lasts: nobody shows the key itself.
+func (r *Ring) Live(ctx context.Context, tenant, id string, s Scope) (bool, error) {
+	k, err := r.s.Key(ctx, id)
+	switch {
+	case errors.Is(err, paddock.NotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the key: %w", err)
+	}
+	return k.Tenant == tenant && ended(k, r.now()) == nil && principal(k).May(s), nil
+}
+
+// ended says why a key is not valid any more.
+func ended(k store.Key, now time.Time) error {
+	switch {
+	case !k.Revoked.IsZero():
+		return fmt.Errorf("key %s was revoked at %s: %w", k.ID, k.Revoked.Format(time.RFC3339), paddock.Denied)
+	case !k.Expires.IsZero() && !k.Expires.After(now):
+		return fmt.Errorf("key %s expired at %s: %w", k.ID, k.Expires.Format(time.RFC3339), paddock.Denied)
+	}
+	return nil
+}
+
+func principal(k store.Key) Principal {
 	who := Principal{Key: k.ID, Tenant: k.Tenant}
 	for _, s := range k.Scopes {
 		who.Scopes = append(who.Scopes, Scope(s))
 	}
-	return who, nil
+	return who
 }
 
 // nobody is a sum that no secret has, as long as one that some secret has.
@@ -165,4 +194,9 @@ func (s Static) Verify(_ context.Context, text string) (Principal, error) {
 		return Principal{}, fmt.Errorf("this is not the key: %w", paddock.Denied)
 	}
 	return s.who, nil
+}
+
+// Live tells the same of it as [Ring.Live] does of others.
+func (s Static) Live(tenant, id string, scope Scope) bool {
+	return s.set && s.who.Key == id && s.who.Tenant == tenant && s.who.May(scope)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,27 @@ func TestAKeyLetsItsTenantIn(t *testing.T) {
 	}
 	if !(key.Principal{Scopes: []key.Scope{key.Admin}}).May(key.Write) {
 		t.Error("admin is not all")
+	}
+}
+
+func TestAKeyInTheGrammarOfE2BLetsItsTenantIn(t *testing.T) {
+	r, _, _ := ring(t)
+	text, made, err := r.Make(t.Context(), key.Grant{Tenant: "acme", Scopes: []key.Scope{key.Read}, E2B: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile("^e2b_[0-9a-f]+$").MatchString(text) {
+		t.Errorf("E2B's clients do not take %q", text)
+	}
+	if who, err := r.Verify(t.Context(), text); err != nil || who.Tenant != "acme" || who.Key != made.ID {
+		t.Errorf("%+v, %v", who, err)
+	}
+	last := "0"
+	if strings.HasSuffix(text, last) {
+		last = "1"
+	}
+	for _, bad := range []string{text[:len(text)-2], strings.ToUpper(text), text[:len(text)-1] + last, text + "00"} {
+		denied(t, r, bad, "this is no key")
 	}
 }
 

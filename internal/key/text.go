@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash/crc32"
+	"slices"
 	"strings"
 )
 
@@ -61,9 +62,38 @@ func fresh() parsed {
 	return p
 }
 
-// parse reads the text of a key. It takes exactly what text writes.
+// hexPrefix begins a key in the grammar of E2B's clients, which older ones insist
+// on: the same key, in digits of base 16.
+const hexPrefix = "e2b_"
+
+// hexText is the other text that the bearer may get.
+func (p parsed) hexText() string {
+	id, _ := encoding().DecodeString(p.id) // it was encoded here
+	data := slices.Concat(id, p.secret[:])
+	return hexPrefix + hex.EncodeToString(binary.BigEndian.AppendUint32(data, p.check()))
+}
+
+// parseHex reads it. It takes exactly what hexText writes.
+func parseHex(text string) (parsed, error) {
+	var p parsed
+	data, err := hex.DecodeString(strings.TrimPrefix(text, hexPrefix))
+	if err != nil || len(data) != idBytes+tailBytes {
+		return p, errors.New("it has the wrong length, or characters that no key has")
+	}
+	p.id = encoding().EncodeToString(data[:idBytes])
+	copy(p.secret[:], data[idBytes:])
+	if p.hexText() != text {
+		return p, errors.New("it was cut or mistyped")
+	}
+	return p, nil
+}
+
+// parse reads the text of a key. It takes exactly what text and hexText write.
 func parse(text string) (parsed, error) {
 	var p parsed
+	if strings.HasPrefix(text, hexPrefix) {
+		return parseHex(text)
+	}
 	if len(text) != textSize {
 		return p, errors.New("it has the wrong length")
 	}

@@ -34,24 +34,34 @@ func (h *House) Adopt(ctx context.Context) (Adoption, error) {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
 	}
 	var errs []error
-	known := make(map[string]bool, len(rows))
+	type record struct {
+		here bool       // at this place
+		id   paddock.ID // of the sandbox that it is of, if that is there
+	}
+	known := make(map[string]record, len(rows))
 	for _, b := range rows {
-		known[h.mark(b.Token)] = b.Place == h.o.Place
+		mark := h.mark(b.Token)
 		if b.Place != h.o.Place {
+			known[mark] = record{}
 			continue
 		}
-		// By its mark, since its name may have been chosen by the driver.
-		i := slices.IndexFunc(list, func(st paddock.Status) bool { return st.Labels[Label] == h.mark(b.Token) })
+		// By its mark: before it was made its name is not known where the driver
+		// chose it.
+		i := slices.IndexFunc(list, func(st paddock.Status) bool {
+			return st.Labels[Label] == mark && (st.ID == b.ID || b.State == store.Making)
+		})
+		known[mark] = record{here: true}
 		if i >= 0 {
 			b.ID = list[i].ID
+			known[mark] = record{true, b.ID}
 		}
 		errs = append(errs, h.adopt(ctx, b, i >= 0, &a))
 	}
 	ours := Marked(h.o.Store.ID())
 	for _, st := range list {
-		switch here, known := known[st.Labels[Label]]; {
-		case here:
-		case ours(st) && !known:
+		switch rec, known := known[st.Labels[Label]]; {
+		case rec.here && rec.id == st.ID:
+		case rec.here, ours(st) && !known: // the first was given up for another of the same mark
 			a.Removed = append(a.Removed, st.ID)
 			errs = append(errs, h.destroy(ctx, st))
 		default:

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/lease"
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
@@ -58,6 +59,11 @@ func (d *Driver) begin() error {
 
 // Create implements paddock.Driver.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	return d.create(ctx, spec, d.h.d.Create)
+}
+
+// create makes a sandbox by a call of the shared driver.
+func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
 	if err := d.begin(); err != nil {
 		return nil, err
 	}
@@ -70,24 +76,31 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if err != nil {
 		return nil, err
 	}
+	leave, err := d.h.name(ctx, spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	if err := d.admit(ctx, b); err != nil {
 		return nil, err
 	}
 	spec.Labels = d.h.owned(spec.Labels, b.Token)
-	if spec.ID == "" && !spec.Ephemeral {
-		spec.ID = b.ID // the name is known before the sandbox is there
-	}
-	sb, err := d.h.d.Create(ctx, spec)
+	sb, err := create(ctx, spec)
 	ctx, done := after(ctx)
 	defer done()
-	if err != nil {
-		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
+	if err == nil {
+		var made store.Sandbox
+		if made, err = d.welcome(ctx, b, sb); err == nil {
+			return &sandbox{sb, d, made}, nil
+		}
+		if gone := sb.Remove(ctx); gone != nil && !errors.Is(gone, paddock.NotFound) {
+			err = errors.Join(err, lease.ErrLeft, gone)
+		}
 	}
-	if b, err = d.welcome(ctx, b, sb); err != nil {
-		err = errors.Join(err, sb.Remove(ctx))
-		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
+	if errors.Is(err, lease.ErrLeft) { // it runs on, and counts: its tenant removes it, or the next Adopt
+		return nil, errors.Join(err, d.h.o.Store.MarkSandbox(ctx, b.Token, store.Removing))
 	}
-	return &sandbox{sb, d, b}, nil
+	return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
 }
 
 // welcome writes down what was made. The tier and the limits are those that the
@@ -139,7 +152,7 @@ func (d *Driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.h.o.Place, Tier: spec.Tier, Spec: spec,
 		Labels: maps.Clone(spec.Labels), State: store.Making, Created: d.h.o.Now().Round(0), Reserved: reserved,
 	}
-	if b.ID == "" {
+	if b.ID == "" { // the driver chooses the name: one that is made already has one
 		b.ID = paddock.ID(token())
 	}
 	if b.Tier == paddock.Auto {
@@ -253,7 +266,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	}
 	for _, st := range all {
 		if b, ok := own[st.ID]; ok && d.h.is(st, b) {
-			list = append(list, plain(st))
+			list = append(list, plain(b.Since(st)))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })

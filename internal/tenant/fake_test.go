@@ -2,9 +2,11 @@ package tenant_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ type fake struct {
 	fail  error                         // guarded by mu; of Create
 	named func(paddock.ID) paddock.ID   // guarded by mu; the ID that a sandbox gets
 	each  func(context.Context, string) // guarded by mu; called before each call, with its name
+	born  func(*fakeSandbox)            // guarded by mu; called with what is made
 	gives *paddock.Status               // guarded by mu; tier and limits that a sandbox gets, whatever was asked for
 }
 
@@ -57,6 +60,9 @@ func (f *fake) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, 
 	if f.named != nil {
 		spec.ID = f.named(spec.ID)
 	}
+	if spec.ID == "" {
+		spec.ID = paddock.ID("fake-" + strings.ToLower(rand.Text()))
+	}
 	if f.boxes[spec.ID] != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", spec.ID, paddock.Exists)
 	}
@@ -65,6 +71,9 @@ func (f *fake) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, 
 		sb.st.Tier, sb.st.Limits = f.gives.Tier, f.gives.Limits
 	}
 	f.boxes[spec.ID] = sb
+	if f.born != nil {
+		f.born(sb)
+	}
 	return sb, nil
 }
 

@@ -136,7 +136,7 @@ func (h *House) note(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) {
 		b = now
 	}
 	if st, err := sb.Status(ctx); err == nil { // else the meter finds out by itself
-		h.o.Meter.Note(ctx, b, plain(st))
+		h.o.Meter.Note(ctx, b, plain(b.Since(st)))
 	}
 }
 

@@ -41,6 +41,28 @@ func TestWhatASandboxGotCountsAndNotOnlyWhatWasAsked(t *testing.T) {
 	r.create(t, "other", paddock.Spec{ID: "two"})
 }
 
+func TestWhatCouldNotBeRemovedIsNotForgotten(t *testing.T) {
+	quota := unbounded()
+	quota.Memory = 5 << 30
+	r := build(t, storetest.SQLite(), quota)
+	ctx := t.Context()
+	r.f.set(func() {
+		r.f.gives = &paddock.Status{Tier: "chosen", Limits: paddock.Limits{Memory: 6 << 30}} // more than the tenant may have
+		r.f.born = func(sb *fakeSandbox) { sb.deaf = paddock.Unavailable }
+	})
+	_, err := r.Driver("acme").Create(ctx, paddock.Spec{ID: "one"})
+	wantKind(t, err, paddock.Exhausted)
+	if b, err := r.s.Sandbox(ctx, "acme", "one"); err != nil || b.State != store.Removing {
+		t.Fatalf("the record of what runs on: %+v, %v", b, err)
+	}
+	r.f.set(func() { r.f.boxes["one"].deaf, r.f.born = nil, nil })
+	if a, err := r.again(t).Adopt(ctx); err != nil || len(a.Removed) != 1 || len(r.f.boxes) != 0 {
+		t.Errorf("adopted: %+v, %v; there are %d", a, err, len(r.f.boxes))
+	}
+	_, err = r.s.Sandbox(ctx, "acme", "one")
+	wantKind(t, err, paddock.NotFound)
+}
+
 func TestChangesOfLimitsTakeTurns(t *testing.T) {
 	quota := unbounded()
 	quota.Memory = 8 << 30

@@ -21,7 +21,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	if err == nil && !s.d.h.is(st, s.b) {
 		return paddock.Status{}, missing("sandbox", string(s.b.ID))
 	}
-	return plain(st), err
+	return plain(s.b.Since(st)), err
 }
 
 // there fails where the sandbox was removed since it was opened: another may have

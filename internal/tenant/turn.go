@@ -15,6 +15,16 @@ type turn struct {
 	count int           // guarded by House.mu; who changes, and who waits
 }
 
+// name holds a name: while somebody has it, no sandbox of that name is made and
+// none is given terms. A server is the only one of its place, so no other needs
+// to know. The empty one is nobody's. leave must be called.
+func (h *House) name(ctx context.Context, id paddock.ID) (leave func(), err error) {
+	if id == "" {
+		return func() {}, nil
+	}
+	return h.enter(ctx, "name "+string(id)) // no token has a space
+}
+
 // enter waits until nobody else changes a sandbox, or for as long as the context
 // allows. leave must be called.
 func (h *House) enter(ctx context.Context, token string) (leave func(), err error) {

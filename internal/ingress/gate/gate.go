@@ -1,0 +1,220 @@
+// Package gate says who may reach which port of which sandbox from outside, and
+// takes those requests of a server that are for ports.
+//
+// # The boundary, and who attacks it
+//
+// Outside is everyone: whoever knows or guesses a host name, tenants of each other, pages in the
+// browser of somebody who may. A port is private unless its owner says otherwise, and its owner is a
+// tenant. What lets a request in is one of
+//
+//   - a key of the tenant with the scope write, as for the server's own API;
+//   - a signature of the server's (HMAC-SHA-256), over the sandbox's ID and
+//     incarnation, the port, how often the owner has closed it, the key that it was asked for with, a
+//     path and an end. It comes as a parameter of the URL, and becomes a cookie of that host alone.
+//     It holds while that key does: who takes a stolen key back takes back what the thief signed;
+//   - that the owner made the port public.
+//
+// All of it is judged for each request, by what the store says now. A sandbox of another tenant is answered
+// as one that does not exist; who shows nothing at all is told that it is private, whether it exists or not.
+//
+// A cookie is sent by a browser, whoever's page asks: all hosts of one domain are one site. So it counts only
+// where the browser says that the page of that very host asks, or that a person went there. Browsers say so
+// only with encryption. Without it the Origin or the Referer has to be that host's, or, where there is neither,
+// the browser has to ask for a page: that other pages can bring about, too, but they cannot read it.
+//
+// What let a request in never reaches the sandbox: a key of the server's, in whichever header, the
+// parameter and the cookie are taken out.
+//
+// A host of the domain is a port's or nobody's, never the server's. With the header Paddock-Sandbox a port
+// can also be reached at the server's own host: that is for programs, and a browser is
+// refused, since what is inside could otherwise speak as the server does. Should one get such an answer all
+// the same, it runs no script and keeps no cookie.
+package gate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/ingress"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// Names of what callers show.
+const (
+	KeyHeader     = "Paddock-Key"
+	SandboxHeader = "Paddock-Sandbox"
+	PortHeader    = "Paddock-Port"
+	Parameter     = "paddock-token"
+)
+
+// Names of the cookie, with encryption and without: a browser keeps the first to
+// the host that set it, whatever other hosts of the domain say.
+const (
+	secureCookie = "__Host-paddock-port"
+	plainCookie  = "paddock-port"
+)
+
+// A Caller is whose key a request shows.
+type Caller struct {
+	Tenant   string
+	Who      string // the key's ID
+	ReadOnly bool   // it connects to nothing
+}
+
+// A Visit is a request that was let in, for the record.
+type Visit struct {
+	Tenant  string // whose sandbox it is
+	Who     string // a key's ID; or what let it in
+	From    string // address of the client
+	Request string // a name of its own
+}
+
+// Options is what a gate needs.
+type Options struct {
+	// Store says whose a sandbox is, and what was said of its ports. It must be given.
+	Store *store.Store
+
+	// Key signs. It must be given, and be the same wherever the store is.
+	Key []byte
+
+	// Base is how a browser reaches the server's domain: "https://example.com:7463". Empty is that there is none:
+	// ports are then reached by header alone.
+	Base string
+
+	// Caller says whose key a request shows in its Authorization. It must be given.
+	Caller func(*http.Request) (Caller, error)
+
+	// Live tells whether a tenant's key, by its ID, still allows to sign: it was not revoked, has not
+	// expired and has the scope write. It must be given.
+	Live func(ctx context.Context, tenant, key string) (bool, error)
+
+	// Dial connects to a port of a tenant's sandbox. It must be given.
+	Dial func(ctx context.Context, v Visit, id paddock.ID, port int) (net.Conn, error)
+
+	// Now is the clock; nil is the machine's.
+	Now func() time.Time
+
+	// Log is told who was let in; nil is no one.
+	Log *slog.Logger
+}
+
+// A Gate takes requests for ports. Make one with [New].
+type Gate struct {
+	o      Options
+	scheme string
+	domain string // as it was given, perhaps with a port
+	proxy  ingress.Proxy
+	live   lives
+}
+
+// New makes a gate.
+func New(o Options) (*Gate, error) {
+	if o.Store == nil || len(o.Key) < 32 || o.Caller == nil || o.Live == nil || o.Dial == nil {
+		return nil, fmt.Errorf("a gate without a store, a key of 32 bytes or more, a caller, what tells of keys, or a dial: %w", paddock.Invalid)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Gate{o: o}
+	g.proxy.Log = o.Log
+	if o.Base != "" {
+		var ok bool
+		if g.scheme, g.domain, ok = strings.Cut(o.Base, "://"); !ok || g.scheme != "http" && g.scheme != "https" {
+			return nil, fmt.Errorf("base %q: it is not http:// or https:// and a domain: %w", o.Base, paddock.Invalid)
+		}
+		if _, ok := ingress.Host("a", 80, g.domain); !ok {
+			return nil, fmt.Errorf("domain %q: no host can stand below it: %w", g.domain, paddock.Invalid)
+		}
+	}
+	return g, nil
+}
+
+// Close ends what is under way, and waits for it. Closing twice is fine.
+func (g *Gate) Close() { g.proxy.Close() }
+
+// Cut ends what is under way to a port; 0 is all of a sandbox.
+func (g *Gate) Cut(id paddock.ID, port int) { g.proxy.Cut(id, port) }
+
+// Take answers a request that is for a port, or for a host that is nobody's. False is that
+// it is the server's own, and untouched.
+func (g *Gate) Take(w http.ResponseWriter, r *http.Request) bool {
+	if ingress.Within(r.Host, g.domain) {
+		id, port, ok := ingress.Split(r.Host, g.domain)
+		if !ok {
+			ingress.Refuse(w, r, fmt.Errorf("host %q: a host here is PORT-ID.%s: %w", r.Host, g.domain, paddock.NotFound))
+			return true
+		}
+		g.serve(w, r, id, port, true)
+		return true
+	}
+	names := r.Header[SandboxHeader]
+	if len(names) == 0 {
+		return false
+	}
+	id, number := paddock.ID(names[0]), r.Header.Get(PortHeader)
+	port, err := strconv.Atoi(number)
+	switch {
+	case len(names) != 1 || !id.Valid() || err != nil || port < 1 || port > 65535 || strconv.Itoa(port) != number:
+		ingress.Refuse(w, r, fmt.Errorf("%s: ID and %s: NUMBER name a port: %w", SandboxHeader, PortHeader, paddock.Invalid))
+	case browser(r):
+		ingress.Refuse(w, r, fmt.Errorf("at the server's own host ports are for programs, not for browsers: %w", paddock.Denied))
+	default:
+		g.serve(w, r, id, port, false)
+	}
+	return true
+}
+
+// browser tells whether a browser says that it is one.
+func browser(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Mode") != "" || r.Header.Get("Sec-Fetch-Site") != ""
+}
+
+// serve judges a request, and carries it.
+func (g *Gate) serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int, own bool) {
+	ctx, end := g.proxy.Watch(r.Context(), id, port)
+	defer end()
+	v := &visitor{g: g, r: r.Clone(ctx), id: id, port: port, own: own}
+	if err := v.judge(); err != nil {
+		v.refuse(w, err)
+		return
+	}
+	if v.redirect(w) {
+		return
+	}
+	visit := Visit{Tenant: v.box.Tenant, Who: v.who, From: r.RemoteAddr, Request: strings.ToLower(rand.Text())}
+	g.o.Log.Info("port", "id", visit.Request, "sandbox", id, "port", port, "who", v.who, "method", r.Method)
+	g.proxy.Serve(w, v.r, ingress.Target{
+		Dial: func(ctx context.Context) (net.Conn, error) { return g.o.Dial(ctx, visit, id, port) },
+		ID:   id, Port: port, Tenant: v.box.Tenant, Keyed: v.keyed, Incarnation: v.box.Token, OwnHost: own, Encrypted: own && g.scheme == "https",
+	})
+}
+
+// refuse answers who is not let in.
+func (v *visitor) refuse(w http.ResponseWriter, err error) {
+	if errors.Is(err, errPrivate) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, "%v\n", err) // who went away does not need it
+		return
+	}
+	if paddock.KindOf(err) == paddock.Internal || paddock.KindOf(err) == paddock.Unavailable {
+		v.g.o.Log.Error("port", "sandbox", v.id, "port", v.port, "error", err.Error())
+		err = fmt.Errorf("it cannot be known now who may: %w", paddock.Unavailable)
+	}
+	ingress.Refuse(w, v.r, err)
+}

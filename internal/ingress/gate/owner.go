@@ -1,0 +1,128 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/ingress"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/store"
+)
+
+// How long signed URLs hold.
+const (
+	usualLife   = time.Hour
+	longestLife = 7 * 24 * time.Hour
+)
+
+// mine finds a tenant's own sandbox; any other is not there.
+func (g *Gate) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sandbox, error) {
+	b, err := g.o.Store.Sandbox(ctx, tenant, id)
+	if err == nil && b.State == store.Making {
+		err = fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
+	}
+	return b, err
+}
+
+// Port tells how a port of a tenant's sandbox is reached.
+func (g *Gate) Port(ctx context.Context, tenant string, id paddock.ID, port int) (wire.Port, error) {
+	b, err := g.mine(ctx, tenant, id)
+	if err != nil {
+		return wire.Port{}, err
+	}
+	said, err := g.o.Store.Port(ctx, b.Token, port)
+	if err != nil {
+		return wire.Port{}, err
+	}
+	answer := wire.Port{Port: port, Public: said.Public}
+	if base, err := g.base(id, port); err == nil {
+		answer.URL = base + "/"
+	}
+	return answer, nil
+}
+
+// SetPublic lets anyone reach a port, or nobody but who has a key: then what was signed for it
+// before ends, and so does what is under way.
+func (g *Gate) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (wire.Port, error) {
+	b, err := g.mine(ctx, tenant, id)
+	if err != nil {
+		return wire.Port{}, err
+	}
+	if err := g.o.Store.SetPort(ctx, b.Token, port, public); err != nil {
+		return wire.Port{}, err
+	}
+	if !public {
+		g.proxy.Cut(id, port)
+	}
+	return g.Port(ctx, tenant, id, port)
+}
+
+// Link signs a URL with the right of a key, whose ID is given: it ends with the key.
+func (g *Gate) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask wire.Link) (wire.Linked, error) {
+	switch {
+	case ask.Lifetime == 0:
+		ask.Lifetime = usualLife
+	case ask.Lifetime < time.Second || ask.Lifetime > longestLife:
+		return wire.Linked{}, fmt.Errorf("a signed URL holds for a second or more, and at most for %v: %w", longestLife, paddock.Invalid)
+	}
+	if !goodKey(key) {
+		return wire.Linked{}, fmt.Errorf("a URL is signed for who shows a key: %w", paddock.Denied)
+	}
+	if ask.Path != "" && !goodPrefix(ask.Path) {
+		return wire.Linked{}, fmt.Errorf("path %.100q: it begins with a slash, has no empty names, steps or escapes, and at most %d bytes: %w", ask.Path, longestPath, paddock.Invalid)
+	}
+	base, err := g.base(id, port)
+	if err != nil {
+		return wire.Linked{}, err
+	}
+	b, err := g.mine(ctx, tenant, id)
+	if err != nil {
+		return wire.Linked{}, err
+	}
+	if err := g.o.Store.NamePort(ctx, b.Token, port); err != nil {
+		return wire.Linked{}, err
+	}
+	said, err := g.o.Store.Port(ctx, b.Token, port)
+	if err != nil {
+		return wire.Linked{}, err
+	}
+	p := pass{expires: g.o.Now().Add(ask.Lifetime).Truncate(time.Second).Add(time.Second), key: key, path: ask.Path}
+	to := ask.Path
+	if to == "" {
+		to = "/"
+	}
+	text := seal(g.o.Key, claim{id: id, token: b.Token, epoch: said.Epoch, port: port}, p)
+	return wire.Linked{URL: base + to + "?" + Parameter + "=" + text, Expires: p.expires.UTC()}, nil
+}
+
+// base is where a browser finds a port.
+func (g *Gate) base(id paddock.ID, port int) (string, error) {
+	if g.domain == "" {
+		return "", fmt.Errorf("this server has no domain for ports: start it with --domain, or reach the port with a key and the headers %s and %s: %w", SandboxHeader, PortHeader, paddock.Unsupported)
+	}
+	host, ok := ingress.Host(id, port, g.domain)
+	if !ok {
+		return "", fmt.Errorf("sandbox %s: %d-%s is too long for the name of a host, which has at most 63 characters; give sandboxes shorter IDs: %w", id, port, id, paddock.Unsupported)
+	}
+	return g.scheme + "://" + host, nil
+}
+
+// Certifiable tells whether a host may have a certificate of its own: one of a port that
+// its owner made public or signed a URL for.
+func (g *Gate) Certifiable(ctx context.Context, host string) error {
+	id, port, ok := ingress.Split(host, g.domain)
+	if !ok {
+		return fmt.Errorf("host %q is not of this server: %w", host, paddock.Denied)
+	}
+	b, err := g.o.Store.Owned(ctx, id)
+	if err != nil {
+		return err
+	}
+	said, err := g.o.Store.Port(ctx, b.Token, port)
+	if err == nil && !said.Named {
+		err = fmt.Errorf("port %d of sandbox %s was given to nobody: %w", port, id, paddock.Denied)
+	}
+	return err
+}
