@@ -1,0 +1,39 @@
+exec 250>&1 251>&2
+PS1= PS2= PS4='+ '
+unset PROMPT_COMMAND
+set +m +H +o history
+__paddock_mark=${1#*:*:*:*:} __paddock_mark=${__paddock_mark%%:*} __paddock_count=0 __paddock_names=()
+set --
+__paddock_send() { local LC_ALL=C; printf '\036%s.%04x%s' "$__paddock_mark" "${#2}" "$2" >&"$1"; }
+__paddock_begin() {
+  __paddock_count=$((__paddock_count + 1)) __paddock_names=()
+  local __paddock_pair
+  __paddock_send 250 "{\"t\":\"begun\",\"n\":\"$1\",\"count\":$__paddock_count}"
+  shift
+  for __paddock_pair; do
+    local __paddock_name=${__paddock_pair%%=*}
+    if [[ -v $__paddock_name ]]; then
+      __paddock_names+=("$__paddock_name=${!__paddock_name}")
+    else
+      __paddock_names+=("$__paddock_name")
+    fi
+    export "$__paddock_pair"
+  done
+}
+__paddock_end() {
+  local status=$? pair
+  for pair in "${__paddock_names[@]}"; do
+    case $pair in *=*) export "$pair" ;; *) unset "$pair" ;; esac
+  done
+  __paddock_names=()
+  if [[ $status == 130 ]]; then
+    __paddock_send 250 "{\"t\":\"error\",\"n\":\"$1\",\"name\":\"Interrupted\",\"value\":\"the cell was interrupted\",\"traceback\":\"\"}"
+  elif [[ $status != 0 && $__paddock_ran ]]; then
+    __paddock_send 250 "{\"t\":\"error\",\"n\":\"$1\",\"name\":\"ExitStatus\",\"value\":\"the cell ended with exit status $status\",\"traceback\":\"\"}"
+  fi
+  __paddock_send 250 "{\"t\":\"end\",\"n\":\"$1\"}"
+  __paddock_send 251 "{\"t\":\"end\",\"n\":\"$1\"}"
+}
+__paddock_ran=1
+__paddock_send 250 '{"t":"ready","n":"0"}'
+__paddock_send 251 '{"t":"ready","n":"0"}'

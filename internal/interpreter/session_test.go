@@ -1,0 +1,83 @@
+package interpreter
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A dying is a process that a signal ends.
+type dying struct {
+	paddock.Process
+	k   *kernel
+	got []syscall.Signal
+}
+
+type nowhere struct{ io.Writer }
+
+func (nowhere) Close() error { return nil }
+
+func (p *dying) Input() io.WriteCloser { return nowhere{io.Discard} }
+
+func (p *dying) Signal(_ context.Context, sig syscall.Signal) error {
+	p.got = append(p.got, sig)
+	close(p.k.exited)
+	return nil
+}
+
+func TestAKernelThatBrokeTheFormBetweenTwoCellsIsKilled(t *testing.T) {
+	i := &Interpreter{ctx: t.Context(), room: &budget{}, log: slog.New(slog.DiscardHandler)}
+	s := i.session(Context{Language: Python}, nil)
+	k := s.newKernel(aMark)
+	p := &dying{k: k}
+	k.p, k.used = p, time.Now().Add(-time.Hour)
+	s.set(k)
+	if err := k.take(&k.out, &k.outText, Stdout, onOut, []byte(piece("x", ""))); err == nil {
+		t.Fatal("it is not found")
+	}
+	there, err := s.answers(t.Context(), k)
+	s.forget(k)
+	if there || err != nil || len(p.got) != 1 || p.got[0] != sigKill || s.left != nil {
+		t.Errorf("it is there: %v, %v, got %v, is to be joined: %v", there, err, p.got, s.left)
+	}
+	i.wg.Wait()
+}
+
+func TestCellsThatWaitHoldSoMuchCodeAndNoMore(t *testing.T) {
+	i, err := New(Options{Sandbox: struct{ paddock.Sandbox }{}, Dir: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.found = true
+	c, err := i.Default(t.Context(), Python)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := i.contexts[c.ID]
+	s.turn <- struct{}{} // somebody runs
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	cell := Cell{Code: strings.Repeat("x", maxCode)}
+	const most = maxHeld / maxCode
+	for range most + 1 {
+		go func() { done <- i.Run(ctx, cell, nil) }()
+	}
+	if err := <-done; paddock.KindOf(err) != paddock.Exhausted {
+		t.Errorf("one too many: %v", err)
+	}
+	cancel()
+	for range most {
+		if err := <-done; paddock.KindOf(err) != paddock.Canceled {
+			t.Error(err)
+		}
+	}
+	if i.cells.held != 0 {
+		t.Errorf("%d bytes are held of none", i.cells.held)
+	}
+}
