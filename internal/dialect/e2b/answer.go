@@ -1,0 +1,129 @@
+package e2b
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Bounds of a body of the control plane.
+const (
+	maxBody  = 4 << 20
+	bodyTime = 30 * time.Second // in which it has to arrive
+)
+
+// A refusal is an error with the status that E2B's clients know it by. Its words
+// are for the caller.
+type refusal struct {
+	code int
+	text string
+	err  error
+}
+
+func (e *refusal) Error() string { return e.text }
+func (e *refusal) Unwrap() error { return e.err }
+
+func refuse(code int, kind paddock.Kind, format string, args ...any) error {
+	return &refusal{code, fmt.Sprintf(format, args...), kind}
+}
+
+func invalid(format string, args ...any) error { return refuse(400, paddock.Invalid, format, args...) }
+
+// cannot says that something of E2B's is not here. The status is one that no
+// client tries again.
+func cannot(format string, args ...any) error {
+	return refuse(400, paddock.Unsupported, format, args...)
+}
+
+func noSandbox(id string) error {
+	return refuse(404, paddock.NotFound, `Sandbox "%s" doesn't exist or you don't have access to it`, printable(id))
+}
+
+// printable keeps what a caller sent short and on one line.
+func printable(text string) string {
+	if len(text) > 128 {
+		text = text[:128] + "…"
+	}
+	clean := fmt.Sprintf("%q", text)
+	return clean[1 : len(clean)-1]
+}
+
+// A fault is the body of an error.
+type fault struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// faultOf gives what a caller is told of an error.
+func faultOf(err error) fault {
+	var r *refusal
+	if errors.As(err, &r) {
+		return fault{r.code, r.text}
+	}
+	code := paddock.KindOf(err).Translate().HTTP
+	switch paddock.KindOf(err) {
+	case paddock.Unsupported:
+		code = 400 // which no client tries again
+	case paddock.Canceled, paddock.Timeout:
+		code = 504
+	}
+	return fault{code, err.Error()}
+}
+
+// fail answers with an error.
+func (h *Handler) fail(w http.ResponseWriter, err error) {
+	f := faultOf(err)
+	if f.Code >= 500 {
+		h.log.Warn("e2b", "error", err.Error())
+		if paddock.KindOf(err) == paddock.Internal {
+			f.Message = "a fault of the server; its log says more"
+		}
+	}
+	answer(w, f.Code, f)
+}
+
+// busy answers a request for which there is no place now.
+func (h *Handler) busy(w http.ResponseWriter, err error) {
+	w.Header().Set("Retry-After", "1")
+	h.fail(w, err)
+}
+
+// answer writes a body in JSON.
+func answer(w http.ResponseWriter, code int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		code, data = 500, []byte(`{"code":500,"message":"the answer is not JSON"}`)
+	}
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(data, '\n')) // who went away does not need it
+}
+
+// body reads a request's; an empty one leaves v as it is where that is allowed.
+// Fields that are not known are passed over, as newer clients send more; those that
+// ask for something that is not done are looked for by name.
+func (c *call) body(v any, optional bool) error {
+	data, err := io.ReadAll(c.place.Body(io.LimitReader(c.Body, maxBody+1)))
+	arrived(c.w, c.Request)
+	switch {
+	case errors.Is(err, paddock.Exhausted):
+		return err
+	case err != nil:
+		return invalid("the body ended early")
+	case len(data) > maxBody:
+		return refuse(413, paddock.Exhausted, "the body is larger than %d bytes", maxBody)
+	case len(data) == 0 && optional:
+		return nil
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return invalid("the body is not what this request takes: %v", err)
+	}
+	return nil
+}

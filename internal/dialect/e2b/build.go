@@ -1,0 +1,456 @@
+package e2b
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/lease"
+)
+
+// Bounds of builds.
+const (
+	maxBuilds     = 4    // under way at once
+	maxOwnBuilds  = 2    // of them a tenant's
+	maxTemplates  = 1000 // of a tenant, beside snapshots
+	maxWaiting    = 16   // builds of a template that nobody started; the oldest go
+	maxSteps      = 200
+	maxBuildLog   = 10_000
+	maxLine       = 8 << 10
+	buildTime     = 2 * time.Hour
+	buildKept     = time.Hour // how long its log is kept
+	buildPageSize = 100
+)
+
+// A build makes a template: a sandbox, in which steps run, and a snapshot of it.
+type build struct {
+	id, template string
+	caller       Caller
+	begun        time.Time
+
+	mu     sync.Mutex
+	status string     // guarded by mu
+	log    []logEntry // guarded by mu
+	reason string     // guarded by mu
+	step   string     // guarded by mu
+	ended  time.Time  // guarded by mu
+}
+
+// What clients send to start one.
+type buildRequest struct {
+	FromImage         string `json:"fromImage"`
+	FromTemplate      string `json:"fromTemplate"`
+	FromImageRegistry any    `json:"fromImageRegistry"`
+	Steps             []step `json:"steps"`
+	StartCmd          string `json:"startCmd"`
+	ReadyCmd          string `json:"readyCmd"`
+}
+
+type step struct {
+	Type      string   `json:"type"`
+	Args      []string `json:"args"`
+	FilesHash string   `json:"filesHash"`
+}
+
+// newTemplate begins a build: POST /v3/templates.
+func (c *call) newTemplate() error {
+	var q struct {
+		Name     string   `json:"name"`
+		Alias    string   `json:"alias"`
+		Tags     []string `json:"tags"`
+		CPUs     *int     `json:"cpuCount"`
+		MemoryMB *int64   `json:"memoryMB"`
+	}
+	if err := c.body(&q, false); err != nil {
+		return err
+	}
+	if q.Name == "" {
+		q.Name = q.Alias
+	}
+	n, ok := parseName(q.Name)
+	if !ok || n.space != "" && n.space != c.caller.Tenant {
+		return invalid("name: %q is not of the form name or name:tag, in lower case", printable(q.Name))
+	}
+	if slices.Contains(base(), n.name) {
+		return invalid("name: %q is a template of the server's", printable(n.name))
+	}
+	tags := q.Tags
+	if n.tag != "" {
+		tags = append(slices.Clone(tags), n.tag)
+	}
+	if len(tags) == 0 {
+		tags = []string{usualTag}
+	}
+	if err := goodTags(tags); err != nil {
+		return err
+	}
+	b := built{ID: uuid(), Status: waiting, Created: time.Now().UTC()}
+	if q.CPUs != nil {
+		b.Limits.CPUs = float64(*q.CPUs)
+	}
+	if q.MemoryMB != nil {
+		b.Limits.Memory = *q.MemoryMB << 20
+	}
+	if b.Limits.CPUs < 0 || b.Limits.Memory < 0 || b.Limits.CPUs > 1024 || b.Limits.Memory > 1<<44 {
+		return invalid("cpuCount and memoryMB: positive numbers that a machine may have")
+	}
+	t := c.template(n.name, "")
+	if t.Sandbox != "" {
+		return refuse(409, paddock.Exists, "name: %q is a snapshot", printable(n.name))
+	}
+	if n := len(c.listing()); len(t.Builds) == 0 && n >= maxTemplates {
+		return refuse(429, paddock.Exhausted, "there are %d templates already; there may be as many: delete one", n)
+	}
+	b.Wanted = slices.Compact(slices.Sorted(slices.Values(tags)))
+	t.Builds, t.Updated = append(started(t.Builds, maxWaiting-1), b), b.Created
+	if err := c.prune(t, true); err != nil {
+		return err
+	}
+	if err := c.h.save(c.ctx, t); err != nil {
+		return err
+	}
+	return c.json(http.StatusAccepted, map[string]any{
+		"templateID": t.ID, "buildID": b.ID, "public": false, "names": t.answer().Names, "tags": b.Wanted, "aliases": t.answer().Aliases,
+	})
+}
+
+// startBuild has the steps run: POST /v2/templates/{id}/builds/{build}.
+func (c *call) startBuild() error {
+	var q buildRequest
+	if err := c.body(&q, false); err != nil {
+		return err
+	}
+	t, _, err := c.found()
+	if err != nil {
+		return err
+	}
+	b, ok := t.build(c.PathValue("build"))
+	if !ok {
+		return refuse(404, paddock.NotFound, "build '%s' not found", printable(c.PathValue("build")))
+	}
+	if b.Status != waiting {
+		return refuse(409, paddock.Conflict, "build '%s' was started already", b.ID)
+	}
+	from, err := c.from(q)
+	if err != nil {
+		return err
+	}
+	if err := checkSteps(q.Steps); err != nil {
+		return err
+	}
+	if from.root.Kind != paddock.RootSnapshot || b.Limits != (paddock.Limits{}) {
+		from.limits = b.Limits
+	}
+	run := &build{id: b.ID, template: t.ID, caller: c.caller, begun: time.Now(), status: building}
+	c.h.mu.Lock()
+	busy, own := 0, 0
+	for _, other := range c.h.builds {
+		if !other.running() {
+			continue
+		}
+		busy++
+		if other.caller.Tenant == c.caller.Tenant {
+			own++
+		}
+	}
+	_, twice := c.h.builds[b.ID]
+	refused := c.h.closed || busy >= maxBuilds || own >= maxOwnBuilds || twice
+	if !refused {
+		c.h.builds[b.ID] = run
+		ctx := c.h.o.Mark(c.h.ctx, c.Request, c.caller.Tenant, c.caller.Who)
+		c.h.wg.Go(func() { c.h.run(ctx, run, q, from) })
+	}
+	c.h.mu.Unlock()
+	switch {
+	case twice:
+		return refuse(409, paddock.Conflict, "build '%s' was started already", b.ID)
+	case refused:
+		c.w.Header().Set("Retry-After", "5")
+		return refuse(429, paddock.Exhausted, "%d builds are under way, %d of them yours; there may be %d, and %d of a tenant", busy, own, maxBuilds, maxOwnBuilds)
+	}
+	c.w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// from finds what a build begins with. Of images, only the one that E2B's clients
+// name by default is there, and means this machine's system.
+func (c *call) from(q buildRequest) (rooted, error) {
+	switch image, _, _ := strings.Cut(q.FromImage, ":"); {
+	case q.FromTemplate != "" && q.FromImage != "":
+		return rooted{}, invalid("fromImage and fromTemplate are two beginnings")
+	case q.FromTemplate != "":
+		return c.h.resolve(c.caller.Tenant, q.FromTemplate)
+	case image == "", image == "e2bdev/base":
+		return c.h.resolve(c.caller.Tenant, "base")
+	case image == "e2bdev/code-interpreter":
+		return c.h.resolve(c.caller.Tenant, interpreter)
+	}
+	return rooted{}, cannot("fromImage: %q: images of a registry cannot be used by this server yet; begin with the template base", printable(q.FromImage))
+}
+
+func checkSteps(steps []step) error {
+	if len(steps) > maxSteps {
+		return invalid("steps: %d, and there may be %d", len(steps), maxSteps)
+	}
+	for i, s := range steps {
+		n := len(s.Args)
+		good := false
+		switch s.Type {
+		case "RUN":
+			good = n == 1 || n == 2
+		case "COPY":
+			good = n >= 2 && n <= 4 && hashed(s.FilesHash)
+		case "ENV":
+			good = n >= 2 && n%2 == 0
+		case "WORKDIR", "USER":
+			good = n == 1
+		default:
+			return cannot("steps: step %d is %q, and RUN, COPY, ENV, WORKDIR and USER are known", i+1, printable(s.Type))
+		}
+		if !good {
+			return invalid("steps: step %d, %s, has not the arguments that it takes", i+1, s.Type)
+		}
+	}
+	return nil
+}
+
+func (b *build) running() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status == building
+}
+
+// say writes a line into the log.
+func (b *build) say(level, step, text string) {
+	if len(text) > maxLine {
+		text = text[:maxLine] + "…"
+	}
+	text = strings.ToValidUTF8(text, "\ufffd")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.log) < maxBuildLog {
+		b.log = append(b.log, logEntry{Timestamp: time.Now().UTC(), Message: text, Level: level, Step: step})
+	}
+}
+
+// run makes the template, and writes down how that ended.
+func (h *Handler) run(ctx context.Context, b *build, q buildRequest, from rooted) {
+	ctx, cancel := context.WithTimeout(ctx, buildTime)
+	defer cancel()
+	made, where, err := h.produce(ctx, b, q, from)
+	late := context.WithoutCancel(ctx)
+	if saved := h.finish(late, b, made, err); saved != nil {
+		err = errors.Join(err, saved)
+		if made.Snapshot != "" {
+			err = errors.Join(err, b.caller.Driver.RemoveSnapshot(late, made.Snapshot))
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended, b.status = time.Now(), ready
+	if err != nil {
+		b.status, b.reason, b.step = failed, err.Error(), where
+	}
+}
+
+// produce does the work, and tells at which step it was.
+func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from rooted) (made built, where string, err error) {
+	where = "base"
+	w := &work{b: b, h: h, env: from.env, user: from.user, dir: from.dir}
+	if w.user == "" {
+		w.user, w.dir = user, home
+	}
+	who, err := single(q.Steps, w.user)
+	if err != nil {
+		return made, where, err
+	}
+	if from.root.Kind != paddock.RootSnapshot && who != user {
+		w.user, w.dir = who, "/"+who
+	}
+	spec := paddock.Spec{Tier: from.tier, Root: from.root, Limits: from.limits, Labels: map[string]string{"e2b.build": b.id}}
+	if spec.Policy.Network, err = policy(nil, nil); err != nil {
+		return made, where, err
+	}
+	if from.root.Kind != paddock.RootSnapshot {
+		spec.User = w.user
+	}
+	if b.caller.Check != nil {
+		if err := b.caller.Check(spec); err != nil {
+			return made, where, err
+		}
+	}
+	b.say("info", where, "making a sandbox from "+from.template)
+	sb, err := b.caller.Driver.CreateWith(ctx, spec, lease.Terms{Lifetime: buildTime})
+	if err != nil {
+		return made, where, err
+	}
+	defer func() { err = errors.Join(err, sb.Remove(context.WithoutCancel(ctx))) }()
+	w.sb = sb
+	for i, s := range q.Steps {
+		where = strconv.Itoa(i + 1)
+		if err := w.do(ctx, where, s); err != nil {
+			b.say("error", where, err.Error())
+			return made, where, err
+		}
+	}
+	where = "finalize"
+	if err := w.begin(ctx, q); err != nil {
+		return made, where, err
+	}
+	b.say("info", where, "keeping it")
+	made, err = w.keep(ctx, q.StartCmd != "")
+	return made, where, err
+}
+
+// single gives the one user that all steps run as: a sandbox has no other.
+func single(steps []step, usual string) (string, error) {
+	who, now := "", usual
+	for _, s := range steps {
+		as := now
+		switch {
+		case s.Type == "USER":
+			now = s.Args[0]
+			continue
+		case s.Type == "ENV":
+			continue
+		case s.Type == "RUN" && len(s.Args) == 2 && s.Args[1] != "":
+			as = s.Args[1]
+		}
+		if as != user && as != "root" && as != usual {
+			continue // its step says that there is none
+		}
+		if who != "" && who != as {
+			return "", fmt.Errorf("steps run as %s and as %s, and a sandbox here has one user: let all of them be one's: %w", who, as, paddock.Unsupported)
+		}
+		who = as
+	}
+	if who == "" {
+		who = now
+	}
+	return who, nil
+}
+
+// finish writes down what a build became.
+func (h *Handler) finish(ctx context.Context, b *build, made built, failure error) error {
+	h.mu.Lock()
+	t := h.templates[b.template]
+	h.mu.Unlock()
+	if t == nil {
+		return fmt.Errorf("the template was deleted: %w", paddock.NotFound)
+	}
+	t = t.clone()
+	i := slices.IndexFunc(t.Builds, func(x built) bool { return x.ID == b.id })
+	if i < 0 {
+		return fmt.Errorf("the build was deleted: %w", paddock.NotFound)
+	}
+	was := t.Builds[i]
+	made.ID, made.Created, made.Wanted, made.Finished, made.Status = was.ID, was.Created, was.Wanted, time.Now().UTC(), ready
+	if failure != nil {
+		made = was
+		made.Status, made.Finished, made.Reason = failed, time.Now().UTC(), failure.Error()
+	} else {
+		for _, tag := range was.Wanted {
+			t.Tags[tag] = was.ID
+		}
+	}
+	t.Builds[i], t.Updated = made, made.Finished
+	if err := h.prune(ctx, b.caller, t, true); err != nil {
+		h.log.Warn("e2b: a snapshot that nothing leads to is left", "error", err)
+	}
+	return h.save(ctx, t)
+}
+
+// forgetBuilds lets go of the logs of builds that ended a while ago.
+func (h *Handler) forgetBuilds(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, b := range h.builds {
+		b.mu.Lock()
+		if !b.ended.IsZero() && now.Sub(b.ended) > buildKept {
+			delete(h.builds, id)
+		}
+		b.mu.Unlock()
+	}
+}
+
+// A buildState is what is known of a build now.
+type buildState struct {
+	status, reason, step string
+	log                  []logEntry
+}
+
+// state finds a build of the caller's template that the path names.
+func (c *call) state() (*template, buildState, error) {
+	t, _, err := c.found()
+	if err != nil {
+		return nil, buildState{}, err
+	}
+	kept, ok := t.build(c.PathValue("build"))
+	if !ok {
+		return nil, buildState{}, refuse(404, paddock.NotFound, "build '%s' not found", printable(c.PathValue("build")))
+	}
+	c.h.mu.Lock()
+	b := c.h.builds[kept.ID]
+	c.h.mu.Unlock()
+	if b == nil {
+		return t, buildState{status: kept.Status, reason: kept.Reason, step: kept.Step}, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return t, buildState{b.status, b.reason, b.step, slices.Clone(b.log)}, nil
+}
+
+// buildStatus tells how a build is, with a page of its log.
+func (c *call) buildStatus() error {
+	t, s, err := c.state()
+	if err != nil {
+		return err
+	}
+	least, err := severity(c.URL.Query().Get("level"))
+	if err != nil {
+		return err
+	}
+	offset, limit := 0, buildPageSize
+	for name, to := range map[string]*int{"logsOffset": &offset, "limit": &limit} {
+		if text := c.URL.Query().Get(name); text != "" {
+			if *to, err = strconv.Atoi(text); err != nil || *to < 0 {
+				return invalid("%s: %q is no number", name, printable(text))
+			}
+		}
+	}
+	entries, lines := []logEntry{}, []string{}
+	for _, e := range s.log[min(offset, len(s.log)):] {
+		if have, _ := severity(e.Level); have >= least && len(entries) < min(limit, buildPageSize) {
+			entries, lines = append(entries, e), append(lines, e.Message)
+		}
+	}
+	answer := map[string]any{"templateID": t.ID, "buildID": c.PathValue("build"), "status": s.status, "logs": lines, "logEntries": entries}
+	if s.status == failed {
+		reason := map[string]any{"message": s.reason, "logEntries": []logEntry{}}
+		if s.step != "" {
+			reason["step"] = s.step
+		}
+		answer["reason"] = reason
+	}
+	return c.json(http.StatusOK, answer)
+}
+
+// buildLogs gives the log of a build.
+func (c *call) buildLogs() error {
+	_, s, err := c.state()
+	if err != nil {
+		return err
+	}
+	list, err := chosen(c.Request, s.log)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, map[string]any{"logs": list})
+}

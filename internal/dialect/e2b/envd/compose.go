@@ -1,0 +1,137 @@
+package envd
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Bounds of a request to put files together.
+const (
+	maxCompose = 4 << 20 // bytes
+	maxSources = 10_000
+)
+
+type composition struct {
+	Sources     []string `json:"source_paths"`
+	Destination string   `json:"destination"`
+	Username    string   `json:"username"`
+}
+
+// compose makes one file of several, which go: POST /files/compose. What was at the
+// destination stays until all is there.
+func (b *Box) compose(w http.ResponseWriter, r *http.Request) {
+	one, err := b.composed(w, r)
+	if err != nil {
+		b.failed(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, one)
+}
+
+func (b *Box) composed(w http.ResponseWriter, r *http.Request) (written, error) {
+	var c composition
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCompose)).Decode(&c); err != nil {
+		return written{}, invalid(fmt.Sprintf("invalid request body: %v", err))
+	}
+	switch {
+	case len(c.Sources) == 0:
+		return written{}, invalid("source_paths must not be empty")
+	case len(c.Sources) > maxSources:
+		return written{}, invalid(fmt.Sprintf("source_paths has more than %d names", maxSources))
+	case c.Destination == "":
+		return written{}, invalid("destination is required")
+	}
+	if err := b.fileUser(r, c.Username); err != nil {
+		return written{}, err
+	}
+	ctx := r.Context()
+	to, err := b.resolve(ctx, c.Destination)
+	if err != nil {
+		return written{}, err
+	}
+	sources, err := b.sources(ctx, c.Sources, to)
+	if err != nil {
+		return written{}, err
+	}
+	if err := b.join(ctx, sources, to); err != nil {
+		return written{}, err
+	}
+	b.metadata.remove(b.target(ctx, to))
+	for _, name := range sources {
+		if err := b.o.Sandbox.FS().Remove(ctx, name, false); err != nil { // it is in the new file; theirs says nothing either
+			b.o.Log.WarnContext(ctx, "a file that became part of another stays", "sandbox", b.o.SandboxID, "error", err)
+		}
+	}
+	return written{Path: clean(to), Name: clean(path.Base(to)), Type: "file"}, nil
+}
+
+// sources checks the files that are to become one. None may be the destination, under
+// whatever name: what is removed in the end would be the new file.
+func (b *Box) sources(ctx context.Context, names []string, to string) ([]string, error) {
+	list := make([]string, 0, len(names))
+	end := b.key(ctx, to)
+	for _, text := range names {
+		name, err := b.resolve(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		info, err := b.behind(ctx, name)
+		switch {
+		case name == to:
+			return nil, invalid(fmt.Sprintf("source path %q cannot be the same as destination", text))
+		case err != nil && paddock.KindOf(err) == paddock.NotFound:
+			b.alive(ctx, err)
+			return nil, missing(fmt.Sprintf("source file not found: %s", clean(text)))
+		case err != nil:
+			return nil, err
+		case !info.Mode.IsRegular():
+			return nil, invalid(fmt.Sprintf("source path is not a regular file: %s", clean(text)))
+		case b.key(ctx, name) == end, b.target(ctx, name) == end:
+			return nil, invalid(fmt.Sprintf("source path %q cannot be the same as destination", text))
+		}
+		list = append(list, name)
+	}
+	return list, nil
+}
+
+// join copies files behind each other into a new one, which then gets its name.
+func (b *Box) join(ctx context.Context, sources []string, to string) error {
+	files := b.o.Sandbox.FS()
+	temporary := to + ".compose." + rand.Text()
+	w, err := files.Create(ctx, temporary, paddock.CreateOptions{Parents: true, Exclusive: true})
+	if err != nil {
+		return err
+	}
+	for _, name := range sources {
+		if err == nil {
+			err = b.copyTo(ctx, w, name)
+		}
+	}
+	if closed := w.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = files.Rename(ctx, temporary, to)
+	}
+	if err != nil {
+		_ = files.Remove(context.WithoutCancel(ctx), temporary, true) // the first error is the one to be told
+	}
+	return err
+}
+
+func (b *Box) copyTo(ctx context.Context, w io.Writer, name string) error {
+	r, err := b.o.Sandbox.FS().Open(ctx, name, paddock.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, chunk))
+	return err
+}

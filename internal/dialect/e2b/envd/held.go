@@ -1,0 +1,145 @@
+package envd
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
+)
+
+// maxHeld is how many bytes of requests a Box holds: of bodies that are being read and
+// unpacked, and of messages until their calls end.
+const maxHeld = 64 << 20
+
+var errHeld = errors.New("too much of other requests is held for this sandbox; try again")
+
+// A held count is of one request. Its budget has the sum of all.
+type held struct {
+	all *atomic.Int64
+	n   int64
+}
+
+// set counts n bytes in place of what was counted.
+func (h *held) set(n int64) error {
+	more := n - h.n
+	if all := h.all.Add(more); more > 0 && all > maxHeld {
+		h.all.Add(-more)
+		return connect.NewError(connect.CodeResourceExhausted, errHeld)
+	}
+	h.n = n
+	return nil
+}
+
+// A heldBody counts what was read of a body. It is used by one goroutine at a time.
+type heldBody struct {
+	io.ReadCloser
+	held
+}
+
+func (b *heldBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if full := b.set(b.n + int64(n)); full != nil {
+		return 0, full
+	}
+	return n, err
+}
+
+type heldKey struct{}
+
+// counted has a handler of calls count what it holds of a request.
+func (b *Box) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := &heldBody{ReadCloser: r.Body, held: held{all: &b.held}}
+		defer func() { _ = body.set(0) }() // less is never refused
+		r = r.WithContext(context.WithValue(r.Context(), heldKey{}, body))
+		r.Body = body
+		next.ServeHTTP(w, r)
+	})
+}
+
+// arrived counts a message in place of the bytes that it was read from.
+func arrived(ctx context.Context, m any) error {
+	body, ok := ctx.Value(heldKey{}).(*heldBody)
+	message, is := m.(proto.Message)
+	if !ok || !is {
+		return nil
+	}
+	return body.set(int64(proto.Size(message)))
+}
+
+// A counter counts the messages of calls.
+type counter struct{}
+
+func (counter) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		if err := arrived(ctx, r.Any()); err != nil {
+			return nil, err
+		}
+		return next(ctx, r)
+	}
+}
+
+func (counter) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (counter) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, c connect.StreamingHandlerConn) error {
+		return next(ctx, &countedConn{c, ctx})
+	}
+}
+
+type countedConn struct {
+	connect.StreamingHandlerConn
+	ctx context.Context //nolint:containedctx // the call's, as the connection is
+}
+
+func (c *countedConn) Receive(m any) error {
+	if err := c.StreamingHandlerConn.Receive(m); err != nil {
+		return err
+	}
+	return arrived(c.ctx, m)
+}
+
+// An unpacker counts what it unpacks until its message has been read.
+type unpacker struct {
+	gzip.Reader
+	held
+}
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if full := u.set(u.n + int64(n)); full != nil {
+		return 0, full
+	}
+	return n, err
+}
+
+func (u *unpacker) Close() error {
+	_ = u.set(0) // less is never refused
+	return u.Reader.Close()
+}
+
+// callOptions are the bounds of calls: only input is large.
+func (b *Box) callOptions() []connect.HandlerOption {
+	return []connect.HandlerOption{
+		connect.WithSendMaxBytes(maxAnswer),
+		connect.WithInterceptors(counter{}),
+		connect.WithCompression("gzip",
+			func() connect.Decompressor { return &unpacker{held: held{all: &b.held}} },
+			func() connect.Compressor { return gzip.NewWriter(io.Discard) }),
+		connect.WithConditionalHandlerOptions(func(s connect.Spec) []connect.HandlerOption {
+			if s.Procedure == envdpb.ProcessSendInputProcedure || s.Procedure == envdpb.ProcessStreamInputProcedure {
+				return []connect.HandlerOption{connect.WithReadMaxBytes(maxInput)}
+			}
+			return []connect.HandlerOption{connect.WithReadMaxBytes(maxMessage)}
+		}),
+	}
+}

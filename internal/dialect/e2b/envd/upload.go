@@ -1,0 +1,286 @@
+package envd
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Bounds of one upload.
+const (
+	maxParts   = 10_000
+	swallowFor = 30 * time.Second
+	turnedAway = time.Second // what who is not let in still sends is read so long
+)
+
+// A written file is told to who wrote it.
+type written struct {
+	Path     string            `json:"path"`
+	Name     string            `json:"name"`
+	Type     string            `json:"type"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// upload makes files of the body: POST /files.
+func (b *Box) upload(w http.ResponseWriter, r *http.Request) {
+	if err := b.signed(r); err != nil {
+		turnAway(w, r, err)
+		return
+	}
+	body := &patient{Reader: r.Body, control: http.NewResponseController(w), end: b.ctx}
+	list, err := b.receive(r, body)
+	body.wait(swallowFor) // package http reads what is left before it sends the answer
+	if err != nil {
+		b.failed(w, r, err)
+		swallow(w, r.Body)
+		return
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(data) // the client may have gone
+}
+
+// swallow reads what a client still sends that was told of an error: cut off in the
+// middle of it, it might never see the answer.
+func swallow(w http.ResponseWriter, body io.Reader) {
+	_ = http.NewResponseController(w).Flush() // the client may have gone
+	_, _ = io.Copy(io.Discard, body)
+}
+
+// turnAway refuses who may not send a body at all. Nobody waits for its rest: the
+// deadline stays, since package http goes on reading behind the handler.
+func turnAway(w http.ResponseWriter, r *http.Request, err error) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(turnedAway)) // what has none has its own
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+	fail(w, err)
+}
+
+// A patient reader waits for a client that sends nothing for a while, and not for ever.
+type patient struct {
+	io.Reader
+	control *http.ResponseController
+	end     context.Context //nolint:containedctx // the Box's life, which ends every wait
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	p.wait(stall)
+	if err := p.end.Err(); err != nil {
+		return 0, err
+	}
+	return p.Reader.Read(b)
+}
+
+// wait sets how long the body may take from now on. What reads it next sets its own,
+// and package http does so for the next request.
+func (p *patient) wait(d time.Duration) {
+	_ = p.control.SetReadDeadline(time.Now().Add(d)) // what has none has its own
+	if p.end.Err() != nil {                          // asked after the deadline was set: what ends the Box set a nearer one
+		_ = p.control.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+func (b *Box) receive(r *http.Request, from io.Reader) ([]written, error) {
+	if err := b.fileUser(r, r.URL.Query().Get("username")); err != nil {
+		return nil, err
+	}
+	tags, err := about(r.Header)
+	if err != nil {
+		return nil, err
+	}
+	body, err := unpacked(r.Header, from)
+	if err != nil {
+		return nil, err
+	}
+	text := r.Header.Get("Content-Type")
+	kind, params, err := mime.ParseMediaType(text)
+	if err != nil {
+		kind = ""
+	}
+	switch {
+	case kind == "application/octet-stream":
+		return b.receiveRaw(r, body, tags)
+	case strings.HasPrefix(kind, "multipart/") && params["boundary"] != "":
+		return b.receiveParts(r, multipart.NewReader(body, params["boundary"]), tags)
+	}
+	return nil, invalid(fmt.Sprintf("unsupported content type: %q, expected multipart/form-data or application/octet-stream", text))
+}
+
+// unpacked gives the body as it was before it was packed.
+func unpacked(h http.Header, body io.Reader) (io.Reader, error) {
+	switch coding := h.Get("Content-Encoding"); strings.ToLower(strings.TrimSpace(coding)) {
+	case "", "identity":
+		return body, nil
+	case "gzip":
+		z, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, invalid(fmt.Sprintf("error decompressing request body: %v", err))
+		}
+		return z, nil
+	default:
+		return nil, invalid(fmt.Sprintf("unsupported Content-Encoding: %q, supported: gzip, identity", coding))
+	}
+}
+
+func (b *Box) receiveRaw(r *http.Request, body io.Reader, tags map[string]string) ([]written, error) {
+	if r.URL.Query().Get("path") == "" {
+		return nil, invalid("path query parameter is required for raw body upload")
+	}
+	name, err := b.resolve(r.Context(), r.URL.Query().Get("path"))
+	if err != nil {
+		return nil, err
+	}
+	one, err := b.write(r.Context(), name, body, tags)
+	return []written{one}, err
+}
+
+func (b *Box) receiveParts(r *http.Request, parts *multipart.Reader, tags map[string]string) ([]written, error) {
+	list, seen := []written{}, map[string]bool{}
+	for range maxParts {
+		part, err := parts.NextRawPart()
+		if err == io.EOF { //nolint:errorlint // one that is wrapped is a form that was cut off
+			return list, nil
+		}
+		if err != nil {
+			return nil, invalid(fmt.Sprintf("error reading form: %v", err))
+		}
+		field, file := named(part)
+		if field != "file" {
+			continue
+		}
+		if own := r.URL.Query().Get("path"); own != "" {
+			file = own
+		}
+		if file == "" {
+			return nil, invalid("a part of the form has no file name, and the request no path")
+		}
+		name, err := b.resolve(r.Context(), file)
+		if err != nil {
+			return nil, err
+		}
+		if seen[clean(name)] {
+			return nil, invalid(fmt.Sprintf("you cannot upload multiple files to the same path '%s' in one upload request, only the first specified file was uploaded", clean(name)))
+		}
+		one, err := b.write(r.Context(), name, part, tags)
+		if err != nil {
+			return nil, err
+		}
+		list, seen[one.Path] = append(list, one), true
+	}
+	return nil, invalid(fmt.Sprintf("more than %d files in one upload", maxParts))
+}
+
+// named gives the field and the file of a part. The library would take the
+// directory off the file's name.
+func named(part *multipart.Part) (field, file string) {
+	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	if err != nil {
+		return "", ""
+	}
+	return params["name"], params["filename"]
+}
+
+// A bodyError is that the body ended before its time: its client has gone, or it is
+// malformed.
+type bodyError struct{ err error }
+
+func (e *bodyError) Error() string { return fmt.Sprintf("reading the body: %v", e.err) }
+func (e *bodyError) Unwrap() error { return e.err }
+
+// write makes a file of what is read.
+func (b *Box) write(ctx context.Context, name string, from io.Reader, tags map[string]string) (written, error) {
+	files := b.o.Sandbox.FS()
+	info, err := b.behind(ctx, name)
+	isNew := err != nil && paddock.KindOf(err) == paddock.NotFound
+	switch {
+	case err != nil && !isNew:
+		return written{}, err
+	case err == nil && info.Mode.IsDir():
+		return written{}, invalid(fmt.Sprintf("path is a directory: %s", clean(name)))
+	case err == nil && !info.Mode.IsRegular():
+		return written{}, invalid(fmt.Sprintf("path is not a regular file: %s", clean(name)))
+	}
+	w, err := files.Create(ctx, name, paddock.CreateOptions{Parents: true})
+	if err != nil {
+		return written{}, err
+	}
+	if isNew {
+		// Their agent gives a new file to its user, which who watches is told of.
+		_ = files.Chmod(ctx, name, 0o644) // a file that went meanwhile is not looked at
+	}
+	err = fill(w, from)
+	if closed := w.Close(); err == nil {
+		err = closed
+	}
+	var body *bodyError
+	if errors.As(err, &body) {
+		return written{}, invalid(body.Error())
+	}
+	if err != nil {
+		return written{}, err
+	}
+	if len(tags) > 0 || !b.metadata.empty() {
+		b.metadata.set(b.target(ctx, name), tags)
+	}
+	return written{Path: clean(name), Name: clean(path.Base(name)), Type: "file", Metadata: tags}, nil
+}
+
+// behind describes what is where a file is to be written, behind links.
+func (b *Box) behind(ctx context.Context, name string) (paddock.FileInfo, error) {
+	walk := b.walker()
+	info, err := walk.stat(ctx, name)
+	if err == nil && isLink(info) {
+		_, info, err = walk.real(ctx, name)
+	}
+	return info, err
+}
+
+// target gives where a file really is that is there.
+func (b *Box) target(ctx context.Context, name string) string {
+	at, _, err := b.walker().real(ctx, name)
+	if err != nil {
+		return name
+	}
+	return at
+}
+
+// fill copies in pieces that are as large as they can be: each is a call into the
+// sandbox.
+func fill(w io.Writer, from io.Reader) error {
+	buf := make([]byte, chunk)
+	for {
+		n, err := 0, error(nil)
+		for n < len(buf) && err == nil {
+			var got int
+			got, err = from.Read(buf[n:])
+			n += got
+		}
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return &bodyError{err}
+		}
+	}
+}

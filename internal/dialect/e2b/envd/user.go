@@ -1,0 +1,205 @@
+package envd
+
+import (
+	"bufio"
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
+)
+
+// tokenHeader has the token of a request.
+const tokenHeader = "X-Access-Token"
+
+const unauthorized = "unauthorized access, please provide a valid access token or method signing if supported"
+
+// authorize checks the token. Reading and writing of files may be signed in place
+// of it, which their handlers check.
+func (b *Box) authorize(r *http.Request) error {
+	if r.URL.Path == "/health" || b.trusts(r) {
+		return nil
+	}
+	if r.URL.Path == "/files" && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost) {
+		return nil
+	}
+	return refuse(http.StatusUnauthorized, connect.CodeUnauthenticated, unauthorized)
+}
+
+// trusts tells whether the request has the token, or none is needed.
+func (b *Box) trusts(r *http.Request) bool {
+	return b.o.Token == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(tokenHeader)), []byte(b.o.Token)) == 1
+}
+
+// signed checks what lets a request read or write a file.
+func (b *Box) signed(r *http.Request) error {
+	if b.trusts(r) {
+		return nil
+	}
+	no := func(message string) error {
+		return refuse(http.StatusUnauthorized, connect.CodeUnauthenticated, message)
+	}
+	q := r.URL.Query()
+	if q.Get("signature") == "" {
+		return no("missing signature query parameter")
+	}
+	if !signature.Shown(b.o.Token, r.Method, q) {
+		return no("invalid signature")
+	}
+	if text := q.Get("signature_expiration"); text != "" {
+		at, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return no("invalid signature")
+		}
+		if b.now().Unix() > at {
+			return no("signature is already expired")
+		}
+	}
+	return nil
+}
+
+// A place is what relative names and users mean in the sandbox.
+type place struct {
+	mu    sync.Mutex
+	known bool   // guarded by mu
+	user  string // guarded by mu; the user's name inside
+	home  string // guarded by mu
+}
+
+// find asks the sandbox, until it has told.
+func (b *Box) find(ctx context.Context) (user, home string, _ error) {
+	p := &b.place
+	p.mu.Lock()
+	known, user, home := p.known, p.user, p.home
+	p.mu.Unlock()
+	if known {
+		return user, home, nil
+	}
+	st, err := b.o.Sandbox.Status(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	user, home = st.User, b.homeOf(ctx, st.User)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known, p.user, p.home = true, user, home
+	return user, home, nil
+}
+
+// maxPasswd is how much of /etc/passwd is read, which the guest may have written.
+const maxPasswd = 1 << 20
+
+// homeOf looks the home up in the sandbox's own list.
+func (b *Box) homeOf(ctx context.Context, user string) string {
+	home := "/home/" + user
+	f, err := b.o.Sandbox.FS().Open(ctx, "/etc/passwd", paddock.OpenOptions{Length: maxPasswd})
+	if err != nil {
+		return home
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(io.LimitReader(f, maxPasswd)); lines.Scan(); {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) == 7 && fields[0] == user && path.IsAbs(fields[5]) && len(fields[5]) <= maxName {
+			return path.Clean(fields[5])
+		}
+	}
+	return home
+}
+
+// ownUser is what E2B's clients call a sandbox's own user, whoever that is.
+const ownUser = "user"
+
+// own tells whether a name means the sandbox's own user.
+func (b *Box) own(ctx context.Context, name string) (bool, error) {
+	if name == "" || name == ownUser || name == b.o.User {
+		return true, nil
+	}
+	user, _, err := b.find(ctx)
+	return name == user, err
+}
+
+// caller gives the user that a request of RPC names: empty is the sandbox's own.
+func (b *Box) caller(ctx context.Context, h http.Header) (string, error) {
+	text := h.Get("Authorization")
+	if text == "" {
+		return "", nil
+	}
+	r := http.Request{Header: http.Header{"Authorization": {text}}}
+	name, _, ok := r.BasicAuth()
+	if !ok {
+		return "", nil // of another scheme: not about users
+	}
+	own, err := b.own(ctx, name)
+	if own || err != nil {
+		return "", err
+	}
+	if len(name) > maxTag || strings.ContainsAny(name, "\x00\n:") {
+		return "", unknownUser(name, "")
+	}
+	return name, nil
+}
+
+// onlyOwn refuses every user but the sandbox's own: its files are read and written
+// with that one's rights.
+func (b *Box) onlyOwn(ctx context.Context, name string) error {
+	own, err := b.own(ctx, name)
+	if err != nil || own {
+		return err
+	}
+	return unknownUser(name, b.only(ctx, "files are read and written as"))
+}
+
+// only says whose something is, where that is known.
+func (b *Box) only(ctx context.Context, what string) string {
+	user, _, err := b.find(ctx)
+	if err != nil {
+		return ""
+	}
+	if b.o.Tier == paddock.Auto {
+		return fmt.Sprintf("%s %s in this sandbox", what, user)
+	}
+	return fmt.Sprintf("%s %s in this sandbox, whose tier is %s", what, user, b.o.Tier)
+}
+
+func unknownUser(name, why string) error {
+	message := fmt.Sprintf("invalid username: '%s'", strings.ToValidUTF8(name, "\ufffd"))
+	if why != "" {
+		message += ": " + why
+	}
+	return refuse(http.StatusUnauthorized, connect.CodeUnauthenticated, message)
+}
+
+// resolve makes a name absolute as E2B does: "~" is the home, what is relative
+// begins in the default directory, nothing is that directory itself.
+func (b *Box) resolve(ctx context.Context, name string) (string, error) {
+	if strings.IndexByte(name, 0) >= 0 {
+		return "", invalid("a path holds a NUL byte")
+	}
+	if len(name) > maxName {
+		return "", invalid(fmt.Sprintf("a path has more than %d bytes", maxName))
+	}
+	if path.IsAbs(name) {
+		return path.Clean(name), nil
+	}
+	_, home, err := b.find(ctx)
+	if err != nil {
+		return "", err
+	}
+	if name == "~" || strings.HasPrefix(name, "~/") {
+		return path.Join(home, name[1:]), nil
+	}
+	dir := b.o.Dir
+	if dir == "" {
+		dir = home
+	}
+	return path.Join(dir, name), nil
+}

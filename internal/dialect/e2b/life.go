@@ -1,0 +1,342 @@
+package e2b
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/lease"
+)
+
+// lost gives the error of a sandbox that could not be asked. One that is gone is
+// forgotten, and 404.
+func (b *box) lost(ctx context.Context, err error) error {
+	if !errors.Is(err, paddock.NotFound) {
+		return err
+	}
+	if failed := b.end(ctx); failed != nil {
+		b.h.log.Warn("e2b: a sandbox that is gone is not forgotten", "id", b.id, "error", failed)
+	}
+	return noSandbox(string(b.id))
+}
+
+// kill removes a sandbox, also one that is paused: DELETE /sandboxes/{id}.
+// Streams are cut first, and nothing answers from then on.
+func (c *call) kill() error {
+	b, rec, err := c.box()
+	if err != nil {
+		return err
+	}
+	if err := b.take(c.ctx); err != nil {
+		return err
+	}
+	defer b.leave()
+	if _, ok := b.record(); !ok {
+		return noSandbox(string(rec.ID))
+	}
+	b.mu.Lock()
+	b.gone = true
+	b.mu.Unlock()
+	b.cut()
+	sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+	gone := errors.Is(err, paddock.NotFound)
+	if err == nil {
+		err = sb.Remove(context.WithoutCancel(c.ctx))
+	}
+	if err != nil && !gone {
+		b.mu.Lock()
+		b.gone = false
+		b.mu.Unlock()
+		return err
+	}
+	if err := b.end(context.WithoutCancel(c.ctx)); err != nil {
+		return err
+	}
+	if gone {
+		return noSandbox(string(rec.ID))
+	}
+	return c.nothing()
+}
+
+// ends gives the sandbox another end. The turn is held.
+func (c *call) ends(b *box, at time.Time) error {
+	rec, _ := b.record()
+	rec.Ends = at
+	if err := c.caller.Driver.Change(c.ctx, rec.ID, rec.terms()); err != nil {
+		return b.lost(c.ctx, err)
+	}
+	return b.change(c.ctx, func(r *record) { r.Ends = at })
+}
+
+// with does something in the turn of the sandbox that the path names.
+func (c *call) with(f func(b *box, rec record) error) error {
+	b, _, err := c.box()
+	if err != nil {
+		return err
+	}
+	if err := b.take(c.ctx); err != nil {
+		return err
+	}
+	defer b.leave()
+	rec, ok := b.record()
+	if !ok {
+		return noSandbox(string(b.id))
+	}
+	return f(b, rec)
+}
+
+// timeout sets the end, sooner or later than it was: POST …/timeout.
+func (c *call) timeout() error {
+	var q struct {
+		Timeout *int64 `json:"timeout"`
+	}
+	if err := c.body(&q, false); err != nil {
+		return err
+	}
+	if q.Timeout == nil || *q.Timeout < 0 || *q.Timeout > maxTimeout {
+		return invalid("timeout: a number of seconds from 0 to %d", maxTimeout)
+	}
+	return c.with(func(b *box, rec record) error {
+		if rec.Paused {
+			return noSandbox(string(b.id)) // as E2B has it: what is paused has no end
+		}
+		if err := c.ends(b, time.Now().UTC().Add(time.Duration(max(*q.Timeout, 1))*time.Second)); err != nil {
+			return err
+		}
+		return c.nothing()
+	})
+}
+
+// refresh moves the end away, never nearer: POST …/refreshes.
+func (c *call) refresh() error {
+	var q struct {
+		Duration int64 `json:"duration"`
+	}
+	if err := c.body(&q, true); err != nil {
+		return err
+	}
+	if q.Duration < 0 || q.Duration > 3600 {
+		return invalid("duration: a number of seconds from 0 to 3600")
+	}
+	return c.with(func(b *box, rec record) error {
+		at := time.Now().UTC().Add(time.Duration(max(q.Duration, oldTimeout)) * time.Second)
+		if rec.Paused {
+			return noSandbox(string(b.id))
+		}
+		if at.After(rec.Ends) {
+			if err := c.ends(b, at); err != nil {
+				return err
+			}
+		}
+		return c.nothing()
+	})
+}
+
+// pause stops a sandbox, with its memory: POST …/pause.
+func (c *call) pause() error {
+	var q struct {
+		Memory *bool `json:"memory"`
+	}
+	if err := c.body(&q, true); err != nil {
+		return err
+	}
+	if q.Memory != nil && !*q.Memory {
+		return cannot("memory false: a pause here keeps memory; a snapshot with memory false keeps files alone")
+	}
+	return c.with(func(b *box, rec record) error {
+		sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+		var st paddock.Status
+		if err == nil {
+			st, err = sb.Status(c.ctx)
+		}
+		if err != nil {
+			return b.lost(c.ctx, err)
+		}
+		if rec.Paused || st.State == paddock.Paused {
+			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is already paused", rec.ID)
+		}
+		if err := sb.Pause(c.ctx); err != nil {
+			if errors.Is(err, paddock.Unsupported) {
+				return cannot("a sandbox of the tier %s cannot be paused here: %v", rec.Tier, err)
+			}
+			return err
+		}
+		b.cut()
+		// What a person paused stays until somebody wants it again.
+		if err := c.caller.Driver.Change(c.ctx, rec.ID, lease.Terms{}); err != nil {
+			return err
+		}
+		if err := b.change(c.ctx, func(r *record) { r.Paused, r.Ends = true, time.Time{} }); err != nil {
+			return err
+		}
+		b.note("the sandbox was paused")
+		return c.nothing()
+	})
+}
+
+// wake resumes a sandbox that is paused, and gives it an end. The turn is held.
+func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) error {
+	rec, _ := b.record()
+	rec.Ends = time.Now().UTC().Add(life)
+	now, err := d.Terms(ctx, rec.ID)
+	if err == nil && now.Paused == lease.ByDeadline {
+		err = d.Extend(ctx, rec.ID, life) // which resumes it
+	}
+	if err == nil {
+		err = d.Change(ctx, rec.ID, rec.terms())
+	}
+	var sb paddock.Sandbox
+	if err == nil {
+		sb, err = d.Open(ctx, rec.ID)
+	}
+	if err == nil {
+		err = sb.Resume(ctx) // which is fine where it runs
+	}
+	if err != nil {
+		return b.lost(ctx, err)
+	}
+	b.cut()
+	if err := b.change(ctx, func(r *record) { r.Paused, r.Ends = false, rec.Ends }); err != nil {
+		return err
+	}
+	b.note("the sandbox was resumed")
+	_, err = b.open(sb)
+	return err
+}
+
+// connectOld is POST /sandboxes/{id}/connect of older clients.
+func (c *call) connectOld() error { return c.connects(0) }
+
+// connect is that of newer ones, which may leave the timeout out.
+func (c *call) connect() error { return c.connects(newTimeout) }
+
+func (c *call) connects(usual int64) error {
+	q := struct {
+		Timeout *int64 `json:"timeout"`
+		Memory  *bool  `json:"memory"`
+	}{Timeout: &usual}
+	if err := c.body(&q, usual > 0); err != nil {
+		return err
+	}
+	if q.Timeout == nil {
+		q.Timeout = &usual
+	}
+	if q.Memory != nil && !*q.Memory {
+		return cannot("memory false: a sandbox that was paused goes on with its memory, and is not started anew")
+	}
+	life, err := timeout(*q.Timeout)
+	if err != nil {
+		return err
+	}
+	return c.with(func(b *box, rec record) error {
+		is, err := c.paused(b, rec)
+		if err != nil {
+			return err
+		}
+		code := http.StatusCreated
+		if is {
+			err = b.wake(c.ctx, c.caller.Driver, life)
+		} else {
+			code = http.StatusOK
+			if at := time.Now().UTC().Add(life); at.After(rec.Ends) {
+				err = c.ends(b, at)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return c.json(code, b.answer())
+	})
+}
+
+// paused tells how the sandbox is, whoever paused it.
+func (c *call) paused(b *box, rec record) (bool, error) {
+	sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+	var st paddock.Status
+	if err == nil {
+		st, err = sb.Status(c.ctx)
+	}
+	if err != nil {
+		return false, b.lost(c.ctx, err)
+	}
+	name, ok := state(rec, st)
+	if !ok {
+		return false, noSandbox(string(rec.ID))
+	}
+	return name == paused, nil
+}
+
+// resume is what connect was before: POST …/resume.
+func (c *call) resume() error {
+	usual := int64(oldTimeout)
+	q := struct {
+		Timeout *int64 `json:"timeout"`
+	}{}
+	if err := c.body(&q, true); err != nil {
+		return err
+	}
+	if q.Timeout != nil {
+		usual = *q.Timeout
+	}
+	life, err := timeout(usual)
+	if err != nil {
+		return err
+	}
+	return c.with(func(b *box, rec record) error {
+		is, err := c.paused(b, rec)
+		if err != nil {
+			return err
+		}
+		if !is {
+			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is already running", rec.ID)
+		}
+		if err := b.wake(c.ctx, c.caller.Driver, life); err != nil {
+			return err
+		}
+		return c.json(http.StatusCreated, b.answer())
+	})
+}
+
+// setNetwork replaces what the sandbox may reach: PUT …/network. What is left out
+// is cleared.
+func (c *call) setNetwork() error {
+	var q struct {
+		network
+		AllowInternetAccess *bool `json:"allow_internet_access"`
+	}
+	if err := c.body(&q, true); err != nil {
+		return err
+	}
+	p, err := policy(&q.network, q.AllowInternetAccess)
+	if err != nil {
+		return err
+	}
+	all := paddock.Policy{Network: p}
+	if c.caller.Check != nil {
+		if err := c.caller.Check(paddock.Spec{Policy: all}); err != nil {
+			return err
+		}
+	}
+	return c.with(func(b *box, rec record) error {
+		if rec.Paused {
+			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is paused", rec.ID)
+		}
+		sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+		if err != nil {
+			return b.lost(c.ctx, err)
+		}
+		if err := sb.Update(c.ctx, paddock.Update{Policy: &all}); err != nil {
+			return err
+		}
+		n := q.network
+		if rec.Network != nil { // these are of the creation alone
+			n.AllowPublicTraffic, n.MaskRequestHost, n.HTTPSPorts = rec.Network.AllowPublicTraffic, rec.Network.MaskRequestHost, rec.Network.HTTPSPorts
+		}
+		if err := b.change(c.ctx, func(r *record) { r.Network, r.Internet = &n, q.AllowInternetAccess }); err != nil {
+			return err
+		}
+		return c.nothing()
+	})
+}

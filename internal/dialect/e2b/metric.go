@@ -1,0 +1,252 @@
+package e2b
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+const (
+	sampleEvery = 5 * time.Second
+	maxSamples  = 720 // an hour of them
+	maxLog      = 1000
+)
+
+// usage is what was used at a moment, to reckon what was used since.
+type usage struct {
+	at  time.Time
+	cpu time.Duration
+}
+
+// sampled makes a metric of a status. What the tier does not measure is 0: E2B has
+// no word for it.
+func (u usage) sampled(st paddock.Status, now time.Time) metric {
+	m := metric{
+		Timestamp: now.UTC(), TimestampUnix: now.Unix(), CPUCount: cpus(st.Limits), MemUsed: max(st.Usage.Memory, 0),
+		MemTotal: st.Limits.Memory, DiskTotal: st.Limits.Disk,
+	}
+	if since := now.Sub(u.at); !u.at.IsZero() && since > 0 && st.Usage.CPU > u.cpu {
+		m.CPUUsedPct = min(100*float64(st.Usage.CPU-u.cpu)/float64(since)/float64(m.CPUCount), 100)
+	}
+	return m
+}
+
+// first takes the sample that there is from the beginning.
+func (b *box) first(st paddock.Status) { b.add(st, time.Now()) }
+
+func (b *box) add(st paddock.Status, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.metrics = append(b.metrics, b.used.sampled(st, now))
+	if len(b.metrics) > maxSamples {
+		b.metrics = slices.Delete(b.metrics, 0, len(b.metrics)-maxSamples)
+	}
+	b.used = usage{now, max(st.Usage.CPU, 0)}
+}
+
+// sample asks every sandbox that runs what it used, tenant by tenant.
+func (h *Handler) sample(ctx context.Context) {
+	tenants := map[string]map[paddock.ID]*box{}
+	for _, b := range h.all() {
+		if rec, ok := b.record(); ok && !rec.Paused {
+			if tenants[rec.Tenant] == nil {
+				tenants[rec.Tenant] = map[paddock.ID]*box{}
+			}
+			tenants[rec.Tenant][rec.ID] = b
+		}
+	}
+	for tenant, boxes := range tenants {
+		d, err := h.o.Tenant(ctx, tenant)
+		var list []paddock.Status
+		if err == nil {
+			list, err = d.List(ctx)
+		}
+		if err != nil {
+			h.log.Warn("e2b: what sandboxes use is not known", "error", err)
+			continue
+		}
+		now := time.Now()
+		for _, st := range list {
+			b := boxes[st.ID]
+			delete(boxes, st.ID)
+			switch {
+			case b == nil:
+			case st.State == paddock.Dead:
+				b.cut()
+			case st.State == paddock.Ready:
+				b.add(st, now)
+			}
+		}
+		for _, b := range boxes { // gone, unless they are being made
+			if rec, _ := b.record(); now.Sub(rec.Started) > time.Minute {
+				if err := b.end(ctx); err != nil {
+					h.log.Warn("e2b: a sandbox that is gone is not forgotten", "id", b.id, "error", err)
+				}
+			}
+		}
+	}
+}
+
+// boxMetrics gives those of a time: GET /sandboxes/{id}/metrics.
+func (c *call) boxMetrics() error {
+	b, _, err := c.box()
+	if err != nil {
+		return err
+	}
+	var bounds [2]int64
+	for i, name := range []string{"start", "end"} {
+		if text := c.URL.Query().Get(name); text != "" {
+			if bounds[i], err = strconv.ParseInt(text, 10, 64); err != nil || bounds[i] < 0 {
+				return invalid("%s: %q is no time in seconds", name, printable(text))
+			}
+		}
+	}
+	list := []metric{}
+	b.mu.Lock()
+	for _, m := range b.metrics {
+		if m.TimestampUnix >= bounds[0] && (bounds[1] == 0 || m.TimestampUnix <= bounds[1]) {
+			list = append(list, m)
+		}
+	}
+	b.mu.Unlock()
+	return c.json(http.StatusOK, list)
+}
+
+// manyMetrics gives the newest of each: GET /sandboxes/metrics.
+func (c *call) manyMetrics() error {
+	ids := strings.Split(c.URL.Query().Get("sandbox_ids"), ",")
+	if len(ids) > 100 {
+		return invalid("sandbox_ids: %d, and there may be 100", len(ids))
+	}
+	all := map[string]metric{}
+	for _, id := range ids {
+		b, ok := c.h.find(id)
+		if !ok {
+			continue
+		}
+		b.mu.Lock()
+		if b.rec.Tenant == c.caller.Tenant && len(b.metrics) > 0 {
+			all[string(b.id)] = b.metrics[len(b.metrics)-1]
+		}
+		b.mu.Unlock()
+	}
+	return c.json(http.StatusOK, map[string]any{"sandboxes": all})
+}
+
+// note writes a line into the log of a sandbox, which is of what this server did
+// with it: what runs inside has no part in it.
+func (b *box) note(message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log = append(b.log, logEntry{Timestamp: time.Now().UTC(), Message: message, Level: "info", Fields: map[string]string{"logger": "paddock"}})
+	if len(b.log) > maxLog {
+		b.log = slices.Delete(b.log, 0, len(b.log)-maxLog)
+	}
+}
+
+func (b *box) logged() []logEntry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.log)
+}
+
+// logsOld is GET /sandboxes/{id}/logs, which the command line uses.
+func (c *call) logsOld() error {
+	b, _, err := c.box()
+	if err != nil {
+		return err
+	}
+	from, limit, err := window(c.Request, "start", maxLog)
+	if err != nil {
+		return err
+	}
+	lines, entries := []map[string]any{}, []logEntry{}
+	for _, e := range b.logged() {
+		if e.Timestamp.UnixMilli() < from || len(entries) == limit {
+			continue
+		}
+		line, err := json.Marshal(map[string]string{"level": e.Level, "logger": "paddock", "message": e.Message})
+		if err != nil {
+			return err
+		}
+		lines = append(lines, map[string]any{"timestamp": e.Timestamp, "line": string(line)})
+		entries = append(entries, e)
+	}
+	return c.json(http.StatusOK, map[string]any{"logs": lines, "logEntries": entries})
+}
+
+// logs is GET /v2/sandboxes/{id}/logs.
+func (c *call) logs() error {
+	b, _, err := c.box()
+	if err != nil {
+		return err
+	}
+	list, err := chosen(c.Request, b.logged())
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, map[string]any{"logs": list})
+}
+
+// window reads where a log is to begin, in milliseconds, and how much is wanted.
+func window(r *http.Request, name string, most int) (from int64, limit int, err error) {
+	limit = most
+	if text := r.URL.Query().Get(name); text != "" {
+		if from, err = strconv.ParseInt(text, 10, 64); err != nil || from < 0 {
+			return 0, 0, invalid("%s: %q is no time in milliseconds", name, printable(text))
+		}
+	}
+	if text := r.URL.Query().Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
+			return 0, 0, invalid("limit: %q is no number", printable(text))
+		}
+	}
+	return from, min(limit, most), nil
+}
+
+// chosen gives what a query wants of a log.
+func chosen(r *http.Request, all []logEntry) ([]logEntry, error) {
+	q := r.URL.Query()
+	cursor, limit, err := window(r, "cursor", maxLog)
+	if err != nil {
+		return nil, err
+	}
+	least, err := severity(q.Get("level"))
+	if err != nil {
+		return nil, err
+	}
+	backward := q.Get("direction") == "backward"
+	list := []logEntry{}
+	if backward {
+		slices.Reverse(all)
+	}
+	for _, e := range all {
+		at, have := e.Timestamp.UnixMilli(), 0
+		if have, err = severity(e.Level); err != nil {
+			return nil, err
+		}
+		switch {
+		case len(list) == limit:
+			return list, nil
+		case have < least, !strings.Contains(e.Message, q.Get("search")):
+		case cursor > 0 && (backward && at > cursor || !backward && at < cursor):
+		default:
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+func severity(level string) (int, error) {
+	i := slices.Index([]string{"", "debug", "info", "warn", "error"}, level)
+	if i < 0 {
+		return 0, invalid("level: %q is none of debug, info, warn and error", printable(level))
+	}
+	return i, nil
+}

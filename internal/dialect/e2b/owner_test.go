@@ -1,0 +1,285 @@
+package e2b
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
+	"github.com/paddock-sandbox/paddock/internal/lease"
+)
+
+const (
+	testID    = "iaaaaaaaaaaaaaaaaaaaa"
+	testToken = "ea_0123456789"
+)
+
+// A shelf is a store of one sandbox.
+type shelf struct {
+	Store
+	rec record
+}
+
+func (s shelf) Each(_ context.Context, kind string, f func(tenant, id, data string) error) error {
+	if kind != kindSandbox {
+		return nil
+	}
+	data, err := json.Marshal(s.rec)
+	if err != nil {
+		return err
+	}
+	return f(s.rec.Tenant, string(s.rec.ID), string(data))
+}
+
+// An asked is a driver that notes whether anything was asked of it.
+type asked struct {
+	lease.Keeper
+	terms int
+}
+
+func (a *asked) Open(context.Context, paddock.ID) (paddock.Sandbox, error) { return still{}, nil }
+
+func (a *asked) Terms(context.Context, paddock.ID) (lease.Lease, error) {
+	a.terms++
+	return lease.Lease{}, fmt.Errorf("enough: %w", paddock.Unavailable)
+}
+
+type still struct{ paddock.Sandbox }
+
+func (still) Status(context.Context) (paddock.Status, error) {
+	return paddock.Status{ID: testID, State: paddock.Ready}, nil
+}
+
+func handler(t *testing.T, rec record) (*Handler, *asked) {
+	t.Helper()
+	d := &asked{}
+	rec.ID, rec.Tenant, rec.Token = testID, "acme", testToken
+	h, err := New(t.Context(), Options{
+		Caller: func(_ context.Context, key string) (Caller, error) {
+			if key != "read" && key != "write" {
+				return Caller{}, fmt.Errorf("no such key: %w", paddock.Denied)
+			}
+			return Caller{Tenant: "acme", Driver: d, ReadOnly: key == "read"}, nil
+		},
+		Tenant: func(context.Context, string) (lease.Keeper, error) { return d, nil },
+		Store:  shelf{rec: rec}, Envd: func(Inside) (Port, error) { return nil, fmt.Errorf("none: %w", paddock.Unsupported) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, d
+}
+
+func ask(t *testing.T, h *Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestAKeyThatMayOnlyLookGetsNothingThatMayDoMore(t *testing.T) {
+	h, _ := handler(t, record{Network: &network{Rules: map[string][]rule{"api.example.com": {{Transform: &transform{Headers: map[string]string{"Authorization": "secret"}}}}}}})
+	w := ask(t, h, "GET", "/sandboxes/"+testID, "X-Api-Key", "write")
+	if text := w.Body.String(); w.Code != 200 || !strings.Contains(text, testToken) || !strings.Contains(text, "secret") {
+		t.Errorf("the owner is told %d %s", w.Code, text)
+	}
+	w = ask(t, h, "GET", "/sandboxes/"+testID, "X-Api-Key", "read")
+	if text := w.Body.String(); w.Code != 200 || strings.Contains(text, testToken) || strings.Contains(text, "secret") || !strings.Contains(text, "api.example.com") {
+		t.Errorf("who may look is told %d %s", w.Code, text)
+	}
+	h.templates["t"] = &template{ID: "t", Tenant: "acme"}
+	if w := ask(t, h, "GET", "/templates/t/files/"+strings.Repeat("a", 64), "X-Api-Key", "read"); w.Code != 403 {
+		t.Errorf("who may look gets a URL to write to: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestOnlyWhoHasTheTokenWakesASandboxAtTheAgentsPort(t *testing.T) {
+	h, d := handler(t, record{Paused: true, AutoResume: true})
+	good := url.Values{"path": {"a"}}
+	good.Set("signature", signature.Of(testToken, "GET", good))
+	late := url.Values{"path": {"a"}, "signature_expiration": {"1"}}
+	late.Set("signature", signature.Of(testToken, "GET", late))
+	for _, c := range []struct {
+		path   string
+		header []string
+		woken  int
+	}{
+		{"/health", nil, 0},
+		{"/files?path=a&signature=v1_x", nil, 0},
+		{"/files?" + late.Encode(), nil, 0},
+		{"/health", []string{headerToken, "ea_wrong"}, 0},
+		{"/files?" + good.Encode(), nil, 1},
+		{"/health", []string{headerToken, testToken}, 1},
+		{"/", []string{headerPort, "8080"}, 1},
+	} {
+		d.terms = 0
+		w := ask(t, h, "GET", c.path, append([]string{headerID, testID}, c.header...)...)
+		if w.Code != http.StatusBadGateway || d.terms != c.woken {
+			t.Errorf("%s %v: answered %d, woken %d times; want %d", c.path, c.header, w.Code, d.terms, c.woken)
+		}
+	}
+}
+
+func TestALongLinkIsNotTriedOnEverySandbox(t *testing.T) {
+	h, _ := handler(t, record{Ends: time.Now().Add(time.Hour)})
+	for _, path := range []string{"/files?signature=x&path=" + strings.Repeat("a", 5000), "/files?signature=x&x=" + strings.Repeat("a", 60_000)} {
+		if w := ask(t, h, "GET", path); w.Code != http.StatusRequestURITooLong {
+			t.Errorf("%d bytes: %d %s", len(path), w.Code, w.Body)
+		}
+	}
+}
+
+func TestNoGuestReadsWhatIsItsOwnersOutside(t *testing.T) {
+	h, _ := handler(t, record{})
+	r := httptest.NewRequest("GET", "/", http.NoBody)
+	for name, value := range map[string]string{
+		headerToken: testToken, headerTraffic: "ta_x", headerID: testID, headerPort: "80", "X-Api-Key": "write", "Authorization": "bearer read", "X-Mine": "kept",
+	} {
+		r.Header.Set(name, value)
+	}
+	if err := h.hide(r); err != nil || len(r.Header) != 1 || r.Header.Get("X-Mine") != "kept" {
+		t.Errorf("the guest sees %v, %v", r.Header, err)
+	}
+	r.Header.Set("Authorization", "Bearer of-the-app")
+	r.Header.Set("X-Api-Key", "of-the-app")
+	if err := h.hide(r); err != nil || len(r.Header) != 3 {
+		t.Errorf("of what is the app's own the guest sees %v, %v", r.Header, err)
+	}
+	r.Header.Add("Authorization", "Bearer write")
+	if err := h.hide(r); paddock.KindOf(err) != paddock.Invalid {
+		t.Errorf("two keys: %v", err)
+	}
+}
+
+func TestTheNameOfARepeatedRequestCannotBeGuessed(t *testing.T) {
+	one, _ := handler(t, record{})
+	other, _ := handler(t, record{})
+	a, err := one.sandboxID("default", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := one.sandboxID("default", "1"); err != nil || again != a || !ours(string(a)) {
+		t.Errorf("a repeated request makes %s, not %s: %v", again, a, err)
+	}
+	if b, err := other.sandboxID("default", "1"); err != nil || a == b {
+		t.Errorf("two servers make the same name %s: %v", b, err)
+	}
+}
+
+func TestATenantsBuildsLeaveRoomForOthers(t *testing.T) {
+	h, _ := handler(t, record{})
+	h.templates["t"] = &template{ID: "t", Tenant: "acme", Builds: []built{{ID: "b", Status: waiting}}}
+	for i := range maxOwnBuilds {
+		name := fmt.Sprint("other", i)
+		h.builds[name] = &build{id: name, status: building, caller: Caller{Tenant: "acme"}}
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v2/templates/t/builds/b", strings.NewReader(`{"fromTemplate":"base"}`))
+	r.Header.Set("X-Api-Key", "write")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusTooManyRequests {
+		t.Errorf("a third build of a tenant: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestALinkToUploadToHoldsForATime(t *testing.T) {
+	h, _ := handler(t, record{})
+	hash, now := strings.Repeat("a", 64), time.Now()
+	until := strconv.FormatInt(now.Add(time.Minute).Unix(), 10)
+	q := url.Values{"until": {until}, "pass": {h.pass("acme", "t", hash, until)}}
+	if !h.passes(q, "acme", "t", hash, now) {
+		t.Error("a link that was just given does not hold")
+	}
+	longer := url.Values{"until": {until + "0"}, "pass": q["pass"]}
+	for what, holds := range map[string]bool{
+		"its time is over":   h.passes(q, "acme", "t", hash, now.Add(time.Minute)),
+		"another time":       h.passes(longer, "acme", "t", hash, now),
+		"another tenant's":   h.passes(q, "other", "t", hash, now),
+		"another file":       h.passes(q, "acme", "t", strings.Repeat("b", 64), now),
+		"it says no time":    h.passes(url.Values{"pass": q["pass"]}, "acme", "t", hash, now),
+		"a time without end": h.passes(url.Values{"until": {""}, "pass": {h.pass("acme", "t", hash, "")}}, "acme", "t", hash, now),
+	} {
+		if holds {
+			t.Errorf("it holds though: %s", what)
+		}
+	}
+}
+
+func TestUploadsAtOnceShareTheRoomOfTheirTenant(t *testing.T) {
+	h, _ := handler(t, record{})
+	for range maxUploads/maxUpload - 1 {
+		if err := h.reserve("acme", 1, maxUpload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.reserve("acme", 1, maxUpload); paddock.KindOf(err) != paddock.Exhausted {
+		t.Errorf("more than there may be: %v", err)
+	}
+	if err := h.reserve("other", 1, maxUpload); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+	h.release("acme", maxUpload)
+	if err := h.reserve("acme", 1, maxUpload); err != nil {
+		t.Errorf("room that was given back: %v", err)
+	}
+	for i := 1; ; i++ {
+		if err := h.reserve("third", 0, 0); err != nil {
+			if i != ownUploads+1 || paddock.KindOf(err) != paddock.Exhausted {
+				t.Errorf("file %d at once: %v", i, err)
+			}
+			break
+		}
+	}
+}
+
+func TestAnUploadIsKeptWholeAndGivesItsRoomBack(t *testing.T) {
+	h, _ := handler(t, record{})
+	h.o.Uploads = t.TempDir()
+	h.templates["t"] = &template{ID: "t", Tenant: "acme"}
+	hash := strings.Repeat("a", 64)
+	w := ask(t, h, "GET", "/templates/t/files/"+hash, "X-API-KEY", "write")
+	var link struct{ URL string }
+	if err := json.Unmarshal(w.Body.Bytes(), &link); err != nil || link.URL == "" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "PUT", link.URL, strings.NewReader("data"))
+	put := httptest.NewRecorder()
+	h.ServeHTTP(put, r)
+	if put.Code != 200 || len(h.intakes) != 0 {
+		t.Errorf("%d %s, and held is %v", put.Code, put.Body, h.intakes)
+	}
+	if w := ask(t, h, "GET", "/templates/t/files/"+hash, "X-API-KEY", "write"); !strings.Contains(w.Body.String(), `"present":true`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestBuildsThatNobodyStartedAreNotKeptForEver(t *testing.T) {
+	list := []built{{ID: "done", Status: ready}}
+	for i := range 5 {
+		list = append(list, built{ID: fmt.Sprint(i), Status: waiting})
+	}
+	var ids []string
+	for _, b := range started(list, 2) {
+		ids = append(ids, b.ID)
+	}
+	if got := strings.Join(ids, " "); got != "done 3 4" {
+		t.Errorf("kept are %s", got)
+	}
+}

@@ -1,0 +1,235 @@
+package e2b
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A snapshotAnswer is what clients are told of a snapshot.
+type snapshotAnswer struct {
+	SnapshotID string   `json:"snapshotID"`
+	Names      []string `json:"names"`
+}
+
+// told gives the tag of a template as a snapshot.
+func (t *template) told(tag string) snapshotAnswer {
+	if t.Name == "" {
+		return snapshotAnswer{t.ID + ":" + tag, []string{}}
+	}
+	full := t.Tenant + "/" + t.Name + ":" + tag
+	return snapshotAnswer{full, []string{full}}
+}
+
+// keepAs takes a snapshot, with memory or of files alone.
+func (c *call) keepAs(b *box, rec record, memory bool) (paddock.SnapshotID, error) {
+	sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+	if err != nil {
+		return "", b.lost(c.ctx, err)
+	}
+	id, err := sb.Snapshot(c.ctx, paddock.SnapshotOptions{Memory: memory})
+	if errors.Is(err, paddock.Unsupported) {
+		return "", cannot("the tier %s cannot keep this: %v", rec.Tier, err)
+	}
+	return id, err
+}
+
+// snapshot keeps a sandbox as a template: POST /sandboxes/{id}/snapshots.
+func (c *call) snapshot() error {
+	var q struct {
+		Name   string `json:"name"`
+		Memory *bool  `json:"memory"`
+	}
+	if err := c.body(&q, true); err != nil {
+		return err
+	}
+	var n name
+	if q.Name != "" {
+		var ok bool
+		if n, ok = parseName(q.Name); !ok || n.space != "" && n.space != c.caller.Tenant {
+			return invalid("name: %q is not of the form name or name:tag, in lower case", printable(q.Name))
+		}
+		if slices.Contains(base(), n.name) {
+			return invalid("name: %q is a template of the server's", printable(n.name))
+		}
+	}
+	tag := cmp.Or(n.tag, usualTag)
+	memory := q.Memory == nil || *q.Memory
+	return c.with(func(b *box, rec record) error {
+		id, err := c.keepAs(b, rec, memory)
+		if err != nil {
+			return err
+		}
+		now := time.Now().UTC()
+		kept := built{
+			ID: uuid(), Status: ready, Snapshot: id, Tier: rec.Tier, Whole: memory, Limits: rec.Limits, Env: rec.Env, User: rec.User, Dir: rec.Dir,
+			Created: now, Finished: now,
+		}
+		t, err := c.add(n.name, rec.ID, kept, tag)
+		if err != nil {
+			return errors.Join(err, c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), id))
+		}
+		b.note("a snapshot was taken")
+		return c.json(http.StatusCreated, t.told(tag))
+	})
+}
+
+// add puts a build into the template of a name, or into a new one, and points the
+// tag at it.
+func (c *call) add(called string, of paddock.ID, made built, tag string) (*template, error) {
+	t := c.template(called, of)
+	t.Builds = append(t.Builds, made)
+	t.Tags[tag] = made.ID
+	t.Updated = made.Created
+	return t, c.h.save(c.ctx, t)
+}
+
+// template gives a copy of the caller's template of a name, or a new one.
+func (c *call) template(called string, of paddock.ID) *template {
+	if called != "" {
+		t, _, err := c.h.lookup(c.caller.Tenant, called)
+		if err == nil {
+			return t.clone()
+		}
+	}
+	return &template{ID: "t" + secret(10), Tenant: c.caller.Tenant, Name: called, Created: time.Now().UTC(), Tags: map[string]string{}, Sandbox: of}
+}
+
+// snapshots lists them, newest first: GET /snapshots.
+func (c *call) snapshots() error {
+	q := c.URL.Query()
+	limit, err := page(q)
+	if err != nil {
+		return err
+	}
+	from, err := parseCursor(q.Get("nextToken"))
+	if err != nil {
+		return err
+	}
+	var want name
+	if text := q.Get("name"); text != "" {
+		want, _ = parseName(text)
+	}
+	type row struct {
+		at  time.Time
+		id  string
+		say snapshotAnswer
+	}
+	var rows []row
+	for _, t := range c.own() {
+		if t.Sandbox == "" || q.Get("sandboxID") != "" && string(t.Sandbox) != q.Get("sandboxID") || q.Get("name") != "" && t.Name != want.name {
+			continue
+		}
+		for tag, id := range t.Tags {
+			if b, ok := t.build(id); ok && b.Status == ready && (want.tag == "" || want.tag == tag) {
+				rows = append(rows, row{b.Created, b.ID + tag, t.told(tag)})
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.id, a.id)) })
+	list := []snapshotAnswer{}
+	for i, r := range rows {
+		if from.id != "" && cmp.Or(r.at.Compare(from.at), cmp.Compare(r.id, from.id)) >= 0 {
+			continue
+		}
+		if list = append(list, r.say); len(list) == limit && i+1 < len(rows) {
+			c.w.Header().Set("X-Next-Token", cursor{r.at, r.id}.String())
+			break
+		}
+	}
+	return c.json(http.StatusOK, list)
+}
+
+// own gives the caller's templates, in the order in which they were made.
+func (c *call) own() []*template {
+	var list []*template
+	c.h.mu.Lock()
+	for _, t := range c.h.templates {
+		if t.Tenant == c.caller.Tenant {
+			list = append(list, t)
+		}
+	}
+	c.h.mu.Unlock()
+	slices.SortFunc(list, func(a, b *template) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// A forked is one of what a fork made.
+type forked struct {
+	Sandbox *sandboxAnswer `json:"sandbox,omitempty"`
+	Error   *fault         `json:"error,omitempty"`
+}
+
+// fork makes sandboxes that go on from where one is, with its memory: POST …/fork.
+func (c *call) fork() error {
+	var q struct {
+		Timeout *int64 `json:"timeout"`
+		Count   *int   `json:"count"`
+	}
+	if err := c.body(&q, true); err != nil {
+		return err
+	}
+	seconds, count := int64(oldTimeout), 1
+	if q.Timeout != nil {
+		seconds = *q.Timeout
+	}
+	if q.Count != nil {
+		count = *q.Count
+	}
+	life, err := timeout(seconds)
+	if err != nil {
+		return err
+	}
+	if count < 1 || count > 100 {
+		return invalid("count: %d is not a number from 1 to 100", count)
+	}
+	return c.with(func(b *box, rec record) error {
+		if rec.Paused {
+			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is paused", rec.ID)
+		}
+		id, err := c.keepAs(b, rec, true)
+		if err != nil {
+			return err
+		}
+		list := make([]forked, 0, count)
+		for range count {
+			list = append(list, c.forks(rec, id, life))
+		}
+		if err := c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), id); err != nil {
+			c.h.log.Warn("e2b: a snapshot of a fork is left", "snapshot", id, "error", err)
+		}
+		return c.json(http.StatusCreated, list)
+	})
+}
+
+// forks makes one of them.
+func (c *call) forks(rec record, id paddock.SnapshotID, life time.Duration) forked {
+	root := rooted{
+		template: rec.Template, alias: rec.Alias, tier: rec.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id},
+		env: maps.Clone(rec.Env), user: rec.User, dir: rec.Dir,
+	}
+	if root.env == nil {
+		root.env = map[string]string{}
+	}
+	var err error
+	if rec.ID, err = c.h.sandboxID("", ""); err == nil {
+		rec.Token, rec.Started = "ea_"+secret(20), time.Now().UTC()
+		if rec.Traffic != "" {
+			rec.Traffic = "ta_" + secret(20)
+		}
+		rec.Ends = rec.Started.Add(life)
+		var b *box
+		if b, err = c.build(rec, root); err == nil {
+			a := b.answer()
+			return forked{Sandbox: &a}
+		}
+	}
+	f := faultOf(err)
+	return forked{Error: &f}
+}

@@ -1,0 +1,28 @@
+// only: jail
+// What a tier cannot do is refused in words, and leaves the sandbox as it is.
+import { promise } from './promise.mjs'
+import { Sandbox, SandboxError, Volume } from 'e2b'
+
+const sandbox = await Sandbox.create(process.env.TEMPLATE)
+
+await promise('a snapshot where the tier keeps none', async (t) => {
+  await t.rejects(sandbox.createSnapshot(), /400: the tier jail cannot keep this/)
+  t.ok(await sandbox.isRunning())
+})
+
+await promise('a fork where the tier keeps no memory', async (t) => {
+  await t.rejects(sandbox.fork(), /the tier jail cannot keep this/)
+  t.ok(await sandbox.isRunning())
+})
+
+await promise('volumes', async (t) => {
+  await t.rejects(Volume.create('data'), /volumes are not offered by this server/)
+  t.deepEqual(await Volume.list(), [])
+})
+
+await promise('private addresses, and a proxy', async (t) => {
+  await t.rejects(sandbox.updateNetwork({ allowOut: ['10.0.0.0/8'], denyOut: ['0.0.0.0/0'] }), /403: this key may not ask for the address/)
+  await t.rejects(Sandbox.create(process.env.TEMPLATE, { network: { egressProxy: { address: 'proxy.example.com:1080' } } }), /403: this key may not ask for an upstream proxy/)
+})
+
+await sandbox.kill()

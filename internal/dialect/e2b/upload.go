@@ -1,0 +1,236 @@
+package e2b
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Bounds of what is uploaded for builds.
+const (
+	maxUpload  = 1 << 30 // of one file
+	maxUploads = 4 << 30 // of a tenant's
+	uploadTime = time.Hour
+	ownUploads = 16 // at once, of a tenant's
+)
+
+// place is where an upload of a tenant is: both parts of its name are sums, so that
+// no text of a caller's is part of a path.
+func place(tenant, hash string) (dir, file string) {
+	sum := sha256.Sum256([]byte(tenant))
+	return hex.EncodeToString(sum[:16]), hash + ".tar"
+}
+
+// hashed tells whether a text is a hash of files: 64 digits of base 16.
+func hashed(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// uploads opens the directory of a tenant's uploads.
+func (h *Handler) uploads(tenant string) (*os.Root, error) {
+	if h.o.Uploads == "" {
+		return nil, cannot("this server takes no files for builds")
+	}
+	top, err := os.OpenRoot(h.o.Uploads)
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	dir, _ := place(tenant, "")
+	if err := top.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return top.OpenRoot(dir)
+}
+
+// pass is what makes the URL of an upload its holder's alone: it says whose it is,
+// which file, and until when, in seconds of Unix. It is worth nothing after a restart.
+func (h *Handler) pass(tenant, template, hash, until string) string {
+	m := hmac.New(sha256.New, h.key[:])
+	for _, text := range []string{"upload", tenant, template, hash, until} {
+		_, _ = m.Write([]byte(text + "\x00")) // it never fails
+	}
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// passes tells whether a URL is one that this process gave, and still holds.
+func (h *Handler) passes(q url.Values, tenant, template, hash string, now time.Time) bool {
+	text := q.Get("until")
+	until, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && now.Unix() < until && same(q.Get("pass"), h.pass(tenant, template, hash, text))
+}
+
+// An intake is what uploads of a tenant's that are under way may still write.
+type intake struct {
+	files int
+	bytes int64
+}
+
+// reserve gives a file of a tenant's some room, which is there until it is given back:
+// what is on the disk already is held bytes.
+func (h *Handler) reserve(tenant string, held, bytes int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := h.intakes[tenant]
+	switch {
+	case in.files >= ownUploads:
+		return refuse(429, paddock.Exhausted, "%d files for builds are being uploaded; there may be as many", in.files)
+	case held+in.bytes+bytes > maxUploads:
+		return refuse(413, paddock.Exhausted, "the files of builds have %d bytes already, and %d are being uploaded; there may be %d", held, in.bytes, int64(maxUploads))
+	}
+	h.intakes[tenant] = intake{in.files + 1, in.bytes + bytes}
+	return nil
+}
+
+// release gives room back.
+func (h *Handler) release(tenant string, bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	in := h.intakes[tenant]
+	if in.files--; in.files <= 0 {
+		delete(h.intakes, tenant)
+		return
+	}
+	in.bytes -= bytes
+	h.intakes[tenant] = in
+}
+
+// uploadLink tells whether a file is there, and else where to put it.
+func (c *call) uploadLink() error {
+	if c.caller.ReadOnly { // the URL is for writing
+		return refuse(403, paddock.Denied, "this key may only look")
+	}
+	t, _, err := c.found()
+	if err != nil {
+		return err
+	}
+	hash := c.PathValue("hash")
+	if !hashed(hash) {
+		return invalid("the hash of files has 64 digits of base 16")
+	}
+	dir, err := c.h.uploads(c.caller.Tenant)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	_, file := place("", hash)
+	if _, err := dir.Stat(file); err == nil {
+		return c.json(http.StatusCreated, map[string]any{"present": true})
+	}
+	u := url.URL{Scheme: "http", Host: c.Host, Path: "/templates/" + t.ID + "/files/" + hash}
+	if c.TLS != nil {
+		u.Scheme = "https"
+	}
+	until := strconv.FormatInt(time.Now().Add(uploadTime).Unix(), 10)
+	u.RawQuery = url.Values{"pass": {c.h.pass(c.caller.Tenant, t.ID, hash, until)}, "until": {until}}.Encode()
+	return c.json(http.StatusCreated, map[string]any{"present": false, "url": u.String()})
+}
+
+// upload takes a file, from whoever has the URL.
+func (h *Handler) upload(w http.ResponseWriter, r *http.Request) {
+	if err := h.uploaded(w, r); err != nil {
+		h.fail(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func (h *Handler) uploaded(w http.ResponseWriter, r *http.Request) error {
+	id, hash := r.PathValue("id"), r.PathValue("hash")
+	h.mu.Lock()
+	t := h.templates[id]
+	h.mu.Unlock()
+	if t == nil || !hashed(hash) || !h.passes(r.URL.Query(), t.Tenant, id, hash, time.Now()) {
+		return refuse(403, paddock.Denied, "the URL is not valid, or not any more: ask for a new one")
+	}
+	place, err := h.o.Enter(r.Context(), t.Tenant)
+	if err != nil {
+		return err
+	}
+	defer place.Leave()
+	if r.ContentLength > maxUpload {
+		return refuse(413, paddock.Exhausted, "a file for a build may have %d bytes", int64(maxUpload))
+	}
+	room := r.ContentLength
+	if room < 0 { // it does not say
+		room = maxUpload
+	}
+	dir, err := h.uploads(t.Tenant)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	held, err := size(dir)
+	if err != nil {
+		return err
+	}
+	if err := h.reserve(t.Tenant, held, room); err != nil {
+		return err
+	}
+	defer h.release(t.Tenant, room)
+	if r.ProtoMajor == 1 { // who has the URL gets more time than a stranger
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // what has none has its own
+	}
+	return put(dir, hash, r.Body, room)
+}
+
+// put keeps a body as the file of a hash, once it is whole.
+func put(dir *os.Root, hash string, body io.Reader, room int64) error {
+	part := secret(8) + partSuffix
+	f, err := dir.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, io.LimitReader(body, room+1))
+	err = errors.Join(err, f.Close())
+	if err == nil && n > room {
+		err = refuse(413, paddock.Exhausted, "a file for a build may have %d bytes", int64(maxUpload))
+	}
+	if err == nil {
+		_, file := place("", hash)
+		err = dir.Rename(part, file)
+	}
+	if err != nil {
+		return errors.Join(err, dir.Remove(part))
+	}
+	return nil
+}
+
+// partSuffix ends the name of a file that is being uploaded, whose bytes are reserved.
+const partSuffix = ".part"
+
+// size is the sum of a directory's whole files. What was begun a day ago is removed.
+func size(dir *os.Root) (int64, error) {
+	list, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, e := range list {
+		info, err := e.Info()
+		if err != nil {
+			continue // it was removed meanwhile
+		}
+		if time.Since(info.ModTime()) > 24*time.Hour {
+			if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return 0, err
+			}
+			continue
+		}
+		if !strings.HasSuffix(e.Name(), partSuffix) {
+			sum += info.Size()
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,287 @@
+package e2b
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Times of what a template starts: E2B's.
+const (
+	readyEvery  = 2 * time.Second
+	readyWithin = 10 * time.Minute
+	stepTime    = time.Hour
+	usualReady  = "sleep 20"
+)
+
+// A work is a build's sandbox, and what steps set so far.
+type work struct {
+	b    *build
+	h    *Handler
+	sb   paddock.Sandbox
+	env  map[string]string
+	user string
+	dir  string
+}
+
+// do does a step.
+func (w *work) do(ctx context.Context, where string, s step) error {
+	w.b.say("info", where, s.Type+" "+strings.Join(s.Args, " "))
+	switch s.Type {
+	case "RUN":
+		who := w.user
+		if len(s.Args) == 2 && s.Args[1] != "" {
+			who = s.Args[1]
+		}
+		return w.runs(ctx, where, who, s.Args[0])
+	case "COPY":
+		return w.copies(ctx, where, s)
+	case "ENV":
+		for i := 0; i+1 < len(s.Args); i += 2 {
+			if err := environment(map[string]string{s.Args[i]: s.Args[i+1]}); err != nil {
+				return err
+			}
+			w.env[s.Args[i]] = os.Expand(s.Args[i+1], func(name string) string { return w.env[name] })
+		}
+	case "WORKDIR":
+		dir := w.absolute(s.Args[0])
+		if err := w.sb.FS().Mkdir(ctx, dir, paddock.MkdirOptions{Parents: true}); err != nil {
+			return fmt.Errorf("make the directory %s: %w", printable(dir), err)
+		}
+		w.dir = dir
+	case "USER":
+		if err := w.knows(ctx, s.Args[0]); err != nil {
+			return err
+		}
+		w.user = s.Args[0]
+	}
+	return nil
+}
+
+func (w *work) absolute(name string) string {
+	if name == "~" || strings.HasPrefix(name, "~/") {
+		name = w.home() + name[1:]
+	}
+	if !path.IsAbs(name) {
+		name = w.dir + "/" + name
+	}
+	return path.Clean(name)
+}
+
+func (w *work) home() string {
+	if w.user == "root" {
+		return "/root"
+	}
+	return "/home/" + w.user
+}
+
+// knows tells whether there is a user of a name, in the words of E2B's agent.
+func (w *work) knows(ctx context.Context, name string) error {
+	exit, err := w.exec(ctx, paddock.Cmd{Args: []string{"id", "-u", "--", name}, Timeout: time.Minute}, nil)
+	if err == nil && exit.Code != 0 {
+		return fmt.Errorf("unauthenticated: invalid username: '%s'", printable(name))
+	}
+	return err
+}
+
+// runs has a command of a shell done, whose output goes to the log.
+func (w *work) runs(ctx context.Context, where, who, command string) error {
+	if who != w.user {
+		if err := w.knows(ctx, who); err != nil {
+			return fmt.Errorf("failed to run command '%s': command failed: %w", printable(command), err)
+		}
+	}
+	out, errs := &liner{say: func(text string) { w.b.say("info", where, "[stdout]: "+text) }}, &liner{say: func(text string) { w.b.say("info", where, "[stderr]: "+text) }}
+	exit, err := w.exec(ctx, paddock.Cmd{
+		Args: []string{"/bin/bash", "-l", "-c", command}, Env: w.env, Dir: w.dir, Timeout: stepTime, Output: paddock.Output{Stdout: out, Stderr: errs},
+	}, nil)
+	out.end()
+	errs.end()
+	switch {
+	case err != nil:
+		return fmt.Errorf("failed to run command '%s': %w", printable(command), err)
+	case exit.Cause != paddock.Exited || exit.Code != 0:
+		return fmt.Errorf("failed to run command '%s': %s", printable(command), told(exit))
+	}
+	return nil
+}
+
+// told says how a command ended that did not end well.
+func told(e paddock.Exit) string {
+	if e.Cause == paddock.Exited {
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+	return string(e.Cause)
+}
+
+// exec runs a command to its end, with input if there is any.
+func (w *work) exec(ctx context.Context, cmd paddock.Cmd, in io.Reader) (paddock.Exit, error) {
+	cmd.Input = in != nil
+	p, err := w.sb.Start(ctx, cmd)
+	if err != nil {
+		return paddock.Exit{}, err
+	}
+	defer p.Release()
+	if in != nil {
+		_, copied := io.Copy(p.Input(), in)
+		// A command that needs no more of it ends, and says how.
+		if err := errors.Join(copied, p.Input().Close()); err != nil && ctx.Err() != nil {
+			return paddock.Exit{}, err
+		}
+	}
+	return p.Wait(ctx)
+}
+
+// merge is what puts files in their place as a Dockerfile's COPY does. $1 is the
+// source as it was written, $2 the destination, $3 the mode.
+const merge = `set -e
+d=$(mktemp -d); trap 'rm -rf "$d"' EXIT
+tar -x -z -f - -C "$d" 2>/dev/null || { echo "the files are no archive" >&2; exit 1; }
+[ -z "$3" ] || chmod -R "$3" "$d"/*
+src=${1#./}; fixed=$src
+case "$src" in *[*?[]*) fixed=${src%%[*?[]*}; case "$fixed" in */*) fixed=${fixed%/*} ;; *) fixed=. ;; esac ;; esac
+if [ -d "$d/$fixed" ]; then mkdir -p "$2"; cp -a "$d/$fixed/." "$2/"
+else case "$2" in */) mkdir -p "$2"; cp -a "$d/$fixed" "$2" ;; *) if [ -d "$2" ]; then cp -a "$d/$fixed" "$2/"; else mkdir -p "$(dirname "$2")"; cp -a "$d/$fixed" "$2"; fi ;; esac
+fi`
+
+// copies puts uploaded files into the sandbox. They are unpacked inside, by what
+// is there: nothing of them is read here.
+func (w *work) copies(ctx context.Context, where string, s step) error {
+	if len(s.Args) > 2 && s.Args[2] != "" && s.Args[2] != w.user && s.Args[2] != w.user+":"+w.user {
+		return fmt.Errorf("COPY: files can be those of %s alone here, and not of %s: %w", w.user, printable(s.Args[2]), paddock.Unsupported)
+	}
+	mode := ""
+	if len(s.Args) > 3 {
+		mode = s.Args[3]
+	}
+	dir, err := w.h.uploads(w.b.caller.Tenant)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	_, file := place("", s.FilesHash)
+	f, err := dir.Open(file)
+	if err != nil {
+		return fmt.Errorf("COPY %s: its files were not uploaded: %w", printable(s.Args[0]), paddock.NotFound)
+	}
+	defer f.Close()
+	in, script, err := archive(f)
+	if err != nil {
+		return err
+	}
+	dest := w.absolute(s.Args[1])
+	if strings.HasSuffix(s.Args[1], "/") && dest != "/" {
+		dest += "/"
+	}
+	errs := &liner{say: func(text string) { w.b.say("error", where, text) }}
+	exit, err := w.exec(ctx, paddock.Cmd{
+		Args: []string{"/bin/bash", "-c", script, "copy", s.Args[0], dest, mode}, Dir: w.dir, Timeout: stepTime, Output: paddock.Output{Stderr: errs},
+	}, in)
+	errs.end()
+	if err == nil && (exit.Cause != paddock.Exited || exit.Code != 0) {
+		err = fmt.Errorf("COPY %s: %s", printable(s.Args[0]), told(exit))
+	}
+	return err
+}
+
+// archive gives the script for an archive that is compressed, or is not.
+func archive(f io.Reader) (io.Reader, string, error) {
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return nil, "", fmt.Errorf("the uploaded files are no archive: %w", paddock.Invalid)
+	}
+	in := io.MultiReader(bytes.NewReader(head), f)
+	if head[0] == 0x1f && head[1] == 0x8b {
+		return in, merge, nil
+	}
+	return in, strings.Replace(merge, "-x -z -f", "-x -f", 1), nil
+}
+
+// begin starts the template's command, and waits until it is ready.
+func (w *work) begin(ctx context.Context, q buildRequest) error {
+	if q.StartCmd != "" {
+		w.b.say("info", "finalize", "starting "+q.StartCmd)
+		_, err := w.sb.Start(ctx, paddock.Cmd{
+			Args: []string{"/bin/bash", "-l", "-c", q.StartCmd}, Env: w.env, Dir: w.dir, Output: paddock.Output{Detached: true},
+		})
+		if err != nil {
+			return fmt.Errorf("start command: %w", err)
+		}
+		if q.ReadyCmd == "" {
+			q.ReadyCmd = usualReady
+		}
+	}
+	if q.ReadyCmd == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	tick := time.NewTicker(readyEvery)
+	defer tick.Stop()
+	for {
+		exit, err := w.exec(ctx, paddock.Cmd{Args: []string{"/bin/bash", "-l", "-c", q.ReadyCmd}, Env: w.env, Dir: w.dir, Timeout: readyWithin}, nil)
+		if err == nil && exit.Cause == paddock.Exited && exit.Code == 0 {
+			w.b.say("info", "finalize", "it is ready")
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the ready command did not succeed within %v: %w", readyWithin, paddock.Timeout)
+		case <-tick.C:
+		}
+		if err != nil && paddock.KindOf(err) != paddock.Timeout {
+			return fmt.Errorf("ready command: %w", err)
+		}
+	}
+}
+
+// keep takes the snapshot: with memory where something was started.
+func (w *work) keep(ctx context.Context, whole bool) (built, error) {
+	st, err := w.sb.Status(ctx)
+	if err != nil {
+		return built{}, err
+	}
+	id, err := w.sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: whole})
+	if err != nil {
+		return built{}, fmt.Errorf("the tier %s keeps no template: %w", st.Tier, err)
+	}
+	return built{Snapshot: id, Tier: st.Tier, Whole: whole, Limits: st.Limits, Env: maps.Clone(w.env), User: w.user, Dir: w.dir}, nil
+}
+
+// A liner parts output into lines, of bounded length.
+type liner struct {
+	say  func(string)
+	rest []byte
+}
+
+func (l *liner) Write(data []byte) (int, error) {
+	l.rest = append(l.rest, data...)
+	for {
+		line, rest, ok := bytes.Cut(l.rest, []byte("\n"))
+		if !ok && len(l.rest) < maxLine {
+			return len(data), nil
+		}
+		if !ok {
+			line, rest = l.rest, nil
+		}
+		l.say(string(line))
+		l.rest = rest
+	}
+}
+
+// end tells the last line, which may have no end.
+func (l *liner) end() {
+	if len(l.rest) > 0 {
+		l.say(string(l.rest))
+		l.rest = nil
+	}
+}
