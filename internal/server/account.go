@@ -38,6 +38,8 @@ type account struct {
 	owners      map[paddock.ID]*lease  // guarded by mu; of ephemeral sandboxes
 	creations   map[string]*creation   // guarded by mu
 	inputs      map[inputKey]*input    // guarded by mu
+
+	interpreters map[handleKey]*interpreting // guarded by mu
 }
 
 // A watched process is one that is attached.
@@ -60,6 +62,7 @@ func (s *Server) account(name string) (*account, error) {
 			watchers:    map[watched]int{},
 			attachments: map[string]*attachment{}, leases: map[string]*lease{}, owners: map[paddock.ID]*lease{},
 			creations: map[string]*creation{}, inputs: map[inputKey]*input{},
+			interpreters: map[handleKey]*interpreting{},
 		}
 		s.accounts[name] = a
 	}
@@ -82,6 +85,9 @@ func (a *account) leave() {
 // sweep lets go of what is older than it may be.
 func (a *account) sweep(now time.Time) {
 	a.boxes.sweep(now)
+	for _, it := range a.idle(now) {
+		a.s.wg.Go(func() { _ = it.in.Close() }) // it never fails
+	}
 	a.mu.Lock()
 	var late []*attachment
 	for token, at := range a.attachments {
@@ -129,7 +135,8 @@ func (a *account) sweep(now time.Time) {
 func (a *account) close() error {
 	a.mu.Lock()
 	attachments, inputs, leases := a.attachments, a.inputs, slices.Collect(maps.Values(a.leases))
-	a.attachments, a.inputs = map[string]*attachment{}, map[inputKey]*input{}
+	interpreters := slices.Collect(maps.Values(a.interpreters))
+	a.attachments, a.inputs, a.interpreters = map[string]*attachment{}, map[inputKey]*input{}, map[handleKey]*interpreting{}
 	a.mu.Unlock()
 	for _, at := range attachments {
 		at.detach()
@@ -138,6 +145,9 @@ func (a *account) close() error {
 		in.release()
 	}
 	var errs []error
+	for _, it := range interpreters {
+		errs = append(errs, it.in.Close())
+	}
 	for _, l := range leases {
 		errs = append(errs, a.endLease(context.Background(), l))
 	}

@@ -111,13 +111,36 @@ type Request struct {
 	Caller Caller
 }
 
-// mark has a context tell of this request, whose own does already.
+// mark has a context tell of this request, whose own does already, and of all that
+// the request's own tells of: what is begun for a request is a part of it for who
+// observes calls, though it may outlive it.
 func (q *request) mark(ctx context.Context) context.Context {
-	return context.WithValue(ctx, requestKey{}, q)
+	return context.WithValue(borrowed{ctx, context.WithoutCancel(q.Context())}, requestKey{}, q)
+}
+
+// A borrowed context ends as one does, and tells of another's values where it has none.
+type borrowed struct {
+	context.Context
+	from context.Context
+}
+
+func (b borrowed) Value(key any) any {
+	if v := b.Context.Value(key); v != nil {
+		return v
+	}
+	return b.from.Value(key)
+}
+
+// MarkRequest has a context tell of a request that came in beside the API, to a port.
+func MarkRequest(ctx context.Context, r Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, r)
 }
 
 // RequestOf gives the request of a call's context, if a server made the call.
 func RequestOf(ctx context.Context) (Request, bool) {
+	if r, ok := ctx.Value(requestKey{}).(Request); ok {
+		return r, true
+	}
 	q, ok := ctx.Value(requestKey{}).(*request)
 	if !ok {
 		return Request{}, false

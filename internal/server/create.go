@@ -57,12 +57,12 @@ func (q *request) create() error {
 	if err := q.s.fresh(); err != nil {
 		return err
 	}
-	var spec paddock.Spec
-	if err := q.body(&spec); err != nil {
+	var asked wire.Create
+	if err := q.body(&asked); err != nil {
 		return err
 	}
 	return q.made(func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) {
-		return q.build(ctx, spec)
+		return q.build(ctx, asked.Spec, asked.Terms)
 	}, func(st paddock.Status) error {
 		q.w.Header().Set("Location", "/v1/sandboxes/"+string(st.ID))
 		return q.json(http.StatusCreated, st)
@@ -70,7 +70,7 @@ func (q *request) create() error {
 }
 
 // build makes a sandbox that the caller may have.
-func (q *request) build(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, paddock.Status, error) {
+func (q *request) build(ctx context.Context, spec paddock.Spec, terms *wire.Terms) (paddock.Sandbox, paddock.Status, error) {
 	if err := q.caller.refuseSpec(spec); err != nil {
 		return nil, paddock.Status{}, err
 	}
@@ -79,7 +79,7 @@ func (q *request) build(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, paddock.Status{}, fmt.Errorf("an ephemeral sandbox needs a lease that is held open: %w", paddock.Conflict)
 	}
 	since, began := q.account.boxes.count(), time.Now()
-	sb, err := q.caller.Driver.Create(ctx, spec)
+	sb, err := q.caller.create(ctx, spec, terms)
 	if err != nil {
 		return nil, paddock.Status{}, err
 	}

@@ -20,9 +20,9 @@ import (
 // /v1/sandboxes/{id}/ports/{port}, with Upgrade. From the answer on both
 // directions are bytes of that connection.
 func (q *request) port() error {
-	number, err := strconv.Atoi(q.PathValue("port"))
-	if err != nil || number < 1 || number > 65535 {
-		return fmt.Errorf("port %q: a port is a number from 1 to 65535: %w", q.PathValue("port"), paddock.Invalid)
+	number, err := q.portNumber()
+	if err != nil {
+		return err
 	}
 	if q.Header.Get("Upgrade") != wire.PortProtocol || q.ProtoMajor != 1 {
 		q.w.Header().Set("Upgrade", wire.PortProtocol)
@@ -37,6 +37,14 @@ func (q *request) port() error {
 		defer inside.Close()
 		return q.join(inside)
 	})
+}
+
+func (q *request) portNumber() (int, error) {
+	number, err := strconv.Atoi(q.PathValue("port"))
+	if err != nil || number < 1 || number > 65535 {
+		return 0, fmt.Errorf("port %q: a port is a number from 1 to 65535: %w", q.PathValue("port"), paddock.Invalid)
+	}
+	return number, nil
 }
 
 // join copies both ways until both have ended, or the server ends.

@@ -7,6 +7,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
+// Refuse says what of a spec the caller may not ask for, by whatever API. The error
+// is Denied.
+func (c Caller) Refuse(spec paddock.Spec) error { return c.refuseSpec(spec) }
+
 // refuseSpec says what of a spec the caller may not ask for. Whoever is not
 // trusted may name nothing of the host, nor less isolation than the tier has.
 func (c Caller) refuseSpec(spec paddock.Spec) error {

@@ -24,6 +24,11 @@ func (s *Server) table() []route {
 		{"GET /v1/info", s.known((*request).info)},
 		{"GET /v1/events", s.known((*request).events)},
 
+		{"GET /v1/usage", s.known((*request).sums)},
+		{"GET /v1/keys", s.known((*request).keys)},
+		{"POST /v1/keys", s.known((*request).makeKey)},
+		{"DELETE /v1/keys/{key}", s.known((*request).revokeKey)},
+
 		{"POST /v1/sandboxes", s.known((*request).create)},
 		{"GET /v1/sandboxes", s.known((*request).list)},
 		{"DELETE /v1/creations/{token}", s.known((*request).uncreate)},
@@ -35,6 +40,10 @@ func (s *Server) table() []route {
 		{"PATCH " + box, s.known((*request).update)},
 		{"DELETE " + box, s.known((*request).remove)},
 		{"GET " + box + "/usage", s.known((*request).usage)},
+		{"GET " + box + "/terms", s.known((*request).terms)},
+		{"PUT " + box + "/terms", s.known((*request).setTerms)},
+		{"POST " + box + "/extend", s.known((*request).extend)},
+		{"POST " + box + "/renew", s.known((*request).renew)},
 		{"POST " + box + "/pause", s.known((*request).pause)},
 		{"POST " + box + "/resume", s.known((*request).resume)},
 		{"POST " + box + "/snapshots", s.known((*request).snapshot)},
@@ -49,6 +58,13 @@ func (s *Server) table() []route {
 		{"POST /v1/attachments/{token}/ack", s.known((*request).ack)},
 		{"DELETE /v1/attachments/{token}", s.known((*request).detach)},
 
+		{"POST " + box + "/interpret", s.known((*request).interpret)},
+		{"GET " + box + "/contexts", s.known((*request).contexts)},
+		{"POST " + box + "/contexts", s.known((*request).createContext)},
+		{"DELETE " + box + "/contexts/{context}", s.known((*request).removeContext)},
+		{"POST " + box + "/contexts/{context}/restart", s.known((*request).restartContext)},
+		{"POST " + box + "/contexts/{context}/interrupt", s.known((*request).interruptContext)},
+
 		{"GET " + box + "/files", s.known((*request).readFile)},
 		{"PUT " + box + "/files", s.known((*request).writeFile)},
 		{"DELETE " + box + "/files", s.known((*request).removeFile)},
@@ -61,6 +77,10 @@ func (s *Server) table() []route {
 		{"POST " + box + "/files/symlink", s.known((*request).makeLink)},
 
 		{"GET " + box + "/ports/{port}", s.known((*request).port)},
+		{"GET " + box + "/ports/{port}/public", s.known((*request).publicPort)},
+		{"PUT " + box + "/ports/{port}/public", s.known((*request).openPort)},
+		{"DELETE " + box + "/ports/{port}/public", s.known((*request).closePort)},
+		{"POST " + box + "/ports/{port}/url", s.known((*request).linkPort)},
 	}
 }
 

@@ -285,7 +285,7 @@ func (q *request) forked(ctx context.Context, sb paddock.Sandbox, f wire.Fork) (
 	}()
 	spec := inherit(f.Spec, from)
 	spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
-	return q.build(ctx, spec)
+	return q.build(ctx, spec, f.Terms)
 }
 
 // inherit fills what a spec leaves open from the sandbox that it is forked from.

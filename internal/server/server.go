@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
 )
 
 // A Caller is who makes a request, and what may be done with it.
@@ -36,6 +37,13 @@ type Caller struct {
 	// ReadOnly may look: at states, processes, output and files. Anything that
 	// makes, changes or connects is Denied.
 	ReadOnly bool
+
+	// Usage adds up what the caller's sandboxes used, and nobody else's; nil is
+	// that nobody counts.
+	Usage func(ctx context.Context, q wire.UsageQuery) ([]wire.UsageLine, error)
+
+	// Keys are the caller's tenant's, if the caller may see to them; else nil.
+	Keys Keys
 }
 
 // Options is what a server needs.
@@ -44,6 +52,10 @@ type Options struct {
 	// answer: Denied is 403, or 401 where the request carries no Authorization.
 	// It must be given.
 	Caller func(*http.Request) (Caller, error)
+
+	// Ports says who may reach ports from outside, without this API; nil is that
+	// there is no such way.
+	Ports Ports
 
 	// Log gets one record for each request; nil is none.
 	Log *slog.Logger

@@ -126,6 +126,15 @@ func TestAnswersAreWhatTheContractSays(t *testing.T) {
 	tr.want(200, "GET", pid+"output?detached=true", "")
 	tr.want(404, "POST", pid+"signal", `{"signal":9}`)
 	tr.want(409, "POST", pid+"resize", `{"rows":1,"cols":1}`)
+	tr.want(200, "GET", "/v1/sandboxes/a/contexts", "")
+	tr.want(501, "POST", "/v1/sandboxes/a/contexts", `{}`) // of this tier
+	tr.want(400, "POST", "/v1/sandboxes/a/contexts", `{"language":"cobol"}`)
+	tr.want(501, "POST", "/v1/sandboxes/a/interpret", `{"code":"1"}`)
+	tr.want(400, "POST", "/v1/sandboxes/a/interpret", `{"code":"1","language":"bash","context":"x"}`)
+	tr.want(404, "POST", "/v1/sandboxes/a/interpret", `{"code":"1","context":"x"}`)
+	tr.want(404, "POST", "/v1/sandboxes/a/contexts/x/restart", "")
+	tr.want(404, "POST", "/v1/sandboxes/a/contexts/x/interrupt", "")
+	tr.want(404, "DELETE", "/v1/sandboxes/a/contexts/x", "")
 	tr.want(204, "POST", "/v1/sandboxes/a/files/mkdir?path=/tmp/d&mode=700", "")
 	tr.want(204, "PUT", "/v1/sandboxes/a/files?path=/tmp/d/%FF", "text")
 	if got := tr.want(200, "GET", "/v1/sandboxes/a/files?path=/tmp/d/%FF&offset=1&length=2", ""); string(got) != "ex" {

@@ -25,6 +25,8 @@ type Fork struct {
 	// Memory asks for processes and memory too: with all that is in it, also what
 	// was never written to a file.
 	Memory bool `json:"memory,omitempty"`
+	// Terms are the fork's; without them they are the server's, not the source's.
+	Terms *Terms `json:"terms,omitempty"`
 }
 
 // A Forked is what a fork made.

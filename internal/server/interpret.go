@@ -1,0 +1,235 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/interpreter"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// Bounds of what interpreters hold for a caller. One that is let go of leaves its
+// kernels alone, and the next one joins them.
+const (
+	maxInterpreters = 1000
+	interpreterIdle = 10 * time.Minute
+)
+
+// An interpreting is an interpreter of one sandbox, while it is used.
+type interpreting struct {
+	in    *interpreter.Interpreter
+	sb    paddock.Sandbox
+	users int       // guarded by account.mu
+	used  time.Time // guarded by account.mu
+}
+
+// interpreter gives the interpreter of the sandbox that the path names to do, and
+// lets go of it where its sandbox is gone.
+func (q *request) interpreter(do func(*interpreter.Interpreter) error) error {
+	it, err := q.enterInterpreter()
+	if err != nil {
+		return err
+	}
+	err = do(it.in)
+	stale := false
+	if errors.Is(err, paddock.Unavailable) || errors.Is(err, paddock.NotFound) { // of a context, or of the whole
+		_, gone := it.sb.Status(q.Context())
+		stale = gone != nil
+	}
+	return errors.Join(err, q.leaveInterpreter(it, stale))
+}
+
+func (q *request) enterInterpreter() (*interpreting, error) {
+	sb, err := q.sandbox()
+	if err != nil {
+		return nil, err
+	}
+	key := handleKey{q.caller.Driver, sb.ID()}
+	a := q.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	it := a.interpreters[key]
+	if it == nil {
+		if len(a.interpreters) >= maxInterpreters {
+			return nil, fmt.Errorf("%d sandboxes have contexts already: %w", maxInterpreters, paddock.Exhausted)
+		}
+		in, err := interpreter.New(interpreter.Options{Sandbox: sb, Log: q.s.log})
+		if err != nil {
+			return nil, err
+		}
+		it = &interpreting{in: in, sb: sb}
+		a.interpreters[key] = it
+	}
+	it.users++
+	return it, nil
+}
+
+func (q *request) leaveInterpreter(it *interpreting, stale bool) error {
+	a, key := q.account, handleKey{q.caller.Driver, it.sb.ID()}
+	a.mu.Lock()
+	it.users--
+	it.used = time.Now()
+	if stale && a.interpreters[key] == it {
+		delete(a.interpreters, key)
+	}
+	a.mu.Unlock()
+	if stale {
+		return it.in.Close()
+	}
+	return nil
+}
+
+// idle takes out the interpreters that nobody has used for a while.
+func (a *account) idle(now time.Time) []*interpreting {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []*interpreting
+	for key, it := range a.interpreters {
+		if it.users == 0 && now.Sub(it.used) > interpreterIdle {
+			delete(a.interpreters, key)
+			list = append(list, it)
+		}
+	}
+	return list
+}
+
+// contexts lists those of a sandbox: GET /v1/sandboxes/{id}/contexts.
+func (q *request) contexts() error {
+	return q.interpreter(func(in *interpreter.Interpreter) error {
+		list, err := in.List(q.Context())
+		if err != nil {
+			return err
+		}
+		out := wire.Contexts{Contexts: []wire.Context{}}
+		for _, c := range list {
+			out.Contexts = append(out.Contexts, fromContext(c))
+		}
+		return q.json(http.StatusOK, out)
+	})
+}
+
+func fromContext(c interpreter.Context) wire.Context {
+	return wire.Context{ID: c.ID, Language: string(c.Language), Dir: c.Dir, Default: c.Default, Created: c.Created}
+}
+
+// createContext makes one: POST /v1/sandboxes/{id}/contexts.
+func (q *request) createContext() error {
+	if err := q.s.fresh(); err != nil {
+		return err
+	}
+	var c wire.NewContext
+	if err := q.body(&c); err != nil {
+		return err
+	}
+	return q.interpreter(func(in *interpreter.Interpreter) error {
+		made, err := in.Create(q.Context(), interpreter.Spec{Language: interpreter.Language(c.Language), Dir: c.Dir, Env: c.Env})
+		if err != nil {
+			return err
+		}
+		return q.json(http.StatusCreated, fromContext(made))
+	})
+}
+
+// toContext does something to the context that the path names.
+func (q *request) toContext(do func(*interpreter.Interpreter, context.Context, string) error) error {
+	return q.interpreter(func(in *interpreter.Interpreter) error {
+		if err := do(in, q.Context(), q.PathValue("context")); err != nil {
+			return err
+		}
+		return q.none()
+	})
+}
+
+// removeContext ends one: DELETE /v1/sandboxes/{id}/contexts/{context}.
+func (q *request) removeContext() error { return q.toContext((*interpreter.Interpreter).Remove) }
+
+// restartContext takes its state: POST /v1/sandboxes/{id}/contexts/{context}/restart.
+func (q *request) restartContext() error { return q.toContext((*interpreter.Interpreter).Restart) }
+
+// interruptContext stops its cell: POST /v1/sandboxes/{id}/contexts/{context}/interrupt.
+func (q *request) interruptContext() error { return q.toContext((*interpreter.Interpreter).Interrupt) }
+
+// interpret runs a cell: POST /v1/sandboxes/{id}/interpret. The answer is its events,
+// to its end. A client that goes away interrupts it.
+func (q *request) interpret() error {
+	if err := q.s.fresh(); err != nil {
+		return err
+	}
+	var c wire.Cell
+	if err := q.body(&c); err != nil {
+		return err
+	}
+	return q.interpreter(func(in *interpreter.Interpreter) error {
+		ctx, cancel := context.WithCancel(q.Context())
+		defer cancel()
+		defer context.AfterFunc(q.s.ctx, cancel)()
+		lines := &cellLines{q: q}
+		var wg sync.WaitGroup
+		wg.Go(func() { lines.live(ctx, cancel) })
+		cell := interpreter.Cell{Code: c.Code, Context: c.Context, Language: interpreter.Language(c.Language), Env: c.Env, Timeout: c.Timeout}
+		err := in.Run(ctx, cell, func(e interpreter.Event) error { return lines.send(e) })
+		cancel()
+		wg.Wait()
+		if err == nil || !lines.begun {
+			return err
+		}
+		if q.Context().Err() == nil {
+			told := wire.FromError(err)
+			_ = lines.send(wire.CellEvent{Type: "fail", Fail: &told}) // a client that has gone misses nothing
+		}
+		return nil
+	})
+}
+
+// cellLines is the answer of a cell.
+type cellLines struct {
+	q     *request
+	mu    sync.Mutex
+	begun bool      // guarded by mu, or when live has ended
+	last  time.Time // guarded by mu
+}
+
+func (l *cellLines) send(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("say it in JSON: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.begun {
+		l.begun = true
+		l.q.w.Header().Set("Content-Type", "application/x-ndjson")
+	}
+	l.last = time.Now()
+	l.q.deadline(stall)
+	if _, err := l.q.w.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return l.q.flush()
+}
+
+// live says that the connection lives, once there is an answer, until ctx ends.
+func (l *cellLines) live(ctx context.Context, gone func()) {
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			l.mu.Lock()
+			quiet := l.begun && now.Sub(l.last) >= aliveEvery/2
+			l.mu.Unlock()
+			if quiet && l.send(wire.CellEvent{Type: "alive"}) != nil {
+				gone()
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/paddock-sandbox/paddock"
+	lifetime "github.com/paddock-sandbox/paddock/internal/lease" // a lease here is of a client
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// keeper gives the caller's driver as one whose sandboxes have terms.
+func (c Caller) keeper() (lifetime.Keeper, error) {
+	k, ok := lifetime.Of(c.Driver)
+	if !ok {
+		return nil, fmt.Errorf("sandboxes of this server have no terms: each stays until it is removed: %w", paddock.Unsupported)
+	}
+	return k, nil
+}
+
+// create makes a sandbox on terms; nil are the server's.
+func (c Caller) create(ctx context.Context, spec paddock.Spec, t *wire.Terms) (paddock.Sandbox, error) {
+	if t == nil {
+		return c.Driver.Create(ctx, spec)
+	}
+	k, err := c.keeper()
+	if err != nil {
+		return nil, err
+	}
+	terms, err := termsOf(*t)
+	if err != nil {
+		return nil, err
+	}
+	return k.CreateWith(ctx, spec, terms)
+}
+
+// termsOf reads terms of the wire.
+func termsOf(t wire.Terms) (lifetime.Terms, error) {
+	end := lifetime.Remove
+	switch t.OnEnd {
+	case "", wire.AtEndRemove:
+	case wire.AtEndPause:
+		end = lifetime.Pause
+	default:
+		return lifetime.Terms{}, fmt.Errorf("terms: on_end %q is neither %q nor %q: %w", t.OnEnd, wire.AtEndRemove, wire.AtEndPause, paddock.Invalid)
+	}
+	return lifetime.Terms{
+		Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: end,
+		IdlePause: t.IdlePause, IdleRemove: t.IdleRemove, Wake: t.Wake, IgnoreProcesses: t.IgnoreProcesses,
+	}, nil
+}
+
+// told is a lease for the wire.
+func told(l lifetime.Lease) wire.Lease {
+	t := l.Terms
+	return wire.Lease{
+		Terms: wire.Terms{
+			Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: string(t.OnEnd),
+			IdlePause: t.IdlePause, IdleRemove: t.IdleRemove, Wake: t.Wake, IgnoreProcesses: t.IgnoreProcesses,
+		},
+		Created: l.Created, Ends: l.Ends, Renew: l.Renew, Idle: l.Idle, Paused: string(l.Paused), Failure: l.Failure,
+	}
+}
+
+// terms tells how a sandbox stands to its terms: GET /v1/sandboxes/{id}/terms.
+func (q *request) terms() error {
+	return q.keep("", func(lifetime.Keeper, paddock.ID) error { return nil })
+}
+
+// setTerms gives a sandbox other terms, all of them: PUT /v1/sandboxes/{id}/terms.
+func (q *request) setTerms() error {
+	var asked wire.Terms
+	if err := q.body(&asked); err != nil {
+		return err
+	}
+	t, err := termsOf(asked)
+	if err != nil {
+		return err
+	}
+	return q.keep(wire.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Change(q.Context(), id, t) })
+}
+
+// extend moves a deadline: POST /v1/sandboxes/{id}/extend.
+func (q *request) extend() error {
+	var by wire.Extension
+	if err := q.body(&by); err != nil {
+		return err
+	}
+	return q.keep(wire.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Extend(q.Context(), id, by.By) })
+}
+
+// renew says that a sandbox is still wanted: POST /v1/sandboxes/{id}/renew.
+func (q *request) renew() error {
+	return q.keep("", func(k lifetime.Keeper, id paddock.ID) error { return k.Renew(q.Context(), id) })
+}
+
+// keep does something with a sandbox's terms, and answers with how it stands to
+// them then. news is empty where there is none.
+func (q *request) keep(news wire.NewsKind, do func(lifetime.Keeper, paddock.ID) error) error {
+	id, err := q.sandboxID()
+	if err != nil {
+		return err
+	}
+	k, err := q.caller.keeper()
+	if err != nil {
+		return err
+	}
+	if err := do(k, id); err != nil {
+		return err
+	}
+	if news != "" {
+		q.account.news.tell(news, id)
+	}
+	l, err := k.Terms(q.Context(), id)
+	if err != nil {
+		return err
+	}
+	return q.json(http.StatusOK, told(l))
+}
