@@ -96,6 +96,11 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 
 // Create implements paddock.Driver. A creation that is given up is taken back.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	return d.make(ctx, spec, nil)
+}
+
+// make makes a sandbox; without terms they are the server's.
+func (d *Driver) make(ctx context.Context, spec paddock.Spec, t *wire.Terms) (paddock.Sandbox, error) {
 	if err := text(spec); err != nil {
 		return nil, fmt.Errorf("create: %w", err)
 	}
@@ -106,7 +111,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
-	id, err := d.create(ctx, spec)
+	id, err := d.create(ctx, wire.Create{Spec: spec, Terms: t})
 	if l != nil {
 		d.made(l, id)
 	}
@@ -116,12 +121,12 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return &sandbox{d: d, id: id}, nil
 }
 
-func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.ID, error) {
+func (d *Driver) create(ctx context.Context, asked wire.Create) (paddock.ID, error) {
 	name := token()
 	var st paddock.Status
 	err := d.call(ctx, call{
 		method: "POST", path: "/v1/sandboxes", header: http.Header{wire.CreationHeader: {name}},
-		body: spec, answer: &st, repeat: true,
+		body: asked, answer: &st, repeat: true,
 	})
 	if err == nil {
 		err = named("sandbox", string(st.ID))
