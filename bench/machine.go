@@ -24,7 +24,7 @@ const (
 // machineTier is the tier of machines, whose numbers have a table of their own:
 // they are others where machines are emulated.
 func machineTier() tier {
-	t := tier{paddock.MicroVM, "machine with KVM", "machines with KVM", openMicroVM}
+	t := tier{name: paddock.MicroVM, box: "machine with KVM", many: "machines with KVM", open: openMicroVM}
 	if microvm.Emulated() != "" {
 		t.box, t.many = "emulated machine", "emulated machines"
 	}

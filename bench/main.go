@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // options say what to measure with what.
@@ -30,6 +31,8 @@ type options struct {
 	only    string // parts, or empty
 	rounds  int
 	boxes   int
+	live    int           // sandboxes of a loaded server
+	load    time.Duration // how long it is; zero is not at all
 
 	hosts map[string][]netip.Addr // that sandboxes find; nil where they have no network
 	roots []byte                  // PEM, of who vouches for those
@@ -48,9 +51,11 @@ func main() {
 	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
 	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
 	flag.StringVar(&o.update, "update", "", "write the tables between the markers of this `file`")
-	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines")
+	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines, server")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
+	flag.IntVar(&o.live, "live", 500, "`number` of sandboxes of a server that is loaded")
+	flag.DurationVar(&o.load, "load", 10*time.Minute, "how `long` a server is loaded; 0 leaves it out")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -81,7 +86,7 @@ func bench(ctx context.Context, o options) error {
 	parts := []part{
 		{"commands", compareCommands, mainTable}, {"boxes", measureBoxes, mainTable}, {"work", compareWork, mainTable},
 		{"sim", compareShells, mainTable}, {"network", measureNetwork, networkTable},
-		{"machines", measureMachines, machineTable},
+		{"machines", measureMachines, machineTable}, {"server", measureServer, serverTable},
 	}
 	var only []string
 	if o.only != "" {

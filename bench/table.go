@@ -78,6 +78,7 @@ const (
 	mainTable    = "bench"
 	networkTable = "bench network"
 	machineTable = "bench machines"
+	serverTable  = "bench server"
 )
 
 // update replaces what is between the markers of a table in a document.

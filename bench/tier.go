@@ -23,17 +23,21 @@ type tier struct {
 	box  string // what the table calls one of its sandboxes
 	many string // and several
 	open func(o options, state string) (paddock.Driver, error)
+	kept bool // its sandboxes stay when who made them goes
 }
 
 // tiers are measured with the same code.
 func tiers() []tier {
-	return []tier{{paddock.Jail, "jail", "jails", openJail}, {paddock.GVisor, "gvisor box", "gvisor boxes", openGVisor}}
+	return []tier{
+		{name: paddock.Jail, box: "jail", many: "jails", open: openJail},
+		{name: paddock.GVisor, box: "gvisor box", many: "gvisor boxes", open: openGVisor},
+	}
 }
 
 // spec is of one for a short job. A machine has the memory that its promises are
 // about, others have what is usual.
 func (t tier) spec() paddock.Spec {
-	s := paddock.Spec{Tier: t.name, Ephemeral: true}
+	s := paddock.Spec{Tier: t.name, Ephemeral: !t.kept}
 	if t.name == paddock.MicroVM {
 		s.Limits.Memory = 256 << 20
 	}
