@@ -48,7 +48,7 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
-test: deps build $(if $(CI),referees machine python) ## Run every test, and tell what was skipped and why
+test: deps build $(if $(CI),referees machine python sdk) ## Run every test, and tell what was skipped and why
 	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=sample PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
 	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=45m $(TESTFLAGS) $(PKG)
 
@@ -71,11 +71,27 @@ $(PYTHON):
 	cd $(TMP)/npm && npm pack --silent "$$(sed -n 's/^const Package = "\(.*\)"/\1/p' $(CURDIR)/internal/driver/sim/command/python/install.go)"
 	@mv $(TMP)/npm/*.tgz $@
 
+.PHONY: sdk
+sdk: $(TMP)/sdk/js.txt $(TMP)/sdk/py.txt ## Install E2B's own clients, which judge the dialect, with npm and pip
+
+# Each is installed again when what is pinned changes.
+$(TMP)/sdk/js.txt: internal/dialect/e2b/testdata/js/package.json internal/dialect/e2b/testdata/js/package-lock.json
+	@mkdir -p $(TMP)/sdk/js
+	cp $^ $(TMP)/sdk/js/
+	cd $(TMP)/sdk/js && npm ci --no-audit --no-fund --ignore-scripts --silent
+	@touch $@
+
+$(TMP)/sdk/py.txt: internal/dialect/e2b/testdata/py/requirements.txt
+	@mkdir -p $(TMP)/sdk
+	rm -rf $(TMP)/sdk/py
+	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/sdk/py -r $<
+	@touch $@
+
 .PHONY: race
 race: ## Run the tests of what is concurrent under the race detector
 	go run ./internal/tally $(if $(CI),-again) -- -race -timeout=15m ./internal/agent/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress ./internal/egress/gate ./internal/egress/inspect ./internal/egress/link ./internal/egress/name ./internal/egress/secret ./internal/egress/way \
-		./internal/admission ./internal/lease ./internal/server/... ./internal/usage ./internal/output/... ./internal/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
+		./internal/admission ./internal/dialect/e2b/envd ./internal/lease ./internal/server/... ./internal/usage ./internal/output/... ./internal/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
 
 .PHONY: check
 check: format vet lint tidy fresh cross ## Everything that can be said without running a test

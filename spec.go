@@ -187,7 +187,7 @@ type NetworkPolicy struct {
 type NetworkRule struct {
 	Deny  bool     `json:"deny,omitempty"`
 	Host  string   `json:"host"`            // exact name, "*.suffix", address, CIDR or "*"
-	Ports []uint16 `json:"ports,omitempty"` // empty is 443 and 80, of UDP 443; with Deny, all
+	Ports []uint16 `json:"ports,omitempty"` // empty is 443 and 80, of UDP 443, and 0 alone is every one; with Deny, empty is every one
 	UDP   bool     `json:"udp,omitempty"`   // datagrams, and not connections; a Deny without it is about both
 
 	// What requests it is about. Empty is any. A pattern of Paths is matched

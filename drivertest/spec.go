@@ -99,7 +99,7 @@ func badSpecs(t testing.TB, s *suite) []badSpec {
 		{"rules without a list", network(paddock.NetworkPolicy{Rules: []paddock.NetworkRule{{Host: "example.com"}}}), either},
 		{"a rule without a host", list(paddock.NetworkRule{}), either},
 		{"a rule for a host with NUL", list(paddock.NetworkRule{Host: "evil\x00.example.com"}), either},
-		{"a rule for port 0", list(paddock.NetworkRule{Host: "example.com", Ports: []uint16{0}}), either},
+		{"a rule for port 0 and another", list(paddock.NetworkRule{Host: "example.com", Ports: []uint16{443, 0}}), either},
 		{"an unknown kind of event", func(spec *paddock.Spec) {
 			spec.Policy.Audit = []paddock.AuditKind{paddock.AuditExec, "nonsense"}
 		}, invalid},

@@ -19,8 +19,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/admission"
 	"github.com/paddock-sandbox/paddock/internal/audit/action"
+	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
 	"github.com/paddock-sandbox/paddock/internal/key"
 	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/pool"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/tenant"
@@ -54,13 +56,7 @@ func (f *storeFlags) place(a *app) (string, error) {
 		dir, err := a.dir()
 		return absolute(f.database, dir), err
 	}
-	dir, err := a.stateDir(f.state)
-	if err == nil && dir == "" {
-		if dir, err = dataDir(a.lookup); err == nil {
-			dir = filepath.Join(dir, "server")
-			err = os.MkdirAll(dir, 0o700)
-		}
-	}
+	dir, err := f.dir(a)
 	return filepath.Join(dir, "server.db"), err
 }
 
@@ -84,6 +80,8 @@ type accountFlags struct {
 	idlePause  timeFlag
 	idleRemove timeFlag
 	longest    timeFlag
+	keepUsage  countFlag
+	warm       []string
 	audit      string
 	bucket     string
 }
@@ -91,10 +89,12 @@ type accountFlags struct {
 func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.host, "host", "", "`name` of this machine among the servers of one database (default: its host name)")
 	fs.Var(&f.most, "max-sandboxes", "make no more than this `number` of sandboxes (default 1000)")
-	fs.Var(&f.overcommit, "overcommit", "promise this `number` of times the memory that the machine has (default 8)")
-	fs.Var(&f.idlePause, "idle-pause", "pause a sandbox that nobody used for this `time`; the next call wakes it")
-	fs.Var(&f.idleRemove, "idle-remove", "remove a sandbox that nobody used for this `time`")
+	fs.Var(&f.overcommit, "overcommit", "promise this `number` of times the memory that the machine has (default 100)")
+	fs.Var(&f.idlePause, "idle-pause", "pause a sandbox that nobody used for this `time`; the next call wakes it; of sandboxes whose maker gave no terms, as E2B's clients always do")
+	fs.Var(&f.idleRemove, "idle-remove", "remove a sandbox that nobody used for this `time`; of sandboxes whose maker gave no terms, as E2B's clients always do")
 	fs.Var(&f.longest, "max-life", "remove every sandbox this `time` after it was made")
+	fs.Var(&f.keepUsage, "keep-usage", "forget what was used this `number` of days ago (default 400)")
+	fs.StringArrayVar(&f.warm, "warm", nil, "keep sandboxes ready, so that whoever asks for exactly that gets one at once: `WHAT=MIN[:MAX][,ttl=TIME]`, of a tier or a file with a spec in JSON (repeatable)")
 	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/AUDIT.md describes them")
 	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
 }
@@ -104,8 +104,13 @@ func (f *accountFlags) terms() lease.Terms {
 }
 
 // usualOvercommit is how many times the machine's memory is promised: a sandbox
-// without a limit of its own is promised 4 GiB, and few use that.
-const usualOvercommit countFlag = 8
+// without a limit of its own is promised 4 GiB, and an idle one takes 5 MB. What
+// keeps the machine is the look at what is really left, before each is made.
+const usualOvercommit countFlag = 100
+
+// usualKeep is for how many days what was used is kept: a year, and a month to
+// write its bill.
+const usualKeep countFlag = 400
 
 // given names the first of these flags that was given.
 func (f *accountFlags) given() string {
@@ -114,13 +119,33 @@ func (f *accountFlags) given() string {
 		set  bool
 	}{
 		{"host", f.host != ""}, {"max-sandboxes", f.most != 0}, {"overcommit", f.overcommit != 0}, {"idle-pause", f.idlePause != 0},
-		{"idle-remove", f.idleRemove != 0}, {"max-life", f.longest != 0}, {"audit", f.audit != ""}, {"audit-bucket", f.bucket != ""},
+		{"idle-remove", f.idleRemove != 0}, {"max-life", f.longest != 0}, {"keep-usage", f.keepUsage != 0}, {"warm", len(f.warm) > 0}, {"audit", f.audit != ""}, {"audit-bucket", f.bucket != ""},
 	} {
 		if flag.set {
 			return flag.name
 		}
 	}
 	return ""
+}
+
+// check refuses what could not be, whatever is there.
+func (f *accountFlags) check(a *app) error {
+	if err := (lease.Options{Default: f.terms(), Longest: time.Duration(f.longest)}).Check(); err != nil {
+		return err
+	}
+	if f.bucket != "" {
+		if f.audit == "" {
+			return withHint(fmt.Errorf("--audit-bucket without a directory to record in: %w", paddock.Invalid), "add --audit DIR")
+		}
+		if _, err := a.uploader(nil, f.bucket, nil); err != nil {
+			return err
+		}
+	}
+	if _, err := a.shelves(f.warm); err != nil {
+		return err
+	}
+	_, err := f.hostName()
+	return err
 }
 
 // whose says whose turn it is where sandboxes wait to be made.
@@ -136,22 +161,27 @@ const developer = "default"
 // that are theirs.
 type accounts struct {
 	store   *store.Store
+	host    string // of what is in the store, what is here
 	house   *tenant.House
 	meter   *usage.Meter
 	ring    *key.Ring
 	static  key.Static
 	log     *slog.Logger
-	release func() error // of the claim that this is the one server here; nil is none
-	record  *journal     // nil records nothing
+	release func() error  // of the claim that this is the one server here; nil is none
+	record  *journal      // nil records nothing
+	sums    chan struct{} // has one for each sum of use that is being made
+	pool    *pool.Pool    // nil keeps nothing ready
+	gate    *gate.Gate    // of ports; nil until openGate
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
 }
 
 // openAccounts builds what is between callers and a driver, which it closes if it
-// fails, and with itself: room on the machine, lifetimes, tenants.
-func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags, shown string, log *slog.Logger) (_ *accounts, err error) {
-	c := &accounts{log: log, drivers: map[string]paddock.Driver{}}
+// fails, and with itself: what is ready, room on the machine, lifetimes, tenants.
+func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags, shown string, o *operation) (_ *accounts, err error) {
+	log := o.log
+	c := &accounts{log: log, sums: make(chan struct{}, sumsAtOnce), drivers: map[string]paddock.Driver{}}
 	defer func() {
 		if err == nil {
 			return
@@ -164,7 +194,7 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 	if c.store, err = f.store.open(ctx, a); err != nil {
 		return nil, err
 	}
-	c.ring = key.New(c.store, nil)
+	c.ring = key.New(c.store, a.wall)
 	if err := c.admit(ctx, shown, f.trusted); err != nil {
 		return nil, err
 	}
@@ -176,29 +206,45 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 	if err != nil {
 		return nil, err
 	}
+	c.host = host
 	release, err := c.store.Claim(ctx, host)
 	if err != nil {
 		return nil, withHint(err, "another server is there: end it first, or give this one a directory or a name of its own: --state DIR, --host NAME")
 	}
 	c.release = release
-	full, err := admission.New(ctx, d, admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(cmp.Or(f.account.overcommit, usualOvercommit)), Key: whose})
+	shelves, err := a.shelves(f.account.warm)
 	if err != nil {
 		return nil, err
 	}
-	d = full
-	leased, err := lease.New(ctx, d, lease.Options{Store: store.LeasesOf[lease.Record](c.store, host), Default: f.account.terms(), Of: tenant.Marked(c.store.ID()), Longest: time.Duration(f.account.longest), Log: log})
+	room := admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(cmp.Or(f.account.overcommit, usualOvercommit)), Key: whose}
+	if c.pool, err = warm(ctx, d, shelves, c.store.ID()+"."+host, log); err != nil {
+		return nil, err
+	}
+	if c.pool != nil {
+		d, room.Besides, o.from.Pools = c.pool, c.pool.Ready, c.pool.Counts
+	}
+	full, err := admission.New(ctx, d, room)
+	if err != nil {
+		return nil, err
+	}
+	o.from.Load, o.from.Failures = full.Load, c.store.Failures
+	d = o.arrive(full)
+	leased, err := lease.New(ctx, d, lease.Options{Store: store.LeasesOf[lease.Record](c.store, host), Default: f.account.terms(), Of: tenant.Marked(c.store.ID()), Longest: time.Duration(f.account.longest), Log: log, Ended: o.ended, Wall: a.wall})
 	if err != nil {
 		return nil, err
 	}
 	d = leased
-	if c.meter, err = usage.New(usage.Options{Driver: d, Store: c.store, Place: host, Log: log}); err != nil {
+	if c.meter, err = usage.New(usage.Options{Driver: d, Store: c.store, Place: host, Keep: time.Duration(cmp.Or(f.account.keepUsage, usualKeep)) * 24 * time.Hour, Log: log}); err != nil {
 		return nil, err
 	}
-	if c.house, err = tenant.New(d, tenant.Options{Store: c.store, Place: host, Meter: c.meter}); err != nil {
+	if c.house, err = tenant.New(d, tenant.Options{Store: c.store, Place: host, Meter: c.meter, Now: a.wall}); err != nil {
 		return nil, err
 	}
 	if c.record, err = a.openJournal(f.account.audit, f.account.bucket, log); err != nil {
 		return nil, err
+	}
+	if c.record != nil && c.record.uploader != nil {
+		o.from.Uploads = c.record.uploader.Waiting
 	}
 	found, err := c.house.Adopt(ctx)
 	if err != nil {
@@ -273,9 +319,14 @@ func (c *accounts) caller(r *http.Request) (server.Caller, error) {
 	if !ok {
 		return server.Caller{}, fmt.Errorf("the key is missing: %w", paddock.Denied)
 	}
-	who, err := c.static.Verify(r.Context(), text)
+	return c.holder(r.Context(), text)
+}
+
+// holder says whose a key is.
+func (c *accounts) holder(ctx context.Context, text string) (server.Caller, error) {
+	who, err := c.static.Verify(ctx, text)
 	if err != nil {
-		who, err = c.ring.Verify(r.Context(), text)
+		who, err = c.ring.Verify(ctx, text)
 	}
 	switch {
 	case errors.Is(err, paddock.Denied):
@@ -290,7 +341,11 @@ func (c *accounts) caller(r *http.Request) (server.Caller, error) {
 	if err != nil {
 		return server.Caller{}, err
 	}
-	return server.Caller{Name: who.Tenant, Who: who.Key, Driver: d, Trusted: who.May(key.Admin), ReadOnly: !who.May(key.Write)}, nil
+	one := server.Caller{Name: who.Tenant, Who: who.Key, Driver: d, Trusted: who.May(key.Admin), ReadOnly: !who.May(key.Write), Usage: c.used(who.Tenant)}
+	if who.May(key.Admin) {
+		one.Keys = ownKeys{c, who}
+	}
+	return one, nil
 }
 
 // driver gives a tenant's driver, the same one each time.
@@ -307,7 +362,7 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 			Sink: c.record.lines, Failed: c.record.lines.Failed(),
 			Caller: func(ctx context.Context) action.Caller {
 				q, _ := server.RequestOf(ctx)
-				return action.Caller{Who: q.Caller.Who, Tenant: id, From: q.From, Request: q.ID, Rule: "key"}
+				return action.Caller{Who: q.Caller.Who, Tenant: id, From: q.From, Request: q.ID, Rule: ruleOf(q.Caller.Who)}
 			},
 		})
 		if err != nil {
@@ -318,9 +373,21 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 	return d, nil
 }
 
+// ruleOf is what let somebody in: a key, but for those that the ways to ports name.
+func ruleOf(who string) string {
+	switch who {
+	case "sandbox-token", "public", "signed URL":
+		return who
+	}
+	return "key"
+}
+
 // Close lets go of everything. Sandboxes stay.
 func (c *accounts) Close() error {
 	var errs []error
+	if c.gate != nil {
+		c.gate.Close()
+	}
 	if c.meter != nil {
 		errs = append(errs, c.meter.Close())
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,10 @@ type app struct {
 	// own, which it starts where there is none.
 	dial    func(context.Context, site) (paddock.Driver, error)
 	private func(context.Context) (address string, err error)
+
+	// wall is what a person's clock says, for what outlives this process; nil is
+	// that of the machine.
+	wall func() time.Time
 
 	// notify asks for the signals of this process until stop is called.
 	notify func(sigs ...os.Signal) (c <-chan os.Signal, stop func())
@@ -76,10 +81,10 @@ where you say nothing, it is nothing.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.shellCommand(), a.mapCommand(), a.doctorCommand(), a.policyCommand(), a.auditCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.shellCommand(), a.replCommand(), a.mapCommand(), a.doctorCommand(), a.policyCommand(), a.auditCommand(), a.simCommand(), a.vmCommand(), a.versionCommand())
 	root.AddCommand(a.serveCommand(), a.tenantCommand(), a.keyCommand(), a.usageCommand(), a.loginCommand(), a.logoutCommand())
-	root.AddCommand(a.createCommand(), a.listCommand(), a.inspectCommand(), a.removeCommand(), a.pauseCommand(), a.resumeCommand(), a.snapshotCommand(), a.forkCommand())
-	root.AddCommand(a.execCommand(), a.attachCommand(), a.logsCommand(), a.processesCommand(), a.copyCommand(), a.forwardCommand())
+	root.AddCommand(a.createCommand(), a.listCommand(), a.inspectCommand(), a.removeCommand(), a.pauseCommand(), a.resumeCommand(), a.extendCommand(), a.renewCommand(), a.snapshotCommand(), a.forkCommand())
+	root.AddCommand(a.execCommand(), a.attachCommand(), a.logsCommand(), a.processesCommand(), a.copyCommand(), a.forwardCommand(), a.urlCommand())
 	return root
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit/chain"
+	"github.com/paddock-sandbox/paddock/internal/audit/segment"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -80,7 +81,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	var key, seen string
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "verify FILE",
+		Use:   "verify FILE|DIR",
 		Short: "Tell whether a record is as it was written",
 		Long: `Tell whether a file of paddock run --audit is as it was written: every line is
 there, in its place and unchanged, and the key signed them. The first line that
@@ -90,19 +91,28 @@ Without --key it is this user's own key that must have signed it. Whoever has
 the key can write a whole new file, and anybody can cut a file off behind a
 signed line: note the last head, SEQ:HASH, elsewhere, and ask for it with --head.
 
+A directory is that of paddock serve --audit: its segments, and those in "sent" below
+it, are verified as one record, in which none may be missing, replaced, moved or cut
+short. Whether there were others before the first or behind the last nobody can tell but
+by --head, which may be of any of them.
+
 A file without its closing head is open: it is being written, its writer was
 killed, or its end was cut off. That is no error, and told with a status of its
 own. docs/AUDIT.md tells what is proved and what is not.
 
-Exit status: 0 if the file is whole, 1 if a line is wrong, 2 if nothing is wrong
-and the file is open, 125 if it or the key cannot be read.`,
+Exit status: 0 if all is whole, 1 if something is wrong, 2 if nothing is wrong
+and the file is open, or the directory lacks its first segments or the end of its
+last; 125 if it or the key cannot be read.`,
 		Example: `  paddock audit verify events.jsonl
   paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		Args: oneArgument("FILE"),
+		Args: oneArgument("FILE|DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o, err := a.wanted(key, seen)
 			if err != nil {
 				return err
+			}
+			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+				return a.verifySeries(args[0], o, asJSON)
 			}
 			return a.verify(args[0], o, asJSON)
 		},
@@ -166,7 +176,12 @@ func (a *app) verify(name string, o chain.Options, asJSON bool) error {
 	} else {
 		a.tellReport(name, rep)
 	}
-	switch rep.State {
+	return verified(rep.State)
+}
+
+// verified gives the exit status of a state.
+func verified(s chain.State) error {
+	switch s {
 	case chain.Whole:
 		return nil
 	case chain.Open:
@@ -174,6 +189,56 @@ func (a *app) verify(name string, o chain.Options, asJSON bool) error {
 	default:
 		return exitStatus(1)
 	}
+}
+
+// verifySeries verifies the segments of a directory.
+func (a *app) verifySeries(name string, o chain.Options, asJSON bool) error {
+	dir, err := os.OpenRoot(name)
+	if err != nil {
+		return withHint(fmt.Errorf("%s: %w: %w", name, err, paddock.Denied), "a record is its owner's alone")
+	}
+	defer dir.Close()
+	s, err := segment.Verify(dir, o)
+	if err != nil {
+		return withHint(fmt.Errorf("%s: %w", name, err), "name a directory of paddock serve --audit")
+	}
+	if asJSON {
+		err = printJSON(a.stdout, struct {
+			Version int    `json:"version"` // of this format: 1
+			Dir     string `json:"dir"`
+			segment.Series
+		}{1, name, s})
+	} else {
+		err = a.tellSeries(name, s)
+	}
+	if err != nil {
+		return err
+	}
+	return verified(s.State)
+}
+
+func (a *app) tellSeries(name string, s segment.Series) error {
+	if s.State == chain.Wrong {
+		fmt.Fprintf(a.stderr, "paddock: %s: %s\n", oneLine(filepath.Join(name, s.Wrong)), oneLineOf(s.Why, paragraph))
+		return nil
+	}
+	events := 0
+	for _, v := range s.Segments {
+		events += int(v.Events)
+	}
+	if err := a.say("%s: %s: %s in %s\n", oneLine(name), s.State, plural(events, "event", "events"), plural(len(s.Segments), "segment", "segments")); err != nil {
+		return err
+	}
+	if s.Why != "" {
+		if err := a.say("  note:   %s\n", oneLineOf(s.Why, paragraph)); err != nil {
+			return err
+		}
+	}
+	last := s.Segments[len(s.Segments)-1]
+	if last.Head == nil {
+		return nil
+	}
+	return a.say("  key:    %s\n  signed: %s\n  head:   %s\n", last.Fingerprint, last.Head.Time.Format(time.RFC3339), last.Head.Point)
 }
 
 func (a *app) tellReport(name string, rep chain.Report) {

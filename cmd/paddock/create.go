@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 )
 
@@ -16,6 +17,7 @@ import (
 type createFlags struct {
 	specFlags
 	remoteFlags
+	termFlags
 	name   string
 	labels []string
 	json   bool
@@ -27,6 +29,7 @@ func (f *createFlags) registerAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "name", "", "`ID` of the sandbox, of lower-case letters, digits and dashes (default: one that is made up)")
 	fs.StringArrayVarP(&f.labels, "label", "l", nil, "a label by which it is found: `NAME=VALUE` (repeatable)")
 	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: its status")
+	f.termFlags.register(fs)
 	f.specFlags.register(fs)
 }
 
@@ -43,6 +46,9 @@ What it may see, change and reach is said as for paddock run. Files and
 directories of this machine can be shown to it where the server runs on this
 machine, and lets its callers do so; for any other there is paddock cp.
 
+With --lifetime, --idle-pause, --idle-remove or --renew-every it has these terms and
+none of the server's own; docs/LEASES.md tells what they promise.
+
 Where no server is named by --server, PADDOCK_SERVER or paddock login, one of
 your own is started. It ends by itself when it has had no sandbox and no call
 for five minutes.
@@ -58,7 +64,11 @@ Exit status: 0, or 125 if no sandbox was made.`,
 			if err != nil {
 				return err
 			}
-			return a.createRemote(c.Context(), f, p.spec)
+			terms, err := f.terms()
+			if err != nil {
+				return err
+			}
+			return a.createRemote(c.Context(), f, p.spec, terms)
 		},
 	}
 	f.registerAll(c.Flags())
@@ -105,12 +115,12 @@ func parseLabels(texts []string) (map[string]string, error) {
 	return labels, nil
 }
 
-func (a *app) createRemote(ctx context.Context, f *createFlags, spec paddock.Spec) error {
+func (a *app) createRemote(ctx context.Context, f *createFlags, spec paddock.Spec, terms *client.Terms) error {
 	return a.with(ctx, &f.remoteFlags, func(ctx context.Context, r *remote) error {
 		if err := r.sees(spec); err != nil {
 			return err
 		}
-		sb, err := a.make(ctx, r, spec)
+		sb, err := a.make(ctx, r, spec, terms)
 		if err != nil {
 			return err
 		}
@@ -119,9 +129,9 @@ func (a *app) createRemote(ctx context.Context, f *createFlags, spec paddock.Spe
 }
 
 // make makes a sandbox, and says so where it takes long.
-func (a *app) make(ctx context.Context, r *remote, spec paddock.Spec) (paddock.Sandbox, error) {
+func (a *app) make(ctx context.Context, r *remote, spec paddock.Spec, terms *client.Terms) (paddock.Sandbox, error) {
 	defer a.progress("making the sandbox")()
-	sb, err := r.Create(ctx, spec)
+	sb, err := r.on(ctx, spec, terms)
 	if err != nil {
 		return nil, notMade{err}
 	}
@@ -199,6 +209,10 @@ removed then.`,
 			if err != nil {
 				return err
 			}
+			terms, err := f.terms()
+			if err != nil {
+				return err
+			}
 			for _, name := range []string{"tier", "root"} {
 				if c.Flags().Changed(name) {
 					return withHint(fmt.Errorf("--%s: a fork has that of its origin: %w", name, paddock.Invalid), "leave the flag out")
@@ -211,7 +225,7 @@ removed then.`,
 				return withHint(fmt.Errorf("--name is of one sandbox, and %d are asked for: %w", count, paddock.Invalid), "leave one out")
 			}
 			return a.with(c.Context(), &f.remoteFlags, func(ctx context.Context, r *remote) error {
-				return a.fork(ctx, r, fork{of: paddock.ID(args[0]), spec: p.spec, memory: memory, count: count, json: f.json})
+				return a.fork(ctx, r, fork{of: paddock.ID(args[0]), spec: p.spec, terms: terms, memory: memory, count: count, json: f.json})
 			})
 		},
 	}
@@ -228,6 +242,7 @@ const maxForks = 1000
 type fork struct {
 	of     paddock.ID
 	spec   paddock.Spec
+	terms  *client.Terms // nil are the server's
 	memory bool
 	count  int
 	json   bool
@@ -260,7 +275,7 @@ func (a *app) fork(ctx context.Context, r *remote, f fork) (err error) {
 	}
 	forks := make([]paddock.Sandbox, 0, f.count)
 	for range f.count {
-		one, made := a.make(ctx, r, spec)
+		one, made := a.make(ctx, r, spec, f.terms)
 		if made != nil {
 			err = made
 			break

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/key"
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
@@ -17,20 +19,21 @@ func (a *app) keyCommand() *cobra.Command {
 		Short: "Keep the keys that callers of a server show",
 		Long: `Keep the keys that callers of a server show. A key is written once, when it is made: the
 server keeps a hash of it. Works on the server's database, on its machine, also while
-the server runs.`,
+the server runs; or with --server on a server, for the tenant of your own key, which is to
+have the scope admin.`,
 	}
 	c.AddCommand(a.keyCreateCommand(), a.keyListCommand(), a.keyRevokeCommand())
 	return c
 }
 
 func (a *app) keyCreateCommand() *cobra.Command {
-	var where storeFlags
+	var where keyPlace
 	var name string
 	var scopes []string
 	var lasts timeFlag
-	var asJSON bool
+	var asJSON, forE2B bool
 	c := &cobra.Command{
-		Use:   "create TENANT [flags]",
+		Use:   "create [TENANT] [flags]",
 		Short: "Make a key, and write it",
 		Long: `Make a key of a tenant and write it: it cannot be had again. Scopes are
 
@@ -40,18 +43,23 @@ func (a *app) keyCreateCommand() *cobra.Command {
 
 Exit status: 0, or 125 if there is no such tenant or Paddock itself failed.`,
 		Example: `  paddock key create acme --expires 720h | paddock login https://server --key-stdin
-  paddock key create acme --scope read --name dashboard`,
-		Args: cobra.ExactArgs(1),
+  paddock key create --server https://server --scope read
+  paddock key create acme --scope read --name dashboard
+  E2B_API_KEY=$(paddock key create acme --e2b)`,
+		Args: where.args(),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withStore(c.Context(), &where, func(s *store.Store) error {
-				g := key.Grant{Tenant: args[0], Name: name}
+			if forE2B && where.remote.server != "" {
+				return withHint(fmt.Errorf("--e2b over --server: %w", paddock.Unsupported), "make it on the server's machine: paddock key create TENANT --e2b")
+			}
+			return where.with(c.Context(), a, args, func(ctx context.Context, keys keyring, _ []string) error {
+				g := key.Grant{Name: name, E2B: forE2B}
 				for _, text := range scopes {
 					g.Scopes = append(g.Scopes, key.Scope(text))
 				}
 				if lasts > 0 {
 					g.Expires = time.Now().Add(time.Duration(lasts))
 				}
-				text, k, err := key.New(s, nil).Make(c.Context(), g)
+				text, k, err := keys.make(ctx, g)
 				if err != nil {
 					return err
 				}
@@ -70,27 +78,25 @@ Exit status: 0, or 125 if there is no such tenant or Paddock itself failed.`,
 	fs.StringVar(&name, "name", "", "`words` for people")
 	fs.StringSliceVar(&scopes, "scope", []string{string(key.Read), string(key.Write)}, "what it allows: `scopes`, with commas")
 	fs.Var(&lasts, "expires", "end it after this `time` (default never)")
+	fs.BoolVar(&forE2B, "e2b", false, "write it as E2B's clients want theirs: e2b_ and digits")
 	fs.BoolVar(&asJSON, "json", false, "answer with one JSON object")
-	where.register(fs)
+	where.register(c)
 	return c
 }
 
 func (a *app) keyListCommand() *cobra.Command {
-	var where storeFlags
+	var where keyPlace
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "ls TENANT",
+		Use:   "ls [TENANT]",
 		Short: "List a tenant's keys",
 		Long: `List a tenant's keys, oldest first, with those that ended.
 
 Exit status: 0, or 125 if Paddock itself failed.`,
-		Args: cobra.ExactArgs(1),
+		Args: where.args(),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withStore(c.Context(), &where, func(s *store.Store) error {
-				if _, err := s.Tenant(c.Context(), args[0]); err != nil {
-					return err
-				}
-				list, err := key.New(s, nil).List(c.Context(), args[0])
+			return where.with(c.Context(), a, args, func(ctx context.Context, keys keyring, _ []string) error {
+				list, err := keys.list(ctx)
 				if err != nil {
 					return err
 				}
@@ -106,7 +112,7 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 			})
 		},
 	}
-	where.register(c.Flags())
+	where.register(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list")
 	return c
 }
@@ -128,21 +134,21 @@ func ends(k store.Key) string {
 }
 
 func (a *app) keyRevokeCommand() *cobra.Command {
-	var where storeFlags
+	var where keyPlace
 	c := &cobra.Command{
-		Use:   "revoke TENANT ID",
+		Use:   "revoke [TENANT] ID",
 		Short: "End a key, for good",
 		Long: `End a key, for good: the next call that shows it is refused. What streams already goes
 on until its connection ends.
 
 Exit status: 0, or 125 if there is no such key or Paddock itself failed.`,
-		Args: cobra.ExactArgs(2),
+		Args: where.args("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withStore(c.Context(), &where, func(s *store.Store) error {
-				return key.New(s, nil).Revoke(c.Context(), args[0], args[1])
+			return where.with(c.Context(), a, args, func(ctx context.Context, keys keyring, args []string) error {
+				return keys.revoke(ctx, args[0])
 			})
 		},
 	}
-	where.register(c.Flags())
+	where.register(c)
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +18,10 @@ import (
 
 // interruptible gives a context that a signal ends, with the signal as its cause.
 // Of a broken pipe the write that it is about tells.
-func (a *app) interruptible(ctx context.Context) (context.Context, func()) {
+func (a *app) interruptible(ctx context.Context, but ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	signals, stop := a.notify(append(slices.Clone(forwarded), brokenPipe)...)
+	list := slices.DeleteFunc(slices.Clone(forwarded), func(s os.Signal) bool { return slices.Contains(but, s) })
+	signals, stop := a.notify(append(list, brokenPipe)...)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {

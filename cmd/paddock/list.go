@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -112,7 +114,7 @@ func (a *app) inspectCommand() *cobra.Command {
 		Use:   "inspect ID",
 		Short: "Tell all that is known of a sandbox",
 		Long: `Tell all that is known of a sandbox: its state, its limits, what it used, how it
-is enforced, and what was refused.
+is enforced, what was refused, and where it has terms, when it ends.
 
 Exit status: 0, or 125 if there is no such sandbox or Paddock itself failed.`,
 		Args:              cobra.ExactArgs(1),
@@ -127,10 +129,14 @@ Exit status: 0, or 125 if there is no such sandbox or Paddock itself failed.`,
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return printJSON(a.stdout, s)
+				l, err := r.lease(ctx, s.ID)
+				if err != nil {
+					return err
 				}
-				return a.inspect(s)
+				if asJSON {
+					return printJSON(a.stdout, inspected{s, l})
+				}
+				return a.inspect(s, l)
 			})
 		},
 	}
@@ -139,8 +145,30 @@ Exit status: 0, or 125 if there is no such sandbox or Paddock itself failed.`,
 	return c
 }
 
+// An inspected sandbox is what paddock inspect --json answers.
+type inspected struct {
+	paddock.Status
+	Lease *client.Lease `json:"lease,omitempty"`
+}
+
+// lease gives how a sandbox stands to its terms; nil is that it can have none.
+func (r *remote) lease(ctx context.Context, id paddock.ID) (*client.Lease, error) {
+	k, err := r.keeper()
+	if err != nil {
+		return nil, nil //nolint:nilerr // none is what it has
+	}
+	l, err := k.Terms(ctx, id)
+	switch {
+	case errors.Is(err, paddock.Unsupported), errors.Is(err, paddock.Unavailable): // such as one that is lost
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &l, nil
+}
+
 // inspect writes a status for people.
-func (a *app) inspect(s paddock.Status) error {
+func (a *app) inspect(s paddock.Status, l *client.Lease) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s:\t%s\n", name, oneLine(fmt.Sprintf(format, args...)))
@@ -162,6 +190,9 @@ func (a *app) inspect(s paddock.Status) error {
 	}
 	if s.Usage.CPU >= 0 {
 		row("processor", "%s", s.Usage.CPU.Round(time.Millisecond))
+	}
+	if l != nil {
+		termsRows(w, *l)
 	}
 	for _, e := range s.Enforced {
 		if e.Strength == paddock.Full {

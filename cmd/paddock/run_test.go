@@ -128,8 +128,13 @@ func TestTwoInterruptsBeforeTheStartIsKnownKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sandbox.Remove(t.Context())
-	proc, err := sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", "trap '' INT; while :; do sleep 0.01; done"}, Output: paddock.Output{Stdout: io.Discard}})
+	ignores, said := io.Pipe()
+	defer ignores.Close()
+	proc, err := sandbox.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", "trap '' INT; echo; while :; do sleep 0.01; done"}, Output: paddock.Output{Stdout: said}})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ignores.Read(make([]byte, 1)); err != nil { // the signal would end what does not ignore it yet
 		t.Fatal(err)
 	}
 	signals := make(chan os.Signal)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/choice"
+	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
 )
 
 // serveFlags say how a server is reached, and by whom.
@@ -26,10 +26,13 @@ type serveFlags struct {
 	listen  string
 	store   storeFlags
 	account accountFlags
+	operate operateFlags
 	key     string
 	keyFile string
 	cert    string
 	certKey string
+	tls     tlsFlags
+	way     ingressFlags
 	plain   bool
 	trusted bool
 	tiers   []string
@@ -52,22 +55,27 @@ A Unix socket is there for the user alone who runs the server, without a key and
 without tenants. At any other address callers show a key: one of a tenant (paddock
 tenant, paddock key), or for development the one of --key, --key-file or PADDOCK_KEY,
 which is that of the tenant "default", without a quota. A tenant sees its own sandboxes
-and nobody else's. Beyond loopback the connection is encrypted (--tls-cert), unless that
-is given up by name (--plain-http). With --trusted, or a key of the scope admin, what
+and nobody else's. Beyond loopback the connection is encrypted (--tls-cert, --acme or
+--tls-self), unless that is given up by name (--plain-http). With --trusted, or a key of the scope admin, what
 the server's user has can be shown to a sandbox.
 
 SIGTERM and SIGINT end it: it takes no more calls, and gives those under way ten
 seconds. Commands go on. /healthz answers while it lives, /readyz while it takes
-calls.
+calls. With --config, SIGHUP or a change of the file has it read again: bounds of
+connections and the level of the log change at once, and the log tells what waits for
+a restart. Traces go where OTEL_EXPORTER_OTLP_ENDPOINT says. docs/OPERATIONS.md has
+the rest.
 
 Exit status: 0 when a signal ended it, 125 if it cannot listen or Paddock itself
 failed.`,
 		Example: `  paddock serve --listen unix:/run/user/1000/paddock.sock
   PADDOCK_KEY=secret paddock serve --listen 127.0.0.1:7463
-  paddock serve --listen :7463 --key-file key --tls-cert cert.pem --tls-key key.pem`,
+  paddock serve --listen :7463 --key-file key --tls-cert cert.pem --tls-key key.pem
+  paddock serve --config /etc/paddock/serve.yaml`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.serveAs(c, f) },
 	}
+	c.AddCommand(a.readyCommand())
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7463", "`address` to listen at: unix:/path, or HOST:PORT; port 0 is a free one")
@@ -76,10 +84,13 @@ failed.`,
 	fs.StringVar(&f.keyFile, "key-file", "", "`file` that holds the key")
 	fs.StringVar(&f.cert, "tls-cert", "", "`file` with the certificate, and those that lead to its authority, in PEM")
 	fs.StringVar(&f.certKey, "tls-key", "", "`file` with the certificate's key, in PEM")
+	f.tls.register(fs)
 	fs.BoolVar(&f.plain, "plain-http", false, "listen beyond loopback without encryption: whoever sees the traffic has the key")
 	fs.BoolVar(&f.trusted, "trusted", false, "let who has the key name what is this machine's: its files, its network, and controls to do without")
 	fs.StringSliceVar(&f.tiers, "tiers", nil, "make sandboxes of these `tiers` only, with commas: gvisor,microvm where tenants distrust each other (default all)")
+	f.way.register(fs)
 	f.account.register(fs)
+	f.operate.register(fs)
 	fs.BoolVar(&f.private, "private", false, "be the caller's own server")
 	fs.Var(&f.idle, "idle", "end after this `time` without a sandbox and without a call")
 	for _, name := range []string{"private", "idle"} {
@@ -104,7 +115,7 @@ func (f *serveFlags) sharedKey(lookup func(string) (string, bool)) (string, erro
 		return "", withHint(fmt.Errorf("--key and --key-file are two keys: %w", paddock.Invalid), "leave one out")
 	case f.keyFile != "":
 		var data []byte
-		if data, err = readSmall(f.keyFile); err != nil {
+		if data, err = readSecretFile(f.keyFile); err != nil {
 			return "", fmt.Errorf("--key-file: %w: %w", err, paddock.Denied)
 		}
 		key = string(data)
@@ -133,8 +144,11 @@ func readSmall(name string) ([]byte, error) {
 
 // check refuses what would leave the server open.
 func (f *serveFlags) check() error {
-	if (f.cert == "") != (f.certKey == "") {
-		return withHint(fmt.Errorf("--tls-cert and --tls-key belong together: %w", paddock.Invalid), "give both, or neither")
+	if err := f.operate.checkMetrics(); err != nil {
+		return err
+	}
+	if err := f.checkEncryption(); err != nil {
+		return err
 	}
 	if strings.HasPrefix(f.listen, "unix:") {
 		if f.key != "" || f.keyFile != "" {
@@ -153,9 +167,6 @@ func (f *serveFlags) check() error {
 		if name != "" {
 			return withHint(fmt.Errorf("--%s is of a server with tenants, and a socket's one caller is its own user: %w", name, paddock.Invalid), "leave it out, or listen at HOST:PORT")
 		}
-		if f.cert != "" {
-			return withHint(fmt.Errorf("a socket of this machine is not encrypted: %w", paddock.Invalid), "leave --tls-cert and --tls-key out")
-		}
 		return nil
 	}
 	host, _, err := net.SplitHostPort(f.listen)
@@ -164,9 +175,9 @@ func (f *serveFlags) check() error {
 	}
 	ip := net.ParseIP(host)
 	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
-	if !loopback && f.cert == "" && !f.plain {
+	if !loopback && !f.encrypted() && !f.plain {
 		return withHint(fmt.Errorf("--listen %s beyond loopback without encryption: whoever sees the traffic has the key: %w", f.listen, paddock.Denied),
-			"give a certificate: --tls-cert FILE --tls-key FILE; or, where something else encrypts: --plain-http")
+			"give a certificate: --tls-cert FILE --tls-key FILE, --acme DOMAIN or --tls-self; or, where something else encrypts: --plain-http")
 	}
 	return nil
 }
@@ -179,14 +190,14 @@ type listening struct {
 }
 
 // open listens.
-func (f *serveFlags) open(ctx context.Context, a *app) (listening, error) {
+func (f *serveFlags) open(ctx context.Context, a *app, o *operation, allow func(context.Context, string) error) (listening, error) {
 	nothing := func() {}
 	if f.private {
 		l, release, err := listenPrivate(ctx, a.lookup)
 		if err != nil {
 			return listening{}, err
 		}
-		return listening{l, "unix:" + l.Addr().String(), release}, nil
+		return listening{o.bound(l, true, f.operate.connections()), "unix:" + l.Addr().String(), release}, nil
 	}
 	if path, ok := strings.CutPrefix(f.listen, "unix:"); ok {
 		if !filepath.IsAbs(path) {
@@ -196,32 +207,40 @@ func (f *serveFlags) open(ctx context.Context, a *app) (listening, error) {
 		if err != nil {
 			return listening{}, err
 		}
-		return listening{l, "unix:" + filepath.Clean(path), nothing}, nil
+		return listening{o.bound(l, true, f.operate.connections()), "unix:" + filepath.Clean(path), nothing}, nil
 	}
 	l, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return listening{}, withHint(fmt.Errorf("%w: %w", err, paddock.Conflict), "is another server there? --listen HOST:PORT names another place")
 	}
-	if f.cert == "" {
-		return listening{l, "http://" + l.Addr().String(), nothing}, nil
-	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.certKey)
+	l = o.bound(l, !f.encrypted(), f.operate.connections())
+	config, err := a.secure(f, o, allow)
 	if err != nil {
 		l.Close()
-		return listening{}, withHint(fmt.Errorf("--tls-cert: %w: %w", err, paddock.Invalid), "both are files in PEM, and belong to each other")
+		return listening{}, err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if config == nil {
+		return listening{l, "http://" + l.Addr().String(), nothing}, nil
+	}
 	return listening{tls.NewListener(l, config), "https://" + l.Addr().String(), nothing}, nil
 }
 
-// all is a driver of these tiers, or of every one of this version, with its state
-// below dir; an empty one is each tier's own.
-func (a *app) all(dir string, names []string) (paddock.Driver, error) {
-	var list []choice.Tier
+// checkTiers refuses names that are no tier's.
+func (a *app) checkTiers(names []string) error {
 	for _, name := range names {
 		if !slices.ContainsFunc(a.tiers, func(t tier) bool { return string(t.name) == name && t.open != nil }) {
-			return nil, withHint(fmt.Errorf("--tiers %s: there is no such tier: %w", name, paddock.Invalid), "`paddock doctor` lists them")
+			return withHint(fmt.Errorf("--tiers %s: there is no such tier: %w", name, paddock.Invalid), "`paddock doctor` lists them")
 		}
+	}
+	return nil
+}
+
+// all is a driver of these tiers, or of every one of this version, with its state
+// below dir; an empty one is each tier's own. Calls of each go by way of seen.
+func (a *app) all(dir string, names []string, seen func(paddock.Driver, paddock.Tier) paddock.Driver) (paddock.Driver, error) {
+	var list []choice.Tier
+	if err := a.checkTiers(names); err != nil {
+		return nil, err
 	}
 	for _, t := range a.tiers {
 		if t.open == nil || len(names) > 0 && !slices.Contains(names, string(t.name)) {
@@ -231,7 +250,7 @@ func (a *app) all(dir string, names []string) (paddock.Driver, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.name, err), choice.New(list...).Close())
 		}
-		row := choice.Tier{Name: t.name, Driver: d, Pass: t.weak}
+		row := choice.Tier{Name: t.name, Driver: seen(d, t.name), Pass: t.weak}
 		if t.name == paddock.Sim {
 			row.Pass = func() string { return "it runs no programs of this machine" } // as for create
 		}
@@ -241,6 +260,9 @@ func (a *app) all(dir string, names []string) (paddock.Driver, error) {
 }
 
 func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
+	if f.tls.acme != "" && f.way.domain == "" {
+		f.way.domain = f.tls.acme
+	}
 	if f.private {
 		f.listen = "unix:"
 		if f.idle == 0 {
@@ -258,35 +280,56 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible(ctx)
+	o, err := a.operate(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.close()) }()
+	ctx, stop := a.interruptible(ctx, f.operate.hangups()...)
 	defer stop()
-	l, err := f.open(ctx, a)
+	var c *accounts
+	l, err := f.open(ctx, a, o, func(ctx context.Context, host string) error { return c.gate.Certifiable(ctx, host) }) // asked from Serve on
 	if err != nil {
 		return because(ctx, err)
 	}
 	defer l.release()
-	d, err := a.all(state, f.tiers)
+	d, err := a.all(state, f.tiers, o.driver)
 	if err != nil {
 		l.Close()
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(a.logTo(f.private), nil))
+	log := o.log
 	caller, end := owner(d), d.Close
+	var g *gate.Gate
 	if !strings.HasPrefix(l.address, "unix:") {
-		c, err := a.openAccounts(ctx, d, f, key, log) // d is its own from here on
+		c, err = a.openAccounts(ctx, d, f, key, o) // d is its own from here on
+		if err == nil {
+			if err = c.openGate(ctx, f.way.base(l.address)); err != nil {
+				err = errors.Join(err, c.Close())
+			}
+		}
 		if err != nil {
 			l.Close()
 			return because(ctx, err)
 		}
-		caller, end = c.caller, c.Close
+		quietLibraries(log)
+		caller, end, g = c.caller, c.Close, c.gate
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	s, err := newService(d, caller, log)
+	s, err := newService(d, caller, log, g)
 	if err != nil {
 		l.Close()
 		return err
 	}
-	return a.serveOn(ctx, l, s, time.Duration(f.idle))
+	if c != nil {
+		h, err := a.openE2B(ctx, c, f, l.address, log, s.api)
+		if err != nil {
+			l.Close()
+			return errors.Join(because(ctx, err), s.api.Close())
+		}
+		s.speak(h)
+	}
+	return a.serveOn(ctx, l, s, o, time.Duration(f.idle))
 }
 
 // logTo gives where the log goes: a caller's own server keeps its file small.
@@ -320,9 +363,10 @@ func (a *app) stateDir(text string) (string, error) {
 
 // serveOn serves until ctx ends or nobody uses the server any more, and lets the
 // calls end that are under way.
-func (a *app) serveOn(ctx context.Context, l listening, s *service, idle time.Duration) error {
+func (a *app) serveOn(ctx context.Context, l listening, s *service, o *operation, idle time.Duration) error {
 	h := s.api.HTTP()
-	h.Handler = s
+	h.Handler, h.ConnState = o.around(s), o.limit.State
+	o.begin(a, s)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	over, cancel := context.WithCancel(ctx)

@@ -133,7 +133,7 @@ func TestAServerThatIsToldToEndDoesNotWaitUntilItIsIdle(t *testing.T) {
 }
 
 func TestHealthIsToldWithoutAKeyAndIsNoUse(t *testing.T) {
-	s, err := newService(&house{}, nobody, slog.New(slog.DiscardHandler))
+	s, err := newService(&house{}, nobody, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
+	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
 	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
@@ -17,6 +20,9 @@ type service struct {
 	api    *server.Server
 	driver paddock.Driver
 	log    *slog.Logger
+	gate   *gate.Gate   // of ports inside sandboxes; nil is none
+	e2b    *e2b.Handler // nil speaks no other API
+	beside http.Handler // the same within the API's bounds
 
 	mu       sync.Mutex
 	draining bool          // guarded by mu
@@ -25,16 +31,42 @@ type service struct {
 	changed  chan struct{} // of one place: something of this changed
 }
 
-func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, error), log *slog.Logger) (*service, error) {
-	api, err := server.New(server.Options{Caller: caller, Log: log})
+func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, error), log *slog.Logger, g *gate.Gate) (*service, error) {
+	o := server.Options{Caller: caller, Log: log}
+	if g != nil {
+		o.Ports = recordedPorts{g}
+	}
+	api, err := server.New(o)
 	if err != nil {
 		return nil, err
 	}
-	return &service{api: api, driver: d, log: log, last: time.Now(), changed: make(chan struct{}, 1)}, nil
+	return &service{api: api, driver: d, log: log, gate: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
 }
 
-// ServeHTTP answers a call. What asks after the server's health is no use of it.
+// speak has the service speak E2B's API as well, to who asks for it.
+func (s *service) speak(h *e2b.Handler) {
+	s.e2b, s.beside = h, s.api.Beside("e2b", h)
+}
+
+// other tells whether a request is E2B's.
+func (s *service) other(r *http.Request) bool { return s.e2b != nil && s.e2b.Takes(r) }
+
+// ServeHTTP answers a call. What asks after the server's health is no use of it. What is
+// for a port is first, at a host of its own or by the gate's headers: there every path is
+// the sandbox's. Hosts of E2B's sandboxes, and E2B's name of the API, are below the
+// gate's domain, and the only ones there that are not the gate's.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	hurry(w, r)
+	defer hurry(w, r)
+	if s.gate != nil && (s.e2b == nil || !s.e2b.Hosts(r.Host)) && s.gate.Take(w, r) {
+		return
+	}
+	if s.other(r) {
+		s.count(1)
+		defer s.count(-1)
+		s.beside.ServeHTTP(w, r)
+		return
+	}
 	switch r.URL.Path {
 	case "/healthz":
 		answer(w, http.StatusOK, "it lives\n")
@@ -53,6 +85,18 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.count(1)
 	defer s.count(-1)
 	s.api.ServeHTTP(w, r)
+}
+
+// strangerTime is what a body gets to arrive until it is known who sends it, and what is
+// left of one behind its answer, which package http reads.
+const strangerTime = 30 * time.Second
+
+// hurry bounds how long the rest of a body may take, where the connection is the
+// request's alone. Whoever finds out who calls takes that back.
+func hurry(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangerTime)) // what has none has its own
+	}
 }
 
 func answer(w http.ResponseWriter, status int, text string) {
@@ -83,6 +127,12 @@ func (s *service) end(ctx context.Context) error {
 	defer cancel()
 	if err := s.api.Drain(ctx); err != nil {
 		s.log.Info("calls are cut", "why", err)
+	}
+	if s.gate != nil {
+		s.gate.Close() // what goes through it has no end of its own
+	}
+	if s.e2b != nil {
+		return errors.Join(s.e2b.Close(), s.api.Close())
 	}
 	return s.api.Close()
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"math/big"
 	"text/tabwriter"
@@ -9,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/usage"
 )
@@ -23,6 +26,8 @@ type usageFlags struct {
 	prices   string
 	model    string
 	json     bool
+	each     bool
+	remote   remoteFlags
 }
 
 func (a *app) usageCommand() *cobra.Command {
@@ -31,8 +36,8 @@ func (a *app) usageCommand() *cobra.Command {
 		Use:   "usage [flags]",
 		Short: "Tell what sandboxes of a server used, and what that costs",
 		Long: `Tell what sandboxes of a server used, by tenant and label, and what that costs. Works on
-the server's database, on its machine, also while the server runs. Use is counted in
-full hours of the clock. What a tier cannot measure is told as not measured; what has a
+the server's database, on its machine, also while the server runs; with --server it asks a
+server, which tells of its caller's own. Use is counted in full hours of the clock. What a tier cannot measure is told as not measured; what has a
 price and was not measured has no cost.
 
 The model alive charges for what is reserved: sandboxes while they exist, processors and
@@ -51,27 +56,19 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 			if err != nil {
 				return err
 			}
+			if f.remote.server != "" {
+				return a.usageOf(c.Context(), f, q, prices)
+			}
 			return a.withStore(c.Context(), &f.where, func(s *store.Store) error {
 				list, err := usage.Summarize(c.Context(), s, q)
 				if err != nil {
 					return err
 				}
-				bills := make([]bill, len(list))
+				lines := make([]*usage.Line, len(list))
 				for i := range list {
-					bills[i].Line = &list[i]
-					if prices == nil {
-						continue
-					}
-					cost, err := prices.Cost(usage.Model(f.model), &list[i].Sum)
-					if err != nil {
-						return err
-					}
-					bills[i].Cost = &cost
+					lines[i] = &list[i]
 				}
-				if f.json {
-					return printJSON(a.stdout, bills)
-				}
-				return a.bill(bills, f.by)
+				return a.bills(lines, f, prices)
 			})
 		},
 	}
@@ -85,8 +82,57 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 	fs.StringVar(&f.prices, "prices", "", "`file` of prices; docs/price.schema.json describes it")
 	fs.StringVar(&f.model, "model", string(usage.Busy), "charge by this `model`: alive or busy")
 	fs.BoolVar(&f.json, "json", false, "answer with a JSON list")
+	fs.BoolVar(&f.each, "each", false, "one line for each sandbox")
+	fs.StringVar(&f.remote.server, "server", "", "ask the server at this `address`, rather than a database")
 	f.where.register(fs)
+	c.MarkFlagsMutuallyExclusive("server", "tenant")
+	c.MarkFlagsMutuallyExclusive("server", "database")
+	c.MarkFlagsMutuallyExclusive("server", "state")
+	c.MarkFlagsMutuallyExclusive("each", "by")
 	return c
+}
+
+// usageOf asks a server.
+func (a *app) usageOf(ctx context.Context, f *usageFlags, q usage.Query, prices *usage.Prices) error {
+	return a.with(ctx, &f.remote, func(ctx context.Context, r *remote) error {
+		d, err := r.account()
+		if err != nil {
+			return err
+		}
+		u, err := d.Usage(ctx, client.UsageQuery{Since: q.From, Until: q.To, Label: q.Where, By: q.By, Each: q.Each})
+		if err != nil {
+			return err
+		}
+		lines := make([]*usage.Line, len(u.Lines))
+		for i, l := range u.Lines {
+			lines[i] = billed(l)
+		}
+		return a.bills(lines, f, prices)
+	})
+}
+
+// bills writes sums, with what they cost where there are prices.
+func (a *app) bills(lines []*usage.Line, f *usageFlags, prices *usage.Prices) error {
+	bills := make([]bill, len(lines))
+	for i, l := range lines {
+		bills[i].Line = l
+		if prices == nil {
+			continue
+		}
+		cost, err := prices.Cost(usage.Model(f.model), &l.Sum)
+		if err != nil {
+			return err
+		}
+		bills[i].Cost = &cost
+	}
+	if f.json {
+		return printJSON(a.stdout, bills)
+	}
+	by := f.by
+	if f.each {
+		by = "SANDBOX"
+	}
+	return a.bill(bills, by)
 }
 
 // A bill is a sum and its cost.
@@ -97,7 +143,7 @@ type bill struct {
 
 func (f *usageFlags) query(now time.Time) (usage.Query, error) {
 	now = now.UTC()
-	q := usage.Query{Tenant: f.tenant, By: f.by, From: time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), To: now.Truncate(time.Hour).Add(time.Hour)}
+	q := usage.Query{Tenant: f.tenant, By: f.by, Each: f.each, From: time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), To: now.Truncate(time.Hour).Add(time.Hour)}
 	var err error
 	if q.Where, err = parseLabels(f.labels); err != nil {
 		return q, err
@@ -143,7 +189,7 @@ func (a *app) bill(list []bill, by string) error {
 	for _, b := range list {
 		fmt.Fprintf(w, "%s\t", b.Tenant)
 		if by != "" {
-			fmt.Fprintf(w, "%s\t", oneLine(b.Label))
+			fmt.Fprintf(w, "%s\t", oneLine(cmp.Or(b.Label, string(b.Sandbox))))
 		}
 		cost := "-"
 		if b.Cost != nil {

@@ -90,6 +90,17 @@ failed.`,
 	}
 }
 
+// tellMemory tells what becomes of memory that machines with this kernel have no use
+// for.
+func tellMemory(tell func(name, what string, err error) error, k boot.Kernel) error {
+	gives, err := k.GivesBack()
+	what := "what machines have no use for goes back to this one"
+	if err == nil && !gives {
+		what = "what machines have touched is theirs until they end, as this kernel has no virtio_balloon; run `paddock vm setup` again"
+	}
+	return tell("memory", what, err)
+}
+
 // vmStatus tells one thing on a line.
 func vmStatus(w io.Writer, o boot.Options) error {
 	lacks := false
@@ -116,8 +127,12 @@ func vmStatus(w io.Writer, o boot.Options) error {
 		return err
 	}
 	if err == nil {
-		modules, err := k.Modules()
-		if err := tell("modules", fmt.Sprintf("%d, of %s", len(modules), k.Directory), err); err != nil {
+		modules, missing := k.Modules()
+		err := tell("modules", fmt.Sprintf("%d, of %s", len(modules), k.Directory), missing)
+		if err == nil && missing == nil {
+			err = tellMemory(tell, k)
+		}
+		if err != nil {
 			return err
 		}
 	}

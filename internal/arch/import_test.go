@@ -49,7 +49,7 @@ func layers() []layer {
 		{"internal/egress/gateway", []string{"internal/egress", "internal/egress/authority", "internal/egress/gate", "internal/egress/report", "internal/kernel"}, "the gateway's process, and its confinement"},
 		{"internal/audit", nil, "the words of what sandboxes did: tiers tell them, and anyone keeps them"},
 		{"internal/audit/chain", []string{"internal/audit"}, "it signs lines, whatever they tell; it knows one directory, which is handed to it"},
-		{"internal/audit/action", []string{"internal/audit"}, "a driver around any driver: it knows no tier, and of the record only a sink"},
+		{"internal/audit/action", []string{"internal/audit", "internal/lease"}, "a driver around any driver: it knows no tier, of the record only a sink, and of lifetimes that they are passed on"},
 		{"internal/audit/segment", []string{"internal/audit", "internal/audit/chain"}, "files of a record, in a directory and a bucket that are handed to it"},
 		{"internal/driver/gvisor/trace", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},
 		{"internal/driver/gvisor/trace/tap", []string{"internal/audit"}, "linked into the sentry"},
@@ -94,12 +94,24 @@ func layers() []layer {
 		{"internal/store", nil, "a database: it knows what is kept, and neither drivers nor servers"},
 		{"internal/store/storetest", []string{"internal/store"}, "the databases, for tests"},
 		{"internal/key", []string{"internal/store"}, "who a caller is: it knows no request and no sandbox"},
-		{"internal/tenant", []string{"internal/store"}, "a driver around any driver: it knows no tier and no server"},
+		{"internal/tenant", []string{"internal/lease", "internal/store"}, "a driver around any driver: it knows no tier and no server, and of lifetimes that they are passed on"},
 		{"internal/usage", []string{"internal/store"}, "it counts what any driver tells; no tier and no server"},
+		{"internal/call", nil, "it tells observers of a driver's calls: it knows no tier and no observer"},
+		{"internal/metric", []string{"internal/admission", "internal/call", "internal/pool"}, "it counts what others tell: no tier, no server and no key"},
+		{"internal/trace", []string{"internal/call"}, "spans of requests and calls: no tier, no server and no key"},
 		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
+		{"internal/ingress", nil, "the way in: it knows any driver's Dial, and no tier, no key and no disk"},
+		{"internal/ingress/certificate", nil, "certificates: it knows names and files, and no connections"},
+		{"internal/ingress/gate", []string{"internal/ingress", "internal/server/wire", "internal/store"}, "who may reach a port: it knows tenants' records, and no tier, no driver and no server"},
 		{"internal/server/wire", nil, "what server and client say to each other; pure"},
-		{"internal/server", []string{"internal/server/wire"}, "any driver over HTTP: it knows no tier, no key and no disk"},
+		{"internal/interpreter", nil, "code in any sandbox: it knows no tier and no server"},
+		{"internal/dialect/e2b/code", []string{"internal/interpreter"}, "translation of what the interpreter tells: it knows one sandbox, and neither tiers nor servers"},
+		{"internal/server", []string{"internal/interpreter", "internal/lease", "internal/server/wire"}, "any driver over HTTP: it knows no tier, no key and no disk; of lifetimes, what a driver may have beside"},
 		{"client", []string{"internal/server/wire"}, "a driver whose sandboxes are a server's: it shares the words with it, and nothing else"},
+		{"internal/dialect/e2b", []string{"internal/dialect/e2b/signature", "internal/ingress", "internal/lease"}, "translation: it knows drivers with terms, the way to ports, and what answers inside a sandbox only by an interface; no server, no key, no database"},
+		{"internal/dialect/e2b/signature", nil, "how E2B signs addresses of files: both who finds the sandbox and who serves the file have to agree"},
+		{"internal/dialect/e2b/envd", []string{"internal/dialect/e2b/envd/envdpb", "internal/dialect/e2b/signature"}, "E2B's in-box API over any sandbox: it knows no tier and no server"},
+		{"internal/dialect/e2b/envd/envdpb", nil, "generated wire format"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})
 }
@@ -207,8 +219,8 @@ func foreigners() []foreign {
 	return []foreign{
 		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/layer", "internal/driver/gvisor/trace/tap", "internal/egress/egresstest", "internal/egress/link"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker", "attack/internet"}, "system calls are wrapped once, where their traps are known; the attacker and its internet need them raw"},
-		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/sim/wall"}, "RPC is the wire between guest and host; drivers see a paddock.Sandbox"},
-		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},
+		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/dialect/e2b/envd", "internal/dialect/e2b/envd/envdpb", "internal/driver/sim/wall"}, "RPC is the wire between guest and host, where drivers see a paddock.Sandbox, and what E2B's clients speak"},
+		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/agent", "internal/dialect/e2b/envd", "internal/dialect/e2b/envd/envdpb", "internal/driver/gvisor/trace", "internal/driver/gvisor/trace/tap"}, "as connect; and gVisor's trace points have its format"},
 		{"github.com/hashicorp/yamux", []string{"internal/container/inside", "internal/driver/microvm/monitor"}, "connections over a machine's port"},
 		{"github.com/creack/pty", []string{"internal/guest"}, "terminals are opened inside"},
 		{"github.com/fsnotify/fsnotify", []string{"internal/guest"}, "files are watched inside"},
@@ -223,7 +235,7 @@ func foreigners() []foreign {
 		{"github.com/klauspost/compress", []string{"internal/driver/microvm/boot", "internal/driver/sim/command/archive"}, "as above; and kernels and packages, which are packed so"},
 		{"github.com/ulikunitz/xz", []string{"internal/driver/microvm/boot", "internal/driver/sim/command/archive"}, "as above"},
 		{"github.com/JohannesKaufmann/html-to-markdown/v2", []string{"internal/driver/sim/command/encode"}, "one tool"},
-		{"golang.org/x/crypto", []string{"internal/driver/sim/command/encode", "internal/egress/hello"}, "a checksum that the standard library has not, and its reader of TLS messages"},
+		{"golang.org/x/crypto", []string{"internal/driver/sim/command/encode", "internal/egress/hello", "internal/ingress/certificate"}, "a checksum that the standard library has not, its reader of TLS messages, and ACME"},
 		{"golang.org/x/net", []string{"internal/egress/address", "internal/egress/egresstest", "internal/egress/name"}, "messages of DNS, and the client side of SOCKS5"},
 		{"golang.org/x/time", []string{"internal/egress"}, "the rate of a rule's limits"},
 		{"github.com/aws/aws-sdk-go-v2/aws", []string{"internal/audit/segment", "internal/egress/secret"}, "signatures of requests to AWS, and to what speaks as it does"},
@@ -236,7 +248,9 @@ func foreigners() []foreign {
 		{"modernc.org/sqlite", []string{"internal/driver/sim/command/sql", "internal/store"}, "one tool, and the state of a server"},
 		{"github.com/jackc/pgx/v5", []string{"internal/store"}, "as above, where servers share it"},
 		{"github.com/opencontainers/runtime-spec", []string{"bench", "internal/driver/gvisor/sentry"}, "how OCI runtimes are told what to run: gVisor, and the peers"},
-		{"go.yaml.in/yaml", []string{"internal/policy", "internal/driver/sim/command/jq", "internal/usage"}, "text formats end at the policy and at prices; yq is one tool"},
+		{"go.yaml.in/yaml", []string{"cmd/paddock", "internal/policy", "internal/driver/sim/command/jq", "internal/usage"}, "text formats end at the configuration, the policy and prices; yq is one tool"},
+		{"github.com/prometheus/client_golang", []string{"internal/metric"}, "metrics are one package's, and nobody else counts for Prometheus"},
+		{"go.opentelemetry.io/otel", []string{"internal/trace"}, "as metrics: a driver has no branch for traces"},
 	}
 }
 
@@ -293,9 +307,10 @@ func barriers() []barrier {
 	return []barrier{
 		{"cmd/paddock-guest", []string{
 			"github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml",
-			"github.com/containerd/cgroups", "gvisor.dev/gvisor",
+			"github.com/containerd/cgroups", "gvisor.dev/gvisor", "github.com/prometheus", "go.opentelemetry.io", "google.golang.org/grpc",
 			module + "/internal/agent", module + "/internal/cgroup", module + "/internal/policy",
 		}, "the guest is small, and holds nothing of the host's side"},
+		{"client", []string{"github.com/prometheus", "go.opentelemetry.io", "google.golang.org/grpc"}, "programs of others link it"},
 		{"internal/container", []string{
 			module + "/internal/driver", "gvisor.dev/gvisor", "net/http/httptest",
 			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress/link", module + "/internal/egress/gateway", module + "/internal/policy", module + "/cmd",
@@ -352,7 +367,7 @@ func bans() []ban {
 	return []ban{
 		{path: "C", why: "no cgo: one static binary, for every architecture from any"},
 		{path: "plugin", why: "as above"},
-		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/guest", "internal/driver/sim/command/script/engine", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
+		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/dialect/e2b/envd/envdpb", "internal/guest", "internal/driver/sim/command/script/engine", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
 		{path: "flag", except: []string{"internal/tally", "bench", "attack/attacker", "cmd/paddock-guest", "internal/driver/gvisor/sentry/filter/generate"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},

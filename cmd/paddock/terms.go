@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
+)
+
+// termFlags say how long a sandbox lives.
+type termFlags struct {
+	lifetime   timeFlag
+	idlePause  timeFlag
+	idleRemove timeFlag
+	renewEvery timeFlag
+	atEnd      string
+}
+
+func (f *termFlags) register(fs *pflag.FlagSet) {
+	fs.Var(&f.lifetime, "lifetime", "end the sandbox this `time` after it was made; paddock extend moves that")
+	fs.Var(&f.idlePause, "idle-pause", "pause it when nobody used it for this `time`; the next call wakes it")
+	fs.Var(&f.idleRemove, "idle-remove", "remove it when nobody used it for this `time`")
+	fs.Var(&f.renewEvery, "renew-every", "end it where paddock renew was not called for this `time`")
+	fs.StringVar(&f.atEnd, "at-end", "remove", "`what` is done at the end of --lifetime and --renew-every: remove or pause")
+}
+
+// terms gives what the flags ask for; nil is nothing, and then the server's are.
+func (f *termFlags) terms() (*client.Terms, error) {
+	if f.atEnd != "remove" && f.atEnd != "pause" {
+		return nil, withHint(fmt.Errorf("--at-end %s: there is no such end: %w", f.atEnd, paddock.Invalid), "it is remove or pause")
+	}
+	end := client.RemoveAtEnd
+	if f.atEnd == "pause" {
+		end = client.PauseAtEnd
+	}
+	t := client.Terms{
+		Lifetime: time.Duration(f.lifetime), KeepAlive: time.Duration(f.renewEvery), OnEnd: end,
+		IdlePause: time.Duration(f.idlePause), IdleRemove: time.Duration(f.idleRemove), Wake: f.idlePause > 0,
+	}
+	if t == (client.Terms{}) {
+		return nil, nil
+	}
+	if t.OnEnd == client.PauseAtEnd && t.Lifetime == 0 && t.KeepAlive == 0 {
+		return nil, withHint(fmt.Errorf("--at-end of what has no end: %w", paddock.Invalid), "say when: --lifetime or --renew-every")
+	}
+	return &t, nil
+}
+
+// A keeper is a server whose sandboxes have terms.
+type keeper interface {
+	CreateWith(ctx context.Context, spec paddock.Spec, t client.Terms) (paddock.Sandbox, error)
+	Terms(ctx context.Context, id paddock.ID) (client.Lease, error)
+	Extend(ctx context.Context, id paddock.ID, by time.Duration) (client.Lease, error)
+	Renew(ctx context.Context, id paddock.ID) (client.Lease, error)
+}
+
+// keeper gives the server as one.
+func (r *remote) keeper() (keeper, error) {
+	if k, ok := r.Driver.(keeper); ok {
+		return k, nil
+	}
+	return nil, fmt.Errorf("server %s: its sandboxes have no terms: %w", r.at.Address, paddock.Unsupported)
+}
+
+// on makes a sandbox on terms; nil are the server's.
+func (r *remote) on(ctx context.Context, spec paddock.Spec, t *client.Terms) (paddock.Sandbox, error) {
+	if t == nil {
+		return r.Create(ctx, spec)
+	}
+	k, err := r.keeper()
+	if err != nil {
+		return nil, err
+	}
+	return k.CreateWith(ctx, spec, *t)
+}
+
+func (a *app) extendCommand() *cobra.Command {
+	var f remoteFlags
+	c := &cobra.Command{
+		Use:   "extend ID TIME",
+		Short: "Have a sandbox end later",
+		Long: `Move the end of a sandbox by a time, from when it would be, or from now where that
+has passed, and write the new end. What was paused at its end goes on. What has no
+end has nothing to move.
+
+Exit status: 0, or 125 if it was not moved.`,
+		Example:               `  paddock extend "$id" 30m`,
+		Args:                  cobra.ExactArgs(2),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeIDs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var by timeFlag
+			if err := by.Set(args[1]); err != nil {
+				return withHint(fmt.Errorf("%s: %w: %w", args[1], err, paddock.Invalid), "paddock extend ID 30m")
+			}
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				k, err := r.keeper()
+				if err != nil {
+					return err
+				}
+				l, err := k.Extend(ctx, paddock.ID(args[0]), time.Duration(by))
+				if err != nil {
+					return err
+				}
+				return a.say("%s\n", l.Ends.Local().Format(time.DateTime))
+			})
+		},
+	}
+	f.register(c.Flags())
+	return c
+}
+
+func (a *app) renewCommand() *cobra.Command {
+	var f remoteFlags
+	c := &cobra.Command{
+		Use:   "renew ID…",
+		Short: "Say that sandboxes are still wanted",
+		Long: `Say that sandboxes are still wanted that were made with --renew-every. What was
+paused since nobody had said so goes on.
+
+Exit status: 0, or 125 if one of them could not be renewed.`,
+		Args:                  cobra.MinimumNArgs(1),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeIDs(0),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
+				k, err := r.keeper()
+				if err != nil {
+					return err
+				}
+				return a.each(args, func(id string) error {
+					_, err := k.Renew(ctx, paddock.ID(id))
+					return err
+				})
+			})
+		},
+	}
+	f.register(c.Flags())
+	return c
+}
+
+// termsRows writes terms for people.
+func termsRows(w *tabwriter.Writer, l client.Lease) {
+	row := func(name, text string) { fmt.Fprintf(w, "%s:\t%s\n", name, oneLine(text)) }
+	end := "removed"
+	if l.Terms.OnEnd == client.PauseAtEnd {
+		end = "paused"
+	}
+	if !l.Ends.IsZero() {
+		row("ends", fmt.Sprintf("%s (%s)", l.Ends.Local().Format(time.DateTime), end))
+	}
+	if l.Terms.KeepAlive > 0 {
+		row("renewed every", fmt.Sprintf("%s, or it is %s; next by %s", l.Terms.KeepAlive, end, l.Renew.Local().Format(time.DateTime)))
+	}
+	if l.Terms.IdlePause > 0 {
+		woken := "resume it by hand"
+		if l.Terms.Wake {
+			woken = "the next call wakes it"
+		}
+		row("paused", fmt.Sprintf("when idle for %s; %s", l.Terms.IdlePause, woken))
+	}
+	if l.Terms.IdleRemove > 0 {
+		row("removed", fmt.Sprintf("when idle for %s", l.Terms.IdleRemove))
+	}
+	if !l.Idle.IsZero() && (l.Terms.IdlePause > 0 || l.Terms.IdleRemove > 0) {
+		row("idle since", l.Idle.Local().Format(time.DateTime))
+	}
+	if l.Paused != "" {
+		row("paused by", l.Paused)
+	}
+	if l.Failure != "" {
+		row("failed", l.Failure)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/pool"
+	"github.com/paddock-sandbox/paddock/internal/server/wire"
+)
+
+// shelves reads the values of --warm: WHAT=MIN[:MAX][,ttl=TIME], where WHAT is a
+// tier, or a file with a spec.
+func (a *app) shelves(texts []string) ([]pool.Shelf, error) {
+	var all []pool.Shelf
+	for _, text := range texts {
+		shelf, err := a.shelf(text)
+		if err != nil {
+			return nil, withHint(fmt.Errorf("--warm %s: %w", text, err), "such as jail=4, or spec.json=2:8,ttl=10m")
+		}
+		all = append(all, shelf)
+	}
+	return all, nil
+}
+
+func (a *app) shelf(text string) (s pool.Shelf, err error) {
+	if i := strings.LastIndex(text, ",ttl="); i >= 0 {
+		var ttl timeFlag
+		if err := ttl.Set(text[i+len(",ttl="):]); err != nil {
+			return s, fmt.Errorf("ttl: %w: %w", err, paddock.Invalid)
+		}
+		s.TTL, text = time.Duration(ttl), text[:i]
+	}
+	i := strings.LastIndex(text, "=")
+	if i <= 0 {
+		return s, fmt.Errorf("it is not WHAT=MIN[:MAX][,ttl=TIME]: %w", paddock.Invalid)
+	}
+	what := text[:i]
+	least, most, ranged := strings.Cut(text[i+1:], ":")
+	if s.Size, err = readyCount(least); err == nil && ranged {
+		s.Most, err = readyCount(most)
+	}
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case what == "auto":
+	case slices.ContainsFunc(a.tiers, func(t tier) bool { return string(t.name) == what && t.open != nil }):
+		s.Spec.Tier = paddock.Tier(what)
+	default:
+		s.Spec, err = a.template(what)
+	}
+	return s, err
+}
+
+// mostReady is more than anyone keeps.
+const mostReady = 10_000
+
+func readyCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > mostReady {
+		return 0, fmt.Errorf("%q is no number of sandboxes from 1 to %d: %w", text, mostReady, paddock.Invalid)
+	}
+	return n, nil
+}
+
+// template reads a file with a spec, as the API takes it.
+func (a *app) template(name string) (spec paddock.Spec, err error) {
+	dir, err := a.dir()
+	if err != nil {
+		return spec, err
+	}
+	f, err := os.Open(absolute(name, dir))
+	if err != nil {
+		return spec, fmt.Errorf("neither a tier nor a file: %w: %w", err, paddock.Invalid)
+	}
+	defer f.Close()
+	if err := wire.Decode(f, maxSiteFile, &spec); err != nil {
+		return spec, fmt.Errorf("it is no spec: %w", err)
+	}
+	return spec, nil
+}
+
+// warm puts a pool around a driver, where there is something to keep ready. What
+// a server of this database and name left on its shelves is removed, also where
+// this one has none.
+func warm(ctx context.Context, d paddock.Driver, shelves []pool.Shelf, mark string, log *slog.Logger) (*pool.Pool, error) {
+	removed, err := pool.Clean(ctx, d, mark)
+	if len(removed) > 0 {
+		log.Info("ready sandboxes of before are removed", "sandboxes", len(removed))
+	}
+	if err != nil { // one that cannot be removed is no reason to serve nobody
+		log.Warn("ready sandboxes of before could not all be removed", "error", err)
+	}
+	if len(shelves) == 0 {
+		return nil, nil
+	}
+	if several, ok := d.(interface {
+		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
+	}); ok {
+		for _, s := range shelves {
+			if _, err := several.InfoOf(ctx, s.Spec.Tier); err != nil {
+				return nil, withHint(fmt.Errorf("--warm: %w", err), "`paddock doctor` lists the tiers, and --tiers narrows them")
+			}
+		}
+	}
+	p, err := pool.New(d, pool.Options{Shelves: shelves, Mark: mark, Log: log})
+	if errors.Is(err, paddock.Invalid) {
+		return nil, withHint(fmt.Errorf("--warm: %w", err), "each shelf has a spec of its own, without an ID, and MAX is not less than MIN")
+	}
+	return p, err
+}
