@@ -48,8 +48,8 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
-test: deps build $(if $(CI),referees machine python sdk) ## Run every test, and tell what was skipped and why
-	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=sample PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
+test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every test, and tell what was skipped and why
+	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=sample PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
 	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=45m $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
@@ -85,6 +85,14 @@ $(TMP)/sdk/py.txt: internal/dialect/e2b/testdata/py/requirements.txt
 	@mkdir -p $(TMP)/sdk
 	rm -rf $(TMP)/sdk/py
 	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/sdk/py -r $<
+	@touch $@
+
+.PHONY: plotting
+plotting: $(TMP)/plotting.txt ## Install what the tests of figures and tables draw with, with pip
+
+$(TMP)/plotting.txt: internal/interpreter/testdata/requirements.txt
+	rm -rf $(TMP)/plotting
+	pip3 install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target $(TMP)/plotting -r $<
 	@touch $@
 
 .PHONY: race
