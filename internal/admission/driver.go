@@ -54,13 +54,13 @@ type Options struct {
 
 // A Driver refuses what another has no room for. Make one with [New].
 type Driver struct {
-	inner    paddock.Driver
-	o        Options
-	memory   int64 // how much may be promised
-	defaults paddock.Limits
-	line     *line
+	inner  paddock.Driver
+	o      Options
+	memory int64 // how much may be promised
+	line   *line
 
 	mu      sync.Mutex
+	usual   int64                // guarded by mu; memory of a sandbox that asks for none; 0 is not known yet
 	held    map[paddock.ID]int64 // guarded by mu; memory promised to what is there
 	claims  int                  // guarded by mu; sandboxes that are being made
 	claimed int64                // guarded by mu; memory promised to these, and to updates
@@ -75,16 +75,12 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := d.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
 	each := o.Waiting
 	if o.Key != nil {
 		each = (o.Waiting + 1) / 2
 	}
 	a := &Driver{
-		inner: d, o: o, memory: int64(min(float64(o.Memory)*o.Overcommit, 1<<62)), defaults: info.Defaults,
+		inner: d, o: o, memory: int64(min(float64(o.Memory)*o.Overcommit, 1<<62)),
 		line: &line{most: o.Waiting, each: each, keys: o.Key != nil, free: o.Creating, places: make(map[string][]*place)},
 		held: make(map[paddock.ID]int64),
 	}
@@ -153,8 +149,10 @@ func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, e
 
 // Create implements paddock.Driver; what there is no room for is Exhausted.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
-	memory := spec.Limits.Memory
-	or(&memory, d.defaults.Memory)
+	memory, err := d.asked(ctx, spec.Limits)
+	if err != nil {
+		return nil, err
+	}
 	if memory < 0 {
 		return d.inner.Create(ctx, spec) // which says what is wrong with it
 	}
@@ -174,6 +172,29 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	}
 	d.held[sb.ID()] = memory
 	return &sandbox{sb, d}, nil
+}
+
+// asked is the memory that limits ask for. What the driver gives to those that
+// ask for none is found out when it is first needed: a tier may try a sandbox to
+// tell.
+func (d *Driver) asked(ctx context.Context, l paddock.Limits) (int64, error) {
+	if l.Memory != 0 {
+		return l.Memory, nil
+	}
+	d.mu.Lock()
+	usual := d.usual
+	d.mu.Unlock()
+	if usual != 0 {
+		return usual, nil
+	}
+	info, err := d.inner.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.usual = info.Defaults.Memory
+	return d.usual, nil
 }
 
 // weigh claims what a sandbox got beyond what was asked for: a snapshot brings its

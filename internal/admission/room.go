@@ -24,7 +24,7 @@ func (d *Driver) Load() Load {
 	d.line.mu.Lock()
 	waiting := d.line.waiting
 	d.line.mu.Unlock()
-	n, memory := d.besides()
+	n, memory, _ := d.besides(context.Background()) // a driver that tells nothing of itself makes nothing either
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.sum(n, memory)
@@ -32,16 +32,19 @@ func (d *Driver) Load() Load {
 	return l
 }
 
-func (d *Driver) besides() (n int, memory int64) {
+func (d *Driver) besides(ctx context.Context) (n int, memory int64, err error) {
 	if d.o.Besides == nil {
-		return 0, 0
+		return 0, 0, nil
 	}
 	all := d.o.Besides()
 	for _, l := range all {
-		or(&l.Memory, d.defaults.Memory)
-		memory += l.Memory
+		each, err := d.asked(ctx, l)
+		if err != nil {
+			return 0, 0, err
+		}
+		memory += each
 	}
-	return len(all), memory
+	return len(all), memory, nil
 }
 
 // sum adds up what is promised, with mu held.
@@ -59,7 +62,7 @@ func (d *Driver) sum(n int, memory int64) Load {
 // claim promises room for n sandboxes with so much memory in all, or says why
 // there is none.
 func (d *Driver) claim(ctx context.Context, n int, memory int64) error {
-	err := d.try(n, memory)
+	err := d.try(ctx, n, memory)
 	if err == nil {
 		return nil
 	}
@@ -70,7 +73,7 @@ func (d *Driver) claim(ctx context.Context, n int, memory int64) error {
 		if lookErr := d.look(ctx); lookErr != nil {
 			return lookErr
 		}
-		err = d.try(n, memory)
+		err = d.try(ctx, n, memory)
 	}
 	if err != nil {
 		return d.count(err)
@@ -78,8 +81,11 @@ func (d *Driver) claim(ctx context.Context, n int, memory int64) error {
 	return nil
 }
 
-func (d *Driver) try(n int, memory int64) error {
-	ready, promised := d.besides()
+func (d *Driver) try(ctx context.Context, n int, memory int64) error {
+	ready, promised, err := d.besides(ctx)
+	if err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.sum(ready, promised)
