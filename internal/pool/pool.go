@@ -83,6 +83,7 @@ type stock struct {
 	warm   []string
 	ready  []kept    // oldest first
 	short  time.Time // when it ceased to be full
+	taken  time.Time // when one was taken last
 	retry  retry     // after failures to make one
 	lost   error     // why it was given up; nil if it was not
 	count  Count

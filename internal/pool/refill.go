@@ -19,7 +19,8 @@ const (
 	patience = time.Second
 
 	// headStart is how long whoever takes a sandbox has the machine for a first
-	// command, before the worker makes another one.
+	// command, before the worker makes another one; where half of a shelf is left,
+	// that counts from the last who took one.
 	headStart = 100 * time.Millisecond
 
 	// makeTime and removeTime bound a driver that hangs.
@@ -102,7 +103,11 @@ func (p *Pool) next(now time.Time) (do func(context.Context), pause time.Duratio
 func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 	var found *stock
 	for _, s := range p.stocks {
-		if len(s.ready) >= s.target || s.lost != nil || !due(s.retry.next) || !due(s.short.Add(headStart)) {
+		since := s.short
+		if len(s.ready)*2 >= s.target {
+			since = s.taken
+		}
+		if len(s.ready) >= s.target || s.lost != nil || !due(s.retry.next) || !due(since.Add(headStart)) {
 			continue
 		}
 		if found == nil || len(s.ready)*found.target < len(found.ready)*s.target {

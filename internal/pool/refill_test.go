@@ -32,6 +32,19 @@ func TestRefill(t *testing.T) {
 				t.Errorf("made in the order %q", hosts)
 			}
 		},
+		"leaves the machine to those who take while half of a shelf is left": func(t *testing.T) {
+			r := set(t, &fake{}, shelf(4))
+			r.wait(t)
+			made := len(r.f.calls)
+			for taken := 1; taken <= 3; taken++ { // each sooner than a head start after the one before
+				r.create(t, shelf(4).Spec)
+				time.Sleep(80 * time.Millisecond)
+				synctest.Wait()
+				if more := len(r.f.calls) - made; (more > 0) != (taken == 3) {
+					t.Errorf("%d were taken, and %d made", taken, more)
+				}
+			}
+		},
 		"runs the shelf's program before a sandbox is ready": func(t *testing.T) {
 			warm := shelf(1)
 			warm.Warm = []string{"python3", "-c", "pass"}

@@ -49,8 +49,9 @@ func (p *Pool) pick(s *stock, labels map[string]string) paddock.Sandbox {
 		return nil
 	}
 	sb := s.ready[0].Sandbox
+	s.taken = time.Now()
 	if len(s.ready) >= s.target {
-		s.short = time.Now()
+		s.short = s.taken
 	}
 	s.ready = slices.Delete(s.ready, 0, 1)
 	p.handing.Add(1)
