@@ -104,6 +104,9 @@ failed.`,
 // idleTime is how long a caller's own server stays without a use.
 const idleTime = 5 * time.Minute
 
+// spareKeepers is how many keepers of a tier that is in use a server has ready.
+const spareKeepers = 2
+
 // drainTime is what calls under way get when the server ends.
 const drainTime = 10 * time.Second
 
@@ -246,7 +249,7 @@ func (a *app) all(dir string, names []string, seen func(paddock.Driver, paddock.
 		if t.open == nil || len(names) > 0 && !slices.Contains(names, string(t.name)) {
 			continue
 		}
-		d, err := t.open(gear{state: dir})
+		d, err := t.open(gear{state: dir, spares: spareKeepers})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.name, err), choice.New(list...).Close())
 		}

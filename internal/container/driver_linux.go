@@ -77,6 +77,10 @@ type Options struct {
 	Hosts map[string][]netip.Addr
 	Roots []byte
 
+	// Spares is how many keepers are started before a sandbox needs one, for who
+	// makes many that outlive their maker. They take some memory each.
+	Spares int
+
 	// Audit takes what the kernel tells of the processes of ephemeral
 	// sandboxes, whose owner this process is, and what their gateways decide;
 	// nil has nothing told. A sandbox that outlives this process keeps its
@@ -160,6 +164,7 @@ type Driver struct {
 	hosts    map[string][]netip.Addr
 	roots    []byte
 	sweepers sweepers
+	spares   spares
 	swept    sync.Once
 	sums     sums
 
@@ -172,7 +177,7 @@ type Driver struct {
 // New gives a driver. It changes nothing on the host, and does not fail where
 // no sandbox can be made: Info and Create tell.
 func New(o Options) (*Driver, error) {
-	d := &Driver{tier: o.Tier, kernel: o.Kernel, audit: o.Audit, state: o.State, cache: o.Cache, env: newEnviron(o.Environ), ephemeral: map[paddock.ID]*sandbox{}}
+	d := &Driver{tier: o.Tier, kernel: o.Kernel, audit: o.Audit, state: o.State, cache: o.Cache, env: newEnviron(o.Environ), ephemeral: map[paddock.ID]*sandbox{}, spares: spares{most: o.Spares}}
 	if d.state == "" {
 		d.state = filepath.Join(defaultState(d.env), string(d.tier))
 	}
@@ -545,6 +550,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
+	d.spares.close()
 	var left []*sandbox
 	for _, sb := range d.ephemeral {
 		if sb != nil {

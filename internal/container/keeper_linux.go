@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,6 +24,10 @@ import (
 )
 
 const keeperArgv0 = "paddock-keeper"
+
+// freeAfter is how long a sandbox has been there when its keeper gives back the
+// memory that it took to make it.
+const freeAfter = time.Second
 
 // Names in the state directory of a kept sandbox.
 const (
@@ -78,7 +83,6 @@ type response struct {
 
 // keeperMain is the process that owns one kept sandbox.
 func keeperMain(kernels []*Kernel) {
-	debug.SetGCPercent(50)
 	kernel.KeepSignals()
 	_ = kernel.CloseFrom(4) // what our maker's maker left open
 	maker, err := kernel.NewChannel(3)
@@ -195,7 +199,10 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	if o.lock != nil {
 		_ = o.lock.Close()
 	}
-	debug.FreeOSMemory()
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(math.MaxInt64)
+	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // a sandbox of a moment is not held up by it
+	defer free.Stop()
 	k.serve(listener)
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -44,15 +43,15 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}
-	a, err := employ(ctx, o, s.programs()...)
+	a, err := d.employ(ctx, o, s.programs()...)
 	if err != nil {
 		return nil, err
 	}
 	return d.adopt(spec.ID, dir, *a), nil
 }
 
-// employ starts a keeper and waits until its sandbox is ready.
-func employ(ctx context.Context, o order, files ...*os.File) (*about, error) {
+// employ has a keeper make a sandbox, and waits until its sandbox is ready.
+func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (*about, error) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -60,30 +59,11 @@ func employ(ctx context.Context, o order, files ...*os.File) (*about, error) {
 	if len(data) > kernel.PacketMax {
 		return nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
 	}
-	mine, theirs, err := kernel.NewChannelPair()
+	mine, err := d.instruct(data, files)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = mine.Close() }()
-	defer theirs.Close()
-	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{keeperArgv0}, &os.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=2"}, Files: []*os.File{null, null, null, theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("start the keeper: %w", err)
-	}
-	theirs.Close()
-	// It is not ours any more: whoever comes after us must be able to wait
-	// for nothing. While we live, its end is noticed here.
-	go func() { _, _ = p.Wait() }()
-	if err := mine.Send(data, files...); err != nil {
-		return nil, fmt.Errorf("instruct the keeper: %w", err)
-	}
 	stop := mine.Until(ctx)
 	defer stop()
 	data, _, err = mine.Receive()
@@ -107,6 +87,24 @@ func employ(ctx context.Context, o order, files ...*os.File) (*about, error) {
 		return nil, fmt.Errorf("accept the sandbox: %w", err)
 	}
 	return r.About, nil
+}
+
+// instruct gives a keeper its order. One that was started before may have ended
+// since, without an order.
+func (d *Driver) instruct(data []byte, files []*os.File) (*kernel.Channel, error) {
+	for {
+		c, spare, err := d.spares.take()
+		if err != nil {
+			return nil, err
+		}
+		if err = c.Send(data, files...); err == nil {
+			return c, nil
+		}
+		_ = c.Close() // it has no order
+		if !spare {
+			return nil, fmt.Errorf("instruct the keeper: %w", err)
+		}
+	}
 }
 
 // A toldError is an error that another process tells, with its kind.

@@ -26,6 +26,7 @@ type Options struct {
 	Ask     func(context.Context, report.Question) report.Answer
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
+	Spares  int
 	Audit   audit.Sink
 }
 

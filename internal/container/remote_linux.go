@@ -283,7 +283,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		programs = append(programs, program)
 	}
 	programs = append(append(programs, agent), supplies...)
-	if _, err := employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...); err != nil {
+	if _, err := d.employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	return saved.remove()

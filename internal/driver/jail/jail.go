@@ -32,6 +32,8 @@ type Options struct {
 	Hosts map[string][]netip.Addr                              // likewise
 	Roots []byte                                               // likewise
 	Audit audit.Sink                                           // likewise
+
+	Spares int // likewise
 }
 
 // New gives a driver. It changes nothing on the host, and does not fail where
@@ -39,6 +41,6 @@ type Options struct {
 func New(o Options) (*container.Driver, error) {
 	return container.New(container.Options{
 		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: container.Program{Name: "guest", Data: o.Guest},
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Audit: o.Audit,
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
 	})
 }

@@ -54,6 +54,8 @@ type Options struct {
 	Hosts map[string][]netip.Addr                              // likewise
 	Roots []byte                                               // likewise
 	Audit audit.Sink                                           // likewise
+
+	Spares int // likewise
 }
 
 // Kernel is a machine's, for container.Main.
@@ -67,7 +69,7 @@ func New(o Options) (*container.Driver, error) {
 	return container.New(container.Options{
 		Tier: paddock.MicroVM, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
 		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots,
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
 	})
 }
 

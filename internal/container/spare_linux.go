@@ -1,0 +1,110 @@
+package container
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// spareAfter is how long nobody takes a keeper before the missing spare ones are
+// started: who made a sandbox has the machine until then.
+const spareAfter = 100 * time.Millisecond
+
+// spares are keepers that were started before there is an order for them. To
+// start a program of this size takes longer than much of what it then does.
+type spares struct {
+	most int
+
+	mu     sync.Mutex
+	idle   []*kernel.Channel // guarded by mu; each ends when it is closed
+	timer  *time.Timer       // guarded by mu; nil until one was taken
+	closed bool              // guarded by mu
+}
+
+// take gives the channel of a keeper that waits for its order, and whether it was
+// started before.
+func (s *spares) take() (c *kernel.Channel, spare bool, err error) {
+	if s.most == 0 {
+		c, err = startKeeper()
+		return c, false, err
+	}
+	s.mu.Lock()
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return nil, false, fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	case s.timer == nil:
+		s.timer = time.AfterFunc(spareAfter, s.fill)
+	default:
+		s.timer.Reset(spareAfter)
+	}
+	if n := len(s.idle); n > 0 {
+		c, s.idle = s.idle[n-1], s.idle[:n-1]
+		s.mu.Unlock()
+		return c, true, nil
+	}
+	s.mu.Unlock()
+	c, err = startKeeper()
+	return c, false, err
+}
+
+// fill starts what is missing. What cannot be started now is started by who needs
+// it, and the error is theirs.
+func (s *spares) fill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.closed && len(s.idle) < s.most {
+		c, err := startKeeper()
+		if err != nil {
+			return
+		}
+		s.idle = append(s.idle, c)
+	}
+}
+
+// close ends those that have no order.
+func (s *spares) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	for _, c := range s.idle {
+		_ = c.Close() // which the keeper sees
+	}
+	s.idle = nil
+}
+
+// startKeeper starts a process that waits for its order on the other end of the
+// channel, and ends when that is closed before.
+func startKeeper() (*kernel.Channel, error) {
+	mine, theirs, err := kernel.NewChannelPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		_ = mine.Close()
+		return nil, err
+	}
+	defer null.Close()
+	p, err := os.StartProcess("/proc/self/exe", []string{keeperArgv0}, &os.ProcAttr{
+		// Its collector is on when its sandbox is there.
+		Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off", "GOMEMLIMIT=64MiB"}, Files: []*os.File{null, null, null, theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		_ = mine.Close()
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	// It is not ours any more: whoever comes after us must be able to wait
+	// for nothing. While we live, its end is noticed here.
+	go func() { _, _ = p.Wait() }()
+	return mine, nil
+}
