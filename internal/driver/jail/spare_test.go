@@ -3,6 +3,7 @@
 package jail
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func keepers(t *testing.T) (pids []int) {
 		if err != nil || argsErr != nil || !strings.HasPrefix(string(args), "paddock-keeper\x00") {
 			continue // it has ended
 		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		if fields[1] != fmt.Sprint(os.Getpid()) {
 			continue
 		}
