@@ -204,7 +204,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	if sb.ID() != rec.ID {
 		rec.Box = sb.ID()
 	}
-	st, err := sb.Status(ctx)
+	st, err := lease.Born(ctx, sb)
 	if err == nil {
 		rec.Template, rec.Alias, rec.Tier, rec.Limits, rec.User, rec.Dir = root.template, root.alias, st.Tier, st.Limits, st.User, st.Dir
 		maps.Copy(root.env, rec.Env)
