@@ -152,9 +152,9 @@ fuzz: ## Run every fuzz target for FUZZTIME=10s
 	done
 
 .PHONY: bench
-bench: build python ## Measure against bubblewrap, runsc and srt; UPDATE=1 writes docs/PROMISES.md
+bench: build python sdk ## Measure against bubblewrap, runsc and srt; UPDATE=1 writes docs/PROMISES.md
 	./bench/peers.sh
-	go run ./bench -paddock bin/paddock -peers "$$(./bench/peers.sh -where)" $(if $(UPDATE),-update docs/PROMISES.md)
+	go run ./bench -paddock bin/paddock -peers "$$(./bench/peers.sh -where)" -sdk $(TMP)/sdk $(if $(UPDATE),-update docs/PROMISES.md)
 
 .PHONY: generate
 generate: deps ## Regenerate code from its sources

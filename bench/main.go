@@ -25,6 +25,7 @@ type options struct {
 	kernel  string // the program that starts gVisor, compressed
 	peers   string // directory that peers.sh filled
 	python  string // package of Python for the simulated tier
+	sdk     string // directory that make sdk filled
 	update  string // document to write the table into, or empty
 	gateway string // the program of the way out, compressed
 	monitor string // the program that runs machines, compressed
@@ -50,8 +51,9 @@ func main() {
 	flag.StringVar(&o.monitor, "monitor", "cmd/paddock/microvm.bin.gz", "the `program` that runs machines, compressed")
 	flag.StringVar(&o.peers, "peers", "", "`directory` that peers.sh filled")
 	flag.StringVar(&o.python, "python", ".tmp/python.tgz", "the `package` that make python fetches")
+	flag.StringVar(&o.sdk, "sdk", ".tmp/sdk", "`directory` that make sdk filled")
 	flag.StringVar(&o.update, "update", "", "write the tables between the markers of this `file`")
-	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines, server")
+	flag.StringVar(&o.only, "only", "", "measure these `parts` alone, with commas between: commands, boxes, work, sim, network, machines, server, e2b")
 	flag.IntVar(&o.rounds, "rounds", 200, "`number` of runs of each command")
 	flag.IntVar(&o.boxes, "boxes", 100, "`number` of sandboxes of the test for leaks")
 	flag.IntVar(&o.live, "live", 500, "`number` of sandboxes of a server that is loaded")
@@ -87,6 +89,7 @@ func bench(ctx context.Context, o options) error {
 		{"commands", compareCommands, mainTable}, {"boxes", measureBoxes, mainTable}, {"work", compareWork, mainTable},
 		{"sim", compareShells, mainTable}, {"network", measureNetwork, networkTable},
 		{"machines", measureMachines, machineTable}, {"server", measureServer, serverTable},
+		{"e2b", measureE2B, e2bTable},
 	}
 	var only []string
 	if o.only != "" {

@@ -48,22 +48,23 @@ func measureServer(ctx context.Context, o options) (_ []row, err error) {
 
 // A served is a server that runs, and a caller of it.
 type served struct {
-	cmd   *exec.Cmd
-	state string
+	cmd     *exec.Cmd
+	state   string
+	address string
+	key     string
 	*remote.Driver
 }
 
 // startServer starts one on a state of its own, and tells how long it took from
 // before fork to its answer to a call.
 func startServer(ctx context.Context, o options, flags ...string) (_ *served, took time.Duration, err error) {
-	s := &served{}
+	s := &served{key: fmt.Sprintf("e2b_%x", random(20))} // which E2B's clients take too
 	if s.state, err = os.MkdirTemp("", "paddock-bench-"); err != nil {
 		return nil, 0, err
 	}
-	key := rand.Text()
 	// It outlives an interrupt, so that stop can have it remove its sandboxes.
 	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), o.paddock, append([]string{"serve", "--listen", "127.0.0.1:0", "--state", s.state}, flags...)...)
-	s.cmd.Env = append(os.Environ(), "PADDOCK_KEY="+key)
+	s.cmd.Env = append(os.Environ(), "PADDOCK_KEY="+s.key)
 	log, err := os.Create(filepath.Join(s.state, "log"))
 	if err != nil {
 		return nil, 0, errors.Join(err, os.RemoveAll(s.state))
@@ -80,7 +81,8 @@ func startServer(ctx context.Context, o options, flags ...string) (_ *served, to
 	}
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err == nil {
-		s.Driver, err = remote.New(remote.Options{Address: strings.TrimSpace(address), Key: key})
+		s.address = strings.TrimSpace(address)
+		s.Driver, err = remote.New(remote.Options{Address: s.address, Key: s.key})
 	}
 	if err == nil {
 		_, err = s.List(ctx)
@@ -91,6 +93,12 @@ func startServer(ctx context.Context, o options, flags ...string) (_ *served, to
 		return nil, 0, errors.Join(fmt.Errorf("start a server: %w\n%s", err, said), s.stop(ctx))
 	}
 	return s, took, nil
+}
+
+func random(n int) []byte {
+	data := make([]byte, n)
+	_, _ = rand.Read(data) // it never fails
+	return data
 }
 
 // stop removes its sandboxes, ends it and waits for its end.

@@ -79,6 +79,7 @@ const (
 	networkTable = "bench network"
 	machineTable = "bench machines"
 	serverTable  = "bench server"
+	e2bTable     = "bench e2b"
 )
 
 // update replaces what is between the markers of a table in a document.

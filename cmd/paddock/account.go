@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/admission"
 	"github.com/paddock-sandbox/paddock/internal/audit/action"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
 	"github.com/paddock-sandbox/paddock/internal/key"
 	"github.com/paddock-sandbox/paddock/internal/lease"
@@ -94,7 +96,7 @@ func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.idleRemove, "idle-remove", "remove a sandbox that nobody used for this `time`; of sandboxes whose maker gave no terms, as E2B's clients always do")
 	fs.Var(&f.longest, "max-life", "remove every sandbox this `time` after it was made")
 	fs.Var(&f.keepUsage, "keep-usage", "forget what was used this `number` of days ago (default 400)")
-	fs.StringArrayVar(&f.warm, "warm", nil, "keep sandboxes ready, so that whoever asks for exactly that gets one at once: `WHAT=MIN[:MAX][,ttl=TIME]`, of a tier or a file with a spec in JSON (repeatable)")
+	fs.StringArrayVar(&f.warm, "warm", nil, "keep sandboxes ready, so that whoever asks for exactly that gets one at once: `WHAT=MIN[:MAX][,ttl=TIME]`, of a tier, e2b or e2b:TIER for what clients of E2B ask for, or a file with a spec in JSON (repeatable)")
 	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/AUDIT.md describes them")
 	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
 }
@@ -167,11 +169,12 @@ type accounts struct {
 	ring    *key.Ring
 	static  key.Static
 	log     *slog.Logger
-	release func() error  // of the claim that this is the one server here; nil is none
-	record  *journal      // nil records nothing
-	sums    chan struct{} // has one for each sum of use that is being made
-	pool    *pool.Pool    // nil keeps nothing ready
-	gate    *gate.Gate    // of ports; nil until openGate
+	release func() error   // of the claim that this is the one server here; nil is none
+	record  *journal       // nil records nothing
+	sums    chan struct{}  // has one for each sum of use that is being made
+	pool    *pool.Pool     // nil keeps nothing ready
+	ready   []paddock.Tier // of which it keeps what clients of E2B ask for
+	gate    *gate.Gate     // of ports; nil until openGate
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
@@ -215,6 +218,11 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 	shelves, err := a.shelves(f.account.warm)
 	if err != nil {
 		return nil, err
+	}
+	for _, s := range shelves {
+		if reflect.DeepEqual(s.Spec, e2b.Ready(s.Spec.Tier)) {
+			c.ready = append(c.ready, s.Spec.Tier)
+		}
 	}
 	room := admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(cmp.Or(f.account.overcommit, usualOvercommit)), Key: whose}
 	if c.pool, err = warm(ctx, d, shelves, c.store.ID()+"."+host, log); err != nil {

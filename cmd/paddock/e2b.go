@@ -30,7 +30,7 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 	}
 	_, domain, _ := strings.Cut(f.way.base(address), "://")
 	return e2b.New(ctx, e2b.Options{
-		Domain: domain, Secret: secret,
+		Domain: domain, Secret: secret, Ready: c.ready,
 		Enter: func(ctx context.Context, tenant string) (e2b.Place, error) {
 			place, err := api.Enter(ctx, tenant)
 			if err != nil {

@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/pool"
 	"github.com/paddock-sandbox/paddock/internal/server/wire"
 )
 
 // shelves reads the values of --warm: WHAT=MIN[:MAX][,ttl=TIME], where WHAT is a
-// tier, or a file with a spec.
+// tier, what clients of E2B get of the template base, or a file with a spec.
 func (a *app) shelves(texts []string) ([]pool.Shelf, error) {
 	var all []pool.Shelf
 	for _, text := range texts {
 		shelf, err := a.shelf(text)
 		if err != nil {
-			return nil, withHint(fmt.Errorf("--warm %s: %w", text, err), "such as jail=4, or spec.json=2:8,ttl=10m")
+			return nil, withHint(fmt.Errorf("--warm %s: %w", text, err), "such as jail=4, e2b:jail=4, or spec.json=2:8,ttl=10m")
 		}
 		all = append(all, shelf)
 	}
@@ -50,9 +51,17 @@ func (a *app) shelf(text string) (s pool.Shelf, err error) {
 	if err != nil {
 		return s, err
 	}
+	name, dialect := strings.CutPrefix(what, "e2b:")
+	tier := slices.ContainsFunc(a.tiers, func(t tier) bool { return string(t.name) == name && t.open != nil })
 	switch {
 	case what == "auto":
-	case slices.ContainsFunc(a.tiers, func(t tier) bool { return string(t.name) == what && t.open != nil }):
+	case what == "e2b":
+		s.Spec = e2b.Ready(paddock.Auto)
+	case dialect && tier:
+		s.Spec = e2b.Ready(paddock.Tier(name))
+	case dialect:
+		return s, fmt.Errorf("there is no tier %q: %w", name, paddock.Invalid)
+	case tier:
 		s.Spec.Tier = paddock.Tier(what)
 	default:
 		s.Spec, err = a.template(what)

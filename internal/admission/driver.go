@@ -160,8 +160,9 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, err
 	}
 	sb, err := d.make(ctx, spec)
+	var born paddock.Status
 	if err == nil {
-		memory, err = d.weigh(ctx, sb, memory)
+		memory, born, err = d.weigh(ctx, sb, memory)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,7 +172,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, err
 	}
 	d.held[sb.ID()] = memory
-	return &sandbox{sb, d}, nil
+	return &sandbox{sb, d, &born}, nil
 }
 
 // asked is the memory that limits ask for. What the driver gives to those that
@@ -198,9 +199,10 @@ func (d *Driver) asked(ctx context.Context, l paddock.Limits) (int64, error) {
 }
 
 // weigh claims what a sandbox got beyond what was asked for: a snapshot brings its
-// own limits, and each tier has its defaults. It gives what is claimed in all. What
+// own limits, and each tier has its defaults. It gives what is claimed in all, and how
+// the sandbox is. What
 // there is no room for is removed.
-func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, error) {
+func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, paddock.Status, error) {
 	st, err := sb.Status(ctx)
 	more := max(0, st.Limits.Memory-memory)
 	if err == nil {
@@ -209,9 +211,9 @@ func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (i
 	if err != nil {
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 		defer done()
-		return memory, errors.Join(err, sb.Remove(late))
+		return memory, st, errors.Join(err, sb.Remove(late))
 	}
-	return memory + more, nil
+	return memory + more, st, nil
 }
 
 // removeTime bounds how long the removal of what there is no room for may take.
@@ -247,7 +249,7 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	if err != nil {
 		return nil, err
 	}
-	return &sandbox{sb, d}, nil
+	return &sandbox{sb, d, nil}, nil
 }
 
 // List implements paddock.Driver.
@@ -265,6 +267,16 @@ func (d *Driver) Close() error { return d.inner.Close() }
 type sandbox struct {
 	paddock.Sandbox
 	d *Driver
+
+	born *paddock.Status // how it was when it was made; nil of one that was opened
+}
+
+// Born is of a sandbox that knows how it was when it was made, as leases have it.
+func (s *sandbox) Born() (paddock.Status, bool) {
+	if s.born == nil {
+		return paddock.Status{}, false
+	}
+	return *s.born, true
 }
 
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {

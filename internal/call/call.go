@@ -127,6 +127,17 @@ func (b *sandbox) ID() paddock.ID { return b.inner.ID() }
 
 func (b *sandbox) FS() paddock.FS { return &files{b.inner.FS(), b.s} }
 
+// Born is of a sandbox that knows how it was when it was made, as leases have it:
+// nobody is asked, so nobody is told.
+func (b *sandbox) Born() (paddock.Status, bool) {
+	if n, ok := b.inner.(interface {
+		Born() (paddock.Status, bool)
+	}); ok {
+		return n.Born()
+	}
+	return paddock.Status{}, false
+}
+
 func (b *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	return ask(ctx, b.s, Status, b.inner.Status)
 }

@@ -20,6 +20,24 @@ type Keeper interface {
 
 var _ Keeper = (*Driver)(nil)
 
+// A Newborn is a sandbox that may know how it was when Create gave it. Each layer that
+// has to know asks once; whoever made it need not ask again. Born is false for one
+// that was opened.
+type Newborn interface {
+	Born() (paddock.Status, bool)
+}
+
+// Born gives the status of a sandbox that Create has just given, without asking it
+// where it is known.
+func Born(ctx context.Context, sb paddock.Sandbox) (paddock.Status, error) {
+	if n, ok := sb.(Newborn); ok {
+		if st, ok := n.Born(); ok {
+			return st, nil
+		}
+	}
+	return sb.Status(ctx)
+}
+
 // A Passer is a wrapper that passes terms on where there is a Keeper below it. It
 // has none of a Keeper's methods itself, so that nothing takes it for what it may
 // not be. Keeper gives one that does what the wrapper does, and false where there

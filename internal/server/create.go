@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	lifetime "github.com/paddock-sandbox/paddock/internal/lease" // a lease here is of a client
 	"github.com/paddock-sandbox/paddock/internal/server/wire"
 )
 
@@ -91,7 +92,7 @@ func (q *request) build(ctx context.Context, spec paddock.Spec, terms *wire.Term
 	}
 	var st paddock.Status
 	if err == nil {
-		st, err = sb.Status(ctx)
+		st, err = lifetime.Born(ctx, sb)
 	}
 	if err != nil {
 		return nil, st, q.account.undo(q.caller.Driver, sb, err)

@@ -90,8 +90,10 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	defer done()
 	if err == nil {
 		var made store.Sandbox
-		if made, err = d.welcome(ctx, b, sb); err == nil {
-			return &sandbox{sb, d, made}, nil
+		var st paddock.Status
+		if made, st, err = d.welcome(ctx, b, sb); err == nil {
+			st = plain(made.Since(st))
+			return &sandbox{sb, d, made, &st}, nil
 		}
 		if gone := sb.Remove(ctx); gone != nil && !errors.Is(gone, paddock.NotFound) {
 			err = errors.Join(err, lease.ErrLeft, gone)
@@ -106,24 +108,24 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 // welcome writes down what was made. The tier and the limits are those that the
 // driver chose: a snapshot brings its own, and each tier has its defaults. What is
 // more than was asked for has to be within the quota too.
-func (d *Driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, error) {
-	st, err := sb.Status(ctx)
+func (d *Driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, paddock.Status, error) {
+	st, err := lease.Born(ctx, sb)
 	if err != nil {
-		return b, fmt.Errorf("sandbox %s was made and does not say how it is: %w", sb.ID(), err)
+		return b, st, fmt.Errorf("sandbox %s was made and does not say how it is: %w", sb.ID(), err)
 	}
 	most := larger(b.Reserved, counted(st.Limits))
 	if most != b.Reserved {
 		_, err := d.h.o.Store.ReserveSandbox(ctx, b.Token, func(store.Reserved) store.Reserved { return most },
 			func(have *store.Total) error { return d.fits(have, most) })
 		if err != nil {
-			return b, fmt.Errorf("sandbox %s got more than was asked for: %w", sb.ID(), err)
+			return b, st, fmt.Errorf("sandbox %s got more than was asked for: %w", sb.ID(), err)
 		}
 	}
 	b.ID, b.State, b.Tier, b.Reserved = sb.ID(), store.Ready, cmp.Or(st.Tier, b.Tier), most
 	if err := d.h.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
-		return b, fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
+		return b, st, fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
 	}
-	return b, nil
+	return b, st, nil
 }
 
 // plan is what is written down of a spec, if it may be asked for at all.
@@ -237,7 +239,7 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	if err != nil {
 		return nil, err
 	}
-	return &sandbox{sb, d, b}, nil
+	return &sandbox{sb, d, b, nil}, nil
 }
 
 // List implements paddock.Driver.

@@ -17,6 +17,16 @@ type sandbox struct {
 	d *Driver
 }
 
+// Born is of a sandbox that knows how it was when it was made, as leases have it.
+func (s *sandbox) Born() (paddock.Status, bool) {
+	if n, ok := s.Sandbox.(interface {
+		Born() (paddock.Status, bool)
+	}); ok {
+		return n.Born()
+	}
+	return paddock.Status{}, false
+}
+
 func (s *sandbox) deed(what, target string) deed {
 	return deed{sandbox: s.ID(), what: what, target: target}
 }

@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -38,6 +39,7 @@ type Port interface {
 // A record is what is kept of a sandbox over restarts.
 type record struct {
 	ID       paddock.ID        `json:"id"`
+	Box      paddock.ID        `json:"box,omitempty"` // its name for drivers; empty is the same
 	Tenant   string            `json:"tenant"`
 	Template string            `json:"template"`
 	Alias    string            `json:"alias,omitempty"`
@@ -59,6 +61,10 @@ type record struct {
 	Network    *network        `json:"network,omitempty"`
 	MCP        json.RawMessage `json:"mcp,omitempty"`
 }
+
+// name is what drivers call the sandbox: one that was made before it was asked for has
+// a name already.
+func (r record) name() paddock.ID { return cmp.Or(r.Box, r.ID) }
 
 // A box is a sandbox that was made by way of this dialect.
 type box struct {
@@ -270,7 +276,7 @@ func (b *box) enter(ctx context.Context) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	sb, err := d.Open(ctx, rec.ID)
+	sb, err := d.Open(ctx, rec.name())
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +315,7 @@ func (h *Handler) clear(ctx context.Context, rec record) {
 	d, err := h.o.Tenant(ctx, rec.Tenant)
 	var sb paddock.Sandbox
 	if err == nil {
-		sb, err = d.Open(ctx, rec.ID)
+		sb, err = d.Open(ctx, rec.name())
 	}
 	if err == nil {
 		err = sb.Remove(ctx)

@@ -10,6 +10,8 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +52,7 @@ func (c *call) creates(usual int64) error {
 	if b, ok := c.h.find(string(rec.ID)); ok && name != "" {
 		return c.json(http.StatusCreated, b.answer())
 	}
-	b, err := c.build(rec, root)
+	b, err := c.build(rec, root, name == "")
 	if err != nil {
 		return err
 	}
@@ -145,8 +147,33 @@ const (
 	home = "/home/user"
 )
 
-// build makes a planned sandbox from a root. After an error nothing is left of it.
-func (c *call) build(rec record, root rooted) (*box, error) {
+// Ready is the spec of a sandbox that is made of the template base on a tier where
+// nothing else is asked for: one that a pool keeps has exactly this.
+func Ready(tier paddock.Tier) paddock.Spec {
+	p, err := policy(nil, nil)
+	if err != nil {
+		panic(err) // nothing can be wrong with nothing
+	}
+	return paddock.Spec{Tier: tier, User: user, Policy: paddock.Policy{Network: p}}
+}
+
+// ready leaves out of a spec what a sandbox that was made before does not have, where
+// such ones are kept and there is no other difference: the name, which the record has,
+// and variables, which commands get from the dialect.
+func (h *Handler) ready(spec paddock.Spec) paddock.Spec {
+	bare := spec
+	bare.ID, bare.Env, bare.Labels = "", nil, nil
+	if !slices.Contains(h.o.Ready, spec.Tier) || !reflect.DeepEqual(bare, Ready(spec.Tier)) {
+		return spec
+	}
+	bare.Labels = spec.Labels
+	bare.Labels["e2b.sandbox"] = string(spec.ID)
+	return bare
+}
+
+// build makes a planned sandbox from a root, and maybe by taking one that is ready.
+// After an error nothing is left of it.
+func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	ctx := c.ctx
 	p, err := policy(rec.Network, rec.Internet)
 	if err != nil {
@@ -158,6 +185,9 @@ func (c *call) build(rec record, root rooted) (*box, error) {
 	}
 	if root.root.Kind != paddock.RootSnapshot {
 		spec.User, spec.Env = user, rec.Env
+	}
+	if ready {
+		spec = c.h.ready(spec)
 	}
 	if c.caller.Check != nil {
 		if err := c.caller.Check(spec); err != nil {
@@ -171,7 +201,10 @@ func (c *call) build(rec record, root rooted) (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := sb.Status(ctx)
+	if sb.ID() != rec.ID {
+		rec.Box = sb.ID()
+	}
+	st, err := lease.Born(ctx, sb)
 	if err == nil {
 		rec.Template, rec.Alias, rec.Tier, rec.Limits, rec.User, rec.Dir = root.template, root.alias, st.Tier, st.Limits, st.User, st.Dir
 		maps.Copy(root.env, rec.Env)

@@ -83,6 +83,10 @@ type Options struct {
 	Envd func(Inside) (Port, error)
 	Code func(Inside) (Port, error)
 
+	// Ready are the tiers of which a pool keeps sandboxes of the spec [Ready]: those are
+	// made without a name, so that one that is ready can be taken.
+	Ready []paddock.Tier
+
 	// Domain is that below which PORT-ID leads to sandboxes, with a port where it is
 	// not the usual one; empty where there is none. Clients are told.
 	Domain string

@@ -40,7 +40,7 @@ func (c *call) kill() error {
 	b.gone = true
 	b.mu.Unlock()
 	b.cut()
-	sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	gone := errors.Is(err, paddock.NotFound)
 	if err == nil {
 		err = sb.Remove(context.WithoutCancel(c.ctx))
@@ -64,7 +64,7 @@ func (c *call) kill() error {
 func (c *call) ends(b *box, at time.Time) error {
 	rec, _ := b.record()
 	rec.Ends = at
-	if err := c.caller.Driver.Change(c.ctx, rec.ID, rec.terms()); err != nil {
+	if err := c.caller.Driver.Change(c.ctx, rec.name(), rec.terms()); err != nil {
 		return b.lost(c.ctx, err)
 	}
 	return b.change(c.ctx, func(r *record) { r.Ends = at })
@@ -146,7 +146,7 @@ func (c *call) pause() error {
 		return cannot("memory false: a pause here keeps memory; a snapshot with memory false keeps files alone")
 	}
 	return c.with(func(b *box, rec record) error {
-		sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+		sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 		var st paddock.Status
 		if err == nil {
 			st, err = sb.Status(c.ctx)
@@ -165,7 +165,7 @@ func (c *call) pause() error {
 		}
 		b.cut()
 		// What a person paused stays until somebody wants it again.
-		if err := c.caller.Driver.Change(c.ctx, rec.ID, lease.Terms{}); err != nil {
+		if err := c.caller.Driver.Change(c.ctx, rec.name(), lease.Terms{}); err != nil {
 			return err
 		}
 		if err := b.change(c.ctx, func(r *record) { r.Paused, r.Ends = true, time.Time{} }); err != nil {
@@ -180,16 +180,16 @@ func (c *call) pause() error {
 func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) error {
 	rec, _ := b.record()
 	rec.Ends = time.Now().UTC().Add(life)
-	now, err := d.Terms(ctx, rec.ID)
+	now, err := d.Terms(ctx, rec.name())
 	if err == nil && now.Paused == lease.ByDeadline {
-		err = d.Extend(ctx, rec.ID, life) // which resumes it
+		err = d.Extend(ctx, rec.name(), life) // which resumes it
 	}
 	if err == nil {
-		err = d.Change(ctx, rec.ID, rec.terms())
+		err = d.Change(ctx, rec.name(), rec.terms())
 	}
 	var sb paddock.Sandbox
 	if err == nil {
-		sb, err = d.Open(ctx, rec.ID)
+		sb, err = d.Open(ctx, rec.name())
 	}
 	if err == nil {
 		err = sb.Resume(ctx) // which is fine where it runs
@@ -253,7 +253,7 @@ func (c *call) connects(usual int64) error {
 
 // paused tells how the sandbox is, whoever paused it.
 func (c *call) paused(b *box, rec record) (bool, error) {
-	sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	var st paddock.Status
 	if err == nil {
 		st, err = sb.Status(c.ctx)
@@ -323,7 +323,7 @@ func (c *call) setNetwork() error {
 		if rec.Paused {
 			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is paused", rec.ID)
 		}
-		sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+		sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 		if err != nil {
 			return b.lost(c.ctx, err)
 		}

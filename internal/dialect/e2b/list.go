@@ -36,7 +36,7 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
-	sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	var st paddock.Status
 	if err == nil {
 		st, err = sb.Status(c.ctx)
@@ -84,7 +84,7 @@ func (c *call) mine() ([]found, error) {
 		if !ok {
 			continue
 		}
-		st, ok := there[rec.ID]
+		st, ok := there[rec.name()]
 		if !ok {
 			if err := b.end(c.ctx); err != nil {
 				return nil, err

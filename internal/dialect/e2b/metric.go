@@ -58,7 +58,7 @@ func (h *Handler) sample(ctx context.Context) {
 			if tenants[rec.Tenant] == nil {
 				tenants[rec.Tenant] = map[paddock.ID]*box{}
 			}
-			tenants[rec.Tenant][rec.ID] = b
+			tenants[rec.Tenant][rec.name()] = b
 		}
 	}
 	for tenant, boxes := range tenants {

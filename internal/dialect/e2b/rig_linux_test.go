@@ -318,6 +318,14 @@ func TestTheReadmesProgramForE2BWorks(t *testing.T) {
 	}
 }
 
+func TestWhatIsReadyIsForE2BsClientsAsWhatIsMadeForThem(t *testing.T) {
+	r := newRig(t, "--warm", "e2b:jail=2:6")
+	r.has(t, "jail")
+	for _, name := range []string{"testdata/js/control.mjs", "testdata/js/pause.mjs", "testdata/js/first.mjs", "testdata/js/interpret.mjs"} {
+		r.run(t, name, "jail")
+	}
+}
+
 func TestTheClientsOfE2BAreKeptTheirPromises(t *testing.T) {
 	r := newRig(t)
 	for _, tier := range []string{"jail", "gvisor"} {

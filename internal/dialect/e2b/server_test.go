@@ -77,12 +77,14 @@ func (a agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // tenants share a driver, so that only the handler keeps them apart.
 type bench struct {
 	*testing.T
-	d     *lease.Driver
-	notes *notes
-	held  chan struct{}
-	h     *e2b.Handler
-	s     *httptest.Server
-	full  atomic.Pointer[error] // why no request is let in; nil lets all in
+	d      *lease.Driver
+	keeper lease.Keeper // d, or what is around it
+	notes  *notes
+	held   chan struct{}
+	h      *e2b.Handler
+	s      *httptest.Server
+	ready  []paddock.Tier
+	full   atomic.Pointer[error] // why no request is let in; nil lets all in
 }
 
 // A counted place has all of its bounds.
@@ -101,6 +103,7 @@ func newBench(t *testing.T) *bench {
 	if b.d, err = lease.New(t.Context(), inner, lease.Options{}); err != nil {
 		t.Fatal(err)
 	}
+	b.keeper = b.d
 	t.Cleanup(func() {
 		b.close()
 		if err := b.d.Close(); err != nil {
@@ -119,7 +122,7 @@ func (b *bench) open() {
 			if strings.HasPrefix(key, "bad") {
 				return e2b.Caller{}, fmt.Errorf("no key: %w", paddock.Denied)
 			}
-			return e2b.Caller{Tenant: key, Who: key, Driver: b.d, ReadOnly: key == "looker"}, nil
+			return e2b.Caller{Tenant: key, Who: key, Driver: b.keeper, ReadOnly: key == "looker"}, nil
 		},
 		Domain: "box.test",
 		Enter: func(context.Context, string) (e2b.Place, error) {
@@ -128,7 +131,8 @@ func (b *bench) open() {
 			}
 			return counted{}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Keeper, error) { return b.d, nil },
+		Tenant: func(context.Context, string) (lease.Keeper, error) { return b.keeper, nil },
+		Ready:  b.ready,
 		Store:  b.notes,
 		Envd:   func(in e2b.Inside) (e2b.Port, error) { return agent{in, b.held}, nil },
 	})

@@ -29,7 +29,7 @@ func (t *template) told(tag string) snapshotAnswer {
 
 // keepAs takes a snapshot, with memory or of files alone.
 func (c *call) keepAs(b *box, rec record, memory bool) (paddock.SnapshotID, error) {
-	sb, err := c.caller.Driver.Open(c.ctx, rec.ID)
+	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	if err != nil {
 		return "", b.lost(c.ctx, err)
 	}
@@ -219,13 +219,13 @@ func (c *call) forks(rec record, id paddock.SnapshotID, life time.Duration) fork
 	}
 	var err error
 	if rec.ID, err = c.h.sandboxID("", ""); err == nil {
-		rec.Token, rec.Started = "ea_"+secret(20), time.Now().UTC()
+		rec.Box, rec.Token, rec.Started = "", "ea_"+secret(20), time.Now().UTC()
 		if rec.Traffic != "" {
 			rec.Traffic = "ta_" + secret(20)
 		}
 		rec.Ends = rec.Started.Add(life)
 		var b *box
-		if b, err = c.build(rec, root); err == nil {
+		if b, err = c.build(rec, root, false); err == nil {
 			a := b.answer()
 			return forked{Sandbox: &a}
 		}
