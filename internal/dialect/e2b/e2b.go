@@ -87,6 +87,10 @@ type Options struct {
 	// made without a name, so that one that is ready can be taken.
 	Ready []paddock.Tier
 
+	// Ports carries requests to what listens inside. Whoever has another way to ports gives
+	// that one's, so that both have the same bounds; nil is one of the handler's own.
+	Ports *ingress.Proxy
+
 	// Domain is that below which PORT-ID leads to sandboxes, with a port where it is
 	// not the usual one; empty where there is none. Clients are told.
 	Domain string
@@ -104,7 +108,7 @@ type Handler struct {
 	log *slog.Logger
 	mux *http.ServeMux
 
-	ports ingress.Proxy
+	ports *ingress.Proxy
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -144,7 +148,9 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	if err := h.load(ctx); err != nil {
 		return nil, err
 	}
-	h.ports.Log = h.log
+	if h.ports = o.Ports; h.ports == nil {
+		h.ports = &ingress.Proxy{Log: h.log}
+	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.mux = h.routes()
 	h.wg.Go(h.watch)
