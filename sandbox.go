@@ -2,6 +2,7 @@ package paddock
 
 import (
 	"context"
+	"math"
 	"net"
 	"time"
 )
@@ -93,6 +94,7 @@ type Status struct {
 	Limits   Limits            `json:"limits"` // with defaults filled in
 	Labels   map[string]string `json:"labels,omitempty"`
 	Usage    Usage             `json:"usage"`
+	Traffic  *Traffic          `json:"traffic,omitempty"` // nil where nobody counts it
 	Enforced []Finding         `json:"enforced"`          // every control, and how
 	Refused  []Refusal         `json:"refused,omitempty"` // what the guest tried and may not, newest last, at most 1,000
 }
@@ -105,6 +107,26 @@ type Usage struct {
 	Memory     int64         `json:"memory"`      // bytes now; for a process that ended, 0
 	MemoryPeak int64         `json:"memory_peak"` // bytes
 	PIDs       int           `json:"pids"`        // processes and threads now
+}
+
+// Traffic is how many bytes crossed the way out of a sandbox so far: what its
+// connections and datagrams carried, without the headers of packets. It never
+// shrinks while the sandbox lives. Nobody inside counts it.
+type Traffic struct {
+	In  int64 `json:"in"`  // from the network
+	Out int64 `json:"out"` // to it
+}
+
+// Plus adds up. What would be more than any number is the largest.
+func (t Traffic) Plus(o Traffic) Traffic {
+	return Traffic{most(t.In, o.In), most(t.Out, o.Out)}
+}
+
+func most(a, b int64) int64 {
+	if sum := max(a, 0) + max(b, 0); sum >= 0 {
+		return sum
+	}
+	return math.MaxInt64
 }
 
 // A Refusal is something the guest tried and may not do.

@@ -26,6 +26,7 @@ func KilledGateway(t *testing.T, open func(state string) (paddock.Driver, error)
 	before := children(t, name)
 	b := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Ephemeral = true })
 	b.reaches(t, hostListed, port)
+	crossed := b.crossed(t)
 	mine := slices.DeleteFunc(children(t, name), func(pid int) bool { return slices.Contains(before, pid) })
 	if len(mine) != 1 {
 		t.Fatalf("the gateways are %v", mine)
@@ -47,6 +48,9 @@ func KilledGateway(t *testing.T, open func(state string) (paddock.Driver, error)
 	})
 	b.reachesNot(t, hostListed, port)
 	b.must(t, "echo goes on")
+	if got := b.crossed(t); got != crossed || got.In != sent {
+		t.Errorf("%+v crossed the way out, and %+v when its gateway was killed", crossed, got)
+	}
 	err := b.Update(bounded(t), paddock.Update{Policy: &paddock.Policy{Network: listing(port)}})
 	wantKind(t, "new rules", err, paddock.Unavailable)
 	st, err := b.Status(bounded(t))

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -20,6 +21,7 @@ func networkPromises() []group {
 		{"a host that a rule allows is reached without a proxy, nothing else is, and what was refused is told with its remedy", networkList},
 		{"a secret is a placeholder inside, and its value nowhere", networkSecret},
 		{"rules that cannot be followed are invalid", networkInvalid},
+		{"what crosses the way out is counted, and what is refused is not", networkCounted},
 	}}, {can: append(listed, paddock.CanUpdatePolicy), promises: []promise{
 		{"new rules about the network hold at once, and cut what they no longer allow", networkUpdate},
 		{"another network is refused in the living sandbox, with all that comes with it", networkOther},
@@ -82,7 +84,11 @@ func greet(conn net.Conn) {
 	if n, err := conn.Read(make([]byte, 4096)); err != nil || n == 0 {
 		return
 	}
-	_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(greeting), greeting)
+	_, _ = io.WriteString(conn, answer())
+}
+
+func answer() string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(greeting), greeting)
 }
 
 // listing allows a name of the suite's server, whose address is one that only a
@@ -255,6 +261,9 @@ func networkElsewhere(t *testing.T, s *suite) {
 	}
 	there := box{Sandbox: sb, s: s, dir: b.dir}
 	there.reaches(t, hostListed, port)
+	if mine, theirs := b.crossed(t), there.crossed(t); mine != theirs || mine.In != sent {
+		t.Errorf("%+v crossed the way out, or %+v", mine, theirs)
+	}
 	there.reachesNot(t, hostOther, port)
 	there.tellsOf(t, hostOther)
 	there.update(t, paddock.Update{Policy: &paddock.Policy{Network: paddock.NetworkPolicy{Mode: paddock.NetworkList}}})
@@ -269,14 +278,61 @@ func networkPause(t *testing.T, s *suite) {
 		}
 		b := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Ephemeral = ephemeral })
 		b.reaches(t, hostListed, port)
+		before := b.crossed(t)
 		if err := b.Pause(bounded(t)); err != nil {
 			t.Fatal(err)
+		}
+		if got := b.crossed(t); before.In != sent || got != before {
+			t.Errorf("%+v crossed the way out, and %+v when it is paused", before, got)
 		}
 		if err := b.Resume(bounded(t)); err != nil {
 			t.Fatal(err)
 		}
 		b.reaches(t, hostListed, port)
 		b.reachesNot(t, hostOther, port)
+		if got := b.crossed(t); got.In != 2*sent || got.Out <= before.Out {
+			t.Errorf("%+v crossed the way out before a pause, and %+v after another answer", before, got)
+		}
+	}
+}
+
+// sent is what the suite's server says to one who speaks, in bytes.
+var sent = int64(len(answer()))
+
+// crossed is what a sandbox's way out has carried.
+func (b box) crossed(t testing.TB) paddock.Traffic {
+	t.Helper()
+	st, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Traffic == nil {
+		t.Fatal("nobody counts what crosses the way out")
+	}
+	return *st.Traffic
+}
+
+func networkCounted(t *testing.T, s *suite) {
+	port, other := greeter(t), greeter(t)
+	b := s.within(t, listing(port))
+	if got := b.crossed(t); got != (paddock.Traffic{}) {
+		t.Errorf("before anything was said: %+v", got)
+	}
+	b.reachesNot(t, hostListed, other)
+	if got := b.crossed(t); got != (paddock.Traffic{}) {
+		t.Errorf("after a refusal: %+v", got)
+	}
+	var last paddock.Traffic
+	for n := range int64(3) {
+		b.reaches(t, hostListed, port)
+		got := b.crossed(t)
+		if got.In != (n+1)*sent || got.Out <= last.Out || got.Out > (n+1)*1000 {
+			t.Errorf("after %d answers of %d bytes each: %+v, before %+v", n+1, sent, got, last)
+		}
+		last = got
+	}
+	if none := s.own(t).crossed(t); none != (paddock.Traffic{}) {
+		t.Errorf("without a network: %+v", none)
 	}
 }
 
@@ -290,6 +346,9 @@ func networkFork(t *testing.T, s *suite) {
 	}
 	b.reaches(t, hostListed, port) // it goes on
 	fork := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
+	if got := fork.crossed(t); got != (paddock.Traffic{}) {
+		t.Errorf("a fork begins with %+v, which is not its own", got)
+	}
 	fork.reaches(t, hostListed, port)
 	narrow := s.within(t, paddock.NetworkPolicy{Mode: paddock.NetworkList}, func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
 	narrow.reachesNot(t, hostListed, port)

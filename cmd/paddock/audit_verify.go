@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -81,7 +83,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	var key, seen string
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "verify FILE|DIR",
+		Use:   "verify FILE|DIR|URL",
 		Short: "Tell whether a record is as it was written",
 		Long: `Tell whether a file of paddock run --audit is as it was written: every line is
 there, in its place and unchanged, and the key signed them. The first line that
@@ -96,20 +98,29 @@ it, are verified as one record, in which none may be missing, replaced, moved or
 short. Whether there were others before the first or behind the last nobody can tell but
 by --head, which may be of any of them.
 
+An address, as paddock serve --audit-bucket takes it, is that of a bucket: its segments
+are verified as those of a directory, each as it comes, and nothing of it is kept. The
+region and keys are AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; they must
+be let list the bucket and read its objects.
+
 A file without its closing head is open: it is being written, its writer was
 killed, or its end was cut off. That is no error, and told with a status of its
 own. docs/AUDIT.md tells what is proved and what is not.
 
 Exit status: 0 if all is whole, 1 if something is wrong, 2 if nothing is wrong
-and the file is open, or the directory lacks its first segments or the end of its
-last; 125 if it or the key cannot be read.`,
+and the file is open, or the directory or bucket lacks its first segments or the end of
+its last; 125 if it or the key cannot be read.`,
 		Example: `  paddock audit verify events.jsonl
-  paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
-		Args: oneArgument("FILE|DIR"),
-		RunE: func(_ *cobra.Command, args []string) error {
+  paddock audit verify events.jsonl --key public.pem --head 121:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+  paddock audit verify https://s3.eu-central-1.amazonaws.com/records/server-1/ --key public.pem`,
+		Args: oneArgument("FILE|DIR|URL"),
+		RunE: func(c *cobra.Command, args []string) error {
 			o, err := a.wanted(key, seen)
 			if err != nil {
 				return err
+			}
+			if strings.Contains(args[0], "://") {
+				return a.verifyBucket(c.Context(), args[0], o, asJSON)
 			}
 			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
 				return a.verifySeries(args[0], o, asJSON)
@@ -217,9 +228,35 @@ func (a *app) verifySeries(name string, o chain.Options, asJSON bool) error {
 	return verified(s.State)
 }
 
+// verifyBucket verifies the segments of a bucket.
+func (a *app) verifyBucket(ctx context.Context, address string, o chain.Options, asJSON bool) error {
+	b, err := a.bucket(address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", oneLine(address), err)
+	}
+	s, err := segment.VerifyBucket(ctx, b, o)
+	if err != nil {
+		return withHint(fmt.Errorf("%s: %w", b, err),
+			"name it as paddock serve --audit-bucket has it, https://HOST/BUCKET/PREFIX/; AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are its region and keys, which must be let list it and read from it")
+	}
+	if asJSON {
+		err = printJSON(a.stdout, struct {
+			Version int    `json:"version"` // of this format: 1
+			Bucket  string `json:"bucket"`
+			segment.Series
+		}{1, b.String(), s})
+	} else {
+		err = a.tellSeries(b.String(), s)
+	}
+	if err != nil {
+		return err
+	}
+	return verified(s.State)
+}
+
 func (a *app) tellSeries(name string, s segment.Series) error {
 	if s.State == chain.Wrong {
-		fmt.Fprintf(a.stderr, "paddock: %s: %s\n", oneLine(filepath.Join(name, s.Wrong)), oneLineOf(s.Why, paragraph))
+		fmt.Fprintf(a.stderr, "paddock: %s: %s\n", oneLine(strings.TrimSuffix(name, "/")+"/"+s.Wrong), oneLineOf(s.Why, paragraph))
 		return nil
 	}
 	events := 0

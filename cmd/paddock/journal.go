@@ -72,17 +72,25 @@ func (a *app) openJournal(name, bucket string, log *slog.Logger) (_ *journal, er
 	return j, nil
 }
 
-// uploader takes a bucket apart; its keys are those of the environment.
-func (a *app) uploader(dir *os.Root, bucket string, log *slog.Logger) (*segment.Uploader, error) {
-	u, err := url.Parse(bucket)
-	if err != nil || u.Host == "" {
-		return nil, withHint(fmt.Errorf("--audit-bucket: it is no address: %w", paddock.Invalid), "write https://HOST/BUCKET or https://HOST/BUCKET/PREFIX/")
+// bucket takes the address of a bucket apart; its keys are those of the environment.
+func (a *app) bucket(address string) (segment.Bucket, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return segment.Bucket{}, withHint(fmt.Errorf("it is no address: %w", paddock.Invalid), "write https://HOST/BUCKET or https://HOST/BUCKET/PREFIX/")
 	}
 	name, prefix, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	value := func(name string) string { text, _ := a.lookup(name); return text }
-	b := segment.Bucket{
+	return segment.Bucket{
 		Endpoint: u.Scheme + "://" + u.Host, Name: name, Prefix: prefix,
 		Region: value("AWS_REGION"), AccessKey: value("AWS_ACCESS_KEY_ID"), SecretKey: value("AWS_SECRET_ACCESS_KEY"),
+	}, nil
+}
+
+// uploader makes what copies to a bucket.
+func (a *app) uploader(dir *os.Root, bucket string, log *slog.Logger) (*segment.Uploader, error) {
+	b, err := a.bucket(bucket)
+	if err != nil {
+		return nil, fmt.Errorf("--audit-bucket: %w", err)
 	}
 	up, err := segment.NewUploader(dir, b, log)
 	if err != nil {

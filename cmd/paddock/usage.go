@@ -185,7 +185,7 @@ func (a *app) bill(list []bill, by string) error {
 	if by != "" {
 		fmt.Fprintf(w, "%s\t", oneLine(by))
 	}
-	fmt.Fprintln(w, "SANDBOXES\tHOURS\tPAUSED\tCPU HOURS\tGIB HOURS\tCOST\tNOT MEASURED")
+	fmt.Fprintln(w, "SANDBOXES\tHOURS\tPAUSED\tCPU HOURS\tGIB HOURS\tGIB IN\tGIB OUT\tCOST\tNOT MEASURED")
 	for _, b := range list {
 		fmt.Fprintf(w, "%s\t", b.Tenant)
 		if by != "" {
@@ -195,7 +195,7 @@ func (a *app) bill(list []bill, by string) error {
 		if b.Cost != nil {
 			cost = b.Cost.String()
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Sandboxes, hours(&b.Wall, hourNS), hours(&b.Paused, hourNS), hours(&b.CPU, hourNS), hours(&b.Memory, 3600<<30), cost, join(b.Unmeasured))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", b.Sandboxes, hours(&b.Wall, hourNS), hours(&b.Paused, hourNS), hours(&b.CPU, hourNS), hours(&b.Memory, 3600<<30), hours(&b.NetIn, 1<<30), hours(&b.NetOut, 1<<30), cost, join(b.Unmeasured))
 	}
 	return w.Flush()
 }

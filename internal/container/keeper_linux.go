@@ -136,7 +136,11 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	var first net.Conn
 	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, policy: o.Policy, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
 	if o.Gateway != nil {
-		s.gateway = way.Again(o.Gateway)
+		var carried paddock.Traffic
+		if o.About.Traffic != nil { // it goes on after a pause
+			carried = *o.About.Traffic
+		}
+		s.gateway = way.Again(o.Gateway, carried)
 	}
 	s.take(files, o.Places)
 	for _, k := range kernels {
@@ -297,12 +301,16 @@ func (k *keeper) serve(l *net.UnixListener) {
 // bury records how the sandbox died and removes what it still holds, unless it
 // is being removed.
 func (k *keeper) bury() {
+	if out := k.life.start.gateway; out != nil {
+		out.Stop() // nothing comes after what is noted below
+	}
+	traffic := k.life.traffic()
 	k.mu.Lock()
 	if k.removed {
 		k.mu.Unlock()
 		return
 	}
-	k.about.Dead = k.box.reason()
+	k.about.Dead, k.about.Traffic = k.box.reason(), traffic
 	if kills, peak, err := k.box.oom(); err == nil {
 		k.about.Kills, k.about.Peak = kills, peak
 	}
@@ -469,7 +477,7 @@ func (k *keeper) pause(ctx context.Context) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.about.Saved = k.life.image().dir
+	k.about.Saved, k.about.Traffic = k.life.image().dir, k.life.traffic()
 	return k.writeLocked()
 }
 

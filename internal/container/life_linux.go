@@ -102,7 +102,7 @@ func (l *life) look(ctx context.Context, tell func(context.Context, *measure)) (
 	if !l.paused() { // it would answer later
 		tell(ctx, &m)
 	}
-	m.Usage.Wall = time.Since(l.made)
+	m.Usage.Wall, m.Traffic = time.Since(l.made), l.traffic()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m.Usage.CPU >= 0 {
@@ -115,6 +115,18 @@ func (l *life) look(ctx context.Context, tell func(context.Context, *measure)) (
 		}
 	}
 	return m, nil
+}
+
+// traffic is what has crossed the way out; nil is that nobody counts.
+func (l *life) traffic() *paddock.Traffic {
+	t := paddock.Traffic{}
+	switch {
+	case l.start.gateway != nil:
+		t = l.start.gateway.Traffic()
+	case l.start.policy.Network.Mode != paddock.NetworkNone:
+		return nil // the host's network, which counts nobody apart
+	}
+	return &t
 }
 
 func (l *life) update(ctx context.Context, u paddock.Update) error {

@@ -112,6 +112,8 @@ type measure struct {
 	Peak   int64          `json:"peak"`
 	Silent bool           `json:"silent,omitempty"` // its machine did not tell what it knows
 	CPUs   float64        `json:"cpus,omitempty"`   // processors that the host has given it at most; 0 is no bound
+
+	Traffic *paddock.Traffic `json:"traffic,omitempty"` // nil where nobody counts it
 }
 
 func (b *box) measure() measure {

@@ -145,11 +145,11 @@ func (r remoteOwner) look(ctx context.Context, q request) (measure, error) {
 		return measure{}, err
 	}
 	if a.Saved != "" {
-		return measure{State: paddock.Paused, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}}, nil
+		return measure{State: paddock.Paused, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
 	}
 	return measure{
 		State: paddock.Dead, Reason: a.Dead, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
-		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1},
+		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic,
 	}, nil
 }
 

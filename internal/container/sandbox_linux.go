@@ -51,6 +51,8 @@ type about struct {
 	Peak     int64             `json:"peak,omitempty"`    // the most memory that it had used then, bytes
 	Network  bool              `json:"network,omitempty"` // there is a way out
 	Saved    string            `json:"saved,omitempty"`   // directory of the image that it is, while it is paused
+
+	Traffic *paddock.Traffic `json:"traffic,omitempty"` // when it was paused, or died
 }
 
 type sandbox struct {
@@ -379,7 +381,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	a := s.about
 	st := paddock.Status{
 		ID: s.id, Tier: s.driver.tier, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
-		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Enforced: slices.Clone(a.Enforced),
+		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced),
 	}
 	s.mu.Unlock()
 	if m.State != paddock.Ready {

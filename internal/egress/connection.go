@@ -224,7 +224,7 @@ func (g *Gateway) dial(ctx context.Context, f rule.Flow, proxy string) (net.Conn
 		}
 		t.Via = via
 	}
-	return g.o.Dialer.Dial(ctx, t)
+	return g.count(g.o.Dialer.Dial(ctx, t))
 }
 
 // A refusal is a verdict as an error.

@@ -56,6 +56,9 @@ type Options struct {
 	// waits any more.
 	Ask func(ctx context.Context, q Question) Answer
 
+	// Traffic is told what passes between the sandbox and the world; nil is no one.
+	Traffic Traffic
+
 	Dialer address.Dialer
 
 	// MaxConns bounds the connections, requests and flows of datagrams at once; 0

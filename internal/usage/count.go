@@ -24,23 +24,23 @@ type mark struct {
 	Wall    time.Duration `json:"wall"` // -1 where the tier does not tell
 	Memory  int64         `json:"memory"`
 	Stopped bool          `json:"stopped"` // it did not run: paused, or dead
+	NetIn   int64         `json:"net_in,omitempty"`
+	NetOut  int64         `json:"net_out,omitempty"`
 }
 
 // A count is of one sandbox.
 type count struct {
-	b       store.Sandbox // as it was at the last sample
-	rec     store.Record  // of this hour
-	mark    mark
-	mono    time.Duration // when the last sample was
-	in, out int64         // bytes since then
-	counted bool          // somebody counts bytes
-	dirty   bool          // rec is not written yet
+	b     store.Sandbox // as it was at the last sample
+	rec   store.Record  // of this hour
+	mark  mark
+	mono  time.Duration // when the last sample was
+	dirty bool          // rec is not written yet
 }
 
 // resume begins to count a sandbox: from its birth, or where the last record ended.
 func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, found bool) *count {
 	now, mono := m.o.Clock.Now(), m.o.Clock.Elapsed()
-	c := &count{b: b, counted: m.o.Carried}
+	c := &count{b: b}
 	if !found {
 		age := st.Usage.Wall
 		if age < 0 {
@@ -66,14 +66,10 @@ func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, fo
 
 // fresh is a record that begins.
 func (c *count) fresh(begin time.Time) store.Record {
-	r := store.Record{
+	return store.Record{
 		Token: c.b.Token, Begin: begin.UTC(), End: begin.UTC(), Sandbox: c.b.ID, Tenant: c.b.Tenant, Tier: c.b.Tier, Labels: maps.Clone(c.b.Labels),
 		CPU: -1, Memory: -1, NetIn: -1, NetOut: -1,
 	}
-	if c.counted {
-		r.NetIn, r.NetOut = 0, 0
-	}
-	return r
 }
 
 // advance counts up to now. It gives the records that are over.
@@ -88,7 +84,8 @@ func (c *count) advance(now time.Time, mono time.Duration, b store.Sandbox, st p
 	}
 	cpu := used(c.mark.CPU, st.Usage.CPU)
 	memory := middle(c.mark.Memory, st.Usage.Memory)
-	for left := took; left > 0 || cpu > 0 || c.in > 0 || c.out > 0; {
+	in, out := crossed(c.mark, st.Traffic)
+	for left := took; left > 0 || cpu > 0 || in > 0 || out > 0; {
 		// A record that reaches the hour's end is over.
 		room := c.rec.Begin.Truncate(time.Hour).Add(time.Hour).Sub(c.rec.End)
 		if room <= 0 {
@@ -101,10 +98,14 @@ func (c *count) advance(now time.Time, mono time.Duration, b store.Sandbox, st p
 			share = time.Duration(scale(int64(cpu), part, left))
 		}
 		c.add(part, share, memory)
+		c.carry(part, left, &in, &out)
 		left -= part
 		if cpu > 0 {
 			cpu -= share
 		}
+	}
+	if st.Traffic != nil {
+		c.rec.NetIn, c.rec.NetOut = max(c.rec.NetIn, 0), max(c.rec.NetOut, 0)
 	}
 	if st.Usage.CPU >= 0 {
 		c.rec.CPU = max(c.rec.CPU, 0)
@@ -124,6 +125,9 @@ func (c *count) settle(mono time.Duration, b store.Sandbox, st paddock.Status) {
 		c.mark.CPU = st.Usage.CPU
 	}
 	c.mark.Wall, c.mark.Stopped = max(st.Usage.Wall, -1), st.State != paddock.Ready
+	if t := st.Traffic; t != nil {
+		c.mark.NetIn, c.mark.NetOut = min(max(t.In, 0), most), min(max(t.Out, 0), most)
+	}
 	c.mark.Memory = -1
 	if st.Usage.Memory >= 0 {
 		c.mark.Memory = min(st.Usage.Memory, most)
@@ -167,10 +171,39 @@ func (c *count) add(part, cpu time.Duration, memory int64) {
 	if memory >= 0 {
 		r.Memory = max(r.Memory, 0) + seconds(memory, part)
 	}
-	if c.counted {
-		r.NetIn, r.NetOut = max(r.NetIn, 0)+c.in, max(r.NetOut, 0)+c.out
-		c.in, c.out = 0, 0
+}
+
+// carry takes the share of a part of the time out of the bytes that are left.
+func (c *count) carry(part, left time.Duration, in, out *int64) {
+	for _, n := range []struct{ from, to *int64 }{{in, &c.rec.NetIn}, {out, &c.rec.NetOut}} {
+		if *n.from < 0 {
+			continue // not measured
+		}
+		share := *n.from
+		if part < left {
+			share = scale(share, part, left)
+		}
+		*n.to = max(*n.to, 0) + share
+		*n.from -= share
 	}
+}
+
+// crossed is what crossed the way out since the mark; -1 was not measured.
+func crossed(m mark, t *paddock.Traffic) (in, out int64) {
+	if t == nil {
+		return -1, -1
+	}
+	return since(m.NetIn, t.In), since(m.NetOut, t.Out)
+}
+
+// since is what a counter went on by. More than any sandbox can have carried is not
+// believed.
+func since(before, now int64) int64 {
+	now = min(max(now, 0), most)
+	if now < before { // it began anew
+		return now
+	}
+	return now - before
 }
 
 // used is what a counter went on by. One that stands lower than before began anew.

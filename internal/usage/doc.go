@@ -21,8 +21,8 @@
 // Processor time and memory are what the tier measures; memory is the middle of
 // two samples, times the time between. What the tier cannot measure is told as
 // not measured, never as nothing. Disk is what was reserved: no tier tells what
-// of it is in use. Network is what [Meter.Carried] is told; if nobody counts it, it
-// is not measured either.
+// of it is in use. Network is what the tier's own way out counts, on the host's side;
+// of a sandbox with the host's network, which counts nobody apart, it is not measured.
 //
 // # What is lost
 //

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,10 +22,6 @@ type Options struct {
 
 	// Every is the time between samples; zero is ten seconds.
 	Every time.Duration
-
-	// Carried says that somebody calls [Meter.Carried]. Without it, network is
-	// not measured.
-	Carried bool
 
 	// Keep is for how long records are kept; zero is for ever. Nothing is forgotten
 	// in the first hour, nor in one in which the wall clock jumped.
@@ -170,21 +168,6 @@ func (m *Meter) Note(ctx context.Context, b store.Sandbox, st paddock.Status) {
 	}
 }
 
-// Carried adds bytes that a sandbox received and sent. Of one that no sample has
-// met yet they are not counted.
-func (m *Meter) Carried(id paddock.ID, in, out int64) {
-	if in < 0 || out < 0 || !m.o.Carried {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, c := range m.counts {
-		if c.b.ID == id {
-			c.in, c.out = c.in+in, c.out+out
-		}
-	}
-}
-
 // count brings what is known of a sandbox up to now.
 func (m *Meter) count(ctx context.Context, b store.Sandbox, st paddock.Status) error {
 	st = b.Since(st)
@@ -240,8 +223,14 @@ func (m *Meter) flush(ctx context.Context) error {
 		}
 	}
 	m.mu.Unlock()
+	// All of one sandbox at once: where an hour is over, what its record says and
+	// what the next one's mark says are one thing.
+	slices.SortStableFunc(records, func(a, b store.Record) int { return strings.Compare(a.Token, b.Token) })
 	for len(records) > 0 {
 		n := min(batch, len(records))
+		for n < len(records) && records[n].Token == records[n-1].Token {
+			n++
+		}
 		if err := m.o.Store.PutRecords(ctx, records[:n]); err != nil {
 			m.mu.Lock()
 			defer m.mu.Unlock()

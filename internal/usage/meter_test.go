@@ -79,7 +79,7 @@ func build(t *testing.T) *world {
 // restart is the next server's meter; the one before did not live to say goodbye.
 func (w *world) restart(t *testing.T) {
 	t.Helper()
-	m, err := usage.New(usage.Options{Driver: w, Store: w.s, Place: "here", Clock: w.clock, Carried: true})
+	m, err := usage.New(usage.Options{Driver: w, Store: w.s, Place: "here", Clock: w.clock})
 	must(t, err)
 	w.m = m
 	t.Cleanup(func() {
@@ -352,7 +352,7 @@ func TestWhatIsNotMeasuredIsNotNothing(t *testing.T) {
 	}
 	lines, err := usage.Summarize(t.Context(), w.s, usage.Query{From: noon.Truncate(time.Hour), To: noon.Truncate(time.Hour).Add(9 * time.Hour)})
 	must(t, err)
-	if len(lines) != 1 || fmt.Sprint(lines[0].Unmeasured) != "[cpu memory]" || lines[0].CPU.Sign() != 0 || whole(lines[0].Wall.String(), 9) != "7200" {
+	if len(lines) != 1 || fmt.Sprint(lines[0].Unmeasured) != "[cpu memory network]" || lines[0].CPU.Sign() != 0 || whole(lines[0].Wall.String(), 9) != "7200" {
 		t.Errorf("%+v", lines)
 	}
 	if lines[0].NetIn.Sign() != 0 {
@@ -360,22 +360,88 @@ func TestWhatIsNotMeasuredIsNotNothing(t *testing.T) {
 	}
 }
 
-func TestNetworkIsWhatTheMeterIsTold(t *testing.T) {
+// network is what crossed the way out, of all there is.
+func (w *world) network(t *testing.T) string {
+	t.Helper()
+	lines, err := usage.Summarize(t.Context(), w.s, usage.Query{From: time.Unix(0, 0), To: time.Unix(3600*1_000_000, 0)})
+	must(t, err)
+	if len(lines) != 1 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	return fmt.Sprintf("%s in %s out %s", &lines[0].NetIn, &lines[0].NetOut, lines[0].Unmeasured)
+}
+
+func TestNetworkIsWhatTheTierCounts(t *testing.T) {
+	w := build(t)
+	b := w.make(t, "one")
+	st := w.boxes["one"]
+	step := func(in, out int64) {
+		st.Traffic = &paddock.Traffic{In: in, Out: out}
+		w.pass(time.Hour)
+	}
+	step(5, 7)
+	w.sample(t)
+	w.sample(t)
+	step(6, 8)
+	w.m.Note(t.Context(), b, *st) // a pause
+	st.State = paddock.Paused
+	step(6, 8)
+	w.sample(t)
+	w.restart(t) // killed; what was not sampled is not lost, and nothing is counted twice
+	step(106, 208)
+	w.restart(t)
+	w.sample(t)
+	w.sample(t)
+	if got := w.network(t); got != "106 in 208 out []" {
+		t.Error(got)
+	}
+	step(10, 20) // a counter that begins anew
+	w.sample(t)
+	if got := w.network(t); got != "116 in 228 out []" {
+		t.Error(got)
+	}
+	st.Traffic = nil // its owner has gone: what was counted stays
+	w.sample(t)
+	step(11, 21)
+	w.sample(t)
+	if got := w.network(t); got != "117 in 229 out []" {
+		t.Error(got)
+	}
+}
+
+func TestBytesArePartedByTheHoursTheyMayHaveCrossedIn(t *testing.T) {
 	w := build(t)
 	w.make(t, "one")
 	w.sample(t)
-	w.m.Carried("one", 5, 7)
-	w.m.Carried("one", -5, 7)
-	w.m.Carried("none", 5, 7)
+	w.boxes["one"].Traffic = &paddock.Traffic{In: 400, Out: 1}
+	w.pass(2 * time.Hour)
+	w.sample(t)
+	var in []int64
+	must(t, w.s.Records(t.Context(), "", time.Time{}, time.Unix(1<<33, 0), func(r store.Record) error {
+		in = append(in, r.NetIn)
+		return nil
+	}))
+	if fmt.Sprint(in) != "[100 200 100]" {
+		t.Errorf("%d", in)
+	}
+	if got := w.network(t); got != "400 in 1 out []" {
+		t.Error(got)
+	}
+}
+
+func TestNetworkThatNobodyCountsIsNotNothing(t *testing.T) {
+	w := build(t)
+	w.make(t, "one")
 	w.pass(time.Hour)
 	w.sample(t)
-	w.m.Carried("one", 1, 1)
-	w.pass(time.Second)
+	if got := w.network(t); got != "0 in 0 out [network]" {
+		t.Error(got)
+	}
+	w.boxes["one"].Traffic = &paddock.Traffic{In: -4, Out: 1<<63 - 1} // of a tier that is no longer itself
+	w.pass(time.Minute)
 	w.sample(t)
-	lines, err := usage.Summarize(t.Context(), w.s, usage.Query{From: noon.Truncate(time.Hour), To: noon.Truncate(time.Hour).Add(9 * time.Hour)})
-	must(t, err)
-	if len(lines) != 1 || lines[0].NetIn.String() != "6" || lines[0].NetOut.String() != "8" {
-		t.Errorf("%+v", lines)
+	if got := w.network(t); got != fmt.Sprintf("0 in %d out [network]", int64(1)<<50) {
+		t.Error(got)
 	}
 }
 

@@ -33,7 +33,7 @@ type Prices struct {
 
 // rates are the prices of one model, exactly as written.
 type rates struct {
-	sandbox, cpu, memory, disk, network *big.Rat
+	sandbox, cpu, memory, disk, networkIn, networkOut *big.Rat
 }
 
 // document is the file: docs/price.schema.json says the same.
@@ -49,7 +49,10 @@ type documentRates struct {
 	CPU     string `yaml:"cpu_hour"`
 	Memory  string `yaml:"memory_gib_hour"`
 	Disk    string `yaml:"disk_gib_hour"`
-	Network string `yaml:"network_gib"`
+	Network string `yaml:"network_gib"` // either direction
+
+	NetworkIn  string `yaml:"network_in_gib"`
+	NetworkOut string `yaml:"network_out_gib"`
 }
 
 // maxPrices is how long a price file may be.
@@ -128,12 +131,19 @@ func (d document) prices() (*Prices, error) {
 
 func (w documentRates) rates(model Model) (rates, error) {
 	var r rates
+	if w.Network != "" && (w.NetworkIn != "" || w.NetworkOut != "") {
+		return r, fmt.Errorf("%s.network_gib is the price of either direction: write it, or network_in_gib and network_out_gib: %w", model, paddock.Invalid)
+	}
+	in, out := "network_in_gib", "network_out_gib"
+	if w.Network != "" {
+		in, out, w.NetworkIn, w.NetworkOut = "network_gib", "network_gib", w.Network, w.Network
+	}
 	for _, price := range []struct {
 		name, text string
 		to         **big.Rat
 	}{
 		{"sandbox_hour", w.Sandbox, &r.sandbox}, {"cpu_hour", w.CPU, &r.cpu}, {"memory_gib_hour", w.Memory, &r.memory},
-		{"disk_gib_hour", w.Disk, &r.disk}, {"network_gib", w.Network, &r.network},
+		{"disk_gib_hour", w.Disk, &r.disk}, {in, w.NetworkIn, &r.networkIn}, {out, w.NetworkOut, &r.networkOut},
 	} {
 		*price.to = new(big.Rat)
 		if price.text == "" {
@@ -175,7 +185,6 @@ func (p *Prices) Cost(model Model, s *Sum) (Amount, error) {
 		cpuHour = big.NewInt(3600 * 1e9)
 	}
 	gibHour := big.NewInt(3600 << 30)
-	network := new(big.Int).Add(&s.NetIn, &s.NetOut)
 	total := new(big.Rat)
 	for _, part := range []struct {
 		price  *big.Rat
@@ -187,7 +196,8 @@ func (p *Prices) Cost(model Model, s *Sum) (Amount, error) {
 		{r.cpu, cpu, cpuHour, measured(model, "cpu")},
 		{r.memory, memory, gibHour, measured(model, "memory")},
 		{r.disk, &s.DiskAsked, gibHour, ""},
-		{r.network, network, big.NewInt(1 << 30), "network"},
+		{r.networkIn, &s.NetIn, big.NewInt(1 << 30), "network"},
+		{r.networkOut, &s.NetOut, big.NewInt(1 << 30), "network"},
 	} {
 		if part.price.Sign() == 0 {
 			continue

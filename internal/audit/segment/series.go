@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,9 +43,37 @@ type Verified struct {
 // cut short is wrong. Segments that are missing at the begin or the end are not:
 // who has put the first ones elsewhere is told so, and against the latter helps a
 // line that was seen, o.Seen, which is looked for in all of them.
-func Verify(dir *os.Root, o chain.Options) (Series, error) {
+func Verify(dir *os.Root, o chain.Options) (Series, error) { return verify(directory{dir}, o) }
+
+// A place holds segments.
+type place interface {
+	// files gives their names in the order in which they were begun.
+	files() ([]string, error)
+	// open reads one, from its begin to where it ends now.
+	open(name string) (io.ReadCloser, error)
+}
+
+// A directory is a place, with what is in "sent" below it.
+type directory struct{ dir *os.Root }
+
+func (d directory) files() ([]string, error) { return files(d.dir) }
+
+func (d directory) open(name string) (io.ReadCloser, error) {
+	f, size, err := open(d.dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.NewSectionReader(f, 0, size), f}, nil // what is added meanwhile is not waited for
+}
+
+// verify reads all segments of a place, one after another. What it holds at once does
+// not grow with what is in them.
+func verify(in place, o chain.Options) (Series, error) {
 	s := Series{State: chain.Whole, Segments: []Verified{}}
-	files, err := files(dir)
+	files, err := in.files()
 	if err != nil {
 		return s, err
 	}
@@ -53,7 +82,7 @@ func Verify(dir *os.Root, o chain.Options) (Series, error) {
 	}
 	seen := o.Seen == nil
 	for i, name := range files {
-		v, found, err := read(dir, name, o)
+		v, found, err := read(in, name, o)
 		if err != nil {
 			return s, err
 		}
@@ -69,7 +98,7 @@ func Verify(dir *os.Root, o chain.Options) (Series, error) {
 			}
 			continue
 		}
-		why, err := follows(dir, v, &s.Segments[i-1], o)
+		why, err := follows(in, v, &s.Segments[i-1], o)
 		if err != nil {
 			return s, err
 		}
@@ -124,28 +153,57 @@ func base(name string) string {
 }
 
 // read verifies one segment, and tells whether it has the line that was seen.
-func read(dir *os.Root, name string, o chain.Options) (v Verified, seen bool, err error) {
+func read(in place, name string, o chain.Options) (v Verified, seen bool, err error) {
 	v.Name = name
-	f, size, err := open(dir, name)
-	if err != nil {
+	var head []byte
+	if v.Report, head, err = pass(in, name, o); err != nil {
 		return v, false, err
-	}
-	defer f.Close()
-	whole := func() io.Reader { return io.NewSectionReader(f, 0, size) } // what is added meanwhile is not waited for
-	if v.Report, err = chain.Verify(whole(), o); err != nil {
-		return v, false, fmt.Errorf("%s: %w", name, err)
 	}
 	seen = o.Seen != nil && v.State != chain.Wrong
 	if v.Problem == chain.BadHead || v.Problem == chain.CutOff { // it may be in another
-		if v.Report, err = chain.Verify(whole(), chain.Options{Fingerprint: o.Fingerprint}); err != nil {
-			return v, false, fmt.Errorf("%s: %w", name, err)
+		if v.Report, head, err = pass(in, name, chain.Options{Fingerprint: o.Fingerprint}); err != nil {
+			return v, false, err
 		}
 	}
 	if v.State == chain.Wrong {
 		return v, false, nil
 	}
-	v.Before, v.Point, err = continued(whole())
+	v.Before, v.Point, err = continued(bytes.NewReader(head))
 	return v, seen, err
+}
+
+// pass reads a segment once, and gives what was found, and its first lines of the
+// same reading: who serves them could serve others the next time.
+func pass(in place, name string, o chain.Options) (chain.Report, []byte, error) {
+	f, err := in.open(name)
+	if err != nil {
+		return chain.Report{}, nil, err
+	}
+	var head firstLines
+	rep, err := chain.Verify(io.TeeReader(f, &head), o)
+	if err != nil {
+		return rep, nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	return rep, head.data, f.Close()
+}
+
+// firstLines keeps as many lines as [continued] looks at.
+type firstLines struct {
+	data  []byte
+	lines int
+}
+
+func (l *firstLines) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0 && l.lines < headLines && len(l.data) < headLines*(chain.MaxLine+1); {
+		n := len(rest)
+		if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+			n = end + 1
+			l.lines++
+		}
+		l.data = append(l.data, rest[:n]...)
+		rest = rest[n:]
+	}
+	return len(p), nil
 }
 
 func open(dir *os.Root, name string) (*os.File, int64, error) {
@@ -185,7 +243,7 @@ func continued(r io.Reader) (before, point string, err error) {
 
 // follows says why a segment is not the one that follows another; empty is that it
 // is.
-func follows(dir *os.Root, v Verified, before *Verified, o chain.Options) (why string, err error) {
+func follows(in place, v Verified, before *Verified, o chain.Options) (why string, err error) {
 	have := base(before.Name)
 	switch {
 	case v.Before == "" && v.State == chain.Open && v.Events == 0:
@@ -205,12 +263,7 @@ func follows(dir *os.Root, v Verified, before *Verified, o chain.Options) (why s
 		}
 		return "", nil
 	}
-	f, size, err := open(dir, before.Name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	rep, err := chain.Verify(io.NewSectionReader(f, 0, size), chain.Options{Fingerprint: o.Fingerprint, Seen: &point})
+	rep, _, err := pass(in, before.Name, chain.Options{Fingerprint: o.Fingerprint, Seen: &point})
 	if err == nil && rep.State == chain.Wrong {
 		why = fmt.Sprintf("%s has not the line %d that it had when this one was begun: it was replaced, or its end cut off", have, point.Seq)
 	}

@@ -56,15 +56,32 @@ const (
 
 // An Uploader copies finished segments to a bucket.
 type Uploader struct {
-	dir    *os.Root
+	dir *os.Root
+	s3  *store
+	log *slog.Logger
+}
+
+// A store makes requests about one bucket.
+type store struct {
 	b      Bucket
 	base   *url.URL
 	client http.Client
-	log    *slog.Logger
 }
 
 // NewUploader checks the bucket's words; it makes no request. A nil log is no one.
 func NewUploader(dir *os.Root, b Bucket, log *slog.Logger) (*Uploader, error) {
+	s3, err := b.store()
+	if err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Uploader{dir, s3, log}, nil
+}
+
+// store checks the bucket's words.
+func (b Bucket) store() (*store, error) {
 	base, err := url.Parse(b.Endpoint)
 	if err != nil || base.Host == "" || base.User != nil || base.RawQuery != "" || strings.Trim(base.Path, "/") != "" {
 		return nil, fmt.Errorf("the endpoint of a bucket is https://HOST[:PORT], and not what was given: %w", paddock.Invalid)
@@ -78,15 +95,12 @@ func NewUploader(dir *os.Root, b Bucket, log *slog.Logger) (*Uploader, error) {
 	if b.Region == "" || b.AccessKey == "" || b.SecretKey == "" {
 		return nil, fmt.Errorf("bucket %s has no region or no keys: %w", b.Name, paddock.Invalid)
 	}
-	u := &Uploader{dir: dir, b: b, base: base, log: log, client: http.Client{Timeout: requestTime}}
+	s := &store{b: b, base: base, client: http.Client{Timeout: requestTime}}
 	if b.Client != nil {
-		u.client = *b.Client
+		s.client = *b.Client
 	}
-	u.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	if u.log == nil {
-		u.log = slog.New(slog.DiscardHandler)
-	}
-	return u, nil
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return s, nil
 }
 
 func loopback(host string) bool {
@@ -129,7 +143,7 @@ func (u *Uploader) Sweep(ctx context.Context) error {
 			continue
 		}
 		if err := u.upload(ctx, name); err != nil {
-			return fmt.Errorf("upload %s to bucket %s: %w", name, u.b.Name, err)
+			return fmt.Errorf("upload %s to bucket %s: %w", name, u.s3.b.Name, err)
 		}
 		if err := u.dir.Rename(name, sentDir+"/"+name); err != nil {
 			return fmt.Errorf("note that %s was uploaded: %w", name, err)
@@ -151,7 +165,7 @@ func (u *Uploader) upload(ctx context.Context, name string) error {
 	if len(data) > most {
 		return fmt.Errorf("it is larger than any segment: %w", paddock.Invalid)
 	}
-	code, _, err := u.request(ctx, http.MethodPut, name, data)
+	code, _, err := u.s3.request(ctx, http.MethodPut, name, data)
 	switch {
 	case err != nil:
 		return err
@@ -161,7 +175,7 @@ func (u *Uploader) upload(ctx context.Context, name string) error {
 		return refused(code)
 	}
 	// One of the name is there: from an earlier try, or from someone else.
-	code, there, err := u.request(ctx, http.MethodGet, name, nil)
+	code, there, err := u.s3.request(ctx, http.MethodGet, name, nil)
 	if err != nil {
 		return err
 	}
@@ -183,13 +197,28 @@ func refused(code int) error {
 	return fmt.Errorf("the store answers %d (%s): %w", code, http.StatusText(code), kind)
 }
 
-// request makes one signed request. What is there is not overwritten by it.
-func (u *Uploader) request(ctx context.Context, method, name string, data []byte) (code int, body []byte, err error) {
-	to := *u.base
-	to.Path = "/" + u.b.Name + "/" + u.b.Prefix + name
-	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(data))
+// request makes one request about an object. What is there is not overwritten by it.
+func (s *store) request(ctx context.Context, method, name string, data []byte) (code int, body []byte, err error) {
+	answer, err := s.send(ctx, method, s.b.Prefix+name, nil, data)
 	if err != nil {
 		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(answer.Body, most+1))
+	if err != nil {
+		return 0, nil, errors.Join(reason(ctx), err)
+	}
+	return answer.StatusCode, body, nil
+}
+
+// send makes one signed request. The answer's body is the caller's to close.
+func (s *store) send(ctx context.Context, method, key string, query url.Values, data []byte) (*http.Response, error) {
+	to := *s.base
+	to.Path = "/" + s.b.Name + "/" + key
+	to.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(data))
+	if err != nil {
+		return nil, err
 	}
 	if method == http.MethodPut {
 		r.Header.Set("If-None-Match", "*")
@@ -198,21 +227,16 @@ func (u *Uploader) request(ctx context.Context, method, name string, data []byte
 	sum := sha256.Sum256(data)
 	payload := hex.EncodeToString(sum[:])
 	r.Header.Set("X-Amz-Content-Sha256", payload)
-	keys := aws.Credentials{AccessKeyID: u.b.AccessKey, SecretAccessKey: u.b.SecretKey}
-	err = v4.NewSigner().SignHTTP(ctx, keys, r, payload, "s3", u.b.Region, time.Now(), func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	keys := aws.Credentials{AccessKeyID: s.b.AccessKey, SecretAccessKey: s.b.SecretKey}
+	err = v4.NewSigner().SignHTTP(ctx, keys, r, payload, "s3", s.b.Region, time.Now(), func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	if err != nil {
-		return 0, nil, fmt.Errorf("sign a request: %w", err)
+		return nil, fmt.Errorf("sign a request: %w", err)
 	}
-	answer, err := u.client.Do(r)
+	answer, err := s.client.Do(r)
 	if err != nil {
-		return 0, nil, errors.Join(reason(ctx), err)
+		return nil, errors.Join(reason(ctx), err)
 	}
-	defer answer.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(answer.Body, most+1))
-	if err != nil {
-		return 0, nil, errors.Join(reason(ctx), err)
-	}
-	return answer.StatusCode, body, nil
+	return answer, nil
 }
 
 // reason gives what went wrong on the way a kind.

@@ -45,8 +45,9 @@ type box struct {
 	processes map[paddock.PID]*process // guarded by mu
 	ended     []*process               // guarded by mu: oldest first
 	refused   []paddock.Refusal        // guarded by mu
-	watchers  map[*watcher]bool        // guarded by mu
-	cpu       time.Duration            // guarded by mu: of processes that are forgotten
+	traffic   traffic
+	watchers  map[*watcher]bool // guarded by mu
+	cpu       time.Duration     // guarded by mu: of processes that are forgotten
 }
 
 // keptProcesses is how many ended processes are remembered, with their output.
@@ -175,6 +176,7 @@ func (b *box) Status(context.Context) (paddock.Status, error) {
 			Wall: time.Since(b.created), CPU: cpu, Memory: heap.Used() + used, MemoryPeak: max(heap.Peak(), heap.Used()) + used,
 			PIDs: len(b.kernel.Tasks()),
 		},
+		Traffic: b.traffic.now(),
 	}, nil
 }
 

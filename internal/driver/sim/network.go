@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -112,5 +113,43 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 		b.note(paddock.Refusal{What: "connect", Target: net.JoinHostPort(h.String(), text), Rule: v.Reason, Remedy: v.Hint})
 		return nil, fmt.Errorf("%s: %w", v.Reason, paddock.Denied)
 	}
-	return b.d.o.Dial(ctx, h.String(), uint16(port))
+	c, err := b.d.o.Dial(ctx, h.String(), uint16(port))
+	if err != nil {
+		return nil, err
+	}
+	return &counted{c, &b.traffic}, nil
+}
+
+// A traffic counts what connections carry.
+type traffic struct{ in, out atomic.Int64 }
+
+func (t *traffic) now() *paddock.Traffic {
+	return &paddock.Traffic{In: t.in.Load(), Out: t.out.Load()}
+}
+
+// counted is a connection to the world.
+type counted struct {
+	net.Conn
+
+	to *traffic
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.to.in.Add(int64(max(n, 0)))
+	return n, err
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.to.out.Add(int64(max(n, 0)))
+	return n, err
+}
+
+// CloseWrite ends the direction to the destination, where that can be done alone.
+func (c *counted) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return fmt.Errorf("end one direction: %w", paddock.Unsupported)
 }

@@ -92,6 +92,7 @@ func (g *Gate) ended(err error, words string) {
 	g.mu.Unlock()
 	_ = g.channel.Close()
 	g.cancel()
+	g.settle()
 	if !closing && g.owner.Ended != nil {
 		g.owner.Ended(err)
 	}

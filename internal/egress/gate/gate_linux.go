@@ -38,6 +38,9 @@ type Gate struct {
 	last    uint64                        // guarded by mu: the latest ID
 	calls   map[uint64]*call              // guarded by mu
 	asked   map[uint64]context.CancelFunc // guarded by mu: what the owner is asked
+
+	counters *kernel.Counters // guarded by mu: what it counts in; nil when it has gone
+	carried  paddock.Traffic  // guarded by mu: the most that was read there
 }
 
 // An outgoing message, and a file of its own to go with it.

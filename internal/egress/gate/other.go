@@ -39,6 +39,9 @@ func (g *Gate) Update(context.Context, paddock.NetworkPolicy) error { return uns
 // Names lists names that have addresses.
 func (g *Gate) Names(context.Context) ([]string, error) { return nil, unsupported() }
 
+// Traffic is nothing.
+func (g *Gate) Traffic() paddock.Traffic { return paddock.Traffic{} }
+
 // Done is never closed.
 func (g *Gate) Done() <-chan struct{} { return nil }
 

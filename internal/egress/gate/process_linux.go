@@ -24,6 +24,16 @@ const firstID = 0x61000000
 // Channel is the descriptor on which a gateway finds its owner.
 const Channel = 3
 
+// Counters is the descriptor on which it finds the memory that it counts in, which
+// its owner reads: the number of bytes that it received from the world, and the
+// number of those that it sent there.
+const (
+	Counters = 4
+
+	CountReceived = 0
+	CountSent     = 1
+)
+
 // start starts the process. The thread that starts it stays, because the kernel
 // ends the gateway with that thread.
 func (g *Gate) start(exe *os.File) error {
@@ -50,8 +60,16 @@ func (g *Gate) start(exe *os.File) error {
 		return errors.Join(err, ours.Close())
 	}
 	defer says.Close()
+	counters, page, err := kernel.NewCounters("traffic")
+	if err != nil {
+		return errors.Join(err, ours.Close())
+	}
+	defer page.Close()
+	g.mu.Lock()
+	g.counters = counters
+	g.mu.Unlock()
 	attr := &os.ProcAttr{
-		Dir: "/", Env: surroundings(os.Environ()), Files: []*os.File{null, null, says, Channel: theirs},
+		Dir: "/", Env: surroundings(os.Environ()), Files: []*os.File{null, null, says, Channel: theirs, Counters: page},
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: g.credential()},
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
@@ -67,6 +85,7 @@ func (g *Gate) start(exe *os.File) error {
 		words.Close()
 	})
 	if err := <-started; err != nil {
+		g.settle()
 		return errors.Join(err, ours.Close())
 	}
 	g.channel = ours

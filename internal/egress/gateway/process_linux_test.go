@@ -257,6 +257,37 @@ func TestAGatewayThatIsKilledIsToldAndNothingIsCarried(t *testing.T) {
 	}
 }
 
+func TestWhatAGatewayCarriedIsKnownWhenItWasKilled(t *testing.T) {
+	at := echo(t)
+	g := start(t, named(at), newAudience().owner())
+	if got := g.Traffic(); got != (paddock.Traffic{}) {
+		t.Errorf("before anything was carried: %+v", got)
+	}
+	c, err := g.Dial(t.Context(), "echo.test", at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	talk(t, c, "hello")
+	if got := g.Traffic(); got != (paddock.Traffic{In: 6, Out: 6}) {
+		t.Errorf("after six bytes each way: %+v", got)
+	}
+	talk(t, c, strings.Repeat("x", 100_000-1))
+	if err := syscall.Kill(g.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-g.Done()
+	if got := g.Traffic(); got != (paddock.Traffic{In: 100_006, Out: 100_006}) {
+		t.Errorf("when it was killed: %+v", got)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.Traffic(); got.In != 100_006 {
+		t.Errorf("when it was closed: %+v", got)
+	}
+}
+
 func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
 	host, err := rule.ParsePattern("a.example")
 	if err != nil {

@@ -37,6 +37,10 @@ const namesPiece = 64 << 10
 func run() error {
 	debug.SetMemoryLimit(memorySoft)
 	kernel.KeepSignals()
+	counters, err := kernel.OpenCounters(gate.Counters)
+	if err != nil {
+		return err
+	}
 	if err := errors.Join(kernel.DieWithParent(), kernel.NotDumpable(), kernel.CloseFrom(gate.Channel+1)); err != nil {
 		return err
 	}
@@ -44,7 +48,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	p := &process{channel: channel, out: make(chan gate.Message, 16), questions: map[uint64]chan gate.Answer{}, dials: map[uint64]context.CancelFunc{}}
+	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan gate.Message, 16), questions: map[uint64]chan gate.Answer{}, dials: map[uint64]context.CancelFunc{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	ready, err := p.begin()
 	if err != nil {
@@ -70,6 +74,7 @@ func run() error {
 type process struct {
 	gateway *egress.Gateway
 	channel *kernel.Channel
+	traffic traffic
 	out     chan gate.Message // what is told when there is time
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -81,6 +86,12 @@ type process struct {
 	questions map[uint64]chan gate.Answer   // guarded by mu
 	dials     map[uint64]context.CancelFunc // guarded by mu
 }
+
+// A traffic counts where the owner reads.
+type traffic struct{ counters *kernel.Counters }
+
+func (t traffic) Received(n int) { t.counters.Add(gate.CountReceived, uint64(n)) }
+func (t traffic) Sent(n int)     { t.counters.Add(gate.CountSent, uint64(n)) }
 
 // begin confines the process and makes its gateway.
 func (p *process) begin() (gate.Ready, error) {
@@ -116,7 +127,7 @@ func (p *process) begin() (gate.Ready, error) {
 }
 
 func (p *process) make(c gate.Config, conns int) (*egress.Gateway, error) {
-	o := egress.Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event, MaxConns: conns}
+	o := egress.Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event, Traffic: p.traffic, MaxConns: conns}
 	if c.Ask {
 		o.Ask = p.ask
 	}

@@ -57,6 +57,8 @@ type Way struct {
 	ended   string      // guarded by mu: why there is no way out though there should be
 	weak    string      // guarded by mu: what the gateway lacks of its own walls
 	refused refusals    // guarded by mu
+
+	carried paddock.Traffic // guarded by mu: by gateways before the present one
 }
 
 // seedSize is how much chance is in the placeholders of one sandbox, in bytes.
@@ -79,9 +81,9 @@ func New(o Options) (*Way, error) {
 	return w, err
 }
 
-// Again gives the way out that another process had, which Saved gave. Nobody is
-// asked.
-func Again(c *gate.Config) *Way { return &Way{config: *c} }
+// Again gives the way out that another process had, which Saved gave, and what it
+// had carried. Nobody is asked.
+func Again(c *gate.Config, carried paddock.Traffic) *Way { return &Way{config: *c, carried: carried} }
 
 // authorityFor gives the certificate and the key for what the rules have looked
 // into: those of before, if they are for all of it; nothing where that is nothing.
@@ -155,6 +157,9 @@ func (w *Way) Start(ctx context.Context, program *os.File) error {
 	if err != nil {
 		return err
 	}
+	if w.gate != nil {
+		w.carried = w.carried.Plus(w.gate.Traffic())
+	}
 	w.gate, w.ended = g, ""
 	return nil
 }
@@ -216,7 +221,20 @@ func (w *Way) Stop() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.gate != nil {
+		w.carried = w.carried.Plus(w.gate.Traffic())
+	}
 	w.gate = nil
+}
+
+// Traffic is what all gateways together have carried.
+func (w *Way) Traffic() paddock.Traffic {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gate == nil {
+		return w.carried
+	}
+	return w.carried.Plus(w.gate.Traffic())
 }
 
 // Settle gives the gateway the time to tell what it has decided so far.

@@ -156,9 +156,11 @@ const listHow = "the process has no socket to the network: a gateway in a proces
 
 // network puts what the host knows of the way out into a status.
 func (s *sandbox) network(st *paddock.Status) {
+	st.Traffic = &paddock.Traffic{} // whatever the child says
 	if s.out == nil {
 		return
 	}
+	*st.Traffic = s.out.Traffic()
 	state := s.out.State()
 	st.Refused = way.Join(st.Refused, state.Refused)
 	enforced := append([]paddock.Finding(nil), st.Enforced...)
