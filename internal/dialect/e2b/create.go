@@ -174,6 +174,7 @@ func (c *call) build(rec record, root rooted) (*box, error) {
 	st, err := sb.Status(ctx)
 	if err == nil {
 		rec.Template, rec.Alias, rec.Tier, rec.Limits, rec.User, rec.Dir = root.template, root.alias, st.Tier, st.Limits, st.User, st.Dir
+		rec.Image = root.image
 		maps.Copy(root.env, rec.Env)
 		rec.Env = root.env
 		if root.user != "" {
