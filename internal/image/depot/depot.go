@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -230,7 +231,7 @@ func (d *Depot) make(ctx context.Context, found *registry.Image, room int64, dir
 	if _, st, ok := t.Find("bin/bash"); !ok || !st.Mode().IsRegular() {
 		return Image{}, fmt.Errorf("the image has no /bin/bash, with which steps and clients' commands are run: begin with one that has: %w", paddock.Unsupported)
 	}
-	if err := users(t); err != nil {
+	if err := errors.Join(users(t), network(t)); err != nil {
 		return Image{}, err
 	}
 	img := Image{ID: filepath.Base(dir), Size: room - t.Bytes, Env: found.Config.Config.Env}
@@ -289,6 +290,25 @@ func users(t *layer.Tree) error {
 		}
 		if err := t.Root.WriteFile(at, []byte(text), 0o644); err != nil {
 			return fmt.Errorf("/%s of the image: %w: %w", f.name, err, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// network makes the files over which a sandbox puts its own, where the image has
+// none: its tree cannot be written any more then.
+func network(t *layer.Tree) error {
+	dir, st, ok := t.Find("etc")
+	if !ok || !st.IsDir() {
+		return fmt.Errorf("/etc of the image is no directory: %w", paddock.Invalid)
+	}
+	for _, name := range []string{"resolv.conf", "hosts", "nsswitch.conf"} {
+		if _, st, ok := t.Find("etc/" + name); ok && st.Mode().IsRegular() {
+			continue
+		}
+		at := path.Join(dir, name) // nothing, or a link that leads to nothing
+		if err := errors.Join(t.Root.RemoveAll(at), t.Root.WriteFile(at, nil, 0o644)); err != nil {
+			return fmt.Errorf("/etc/%s of the image: %w: %w", name, err, paddock.Invalid)
 		}
 	}
 	return nil

@@ -124,6 +124,9 @@ func TestAnImageIsPulledWhole(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), "\nuser:x:1001:1001:") {
 		t.Errorf("%q: %v", data, err)
 	}
+	if st, err := os.Lstat(filepath.Join(img.Dir, "etc/resolv.conf")); err != nil || !st.Mode().IsRegular() {
+		t.Errorf("a box could not put its own over resolv.conf: %v", err)
+	}
 	if st, err := os.Stat(filepath.Join(img.Dir, "bin/bash")); err != nil || st.Mode()&os.ModeSetuid != 0 || st.Mode().Perm() != 0o755 {
 		t.Errorf("%v: %v", st, err)
 	}

@@ -28,8 +28,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/paddock-sandbox/paddock"
 )
 
@@ -38,7 +36,6 @@ const (
 	maxManifest = 4 << 20
 	maxToken    = 1 << 20
 	maxLayers   = 200
-	maxWindow   = 64 << 20 // memory that a layer may have its decoder take
 	headTime    = time.Minute
 	idleTime    = time.Minute
 	maxHops     = 5
@@ -263,12 +260,10 @@ func (s *session) layer(ctx context.Context, d descriptor, f func(io.Reader) err
 	defer idle.Stop()
 	sum := sha256.New()
 	raw := &counted{r: io.TeeReader(io.LimitReader(body, d.Size+1), sum), seen: func() { idle.Reset(idleTime) }}
-	in, done, err := expand(raw)
-	if err != nil {
-		return fmt.Errorf("%w: %w", err, paddock.Invalid)
+	in, err := expand(raw)
+	if err == nil {
+		err = f(in)
 	}
-	err = f(in)
-	done()
 	if err != nil {
 		if raw.err != nil && !errors.Is(raw.err, io.EOF) {
 			return unreachable(ctx, raw.err)
@@ -305,25 +300,24 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 // expand finds out by its first bytes how a layer is compressed.
-func expand(r io.Reader) (io.Reader, func(), error) {
+func expand(r io.Reader) (io.Reader, error) {
 	head := make([]byte, 4)
 	n, err := io.ReadFull(r, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, nil, err
+		return nil, err
 	}
 	all := io.MultiReader(bytes.NewReader(head[:n]), r)
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(all)
-		return z, func() {}, err
-	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, nil, err
+			return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
 		}
-		return z, z.Close, nil
+		return z, nil
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return nil, fmt.Errorf("it is compressed with zstd, which is not read here; gzip is: %w", paddock.Unsupported)
 	}
-	return all, func() {}, nil
+	return all, nil
 }
 
 func (s *session) url(parts ...string) string {
