@@ -25,6 +25,10 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 	if err != nil {
 		return nil, err
 	}
+	images, err := a.images(f)
+	if err != nil {
+		return nil, err
+	}
 	secret, err := c.store.Secret(ctx, "e2b-names")
 	if err != nil {
 		return nil, err
@@ -43,7 +47,7 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Envd: e2bAgent, Code: e2bCode(api), Log: log,
+		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Envd: e2bAgent, Code: e2bCode(api), Log: log,
 	})
 }
 
@@ -88,7 +92,7 @@ func (c *accounts) e2bCaller(ctx context.Context, text string) (e2b.Caller, erro
 	if err != nil {
 		return e2b.Caller{}, err
 	}
-	return e2b.Caller{Tenant: who.Name, Who: who.Who, Driver: k, Check: who.Refuse, ReadOnly: who.ReadOnly}, nil
+	return e2b.Caller{Tenant: who.Name, Who: who.Who, Driver: k, Check: who.Refuse, Private: who.Trusted, ReadOnly: who.ReadOnly}, nil
 }
 
 // mark has admission and the record see who calls.

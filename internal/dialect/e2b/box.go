@@ -48,6 +48,7 @@ type record struct {
 	Limits   paddock.Limits    `json:"limits"`
 	User     string            `json:"user"`
 	Dir      string            `json:"dir"`
+	Image    string            `json:"image,omitempty"` // that its root stands on
 	Token    string            `json:"token"`
 	Traffic  string            `json:"traffic,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`

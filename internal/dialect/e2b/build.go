@@ -41,13 +41,14 @@ type build struct {
 	reason string     // guarded by mu
 	step   string     // guarded by mu
 	ended  time.Time  // guarded by mu
+	image  string     // guarded by mu; that it stands on
 }
 
 // What clients send to start one.
 type buildRequest struct {
 	FromImage         string `json:"fromImage"`
 	FromTemplate      string `json:"fromTemplate"`
-	FromImageRegistry any    `json:"fromImageRegistry"`
+	FromImageRegistry *login `json:"fromImageRegistry"`
 	Steps             []step `json:"steps"`
 	StartCmd          string `json:"startCmd"`
 	ReadyCmd          string `json:"readyCmd"`
@@ -179,8 +180,8 @@ func (c *call) startBuild() error {
 	return nil
 }
 
-// from finds what a build begins with. Of images, only the one that E2B's clients
-// name by default is there, and means this machine's system.
+// from finds what a build begins with. The images that E2B's clients name by
+// default mean this machine's system; any other is pulled when the build runs.
 func (c *call) from(q buildRequest) (rooted, error) {
 	switch image, _, _ := strings.Cut(q.FromImage, ":"); {
 	case q.FromTemplate != "" && q.FromImage != "":
@@ -192,7 +193,7 @@ func (c *call) from(q buildRequest) (rooted, error) {
 	case image == "e2bdev/code-interpreter":
 		return c.h.resolve(c.caller.Tenant, interpreter)
 	}
-	return rooted{}, cannot("fromImage: %q: images of a registry cannot be used by this server yet; begin with the template base", printable(q.FromImage))
+	return c.fromImage(q)
 }
 
 func checkSteps(steps []step) error {
@@ -274,6 +275,21 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 	if from.root.Kind != paddock.RootSnapshot && who != user {
 		w.user, w.dir = who, "/"+who
 	}
+	checked := from.root // which the caller named
+	if from.pull != nil {
+		img, err := h.pull(ctx, b, *from.pull)
+		if err != nil {
+			b.say("error", where, err.Error())
+			return made, where, err
+		}
+		from.root, from.image = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.ID
+		for _, text := range img.Env {
+			name, value, _ := strings.Cut(text, "=")
+			if environment(map[string]string{name: value}) == nil {
+				w.env[name] = value
+			}
+		}
+	}
 	spec := paddock.Spec{Tier: from.tier, Root: from.root, Limits: from.limits, Labels: map[string]string{"e2b.build": b.id}}
 	if spec.Policy.Network, err = policy(nil, nil); err != nil {
 		return made, where, err
@@ -282,7 +298,9 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		spec.User = w.user
 	}
 	if b.caller.Check != nil {
-		if err := b.caller.Check(spec); err != nil {
+		named := spec
+		named.Root = checked // a directory of an image is the handler's own word
+		if err := b.caller.Check(named); err != nil {
 			return made, where, err
 		}
 	}
@@ -306,6 +324,7 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 	}
 	b.say("info", where, "keeping it")
 	made, err = w.keep(ctx, q.StartCmd != "")
+	made.Image = from.image
 	return made, where, err
 }
 

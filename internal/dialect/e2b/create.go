@@ -207,6 +207,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	st, err := lease.Born(ctx, sb)
 	if err == nil {
 		rec.Template, rec.Alias, rec.Tier, rec.Limits, rec.User, rec.Dir = root.template, root.alias, st.Tier, st.Limits, st.User, st.Dir
+		rec.Image = root.image
 		maps.Copy(root.env, rec.Env)
 		rec.Env = root.env
 		if root.user != "" {

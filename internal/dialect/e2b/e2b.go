@@ -26,6 +26,8 @@ type Caller struct {
 	Driver lease.Keeper
 	// Check refuses what the caller may not ask for; nil refuses nothing.
 	Check func(paddock.Spec) error
+	// Private tells that registries of private addresses may be reached for it.
+	Private bool
 	// ReadOnly may look, and change nothing.
 	ReadOnly bool
 }
@@ -49,6 +51,28 @@ type Store interface {
 	Keep(ctx context.Context, kind, tenant, id, data string) error
 	Forget(ctx context.Context, kind, tenant, id string) error
 	Each(ctx context.Context, kind string, f func(tenant, id, data string) error) error
+}
+
+// A Pull says what image to give whom.
+type Pull struct {
+	Tenant, Image      string
+	Username, Password string       // of its registry; empty are nobody's
+	Private            bool         // its registry may have a private address
+	Say                func(string) // is told how far it is
+}
+
+// An Image is one that was pulled for a tenant.
+type Image struct {
+	ID  string
+	Dir string   // of its files, which are not changed
+	Env []string // NAME=VALUE
+}
+
+// Images pulls images and keeps them, each for its tenant alone.
+type Images interface {
+	Pull(ctx context.Context, p Pull) (Image, error)
+	// Sweep removes those of a tenant's that are not in use.
+	Sweep(tenant string, used func(id string) bool) error
 }
 
 // Options are what a handler needs.
@@ -77,6 +101,9 @@ type Options struct {
 
 	// Uploads is a directory of the handler's own, for what builds copy in.
 	Uploads string
+
+	// Images has what builds begin with; nil has none, and such builds are refused.
+	Images Images
 
 	// Envd makes what answers at the agent's port of each sandbox, Code what answers
 	// at the code interpreter's; without Code that port is one like any other.
@@ -123,6 +150,7 @@ type Handler struct {
 	templates map[string]*template // guarded by mu; by ID
 	builds    map[string]*build    // guarded by mu; by ID
 	intakes   map[string]intake    // guarded by mu; by tenant
+	idle      map[string]time.Time // guarded by mu; since when images are not in use, by tenant and ID
 }
 
 // New goes on with the sandboxes and templates that the store knows. It starts one
@@ -139,7 +167,7 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		o: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), boxes: map[paddock.ID]*box{}, templates: map[string]*template{},
-		builds: map[string]*build{}, intakes: map[string]intake{}, rung: make(chan struct{}, 1),
+		builds: map[string]*build{}, intakes: map[string]intake{}, idle: map[string]time.Time{}, rung: make(chan struct{}, 1),
 	}
 	_, _ = rand.Read(h.key[:]) // it never fails
 	if h.secret = o.Secret; len(h.secret) == 0 {
@@ -193,6 +221,7 @@ func (h *Handler) watch() {
 		case <-tick.C:
 			h.sample(h.ctx)
 			h.forgetBuilds(time.Now())
+			h.sweepImages(time.Now())
 		case <-due.C:
 		case <-h.rung:
 		}

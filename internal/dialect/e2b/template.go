@@ -36,6 +36,7 @@ type built struct {
 	Tier     paddock.Tier       `json:"tier,omitempty"`
 	Whole    bool               `json:"whole,omitempty"` // the snapshot has memory too
 	Limits   paddock.Limits     `json:"limits,omitzero"`
+	Image    string             `json:"image,omitempty"` // that the snapshot stands on
 	Env      map[string]string  `json:"env,omitempty"`
 	User     string             `json:"user,omitempty"`
 	Dir      string             `json:"dir,omitempty"`
@@ -70,6 +71,8 @@ type rooted struct {
 	limits          paddock.Limits
 	env             map[string]string
 	user, dir       string // of a build that set them
+	image           string // that the root stands on
+	pull            *Pull  // an image that is yet to be pulled
 }
 
 // loadTemplate takes one that was kept.
@@ -214,7 +217,7 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 	}
 	r := rooted{
 		template: t.ID, alias: t.Name, tier: b.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: b.Snapshot},
-		env: env, user: b.User, dir: b.Dir,
+		env: env, user: b.User, dir: b.Dir, image: b.Image,
 	}
 	if !b.Whole { // memory brings its own
 		r.limits = b.Limits

@@ -83,8 +83,13 @@ await promise('a step that fails ends the build, with its words', async (t) => {
   await t.rejects(Template.build(Template().fromTemplate(template).runCmd('whoami', { user: 'root123' }), 'rig-broken', {}), /failed to run command 'whoami': command failed: unauthenticated: invalid username: 'root123'/)
 })
 
-await promise('an image of a registry is refused in words', async (t) => {
-  await t.rejects(Template.build(Template().fromImage('python:3.12'), 'rig-image', {}), /images of a registry cannot be used/)
+await promise('a registry of this host is not for an ordinary key', async (t) => {
+  await t.rejects(Template.build(Template().fromImage('127.0.0.1:1/a/b'), 'rig-image', {}), /127\.0\.0\.1 is loopback/)
+})
+
+await promise('credentials of a kind that is not known are refused in words', async (t) => {
+  const built = Template().fromAWSRegistry('127.0.0.1:1/a/b', { accessKeyId: 'a', secretAccessKey: 'b', region: 'c' })
+  await t.rejects(Template.build(built, 'rig-image', {}), /type aws are not known/)
 })
 
 await promise('tags lead to builds', async (t) => {

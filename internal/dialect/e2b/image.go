@@ -1,0 +1,139 @@
+package e2b
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+)
+
+// A login is what a registry is shown. It is used while its build runs, and kept
+// nowhere.
+type login struct {
+	Type     string `json:"type"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// String tells nothing, so that no log has it.
+func (login) String() string { return "credentials of a registry" }
+
+// GoString is String.
+func (l login) GoString() string { return l.String() }
+
+// Bounds of a login.
+const (
+	maxUsername = 1024
+	maxPassword = 16 << 10
+)
+
+// sweepAfter is for how long an image is used by nobody before it is removed: a
+// sandbox that is being made from a template may be the next one that does.
+const sweepAfter = 10 * time.Minute
+
+// fromImage is a beginning that is yet to be pulled.
+func (c *call) fromImage(q buildRequest) (rooted, error) {
+	if c.h.o.Images == nil {
+		return rooted{}, cannot("fromImage: images are not offered by this server; begin with the template base")
+	}
+	if len(q.FromImage) > 1024 {
+		return rooted{}, invalid("fromImage: it is longer than 1,024 characters")
+	}
+	p := &Pull{Tenant: c.caller.Tenant, Image: q.FromImage, Private: c.caller.Private}
+	if l := q.FromImageRegistry; l != nil {
+		switch {
+		case l.Type == "aws" || l.Type == "gcp":
+			return rooted{}, cannot("fromImageRegistry: credentials of the type %s are not known to this server; use the type registry, with a user and a token that the registry gives", l.Type)
+		case l.Type != "registry":
+			return rooted{}, invalid("fromImageRegistry: the type %q is not registry", printable(l.Type))
+		case l.Username == "" || l.Password == "" || len(l.Username) > maxUsername || len(l.Password) > maxPassword:
+			return rooted{}, invalid("fromImageRegistry: a username and a password are needed, of %d and %d characters at most", maxUsername, maxPassword)
+		}
+		p.Username, p.Password = l.Username, l.Password
+	}
+	return rooted{template: "the image " + printable(q.FromImage), env: map[string]string{}, pull: p}, nil
+}
+
+// pull has an image pulled for a build, which keeps it from being swept.
+func (h *Handler) pull(ctx context.Context, b *build, p Pull) (Image, error) {
+	p.Say = func(text string) { b.say("info", "base", text) }
+	img, err := h.o.Images.Pull(ctx, p)
+	if err != nil {
+		return Image{}, err
+	}
+	b.mu.Lock()
+	b.image = img.ID
+	b.mu.Unlock()
+	return img, nil
+}
+
+// sweepImages removes images that no template, sandbox or build has needed for a
+// while.
+func (h *Handler) sweepImages(now time.Time) {
+	if h.o.Images == nil {
+		return
+	}
+	used, tenants := map[string]bool{}, map[string]bool{}
+	mark := func(tenant, id string) {
+		tenants[tenant] = true
+		if id != "" {
+			used[tenant+"\x00"+id] = true
+		}
+	}
+	h.mu.Lock()
+	for _, t := range h.templates {
+		for _, b := range t.Builds {
+			mark(t.Tenant, b.Image)
+		}
+	}
+	boxes := make([]*box, 0, len(h.boxes))
+	for _, b := range h.boxes {
+		boxes = append(boxes, b)
+	}
+	for _, b := range h.builds {
+		b.mu.Lock()
+		if b.status == building {
+			mark(b.caller.Tenant, b.image)
+		} else {
+			mark(b.caller.Tenant, "")
+		}
+		b.mu.Unlock()
+	}
+	h.mu.Unlock()
+	for _, b := range boxes {
+		rec, _ := b.record()
+		mark(rec.Tenant, rec.Image)
+	}
+	h.mu.Lock()
+	idle := maps.Clone(h.idle)
+	for name := range idle { // of tenants that have nothing else any more, too
+		if tenant, _, ok := strings.Cut(name, "\x00"); ok {
+			tenants[tenant] = true
+		}
+	}
+	h.mu.Unlock()
+	next := map[string]time.Time{}
+	for tenant := range tenants {
+		err := h.o.Images.Sweep(tenant, func(id string) bool {
+			name := tenant + "\x00" + id
+			if used[name] {
+				return true
+			}
+			since, ok := idle[name]
+			if !ok {
+				since = now
+			}
+			if now.Sub(since) < sweepAfter {
+				next[name] = since
+				return true
+			}
+			return false
+		})
+		if err != nil {
+			h.log.Warn("e2b: images that nobody needs are left", "error", err)
+		}
+	}
+	h.mu.Lock()
+	h.idle = next
+	h.mu.Unlock()
+}

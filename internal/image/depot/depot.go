@@ -1,0 +1,341 @@
+// Package depot keeps images that were pulled, each unpacked in a directory that
+// sandboxes begin with.
+//
+// What is pulled for one tenant is that tenant's. Nothing is shared between two, also
+// not where both name the same image or the same sum: a registry decides who may have
+// an image, and a stranger's registry can name any sum that its owner heard of. A
+// tenant that asks for an image again asks its registry again, with the credentials
+// that it shows then; only what the registry grants is taken from the directory.
+package depot
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/image/layer"
+	"github.com/paddock-sandbox/paddock/internal/image/registry"
+)
+
+// Options are those of a depot.
+type Options struct {
+	Dir string // of its own
+
+	// Dial connects to registries, and decides which: private tells whether those
+	// of private addresses may be.
+	Dial func(ctx context.Context, private bool, network, address string) (net.Conn, error)
+
+	// Bounds; zero is the usual one.
+	Sent     int64         // of an image, as its registry sends it
+	Unpacked int64         // of an image
+	All      int64         // of a tenant's
+	Images   int           // of a tenant
+	Time     time.Duration // that an image takes
+}
+
+// A Depot is a directory of images. Many may use it at once.
+type Depot struct {
+	o Options
+
+	mu   sync.Mutex
+	busy map[string]chan struct{} // guarded by mu; by tenant
+}
+
+// A Request says what to pull.
+type Request struct {
+	Tenant      string
+	Reference   string
+	Credentials registry.Credentials
+	Private     bool         // the tenant may reach private addresses
+	Say         func(string) // is told how far it is
+}
+
+// An Image is one that is there.
+type Image struct {
+	ID   string   `json:"id"`
+	Size int64    `json:"size"`
+	Env  []string `json:"env,omitempty"`
+	Dir  string   `json:"-"` // holds its file tree, and is not written
+}
+
+const (
+	about    = "image.json"
+	unready  = ".new-"
+	mostName = 500_000
+)
+
+// Open uses a directory, and removes what an end in the midst of a pull left there.
+func Open(o Options) (*Depot, error) {
+	if !filepath.IsAbs(o.Dir) || o.Dial == nil {
+		return nil, fmt.Errorf("images: a directory and Dial are needed: %w", paddock.Invalid)
+	}
+	for _, b := range []struct {
+		v     *int64
+		usual int64
+	}{{&o.Sent, 4 << 30}, {&o.Unpacked, 8 << 30}, {&o.All, 32 << 30}} {
+		if *b.v == 0 {
+			*b.v = b.usual
+		}
+	}
+	if o.Images == 0 {
+		o.Images = 32
+	}
+	if o.Time == 0 {
+		o.Time = 30 * time.Minute
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("images: %w: %w", err, paddock.Denied)
+	}
+	dir, err := filepath.EvalSymlinks(o.Dir) // boxes begin with real paths
+	if err != nil {
+		return nil, fmt.Errorf("images: %w: %w", err, paddock.Denied)
+	}
+	o.Dir = dir
+	left, err := filepath.Glob(filepath.Join(dir, "*", unready+"*"))
+	for _, name := range left {
+		err = errors.Join(err, os.RemoveAll(name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("images: %w: %w", err, paddock.Denied)
+	}
+	return &Depot{o: o, busy: map[string]chan struct{}{}}, nil
+}
+
+// place is a tenant's directory: no name of a tenant is part of a path.
+func (d *Depot) place(tenant string) string {
+	sum := sha256.Sum256([]byte(tenant))
+	return filepath.Join(d.o.Dir, hex.EncodeToString(sum[:16]))
+}
+
+// Pull gives an image, and pulls it if the tenant has not got it. A tenant's are
+// pulled one after the other.
+func (d *Depot) Pull(ctx context.Context, q Request) (Image, error) {
+	ref, err := registry.ParseReference(q.Reference)
+	if err != nil {
+		return Image{}, err
+	}
+	d.mu.Lock()
+	turn := d.busy[q.Tenant]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		d.busy[q.Tenant] = turn
+	}
+	d.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return Image{}, fmt.Errorf("image %s: %w", ref, paddock.Canceled)
+	}
+	defer func() { <-turn }()
+	ctx, cancel := context.WithTimeout(ctx, d.o.Time)
+	defer cancel()
+	c := &registry.Client{
+		OS: "linux", Arch: runtime.GOARCH, Credentials: q.Credentials, Size: d.o.Sent,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return d.o.Dial(ctx, q.Private, network, address)
+		},
+	}
+	found, err := c.Find(ctx, ref)
+	if err != nil {
+		return Image{}, err
+	}
+	id := strings.TrimPrefix(found.Digest, "sha256:")
+	dir := filepath.Join(d.place(q.Tenant), id)
+	if img, err := read(dir); err == nil {
+		q.Say(fmt.Sprintf("%s is %s, which is here", ref, found.Digest))
+		return img, nil
+	}
+	room, err := d.room(q.Tenant)
+	if err != nil {
+		return Image{}, fmt.Errorf("image %s: %w", ref, err)
+	}
+	q.Say(fmt.Sprintf("pulling %s, %s, %d MiB", ref, found.Digest, found.Size>>20))
+	return d.make(ctx, found, room, dir, q.Say)
+}
+
+// room is how much more a tenant's images may take.
+func (d *Depot) room(tenant string) (int64, error) {
+	list, err := os.ReadDir(d.place(tenant))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("%w: %w", err, paddock.Internal)
+	}
+	if len(list) >= d.o.Images {
+		return 0, fmt.Errorf("there are %d images already, and there may be as many: delete templates that begin with others: %w", len(list), paddock.Exhausted)
+	}
+	left := d.o.All
+	for _, e := range list {
+		if img, err := read(filepath.Join(d.place(tenant), e.Name())); err == nil {
+			left -= img.Size
+		}
+	}
+	if left <= 0 {
+		return 0, fmt.Errorf("the images that are here take %d MiB, which is all: delete templates that begin with them: %w", d.o.All>>20, paddock.Exhausted)
+	}
+	return min(left, d.o.Unpacked), nil
+}
+
+func read(dir string) (Image, error) {
+	data, err := os.ReadFile(filepath.Join(dir, about))
+	if err != nil {
+		return Image{}, err
+	}
+	img := Image{Dir: filepath.Join(dir, "root")}
+	return img, json.Unmarshal(data, &img)
+}
+
+// make unpacks an image beside its place, and puts it there when it is whole.
+func (d *Depot) make(ctx context.Context, found *registry.Image, room int64, dir string, say func(string)) (_ Image, err error) {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	fresh := filepath.Join(filepath.Dir(dir), unready+hex.EncodeToString(b[:]))
+	if err := os.MkdirAll(filepath.Join(fresh, "root"), 0o700); err != nil {
+		return Image{}, fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(fresh))
+		}
+	}()
+	if err := os.Chmod(filepath.Join(fresh, "root"), 0o755); err != nil {
+		return Image{}, err
+	}
+	root, err := os.OpenRoot(filepath.Join(fresh, "root"))
+	if err != nil {
+		return Image{}, err
+	}
+	defer root.Close()
+	t := &layer.Tree{Root: root, Owners: os.Geteuid() == 0, Bytes: room, Names: mostName}
+	err = found.Layers(ctx, func(n, of int, r io.Reader) error {
+		say(fmt.Sprintf("unpacking layer %d of %d", n, of))
+		return t.Unpack(r)
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	if _, st, ok := t.Find("bin/bash"); !ok || !st.Mode().IsRegular() {
+		return Image{}, fmt.Errorf("the image has no /bin/bash, with which steps and clients' commands are run: begin with one that has: %w", paddock.Unsupported)
+	}
+	if err := errors.Join(users(t), network(t)); err != nil {
+		return Image{}, err
+	}
+	img := Image{ID: filepath.Base(dir), Size: room - t.Bytes, Env: found.Config.Config.Env}
+	data, err := json.Marshal(img)
+	if err != nil {
+		return Image{}, err
+	}
+	if err := os.WriteFile(filepath.Join(fresh, about), data, 0o600); err != nil {
+		return Image{}, fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		return Image{}, fmt.Errorf("images: %w: %w", err, paddock.Internal)
+	}
+	img.Dir = filepath.Join(dir, "root")
+	return img, nil
+}
+
+// users adds the accounts that sandboxes have: root, and user.
+func users(t *layer.Tree) error {
+	for _, f := range []struct{ name, root, user string }{
+		{"etc/passwd", "root:x:0:0:root:/root:/bin/bash\n", "user:x:N:N::/home/user:/bin/bash\n"},
+		{"etc/group", "root:x:0:\n", "user:x:N:\n"},
+	} {
+		at, st, ok := t.Find(f.name)
+		text := ""
+		if ok {
+			if !st.Mode().IsRegular() || st.Size() > 1<<20 {
+				return fmt.Errorf("/%s of the image is no file of accounts: %w", f.name, paddock.Invalid)
+			}
+			data, err := t.Root.ReadFile(at)
+			if err != nil {
+				return err
+			}
+			text = string(data)
+		} else if err := t.Root.MkdirAll("etc", 0o755); err != nil {
+			return fmt.Errorf("/etc of the image: %w: %w", err, paddock.Invalid)
+		}
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		names, numbers := map[string]bool{}, map[string]bool{}
+		for line := range strings.Lines(text) {
+			if p := strings.Split(line, ":"); len(p) > 2 {
+				names[p[0]], numbers[p[2]] = true, true
+			}
+		}
+		if !names["root"] {
+			text = f.root + text
+		}
+		if !names["user"] {
+			n := 1000
+			for numbers[strconv.Itoa(n)] {
+				n++
+			}
+			text += strings.ReplaceAll(f.user, "N", strconv.Itoa(n))
+		}
+		if err := t.Root.WriteFile(at, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("/%s of the image: %w: %w", f.name, err, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// network makes the files over which a sandbox puts its own, where the image has
+// none: its tree cannot be written any more then.
+func network(t *layer.Tree) error {
+	dir, st, ok := t.Find("etc")
+	if !ok || !st.IsDir() {
+		return fmt.Errorf("/etc of the image is no directory: %w", paddock.Invalid)
+	}
+	for _, name := range []string{"resolv.conf", "hosts", "nsswitch.conf"} {
+		if _, st, ok := t.Find("etc/" + name); ok && st.Mode().IsRegular() {
+			continue
+		}
+		at := path.Join(dir, name) // nothing, or a link that leads to nothing
+		if err := errors.Join(t.Root.RemoveAll(at), t.Root.WriteFile(at, nil, 0o644)); err != nil {
+			return fmt.Errorf("/etc/%s of the image: %w: %w", name, err, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// Sweep removes the images that used does not say are in use, of the tenants that
+// it is asked for.
+func (d *Depot) Sweep(tenant string, used func(id string) bool) error {
+	d.mu.Lock()
+	turn := d.busy[tenant]
+	d.mu.Unlock()
+	if turn != nil {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		default:
+			return nil // one is being pulled: another time
+		}
+	}
+	list, err := os.ReadDir(d.place(tenant))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range list {
+		if !used(e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.place(tenant), e.Name())))
+		}
+	}
+	return err
+}

@@ -1,0 +1,316 @@
+// Package layer unpacks the layers of an image into a directory, one over the
+// other, as the image's specification has it.
+//
+// A layer is written by a stranger. Nothing of it leaves the directory: every call
+// goes through an [os.Root], and links of the tree are followed as the tree itself
+// would follow them, with its top as the root. Devices and sockets are left out, and
+// so are the bits that give rights (setuid, setgid) and extended attributes. What is
+// unpacked is counted, names and bytes.
+package layer
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Tree is a directory that layers are unpacked into. Nobody else changes it
+// meanwhile.
+type Tree struct {
+	Root *os.Root
+	// Owners are kept if this is set, which only root can do. Else all belongs to
+	// the caller.
+	Owners bool
+	// Bytes and Names are how much more may be unpacked.
+	Bytes int64
+	Names int
+}
+
+const (
+	whiteout  = ".wh."
+	opaque    = ".wh..wh..opq"
+	maxLinks  = 40
+	maxName   = 4096
+	nameCosts = 512 // bytes that a name takes, however little is in the file
+)
+
+// Unpack adds a layer: an archive that is not compressed any more. After an error
+// the tree is of no use.
+func (t *Tree) Unpack(r io.Reader) error {
+	in := tar.NewReader(r)
+	made := map[string]bool{} // by this layer
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("the layer is no archive: %w: %w", err, paddock.Invalid)
+		}
+		if t.Names--; t.Names < 0 {
+			return fmt.Errorf("it has too many files: %w", paddock.Exhausted)
+		}
+		if t.Bytes -= nameCosts; t.Bytes < 0 {
+			return tooLarge()
+		}
+		if err := t.entry(h, in, made); err != nil {
+			return fmt.Errorf("%q: %w", clip(h.Name), err)
+		}
+	}
+}
+
+func tooLarge() error {
+	return fmt.Errorf("it is larger, unpacked, than an image may be: %w", paddock.Exhausted)
+}
+
+func clip(name string) string {
+	if len(name) > 200 {
+		return name[:200] + "…"
+	}
+	return name
+}
+
+// clean gives a name in the tree, without a slash before it; "." is its top.
+func clean(name string) (string, error) {
+	if len(name) > maxName || strings.ContainsRune(name, 0) {
+		return "", fmt.Errorf("it is no name: %w", paddock.Invalid)
+	}
+	name = strings.TrimPrefix(path.Clean("/"+name), "/")
+	if name == "" {
+		name = "."
+	}
+	return name, nil
+}
+
+func (t *Tree) entry(h *tar.Header, in io.Reader, made map[string]bool) error {
+	name, err := clean(h.Name)
+	if err != nil {
+		return err
+	}
+	if name == "." {
+		return nil
+	}
+	dir, base := path.Split(name)
+	parent, err := t.directory(dir, made)
+	if err != nil {
+		return err
+	}
+	switch {
+	case base == opaque:
+		return t.prune(parent, made, true)
+	case strings.HasPrefix(base, whiteout):
+		gone := strings.TrimPrefix(base, whiteout)
+		if gone == "" || gone == "." || gone == ".." {
+			return fmt.Errorf("it removes nothing that has a name: %w", paddock.Invalid)
+		}
+		return t.prune(path.Join(parent, gone), made, false)
+	}
+	at := path.Join(parent, base)
+	if err := t.put(at, h, in); err != nil || h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock || h.Typeflag == tar.TypeFifo {
+		return err
+	}
+	made[at] = true
+	return nil
+}
+
+// put makes one file, in place of what is there.
+func (t *Tree) put(at string, h *tar.Header, in io.Reader) error {
+	mode := fs.FileMode(h.Mode) & 0o777
+	was, err := t.Root.Lstat(at)
+	there := err == nil
+	if there && (h.Typeflag != tar.TypeDir || !was.IsDir()) {
+		if err := t.Root.RemoveAll(at); err != nil {
+			return err
+		}
+		there = false
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if !there {
+			if err := t.Root.Mkdir(at, 0o700); err != nil {
+				return err
+			}
+		}
+		if err := t.own(at, h); err != nil {
+			return err
+		}
+		return t.Root.Chmod(at, mode|0o700)
+	case tar.TypeReg, tar.TypeGNUSparse, '\x00':
+		return t.file(at, h, mode, in)
+	case tar.TypeSymlink:
+		if h.Linkname == "" || len(h.Linkname) >= maxName || strings.ContainsRune(h.Linkname, 0) {
+			return fmt.Errorf("it is a link to nothing: %w", paddock.Invalid)
+		}
+		if err := t.Root.Symlink(h.Linkname, at); err != nil {
+			return err
+		}
+		return t.own(at, h)
+	case tar.TypeLink:
+		return t.link(at, h)
+	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+		return nil // a sandbox has its own
+	}
+	return fmt.Errorf("it is of a kind, %q, that images do not have: %w", h.Typeflag, paddock.Unsupported)
+}
+
+func (t *Tree) file(at string, h *tar.Header, mode fs.FileMode, in io.Reader) (err error) {
+	if t.Bytes -= h.Size; h.Size < 0 || t.Bytes < 0 {
+		return tooLarge()
+	}
+	f, err := t.Root.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(f, in, h.Size)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("it ends early: %w", paddock.Invalid)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := t.own(at, h); err != nil {
+		return err
+	}
+	if err := t.Root.Chmod(at, mode|0o600); err != nil {
+		return err
+	}
+	if h.ModTime.Before(time.Unix(0, 0)) || h.ModTime.Year() > 2200 {
+		return nil
+	}
+	return t.Root.Chtimes(at, h.ModTime, h.ModTime)
+}
+
+// link gives a file one more name.
+func (t *Tree) link(at string, h *tar.Header) error {
+	to, err := clean(h.Linkname)
+	if err != nil {
+		return err
+	}
+	dir, base := path.Split(to)
+	parent, err := t.resolve(dir)
+	if err != nil {
+		return err
+	}
+	to = path.Join(parent, base)
+	st, err := t.Root.Lstat(to)
+	if err != nil || st.IsDir() {
+		return fmt.Errorf("it is another name of what is not there: %w", paddock.Invalid)
+	}
+	return t.Root.Link(to, at)
+}
+
+func (t *Tree) own(at string, h *tar.Header) error {
+	if !t.Owners {
+		return nil
+	}
+	if h.Uid < 0 || h.Gid < 0 || h.Uid > 65535 || h.Gid > 65535 {
+		return nil // of nobody that a sandbox could have
+	}
+	return t.Root.Lchown(at, h.Uid, h.Gid)
+}
+
+// resolve follows the links of a directory's name as the tree would, and gives a
+// name without any. What is not there ends it as it is written.
+func (t *Tree) resolve(name string) (string, error) {
+	at, rest := ".", strings.Split(name, "/")
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, part)
+		st, err := t.Root.Lstat(next)
+		if err != nil || st.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		if links++; links > maxLinks || len(rest) > maxName {
+			return "", fmt.Errorf("its links lead in a circle: %w", paddock.Invalid)
+		}
+		to, err := t.Root.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if path.IsAbs(to) {
+			at = "."
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	return at, nil
+}
+
+// directory gives the real name of a directory, and makes what of it is missing.
+func (t *Tree) directory(name string, made map[string]bool) (string, error) {
+	at, err := t.resolve(name)
+	if err != nil || at == "." {
+		return at, err
+	}
+	if st, err := t.Root.Lstat(at); err == nil {
+		if !st.IsDir() {
+			return "", fmt.Errorf("it is in what is no directory: %w", paddock.Invalid)
+		}
+		return at, nil
+	}
+	for dir := at; dir != "."; dir = path.Dir(dir) {
+		if _, err := t.Root.Lstat(dir); err == nil {
+			break
+		}
+		made[dir] = true
+		if t.Names--; t.Names < 0 {
+			return "", fmt.Errorf("it has too many files: %w", paddock.Exhausted)
+		}
+	}
+	if err := t.Root.MkdirAll(at, 0o755); err != nil {
+		return "", fmt.Errorf("make its directory: %w: %w", err, paddock.Invalid)
+	}
+	return at, nil
+}
+
+// prune removes what layers before put at a name, or only below it. What this
+// layer made stays, whatever comes first in it.
+func (t *Tree) prune(at string, made map[string]bool, below bool) error {
+	st, err := t.Root.Lstat(at)
+	if err != nil {
+		return nil // a whiteout of nothing
+	}
+	if !below && !made[at] {
+		return t.Root.RemoveAll(at)
+	}
+	if !st.IsDir() {
+		return nil
+	}
+	list, err := fs.ReadDir(t.Root.FS(), at)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if err := t.prune(path.Join(at, e.Name()), made, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Find gives the real name of a file or directory of the tree, through its links,
+// and whether it is there.
+func (t *Tree) Find(name string) (string, fs.FileInfo, bool) {
+	at, err := t.resolve(name)
+	if err != nil {
+		return "", nil, false
+	}
+	st, err := t.Root.Lstat(at)
+	return at, st, err == nil
+}
