@@ -117,7 +117,7 @@ until grep -q up "$HOME/said"; do sleep 0.1; done; kill -TERM $pid; wait $pid; e
 func sudoTerminal(t *testing.T, s *suite) {
 	b := s.own(t, asking)
 	r := b.run(t, paddock.Cmd{
-		Args:     []string{"sh", "-c", `sudo sh -c 'stty size; tty > /dev/null && echo terminal; : < /dev/tty && echo its own'; stty -a | tr ';' '\n' | grep -qw '[^-]echo' && echo restored`},
+		Args:     []string{"sh", "-c", `sudo sh -c 'stty size; tty > /dev/null && echo terminal; : < /dev/tty && echo its own'; stty -a | tr -s ' ;' '\n' | grep -qx echo && echo restored`},
 		Terminal: &paddock.Size{Rows: 33, Cols: 77},
 	})
 	if got := strings.ReplaceAll(r.out, "\r", ""); got != "33 77\nterminal\nits own\nrestored\n" {

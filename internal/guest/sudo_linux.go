@@ -158,6 +158,9 @@ func (s *Server) sudoCommand(r *sudo.Request, cred *syscall.Ucred) (c sudoComman
 	}
 	var env map[string]string
 	c.program, c.args, env, c.dir = r.Command(sudo.Account(as), caller)
+	if r.Login && len(r.Dir) == 0 && access(c.dir) != nil { // not every user has a home
+		c.dir = "/"
+	}
 	c.path = sudo.SecurePath
 	for k, v := range env {
 		c.env = append(c.env, k+"="+v)

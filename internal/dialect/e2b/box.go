@@ -45,6 +45,7 @@ type record struct {
 	Limits   paddock.Limits    `json:"limits"`
 	User     string            `json:"user"`
 	Dir      string            `json:"dir"`
+	Sudo     bool              `json:"sudo,omitempty"`
 	Token    string            `json:"token"`
 	Traffic  string            `json:"traffic,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`

@@ -39,6 +39,7 @@ type built struct {
 	Env      map[string]string  `json:"env,omitempty"`
 	User     string             `json:"user,omitempty"`
 	Dir      string             `json:"dir,omitempty"`
+	Sudo     bool               `json:"sudo,omitempty"` // what it was taken of had sudo
 	Created  time.Time          `json:"created"`
 	Finished time.Time          `json:"finished,omitzero"`
 	Reason   string             `json:"reason,omitempty"`
@@ -70,6 +71,7 @@ type rooted struct {
 	limits          paddock.Limits
 	env             map[string]string
 	user, dir       string // of a build that set them
+	sudo            bool   // of a snapshot: what it was taken of had sudo
 }
 
 // loadTemplate takes one that was kept.
@@ -214,7 +216,7 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 	}
 	r := rooted{
 		template: t.ID, alias: t.Name, tier: b.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: b.Snapshot},
-		env: env, user: b.User, dir: b.Dir,
+		env: env, user: b.User, dir: b.Dir, sudo: b.Sudo,
 	}
 	if !b.Whole { // memory brings its own
 		r.limits = b.Limits
