@@ -102,6 +102,7 @@ const (
 	CanUpdateLimits   Capability = "update-limits"   // Update of limits, live
 	CanUpdatePolicy   Capability = "update-policy"   // Update of the policy, live
 	CanUsers          Capability = "users"           // Cmd.User other than Spec.User
+	CanSudo           Capability = "sudo"            // Spec.Sudo
 	CanNetworkHost    Capability = "network-host"    // NetworkHost
 	CanNetworkList    Capability = "network-list"    // NetworkList: the policy's rules decide
 	CanPrograms       Capability = "programs"        // executables for this machine's kind of processor

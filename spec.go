@@ -23,6 +23,12 @@ type Spec struct {
 	// where the caller is root. No user has privileges over the host.
 	User string `json:"user,omitempty"`
 
+	// Sudo gives commands `sudo`, without a password: whatever runs inside may
+	// have commands run as any user of the sandbox, root too, as Cmd.User lets
+	// the caller, and with no right more. It is for callers who ask for it by
+	// name, and needs [CanSudo]; without it there is no such program.
+	Sudo bool `json:"sudo,omitempty"`
+
 	// Env is added to the environment of every command, on top of the
 	// tier's own: PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG, TMPDIR, and
 	// of [ToolchainVariables] those that name a place that is to be seen

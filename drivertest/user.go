@@ -21,7 +21,7 @@ func userPromises() []group {
 		{"a user whom the sandbox does not know is refused, and the next command runs", otherUserUnknown},
 	}}, {can: []paddock.Capability{paddock.CanUsers}, limits: []paddock.Control{paddock.ControlKernel}, promises: []promise{
 		{"no user has a right over the agent, the kernel or another user's commands, root neither", otherUserRights},
-	}}}
+	}}, {can: []paddock.Capability{paddock.CanSudo}, promises: sudoPromises()}}
 }
 
 func sameUser(t *testing.T, s *suite) {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"path"
+
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/vminit"
+	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 )
 
 // enter becomes the part that argv0 names, and does not return then.
@@ -16,7 +19,10 @@ func enter(argv0 string) bool {
 	case vminit.Argv0:
 		vminit.Main()
 	default:
-		return false
+		if path.Base(argv0) != sudo.Name {
+			return false
+		}
+		sudo.Main()
 	}
 	return true
 }

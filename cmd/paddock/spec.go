@@ -40,6 +40,7 @@ type specFlags struct {
 	timeout      timeFlag
 	limit        []string
 	user         string
+	sudo         bool
 	policy       string
 	mode         string
 	srt          string
@@ -73,6 +74,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.timeout, "timeout", "kill the command after this `time`, such as 30s or 5m")
 	fs.StringArrayVar(&f.limit, "limit", nil, "one of the tier sim's own limits, such as iterations=10000000: `NAME=VALUE` (repeatable; docs/SIM.md lists them)")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: yours, or \"user\" if you are root)")
+	fs.BoolVar(&f.sudo, "sudo", false, "let whatever runs inside have commands run as any user of the sandbox, root too, by sudo without a password (gvisor and microvm)")
 	fs.StringVar(&f.policy, "policy", "", "take everything from a policy `file`; flags win over it")
 	fs.StringVar(&f.mode, "mode", "", "start from a `mode` known from Codex: "+strings.Join(policy.Modes(), ", "))
 	fs.StringVar(&f.srt, "srt-settings", "", "start from a settings `file` of Anthropic's sandbox-runtime")
@@ -230,6 +232,7 @@ func (f *specFlags) override(p *plan, workspace string, changed func(string) boo
 	if changed("user") {
 		s.User = f.user
 	}
+	s.Sudo = f.sudo
 	if changed("hostname") {
 		s.Hostname = f.hostname
 	}

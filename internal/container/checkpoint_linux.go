@@ -428,6 +428,10 @@ func (m *checkpoint) fits(l *layout) error {
 	if was, now := m.about.Order.Layout.User, l.id.inside; was.UID != now.UID || was.GID != now.GID {
 		return fmt.Errorf("the snapshot's memory is of user %d, and the spec has %d: %w", was.UID, now.UID, paddock.Invalid)
 	}
+	if was, now := m.about.Order.Layout.Config.Kernel.Sudo, l.config.Kernel.Sudo; was != now {
+		word := map[bool]string{true: "with sudo", false: "without sudo"}
+		return fmt.Errorf("the snapshot's memory is of a sandbox %s, and the spec is %s: %w", word[was], word[now], paddock.Invalid)
+	}
 	if err := alike(m.about.Order.Layout.Config.Kernel, l.config.Kernel); err != nil {
 		return err
 	}

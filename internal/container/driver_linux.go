@@ -25,6 +25,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -140,7 +141,10 @@ func Main(kernels ...*Kernel) bool {
 	case sweeperArgv0:
 		sweeperMain()
 	default:
-		return false
+		if filepath.Base(os.Args[0]) != sudo.Name {
+			return false
+		}
+		sudo.Main()
 	}
 	return true
 }

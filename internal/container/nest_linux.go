@@ -25,7 +25,7 @@ import (
 func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
 	c := &l.config
 	c.PIDs = limits.PIDs // of commands alone: see hostPIDs
-	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Audit: l.audit, Token: make([]byte, inside.TokenSize), Number: make([]byte, 16)}
+	c.Kernel = &inner.KernelConfig{Disk: limits.Disk, Sudo: spec.Sudo, Audit: l.audit, Token: make([]byte, inside.TokenSize), Number: make([]byte, 16)}
 	_, _ = rand.Read(c.Kernel.Token) // never fails
 	_, _ = rand.Read(c.Kernel.Number)
 	below := func(path string) string { return strings.TrimSuffix(inner.Root+path, "/") }

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -52,7 +54,7 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 		info.Capabilities = append(info.Capabilities, paddock.CanPause)
 	}
 	if d.kernel != nil {
-		info.Capabilities = append(info.Capabilities, paddock.CanSnapshotFiles, paddock.CanSnapshotMemory, paddock.CanRootSnapshot, paddock.CanUsers)
+		info.Capabilities = append(info.Capabilities, paddock.CanSnapshotFiles, paddock.CanSnapshotMemory, paddock.CanRootSnapshot, paddock.CanUsers, paddock.CanSudo)
 	}
 	return info, nil
 }
@@ -368,6 +370,11 @@ func (d *Driver) refuse(spec *paddock.Spec) error {
 			return fmt.Errorf("audit: this driver has nowhere to record what an ephemeral sandbox does: %w", paddock.Unsupported)
 		}
 	}
+	if spec.Sudo {
+		if err := d.refuseSudo(spec); err != nil {
+			return err
+		}
+	}
 	if d.kernel != nil {
 		if spec.Root.Kind == paddock.RootOpen {
 			return fmt.Errorf("root %q: this tier shows no whole tree of the host's; name what is to be seen: %w", string(spec.Root.Kind), paddock.Unsupported)
@@ -380,6 +387,24 @@ func (d *Driver) refuse(spec *paddock.Spec) error {
 		slices.ContainsFunc(spec.Mounts, func(m paddock.Mount) bool { return m.Write }) {
 		f.Control = paddock.ControlProtected
 		return &paddock.MissingError{Finding: f}
+	}
+	return nil
+}
+
+// refuseSudo answers where a sandbox cannot have sudo.
+func (d *Driver) refuseSudo(spec *paddock.Spec) error {
+	if d.kernel == nil {
+		return fmt.Errorf("sudo: this tier has one user, and nothing in it becomes another one; ask for a tier with a kernel of its own, gvisor or microvm, or leave it out: %w", paddock.Unsupported)
+	}
+	for _, m := range spec.Mounts {
+		if target := filepath.Clean(cmp.Or(m.Target, m.Source)); within(sudo.Path, target) {
+			return fmt.Errorf("sudo: it stands at %s, which the mount at %s would cover; mount that elsewhere, or what is below it: %w", sudo.Path, target, paddock.Invalid)
+		}
+	}
+	for _, p := range slices.Concat(spec.Policy.Files.DenyRead, spec.Policy.Files.DenyWrite) {
+		if within(sudo.Path, filepath.Clean(p)) {
+			return fmt.Errorf("sudo: it stands at %s, which %s would be denied with: %w", sudo.Path, p, paddock.Invalid)
+		}
 	}
 	return nil
 }

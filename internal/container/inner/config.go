@@ -107,6 +107,9 @@ type KernelConfig struct {
 	Disk  int64  `json:"disk"`  // bytes of the private layer
 	Token []byte `json:"token"` // what the agent knows the host by
 
+	// Sudo says that the agent answers what commands ask by sudo.
+	Sudo bool `json:"sudo,omitempty"`
+
 	// Image is the place, among the descriptors that come along, of the first
 	// of those that hold a saved box that is to go on, counted from 1; 0 is
 	// none.

@@ -33,11 +33,16 @@ const (
 // token is brought to it, and commands have random numbers from the kernel.
 const OnPort = "port"
 
+// WithSudo is the agent's argument where it is to answer what commands ask by
+// sudo. In a machine the Order says it.
+const WithSudo = "sudo"
+
 // An Order makes the waiting agent one of a box: JSON on OrderFD, and no more.
 type Order struct {
 	Tree string `json:"tree"` // the commands' tree, as the agent sees it
 	UID  int    `json:"uid"`  // the box's user
 	GID  int    `json:"gid"`
+	Sudo bool   `json:"sudo,omitempty"` // it answers what commands ask by sudo
 }
 
 // Directories that the agent finds made, in the tree that it waits in, for what it

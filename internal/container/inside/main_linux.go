@@ -36,9 +36,19 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	var sudo *net.UnixListener
+	if len(os.Args) == 2 && os.Args[1] == WithSudo {
+		if err := showSudo(); err != nil {
+			return fmt.Errorf("give commands sudo: %w", err)
+		}
+		if sudo, err = listenSudo(); err != nil {
+			return err
+		}
+	}
 	// What covers the group of processes covers the program, too.
 	a, err := newAgent(Dir)
 	if err == nil {
+		a.sudo = sudo
 		err = a.giveUp()
 	}
 	if err != nil {
@@ -110,6 +120,7 @@ func fromOutside(conn net.Conn) bool {
 
 type agent struct {
 	spawn *spawner
+	sudo  *net.UnixListener // where commands ask for sudo; nil is nowhere
 
 	mu     sync.Mutex
 	server *guest.Server // guarded by mu; nil until settled
@@ -193,6 +204,9 @@ func (a *agent) settle(s *Settings, token []byte) error {
 		return err
 	}
 	a.server, a.token = server, token
+	if a.sudo != nil {
+		server.Sudo(a.sudo)
+	}
 	time.AfterFunc(300*time.Millisecond, func() { debug.SetGCPercent(50) })
 	return nil
 }

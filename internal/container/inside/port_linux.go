@@ -103,7 +103,10 @@ func (a *agent) follow(f *os.File) error {
 		}
 	}
 	a.spawn.user = o.UID
-	return nil
+	if o.Sudo {
+		a.sudo, err = listenSudo()
+	}
+	return err
 }
 
 // session answers until the host closes its end, or makes no sense.

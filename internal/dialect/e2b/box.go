@@ -49,6 +49,7 @@ type record struct {
 	User     string            `json:"user"`
 	Dir      string            `json:"dir"`
 	Image    string            `json:"image,omitempty"` // that its root stands on
+	Sudo     bool              `json:"sudo,omitempty"`
 	Token    string            `json:"token"`
 	Traffic  string            `json:"traffic,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`

@@ -305,7 +305,7 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		}
 	}
 	b.say("info", where, "making a sandbox from "+from.template)
-	sb, err := b.caller.Driver.CreateWith(ctx, spec, lease.Terms{Lifetime: buildTime})
+	sb, err := createWith(ctx, b.caller.Driver, &spec, from, lease.Terms{Lifetime: buildTime})
 	if err != nil {
 		return made, where, err
 	}
@@ -325,6 +325,7 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 	b.say("info", where, "keeping it")
 	made, err = w.keep(ctx, q.StartCmd != "")
 	made.Image = from.image
+	made.Sudo = spec.Sudo
 	return made, where, err
 }
 

@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
@@ -194,7 +195,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 			return nil, err
 		}
 	}
-	sb, err := c.caller.Driver.CreateWith(ctx, spec, rec.terms())
+	sb, err := createWith(ctx, c.caller.Driver, &spec, root, rec.terms())
 	if errors.Is(err, paddock.Exhausted) {
 		c.w.Header().Set("Retry-After", "1")
 	}
@@ -209,7 +210,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 		rec.Template, rec.Alias, rec.Tier, rec.Limits, rec.User, rec.Dir = root.template, root.alias, st.Tier, st.Limits, st.User, st.Dir
 		rec.Image = root.image
 		maps.Copy(root.env, rec.Env)
-		rec.Env = root.env
+		rec.Env, rec.Sudo = root.env, spec.Sudo
 		if root.user != "" {
 			rec.User, rec.Dir = root.user, root.dir
 		}
@@ -230,6 +231,24 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	c.h.ring()
 	b.note(fmt.Sprintf("the sandbox was made from %s on the tier %s", rec.Template, rec.Tier))
 	return b, nil
+}
+
+// createWith makes a sandbox, with sudo where its tier can: E2B's have it. What goes
+// on from a snapshot has it if what that was taken of had, since memory is of one or
+// the other. The spec then says which it was.
+func createWith(ctx context.Context, d lease.Keeper, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
+	spec.Sudo = root.sudo
+	if root.root.Kind == paddock.RootSnapshot {
+		return d.CreateWith(ctx, *spec, t)
+	}
+	if spec.Tier != paddock.Jail && spec.Tier != paddock.Sim {
+		spec.Sudo = true
+		if sb, err := d.CreateWith(ctx, *spec, t); !errors.Is(err, paddock.Unsupported) {
+			return sb, err
+		}
+	}
+	spec.Sudo = false
+	return d.CreateWith(ctx, *spec, t)
 }
 
 // terms are those that end or pause the sandbox by themselves.

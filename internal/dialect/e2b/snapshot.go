@@ -68,7 +68,7 @@ func (c *call) snapshot() error {
 		}
 		now := time.Now().UTC()
 		kept := built{
-			ID: uuid(), Status: ready, Snapshot: id, Tier: rec.Tier, Whole: memory, Limits: rec.Limits, Env: rec.Env, User: rec.User, Dir: rec.Dir, Image: rec.Image,
+			ID: uuid(), Status: ready, Snapshot: id, Tier: rec.Tier, Whole: memory, Limits: rec.Limits, Env: rec.Env, User: rec.User, Dir: rec.Dir, Image: rec.Image, Sudo: rec.Sudo,
 			Created: now, Finished: now,
 		}
 		t, err := c.add(n.name, rec.ID, kept, tag)
@@ -212,7 +212,7 @@ func (c *call) fork() error {
 func (c *call) forks(rec record, id paddock.SnapshotID, life time.Duration) forked {
 	root := rooted{
 		template: rec.Template, alias: rec.Alias, tier: rec.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id},
-		env: maps.Clone(rec.Env), user: rec.User, dir: rec.Dir, image: rec.Image,
+		env: maps.Clone(rec.Env), user: rec.User, dir: rec.Dir, image: rec.Image, sudo: rec.Sudo,
 	}
 	if root.env == nil {
 		root.env = map[string]string{}

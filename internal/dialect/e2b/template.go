@@ -40,6 +40,7 @@ type built struct {
 	Env      map[string]string  `json:"env,omitempty"`
 	User     string             `json:"user,omitempty"`
 	Dir      string             `json:"dir,omitempty"`
+	Sudo     bool               `json:"sudo,omitempty"` // what it was taken of had sudo
 	Created  time.Time          `json:"created"`
 	Finished time.Time          `json:"finished,omitzero"`
 	Reason   string             `json:"reason,omitempty"`
@@ -73,6 +74,7 @@ type rooted struct {
 	user, dir       string // of a build that set them
 	image           string // that the root stands on
 	pull            *Pull  // an image that is yet to be pulled
+	sudo            bool   // of a snapshot: what it was taken of had sudo
 }
 
 // loadTemplate takes one that was kept.
@@ -217,7 +219,7 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 	}
 	r := rooted{
 		template: t.ID, alias: t.Name, tier: b.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: b.Snapshot},
-		env: env, user: b.User, dir: b.Dir, image: b.Image,
+		env: env, user: b.User, dir: b.Dir, image: b.Image, sudo: b.Sudo,
 	}
 	if !b.Whole { // memory brings its own
 		r.limits = b.Limits

@@ -47,6 +47,9 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	case len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n"):
 		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
 	}
+	if spec.Sudo {
+		return fmt.Errorf("sudo: the simulated computer has no privilege to gain by it; ask for gvisor or microvm, or leave it out: %w", paddock.Unsupported)
+	}
 	if err := checkLimits(spec.Limits); err != nil {
 		return err
 	}

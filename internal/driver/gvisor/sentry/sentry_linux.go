@@ -231,10 +231,14 @@ func specification(c *inner.Config) *specs.Spec {
 		mounts = append(mounts, specs.Mount{Destination: b.Target, Source: inner.Root + b.Target, Type: "bind", Options: options})
 	}
 	files := uint64(max(c.Files, 4096))
+	args := []string{inside.Argv0}
+	if c.Kernel.Sudo {
+		args = append(args, inside.WithSudo)
+	}
 	return &specs.Spec{
 		Version: "1.0.0", Hostname: c.Hostname, Root: &specs.Root{Path: inner.Root}, Mounts: mounts,
 		Process: &specs.Process{
-			User: specs.User{UID: uid, GID: gid}, Args: []string{inside.Argv0}, Cwd: "/", Env: agentEnv,
+			User: specs.User{UID: uid, GID: gid}, Args: args, Cwd: "/", Env: agentEnv,
 			Capabilities: &specs.LinuxCapabilities{Bounding: agentCaps, Effective: agentCaps, Permitted: agentCaps, Inheritable: agentCaps, Ambient: agentCaps},
 			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}},
 		},

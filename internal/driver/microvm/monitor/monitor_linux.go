@@ -324,6 +324,7 @@ func (m *monitor) begin(ctx context.Context, c *inner.Config, f *inner.KernelFil
 	b := &wire.Begin{
 		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: hex.EncodeToString(c.Kernel.Number),
 		Link: c.Link, Binds: c.Kernel.Binds, Disk: c.Kernel.Disk, Memory: m.spec.Limit, UID: c.User.UID, GID: c.User.GID,
+		Sudo: c.Kernel.Sudo,
 	}
 	_, _ = rand.Read(b.Entropy) // never fails
 	if !again {

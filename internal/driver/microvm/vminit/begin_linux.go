@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -185,6 +186,11 @@ func (m *machine) mountTree(b *wire.Begin) error {
 	if err := kernel.MountEmpty(merged + inside.Dir); err != nil {
 		return err
 	}
+	if b.Sudo {
+		if err := showSudo(root); err != nil {
+			return fmt.Errorf("give commands sudo: %w", err)
+		}
+	}
 	// Where the tree has such a file, it is this machine's.
 	at, err := kernel.OpenPath(root, "etc/machine-id", true)
 	if err != nil {
@@ -192,6 +198,17 @@ func (m *machine) mountTree(b *wire.Begin) error {
 	}
 	defer at.Close()
 	return attach(machineID, at, own|kernel.NoExec|kernel.ReadOnly)
+}
+
+// showSudo mounts this program where commands look for sudo. Below it an empty file
+// is in the private layer, where the tree had none.
+func showSudo(root *os.File) error {
+	at, err := place(root, sudo.Path, true)
+	if err != nil {
+		return fmt.Errorf("%s: %w", sudo.Path, err)
+	}
+	defer at.Close()
+	return attach(Argv0, at, kernel.NoSUID|kernel.NoDev|kernel.ReadOnly)
 }
 
 // mountAt mounts what is open as a place at another one in the tree.
@@ -271,7 +288,7 @@ const mostFiles = 1 << 20
 // port.
 func (m *machine) orderAgent(b *wire.Begin) error {
 	defer m.order.Close()
-	return json.NewEncoder(m.order).Encode(inside.Order{Tree: merged, UID: b.UID, GID: b.GID})
+	return json.NewEncoder(m.order).Encode(inside.Order{Tree: merged, UID: b.UID, GID: b.GID, Sudo: b.Sudo})
 }
 
 // startAgent starts the agent, which waits for an order. When it ends, so does the

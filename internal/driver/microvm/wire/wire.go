@@ -81,6 +81,7 @@ type Begin struct {
 	Memory int64        `json:"memory"`          // bytes that commands may have
 	UID    int          `json:"uid"`             // the box's user
 	GID    int          `json:"gid"`             // likewise
+	Sudo   bool         `json:"sudo,omitempty"`  // commands have sudo
 	Layer  bool         `json:"layer,omitempty"` // chunks with an archive of the private layer follow
 }
 

@@ -39,6 +39,10 @@ await promise('a user is known, or refused', async (t) => {
   if (process.env.TIER === 'jail') await t.rejects(root, (e) => e instanceof AuthenticationError && e.message.includes("invalid username: 'root': commands run as user"))
   else t.equal((await root).stdout, '0\n')
 })
+await promise('sudo is there where the tier has users', async (t) => {
+  if (process.env.TIER === 'jail') await t.rejects(commands.run('sudo -n whoami'), (e) => e instanceof CommandExitError && e.exitCode !== 0)
+  else t.equal((await commands.run("sudo whoami; sudo -u user id -un; sudo sh -c 'exit 7' || echo $?")).stdout, 'root\nuser\n7\n')
+})
 await promise('a command whose time is over is killed, and the sandbox goes on', async (t) => {
   await t.rejects(commands.run('sleep 1000', { timeoutMs: 500 }), TimeoutError)
   t.equal((await commands.run('echo on')).stdout, 'on\n')

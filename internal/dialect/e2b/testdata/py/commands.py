@@ -34,6 +34,15 @@ def _():
         assert commands.run("id -u", user="root").stdout == "0\n"
 
 
+@promise("sudo is there where the tier has users")
+def _():
+    if os.environ["TIER"] == "jail":
+        assert raises(CommandExitException, lambda: commands.run("sudo -n whoami")).exit_code != 0
+    else:
+        result = commands.run("sudo whoami; sudo -u user id -un; sudo sh -c 'exit 7' || echo $?")
+        assert result.stdout == "root\nuser\n7\n", result
+
+
 @promise("a command whose time is over is killed, and the sandbox goes on")
 def _():
     raises(TimeoutException, lambda: commands.run("sleep 1000", timeout=0.5))
