@@ -185,7 +185,7 @@ func (o *operation) ended(why lease.Why) {
 
 // around lets requests be seen.
 func (o *operation) around(s *service) http.Handler {
-	h := o.trace.Around(s.route, wire.RequestHeader, s)
+	h := o.trace.Around(s.route, s.known, wire.RequestHeader, s)
 	if o.set != nil {
 		h = o.set.Around(s.route, h)
 	}

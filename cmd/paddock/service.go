@@ -19,6 +19,7 @@ import (
 type service struct {
 	api    *server.Server
 	driver paddock.Driver
+	caller func(*http.Request) (server.Caller, error)
 	log    *slog.Logger
 	gate   *gate.Gate   // of ports inside sandboxes; nil is none
 	e2b    *e2b.Handler // nil speaks no other API
@@ -40,12 +41,23 @@ func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, err
 	if err != nil {
 		return nil, err
 	}
-	return &service{api: api, driver: d, log: log, gate: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
+	return &service{api: api, driver: d, caller: caller, log: log, gate: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
 }
 
 // speak has the service speak E2B's API as well, to who asks for it.
 func (s *service) speak(h *e2b.Handler) {
 	s.e2b, s.beside = h, s.api.Beside("e2b", h)
+}
+
+// known tells whether a request shows a good key, in either of the headers that
+// clients send one in.
+func (s *service) known(r *http.Request) bool {
+	if text := r.Header.Get("X-Api-Key"); text != "" && r.Header.Get("Authorization") == "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+text)
+	}
+	_, err := s.caller(r)
+	return err == nil
 }
 
 // other tells whether a request is E2B's.

@@ -12,8 +12,10 @@
 //
 // # Whom it believes
 //
-// A request's traceparent names the trace that its span joins, so that a caller finds
-// its own calls; it decides nothing else. That a caller asks for a trace to be kept is
+// The traceparent of a request with a good key names the trace that its span joins, so that a
+// caller finds its own calls; it decides nothing else. Anybody else's is passed over, and gets a
+// trace of its own: the number alone would choose what a sampler keeps, and put a stranger's
+// spans among those of others. That a caller asks for a trace to be kept is
 // not believed where the environment samples a part, since one tenant could then have
 // the server write without end: the sampler decides by the trace's number alone.
 // tracestate and baggage are free text of callers, and are not taken.

@@ -133,8 +133,10 @@ func (t *Tracer) Observe(ctx context.Context, op call.Op, tier paddock.Tier) (co
 }
 
 // Around makes a span of each request that h answers. route gives its pattern, from
-// a list of the program's own, and number what the log calls it, from its answer.
-func (t *Tracer) Around(route func(*http.Request) string, number string, h http.Handler) http.Handler {
+// a list of the program's own, and number what the log calls it, from its answer. known
+// tells whether who asks may name the trace: it is asked where a request names one, and
+// nil is nobody.
+func (t *Tracer) Around(route func(*http.Request) string, known func(*http.Request) bool, number string, h http.Handler) http.Handler {
 	if t == nil {
 		return h
 	}
@@ -143,7 +145,7 @@ func (t *Tracer) Around(route func(*http.Request) string, number string, h http.
 		if pattern == "" {
 			pattern = "other"
 		}
-		ctx, span := t.tracer.Start(parent(r), pattern, trace.WithSpanKind(trace.SpanKindServer),
+		ctx, span := t.tracer.Start(parent(r, known), pattern, trace.WithSpanKind(trace.SpanKindServer),
 			trace.WithAttributes(attribute.String("http.route", pattern), attribute.String("http.request.method", method(r.Method))))
 		c := &coded{ResponseWriter: w}
 		defer func() { // also where the handler gives the connection up
@@ -157,9 +159,12 @@ func (t *Tracer) Around(route func(*http.Request) string, number string, h http.
 	})
 }
 
-// parent gives a request's context with the trace that it names, and nothing else
-// of what it says.
-func parent(r *http.Request) context.Context {
+// parent gives a request's context with the trace that it names, where it is of
+// somebody who is known, and nothing else of what it says.
+func parent(r *http.Request, known func(*http.Request) bool) context.Context {
+	if r.Header.Get("Traceparent") == "" || known == nil || !known(r) {
+		return r.Context()
+	}
 	only := propagation.MapCarrier{"traceparent": r.Header.Get("Traceparent")}
 	return propagation.TraceContext{}.Extract(r.Context(), only)
 }

@@ -93,7 +93,7 @@ const sent = "4bf92f3577b34da6a3ce929d0e0e4736"
 func ask(t *testing.T, tr *trace.Tracer, header map[string]string) {
 	t.Helper()
 	d := call.New(failing{}, paddock.Jail, tr.Observe)
-	h := tr.Around(func(*http.Request) string { return "GET /v1/sandboxes/{id}" }, "X-Request-ID", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := tr.Around(func(*http.Request) string { return "GET /v1/sandboxes/{id}" }, func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer secret" }, "X-Request-ID", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-ID", "number")
 		if _, err := d.Open(r.Context(), "secret-id"); err == nil {
 			t.Error("it is there")
@@ -156,6 +156,25 @@ func valueOf(s *spans.Span, name string) string {
 		}
 	}
 	return ""
+}
+
+func TestAStrangersTraceIsOneOfItsOwn(t *testing.T) {
+	s := newSink(t)
+	tr := open(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": s.web.URL})
+	ask(t, tr, map[string]string{"traceparent": "00-" + sent + "-00f067aa0ba902b7-01", "Authorization": "Bearer guessed"})
+	if err := tr.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.have) != 2 {
+		t.Fatalf("%d spans", len(s.have))
+	}
+	for _, one := range s.have {
+		if fmt.Sprintf("%x", one.GetTraceId()) == sent || fmt.Sprintf("%x", one.GetParentSpanId()) == "00f067aa0ba902b7" {
+			t.Errorf("%s is of the trace that a stranger named", one.GetName())
+		}
+	}
 }
 
 func TestACallerCannotHaveATraceKeptThatTheServerDoesNotKeep(t *testing.T) {
