@@ -2,9 +2,34 @@ package interpreter
 
 import "sync"
 
+// A Room bounds the bytes of results that the host holds for several sandboxes: for those of
+// one caller, or for all. A nil one has no bound.
+type Room struct{ b *budget }
+
+// NewRoom makes one of so many bytes. What is held there counts in the one above it as
+// well, if that is not nil.
+func NewRoom(most int, above *Room) *Room {
+	return &Room{&budget{most: most, above: above.budget()}}
+}
+
+// Held tells how many bytes are held.
+func (r *Room) Held() int {
+	r.b.mu.Lock()
+	defer r.b.mu.Unlock()
+	return r.b.held
+}
+
+func (r *Room) budget() *budget {
+	if r == nil {
+		return nil
+	}
+	return r.b
+}
+
 // A budget bounds the bytes that the host holds of one kind. A nil one has no bound.
 type budget struct {
-	most int
+	most  int
+	above *budget // what is held here counts there too; nil is none
 
 	mu   sync.Mutex
 	held int // guarded by mu
@@ -16,19 +41,28 @@ func (b *budget) take(n int) bool {
 		return true
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if n > b.most-b.held {
+		b.mu.Unlock()
 		return false
 	}
 	b.held += n
+	b.mu.Unlock()
+	if !b.above.take(n) {
+		b.put(-n)
+		return false
+	}
 	return true
 }
 
 func (b *budget) give(n int) {
-	if b == nil {
-		return
+	for ; b != nil; b = b.above {
+		b.put(-n)
 	}
+}
+
+// put counts n bytes here alone.
+func (b *budget) put(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held -= n
+	b.held += n
 }

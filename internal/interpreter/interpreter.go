@@ -64,6 +64,10 @@ type Options struct {
 	// is killed. Zero is 5 seconds.
 	Stop time.Duration
 
+	// Room is where results of this sandbox count with those of others; nil is that
+	// they count for themselves alone.
+	Room *Room
+
 	// Log is told what nobody else is; nil is nobody.
 	Log *slog.Logger
 }
@@ -144,7 +148,7 @@ func New(o Options) (*Interpreter, error) {
 	if o.Stop <= 0 {
 		o.Stop = defaultStop
 	}
-	i := &Interpreter{o: o, log: o.Log, room: &budget{most: maxRoom}, cells: &budget{most: maxHeld}, contexts: map[string]*session{}, finding: make(chan struct{}, 1)}
+	i := &Interpreter{o: o, log: o.Log, room: &budget{most: maxRoom, above: o.Room.budget()}, cells: &budget{most: maxHeld}, contexts: map[string]*session{}, finding: make(chan struct{}, 1)}
 	if i.log == nil {
 		i.log = slog.New(slog.DiscardHandler)
 	}
@@ -270,7 +274,23 @@ func (i *Interpreter) Run(ctx context.Context, c Cell, tell func(Event) error) e
 		return fmt.Errorf("the cells that wait or run in this sandbox would have more than %d bytes: %w", maxHeld, paddock.Exhausted)
 	}
 	defer i.cells.give(size)
-	return s.run(ctx, c, tell)
+	r, ok := i.o.Sandbox.(Recorder)
+	if !ok {
+		return s.run(ctx, c, tell)
+	}
+	return r.RecordCell(ctx, s.context.ID, string(s.context.Language), c.Code, func() (failed bool, err error) {
+		err = s.run(ctx, c, func(e Event) error {
+			failed = failed || e.Kind == Failed
+			return tell(e)
+		})
+		return failed, err
+	})
+}
+
+// A Recorder is a sandbox that keeps a record of what is done with it. It runs a cell, and
+// records whose it was and how it ended; what cannot be recorded is not run.
+type Recorder interface {
+	RecordCell(ctx context.Context, id, language, code string, run func() (failed bool, err error)) error
 }
 
 // Default gives the default context of a language, and makes it if it is not there;

@@ -104,7 +104,7 @@ const (
 )
 
 // lostMessage is told in place of one that there was no room for.
-const lostMessage = `{"t":"error","name":"` + ErrorRoom + `","value":"a result was dropped: others of this sandbox are not taken yet, and hold 64 MiB"}`
+const lostMessage = `{"t":"error","name":"` + ErrorRoom + `","value":"a result was dropped: others, of this sandbox, of its owner or of the whole server, are not taken yet, and there is no room for more"}`
 
 // parseMessage reads a message of a kernel.
 func parseMessage(b []byte) (message, error) {

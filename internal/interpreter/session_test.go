@@ -81,3 +81,42 @@ func TestCellsThatWaitHoldSoMuchCodeAndNoMore(t *testing.T) {
 		t.Errorf("%d bytes are held of none", i.cells.held)
 	}
 }
+
+func TestResultsOfAllSandboxesHaveRoomTogether(t *testing.T) {
+	all := NewRoom(8*maxPiece, nil)
+	owners := [2]*Room{NewRoom(6*maxPiece, all), NewRoom(6*maxPiece, all)}
+	long := piece("+", strings.Repeat("x", maxPiece)) + piece("+", strings.Repeat("x", maxPiece)) + piece("+", strings.Repeat("x", maxPiece))
+	var streams []*stream
+	var boxes []*Interpreter
+	lost := 0
+	for n := range 4 { // sandboxes of two owners, each of which would fit by itself
+		i, err := New(Options{Sandbox: struct{ paddock.Sandbox }{}, Room: owners[n%2]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &stream{mark: aMark, room: i.room}
+		streams, boxes = append(streams, s), append(boxes, i)
+		err = s.write([]byte(long), func([]byte) error { return nil }, func(p []byte, took int) error {
+			if p != nil || took != 0 {
+				t.Errorf("a message that is not whole: %d bytes", len(p))
+			}
+			lost++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lost != 2 || all.Held() != 6*maxPiece {
+		t.Errorf("%d messages are dropped, %d bytes are held; want 2 and %d", lost, all.Held(), 6*maxPiece)
+	}
+	for n, s := range streams {
+		s.drop()
+		if boxes[n].room.held != 0 {
+			t.Errorf("sandbox %d holds %d bytes", n, boxes[n].room.held)
+		}
+	}
+	if all.Held() != 0 || owners[0].Held() != 0 || owners[1].Held() != 0 {
+		t.Errorf("%d, %d, %d bytes are held of nothing", all.Held(), owners[0].Held(), owners[1].Held())
+	}
+}

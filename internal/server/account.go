@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/interpreter"
 )
 
 // Bounds of what is kept for one caller.
@@ -29,6 +30,7 @@ type account struct {
 	boxes handles
 
 	output, bodies, inputHeld budget // what is held for the caller
+	results                   *interpreter.Room
 
 	mu          sync.Mutex
 	streams     int                    // guarded by mu; requests under way
@@ -48,9 +50,10 @@ type watched struct {
 	pid paddock.PID
 }
 
-// account counts a request of a caller.
-func (s *Server) account(name string) (*account, error) {
+// accountOf gives a caller's account.
+func (s *Server) accountOf(name string) *account {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	a := s.accounts[name]
 	if a == nil {
 		a = &account{
@@ -59,6 +62,7 @@ func (s *Server) account(name string) (*account, error) {
 			output:      budget{max: maxOutput, above: &s.output},
 			bodies:      budget{max: maxBodies, above: &s.bodies},
 			inputHeld:   budget{max: maxInputHeld, above: &s.inputHeld},
+			results:     interpreter.NewRoom(maxResults, s.results),
 			watchers:    map[watched]int{},
 			attachments: map[string]*attachment{}, leases: map[string]*lease{}, owners: map[paddock.ID]*lease{},
 			creations: map[string]*creation{}, inputs: map[inputKey]*input{},
@@ -66,7 +70,12 @@ func (s *Server) account(name string) (*account, error) {
 		}
 		s.accounts[name] = a
 	}
-	s.mu.Unlock()
+	return a
+}
+
+// account counts a request of a caller.
+func (s *Server) account(name string) (*account, error) {
+	a := s.accountOf(name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.streams >= s.o.Streams {

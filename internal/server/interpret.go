@@ -21,6 +21,15 @@ const (
 	interpreterIdle = 10 * time.Minute
 )
 
+// Bounds of the bytes of results that are not whole, or not taken, of one caller and of all.
+const (
+	maxResults = 128 << 20
+	allResults = 512 << 20
+)
+
+// ResultRoom is where results of cells count that a caller runs beside the API.
+func (s *Server) ResultRoom(caller string) *interpreter.Room { return s.accountOf(caller).results }
+
 // An interpreting is an interpreter of one sandbox, while it is used.
 type interpreting struct {
 	in    *interpreter.Interpreter
@@ -59,7 +68,7 @@ func (q *request) enterInterpreter() (*interpreting, error) {
 		if len(a.interpreters) >= maxInterpreters {
 			return nil, fmt.Errorf("%d sandboxes have contexts already: %w", maxInterpreters, paddock.Exhausted)
 		}
-		in, err := interpreter.New(interpreter.Options{Sandbox: sb, Log: q.s.log})
+		in, err := interpreter.New(interpreter.Options{Sandbox: sb, Room: a.results, Log: q.s.log})
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/interpreter"
 	"github.com/paddock-sandbox/paddock/internal/server/wire"
 )
 
@@ -84,6 +85,7 @@ type Server struct {
 	bodyTime time.Duration // the constant, but for tests
 
 	output, bodies, inputHeld budget // what is held for all callers
+	results                   *interpreter.Room
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -108,7 +110,7 @@ func New(o Options) (*Server, error) {
 	if o.Streams == 0 {
 		o.Streams = defaultStreams
 	}
-	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, accounts: map[string]*account{}}
+	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, results: interpreter.NewRoom(allResults, nil), accounts: map[string]*account{}}
 	s.output.max, s.bodies.max, s.inputHeld.max = allOutput, allBodies, allInputHeld
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -3,7 +3,9 @@ package action_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/audit/action"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/interpreter"
 )
 
 // A list is a sink that a test reads.
@@ -207,4 +210,51 @@ func TestPromises(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	drivertest.Main(m, func(string) (paddock.Driver, error) { return sim.New(sim.Options{}) })
+}
+
+func TestACellIsRecordedByItsDigest(t *testing.T) {
+	a, l := set(t, nil)
+	ctx := context.WithValue(t.Context(), callerKey{}, "key-1")
+	sb, err := a.Create(ctx, paddock.Spec{ID: "box"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.take()
+	r, ok := sb.(interpreter.Recorder)
+	if !ok {
+		t.Fatal("it records no cells")
+	}
+	for _, c := range []struct {
+		failed bool
+		err    error
+		want   string
+	}{
+		{false, nil, "key-1|box|cell.run|c1|ok|python|SUM|13|ended"},
+		{true, nil, "key-1|box|cell.run|c1|ok|python|SUM|13|failed"},
+		{false, paddock.Canceled, "key-1|box|cell.run|c1|" + paddock.Canceled.Error() + "|python|SUM|13|cut"},
+	} {
+		err := r.RecordCell(ctx, "c1", "python", "print(secret)", func() (bool, error) { return c.failed, c.err })
+		sum := sha256.Sum256([]byte("print(secret)"))
+		want := strings.Replace(c.want, "SUM", fmt.Sprintf("sha256:%x", sum), 1)
+		if got := l.take(); !errors.Is(err, c.err) || len(got) != 1 || got[0] != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+}
+
+func TestACellThatCannotBeRecordedIsNotRun(t *testing.T) {
+	failed := make(chan struct{})
+	a, _ := set(t, failed)
+	sb, err := a.Create(t.Context(), paddock.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(failed)
+	err = sb.(interpreter.Recorder).RecordCell(t.Context(), "c1", "python", "1", func() (bool, error) { //nolint:forcetypeassert // the test before
+		t.Error("it ran")
+		return false, nil
+	})
+	if paddock.KindOf(err) != paddock.Unavailable {
+		t.Error(err)
+	}
 }

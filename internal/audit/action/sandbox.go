@@ -2,6 +2,8 @@ package action
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -50,6 +52,25 @@ func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Outpu
 		return nil, err
 	}
 	return newProcess(ctx, p, s), nil
+}
+
+// RecordCell implements interpreter.Recorder. Of the code its digest and size are told, and of
+// how it failed that it did: both are the tenant's, and would be the guest's to write here.
+func (s *sandbox) RecordCell(ctx context.Context, id, language, code string, run func() (failed bool, err error)) error {
+	if err := s.d.ready(); err != nil {
+		return err
+	}
+	what := s.deed("cell.run", id)
+	what.args = []string{language, fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(code))), strconv.Itoa(len(code)), "ended"}
+	failed, err := run()
+	switch {
+	case err != nil:
+		what.args[3] = "cut"
+	case failed:
+		what.args[3] = "failed"
+	}
+	s.d.tell(ctx, what, err)
+	return err
 }
 
 func (s *sandbox) FS() paddock.FS { return files{s.Sandbox.FS(), s} }
