@@ -376,7 +376,7 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 // ruleOf is what let somebody in: a key, but for those that the ways to ports name.
 func ruleOf(who string) string {
 	switch who {
-	case "sandbox-token", "public", "signed URL":
+	case "sandbox-token", "traffic-token", "public", "signed URL":
 		return who
 	}
 	return "key"

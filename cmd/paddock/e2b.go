@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/code"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd"
+	"github.com/paddock-sandbox/paddock/internal/ingress"
 	"github.com/paddock-sandbox/paddock/internal/lease"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -29,8 +30,12 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 		return nil, err
 	}
 	_, domain, _ := strings.Cut(f.way.base(address), "://")
+	var ports *ingress.Proxy // those of the gate: a tenant has no two shares
+	if c.gate != nil {
+		ports = c.gate.Proxy()
+	}
 	return e2b.New(ctx, e2b.Options{
-		Domain: domain, Secret: secret,
+		Ports: ports, Domain: domain, Secret: secret,
 		Enter: func(ctx context.Context, tenant string) (e2b.Place, error) {
 			place, err := api.Enter(ctx, tenant)
 			if err != nil {
@@ -38,7 +43,7 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Envd: e2bAgent, Code: e2bCode, Log: log,
+		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Envd: e2bAgent, Code: e2bCode(api), Log: log,
 	})
 }
 
@@ -101,8 +106,11 @@ func e2bAgent(in e2b.Inside) (e2b.Port, error) {
 }
 
 // e2bCode answers at the port of E2B's code interpreter.
-func e2bCode(in e2b.Inside) (e2b.Port, error) {
-	return code.New(code.Options{
-		Sandbox: in.Sandbox, Token: in.Token, Env: func() map[string]string { return in.Env }, Dir: in.Dir, Log: in.Log,
-	})
+func e2bCode(api *server.Server) func(e2b.Inside) (e2b.Port, error) {
+	return func(in e2b.Inside) (e2b.Port, error) {
+		return code.New(code.Options{
+			Sandbox: in.Sandbox, Token: in.Token, Env: func() map[string]string { return in.Env }, Dir: in.Dir,
+			Room: api.ResultRoom(in.Tenant), Log: in.Log,
+		})
+	}
 }

@@ -20,6 +20,7 @@ import (
 type Inside struct {
 	Sandbox    paddock.Sandbox
 	Tier       paddock.Tier
+	Tenant     string
 	Token      string
 	Env        map[string]string
 	SandboxID  string
@@ -220,7 +221,7 @@ func (b *box) end(ctx context.Context) error {
 func (b *box) open(sb paddock.Sandbox) (*inside, error) {
 	rec, _ := b.record()
 	o := Inside{
-		Sandbox: sb, Tier: rec.Tier, Token: rec.Token, Env: rec.Env, SandboxID: string(rec.ID), TemplateID: rec.Template,
+		Sandbox: sb, Tier: rec.Tier, Tenant: rec.Tenant, Token: rec.Token, Env: rec.Env, SandboxID: string(rec.ID), TemplateID: rec.Template,
 		User: rec.User, Dir: rec.Dir, Log: b.h.log,
 	}
 	in := &inside{sb: sb}

@@ -238,8 +238,8 @@ func (b *box) answer() sandboxAnswer {
 		TemplateID: rec.Template, SandboxID: string(rec.ID), ClientID: "paddock", EnvdVersion: Version, Alias: rec.Alias,
 		EnvdAccessToken: rec.Token, Domain: b.h.domain(),
 	}
-	if rec.Traffic != "" {
-		a.TrafficAccessToken = &rec.Traffic
+	if traffic := rec.traffic(); b.h.o.Code != nil || rec.Traffic != "" {
+		a.TrafficAccessToken = &traffic
 	}
 	return a
 }

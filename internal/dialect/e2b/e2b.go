@@ -83,6 +83,10 @@ type Options struct {
 	Envd func(Inside) (Port, error)
 	Code func(Inside) (Port, error)
 
+	// Ports carries requests to what listens inside. Whoever has another way to ports gives
+	// that one's, so that both have the same bounds; nil is one of the handler's own.
+	Ports *ingress.Proxy
+
 	// Domain is that below which PORT-ID leads to sandboxes, with a port where it is
 	// not the usual one; empty where there is none. Clients are told.
 	Domain string
@@ -100,7 +104,7 @@ type Handler struct {
 	log *slog.Logger
 	mux *http.ServeMux
 
-	ports ingress.Proxy
+	ports *ingress.Proxy
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -140,7 +144,9 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	if err := h.load(ctx); err != nil {
 		return nil, err
 	}
-	h.ports.Log = h.log
+	if h.ports = o.Ports; h.ports == nil {
+		h.ports = &ingress.Proxy{Log: h.log}
+	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.mux = h.routes()
 	h.wg.Go(h.watch)

@@ -67,7 +67,7 @@ func handler(t *testing.T, rec record) (*Handler, *asked) {
 			if key != "read" && key != "write" {
 				return Caller{}, fmt.Errorf("no such key: %w", paddock.Denied)
 			}
-			return Caller{Tenant: "acme", Driver: d, ReadOnly: key == "read"}, nil
+			return Caller{Tenant: "acme", Who: "key-" + key, Driver: d, ReadOnly: key == "read"}, nil
 		},
 		Tenant: func(context.Context, string) (lease.Keeper, error) { return d, nil },
 		Store:  shelf{rec: rec}, Envd: func(Inside) (Port, error) { return nil, fmt.Errorf("none: %w", paddock.Unsupported) },
@@ -154,17 +154,30 @@ func TestNoGuestReadsWhatIsItsOwnersOutside(t *testing.T) {
 	} {
 		r.Header.Set(name, value)
 	}
-	if err := h.hide(r); err != nil || len(r.Header) != 1 || r.Header.Get("X-Mine") != "kept" {
+	owner, looks, app := &visit{who: "public"}, &visit{who: "public"}, &visit{who: "public"}
+	if err := h.hide(r, "acme", owner); err != nil || len(r.Header) != 1 || r.Header.Get("X-Mine") != "kept" {
 		t.Errorf("the guest sees %v, %v", r.Header, err)
 	}
 	r.Header.Set("Authorization", "Bearer of-the-app")
 	r.Header.Set("X-Api-Key", "of-the-app")
-	if err := h.hide(r); err != nil || len(r.Header) != 3 {
+	if err := h.hide(r, "acme", app); err != nil || len(r.Header) != 3 {
 		t.Errorf("of what is the app's own the guest sees %v, %v", r.Header, err)
 	}
 	r.Header.Add("Authorization", "Bearer write")
-	if err := h.hide(r); paddock.KindOf(err) != paddock.Invalid {
+	if err := h.hide(r, "acme", app); paddock.KindOf(err) != paddock.Invalid {
 		t.Errorf("two keys: %v", err)
+	}
+	r.Header = http.Header{"X-Api-Key": {"read"}}
+	if err := h.hide(r, "acme", looks); err != nil || len(r.Header) != 0 {
+		t.Errorf("the guest sees %v, %v", r.Header, err)
+	}
+	theirs := &visit{who: "public"}
+	r.Header = http.Header{"X-Api-Key": {"write"}}
+	if err := h.hide(r, "other", theirs); err != nil || len(r.Header) != 0 {
+		t.Errorf("the guest sees %v, %v", r.Header, err)
+	}
+	if *owner != (visit{"key-write", true}) || *looks != (visit{"public", false}) || *theirs != *looks || *app != *looks {
+		t.Errorf("who visits: %v, %v, %v, %v", *owner, *looks, *theirs, *app)
 	}
 }
 

@@ -3,7 +3,10 @@ package e2b
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"mime"
@@ -90,7 +93,8 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	case t.port == agentPort && internal(r.URL.Path):
 		h.fail(w, refuse(404, paddock.NotFound, "there is no such path"))
 		return
-	case t.port != agentPort && rec.Traffic != "" && !same(r.Header.Get(headerTraffic), rec.Traffic):
+	case t.port != agentPort && rec.Traffic != "" && !same(r.Header.Get(headerTraffic), rec.Traffic),
+		t.port == codePort && h.o.Code != nil && r.URL.Path != "/health" && !codes(r, rec):
 		answer(w, http.StatusForbidden, missing{SandboxID: string(b.id), Message: "The traffic access token is missing or wrong", Code: 403})
 		return
 	}
@@ -100,7 +104,20 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	ours := t.port == agentPort || t.port == codePort && h.o.Code != nil
-	shown := shows(r, rec, time.Now())
+	shown := shows(r, rec, time.Now()) || ours && t.port == codePort && codes(r, rec)
+	g := &visit{who: "public", shown: shown}
+	if shown {
+		g.who = "sandbox-token"
+	} else if rec.Traffic != "" && t.port != agentPort {
+		g.who = "traffic-token"
+	}
+	if !ours {
+		r = r.Clone(r.Context())
+		if err := h.hide(r, rec.Tenant, g); err != nil {
+			h.fail(w, err)
+			return
+		}
+	}
 	if shown { // what shows nothing of its owner's is bounded by ports, and is refused by the agent
 		place, err := h.o.Enter(r.Context(), rec.Tenant)
 		if err != nil {
@@ -110,7 +127,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		defer place.Leave()
 		arrived(w, r)
 	}
-	ctx, cancel := context.WithCancel(h.o.Mark(r.Context(), r, rec.Tenant, "sandbox-token"))
+	ctx, cancel := context.WithCancel(h.o.Mark(r.Context(), r, rec.Tenant, g.who))
 	defer cancel()
 	in, err := b.awake(ctx, shown || !ours)
 	if err != nil {
@@ -119,7 +136,32 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	}
 	defer context.AfterFunc(in.ctx, cancel)()
 	cw := &cuttable{ResponseWriter: w, in: in, b: b, ctx: ctx, shared: !own && ours}
-	cw.serve(r.WithContext(ctx), t.port, rec)
+	cw.serve(r.WithContext(ctx), t.port, rec, g)
+}
+
+// A visit is a request for a port of a sandbox that was let in.
+type visit struct {
+	who   string // a key's ID, or what let it in
+	shown bool   // it showed what the sandbox's owner has: a token, a link, or a key that may write
+}
+
+// codes tells whether a request for the code interpreter shows what the sandbox's
+// owner alone has: the sandbox's token, or the one for traffic, which is all that E2B's
+// clients show where they ask for contexts.
+func codes(r *http.Request, rec record) bool {
+	return same(r.Header.Get(headerToken), rec.Token) || same(r.Header.Get(headerTraffic), rec.traffic())
+}
+
+// traffic gives the token for traffic that clients are told. Where the sandbox's owner asked for
+// none it opens nothing but the contexts of the code interpreter, and is made of the
+// sandbox's token, so that sandboxes of before have one.
+func (rec *record) traffic() string {
+	if rec.Traffic != "" {
+		return rec.Traffic
+	}
+	mac := hmac.New(sha256.New, []byte(rec.Token))
+	mac.Write([]byte("contexts of the code interpreter"))
+	return "ta_" + hex.EncodeToString(mac.Sum(nil)[:20])
 }
 
 // shows tells whether a request shows what the sandbox's owner alone has: its token, or
@@ -290,7 +332,7 @@ func (w *cuttable) Write(data []byte) (int, error) {
 }
 
 // serve has whoever answers for a port answer.
-func (w *cuttable) serve(r *http.Request, port int, rec record) {
+func (w *cuttable) serve(r *http.Request, port int, rec record, g *visit) {
 	defer func() {
 		cause := recover()
 		gone := w.in.ctx.Err() != nil
@@ -314,32 +356,29 @@ func (w *cuttable) serve(r *http.Request, port int, rec record) {
 	case port == codePort && w.in.code != nil:
 		w.in.code.ServeHTTP(w, r)
 	default:
-		w.guest(r, port, rec)
+		w.guest(r, port, rec, g)
 	}
 }
 
-// guest brings a request to a port that something inside listens at.
-func (w *cuttable) guest(r *http.Request, port int, rec record) {
+// guest brings a request to a port that something inside listens at. What no guest may
+// read was taken out of it.
+func (w *cuttable) guest(r *http.Request, port int, rec record, g *visit) {
 	t := ingress.Target{
 		Dial: func(ctx context.Context) (net.Conn, error) { return w.in.sb.Dial(ctx, port) },
-		ID:   rec.ID, Port: port, Incarnation: rec.Token, Refuse: w.closed(port),
+		ID:   rec.ID, Port: port, Tenant: rec.Tenant, Keyed: g.shown, Incarnation: rec.Token, Refuse: w.closed(port),
 	}
 	if n := rec.Network; n != nil {
 		t.TLS = slices.Contains(n.HTTPSPorts, port)
 		t.Host = strings.ReplaceAll(n.MaskRequestHost, "${PORT}", strconv.Itoa(port))
 	}
 	_, t.OwnHost = w.b.h.byHost(r.Host)
-	out := r.Clone(r.Context())
-	if err := w.b.h.hide(out); err != nil {
-		w.b.h.fail(w, err)
-		return
-	}
-	w.b.h.ports.Serve(w, out, t)
+	w.b.h.ports.Serve(w, r, t)
 }
 
 // hide takes out of a request what no guest may read: the names of its way, the token that
-// is the sandbox's outside, and keys of this server.
-func (h *Handler) hide(r *http.Request) error {
+// is the sandbox's outside, and keys of this server. A key of the sandbox's tenant that may
+// write is who visits.
+func (h *Handler) hide(r *http.Request, tenant string, g *visit) error {
 	for _, name := range []string{headerID, headerPort, headerTraffic, headerToken} {
 		r.Header.Del(name)
 	}
@@ -352,9 +391,12 @@ func (h *Handler) hide(r *http.Request) error {
 			if _, rest, ok := strings.Cut(text, " "); ok {
 				text = strings.TrimSpace(rest)
 			}
-			switch _, err := h.o.Caller(r.Context(), text); {
+			switch caller, err := h.o.Caller(r.Context(), text); {
 			case err == nil:
 				r.Header.Del(name)
+				if caller.Tenant == tenant && !caller.ReadOnly {
+					g.who, g.shown = caller.Who, true
+				}
 			case !errors.Is(err, paddock.Denied):
 				return err
 			}

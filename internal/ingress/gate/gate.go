@@ -144,6 +144,10 @@ func New(o Options) (*Gate, error) {
 // Close ends what is under way, and waits for it. Closing twice is fine.
 func (g *Gate) Close() { g.proxy.Close() }
 
+// Proxy is what carries requests, for another way to ports, which then has the same bounds. It
+// ends with the gate.
+func (g *Gate) Proxy() *ingress.Proxy { return &g.proxy }
+
 // Cut ends what is under way to a port; 0 is all of a sandbox.
 func (g *Gate) Cut(id paddock.ID, port int) { g.proxy.Cut(id, port) }
 

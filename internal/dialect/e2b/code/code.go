@@ -47,6 +47,9 @@ type Options struct {
 	// User is who code runs as; empty is the sandbox's user.
 	User string
 
+	// Room is where results count with those of other sandboxes; nil is for themselves.
+	Room *interpreter.Room
+
 	// Log is told what nobody else is; nil is nobody.
 	Log *slog.Logger
 }
@@ -66,7 +69,7 @@ type Box struct {
 
 // New makes a Box. It starts nothing in the sandbox until code is to run there.
 func New(o Options) (*Box, error) {
-	in, err := interpreter.New(interpreter.Options{Sandbox: o.Sandbox, Env: o.Env, Dir: o.Dir, User: o.User, Log: o.Log})
+	in, err := interpreter.New(interpreter.Options{Sandbox: o.Sandbox, Env: o.Env, Dir: o.Dir, User: o.User, Room: o.Room, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
