@@ -33,6 +33,8 @@ func TestPriceFilesAreReadStrictlyAndAsTheSchemaSays(t *testing.T) {
 		{"the example", prices, ""},
 		{"JSON", `{"version": 1, "currency": "USD", "busy": {"cpu_hour": "0.1"}}`, ""},
 		{"a model without prices", "version: 1\ncurrency: EUR\nbusy: {}\n", ""},
+		{"a price for each direction", "version: 1\ncurrency: EUR\nbusy: {network_in_gib: 0.01, network_out_gib: 0.05}\n", ""},
+		{"a direction and both", "version: 1\ncurrency: EUR\nbusy: {network_gib: 1, network_out_gib: 2}\n", "either direction"},
 		{"no version", "currency: EUR\nbusy: {}\n", "version"},
 		{"another version", "version: 2\ncurrency: EUR\nbusy: {}\n", "version"},
 		{"no currency", "version: 1\nbusy: {}\n", "currency"},
@@ -76,6 +78,29 @@ func TestPriceFilesAreReadStrictlyAndAsTheSchemaSays(t *testing.T) {
 	} {
 		if _, err := usage.ReadPrices([]byte(text)); paddock.KindOf(err) != paddock.Invalid || err == nil {
 			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestEachDirectionHasItsPriceInBothModels(t *testing.T) {
+	for _, tt := range []struct{ rates, want string }{
+		{"network_in_gib: 0.01, network_out_gib: 0.5", "1.520000 EUR"},
+		{"network_out_gib: 0.5", "1.500000 EUR"},
+		{"network_in_gib: 0.01", "0.020000 EUR"},
+		{"network_gib: 0.1", "0.500000 EUR"},
+		{"cpu_hour: 1", "0.000000 EUR"},
+	} {
+		p, err := usage.ReadPrices([]byte("version: 1\ncurrency: EUR\nbusy: {" + tt.rates + "}\nalive: {" + tt.rates + "}\n"))
+		must(t, err)
+		s := &usage.Sum{NetIn: *big.NewInt(2 << 30), NetOut: *big.NewInt(3 << 30)}
+		for _, model := range []usage.Model{usage.Alive, usage.Busy} {
+			if got, err := p.Cost(model, s); err != nil || got.String() != tt.want {
+				t.Errorf("%s: %s costs %s, %v, want %s", model, tt.rates, got, err, tt.want)
+			}
+		}
+		s.Unmeasured = []string{"network"}
+		if _, err := p.Cost(usage.Alive, s); (err != nil) != strings.Contains(tt.rates, "network") {
+			t.Errorf("%s of what nobody counted: %v", tt.rates, err)
 		}
 	}
 }

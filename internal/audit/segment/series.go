@@ -253,8 +253,8 @@ func follows(in place, v Verified, before *Verified, o chain.Options) (why strin
 	case v.Point == "":
 		return "", nil
 	}
-	point, err := chain.ParsePoint(v.Point)
-	if err != nil {
+	point, ok := lineOf(v.Point)
+	if !ok {
 		return fmt.Sprintf("it names %q as a line of the segment before, which is none", v.Point), nil
 	}
 	if before.State == chain.Whole {
@@ -268,6 +268,12 @@ func follows(in place, v Verified, before *Verified, o chain.Options) (why strin
 		why = fmt.Sprintf("%s has not the line %d that it had when this one was begun: it was replaced, or its end cut off", have, point.Seq)
 	}
 	return why, err
+}
+
+// lineOf reads what a segment names as a line of the one before.
+func lineOf(text string) (chain.Point, bool) {
+	p, err := chain.ParsePoint(text)
+	return p, err == nil
 }
 
 // reached gives the last signed line of a segment; empty is that it has none.
