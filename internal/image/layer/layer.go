@@ -283,8 +283,11 @@ func (t *Tree) directory(name string, made map[string]bool) (string, error) {
 // layer made stays, whatever comes first in it.
 func (t *Tree) prune(at string, made map[string]bool, below bool) error {
 	st, err := t.Root.Lstat(at)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // a whiteout of nothing
+	}
+	if err != nil {
+		return err
 	}
 	if !below && !made[at] {
 		return t.Root.RemoveAll(at)

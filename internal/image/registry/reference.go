@@ -77,7 +77,7 @@ func parse(text string) (r Reference, why string) {
 		return r, "its name is too long"
 	}
 	for part := range strings.SplitSeq(rest, "/") {
-		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" || strings.ContainsAny(part[:1]+part[len(part)-1:], "._-") {
+		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" || strings.ContainsAny(part[:1]+part[len(part)-1:], "._-") || strings.Contains(part, "..") {
 			return r, "its name is of small letters, digits and, between them, dots, dashes and underscores"
 		}
 	}

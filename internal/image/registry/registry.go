@@ -404,15 +404,15 @@ func (s *session) get(ctx context.Context, address, accept string) (*http.Respon
 
 // refused says what a status means.
 func (s *session) refused(code int) error {
-	switch {
-	case code == http.StatusNotFound:
+	switch code {
+	case http.StatusNotFound:
 		return fmt.Errorf("the registry has no such image: %w", paddock.NotFound)
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+	case http.StatusUnauthorized, http.StatusForbidden:
 		if s.c.Credentials == (Credentials{}) {
 			return fmt.Errorf("the registry wants credentials (or has no such image): %w", paddock.Denied)
 		}
 		return fmt.Errorf("the registry does not take these credentials for it: %w", paddock.Denied)
-	case code == http.StatusTooManyRequests:
+	case http.StatusTooManyRequests:
 		return fmt.Errorf("the registry has had too many requests: %w", paddock.Exhausted)
 	}
 	return fmt.Errorf("the registry answers %d: %w", code, paddock.Unavailable)
