@@ -32,6 +32,11 @@ func Arguments(accel wire.Accel, khz int) string {
 		// ever. Emulated, it is the host's.
 		list = append(list, fmt.Sprintf("tsc_early_khz=%d", khz), "tsc=reliable")
 	}
+	if accel == wire.TCG {
+		// Code that was translated is found again by where it is. Where every program
+		// has its libraries elsewhere, all of them are translated at each start.
+		list = append(list, "norandmaps")
+	}
 	return strings.Join(list, " ")
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,10 +105,20 @@ func TestTheCounterIsReadFromTheMeasureOfLoops(t *testing.T) {
 }
 
 func TestTheCounterIsToldWhereItIsEmulated(t *testing.T) {
-	if got := Arguments(wire.TCG, 2596100); !strings.HasSuffix(got, " tsc_early_khz=2596100 tsc=reliable") || !strings.HasPrefix(got, "quiet ") {
+	if got := Arguments(wire.TCG, 2596100); !strings.Contains(got+" ", " tsc_early_khz=2596100 tsc=reliable ") || !strings.HasPrefix(got, "quiet ") {
 		t.Errorf("got %q", got)
 	}
 	if got := Arguments(wire.KVM, 2596100); strings.Contains(got, "tsc") {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAddressesAreRandomUnlessEmulated(t *testing.T) {
+	for accel, want := range map[wire.Accel]bool{wire.TCG: false, wire.KVM: true} {
+		for _, khz := range []int{0, 2596100} {
+			if got := !slices.Contains(strings.Fields(Arguments(accel, khz)), "norandmaps"); got != want {
+				t.Errorf("%s: programs at random addresses: %v", accel, got)
+			}
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"syscall"
 
@@ -14,7 +13,8 @@ import (
 )
 
 // A pump carries what the kernel asks of its file system's server to the host, and
-// the answers back.
+// the answers back. Its goroutines are bound to no thread: one that is can only go on
+// after another thread has seen that it may, and every file would wait for that.
 type pump struct {
 	device io.ReadWriter // /dev/fuse: each read and each write is one message
 	port   reopening
@@ -60,8 +60,6 @@ func newPump(device io.ReadWriter, port reopening) *pump {
 
 // up carries requests, until the file system is not mounted any more.
 func (p *pump) up(ctx context.Context) error {
-	runtime.LockOSThread() // it waits in the kernel most of the time
-	defer runtime.UnlockOSThread()
 	buf := make([]byte, maxRequest)
 	for {
 		n, err := p.device.Read(buf)
@@ -187,8 +185,6 @@ func (p *pump) waitEnd(ctx context.Context) error {
 
 // down carries answers, through one session after another.
 func (p *pump) down(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	buf := make([]byte, 2*maxReply)
 	have := 0
 	for {
