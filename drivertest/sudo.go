@@ -164,3 +164,31 @@ func sudoAbsent(t *testing.T, s *suite) {
 		t.Errorf("there is a sudo: %+v", r)
 	}
 }
+
+func sudoResumes(t *testing.T, s *suite) {
+	b := s.own(t, asking)
+	b.says(t, "sudo whoami", "root\n")
+	if err := b.Pause(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Resume(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	b.says(t, "sudo whoami", "root\n")
+}
+
+func sudoForks(t *testing.T, s *suite) {
+	b := s.own(t, asking)
+	id, err := b.Snapshot(bounded(t), paddock.SnapshotOptions{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.driver.RemoveSnapshot(bounded(t), id) })
+	from := func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} }
+	s.own(t, asking, from).says(t, "sudo whoami", "root\n")
+	sb, err := s.driver.Create(bounded(t), s.spec(from))
+	if err == nil {
+		s.removeAfter(t, sb)
+	}
+	wantKind(t, "a spec without sudo", err, paddock.Invalid)
+}

@@ -21,7 +21,12 @@ func userPromises() []group {
 		{"a user whom the sandbox does not know is refused, and the next command runs", otherUserUnknown},
 	}}, {can: []paddock.Capability{paddock.CanUsers}, limits: []paddock.Control{paddock.ControlKernel}, promises: []promise{
 		{"no user has a right over the agent, the kernel or another user's commands, root neither", otherUserRights},
-	}}, {can: []paddock.Capability{paddock.CanSudo}, promises: sudoPromises()}}
+	}}, {can: []paddock.Capability{paddock.CanSudo}, promises: sudoPromises()},
+		{can: []paddock.Capability{paddock.CanSudo, paddock.CanPause}, promises: []promise{
+			{"sudo goes on after a pause", sudoResumes},
+		}}, {can: []paddock.Capability{paddock.CanSudo, paddock.CanSnapshotMemory, paddock.CanRootSnapshot}, promises: []promise{
+			{"memory goes on with sudo only as it began", sudoForks},
+		}}}
 }
 
 func sameUser(t *testing.T, s *suite) {

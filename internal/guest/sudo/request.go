@@ -175,7 +175,6 @@ func (r *Request) Command(as, caller Account) (program string, args []string, en
 			dir = as.Home
 		}
 	}
-	program = ""
 	if r.Shell {
 		name := shell
 		if r.Login {
