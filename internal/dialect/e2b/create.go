@@ -149,13 +149,14 @@ const (
 )
 
 // Ready is the spec of a sandbox that is made of the template base on a tier where
-// nothing else is asked for: one that a pool keeps has exactly this.
+// nothing else is asked for: one that a pool keeps has exactly this. Of paddock.Auto
+// it has no sudo, since the tier that it gets may have none.
 func Ready(tier paddock.Tier) paddock.Spec {
 	p, err := policy(nil, nil)
 	if err != nil {
 		panic(err) // nothing can be wrong with nothing
 	}
-	return paddock.Spec{Tier: tier, User: user, Policy: paddock.Policy{Network: p}}
+	return paddock.Spec{Tier: tier, User: user, Policy: paddock.Policy{Network: p}, Sudo: tier == paddock.GVisor || tier == paddock.MicroVM}
 }
 
 // ready leaves out of a spec what a sandbox that was made before does not have, where
@@ -164,6 +165,7 @@ func Ready(tier paddock.Tier) paddock.Spec {
 func (h *Handler) ready(spec paddock.Spec) paddock.Spec {
 	bare := spec
 	bare.ID, bare.Env, bare.Labels = "", nil, nil
+	bare.Sudo = Ready(spec.Tier).Sudo // as createWith asks for it
 	if !slices.Contains(h.o.Ready, spec.Tier) || !reflect.DeepEqual(bare, Ready(spec.Tier)) {
 		return spec
 	}
@@ -241,7 +243,8 @@ func createWith(ctx context.Context, d lease.Keeper, spec *paddock.Spec, root ro
 	if root.root.Kind == paddock.RootSnapshot {
 		return d.CreateWith(ctx, *spec, t)
 	}
-	if spec.Tier != paddock.Jail && spec.Tier != paddock.Sim {
+	shelved := spec.Tier == paddock.Auto && spec.ID == "" // see Ready
+	if spec.Tier != paddock.Jail && spec.Tier != paddock.Sim && !shelved {
 		spec.Sudo = true
 		if sb, err := d.CreateWith(ctx, *spec, t); !errors.Is(err, paddock.Unsupported) {
 			return sb, err

@@ -97,3 +97,22 @@ func TestWhatIsOtherThanWhatIsReadyIsMadeByItsName(t *testing.T) {
 		})
 	}
 }
+
+// What is asked of the driver is what a pool keeps: with sudo, where a tier has it,
+// and without where the tier is not known before.
+func TestWhatIsReadyIsAskedForAsItIsKept(t *testing.T) {
+	for template, tier := range map[string]paddock.Tier{"base:gvisor": paddock.GVisor, "base": paddock.Auto} {
+		t.Run(template, func(t *testing.T) {
+			b, s := newShelf(t, paddock.GVisor, paddock.Auto)
+			_, v := b.ask("acme", "POST", "/v2/sandboxes", `{"templateID":"`+template+`"}`)
+			if len(s.asked) == 0 {
+				t.Fatalf("nothing was asked for: %v", v)
+			}
+			asked := s.asked[0]
+			asked.Labels = nil
+			if want := e2b.Ready(tier); !reflect.DeepEqual(asked, want) || want.Sudo != (tier == paddock.GVisor) {
+				t.Errorf("asked for %+v, kept is %+v", asked, want)
+			}
+		})
+	}
+}
