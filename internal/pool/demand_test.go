@@ -70,15 +70,17 @@ func TestDemand(t *testing.T) {
 			var made []*fakeSandbox
 			r := set(t, &fake{fix: func(sb *fakeSandbox) {
 				sb.set(func() { sb.keep = paddock.Unavailable })
-				made = append(made, sb)
+				sb.f.set(func() { made = append(made, sb) })
 			}}, aged)
 			r.wait(t)
 			pass(time.Hour - time.Nanosecond)
 			<-time.After(time.Nanosecond)
 			sb := r.create(t, aged.Spec)
+			synctest.Wait() // one more is made in its place
 			if sb.ID() == made[0].ID() {
 				t.Error("it is too old")
 			}
+			r.f.set(func() { r.f.fix = nil })
 			for _, sb := range made {
 				sb.set(func() { sb.keep = nil })
 			}
