@@ -15,8 +15,9 @@ import (
 //
 // RS is the byte 0x1e, mark 32 hexadecimal digits that were drawn for this kernel,
 // kind "+" where more pieces follow and "." for the last, length four hexadecimal
-// digits, and payload so many bytes of JSON. A piece is written at once and has at
-// most 4096 bytes, which a pipe never mixes with what others write.
+// digits, and payload so many bytes of JSON. Kind "!" says that the pieces of a message
+// that came before are to be forgotten: its sender was interrupted. A piece is written
+// at once and has at most 4096 bytes, which a pipe never mixes with what others write.
 const (
 	markSize  = 32
 	headSize  = 1 + markSize + 1 + 4
@@ -49,6 +50,14 @@ func (s *stream) drop() {
 	if len(s.part) > 0 {
 		s.skip = true
 	}
+	s.forget()
+}
+
+// begin forgets the pieces of a message whose sender was interrupted: a new one begins.
+func (s *stream) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skip = false
 	s.forget()
 }
 
@@ -119,6 +128,8 @@ func (s *stream) write(p []byte, text func([]byte) error, message func(p []byte,
 			if err := text(data[:n]); err != nil {
 				return err
 			}
+		case data[1+markSize] == '!':
+			s.begin()
 		default:
 			whole, took, err := s.add(data[headSize:n], data[1+markSize] == '.')
 			if err != nil && !errors.Is(err, errRoom) {
@@ -159,7 +170,7 @@ func (s *stream) piece(data []byte) (n int, err error) {
 	}
 	kind := data[1+markSize]
 	switch {
-	case kind != '+' && kind != '.':
+	case kind != '+' && kind != '.' && kind != '!':
 		return 0, broken("a piece of an unknown kind")
 	case size > maxPiece:
 		return 0, broken("a piece that is too long")

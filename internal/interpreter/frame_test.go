@@ -40,6 +40,30 @@ func TestMessagesAreFoundBetweenTheUsersBytes(t *testing.T) {
 	}
 }
 
+func TestAMessageWhoseSenderWasInterruptedIsForgotten(t *testing.T) {
+	data := piece("+", "ab") + "one" + piece("!", "") + piece("+", "cd") + piece(".", "ef") + piece("!", "") + piece(".", "{}")
+	for n := 1; n <= len(data); n++ {
+		if text, messages, err := split(data, n); err != nil || text != "one" || fmt.Sprint(messages) != "[cdef {}]" {
+			t.Fatalf("in pieces of %d: %q, %q, %v", n, text, messages, err)
+		}
+	}
+	room := &budget{most: maxPiece}
+	s := stream{mark: aMark, room: room}
+	lost := 0
+	much := piece("+", strings.Repeat("x", maxPiece))
+	err := s.write([]byte(much+much+piece("!", "")+piece(".", "{}")), func([]byte) error { return nil }, func(b []byte, _ int) error {
+		if b == nil {
+			lost++
+		} else if string(b) != "{}" {
+			t.Errorf("a message of %d bytes", len(b))
+		}
+		return nil
+	})
+	if err != nil || lost != 1 || room.held != 0 || s.skip {
+		t.Errorf("%v, %d lost, %d bytes held, the next is passed over: %v", err, lost, room.held, s.skip)
+	}
+}
+
 func TestAKernelThatBreaksTheFormIsFound(t *testing.T) {
 	for name, data := range map[string]string{
 		"kind":   piece("x", ""),

@@ -63,9 +63,9 @@ type turn struct {
 // An item is what a kernel sent: an event, or the end of a cell on one stream.
 type item struct {
 	event Event
-	seq   int64
-	end   int // onOut, onErr, or 0
-	took  int // bytes of the interpreter's room that it holds
+	seq   int64 // of the turn that it belongs to; 0 is not told
+	end   int   // onOut, onErr, or 0
+	took  int   // bytes of the interpreter's room that it holds
 }
 
 const (
@@ -141,10 +141,10 @@ func (k *kernel) text(kind Kind, text string) error {
 
 func (k *kernel) message(m message, end, took int) error {
 	now := time.Now().UTC()
-	it := item{took: took}
+	it := item{seq: m.Seq, took: took}
 	switch m.Type {
 	case typeReady, typeEnd:
-		it.seq, it.end = m.Seq, end
+		it.end = end
 	case typeBegun:
 		it.event = Event{Kind: Begun, Time: now, Count: m.Count}
 	case typeError:
@@ -281,20 +281,8 @@ func (k *kernel) send(p []byte) <-chan struct{} {
 	return sent
 }
 
-// signal interrupts the kernel and what it started.
-func (k *kernel) signal(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTime)
-	defer cancel()
-	if k.l.interrupt != "" {
-		k.send([]byte(k.l.interrupt))
-	}
-	if err := k.p.Signal(ctx, sigInterrupt); err != nil {
-		k.i.log.Debug("interrupt a kernel", "err", err) // one that goes on is killed
-	}
-}
-
-// ask asks for an interrupt of the cell that runs.
-func (k *kernel) ask() {
+// want asks for an interrupt of the cell that runs.
+func (k *kernel) want() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cell != nil {

@@ -58,6 +58,10 @@ type language struct {
 	request   func(seq int64, c Cell) ([]byte, error)
 	ping      func(seq int64) []byte
 	interrupt string // sent besides the signal, where the language needs it
+
+	// again is a program that interrupts whom the signal missed, with the process of
+	// the kernel as its argument; nil is that the signal misses nobody.
+	again []string
 }
 
 var (
@@ -69,6 +73,8 @@ var (
 	nodeKernel string
 	//go:embed kernel/kernel.bash
 	bashKernel string
+	//go:embed kernel/interrupt.bash
+	bashAgain string
 	//go:embed kernel/kernel.r
 	rKernel string
 	//go:embed kernel/Kernel.java
@@ -120,7 +126,8 @@ func languages() map[Language]language {
 			},
 			source:  func(string) []byte { return []byte(bashKernel) },
 			request: bashRequest,
-			ping:    func(seq int64) []byte { return fmt.Appendf(nil, "__paddock_end %d\n", seq) },
+			ping:    func(seq int64) []byte { return fmt.Appendf(nil, "\n__paddock_end %d\n", seq) },
+			again:   []string{"bash", "--norc", "--noprofile", "-c", bashAgain, "paddock-interrupt"},
 		},
 		R: {
 			needs:   "Rscript",

@@ -82,7 +82,7 @@ const (
 // A message is what a kernel says.
 type message struct {
 	Type string `json:"t"`
-	Seq  int64  `json:"n,string"` // of the cell; of "end" always
+	Seq  int64  `json:"n,string"` // of the cell; 0 where it is not told
 
 	Count int `json:"count"`
 
@@ -119,7 +119,7 @@ func parseMessage(b []byte) (message, error) {
 	case typeReady, typeEnd:
 		return message{Type: m.Type, Seq: m.Seq}, nil
 	case typeBegun:
-		return message{Type: m.Type, Count: max(m.Count, 0)}, nil
+		return message{Type: m.Type, Seq: m.Seq, Count: max(m.Count, 0)}, nil
 	case typeError:
 		m.Name, m.Value, m.Traceback = cut(m.Name, maxName), cut(m.Value, maxValue), cut(m.Traceback, maxTrace)
 		return m, nil

@@ -22,7 +22,10 @@ type running struct {
 	killed    bool
 	told      int  // results and errors so far
 	failed    bool // an error was told
-	delivered chan struct{}
+	hasBegun  bool
+	begun     chan struct{} // closed when the kernel said that it has begun
+	ended     chan struct{} // closed when the cell has ended
+	delivered chan struct{} // closed when nobody interrupts the cell any more; nil is nobody did
 	grace     <-chan time.Time
 }
 
@@ -33,13 +36,14 @@ func (k *kernel) run(ctx context.Context, cell Cell, tell func(Event) error) err
 	if err != nil {
 		return err
 	}
-	r := &running{k: k, c: k.begin(seq), cell: cell, tell: tell}
+	r := &running{k: k, c: k.begin(seq), cell: cell, tell: tell, begun: make(chan struct{}), ended: make(chan struct{})}
 	defer func() { k.end(r.c); k.used = time.Now() }()
 	for _, it := range k.kept() {
 		r.say(ctx, it.event)
 	}
 	r.sent = k.send(request)
 	err = r.follow(ctx)
+	close(r.ended)
 	if r.delivered != nil { // so that it does not meet the next cell
 		<-r.delivered
 	}
@@ -67,12 +71,7 @@ func (r *running) follow(ctx context.Context) error {
 			r.fail(ctx, Error{Name: ErrorEnded, Value: "the kernel was killed: it did not read the cell that it ended"})
 			r.kill(ctx)
 		case it := <-r.c.items:
-			if it.end == 0 {
-				r.say(ctx, it.event)
-			} else if it.seq == r.c.seq {
-				ends |= it.end
-			}
-			r.k.i.room.give(it.took)
+			ends |= r.take(ctx, it)
 		case <-done:
 			done = nil
 			r.leave(ctx, ended(ctx))
@@ -98,6 +97,23 @@ func (r *running) follow(ctx context.Context) error {
 	return r.finish(ctx)
 }
 
+// take tells an item, and answers which end of the cell it is. What belongs to another
+// cell is passed over: an interrupt that came late has the kernel say the end of one again.
+func (r *running) take(ctx context.Context, it item) (end int) {
+	defer r.k.i.room.give(it.took)
+	switch {
+	case it.end != 0 && it.seq != r.c.seq, it.seq != 0 && it.seq != r.c.seq:
+		return 0
+	case it.end != 0:
+		return it.end
+	case it.event.Kind == Begun && !r.hasBegun:
+		r.hasBegun = true
+		close(r.begun)
+	}
+	r.say(ctx, it.event)
+	return 0
+}
+
 // finish tells the end.
 func (r *running) finish(ctx context.Context) error {
 	r.say(ctx, Event{Kind: Ended, Time: time.Now().UTC()})
@@ -109,10 +125,7 @@ func (r *running) died(ctx context.Context) error {
 	for more := true; more; {
 		select {
 		case it := <-r.c.items:
-			if it.end == 0 {
-				r.say(ctx, it.event)
-			}
-			r.k.i.room.give(it.took)
+			_ = r.take(ctx, it)
 		default:
 			more = false
 		}
@@ -176,7 +189,7 @@ func (r *running) leave(ctx context.Context, why error) {
 	r.interrupt(ctx)
 }
 
-// interrupt interrupts the cell, once.
+// interrupt has the cell interrupted, until it ends.
 func (r *running) interrupt(ctx context.Context) {
 	if r.asked {
 		return
@@ -185,7 +198,7 @@ func (r *running) interrupt(ctx context.Context) {
 	r.delivered = make(chan struct{})
 	r.k.i.wg.Go(func() {
 		defer close(r.delivered)
-		r.k.signal(ctx)
+		r.k.interrupt(ctx, r.c.seq, r.begun, r.ended)
 	})
 	r.grace = time.After(r.k.i.o.Stop)
 }

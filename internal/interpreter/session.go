@@ -234,7 +234,7 @@ func killed(err error) error {
 func (s *session) interrupt(ctx context.Context) error {
 	k := s.current()
 	if k != nil && !k.over() {
-		k.ask()
+		k.want()
 		return nil
 	}
 	select {
@@ -343,8 +343,7 @@ func (s *session) rejoin(ctx context.Context, left *leftover) (*kernel, error) {
 		return k, nil
 	}
 	if !k.over() && !errors.Is(err, errBroken) {
-		k.signal(ctx)
-		if err = k.await(ctx, first, s.i.o.Stop); err == nil {
+		if err = k.stop(ctx, first, s.i.o.Stop); err == nil {
 			return k, nil
 		}
 	}

@@ -120,3 +120,24 @@ func TestResultsOfAllSandboxesHaveRoomTogether(t *testing.T) {
 		t.Errorf("%d, %d, %d bytes are held of nothing", all.Held(), owners[0].Held(), owners[1].Held())
 	}
 }
+
+func TestWhatBelongsToAnotherCellIsNotTold(t *testing.T) {
+	i := &Interpreter{ctx: t.Context(), room: &budget{}, log: slog.New(slog.DiscardHandler)}
+	k := i.session(Context{Language: Bash}, nil).newKernel(aMark)
+	var got []string
+	r := &running{k: k, c: k.begin(7), begun: make(chan struct{}), tell: func(e Event) error {
+		got = append(got, string(e.Kind))
+		return nil
+	}}
+	failed := Event{Kind: Failed, Error: &Error{Name: "E"}}
+	ends := 0
+	for _, it := range []item{
+		{seq: 6, event: Event{Kind: Begun}}, {seq: 6, event: failed}, {seq: 6, end: onOut}, {seq: 0, end: onErr},
+		{seq: 7, event: Event{Kind: Begun}}, {event: Event{Kind: Stdout, Text: "x"}}, {seq: 7, event: failed}, {seq: 7, end: onErr},
+	} {
+		ends |= r.take(t.Context(), it)
+	}
+	if want := "begun stdout error"; strings.Join(got, " ") != want || ends != onErr || !r.hasBegun {
+		t.Errorf("it tells %q, ends %d; want %q, %d", got, ends, want, onErr)
+	}
+}

@@ -60,7 +60,10 @@ func loops() map[string]interpreter.Cell {
 		"javascript asleep": {Language: interpreter.JavaScript, Code: "console.log('go'); await new Promise(() => {})"},
 		"bash asleep":       {Language: interpreter.Bash, Code: "echo go; sleep 1000; echo not"},
 		"bash busy":         {Language: interpreter.Bash, Code: "echo go; while :; do :; done"},
-		"bash in functions": {Language: interpreter.Bash, Code: "f() { g; }; g() { while :; do :; done; }; echo go; f"},
+		// The child does not die of the first interrupt, and has the default action afterwards,
+		// as one that is interrupted between fork and exec.
+		"bash's child is missed": {Language: interpreter.Bash, Code: "(trap 'exec sleep 1000' INT; echo go; while :; do :; done); echo not"},
+		"bash in functions":      {Language: interpreter.Bash, Code: "f() { g; }; g() { while :; do :; done; }; echo go; f"},
 	}
 }
 
@@ -92,6 +95,100 @@ func TestAnInterruptedCellLeavesItsContextAsItWas(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A child that was between fork and exec loses its interrupt, and so the shell its own: each
+// turn has another chance to hit that.
+func TestNoInterruptOfAShellIsLost(t *testing.T) {
+	in := open(t, interpreter.Options{Stop: time.Minute})
+	d, err := in.Default(t.Context(), interpreter.Bash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		_, done := started(t.Context(), t, in, interpreter.Cell{Language: interpreter.Bash, Code: "echo go; sleep 1000"})
+		if err := in.Interrupt(t.Context(), d.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := wait(t, done); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o := run(t, in, interpreter.Cell{Language: interpreter.Bash, Code: "echo whole"}); o.out != "whole\n" || o.count != 31 {
+		t.Errorf("afterwards cell %d says %q, %s", o.count, o.out, o.failure())
+	}
+}
+
+func TestAProgramThatHandlesItsInterruptGetsOne(t *testing.T) {
+	in := open(t, interpreter.Options{Stop: time.Minute})
+	d, err := in.Default(t.Context(), interpreter.Bash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, done := started(t.Context(), t, in, interpreter.Cell{Language: interpreter.Bash, Code: `python3 -c '
+import signal, time
+n = []
+signal.signal(signal.SIGINT, lambda *_: n.append(1))
+print("go", flush=True)
+while not n: signal.sigtimedwait([], 0.1)
+time.sleep(1)
+print(len(n))'`})
+	if err := in.Interrupt(t.Context(), d.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, done); err != nil || o.out != "go\n1\n" {
+		t.Errorf("it ended with %v, and said %q (%s)", err, o.out, o.failure())
+	}
+}
+
+func TestACellThatIsInterruptedBeforeItBeginsEnds(t *testing.T) {
+	in := open(t, interpreter.Options{Stop: time.Minute})
+	for l, row := range map[interpreter.Language][3]string{
+		interpreter.Python:     {"kept = 1", "import time; time.sleep(1000)", "print(kept)"},
+		interpreter.JavaScript: {"kept = 1", "await new Promise(() => {})", "console.log(kept)"},
+		interpreter.Bash:       {"kept=1", "sleep 1000", "echo $kept"},
+	} {
+		run(t, in, interpreter.Cell{Language: l, Code: row[0]})
+		for range 5 {
+			o := run(t, in, interpreter.Cell{Language: l, Code: row[1], Timeout: 1})
+			if len(o.errors) != 1 || o.errors[0].Name != interpreter.ErrorTimeout {
+				t.Errorf("%s failed with %+v", l, o.errors)
+			}
+		}
+		if o := run(t, in, interpreter.Cell{Language: l, Code: row[2]}); o.out != "1\n" {
+			t.Errorf("%s: afterwards it is %q (%s)", l, o.out, o.failure())
+		}
+	}
+}
+
+func TestAResultThatIsInterruptedOnItsWayHarmsNoOther(t *testing.T) {
+	in := open(t, interpreter.Options{})
+	o := run(t, in, interpreter.Cell{Code: `import os
+write, n = os.write, []
+def broken(fd, data):
+    n.append(fd)
+    if len(n) == 3:
+        os.write = write
+        raise KeyboardInterrupt
+    return write(fd, data)
+os.write = broken
+'x' * 20000`})
+	if len(o.errors) != 1 || o.errors[0].Name != "KeyboardInterrupt" || len(o.results) != 0 {
+		t.Errorf("it failed with %+v, %d results", o.errors, len(o.results))
+	}
+	if o := run(t, in, interpreter.Cell{Code: "len('x' * 20000)"}); o.main() != "20000" || o.count != 2 {
+		t.Errorf("afterwards cell %d is %q (%s)", o.count, o.main(), o.failure())
+	}
+}
+
+func TestAChildOfACellEndsAsAnyProgram(t *testing.T) {
+	in := open(t, interpreter.Options{})
+	steps(t, in, interpreter.Python, []step{
+		{code: "import os, sys\nif os.fork() == 0: raise ValueError('of the child')\nos.wait()[1] >> 8", err: "ValueError: of the child", main: "1"},
+		{code: "if os.fork() == 0: sys.exit(7)\nos.wait()[1] >> 8", main: "7"},
+		{code: "if os.fork() == 0: print('child')\nelse: os.wait()", out: "child\n"},
+		{code: "1 + 1", main: "2"},
+	})
 }
 
 func TestACellWhoseCallerWentAwayIsInterrupted(t *testing.T) {

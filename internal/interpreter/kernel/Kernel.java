@@ -10,7 +10,7 @@ import jdk.jshell.execution.LocalExecutionControlProvider;
 public class Kernel {
     static String mark;
     static final OutputStream out = new FileOutputStream(FileDescriptor.out), err = new FileOutputStream(FileDescriptor.err);
-    static int count;
+    static volatile int count;
 
     static synchronized void send(String message, OutputStream to) {
         byte[] data = message.getBytes(StandardCharsets.US_ASCII);
@@ -58,13 +58,36 @@ public class Kernel {
         return new String(Base64.getDecoder().decode(word.substring(1)), StandardCharsets.UTF_8);
     }
 
+    static final Object turn = new Object(); // held while running changes, or what runs is stopped
     static volatile boolean running, stopped;
+
+    /** Stops the cell that runs: again and again, for between two of its statements nothing of it does. */
+    static void stop(JShell shell, int cell) {
+        for (boolean more = true; more; ) {
+            synchronized (turn) {
+                more = running && stopped && count == cell;
+                try {
+                    if (more) shell.stop();
+                } catch (RuntimeException e) {
+                    // its thread is just being made
+                }
+            }
+            try {
+                Thread.sleep(10);
+            } catch (InterruptedException e) {
+                return;
+            }
+        }
+    }
 
     static void cell(JShell shell, String[] words) {
         String seq = words[1];
-        stopped = false;
-        running = true;
-        send("{\"t\":\"begun\",\"n\":\"" + seq + "\",\"count\":" + ++count + "}", out);
+        synchronized (turn) {
+            stopped = false;
+            running = true;
+            count++;
+        }
+        send("{\"t\":\"begun\",\"n\":\"" + seq + "\",\"count\":" + count + "}", out);
         Map<String, String> before = new LinkedHashMap<>();
         for (int i = 3; i + 1 < words.length; i += 2) {
             String name = decode(words[i]);
@@ -79,13 +102,13 @@ public class Kernel {
             String source = info.source() == null || info.source().isEmpty() ? rest : info.source();
             rest = info.source() == null || info.source().isEmpty() ? "" : info.remaining();
             value = null;
-            for (SnippetEvent e : shell.eval(source)) {
+            List<SnippetEvent> events = stopped ? List.of() : shell.eval(source);
+            if (stopped) {
+                fail(seq, "Interrupted", "the cell was interrupted", "");
+                break;
+            }
+            for (SnippetEvent e : events) {
                 if (e.causeSnippet() != null) continue;
-                if (stopped) {
-                    fail(seq, "Interrupted", "the cell was interrupted", "");
-                    value = null;
-                    break loop;
-                }
                 if (e.status() == Snippet.Status.REJECTED) {
                     StringBuilder b = new StringBuilder();
                     shell.diagnostics(e.snippet()).forEach(d -> b.append(d.getMessage(Locale.ENGLISH)).append('\n'));
@@ -112,7 +135,9 @@ public class Kernel {
             if (e.getValue() == null) System.clearProperty(e.getKey());
             else System.setProperty(e.getKey(), e.getValue());
         }
-        running = false;
+        synchronized (turn) {
+            running = false;
+        }
     }
 
     public static void main(String[] args) throws Exception {
@@ -130,9 +155,12 @@ public class Kernel {
             try (BufferedReader in = new BufferedReader(new InputStreamReader(new FileInputStream("/dev/fd/3"), StandardCharsets.UTF_8))) {
                 for (String line; (line = in.readLine()) != null; ) {
                     if (!line.equals("interrupt")) queue.add(line.split(" "));
-                    else if (running) {
+                    else if (running && !stopped) {
+                        int cell = count;
                         stopped = true;
-                        shell.stop();
+                        Thread stopper = new Thread(() -> stop(shell, cell));
+                        stopper.setDaemon(true);
+                        stopper.start();
                     }
                 }
             } catch (IOException e) {

@@ -281,10 +281,16 @@ const reader = new Worker(`
     rest = lines.pop();
     for (const line of lines) {
       const request = JSON.parse(line);
-      parentPort.postMessage(request);
-      if (!request.interrupt) continue;
+      if (!request.interrupt) { parentPort.postMessage(request); continue; }
       const sent = ++interrupts;
-      setTimeout(() => { if (Atomics.load(workerData, 0) < sent) session.post("Runtime.terminateExecution", () => {}); }, 100);
+      const insist = () => {
+        if (Atomics.load(workerData, 0) >= sent) return;
+        session.post("Runtime.terminateExecution", () => {});
+        parentPort.postMessage({ interrupt: true, number: sent }); // what was stopped may have been the handler of the one before
+        setTimeout(insist, 100);
+      };
+      parentPort.postMessage({ interrupt: true, number: sent });
+      setTimeout(insist, 100);
     }
   });
   input.on("error", () => process.exit(0));
@@ -303,8 +309,9 @@ function next() {
 reader.on("message", request => {
   if (request.over) process.exit(0);
   else if (request.interrupt) {
-    Atomics.add(heard, 0, 1);
-    if (stopped) { const stop = stopped; stopped = null; stop("interrupted"); }
+    if (request.number <= Atomics.load(heard, 0)) return;
+    if (stopped) { stopped("interrupted"); stopped = null; }
+    Atomics.store(heard, 0, request.number);
   }
   else { queue.push(request); next(); }
 });

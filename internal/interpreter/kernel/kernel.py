@@ -21,7 +21,7 @@ import types
 OUT, ERR = os.dup(1), os.dup(2)
 PID = os.getpid()
 LARGEST = 6 << 20  # bytes of one form of a result; larger ones are left out
-state = types.SimpleNamespace(running=False, count=0, seq="0", loop=None)
+state = types.SimpleNamespace(running=False, asked=False, half=False, count=0, seq="0", loop=None)
 lock = threading.RLock()
 
 user = types.ModuleType("__main__")
@@ -31,13 +31,19 @@ names = user.__dict__
 
 
 def send(message, fd=OUT):
+    if os.getpid() != PID:
+        return  # messages are the kernel's, not its children's
     data = json.dumps(message, ensure_ascii=True).encode("ascii")
     size = 4096 - 38
     with lock:
+        if state.half:  # somebody was interrupted here
+            os.write(OUT, b"\x1e%s!0000" % mark.encode())
+        state.half = fd == OUT and len(data) > size
         for at in range(0, len(data), size):
             piece = data[at:at + size]
             last = at + size >= len(data)
             os.write(fd, b"\x1e%s%s%04x%s" % (mark.encode(), b"." if last else b"+", len(piece), piece))
+        state.half = False
 
 
 def flush():
@@ -380,8 +386,9 @@ def no_input(*_, **__):
 
 
 def on_interrupt(*_):
-    if state.running and os.getpid() == PID:
+    if state.running or os.getpid() != PID:
         raise KeyboardInterrupt
+    state.asked = True
 
 
 def compiled(code, name):
@@ -453,6 +460,15 @@ def evaluate(code, name):
 
 
 def report(error):
+    if os.getpid() != PID:  # the cell forked, and this is the child: it ends as any program would
+        if isinstance(error, SystemExit):
+            if error.code is not None and not isinstance(error.code, int):
+                print(error.code, file=sys.stderr)
+            flush()
+            os._exit(error.code & 255 if isinstance(error.code, int) else error.code is not None)
+        traceback.print_exception(type(error), error, error.__traceback__)
+        flush()
+        os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)
     tb = error.__traceback__
     while tb is not None and not tb.tb_frame.f_code.co_filename.startswith("<cell "):
         tb = tb.tb_next
@@ -470,6 +486,7 @@ def cell(request):
     if request.get("ping"):
         return
     state.count += 1
+    state.asked = False
     send({"t": "begun", "n": state.seq, "count": state.count})
     before = {}
     for name, value in (request.get("env") or {}).items():
@@ -477,6 +494,8 @@ def cell(request):
         os.environ[name] = value
     try:
         state.running = True
+        if state.asked:
+            raise KeyboardInterrupt
         value = evaluate(request["code"], "<cell %d>" % state.count)
         if value is not None:
             names["_"] = value
@@ -520,6 +539,7 @@ def serve():
             state.running = False
             report(error)
         if os.getpid() != PID:
+            flush()
             os._exit(0)  # the cell forked, and this is the child
         flush()
         send({"t": "end", "n": state.seq})
