@@ -173,6 +173,8 @@ func TestPythonKeepsItsState(t *testing.T) {
 		{code: "os.getenv('FOO')", env: map[string]string{"FOO": "bar"}, main: "'bar'"},
 		{code: "os.getenv('FOO', 'none')", main: "'none'"},
 		{code: "x", main: "5"},
+		{code: "import pprint; pprint.pformat = lambda *_, **__: 'laid out'; list(range(50))", main: "laid out"},
+		{code: "[0] * 3_000_000", main: "(too large to be shown)"}, // to lay it out would take half a minute
 	})
 }
 

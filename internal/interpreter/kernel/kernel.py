@@ -4,7 +4,6 @@
 import ast
 import base64
 import builtins
-import importlib.abc
 import importlib.machinery
 import json
 import linecache
@@ -117,7 +116,7 @@ def form(kind, value):
 
 def plain(value):
     text = repr(value)
-    if len(text) > 79 and isinstance(value, (list, tuple, dict, set, frozenset)):
+    if 79 < len(text) <= 200000 and isinstance(value, (list, tuple, dict, set, frozenset)):
         import pprint
         try:
             text = pprint.pformat(value, width=79, sort_dicts=False)
@@ -329,7 +328,7 @@ def translate(code):
     return "\n".join(lines)
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Finder:  # without importlib.abc, which is half of all that would be loaded at the start
     """Gives the few names of IPython that cells use, and prepares pyplot."""
 
     def find_spec(self, name, path=None, target=None):
