@@ -42,24 +42,21 @@ func TestTheTierGVisorKeepsContextsToo(t *testing.T) {
 	}
 	defer in.Close()
 	for _, l := range []interpreter.Language{interpreter.Python, interpreter.JavaScript, interpreter.Bash} {
-		name := string(l) + " busy"
-		set, get := "x = 6", "x * 7"
+		name, set, get := string(l)+" busy", "x = 6", "x * 7"
 		if l == interpreter.Bash {
-			set, get = "x=6", "echo $((x * 7))"
+			name, set, get = "bash asleep", "x=6", "echo $((x * 7))"
 		}
 		run(t, in, interpreter.Cell{Language: l, Code: set})
 		c, err := in.Default(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l != interpreter.Bash { // docs/INTERPRETER.md says what is different there
-			o, done := started(t.Context(), t, in, loops()[name])
-			if err := in.Interrupt(t.Context(), c.ID); err != nil {
-				t.Error(err)
-			}
-			if err := wait(t, done); err != nil || len(o.errors) != 1 || o.errors[0].Name == interpreter.ErrorEnded {
-				t.Errorf("%s: the interrupted cell ended with %v, %s", l, err, o.failure())
-			}
+		o, done := started(t.Context(), t, in, loops()[name])
+		if err := in.Interrupt(t.Context(), c.ID); err != nil {
+			t.Error(err)
+		}
+		if err := wait(t, done); err != nil || len(o.errors) != 1 || o.errors[0].Name == interpreter.ErrorEnded {
+			t.Errorf("%s: the interrupted cell ended with %v, %s", l, err, o.failure())
 		}
 		if o := run(t, in, interpreter.Cell{Language: l, Code: get}); o.main()+strings.TrimSpace(o.out) != "42" {
 			t.Errorf("%s: %q %q (%s)", l, o.main(), o.out, o.failure())

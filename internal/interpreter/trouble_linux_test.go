@@ -181,6 +181,15 @@ os.write = broken
 	}
 }
 
+func TestAStreamThatDoesNotBlockHarmsNoResult(t *testing.T) {
+	in := open(t, interpreter.Options{})
+	steps(t, in, interpreter.Python, []step{
+		{code: "import os; os.set_blocking(1, False); os.set_blocking(2, False)"},
+		{code: "display({'text/html': 'x' * 4_000_000}, raw=True)"},
+		{code: "1 + 1", main: "2"},
+	})
+}
+
 func TestAChildOfACellEndsAsAnyProgram(t *testing.T) {
 	in := open(t, interpreter.Options{})
 	steps(t, in, interpreter.Python, []step{
@@ -249,10 +258,11 @@ func TestAKernelThatEndsIsToldWithItsCause(t *testing.T) {
 		cell  interpreter.Cell
 		cause string
 	}{
-		"python killed":    {interpreter.Cell{Code: "import os; print('last words'); os.kill(os.getpid(), 9)"}, "signal 9"},
-		"python exits":     {interpreter.Cell{Code: "import os; print('last words'); os._exit(3)"}, "status 3"},
-		"javascript exits": {interpreter.Cell{Language: interpreter.JavaScript, Code: "console.log('last words'); process.exit(4)"}, "status 4"},
-		"bash exits":       {interpreter.Cell{Language: interpreter.Bash, Code: "echo last words; exit 5"}, "status 5"},
+		"python killed":           {interpreter.Cell{Code: "import os; print('last words'); os.kill(os.getpid(), 9)"}, "signal 9"},
+		"python exits":            {interpreter.Cell{Code: "import os; print('last words'); os._exit(3)"}, "status 3"},
+		"javascript exits":        {interpreter.Cell{Language: interpreter.JavaScript, Code: "console.log('last words'); process.exit(4)"}, "status 4"},
+		"bash closes its way out": {interpreter.Cell{Language: interpreter.Bash, Code: "echo last words; exec 250>&-"}, "status 74"},
+		"bash exits":              {interpreter.Cell{Language: interpreter.Bash, Code: "echo last words; exit 5"}, "status 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := open(t, interpreter.Options{})

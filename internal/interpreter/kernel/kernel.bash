@@ -1,10 +1,10 @@
-exec 250>&1 251>&2
+exec 250>/proc/self/fd/1 251>/proc/self/fd/2 || exec 250>&1 251>&2 # anew: programs make the shared ones non-blocking
 PS1= PS2= PS4='+ '
 unset PROMPT_COMMAND
 set +m +H +o history
 __paddock_mark=${1#*:*:*:*:} __paddock_mark=${__paddock_mark%%:*} __paddock_count=0 __paddock_names=()
 set --
-__paddock_send() { local LC_ALL=C; printf '\036%s.%04x%s' "$__paddock_mark" "${#2}" "$2" >&"$1"; }
+__paddock_send() { local LC_ALL=C; printf '\036%s.%04x%s' "$__paddock_mark" "${#2}" "$2" >&"$1" || exit 74; }
 __paddock_begin() {
   __paddock_count=$((__paddock_count + 1)) __paddock_names=()
   local __paddock_pair
