@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/choice"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/pool"
 	"github.com/paddock-sandbox/paddock/internal/server/wire"
@@ -111,13 +112,9 @@ func warm(ctx context.Context, d paddock.Driver, shelves []pool.Shelf, mark stri
 	if len(shelves) == 0 {
 		return nil, nil
 	}
-	if several, ok := d.(interface {
-		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
-	}); ok {
-		for _, s := range shelves {
-			if _, err := several.InfoOf(ctx, s.Spec.Tier); err != nil {
-				return nil, withHint(fmt.Errorf("--warm: %w", err), "`paddock doctor` lists the tiers, and --tiers narrows them")
-			}
+	for _, s := range shelves {
+		if _, err := choice.InfoOf(ctx, d, s.Spec.Tier); err != nil {
+			return nil, withHint(fmt.Errorf("--warm: %w", err), "`paddock doctor` lists the tiers, and --tiers narrows them")
 		}
 	}
 	p, err := pool.New(d, pool.Options{Shelves: shelves, Mark: mark, Log: log})

@@ -119,7 +119,7 @@ func TestRoom(t *testing.T) {
 			r.create(t, 924*mib)
 		},
 		"what else is there counts": func(t *testing.T) {
-			r := set(t, &fake{}, admission.Options{Besides: func() []paddock.Limits { return []paddock.Limits{{Memory: 900 * mib}, {}} }})
+			r := set(t, &fake{}, admission.Options{Besides: func() []paddock.Spec { return []paddock.Spec{{Limits: paddock.Limits{Memory: 900 * mib}}, {}} }})
 			r.full(t, 100*mib, "1000.0 MiB")
 			r.create(t, 24*mib)
 		},

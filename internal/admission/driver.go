@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/choice"
 )
 
 // Options bound what a machine has to bear.
@@ -44,9 +45,9 @@ type Options struct {
 	// Key says whose a Create is, for turns in line; nil is all of one.
 	Key func(ctx context.Context, spec paddock.Spec) string
 
-	// Besides gives the limits of what else is there, such as ready sandboxes of
+	// Besides gives the specs of what else is there, such as ready sandboxes of
 	// a pool below; nil is nothing.
-	Besides func() []paddock.Limits
+	Besides func() []paddock.Spec
 
 	// Machine is what is asked; nil is this one.
 	Machine Machine
@@ -60,12 +61,12 @@ type Driver struct {
 	line   *line
 
 	mu      sync.Mutex
-	usual   int64                // guarded by mu; memory of a sandbox that asks for none; 0 is not known yet
-	held    map[paddock.ID]int64 // guarded by mu; memory promised to what is there
-	claims  int                  // guarded by mu; sandboxes that are being made
-	claimed int64                // guarded by mu; memory promised to these, and to updates
-	looked  time.Time            // guarded by mu; when the driver was asked what is there
-	refused uint64               // guarded by mu
+	usual   map[paddock.Tier]int64 // guarded by mu; memory of a sandbox that asks for none
+	held    map[paddock.ID]int64   // guarded by mu; memory promised to what is there
+	claims  int                    // guarded by mu; sandboxes that are being made
+	claimed int64                  // guarded by mu; memory promised to these, and to updates
+	looked  time.Time              // guarded by mu; when the driver was asked what is there
+	refused uint64                 // guarded by mu
 }
 
 // New counts what d has. The driver is the new one's from here on, and is closed
@@ -82,7 +83,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	a := &Driver{
 		inner: d, o: o, memory: int64(min(float64(o.Memory)*o.Overcommit, 1<<62)),
 		line: &line{most: o.Waiting, each: each, keys: o.Key != nil, free: o.Creating, places: make(map[string][]*place)},
-		held: make(map[paddock.ID]int64),
+		held: make(map[paddock.ID]int64), usual: make(map[paddock.Tier]int64),
 	}
 	return a, a.look(ctx)
 }
@@ -133,23 +134,14 @@ func or[T comparable](v *T, otherwise T) {
 // Info is the driver's.
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
 
-// InfoOf is the driver's of one tier, where it has several; else there is its own.
+// InfoOf is the driver's of one tier.
 func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	if several, ok := d.inner.(interface {
-		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
-	}); ok {
-		return several.InfoOf(ctx, tier)
-	}
-	info, err := d.inner.Info(ctx)
-	if err == nil && tier != paddock.Auto && tier != info.Tier {
-		return paddock.Info{}, fmt.Errorf("there is no tier %q here: %w", string(tier), paddock.Unsupported)
-	}
-	return info, err
+	return choice.InfoOf(ctx, d.inner, tier)
 }
 
 // Create implements paddock.Driver; what there is no room for is Exhausted.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
-	memory, err := d.asked(ctx, spec.Limits)
+	memory, err := d.asked(ctx, &spec)
 	if err != nil {
 		return nil, err
 	}
@@ -175,27 +167,26 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return &sandbox{sb, d, &born}, nil
 }
 
-// asked is the memory that limits ask for. What the driver gives to those that
-// ask for none is found out when it is first needed: a tier may try a sandbox to
-// tell.
-func (d *Driver) asked(ctx context.Context, l paddock.Limits) (int64, error) {
-	if l.Memory != 0 {
-		return l.Memory, nil
+// asked is the memory that a spec asks for. What a tier gives to those that ask for
+// none is found out when it is first needed: it may try a sandbox to tell.
+func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
+	if spec.Limits.Memory != 0 {
+		return spec.Limits.Memory, nil
 	}
 	d.mu.Lock()
-	usual := d.usual
+	usual, ok := d.usual[spec.Tier]
 	d.mu.Unlock()
-	if usual != 0 {
+	if ok {
 		return usual, nil
 	}
-	info, err := d.inner.Info(ctx)
+	info, err := choice.InfoOf(ctx, d.inner, spec.Tier)
 	if err != nil {
 		return 0, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.usual = info.Defaults.Memory
-	return d.usual, nil
+	d.usual[spec.Tier] = info.Defaults.Memory
+	return info.Defaults.Memory, nil
 }
 
 // weigh claims what a sandbox got beyond what was asked for: a snapshot brings its

@@ -37,8 +37,8 @@ func (d *Driver) besides(ctx context.Context) (n int, memory int64, err error) {
 		return 0, 0, nil
 	}
 	all := d.o.Besides()
-	for _, l := range all {
-		each, err := d.asked(ctx, l)
+	for i := range all {
+		each, err := d.asked(ctx, &all[i])
 		if err != nil {
 			return 0, 0, err
 		}

@@ -78,6 +78,22 @@ func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, e
 	return t.Driver.Info(ctx)
 }
 
+// InfoOf is what a driver says of one of its tiers; of one that has a single tier,
+// what it says of itself, if that is the tier. A driver around a driver has a method of
+// this name that passes it on.
+func InfoOf(ctx context.Context, d paddock.Driver, tier paddock.Tier) (paddock.Info, error) {
+	if several, ok := d.(interface {
+		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
+	}); ok {
+		return several.InfoOf(ctx, tier)
+	}
+	info, err := d.Info(ctx)
+	if err == nil && tier != paddock.Auto && tier != info.Tier {
+		return paddock.Info{}, noTier(tier)
+	}
+	return info, err
+}
+
 // Create implements [paddock.Driver]. With [paddock.Auto] a tier is passed over
 // only where it says [paddock.Unsupported], so that a passing trouble never leads
 // to a weaker one; and, where the root is a snapshot, where it does not

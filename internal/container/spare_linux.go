@@ -20,6 +20,8 @@ const spareAfter = 100 * time.Millisecond
 type spares struct {
 	most int
 
+	filling sync.WaitGroup // Add only with mu held, before closed
+
 	mu     sync.Mutex
 	idle   []*kernel.Channel // guarded by mu; each ends when it is closed
 	timer  *time.Timer       // guarded by mu; nil until one was taken
@@ -56,25 +58,46 @@ func (s *spares) take() (c *kernel.Channel, spare bool, err error) {
 // fill starts what is missing. What cannot be started now is started by who needs
 // it, and the error is theirs.
 func (s *spares) fill() {
+	for s.startOne() {
+	}
+}
+
+// startOne starts a keeper while nobody waits for it, and tells whether there may
+// be more to start.
+func (s *spares) startOne() bool {
+	s.mu.Lock()
+	if s.closed || len(s.idle) >= s.most {
+		s.mu.Unlock()
+		return false
+	}
+	s.filling.Add(1)
+	s.mu.Unlock()
+	defer s.filling.Done()
+	c, err := startKeeper()
+	if err != nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.closed && len(s.idle) < s.most {
-		c, err := startKeeper()
-		if err != nil {
-			return
-		}
-		s.idle = append(s.idle, c)
+	if s.closed || len(s.idle) >= s.most { // somebody else filled it meanwhile
+		_ = c.Close() // which the keeper sees
+		return false
 	}
+	s.idle = append(s.idle, c)
+	return true
 }
 
 // close ends those that have no order.
 func (s *spares) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
 	if s.timer != nil {
 		s.timer.Stop()
 	}
+	s.mu.Unlock()
+	s.filling.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, c := range s.idle {
 		_ = c.Close() // which the keeper sees
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/choice"
 )
 
 // Create makes a sandbox with the default terms, but for the idle pause where its
@@ -82,22 +83,13 @@ func (d *Driver) fit(ctx context.Context, t Terms, tier paddock.Tier, usual bool
 	return t, err
 }
 
-// A several is a driver of more tiers than one.
-type several interface {
-	InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
-}
-
 // can refuses terms that pause where a tier cannot. Of a driver of several tiers
 // each tells of itself.
 func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 	if !t.pauses() {
 		return nil
 	}
-	ask := d.inner.Info
-	if of, ok := d.inner.(several); ok {
-		ask = func(ctx context.Context) (paddock.Info, error) { return of.InfoOf(ctx, tier) }
-	}
-	info, err := ask(ctx)
+	info, err := choice.InfoOf(ctx, d.inner, tier)
 	if err != nil {
 		return err
 	}

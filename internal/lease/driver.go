@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/choice"
 )
 
 // Options say what holds for all sandboxes.
@@ -219,6 +220,11 @@ func (d *Driver) bury(ctx context.Context, rec Record) {
 
 // Info is the driver's.
 func (d *Driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
+
+// InfoOf is the driver's of one tier.
+func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	return choice.InfoOf(ctx, d.inner, tier)
+}
 
 // Open implements paddock.Driver. Of a sandbox that was removed for its terms
 // the error says why.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/call"
+	"github.com/paddock-sandbox/paddock/internal/choice"
 )
 
 // A Build is what the program was built from.
@@ -146,14 +147,9 @@ func (a *arriving) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandb
 	return a.Driver.Create(context.WithValue(ctx, arrival{}, at), spec)
 }
 
-// InfoOf is the driver's of one tier, where it has several; else there is its own.
+// InfoOf is the driver's of one tier.
 func (a *arriving) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	if several, ok := a.Driver.(interface {
-		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
-	}); ok {
-		return several.InfoOf(ctx, tier)
-	}
-	return a.Info(ctx)
+	return choice.InfoOf(ctx, a.Driver, tier)
 }
 
 // arrivedAt counts how long a creation waited, once: only the first tier that is

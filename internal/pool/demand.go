@@ -35,15 +35,15 @@ func (p *Pool) Counts() []Count {
 	return counts
 }
 
-// Ready gives the limits of every sandbox that is ready, as its spec has them:
-// who counts what a machine has to bear counts these too.
-func (p *Pool) Ready() []paddock.Limits {
+// Ready gives the spec of every sandbox that is ready: who counts what a machine has
+// to bear counts these too. It is not to be changed.
+func (p *Pool) Ready() []paddock.Spec {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []paddock.Limits
+	var all []paddock.Spec
 	for _, s := range p.stocks {
 		for range s.ready {
-			all = append(all, s.spec.Limits)
+			all = append(all, s.spec)
 		}
 	}
 	return all

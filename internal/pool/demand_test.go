@@ -103,7 +103,7 @@ func TestDemand(t *testing.T) {
 			s.Spec.Limits.Memory = 1 << 20
 			r := set(t, &fake{}, s)
 			r.wait(t)
-			if all := r.Ready(); len(all) != 2 || all[1].Memory != 1<<20 {
+			if all := r.Ready(); len(all) != 2 || all[1].Limits.Memory != 1<<20 {
 				t.Errorf("%+v", all)
 			}
 		},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/choice"
 )
 
 // Options say what is kept ready.
@@ -169,18 +170,9 @@ func (p *Pool) stock(spec paddock.Spec) *stock {
 // Info is the driver's: to be quicker is nothing that it tells.
 func (p *Pool) Info(ctx context.Context) (paddock.Info, error) { return p.d.Info(ctx) }
 
-// InfoOf is the driver's of one tier, where it has several; else there is its own.
+// InfoOf is the driver's of one tier.
 func (p *Pool) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	if several, ok := p.d.(interface {
-		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
-	}); ok {
-		return several.InfoOf(ctx, tier)
-	}
-	info, err := p.d.Info(ctx)
-	if err == nil && tier != paddock.Auto && tier != info.Tier {
-		return paddock.Info{}, fmt.Errorf("there is no tier %q here: %w", string(tier), paddock.Unsupported)
-	}
-	return info, err
+	return choice.InfoOf(ctx, p.d, tier)
 }
 
 // Create implements paddock.Driver.

@@ -15,3 +15,10 @@ func (s *Store) Exec(ctx context.Context, statement string) error {
 		return err
 	})
 }
+
+// Synchronous tells how long a transaction of SQLite waits for the disk: 2 until
+// it is there, 1 not at all.
+func (s *Store) Synchronous(ctx context.Context, safe bool) (mode int, err error) {
+	err = s.change(ctx, safe, func(q query) error { return q.row("PRAGMA synchronous").Scan(&mode) })
+	return mode, err
+}

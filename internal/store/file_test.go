@@ -45,6 +45,20 @@ func TestOnlyTheOwnerReachesTheFile(t *testing.T) {
 	must(t, storetest.Open(t, place).Ping(t.Context()))
 }
 
+func TestOnlyWhatEndsWithThePowerIsNotWaitedForTheDisk(t *testing.T) {
+	s := storetest.SQLite().New(t)
+	for range 2 { // neither mode stays
+		for _, one := range []struct {
+			safe bool
+			want int
+		}{{true, 2}, {false, 1}} {
+			if mode, err := s.Synchronous(t.Context(), one.safe); err != nil || mode != one.want {
+				t.Errorf("safe %v: %d, %v", one.safe, mode, err)
+			}
+		}
+	}
+}
+
 func TestADamagedFileIsToldInWords(t *testing.T) {
 	place := storetest.SQLite().Place(t)
 	s, err := store.Open(t.Context(), place)

@@ -82,7 +82,7 @@ func (s *Store) RevokeKey(ctx context.Context, tenant, id string, now time.Time)
 
 // UseKey notes that a key was used, unless that was noted since a given time.
 func (s *Store) UseKey(ctx context.Context, id string, now, since time.Time) error {
-	return s.write(ctx, func(q query) error {
+	return s.writeLive(ctx, func(q query) error {
 		_, err := q.exec("UPDATE keys SET used = ? WHERE id = ? AND used <= ?", stamp(now), clean(id), stamp(since))
 		return err
 	})

@@ -72,7 +72,11 @@ func (l *Leases[R]) Save(ctx context.Context, r R) (int64, error) {
 	if err := json.Unmarshal([]byte(data), &head); err != nil || !head.ID.Valid() || head.Version < 0 {
 		return 0, fmt.Errorf("a lease without a valid id and version: %w", paddock.Invalid)
 	}
-	err = l.s.write(ctx, func(q query) error {
+	write := l.s.write
+	if head.Version == 0 { // of a sandbox that was just made
+		write = l.s.writeLive
+	}
+	err = write(ctx, func(q query) error {
 		change, args := "UPDATE leases SET data = ?, version = version + 1 WHERE place = ? AND id = ? AND version = ?", []any{data, l.place, head.ID, head.Version}
 		if head.Version == 0 {
 			change, args = "INSERT INTO leases (data, place, id, version) VALUES (?, ?, ?, 1) ON CONFLICT (place, id) DO NOTHING", args[:3]

@@ -80,7 +80,7 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) er
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, func(q query) error {
+	return s.writeLive(ctx, func(q query) error {
 		t, err := q.total(b.Tenant)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) er
 
 // ReadySandbox notes that a sandbox was made, by which name and tier.
 func (s *Store) ReadySandbox(ctx context.Context, token string, id paddock.ID, tier paddock.Tier) error {
-	return s.write(ctx, func(q query) error {
+	return s.writeLive(ctx, func(q query) error {
 		n, err := q.exec("UPDATE sandboxes SET state = ?, id = ?, tier = ? WHERE token = ? AND state = ?", Ready, id, tier, token, Making)
 		return some(n, err, "sandbox", string(id))
 	})
@@ -108,7 +108,7 @@ func (s *Store) ReadySandbox(ctx context.Context, token string, id paddock.ID, t
 // MarkSandbox notes that a sandbox is being removed, or was lost. One that is
 // gone is [paddock.NotFound].
 func (s *Store) MarkSandbox(ctx context.Context, token string, state State) error {
-	return s.write(ctx, func(q query) error {
+	return s.writeLive(ctx, func(q query) error {
 		n, err := q.exec("UPDATE sandboxes SET state = ? WHERE token = ?", state, token)
 		return some(n, err, "sandbox", token)
 	})
@@ -120,7 +120,7 @@ func (s *Store) LabelSandbox(ctx context.Context, token string, labels map[strin
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, func(q query) error {
+	return s.writeLive(ctx, func(q query) error {
 		n, err := q.exec("UPDATE sandboxes SET labels = ? WHERE token = ?", kept, token)
 		return some(n, err, "sandbox", token)
 	})
@@ -130,7 +130,7 @@ func (s *Store) LabelSandbox(ctx context.Context, token string, labels map[strin
 // tenant has besides. It answers what it was before.
 func (s *Store) ReserveSandbox(ctx context.Context, token string, change func(Reserved) Reserved, admit func(*Total) error) (Reserved, error) {
 	var before Reserved
-	err := s.write(ctx, func(q query) error {
+	err := s.writeLive(ctx, func(q query) error {
 		var tenant string
 		if err := q.row("SELECT tenant FROM sandboxes WHERE token = ?", token).Scan(&tenant); err != nil {
 			return absent(err, "sandbox", token)
@@ -156,7 +156,7 @@ func (s *Store) ReserveSandbox(ctx context.Context, token string, change func(Re
 
 // ForgetSandbox takes a sandbox out of the store. Forgetting twice is fine.
 func (s *Store) ForgetSandbox(ctx context.Context, token string) error {
-	return s.write(ctx, func(q query) error {
+	return s.writeLive(ctx, func(q query) error {
 		_, err := q.exec("DELETE FROM sandboxes WHERE token = ?", token)
 		return err
 	})

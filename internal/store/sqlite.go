@@ -28,7 +28,7 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	if err := prepare(path); err != nil {
 		return nil, err
 	}
-	e := engine{name: "SQLite", explain: explainSQLite, again: func(error) bool { return false }}
+	e := engine{name: "SQLite", explain: explainSQLite, again: func(error) bool { return false }, safe: syncSQLite}
 	e.claim = func(ctx context.Context, _ string) (func() error, error) { return claimSQLite(ctx, path) }
 	s := &Store{engine: e}
 	if s.writer, err = sql.Open("sqlite", address(path, false)); err != nil {
@@ -44,6 +44,17 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// syncSQLite has transactions wait for the disk, or not. One that does takes along
+// what those before it have left to the system.
+func syncSQLite(ctx context.Context, c *sql.Conn, safe bool) error {
+	mode := "PRAGMA synchronous = NORMAL"
+	if safe {
+		mode = "PRAGMA synchronous = FULL"
+	}
+	_, err := c.ExecContext(ctx, mode)
+	return err
 }
 
 // prepare makes the directory and the file, or looks who may reach them.
@@ -87,7 +98,7 @@ func address(path string, reading bool) string {
 		options.Add("_pragma", "query_only(1)")
 	} else {
 		options.Add("_pragma", "journal_mode(WAL)")
-		options.Add("_pragma", "synchronous(FULL)") // what was told as done outlives the power
+		options.Add("_pragma", "synchronous(FULL)") // where syncSQLite was not asked yet
 		options.Set("_txlock", "immediate")         // who waits, waits at the beginning
 	}
 	return located(path, options)

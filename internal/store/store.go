@@ -45,6 +45,9 @@ type engine struct {
 	claim func(ctx context.Context, place string) (free func() error, err error)
 	// again tells errors of transactions that others got in the way of.
 	again func(error) bool
+	// safe says of what comes next on a connection whether it is on disk when it
+	// is told as done; nil where all is.
+	safe func(ctx context.Context, c *sql.Conn, safe bool) error
 }
 
 // Open opens the store at a place: the path of a file, which is made if it is
@@ -157,18 +160,42 @@ func (s *Store) read(ctx context.Context, f func(query) error) error {
 // attempts is how often a transaction is tried that others get in the way of.
 const attempts = 10
 
-// write changes all that f changes, or nothing. f may be called many times.
+// write changes all that f changes, or nothing. f may be called many times. What
+// is told as done outlives the power, and so does all that was written before.
 func (s *Store) write(ctx context.Context, f func(query) error) error {
+	return s.change(ctx, true, f)
+}
+
+// writeLive is write for what is true of a living sandbox, which does not outlive
+// the power: it is not waited for the disk. What is told as done outlives every
+// end of the process.
+func (s *Store) writeLive(ctx context.Context, f func(query) error) error {
+	return s.change(ctx, false, f)
+}
+
+func (s *Store) change(ctx context.Context, safe bool, f func(query) error) error {
 	for n := 1; ; n++ {
-		err := s.once(ctx, f)
+		err := s.once(ctx, safe, f)
 		if err == nil || n == attempts || !s.engine.again(err) {
 			return s.told(err)
 		}
 	}
 }
 
-func (s *Store) once(ctx context.Context, f func(query) error) error {
-	tx, err := s.writer.BeginTx(ctx, nil)
+func (s *Store) once(ctx context.Context, safe bool, f func(query) error) error {
+	begin := s.writer.BeginTx
+	if s.engine.safe != nil {
+		c, err := s.writer.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := s.engine.safe(ctx, c, safe); err != nil {
+			return err
+		}
+		begin = c.BeginTx
+	}
+	tx, err := begin(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (d *Driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 			return none, fmt.Errorf("root: %w", err)
 		}
 	}
-	info, err := d.h.info(ctx)
+	info, err := d.h.info(ctx, spec.Tier)
 	if err != nil {
 		return none, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/choice"
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
@@ -40,11 +41,11 @@ type House struct {
 	d paddock.Driver
 	o Options
 
-	mu       sync.Mutex
-	closed   bool               // guarded by mu
-	drivers  map[string]*Driver // guarded by mu; by tenant
-	defaults *paddock.Info      // guarded by mu; nil until it was asked for
-	turns    map[string]*turn   // guarded by mu; by token, while somebody is in one
+	mu      sync.Mutex
+	closed  bool                          // guarded by mu
+	drivers map[string]*Driver            // guarded by mu; by tenant
+	infos   map[paddock.Tier]paddock.Info // guarded by mu; what was asked for
+	turns   map[string]*turn              // guarded by mu; by token, while somebody is in one
 }
 
 // New gives a house. The driver is the house's from here on, and is closed with
@@ -56,7 +57,7 @@ func New(d paddock.Driver, o Options) (*House, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &House{d: d, o: o, drivers: make(map[string]*Driver), turns: make(map[string]*turn)}, nil
+	return &House{d: d, o: o, drivers: make(map[string]*Driver), infos: make(map[paddock.Tier]paddock.Info), turns: make(map[string]*turn)}, nil
 }
 
 // Driver gives a tenant's driver: the same one each time, until it is closed. A
@@ -103,21 +104,22 @@ func (h *House) leave(d *Driver) {
 	}
 }
 
-// info gives what the driver said first: its tier and defaults do not change.
-func (h *House) info(ctx context.Context) (paddock.Info, error) {
+// info gives what the driver said first of a tier: which one it is and its defaults
+// do not change.
+func (h *House) info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	h.mu.Lock()
-	known := h.defaults
+	known, ok := h.infos[tier]
 	h.mu.Unlock()
-	if known != nil {
-		return *known, nil
+	if ok {
+		return known, nil
 	}
-	info, err := h.d.Info(ctx)
+	info, err := choice.InfoOf(ctx, h.d, tier)
 	if err != nil {
 		return info, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.defaults = &info
+	h.infos[tier] = info
 	return info, nil
 }
 

@@ -113,7 +113,7 @@ func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.
 	if l == nil {
 		return before, nil
 	}
-	info, err := s.d.h.info(ctx)
+	info, err := s.d.h.info(ctx, s.b.Tier)
 	if err != nil {
 		return before, err
 	}
