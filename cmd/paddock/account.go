@@ -83,6 +83,7 @@ type accountFlags struct {
 	idleRemove timeFlag
 	longest    timeFlag
 	keepUsage  countFlag
+	keepHours  countFlag
 	warm       []string
 	audit      string
 	bucket     string
@@ -96,6 +97,7 @@ func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.idleRemove, "idle-remove", "remove a sandbox that nobody used for this `time`; of sandboxes whose maker gave no terms, as E2B's clients always do")
 	fs.Var(&f.longest, "max-life", "remove every sandbox this `time` after it was made")
 	fs.Var(&f.keepUsage, "keep-usage", "forget what was used this `number` of days ago (default 400)")
+	fs.Var(&f.keepHours, "keep-usage-hours", "know for this `number` of days what was used in each hour, and from then on what was used in each day, of sandboxes that are alike together (default 35, at least 2)")
 	fs.StringArrayVar(&f.warm, "warm", nil, "keep sandboxes ready, so that whoever asks for exactly that gets one at once: `WHAT=MIN[:MAX][,ttl=TIME]`, of a tier, e2b or e2b:TIER for what clients of E2B ask for, or a file with a spec in JSON (repeatable)")
 	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/AUDIT.md describes them")
 	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
@@ -114,6 +116,10 @@ const usualOvercommit countFlag = 100
 // write its bill.
 const usualKeep countFlag = 400
 
+// usualHours is for how many days it is kept by the hour: a month, and some days to look
+// into its bill.
+const usualHours countFlag = 35
+
 // given names the first of these flags that was given.
 func (f *accountFlags) given() string {
 	for _, flag := range []struct {
@@ -121,7 +127,7 @@ func (f *accountFlags) given() string {
 		set  bool
 	}{
 		{"host", f.host != ""}, {"max-sandboxes", f.most != 0}, {"overcommit", f.overcommit != 0}, {"idle-pause", f.idlePause != 0},
-		{"idle-remove", f.idleRemove != 0}, {"max-life", f.longest != 0}, {"keep-usage", f.keepUsage != 0}, {"warm", len(f.warm) > 0}, {"audit", f.audit != ""}, {"audit-bucket", f.bucket != ""},
+		{"idle-remove", f.idleRemove != 0}, {"max-life", f.longest != 0}, {"keep-usage", f.keepUsage != 0}, {"keep-usage-hours", f.keepHours != 0}, {"warm", len(f.warm) > 0}, {"audit", f.audit != ""}, {"audit-bucket", f.bucket != ""},
 	} {
 		if flag.set {
 			return flag.name
@@ -134,6 +140,9 @@ func (f *accountFlags) given() string {
 func (f *accountFlags) check(a *app) error {
 	if err := (lease.Options{Default: f.terms(), Longest: time.Duration(f.longest)}).Check(); err != nil {
 		return err
+	}
+	if f.keepHours == 1 {
+		return withHint(fmt.Errorf("--keep-usage-hours 1: hours of yesterday may still be counted: %w", paddock.Invalid), "give 2 or more")
 	}
 	if f.bucket != "" {
 		if f.audit == "" {
@@ -242,7 +251,7 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 		return nil, err
 	}
 	d = leased
-	if c.meter, err = usage.New(usage.Options{Driver: d, Store: c.store, Place: host, Keep: time.Duration(cmp.Or(f.account.keepUsage, usualKeep)) * 24 * time.Hour, Log: log}); err != nil {
+	if c.meter, err = usage.New(usage.Options{Driver: d, Store: c.store, Place: host, Keep: days(f.account.keepUsage, usualKeep), Hours: days(f.account.keepHours, usualHours), Log: log}); err != nil {
 		return nil, err
 	}
 	if c.house, err = tenant.New(d, tenant.Options{Store: c.store, Place: host, Meter: c.meter, Now: a.wall}); err != nil {
@@ -260,6 +269,11 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 	}
 	log.Info("sandboxes of before", "kept", len(found.Kept), "removed", len(found.Removed), "lost", len(found.Lost), "not ours", len(found.Left))
 	return c, nil
+}
+
+// days gives a number of days, or the usual one.
+func days(n, usual countFlag) time.Duration {
+	return time.Duration(cmp.Or(n, usual)) * 24 * time.Hour
 }
 
 // hostName is what this machine is called in the database.

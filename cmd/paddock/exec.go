@@ -71,7 +71,7 @@ Exit status: as of paddock run: that of the command, 128+n if signal n killed it
 	fs.StringVar(&f.dir, "dir", "", "working `directory` inside (default: the sandbox's)")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: the sandbox's)")
 	fs.Var(&f.timeout, "timeout", "kill the command after this `time`, such as 30s or 5m")
-	fs.BoolVar(&f.strip, "strip-escapes", false, "take terminal escape sequences out of output that goes to a terminal")
+	registerStrip(fs, &f.strip)
 	return c
 }
 
@@ -232,14 +232,14 @@ func lost(err error, id paddock.ID, pid paddock.PID) error {
 func (a *app) attachCommand() *cobra.Command {
 	var f remoteFlags
 	var from int64
-	var input bool
+	var input, strip, asJSON bool
 	c := &cobra.Command{
 		Use:   "attach [flags] ID [PID]",
 		Short: "Join a command that runs, or ran, with its output so far",
 		Long: `Join a command of a sandbox: first the output that is kept of it (the newest, up
 to a bound of the tier), then more as it comes. One that has ended can be joined
 while its output is kept. Signals go to it, as of paddock exec; so does standard
-input where the command has a terminal, or with -i. Without PID it is the one command
+input where the command has a terminal (but with --json or --strip-escapes), or with -i. Without PID it is the one command
 that runs, or else the only one there is.
 
 Exit status: that of the command; 125 if Paddock itself failed.`,
@@ -256,7 +256,12 @@ Exit status: that of the command; 125 if Paddock itself failed.`,
 			if err != nil {
 				return err
 			}
-			v := visit{id: paddock.ID(args[0]), stdout: a.stdout, stderr: a.stderr, terminal: info.Terminal && info.Exit == nil && isTerminal(a.stdin)}
+			// Its terminal is joined to this one, but where the output is for something else.
+			joined := info.Terminal && info.Exit == nil && isTerminal(a.stdin) && !strip && !asJSON
+			v := visit{id: paddock.ID(args[0]), stdout: a.stdout, stderr: a.stderr, terminal: joined, json: asJSON}
+			if strip {
+				v.stdout, v.stderr = stripped(a.stdout), stripped(a.stderr)
+			}
 			if info.Exit == nil && (v.terminal || input) {
 				v.stdin = a.stdin
 			}
@@ -275,6 +280,8 @@ Exit status: that of the command; 125 if Paddock itself failed.`,
 	f.register(fs)
 	fs.BoolVarP(&input, "input", "i", false, "pass standard input on")
 	fs.Int64Var(&from, "from", 0, "begin at this `offset` of the output, in bytes")
+	fs.BoolVar(&asJSON, "json", false, "answer with one JSON object, when the command has ended: the exit, with the first 1 MiB of each stream")
+	registerStrip(fs, &strip)
 	return c
 }
 

@@ -17,6 +17,7 @@ import (
 
 func (a *app) forwardCommand() *cobra.Command {
 	var f remoteFlags
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "forward [flags] ID PORT[:LOCAL]",
 		Short: "Reach a port of a sandbox at this machine's loopback",
@@ -41,11 +42,12 @@ Exit status: 128+n when signal n ended it, 125 if Paddock itself failed.`,
 				if err != nil {
 					return err
 				}
-				return a.forward(ctx, sb, port, local)
+				return a.forward(ctx, sb, port, local, asJSON)
 			})
 		},
 	}
 	f.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "write the address as one JSON object")
 	return c
 }
 
@@ -64,7 +66,7 @@ func parsePorts(text string) (port, local int, err error) {
 }
 
 // forward joins connections until ctx ends, and waits for all of them.
-func (a *app) forward(ctx context.Context, sb paddock.Sandbox, port, local int) error {
+func (a *app) forward(ctx context.Context, sb paddock.Sandbox, port, local int, asJSON bool) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
 	if err != nil {
 		return withHint(fmt.Errorf("%w: %w", err, paddock.Conflict), "for a free port: %d:0", port)
@@ -74,7 +76,12 @@ func (a *app) forward(ctx context.Context, sb paddock.Sandbox, port, local int) 
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	defer l.Close()
-	if err := a.say("%s\n", l.Addr()); err != nil {
+	if asJSON {
+		err = printJSON(a.stdout, map[string]string{"address": l.Addr().String()})
+	} else {
+		err = a.say("%s\n", l.Addr())
+	}
+	if err != nil {
 		return err
 	}
 	for {

@@ -12,8 +12,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
 )
 
 // interruptible gives a context that a signal ends, with the signal as its cause.
@@ -79,7 +81,7 @@ func (a *app) completeIDs(most int) cobra.CompletionFunc {
 
 func (a *app) removeCommand() *cobra.Command {
 	var f remoteFlags
-	var all, force, snapshots bool
+	var all, force, snapshots, asJSON bool
 	c := &cobra.Command{
 		Use:   "rm [flags] ID…",
 		Short: "Remove sandboxes, with everything in them",
@@ -101,7 +103,7 @@ removed; the others are gone then.`,
 			}
 			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
 				if snapshots {
-					return a.each(args, func(id string) error { return r.RemoveSnapshot(ctx, paddock.SnapshotID(id)) })
+					return a.each(args, asJSON, func(o *outcome) error { return r.RemoveSnapshot(ctx, paddock.SnapshotID(o.ID)) })
 				}
 				if all {
 					var err error
@@ -110,7 +112,7 @@ removed; the others are gone then.`,
 					}
 				}
 				defer a.progress("removing")()
-				return a.each(args, func(id string) error { return remove(ctx, r, id, force || all) })
+				return a.each(args, asJSON, func(o *outcome) error { return remove(ctx, r, o.ID, force || all) })
 			})
 		},
 	}
@@ -120,6 +122,7 @@ removed; the others are gone then.`,
 	fs.BoolVar(&all, "all", false, "remove all of yours, after a question at the terminal")
 	fs.BoolVarP(&force, "force", "f", false, "ask nothing, and say nothing of those that are gone already")
 	fs.BoolVar(&snapshots, "snapshot", false, "remove snapshots")
+	registerOutcomes(fs, &asJSON)
 	return c
 }
 
@@ -158,14 +161,29 @@ func (a *app) confirmAll(ctx context.Context, r *remote, force bool) ([]string, 
 	return ids, nil
 }
 
+// An outcome is how it went with one of a list.
+type outcome struct {
+	ID    string        `json:"id"`
+	Error *failure      `json:"error,omitempty"` // none: it was done
+	Lease *client.Lease `json:"lease,omitempty"` // what renew gave
+}
+
 // each does something for all of a list, and goes on where one fails; each
-// failure is told with what it is about.
-func (a *app) each(list []string, do func(string) error) error {
+// failure is told with what it is about, and with asJSON all of it as one list too.
+func (a *app) each(list []string, asJSON bool, do func(*outcome) error) error {
 	failed := false
-	for _, one := range list {
-		if err := do(one); err != nil {
+	outcomes := make([]outcome, len(list))
+	for i, one := range list {
+		outcomes[i].ID = one
+		if err := do(&outcomes[i]); err != nil {
 			failed = true
+			outcomes[i].Error = failureOf(err)
 			a.complain(fmt.Errorf("%s: %w", one, err))
+		}
+	}
+	if asJSON {
+		if err := printJSON(a.stdout, outcomes); err != nil {
+			return err
 		}
 	}
 	if failed {
@@ -174,17 +192,22 @@ func (a *app) each(list []string, do func(string) error) error {
 	return nil
 }
 
+func registerOutcomes(fs *pflag.FlagSet, asJSON *bool) {
+	fs.BoolVar(asJSON, "json", false, "answer with a JSON list: each ID, with its error where it failed")
+}
+
 // stateCommand makes a command that does one thing to sandboxes.
 func (a *app) stateCommand(c *cobra.Command, what string, do func(context.Context, paddock.Sandbox) error) *cobra.Command {
 	var f remoteFlags
+	var asJSON bool
 	c.ValidArgsFunction = a.completeIDs(0)
 	c.Args = cobra.MinimumNArgs(1)
 	c.DisableFlagsInUseLine = true
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
 			defer a.progress(what)()
-			return a.each(args, func(id string) error {
-				sb, err := r.Open(ctx, paddock.ID(id))
+			return a.each(args, asJSON, func(o *outcome) error {
+				sb, err := r.Open(ctx, paddock.ID(o.ID))
 				if err != nil {
 					return err
 				}
@@ -193,12 +216,13 @@ func (a *app) stateCommand(c *cobra.Command, what string, do func(context.Contex
 		})
 	}
 	f.register(c.Flags())
+	registerOutcomes(c.Flags(), &asJSON)
 	return c
 }
 
 func (a *app) pauseCommand() *cobra.Command {
 	return a.stateCommand(&cobra.Command{
-		Use:   "pause ID…",
+		Use:   "pause [flags] ID…",
 		Short: "Have nothing run in sandboxes; nothing is lost",
 		Long: `Have nothing run in sandboxes. Nothing is lost: paddock resume has it go on. On
 the tiers gvisor and microvm they are written to disk, and take no memory.
@@ -209,7 +233,7 @@ Exit status: 0, or 125 if one of them could not be paused.`,
 
 func (a *app) resumeCommand() *cobra.Command {
 	return a.stateCommand(&cobra.Command{
-		Use:   "resume ID…",
+		Use:   "resume [flags] ID…",
 		Short: "Have paused sandboxes go on",
 		Long: `Have paused sandboxes go on, where they were.
 

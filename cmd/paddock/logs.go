@@ -19,7 +19,7 @@ func timeout(f timeFlag) time.Duration { return time.Duration(f) }
 
 func (a *app) logsCommand() *cobra.Command {
 	var f remoteFlags
-	var follow bool
+	var follow, strip, asJSON bool
 	c := &cobra.Command{
 		Use:   "logs [flags] ID [PID]",
 		Short: "Write the output that is kept of a command",
@@ -33,6 +33,9 @@ Exit status: 0, or 125 if Paddock itself failed; 128+n if signal n ended it.`,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeIDs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if follow && asJSON {
+				return withHint(fmt.Errorf("-f and --json: one object has an end: %w", paddock.Invalid), "leave one out")
+			}
 			return a.with(c.Context(), &f, func(ctx context.Context, r *remote) error {
 				sb, err := r.Open(ctx, paddock.ID(args[0]))
 				if err != nil {
@@ -46,7 +49,14 @@ Exit status: 0, or 125 if Paddock itself failed; 128+n if signal n ended it.`,
 				if err != nil {
 					return err
 				}
-				return a.logs(ctx, sb, info, follow)
+				to := paddock.Output{Stdout: a.stdout, Stderr: a.stderr}
+				switch {
+				case asJSON:
+					return a.logsJSON(ctx, sb, info)
+				case strip:
+					to = paddock.Output{Stdout: stripped(a.stdout), Stderr: stripped(a.stderr)}
+				}
+				return a.logs(ctx, sb, info, to, follow)
 			})
 		},
 	}
@@ -54,6 +64,8 @@ Exit status: 0, or 125 if Paddock itself failed; 128+n if signal n ended it.`,
 	fs.SortFlags = false
 	f.register(fs)
 	fs.BoolVarP(&follow, "follow", "f", false, "go on with what comes, until the command ends")
+	fs.BoolVar(&asJSON, "json", false, "answer with one JSON object: the command as of paddock ps --json, with the first 1 MiB of each stream")
+	registerStrip(fs, &strip)
 	return c
 }
 
@@ -97,15 +109,31 @@ func (s spout) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// logged is what is kept of a process, for machines.
+type logged struct {
+	paddock.ProcessInfo
+	Stdout *captured `json:"stdout"`
+	Stderr *captured `json:"stderr"`
+}
+
+// logsJSON writes what is kept of a process as one object.
+func (a *app) logsJSON(ctx context.Context, sb paddock.Sandbox, info paddock.ProcessInfo) error {
+	l := logged{info, &captured{}, &captured{}}
+	if err := a.logs(ctx, sb, info, paddock.Output{Stdout: l.Stdout, Stderr: l.Stderr}, false); err != nil {
+		return err
+	}
+	return printJSON(a.stdout, l)
+}
+
 // logs writes what is kept of a process, and with follow what comes.
-func (a *app) logs(ctx context.Context, sb paddock.Sandbox, info paddock.ProcessInfo, follow bool) error {
+func (a *app) logs(ctx context.Context, sb paddock.Sandbox, info paddock.ProcessInfo, to paddock.Output, follow bool) error {
 	t := &tap{full: make(chan struct{}), left: info.Next - info.First}
 	if follow {
 		t.left = -1
 	} else if t.left <= 0 {
 		return nil
 	}
-	p, err := sb.Attach(ctx, info.PID, paddock.Output{Stdout: spout{t, a.stdout}, Stderr: spout{t, a.stderr}, From: info.First})
+	p, err := sb.Attach(ctx, info.PID, paddock.Output{Stdout: spout{t, to.Stdout}, Stderr: spout{t, to.Stderr}, From: info.First})
 	if err != nil {
 		return err
 	}

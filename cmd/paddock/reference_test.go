@@ -112,6 +112,55 @@ func unindented(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Whoever asks from a program gets one form of answer, of all commands that have any.
+func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
+	without := map[string]string{
+		"paddock audit key":     "its answer is a file of a format of its own, PEM",
+		"paddock completion":    "its answer is a script of a shell",
+		"paddock cp":            "its answer is files",
+		"paddock key revoke":    "it has no answer but its status",
+		"paddock login":         "it has no answer but its status",
+		"paddock logout":        "it has no answer but its status",
+		"paddock policy groups": "its answer is a policy file",
+		"paddock policy learn":  "its answer is a policy file",
+		"paddock repl":          "a person talks to it",
+		"paddock serve":         "it serves; the one line that it writes is its address",
+		"paddock serve ready":   "it has no answer but its status",
+		"paddock shell":         "a person talks to it",
+		"paddock sim setup":     "it has no answer but its status",
+		"paddock tenant create": "it has no answer but its status",
+		"paddock tenant rm":     "it has no answer but its status",
+		"paddock tenant set":    "it has no answer but its status",
+		"paddock vm setup":      "it has no answer but its status",
+		"paddock vm status":     "it has no answer but its status, and words for a person",
+		"paddock policy check":  "it has no answer but its status, and words for a person",
+	}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		path := c.CommandPath()
+		if c.Runnable() && !c.HasSubCommands() || path == "paddock serve" {
+			why, excused := without[path]
+			switch has := c.Flags().Lookup("json") != nil; {
+			case has && excused:
+				t.Errorf("%s has --json, and is excused from it: %s", path, why)
+			case !has && !excused:
+				t.Errorf("%s has no --json", path)
+			}
+			delete(without, path)
+		}
+		for _, sub := range c.Commands() {
+			if c.Name() != "completion" {
+				walk(sub)
+			}
+		}
+	}
+	walk(invoke(t.TempDir(), nil, registry(nil)).app.root())
+	delete(without, "paddock completion") // each shell is a command
+	for path := range without {
+		t.Errorf("there is no %s", path)
+	}
+}
+
 func TestEveryCommandTellsItsExitStatus(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -296,7 +297,7 @@ func TestAPortIsReachedAtLoopback(t *testing.T) {
 	address := make(chan string, 1)
 	v.app.stdout = &trigger{word: "\n", do: func() { address <- "" }}
 	ended := make(chan error, 1)
-	wg.Go(func() { ended <- v.app.forward(ctx, sb, 80, 0) })
+	wg.Go(func() { ended <- v.app.forward(ctx, sb, 80, 0, false) })
 	<-address
 	c, err := net.Dial("tcp", strings.TrimSpace(v.app.stdout.(*trigger).text()))
 	if err != nil {
@@ -325,3 +326,73 @@ type dialled struct {
 }
 
 func (d dialled) Dial(context.Context, int) (net.Conn, error) { return net.Dial("tcp", d.to) }
+
+func TestAnswersForProgramsAreJSONAloneAlsoWhereSomethingFails(t *testing.T) {
+	r := newRack(t)
+	a, b := r.do(t, "create"), r.do(t, "create")
+	outcomes := func(status int, args ...string) string {
+		t.Helper()
+		v := r.invoke(args...)
+		if code := v.run(t.Context()); code != status {
+			t.Errorf("%q: status %d and not %d, %s", args, code, status, v.stderr.String())
+		}
+		var list []outcome
+		if err := json.Unmarshal([]byte(v.stdout.String()), &list); err != nil {
+			t.Fatalf("%q answers %s: %v", args, v.stdout.String(), err)
+		}
+		text := ""
+		for _, o := range list {
+			text += o.ID
+			if o.Error != nil {
+				text += " " + o.Error.Kind
+				if !strings.Contains(v.stderr.String(), o.Error.Message) {
+					t.Errorf("%q: a person is not told %q", args, o.Error.Message)
+				}
+			}
+			text += "\n"
+		}
+		return text
+	}
+	if got := outcomes(125, "pause", "--json", a, "nobody", b); got != a+"\nnobody not found\n"+b+"\n" {
+		t.Errorf("paused %q", got)
+	}
+	if got := outcomes(0, "resume", "--json", a, b); got != a+"\n"+b+"\n" {
+		t.Errorf("resumed %q", got)
+	}
+	if got := outcomes(0, "rm", "--json", b); got != b+"\n" {
+		t.Errorf("removed %q", got)
+	}
+	if got := outcomes(0, "rm", "--all", "-f", "--json"); got != a+"\n" {
+		t.Errorf("removed %q", got)
+	}
+	if got := outcomes(0, "rm", "--all", "-f", "--json"); got != "" {
+		t.Errorf("removed %q", got)
+	}
+}
+
+func TestKeptOutputIsToldToProgramsWithHowItEnded(t *testing.T) {
+	r := newRack(t)
+	id := r.do(t, "create")
+	pid := r.do(t, "exec", "-d", id, "--", "sh", "-c", "echo out; echo err >&2; exit 4")
+	type answer struct {
+		PID            int
+		Exit           *paddock.Exit
+		Stdout, Stderr struct{ Text string }
+	}
+	var joined, logged answer
+	v := r.invoke("attach", "--json", id, pid)
+	if code := v.run(t.Context()); code != 4 {
+		t.Errorf("status %d, %s", code, v.stderr.String())
+	}
+	for text, to := range map[string]*answer{v.stdout.String(): &joined, r.do(t, "logs", "--json", id, pid): &logged} {
+		if err := json.Unmarshal([]byte(text), to); err != nil || to.Stdout.Text != "out\n" || to.Stderr.Text != "err\n" || to.Exit == nil || to.Exit.Code != 4 {
+			t.Errorf("%v: %s", err, text)
+		}
+	}
+	if strconv.Itoa(logged.PID) != pid {
+		t.Errorf("of %d, not %s", logged.PID, pid)
+	}
+	if said := r.fail(t, 125, "logs", "-f", "--json", id); !strings.Contains(said, "leave one out") {
+		t.Errorf("said %q", said)
+	}
+}

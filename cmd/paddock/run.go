@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -94,7 +95,7 @@ cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
 	fs.Lookup("json").NoOptDefVal = "-"
 	f.audit.register(fs)
 	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
-	fs.BoolVar(&f.strip, "strip-escapes", false, "take terminal escape sequences out of output that goes to a terminal")
+	registerStrip(fs, &f.strip)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
 	return c
 }
@@ -292,6 +293,11 @@ func (a *app) follow(ctx context.Context, f *runFlags, b *box, relay *relay, arg
 		s.stdout, s.stderr = r.Stdout, r.Stderr
 	}
 	return s.run(ctx, cmd)
+}
+
+// registerStrip adds the flag that asks for it.
+func registerStrip(fs *pflag.FlagSet, strip *bool) {
+	fs.BoolVar(strip, "strip-escapes", false, "take terminal escape sequences out of output that goes to a terminal")
 }
 
 // stripped wraps a stream that is a terminal.

@@ -82,8 +82,9 @@ func (r *remote) on(ctx context.Context, spec paddock.Spec, t *client.Terms) (pa
 
 func (a *app) extendCommand() *cobra.Command {
 	var f remoteFlags
+	var asJSON bool
 	c := &cobra.Command{
-		Use:   "extend ID TIME",
+		Use:   "extend [flags] ID TIME",
 		Short: "Have a sandbox end later",
 		Long: `Move the end of a sandbox by a time, from when it would be, or from now where that
 has passed, and write the new end. What was paused at its end goes on. What has no
@@ -108,18 +109,23 @@ Exit status: 0, or 125 if it was not moved.`,
 				if err != nil {
 					return err
 				}
+				if asJSON {
+					return printJSON(a.stdout, l)
+				}
 				return a.say("%s\n", l.Ends.Local().Format(time.DateTime))
 			})
 		},
 	}
 	f.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object: its terms and times")
 	return c
 }
 
 func (a *app) renewCommand() *cobra.Command {
 	var f remoteFlags
+	var asJSON bool
 	c := &cobra.Command{
-		Use:   "renew ID…",
+		Use:   "renew [flags] ID…",
 		Short: "Say that sandboxes are still wanted",
 		Long: `Say that sandboxes are still wanted that were made with --renew-every. What was
 paused since nobody had said so goes on.
@@ -134,14 +140,18 @@ Exit status: 0, or 125 if one of them could not be renewed.`,
 				if err != nil {
 					return err
 				}
-				return a.each(args, func(id string) error {
-					_, err := k.Renew(ctx, paddock.ID(id))
+				return a.each(args, asJSON, func(o *outcome) error {
+					l, err := k.Renew(ctx, paddock.ID(o.ID))
+					if err == nil {
+						o.Lease = &l
+					}
 					return err
 				})
 			})
 		},
 	}
 	f.register(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with a JSON list: each ID, with its terms and times, or its error")
 	return c
 }
 

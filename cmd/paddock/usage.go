@@ -37,7 +37,9 @@ func (a *app) usageCommand() *cobra.Command {
 		Short: "Tell what sandboxes of a server used, and what that costs",
 		Long: `Tell what sandboxes of a server used, by tenant and label, and what that costs. Works on
 the server's database, on its machine, also while the server runs; with --server it asks a
-server, which tells of its caller's own. Use is counted in full hours of the clock. What a tier cannot measure is told as not measured; what has a
+server, which tells of its caller's own. Use is counted in full hours of the clock, and what
+is older than 35 days (paddock serve --keep-usage-hours) in full days, UTC, of which --each tells of sandboxes
+that were short as one line, "(others)". What a tier cannot measure is told as not measured; what has a
 price and was not measured has no cost.
 
 The model alive charges for what is reserved: sandboxes while they exist, processors and
@@ -82,7 +84,7 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 	fs.StringVar(&f.prices, "prices", "", "`file` of prices; docs/price.schema.json describes it")
 	fs.StringVar(&f.model, "model", string(usage.Busy), "charge by this `model`: alive or busy")
 	fs.BoolVar(&f.json, "json", false, "answer with a JSON list")
-	fs.BoolVar(&f.each, "each", false, "one line for each sandbox")
+	fs.BoolVar(&f.each, "each", false, "one line for each sandbox, as far as they are told apart")
 	fs.StringVar(&f.remote.server, "server", "", "ask the server at this `address`, rather than a database")
 	f.where.register(fs)
 	c.MarkFlagsMutuallyExclusive("server", "tenant")
@@ -111,6 +113,9 @@ func (a *app) usageOf(ctx context.Context, f *usageFlags, q usage.Query, prices 
 	})
 }
 
+// eachColumn heads the names of sandboxes.
+const eachColumn = "SANDBOX"
+
 // bills writes sums, with what they cost where there are prices.
 func (a *app) bills(lines []*usage.Line, f *usageFlags, prices *usage.Prices) error {
 	bills := make([]bill, len(lines))
@@ -130,7 +135,7 @@ func (a *app) bills(lines []*usage.Line, f *usageFlags, prices *usage.Prices) er
 	}
 	by := f.by
 	if f.each {
-		by = "SANDBOX"
+		by = eachColumn
 	}
 	return a.bill(bills, by)
 }
@@ -189,7 +194,11 @@ func (a *app) bill(list []bill, by string) error {
 	for _, b := range list {
 		fmt.Fprintf(w, "%s\t", b.Tenant)
 		if by != "" {
-			fmt.Fprintf(w, "%s\t", oneLine(cmp.Or(b.Label, string(b.Sandbox))))
+			name := oneLine(cmp.Or(b.Label, string(b.Sandbox)))
+			if by == eachColumn && name == "" {
+				name = "(others)"
+			}
+			fmt.Fprintf(w, "%s\t", name)
 		}
 		cost := "-"
 		if b.Cost != nil {

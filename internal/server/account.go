@@ -29,8 +29,8 @@ type account struct {
 	news  news
 	boxes handles
 
-	output, bodies, inputHeld budget // what is held for the caller
-	results                   *interpreter.Room
+	output, bodies, inputHeld, files budget // what is held for the caller
+	results                          *interpreter.Room
 
 	mu          sync.Mutex
 	streams     int                    // guarded by mu; requests under way
@@ -62,6 +62,7 @@ func (s *Server) accountOf(name string) *account {
 			output:      budget{max: maxOutput, above: &s.output},
 			bodies:      budget{max: maxBodies, above: &s.bodies},
 			inputHeld:   budget{max: maxInputHeld, above: &s.inputHeld},
+			files:       budget{max: maxFiles, above: &s.files},
 			results:     interpreter.NewRoom(maxResults, s.results),
 			watchers:    map[watched]int{},
 			attachments: map[string]*attachment{}, leases: map[string]*lease{}, owners: map[paddock.ID]*lease{},

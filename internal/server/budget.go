@@ -16,6 +16,8 @@ const (
 	allBodies    = 256 << 20
 	maxInputHeld = 64 << 20 // not yet taken by its process
 	allInputHeld = 256 << 20
+	maxFiles     = 64 << 20 // of files, between their sandbox and their client
+	allFiles     = 512 << 20
 )
 
 // A budget bounds how many bytes are held at once: of one caller, and what is
@@ -48,6 +50,13 @@ func (b *budget) take(n int64) (int64, <-chan struct{}) {
 	have, more := b.above.take(got)
 	b.put(have - got)
 	return have, more
+}
+
+// scarce tells whether half of it is drawn.
+func (b *budget) scarce() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used >= b.max/2
 }
 
 // force draws n bytes, whether they are there or not.

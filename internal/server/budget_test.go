@@ -228,3 +228,57 @@ func TestBodiesAreBoundedTogether(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestFilesOnTheirWayAreBoundedTogether(t *testing.T) {
+	all := budget{max: 4 * fileChunk}
+	one, other := &account{files: budget{max: 2 * fileChunk, above: &all}}, &account{files: budget{max: 2 * fileChunk, above: &all}}
+	var back []func()
+	take := func(a *account) int {
+		t.Helper()
+		buf, done, err := a.piece()
+		if err != nil {
+			if !errors.Is(err, paddock.Exhausted) {
+				t.Error(err)
+			}
+			return 0
+		}
+		back = append(back, done)
+		return len(buf)
+	}
+	if n := take(one); n != fileChunk {
+		t.Errorf("the first of few has %d", n)
+	}
+	many := 0
+	for n := take(one); n > 0; n = take(one) {
+		if many++; n != smallChunk {
+			t.Errorf("one of many has %d", n)
+		}
+	}
+	if many != fileChunk/smallChunk {
+		t.Errorf("%d at once", many)
+	}
+	if n := take(other); n != smallChunk { // since one has half of all
+		t.Errorf("another's has %d", n)
+	}
+	for _, done := range back {
+		done()
+	}
+	if one.files.used != 0 || other.files.used != 0 || all.used != 0 {
+		t.Error("what is over is still counted")
+	}
+
+	tr := newTrial(t)
+	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a"}`)
+	tr.want(204, "PUT", "/v1/sandboxes/a/files?path=/tmp/x", "content")
+	a := tr.s.accounts["one"]
+	a.files.max = smallChunk - 1
+	tr.want(429, "GET", "/v1/sandboxes/a/files?path=/tmp/x", "")
+	tr.want(429, "PUT", "/v1/sandboxes/a/files?path=/tmp/y", "content")
+	tr.want(404, "GET", "/v1/sandboxes/a/files/stat?path=/tmp/y", "")
+	a.files.max = maxFiles
+	tr.want(200, "GET", "/v1/sandboxes/a/files?path=/tmp/x", "")
+	tr.want(404, "GET", "/v1/sandboxes/a/files?path=/tmp/y", "")
+	if a.files.used != 0 || tr.s.files.used != 0 {
+		t.Error("what is over is still counted")
+	}
+}

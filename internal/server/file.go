@@ -15,8 +15,27 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/wire"
 )
 
-// fileChunk is how much of a file is copied at once.
-const fileChunk = 256 << 10
+// How much of a file is copied at once: where many are, each gets less.
+const (
+	fileChunk  = 256 << 10
+	smallChunk = 16 << 10
+)
+
+// piece gives what a file is copied with, which counts among what is held. The result
+// is to be called when nothing uses it any more.
+func (a *account) piece() (buf []byte, done func(), err error) {
+	b := &a.files
+	n := int64(fileChunk)
+	if b.scarce() || b.above.scarce() {
+		n = smallChunk
+	}
+	got, _ := b.take(n)
+	if got < smallChunk {
+		b.give(got)
+		return nil, nil, fmt.Errorf("too many files are on their way already: %w", paddock.Exhausted)
+	}
+	return make([]byte, got), func() { b.give(got) }, nil
+}
 
 // path reads the parameter that names a file. Its bytes are the guest's to judge.
 func (q *request) path(name string) string { return q.URL.Query().Get(name) }
@@ -51,6 +70,11 @@ func (q *request) readFile() error {
 	if err != nil {
 		return err
 	}
+	buf, done, err := q.account.piece()
+	if err != nil {
+		return err
+	}
+	defer done()
 	return q.with(func(sb paddock.Sandbox) error {
 		r, err := sb.FS().Open(q.Context(), q.path("path"), paddock.OpenOptions{Offset: offset, Length: length})
 		if err != nil {
@@ -65,7 +89,7 @@ func (q *request) readFile() error {
 		if err := q.flush(); err != nil { // it is open: the client waits to know
 			return nil
 		}
-		if err := q.send(r); err != nil {
+		if err := q.send(r, buf); err != nil {
 			e := wire.FromError(err)
 			e.Request = q.id
 			data, err := json.Marshal(e)
@@ -80,8 +104,7 @@ func (q *request) readFile() error {
 
 // send copies a file to the client. Its error is the file's; a client that has
 // gone wants none.
-func (q *request) send(r io.Reader) error {
-	buf := make([]byte, fileChunk)
+func (q *request) send(r io.Reader, buf []byte) error {
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
@@ -116,12 +139,17 @@ func (q *request) writeFile() error {
 			return err
 		}
 	}
+	buf, done, err := q.account.piece()
+	if err != nil {
+		return err
+	}
+	defer done()
 	return q.with(func(sb paddock.Sandbox) error {
 		w, err := sb.FS().Create(q.Context(), q.path("path"), o)
 		if err != nil {
 			return err
 		}
-		came, err := q.receive(w)
+		came, err := q.receive(w, buf)
 		if closed := w.Close(); err == nil {
 			err = closed
 		}
@@ -149,9 +177,8 @@ func (q *request) cutAtEnd() (stop func() bool) {
 
 // receive copies the body into a file. came is false where the client went away,
 // or the server ends.
-func (q *request) receive(w io.Writer) (came bool, _ error) {
+func (q *request) receive(w io.Writer, buf []byte) (came bool, _ error) {
 	defer q.cutAtEnd()()
-	buf := make([]byte, fileChunk)
 	for {
 		n, err := q.Body.Read(buf)
 		if n > 0 {

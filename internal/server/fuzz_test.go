@@ -97,7 +97,7 @@ func FuzzHandler(f *testing.F) {
 	}
 	for _, r := range s.table() {
 		method, path, _ := strings.Cut(r.pattern, " ")
-		path = strings.NewReplacer("{id}", "a", "{pid}", "1", "{port}", "80", "{token}", "0123456789abcdef", "{snapshot}", "x").Replace(path)
+		path = strings.NewReplacer("{id}", "a", "{pid}", "1", "{port}", "80", "{token}", "0123456789abcdef", "{snapshot}", "x", "{context}", "x", "{key}", "x").Replace(path)
 		f.Add(method, path, "path=/tmp/x", "Paddock-Lease: 0123456789abcdef", []byte("{}"), true)
 	}
 	f.Add("POST", "/v1/sandboxes/a/processes", "attachment=0123456789abcdef", "Content-Type: application/json", []byte(`{"args":["sh","-c","echo x"]}`), true)

@@ -4,13 +4,13 @@ import "net/http"
 
 // A Held is how many bytes of all clients the server holds, and may hold.
 type Held struct {
-	What      string // "output", "body", "input"
+	What      string // "output", "body", "input", "file"
 	Used, Max int64
 }
 
 // Held tells of every budget.
 func (s *Server) Held() []Held {
-	return []Held{s.output.held("output"), s.bodies.held("body"), s.inputHeld.held("input")}
+	return []Held{s.output.held("output"), s.bodies.held("body"), s.inputHeld.held("input"), s.files.held("file")}
 }
 
 func (b *budget) held(what string) Held {

@@ -84,8 +84,8 @@ type Server struct {
 
 	bodyTime time.Duration // the constant, but for tests
 
-	output, bodies, inputHeld budget // what is held for all callers
-	results                   *interpreter.Room
+	output, bodies, inputHeld, files budget // what is held for all callers
+	results                          *interpreter.Room
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 		o.Streams = defaultStreams
 	}
 	s := &Server{o: o, log: o.Log, bodyTime: bodyTime, results: interpreter.NewRoom(allResults, nil), accounts: map[string]*account{}}
-	s.output.max, s.bodies.max, s.inputHeld.max = allOutput, allBodies, allInputHeld
+	s.output.max, s.bodies.max, s.inputHeld.max, s.files.max = allOutput, allBodies, allInputHeld, allFiles
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -45,6 +46,31 @@ func BenchmarkFindAKey(b *testing.B) {
 	for b.Loop() {
 		if _, err := s.Key(b.Context(), "k"); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// What others who write wait for once in an hour: records of 200 short sandboxes become
+// one of a day.
+func BenchmarkFoldHours(b *testing.B) {
+	s := storetest.SQLite().New(b)
+	if err := s.AddTenant(b.Context(), store.Tenant{ID: "acme"}); err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		var list []store.Record
+		for range 200 {
+			n++
+			list = append(list, hour(fmt.Sprint("t", n), n%24))
+		}
+		if err := s.PutRecords(b.Context(), list); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if got, err := s.FoldRecords(b.Context(), day.Add(24*time.Hour)); got != 200 || err != nil {
+			b.Fatal(got, err)
 		}
 	}
 }

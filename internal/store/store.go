@@ -36,7 +36,7 @@ type engine struct {
 	numbered bool
 	// lock ends a query whose rows nobody may change before the transaction ends.
 	lock string
-	// alone is a statement that lets one migration run at a time; empty where
+	// alone is a statement that lets one migration, or one fold of records, run at a time; empty where
 	// any transaction does.
 	alone string
 	// explain gives an error a kind and words.

@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Record is what one sandbox used within a part of one hour.
+// A Record is what one sandbox used within a part of one hour, or what
+// [Store.FoldRecords] made of such.
 type Record struct {
 	Token   string // which sandbox
 	Begin   time.Time
@@ -34,15 +35,19 @@ type Record struct {
 
 	// Mark is where its meter stood at the end. The store does not read it.
 	Mark json.RawMessage
+
+	// Boxes is 0 where it is of an hour. Else it is of a day: of one sandbox, or of
+	// so many together, which it does not name.
+	Boxes int64
 }
 
-const recordColumns = "SELECT token, begins, ends, sandbox, tenant, tier, labels, wall, paused, cpu, memory, cpu_asked, memory_asked, disk_asked, net_in, net_out, mark FROM usages"
+const recordColumns = "token, begins, ends, sandbox, tenant, tier, labels, wall, paused, cpu, memory, cpu_asked, memory_asked, disk_asked, net_in, net_out, mark, boxes"
 
 func scanRecord(r row) (Record, error) {
 	var u Record
 	var begins, ends int64
 	var labels, mark string
-	err := r.Scan(&u.Token, &begins, &ends, &u.Sandbox, &u.Tenant, &u.Tier, &labels, &u.Wall, &u.Paused, &u.CPU, &u.Memory, &u.CPUAsked, &u.MemoryAsked, &u.DiskAsked, &u.NetIn, &u.NetOut, &mark)
+	err := r.Scan(&u.Token, &begins, &ends, &u.Sandbox, &u.Tenant, &u.Tier, &labels, &u.Wall, &u.Paused, &u.CPU, &u.Memory, &u.CPUAsked, &u.MemoryAsked, &u.DiskAsked, &u.NetIn, &u.NetOut, &mark, &u.Boxes)
 	if err != nil {
 		return u, err
 	}
@@ -50,23 +55,16 @@ func scanRecord(r row) (Record, error) {
 	return u, value(labels, &u.Labels)
 }
 
-// PutRecords keeps records, all or none, each in place of what was known of the
-// same sandbox from the same time on, unless that reached farther.
+// PutRecords keeps records of hours, all or none, each in place of what was known of the
+// same sandbox from the same time on, unless that reached farther or is of a day.
 func (s *Store) PutRecords(ctx context.Context, records []Record) error {
 	if len(records) == 0 {
 		return nil
 	}
 	return s.write(ctx, func(q query) error {
 		for _, u := range records {
-			labels, err := text(u.Labels)
-			if err != nil {
-				return err
-			}
-			_, err = q.exec("INSERT INTO usages (token, begins, ends, sandbox, tenant, tier, labels, wall, paused, cpu, memory, cpu_asked, memory_asked, disk_asked, net_in, net_out, mark) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"+
-				" ON CONFLICT (token, begins) DO UPDATE SET ends = excluded.ends, labels = excluded.labels, wall = excluded.wall, paused = excluded.paused, cpu = excluded.cpu, memory = excluded.memory,"+
-				" cpu_asked = excluded.cpu_asked, memory_asked = excluded.memory_asked, disk_asked = excluded.disk_asked, net_in = excluded.net_in, net_out = excluded.net_out, mark = excluded.mark WHERE usages.ends <= excluded.ends",
-				u.Token, stamp(u.Begin), stamp(u.End), u.Sandbox, u.Tenant, u.Tier, labels, int64(u.Wall), int64(u.Paused), int64(u.CPU), u.Memory, u.CPUAsked, u.MemoryAsked, u.DiskAsked, u.NetIn, u.NetOut, clean(string(u.Mark)))
-			if err != nil {
+			u.Boxes = 0
+			if err := q.putRecord(u); err != nil {
 				return err
 			}
 		}
@@ -74,12 +72,25 @@ func (s *Store) PutRecords(ctx context.Context, records []Record) error {
 	})
 }
 
+func (q query) putRecord(u Record) error {
+	labels, err := text(u.Labels)
+	if err != nil {
+		return err
+	}
+	_, err = q.exec("INSERT INTO usages ("+recordColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"+
+		" ON CONFLICT (token, begins) DO UPDATE SET ends = excluded.ends, labels = excluded.labels, wall = excluded.wall, paused = excluded.paused, cpu = excluded.cpu, memory = excluded.memory,"+
+		" cpu_asked = excluded.cpu_asked, memory_asked = excluded.memory_asked, disk_asked = excluded.disk_asked, net_in = excluded.net_in, net_out = excluded.net_out, mark = excluded.mark"+
+		" WHERE usages.ends <= excluded.ends AND usages.boxes = 0",
+		u.Token, stamp(u.Begin), stamp(u.End), u.Sandbox, u.Tenant, u.Tier, labels, int64(u.Wall), int64(u.Paused), int64(u.CPU), u.Memory, u.CPUAsked, u.MemoryAsked, u.DiskAsked, u.NetIn, u.NetOut, clean(string(u.Mark)), u.Boxes)
+	return err
+}
+
 // LastRecord gives the newest of a sandbox; where there is none it is
 // [paddock.NotFound].
 func (s *Store) LastRecord(ctx context.Context, token string) (Record, error) {
 	var u Record
 	err := s.read(ctx, func(q query) (err error) {
-		u, err = scanRecord(q.row(recordColumns+" WHERE token = ? ORDER BY begins DESC LIMIT 1", token))
+		u, err = scanRecord(q.row("SELECT "+recordColumns+" FROM usages WHERE token = ? ORDER BY begins DESC LIMIT 1", token))
 		return absent(err, "usage of sandbox", token)
 	})
 	return u, err
@@ -88,6 +99,10 @@ func (s *Store) LastRecord(ctx context.Context, token string) (Record, error) {
 // Records calls f with what began within a time, oldest first: of one tenant, or
 // of all where none is named.
 func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, f func(Record) error) error {
+	where, values := " WHERE begins >= ? AND begins < ?", []any{stamp(from), stamp(to)}
+	if tenant != "" {
+		where, values = where+" AND tenant = ?", append(values, clean(tenant))
+	}
 	return s.read(ctx, func(q query) error {
 		return q.each(func(r row) error {
 			u, err := scanRecord(r)
@@ -95,7 +110,7 @@ func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, 
 				return err
 			}
 			return f(u)
-		}, recordColumns+" WHERE begins >= ? AND begins < ? AND (tenant = ? OR ? = '') ORDER BY begins, token", stamp(from), stamp(to), clean(tenant), clean(tenant))
+		}, "SELECT "+recordColumns+" FROM usages"+where+" ORDER BY begins, token", values...)
 	})
 }
 
@@ -103,7 +118,7 @@ func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, 
 func (s *Store) DropRecords(ctx context.Context, before time.Time) (int64, error) {
 	var n int64
 	err := s.write(ctx, func(q query) (err error) {
-		n, err = q.exec("DELETE FROM usages WHERE ends < ?", stamp(before))
+		n, err = q.exec("DELETE FROM usages WHERE begins < ? AND ends < ?", stamp(before), stamp(before)) // the first is in an index
 		return err
 	})
 	return n, err

@@ -52,6 +52,10 @@ func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, fo
 		return c
 	}
 	c.rec = last
+	if last.Boxes > 0 { // it is of a day, and does not grow
+		c.rec = c.fresh(last.End)
+		c.rec.Mark = last.Mark
+	}
 	gap := max(now.Sub(last.End), 0)
 	if err := json.Unmarshal(last.Mark, &c.mark); err != nil { // of a program that wrote it otherwise
 		c.mark = mark{CPU: max(st.Usage.CPU, 0), Wall: -1, Memory: -1}

@@ -24,6 +24,12 @@
 // of it is in use. Network is what the tier's own way out counts, on the host's side;
 // of a sandbox with the host's network, which counts nobody apart, it is not measured.
 //
+// # What is old
+//
+// After a while the hours of a day become one record (store.FoldRecords), so that what
+// was used long ago takes room by the kinds of sandboxes that there were, and not by
+// their number. Sums of full days stay as they were.
+//
 // # What is lost
 //
 // Nothing that was written. A crash loses no time, since the next meter begins

@@ -27,6 +27,10 @@ type Options struct {
 	// in the first hour, nor in one in which the wall clock jumped.
 	Keep time.Duration
 
+	// Hours is for how long records are of one sandbox and one hour each, two days at
+	// least; older ones are of days. Zero is for ever. When it is done is as with Keep.
+	Hours time.Duration
+
 	// Log is told what goes wrong in the background; nil is no one.
 	Log *slog.Logger
 
@@ -69,10 +73,16 @@ type Meter struct {
 	late   []store.Record    // guarded by mu; of hours that are over, and not written yet
 }
 
+// leastHours is the least [Options.Hours]: what a meter may still write to is no day yet.
+const leastHours = 48 * time.Hour
+
 // New begins to count.
 func New(o Options) (*Meter, error) {
 	if o.Driver == nil || o.Store == nil || o.Place == "" {
 		return nil, fmt.Errorf("a meter without a driver, a store or a place: %w", paddock.Invalid)
+	}
+	if o.Hours > 0 && o.Hours < leastHours {
+		return nil, fmt.Errorf("usage is kept by the hour for %s, of at least %s: %w", o.Hours, leastHours, paddock.Invalid)
 	}
 	if o.Every <= 0 {
 		o.Every = 10 * time.Second
@@ -87,7 +97,8 @@ func New(o Options) (*Meter, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.end = sync.OnceValue(m.shut)
-	m.worker.Go(func() { m.work(ctx) })
+	old := oldness{wall: o.Clock.Now(), mono: o.Clock.Elapsed()}
+	m.worker.Go(func() { m.work(ctx, old) })
 	return m, nil
 }
 
@@ -95,10 +106,9 @@ func New(o Options) (*Meter, error) {
 const patience = time.Minute
 
 // work samples until the end.
-func (m *Meter) work(ctx context.Context) {
+func (m *Meter) work(ctx context.Context, old oldness) {
 	tick, stop := m.o.Clock.Tick(m.o.Every)
 	defer stop()
-	old := oldness{wall: m.o.Clock.Now(), mono: m.o.Clock.Elapsed()}
 	for {
 		select {
 		case <-ctx.Done():
@@ -109,10 +119,10 @@ func (m *Meter) work(ctx context.Context) {
 		if err := m.Sample(bounded); err != nil && ctx.Err() == nil {
 			m.o.Log.Warn("usage could not be counted; it is tried again", "err", err)
 		}
-		if before, ok := old.due(m.o); ok {
-			m.drop(bounded, before)
-		}
 		cancel()
+		if now, ok := old.due(m.o.Clock); ok {
+			m.age(ctx, now)
+		}
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 // A Query says what to add up.
 type Query struct {
 	Tenant string    // empty is all
-	From   time.Time // full hours, so that what is added up adds up again
+	From   time.Time // full hours, so that what is added up adds up again; full days where they were folded
 	To     time.Time
 	By     string            // a label: one line for each value of it; empty is one line for each tenant
 	Where  map[string]string // labels that a sandbox had; nil is any
-	Each   bool              // one line for each sandbox
+	Each   bool              // one line for each sandbox; one without a name for all that nothing is told apart of any more
 }
 
 // A Line is one sum.
@@ -75,11 +75,17 @@ func (s *Sum) add(r store.Record) {
 type lineKey struct{ tenant, label, token string }
 
 // Summarize adds up what began within a time, by tenant and label. A time that
-// does not begin and end with an hour is [paddock.Invalid]: records are of hours.
+// does not begin and end with an hour is [paddock.Invalid]: records are of hours. So is
+// one that begins or ends within a day of which the hours are not known any more.
 func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	for _, t := range []time.Time{q.From, q.To} {
 		if !t.Equal(t.Truncate(time.Hour)) {
 			return nil, fmt.Errorf("%s: usage is added up by full hours: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
+		}
+		if folded, err := s.Folded(ctx, q.Tenant, t); err != nil {
+			return nil, fmt.Errorf("add up what was used: %w", err)
+		} else if folded {
+			return nil, fmt.Errorf("%s: what was used so long ago is known by full days, from midnight to midnight UTC: %w", t.UTC().Format(time.RFC3339), paddock.Invalid)
 		}
 	}
 	if q.To.Before(q.From) {
@@ -87,6 +93,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	}
 	lines := make(map[lineKey]*Line)
 	seen := make(map[lineKey]map[string]bool)
+	crowd := make(map[lineKey]int) // of sandboxes that have no records of their own
 	err := s.Records(ctx, q.Tenant, q.From, q.To, func(r store.Record) error {
 		if !has(r.Labels, q.Where) {
 			return nil
@@ -95,7 +102,8 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 		if q.By != "" {
 			key.label = r.Labels[q.By]
 		}
-		if q.Each {
+		alone := r.Sandbox != "" || r.Boxes == 0
+		if q.Each && alone {
 			key.token = r.Token // a name may have been another's before
 		}
 		if lines[key] == nil {
@@ -106,7 +114,11 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 			seen[key] = make(map[string]bool)
 		}
 		lines[key].add(r)
-		seen[key][r.Token] = true
+		if alone {
+			seen[key][r.Token] = true
+		} else {
+			crowd[key] += int(r.Boxes)
+		}
 		return nil
 	})
 	if err != nil {
@@ -116,7 +128,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	for _, key := range slices.SortedFunc(maps.Keys(lines), func(a, b lineKey) int {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.label, b.label), cmp.Compare(lines[a].Sandbox, lines[b].Sandbox), cmp.Compare(a.token, b.token))
 	}) {
-		lines[key].Sandboxes = len(seen[key])
+		lines[key].Sandboxes = len(seen[key]) + crowd[key]
 		list = append(list, *lines[key])
 	}
 	return list, nil
