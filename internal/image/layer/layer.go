@@ -10,6 +10,7 @@ package layer
 
 import (
 	"archive/tar"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,8 @@ type Tree struct {
 	// Bytes and Names are how much more may be unpacked.
 	Bytes int64
 	Names int
+
+	looks int // at names that a whiteout may be for
 }
 
 const (
@@ -39,18 +42,64 @@ const (
 	opaque    = ".wh..wh..opq"
 	maxLinks  = 40
 	maxName   = 4096
-	nameCosts = 512 // bytes that a name takes, however little is in the file
+	maxDepth  = 200       // of directories in each other: each is a step for whoever walks there
+	maxLooks  = 4_000_000 // of whiteouts, of an image
+	nameCosts = 512       // bytes that a name takes, however little is in the file
 )
+
+// A meter counts what an archive takes to be read, against the bytes that may be
+// unpacked. Much of an archive need not become files.
+type meter struct {
+	r io.Reader
+	t *Tree
+
+	read, charged int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	m.read += int64(n)
+	if m.read-m.charged > m.t.Bytes {
+		return 0, tooLarge()
+	}
+	return n, err
+}
+
+// charge takes what an entry has, or what it took to come to it if that is more.
+func (m *meter) charge(n int64) error {
+	if n < 0 || n > m.t.Bytes {
+		m.t.Bytes = -1
+		return tooLarge()
+	}
+	if over := m.read - m.charged - n; over > 0 {
+		n += over
+	}
+	m.charged += n
+	if m.t.Bytes -= n; m.t.Bytes < 0 {
+		return tooLarge()
+	}
+	return nil
+}
+
+// A mark stands for a name. Names may be long, and there may be many.
+type mark [sha256.Size]byte
+
+func marked(name string) mark { return sha256.Sum256([]byte(name)) }
 
 // Unpack adds a layer: an archive that is not compressed any more. After an error
 // the tree is of no use.
 func (t *Tree) Unpack(r io.Reader) error {
-	in := tar.NewReader(r)
-	made := map[string]bool{} // by this layer
+	m := &meter{r: r, t: t}
+	in := tar.NewReader(m)
+	made := map[mark]bool{} // by this layer
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		var k paddock.Kind
+		if errors.As(err, &k) {
+			return err // of who reads it
 		}
 		if err != nil {
 			return fmt.Errorf("the layer is no archive: %w: %w", err, paddock.Invalid)
@@ -58,8 +107,14 @@ func (t *Tree) Unpack(r io.Reader) error {
 		if t.Names--; t.Names < 0 {
 			return fmt.Errorf("it has too many files: %w", paddock.Exhausted)
 		}
-		if t.Bytes -= nameCosts; t.Bytes < 0 {
-			return tooLarge()
+		if err := m.charge(nameCosts); err != nil {
+			return err
+		}
+		if h.Typeflag == tar.TypeXGlobalHeader {
+			continue // what it says of other entries is not kept
+		}
+		if err := m.charge(h.Size); err != nil {
+			return fmt.Errorf("%q: %w", clip(h.Name), err)
 		}
 		if err := t.entry(h, in, made); err != nil {
 			return fmt.Errorf("%q: %w", clip(h.Name), err)
@@ -90,7 +145,7 @@ func clean(name string) (string, error) {
 	return name, nil
 }
 
-func (t *Tree) entry(h *tar.Header, in io.Reader, made map[string]bool) error {
+func (t *Tree) entry(h *tar.Header, in io.Reader, made map[mark]bool) error {
 	name, err := clean(h.Name)
 	if err != nil {
 		return err
@@ -117,7 +172,7 @@ func (t *Tree) entry(h *tar.Header, in io.Reader, made map[string]bool) error {
 	if err := t.put(at, h, in); err != nil || h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock || h.Typeflag == tar.TypeFifo {
 		return err
 	}
-	made[at] = true
+	made[marked(at)] = true
 	return nil
 }
 
@@ -162,9 +217,6 @@ func (t *Tree) put(at string, h *tar.Header, in io.Reader) error {
 }
 
 func (t *Tree) file(at string, h *tar.Header, mode fs.FileMode, in io.Reader) (err error) {
-	if t.Bytes -= h.Size; h.Size < 0 || t.Bytes < 0 {
-		return tooLarge()
-	}
 	f, err := t.Root.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -232,6 +284,9 @@ func (t *Tree) resolve(name string) (string, error) {
 			continue
 		}
 		next := path.Join(at, part)
+		if strings.Count(next, "/") >= maxDepth {
+			return "", fmt.Errorf("it is in more than %d directories, one in the other: %w", maxDepth, paddock.Unsupported)
+		}
 		st, err := t.Root.Lstat(next)
 		if err != nil || st.Mode()&fs.ModeSymlink == 0 {
 			at = next
@@ -253,7 +308,7 @@ func (t *Tree) resolve(name string) (string, error) {
 }
 
 // directory gives the real name of a directory, and makes what of it is missing.
-func (t *Tree) directory(name string, made map[string]bool) (string, error) {
+func (t *Tree) directory(name string, made map[mark]bool) (string, error) {
 	at, err := t.resolve(name)
 	if err != nil || at == "." {
 		return at, err
@@ -268,7 +323,7 @@ func (t *Tree) directory(name string, made map[string]bool) (string, error) {
 		if _, err := t.Root.Lstat(dir); err == nil {
 			break
 		}
-		made[dir] = true
+		made[marked(dir)] = true
 		if t.Names--; t.Names < 0 {
 			return "", fmt.Errorf("it has too many files: %w", paddock.Exhausted)
 		}
@@ -281,7 +336,10 @@ func (t *Tree) directory(name string, made map[string]bool) (string, error) {
 
 // prune removes what layers before put at a name, or only below it. What this
 // layer made stays, whatever comes first in it.
-func (t *Tree) prune(at string, made map[string]bool, below bool) error {
+func (t *Tree) prune(at string, made map[mark]bool, below bool) error {
+	if t.looks++; t.looks > maxLooks {
+		return fmt.Errorf("it removes files in too many ways: %w", paddock.Exhausted)
+	}
 	st, err := t.Root.Lstat(at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // a whiteout of nothing
@@ -289,7 +347,7 @@ func (t *Tree) prune(at string, made map[string]bool, below bool) error {
 	if err != nil {
 		return err
 	}
-	if !below && !made[at] {
+	if !below && !made[marked(at)] {
 		return t.Root.RemoveAll(at)
 	}
 	if !st.IsDir() {
