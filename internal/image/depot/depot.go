@@ -26,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -130,13 +131,7 @@ func (d *Depot) Pull(ctx context.Context, q Request) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	d.mu.Lock()
-	turn := d.busy[q.Tenant]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		d.busy[q.Tenant] = turn
-	}
-	d.mu.Unlock()
+	turn := d.turn(q.Tenant)
 	select {
 	case turn <- struct{}{}:
 	case <-ctx.Done():
@@ -167,6 +162,18 @@ func (d *Depot) Pull(ctx context.Context, q Request) (Image, error) {
 	}
 	q.Say(fmt.Sprintf("pulling %s, %s, %d MiB", ref, found.Digest, found.Size>>20))
 	return d.make(ctx, found, room, dir, q.Say)
+}
+
+// turn is what who pulls for a tenant, or sweeps, puts something into meanwhile.
+func (d *Depot) turn(tenant string) chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	turn := d.busy[tenant]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		d.busy[tenant] = turn
+	}
+	return turn
 }
 
 // room is how much more a tenant's images may take.
@@ -209,7 +216,7 @@ func (d *Depot) make(ctx context.Context, found *registry.Image, room int64, dir
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(fresh))
+			err = errors.Join(full(err), os.RemoveAll(fresh))
 		}
 	}()
 	if err := os.Chmod(filepath.Join(fresh, "root"), 0o755); err != nil {
@@ -247,6 +254,14 @@ func (d *Depot) make(ctx context.Context, found *registry.Image, room int64, dir
 	}
 	img.Dir = filepath.Join(dir, "root")
 	return img, nil
+}
+
+// full says in words that the disk is, which the image's own bounds do not tell.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the server's disk has no room for it: let who runs the server make some: %w (%w)", paddock.Exhausted, err)
+	}
+	return err
 }
 
 // users adds the accounts that sandboxes have: root, and user.
@@ -317,16 +332,12 @@ func network(t *layer.Tree) error {
 // Sweep removes the images that used does not say are in use, of the tenants that
 // it is asked for.
 func (d *Depot) Sweep(tenant string, used func(id string) bool) error {
-	d.mu.Lock()
-	turn := d.busy[tenant]
-	d.mu.Unlock()
-	if turn != nil {
-		select {
-		case turn <- struct{}{}:
-			defer func() { <-turn }()
-		default:
-			return nil // one is being pulled: another time
-		}
+	turn := d.turn(tenant)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	default:
+		return nil // one is being pulled: another time
 	}
 	list, err := os.ReadDir(d.place(tenant))
 	if errors.Is(err, fs.ErrNotExist) {
