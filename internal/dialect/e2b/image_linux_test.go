@@ -90,6 +90,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path = strings.TrimPrefix(path, "/v2/open/")
 	switch data := h.blobs[strings.TrimPrefix(path, "blobs/")]; {
+	case r.URL.Path == "/v2/":
 	case path == "manifests/latest":
 		_, _ = w.Write(h.manifest)
 	case data != nil:

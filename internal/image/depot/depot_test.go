@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -28,7 +30,8 @@ type hub struct {
 	manifest []byte
 	blobs    map[string][]byte
 	password string
-	asked    int // blobs that it sent
+	asked    int                   // blobs that it sent
+	slow     func(r *http.Request) // is called before a blob is sent; nil does nothing
 }
 
 func digest(data []byte) string {
@@ -75,9 +78,13 @@ func (h *hub) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch what := strings.TrimPrefix(r.URL.Path, "/v2/a/b/"); {
+	case r.URL.Path == "/v2/":
 	case what == "manifests/latest", what == "manifests/"+digest(h.manifest):
 		_, _ = w.Write(h.manifest)
 	case h.blobs[strings.TrimPrefix(what, "blobs/")] != nil:
+		if h.slow != nil {
+			h.slow(r)
+		}
 		h.asked++
 		_, _ = w.Write(h.blobs[strings.TrimPrefix(what, "blobs/")])
 	default:
@@ -230,5 +237,109 @@ func TestAnImageThatCannotBeHadIsRefusedAndLeavesNothing(t *testing.T) {
 	}
 	if _, err := pull(t, few, "acme", large.name(), ""); err != nil {
 		t.Errorf("after the other went: %v", err)
+	}
+}
+
+// empty fails the test where a depot holds anything but so many images.
+func empty(t *testing.T, d *Depot, images int) {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(d.o.Dir, "*", "*"))
+	if err != nil || len(list) != images {
+		t.Errorf("the depot holds %v, and %d images were to be in it: %v", list, images, err)
+	}
+}
+
+func TestAPullThatIsGivenUpLeavesNothing(t *testing.T) {
+	h, d := newHub(t, runtime.GOARCH, shell), open(t, nil)
+	for _, blob := range []int{1, 2} { // the configuration, the layer
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		h.slow = func(r *http.Request) {
+			if n++; n == blob {
+				cancel()
+				<-r.Context().Done()
+			}
+		}
+		img, err := d.Pull(ctx, Request{Tenant: "acme", Reference: h.name(), Say: func(string) {}})
+		if !errors.Is(err, paddock.Canceled) || img.Dir != "" {
+			t.Errorf("given up at blob %d: %+v, %v", blob, img, err)
+		}
+		empty(t, d, 0)
+	}
+	h.slow = nil
+	if _, err := pull(t, d, "acme", h.name(), ""); err != nil {
+		t.Errorf("after it was given up: %v", err)
+	}
+	empty(t, d, 1)
+}
+
+func TestTwoPullsOfAnImageAtOnceMakeOne(t *testing.T) {
+	h, d := newHub(t, runtime.GOARCH, shell), open(t, nil)
+	type got struct {
+		img Image
+		err error
+	}
+	all := make(chan got)
+	for range 4 {
+		go func() {
+			img, err := d.Pull(t.Context(), Request{Tenant: "acme", Reference: h.name(), Say: func(string) {}})
+			all <- got{img, err}
+		}()
+	}
+	first := <-all
+	for range 3 {
+		if next := <-all; next.err != nil || first.err != nil || next.img.Dir != first.img.Dir {
+			t.Errorf("%+v and %+v", first, next)
+		}
+	}
+	empty(t, d, 1)
+}
+
+func TestASweepLeavesWhatIsBeingPulled(t *testing.T) {
+	h, d := newHub(t, runtime.GOARCH, shell), open(t, nil)
+	h.slow = func(*http.Request) {
+		if err := d.Sweep("acme", func(string) bool { return false }); err != nil {
+			t.Error(err)
+		}
+	}
+	if img, err := pull(t, d, "acme", h.name(), ""); err != nil || img.Dir == "" {
+		t.Errorf("%+v, %v", img, err)
+	}
+	empty(t, d, 1)
+}
+
+// A registry that names the sum of another's image does not come to stand in its
+// place, whatever it says of the sum of what it sends.
+func TestNoImageStandsInAnothersPlace(t *testing.T) {
+	good, d := newHub(t, runtime.GOARCH, shell), open(t, nil)
+	bad := newHub(t, runtime.GOARCH, map[string]string{"bin/bash": "#! bad"})
+	inner := bad.Config.Handler
+	bad.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			w.Header().Set("Content-Type", "application/vnd.docker.distribution.manifest.v1+prettyjws")
+			w.Header().Set("Docker-Content-Digest", digest(good.manifest))
+		}
+		inner.ServeHTTP(w, r)
+	})
+	for _, name := range []string{bad.name(), bad.name() + "@" + digest(bad.manifest)} {
+		if img, err := pull(t, d, "acme", name, ""); err == nil && img.ID == strings.TrimPrefix(digest(good.manifest), "sha256:") {
+			t.Errorf("%s is kept as %s", name, img.ID)
+		}
+	}
+	img, err := pull(t, d, "acme", good.name(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(filepath.Join(img.Dir, "bin/bash")); err != nil || string(data) != "#!" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestAFullDiskIsToldAsOne(t *testing.T) {
+	if err := full(fmt.Errorf("a: %w", syscall.ENOSPC)); !errors.Is(err, paddock.Exhausted) || !strings.Contains(err.Error(), "disk") {
+		t.Error(err)
+	}
+	if err := full(paddock.Conflict); !errors.Is(err, paddock.Conflict) || errors.Is(err, paddock.Exhausted) {
+		t.Error(err)
 	}
 }

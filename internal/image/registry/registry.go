@@ -1,13 +1,15 @@
-// Package registry pulls images: it speaks the distribution protocol of OCI and
-// Docker to registries.
+// Package registry pulls images of OCI and Docker. The protocol of registries is spoken
+// by go-containerregistry; what is here says what may be asked, and what is taken.
 //
 // A registry is a stranger, also where the caller named it. All that it sends is
 // bounded, and has the sum that its manifest says, which for a reference with a
 // digest is the caller's word. It leads to other hosts, by redirects and by the
-// address of what gives tokens: each connection is made by the function that the
-// client was given, which decides. A password goes to the registry that it is for
-// and to what that registry names for tokens, encrypted unless both are this
-// machine's own; it stands in no error.
+// address of what gives tokens: each request goes through a guard, which refuses what
+// is not encrypted, and each connection is made by the function that the client was
+// given, which decides. A password goes to the registry that it is for and to what
+// that registry names for tokens, encrypted unless both are this machine's own; it
+// stands in no error. Nothing of the host's is read for it: no file, no variable and
+// no helper of Docker's.
 package registry
 
 import (
@@ -28,17 +30,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/paddock-sandbox/paddock"
 )
 
 // Bounds of what is taken from a registry.
 const (
 	maxManifest = 4 << 20
-	maxToken    = 1 << 20
 	maxLayers   = 200
-	headTime    = time.Minute
-	idleTime    = time.Minute
-	maxHops     = 5
+	findTime    = 3 * time.Minute // for all but layers
 )
 
 // Credentials are those of a registry. The zero value is nobody's.
@@ -70,7 +77,7 @@ type Image struct {
 	Size   int64  // of its layers, as they are sent
 	Config Config
 
-	layers []descriptor
+	layers []v1.Descriptor
 	at     *session
 }
 
@@ -85,45 +92,25 @@ type Config struct {
 	} `json:"config"`
 }
 
-type descriptor struct {
-	MediaType string `json:"mediaType"`
-	Digest    string `json:"digest"`
-	Size      int64  `json:"size"`
-	Platform  *struct {
-		OS           string `json:"os"`
-		Architecture string `json:"architecture"`
-	} `json:"platform"`
-}
-
 // A session is what is known of a registry while an image is pulled.
 type session struct {
-	c      *Client
-	http   *http.Client
-	ref    Reference
-	bearer string
-	basic  bool
+	c     *Client
+	ref   Reference
+	repo  name.Repository
+	pull  *remote.Puller
+	guard *guard
 }
-
-// Kinds of what registries send.
-const (
-	ociIndex       = "application/vnd.oci.image.index.v1+json"
-	ociManifest    = "application/vnd.oci.image.manifest.v1+json"
-	dockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
-	dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
-)
 
 // Find asks the registry for an image, for the client's system and architecture. It
 // is [paddock.NotFound] where there is none, and [paddock.Denied] where the registry
 // or Dial says so.
 func (c *Client) Find(ctx context.Context, ref Reference) (*Image, error) {
-	s := &session{c: c, ref: ref}
-	s.http = &http.Client{Transport: c.Transport, CheckRedirect: s.redirect}
-	if c.Transport == nil {
-		s.http.Transport = &http.Transport{
-			DialContext: c.Dial, TLSHandshakeTimeout: headTime, ResponseHeaderTimeout: headTime, MaxResponseHeaderBytes: 64 << 10,
-			DisableCompression: true, DisableKeepAlives: true, ForceAttemptHTTP2: true,
-		}
+	s, err := c.begin(ref)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", ref, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
 	img, err := s.find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", ref, err)
@@ -131,48 +118,69 @@ func (c *Client) Find(ctx context.Context, ref Reference) (*Image, error) {
 	return img, nil
 }
 
+func (c *Client) begin(ref Reference) (*session, error) {
+	s := &session{c: c, ref: ref, guard: &guard{next: c.Transport, plain: ref.plain(), idle: idleTime}}
+	if c.Transport == nil {
+		s.guard.next = &http.Transport{
+			DialContext: c.Dial, TLSHandshakeTimeout: headTime, ResponseHeaderTimeout: headTime, MaxResponseHeaderBytes: 64 << 10,
+			DisableCompression: true, DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		}
+	}
+	how := []name.Option{name.StrictValidation}
+	if ref.plain() {
+		how = append(how, name.Insecure)
+	}
+	reg, err := name.NewRegistry(ref.server(), how...)
+	if err != nil {
+		return nil, fmt.Errorf("its host is none: %w", paddock.Invalid)
+	}
+	s.repo = reg.Repo(ref.Name)
+	who := authn.Anonymous
+	if c.Credentials != (Credentials{}) {
+		who = &authn.Basic{Username: c.Credentials.Username, Password: c.Credentials.Password}
+	}
+	s.pull, err = remote.NewPuller(remote.WithTransport(s.guard), remote.WithAuth(who), remote.WithUserAgent("paddock"), remote.WithRetryBackoff(remote.Backoff{Steps: 1}))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, paddock.Internal)
+	}
+	return s, nil
+}
+
 func (s *session) find(ctx context.Context) (*Image, error) {
 	wanted := s.ref.Digest
-	if wanted == "" {
-		wanted = s.ref.Tag
-	}
-	var m struct {
-		SchemaVersion int          `json:"schemaVersion"`
-		MediaType     string       `json:"mediaType"`
-		Config        descriptor   `json:"config"`
-		Layers        []descriptor `json:"layers"`
-		Manifests     []descriptor `json:"manifests"`
-	}
-	digest := ""
-	for range 2 {
+	var m *v1.Manifest
+	for list := true; ; list = false { // an image, or a list of images
 		data, kind, err := s.manifest(ctx, wanted)
 		if err != nil {
 			return nil, err
 		}
-		digest = sumOf(data)
-		if goodDigest(wanted) && digest != wanted {
-			return nil, fmt.Errorf("the registry sent %s in its place: %w", digest, paddock.Conflict)
-		}
-		m.Manifests, m.Layers, m.MediaType, m.SchemaVersion = nil, nil, "", 0
-		if err := json.Unmarshal(data, &m); err != nil {
+		wanted = sumOf(data)
+		if m, err = v1.ParseManifest(bytes.NewReader(data)); err != nil {
 			return nil, fmt.Errorf("its manifest cannot be read: %w", paddock.Invalid)
 		}
 		if m.MediaType != "" {
 			kind = m.MediaType
 		}
-		if kind != ociIndex && kind != dockerList {
+		if !kind.IsIndex() {
 			break
 		}
-		if wanted, err = s.c.choose(m.Manifests); err != nil {
+		if !list {
+			return nil, fmt.Errorf("it is a list of lists, and one of images is read: %w", paddock.Unsupported)
+		}
+		index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+		if err != nil {
+			return nil, fmt.Errorf("its manifest cannot be read: %w", paddock.Invalid)
+		}
+		if wanted, err = s.c.choose(index.Manifests); err != nil {
 			return nil, err
 		}
 	}
-	if m.SchemaVersion != 2 || len(m.Manifests) > 0 || !goodDigest(m.Config.Digest) || len(m.Layers) > maxLayers {
+	if m.SchemaVersion != 2 || !good(m.Config) || len(m.Layers) > maxLayers {
 		return nil, fmt.Errorf("its manifest is of a kind that is not known: %w", paddock.Unsupported)
 	}
-	img := &Image{Digest: digest, layers: m.Layers, at: s}
+	img := &Image{Digest: wanted, layers: m.Layers, at: s}
 	for _, l := range m.Layers {
-		if !goodDigest(l.Digest) || l.Size < 0 {
+		if !good(l) {
 			return nil, fmt.Errorf("its manifest has a layer without a sum or a size: %w", paddock.Invalid)
 		}
 		if img.Size += l.Size; l.Size > s.c.Size || img.Size > s.c.Size {
@@ -182,15 +190,38 @@ func (s *session) find(ctx context.Context) (*Image, error) {
 	return img, s.config(ctx, m.Config, &img.Config)
 }
 
+// good tells whether a descriptor has a size, and a sum that is checked.
+func good(d v1.Descriptor) bool { return d.Size >= 0 && goodDigest(d.Digest.String()) }
+
+// manifest gets what a digest, or without one the reference's tag, leads to.
+func (s *session) manifest(ctx context.Context, digest string) ([]byte, types.MediaType, error) {
+	var ref name.Reference = s.repo.Tag(s.ref.Tag)
+	if digest != "" {
+		ref = s.repo.Digest(digest)
+	}
+	s.guard.expect(maxManifest, true)
+	d, err := s.pull.Get(ctx, ref)
+	if err != nil {
+		return nil, "", s.told(ctx, err)
+	}
+	// The library takes a registry's word for the sum of a manifest of the first
+	// version that is signed.
+	if sum := sumOf(d.Manifest); digest != "" && sum != digest {
+		return nil, "", fmt.Errorf("the registry sent %s in its place: %w", sum, paddock.Conflict)
+	}
+	kind, _, _ := mime.ParseMediaType(string(d.MediaType))
+	return d.Manifest, types.MediaType(kind), nil
+}
+
 // choose finds the image of the client's architecture in a list.
-func (c *Client) choose(list []descriptor) (string, error) {
+func (c *Client) choose(list []v1.Descriptor) (string, error) {
 	var others []string
 	for _, d := range list {
-		if d.Platform == nil || !goodDigest(d.Digest) {
+		if d.Platform == nil || !good(d) {
 			continue
 		}
 		if d.Platform.OS == c.OS && d.Platform.Architecture == c.Arch {
-			return d.Digest, nil
+			return d.Digest.String(), nil
 		}
 		if name := d.Platform.OS + "/" + d.Platform.Architecture; name != "unknown/unknown" && len(name) < 50 && len(others) < 20 && !slices.Contains(others, name) {
 			others = append(others, name)
@@ -199,7 +230,7 @@ func (c *Client) choose(list []descriptor) (string, error) {
 	return "", fmt.Errorf("there is none for %s/%s, which this machine is, but for %q: %w", c.OS, c.Arch, others, paddock.Unsupported)
 }
 
-func (s *session) config(ctx context.Context, d descriptor, into *Config) error {
+func (s *session) config(ctx context.Context, d v1.Descriptor, into *Config) error {
 	if d.Size > maxManifest {
 		return fmt.Errorf("its configuration is too large: %w", paddock.Exhausted)
 	}
@@ -208,11 +239,11 @@ func (s *session) config(ctx context.Context, d descriptor, into *Config) error 
 		return err
 	}
 	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, maxManifest+1))
+	data, err := io.ReadAll(body)
 	if err != nil {
-		return unreachable(ctx, err)
+		return s.told(ctx, err)
 	}
-	if sumOf(data) != d.Digest {
+	if int64(len(data)) != d.Size {
 		return fmt.Errorf("its configuration is not what its manifest says: %w", paddock.Conflict)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
@@ -236,6 +267,20 @@ func sumOf(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// blob opens what has a digest; its reader ends with an error where it has another.
+func (s *session) blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error) {
+	s.guard.expect(d.Size, false)
+	l, err := s.pull.Layer(ctx, s.repo.Digest(d.Digest.String()))
+	if err != nil {
+		return nil, s.told(ctx, err)
+	}
+	body, err := l.Compressed()
+	if err != nil {
+		return nil, s.told(ctx, err)
+	}
+	return body, nil
+}
+
 // Layers gives each layer in turn to a function, not compressed. One that is not
 // what the manifest says is an error, when the function has had all of it: what it
 // made is not to be used then.
@@ -248,32 +293,28 @@ func (i *Image) Layers(ctx context.Context, f func(n, of int, r io.Reader) error
 	return nil
 }
 
-func (s *session) layer(ctx context.Context, d descriptor, f func(io.Reader) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (s *session) layer(ctx context.Context, d v1.Descriptor, f func(io.Reader) error) error {
 	body, err := s.blob(ctx, d)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	idle := time.AfterFunc(idleTime, cancel) // of a registry that says no more
-	defer idle.Stop()
-	sum := sha256.New()
-	raw := &counted{r: io.TeeReader(io.LimitReader(body, d.Size+1), sum), seen: func() { idle.Reset(idleTime) }}
-	in, err := expand(raw)
+	raw := &counted{r: body}
+	in, end, err := expand(raw)
 	if err == nil {
-		err = f(in)
+		err = f(&held{ctx, in})
+		end()
+	}
+	if raw.err != nil && !errors.Is(raw.err, io.EOF) {
+		return s.told(ctx, raw.err)
 	}
 	if err != nil {
-		if raw.err != nil && !errors.Is(raw.err, io.EOF) {
-			return unreachable(ctx, raw.err)
-		}
 		return err
 	}
 	if _, err := io.Copy(io.Discard, raw); err != nil { // what stands behind the archive is a part of the sum
-		return unreachable(ctx, err)
+		return s.told(ctx, err)
 	}
-	if raw.n != d.Size || "sha256:"+hex.EncodeToString(sum.Sum(nil)) != d.Digest {
+	if raw.n != d.Size {
 		return fmt.Errorf("it is not what the manifest says: %w", paddock.Conflict)
 	}
 	return nil
@@ -281,125 +322,79 @@ func (s *session) layer(ctx context.Context, d descriptor, f func(io.Reader) err
 
 // A counted reader remembers how it ended.
 type counted struct {
-	r    io.Reader
-	n    int64
-	err  error
-	seen func()
+	r   io.Reader
+	n   int64
+	err error
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n += int64(n)
-	if n > 0 {
-		c.seen()
-	}
 	if err != nil {
 		c.err = err
 	}
 	return n, err
 }
 
-// expand finds out by its first bytes how a layer is compressed.
-func expand(r io.Reader) (io.Reader, error) {
+// A held reader ends with its context: little that was sent can be much unpacked.
+type held struct {
+	ctx context.Context //nolint:containedctx // a reader has no other way to be told
+	r   io.Reader
+}
+
+func (h *held) Read(p []byte) (int, error) {
+	if h.ctx.Err() != nil {
+		return 0, ended(h.ctx)
+	}
+	return h.r.Read(p)
+}
+
+func ended(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("it takes longer than an image may: %w", paddock.Timeout)
+	}
+	return fmt.Errorf("it was given up: %w", paddock.Canceled)
+}
+
+// maxWindow is how much of what came before a layer in zstd may look back upon. All
+// of it is in memory.
+const maxWindow = 32 << 20
+
+// expand finds out by its first bytes how a layer is compressed. What it gives is
+// to be ended.
+func expand(r io.Reader) (io.Reader, func(), error) {
 	head := make([]byte, 4)
 	n, err := io.ReadFull(r, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, nil, err
 	}
 	all := io.MultiReader(bytes.NewReader(head[:n]), r)
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(all)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
+			return nil, nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
 		}
-		return z, nil
-	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return nil, fmt.Errorf("it is compressed with zstd, which is not read here; gzip is: %w", paddock.Unsupported)
-	}
-	return all, nil
-}
-
-func (s *session) url(parts ...string) string {
-	u := url.URL{Scheme: "https", Host: s.ref.server(), Path: "/v2/" + s.ref.Name + "/" + strings.Join(parts, "/")}
-	if s.ref.plain() {
-		u.Scheme = "http"
-	}
-	return u.String()
-}
-
-func (s *session) manifest(ctx context.Context, what string) (data []byte, kind string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, headTime)
-	defer cancel()
-	res, err := s.get(ctx, s.url("manifests", what), strings.Join([]string{ociIndex, ociManifest, dockerList, dockerManifest}, ", "))
-	if err != nil {
-		return nil, "", err
-	}
-	defer res.Body.Close()
-	data, err = io.ReadAll(io.LimitReader(res.Body, maxManifest+1))
-	switch {
-	case err != nil:
-		return nil, "", unreachable(ctx, err)
-	case len(data) > maxManifest:
-		return nil, "", fmt.Errorf("its manifest is too large: %w", paddock.Exhausted)
-	}
-	kind, _, _ = mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return data, kind, nil
-}
-
-func (s *session) blob(ctx context.Context, d descriptor) (io.ReadCloser, error) {
-	res, err := s.get(ctx, s.url("blobs", d.Digest), "")
-	if err != nil {
-		return nil, err
-	}
-	return res.Body, nil
-}
-
-// redirect allows what leads to another place as safe as this. Go's client takes
-// credentials to no other host.
-func (s *session) redirect(r *http.Request, via []*http.Request) error {
-	switch {
-	case len(via) > maxHops:
-		return fmt.Errorf("the registry leads on and on: %w", paddock.Invalid)
-	case r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !s.ref.plain() || !loopback(r.URL.Host)), r.URL.User != nil:
-		return fmt.Errorf("the registry leads to what is not encrypted: %w", paddock.Denied)
-	}
-	return nil
-}
-
-// get asks for something, and again with a token where the registry wants one.
-func (s *session) get(ctx context.Context, address, accept string) (*http.Response, error) {
-	for try := 0; ; try++ {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		return z, func() {}, nil
+	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}), bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18}) && head[0]&0xf0 == 0x50:
+		z, err := zstd.NewReader(all, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
+			return nil, nil, fmt.Errorf("%w: %w", err, paddock.Invalid)
 		}
-		r.Header.Set("User-Agent", "paddock")
-		if accept != "" {
-			r.Header.Set("Accept", accept)
-		}
-		switch {
-		case s.bearer != "":
-			r.Header.Set("Authorization", "Bearer "+s.bearer)
-		case s.basic:
-			r.SetBasicAuth(s.c.Credentials.Username, s.c.Credentials.Password)
-		}
-		res, err := s.http.Do(r)
-		if err != nil {
-			return nil, unreachable(ctx, err)
-		}
-		if res.StatusCode == http.StatusOK {
-			return res, nil
-		}
-		_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
-		_ = res.Body.Close()
-		if res.StatusCode != http.StatusUnauthorized || try > 0 || res.Request.URL.Host != r.URL.Host {
-			return nil, s.refused(res.StatusCode)
-		}
-		if err := s.authorize(ctx, res.Header.Values("WWW-Authenticate")); err != nil {
-			return nil, err
-		}
+		return &zipped{z}, z.Close, nil
 	}
+	return all, func() {}, nil
+}
+
+// A zipped reader says what is wrong with a layer in zstd.
+type zipped struct{ z *zstd.Decoder }
+
+func (z *zipped) Read(p []byte) (int, error) {
+	n, err := z.z.Read(p)
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		err = fmt.Errorf("it is compressed with a window of more than %d MiB, which is the most that is held in memory: compress it with less: %w", maxWindow>>20, paddock.Unsupported)
+	}
+	return n, err
 }
 
 // refused says what a status means.
@@ -418,103 +413,41 @@ func (s *session) refused(code int) error {
 	return fmt.Errorf("the registry answers %d: %w", code, paddock.Unavailable)
 }
 
-// unreachable says why a registry was not reached, without an address that may
-// hold what it was asked with.
-func unreachable(ctx context.Context, err error) error {
+// told says in our words what the library says, which tells what it was sent: texts
+// of the registry, and addresses that may hold what it was asked with.
+func (s *session) told(ctx context.Context, err error) error {
+	var status *transport.Error
+	if errors.As(err, &status) {
+		return s.refused(status.StatusCode)
+	}
+	var ours refusal
 	var u *url.Error
-	if errors.As(err, &u) {
+	var k paddock.Kind
+	if errors.As(err, &ours) {
+		err = ours
+	} else if errors.As(err, &u) {
 		err = u.Err
 	}
-	var k paddock.Kind
-	switch {
+	var d net.Error
+	switch text := err.Error(); {
 	case errors.As(err, &k):
 		return fmt.Errorf("reach the registry: %w", err)
 	case ctx.Err() != nil:
-		return fmt.Errorf("the registry says nothing any more: %w", paddock.Timeout)
-	}
-	return fmt.Errorf("reach the registry: %w: %w", err, paddock.Unavailable)
-}
-
-// authorize answers a challenge.
-func (s *session) authorize(ctx context.Context, challenges []string) error {
-	for _, text := range challenges {
-		scheme, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-		switch strings.ToLower(scheme) {
-		case "bearer":
-			return s.token(ctx, parameters(rest))
-		case "basic":
-			if s.c.Credentials == (Credentials{}) {
-				return s.refused(http.StatusUnauthorized)
-			}
-			s.basic = true
-			return nil
-		}
-	}
-	return fmt.Errorf("the registry asks for credentials in a way that is not known: %w", paddock.Unsupported)
-}
-
-// parameters reads key="value" pairs.
-func parameters(text string) map[string]string {
-	list := map[string]string{}
-	for text != "" && len(list) < 20 {
-		name, rest, ok := strings.Cut(text, "=")
-		if !ok {
-			break
-		}
-		name = strings.ToLower(strings.Trim(name, " ,\t"))
-		if quoted, in := strings.CutPrefix(rest, `"`); in {
-			list[name], text, _ = strings.Cut(quoted, `"`)
-		} else {
-			list[name], text, _ = strings.Cut(rest, ",")
-		}
-	}
-	return list
-}
-
-func (s *session) token(ctx context.Context, p map[string]string) error {
-	realm, err := url.Parse(p["realm"])
-	if err != nil || realm.Host == "" || realm.User != nil {
+		return ended(ctx)
+	case strings.Contains(text, "does not match requested digest"):
+		return fmt.Errorf("the registry sent another in its place: %w", paddock.Conflict)
+	case strings.HasPrefix(text, "error verifying"):
+		return fmt.Errorf("it is not what the manifest says: %w", paddock.Conflict)
+	case strings.Contains(text, "missing realm"):
 		return fmt.Errorf("the registry names nothing that gives tokens: %w", paddock.Invalid)
-	}
-	if realm.Scheme != "https" && (realm.Scheme != "http" || !s.ref.plain() || !loopback(realm.Host)) {
-		return fmt.Errorf("the registry has tokens given by what is not encrypted: %w", paddock.Denied)
-	}
-	q := realm.Query()
-	if p["service"] != "" {
-		q.Set("service", p["service"])
-	}
-	q.Set("scope", "repository:"+s.ref.Name+":pull")
-	realm.RawQuery = q.Encode()
-	ctx, cancel := context.WithTimeout(ctx, headTime)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), http.NoBody)
-	if err != nil {
-		return fmt.Errorf("the registry names nothing that gives tokens: %w", paddock.Invalid)
-	}
-	if s.c.Credentials != (Credentials{}) {
-		r.SetBasicAuth(s.c.Credentials.Username, s.c.Credentials.Password)
-	}
-	res, err := s.http.Do(r)
-	if err != nil {
-		return unreachable(ctx, err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return s.refused(res.StatusCode)
-	}
-	var t struct {
-		Token  string `json:"token"`
-		Access string `json:"access_token"`
-	}
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxToken))
-	if err != nil {
-		return unreachable(ctx, err)
-	}
-	if err := json.Unmarshal(data, &t); err != nil || t.Token == "" && t.Access == "" {
+	case strings.Contains(text, "realm"):
+		return fmt.Errorf("the registry has tokens given by what may not be asked: an address of a private network, or one that is not encrypted: %w", paddock.Denied)
+	case strings.Contains(text, "private/link-local"):
+		return fmt.Errorf("the registry leads to an address of a private network: %w", paddock.Denied)
+	case strings.Contains(text, "no token in"):
 		return fmt.Errorf("the registry gives no token: %w", paddock.Invalid)
+	case errors.As(err, &d), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), u != nil:
+		return fmt.Errorf("reach the registry: %w: %w", err, paddock.Unavailable)
 	}
-	if s.bearer = t.Token; s.bearer == "" {
-		s.bearer = t.Access
-	}
-	return nil
+	return fmt.Errorf("the registry does not answer as one does: %w", paddock.Unavailable)
 }
