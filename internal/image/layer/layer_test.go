@@ -173,6 +173,17 @@ func TestWhatBecomesNoFileIsCountedToo(t *testing.T) {
 	}
 }
 
+func TestWhiteoutsAreCounted(t *testing.T) {
+	tree, _ := planted(t)
+	tree.looks = maxLooks - 1
+	if err := tree.Unpack(archive(t, file(".wh.a"))); err != nil {
+		t.Error(err)
+	}
+	if err := tree.Unpack(archive(t, file("b"), file(".wh..wh..opq"))); !errors.Is(err, paddock.Exhausted) {
+		t.Errorf("more than may be: %v", err)
+	}
+}
+
 func TestDirectoriesDoNotLieTooDeep(t *testing.T) {
 	down := strings.TrimSuffix(strings.Repeat("a/", 90), "/")
 	for what, list := range map[string][]tar.Header{
