@@ -29,6 +29,10 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 	if err != nil {
 		return nil, err
 	}
+	base, err := baseImage(ctx, images, f.base, log)
+	if err != nil {
+		return nil, err
+	}
 	secret, err := c.store.Secret(ctx, "e2b-names")
 	if err != nil {
 		return nil, err
@@ -47,7 +51,7 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Envd: e2bAgent, Code: e2bCode(api), Log: log,
+		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Envd: e2bAgent, Code: e2bCode(api), Log: log,
 	})
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -34,6 +35,20 @@ func (a *app) images(f *serveFlags) (e2b.Images, error) {
 		return nil, withHint(err, "--state names another place")
 	}
 	return imageDepot{d}, nil
+}
+
+// baseImage pulls what the template base begins with, if that is not this machine's
+// system. It is nobody's among the tenants, and shared by all as the system is; who
+// starts the server may name a registry at any address.
+func baseImage(ctx context.Context, images e2b.Images, name string, log *slog.Logger) (*e2b.Image, error) {
+	if name == "" {
+		return nil, nil
+	}
+	img, err := images.Pull(ctx, e2b.Pull{Image: name, Private: true, Say: func(text string) { log.Info("e2b: base: " + text) }})
+	if err != nil {
+		return nil, withHint(fmt.Errorf("--e2b-base: %w", err), "without it base is this machine's system; an image that needs credentials can be pulled by no server at its start: have a registry of this machine's or its network's hold it")
+	}
+	return &img, nil
 }
 
 // dialRegistry connects to a registry, and to what it leads to. A tenant names it:

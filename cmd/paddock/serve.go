@@ -36,6 +36,7 @@ type serveFlags struct {
 	plain   bool
 	trusted bool
 	tiers   []string
+	base    string
 	private bool
 	idle    timeFlag
 }
@@ -87,6 +88,7 @@ failed.`,
 	f.tls.register(fs)
 	fs.BoolVar(&f.plain, "plain-http", false, "listen beyond loopback without encryption: whoever sees the traffic has the key")
 	fs.BoolVar(&f.trusted, "trusted", false, "let who has the key name what is this machine's: its files, its network, and controls to do without")
+	fs.StringVar(&f.base, "e2b-base", "", "have the template base of E2B's clients begin with this `image` of a registry, which is asked for it, without credentials, when the server starts (default: this machine's system)")
 	fs.StringSliceVar(&f.tiers, "tiers", nil, "make sandboxes of these `tiers` only, with commas: gvisor,microvm where tenants distrust each other (default all)")
 	f.way.register(fs)
 	f.account.register(fs)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -42,6 +43,7 @@ type build struct {
 	step   string     // guarded by mu
 	ended  time.Time  // guarded by mu
 	image  string     // guarded by mu; that it stands on
+	pulls  bool       // guarded by mu; what image it will stand on is not known yet
 }
 
 // What clients send to start one.
@@ -275,20 +277,14 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 	if from.root.Kind != paddock.RootSnapshot && who != user {
 		w.user, w.dir = who, "/"+who
 	}
-	checked := from.root // which the caller named
 	if from.pull != nil {
 		img, err := h.pull(ctx, b, *from.pull)
 		if err != nil {
 			b.say("error", where, err.Error())
 			return made, where, err
 		}
-		from.root, from.image = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.ID
-		for _, text := range img.Env {
-			name, value, _ := strings.Cut(text, "=")
-			if environment(map[string]string{name: value}) == nil {
-				w.env[name] = value
-			}
-		}
+		from.root, from.image, from.own = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.ID, true
+		maps.Copy(w.env, img.environment())
 	}
 	spec := paddock.Spec{Tier: from.tier, Root: from.root, Limits: from.limits, Labels: map[string]string{"e2b.build": b.id}}
 	if spec.Policy.Network, err = policy(nil, nil); err != nil {
@@ -298,9 +294,7 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		spec.User = w.user
 	}
 	if b.caller.Check != nil {
-		named := spec
-		named.Root = checked // a directory of an image is the handler's own word
-		if err := b.caller.Check(named); err != nil {
+		if err := b.caller.Check(from.named(spec)); err != nil {
 			return made, where, err
 		}
 	}

@@ -193,7 +193,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 		spec = c.h.ready(spec)
 	}
 	if c.caller.Check != nil {
-		if err := c.caller.Check(spec); err != nil {
+		if err := c.caller.Check(root.named(spec)); err != nil {
 			return nil, err
 		}
 	}

@@ -105,6 +105,10 @@ type Options struct {
 	// Images has what builds begin with; nil has none, and such builds are refused.
 	Images Images
 
+	// Base is the image that the template base begins with, which is not removed while
+	// the handler lives; nil is this machine's system.
+	Base *Image
+
 	// Envd makes what answers at the agent's port of each sandbox, Code what answers
 	// at the code interpreter's; without Code that port is one like any other.
 	Envd func(Inside) (Port, error)

@@ -54,17 +54,44 @@ func (c *call) fromImage(q buildRequest) (rooted, error) {
 	return rooted{template: "the image " + printable(q.FromImage), env: map[string]string{}, pull: p}, nil
 }
 
+// environment gives an image's variables, without those that no process could have.
+func (i Image) environment() map[string]string {
+	vars := map[string]string{}
+	for _, text := range i.Env {
+		name, value, _ := strings.Cut(text, "=")
+		if environment(map[string]string{name: value}) == nil {
+			vars[name] = value
+		}
+	}
+	return vars
+}
+
 // pull has an image pulled for a build, which keeps it from being swept.
 func (h *Handler) pull(ctx context.Context, b *build, p Pull) (Image, error) {
 	p.Say = func(text string) { b.say("info", "base", text) }
-	img, err := h.o.Images.Pull(ctx, p)
-	if err != nil {
-		return Image{}, err
-	}
 	b.mu.Lock()
-	b.image = img.ID
+	b.pulls = true
 	b.mu.Unlock()
-	return img, nil
+	img, err := h.o.Images.Pull(ctx, p)
+	b.mu.Lock()
+	b.image, b.pulls = img.ID, false
+	b.mu.Unlock()
+	return img, err
+}
+
+// holds tells whether a build that is under way stands on a tenant's image, or may.
+func (h *Handler) holds(tenant, id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, b := range h.builds {
+		b.mu.Lock()
+		held := b.caller.Tenant == tenant && b.status == building && (b.pulls || b.image == id)
+		b.mu.Unlock()
+		if held {
+			return true
+		}
+	}
+	return false
 }
 
 // sweepImages removes images that no template, sandbox or build has needed for a
@@ -116,7 +143,7 @@ func (h *Handler) sweepImages(now time.Time) {
 	for tenant := range tenants {
 		err := h.o.Images.Sweep(tenant, func(id string) bool {
 			name := tenant + "\x00" + id
-			if used[name] {
+			if used[name] || h.holds(tenant, id) { // since it was looked at, too
 				return true
 			}
 			since, ok := idle[name]

@@ -84,6 +84,8 @@ type bench struct {
 	h      *e2b.Handler
 	s      *httptest.Server
 	ready  []paddock.Tier
+	base   *e2b.Image
+	check  func(paddock.Spec) error
 	full   atomic.Pointer[error] // why no request is let in; nil lets all in
 }
 
@@ -122,9 +124,9 @@ func (b *bench) open() {
 			if strings.HasPrefix(key, "bad") {
 				return e2b.Caller{}, fmt.Errorf("no key: %w", paddock.Denied)
 			}
-			return e2b.Caller{Tenant: key, Who: key, Driver: b.keeper, ReadOnly: key == "looker"}, nil
+			return e2b.Caller{Tenant: key, Who: key, Driver: b.keeper, Check: b.check, ReadOnly: key == "looker"}, nil
 		},
-		Domain: "box.test",
+		Domain: "box.test", Base: b.base,
 		Enter: func(context.Context, string) (e2b.Place, error) {
 			if why := b.full.Load(); why != nil {
 				return nil, *why

@@ -59,7 +59,8 @@ const (
 // usualTag is the tag of a name without one.
 const usualTag = "default"
 
-// base are the templates that are there from the beginning: this machine's system.
+// base are the templates that are there from the beginning: this machine's system,
+// or an image for the first of them.
 func base() []string { return []string{"base", interpreter} }
 
 const interpreter = "code-interpreter-v1"
@@ -74,7 +75,16 @@ type rooted struct {
 	user, dir       string // of a build that set them
 	image           string // that the root stands on
 	pull            *Pull  // an image that is yet to be pulled
+	own             bool   // the root is the handler's own word, and not a caller's
 	sudo            bool   // of a snapshot: what it was taken of had sudo
+}
+
+// named is what a caller asks for of a spec: a directory of an image is not.
+func (r rooted) named(spec paddock.Spec) paddock.Spec {
+	if r.own {
+		spec.Root = paddock.Root{}
+	}
+	return spec
 }
 
 // loadTemplate takes one that was kept.
@@ -197,7 +207,7 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 	t, n, err := h.lookup(tenant, text)
 	if err != nil {
 		if n.space == "" && slices.Contains(base(), n.name) {
-			return builtIn(n)
+			return h.builtIn(n)
 		}
 		return rooted{}, err
 	}
@@ -227,8 +237,11 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 	return r, nil
 }
 
-func builtIn(n name) (rooted, error) {
+func (h *Handler) builtIn(n name) (rooted, error) {
 	r := rooted{template: n.name, alias: n.name, env: map[string]string{}}
+	if img := h.o.Base; img != nil && n.name == base()[0] {
+		r.root, r.env, r.own = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.environment(), true
+	}
 	switch tier := paddock.Tier(n.tag); tier {
 	case "", usualTag:
 	case paddock.Sim, paddock.Jail, paddock.GVisor, paddock.MicroVM:
