@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +155,33 @@ func sudoRefuses(t *testing.T, s *suite) {
 			t.Errorf("%s: %+v", script, r)
 		}
 	}
+	b.says(t, "sudo whoami", "root\n")
+}
+
+// sudoMounts: whoever a command is, the host's files are the caller's, and what is protected
+// is so by its name.
+func sudoMounts(t *testing.T, s *suite) {
+	dir := repository(t)
+	for name, mode := range map[string]os.FileMode{"src": 0o777, ".git/hooks": 0o777, ".git/config": 0o666, "README": 0o644} {
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := tree(t, dir)
+	b := s.own(t, asking, func(spec *paddock.Spec) {
+		spec.Mounts = append(spec.Mounts, paddock.Mount{Source: dir, Target: "/mnt/desk", Write: true})
+	})
+	b.dir = "/mnt/desk"
+	b.must(t, "echo fine > src/own && rm src/own")
+	for _, who := range []string{"root", "nobody"} {
+		for _, script := range []string{
+			"echo x > README", "echo x >> .git/config", "echo x > .git/hooks/pre-commit", "mkdir src/.vscode", "echo x > src/.bashrc",
+			"rm -rf .mcp.json .vscode .git README", "mv .git src/git", "chmod 666 README", "chmod 4755 src/main.c", "chown $(id -u) README", "mknod src/null c 1 3",
+		} {
+			b.attempt(t, "sudo -u "+who+" sh -c '"+script+"'")
+		}
+	}
+	wantTree(t, dir, before)
 	b.says(t, "sudo whoami", "root\n")
 }
 

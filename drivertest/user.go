@@ -22,7 +22,9 @@ func userPromises() []group {
 	}}, {can: []paddock.Capability{paddock.CanUsers}, limits: []paddock.Control{paddock.ControlKernel}, promises: []promise{
 		{"no user has a right over the agent, the kernel or another user's commands, root neither", otherUserRights},
 	}}, {can: []paddock.Capability{paddock.CanSudo}, promises: sudoPromises()},
-		{can: []paddock.Capability{paddock.CanSudo, paddock.CanPause}, promises: []promise{
+		{can: []paddock.Capability{paddock.CanSudo, paddock.CanMountWrite}, walls: []paddock.Control{paddock.ControlProtected}, promises: []promise{
+			{"sudo changes nothing of a mount that its user may not, nor a protected name", sudoMounts},
+		}}, {can: []paddock.Capability{paddock.CanSudo, paddock.CanPause}, promises: []promise{
 			{"sudo goes on after a pause", sudoResumes},
 		}}, {can: []paddock.Capability{paddock.CanSudo, paddock.CanSnapshotMemory, paddock.CanRootSnapshot}, promises: []promise{
 			{"memory goes on with sudo only as it began", sudoForks},

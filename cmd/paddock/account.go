@@ -152,7 +152,7 @@ func (f *accountFlags) check(a *app) error {
 			return err
 		}
 	}
-	if _, err := a.shelves(f.warm); err != nil {
+	if _, err := a.shelves(f.warm, func(paddock.Tier) (bool, error) { return false, nil }); err != nil {
 		return err
 	}
 	_, err := f.hostName()
@@ -224,12 +224,16 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 		return nil, withHint(err, "another server is there: end it first, or give this one a directory or a name of its own: --state DIR, --host NAME")
 	}
 	c.release = release
-	shelves, err := a.shelves(f.account.warm)
+	shelves, err := a.shelves(f.account.warm, func(tier paddock.Tier) (bool, error) { return hasSudo(ctx, d, tier) })
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range shelves {
-		if reflect.DeepEqual(s.Spec, e2b.Ready(s.Spec.Tier)) {
+		sudo, err := hasSudo(ctx, d, s.Spec.Tier)
+		if err != nil {
+			return nil, err
+		}
+		if reflect.DeepEqual(s.Spec, e2b.Ready(s.Spec.Tier, sudo)) {
 			c.ready = append(c.ready, s.Spec.Tier)
 		}
 	}

@@ -51,7 +51,7 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Envd: e2bAgent, Code: e2bCode(api), Log: log,
+		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
 	})
 }
 
@@ -106,11 +106,13 @@ func (c *accounts) mark(ctx context.Context, r *http.Request, tenant, who string
 }
 
 // e2bAgent answers at the port of E2B's agent.
-func e2bAgent(in e2b.Inside) (e2b.Port, error) {
-	return envd.New(envd.Options{
-		Sandbox: in.Sandbox, Tier: in.Tier, Token: in.Token, Env: in.Env, SandboxID: in.SandboxID, TemplateID: in.TemplateID,
-		User: in.User, Dir: in.Dir, Log: in.Log,
-	})
+func e2bAgent(api *server.Server) func(e2b.Inside) (e2b.Port, error) {
+	return func(in e2b.Inside) (e2b.Port, error) {
+		return envd.New(envd.Options{
+			Sandbox: in.Sandbox, Tier: in.Tier, Token: in.Token, Env: in.Env, SandboxID: in.SandboxID, TemplateID: in.TemplateID,
+			User: in.User, Dir: in.Dir, Room: api.InputRoom(in.Tenant), Log: in.Log,
+		})
+	}
 }
 
 // e2bCode answers at the port of E2B's code interpreter.

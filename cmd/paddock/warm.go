@@ -19,11 +19,12 @@ import (
 )
 
 // shelves reads the values of --warm: WHAT=MIN[:MAX][,ttl=TIME], where WHAT is a
-// tier, what clients of E2B get of the template base, or a file with a spec.
-func (a *app) shelves(texts []string) ([]pool.Shelf, error) {
+// tier, what clients of E2B get of the template base, or a file with a spec. Sudo tells
+// whether a tier has it.
+func (a *app) shelves(texts []string, sudo func(paddock.Tier) (bool, error)) ([]pool.Shelf, error) {
 	var all []pool.Shelf
 	for _, text := range texts {
-		shelf, err := a.shelf(text)
+		shelf, err := a.shelf(text, sudo)
 		if err != nil {
 			return nil, withHint(fmt.Errorf("--warm %s: %w", text, err), "such as jail=4, e2b:jail=4, or spec.json=2:8,ttl=10m")
 		}
@@ -32,7 +33,7 @@ func (a *app) shelves(texts []string) ([]pool.Shelf, error) {
 	return all, nil
 }
 
-func (a *app) shelf(text string) (s pool.Shelf, err error) {
+func (a *app) shelf(text string, sudo func(paddock.Tier) (bool, error)) (s pool.Shelf, err error) {
 	if i := strings.LastIndex(text, ",ttl="); i >= 0 {
 		var ttl timeFlag
 		if err := ttl.Set(text[i+len(",ttl="):]); err != nil {
@@ -57,9 +58,9 @@ func (a *app) shelf(text string) (s pool.Shelf, err error) {
 	switch {
 	case what == "auto":
 	case what == "e2b":
-		s.Spec = e2b.Ready(paddock.Auto)
+		s.Spec, err = readyE2B(paddock.Auto, sudo)
 	case dialect && tier:
-		s.Spec = e2b.Ready(paddock.Tier(name))
+		s.Spec, err = readyE2B(paddock.Tier(name), sudo)
 	case dialect:
 		return s, fmt.Errorf("there is no tier %q: %w", name, paddock.Invalid)
 	case tier:
@@ -68,6 +69,22 @@ func (a *app) shelf(text string) (s pool.Shelf, err error) {
 		s.Spec, err = a.template(what)
 	}
 	return s, err
+}
+
+// readyE2B is what clients of E2B get of a tier.
+func readyE2B(tier paddock.Tier, sudo func(paddock.Tier) (bool, error)) (paddock.Spec, error) {
+	has, err := sudo(tier)
+	return e2b.Ready(tier, has), err
+}
+
+// hasSudo tells whether sandboxes of a tier have sudo, of paddock.Auto those of the tier
+// that they get on this host.
+func hasSudo(ctx context.Context, d paddock.Driver, tier paddock.Tier) (bool, error) {
+	info, err := choice.InfoOf(ctx, d, tier)
+	if errors.Is(err, paddock.Unsupported) || errors.Is(err, paddock.Invalid) {
+		return false, nil // there is no such tier, of which whoever keeps its sandboxes is told
+	}
+	return info.Can(paddock.CanSudo), err
 }
 
 // mostReady is more than anyone keeps.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -44,5 +45,43 @@ func TestMetricsTellOfShelvesWhereThereAreAny(t *testing.T) {
 				t.Errorf("%+v", counts)
 			}
 		})
+	}
+}
+
+// A host's driver tells of its tiers what they can.
+type capable struct {
+	paddock.Driver
+	can map[paddock.Tier][]paddock.Capability
+}
+
+func (c capable) Info(ctx context.Context) (paddock.Info, error) { return c.InfoOf(ctx, paddock.Auto) }
+
+func (c capable) InfoOf(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+	can, ok := c.can[tier]
+	if !ok {
+		return paddock.Info{}, paddock.Unsupported
+	}
+	return paddock.Info{Capabilities: can}, nil
+}
+
+func TestWhatIsReadyForE2BsClientsHasSudoWhereItsTierHas(t *testing.T) {
+	open := func(gear) (paddock.Driver, error) { return nil, errors.New("not asked") }
+	v := invoke(t.TempDir(), nil, []tier{{name: paddock.GVisor, about: "a tier", open: open}, {name: paddock.Jail, about: "a tier", open: open}})
+	sudo := []paddock.Capability{paddock.CanSudo}
+	for _, c := range []struct {
+		what string
+		can  map[paddock.Tier][]paddock.Capability
+		want bool
+	}{
+		{"e2b=1", map[paddock.Tier][]paddock.Capability{paddock.Auto: sudo}, true},
+		{"e2b=1", map[paddock.Tier][]paddock.Capability{paddock.Auto: nil, paddock.GVisor: sudo}, false},
+		{"e2b=1", nil, false},
+		{"e2b:gvisor=1", map[paddock.Tier][]paddock.Capability{paddock.Auto: nil, paddock.GVisor: sudo}, true},
+		{"e2b:jail=1", map[paddock.Tier][]paddock.Capability{paddock.Auto: sudo, paddock.Jail: nil}, false},
+	} {
+		all, err := v.app.shelves([]string{c.what}, func(tier paddock.Tier) (bool, error) { return hasSudo(t.Context(), capable{can: c.can}, tier) })
+		if err != nil || len(all) != 1 || all[0].Spec.Sudo != c.want {
+			t.Errorf("%s: %+v, %v; want sudo %v", c.what, all, err, c.want)
+		}
 	}
 }

@@ -22,6 +22,14 @@ const (
 	sudoPatient = 10 * time.Second
 )
 
+// sudoPlaces is how many may be asked at once by an agent that may have so many files
+// open: while a request is read it holds a connection and three more, and most are to be
+// left for what the host asks, which has processes found and killed.
+func sudoPlaces(files uint64) int {
+	const each, share = 4, 4
+	return int(max(min(files/(each*share), maxSudo), 1))
+}
+
 // Sudo starts what commands ask for on a socket of the sandbox, as any user that
 // a command of the host's may have, until the agent ends: less than that nobody is
 // refused, and more nobody gets. What is started ends with who asked for it, and
@@ -32,7 +40,11 @@ func (s *Server) Sudo(l *net.UnixListener) {
 		l.Close()
 	})
 	s.wg.Go(func() {
-		room := make(chan struct{}, maxSudo)
+		var files syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+			files.Cur = 0 // which is one place
+		}
+		room := make(chan struct{}, sudoPlaces(files.Cur))
 		for {
 			conn, err := l.AcceptUnix()
 			switch {

@@ -1,6 +1,8 @@
 package guest_test
 
 import (
+	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -121,6 +123,54 @@ func TestWhatIsNoRequestForSudoStartsNothing(t *testing.T) {
 	if now := descriptors(t); now > before {
 		t.Errorf("%d descriptors, and %d before", now, before)
 	}
+}
+
+// Who only holds places takes them from others of the same sandbox, and gives them back.
+func TestSudoHasSoManyPlacesAndNoMore(t *testing.T) {
+	at := sudoServer(t)
+	good := encoded(t, sudo.Request{User: []byte("me"), Args: [][]byte{[]byte("sh"), []byte("-c"), []byte("exit 5")}})
+	me := &syscall.Ucred{Pid: int32(os.Getpid()), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())}
+	before := descriptors(t)
+	var idle []*net.UnixConn
+	for range 500 {
+		conn, err := net.DialUnix("unix", nil, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, conn)
+	}
+	if a, err := ask(t, at, good, 3, me); err == nil {
+		t.Errorf("it is answered though all places are taken: %+v", a)
+	}
+	turned := 0
+	for _, conn := range idle[64:] { // they came later than those that have the places
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			turned++
+		}
+	}
+	if turned != len(idle)-64 {
+		t.Errorf("%d of %d were turned away", turned, len(idle)-64)
+	}
+	for _, conn := range idle {
+		_ = conn.Close()
+	}
+	for range 200 {
+		if a, err := ask(t, at, good, 3, me); err == nil && a.Code == 5 {
+			break
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if a, err := ask(t, at, good, 3, me); err != nil || a.Code != 5 {
+		t.Errorf("when they have gone: %+v, %v", a, err)
+	}
+	for range 100 {
+		if descriptors(t) <= before {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	t.Errorf("%d descriptors, and %d before", descriptors(t), before)
 }
 
 func encoded(t *testing.T, r sudo.Request) []byte {

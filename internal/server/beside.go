@@ -90,6 +90,27 @@ func (p *Place) Body(r io.Reader) io.Reader {
 	return m
 }
 
+// A Room is where bytes count that are held of what a caller sends beside the API, with
+// those that are held of what it sends to the API itself.
+type Room struct{ b *budget }
+
+// InputRoom is that of messages to sandboxes of the caller's, with the input that their
+// processes have not taken.
+func (s *Server) InputRoom(caller string) *Room { return &Room{&s.accountOf(caller).inputHeld} }
+
+// Take counts n bytes, and answers whether there was room for them.
+func (r *Room) Take(n int64) bool {
+	got, _ := r.b.take(n)
+	if got < n {
+		r.b.give(got)
+		return false
+	}
+	return true
+}
+
+// Give counts n bytes no more.
+func (r *Room) Give(n int64) { r.b.give(n) }
+
 // Leave gives the place back.
 func (p *Place) Leave() {
 	for _, m := range p.bodies {

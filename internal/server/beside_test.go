@@ -87,6 +87,30 @@ func TestBodiesBesideTheAPIAreCountedWithItsOwn(t *testing.T) {
 	}
 }
 
+func TestInputBesideTheAPIIsCountedWithItsOwn(t *testing.T) {
+	s, _ := besideTrial(t)
+	one, again, other := s.InputRoom("acme"), s.InputRoom("acme"), s.InputRoom("other")
+	if !one.Take(maxInputHeld - 10) {
+		t.Fatal("there is no room for all there may be")
+	}
+	if again.Take(11) {
+		t.Error("there is room for a byte more")
+	}
+	if !again.Take(10) || !other.Take(maxInputHeld) {
+		t.Error("what was refused is held, or another's room is gone")
+	}
+	again.Give(10)
+	one.Give(maxInputHeld - 10)
+	if !again.Take(maxInputHeld) {
+		t.Error("what was given back is not there")
+	}
+	again.Give(maxInputHeld)
+	other.Give(maxInputHeld)
+	if held := s.inputHeld.held("input"); held.Used != 0 {
+		t.Errorf("%d bytes are held of nobody", held.Used)
+	}
+}
+
 func TestAServerThatEndsTakesNothingBesideAndEndsWhatItHas(t *testing.T) {
 	s, _ := besideTrial(t)
 	inside, ended := make(chan struct{}), make(chan struct{})

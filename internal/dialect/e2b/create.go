@@ -149,14 +149,14 @@ const (
 )
 
 // Ready is the spec of a sandbox that is made of the template base on a tier where
-// nothing else is asked for: one that a pool keeps has exactly this. Of paddock.Auto
-// it has no sudo, since the tier that it gets may have none.
-func Ready(tier paddock.Tier) paddock.Spec {
+// nothing else is asked for: one that a pool keeps has exactly this. Sudo says whether
+// the tier, or of paddock.Auto the one that a sandbox gets, has it.
+func Ready(tier paddock.Tier, sudo bool) paddock.Spec {
 	p, err := policy(nil, nil)
 	if err != nil {
 		panic(err) // nothing can be wrong with nothing
 	}
-	return paddock.Spec{Tier: tier, User: user, Policy: paddock.Policy{Network: p}, Sudo: tier == paddock.GVisor || tier == paddock.MicroVM}
+	return paddock.Spec{Tier: tier, User: user, Policy: paddock.Policy{Network: p}, Sudo: sudo}
 }
 
 // ready leaves out of a spec what a sandbox that was made before does not have, where
@@ -165,8 +165,8 @@ func Ready(tier paddock.Tier) paddock.Spec {
 func (h *Handler) ready(spec paddock.Spec) paddock.Spec {
 	bare := spec
 	bare.ID, bare.Env, bare.Labels = "", nil, nil
-	bare.Sudo = Ready(spec.Tier).Sudo // as createWith asks for it
-	if !slices.Contains(h.o.Ready, spec.Tier) || !reflect.DeepEqual(bare, Ready(spec.Tier)) {
+	bare.Sudo = false // createWith says
+	if !slices.Contains(h.o.Ready, spec.Tier) || !reflect.DeepEqual(bare, Ready(spec.Tier, false)) {
 		return spec
 	}
 	bare.Labels = spec.Labels
@@ -243,8 +243,7 @@ func createWith(ctx context.Context, d lease.Keeper, spec *paddock.Spec, root ro
 	if root.root.Kind == paddock.RootSnapshot {
 		return d.CreateWith(ctx, *spec, t)
 	}
-	shelved := spec.Tier == paddock.Auto && spec.ID == "" // see Ready
-	if spec.Tier != paddock.Jail && spec.Tier != paddock.Sim && !shelved {
+	if spec.Tier != paddock.Jail && spec.Tier != paddock.Sim {
 		spec.Sudo = true
 		if sb, err := d.CreateWith(ctx, *spec, t); !errors.Is(err, paddock.Unsupported) {
 			return sb, err

@@ -114,8 +114,9 @@ type Options struct {
 	Envd func(Inside) (Port, error)
 	Code func(Inside) (Port, error)
 
-	// Ready are the tiers of which a pool keeps sandboxes of the spec [Ready]: those are
-	// made without a name, so that one that is ready can be taken.
+	// Ready are the tiers of which a pool keeps sandboxes of the spec [Ready], with sudo
+	// where the tier has it: those are made without a name, so that one that is ready can
+	// be taken.
 	Ready []paddock.Tier
 
 	// Ports carries requests to what listens inside. Whoever has another way to ports gives

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -43,6 +44,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		bounded(w, r)
 		h.mux.ServeHTTP(w, r)
 	default:
+		bounded(w, r) // who is let in gets more time
 		h.forward(w, r, *t)
 	}
 }
@@ -126,6 +128,16 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		}
 		defer place.Leave()
 		arrived(w, r)
+		if ours {
+			defer bounded(w, r) // for what is left of it behind the answer
+		}
+		if ours && t.port == codePort { // a cell, which is held until it has ended
+			r = r.WithContext(r.Context())
+			r.Body = struct {
+				io.Reader
+				io.Closer
+			}{place.Body(r.Body), r.Body}
+		}
 	}
 	ctx, cancel := context.WithCancel(h.o.Mark(r.Context(), r, rec.Tenant, g.who))
 	defer cancel()

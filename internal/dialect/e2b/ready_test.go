@@ -2,7 +2,9 @@ package e2b_test
 
 import (
 	"context"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
@@ -21,7 +23,7 @@ func (s *shelf) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms
 	s.asked = append(s.asked, spec)
 	bare := spec
 	bare.Labels = nil
-	if reflect.DeepEqual(bare, e2b.Ready(paddock.Sim)) {
+	if reflect.DeepEqual(bare, e2b.Ready(paddock.Sim, false)) {
 		spec.ID = "pool-one"
 	}
 	spec.Policy = paddock.Policy{}
@@ -98,19 +100,49 @@ func TestWhatIsOtherThanWhatIsReadyIsMadeByItsName(t *testing.T) {
 	}
 }
 
-// What is asked of the driver is what a pool keeps: with sudo, where a tier has it,
-// and without where the tier is not known before.
+// A host is a driver whose tiers have sudo, or have not.
+type host struct {
+	*shelf
+	sudo bool
+}
+
+func (h host) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+	if spec.Sudo && !h.sudo {
+		h.asked = append(h.asked, spec)
+		return nil, paddock.Unsupported
+	}
+	return h.shelf.CreateWith(ctx, spec, t)
+}
+
+// What is asked of the driver is what a pool keeps: with sudo where the tier has it,
+// also where the tier is not named.
 func TestWhatIsReadyIsAskedForAsItIsKept(t *testing.T) {
-	for template, tier := range map[string]paddock.Tier{"base:gvisor": paddock.GVisor, "base": paddock.Auto} {
-		t.Run(template, func(t *testing.T) {
-			b, s := newShelf(t, paddock.GVisor, paddock.Auto)
-			_, v := b.ask("acme", "POST", "/v2/sandboxes", `{"templateID":"`+template+`"}`)
+	for _, c := range []struct {
+		template string
+		tier     paddock.Tier
+		sudo     bool
+	}{
+		{"base:gvisor", paddock.GVisor, true},
+		{"base:jail", paddock.Jail, false},
+		{"base", paddock.Auto, true},
+		{"base", paddock.Auto, false},
+	} {
+		t.Run(fmt.Sprint(c.template, c.sudo), func(t *testing.T) {
+			b, s := newShelf(t, paddock.GVisor, paddock.Jail, paddock.Auto)
+			b.close()
+			b.keeper = host{s, c.sudo}
+			b.open()
+			_, v := b.ask("acme", "POST", "/v2/sandboxes", `{"templateID":"`+c.template+`"}`)
 			if len(s.asked) == 0 {
 				t.Fatalf("nothing was asked for: %v", v)
 			}
-			asked := s.asked[0]
+			i := slices.IndexFunc(s.asked, func(spec paddock.Spec) bool { return !spec.Sudo || c.sudo }) // the first that the pool is asked
+			if i < 0 {
+				t.Fatalf("asked for %+v alone", s.asked)
+			}
+			asked := s.asked[i]
 			asked.Labels = nil
-			if want := e2b.Ready(tier); !reflect.DeepEqual(asked, want) || want.Sudo != (tier == paddock.GVisor) {
+			if want := e2b.Ready(c.tier, c.sudo); !reflect.DeepEqual(asked, want) {
 				t.Errorf("asked for %+v, kept is %+v", asked, want)
 			}
 		})

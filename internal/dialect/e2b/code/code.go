@@ -221,7 +221,10 @@ func (b *Box) body(w http.ResponseWriter, r *http.Request, into any) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every server has one
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	if err != nil {
+	switch {
+	case errors.Is(err, paddock.Exhausted): // of whoever bounds bodies
+		return err
+	case err != nil:
 		return fmt.Errorf("read the request: %w: %w", paddock.Invalid, err)
 	}
 	if len(data) == 0 {

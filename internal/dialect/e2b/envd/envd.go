@@ -64,11 +64,22 @@ type Options struct {
 	// Dir is where processes start and relative names begin; empty is the home.
 	Dir string
 
+	// Room is where what is held of requests counts with those of other sandboxes; nil
+	// is for themselves.
+	Room Room
+
 	// Gone answers a request that came when the sandbox was no more. Without it
 	// the answer is 502 in E2B's words.
 	Gone func(http.ResponseWriter, *http.Request)
 
 	Log *slog.Logger // nil discards
+}
+
+// A Room bounds bytes that are held of the requests of several sandboxes.
+type Room interface {
+	// Take counts n bytes more, and answers whether there was room for them.
+	Take(n int64) bool
+	Give(n int64)
 }
 
 // A Box is the API of one sandbox. It can be used by many requests at once.
@@ -180,11 +191,11 @@ func (b *Box) answer(w *answer, r *http.Request) {
 		return
 	}
 	if _, pattern := b.mux.Handler(r); pattern == "" {
-		fail(w, missing("there is nothing at "+clean(r.URL.Path)))
+		turnAway(w, r, missing("there is nothing at "+clean(r.URL.Path)))
 		return
 	}
 	if err := b.authorize(r); err != nil {
-		fail(w, err)
+		turnAway(w, r, err)
 		return
 	}
 	b.mux.ServeHTTP(w, r)

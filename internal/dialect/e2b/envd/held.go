@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -18,20 +17,25 @@ import (
 // unpacked, and of messages until their calls end.
 const maxHeld = 64 << 20
 
-var errHeld = errors.New("too much of other requests is held for this sandbox; try again")
+var errHeld = errors.New("too much of other requests is held for this sandbox, or for its owner; try again")
 
-// A held count is of one request. Its budget has the sum of all.
+// A held count is of one request. Its Box has the sum of all, and where there is a room
+// for several Boxes they count there, too.
 type held struct {
-	all *atomic.Int64
-	n   int64
+	b *Box
+	n int64
 }
 
 // set counts n bytes in place of what was counted.
 func (h *held) set(n int64) error {
-	more := n - h.n
-	if all := h.all.Add(more); more > 0 && all > maxHeld {
-		h.all.Add(-more)
+	more, room := n-h.n, h.b.o.Room
+	all := h.b.held.Add(more)
+	switch {
+	case more > 0 && all > maxHeld, more > 0 && room != nil && !room.Take(more):
+		h.b.held.Add(-more)
 		return connect.NewError(connect.CodeResourceExhausted, errHeld)
+	case more < 0 && room != nil:
+		room.Give(-more)
 	}
 	h.n = n
 	return nil
@@ -56,7 +60,7 @@ type heldKey struct{}
 // counted has a handler of calls count what it holds of a request.
 func (b *Box) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := &heldBody{ReadCloser: r.Body, held: held{all: &b.held}}
+		body := &heldBody{ReadCloser: r.Body, held: held{b: b}}
 		defer func() { _ = body.set(0) }() // less is never refused
 		r = r.WithContext(context.WithValue(r.Context(), heldKey{}, body))
 		r.Body = body
@@ -133,7 +137,7 @@ func (b *Box) callOptions() []connect.HandlerOption {
 		connect.WithSendMaxBytes(maxAnswer),
 		connect.WithInterceptors(counter{}),
 		connect.WithCompression("gzip",
-			func() connect.Decompressor { return &unpacker{held: held{all: &b.held}} },
+			func() connect.Decompressor { return &unpacker{held: held{b: b}} },
 			func() connect.Compressor { return gzip.NewWriter(io.Discard) }),
 		connect.WithConditionalHandlerOptions(func(s connect.Spec) []connect.HandlerOption {
 			if s.Procedure == envdpb.ProcessSendInputProcedure || s.Procedure == envdpb.ProcessStreamInputProcedure {

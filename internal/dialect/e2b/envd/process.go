@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
@@ -40,7 +42,7 @@ type process struct {
 	input chan piece // nil without one; what the pump is to write
 
 	mu      sync.Mutex
-	config  *envdpb.ProcessConfig // guarded by mu; nil once it has ended
+	config  *envdpb.ProcessConfig // guarded by mu; nil once it has ended, and where it is long
 	readers map[*reader]struct{}  // guarded by mu; nil once it has ended
 	end     ending                // guarded by mu; until ended is closed
 	ended   chan struct{}
@@ -142,14 +144,19 @@ func (p *process) finish(e ending) {
 	close(p.ended)
 }
 
-// info describes a process that runs; nil one that does not.
-func (p *process) info() *envdpb.ProcessInfo {
+// info describes a process that runs; nil one that does not. What it was started with is
+// as the sandbox tells it where that was not kept.
+func (p *process) info(told paddock.ProcessInfo) *envdpb.ProcessInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.readers == nil {
 		return nil
 	}
-	return &envdpb.ProcessInfo{Config: p.config, Pid: p.pid, Tag: p.tag}
+	config := p.config
+	if config == nil {
+		config = configOf(told)
+	}
+	return &envdpb.ProcessInfo{Config: config, Pid: p.pid, Tag: p.tag}
 }
 
 func (p *process) hasEnded() bool {
@@ -280,8 +287,15 @@ func (t *table) release() {
 	}
 }
 
+// maxConfig is how long what a process was started with may be, in bytes, to be kept for
+// lists while it runs. It is kept when its client has gone, too.
+const maxConfig = 16 << 10
+
 // newProcess makes one that is about to be started or joined.
 func (b *Box) newProcess(config *envdpb.ProcessConfig, tag *string, pty bool) *process {
+	if proto.Size(config) > maxConfig {
+		config = nil
+	}
 	return &process{
 		b: b, tag: tag, config: config, pty: pty,
 		readers: map[*reader]struct{}{}, ended: make(chan struct{}),

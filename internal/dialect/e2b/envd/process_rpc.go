@@ -63,7 +63,7 @@ func (b *Box) running(ctx context.Context) ([]*envdpb.ProcessInfo, error) {
 		}
 		if p := b.processes.get(pid); p == nil {
 			list = append(list, &envdpb.ProcessInfo{Config: configOf(i), Pid: pid})
-		} else if info := p.info(); info != nil {
+		} else if info := p.info(i); info != nil {
 			list = append(list, info)
 		}
 	}

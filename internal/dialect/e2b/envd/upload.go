@@ -20,6 +20,7 @@ import (
 // Bounds of one upload.
 const (
 	maxParts   = 10_000
+	maxHead    = 64 << 10 // bytes of a part's head, and of what is between two parts
 	swallowFor = 30 * time.Second
 	turnedAway = time.Second // what who is not let in still sends is read so long
 )
@@ -65,9 +66,11 @@ func swallow(w http.ResponseWriter, body io.Reader) {
 // turnAway refuses who may not send a body at all. Nobody waits for its rest: the
 // deadline stays, since package http goes on reading behind the handler.
 func turnAway(w http.ResponseWriter, r *http.Request, err error) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(turnedAway)) // what has none has its own
-	if r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close")
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(turnedAway)) // what has none has its own
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close")
+		}
 	}
 	fail(w, err)
 }
@@ -117,7 +120,7 @@ func (b *Box) receive(r *http.Request, from io.Reader) ([]written, error) {
 	case kind == "application/octet-stream":
 		return b.receiveRaw(r, body, tags)
 	case strings.HasPrefix(kind, "multipart/") && params["boundary"] != "":
-		return b.receiveParts(r, multipart.NewReader(body, params["boundary"]), tags)
+		return b.receiveParts(r, body, params["boundary"], tags)
 	}
 	return nil, invalid(fmt.Sprintf("unsupported content type: %q, expected multipart/form-data or application/octet-stream", text))
 }
@@ -150,10 +153,52 @@ func (b *Box) receiveRaw(r *http.Request, body io.Reader, tags map[string]string
 	return []written{one}, err
 }
 
-func (b *Box) receiveParts(r *http.Request, parts *multipart.Reader, tags map[string]string) ([]written, error) {
+// A formBody is read part by part. The library holds a part's head as a whole, whose bound
+// there is of megabytes, and counts nowhere.
+type formBody struct {
+	parts *multipart.Reader
+	body  *heads
+}
+
+// heads bounds what is read of a body while a part's head is looked for.
+type heads struct {
+	io.Reader
+	bounded bool
+	left    int
+}
+
+var errHead = fmt.Errorf("the head of a part has more than %d bytes", maxHead)
+
+func (h *heads) Read(p []byte) (int, error) {
+	if !h.bounded {
+		return h.Reader.Read(p)
+	}
+	if h.left == 0 {
+		return 0, errHead
+	}
+	n, err := h.Reader.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
+}
+
+func newForm(body io.Reader, boundary string) *formBody {
+	h := &heads{Reader: body}
+	return &formBody{multipart.NewReader(h, boundary), h}
+}
+
+// next gives the next part, of one that was read to its end.
+func (f *formBody) next() (*multipart.Part, error) {
+	f.body.bounded, f.body.left = true, maxHead
+	part, err := f.parts.NextRawPart()
+	f.body.bounded = false
+	return part, err
+}
+
+func (b *Box) receiveParts(r *http.Request, body io.Reader, boundary string, tags map[string]string) ([]written, error) {
 	list, seen := []written{}, map[string]bool{}
+	parts := newForm(body, boundary)
 	for range maxParts {
-		part, err := parts.NextRawPart()
+		part, err := parts.next()
 		if err == io.EOF { //nolint:errorlint // one that is wrapped is a form that was cut off
 			return list, nil
 		}
@@ -162,6 +207,9 @@ func (b *Box) receiveParts(r *http.Request, parts *multipart.Reader, tags map[st
 		}
 		field, file := named(part)
 		if field != "file" {
+			if _, err := io.Copy(io.Discard, part); err != nil {
+				return nil, invalid(fmt.Sprintf("error reading form: %v", err))
+			}
 			continue
 		}
 		if own := r.URL.Query().Get("path"); own != "" {
