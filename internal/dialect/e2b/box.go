@@ -57,6 +57,9 @@ type record struct {
 	Started  time.Time         `json:"started"`
 	Ends     time.Time         `json:"ends,omitzero"` // zero while it is paused by request
 	Paused   bool              `json:"paused,omitempty"`
+	// Cold is the snapshot that a sandbox goes on from whose pause kept files alone:
+	// there is no sandbox until then. Empty is one that is there.
+	Cold paddock.SnapshotID `json:"cold,omitempty"`
 
 	AutoPause  bool            `json:"auto_pause,omitempty"`
 	AutoResume bool            `json:"auto_resume,omitempty"`

@@ -270,13 +270,6 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 	if w.user == "" {
 		w.user, w.dir = user, home
 	}
-	who, err := single(q.Steps, w.user)
-	if err != nil {
-		return made, where, err
-	}
-	if from.root.Kind != paddock.RootSnapshot && who != user {
-		w.user, w.dir = who, "/"+who
-	}
 	if from.pull != nil {
 		img, err := h.pull(ctx, b, *from.pull)
 		if err != nil {
@@ -291,7 +284,7 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		return made, where, err
 	}
 	if from.root.Kind != paddock.RootSnapshot {
-		spec.User = w.user
+		spec.User = user
 	}
 	if b.caller.Check != nil {
 		if err := b.caller.Check(from.named(spec)); err != nil {
@@ -304,7 +297,11 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		return made, where, err
 	}
 	defer func() { err = errors.Join(err, sb.Remove(context.WithoutCancel(ctx))) }()
-	w.sb = sb
+	st, err := sb.Status(ctx)
+	if err != nil {
+		return made, where, err
+	}
+	w.sb, w.own = sb, st.User
 	for i, s := range q.Steps {
 		where = strconv.Itoa(i + 1)
 		if err := w.do(ctx, where, s); err != nil {
@@ -321,34 +318,6 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 	made.Image = from.image
 	made.Sudo = spec.Sudo
 	return made, where, err
-}
-
-// single gives the one user that all steps run as: a sandbox has no other.
-func single(steps []step, usual string) (string, error) {
-	who, now := "", usual
-	for _, s := range steps {
-		as := now
-		switch {
-		case s.Type == "USER":
-			now = s.Args[0]
-			continue
-		case s.Type == "ENV":
-			continue
-		case s.Type == "RUN" && len(s.Args) == 2 && s.Args[1] != "":
-			as = s.Args[1]
-		}
-		if as != user && as != "root" && as != usual {
-			continue // its step says that there is none
-		}
-		if who != "" && who != as {
-			return "", fmt.Errorf("steps run as %s and as %s, and a sandbox here has one user: let all of them be one's: %w", who, as, paddock.Unsupported)
-		}
-		who = as
-	}
-	if who == "" {
-		who = now
-	}
-	return who, nil
 }
 
 // finish writes down what a build became.

@@ -94,7 +94,7 @@ func (c *call) plan(q newSandbox, usual int64) (record, error) {
 	}{
 		{len(q.VolumeMounts) > 0, "volumeMounts: volumes are not offered by this server"},
 		{len(q.IAM) > 0 && string(q.IAM) != "null", "iam: workload identities are not offered by this server"},
-		{q.AutoPauseMemory != nil && !*q.AutoPauseMemory, "autoPauseMemory false: a pause here keeps memory; a snapshot with memory false keeps files alone"},
+		{q.AutoPauseMemory != nil && !*q.AutoPauseMemory, "autoPauseMemory false: a pause at the end keeps memory here; a pause on request may keep files alone"},
 	} {
 		if x.asked {
 			return record{}, cannot("%s", x.words)

@@ -25,7 +25,7 @@ func (b *box) lost(ctx context.Context, err error) error {
 // kill removes a sandbox, also one that is paused: DELETE /sandboxes/{id}.
 // Streams are cut first, and nothing answers from then on.
 func (c *call) kill() error {
-	b, rec, err := c.box()
+	b, _, err := c.box()
 	if err != nil {
 		return err
 	}
@@ -33,18 +33,16 @@ func (c *call) kill() error {
 		return err
 	}
 	defer b.leave()
-	if _, ok := b.record(); !ok {
+	rec, ok := b.record() // which may be another than before its turn
+	if !ok {
 		return noSandbox(string(rec.ID))
 	}
 	b.mu.Lock()
 	b.gone = true
 	b.mu.Unlock()
 	b.cut()
-	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
+	err = c.removes(rec)
 	gone := errors.Is(err, paddock.NotFound)
-	if err == nil {
-		err = sb.Remove(context.WithoutCancel(c.ctx))
-	}
 	if err != nil && !gone {
 		b.mu.Lock()
 		b.gone = false
@@ -58,6 +56,18 @@ func (c *call) kill() error {
 		return noSandbox(string(rec.ID))
 	}
 	return c.nothing()
+}
+
+// removes removes what there is of a sandbox.
+func (c *call) removes(rec record) error {
+	if rec.Cold != "" {
+		return c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), rec.Cold)
+	}
+	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
+	if err != nil {
+		return err
+	}
+	return sb.Remove(context.WithoutCancel(c.ctx))
 }
 
 // ends gives the sandbox another end. The turn is held.
@@ -134,7 +144,7 @@ func (c *call) refresh() error {
 	})
 }
 
-// pause stops a sandbox, with its memory: POST …/pause.
+// pause stops a sandbox, with its memory or with its files alone: POST …/pause.
 func (c *call) pause() error {
 	var q struct {
 		Memory *bool `json:"memory"`
@@ -142,20 +152,20 @@ func (c *call) pause() error {
 	if err := c.body(&q, true); err != nil {
 		return err
 	}
-	if q.Memory != nil && !*q.Memory {
-		return cannot("memory false: a pause here keeps memory; a snapshot with memory false keeps files alone")
-	}
 	return c.with(func(b *box, rec record) error {
-		sb, err := c.caller.Driver.Open(c.ctx, rec.name())
-		var st paddock.Status
-		if err == nil {
-			st, err = sb.Status(c.ctx)
+		is, err := c.paused(b, rec)
+		if err != nil {
+			return err
 		}
+		if is {
+			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is already paused", rec.ID)
+		}
+		if q.Memory != nil && !*q.Memory {
+			return c.cool(b, rec)
+		}
+		sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 		if err != nil {
 			return b.lost(c.ctx, err)
-		}
-		if rec.Paused || st.State == paddock.Paused {
-			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is already paused", rec.ID)
 		}
 		if err := sb.Pause(c.ctx); err != nil {
 			if errors.Is(err, paddock.Unsupported) {
@@ -176,9 +186,64 @@ func (c *call) pause() error {
 	})
 }
 
+// cool keeps a sandbox's files, and lets go of all else: what goes on from them later
+// starts anew. The turn is held.
+func (c *call) cool(b *box, rec record) error {
+	id, err := c.keepAs(b, rec, false)
+	if err != nil {
+		return err
+	}
+	ctx := context.WithoutCancel(c.ctx)
+	was, err := c.caller.Driver.Open(ctx, rec.name())
+	if err == nil {
+		err = b.change(ctx, func(r *record) { r.Paused, r.Ends, r.Cold = true, time.Time{}, id })
+	}
+	if err != nil {
+		return errors.Join(err, c.caller.Driver.RemoveSnapshot(ctx, id))
+	}
+	b.cut()
+	b.note("the sandbox was paused without its memory")
+	if err := was.Remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
+		c.h.log.Warn("e2b: a sandbox that was paused without its memory is left to its terms", "id", rec.ID, "error", err)
+	}
+	return c.nothing()
+}
+
+// warm makes a sandbox anew that was paused with its files alone. The turn is held.
+func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) error {
+	rec, _ := b.record()
+	rec.Ends = time.Now().UTC().Add(life)
+	p, err := policy(rec.Network, rec.Internet)
+	if err != nil {
+		return err
+	}
+	spec := paddock.Spec{Tier: rec.Tier, Limits: rec.Limits, Policy: paddock.Policy{Network: p}, Labels: labels(rec.Metadata, rec.Template)}
+	spec.Labels["e2b.sandbox"] = string(rec.ID)
+	root := rooted{root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: rec.Cold}, sudo: rec.Sudo}
+	spec.Root = root.root
+	sb, err := createWith(ctx, d, &spec, root, rec.terms())
+	if err != nil {
+		return err
+	}
+	cold := rec.Cold
+	err = b.change(ctx, func(r *record) { r.Box, r.Paused, r.Ends, r.Cold = sb.ID(), false, rec.Ends, "" })
+	if err != nil {
+		return errors.Join(err, sb.Remove(context.WithoutCancel(ctx)))
+	}
+	if err := d.RemoveSnapshot(context.WithoutCancel(ctx), cold); err != nil {
+		b.h.log.Warn("e2b: a snapshot of a sandbox that goes on is left", "id", rec.ID, "snapshot", cold, "error", err)
+	}
+	b.note("the sandbox was started anew from its files")
+	_, err = b.open(sb)
+	return err
+}
+
 // wake resumes a sandbox that is paused, and gives it an end. The turn is held.
 func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) error {
 	rec, _ := b.record()
+	if rec.Cold != "" {
+		return b.warm(ctx, d, life)
+	}
 	rec.Ends = time.Now().UTC().Add(life)
 	now, err := d.Terms(ctx, rec.name())
 	if err == nil && now.Paused == lease.ByDeadline {
@@ -223,9 +288,6 @@ func (c *call) connects(usual int64) error {
 	if q.Timeout == nil {
 		q.Timeout = &usual
 	}
-	if q.Memory != nil && !*q.Memory {
-		return cannot("memory false: a sandbox that was paused goes on with its memory, and is not started anew")
-	}
 	life, err := timeout(*q.Timeout)
 	if err != nil {
 		return err
@@ -236,6 +298,9 @@ func (c *call) connects(usual int64) error {
 			return err
 		}
 		code := http.StatusCreated
+		if is && rec.Cold == "" && q.Memory != nil && !*q.Memory {
+			return cannot("memory false: a sandbox that was paused with its memory goes on with it; a pause with memory false keeps files alone")
+		}
 		if is {
 			err = b.wake(c.ctx, c.caller.Driver, life)
 		} else {
@@ -253,6 +318,9 @@ func (c *call) connects(usual int64) error {
 
 // paused tells how the sandbox is, whoever paused it.
 func (c *call) paused(b *box, rec record) (bool, error) {
+	if rec.Cold != "" {
+		return true, nil
+	}
 	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	var st paddock.Status
 	if err == nil {

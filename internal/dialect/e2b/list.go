@@ -3,6 +3,7 @@ package e2b
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -36,19 +37,25 @@ func (c *call) get() error {
 	if err != nil {
 		return err
 	}
-	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
-	var st paddock.Status
-	if err == nil {
-		st, err = sb.Status(c.ctx)
+	name := paused
+	if rec.Cold == "" {
+		sb, err := c.caller.Driver.Open(c.ctx, rec.name())
+		var st paddock.Status
+		if err == nil {
+			st, err = sb.Status(c.ctx)
+		}
+		if now, _ := b.record(); errors.Is(err, paddock.NotFound) && (now.Cold != "" || now.name() != rec.name()) {
+			return c.get() // it was paused or started anew meanwhile
+		}
+		if err != nil {
+			return b.lost(c.ctx, err)
+		}
+		var ok bool
+		if name, ok = state(rec, st); !ok {
+			return noSandbox(c.PathValue("id"))
+		}
+		rec.Limits = st.Limits
 	}
-	if err != nil {
-		return b.lost(c.ctx, err)
-	}
-	name, ok := state(rec, st)
-	if !ok {
-		return noSandbox(c.PathValue("id"))
-	}
-	rec.Limits = st.Limits
 	d := b.detail(rec, name)
 	if c.caller.ReadOnly {
 		d.EnvdAccessToken, d.Network = "", plain(d.Network) // with the token they could change anything
@@ -64,10 +71,10 @@ type found struct {
 
 // mine gives the caller's sandboxes, and forgets those that are gone.
 func (c *call) mine() ([]found, error) {
-	var own []*box
+	own := map[*box]record{}
 	for _, b := range c.h.all() { // before List: what was made by then is in it
 		if rec, ok := b.record(); ok && rec.Tenant == c.caller.Tenant {
-			own = append(own, b)
+			own[b] = rec
 		}
 	}
 	all, err := c.caller.Driver.List(c.ctx)
@@ -79,9 +86,14 @@ func (c *call) mine() ([]found, error) {
 		there[st.ID] = st
 	}
 	var list []found
-	for _, b := range own {
+	for b, was := range own {
 		rec, ok := b.record()
 		if !ok {
+			continue
+		}
+		if rec.Cold != "" || was.Cold != "" || rec.name() != was.name() { // List may know none of its names
+			name, _ := state(rec, paddock.Status{})
+			list = append(list, found{rec, name})
 			continue
 		}
 		st, ok := there[rec.name()]

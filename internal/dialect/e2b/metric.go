@@ -83,8 +83,8 @@ func (h *Handler) sample(ctx context.Context) {
 				b.add(st, now)
 			}
 		}
-		for _, b := range boxes { // gone, unless they are being made
-			if rec, _ := b.record(); now.Sub(rec.Started) > time.Minute {
+		for name, b := range boxes { // gone, unless they are being made, or were paused or started anew meanwhile
+			if rec, _ := b.record(); rec.Cold == "" && rec.name() == name && now.Sub(rec.Started) > time.Minute {
 				if err := b.end(ctx); err != nil {
 					h.log.Warn("e2b: a sandbox that is gone is not forgotten", "id", b.id, "error", err)
 				}

@@ -36,11 +36,16 @@ type missing struct {
 
 // ServeHTTP answers a request of a client of E2B.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, own := h.byHost(r.Host); !own && r.Header.Get(headerID) == "" && preflight(r) {
+		permit(w, r)
+		return
+	}
 	t, err := h.aim(r)
 	switch {
 	case err != nil:
 		h.fail(w, err)
 	case t == nil:
+		allowOrigin(w, r)
 		bounded(w, r)
 		h.mux.ServeHTTP(w, r)
 	default:
@@ -257,6 +262,9 @@ func (b *box) alive(ctx context.Context, in *inside) bool {
 	if err != nil && ctx.Err() != nil {
 		return true // nobody waits for the answer
 	}
+	if in.ctx.Err() != nil {
+		return false // it was paused meanwhile, which may remove it
+	}
 	if errors.Is(err, paddock.NotFound) {
 		err = b.end(context.WithoutCancel(ctx))
 		b.h.log.Info("e2b: a sandbox is gone", "id", b.id, "error", err)
@@ -432,8 +440,8 @@ func (w *cuttable) closed(port int) func(http.ResponseWriter, *http.Request, err
 		}
 		w.b.h.log.Debug("e2b: a port did not answer", "id", w.b.id, "port", port, "error", err)
 		w.begun = true
-		answer(w.ResponseWriter, http.StatusBadGateway, missing{
+		sorry(w.ResponseWriter, r, missing{
 			SandboxID: string(w.b.id), Message: "The sandbox is running but port is not open", Port: port, Code: 502,
-		})
+		}, "Closed Port Error")
 	}
 }

@@ -62,6 +62,9 @@ func (c *call) snapshot() error {
 	tag := cmp.Or(n.tag, usualTag)
 	memory := q.Memory == nil || *q.Memory
 	return c.with(func(b *box, rec record) error {
+		if rec.Cold != "" {
+			return refuse(409, paddock.Conflict, "Sandbox \"%s\" is paused without its memory: connect to it first", rec.ID)
+		}
 		id, err := c.keepAs(b, rec, memory)
 		if err != nil {
 			return err

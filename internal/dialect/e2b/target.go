@@ -52,7 +52,7 @@ func (h *Handler) Takes(r *http.Request) bool {
 	if ingress.Within(r.Host, h.o.Domain) && !h.own(r.Host) {
 		return false // a sandbox's host, where every path and header is the sandbox's
 	}
-	if r.Header.Get(headerID) != "" {
+	if r.Header.Get(headerID) != "" || forSandbox(r) {
 		return true
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")

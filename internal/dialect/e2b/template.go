@@ -60,10 +60,15 @@ const (
 const usualTag = "default"
 
 // base are the templates that are there from the beginning: this machine's system,
-// or an image for the first of them.
-func base() []string { return []string{"base", interpreter} }
+// or an image for the first of them. The gateway's is what E2B's clients take where
+// they are asked for servers of MCP: they start the program mcp-gateway in it, which
+// the machine has or has not.
+func base() []string { return []string{"base", interpreter, gateway} }
 
-const interpreter = "code-interpreter-v1"
+const (
+	interpreter = "code-interpreter-v1"
+	gateway     = "mcp-gateway"
+)
 
 // A rooted is what a sandbox is made from.
 type rooted struct {
@@ -231,8 +236,11 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 		template: t.ID, alias: t.Name, tier: b.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: b.Snapshot},
 		env: env, user: b.User, dir: b.Dir, image: b.Image, sudo: b.Sudo,
 	}
-	if !b.Whole { // memory brings its own
+	switch { // memory brings its own, but a machine alone those of its processors and memory
+	case !b.Whole:
 		r.limits = b.Limits
+	case b.Tier != paddock.MicroVM:
+		r.limits = paddock.Limits{CPUs: b.Limits.CPUs, Memory: b.Limits.Memory}
 	}
 	return r, nil
 }

@@ -29,6 +29,7 @@ type work struct {
 	h    *Handler
 	sb   paddock.Sandbox
 	env  map[string]string
+	own  string // the sandbox's user
 	user string
 	dir  string
 }
@@ -53,11 +54,7 @@ func (w *work) do(ctx context.Context, where string, s step) error {
 			w.env[s.Args[i]] = os.Expand(s.Args[i+1], func(name string) string { return w.env[name] })
 		}
 	case "WORKDIR":
-		dir := w.absolute(s.Args[0])
-		if err := w.sb.FS().Mkdir(ctx, dir, paddock.MkdirOptions{Parents: true}); err != nil {
-			return fmt.Errorf("make the directory %s: %w", printable(dir), err)
-		}
-		w.dir = dir
+		return w.enters(ctx, w.absolute(s.Args[0]))
 	case "USER":
 		if err := w.knows(ctx, s.Args[0]); err != nil {
 			return err
@@ -84,9 +81,26 @@ func (w *work) home() string {
 	return "/home/" + w.user
 }
 
+// enters makes a directory the one in which later steps run. It is made with the
+// rights of the sandbox's own user, who may make more than root without capabilities;
+// for steps of another it is open to all, since nobody here may give it away.
+func (w *work) enters(ctx context.Context, dir string) error {
+	files := w.sb.FS()
+	_, err := files.Stat(ctx, dir)
+	isNew := errors.Is(err, paddock.NotFound)
+	if err = files.Mkdir(ctx, dir, paddock.MkdirOptions{Parents: true}); err == nil && isNew && w.user != w.own {
+		err = files.Chmod(ctx, dir, 0o777)
+	}
+	if err != nil {
+		return fmt.Errorf("make the directory %s: %w", printable(dir), err)
+	}
+	w.dir = dir
+	return nil
+}
+
 // knows tells whether there is a user of a name, in the words of E2B's agent.
 func (w *work) knows(ctx context.Context, name string) error {
-	exit, err := w.exec(ctx, paddock.Cmd{Args: []string{"id", "-u", "--", name}, Timeout: time.Minute}, nil)
+	exit, err := w.exec(ctx, "", paddock.Cmd{Args: []string{"/bin/bash", "-c", `id -u -- "$1" >/dev/null 2>&1`, "user", name}, Env: w.env, Dir: "/", Timeout: time.Minute}, nil)
 	if err == nil && exit.Code != 0 {
 		return fmt.Errorf("unauthenticated: invalid username: '%s'", printable(name))
 	}
@@ -101,7 +115,7 @@ func (w *work) runs(ctx context.Context, where, who, command string) error {
 		}
 	}
 	out, errs := &liner{say: func(text string) { w.b.say("info", where, "[stdout]: "+text) }}, &liner{say: func(text string) { w.b.say("info", where, "[stderr]: "+text) }}
-	exit, err := w.exec(ctx, paddock.Cmd{
+	exit, err := w.exec(ctx, who, paddock.Cmd{
 		Args: []string{"/bin/bash", "-l", "-c", command}, Env: w.env, Dir: w.dir, Timeout: stepTime, Output: paddock.Output{Stdout: out, Stderr: errs},
 	}, nil)
 	out.end()
@@ -123,9 +137,20 @@ func told(e paddock.Exit) string {
 	return string(e.Cause)
 }
 
-// exec runs a command to its end, with input if there is any.
-func (w *work) exec(ctx context.Context, cmd paddock.Cmd, in io.Reader) (paddock.Exit, error) {
-	cmd.Input = in != nil
+// other gives the user of later steps where that is not the sandbox's own.
+func (w *work) other() string {
+	if w.user == w.own {
+		return ""
+	}
+	return w.user
+}
+
+// exec runs a command to its end, as a user or as the sandbox's own, with input if
+// there is any.
+func (w *work) exec(ctx context.Context, who string, cmd paddock.Cmd, in io.Reader) (paddock.Exit, error) {
+	if cmd.Input = in != nil; who != w.own {
+		cmd.User = who
+	}
 	p, err := w.sb.Start(ctx, cmd)
 	if err != nil {
 		return paddock.Exit{}, err
@@ -156,8 +181,15 @@ fi`
 // copies puts uploaded files into the sandbox. They are unpacked inside, by what
 // is there: nothing of them is read here.
 func (w *work) copies(ctx context.Context, where string, s step) error {
-	if len(s.Args) > 2 && s.Args[2] != "" && s.Args[2] != w.user && s.Args[2] != w.user+":"+w.user {
-		return fmt.Errorf("COPY: files can be those of %s alone here, and not of %s: %w", w.user, printable(s.Args[2]), paddock.Unsupported)
+	who := w.own // who may write more than root without capabilities
+	if len(s.Args) > 2 && s.Args[2] != "" {
+		var group string
+		if who, group, _ = strings.Cut(s.Args[2], ":"); group != "" && group != who {
+			return fmt.Errorf("COPY: files are those of a user and of the group with its name here, and not of %s: %w", printable(s.Args[2]), paddock.Unsupported)
+		}
+		if err := w.knows(ctx, who); err != nil {
+			return fmt.Errorf("COPY: %w", err)
+		}
 	}
 	mode := ""
 	if len(s.Args) > 3 {
@@ -183,7 +215,7 @@ func (w *work) copies(ctx context.Context, where string, s step) error {
 		dest += "/"
 	}
 	errs := &liner{say: func(text string) { w.b.say("error", where, text) }}
-	exit, err := w.exec(ctx, paddock.Cmd{
+	exit, err := w.exec(ctx, who, paddock.Cmd{
 		Args: []string{"/bin/bash", "-c", script, "copy", s.Args[0], dest, mode}, Dir: w.dir, Timeout: stepTime, Output: paddock.Output{Stderr: errs},
 	}, in)
 	errs.end()
@@ -211,7 +243,7 @@ func (w *work) begin(ctx context.Context, q buildRequest) error {
 	if q.StartCmd != "" {
 		w.b.say("info", "finalize", "starting "+q.StartCmd)
 		_, err := w.sb.Start(ctx, paddock.Cmd{
-			Args: []string{"/bin/bash", "-l", "-c", q.StartCmd}, Env: w.env, Dir: w.dir, Output: paddock.Output{Detached: true},
+			Args: []string{"/bin/bash", "-l", "-c", q.StartCmd}, Env: w.env, Dir: w.dir, User: w.other(), Output: paddock.Output{Detached: true},
 		})
 		if err != nil {
 			return fmt.Errorf("start command: %w", err)
@@ -228,7 +260,7 @@ func (w *work) begin(ctx context.Context, q buildRequest) error {
 	tick := time.NewTicker(readyEvery)
 	defer tick.Stop()
 	for {
-		exit, err := w.exec(ctx, paddock.Cmd{Args: []string{"/bin/bash", "-l", "-c", q.ReadyCmd}, Env: w.env, Dir: w.dir, Timeout: readyWithin}, nil)
+		exit, err := w.exec(ctx, w.user, paddock.Cmd{Args: []string{"/bin/bash", "-l", "-c", q.ReadyCmd}, Env: w.env, Dir: w.dir, Timeout: readyWithin}, nil)
 		if err == nil && exit.Cause == paddock.Exited && exit.Code == 0 {
 			w.b.say("info", "finalize", "it is ready")
 			return nil

@@ -227,7 +227,7 @@ func (b *Box) command(ctx context.Context, h http.Header, m *envdpb.StartRequest
 	if err := sane(m); err != nil {
 		return paddock.Cmd{}, err
 	}
-	user, err := b.caller(ctx, h)
+	user, err := b.runner(ctx, h)
 	if err != nil {
 		return paddock.Cmd{}, err
 	}

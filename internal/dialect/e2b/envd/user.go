@@ -120,7 +120,7 @@ const ownUser = "user"
 
 // own tells whether a name means the sandbox's own user.
 func (b *Box) own(ctx context.Context, name string) (bool, error) {
-	if name == "" || name == ownUser || name == b.o.User {
+	if name == "" || name == ownUser || name == b.o.User && name != "root" {
 		return true, nil
 	}
 	user, _, err := b.find(ctx)
@@ -146,6 +146,19 @@ func (b *Box) caller(ctx context.Context, h http.Header) (string, error) {
 		return "", unknownUser(name, "")
 	}
 	return name, nil
+}
+
+// runner gives the user that a command is to run as: where none is named it is the one
+// that the template's steps ended with. Empty is the sandbox's own.
+func (b *Box) runner(ctx context.Context, h http.Header) (string, error) {
+	user, err := b.caller(ctx, h)
+	if err != nil || user != "" || b.o.User != "root" || h.Get("Authorization") != "" {
+		return user, err
+	}
+	if own, err := b.own(ctx, b.o.User); own || err != nil {
+		return "", err
+	}
+	return b.o.User, nil
 }
 
 // onlyOwn refuses every user but the sandbox's own: its files are read and written

@@ -1,6 +1,6 @@
 // Pausing, resuming, and what wakes a sandbox.
 import { promise, until } from './promise.mjs'
-import { Sandbox, SandboxError } from 'e2b'
+import { Sandbox } from 'e2b'
 
 const template = process.env.TEMPLATE
 
@@ -49,14 +49,4 @@ await promise('a sandbox that is to be paused at its end is not woken by a reque
   const again = await Sandbox.connect(sandbox.sandboxId)
   t.equal((await again.commands.run('echo awake')).stdout, 'awake\n')
   t.ok(await again.kill())
-})
-
-await promise('a pause of files alone is refused in words', async (t) => {
-  const sandbox = await Sandbox.create(template)
-  const res = await fetch(`${process.env.E2B_API_URL}/sandboxes/${sandbox.sandboxId}/pause`, {
-    method: 'POST', headers: { 'X-API-KEY': process.env.E2B_API_KEY, 'Content-Type': 'application/json' }, body: '{"memory":false}',
-  })
-  t.equal(res.status, 400)
-  t.match((await res.json()).message, /keeps memory/)
-  t.ok(await sandbox.kill())
 })

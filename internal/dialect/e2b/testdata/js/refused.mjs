@@ -1,7 +1,7 @@
 // only: jail
 // What a tier cannot do is refused in words, and leaves the sandbox as it is.
 import { promise } from './promise.mjs'
-import { Sandbox, SandboxError, Volume } from 'e2b'
+import { Sandbox, Secret, SecretNotFoundError, Volume, VolumeNotFoundError } from 'e2b'
 
 const sandbox = await Sandbox.create(process.env.TEMPLATE)
 
@@ -15,9 +15,27 @@ await promise('a fork where the tier keeps no memory', async (t) => {
   t.ok(await sandbox.isRunning())
 })
 
+await promise('a pause without memory where the tier keeps no files', async (t) => {
+  await t.rejects(sandbox.pause({ keepMemory: false }), /400: the tier jail cannot keep this/)
+  t.ok(await sandbox.isRunning())
+  await t.rejects(Sandbox.create(process.env.TEMPLATE, { lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } }), /autoPauseMemory false/)
+})
+
 await promise('volumes', async (t) => {
   await t.rejects(Volume.create('data'), /volumes are not offered by this server/)
   t.deepEqual(await Volume.list(), [])
+  await t.rejects(Volume.connect('data'), VolumeNotFoundError)
+  t.equal(await Volume.destroy('data'), false)
+  await t.rejects(Sandbox.create(process.env.TEMPLATE, { volumeMounts: { '/data': 'data' } }), /volumes are not offered by this server/)
+})
+
+await promise('secrets and identities', async (t) => {
+  await t.rejects(Secret.create('name', 'value'), /secrets are not offered over this API/)
+  await t.rejects(Secret.update('name', 'value'), SecretNotFoundError)
+  t.deepEqual(await Secret.list().nextItems(), [])
+  t.equal(await Secret.exists('name'), false)
+  t.equal(await Secret.destroy('name'), false)
+  await t.rejects(Sandbox.create(process.env.TEMPLATE, { iam: { tokens: { a: { audience: 'x', tokenType: 'JWT-SVID' } } } }), /workload identities are not offered/)
 })
 
 await promise('private addresses, and a proxy', async (t) => {
