@@ -178,6 +178,25 @@ func OpenFUSE() (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
+// Polled makes a file one that is waited for by the runtime's poller, and takes it. In
+// a process of few threads nobody else waits then for one that waits for it.
+func Polled(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("poll %s: %w", f.Name(), err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("poll %s: %w", f.Name(), err)
+	}
+	polled := os.NewFile(uintptr(fd), f.Name())
+	if err := polled.SetDeadline(time.Time{}); err != nil { // which only what can be waited for has
+		return nil, errors.Join(fmt.Errorf("poll %s: %w", f.Name(), err), polled.Close())
+	}
+	return polled, nil
+}
+
 // SyncFS has a file system written out to where it is kept.
 func SyncFS(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

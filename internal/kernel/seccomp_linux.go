@@ -23,6 +23,12 @@ func SeccompAll(filter []unix.SockFilter) error {
 	return err
 }
 
+// SeccompThread installs a filter for the calling thread and everything it starts.
+func SeccompThread(filter []unix.SockFilter) error {
+	_, err := seccomp(filter, 0)
+	return err
+}
+
 // SeccompListen installs a filter for the calling thread and everything it
 // starts, and gives the descriptor on which system calls for which the filter
 // answers USER_NOTIF are reported.

@@ -28,6 +28,31 @@ func Sealed(trees bool) ([]kernel.Instruction, error) {
 // Inside is for commands on a kernel of the box's own.
 func Inside() ([]kernel.Instruction, error) { return assemble(insideRules(), kernel.Numbers()) }
 
+// InsideParts is Inside in two: the first is for the thread that starts commands, from
+// which they have it, and the second for each command itself. To put up a filter the
+// kernel tries it with every number there is, so the second is the short one: what
+// starts a command, and no command may call.
+func InsideParts() (held, each []kernel.Instruction, err error) {
+	first, second := insideParts()
+	if held, err = assemble(first, kernel.Numbers()); err != nil {
+		return nil, nil, err
+	}
+	each, err = assemble(second, kernel.Numbers())
+	return held, each, err
+}
+
+// insideParts divides insideRules.
+func insideParts() (held, each []rule) {
+	for _, r := range insideRules() {
+		if slices.Contains(r.calls, "clone3") {
+			each = append(each, r)
+		} else {
+			held = append(held, r)
+		}
+	}
+	return held, each
+}
+
 // Opcodes of classic BPF, as linux/bpf_common.h has them.
 const (
 	opLoad   = 0x20 // BPF_LD | BPF_W | BPF_ABS

@@ -181,7 +181,11 @@ func (b *box) tell(what byte) (inside.Answer, error) {
 	b.mu.Lock()
 	c := b.config
 	b.mu.Unlock()
-	data, err := json.Marshal(inside.Settings{User: c.User, Env: c.Env, Dir: c.Dir, Files: c.Files, PIDs: c.PIDs})
+	s := inside.Settings{PIDs: c.PIDs}
+	if what == inside.Settle {
+		s = inside.Settings{User: c.User, Env: c.Env, Dir: c.Dir, Files: c.Files, PIDs: c.PIDs}
+	}
+	data, err := json.Marshal(s)
 	if err != nil {
 		return answer, err
 	}

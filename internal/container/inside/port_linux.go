@@ -8,12 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/hashicorp/yamux"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -42,6 +44,10 @@ func runOnPort() error {
 	if err := guest.First(a.spawn.early); err != nil {
 		return err
 	}
+	// What is done once is done before there is a box, and no collection is due when
+	// there is one: this may be the memory that many go on from.
+	guestpb.Warm()
+	runtime.GC()
 	if _, err := state.Write([]byte{AgentReady}); err != nil {
 		return err
 	}
@@ -97,6 +103,7 @@ func (a *agent) follow(f *os.File) error {
 		kernel.MakePrivate,
 		func() error { return kernel.Become(o.UID, o.GID) },
 		a.giveUp,
+		a.spawn.hold,
 	} {
 		if err := step(); err != nil {
 			return fmt.Errorf("become a box's: %w", err)
@@ -111,7 +118,7 @@ func (a *agent) follow(f *os.File) error {
 
 // session answers until the host closes its end, or makes no sense.
 func (a *agent) session(port *kernel.Port) {
-	s, err := yamux.Server(ending{port}, sessions())
+	s, err := yamux.Server(&ending{port, Whole{Writer: port}}, sessions())
 	if err != nil {
 		return // which only a configuration without sense can be
 	}
@@ -139,11 +146,20 @@ func sessions() *yamux.Config {
 }
 
 // An ending is a port whose Close ends what waits on it, and not the port.
-type ending struct{ *kernel.Port }
+type ending struct {
+	port  *kernel.Port
+	whole Whole
+}
+
+// Read implements io.Reader.
+func (e *ending) Read(p []byte) (int, error) { return e.port.Read(p) }
+
+// Write implements io.Writer.
+func (e *ending) Write(p []byte) (int, error) { return e.whole.Write(p) }
 
 // Close implements io.Closer.
-func (e ending) Close() error {
-	e.Interrupt()
+func (e *ending) Close() error {
+	e.port.Interrupt()
 	return nil
 }
 

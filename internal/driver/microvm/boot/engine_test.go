@@ -113,6 +113,14 @@ func TestTheCounterIsToldWhereItIsEmulated(t *testing.T) {
 	}
 }
 
+func TestInstructionsThatRepeatAreLeftOutWhereTheyAreEmulated(t *testing.T) {
+	for accel, want := range map[wire.Accel]bool{wire.TCG: true, wire.KVM: false} {
+		if got := slices.Contains(strings.Fields(Arguments(accel, 1)), "clearcpuid=rep_good"); got != want {
+			t.Errorf("%s: %v", accel, got)
+		}
+	}
+}
+
 func TestAddressesAreRandomUnlessEmulated(t *testing.T) {
 	for accel, want := range map[wire.Accel]bool{wire.TCG: false, wire.KVM: true} {
 		for _, khz := range []int{0, 2596100} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/container/inside"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/machine"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 )
@@ -245,7 +246,7 @@ func (l *link) now(ctx context.Context) (*yamux.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, err := yamux.Client(&gated{&strict{Conn: conn, broken: l.broken}, &l.gate}, sessions())
+	session, err := yamux.Client(newGated(&strict{Conn: conn, broken: l.broken}, &l.gate), sessions())
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -290,10 +291,16 @@ func (g *gate) take(ctx context.Context) error {
 
 func (g *gate) leave() { <-g.turn }
 
-// gated is a connection that is written to while nobody else has the turn.
+// gated is a connection that is written to while nobody else has the turn, in whole
+// frames.
 type gated struct {
 	net.Conn
-	gate *gate
+	gate  *gate
+	whole inside.Whole
+}
+
+func newGated(conn net.Conn, g *gate) *gated {
+	return &gated{Conn: conn, gate: g, whole: inside.Whole{Writer: conn}}
 }
 
 // Write implements net.Conn.
@@ -302,5 +309,5 @@ func (c *gated) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	defer c.gate.leave()
-	return c.Conn.Write(p)
+	return c.whole.Write(p)
 }

@@ -151,7 +151,7 @@ func TestNobodyWritesWhileTheGateIsTaken(t *testing.T) {
 	}
 	written := make(chan error, 1)
 	go func() {
-		_, err := (&gated{ours, &g}).Write([]byte("x"))
+		_, err := newGated(ours, &g).Write([]byte("x"))
 		written <- err
 	}()
 	g.leave()

@@ -76,8 +76,6 @@ func (m *machine) mountLower(*wire.Begin) error {
 	if err != nil {
 		return err
 	}
-	m.pump = newPump(device, m.files)
-	go func() { end(m.pump.down(context.Background())) }()
 	fd, err := kernel.Descriptor(device)
 	if err != nil {
 		return err
@@ -86,7 +84,12 @@ func (m *machine) mountLower(*wire.Begin) error {
 	if err := kernel.MountAt("fuse", lower, kernel.NoSUID|kernel.NoDev, options); err != nil {
 		return err
 	}
-	go func() { end(m.pump.up(context.Background())) }() // there is nothing to read before
+	if device, err = kernel.Polled(device); err != nil { // which it can be when it is mounted
+		return err
+	}
+	m.pump.device = device
+	go func() { end(m.pump.down(context.Background())) }()
+	go func() { end(m.pump.up(context.Background())) }()
 	return nil
 }
 

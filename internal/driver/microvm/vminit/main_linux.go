@@ -52,8 +52,9 @@ func end(err error) {
 
 // run serves until that is not possible any more.
 func run() error {
-	// Threads wait in the kernel for the host. Each keeps what it needs to go on.
-	runtime.GOMAXPROCS(8)
+	// One thread may wait for files of the host, which another one gets. Each more is
+	// one at which whoever looks for work looks, too, and which it waits for.
+	runtime.GOMAXPROCS(2)
 	kernel.KeepSignals()
 	m := &machine{}
 	if err := m.prepare(); err != nil {
@@ -103,7 +104,9 @@ func (m *machine) prepare() error {
 		func() (err error) { m.files, err = openPort(wire.FilesPort); return err },
 		func() (err error) { m.agent, err = openPort(wire.AgentPort); return err },
 		m.startAgent,
+		func() error { m.pump = newPump(nil, m.files); return nil },
 		func() error { return m.sessions.waitReady(portTime) },
+		func() error { runtime.GC(); return nil }, // so that none is due when it has a box
 		func() error {
 			p, err := openPort(wire.ControlPort)
 			m.control = p

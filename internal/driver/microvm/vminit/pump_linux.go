@@ -19,6 +19,9 @@ type pump struct {
 	device io.ReadWriter // /dev/fuse: each read and each write is one message
 	port   reopening
 
+	request []byte // buffer of up
+	answers []byte // of down
+
 	mu      sync.Mutex
 	changed *sync.Cond          // with mu
 	held    bool                // guarded by mu: nothing goes to the host
@@ -53,14 +56,17 @@ const (
 )
 
 func newPump(device io.ReadWriter, port reopening) *pump {
-	p := &pump{device: device, port: port, open: map[uint64]struct{}{}}
+	p := &pump{
+		device: device, port: port, open: map[uint64]struct{}{},
+		request: make([]byte, maxRequest), answers: make([]byte, 2*maxReply),
+	}
 	p.changed = sync.NewCond(&p.mu)
 	return p
 }
 
 // up carries requests, until the file system is not mounted any more.
 func (p *pump) up(ctx context.Context) error {
-	buf := make([]byte, maxRequest)
+	buf := p.request
 	for {
 		n, err := p.device.Read(buf)
 		switch {
@@ -185,7 +191,7 @@ func (p *pump) waitEnd(ctx context.Context) error {
 
 // down carries answers, through one session after another.
 func (p *pump) down(ctx context.Context) error {
-	buf := make([]byte, 2*maxReply)
+	buf := p.answers
 	have := 0
 	for {
 		n, err := p.port.Read(buf[have:])
