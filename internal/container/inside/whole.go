@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// A Whole writes each frame of a session (yamux) at once, which the session gives in
-// two parts. What is written to a machine's port takes its other end's turn, and an
+// A Whole writes each short frame of a session (yamux) at once, which the session gives
+// in two parts. What is written to a machine's port takes its other end's turn, and an
 // interrupt, each time. One goroutine at a time may write.
 type Whole struct {
 	io.Writer
@@ -20,8 +20,9 @@ type Whole struct {
 const (
 	wholeHead = 12
 	wholeData = 0
-	// wholeMost is how much is put together. It is as much as a machine's kernel
-	// takes from its host at a time; what is longer follows.
+	// wholeMost is how long a frame is that is put together. It is as much as a
+	// machine's kernel takes from its host at a time; to copy what is longer costs more
+	// than a turn.
 	wholeMost = 4096
 )
 
@@ -36,11 +37,13 @@ func (w *Whole) Write(p []byte) (int, error) {
 	}
 	head := w.have
 	w.have = 0
+	if head+len(p) > wholeMost {
+		if _, err := w.Writer.Write(w.frame[:head]); err != nil {
+			return 0, err
+		}
+		return w.Writer.Write(p)
+	}
 	n := copy(w.frame[head:], p)
 	written, err := w.Writer.Write(w.frame[:head+n])
-	if err != nil || n == len(p) {
-		return max(written-head, 0), err
-	}
-	more, err := w.Writer.Write(p[n:])
-	return n + more, err
+	return max(written-head, 0), err
 }
