@@ -189,7 +189,7 @@ func (s *Store) once(ctx context.Context, safe bool, f func(query) error) error 
 		if err != nil {
 			return err
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }() // gives it back
 		if err := s.engine.safe(ctx, c, safe); err != nil {
 			return err
 		}

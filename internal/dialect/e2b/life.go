@@ -58,7 +58,7 @@ func (c *call) kill() error {
 	return c.nothing()
 }
 
-// removes removes what there is of a sandbox.
+// removes makes an end of what there is of a sandbox.
 func (c *call) removes(rec record) error {
 	if rec.Cold != "" {
 		return c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), rec.Cold)
