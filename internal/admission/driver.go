@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/choice"
+	"github.com/paddock-sandbox/paddock/internal/lease"
 )
 
 // Options bound what a machine has to bear.
@@ -194,7 +195,7 @@ func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
 // the sandbox is. What
 // there is no room for is removed.
 func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, paddock.Status, error) {
-	st, err := sb.Status(ctx)
+	st, err := lease.Born(ctx, sb)
 	more := max(0, st.Limits.Memory-memory)
 	if err == nil {
 		err = d.claim(ctx, 0, more)

@@ -2,9 +2,11 @@ package pool
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/lease"
 )
 
 // A birth is when a sandbox was handed out, which is when it begins for its
@@ -27,6 +29,20 @@ type sandbox struct {
 	paddock.Sandbox
 	p    *Pool
 	born *birth
+
+	first *paddock.Status // how it was when it was handed out; nil of one that was opened
+}
+
+var _ lease.Newborn = (*sandbox)(nil)
+
+// Born implements [lease.Newborn].
+func (s *sandbox) Born() (paddock.Status, bool) {
+	if s.first == nil {
+		return paddock.Status{}, false
+	}
+	st := *s.first
+	st.Labels = maps.Clone(st.Labels)
+	return st, true
 }
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {

@@ -93,7 +93,9 @@ func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels ma
 	p.given[sb.ID()] = born
 	s.count.Hits++
 	p.handing.Done()
-	return &sandbox{Sandbox: sb, p: p, born: born}, nil
+	st.Labels = maps.Clone(labels) // by now
+	born.amend(&st)
+	return &sandbox{Sandbox: sb, p: p, born: born, first: &st}, nil
 }
 
 // doom has the worker remove a sandbox that could not be handed out.
