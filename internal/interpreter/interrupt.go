@@ -2,7 +2,9 @@ package interpreter
 
 import (
 	"context"
+	"errors"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -44,7 +46,7 @@ func (k *kernel) interrupt(ctx context.Context, seq int64, begun, ended <-chan s
 			begun, wait = nil, askAgain/2
 			k.signal(ctx)
 		case <-late.C:
-			k.again(ctx)
+			k.again(ctx, ended)
 		case <-ended:
 			late.Stop()
 			return
@@ -69,17 +71,30 @@ func (k *kernel) signal(ctx context.Context) {
 	}
 }
 
-// again interrupts those whom the signal missed.
-func (k *kernel) again(ctx context.Context) {
+// again interrupts those whom the signal missed, until ended is closed: what is
+// interrupted after that is another cell.
+func (k *kernel) again(ctx context.Context, ended <-chan struct{}) {
 	if k.l.again == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, signalTime)
 	defer cancel()
-	cmd := paddock.Cmd{Args: append(k.l.again[:len(k.l.again):len(k.l.again)], strconv.Itoa(int(k.p.ID()))), Dir: "/", User: k.i.o.User}
+	k.i.wg.Go(func() {
+		defer cancel()
+		select {
+		case <-ended:
+		case <-k.exited:
+		case <-ctx.Done():
+		}
+	})
+	cmd := paddock.Cmd{Args: append(k.l.again[:len(k.l.again):len(k.l.again)], strconv.Itoa(int(k.p.ID()))), Dir: "/", User: k.i.o.User, Timeout: signalTime}
 	p, err := k.i.o.Sandbox.Start(ctx, cmd)
 	if err == nil {
-		_, err = p.Wait(ctx)
+		if _, err = p.Wait(ctx); err != nil {
+			late, done := context.WithTimeout(context.WithoutCancel(ctx), signalTime)
+			err = errors.Join(err, p.Signal(late, syscall.SIGKILL))
+			done()
+		}
 		p.Release()
 	}
 	if err != nil {

@@ -49,11 +49,16 @@ func (r *Result) Text() string {
 	return text
 }
 
+// errInterrupted is what kernels call a cell that was interrupted, where its language
+// has no name for that.
+const errInterrupted = "Interrupted"
+
 // Names of errors that come from the host's side, and not from the language.
 const (
 	// ErrorEnded is a kernel that ended in the middle of a cell; the value says
 	// why. The context begins anew with its next cell.
 	ErrorEnded = "UnexpectedEndOfExecution"
+
 	// ErrorTimeout is a cell that was interrupted because its time was over, told
 	// after the language's own error.
 	ErrorTimeout = "ExecutionTimeout"

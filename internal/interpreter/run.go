@@ -159,6 +159,9 @@ func (r *running) say(ctx context.Context, e Event) {
 // fail tells how the cell failed. That its time was over is why an interrupt was
 // the error.
 func (r *running) fail(ctx context.Context, e Error) {
+	if r.failed && e.Name == errInterrupted {
+		return // a kernel that is interrupted while it tells so tells it again
+	}
 	if r.told++; r.told > maxEvents {
 		return
 	}
