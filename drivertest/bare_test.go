@@ -145,6 +145,8 @@ func (d *bare) check(spec paddock.Spec) error {
 		return fmt.Errorf("without isolation: %w", paddock.Unsupported)
 	case spec.Policy.Files.DenyRead != nil, spec.Policy.Files.DenyWrite != nil, spec.Policy.Files.Protect != nil, spec.Policy.Files.Unprotect != nil:
 		return fmt.Errorf("policy of files: %w", paddock.Unsupported)
+	case spec.Sudo:
+		return fmt.Errorf("sudo: %w", paddock.Unsupported)
 	}
 	for _, k := range spec.Policy.Audit {
 		if !slices.Contains(paddock.AuditKinds(), k) {
