@@ -19,7 +19,8 @@ const (
 	idleTime    = time.Minute // as above, and between two parts of it
 	maxHops     = 5           // redirects of a request
 	maxRequests = 20 * (maxLayers + 10)
-	maxParts    = 50_000 // of a text in JSON: each costs memory, however short it is
+	leastAnswer = 64 << 10 // a token may be asked for anew before any answer
+	maxParts    = 50_000   // of a text in JSON: each costs memory, however short it is
 )
 
 // A guard is what each request goes through: those that the library makes of itself,
@@ -76,13 +77,13 @@ func (g *guard) trip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	idle := time.AfterFunc(g.idle, func() { cancel(errSilent) })
 	res, err := g.next.RoundTrip(r.WithContext(ctx))
+	idle.Stop()
 	if err != nil {
-		idle.Stop()
 		err = because(ctx, err)
 		cancel(nil)
 		return nil, err
 	}
-	res.Body = &body{from: res.Body, ctx: ctx, cancel: cancel, idle: idle, after: g.idle, left: g.most.Load()}
+	res.Body = &body{from: res.Body, ctx: ctx, cancel: cancel, idle: idle, after: g.idle, left: max(g.most.Load(), leastAnswer)}
 	switch {
 	case res.StatusCode >= http.StatusBadRequest:
 		_ = res.Body.Close()
@@ -123,10 +124,9 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	b.idle.Reset(b.after) // the registry's time, and not that of who unpacks
 	n, err := b.from.Read(p)
-	if n > 0 {
-		b.idle.Reset(b.after)
-	}
+	b.idle.Stop()
 	if b.left -= int64(n); b.left < 0 {
 		return 0, errLong
 	}
