@@ -14,8 +14,8 @@
 // the database left nothing, but for one: if a connection to PostgreSQL is lost
 // while it commits, nobody can tell.
 //
-// Of a file, what is true of a living sandbox alone is not waited for: its record
-// and labels, what is reserved for it, its first lease, when a key was used. A
+// Of a file, what is true of a sandbox from its creation to its removal is not waited
+// for: that it is being made, is ready, is removed, its first lease; nor when a key was used. A
 // sandbox ends with the power, so what the last seconds before had of it may be lost
 // with it. What outlives the power (a pause, a snapshot, what was used, a change
 // of its lease) is on disk when it is told, and all that was written before it too.

@@ -120,7 +120,7 @@ func (s *Store) LabelSandbox(ctx context.Context, token string, labels map[strin
 	if err != nil {
 		return err
 	}
-	return s.writeLive(ctx, func(q query) error {
+	return s.write(ctx, func(q query) error {
 		n, err := q.exec("UPDATE sandboxes SET labels = ? WHERE token = ?", kept, token)
 		return some(n, err, "sandbox", token)
 	})
@@ -130,7 +130,7 @@ func (s *Store) LabelSandbox(ctx context.Context, token string, labels map[strin
 // tenant has besides. It answers what it was before.
 func (s *Store) ReserveSandbox(ctx context.Context, token string, change func(Reserved) Reserved, admit func(*Total) error) (Reserved, error) {
 	var before Reserved
-	err := s.writeLive(ctx, func(q query) error {
+	err := s.write(ctx, func(q query) error {
 		var tenant string
 		if err := q.row("SELECT tenant FROM sandboxes WHERE token = ?", token).Scan(&tenant); err != nil {
 			return absent(err, "sandbox", token)
