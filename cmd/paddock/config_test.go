@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,11 @@ func property(f *pflag.Flag) map[string]any {
 	case settingNumber:
 		p["type"] = "integer"
 		p["minimum"] = 1
+		if _, least, ok := strings.Cut(f.Usage, "at least "); ok { // as the flag's own words have it
+			if n, err := strconv.Atoi(strings.TrimRight(least, ")")); err == nil {
+				p["minimum"] = n
+			}
+		}
 	case settingList:
 		p["type"], p["maxItems"] = "array", maxListItem
 		p["items"] = map[string]any{"type": "string"}

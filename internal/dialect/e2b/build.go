@@ -278,6 +278,10 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		}
 		from.root, from.image, from.own = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.ID, true
 		maps.Copy(w.env, img.environment())
+	} else {
+		b.mu.Lock()
+		b.image = from.image
+		b.mu.Unlock()
 	}
 	spec := paddock.Spec{Tier: from.tier, Root: from.root, Limits: from.limits, Labels: map[string]string{"e2b.build": b.id}}
 	if spec.Policy.Network, err = policy(nil, nil); err != nil {

@@ -31,6 +31,9 @@ const (
 // sandbox that is being made from a template may be the next one that does.
 const sweepAfter = 10 * time.Minute
 
+// shared begins the name of an image that is nobody's among the tenants: base's.
+const shared = "base:"
+
 // fromImage is a beginning that is yet to be pulled.
 func (c *call) fromImage(q buildRequest) (rooted, error) {
 	if c.h.o.Images == nil {
@@ -85,7 +88,7 @@ func (h *Handler) holds(tenant, id string) bool {
 	defer h.mu.Unlock()
 	for _, b := range h.builds {
 		b.mu.Lock()
-		held := b.caller.Tenant == tenant && b.status == building && (b.pulls || b.image == id)
+		held := b.status == building && (b.caller.Tenant == tenant && (b.pulls || b.image == id) || tenant == "" && b.image == shared+id)
 		b.mu.Unlock()
 		if held {
 			return true
@@ -102,10 +105,17 @@ func (h *Handler) sweepImages(now time.Time) {
 	}
 	used, tenants := map[string]bool{}, map[string]bool{}
 	mark := func(tenant, id string) {
+		if name, ok := strings.CutPrefix(id, shared); ok {
+			tenant, id = "", name
+		}
 		tenants[tenant] = true
 		if id != "" {
 			used[tenant+"\x00"+id] = true
 		}
+	}
+	mark("", "") // also where base is no image any more
+	if h.o.Base != nil {
+		mark("", h.o.Base.ID)
 	}
 	h.mu.Lock()
 	for _, t := range h.templates {

@@ -61,13 +61,26 @@ func (c *call) kill() error {
 // removes makes an end of what there is of a sandbox.
 func (c *call) removes(rec record) error {
 	if rec.Cold != "" {
-		return c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), rec.Cold)
+		return errors.Join(c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), rec.Cold), left(c.ctx, c.caller.Driver, rec))
 	}
 	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	if err != nil {
 		return err
 	}
 	return sb.Remove(context.WithoutCancel(c.ctx))
+}
+
+// left removes the sandbox of one that was paused with its files alone, where that went
+// wrong after it was written down.
+func left(ctx context.Context, d paddock.Driver, rec record) error {
+	sb, err := d.Open(ctx, rec.name())
+	if err == nil {
+		err = sb.Remove(context.WithoutCancel(ctx))
+	}
+	if errors.Is(err, paddock.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // ends gives the sandbox another end. The turn is held.
@@ -189,6 +202,7 @@ func (c *call) pause() error {
 // cool keeps a sandbox's files, and lets go of all else: what goes on from them later
 // starts anew. The turn is held.
 func (c *call) cool(b *box, rec record) error {
+	b.cut() // what comes in from now on may not be kept
 	id, err := c.keepAs(b, rec, false)
 	if err != nil {
 		return err
@@ -204,7 +218,7 @@ func (c *call) cool(b *box, rec record) error {
 	b.cut()
 	b.note("the sandbox was paused without its memory")
 	if err := was.Remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
-		c.h.log.Warn("e2b: a sandbox that was paused without its memory is left to its terms", "id", rec.ID, "error", err)
+		c.h.log.Warn("e2b: a sandbox that was paused without its memory is left, until somebody wants it or removes it", "id", rec.ID, "error", err)
 	}
 	return c.nothing()
 }
@@ -213,6 +227,9 @@ func (c *call) cool(b *box, rec record) error {
 func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) error {
 	rec, _ := b.record()
 	rec.Ends = time.Now().UTC().Add(life)
+	if err := left(ctx, d, rec); err != nil {
+		return err
+	}
 	p, err := policy(rec.Network, rec.Internet)
 	if err != nil {
 		return err
@@ -226,7 +243,7 @@ func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) erro
 		return err
 	}
 	cold := rec.Cold
-	err = b.change(ctx, func(r *record) { r.Box, r.Paused, r.Ends, r.Cold = sb.ID(), false, rec.Ends, "" })
+	err = b.change(context.WithoutCancel(ctx), func(r *record) { r.Box, r.Paused, r.Ends, r.Cold = sb.ID(), false, rec.Ends, "" })
 	if err != nil {
 		return errors.Join(err, sb.Remove(context.WithoutCancel(ctx)))
 	}

@@ -249,6 +249,7 @@ func (h *Handler) builtIn(n name) (rooted, error) {
 	r := rooted{template: n.name, alias: n.name, env: map[string]string{}}
 	if img := h.o.Base; img != nil && n.name == base()[0] {
 		r.root, r.env, r.own = paddock.Root{Kind: paddock.RootDir, Path: img.Dir}, img.environment(), true
+		r.image = shared + img.ID
 	}
 	switch tier := paddock.Tier(n.tag); tier {
 	case "", usualTag:
