@@ -301,6 +301,28 @@ func TestCredentialsGoToNoOtherHost(t *testing.T) {
 	}
 }
 
+func TestATokenThatEndsBetweenLayersIsAskedForAnew(t *testing.T) {
+	s := newShop(t, gzipped(t, "the layer"))
+	given := 0
+	s.odd = func(w http.ResponseWriter, r *http.Request) bool {
+		token := fmt.Sprintf("%d%s", given, strings.Repeat("t", 3000)) // longer than the layer
+		switch {
+		case r.URL.Path == "/token":
+			given++
+			_, _ = fmt.Fprintf(w, `{"token":"%d%s"}`, given, token[1:])
+		case r.Header.Get("Authorization") != "Bearer "+token,
+			strings.HasSuffix(r.URL.Path, sumOf(s.layer)) && given == 1:
+			return wants(`Bearer realm="`+s.URL+`/token",service="shop"`)(w, r)
+		default:
+			return false
+		}
+		return true
+	}
+	if got, err := get(t, s.host()+"/a/b", Credentials{"u", "right"}); err != nil || got != "the layer" || given != 2 {
+		t.Errorf("%q with %d tokens: %v", got, given, err)
+	}
+}
+
 func TestCredentialsOfTheHostAreNotUsed(t *testing.T) {
 	s := newShop(t, gzipped(t, "the layer"))
 	dir := t.TempDir()
