@@ -33,21 +33,45 @@ const stall = time.Minute
 type answer struct {
 	http.ResponseWriter
 	end   context.Context //nolint:containedctx // the Box's life, which ends every wait
+	alone bool            // the connection is the request's alone
 	begun atomic.Bool
 
 	mu   sync.Mutex
 	over bool // guarded by mu; the connection may be another request's
+	torn bool // guarded by mu; it was cut
+	late bool // guarded by mu; it was cut when it had begun
 }
 
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
+// begin notes that there is an answer.
+func (a *answer) begin() {
+	if a.begun.Swap(true) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.torn {
+		a.leave()
+	}
+}
+
+// leave has the connection end with the answer, before that has begun: package http
+// takes a reading that was cut for a client that has gone, and would tell so of each
+// later request.
+func (a *answer) leave() {
+	if a.alone {
+		a.Header().Set("Connection", "close")
+	}
+}
+
 func (a *answer) WriteHeader(code int) {
-	a.begun.Store(true)
+	a.begin()
 	a.ResponseWriter.WriteHeader(code)
 }
 
 func (a *answer) Write(p []byte) (int, error) {
-	a.begun.Store(true)
+	a.begin()
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(stall)) // what has none has its own
 	if a.end.Err() != nil {                                                                  // asked after the deadline was set: what ends the Box set a nearer one
 		return 0, errGone
@@ -62,15 +86,19 @@ func (a *answer) ReadFrom(r io.Reader) (int64, error) {
 
 // Flush sends what was written.
 func (a *answer) Flush() {
-	a.begun.Store(true)
+	a.begin()
 	_ = http.NewResponseController(a.ResponseWriter).Flush() // a client that has gone is met by the next write
 }
 
-// release gives the connection back without a deadline.
+// release gives the connection back without a deadline, or ends it where it was cut and
+// that could not be said.
 func (a *answer) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
+	if a.late && a.alone {
+		panic(http.ErrAbortHandler)
+	}
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Time{}) // what has none has its own
 }
 
@@ -81,9 +109,10 @@ func (a *answer) cut() {
 	if a.over {
 		return
 	}
+	a.torn, a.late = true, a.begun.Load()
 	control := http.NewResponseController(a.ResponseWriter)
 	_ = control.SetReadDeadline(time.Unix(1, 0)) // what has none has its own
-	if a.begun.Load() {
+	if a.late {
 		_ = control.SetWriteDeadline(time.Unix(1, 0))
 	}
 }

@@ -161,13 +161,14 @@ func (b *Box) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.gone(w, r)
 		return
 	}
-	out := &answer{ResponseWriter: w, end: b.ctx}
+	out := &answer{ResponseWriter: w, end: b.ctx, alone: r.ProtoMajor == 1}
 	defer b.tasks.end()
 	defer out.release()
 	defer func() {
 		switch e := recover(); {
 		case e == nil:
 		case e == errGone && !out.begun.Load(): //nolint:errorlint // a panic's value, not an error that came from somewhere
+			out.leave()
 			b.gone(w, r)
 		case e == errGone: //nolint:errorlint // the same
 			panic(http.ErrAbortHandler)
