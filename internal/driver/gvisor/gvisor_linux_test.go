@@ -78,7 +78,7 @@ func TestPromisesAsUser(t *testing.T) {
 		"TestNoCommandMakesNamespacesOrHarmsItsAgent", "TestCommandsUseProcessesAsTheyDoElsewhere", "TestAFullSandboxStartsNothingMore",
 		"TestASnapshotOfFilesIsBounded", "TestAFullDiskIsSaved", "TestACommandDoesNotChangeWhoOwnsAFile", "TestALateResumeLosesNothing",
 		"TestASandboxThatDiesWhileItIsPausedIsBuried", "TestRemovingASnapshotTakesThatAlone",
-		"TestTooLittleMemoryIsSaidToBe", "TestWhereNothingCanBeSavedOnlySavingFails",
+		"TestTooLittleMemoryIsSaidToBe", "TestWhereNothingCanBeSavedOnlySavingFails", "TestASandboxMayBeRootsWhoHasNoCapability",
 	}, "|")+")$")
 }
 
