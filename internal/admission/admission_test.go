@@ -186,6 +186,9 @@ func TestLine(t *testing.T) {
 			}
 			start := time.Now()
 			wg.Wait()
+			for i := 0; i+1 < len(r.f.made); i += 2 { // two begin at the same moment
+				slices.Sort(r.f.made[i : i+2])
+			}
 			if r.f.most != 2 || strings.Join(r.f.made, "") != "abcdef" || time.Since(start) != 3*time.Second {
 				t.Errorf("%d at once, in the order %q, in %v", r.f.most, r.f.made, time.Since(start))
 			}
