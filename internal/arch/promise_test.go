@@ -20,7 +20,7 @@ var (
 	shownByFunction = regexp.MustCompile("`([a-z][a-z0-9/_-]*)\\.((?:Test|Benchmark|Fuzz)\\w+)`")
 	shownBySentence = regexp.MustCompile(`drivertest "([^"]+)"`)
 	// What was measured is no promise: it stands between marks.
-	measurements = regexp.MustCompile(`(?s)<!-- bench[a-z ]*: begin -->.*?<!-- bench[a-z ]*: end -->`)
+	measurements = regexp.MustCompile(`(?s)<!-- bench[a-z0-9 ]*: begin -->.*?<!-- bench[a-z0-9 ]*: end -->`)
 )
 
 func TestEveryPromiseNamesATestThatExists(t *testing.T) {
