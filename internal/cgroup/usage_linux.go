@@ -66,16 +66,26 @@ func (g *Group) cpuTime() (int64, error) {
 // reached, and the most memory that was ever in use, in bytes; -1 where it
 // cannot be measured.
 func (g *Group) OOM() (kills, peak int64, err error) {
-	kills = -1
-	if f, ok := g.file(memory, "memory.oom_control", "memory.events"); ok {
-		if kills, err = readKey(f, "oom_kill"); err != nil {
-			return -1, -1, fmt.Errorf("control group %s: %w", g.name, classify(err))
-		}
+	if kills, err = g.Kills(); err != nil {
+		return -1, -1, err
 	}
 	if peak, err = g.count(memory, "memory.max_usage_in_bytes", "memory.peak"); err != nil {
 		return -1, -1, fmt.Errorf("control group %s: %w", g.name, classify(err))
 	}
 	return kills, peak, nil
+}
+
+// Kills is what OOM tells of how many were killed.
+func (g *Group) Kills() (int64, error) {
+	f, ok := g.file(memory, "memory.oom_control", "memory.events")
+	if !ok {
+		return -1, nil
+	}
+	n, err := readKey(f, "oom_kill")
+	if err != nil {
+		return -1, fmt.Errorf("control group %s: %w", g.name, classify(err))
+	}
+	return n, nil
 }
 
 // PIDsHit tells how often a process or thread was refused because of the limit

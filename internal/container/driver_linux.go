@@ -169,6 +169,7 @@ type Driver struct {
 	roots    []byte
 	sweepers sweepers
 	spares   spares
+	recents  recents
 	swept    sync.Once
 	sums     sums
 
@@ -263,7 +264,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return sb, nil
 }
 
-func (d *Driver) create(ctx context.Context, spec paddock.Spec) (*sandbox, error) {
+func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, kindOf(err))
 	}
@@ -276,20 +277,26 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec) (*sandbox, error
 	if err := d.reserve(spec.ID); err != nil {
 		return nil, err
 	}
-	var sb *sandbox
+	var sb paddock.Sandbox
+	var here *sandbox
 	var err error
 	if spec.Ephemeral {
-		sb, err = d.createHere(ctx, &spec)
+		here, err = d.createHere(ctx, &spec)
+		sb = here
 	} else {
 		sb, err = d.createKept(ctx, &spec)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err != nil || !spec.Ephemeral {
+	if err != nil {
 		delete(d.ephemeral, spec.ID)
-		return sb, err
+		return nil, err
 	}
-	d.ephemeral[spec.ID] = sb
+	if here == nil {
+		delete(d.ephemeral, spec.ID)
+		return sb, nil
+	}
+	d.ephemeral[spec.ID] = here
 	return sb, nil
 }
 
@@ -434,7 +441,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		// left that were killed before they had a sweeper. What cannot be
 		// removed now is the next one's.
 		d.swept.Do(func() { _, _ = d.host().Sweep(d.keeps) })
-		if attached = sb.attach(conn, s.limits.Lifetime); attached == nil {
+		if attached = sb.attach(conn, nil, s.limits.Lifetime); attached == nil {
 			go sb.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
 		}
 	}
@@ -502,7 +509,11 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	}
 	var list []paddock.Status
 	for _, id := range kept {
-		sb, err := d.openKept(ctx, id)
+		if sb := d.recents.find(id); sb != nil && sb.shown() && sb.stands() {
+			found = append(found, sb)
+			continue
+		}
+		sb, err := d.look(ctx, id)
 		if errors.Is(err, paddock.NotFound) {
 			continue // removed meanwhile
 		}
@@ -555,6 +566,7 @@ func (d *Driver) Close() error {
 	}
 	d.closed = true
 	d.spares.close()
+	d.recents.close()
 	var left []*sandbox
 	for _, sb := range d.ephemeral {
 		if sb != nil {
@@ -578,10 +590,11 @@ func (d *Driver) Close() error {
 
 const removeTime = 30 * time.Second
 
-func (d *Driver) forget(id paddock.ID) {
+func (d *Driver) forget(sb *sandbox) {
+	d.recents.drop(sb)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.ephemeral, id)
+	delete(d.ephemeral, sb.id)
 }
 
 // defaults fills in what a spec leaves zero.

@@ -61,24 +61,25 @@ type order struct {
 
 // A request to a keeper, one packet each.
 type request struct {
-	Op     string                   `json:"op"` // connect, measure, update, pause, resume, remove, inspect, snapshot, egress
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, egress
 	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
 	Update *paddock.Update          `json:"update,omitempty"`
-	Wait   time.Duration            `json:"wait,omitempty"`   // how long the caller waits; 0 is removeTime
-	Glance bool                     `json:"glance,omitempty"` // with measure: see owner
-	Made   time.Time                `json:"made,omitzero"`    // of the sandbox that is meant; zero is any
+	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
+	Made   time.Time                `json:"made,omitzero"`  // of the sandbox that is meant; zero is any
 }
 
-// A response of a keeper; connect's comes with a descriptor.
+// A response of a keeper. With connect's, and with the first one, come a connection
+// to the agent and the file of the keeper's board. The first one tells what Status does.
 type response struct {
-	Error   string             `json:"error,omitempty"`
-	Kind    paddock.Kind       `json:"kind,omitempty"`
-	Missing *paddock.Finding   `json:"missing,omitempty"` // of a paddock.MissingError
-	Measure *measure           `json:"measure,omitempty"`
-	About   *about             `json:"about,omitempty"`
-	Inspect *inner.Inspection  `json:"inspect,omitempty"`
-	Saved   paddock.SnapshotID `json:"saved,omitempty"`
-	Egress  *way.State         `json:"egress,omitempty"`
+	Error    string             `json:"error,omitempty"`
+	Kind     paddock.Kind       `json:"kind,omitempty"`
+	Missing  *paddock.Finding   `json:"missing,omitempty"` // of a paddock.MissingError
+	Standing *standing          `json:"standing,omitempty"`
+	Measure  *measure           `json:"measure,omitempty"`
+	About    *about             `json:"about,omitempty"`
+	Inspect  *inner.Inspection  `json:"inspect,omitempty"`
+	Saved    paddock.SnapshotID `json:"saved,omitempty"`
+	Egress   *way.State         `json:"egress,omitempty"`
 }
 
 // keeperMain is the process that owns one kept sandbox.
@@ -133,7 +134,9 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		return err
 	}
 	defer listener.Close()
-	var first net.Conn
+	if k.board, k.shown, err = newBoard(); err != nil {
+		return fmt.Errorf("what the keeper shows: %w", err)
+	}
 	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, policy: o.Policy, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
 	if o.Gateway != nil {
 		var carried paddock.Traffic
@@ -158,10 +161,11 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	k.recorded = recorded
 	defer func() { _ = recorded() }() // what cannot be written has ended the box
 	k.life = &life{start: s, data: o.Data}
-	first, err = k.life.begin(ctx)
+	conn, err := k.life.begin(ctx)
 	if err != nil {
 		return err
 	}
+	first, err := fileOf(conn)
 	k.box = k.life.now()
 	for _, f := range files {
 		if f != s.agent && (s.gateway == nil || f != s.out) { // which are needed to save the box, and to go on
@@ -169,12 +173,16 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		}
 	}
 	k.life.start.image = nil
-	first.Close() // whoever wants the agent asks for a connection
 	undo := func(err error) error {
 		rm, cancel := context.WithTimeout(context.Background(), removeTime)
 		defer cancel()
 		return errors.Join(err, k.box.remove(rm))
 	}
+	if err != nil {
+		return undo(err)
+	}
+	defer first.Close()
+	k.show()
 	k.about.Limits = o.Limits
 	if k.about.Created.IsZero() { // else it goes on
 		k.about.Created = k.box.created
@@ -185,12 +193,20 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	if err := k.write(); err != nil {
 		return undo(err)
 	}
-	if data, err = json.Marshal(response{About: &k.about}); err != nil {
+	r := response{About: &k.about}
+	if m, err := k.life.measure(ctx); err == nil {
+		r.Measure = &m
+	}
+	if e, err := k.life.egress(ctx); err == nil {
+		r.Egress = &e
+	}
+	if data, err = json.Marshal(r); err != nil {
 		return undo(err)
 	}
-	if err := maker.Send(data); err != nil {
+	if err := maker.Send(data, first, k.shown); err != nil {
 		return undo(err)
 	}
+	first.Close() // whoever wants another one asks for it
 	if !<-told {
 		return undo(fmt.Errorf("the maker went away: %w", paddock.Canceled))
 	}
@@ -219,11 +235,36 @@ type keeper struct {
 
 	recorded func() error // has all events written
 
+	board board    // shows whether the sandbox goes
+	shown *os.File // by which others read it
+
 	pausing sync.Mutex // held while it is paused, and that is written down
+
+	showing sync.Mutex // held while it is found out what the board is to show
 
 	mu      sync.Mutex
 	about   about // guarded by mu
 	removed bool  // guarded by mu
+}
+
+// show has the board say how the sandbox stands. While it is being paused or removed
+// nobody is to take it for one that goes: hide comes before.
+func (k *keeper) show() {
+	k.showing.Lock()
+	defer k.showing.Unlock()
+	k.board.show(k.life.stand(context.Background()))
+}
+
+func (k *keeper) hide() { k.board.show(standing{}, nil) }
+
+// fileOf gives the file of a connection, which it closes.
+func fileOf(conn net.Conn) (*os.File, error) {
+	defer conn.Close()
+	c, ok := conn.(interface{ File() (*os.File, error) })
+	if !ok {
+		return nil, fmt.Errorf("a connection to the agent that is no file (%T): %w", conn, paddock.Internal)
+	}
+	return c.File()
 }
 
 // listen opens the socket by a short name, because socket paths are.
@@ -271,6 +312,7 @@ func (k *keeper) serve(l *net.UnixListener) {
 		select {
 		case <-k.gone:
 		case <-k.box.ended:
+			k.show()
 			k.pausing.Lock() // until it is known what the end was
 			paused := k.life.paused()
 			k.pausing.Unlock()
@@ -349,7 +391,9 @@ func (k *keeper) converse(c *net.UnixConn) {
 			err = ch.Send(data, files...)
 		}
 		for _, f := range files {
-			f.Close()
+			if f != k.shown {
+				f.Close()
+			}
 		}
 		if (q.Op == "remove" || q.Op == "pause" && k.life.start.layout.nested) && r.Error == "" {
 			k.finish() // also where the caller did not wait for it
@@ -398,7 +442,12 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	case "connect":
 		var f *os.File
 		if f, err = k.box.connect(); err == nil {
-			return response{}, []*os.File{f}
+			return response{}, []*os.File{f, k.shown}
+		}
+	case "stand":
+		var st standing
+		if st, err = k.life.stand(ctx); err == nil {
+			return response{Standing: &st}, nil
 		}
 	case "measure":
 	case "update":
@@ -415,6 +464,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 			break
 		}
 		err = k.life.resume(ctx)
+		k.show()
 	case "inspect":
 		var i inner.Inspection
 		if i, err = k.life.inspect(ctx); err == nil {
@@ -437,6 +487,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		k.mu.Lock()
 		k.removed = true
 		k.mu.Unlock()
+		k.hide()
 		if err = k.life.remove(ctx); err == nil {
 			err = forgetDir(k.dir)
 		}
@@ -452,11 +503,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	if err != nil {
 		return failed(err), nil
 	}
-	look := k.life.measure
-	if q.Glance {
-		look = k.life.glance
-	}
-	m, err := look(ctx)
+	m, err := k.life.measure(ctx)
 	if err != nil {
 		return failed(err), nil
 	}
@@ -472,7 +519,10 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 func (k *keeper) pause(ctx context.Context) error {
 	k.pausing.Lock()
 	defer k.pausing.Unlock()
-	if err := k.life.pause(ctx); err != nil || !k.life.start.layout.nested {
+	k.hide()
+	err := k.life.pause(ctx)
+	k.show()
+	if err != nil || !k.life.start.layout.nested {
 		return err
 	}
 	k.mu.Lock()

@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // createKept makes a sandbox that a keeper owns.
-func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbox, err error) {
+func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn, err error) {
 	s, findings, err := d.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -43,50 +47,85 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (sb *sandbo
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}
-	a, err := d.employ(ctx, o, s.programs()...)
+	r, way, err := d.employ(ctx, o, s.programs()...)
 	if err != nil {
 		return nil, err
 	}
-	return d.adopt(spec.ID, dir, *a), nil
+	sb := d.adopt(spec.ID, dir, *r.About)
+	// A way to the agent comes with the answer. Without one it is made when it is needed.
+	if conn, board, err := connected(way); err == nil && sb.attach(conn, board, r.About.Lifetime) == nil {
+		go sb.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
+		d.recents.put(sb)
+	}
+	n := &newborn{sandbox: sb}
+	if r.Measure != nil && r.Egress != nil {
+		st := sb.tell(*r.Measure)
+		sb.tellEgress(&st, *r.Egress)
+		n.born = &st
+	}
+	return n, nil
 }
 
-// employ has a keeper make a sandbox, and waits until its sandbox is ready.
-func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (*about, error) {
+// A newborn is a sandbox that was made just now, whose keeper has told how it is.
+type newborn struct {
+	*sandbox
+
+	born *paddock.Status // nil where it has not
+}
+
+// Born tells how it was when it was made, as leases have it.
+func (n *newborn) Born() (paddock.Status, bool) {
+	if n.born == nil {
+		return paddock.Status{}, false
+	}
+	st := *n.born
+	st.Labels, st.Enforced = maps.Clone(st.Labels), slices.Clone(st.Enforced)
+	return st, true
+}
+
+// employ has a keeper make a sandbox, and waits until its sandbox is ready. It gives
+// what connected takes, too.
+func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (_ *response, way []*os.File, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(data) > kernel.PacketMax {
-		return nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
+		return nil, nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
 	}
 	mine, err := d.instruct(data, files)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = mine.Close() }()
 	stop := mine.Until(ctx)
 	defer stop()
-	data, _, err = mine.Receive()
+	data, way, err = mine.Receive()
+	defer func() {
+		if err != nil {
+			closeAll(way)
+		}
+	}()
 	if e := ctx.Err(); e != nil {
-		return nil, fmt.Errorf("%w: %w", e, kindOf(e))
+		return nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
+		return nil, nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
 	}
 	var r response
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("the keeper's answer: %w", err)
+		return nil, nil, fmt.Errorf("the keeper's answer: %w", err)
 	}
 	if r.Error != "" || r.About == nil {
-		return nil, r.err()
+		return nil, nil, r.err()
 	}
 	if !stop() {
-		return nil, fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
+		return nil, nil, fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
 	}
 	if err := mine.Send([]byte{1}); err != nil {
-		return nil, fmt.Errorf("accept the sandbox: %w", err)
+		return nil, nil, fmt.Errorf("accept the sandbox: %w", err)
 	}
-	return r.About, nil
+	return &r, way, nil
 }
 
 // instruct gives a keeper its order. One that was started before may have ended
@@ -206,7 +245,29 @@ func (d *Driver) keeps(name string) bool {
 	return err == nil
 }
 
+// openKept opens a sandbox that a keeper owns. One that goes, as its keeper shows, and
+// was opened lately is given again.
 func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) {
+	have := d.recents.find(id)
+	if have != nil && have.shown() && have.stands() {
+		return have, nil
+	}
+	sb, err := d.look(ctx, id)
+	switch {
+	case err != nil:
+		if have != nil {
+			d.recents.drop(have)
+		}
+		return nil, err
+	case have != nil && have.same(sb):
+		return have, nil // it may be paused
+	}
+	d.recents.put(sb)
+	return sb, nil
+}
+
+// look opens a sandbox that a keeper owns, or owned.
+func (d *Driver) look(ctx context.Context, id paddock.ID) (*sandbox, error) {
 	dir := filepath.Join(d.state, string(id))
 	if _, err := os.Lstat(dir); err != nil {
 		return nil, fmt.Errorf("%w", paddock.NotFound)
@@ -214,8 +275,8 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) 
 	if err := errors.Join(checkOwn(d.state), checkOwn(dir)); err != nil {
 		return nil, err
 	}
-	r := remoteOwner{dir: dir, driver: d}
-	got, err := r.ask(ctx, request{Op: "measure"}, nil)
+	r := remoteOwner{dir: dir, driver: d, group: noGroup}
+	got, err := r.ask(ctx, request{Op: "measure"})
 	if err != nil && !errors.Is(err, paddock.Unavailable) {
 		return nil, err
 	}
@@ -230,5 +291,12 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) 
 }
 
 func (d *Driver) adopt(id paddock.ID, dir string, a about) *sandbox {
-	return &sandbox{id: id, driver: d, owner: remoteOwner{dir: dir, driver: d, made: a.Created}, about: a}
+	group := noGroup
+	if len(a.Groups) > 0 {
+		group = sync.OnceValues(func() (*cgroup.Group, error) { return d.host().Open(string(id), a.Groups...) })
+	}
+	return &sandbox{id: id, driver: d, owner: remoteOwner{dir: dir, driver: d, group: group, made: a.Created}, about: a}
 }
+
+// noGroup is the group of a box without one, or that nobody needs.
+func noGroup() (*cgroup.Group, error) { return nil, paddock.NotFound }

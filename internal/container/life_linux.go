@@ -68,13 +68,14 @@ func (l *life) now() *box {
 	return l.box
 }
 
-func (l *life) connect(context.Context) (net.Conn, error) {
+func (l *life) connect(context.Context) (net.Conn, *board, error) {
 	f, err := l.now().connect()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
-	return net.FileConn(f)
+	conn, err := net.FileConn(f)
+	return conn, nil, err
 }
 
 // there is nil until the sandbox was removed.
@@ -87,20 +88,30 @@ func (l *life) there() error {
 	return nil
 }
 
-func (l *life) measure(ctx context.Context) (measure, error) { return l.look(ctx, l.now().tell) }
-
-func (l *life) glance(ctx context.Context) (measure, error) {
-	return l.look(ctx, func(context.Context, *measure) {})
+func (l *life) stand(context.Context) (standing, error) {
+	if err := l.there(); err != nil {
+		return standing{}, err
+	}
+	if l.paused() {
+		return standing{State: paddock.Paused}, nil
+	}
+	return l.now().stand(), nil
 }
 
-// look measures the box, of which tell may add what the host does not see.
-func (l *life) look(ctx context.Context, tell func(context.Context, *measure)) (measure, error) {
+func (l *life) kills(ctx context.Context) (int64, error) {
+	if err := l.there(); err != nil {
+		return 0, err
+	}
+	return l.now().kills(ctx)
+}
+
+func (l *life) measure(ctx context.Context) (measure, error) {
 	if err := l.there(); err != nil {
 		return measure{}, err
 	}
 	m := l.now().measure()
 	if !l.paused() { // it would answer later
-		tell(ctx, &m)
+		l.now().tell(ctx, &m)
 	}
 	m.Usage.Wall, m.Traffic = time.Since(l.made), l.traffic()
 	l.mu.Lock()

@@ -102,10 +102,15 @@ func (b *box) bounds() paddock.Limits {
 	return b.limits
 }
 
+// A standing is whether a box goes, and if not, why.
+type standing struct {
+	State  paddock.State `json:"state"`
+	Reason string        `json:"reason,omitempty"`
+}
+
 // A measure is what the owner knows of a box at a moment.
 type measure struct {
-	State  paddock.State  `json:"state"`
-	Reason string         `json:"reason,omitempty"`
+	standing
 	Usage  paddock.Usage  `json:"usage"`
 	Limits paddock.Limits `json:"limits"`
 	Kills  int64          `json:"kills"` // for lack of memory
@@ -114,10 +119,12 @@ type measure struct {
 	CPUs   float64        `json:"cpus,omitempty"`   // processors that the host has given it at most; 0 is no bound
 
 	Traffic *paddock.Traffic `json:"traffic,omitempty"` // nil where nobody counts it
+
+	about *about // as the keeper has it at the moment; nil where it is this process that has it
 }
 
 func (b *box) measure() measure {
-	m := measure{State: paddock.Ready, Usage: paddock.Usage{CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}, Peak: -1}
+	m := measure{Usage: paddock.Usage{CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}, Peak: -1}
 	if b.meter != nil {
 		if u, err := b.meter.Usage(); err == nil {
 			m.Usage = u
@@ -132,19 +139,47 @@ func (b *box) measure() measure {
 	m.Usage.Wall = time.Since(b.created)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	m.standing = b.standLocked()
 	m.Limits = b.limits
 	if b.group != nil {
 		m.CPUs = max(b.mostCPUs, b.limits.CPUs)
 	}
-	if b.paused {
-		m.State = paddock.Paused
-	}
+	return m
+}
+
+func (b *box) stand() standing {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.standLocked()
+}
+
+// standLocked is stand for who holds mu.
+func (b *box) standLocked() standing {
 	select {
 	case <-b.ended:
-		m.State, m.Reason = paddock.Dead, b.why
+		return standing{paddock.Dead, b.why}
 	default:
 	}
-	return m
+	if b.paused {
+		return standing{State: paddock.Paused}
+	}
+	return standing{State: paddock.Ready}
+}
+
+// kills tells how many processes were killed for lack of memory.
+func (b *box) kills(ctx context.Context) (int64, error) {
+	switch {
+	case b.machine: // which counts its own
+		m := b.measure()
+		b.tell(ctx, &m)
+		return m.Kills, nil
+	case b.group != nil:
+		return b.group.Kills()
+	case b.meter == nil:
+		return 0, nil
+	}
+	n, _, err := b.meter.OOM()
+	return n, err
 }
 
 // most is how many processes and threads commands may have.

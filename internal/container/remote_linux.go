@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/egress/way"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -22,6 +23,7 @@ import (
 type remoteOwner struct {
 	dir    string
 	driver *Driver
+	group  func() (*cgroup.Group, error) // of the box
 
 	// made is when the sandbox was made that is meant: another one may have its
 	// name by now, and be somebody else's. Zero is any.
@@ -33,19 +35,26 @@ func (r remoteOwner) other(made time.Time) bool { return !r.made.IsZero() && !r.
 
 // ask sends one request and waits for the answer. Where there is no keeper the
 // error is Unavailable; where there is no sandbox, NotFound.
-func (r remoteOwner) ask(ctx context.Context, q request, file **os.File) (*response, error) {
+func (r remoteOwner) ask(ctx context.Context, q request) (*response, error) {
+	got, files, err := r.call(ctx, q)
+	closeAll(files)
+	return got, err
+}
+
+// call is ask with the files that come with the answer.
+func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []*os.File, err error) {
 	d, err := os.Open(r.dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w", paddock.NotFound)
+		return nil, nil, fmt.Errorf("%w", paddock.NotFound)
 	}
 	defer d.Close()
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socketIn(d), Net: "unixpacket"})
 	if err != nil {
-		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
 	ch, err := kernel.ChannelOf(c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = ch.Close() }()
 	defer ch.Until(ctx)()
@@ -55,33 +64,26 @@ func (r remoteOwner) ask(ctx context.Context, q request, file **os.File) (*respo
 	q.Made = r.made
 	data, err := json.Marshal(q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := ch.Send(data); err != nil {
-		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
-	data, files, err := ch.Receive()
+	data, files, err = ch.Receive()
 	if e := ctx.Err(); e != nil {
-		return nil, fmt.Errorf("%w: %w", e, kindOf(e))
+		return nil, files, fmt.Errorf("%w: %w", e, kindOf(e))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
-	}
-	for _, f := range files {
-		if file == nil || *file != nil {
-			f.Close()
-		} else {
-			*file = f
-		}
+		return nil, files, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
 	}
 	var got response
 	if err := json.Unmarshal(data, &got); err != nil {
-		return nil, fmt.Errorf("the keeper's answer: %w", err)
+		return nil, files, fmt.Errorf("the keeper's answer: %w", err)
 	}
 	if got.Error != "" {
-		return nil, got.err()
+		return nil, files, got.err()
 	}
-	return &got, nil
+	return &got, files, nil
 }
 
 // read gives what was remembered of a sandbox whose keeper is gone.
@@ -110,34 +112,70 @@ func (r remoteOwner) read() (about, error) {
 	return a, nil
 }
 
-func (r remoteOwner) connect(ctx context.Context) (net.Conn, error) {
-	var f *os.File
-	if _, err := r.ask(ctx, request{Op: "connect"}, &f); err != nil {
-		return nil, err
+func (r remoteOwner) connect(ctx context.Context) (net.Conn, *board, error) {
+	_, way, err := r.call(ctx, request{Op: "connect"})
+	if err != nil {
+		closeAll(way)
+		return nil, nil, err
 	}
-	if f == nil {
-		return nil, fmt.Errorf("the keeper sent no connection: %w", paddock.Internal)
+	return connected(way)
+}
+
+// connected takes over what a keeper sends of a way to its agent: the connection, and
+// its board.
+func connected(way []*os.File) (net.Conn, *board, error) {
+	defer closeAll(way)
+	if len(way) != 2 {
+		return nil, nil, fmt.Errorf("the keeper sent no connection: %w", paddock.Internal)
 	}
-	defer f.Close()
-	return net.FileConn(f)
+	b, err := readBoard(way[1])
+	if err != nil {
+		return nil, nil, fmt.Errorf("what the keeper shows: %w", err)
+	}
+	conn, err := net.FileConn(way[0])
+	return conn, b, err
+}
+
+func (r remoteOwner) stand(ctx context.Context) (standing, error) {
+	got, err := r.ask(ctx, request{Op: "stand"})
+	switch {
+	case err == nil && got.Standing != nil:
+		return *got.Standing, nil
+	case err == nil:
+		return standing{}, fmt.Errorf("the keeper does not tell how it stands: %w", paddock.Internal)
+	}
+	m, err := r.remembered(err)
+	return m.standing, err
+}
+
+// kills reads the control group's count itself, and asks where that does not do.
+func (r remoteOwner) kills(ctx context.Context) (int64, error) {
+	if r.driver.kernel == nil || r.driver.kernel.Machine == nil { // a machine counts its own
+		if g, err := r.group(); err == nil {
+			if n, err := g.Kills(); err == nil {
+				return n, nil
+			}
+		}
+	}
+	m, err := r.measure(ctx)
+	return m.Kills, err
 }
 
 func (r remoteOwner) measure(ctx context.Context) (measure, error) {
-	return r.look(ctx, request{Op: "measure"})
-}
-
-func (r remoteOwner) glance(ctx context.Context) (measure, error) {
-	return r.look(ctx, request{Op: "measure", Glance: true})
-}
-
-func (r remoteOwner) look(ctx context.Context, q request) (measure, error) {
-	got, err := r.ask(ctx, q, nil)
+	got, err := r.ask(ctx, request{Op: "measure"})
 	switch {
 	case err == nil && got.Measure != nil:
+		got.Measure.about = got.About
 		return *got.Measure, nil
 	case err == nil:
 		return measure{}, fmt.Errorf("the keeper sent no measure: %w", paddock.Internal)
-	case !errors.Is(err, paddock.Unavailable):
+	}
+	return r.remembered(err)
+}
+
+// remembered is the measure of a sandbox whose keeper is gone, where err says that.
+func (r remoteOwner) remembered(err error) (measure, error) {
+	if !errors.Is(err, paddock.Unavailable) {
 		return measure{}, err
 	}
 	a, err := r.read()
@@ -145,21 +183,21 @@ func (r remoteOwner) look(ctx context.Context, q request) (measure, error) {
 		return measure{}, err
 	}
 	if a.Saved != "" {
-		return measure{State: paddock.Paused, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
+		return measure{standing: standing{State: paddock.Paused}, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
 	}
 	return measure{
-		State: paddock.Dead, Reason: a.Dead, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
+		standing: standing{paddock.Dead, a.Dead}, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
 		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic,
 	}, nil
 }
 
 func (r remoteOwner) update(ctx context.Context, u paddock.Update) error {
-	_, err := r.ask(ctx, request{Op: "update", Update: &u}, nil)
+	_, err := r.ask(ctx, request{Op: "update", Update: &u})
 	return err
 }
 
 func (r remoteOwner) pause(ctx context.Context) error {
-	_, err := r.ask(ctx, request{Op: "pause"}, nil)
+	_, err := r.ask(ctx, request{Op: "pause"})
 	if errors.Is(err, paddock.Unavailable) {
 		if a, e := r.read(); e == nil && a.Saved != "" {
 			return nil // it is already
@@ -169,7 +207,7 @@ func (r remoteOwner) pause(ctx context.Context) error {
 }
 
 func (r remoteOwner) resume(ctx context.Context) error {
-	_, err := r.ask(ctx, request{Op: "resume"}, nil)
+	_, err := r.ask(ctx, request{Op: "resume"})
 	if !errors.Is(err, paddock.Unavailable) {
 		return err
 	}
@@ -184,7 +222,7 @@ func (r remoteOwner) resume(ctx context.Context) error {
 }
 
 func (r remoteOwner) inspect(ctx context.Context) (inner.Inspection, error) {
-	got, err := r.ask(ctx, request{Op: "inspect"}, nil)
+	got, err := r.ask(ctx, request{Op: "inspect"})
 	if err != nil {
 		return inner.Inspection{}, err
 	}
@@ -195,7 +233,7 @@ func (r remoteOwner) inspect(ctx context.Context) (inner.Inspection, error) {
 }
 
 func (r remoteOwner) egress(ctx context.Context) (way.State, error) {
-	got, err := r.ask(ctx, request{Op: "egress"}, nil)
+	got, err := r.ask(ctx, request{Op: "egress"})
 	if err != nil {
 		return way.State{}, err
 	}
@@ -206,7 +244,7 @@ func (r remoteOwner) egress(ctx context.Context) (way.State, error) {
 }
 
 func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	got, err := r.ask(ctx, request{Op: "snapshot", Save: &o}, nil)
+	got, err := r.ask(ctx, request{Op: "snapshot", Save: &o})
 	if err != nil {
 		return "", err
 	}
@@ -221,7 +259,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	}
 	defer lock.Close()
 	for { // the keeper that has paused it may not have ended yet
-		got, err := r.ask(ctx, request{Op: "measure"}, nil)
+		got, err := r.ask(ctx, request{Op: "measure"})
 		switch {
 		case errors.Is(err, paddock.Unavailable):
 		case err != nil:
@@ -283,7 +321,9 @@ func (r remoteOwner) revive(ctx context.Context) error {
 		programs = append(programs, program)
 	}
 	programs = append(append(programs, agent), supplies...)
-	if _, err := d.employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...); err != nil {
+	_, way, err := d.employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...)
+	closeAll(way) // it is made when it is needed
+	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	return saved.remove()
@@ -298,7 +338,7 @@ func (r remoteOwner) image(a about) (*checkpoint, error) {
 }
 
 func (r remoteOwner) remove(ctx context.Context) error {
-	_, err := r.ask(ctx, request{Op: "remove"}, nil)
+	_, err := r.ask(ctx, request{Op: "remove"})
 	if !errors.Is(err, paddock.Unavailable) {
 		return err
 	}
@@ -312,7 +352,7 @@ func (r remoteOwner) remove(ctx context.Context) error {
 		return fmt.Errorf("remove: %w: %w", err, kindOf(err))
 	}
 	defer lock.Close()
-	if _, err := r.ask(ctx, request{Op: "remove"}, nil); !errors.Is(err, paddock.Unavailable) {
+	if _, err := r.ask(ctx, request{Op: "remove"}); !errors.Is(err, paddock.Unavailable) {
 		return err
 	}
 	a, err := r.read()

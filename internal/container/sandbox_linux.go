@@ -19,10 +19,14 @@ import (
 
 // An owner is how to reach the process that owns a box: this one, or a keeper.
 type owner interface {
-	connect(ctx context.Context) (net.Conn, error)
+	// connect gives a way to the agent, and what the owner shows; nil where that is
+	// this process, which can be asked.
+	connect(ctx context.Context) (net.Conn, *board, error)
 	measure(ctx context.Context) (measure, error)
-	// glance is measure without what a machine has to be asked for.
-	glance(ctx context.Context) (measure, error)
+	// stand tells whether it goes, and kills how many processes of it were killed for
+	// lack of memory: measure has both, at a higher price.
+	stand(ctx context.Context) (standing, error)
+	kills(ctx context.Context) (int64, error)
 	// update changes limits (where not zero) and, if not nil, policy and labels.
 	update(ctx context.Context, u paddock.Update) error
 	pause(ctx context.Context) error
@@ -66,6 +70,7 @@ type sandbox struct {
 	mu      sync.Mutex
 	about   about        // guarded by mu
 	link    *agent.Guest // guarded by mu; nil until it is needed
+	board   *board       // guarded by mu; of the owner who made link; nil where that is this process
 	removed bool         // guarded by mu
 	samples []sample     // guarded by mu
 }
@@ -78,8 +83,8 @@ type sample struct {
 
 func (s *sandbox) ID() paddock.ID { return s.id }
 
-// attach makes conn the way to the agent.
-func (s *sandbox) attach(conn net.Conn, lifetime time.Duration) error {
+// attach makes conn the way to the agent, and b what its owner shows; nil is nothing.
+func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error {
 	g, err := agent.New(conn, agent.Options{
 		Amend: s.amend, Gone: s.gone, Again: s.again, Lifetime: lifetime,
 		Stuck: func() {
@@ -90,8 +95,8 @@ func (s *sandbox) attach(conn net.Conn, lifetime time.Duration) error {
 		Paused: func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			m, err := s.owner.glance(ctx)
-			return err == nil && m.State == paddock.Paused
+			st, err := s.owner.stand(ctx)
+			return err == nil && st.State == paddock.Paused
 		},
 	})
 	if err != nil {
@@ -100,7 +105,7 @@ func (s *sandbox) attach(conn net.Conn, lifetime time.Duration) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.link = g
+	s.link, s.board = g, b
 	return nil
 }
 
@@ -114,17 +119,17 @@ func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
 	if g, err := s.linked(); g != nil || err != nil {
 		return g, err
 	}
-	m, err := s.owner.glance(ctx)
+	st, err := s.owner.stand(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
-	if m.State == paddock.Paused && s.driver.kernel != nil {
+	if st.State == paddock.Paused && s.driver.kernel != nil {
 		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
 	}
-	if m.State == paddock.Dead {
-		return nil, fmt.Errorf("sandbox %s is dead: %s: %w", s.id, m.Reason, paddock.Unavailable)
+	if st.State == paddock.Dead {
+		return nil, fmt.Errorf("sandbox %s is dead: %s: %w", s.id, st.Reason, paddock.Unavailable)
 	}
-	conn, err := s.owner.connect(ctx)
+	conn, board, err := s.owner.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
@@ -134,7 +139,7 @@ func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
 	if old != nil {
 		_ = old.Close() // it broke, and holds nothing but memory
 	}
-	if err := s.attach(conn, lifetime); err != nil {
+	if err := s.attach(conn, board, lifetime); err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
 	s.mu.Lock()
@@ -164,24 +169,45 @@ func (s *sandbox) linked() (*agent.Guest, error) {
 // running gives the way to the agent of a sandbox that is not paused: an agent
 // that is stopped would answer nothing.
 func (s *sandbox) running(ctx context.Context) (*agent.Guest, error) {
-	g, _, err := s.reach(ctx, s.owner.glance)
-	return g, err
-}
-
-// reach is running with a measure of the moment.
-func (s *sandbox) reach(ctx context.Context, look func(context.Context) (measure, error)) (*agent.Guest, measure, error) {
 	g, err := s.guest(ctx)
-	if err != nil {
-		return nil, measure{}, err
+	if err != nil || s.shown() {
+		return g, err
 	}
-	m, err := look(ctx)
+	st, err := s.owner.stand(ctx)
 	switch {
 	case err != nil:
-		return nil, m, fmt.Errorf("sandbox %s: %w", s.id, err)
-	case m.State == paddock.Paused:
-		return nil, m, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	case st.State == paddock.Paused:
+		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
 	}
-	return g, m, nil
+	return g, nil
+}
+
+// stands tells whether it was not removed, and its way to the agent stands.
+func (s *sandbox) stands() bool {
+	g, err := s.linked()
+	return g != nil && err == nil
+}
+
+// same tells whether o is the same sandbox, and takes over what o knows of it.
+func (s *sandbox) same(o *sandbox) bool {
+	o.mu.Lock()
+	now := o.about
+	o.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.removed || !s.about.Created.Equal(now.Created) {
+		return false
+	}
+	s.about = now
+	return true
+}
+
+// shown tells whether its owner shows that it goes.
+func (s *sandbox) shown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.board.goes()
 }
 
 func (s *sandbox) sample(kills int64) {
@@ -285,11 +311,11 @@ func (s *sandbox) again(ctx context.Context) *agent.Guest {
 		return nil // what is paused keeps its connections
 	}
 	for {
-		m, err := s.owner.glance(ctx)
+		st, err := s.owner.stand(ctx)
 		switch {
-		case err != nil || m.State == paddock.Dead:
+		case err != nil || st.State == paddock.Dead:
 			return nil
-		case m.State == paddock.Ready:
+		case st.State == paddock.Ready:
 			g, err := s.guest(ctx)
 			if err != nil {
 				return nil
@@ -352,15 +378,15 @@ func (s *sandbox) gone() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for {
-		m, err := s.owner.glance(ctx)
+		st, err := s.owner.stand(ctx)
 		switch {
 		case errors.Is(err, paddock.NotFound):
 			return "the sandbox was removed"
 		case err != nil:
 			return err.Error()
-		case m.State == paddock.Dead:
-			return m.Reason
-		case m.State == paddock.Paused && s.driver.kernel != nil:
+		case st.State == paddock.Dead:
+			return st.Reason
+		case st.State == paddock.Paused && s.driver.kernel != nil:
 			return "the sandbox is paused"
 		}
 		// Its init has closed the connection and is about to end.
@@ -377,13 +403,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	if err != nil {
 		return paddock.Status{}, fmt.Errorf("status of sandbox %s: %w", s.id, err)
 	}
-	s.mu.Lock()
-	a := s.about
-	st := paddock.Status{
-		ID: s.id, Tier: s.driver.tier, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
-		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced),
-	}
-	s.mu.Unlock()
+	st := s.tell(m)
 	if m.State != paddock.Ready {
 		return st, nil
 	}
@@ -398,11 +418,14 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	} else {
 		st.Refused, err = g.Refusals(ctx)
 	}
-	if err == nil && a.Network {
-		err = s.tellEgress(ctx, &st)
+	if err == nil && s.networked() {
+		var e way.State
+		if e, err = s.owner.egress(ctx); err == nil {
+			s.tellEgress(&st, e)
+		}
 	}
 	if err != nil {
-		if now, e := s.owner.glance(ctx); e == nil && now.State != paddock.Ready {
+		if now, e := s.owner.stand(ctx); e == nil && now.State != paddock.Ready {
 			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
 			return st, nil
 		}
@@ -411,11 +434,31 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	return st, nil
 }
 
+// tell makes a status of a measure, of all that needs nobody to be asked.
+func (s *sandbox) tell(m measure) paddock.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.about != nil { // another driver may have changed them
+		s.about.Labels = m.about.Labels
+	}
+	a := s.about
+	return paddock.Status{
+		ID: s.id, Tier: s.driver.tier, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
+		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced),
+	}
+}
+
+// networked tells whether there is a way out.
+func (s *sandbox) networked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.about.Network
+}
+
 // tellEgress adds what there is of the way out to a status.
-func (s *sandbox) tellEgress(ctx context.Context, st *paddock.Status) error {
-	e, err := s.owner.egress(ctx)
-	if err != nil {
-		return err
+func (s *sandbox) tellEgress(st *paddock.Status, e way.State) {
+	if !s.networked() {
+		return
 	}
 	st.Refused = way.Join(st.Refused, e.Refused)
 	for i, f := range st.Enforced {
@@ -423,15 +466,16 @@ func (s *sandbox) tellEgress(ctx context.Context, st *paddock.Status) error {
 			st.Enforced[i] = e.Finding(listHow)
 		}
 	}
-	return nil
 }
 
 func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
-	g, m, err := s.reach(ctx, s.owner.measure)
+	g, err := s.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.sample(m.Kills)
+	if kills, err := s.owner.kills(ctx); err == nil { // else it has ended, as Start tells
+		s.sample(kills)
+	}
 	return g.Start(ctx, cmd)
 }
 
@@ -523,7 +567,7 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	if err := s.owner.remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
-	s.driver.forget(s.id)
+	s.driver.forget(s)
 	if s.done != nil {
 		s.done()
 	}

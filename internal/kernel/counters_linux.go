@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
@@ -19,6 +20,7 @@ const CountersMax = 8
 type Counters struct {
 	page    []byte
 	numbers *[CountersMax]atomic.Uint64
+	unmap   runtime.Cleanup
 }
 
 // countersSize is a page of every machine that is served.
@@ -49,14 +51,21 @@ func NewCounters(name string) (*Counters, *os.File, error) {
 	return c, f, nil
 }
 
-// OpenCounters opens counters that another process made, at a descriptor that may
-// be closed afterwards.
+// OpenCounters opens counters that were made, at a descriptor that may be closed
+// afterwards.
 func OpenCounters(fd int) (*Counters, error) {
+	return openCounters(fd, unix.PROT_READ|unix.PROT_WRITE)
+}
+
+// ReadCounters is OpenCounters for who only loads.
+func ReadCounters(fd int) (*Counters, error) { return openCounters(fd, unix.PROT_READ) }
+
+func openCounters(fd, how int) (*Counters, error) {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
 		return nil, fmt.Errorf("descriptor %d holds no counters (%x): %w", fd, seals, errors.Join(err, unix.EINVAL))
 	}
-	return mapCounters(fd, unix.PROT_READ|unix.PROT_WRITE)
+	return mapCounters(fd, how)
 }
 
 func mapCounters(fd, how int) (*Counters, error) {
@@ -64,17 +73,23 @@ func mapCounters(fd, how int) (*Counters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map counters: %w", err)
 	}
-	return &Counters{page, (*[CountersMax]atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(page)))}, nil
+	c := &Counters{page: page, numbers: (*[CountersMax]atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(page)))}
+	c.unmap = runtime.AddCleanup(c, func(page []byte) { _ = unix.Munmap(page) }, page) // of counters that nobody closed
+	return c, nil
 }
 
 // Add adds to a number. Only who has opened the counters may.
 func (c *Counters) Add(i int, n uint64) { c.numbers[i].Add(n) }
+
+// Set replaces a number. Only who has opened the counters may.
+func (c *Counters) Set(i int, n uint64) { c.numbers[i].Store(n) }
 
 // Load gives a number.
 func (c *Counters) Load(i int) uint64 { return c.numbers[i].Load() }
 
 // Close lets go of the memory. Nothing may be added or loaded afterwards.
 func (c *Counters) Close() error {
+	c.unmap.Stop()
 	page := c.page
 	c.page, c.numbers = nil, nil
 	return unix.Munmap(page)

@@ -133,13 +133,21 @@ func (h *House) note(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
+	if st, err := sb.Status(ctx); err == nil { // else the meter finds out by itself
+		h.noteThat(ctx, b, st)
+	}
+}
+
+// noteThat tells the meter that a sandbox is so.
+func (h *House) noteThat(ctx context.Context, b store.Sandbox, st paddock.Status) {
+	if h.o.Meter == nil {
+		return
+	}
 	// Labels and limits may have changed since it was found.
 	if now, err := h.o.Store.Sandbox(ctx, b.Tenant, b.ID); err == nil && now.Token == b.Token {
 		b = now
 	}
-	if st, err := sb.Status(ctx); err == nil { // else the meter finds out by itself
-		h.o.Meter.Note(ctx, b, plain(b.Since(st)))
-	}
+	h.o.Meter.Note(ctx, b, plain(b.Since(st)))
 }
 
 // afterTime bounds what has to be done though its caller has gone.

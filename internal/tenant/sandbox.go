@@ -190,9 +190,13 @@ func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox)
 	if err := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing); errors.Is(err, paddock.NotFound) {
 		return nil // it is gone already
 	}
-	h.note(ctx, b, sb)
-	st, err := sb.Status(ctx)
+	asked, cancel := context.WithTimeout(ctx, noteTime)
+	st, err := sb.Status(asked)
 	gone := errors.Is(err, paddock.NotFound) || (err == nil && !h.is(st, b))
+	if err == nil { // else the meter finds out by itself
+		h.noteThat(asked, b, st)
+	}
+	cancel()
 	if !gone { // also where nobody can tell how it is
 		if err := sb.Remove(ctx); err != nil {
 			return err
