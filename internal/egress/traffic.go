@@ -6,14 +6,15 @@ import (
 
 // A Traffic is told how many bytes came from the world for a sandbox, and how many
 // went out for it: what connections and datagrams carry, without the headers of
-// packets. Its functions are called from many goroutines.
+// packets. Its functions are called from many goroutines. Sent is told before they go,
+// and a negative number of those that then did not.
 type Traffic interface {
 	Received(n int)
 	Sent(n int)
 }
 
-// counted is a connection to the world. What is read is counted before anybody
-// gets it.
+// counted is a connection to the world. What is read is counted before anybody gets
+// it, and what is written before anybody can answer it.
 type counted struct {
 	net.Conn
 
@@ -29,9 +30,10 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 func (c *counted) Write(p []byte) (int, error) {
+	c.to.Sent(len(p))
 	n, err := c.Conn.Write(p)
-	if n > 0 {
-		c.to.Sent(n)
+	if n < len(p) {
+		c.to.Sent(n - len(p))
 	}
 	return n, err
 }
