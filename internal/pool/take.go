@@ -67,21 +67,17 @@ func (e *labelError) Unwrap() error { return e.err }
 
 // hand makes a sandbox its caller's.
 func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels map[string]string) (paddock.Sandbox, error) {
+	labelled := make(chan error, 1) // while it is asked how it is
+	go func() { labelled <- p.label(ctx, sb, s, labels) }()
 	st, err := sb.Status(ctx)
-	if err != nil {
+	failed := <-labelled
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if st.State != paddock.Ready {
+	case st.State != paddock.Ready:
 		return nil, fmt.Errorf("it is %s (%s): %w", st.State, st.Reason, paddock.Unavailable)
-	}
-	if !maps.Equal(labels, p.labels(s)) { // which a mark always is not
-		u := paddock.Update{Labels: maps.Clone(labels)}
-		if u.Labels == nil {
-			u.Labels = map[string]string{} // nil would keep the shelf's
-		}
-		if err := sb.Update(ctx, u); err != nil {
-			return nil, &labelError{err}
-		}
+	case failed != nil:
+		return nil, &labelError{failed}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,6 +92,18 @@ func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels ma
 	st.Labels = maps.Clone(labels) // by now
 	born.amend(&st)
 	return &sandbox{Sandbox: sb, p: p, born: born, first: &st}, nil
+}
+
+// label gives a sandbox its caller's labels.
+func (p *Pool) label(ctx context.Context, sb paddock.Sandbox, s *stock, labels map[string]string) error {
+	if maps.Equal(labels, p.labels(s)) { // which a mark always is not
+		return nil
+	}
+	u := paddock.Update{Labels: maps.Clone(labels)}
+	if u.Labels == nil {
+		u.Labels = map[string]string{} // nil would keep the shelf's
+	}
+	return sb.Update(ctx, u)
 }
 
 // doom has the worker remove a sandbox that could not be handed out.
