@@ -26,6 +26,7 @@ TMP     := $(CURDIR)/.tmp
 GUEST   := cmd/paddock/guest.bin
 KERNEL  := cmd/paddock/gvisor.bin.gz
 GATEWAY := cmd/paddock/gateway.bin.gz
+KEEPER  := cmd/paddock/keeper.bin.gz
 MONITOR := cmd/paddock/microvm.bin.gz
 LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
 PYTHON  := $(TMP)/python.tgz
@@ -45,6 +46,8 @@ build: ## Build ./bin/paddock with the guest agent inside
 	gzip -9nc $(TMP)/microvm > $(MONITOR)
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gateway ./cmd/paddock-gateway
 	gzip -9nc $(TMP)/gateway > $(GATEWAY)
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/keeper ./cmd/paddock-keeper
+	gzip -9nc $(TMP)/keeper > $(KEEPER)
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test

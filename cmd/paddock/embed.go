@@ -20,6 +20,12 @@ var gatewayProgram []byte
 // gatewayBinary is the program of the way out, likewise.
 func gatewayBinary() []byte { return gatewayProgram }
 
+//go:embed keeper.bin.gz
+var keeperProgram []byte
+
+// keeperBinary is the program that owns a sandbox which outlives its maker, likewise.
+func keeperBinary() []byte { return keeperProgram }
+
 //go:embed microvm.bin.gz
 var monitorProgram []byte
 

@@ -12,5 +12,8 @@ func gvisorBinary() []byte { return nil }
 // monitorBinary is nothing likewise.
 func monitorBinary() []byte { return nil }
 
+// keeperBinary is nothing likewise.
+func keeperBinary() []byte { return nil }
+
 // gatewayBinary is nothing likewise.
 func gatewayBinary() []byte { return nil }

@@ -275,7 +275,7 @@ const engineVariable = "PADDOCK_QEMU"
 
 func openMicroVM(g gear) (paddock.Driver, error) {
 	state, data := g.kept(paddock.MicroVM)
-	d, err := microvm.New(microvm.Options{Spares: g.spares, State: state, Data: data, Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := microvm.New(microvm.Options{Spares: g.spares, State: state, Data: data, Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Keeper: keeperBinary(), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +284,7 @@ func openMicroVM(g gear) (paddock.Driver, error) {
 
 func openGVisor(g gear) (paddock.Driver, error) {
 	state, data := g.kept(paddock.GVisor)
-	d, err := gvisor.New(gvisor.Options{Spares: g.spares, State: state, Data: data, Guest: guestBinary(), Kernel: gvisorBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := gvisor.New(gvisor.Options{Spares: g.spares, State: state, Data: data, Guest: guestBinary(), Kernel: gvisorBinary(), Gateway: gatewayBinary(), Keeper: keeperBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func openGVisor(g gear) (paddock.Driver, error) {
 
 func openJail(g gear) (paddock.Driver, error) {
 	state, _ := g.kept(paddock.Jail)
-	d, err := jail.New(jail.Options{Spares: g.spares, State: state, Guest: guestBinary(), Gateway: gatewayBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := jail.New(jail.Options{Spares: g.spares, State: state, Guest: guestBinary(), Gateway: gatewayBinary(), Keeper: keeperBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}

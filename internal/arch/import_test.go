@@ -87,6 +87,7 @@ func layers() []layer {
 		{"internal/driver/microvm/vminit", []string{"internal/container/inner", "internal/container/inside", "internal/driver/microvm/wire", "internal/guest/sudo", "internal/kernel"}, "a machine's first process: linked into the guest, so it knows nothing of the host's side"},
 		{"cmd/paddock-guest", []string{"internal/container/inner", "internal/container/inside", "internal/driver/microvm/vminit", "internal/guest/sudo"}, "small: it is copied into every box"},
 		{"cmd/paddock-gvisor", []string{"internal/driver/gvisor/sentry"}, "gVisor, apart from all who do not use it"},
+		{"cmd/paddock-keeper", []string{"internal/container", "internal/driver/gvisor", "internal/driver/microvm"}, "what owns a kept sandbox, apart from all that a command line and a server need"},
 		{"cmd/paddock-gateway", []string{"internal/egress/gateway"}, "the way out, with a network stack, apart from all who do not use it"},
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},

@@ -68,6 +68,11 @@ type Options struct {
 	// first.
 	Gateway Program
 
+	// Keeper is the program that owns a sandbox which outlives its maker
+	// (cmd/paddock-keeper): one that is small starts sooner. Without it the calling
+	// program itself is executed as one: it must call [Main] first.
+	Keeper Program
+
 	// Ask is asked where no rule of an ephemeral sandbox decides; nil denies. The
 	// context ends when nobody waits any more, and it is called several times at
 	// once.
@@ -182,7 +187,7 @@ type Driver struct {
 // New gives a driver. It changes nothing on the host, and does not fail where
 // no sandbox can be made: Info and Create tell.
 func New(o Options) (*Driver, error) {
-	d := &Driver{tier: o.Tier, kernel: o.Kernel, audit: o.Audit, state: o.State, cache: o.Cache, env: newEnviron(o.Environ), ephemeral: map[paddock.ID]*sandbox{}, spares: spares{most: o.Spares}}
+	d := &Driver{tier: o.Tier, kernel: o.Kernel, audit: o.Audit, state: o.State, cache: o.Cache, env: newEnviron(o.Environ), ephemeral: map[paddock.ID]*sandbox{}, spares: spares{most: o.Spares, program: selfProgram}}
 	if d.state == "" {
 		d.state = filepath.Join(defaultState(d.env), string(d.tier))
 	}
@@ -201,6 +206,16 @@ func New(o Options) (*Driver, error) {
 	}
 	d.host = sync.OnceValue(cgroup.Probe)
 	d.gateway, d.ask, d.hosts, d.roots = d.once(o.Gateway.open), o.Ask, o.Hosts, o.Roots
+	if o.Keeper.Data != nil {
+		keeper := d.once(o.Keeper.open)
+		d.spares.program = func() (string, error) {
+			f, err := keeper()
+			if err != nil {
+				return "", fmt.Errorf("the keeper's program: %w", err)
+			}
+			return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), nil
+		}
+	}
 	if d.kernel == nil {
 		d.exe = d.once(o.Guest.open)
 		return d, nil
@@ -565,8 +580,6 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	d.spares.close()
-	d.recents.close()
 	var left []*sandbox
 	for _, sb := range d.ephemeral {
 		if sb != nil {
@@ -574,6 +587,8 @@ func (d *Driver) Close() error {
 		}
 	}
 	d.mu.Unlock()
+	d.spares.close()
+	d.recents.close()
 	var errs []error
 	for _, sb := range left {
 		ctx, cancel := context.WithTimeout(context.Background(), removeTime)

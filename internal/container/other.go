@@ -23,6 +23,7 @@ type Options struct {
 	Guest   Program
 	Kernel  *Kernel
 	Gateway Program
+	Keeper  Program
 	Ask     func(context.Context, report.Question) report.Answer
 	Hosts   map[string][]netip.Addr
 	Roots   []byte

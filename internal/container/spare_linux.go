@@ -18,7 +18,8 @@ const spareAfter = 100 * time.Millisecond
 // spares are keepers that were started before there is an order for them. To
 // start a program of this size takes longer than much of what it then does.
 type spares struct {
-	most int
+	most    int
+	program func() (path string, err error) // what a keeper executes
 
 	filling sync.WaitGroup // Add only with mu held, before closed
 
@@ -32,7 +33,7 @@ type spares struct {
 // started before.
 func (s *spares) take() (c *kernel.Channel, spare bool, err error) {
 	if s.most == 0 {
-		c, err = startKeeper()
+		c, err = s.start()
 		return c, false, err
 	}
 	s.mu.Lock()
@@ -51,7 +52,7 @@ func (s *spares) take() (c *kernel.Channel, spare bool, err error) {
 		return c, true, nil
 	}
 	s.mu.Unlock()
-	c, err = startKeeper()
+	c, err = s.start()
 	return c, false, err
 }
 
@@ -73,7 +74,7 @@ func (s *spares) startOne() bool {
 	s.filling.Add(1)
 	s.mu.Unlock()
 	defer s.filling.Done()
-	c, err := startKeeper()
+	c, err := s.start()
 	if err != nil {
 		return false
 	}
@@ -104,9 +105,16 @@ func (s *spares) close() {
 	s.idle = nil
 }
 
-// startKeeper starts a process that waits for its order on the other end of the
-// channel, and ends when that is closed before.
-func startKeeper() (*kernel.Channel, error) {
+// selfProgram is the calling program.
+func selfProgram() (string, error) { return "/proc/self/exe", nil }
+
+// start starts a process that waits for its order on the other end of the channel, and
+// ends when that is closed before.
+func (s *spares) start() (*kernel.Channel, error) {
+	program, err := s.program()
+	if err != nil {
+		return nil, err
+	}
 	mine, theirs, err := kernel.NewChannelPair()
 	if err != nil {
 		return nil, err
@@ -118,7 +126,7 @@ func startKeeper() (*kernel.Channel, error) {
 		return nil, err
 	}
 	defer null.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{keeperArgv0}, &os.ProcAttr{
+	p, err := os.StartProcess(program, []string{keeperArgv0}, &os.ProcAttr{
 		// Its collector is on when its sandbox is there.
 		Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off", "GOMEMLIMIT=64MiB"}, Files: []*os.File{null, null, null, theirs}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})

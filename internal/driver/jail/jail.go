@@ -28,6 +28,11 @@ type Options struct {
 	// call gateway.Main first.
 	Gateway []byte
 
+	// Keeper is the program that owns a sandbox which outlives its maker
+	// (cmd/paddock-keeper), compressed by gzip. Without it the calling program itself
+	// is executed as one: it must call container.Main first.
+	Keeper []byte
+
 	Ask   func(context.Context, report.Question) report.Answer // see container.Options
 	Hosts map[string][]netip.Addr                              // likewise
 	Roots []byte                                               // likewise
@@ -41,6 +46,7 @@ type Options struct {
 func New(o Options) (*container.Driver, error) {
 	return container.New(container.Options{
 		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: container.Program{Name: "guest", Data: o.Guest},
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
+		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
+		Keeper:  container.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
 	})
 }
