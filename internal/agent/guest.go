@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -77,21 +78,22 @@ type Guest struct {
 }
 
 // New takes over conn, whose other end is served by a guest. It makes no
-// call: the guest may still be starting. Close ends the connection.
+// call: the guest may still be starting. Close ends the connection, and so does
+// that nobody holds the Guest any more, nor anything that is under way by it.
 func New(conn net.Conn, o Options) (*Guest, error) {
 	w, err := dial(conn)
 	if err != nil {
 		return nil, fmt.Errorf("connect to guest: %w", err)
 	}
-	return &Guest{
-		o:     o,
-		wire:  w,
-		grace: exitGrace, starts: make(chan struct{}, startsAtOnce),
-		rpc: guestpb.NewGuestClient(w, "http://guest",
-			connect.WithReadMaxBytes(maxMessage),
-			connect.WithAcceptCompression("gzip", nil, nil),
-		),
-	}, nil
+	g := &Guest{o: o, wire: w, grace: exitGrace, starts: make(chan struct{}, startsAtOnce)}
+	g.rpc = guestpb.NewGuestClient(holder{g}, "http://guest",
+		connect.WithReadMaxBytes(maxMessage),
+		connect.WithAcceptCompression("gzip", nil, nil),
+	)
+	// A sandbox that is opened for one call is dropped after it, and HTTP/2 keeps
+	// the connection, with a goroutine and its buffers, for as long as it stands.
+	runtime.AddCleanup(g, func(w *wire) { _ = w.Close() }, w)
+	return g, nil
 }
 
 // Close ends the connection. Calls under way end with Unavailable, waits with

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,7 +65,7 @@ func dial(conn net.Conn) (*wire, error) {
 	return &wire{http: cc, conn: w, done: w.done}, nil
 }
 
-// Do makes wire a connect.HTTPClient: no redirects, no cookies, no proxies.
+// Do makes a call: no redirects, no cookies, no proxies.
 func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	res, err := w.http.RoundTrip(req)
 	if err != nil {
@@ -77,6 +78,30 @@ func (w *wire) Do(req *http.Request) (*http.Response, error) {
 	}
 	res.Body = guard(res)
 	return res, nil
+}
+
+// A holder makes calls by a guest's wire, and holds the guest meanwhile: to the end
+// of the answer.
+type holder struct{ g *Guest }
+
+func (h holder) Do(req *http.Request) (*http.Response, error) {
+	defer runtime.KeepAlive(h.g)
+	res, err := h.g.wire.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	res.Body = heldBody{res.Body, h.g}
+	return res, nil
+}
+
+type heldBody struct {
+	io.ReadCloser
+	g *Guest
+}
+
+func (b heldBody) Read(p []byte) (int, error) {
+	defer runtime.KeepAlive(b.g)
+	return b.ReadCloser.Read(p)
 }
 
 func (w *wire) Close() error {
