@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
@@ -87,4 +89,51 @@ func TestASandboxThatIsGoneIsNotTheNextOneOfItsName(t *testing.T) {
 	if st, err := second.Status(t.Context()); err != nil || st.State != paddock.Ready {
 		t.Errorf("the second is %v, %v", st.State, err)
 	}
+}
+
+// A server opens a sandbox anew for most calls, and drops it.
+func TestASandboxThatIsOpenedAndDroppedLeavesNothing(t *testing.T) {
+	d, err := open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	sb, err := d.Create(t.Context(), paddock.Spec{ID: "opened", AllowMissing: drivertest.Weak(t, open)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := sb.Remove(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	use := func(times int) {
+		for range times {
+			sb, err := d.Open(t.Context(), "opened")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := sb.FS().Stat(t.Context(), "/etc"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	use(1)
+	files, routines := descriptors(t), runtime.NumGoroutine()
+	use(50)
+	for end := time.Now().Add(20 * time.Second); descriptors(t) > files+2 || runtime.NumGoroutine() > routines+2; runtime.GC() {
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors and %d goroutines, and before 50 openings %d and %d", descriptors(t), runtime.NumGoroutine(), files, routines)
+		}
+	}
+}
+
+// descriptors counts this process's.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
 }
