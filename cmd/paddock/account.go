@@ -38,7 +38,7 @@ type storeFlags struct {
 }
 
 func (f *storeFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.state, "state", "", "`directory` for what the server must find again (default: PADDOCK_STATE, or where this user's sandboxes and data are)")
+	fs.StringVar(&f.state, "state", "", "`directory` for what the server must find again (default: PADDOCK_STATE, or server where this user's data are)")
 	fs.StringVar(&f.database, "database", "", "where tenants, keys and usage are: a `file` of SQLite, or postgres://… (default: PADDOCK_DATABASE, or server.db in --state)")
 }
 

@@ -90,7 +90,7 @@ func openFiles(f *serveFlags, log *slog.Logger) (*certificate.Files, error) {
 func (f *storeFlags) dir(a *app) (string, error) {
 	dir, err := a.stateDir(f.state)
 	if err == nil && dir == "" {
-		if dir, err = dataDir(a.lookup); err == nil {
+		if dir, err = a.data(); err == nil {
 			dir = filepath.Join(dir, "server")
 			err = os.MkdirAll(dir, 0o700)
 		}

@@ -59,7 +59,7 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 func (f *storeFlags) uploads(a *app) (string, error) {
 	dir, err := a.stateDir(f.state)
 	if err == nil && dir == "" {
-		if dir, err = dataDir(a.lookup); err == nil {
+		if dir, err = a.data(); err == nil {
 			dir = filepath.Join(dir, "server")
 		}
 	}

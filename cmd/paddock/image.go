@@ -23,7 +23,7 @@ func (a *app) images(f *serveFlags) (e2b.Images, error) {
 	if err == nil && dir != "" {
 		dir = filepath.Join(dir, "images")
 	} else if err == nil {
-		if dir, err = dataDir(a.lookup); err == nil {
+		if dir, err = a.data(); err == nil {
 			dir += "-images"
 		}
 	}

@@ -240,9 +240,9 @@ func (a *app) checkTiers(names []string) error {
 	return nil
 }
 
-// all is a driver of these tiers, or of every one of this version, with its state
-// below dir; an empty one is each tier's own. Calls of each go by way of seen.
-func (a *app) all(dir string, names []string, seen func(paddock.Driver, paddock.Tier) paddock.Driver) (paddock.Driver, error) {
+// all is a driver of these tiers, or of every one of this version, made with g. Calls
+// of each go by way of seen.
+func (a *app) all(g gear, names []string, seen func(paddock.Driver, paddock.Tier) paddock.Driver) (paddock.Driver, error) {
 	var list []choice.Tier
 	if err := a.checkTiers(names); err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (a *app) all(dir string, names []string, seen func(paddock.Driver, paddock.
 		if t.open == nil || len(names) > 0 && !slices.Contains(names, string(t.name)) {
 			continue
 		}
-		d, err := t.open(gear{state: dir, spares: spareKeepers})
+		d, err := t.open(g)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.name, err), choice.New(list...).Close())
 		}
@@ -262,6 +262,20 @@ func (a *app) all(dir string, names []string, seen func(paddock.Driver, paddock.
 		list = append(list, row)
 	}
 	return choice.New(list...), nil
+}
+
+// gear is what a server's tiers are made with. Without a directory of its own, what
+// a socket serves is what its user keeps in any way. Sandboxes of tenants are not:
+// paddock rm --all is not to end them, nor is a server of the user's own to stay for
+// them.
+func (f *serveFlags) gear(a *app) (g gear, err error) {
+	g.spares = spareKeepers
+	if g.state, err = a.stateDir(f.store.state); err != nil || g.state != "" || strings.HasPrefix(f.listen, "unix:") {
+		return g, err
+	}
+	dir, err := f.store.dir(a)
+	g.live = filepath.Join(dir, "live")
+	return g, err
 }
 
 func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
@@ -281,10 +295,6 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
-	state, err := a.stateDir(f.store.state)
-	if err != nil {
-		return err
-	}
 	o, err := a.operate(ctx, f)
 	if err != nil {
 		return err
@@ -298,14 +308,19 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return because(ctx, err)
 	}
 	defer l.release()
-	d, err := a.all(state, f.tiers, o.driver)
+	g, err := f.gear(a)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	d, err := a.all(g, f.tiers, o.driver)
 	if err != nil {
 		l.Close()
 		return err
 	}
 	log := o.log
 	caller, end := owner(d), d.Close
-	var g *gate.Gate
+	var ports *gate.Gate
 	if !strings.HasPrefix(l.address, "unix:") {
 		c, err = a.openAccounts(ctx, d, f, key, o) // d is its own from here on
 		if err == nil {
@@ -318,10 +333,10 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 			return because(ctx, err)
 		}
 		quietLibraries(log)
-		caller, end, g = c.caller, c.Close, c.gate
+		caller, end, ports = c.caller, c.Close, c.gate
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	s, err := newService(d, caller, log, g)
+	s, err := newService(d, caller, log, ports)
 	if err != nil {
 		l.Close()
 		return err

@@ -172,3 +172,24 @@ func TestTheStateOfAServerIsItsOwnersAlone(t *testing.T) {
 		t.Errorf("open to others: %v", err)
 	}
 }
+
+// Without --state, too: else the server of a socket, which the command line starts by
+// itself, would list and end what is a tenant's.
+func TestServersOfOneUserDoNotShareTenantsSandboxes(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "unix:/x"} {
+		dir := t.TempDir()
+		v := invoke(dir, map[string]string{"HOME": dir, "XDG_DATA_HOME": filepath.Join(dir, "data")}, nil)
+		g, err := (&serveFlags{listen: listen}).gear(v.app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live, saved := g.kept(paddock.Jail)
+		if ours := strings.HasPrefix(listen, "unix:"); ours != (live == "") || saved != "" {
+			t.Errorf("%s: sandboxes live in %q, and are saved in %q", listen, live, saved)
+		}
+		g, err = (&serveFlags{listen: listen, store: storeFlags{state: filepath.Join(dir, "s")}}).gear(v.app)
+		if live, saved := g.kept(paddock.Jail); err != nil || live != filepath.Join(dir, "s/live/jail") || saved != filepath.Join(dir, "s/saved/jail") {
+			t.Errorf("%s --state: sandboxes live in %q, and are saved in %q: %v", listen, live, saved, err)
+		}
+	}
+}

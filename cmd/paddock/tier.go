@@ -43,14 +43,18 @@ type gear struct {
 	audit  audit.Sink // nil records nothing
 	ask    func(context.Context, report.Question) report.Answer
 	state  string // the directory of a server's sandboxes; empty is the tier's own
+	live   string // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
 	spares int    // keepers that a server has ready; see container.Options
 }
 
 // kept gives the tier's directories below the state: of those that live, and of
 // what is saved.
 func (g gear) kept(tier paddock.Tier) (state, data string) {
-	if g.state == "" {
+	switch {
+	case g.state == "" && g.live == "":
 		return "", ""
+	case g.state == "":
+		return filepath.Join(g.live, string(tier)), ""
 	}
 	return filepath.Join(g.state, "live", string(tier)), filepath.Join(g.state, "saved", string(tier))
 }
