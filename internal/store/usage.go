@@ -114,12 +114,18 @@ func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, 
 	})
 }
 
-// DropRecords forgets what ended before a time, and tells how much that was.
-func (s *Store) DropRecords(ctx context.Context, before time.Time) (int64, error) {
+// dropBatch is how many records are forgotten at once, so that others who write come in
+// between.
+const dropBatch = 5000
+
+// DropRecords forgets some of what ended before a time, and tells how many records that
+// were; with none there is nothing left to do.
+func (s *Store) DropRecords(ctx context.Context, before time.Time) (int, error) {
 	var n int64
 	err := s.write(ctx, func(q query) (err error) {
-		n, err = q.exec("DELETE FROM usages WHERE begins < ? AND ends < ?", stamp(before), stamp(before)) // the first is in an index
+		n, err = q.exec("DELETE FROM usages WHERE (token, begins) IN (SELECT token, begins FROM usages WHERE begins < ? AND ends < ? ORDER BY begins LIMIT ?)",
+			stamp(before), stamp(before), dropBatch) // the first is in an index
 		return err
 	})
-	return n, err
+	return int(n), err
 }

@@ -25,45 +25,47 @@ func (o *oldness) due(clock Clock) (now time.Time, ok bool) {
 	return wall, -slack < off && off < slack
 }
 
-// age forgets and folds what is old at a time.
-func (m *Meter) age(ctx context.Context, now time.Time) {
+// slice is how many parts of what is old are done between two samples: a first time,
+// with a year of records, would else hold them up for as long as it takes.
+const slice = 5
+
+// age forgets and folds a slice of what is old at a time, and tells whether that was
+// all. What could not be done is tried an hour later.
+func (m *Meter) age(ctx context.Context, now time.Time) (done bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	left := slice
 	if m.o.Keep > 0 {
-		m.drop(ctx, now.Add(-m.o.Keep))
+		before := now.Add(-m.o.Keep)
+		n, err := some(&left, func() (int, error) { return m.o.Store.DropRecords(ctx, before) })
+		if n > 0 {
+			m.o.Log.Info("old usage is forgotten", "records", n, "before", before)
+		}
+		if err != nil {
+			m.o.Log.Warn("old usage could not be forgotten; it is tried again", "err", err)
+		}
 	}
 	if m.o.Hours > 0 {
-		m.fold(ctx, now.Add(-m.o.Hours))
-	}
-}
-
-// drop forgets what ended before a time.
-func (m *Meter) drop(ctx context.Context, before time.Time) {
-	n, err := m.o.Store.DropRecords(ctx, before)
-	switch {
-	case err != nil:
-		m.o.Log.Warn("old usage could not be forgotten; it is tried again", "err", err)
-	case n > 0:
-		m.o.Log.Info("old usage is forgotten", "records", n, "before", before)
-	}
-}
-
-// fold makes days of the hours before a time. What is not done in time is done an
-// hour later.
-func (m *Meter) fold(ctx context.Context, before time.Time) {
-	n := 0
-	for {
-		some, err := m.o.Store.FoldRecords(ctx, before)
-		n += some
-		switch {
-		case err != nil && ctx.Err() == nil:
-			m.o.Log.Warn("old usage could not be kept by days; it is tried again", "err", err)
-			return
-		case err == nil && some > 0:
-			continue
-		case n > 0:
+		before := now.Add(-m.o.Hours)
+		n, err := some(&left, func() (int, error) { return m.o.Store.FoldRecords(ctx, before) })
+		if n > 0 {
 			m.o.Log.Info("old usage is kept by days", "records", n, "before", before)
 		}
-		return
+		if err != nil {
+			m.o.Log.Warn("old usage could not be kept by days; it is tried again", "err", err)
+		}
 	}
+	return left > 0
+}
+
+// some does parts of a work until nothing is left of it, it fails, or left is used up.
+func some(left *int, part func() (int, error)) (all int, err error) {
+	for ; *left > 0; *left-- {
+		n, err := part()
+		all += n
+		if n == 0 || err != nil {
+			return all, err
+		}
+	}
+	return all, nil
 }

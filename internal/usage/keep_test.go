@@ -227,3 +227,47 @@ func TestHoursAreFoldedWhenTheyAreOldAndTheirSandboxIsCountedOn(t *testing.T) {
 		t.Errorf("counted on: %+v", lines)
 	}
 }
+
+// While there is much of it samples go on.
+func TestWhatIsOldIsSeenToInSlicesBetweenSamples(t *testing.T) {
+	w := build(t)
+	must(t, w.m.Close()) // the ticks are the next one's
+	m, err := usage.New(usage.Options{Driver: w, Store: w.s, Place: "here", Clock: w.clock, Hours: 48 * time.Hour, Keep: 1000 * time.Hour})
+	must(t, err)
+	defer m.Close()
+	var list []store.Record
+	for i := range 3000 {
+		begin := noon.Add(-100 * time.Hour)
+		if i%2 == 0 {
+			begin = noon.Add(-2000 * time.Hour)
+		}
+		list = append(list, store.Record{Token: fmt.Sprint("t", i), Tenant: "acme", Sandbox: paddock.ID(fmt.Sprint("s", i)), Begin: begin, End: begin.Add(time.Hour), CPU: -1, Memory: -1, NetIn: -1, NetOut: -1})
+	}
+	for len(list) > 0 {
+		must(t, w.s.PutRecords(t.Context(), list[:500]))
+		list = list[500:]
+	}
+	left := func() (n int) {
+		t.Helper()
+		must(t, w.s.Records(t.Context(), "", time.Time{}, time.Unix(1<<33, 0), func(r store.Record) error {
+			if r.Boxes == 0 {
+				n++
+			}
+			return nil
+		}))
+		return n
+	}
+	w.pass(time.Hour)
+	was := left()
+	if was != 3000 {
+		t.Fatalf("%d records", was)
+	}
+	for ticks := 1; was > 0; ticks++ {
+		w.tick <- noon // which is taken, and a sample made, when the one before is done with
+		now := left()
+		if ticks > 20 || was-now > 2500 {
+			t.Fatalf("of %d records %d were seen to between two samples, %d are left after %d ticks", was, was-now, now, ticks)
+		}
+		was = now
+	}
+}

@@ -109,6 +109,7 @@ const patience = time.Minute
 func (m *Meter) work(ctx context.Context, old oldness) {
 	tick, stop := m.o.Clock.Tick(m.o.Every)
 	defer stop()
+	var until time.Time // what is old at that time is being seen to; zero is nothing
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,7 +122,10 @@ func (m *Meter) work(ctx context.Context, old oldness) {
 		}
 		cancel()
 		if now, ok := old.due(m.o.Clock); ok {
-			m.age(ctx, now)
+			until = now
+		}
+		if !until.IsZero() && m.age(ctx, until) {
+			until = time.Time{}
 		}
 	}
 }
