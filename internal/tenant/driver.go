@@ -247,28 +247,26 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
-	all, err := d.h.d.List(ctx)
+	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place) // after List: what is made by now is in it
-	if err != nil {
-		return nil, err
-	}
-	own := make(map[paddock.ID]store.Sandbox, len(rows))
 	var list []paddock.Status
 	for _, b := range rows {
 		switch b.State {
 		case store.Lost:
 			list = append(list, told(b))
 		case store.Ready, store.Removing:
-			own[b.ID] = b
+			// One by one: what all others of the server do is asked for nobody's list.
+			st, err := d.h.look(ctx, b)
+			switch {
+			case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // it ends, or has
+			case err != nil:
+				return nil, err
+			default:
+				list = append(list, plain(b.Since(st)))
+			}
 		case store.Making: // nobody has it yet
-		}
-	}
-	for _, st := range all {
-		if b, ok := own[st.ID]; ok && d.h.is(st, b) {
-			list = append(list, plain(b.Since(st)))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })

@@ -86,7 +86,8 @@ func (f *fake) Open(_ context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	return nil, fmt.Errorf("sandbox %s: it is not here: %w", id, paddock.NotFound)
 }
 
-func (f *fake) List(context.Context) ([]paddock.Status, error) {
+func (f *fake) List(ctx context.Context) ([]paddock.Status, error) {
+	f.before(ctx, "list")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []paddock.Status
@@ -110,6 +111,7 @@ type fakeSandbox struct {
 	f               *fake
 	st              paddock.Status // guarded by f.mu
 	deaf            error          // guarded by f.mu; of Update and Remove
+	asked           func()         // guarded by f.mu; called when it is asked how it is
 }
 
 func (s *fakeSandbox) ID() paddock.ID { return s.st.ID }
@@ -117,6 +119,9 @@ func (s *fakeSandbox) ID() paddock.ID { return s.st.ID }
 func (s *fakeSandbox) Status(context.Context) (paddock.Status, error) {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
+	if s.asked != nil {
+		s.asked()
+	}
 	return s.st, nil
 }
 

@@ -45,6 +45,19 @@ func (h *House) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, err
 	return nil, missing("sandbox", string(b.ID))
 }
 
+// look tells how the sandbox is that a record is of.
+func (h *House) look(ctx context.Context, b store.Sandbox) (paddock.Status, error) {
+	sb, err := h.d.Open(ctx, b.ID)
+	if err != nil {
+		return paddock.Status{}, err
+	}
+	st, err := sb.Status(ctx)
+	if err == nil && !h.is(st, b) {
+		err = missing("sandbox", string(b.ID))
+	}
+	return st, err
+}
+
 // owned adds the label to those of a caller.
 func (h *House) owned(labels map[string]string, token string) map[string]string {
 	all := make(map[string]string, len(labels)+1)

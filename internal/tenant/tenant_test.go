@@ -1,6 +1,7 @@
 package tenant_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -449,5 +450,25 @@ func TestATenantHasOneDriverUntilItIsClosed(t *testing.T) {
 	must(t, d.Close())
 	if r.Driver("acme") == d {
 		t.Error("a closed driver is given out")
+	}
+}
+
+// Else who has none, and lists all day, would keep the machine busy with the others'.
+func TestAListAsksForNoSandboxButTheTenantsOwn(t *testing.T) {
+	r := build(t, storetest.SQLite(), unbounded())
+	r.create(t, "other", paddock.Spec{ID: "theirs"})
+	r.create(t, "acme", paddock.Spec{ID: "ours"})
+	r.create(t, "acme", paddock.Spec{ID: "gone"})
+	r.f.set(func() {
+		r.f.boxes["theirs"].asked = func() { t.Error("another's was asked how it is") }
+		r.f.each = func(_ context.Context, call string) {
+			if call == "list" {
+				t.Error("all of the server were asked for")
+			}
+		}
+		delete(r.f.boxes, "gone")
+	})
+	if got := r.ids(t, "acme"); got != "ours:ready " {
+		t.Errorf("%q", got)
 	}
 }
