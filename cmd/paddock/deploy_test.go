@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/paddock-sandbox/paddock"
 )
 
 func deployed(t *testing.T, name string) string {
@@ -179,6 +182,32 @@ func TestTheManifestHangsTogether(t *testing.T) {
 		if got != "paddock" {
 			t.Errorf("%q is not paddock", got)
 		}
+	}
+}
+
+// A volume belongs to root, and with fsGroup its group may write to it: a server refuses
+// that for its state.
+func TestTheManifestsStateIsADirectoryOfTheServersOwn(t *testing.T) {
+	all := objects(t)
+	box := partAt(t, all["StatefulSet"], "spec", "template", "spec", "containers", 0)
+	var config struct{ State string }
+	if err := yaml.Unmarshal([]byte(textAt(t, all["ConfigMap"], "data", "paddock.yaml")), &config); err != nil {
+		t.Fatal(err)
+	}
+	volume := textAt(t, box, "volumeMounts", 0, "mountPath")
+	if filepath.Dir(config.State) != volume || textAt(t, box, "env", 0, "name") != "PADDOCK_STATE" || textAt(t, box, "env", 0, "value") != config.State {
+		t.Errorf("the state is %s, and the volume %s", config.State, volume)
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o775|os.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	a := invoke(t.TempDir(), nil, nil).app
+	if _, err := a.stateDir(dir); !errors.Is(err, paddock.Denied) {
+		t.Errorf("the volume itself: %v", err)
+	}
+	if _, err := a.stateDir(filepath.Join(dir, filepath.Base(config.State))); err != nil {
+		t.Error(err)
 	}
 }
 
