@@ -85,7 +85,36 @@ where you say nothing, it is nothing.`,
 	root.AddCommand(a.serveCommand(), a.tenantCommand(), a.keyCommand(), a.usageCommand(), a.loginCommand(), a.logoutCommand())
 	root.AddCommand(a.createCommand(), a.listCommand(), a.inspectCommand(), a.removeCommand(), a.pauseCommand(), a.resumeCommand(), a.extendCommand(), a.renewCommand(), a.snapshotCommand(), a.forkCommand())
 	root.AddCommand(a.execCommand(), a.attachCommand(), a.logsCommand(), a.processesCommand(), a.copyCommand(), a.forwardCommand(), a.urlCommand())
+	for _, c := range root.Commands() {
+		wordArguments(c)
+	}
 	return root
+}
+
+// wordArguments has a command, and those below it, refuse in words what arguments it
+// cannot take. The library takes an unknown command of a group for a wish for help.
+func wordArguments(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		wordArguments(sub)
+	}
+	if c.HasSubCommands() && c.RunE == nil {
+		c.RunE, c.Args = func(c *cobra.Command, _ []string) error { return c.Help() }, cobra.NoArgs
+	}
+	check := c.Args
+	if check == nil {
+		return
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		err := check(c, args)
+		var own *hinted
+		switch {
+		case err == nil || errors.As(err, &own):
+			return err
+		case c.HasSubCommands():
+			return withHint(fmt.Errorf("unknown command %q of %s: %w", args[0], c.CommandPath(), paddock.Invalid), "`%s --help` lists them", c.CommandPath())
+		}
+		return withHint(fmt.Errorf("%s cannot take %s: %w", c.CommandPath(), plural(len(args), "argument", "arguments"), paddock.Invalid), "%s", c.UseLine())
+	}
 }
 
 // exitStatus ends the program with a status and without a message: everything

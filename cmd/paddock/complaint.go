@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
@@ -79,7 +80,12 @@ func words(err error) (message, hint string) {
 	if saysItself(err) {
 		text = strings.TrimSuffix(text, ": "+paddock.KindOf(err).Error())
 	}
-	return oneLine(text), oneLineOf(hintFor(err), paragraph)
+	return oneLine(once(text)), oneLineOf(hintFor(err), paragraph)
+}
+
+// once drops what two layers said in the same words, one after the other.
+func once(text string) string {
+	return strings.Join(slices.Compact(strings.Split(text, ": ")), ": ")
 }
 
 // saysItself tells whether an error names its cause in words, so that the kind
@@ -123,6 +129,8 @@ func hintFor(err error) string {
 			return "" // a directory, no interpreter, no working directory: the words say it
 		}
 		return fmt.Sprintf("is it executable (chmod +x), and built for this machine (%s/%s)?", runtime.GOOS, runtime.GOARCH)
+	case errors.Is(err, paddock.Conflict) && strings.Contains(err.Error(), " is paused"):
+		return "paddock resume ID lets it go on"
 	case errors.Is(err, paddock.Unsupported):
 		return "`paddock doctor` shows what this machine can enforce, and what to do about the rest"
 	case errors.Is(err, paddock.Exhausted):

@@ -235,6 +235,9 @@ removed then.`,
 	return c
 }
 
+// keptFiles says which tiers keep the files of a sandbox.
+const keptFiles = "paddock create --tier gvisor makes sandboxes whose files, and processes, can be kept; so does --tier sim, for files"
+
 // maxForks is more than anyone means.
 const maxForks = 1000
 
@@ -265,7 +268,7 @@ func (a *app) fork(ctx context.Context, r *remote, f fork) (err error) {
 	id, err := sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: f.memory})
 	stop()
 	if err != nil {
-		return err
+		return otherwise(err, keptFiles)
 	}
 	spec := f.spec
 	spec.Tier, spec.Root = s.Tier, paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}

@@ -266,7 +266,7 @@ Exit status: 0, or 125 if nothing was kept.`,
 				id, err := sb.Snapshot(ctx, o)
 				stop()
 				if err != nil {
-					return err
+					return otherwise(err, keptFiles)
 				}
 				if asJSON {
 					return printJSON(a.stdout, map[string]paddock.SnapshotID{"snapshot": id})

@@ -53,6 +53,41 @@ type remote struct {
 	at site
 }
 
+// Open opens a sandbox by the name that a person gave.
+func (r *remote) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	sb, err := r.Driver.Open(ctx, id)
+	if errors.Is(err, paddock.NotFound) {
+		return nil, withHint(fmt.Errorf("%s: %w", missing(id, err), paddock.NotFound), "paddock ls lists those that are there")
+	}
+	return sb, err
+}
+
+// missing says that a sandbox is not there: in the server's words, where they tell what
+// became of it.
+func missing(id paddock.ID, err error) string {
+	var left []string
+	for _, part := range strings.Split(err.Error(), ": ") {
+		switch part {
+		case "open sandbox " + string(id), fmt.Sprintf("open sandbox %q", string(id)), "sandbox " + string(id), "status", paddock.NotFound.Error():
+		default:
+			left = append(left, part)
+		}
+	}
+	if len(left) == 0 {
+		return "there is no sandbox " + string(id)
+	}
+	return strings.Join(left, ": ")
+}
+
+// otherwise says what to do where a server or a tier has no such thing.
+func otherwise(err error, hint string) error {
+	var missing *paddock.MissingError
+	if errors.Is(err, paddock.Unsupported) && !errors.As(err, &missing) {
+		return withHint(err, "%s", hint)
+	}
+	return err
+}
+
 // connect finds the server, and starts the caller's own where none is named.
 func (a *app) connect(ctx context.Context, f *remoteFlags) (*remote, error) {
 	p, named, err := a.site(f)

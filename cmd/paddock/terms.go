@@ -80,6 +80,9 @@ func (r *remote) on(ctx context.Context, spec paddock.Spec, t *client.Terms) (pa
 	return k.CreateWith(ctx, spec, *t)
 }
 
+// keptTerms says who keeps terms.
+const keptTerms = "a server with tenants keeps terms: paddock serve --listen HOST:PORT"
+
 func (a *app) extendCommand() *cobra.Command {
 	var f remoteFlags
 	var asJSON bool
@@ -107,7 +110,7 @@ Exit status: 0, or 125 if it was not moved.`,
 				}
 				l, err := k.Extend(ctx, paddock.ID(args[0]), time.Duration(by))
 				if err != nil {
-					return err
+					return otherwise(err, keptTerms)
 				}
 				if asJSON {
 					return printJSON(a.stdout, l)
@@ -145,7 +148,7 @@ Exit status: 0, or 125 if one of them could not be renewed.`,
 					if err == nil {
 						o.Lease = &l
 					}
-					return err
+					return otherwise(err, keptTerms)
 				})
 			})
 		},

@@ -103,7 +103,7 @@ func (a *app) usageOf(ctx context.Context, f *usageFlags, q usage.Query, prices 
 		}
 		u, err := d.Usage(ctx, client.UsageQuery{Since: q.From, Until: q.To, Label: q.Where, By: q.By, Each: q.Each})
 		if err != nil {
-			return err
+			return otherwise(err, "a server with tenants counts it: paddock serve --listen HOST:PORT")
 		}
 		lines := make([]*usage.Line, len(u.Lines))
 		for i, l := range u.Lines {
