@@ -311,12 +311,16 @@ func openLog(name string) (*os.File, int64, error) {
 		return nil, 0, withHint(fmt.Errorf("%s: %w: %w", name, errors.Unwrap(err), paddock.Denied), "a record is its owner's alone")
 	}
 	st, err := f.Stat()
+	hint := "name a file of paddock run --audit"
 	if err == nil && !st.Mode().IsRegular() {
 		err = fmt.Errorf("it is no plain file: %w", paddock.Invalid)
+		if st.IsDir() {
+			hint = "name a file in it"
+		}
 	}
 	if err != nil {
 		f.Close()
-		return nil, 0, withHint(fmt.Errorf("%s: %w", name, err), "name a file of paddock run --audit")
+		return nil, 0, withHint(fmt.Errorf("%s: %w", name, err), "%s", hint)
 	}
 	return f, st.Size(), nil
 }

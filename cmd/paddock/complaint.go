@@ -131,6 +131,8 @@ func hintFor(err error) string {
 		return fmt.Sprintf("is it executable (chmod +x), and built for this machine (%s/%s)?", runtime.GOOS, runtime.GOARCH)
 	case errors.Is(err, paddock.Conflict) && strings.Contains(err.Error(), " is paused"):
 		return "paddock resume ID lets it go on"
+	case errors.Is(err, paddock.Denied) && strings.Contains(err.Error(), "the key is missing"):
+		return "name the server and its key: paddock login URL, or PADDOCK_SERVER and PADDOCK_KEY"
 	case errors.Is(err, paddock.Unsupported):
 		return "`paddock doctor` shows what this machine can enforce, and what to do about the rest"
 	case errors.Is(err, paddock.Exhausted):

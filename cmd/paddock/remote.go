@@ -242,7 +242,11 @@ func (a *app) login(ctx context.Context, address string, fromInput bool) error {
 	}
 	defer d.Close() //nolint:errcheck // a connection that was used to the end
 	if _, err := d.List(ctx); err != nil {
-		return withHint(fmt.Errorf("server %s: %w", address, err), "nothing was stored; is the address right, and the key?")
+		hint := "nothing was stored; is the address right, and the key?"
+		if p.Key == "" && errors.Is(err, paddock.Denied) {
+			hint = "nothing was stored; give the key by PADDOCK_KEY, at the terminal, or with --key-stdin from standard input"
+		}
+		return withHint(fmt.Errorf("server %s: %w", address, err), "%s", hint)
 	}
 	dir, err := configDir(a.lookup)
 	if err != nil {

@@ -166,7 +166,7 @@ func (p *keyPlace) register(c *cobra.Command) {
 
 // args wants the tenant's name where a database is asked, and others behind it.
 func (p *keyPlace) args(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
+	return func(c *cobra.Command, args []string) error {
 		want := names
 		if p.remote.server == "" {
 			want = append([]string{"TENANT"}, names...)
@@ -174,11 +174,10 @@ func (p *keyPlace) args(names ...string) cobra.PositionalArgs {
 		if len(args) == len(want) {
 			return nil
 		}
-		hint := "name: " + strings.Join(want, " ")
 		if len(want) == 0 {
-			hint = "the tenant is that of your key"
+			return withHint(fmt.Errorf("%s with --server cannot take %s: %w", c.CommandPath(), plural(len(args), "argument", "arguments"), paddock.Invalid), "the tenant is that of your key")
 		}
-		return withHint(fmt.Errorf("%d arguments, and there are to be %d: %w", len(args), len(want), paddock.Invalid), "%s", hint)
+		return withHint(fmt.Errorf("%s cannot take %s: %w", c.CommandPath(), plural(len(args), "argument", "arguments"), paddock.Invalid), "%s %s", c.CommandPath(), strings.Join(want, " "))
 	}
 }
 

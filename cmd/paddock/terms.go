@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -77,7 +78,11 @@ func (r *remote) on(ctx context.Context, spec paddock.Spec, t *client.Terms) (pa
 	if err != nil {
 		return nil, err
 	}
-	return k.CreateWith(ctx, spec, *t)
+	sb, err := k.CreateWith(ctx, spec, *t)
+	if err != nil && strings.Contains(err.Error(), "have no terms") { // else it is the tier that lacks something
+		return nil, otherwise(err, keptTerms)
+	}
+	return sb, err
 }
 
 // keptTerms says who keeps terms.

@@ -17,6 +17,8 @@ func TestMistakesAreToldWithWhatToDo(t *testing.T) {
 		{"policy frobnicate x", `unknown command "frobnicate" of paddock policy`, "`paddock policy --help` lists them"},
 		{"login", "paddock login cannot take 0 arguments", "paddock login "},
 		{"exec", "there is no sandbox, or no command", "paddock exec"},
+		{"key ls", "paddock key ls cannot take 0 arguments", "paddock key ls TENANT"},
+		{"key ls --server unix:/x acme", "paddock key ls with --server cannot take 1 argument", "the tenant is that of your key"},
 		{"doctor x", "paddock doctor cannot take 1 argument", "paddock doctor"},
 	} {
 		v := invoke(t.TempDir(), nil, nil, strings.Fields(row.args)...)
@@ -55,6 +57,9 @@ func TestASandboxThatIsNotThereIsToldOnce(t *testing.T) {
 	}
 	if message, _ := words(fmt.Errorf(`stat "/f": stat "/f": %w`, paddock.NotFound)); message != `stat "/f": not found` {
 		t.Errorf("%q", message)
+	}
+	if _, hint := words(fmt.Errorf("list sandboxes: the key is missing: %w", paddock.Denied)); !strings.Contains(hint, "PADDOCK_KEY") {
+		t.Errorf("%q", hint)
 	}
 	if _, hint := words(fmt.Errorf("sandbox x is paused: %w", paddock.Conflict)); hint != "paddock resume ID lets it go on" {
 		t.Errorf("%q", hint)
