@@ -176,6 +176,9 @@ func (s *Store) writeLive(ctx context.Context, f func(query) error) error {
 func (s *Store) change(ctx context.Context, safe bool, f func(query) error) error {
 	for n := 1; ; n++ {
 		err := s.once(ctx, safe, f)
+		if ctx.Err() != nil && errors.Is(err, sql.ErrTxDone) { // it was undone since ctx ended
+			err = ctx.Err()
+		}
 		if err == nil || n == attempts || !s.engine.again(err) {
 			return s.told(err)
 		}
