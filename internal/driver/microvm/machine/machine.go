@@ -99,7 +99,12 @@ func (s *Spec) check() error {
 	if s.CPUs < 1 || s.Memory <= 0 || s.Memory%pageSize != 0 {
 		return fmt.Errorf("%d processors and %d bytes: %w", s.CPUs, s.Memory, paddock.Invalid)
 	}
-	values := []string{s.CPU, s.RAM}
+	values := []string{s.RAM}
+	for i, part := range strings.Split(s.CPU, ",") { // a model, and what it has besides
+		if i > 0 && !strings.HasPrefix(part, "+") || strings.ContainsAny(part, "=\x00") {
+			return fmt.Errorf("processor %q: %w", s.CPU, paddock.Invalid)
+		}
+	}
 	for _, p := range s.Ports {
 		values = append(values, p.Name)
 	}

@@ -100,6 +100,8 @@ func TestSpecsThatAreNotOne(t *testing.T) {
 		{"no memory", func(s *Spec) { s.Memory = 0 }},
 		{"half a page", func(s *Spec) { s.Memory = 2048 }},
 		{"two processors' names", func(s *Spec) { s.CPU = "max,kvm=off" }},
+		{"a processor that lacks something", func(s *Spec) { s.CPU = "max,-avx" }},
+		{"a processor with a value", func(s *Spec) { s.CPU = "max,+level=1" }},
 		{"two names of a port", func(s *Spec) { s.Ports[0].Name = "a,b" }},
 	} {
 		s := coldSpec()

@@ -28,7 +28,7 @@ const (
 type Machine struct {
 	Engine    string   `json:"engine"`              // path of QEMU, in the directory inner.Engine
 	Accel     Accel    `json:"accel"`               // what runs the machine's processors
-	CPU       string   `json:"cpu"`                 // their model
+	CPU       string   `json:"cpu"`                 // their model, and what they have besides: ",+avx"
 	CPUs      int      `json:"cpus"`                // how many
 	Memory    int64    `json:"memory"`              // bytes of the whole machine
 	Limit     int64    `json:"limit"`               // bytes of it that commands may have
