@@ -41,8 +41,9 @@ func (f files) Open(ctx context.Context, name string, o paddock.OpenOptions) (io
 		return nil, fmt.Errorf("open %q: negative offset or length: %w", name, paddock.Invalid)
 	}
 	c := f.g.begin(ctx)
+	number := f.g.asideNumber()
 	stream, err := f.g.rpc.Read(c.ctx, connect.NewRequest(&guestpb.ReadRequest{
-		Name: []byte(name), Offset: o.Offset, Length: o.Length,
+		Name: []byte(name), Offset: o.Offset, Length: o.Length, Aside: number,
 	}))
 	if err != nil {
 		return nil, c.fail(err)
@@ -61,7 +62,9 @@ func (f files) Open(ctx context.Context, name string, o paddock.OpenOptions) (io
 		_ = stream.Close()
 		return nil, err
 	}
-	return newReader(c, stream, name, o.Length), nil
+	r := newReader(c, stream, name, o.Length)
+	r.number = number
+	return r, nil
 }
 
 func (f files) Create(ctx context.Context, name string, o paddock.CreateOptions) (io.WriteCloser, error) {
@@ -73,12 +76,14 @@ func (f files) Create(ctx context.Context, name string, o paddock.CreateOptions)
 		return nil, err
 	}
 	c := f.g.begin(ctx)
+	number := f.g.asideNumber()
 	stream := f.g.rpc.Write(c.ctx)
 	// An error of Send is told better by Receive.
 	_ = stream.Send(&guestpb.WriteRequest{Open: &guestpb.WriteOpen{
-		Name: []byte(name), Mode: mode, Append: o.Append, Exclusive: o.Exclusive, Parents: o.Parents,
+		Name: []byte(name), Mode: mode, Append: o.Append, Exclusive: o.Exclusive, Parents: o.Parents, Aside: number,
 	}})
-	if _, err := stream.Receive(); err != nil {
+	first, err := stream.Receive()
+	if err != nil {
 		err := c.fail(err)
 		_ = stream.CloseRequest()
 		_ = stream.CloseResponse()
@@ -89,7 +94,11 @@ func (f files) Create(ctx context.Context, name string, o paddock.CreateOptions)
 		_ = stream.CloseResponse()
 		return nil, err
 	}
-	return newWriter(c, stream, name), nil
+	w := newWriter(c, stream, name)
+	if first.GetAside() { // one of before knows of no such connections
+		w.number = number
+	}
+	return w, nil
 }
 
 func (f files) Stat(ctx context.Context, name string) (paddock.FileInfo, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"sync"
 
@@ -23,7 +24,11 @@ type reader struct {
 	stream *connect.ServerStreamForClient[guestpb.ReadResponse]
 	name   string
 
-	mu   sync.Mutex
+	mu     sync.Mutex
+	number []byte   // guarded by mu: of a connection that the rest may come over; nil is none
+	side   net.Conn // guarded by mu: that connection, once it is there
+	block  []byte   // guarded by mu: what is received from there
+
 	data []byte // guarded by mu: received and not yet read
 	left int64  // guarded by mu: how much may still come; negative is any
 	err  error  // guarded by mu: how it ended
@@ -79,14 +84,8 @@ func (r *reader) fill() error {
 		if r.err != nil {
 			return r.err
 		}
-		err := r.c.patiently(func() error {
-			if !r.stream.Receive() {
-				return ended(r.stream.Err())
-			}
-			return nil
-		})
+		err := r.more()
 		if err == nil {
-			r.data = r.stream.Msg().GetData()
 			if err = r.count(len(r.data)); err != nil {
 				r.data = nil
 				r.c.cancel(nil)
@@ -100,6 +99,70 @@ func (r *reader) fill() error {
 		}
 	}
 	return nil
+}
+
+// more waits for what comes next. It is io.EOF when all was sent. r.mu is held.
+func (r *reader) more() error {
+	if r.side != nil {
+		return r.moreAside()
+	}
+	if err := r.receive(); err != nil {
+		return err
+	}
+	msg := r.stream.Msg()
+	r.data = msg.GetData()
+	if !msg.GetAside() {
+		return nil
+	}
+	if len(r.data) > 0 || r.number == nil {
+		r.data = nil
+		return nonsense("that data comes over a connection which it was not told of")
+	}
+	side, err := r.c.aside(r.number)
+	if err != nil {
+		return err
+	}
+	r.side, r.number, r.block = side, nil, make([]byte, chunk)
+	return nil
+}
+
+// moreAside is more where that comes over a connection of its own. What went wrong is
+// said by the call. r.mu is held.
+func (r *reader) moreAside() error {
+	n := 0
+	err := r.c.patiently(func() (err error) {
+		n, err = guestpb.ReadBlock(r.side, r.block)
+		return err
+	})
+	switch {
+	case err == nil && n > 0:
+		r.data = r.block[:n]
+		return nil
+	case errors.Is(err, guestpb.ErrBlock):
+		r.c.cancel(nil)
+		return nonsense("too much data at once")
+	case r.c.ctx.Err() != nil:
+		return err
+	}
+	switch end := r.receive(); {
+	case end == nil:
+		r.c.cancel(nil)
+		return nonsense("data beside the connection for it")
+	case errors.Is(end, io.EOF) && err != nil:
+		return err // the connection broke, and the guest has not seen that
+	default:
+		return end
+	}
+}
+
+// receive waits for the next message. r.mu is held.
+func (r *reader) receive() error {
+	return r.c.patiently(func() error {
+		if !r.stream.Receive() {
+			return ended(r.stream.Err())
+		}
+		return nil
+	})
 }
 
 // count refuses more than was asked for.
@@ -135,6 +198,9 @@ type writer struct {
 	name   string
 
 	mu     sync.Mutex
+	number []byte   // guarded by mu: of a connection that the rest may go over; nil is none
+	side   net.Conn // guarded by mu: that connection, once it is there
+
 	sent   int64 // guarded by mu
 	err    error // guarded by mu: why nothing more can be written
 	closed bool  // guarded by mu
@@ -162,7 +228,7 @@ func (w *writer) write(p []byte) (written int, _ error) {
 			return written, w.err
 		}
 		part := p[:min(len(p), chunk)]
-		err := w.c.patiently(func() error { return w.stream.Send(&guestpb.WriteRequest{Data: part}) })
+		err := w.send(part)
 		if err != nil {
 			w.err = w.why(err)
 			w.end()
@@ -173,6 +239,29 @@ func (w *writer) write(p []byte) (written int, _ error) {
 		p = p[len(part):]
 	}
 	return written, w.err
+}
+
+// send sends a piece, by the call or past it. w.mu is held.
+func (w *writer) send(part []byte) error {
+	if w.number != nil && w.sent >= guestpb.AsideAfter {
+		side, err := w.c.aside(w.number)
+		if w.number = nil; err == nil { // else all goes by the call
+			w.side = side
+			err = w.c.patiently(func() error { return w.stream.Send(&guestpb.WriteRequest{Aside: true}) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if w.side == nil {
+		return w.c.patiently(func() error { return w.stream.Send(&guestpb.WriteRequest{Data: part}) })
+	}
+	return w.c.patiently(func() error {
+		if guestpb.WriteBlock(w.side, part) != nil {
+			return io.EOF // the guest says by the call why it takes no more
+		}
+		return nil
+	})
 }
 
 // ReadFrom copies in pieces of the right size.
@@ -239,6 +328,9 @@ func (w *writer) Close() error {
 func (w *writer) finish() error {
 	var res *guestpb.WriteResponse
 	err := w.c.patiently(func() (err error) {
+		if w.side != nil {
+			_ = guestpb.WriteBlock(w.side, nil) // a guest that it does not reach says so
+		}
 		if err = w.stream.CloseRequest(); err == nil {
 			res, err = w.stream.Receive()
 		}

@@ -46,6 +46,10 @@ type Options struct {
 	// that there is none any more. May be nil.
 	Again func(ctx context.Context) *Guest
 
+	// Aside makes another connection to the same guest, over which the content of a
+	// large file goes past the calls. May be nil: then it goes by the calls.
+	Aside func(ctx context.Context) (net.Conn, error)
+
 	// Lifetime is paddock.Limits.Lifetime: the bound of every command.
 	Lifetime time.Duration
 }

@@ -3,10 +3,13 @@ package guest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 
 	"connectrpc.com/connect"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
 
@@ -14,6 +17,10 @@ func (h *handler) files() *files { return &files{guard: h.s.o.Guard, names: &h.s
 
 func (h *handler) Read(ctx context.Context, req *connect.Request[guestpb.ReadRequest], out *connect.ServerStream[guestpb.ReadResponse]) error {
 	name, err := checkName("open", req.Msg.Name)
+	if err != nil {
+		return err
+	}
+	number, err := numbered(req.Msg.Aside)
 	if err != nil {
 		return err
 	}
@@ -26,7 +33,13 @@ func (h *handler) Read(ctx context.Context, req *connect.Request[guestpb.ReadReq
 		return err
 	}
 	buf := make([]byte, chunk)
-	for ctx.Err() == nil {
+	for sent := 0; ctx.Err() == nil; {
+		if number != nil && sent >= guestpb.AsideAfter {
+			if err := out.Send(&guestpb.ReadResponse{Aside: true}); err != nil {
+				return err
+			}
+			return h.s.asides.claim(ctx, *number, src.send)
+		}
 		n, err := src.read(buf)
 		if err != nil {
 			return err
@@ -37,17 +50,22 @@ func (h *handler) Read(ctx context.Context, req *connect.Request[guestpb.ReadReq
 		if err := out.Send(&guestpb.ReadResponse{Data: buf[:n]}); err != nil {
 			return err
 		}
+		sent += n
 	}
 	return ctx.Err()
 }
 
-func (h *handler) Write(_ context.Context, stream *connect.BidiStream[guestpb.WriteRequest, guestpb.WriteResponse]) error {
+func (h *handler) Write(ctx context.Context, stream *connect.BidiStream[guestpb.WriteRequest, guestpb.WriteResponse]) error {
 	first, err := stream.Receive()
 	if err != nil {
 		return err
 	}
 	o := first.GetOpen()
 	name, err := checkName("create", o.GetName())
+	if err != nil {
+		return err
+	}
+	number, err := numbered(o.GetAside())
 	if err != nil {
 		return err
 	}
@@ -58,7 +76,7 @@ func (h *handler) Write(_ context.Context, stream *connect.BidiStream[guestpb.Wr
 		return err
 	}
 	defer file.Close()
-	if err := stream.Send(&guestpb.WriteResponse{}); err != nil {
+	if err := stream.Send(&guestpb.WriteResponse{Aside: number != nil}); err != nil {
 		return err
 	}
 	var written int64
@@ -69,6 +87,18 @@ func (h *handler) Write(_ context.Context, stream *connect.BidiStream[guestpb.Wr
 		}
 		if err != nil {
 			return err
+		}
+		if msg.GetAside() {
+			if number == nil {
+				return fmt.Errorf("write %s: over a connection that has no number: %w", name, paddock.Invalid)
+			}
+			var n int64
+			err := h.s.asides.claim(ctx, *number, func(conn net.Conn) (err error) { n, err = receive(conn, file, name); return err })
+			if written += n; err != nil {
+				return err
+			}
+			number = nil // once
+			continue
 		}
 		n, err := file.Write(msg.GetData())
 		written += int64(n)

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -12,9 +13,36 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
 
-// serve answers calls on one connection until it ends, and waits for the calls.
+// serve answers calls on one connection until it ends, and waits for the calls; or it
+// is one for the content of a file.
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
-	return ServeHandler(ctx, conn, &handler{s: s}, s.pass)
+	first := make([]byte, 1)
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	_, err := io.ReadFull(conn, first)
+	if !stop() || err != nil {
+		_ = conn.Close()
+		return context.Cause(ctx)
+	}
+	if first[0] == guestpb.Aside {
+		return s.asides.serve(ctx, conn)
+	}
+	return ServeHandler(ctx, &begun{Conn: conn, first: first}, &handler{s: s}, s.pass)
+}
+
+// begun is a connection of which the first byte was read.
+type begun struct {
+	net.Conn
+
+	first []byte // until it is read again
+}
+
+func (b *begun) Read(p []byte) (int, error) {
+	if len(b.first) > 0 && len(p) > 0 {
+		n := copy(p, b.first)
+		b.first = b.first[n:]
+		return n, nil
+	}
+	return b.Conn.Read(p)
 }
 
 // ServeHandler answers the calls that a host makes on conn until conn ends or

@@ -21,6 +21,7 @@ type Server struct {
 	processes table
 	wg        sync.WaitGroup // everything that runs for a process
 	stop      chan struct{}  // ends the reaper
+	asides    asides         // transfers past the calls
 
 	probing sync.Mutex
 	probed  bool // guarded by probing

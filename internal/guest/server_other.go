@@ -11,9 +11,10 @@ import (
 
 // A Server is the agent. There is one on Linux only.
 type Server struct {
-	o     Options
-	names names
-	wg    sync.WaitGroup
+	o      Options
+	names  names
+	wg     sync.WaitGroup
+	asides asides
 }
 
 // New answers Unsupported: the agent runs on Linux.

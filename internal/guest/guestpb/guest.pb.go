@@ -1280,6 +1280,7 @@ type ReadRequest struct {
 	Name          []byte                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	Length        int64                  `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`
+	Aside         []byte                 `protobuf:"bytes,4,opt,name=aside,proto3" json:"aside,omitempty"` // number of a connection that the host can make: see aside.go
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1335,9 +1336,17 @@ func (x *ReadRequest) GetLength() int64 {
 	return 0
 }
 
+func (x *ReadRequest) GetAside() []byte {
+	if x != nil {
+		return x.Aside
+	}
+	return nil
+}
+
 type ReadResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`    // at most 256 KiB; the first one may be empty: the file is open
+	Aside         bool                   `protobuf:"varint,2,opt,name=aside,proto3" json:"aside,omitempty"` // the rest comes over that connection; no data here, and none follows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1379,10 +1388,18 @@ func (x *ReadResponse) GetData() []byte {
 	return nil
 }
 
+func (x *ReadResponse) GetAside() bool {
+	if x != nil {
+		return x.Aside
+	}
+	return false
+}
+
 type WriteRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Open          *WriteOpen             `protobuf:"bytes,1,opt,name=open,proto3" json:"open,omitempty"`
-	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"` // at most 256 KiB
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`    // at most 256 KiB
+	Aside         bool                   `protobuf:"varint,3,opt,name=aside,proto3" json:"aside,omitempty"` // the rest comes over the connection with the number; no data here, and none follows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1431,6 +1448,13 @@ func (x *WriteRequest) GetData() []byte {
 	return nil
 }
 
+func (x *WriteRequest) GetAside() bool {
+	if x != nil {
+		return x.Aside
+	}
+	return false
+}
+
 type WriteOpen struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          []byte                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1438,6 +1462,7 @@ type WriteOpen struct {
 	Append        bool                   `protobuf:"varint,3,opt,name=append,proto3" json:"append,omitempty"`
 	Exclusive     bool                   `protobuf:"varint,4,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
 	Parents       bool                   `protobuf:"varint,5,opt,name=parents,proto3" json:"parents,omitempty"`
+	Aside         []byte                 `protobuf:"bytes,6,opt,name=aside,proto3" json:"aside,omitempty"` // number of a connection that the host can make: see aside.go
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1507,9 +1532,17 @@ func (x *WriteOpen) GetParents() bool {
 	return false
 }
 
+func (x *WriteOpen) GetAside() []byte {
+	if x != nil {
+		return x.Aside
+	}
+	return nil
+}
+
 type WriteResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Written       int64                  `protobuf:"varint,1,opt,name=written,proto3" json:"written,omitempty"`
+	Aside         bool                   `protobuf:"varint,2,opt,name=aside,proto3" json:"aside,omitempty"` // in the first one: that connection can be made
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1549,6 +1582,13 @@ func (x *WriteResponse) GetWritten() int64 {
 		return x.Written
 	}
 	return 0
+}
+
+func (x *WriteResponse) GetAside() bool {
+	if x != nil {
+		return x.Aside
+	}
+	return false
 }
 
 type StatRequest struct {
@@ -2859,24 +2899,29 @@ const file_guest_proto_rawDesc = "" +
 	"\astarted\x18\x06 \x01(\x03R\astarted\x120\n" +
 	"\x06exited\x18\a \x01(\v2\x18.paddock.guest.v1.ExitedR\x06exited\x12\x14\n" +
 	"\x05first\x18\b \x01(\x03R\x05first\x12\x12\n" +
-	"\x04next\x18\t \x01(\x03R\x04next\"Q\n" +
+	"\x04next\x18\t \x01(\x03R\x04next\"g\n" +
 	"\vReadRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\fR\x04name\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
-	"\x06length\x18\x03 \x01(\x03R\x06length\"\"\n" +
+	"\x06length\x18\x03 \x01(\x03R\x06length\x12\x14\n" +
+	"\x05aside\x18\x04 \x01(\fR\x05aside\"8\n" +
 	"\fReadResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"S\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
+	"\x05aside\x18\x02 \x01(\bR\x05aside\"i\n" +
 	"\fWriteRequest\x12/\n" +
 	"\x04open\x18\x01 \x01(\v2\x1b.paddock.guest.v1.WriteOpenR\x04open\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x83\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x14\n" +
+	"\x05aside\x18\x03 \x01(\bR\x05aside\"\x99\x01\n" +
 	"\tWriteOpen\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\fR\x04name\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\rR\x04mode\x12\x16\n" +
 	"\x06append\x18\x03 \x01(\bR\x06append\x12\x1c\n" +
 	"\texclusive\x18\x04 \x01(\bR\texclusive\x12\x18\n" +
-	"\aparents\x18\x05 \x01(\bR\aparents\")\n" +
+	"\aparents\x18\x05 \x01(\bR\aparents\x12\x14\n" +
+	"\x05aside\x18\x06 \x01(\fR\x05aside\"?\n" +
 	"\rWriteResponse\x12\x18\n" +
-	"\awritten\x18\x01 \x01(\x03R\awritten\"!\n" +
+	"\awritten\x18\x01 \x01(\x03R\awritten\x12\x14\n" +
+	"\x05aside\x18\x02 \x01(\bR\x05aside\"!\n" +
 	"\vStatRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\fR\x04name\":\n" +
 	"\fStatResponse\x12*\n" +
