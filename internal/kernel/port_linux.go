@@ -82,7 +82,7 @@ func portOf(fd int, name string) (*Port, error) {
 func (p *Port) Read(b []byte) (n int, err error) {
 	var failed error
 	err = p.raw.Read(func(fd uintptr) bool {
-		failed = again(func() (err error) { n, err = unix.Read(int(fd), b); return err })
+		failed = again(func() (err error) { n, err = readMany(int(fd), b); return err })
 		return failed != unix.EAGAIN
 	})
 	switch {
@@ -94,6 +94,24 @@ func (p *Port) Read(b []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+// portBuffer is how much the kernel takes from the host at a time, and gives with one
+// read.
+const portBuffer = 4096
+
+// readMany reads several of the kernel's buffers in one call, as far as they are full.
+func readMany(fd int, b []byte) (int, error) {
+	if len(b) <= portBuffer {
+		return unix.Read(fd, b)
+	}
+	parts := make([][]byte, 0, 16)
+	for len(b) > 0 && len(parts) < cap(parts) {
+		n := min(len(b), portBuffer)
+		parts = append(parts, b[:n])
+		b = b[n:]
+	}
+	return unix.Readv(fd, parts)
 }
 
 // Write writes all of b. It is EPIPE where the host's end is closed.
