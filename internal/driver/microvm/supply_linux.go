@@ -200,7 +200,7 @@ func machineMemory(limit, agent int64) int64 {
 
 // shape names all that memory of a machine depends on.
 func shape(h *host, m *wire.Machine, agent string) string {
-	sum := sha256.Sum256(fmt.Append(nil, "2|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
+	sum := sha256.Sum256(fmt.Append(nil, "3|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
 	return hex.EncodeToString(sum[:12])
 }
 

@@ -40,7 +40,7 @@ func TestArgumentsOfAColdMachine(t *testing.T) {
 -device virtio-serial-device,max_ports=3
 -chardev socket,id=port1,fd=5,server=on,wait=off -device virtserialport,id=a,nr=1,chardev=port1,name=a
 -chardev socket,id=port2,fd=6,server=on,wait=off -device virtserialport,id=b,nr=2,chardev=port2,name=b
--netdev dgram,id=net,local.type=fd,local.str=7 -device virtio-net-device,netdev=net,host_mtu=65520
+-netdev dgram,id=net,local.type=fd,local.str=7 -device virtio-net-device,netdev=net,host_mtu=65520,guest_announce=off
 -device virtio-balloon-device,id=balloon,deflate-on-oom=on,free-page-reporting=on,page-poison=off`)
 	if len(files) != 5 || files[1] != os.Stdout || files[2] != os.Stdin || files[4] != os.Stderr {
 		t.Error(files)
