@@ -25,6 +25,9 @@ func Arguments(accel wire.Accel, khz int) string {
 		"mitigations=off",
 		"noreplace-smp", // patching itself for one processor takes longer than it saves
 		"psi=0",         // nobody asks how long tasks waited, which is reckoned at each switch
+		// Without AppArmor and TOMOYO, which are asked at each open and execution, and
+		// have no policy here. What needs none stays.
+		"lsm=landlock,lockdown,yama",
 		"random.trust_cpu=on",
 		"panic=-1", "reboot=t", // the machine ends, and QEMU with it
 	}
