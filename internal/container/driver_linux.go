@@ -448,8 +448,6 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
 		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits, Network: s.gateway != nil,
 	}}
-	// The first call on a connection is the slow one. It is made while the box
-	// is being built, and answered when that is done.
 	var attached error
 	own.start.connected = func(conn net.Conn) {
 		// While the guest program starts there is time for what drivers have
@@ -457,7 +455,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		// removed now is the next one's.
 		d.swept.Do(func() { _, _ = d.host().Sweep(d.keeps) })
 		if attached = sb.attach(conn, nil, s.limits.Lifetime); attached == nil {
-			go sb.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
+			sb.warm(ctx)
 		}
 	}
 	_, err = own.begin(ctx)

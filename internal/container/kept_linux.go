@@ -54,7 +54,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	sb := d.adopt(spec.ID, dir, *r.About)
 	// A way to the agent comes with the answer. Without one it is made when it is needed.
 	if conn, board, err := connected(way); err == nil && sb.attach(conn, board, r.About.Lifetime) == nil {
-		go sb.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
+		sb.warm(ctx)
 		d.recents.put(sb)
 	}
 	n := &newborn{sandbox: sb}

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
 
 // An owner is how to reach the process that owns a box: this one, or a keeper.
@@ -115,6 +116,18 @@ func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error 
 	defer s.mu.Unlock()
 	s.link, s.board = g, b
 	return nil
+}
+
+// warm makes a first call while the box is being built, which is answered when that is
+// done: the first on a connection is the slow one. In a machine it would be as slow
+// only then, for what is slow there is code that runs for the first time, and that of a
+// call about a process that is not there is another than a command's.
+func (s *sandbox) warm(ctx context.Context) {
+	if s.driver.machine() != nil {
+		go guestpb.Warm() // soon over
+		return
+	}
+	go s.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
 }
 
 // guest gives the way to the agent, made again where it broke.

@@ -26,7 +26,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	if first[0] == guestpb.Aside {
 		return s.asides.serve(ctx, conn)
 	}
-	return ServeHandler(ctx, &begun{Conn: conn, first: first}, &handler{s: s}, s.pass)
+	return s.answerer.serve(ctx, &begun{Conn: conn, first: first})
 }
 
 // begun is a connection of which the first byte was read.
@@ -49,17 +49,36 @@ func (b *begun) Read(p []byte) (int, error) {
 // ctx does, and waits for those under way. It is for guests that are no Linux
 // system. A call is answered if pass allows it; pass may wait.
 func ServeHandler(ctx context.Context, conn net.Conn, h guestpb.GuestHandler, pass func(done <-chan struct{}) bool) error {
+	return newAnswerer(h, pass).serve(ctx, conn)
+}
+
+// An answerer answers calls on any number of connections.
+type answerer struct{ http *http.Server }
+
+// underWay is where the context of a connection has its calls.
+type underWay struct{}
+
+func newAnswerer(h guestpb.GuestHandler, pass func(done <-chan struct{}) bool) *answerer {
 	_, rpc := guestpb.NewGuestHandler(h,
 		connect.WithInterceptors(replies{}),
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithCompression("gzip", nil, nil),
 	)
-	calls := &calls{next: rpc, pass: pass}
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	// No timeouts: the host may connect long before it calls, and it is trusted.
-	srv := &http.Server{ //nolint:gosec // G112: see above
-		Handler:        calls,
+	a := &answerer{&http.Server{ //nolint:gosec // G112: see above
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if c, ok := r.Context().Value(underWay{}).(*calls); ok {
+				c.serve(rpc, pass, w, r)
+			}
+		}),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			if c, ok := conn.(*servedConn); ok {
+				ctx = context.WithValue(ctx, underWay{}, c.calls)
+			}
+			return ctx
+		},
 		Protocols:      &protocols,
 		MaxHeaderBytes: 64 << 10,
 		HTTP2: &http.HTTP2Config{
@@ -68,13 +87,22 @@ func ServeHandler(ctx context.Context, conn net.Conn, h guestpb.GuestHandler, pa
 			MaxReceiveBufferPerConnection: connWindow,
 			MaxReceiveBufferPerStream:     streamWindow,
 		},
-	}
+	}}
+	// What is done once is done now, and not by the first connection.
+	ended := make(chan struct{})
+	close(ended)
+	_ = a.http.Serve(&oneConn{given: true, ended: ended})
+	return a
+}
+
+// serve answers calls on one connection.
+func (a *answerer) serve(ctx context.Context, conn net.Conn) error {
+	calls := &calls{}
 	one := &oneConn{addr: conn.LocalAddr(), ended: make(chan struct{})}
-	one.conn = &servedConn{Conn: conn, end: sync.OnceFunc(func() { close(one.ended) })}
+	one.conn = &servedConn{Conn: conn, calls: calls, end: sync.OnceFunc(func() { close(one.ended) })}
 	stop := context.AfterFunc(ctx, func() { _ = one.conn.Close() })
-	_ = srv.Serve(one) // ends when the connection has: see Accept
+	_ = a.http.Serve(one) // ends when the connection has: see Accept
 	stop()
-	_ = srv.Close()
 	_ = one.conn.Close()
 	calls.wait()
 	return context.Cause(ctx)
@@ -82,15 +110,12 @@ func ServeHandler(ctx context.Context, conn net.Conn, h guestpb.GuestHandler, pa
 
 // calls counts the calls under way, so that serve can wait for them.
 type calls struct {
-	next http.Handler
-	pass func(done <-chan struct{}) bool
-
 	mu     sync.Mutex
 	wg     sync.WaitGroup
 	closed bool // guarded by mu
 }
 
-func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *calls) serve(next http.Handler, pass func(done <-chan struct{}) bool, w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -99,9 +124,10 @@ func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.wg.Add(1)
 	c.mu.Unlock()
 	defer c.wg.Done()
-	if c.pass(r.Context().Done()) {
+	if pass(r.Context().Done()) {
 		room(w == nil)
-		c.next.ServeHTTP(w, r)
+		w.Header()["Date"] = nil // which nobody reads, and is written anew for each
+		next.ServeHTTP(w, r)
 	}
 }
 
@@ -151,7 +177,9 @@ func (l *oneConn) Addr() net.Addr { return l.addr }
 // servedConn tells when the server has closed it.
 type servedConn struct {
 	net.Conn
-	end func()
+
+	calls *calls
+	end   func()
 }
 
 func (c *servedConn) Close() error {

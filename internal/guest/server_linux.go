@@ -22,6 +22,7 @@ type Server struct {
 	wg        sync.WaitGroup // everything that runs for a process
 	stop      chan struct{}  // ends the reaper
 	asides    asides         // transfers past the calls
+	answerer  *answerer
 
 	probing sync.Mutex
 	probed  bool // guarded by probing
@@ -40,6 +41,7 @@ func New(o Options) (*Server, error) {
 		o.StartProcess = forkExec
 	}
 	s := &Server{o: o, stop: make(chan struct{})}
+	s.answerer = newAnswerer(&handler{s: s}, s.pass)
 	s.processes.byPID = map[int]*process{}
 	if o.Init {
 		s.wg.Go(func() {
@@ -58,6 +60,10 @@ func (s *Server) Settle(env map[string]string, dir string) {
 	defer s.settled.Unlock()
 	s.o.Env, s.o.Dir = env, dir
 }
+
+// Own says who commands run as, where that was not known when the agent was made. The
+// gate is not open yet.
+func (s *Server) Own(u User) { s.o.User = u }
 
 // settings gives what Settle has changed.
 func (s *Server) settings() (env map[string]string, dir string) {

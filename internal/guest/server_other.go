@@ -15,6 +15,8 @@ type Server struct {
 	names  names
 	wg     sync.WaitGroup
 	asides asides
+
+	answerer *answerer
 }
 
 // New answers Unsupported: the agent runs on Linux.

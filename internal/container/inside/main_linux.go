@@ -77,7 +77,12 @@ func run() error {
 // mounted at dir, which is covered then.
 func newAgent(dir string) (*agent, error) {
 	s, err := newSpawner(dir)
-	return &agent{spawn: s}, err
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{spawn: s, gate: make(chan struct{})}
+	a.made, err = guest.New(guest.Options{Init: true, StartProcess: s.start, Signal: s.signal, Gate: a.gate})
+	return a, err
 }
 
 // giveUp gives up what this process has, but for what the agent needs.
@@ -121,9 +126,11 @@ func fromOutside(conn net.Conn) bool {
 type agent struct {
 	spawn *spawner
 	sudo  *net.UnixListener // where commands ask for sudo; nil is nowhere
+	made  *guest.Server
+	gate  chan struct{} // made's; closed when it is settled
 
 	mu     sync.Mutex
-	server *guest.Server // guarded by mu; nil until settled
+	server *guest.Server // guarded by mu: made, once it is settled
 	token  []byte        // guarded by mu; set with server
 }
 
@@ -197,15 +204,12 @@ func (a *agent) settle(s *Settings, token []byte) error {
 	if err := guest.First(a.spawn.start); err != nil {
 		return err
 	}
-	server, err := guest.New(guest.Options{
-		User: s.User, Env: s.Env, Dir: s.Dir, Init: true, StartProcess: a.spawn.start, Signal: a.spawn.signal,
-	})
-	if err != nil {
-		return err
-	}
-	a.server, a.token = server, token
+	a.made.Own(s.User)
+	a.made.Settle(s.Env, s.Dir)
+	a.server, a.token = a.made, token
+	close(a.gate)
 	if a.sudo != nil {
-		server.Sudo(a.sudo)
+		a.server.Sudo(a.sudo)
 	}
 	time.AfterFunc(300*time.Millisecond, func() { debug.SetGCPercent(50) })
 	return nil

@@ -46,7 +46,9 @@ func runOnPort() error {
 	}
 	// What is done once is done before there is a box, and no collection is due when
 	// there is one: this may be the memory that many go on from.
-	guestpb.Warm()
+	if err := errors.Join(a.spawn.divide(), warm()); err != nil {
+		return err
+	}
 	runtime.GC()
 	if _, err := state.Write([]byte{AgentReady}); err != nil {
 		return err
@@ -70,6 +72,25 @@ func runOnPort() error {
 			return err
 		}
 	}
+}
+
+// warm has what is sent and received later worked out: how messages are made of values.
+func warm() error {
+	guestpb.Warm()
+	var o Order
+	var s Settings
+	s.Env = map[string]string{"": ""}
+	for _, v := range []any{&o, &s} {
+		data, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(data, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := json.Marshal(Answer{})
+	return err
 }
 
 // follow waits for an Order, and does it. Nothing of the box's runs before.

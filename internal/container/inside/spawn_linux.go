@@ -19,6 +19,8 @@ type spawner struct {
 	count  *count
 	user   int                  // commands run as
 	filter []kernel.Instruction // of each command, beside what the thread has
+
+	held, each []kernel.Instruction // filter's parts, once it is divided
 }
 
 func newSpawner(dir string) (*spawner, error) {
@@ -54,18 +56,20 @@ func newSpawner(dir string) (*spawner, error) {
 	})
 }
 
+// divide has the filter ready for hold.
+func (s *spawner) divide() (err error) {
+	s.held, s.each, err = filter.InsideParts()
+	return err
+}
+
 // hold puts up on the thread what of the filter of commands it can do without, so that
 // each of them is put behind the rest only. In a machine that is emulated a filter
-// takes a fifth of a command's start.
+// takes a fifth of a command's start. The filter is divided.
 func (s *spawner) hold() error {
-	held, each, err := filter.InsideParts()
-	if err != nil {
-		return err
-	}
 	return s.do(func() error {
-		err := kernel.SeccompThread(held)
+		err := kernel.SeccompThread(s.held)
 		if err == nil {
-			s.filter = each
+			s.filter = s.each
 		}
 		return err
 	})

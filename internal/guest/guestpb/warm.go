@@ -7,6 +7,7 @@ import "google.golang.org/protobuf/proto"
 // the rest of a first call; both ends have time for it while a sandbox is made.
 func Warm() {
 	for _, m := range []proto.Message{
+		&HelloRequest{}, &HelloResponse{Home: "/"}, &StatRequest{Name: []byte("/")}, &StatResponse{File: &File{Name: []byte("/")}},
 		&StartRequest{Args: [][]byte{{'x'}}, Env: map[string][]byte{"x": {'x'}}, Dir: []byte("/"), Input: true, Terminal: &Size{Rows: 1}, Timeout: 1, User: "x"},
 		&ProcessEvent{Event: &ProcessEvent_Started{Started: &Started{Pid: 1}}},
 		&ProcessEvent{Event: &ProcessEvent_Output{Output: &Output{Data: []byte("x")}}},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -293,6 +294,9 @@ func (m *machine) orderAgent(b *wire.Begin) error {
 	defer m.order.Close()
 	return json.NewEncoder(m.order).Encode(inside.Order{Tree: merged, UID: b.UID, GID: b.GID, Sudo: b.Sudo})
 }
+
+// warmOrder has it worked out how an order is written.
+func warmOrder() error { return json.NewEncoder(io.Discard).Encode(inside.Order{}) }
 
 // startAgent starts the agent, which waits for an order. When it ends, so does the
 // machine.

@@ -106,6 +106,8 @@ func (m *machine) prepare() error {
 		m.startAgent,
 		func() error { m.pump = newPump(nil, m.files); return nil },
 		func() error { return m.sessions.waitReady(portTime) },
+		wire.Warm,
+		warmOrder,
 		func() error { runtime.GC(); return nil }, // so that none is due when it has a box
 		func() error {
 			p, err := openPort(wire.ControlPort)
