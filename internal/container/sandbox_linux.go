@@ -86,12 +86,9 @@ func (s *sandbox) ID() paddock.ID { return s.id }
 
 // attach makes conn the way to the agent, and b what its owner shows; nil is nothing.
 func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error {
-	var aside func(context.Context) (net.Conn, error)
-	if s.driver.machine() != nil { // where each message takes long
-		aside = func(ctx context.Context) (net.Conn, error) {
-			conn, _, err := s.owner.connect(ctx)
-			return conn, err
-		}
+	aside := func(ctx context.Context) (net.Conn, error) {
+		conn, _, err := s.owner.connect(ctx)
+		return conn, err
 	}
 	g, err := agent.New(conn, agent.Options{
 		Aside: aside,
