@@ -51,7 +51,7 @@ func (a *app) openE2B(ctx context.Context, c *accounts, f *serveFlags, address s
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
+		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Wall: a.wall, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
 	})
 }
 

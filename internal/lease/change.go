@@ -36,8 +36,12 @@ func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 	defer e.mu.Unlock()
 	l := Lease{Terms: e.rec.Terms, Created: e.rec.Created, Paused: e.rec.Paused}
 	if !e.end.IsZero() {
-		if l.Ends = at(e.end); e.rec.Wall {
+		l.Ends = at(e.end)
+		if e.rec.Wall {
 			l.Ends = e.rec.Deadline
+		}
+		if e.unsure && at(e.again).After(l.Ends) { // it has a grace
+			l.Ends = at(e.again)
 		}
 	}
 	if l.Terms.KeepAlive > 0 {
@@ -113,7 +117,7 @@ func (e *entry) revive(ctx context.Context) error {
 }
 
 // Change gives a sandbox other terms, all of them. Its lifetime still counts
-// from its creation; its lease begins anew.
+// from its creation, a timeout from now; its lease begins anew.
 func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) error {
 	if err := d.allow(t); err != nil {
 		return err
@@ -131,9 +135,10 @@ func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) error {
 			return err
 		}
 	}
-	return d.alter(ctx, id, nil, func(_ *entry, r *Record) error {
+	return d.alter(ctx, id, nil, func(e *entry, r *Record) error {
 		r.Terms = t
-		r.Deadline, r.Wall = t.deadline(r.Created, d.o.Longest)
+		now := d.clock.now()
+		r.Deadline, r.Wall = t.deadline(now.Add(-time.Since(e.made)), now, d.o.Longest)
 		return nil
 	})
 }
@@ -145,7 +150,7 @@ func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) er
 	if by <= 0 {
 		return fmt.Errorf("extend sandbox %s by %v: %w", id, by, paddock.Invalid)
 	}
-	return d.alter(ctx, id, []Why{ByDeadline}, func(_ *entry, r *Record) error {
+	return d.alter(ctx, id, []Why{ByDeadline}, func(e *entry, r *Record) error {
 		if r.Deadline.IsZero() {
 			return fmt.Errorf("sandbox %s has no deadline to extend: %w", id, paddock.Conflict)
 		}
@@ -154,7 +159,7 @@ func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) er
 		if from.Before(now) {
 			from = now
 		}
-		if latest := r.Created.Add(d.o.Longest); d.o.Longest > 0 && from.Add(by).After(latest) {
+		if latest := now.Add(d.o.Longest - time.Since(e.made)); d.o.Longest > 0 && from.Add(by).After(latest) {
 			return fmt.Errorf("sandbox %s may live %v and no longer, until %s: %w", id, d.o.Longest, latest.Format(time.RFC3339), paddock.Denied)
 		}
 		r.Deadline = from.Add(by)

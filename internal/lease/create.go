@@ -104,7 +104,7 @@ func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 func (d *Driver) born(ctx context.Context, id paddock.ID, t Terms) (*entry, error) {
 	now := d.clock.now()
 	rec := Record{ID: id, Terms: t, Created: now, Written: now}
-	rec.Deadline, rec.Wall = t.deadline(now, d.o.Longest)
+	rec.Deadline, rec.Wall = t.deadline(now, now, d.o.Longest)
 	var err error
 	for range 3 {
 		var version int64

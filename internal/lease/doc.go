@@ -40,7 +40,7 @@
 // # Clocks
 //
 // While the driver lives the monotonic clock counts. What the wall clock does
-// changes nothing of a [Terms.Lifetime], and of idle times and leases: the
+// changes nothing of a [Terms.Lifetime], a [Terms.Timeout], and of idle times and leases: the
 // record follows the wall clock. A machine that slept has used up nothing of
 // them. A [Terms.Deadline] is by the wall clock: where that jumps forward it
 // comes sooner, but not before a grace is over; where it jumps back it comes no

@@ -166,7 +166,7 @@ func (d *Driver) without(ctx context.Context, st paddock.Status) *entry {
 		if rec.Terms = d.o.Default; errors.Is(d.can(ctx, rec.Terms, st.Tier), paddock.Unsupported) {
 			rec.Terms = rec.Terms.unpaused()
 		}
-		rec.Deadline, rec.Wall = rec.Terms.deadline(now, d.o.Longest)
+		rec.Deadline, rec.Wall = rec.Terms.deadline(now, now, d.o.Longest)
 	}
 	e := newEntry(d, rec)
 	e.found()

@@ -21,6 +21,7 @@ type entry struct {
 
 	mu       sync.Mutex
 	rec      Record              // guarded by mu; as it is in the store
+	made     time.Time           // guarded by mu; when the sandbox was, on the monotonic clock
 	end      time.Time           // guarded by mu; of the deadline, on the monotonic clock
 	last     time.Time           // guarded by mu; of the longest life, on the monotonic clock; zero is never
 	sooner   time.Time           // guarded by mu; the same as end, where a jump of the wall clock made it sooner
@@ -51,7 +52,7 @@ type waking struct {
 
 func newEntry(d *Driver, rec Record) *entry {
 	now := time.Now()
-	return &entry{id: rec.ID, d: d, turn: make(chan struct{}, 1), rec: rec, renewed: now, active: now, index: -1}
+	return &entry{id: rec.ID, d: d, turn: make(chan struct{}, 1), rec: rec, made: now, renewed: now, active: now, index: -1}
 }
 
 // take waits for the entry's turn.
@@ -247,11 +248,18 @@ func (e *entry) save(ctx context.Context, change func(*Record)) error {
 	return nil
 }
 
-// restate has a record's deadline follow the wall clock, with mu held, unless it
-// is that clock's.
+// restate has a record follow the wall clock, with mu held: the creation, and the
+// deadline unless it is that clock's.
 func (e *entry) restate(rec *Record) {
-	if !rec.Wall && !e.end.IsZero() && !e.unsure {
-		rec.Deadline = e.d.clock.now().Add(time.Until(e.end))
+	if e.unsure {
+		return
+	}
+	now := e.d.clock.now()
+	if !rec.Wall && !e.end.IsZero() {
+		rec.Deadline = now.Add(time.Until(e.end))
+	}
+	if created := now.Add(-time.Since(e.made)); created.Sub(rec.Created).Abs() >= leap {
+		rec.Created = created
 	}
 }
 
@@ -281,7 +289,7 @@ func (e *entry) reckon() {
 	now, left := time.Now(), e.d.clock.left(e.rec, e.rec.Deadline)
 	e.end = now.Add(left)
 	if longest := e.d.o.Longest; longest > 0 && e.last.IsZero() {
-		if !e.rec.Wall { // the deadline has followed the wall clock, and the creation has not
+		if !e.rec.Wall { // the deadline has followed the wall clock, and the creation not of what older servers wrote
 			left = max(left, e.d.clock.left(e.rec, e.rec.Created.Add(longest)))
 		} else {
 			left = e.d.clock.left(e.rec, e.rec.Created.Add(longest))
@@ -296,6 +304,7 @@ func (e *entry) found() {
 	e.reckon()
 	now, grace := time.Now(), e.d.o.Grace
 	e.again = now.Add(grace)
+	e.made = now.Add(-max(0, e.d.clock.now().Sub(e.rec.Created)))
 	e.unsure = !e.end.IsZero() && e.end.Before(e.again)
 	e.pending = e.rec.Ending != "" || e.rec.Paused != "" && e.rec.Paused != ByPerson
 	if e.rec.Paused != "" && !e.rec.Active.IsZero() {

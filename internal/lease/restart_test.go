@@ -186,6 +186,52 @@ func TestClockJumps(t *testing.T) {
 				}
 			}
 		},
+		"a timeout counts from when it was given, whatever the clock does before and after": func(t *testing.T) {
+			for _, by := range []time.Duration{1000 * hour, -1000 * hour} {
+				r := set(t, lease.Options{Longest: 100 * hour})
+				r.create(t, "a", lease.Terms{Timeout: hour})
+				r.create(t, "b", lease.Terms{Lifetime: hour})
+				pass(minute)
+				r.wall.jump(by)
+				pass(minute)
+				for id, terms := range map[paddock.ID]lease.Terms{"a": {Timeout: hour, OnEnd: lease.Pause}, "b": {Lifetime: hour}} {
+					if err := r.Change(t.Context(), id, terms); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if l, err := r.Terms(t.Context(), "a"); err != nil || !l.Ends.Equal(r.wall.now().Add(hour)) {
+					t.Errorf("it ends at %v, %v", l.Ends, err)
+				}
+				pass(58*minute - second)
+				r.want(t, "b", paddock.Ready)
+				pass(second)
+				r.want(t, "b", "")
+				pass(2*minute - second)
+				r.want(t, "a", paddock.Ready)
+				pass(second)
+				r.want(t, "a", paddock.Paused)
+				if err := r.Extend(t.Context(), "a", hour); err != nil {
+					t.Fatal(err)
+				}
+				pass(minute)
+				r.restart(t, 9*minute, lease.Options{Longest: 100 * hour})
+				if l, err := r.Terms(t.Context(), "a"); err != nil || !l.Ends.Equal(r.wall.now().Add(50*minute)) {
+					t.Errorf("after a restart it ends at %v, %v; now is %v", l.Ends, err, r.wall.now())
+				}
+				pass(50*minute - second)
+				r.want(t, "a", paddock.Ready)
+				pass(second)
+				r.want(t, "a", paddock.Paused)
+			}
+		},
+		"what has a grace ends when that is over, and tells so": func(t *testing.T) {
+			r := set(t, lease.Options{})
+			r.create(t, "a", lease.Terms{Timeout: hour})
+			r.restart(t, 2*hour, lease.Options{})
+			if l, err := r.Terms(t.Context(), "a"); err != nil || !l.Ends.Equal(r.wall.now().Add(minute)) {
+				t.Errorf("it ends at %v, %v; now is %v", l.Ends, err, r.wall.now())
+			}
+		},
 		"the record of a lifetime follows, for the next server": func(t *testing.T) {
 			for _, by := range []time.Duration{1000 * hour, -1000 * hour} {
 				r := set(t, lease.Options{})

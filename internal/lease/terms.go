@@ -9,10 +9,12 @@ import (
 
 // Terms say how long a sandbox lives. The zero Terms ask for nothing.
 type Terms struct {
-	// Deadline is a moment on the wall clock, Lifetime a time from the creation.
-	// Where both are set the sooner one counts.
+	// Deadline is a moment on the wall clock, Lifetime a time from the creation, and
+	// Timeout one from the moment when these terms are given: at the creation, or by
+	// Change. The soonest counts.
 	Deadline time.Time     `json:"deadline,omitzero"`
 	Lifetime time.Duration `json:"lifetime,omitempty"`
+	Timeout  time.Duration `json:"timeout,omitempty"`
 
 	// KeepAlive is a lease: who wants the sandbox renews it within this time of
 	// the creation and of each renewal.
@@ -44,7 +46,7 @@ const (
 
 // pauses tells whether the terms may pause a sandbox.
 func (t Terms) pauses() bool {
-	return t.IdlePause > 0 || t.OnEnd == Pause && (!t.Deadline.IsZero() || t.Lifetime > 0 || t.KeepAlive > 0)
+	return t.IdlePause > 0 || t.OnEnd == Pause && (!t.Deadline.IsZero() || t.Lifetime > 0 || t.Timeout > 0 || t.KeepAlive > 0)
 }
 
 // unpaused are the terms without a pause for being idle.
@@ -61,7 +63,7 @@ func (t Terms) check() error {
 	for _, d := range []struct {
 		name string
 		time time.Duration
-	}{{"lifetime", t.Lifetime}, {"keep-alive", t.KeepAlive}, {"idle pause", t.IdlePause}, {"idle removal", t.IdleRemove}} {
+	}{{"lifetime", t.Lifetime}, {"timeout", t.Timeout}, {"keep-alive", t.KeepAlive}, {"idle pause", t.IdlePause}, {"idle removal", t.IdleRemove}} {
 		if d.time != 0 && d.time < shortest {
 			return fmt.Errorf("terms: %s of %v, which is less than %v: %w", d.name, d.time, shortest, paddock.Invalid)
 		}
@@ -77,11 +79,14 @@ func (t Terms) check() error {
 	return nil
 }
 
-// deadline gives when a sandbox that was made then ends by its terms, and
-// whether that is by the wall clock. Zero is never.
-func (t Terms) deadline(created time.Time, longest time.Duration) (end time.Time, wall bool) {
+// deadline gives when a sandbox ends by its terms, and whether that is by the wall
+// clock: one that was made then, and given them now. Zero is never.
+func (t Terms) deadline(created, now time.Time, longest time.Duration) (end time.Time, wall bool) {
 	if t.Lifetime > 0 {
 		end = created.Add(t.Lifetime)
+	}
+	if t.Timeout > 0 && (end.IsZero() || end.After(now.Add(t.Timeout))) {
+		end = now.Add(t.Timeout)
 	}
 	if longest > 0 && (end.IsZero() || end.After(created.Add(longest))) {
 		end = created.Add(longest)

@@ -54,6 +54,9 @@ func termsOf(t wire.Terms) (lifetime.Terms, error) {
 // told is a lease for the wire.
 func told(l lifetime.Lease) wire.Lease {
 	t := l.Terms
+	if t.Timeout > 0 { // which no client of this API gives: of what was made by way of another
+		t.Deadline = l.Ends
+	}
 	return wire.Lease{
 		Terms: wire.Terms{
 			Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: string(t.OnEnd),

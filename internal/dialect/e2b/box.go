@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/lease"
 )
 
 // Inside is what is told to those who answer for a sandbox.
@@ -55,7 +56,7 @@ type record struct {
 	Env      map[string]string `json:"env,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Started  time.Time         `json:"started"`
-	Ends     time.Time         `json:"ends,omitzero"` // zero while it is paused by request
+	Ends     time.Time         `json:"ends,omitzero"` // by the wall clock of when that was set; zero while it is paused by request
 	Paused   bool              `json:"paused,omitempty"`
 	// Cold is the snapshot that a sandbox goes on from whose pause kept files alone:
 	// there is no sandbox until then. Empty is one that is there.
@@ -66,6 +67,42 @@ type record struct {
 	Internet   *bool           `json:"internet,omitempty"`
 	Network    *network        `json:"network,omitempty"`
 	MCP        json.RawMessage `json:"mcp,omitempty"`
+
+	// Not written down is the end on the monotonic clock, which alone counts, and
+	// whether it is the terms' to say: of what an earlier server has made, whose clock
+	// nobody knows.
+	end    time.Time
+	life   time.Duration // that was asked for
+	theirs bool
+}
+
+// lasts gives the sandbox an end.
+func (h *Handler) lasts(r *record, life time.Duration) {
+	r.end, r.life, r.theirs, r.Ends = time.Now().Add(life), life, false, h.now().Add(life)
+}
+
+// endless takes it away.
+func (r *record) endless() { r.end, r.theirs, r.Ends = time.Time{}, false, time.Time{} }
+
+// over tells whether the sandbox has come to its end.
+func (r record) over() bool { return !r.theirs && !r.end.IsZero() && !r.end.After(time.Now()) }
+
+// now is by the wall clock alone.
+func (h *Handler) now() time.Time { return h.o.Wall().Round(0).UTC() }
+
+// leap is how far an end may be from where it was written down before the wall clock
+// has jumped.
+const leap = 2 * time.Second
+
+// endAt is the end as the wall clock has it now.
+func (h *Handler) endAt(r record) time.Time {
+	if r.end.IsZero() {
+		return r.Ends
+	}
+	if at := h.now().Add(time.Until(r.end)); at.Sub(r.Ends).Abs() >= leap {
+		return at
+	}
+	return r.Ends
 }
 
 // name is what drivers call the sandbox: one that was made before it was asked for has
@@ -79,11 +116,13 @@ type box struct {
 	turn chan struct{} // who holds it changes the box's state
 
 	mu      sync.Mutex
-	rec     record   // guarded by mu; its maps are never changed
-	in      *inside  // guarded by mu; nil is not opened, or cut
-	gone    bool     // guarded by mu; nothing answers any more
-	metrics []metric // guarded by mu; oldest first
-	used    usage    // guarded by mu; at the last sample
+	rec     record    // guarded by mu; its maps are never changed
+	in      *inside   // guarded by mu; nil is not opened, or cut
+	gone    bool      // guarded by mu; nothing answers any more
+	metrics []metric  // guarded by mu; oldest first
+	used    usage     // guarded by mu; at the last sample
+	look    time.Time // guarded by mu; when its terms are to be asked again, of an end that is theirs to say
+	looking bool      // guarded by mu
 	log     []logEntry
 }
 
@@ -112,6 +151,7 @@ func (h *Handler) load(ctx context.Context) error {
 		if err := json.Unmarshal([]byte(data), &rec); err != nil || rec.Tenant != tenant {
 			return fmt.Errorf("a sandbox of tenant %s is kept in a form that this program cannot read: %w", tenant, paddock.Internal)
 		}
+		rec.theirs = !rec.Ends.IsZero()
 		h.boxes[rec.ID] = h.newBox(rec)
 		return nil
 	})
@@ -298,7 +338,11 @@ func (h *Handler) expire(ctx context.Context, now time.Time) time.Duration {
 		if !ok || rec.Ends.IsZero() || rec.Paused {
 			continue
 		}
-		if left := rec.Ends.Sub(now); left > 0 {
+		if rec.theirs {
+			next = min(next, b.lookAt(now))
+			continue
+		}
+		if left := rec.end.Sub(now); left > 0 {
 			next = min(next, left)
 			continue
 		}
@@ -313,6 +357,71 @@ func (h *Handler) expire(ctx context.Context, now time.Time) time.Duration {
 		h.wg.Go(func() { h.clear(ctx, rec) })
 	}
 	return next
+}
+
+// lookAt has the terms of a sandbox asked for its end where that is due, and tells how
+// long there is to the next time.
+func (b *box) lookAt(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.looking {
+		return time.Hour // who looks rings
+	}
+	if left := b.look.Sub(now); left > 0 {
+		return left
+	}
+	b.looking = true
+	b.h.wg.Go(func() {
+		again := b.looks(b.h.ctx)
+		b.mu.Lock()
+		b.looking, b.look = false, time.Now().Add(again)
+		b.mu.Unlock()
+		b.h.ring()
+	})
+	return time.Hour
+}
+
+// lookAgain is how long after its end a sandbox is looked at that its terms are to
+// end, or that could not be asked.
+const lookAgain = time.Second
+
+// looks asks the terms for the end of a sandbox that an earlier server has made, and
+// does what follows. It tells when to ask again.
+func (b *box) looks(ctx context.Context) time.Duration {
+	rec, ok := b.record()
+	if !ok || !rec.theirs {
+		return lookAgain
+	}
+	d, err := b.h.o.Tenant(ctx, rec.Tenant)
+	var l lease.Lease
+	if err == nil {
+		l, err = d.Terms(ctx, rec.name())
+	}
+	switch {
+	case errors.Is(err, paddock.NotFound):
+		if now, ok := b.record(); ok && now.theirs { // it was not started anew meanwhile
+			b.note("the sandbox reached its end")
+			if err := b.end(ctx); err != nil {
+				b.h.log.Warn("e2b: a sandbox that ended is not forgotten", "id", rec.ID, "error", err)
+			}
+		}
+		return lookAgain
+	case err != nil:
+		b.h.log.Warn("e2b: when a sandbox ends is not known yet", "id", rec.ID, "error", err)
+		return 10 * lookAgain
+	case l.Paused == lease.ByDeadline:
+		b.rest(ctx)
+		return lookAgain
+	case l.Ends.IsZero():
+		return time.Hour
+	}
+	left := l.Ends.Sub(b.h.now())
+	b.mu.Lock()
+	if b.rec.theirs {
+		b.rec.Ends, b.rec.end = b.h.now().Add(left), time.Now().Add(left)
+	}
+	b.mu.Unlock()
+	return max(left, 0) + lookAgain
 }
 
 // clear removes a sandbox whose time is over, through its tenant's driver, so that it
@@ -340,7 +449,7 @@ func (b *box) rest(ctx context.Context) {
 	}
 	defer b.leave()
 	rec, ok := b.record()
-	if !ok || rec.Paused || rec.Ends.After(time.Now()) {
+	if !ok || rec.Paused || !rec.theirs && !rec.over() {
 		return
 	}
 	b.cut()

@@ -109,9 +109,9 @@ func (c *call) plan(q newSandbox, usual int64) (record, error) {
 	rec := record{
 		Tenant: c.caller.Tenant, Token: "ea_" + secret(20), Env: q.EnvVars, Metadata: q.Metadata, AutoPause: q.AutoPause,
 		AutoResume: q.AutoResume != nil && q.AutoResume.Enabled, Internet: q.AllowInternetAccess, Network: q.Network, MCP: q.MCP,
-		Started: time.Now().UTC(),
+		Started: c.h.now(),
 	}
-	rec.Ends = rec.Started.Add(life)
+	c.h.lasts(&rec, life)
 	if n := q.Network; n != nil && n.AllowPublicTraffic != nil && !*n.AllowPublicTraffic {
 		if q.Secure != nil && !*q.Secure {
 			return record{}, invalid("allowPublicTraffic false needs secure")
@@ -253,9 +253,10 @@ func createWith(ctx context.Context, d lease.Keeper, spec *paddock.Spec, root ro
 	return d.CreateWith(ctx, *spec, t)
 }
 
-// terms are those that end or pause the sandbox by themselves.
+// terms are those that end or pause the sandbox by themselves, as long from when they
+// are given as was asked for.
 func (r record) terms() lease.Terms {
-	t := lease.Terms{Deadline: r.Ends}
+	t := lease.Terms{Timeout: r.life}
 	if r.AutoPause {
 		t.OnEnd = lease.Pause
 	}
@@ -307,9 +308,9 @@ func (h *Handler) domain() *string {
 }
 
 // listed is what a list tells.
-func (r record) listed(state string) listed {
+func (h *Handler) listed(r record, state string) listed {
 	l := listed{
-		TemplateID: r.Template, Alias: r.Alias, SandboxID: string(r.ID), ClientID: "paddock", StartedAt: r.Started, EndAt: r.Ends,
+		TemplateID: r.Template, Alias: r.Alias, SandboxID: string(r.ID), ClientID: "paddock", StartedAt: r.Started, EndAt: h.endAt(r),
 		CPUCount: cpus(r.Limits), MemoryMB: max(r.Limits.Memory>>20, 128), DiskSizeMB: r.Limits.Disk >> 20,
 		Metadata: r.Metadata, State: state, EnvdVersion: Version, VolumeMounts: []struct{}{},
 	}
@@ -327,7 +328,7 @@ func cpus(l paddock.Limits) int { return max(int(math.Ceil(l.CPUs)), 1) }
 
 // detail is all that is told.
 func (b *box) detail(rec record, state string) detail {
-	d := detail{listed: rec.listed(state), EnvdAccessToken: rec.Token, AllowInternetAccess: rec.Internet, Domain: b.h.domain(), Network: shown(rec.Network)}
+	d := detail{listed: b.h.listed(rec, state), EnvdAccessToken: rec.Token, AllowInternetAccess: rec.Internet, Domain: b.h.domain(), Network: shown(rec.Network)}
 	d.Lifecycle = lifecycle{AutoResume: rec.AutoResume, OnTimeout: "kill"}
 	if rec.AutoPause {
 		d.Lifecycle.OnTimeout = "pause"

@@ -127,6 +127,9 @@ type Options struct {
 	// not the usual one; empty where there is none. Clients are told.
 	Domain string
 
+	// Wall is what a person's clock says, the one of the keepers too; nil is time.Now.
+	Wall func() time.Time
+
 	// Log is told what goes wrong; nil is no one.
 	Log *slog.Logger
 }
@@ -166,6 +169,9 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	}
 	if o.Mark == nil {
 		o.Mark = func(ctx context.Context, _ *http.Request, _, _ string) context.Context { return ctx }
+	}
+	if o.Wall == nil {
+		o.Wall = time.Now
 	}
 	if o.Enter == nil {
 		o.Enter = func(context.Context, string) (Place, error) { return boundless{}, nil }

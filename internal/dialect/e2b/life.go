@@ -83,14 +83,30 @@ func left(ctx context.Context, d paddock.Driver, rec record) error {
 	return err
 }
 
-// ends gives the sandbox another end. The turn is held.
-func (c *call) ends(b *box, at time.Time) error {
+// ends gives the sandbox another end, so long from now. The turn is held.
+func (c *call) ends(b *box, life time.Duration) error {
 	rec, _ := b.record()
-	rec.Ends = at
+	c.h.lasts(&rec, life) // before the terms: what they end is known to end then
 	if err := c.caller.Driver.Change(c.ctx, rec.name(), rec.terms()); err != nil {
 		return b.lost(c.ctx, err)
 	}
-	return b.change(c.ctx, func(r *record) { r.Ends = at })
+	return b.change(c.ctx, func(r *record) { r.end, r.theirs, r.Ends = rec.end, false, rec.Ends })
+}
+
+// extends is ends where that is later than it was.
+func (c *call) extends(b *box, rec record, life time.Duration) error {
+	end := rec.end
+	if rec.theirs {
+		l, err := c.caller.Driver.Terms(c.ctx, rec.name())
+		if err != nil {
+			return b.lost(c.ctx, err)
+		}
+		end = time.Now().Add(l.Ends.Sub(c.h.now()))
+	}
+	if end.After(time.Now().Add(life)) {
+		return nil
+	}
+	return c.ends(b, life)
 }
 
 // with does something in the turn of the sandbox that the path names.
@@ -125,7 +141,7 @@ func (c *call) timeout() error {
 		if rec.Paused {
 			return noSandbox(string(b.id)) // as E2B has it: what is paused has no end
 		}
-		if err := c.ends(b, time.Now().UTC().Add(time.Duration(max(*q.Timeout, 1))*time.Second)); err != nil {
+		if err := c.ends(b, time.Duration(max(*q.Timeout, 1))*time.Second); err != nil {
 			return err
 		}
 		return c.nothing()
@@ -144,14 +160,11 @@ func (c *call) refresh() error {
 		return invalid("duration: a number of seconds from 0 to 3600")
 	}
 	return c.with(func(b *box, rec record) error {
-		at := time.Now().UTC().Add(time.Duration(max(q.Duration, oldTimeout)) * time.Second)
 		if rec.Paused {
 			return noSandbox(string(b.id))
 		}
-		if at.After(rec.Ends) {
-			if err := c.ends(b, at); err != nil {
-				return err
-			}
+		if err := c.extends(b, rec, time.Duration(max(q.Duration, oldTimeout))*time.Second); err != nil {
+			return err
 		}
 		return c.nothing()
 	})
@@ -191,7 +204,7 @@ func (c *call) pause() error {
 		if err := c.caller.Driver.Change(c.ctx, rec.name(), lease.Terms{}); err != nil {
 			return err
 		}
-		if err := b.change(c.ctx, func(r *record) { r.Paused, r.Ends = true, time.Time{} }); err != nil {
+		if err := b.change(c.ctx, func(r *record) { r.Paused = true; r.endless() }); err != nil {
 			return err
 		}
 		b.note("the sandbox was paused")
@@ -210,7 +223,7 @@ func (c *call) cool(b *box, rec record) error {
 	ctx := context.WithoutCancel(c.ctx)
 	was, err := c.caller.Driver.Open(ctx, rec.name())
 	if err == nil {
-		err = b.change(ctx, func(r *record) { r.Paused, r.Ends, r.Cold = true, time.Time{}, id })
+		err = b.change(ctx, func(r *record) { r.Paused, r.Cold = true, id; r.endless() })
 	}
 	if err != nil {
 		return errors.Join(err, c.caller.Driver.RemoveSnapshot(ctx, id))
@@ -226,7 +239,7 @@ func (c *call) cool(b *box, rec record) error {
 // warm makes a sandbox anew that was paused with its files alone. The turn is held.
 func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) error {
 	rec, _ := b.record()
-	rec.Ends = time.Now().UTC().Add(life)
+	b.h.lasts(&rec, life)
 	if err := left(ctx, d, rec); err != nil {
 		return err
 	}
@@ -243,7 +256,10 @@ func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) erro
 		return err
 	}
 	cold := rec.Cold
-	err = b.change(context.WithoutCancel(ctx), func(r *record) { r.Box, r.Paused, r.Ends, r.Cold = sb.ID(), false, rec.Ends, "" })
+	err = b.change(context.WithoutCancel(ctx), func(r *record) {
+		r.Box, r.Paused, r.Cold = sb.ID(), false, ""
+		r.end, r.theirs, r.Ends = rec.end, false, rec.Ends
+	})
 	if err != nil {
 		return errors.Join(err, sb.Remove(context.WithoutCancel(ctx)))
 	}
@@ -261,7 +277,7 @@ func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) erro
 	if rec.Cold != "" {
 		return b.warm(ctx, d, life)
 	}
-	rec.Ends = time.Now().UTC().Add(life)
+	b.h.lasts(&rec, life)
 	now, err := d.Terms(ctx, rec.name())
 	if err == nil && now.Paused == lease.ByDeadline {
 		err = d.Extend(ctx, rec.name(), life) // which resumes it
@@ -280,7 +296,9 @@ func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) erro
 		return b.lost(ctx, err)
 	}
 	b.cut()
-	if err := b.change(ctx, func(r *record) { r.Paused, r.Ends = false, rec.Ends }); err != nil {
+	if err := b.change(ctx, func(r *record) {
+		r.Paused, r.end, r.theirs, r.Ends = false, rec.end, false, rec.Ends
+	}); err != nil {
 		return err
 	}
 	b.note("the sandbox was resumed")
@@ -322,9 +340,7 @@ func (c *call) connects(usual int64) error {
 			err = b.wake(c.ctx, c.caller.Driver, life)
 		} else {
 			code = http.StatusOK
-			if at := time.Now().UTC().Add(life); at.After(rec.Ends) {
-				err = c.ends(b, at)
-			}
+			err = c.extends(b, rec, life)
 		}
 		if err != nil {
 			return err

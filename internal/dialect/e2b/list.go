@@ -125,7 +125,7 @@ func (c *call) listRunning() error {
 	order(list, "desc")
 	for _, f := range list {
 		if f.state == running && has(f.rec.Metadata, want) {
-			answers = append(answers, f.rec.listed(f.state))
+			answers = append(answers, c.h.listed(f.rec, f.state))
 		}
 	}
 	return c.json(http.StatusOK, answers)
@@ -214,7 +214,7 @@ func (c *call) list() error {
 			more = true
 			continue
 		}
-		answers = append(answers, x.rec.listed(x.state))
+		answers = append(answers, c.h.listed(x.rec, x.state))
 	}
 	if more {
 		last := answers[len(answers)-1]

@@ -92,7 +92,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	rec, ok := b.record()
-	if !ok || !rec.Ends.IsZero() && !rec.AutoPause && !rec.Ends.After(time.Now()) {
+	if !ok || !rec.AutoPause && rec.over() {
 		dead(w, string(b.id))
 		return
 	}
@@ -223,7 +223,7 @@ func (b *box) awake(ctx context.Context, may bool) (*inside, error) {
 	switch {
 	case !ok:
 		return nil, noSandbox(string(b.id))
-	case !rec.Paused && (rec.Ends.IsZero() || rec.Ends.After(time.Now())):
+	case !rec.Paused && !rec.over():
 		return b.enter(ctx)
 	case !rec.AutoResume, !may:
 		return nil, noSandbox(string(b.id))
@@ -235,7 +235,7 @@ func (b *box) awake(ctx context.Context, may bool) (*inside, error) {
 	b.mu.Lock()
 	in, rec := b.in, b.rec
 	b.mu.Unlock()
-	if !rec.Paused && rec.Ends.After(time.Now()) && in != nil { // another request woke it
+	if !rec.Paused && !rec.over() && in != nil { // another request woke it
 		return in, nil
 	}
 	d, err := b.h.o.Tenant(ctx, rec.Tenant)

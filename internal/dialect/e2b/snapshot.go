@@ -222,11 +222,11 @@ func (c *call) forks(rec record, id paddock.SnapshotID, life time.Duration) fork
 	}
 	var err error
 	if rec.ID, err = c.h.sandboxID("", ""); err == nil {
-		rec.Box, rec.Token, rec.Started = "", "ea_"+secret(20), time.Now().UTC()
+		rec.Box, rec.Token, rec.Started = "", "ea_"+secret(20), c.h.now()
 		if rec.Traffic != "" {
 			rec.Traffic = "ta_" + secret(20)
 		}
-		rec.Ends = rec.Started.Add(life)
+		c.h.lasts(&rec, life)
 		var b *box
 		if b, err = c.build(rec, root, false); err == nil {
 			a := b.answer()

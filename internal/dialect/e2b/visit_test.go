@@ -39,6 +39,10 @@ type wiredDriver struct {
 
 func (d wiredDriver) Open(context.Context, paddock.ID) (paddock.Sandbox, error) { return d.sb, nil }
 
+func (wiredDriver) Terms(context.Context, paddock.ID) (lease.Lease, error) {
+	return lease.Lease{Ends: time.Now().Add(time.Hour)}, nil
+}
+
 // A crossing is a handler before a sandbox whose program answers "inside".
 type crossing struct {
 	*Handler
