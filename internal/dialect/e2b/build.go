@@ -306,6 +306,10 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		return made, where, err
 	}
 	w.sb, w.own = sb, st.User
+	closes, err := w.opens(ctx, "/", home)
+	if err != nil {
+		return made, where, err
+	}
 	for i, s := range q.Steps {
 		where = strconv.Itoa(i + 1)
 		if err := w.do(ctx, where, s); err != nil {
@@ -314,6 +318,9 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 		}
 	}
 	where = "finalize"
+	if err := closes(ctx); err != nil {
+		return made, where, err
+	}
 	if err := w.begin(ctx, q); err != nil {
 		return made, where, err
 	}

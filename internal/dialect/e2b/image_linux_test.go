@@ -32,7 +32,7 @@ func (h *hub) add(data []byte) map[string]any {
 
 var library = regexp.MustCompile(`/\S+\.so\S*`)
 
-// newHub makes an image of this machine's bash and cat, with what they need.
+// newHub makes an image of this machine's bash, cat and what steps use, with what they need.
 func newHub(t *testing.T) *httptest.Server {
 	t.Helper()
 	var layer bytes.Buffer
@@ -46,7 +46,7 @@ func newHub(t *testing.T) *httptest.Server {
 		}
 	}
 	seen := map[string]bool{}
-	for _, name := range []string{"/bin/bash", "/bin/sh", "/bin/cat", "/usr/bin/id"} {
+	for _, name := range []string{"/bin/bash", "/bin/sh", "/bin/cat", "/usr/bin/id", "/bin/tar", "/bin/gzip", "/bin/mktemp", "/bin/mkdir", "/bin/cp", "/bin/rm", "/bin/chmod", "/usr/bin/dirname"} {
 		out, err := exec.CommandContext(t.Context(), "ldd", name).Output()
 		if err != nil {
 			t.Skipf("ldd %s: %v", name, err)
@@ -104,5 +104,9 @@ func TestTemplatesBeginWithImages(t *testing.T) {
 	r := newRig(t, "--trusted", "--tiers", "gvisor")
 	r.has(t, "gvisor")
 	host := strings.TrimPrefix(newHub(t).URL, "http://")
-	r.run(t, "testdata/js/image.mjs", "gvisor", "E2B_API_URL="+r.url, "E2B_SANDBOX_URL="+r.url, "IMAGE="+host+"/open", "PRIVATE="+host+"/closed")
+	for _, name := range scripts(t, "image") {
+		if only.Match(first(t, name)) {
+			r.run(t, name, "gvisor", "E2B_API_URL="+r.url, "E2B_SANDBOX_URL="+r.url, "IMAGE="+host+"/open", "PRIVATE="+host+"/closed")
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -79,6 +80,50 @@ func (w *work) home() string {
 		return "/root"
 	}
 	return "/home/" + w.user
+}
+
+// opens lets all users' steps make what they like right in places that are the
+// sandbox's own user's. Elsewhere root makes directories there, and here it has no
+// capabilities for it. What it gives takes that back, where no step gave the place
+// rights of its own.
+func (w *work) opens(ctx context.Context, places ...string) (func(context.Context) error, error) {
+	const open = 0o777
+	files := w.sb.FS()
+	was := map[string]fs.FileMode{}
+	for _, name := range places {
+		st, err := files.Stat(ctx, name)
+		if errors.Is(err, paddock.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open %s to steps: %w", name, err)
+		}
+		if st.User != w.own {
+			continue
+		}
+		switch err := files.Chmod(ctx, name, open); {
+		case errors.Is(err, paddock.Denied):
+			continue // a tier's whose tree is read-only
+		case err != nil:
+			return nil, fmt.Errorf("open %s to steps: %w", name, err)
+		}
+		was[name] = st.Mode.Perm()
+	}
+	return func(ctx context.Context) error {
+		for name, mode := range was {
+			st, err := files.Stat(ctx, name)
+			if errors.Is(err, paddock.NotFound) {
+				continue // a step removed it
+			}
+			if err == nil && st.Mode.Perm() == open {
+				err = files.Chmod(ctx, name, mode)
+			}
+			if err != nil {
+				return fmt.Errorf("close %s after the steps: %w", name, err)
+			}
+		}
+		return nil
+	}, nil
 }
 
 // enters makes a directory the one in which later steps run. It is made with the
@@ -178,6 +223,15 @@ if [ -d "$d/$fixed" ]; then mkdir -p "$2"; cp -a "$d/$fixed/." "$2/"
 else case "$2" in */) mkdir -p "$2"; cp -a "$d/$fixed" "$2" ;; *) if [ -d "$2" ]; then cp -a "$d/$fixed" "$2/"; else mkdir -p "$(dirname "$2")"; cp -a "$d/$fixed" "$2"; fi ;; esac
 fi`
 
+// tools are where what merge needs is found, also in an image that names no place.
+func (w *work) tools() map[string]string {
+	places := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	if own := w.env["PATH"]; own != "" {
+		places = own + ":" + places
+	}
+	return map[string]string{"PATH": places}
+}
+
 // copies puts uploaded files into the sandbox. They are unpacked inside, by what
 // is there: nothing of them is read here.
 func (w *work) copies(ctx context.Context, where string, s step) error {
@@ -216,7 +270,7 @@ func (w *work) copies(ctx context.Context, where string, s step) error {
 	}
 	errs := &liner{say: func(text string) { w.b.say("error", where, text) }}
 	exit, err := w.exec(ctx, who, paddock.Cmd{
-		Args: []string{"/bin/bash", "-c", script, "copy", s.Args[0], dest, mode}, Dir: w.dir, Timeout: stepTime, Output: paddock.Output{Stderr: errs},
+		Args: []string{"/bin/bash", "-c", script, "copy", s.Args[0], dest, mode}, Env: w.tools(), Dir: w.dir, Timeout: stepTime, Output: paddock.Output{Stderr: errs},
 	}, in)
 	errs.end()
 	if err == nil && (exit.Cause != paddock.Exited || exit.Code != 0) {

@@ -1,7 +1,7 @@
 // only: jail
 // What a tier cannot do is refused in words, and leaves the sandbox as it is.
 import { promise } from './promise.mjs'
-import { Sandbox, Secret, SecretNotFoundError, Volume, VolumeNotFoundError } from 'e2b'
+import { Sandbox, Secret, SecretNotFoundError, Template, Volume, VolumeNotFoundError } from 'e2b'
 
 const sandbox = await Sandbox.create(process.env.TEMPLATE)
 
@@ -19,6 +19,12 @@ await promise('a pause without memory where the tier keeps no files', async (t) 
   await t.rejects(sandbox.pause({ keepMemory: false }), /400: the tier jail cannot keep this/)
   t.ok(await sandbox.isRunning())
   await t.rejects(Sandbox.create(process.env.TEMPLATE, { lifecycle: { onTimeout: { action: 'pause', keepMemory: false } } }), /autoPauseMemory false/)
+})
+
+await promise('a template where the tier keeps none, when its steps are done', async (t) => {
+  const logs = []
+  await t.rejects(Template.build(Template().fromTemplate(process.env.TEMPLATE).runCmd('echo so far'), 'rig-refused', { onBuildLogs: (entry) => logs.push(entry.message) }), /the tier jail keeps no template/)
+  t.ok(logs.some((line) => line.includes('so far')), logs.join('\n'))
 })
 
 await promise('volumes', async (t) => {
