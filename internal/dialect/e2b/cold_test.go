@@ -117,6 +117,29 @@ func TestPagesOfAnyOriginMayAskWithAKey(t *testing.T) {
 	}
 }
 
+func TestPagesOfAnyOriginMayAskTheAgentAndTheInterpreter(t *testing.T) {
+	b := newBench(t)
+	id, token := b.make("acme")
+	for _, port := range []string{"49983", "49999"} {
+		for _, at := range [][]string{{"E2b-Sandbox-Id", id, "E2b-Sandbox-Port", port}, {"E2b-Sandbox-Id", "inothing", "E2b-Sandbox-Port", port}} {
+			page := append(at, "Origin", "https://page.test")
+			code, _, head := b.whole("OPTIONS", "/x", append(page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-access-token,connect-protocol-version")...)
+			if code != 204 || head.Get("Access-Control-Allow-Origin") != "*" || head.Get("Access-Control-Allow-Headers") != "x-access-token,connect-protocol-version" {
+				t.Errorf("%s, beforehand: %d %v", at, code, head)
+			}
+			for _, shown := range []string{token, "wrong"} {
+				code, text, head := b.whole("GET", "/x", append(page, "X-Access-Token", shown)...)
+				if head.Get("Access-Control-Allow-Origin") != "*" || head.Get("Access-Control-Expose-Headers") != "*" || len(head.Values("Access-Control-Allow-Origin")) != 1 {
+					t.Errorf("%s: %d %s %v", at, code, text, head)
+				}
+			}
+		}
+	}
+	if code, _, head := b.whole("GET", "/", "E2b-Sandbox-Id", id, "E2b-Sandbox-Port", "3000", "Origin", "https://page.test"); head.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("what listens inside says that itself: %d %v", code, head)
+	}
+}
+
 func TestABrowserIsToldOfAClosedPortByAPage(t *testing.T) {
 	b := newBench(t)
 	id, _ := b.make("acme")

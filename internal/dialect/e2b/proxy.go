@@ -45,7 +45,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		h.fail(w, err)
 	case t == nil:
-		allowOrigin(w, r)
+		allowOrigin(w)
 		bounded(w, r)
 		h.mux.ServeHTTP(w, r)
 	default:
@@ -86,6 +86,14 @@ func internal(path string) bool {
 
 // forward brings a request to a port of a sandbox.
 func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
+	ours := t.port == agentPort || t.port == codePort && h.o.Code != nil
+	if ours && preflight(r) {
+		permit(w, r) // of any sandbox: it is told of none
+		return
+	}
+	if ours { // also to what is refused, and to one that is gone
+		allowOrigin(w)
+	}
 	b, ok := h.find(t.id)
 	if !ok {
 		dead(w, printable(t.id))
@@ -101,7 +109,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		h.fail(w, refuse(404, paddock.NotFound, "there is no such path"))
 		return
 	case t.port != agentPort && rec.Traffic != "" && !same(r.Header.Get(headerTraffic), rec.Traffic),
-		t.port == codePort && h.o.Code != nil && r.URL.Path != "/health" && !codes(r, rec):
+		ours && t.port == codePort && r.URL.Path != "/health" && !codes(r, rec):
 		answer(w, http.StatusForbidden, missing{SandboxID: string(b.id), Message: "The traffic access token is missing or wrong", Code: 403})
 		return
 	}
@@ -110,7 +118,6 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		h.fail(w, refuse(403, paddock.Denied, "a sandbox has no service worker at the server's own host"))
 		return
 	}
-	ours := t.port == agentPort || t.port == codePort && h.o.Code != nil
 	shown := shows(r, rec, time.Now()) || ours && t.port == codePort && codes(r, rec)
 	g := &visit{who: "public", shown: shown}
 	if shown {
@@ -152,7 +159,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	defer context.AfterFunc(in.ctx, cancel)()
-	cw := &cuttable{ResponseWriter: w, in: in, b: b, ctx: ctx, shared: !own && ours}
+	cw := &cuttable{ResponseWriter: w, in: in, b: b, ctx: ctx, shared: !own && ours, origin: ours}
 	cw.serve(r.WithContext(ctx), t.port, rec, g)
 }
 
@@ -288,6 +295,7 @@ type cuttable struct {
 	dead  bool // it was answered that there is no sandbox
 
 	shared bool // its bytes are the guest's, and its origin is the server's
+	origin bool // pages of any origin may read it
 }
 
 // confine has no browser take a guest's bytes for a page of the server's, or for a
@@ -336,6 +344,9 @@ func (w *cuttable) bury() {
 	}
 	w.dead = true
 	clear(w.Header())
+	if w.origin {
+		anyOrigin(w.Header())
+	}
 	dead(w.ResponseWriter, string(w.b.id))
 }
 

@@ -137,6 +137,7 @@ func (b *bench) open() {
 		Ready:  b.ready,
 		Store:  b.notes,
 		Envd:   func(in e2b.Inside) (e2b.Port, error) { return agent{in, b.held}, nil },
+		Code:   func(in e2b.Inside) (e2b.Port, error) { return agent{in, nil}, nil },
 	})
 	if err != nil {
 		b.Fatal(err)

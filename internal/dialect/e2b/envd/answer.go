@@ -179,20 +179,3 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.WriteHeader(code)
 	_, _ = w.Write(data) // the client may have gone
 }
-
-// allowOrigins lets pages of any origin call: who may is decided by the token.
-func allowOrigins(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "*")
-	if r.Method != http.MethodOptions {
-		return
-	}
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
-	allowed := r.Header.Get("Access-Control-Request-Headers")
-	if allowed == "" {
-		allowed = "*"
-	}
-	h.Set("Access-Control-Allow-Headers", allowed)
-	h.Set("Access-Control-Max-Age", "7200")
-}

@@ -186,11 +186,6 @@ func (b *Box) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *Box) answer(w *answer, r *http.Request) {
-	allowOrigins(w, r)
-	if r.Method == http.MethodOptions {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
 	if _, pattern := b.mux.Handler(r); pattern == "" {
 		turnAway(w, r, missing("there is nothing at "+clean(r.URL.Path)))
 		return

@@ -270,17 +270,6 @@ func TestWhatIsForTheHostAloneIsNotThere(t *testing.T) {
 	}
 }
 
-func TestPagesOfAnyOriginMayAsk(t *testing.T) {
-	tr := newTrial(t, func(o *Options) { o.Token = token })
-	code, _, h := tr.ask("OPTIONS", "/process.Process/Start", "", "Origin", "https://a.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-access-token,connect-protocol-version")
-	if code != 204 || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Headers") != "x-access-token,connect-protocol-version" {
-		t.Errorf("%d %v", code, h)
-	}
-	if code, _, h := tr.ask("GET", "/files", "", "Origin", "https://a.example"); code != 401 || h.Get("Access-Control-Allow-Origin") != "*" {
-		t.Errorf("a refusal can be read too: %d %v", code, h)
-	}
-}
-
 func TestMetricsAreNumbersOfTheSandbox(t *testing.T) {
 	tr := newTrial(t)
 	code, body, _ := tr.ask("GET", "/metrics", "")
