@@ -142,6 +142,7 @@ func (h *Handler) newBox(rec record) *box {
 const (
 	kindSandbox  = "sandbox"
 	kindTemplate = "template"
+	kindLoose    = "snapshot" // that nothing refers to, or may not in a moment
 )
 
 // load reads what is kept.
@@ -159,6 +160,9 @@ func (h *Handler) load(ctx context.Context) error {
 		return fmt.Errorf("e2b: %w", err)
 	}
 	if err := h.o.Store.Each(ctx, kindTemplate, h.loadTemplate); err != nil {
+		return fmt.Errorf("e2b: %w", err)
+	}
+	if h.left, err = h.orphans(ctx); err != nil {
 		return fmt.Errorf("e2b: %w", err)
 	}
 	return nil

@@ -1,13 +1,16 @@
 package e2b_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/lease"
 )
 
 func TestAPauseWithoutMemoryKeepsFilesUnderTheSameName(t *testing.T) {
@@ -98,6 +101,57 @@ func (b *bench) nothingIsLeft(kept paddock.SnapshotID) {
 	if len(b.notes.data) != 0 {
 		b.Errorf("notes: %v", b.notes.data)
 	}
+}
+
+// A stubborn driver removes no snapshot, as one whose server is killed before; then it
+// tells of each.
+type stubborn struct {
+	lease.Keeper
+	removes chan error // nil refuses
+}
+
+func (s stubborn) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+	if s.removes == nil {
+		return fmt.Errorf("killed: %w", paddock.Unavailable)
+	}
+	err := s.Keeper.RemoveSnapshot(ctx, id)
+	s.removes <- err
+	return err
+}
+
+func TestASnapshotThatAKilledServerLeftIsRemovedByTheNext(t *testing.T) {
+	b := newBench(t)
+	reopen := func(k lease.Keeper) {
+		b.close()
+		b.keeper = k
+		b.open()
+	}
+	id, _ := b.make("acme")
+	reopen(stubborn{Keeper: b.d})
+	if code, v := b.ask("acme", "POST", "/sandboxes/"+id+"/pause", `{"memory":false}`); code != 204 {
+		t.Fatalf("pause: %d %v", code, v)
+	}
+	kept := b.cold()
+	reopen(stubborn{b.d, make(chan error)}) // it would hang if what is in use were removed
+	reopen(stubborn{Keeper: b.d})
+	if code, v := b.ask("acme", "POST", "/v2/sandboxes/"+id+"/connect", ""); code != 201 {
+		t.Fatalf("connect: %d %v", code, v)
+	}
+	removes := make(chan error, 1)
+	reopen(stubborn{b.d, removes})
+	if err := <-removes; err != nil {
+		t.Errorf("removed: %v", err)
+	}
+	if code, v := b.ask("acme", "GET", "/sandboxes/"+id, ""); code != 200 || v["state"] != "running" {
+		t.Errorf("what goes on: %d %v", code, v)
+	}
+	b.close()
+	b.keeper = b.d
+	b.open()
+	if code, v := b.ask("acme", "DELETE", "/sandboxes/"+id, ""); code != 204 {
+		t.Errorf("kill: %d %v", code, v)
+	}
+	b.nothingIsLeft(kept)
 }
 
 func TestPagesOfAnyOriginMayAskWithAKey(t *testing.T) {

@@ -151,6 +151,7 @@ type Handler struct {
 	rung   chan struct{} // has one where the next end may be sooner
 	key    [32]byte      // of URLs that this process hands out
 	secret []byte        // of names of sandboxes
+	left   []loose       // that an earlier handler left
 
 	mu        sync.Mutex
 	closed    bool                 // guarded by mu
@@ -161,8 +162,8 @@ type Handler struct {
 	idle      map[string]time.Time // guarded by mu; since when images are not in use, by tenant and ID
 }
 
-// New goes on with the sandboxes and templates that the store knows. It starts one
-// goroutine, which Close ends.
+// New goes on with the sandboxes and templates that the store knows. It starts
+// goroutines, which Close ends.
 func New(ctx context.Context, o Options) (*Handler, error) {
 	if o.Caller == nil || o.Tenant == nil || o.Store == nil || o.Envd == nil {
 		return nil, fmt.Errorf("e2b: Caller, Tenant, Store and Envd are needed: %w", paddock.Invalid)
@@ -192,6 +193,7 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.mux = h.routes()
+	h.wg.Go(func() { h.adopt(h.ctx) })
 	h.wg.Go(h.watch)
 	return h, nil
 }

@@ -226,8 +226,9 @@ func (c *call) cool(b *box, rec record) error {
 		err = b.change(ctx, func(r *record) { r.Paused, r.Cold = true, id; r.endless() })
 	}
 	if err != nil {
-		return errors.Join(err, c.caller.Driver.RemoveSnapshot(ctx, id))
+		return errors.Join(err, c.h.discard(ctx, c.caller.Driver, rec.Tenant, id))
 	}
+	c.h.settle(ctx, rec.Tenant, id)
 	b.cut()
 	b.note("the sandbox was paused without its memory")
 	if err := was.Remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
@@ -256,6 +257,9 @@ func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) erro
 		return err
 	}
 	cold := rec.Cold
+	if err := b.h.loosen(context.WithoutCancel(ctx), rec.Tenant, cold); err != nil {
+		return errors.Join(err, sb.Remove(context.WithoutCancel(ctx)))
+	}
 	err = b.change(context.WithoutCancel(ctx), func(r *record) {
 		r.Box, r.Paused, r.Cold = sb.ID(), false, ""
 		r.end, r.theirs, r.Ends = rec.end, false, rec.Ends
@@ -263,7 +267,7 @@ func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) erro
 	if err != nil {
 		return errors.Join(err, sb.Remove(context.WithoutCancel(ctx)))
 	}
-	if err := d.RemoveSnapshot(context.WithoutCancel(ctx), cold); err != nil {
+	if err := b.h.discard(context.WithoutCancel(ctx), d, rec.Tenant, cold); err != nil {
 		b.h.log.Warn("e2b: a snapshot of a sandbox that goes on is left", "id", rec.ID, "snapshot", cold, "error", err)
 	}
 	b.note("the sandbox was started anew from its files")

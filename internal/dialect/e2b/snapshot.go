@@ -27,7 +27,8 @@ func (t *template) told(tag string) snapshotAnswer {
 	return snapshotAnswer{full, []string{full}}
 }
 
-// keepAs takes a snapshot, with memory or of files alone.
+// keepAs takes a snapshot, with memory or of files alone. It is loose until it is
+// settled or discarded.
 func (c *call) keepAs(b *box, rec record, memory bool) (paddock.SnapshotID, error) {
 	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	if err != nil {
@@ -37,7 +38,14 @@ func (c *call) keepAs(b *box, rec record, memory bool) (paddock.SnapshotID, erro
 	if errors.Is(err, paddock.Unsupported) {
 		return "", cannot("the tier %s cannot keep this: %v", rec.Tier, err)
 	}
-	return id, err
+	if err != nil {
+		return "", err
+	}
+	ctx := context.WithoutCancel(c.ctx)
+	if err := c.h.loosen(ctx, rec.Tenant, id); err != nil {
+		return "", errors.Join(err, c.caller.Driver.RemoveSnapshot(ctx, id))
+	}
+	return id, nil
 }
 
 // snapshot keeps a sandbox as a template: POST /sandboxes/{id}/snapshots.
@@ -76,8 +84,9 @@ func (c *call) snapshot() error {
 		}
 		t, err := c.add(n.name, rec.ID, kept, tag)
 		if err != nil {
-			return errors.Join(err, c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), id))
+			return errors.Join(err, c.h.discard(context.WithoutCancel(c.ctx), c.caller.Driver, rec.Tenant, id))
 		}
+		c.h.settle(context.WithoutCancel(c.ctx), rec.Tenant, id)
 		b.note("a snapshot was taken")
 		return c.json(http.StatusCreated, t.told(tag))
 	})
@@ -204,7 +213,7 @@ func (c *call) fork() error {
 		for range count {
 			list = append(list, c.forks(rec, id, life))
 		}
-		if err := c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), id); err != nil {
+		if err := c.h.discard(context.WithoutCancel(c.ctx), c.caller.Driver, rec.Tenant, id); err != nil {
 			c.h.log.Warn("e2b: a snapshot of a fork is left", "snapshot", id, "error", err)
 		}
 		return c.json(http.StatusCreated, list)
