@@ -224,16 +224,17 @@ func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags,
 		return nil, withHint(err, "another server is there: end it first, or give this one a directory or a name of its own: --state DIR, --host NAME")
 	}
 	c.release = release
-	shelves, err := a.shelves(f.account.warm, func(tier paddock.Tier) (bool, error) { return hasSudo(ctx, d, tier) })
+	sudo := askOnce(func(tier paddock.Tier) (bool, error) { return hasSudo(ctx, d, tier) })
+	shelves, err := a.shelves(f.account.warm, sudo)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range shelves {
-		sudo, err := hasSudo(ctx, d, s.Spec.Tier)
+		has, err := sudo(s.Spec.Tier)
 		if err != nil {
 			return nil, err
 		}
-		if reflect.DeepEqual(s.Spec, e2b.Ready(s.Spec.Tier, sudo)) {
+		if reflect.DeepEqual(s.Spec, e2b.Ready(s.Spec.Tier, has)) {
 			c.ready = append(c.ready, s.Spec.Tier)
 		}
 	}

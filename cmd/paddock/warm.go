@@ -87,6 +87,21 @@ func hasSudo(ctx context.Context, d paddock.Driver, tier paddock.Tier) (bool, er
 	return info.Can(paddock.CanSudo), err
 }
 
+// askOnce asks of each tier once: the answer may start a program.
+func askOnce(ask func(paddock.Tier) (bool, error)) func(paddock.Tier) (bool, error) {
+	known := map[paddock.Tier]bool{}
+	return func(tier paddock.Tier) (bool, error) {
+		if has, ok := known[tier]; ok {
+			return has, nil
+		}
+		has, err := ask(tier)
+		if err == nil {
+			known[tier] = has
+		}
+		return has, err
+	}
+}
+
 // mostReady is more than anyone keeps.
 const mostReady = 10_000
 

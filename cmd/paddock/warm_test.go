@@ -64,6 +64,29 @@ func (c capable) InfoOf(_ context.Context, tier paddock.Tier) (paddock.Info, err
 	return paddock.Info{Capabilities: can}, nil
 }
 
+func TestATierIsAskedOnceForSudoWhateverItsShelves(t *testing.T) {
+	asked := 0
+	sudo := askOnce(func(tier paddock.Tier) (bool, error) {
+		if asked++; asked == 1 {
+			return false, paddock.Unavailable
+		}
+		return tier == paddock.GVisor, nil
+	})
+	if _, err := sudo(paddock.GVisor); !errors.Is(err, paddock.Unavailable) {
+		t.Errorf("what failed: %v", err)
+	}
+	for range 2 {
+		for tier, want := range map[paddock.Tier]bool{paddock.GVisor: true, paddock.Jail: false} {
+			if has, err := sudo(tier); err != nil || has != want {
+				t.Errorf("%s: %v, %v", tier, has, err)
+			}
+		}
+	}
+	if asked != 3 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
 func TestWhatIsReadyForE2BsClientsHasSudoWhereItsTierHas(t *testing.T) {
 	open := func(gear) (paddock.Driver, error) { return nil, errors.New("not asked") }
 	v := invoke(t.TempDir(), nil, []tier{{name: paddock.GVisor, about: "a tier", open: open}, {name: paddock.Jail, about: "a tier", open: open}})
