@@ -57,7 +57,7 @@ test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every t
 
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with
-	@./.ci/deps bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl envsubst:gettext-base file:file gawk:gawk \
+	@./.ci/deps Rscript:r-base-core bash:bash bc:bc bzip2:bzip2 column:bsdextrautils crun:crun curl:curl envsubst:gettext-base file:file gawk:gawk \
 		javac:default-jdk-headless jq:jq mawk:mawk node:nodejs npm:npm patch:patch pg_createcluster:postgresql pgrep:procps pip3:python3-pip rg:ripgrep \
 		sqlite3:sqlite3 ssh:openssh-client strings:binutils unzip:unzip wget:wget xxd:xxd xz:xz-utils zip:zip zstd:zstd
 

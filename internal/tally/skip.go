@@ -17,7 +17,6 @@ func allowances() []allowance {
 		{"internal/driver/microvm", "TestPromisesAsUser", sample},
 		{"internal/egress/trial", "TestRealClientsReachWhatIsAllowed/microvm,_spliced", sample},
 		{"internal/driver/microvm/share", "TestARealKernelMounts", "it needs /dev/fuse"},
-		{"internal/interpreter", "TestRKeepsItsState", "R is not installed where changes are decided: it is the largest of the languages"},
 	}
 }
 
