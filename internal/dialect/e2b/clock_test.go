@@ -24,6 +24,7 @@ type watch struct {
 	off   atomic.Int64 // of the wall clock, in nanoseconds
 	inner paddock.Driver
 	store *lease.Memory
+	late  time.Duration // of what is told of terms
 	notes *notes
 	d     *lease.Driver
 	h     *e2b.Handler
@@ -57,7 +58,7 @@ func (w *watch) open() {
 	}
 	w.h, err = e2b.New(w.Context(), e2b.Options{
 		Caller: func(_ context.Context, key string) (e2b.Caller, error) {
-			return e2b.Caller{Tenant: key, Who: key, Driver: w.d}, nil
+			return e2b.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
 		},
 		Tenant: func(context.Context, string) (lease.Keeper, error) { return w.d, nil },
 		Store:  w.notes, Wall: w.now,
@@ -114,6 +115,50 @@ func (w *watch) make(body string) string {
 	w.Helper()
 	id, _ := w.ask("POST", "/v2/sandboxes", `{"templateID":"base","allow_internet_access":false,`+body+`}`, 201)["sandboxID"].(string)
 	return id
+}
+
+// A late keeper tells of terms as they were a while ago.
+type late struct {
+	lease.Keeper
+	by time.Duration
+}
+
+func (l late) Terms(ctx context.Context, id paddock.ID) (lease.Lease, error) {
+	t, err := l.Keeper.Terms(ctx, id)
+	<-time.After(l.by)
+	return t, err
+}
+
+// A slow driver takes its time to make a sandbox.
+type slow struct {
+	paddock.Driver
+	by time.Duration
+}
+
+func (s slow) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	<-time.After(s.by)
+	return s.Driver.Create(ctx, spec)
+}
+
+func TestASandboxThatIsPausedWhileSomebodyConnectsGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(t)
+		defer w.end()
+		sim := w.inner
+		w.close()
+		w.inner = slow{sim, 5 * time.Second} // so its terms pause it so long after it is told as paused
+		w.late = 5 * time.Second
+		w.open()
+		id := w.make(`"timeout":30,"autoPause":true`)
+		w.pass(27 * time.Second)
+		if state := w.ask("GET", "/sandboxes/"+id, "", 200)["state"]; state != "paused" {
+			t.Fatalf("at its end it is %v", state)
+		}
+		w.ask("POST", "/v2/sandboxes/"+id+"/connect", `{"timeout":3600}`, 201)
+		w.there("connected", id, true)
+		w.pass(time.Hour - 30*time.Second)
+		w.there("before its new end", id, true)
+	})
 }
 
 // left wants the end of a sandbox to be told as so long from now, by the wall clock.

@@ -282,19 +282,9 @@ func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) erro
 		return b.warm(ctx, d, life)
 	}
 	b.h.lasts(&rec, life)
-	now, err := d.Terms(ctx, rec.name())
-	if err == nil && now.Paused == lease.ByDeadline {
-		err = d.Extend(ctx, rec.name(), life) // which resumes it
-	}
-	if err == nil {
-		err = d.Change(ctx, rec.name(), rec.terms())
-	}
-	var sb paddock.Sandbox
-	if err == nil {
-		sb, err = d.Open(ctx, rec.name())
-	}
-	if err == nil {
-		err = sb.Resume(ctx) // which is fine where it runs
+	sb, err := resumed(ctx, d, rec)
+	if errors.Is(err, paddock.Conflict) { // its terms paused it meanwhile, a moment after its end
+		sb, err = resumed(ctx, d, rec)
 	}
 	if err != nil {
 		return b.lost(ctx, err)
@@ -308,6 +298,25 @@ func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) erro
 	b.note("the sandbox was resumed")
 	_, err = b.open(sb)
 	return err
+}
+
+// resumed gives a sandbox its terms, and resumes it, whatever paused it.
+func resumed(ctx context.Context, d lease.Keeper, rec record) (paddock.Sandbox, error) {
+	now, err := d.Terms(ctx, rec.name())
+	if err == nil && now.Paused == lease.ByDeadline {
+		err = d.Extend(ctx, rec.name(), rec.life) // which resumes it
+	}
+	if err == nil {
+		err = d.Change(ctx, rec.name(), rec.terms())
+	}
+	var sb paddock.Sandbox
+	if err == nil {
+		sb, err = d.Open(ctx, rec.name())
+	}
+	if err == nil {
+		err = sb.Resume(ctx) // which is fine where it runs
+	}
+	return sb, err
 }
 
 // connectOld is POST /sandboxes/{id}/connect of older clients.
