@@ -12,12 +12,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -272,6 +274,63 @@ func TestAClientThatIsToldADomainAloneFindsEverythingByName(t *testing.T) {
 		if only.Match(first(t, name)) {
 			r.run(t, name, "jail", "E2B_DOMAIN=box.localhost:"+port, "NODE_EXTRA_CA_CERTS="+r.authority())
 		}
+	}
+}
+
+// A tunnel is a proxy that brings every connection to this machine: programs that ask the
+// machine's resolver for names find the server by it.
+func tunnel(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, port, err := net.SplitHostPort(r.Host)
+		if err != nil || r.Method != http.MethodConnect || !strings.HasSuffix(r.Host, ".localhost:"+port) {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		out, err := new(net.Dialer).DialContext(r.Context(), "tcp", "127.0.0.1:"+port)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer out.Close()
+		w.WriteHeader(http.StatusOK)
+		in, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer in.Close()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _ = io.Copy(out, buffered) // it ends with either end
+			out.Close()
+		})
+		_, _ = io.Copy(in, out)
+		in.Close()
+		wg.Wait()
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// What works by headers works by name too: each client is told a domain and the authority
+// that vouches for the server, and nothing else.
+func TestTheClientsOfE2BAreKeptTheirPromisesByName(t *testing.T) {
+	r := newRig(t, "--tls-self", "--domain", "box.localhost")
+	r.has(t, "jail")
+	_, port, _ := strings.Cut(strings.TrimPrefix(r.url, "https://"), ":")
+	proxy := tunnel(t)
+	turns := make(chan struct{}, 2)
+	for _, name := range scripts(t, "jail") {
+		t.Run(fmt.Sprintf("%s/%s", filepath.Base(filepath.Dir(name)), filepath.Base(name)), func(t *testing.T) {
+			t.Parallel()
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			env := []string{"E2B_DOMAIN=box.localhost:" + port, "NODE_EXTRA_CA_CERTS=" + r.authority(), "NODE_OPTIONS=--import=" + filepath.Join(r.scripts, "js", "resolve.mjs")}
+			if filepath.Ext(name) == ".py" {
+				env = []string{"E2B_DOMAIN=box.localhost:" + port, "SSL_CERT_FILE=" + r.authority(), "HTTPS_PROXY=" + proxy, "https_proxy=" + proxy}
+			}
+			r.run(t, name, "jail", env...)
+		})
 	}
 }
 

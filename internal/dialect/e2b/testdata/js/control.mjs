@@ -1,5 +1,5 @@
 // Every method of the control plane that a sandbox has, but for those of snapshots.
-import { promise, until } from './promise.mjs'
+import { promise, reach, until } from './promise.mjs'
 import { Sandbox, SandboxNotFoundError, AuthenticationError, TemplateError, TimeoutError } from 'e2b'
 import { Sandbox as OldSandbox } from 'e2b-old'
 import { randomUUID } from 'node:crypto'
@@ -93,7 +93,7 @@ await promise('what is wrong is refused in the words that clients know', async (
 await promise('a port inside answers through the server, and one where nothing listens is 502', async (t) => {
   const port = 8123
   const server = await sandbox.commands.run(`${process.env.SERVER ?? 'python3 -m http.server'} ${port}`, { background: true })
-  const ask = (port) => fetch(process.env.E2B_API_URL + '/', { headers: { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': `${port}` } })
+  const ask = (port) => reach(sandbox, port, '/')
   await until(async () => (await ask(port)).status === 200)
   const closed = await ask(8124)
   t.equal(closed.status, 502)
@@ -102,17 +102,17 @@ await promise('a port inside answers through the server, and one where nothing l
 })
 
 await promise('a path of the agent that is internal is not there', async (t) => {
-  const res = await fetch(process.env.E2B_API_URL + '/init', { method: 'POST', headers: { 'E2b-Sandbox-Id': sandbox.sandboxId } })
+  const res = await reach(sandbox, 49983, '/init', { method: 'POST' })
   t.equal(res.status, 404)
 })
 
 await promise('a private sandbox answers who has its traffic token alone', async (t) => {
   const closed = await Sandbox.create(template, { network: { allowPublicTraffic: false } })
   t.ok(closed.trafficAccessToken)
-  const head = { 'E2b-Sandbox-Id': closed.sandboxId, 'E2b-Sandbox-Port': '8125' }
-  t.equal((await fetch(process.env.E2B_API_URL + '/', { headers: head })).status, 403)
-  t.equal((await fetch(process.env.E2B_API_URL + '/', { headers: { ...head, 'E2B-Traffic-Access-Token': 'x' } })).status, 403)
-  t.equal((await fetch(process.env.E2B_API_URL + '/', { headers: { ...head, 'E2B-Traffic-Access-Token': closed.trafficAccessToken } })).status, 502)
+  const ask = async (headers) => (await reach(closed, 8125, '/', { headers })).status
+  t.equal(await ask({}), 403)
+  t.equal(await ask({ 'E2B-Traffic-Access-Token': 'x' }), 403)
+  t.equal(await ask({ 'E2B-Traffic-Access-Token': closed.trafficAccessToken }), 502)
   await closed.kill()
 })
 

@@ -73,3 +73,4 @@ await promise('a kernel that ends is told, and the next cell runs', async (t) =>
   await until(async () => (await sandbox.runCode('1 + 1')).text === '2')
 })
 await sandbox.kill()
+process.exit() // a timer of the client's, of the cell that it stopped waiting for, has a minute left

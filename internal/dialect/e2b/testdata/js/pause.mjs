@@ -1,11 +1,10 @@
 // Pausing, resuming, and what wakes a sandbox.
-import { promise, until } from './promise.mjs'
+import { promise, reach, until } from './promise.mjs'
 import { Sandbox } from 'e2b'
 
 const template = process.env.TEMPLATE
 
-const status = async (sandbox, port = 49983, path = '/health') =>
-  (await fetch(process.env.E2B_API_URL + path, { headers: { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': `${port}` } })).status
+const status = async (sandbox, port = 49983, path = '/health') => (await reach(sandbox, port, path)).status
 
 await promise('a paused sandbox keeps its processes, answers nobody, and goes on when it is connected to', async (t) => {
   const sandbox = await Sandbox.create(template)

@@ -23,3 +23,10 @@ export async function until(ask) {
     await new Promise((done) => setTimeout(done, 50))
   }
 }
+
+// reach asks a port of a sandbox: by its name where the client was told a domain, else
+// by headers.
+export function reach(sandbox, port, path, { headers, ...rest } = {}) {
+  if (process.env.E2B_DOMAIN) return fetch(`https://${sandbox.getHost(port)}${path}`, { headers, ...rest })
+  return fetch(process.env.E2B_API_URL + path, { headers: { 'E2b-Sandbox-Id': sandbox.sandboxId, 'E2b-Sandbox-Port': `${port}`, ...headers }, ...rest })
+}

@@ -17,7 +17,6 @@ from e2b import (
 from promise import done, promise, raises, until
 
 template = os.environ["TEMPLATE"]
-url = os.environ["E2B_API_URL"]
 mark = str(uuid.uuid4())
 sandbox = Sandbox.create(template, metadata={"mark": mark, "a b": "c&d=é %"}, envs={"FOO": "bar"}, timeout=120)
 
