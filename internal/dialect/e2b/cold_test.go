@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,7 +177,7 @@ func TestPagesOfAnyOriginMayAskTheAgentAndTheInterpreter(t *testing.T) {
 	id, token := b.make("acme")
 	for _, port := range []string{"49983", "49999"} {
 		for _, at := range [][]string{{"E2b-Sandbox-Id", id, "E2b-Sandbox-Port", port}, {"E2b-Sandbox-Id", "inothing", "E2b-Sandbox-Port", port}} {
-			page := append(at, "Origin", "https://page.test")
+			page := append(slices.Clone(at), "Origin", "https://page.test")
 			code, _, head := b.whole("OPTIONS", "/x", append(page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-access-token,connect-protocol-version")...)
 			if code != 204 || head.Get("Access-Control-Allow-Origin") != "*" || head.Get("Access-Control-Allow-Headers") != "x-access-token,connect-protocol-version" {
 				t.Errorf("%s, beforehand: %d %v", at, code, head)

@@ -48,7 +48,8 @@ func (b *Box) composed(w http.ResponseWriter, r *http.Request) (written, error) 
 	case c.Destination == "":
 		return written{}, invalid("destination is required")
 	}
-	if err := b.fileUser(r, c.Username); err != nil {
+	r, err := b.ofUser(r, c.Username)
+	if err != nil {
 		return written{}, err
 	}
 	ctx := r.Context()
@@ -65,7 +66,7 @@ func (b *Box) composed(w http.ResponseWriter, r *http.Request) (written, error) 
 	}
 	b.metadata.remove(b.target(ctx, to))
 	for _, name := range sources {
-		if err := b.o.Sandbox.FS().Remove(ctx, name, false); err != nil { // it is in the new file; theirs says nothing either
+		if err := b.files(ctx).Remove(ctx, name, false); err != nil { // it is in the new file; theirs says nothing either
 			b.o.Log.WarnContext(ctx, "a file that became part of another stays", "sandbox", b.o.SandboxID, "error", err)
 		}
 	}
@@ -103,7 +104,7 @@ func (b *Box) sources(ctx context.Context, names []string, to string) ([]string,
 
 // join copies files behind each other into a new one, which then gets its name.
 func (b *Box) join(ctx context.Context, sources []string, to string) error {
-	files := b.o.Sandbox.FS()
+	files := b.files(ctx)
 	temporary := to + ".compose." + rand.Text()
 	w, err := files.Create(ctx, temporary, paddock.CreateOptions{Parents: true, Exclusive: true})
 	if err != nil {
@@ -127,7 +128,7 @@ func (b *Box) join(ctx context.Context, sources []string, to string) error {
 }
 
 func (b *Box) copyTo(ctx context.Context, w io.Writer, name string) error {
-	r, err := b.o.Sandbox.FS().Open(ctx, name, paddock.OpenOptions{})
+	r, err := b.files(ctx).Open(ctx, name, paddock.OpenOptions{})
 	if err != nil {
 		return err
 	}

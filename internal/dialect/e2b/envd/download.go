@@ -24,22 +24,23 @@ const chunk = 256 << 10
 // the sandbox; who asks for more gets the whole, as the web lets a server answer.
 const maxRanges = 32
 
-// fileName checks who reads or writes a file, and makes its name absolute.
-func (b *Box) fileName(r *http.Request, name string) (string, error) {
-	if err := b.fileUser(r, r.URL.Query().Get("username")); err != nil {
-		return "", err
-	}
-	return b.resolve(r.Context(), name)
-}
-
-func (b *Box) fileUser(r *http.Request, name string) error {
-	var err error
+// ofUser gives a request that is about the files of the user that it names, or that is
+// named here.
+func (b *Box) ofUser(r *http.Request, name string) (*http.Request, error) {
 	if name == "" {
+		var err error
 		if name, err = b.caller(r.Context(), r.Header); err != nil {
-			return err
+			return r, err
+		}
+		if name != "" && !b.trusts(r) { // what is signed is signed for a user
+			return r, refuse(http.StatusUnauthorized, connect.CodeUnauthenticated, unauthorized)
 		}
 	}
-	return b.onlyOwn(r.Context(), name)
+	ctx, err := b.as(r.Context(), name)
+	if err != nil {
+		return r, err
+	}
+	return r.WithContext(ctx), nil
 }
 
 // failed answers with an error, but where the sandbox is no more.
@@ -50,7 +51,7 @@ func (b *Box) failed(w http.ResponseWriter, r *http.Request, err error) {
 
 // download answers with a file: GET /files.
 func (b *Box) download(w http.ResponseWriter, r *http.Request) {
-	name, info, err := b.readable(r)
+	r, name, info, err := b.readable(r)
 	if err != nil {
 		b.failed(w, r, err)
 		return
@@ -66,7 +67,7 @@ func (b *Box) download(w http.ResponseWriter, r *http.Request) {
 	if h.Get("Content-Disposition") == "" {
 		h.Set("Content-Disposition", "inline")
 	}
-	f := &file{ctx: r.Context(), fs: b.o.Sandbox.FS(), name: name, size: info.Size}
+	f := &file{ctx: r.Context(), fs: b.files(r.Context()), name: name, size: info.Size}
 	defer f.close()
 	if err := f.begin(); err != nil {
 		h.Del("Content-Disposition")
@@ -86,15 +87,19 @@ func (b *Box) download(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readable finds the file that is asked for.
-func (b *Box) readable(r *http.Request) (string, paddock.FileInfo, error) {
+// readable finds the file that is asked for, and gives the request as one about its user.
+func (b *Box) readable(r *http.Request) (*http.Request, string, paddock.FileInfo, error) {
 	none := paddock.FileInfo{}
 	if err := b.signed(r); err != nil {
-		return "", none, err
+		return r, "", none, err
 	}
-	name, err := b.fileName(r, r.URL.Query().Get("path"))
+	r, err := b.ofUser(r, r.URL.Query().Get("username"))
 	if err != nil {
-		return "", none, err
+		return r, "", none, err
+	}
+	name, err := b.resolve(r.Context(), r.URL.Query().Get("path"))
+	if err != nil {
+		return r, "", none, err
 	}
 	walk := b.walker()
 	info, err := walk.stat(r.Context(), name)
@@ -104,15 +109,15 @@ func (b *Box) readable(r *http.Request) (string, paddock.FileInfo, error) {
 	switch {
 	case err != nil && paddock.KindOf(err) == paddock.NotFound:
 		b.alive(r.Context(), err)
-		return "", none, missing(fmt.Sprintf("path '%s' does not exist", clean(name)))
+		return r, "", none, missing(fmt.Sprintf("path '%s' does not exist", clean(name)))
 	case err != nil:
-		return "", none, err
+		return r, "", none, err
 	case info.Mode.IsDir():
-		return "", none, invalid(fmt.Sprintf("path '%s' is a directory", clean(name)))
+		return r, "", none, invalid(fmt.Sprintf("path '%s' is a directory", clean(name)))
 	case !info.Mode.IsRegular():
-		return "", none, invalid(fmt.Sprintf("path '%s' is not a regular file", clean(name)))
+		return r, "", none, invalid(fmt.Sprintf("path '%s' is not a regular file", clean(name)))
 	}
-	return name, info, nil
+	return r, name, info, nil
 }
 
 // codingOf chooses how a file is sent. What is packed is slower on a short way, so

@@ -41,7 +41,7 @@ func (w *walker) stat(ctx context.Context, name string) (paddock.FileInfo, error
 	if w.left--; w.left < 0 {
 		return paddock.FileInfo{}, fmt.Errorf("too many links for one request: %w", paddock.Exhausted)
 	}
-	info, err := w.b.o.Sandbox.FS().Stat(ctx, name)
+	info, err := w.b.files(ctx).Stat(ctx, name)
 	if err == nil {
 		w.seen[name] = info
 	}

@@ -25,22 +25,24 @@ const (
 // fileService is filesystem.Filesystem.
 type fileService struct{ b *Box }
 
-// named checks who asks, and makes the path absolute.
-func (b *Box) named(ctx context.Context, h http.Header, name string) (string, error) {
+// named finds whose files are asked about, which the context then knows, and makes the
+// path absolute.
+func (b *Box) named(ctx context.Context, h http.Header, name string) (context.Context, string, error) {
 	user, err := b.caller(ctx, h)
+	if err == nil {
+		ctx, err = b.as(ctx, user)
+	}
 	if err != nil {
-		return "", err
+		return ctx, "", err
 	}
-	if err := b.onlyOwn(ctx, user); err != nil {
-		return "", err
-	}
-	return b.resolve(ctx, name)
+	name, err = b.resolve(ctx, name)
+	return ctx, name, err
 }
 
 // Stat describes a file.
 func (s fileService) Stat(ctx context.Context, r *connect.Request[envdpb.StatRequest]) (*connect.Response[envdpb.StatResponse], error) {
 	var entry *envdpb.EntryInfo
-	name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
+	ctx, name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
 	if err == nil {
 		entry, err = s.b.described(ctx, name)
 	}
@@ -54,11 +56,11 @@ func (s fileService) MakeDir(ctx context.Context, r *connect.Request[envdpb.Make
 }
 
 func (b *Box) makeDir(ctx context.Context, h http.Header, text string) (*envdpb.EntryInfo, error) {
-	name, err := b.named(ctx, h, text)
+	ctx, name, err := b.named(ctx, h, text)
 	if err != nil {
 		return nil, err
 	}
-	files := b.o.Sandbox.FS()
+	files := b.files(ctx)
 	err = files.Mkdir(ctx, name, paddock.MkdirOptions{})
 	if err != nil && paddock.KindOf(err) == paddock.NotFound {
 		err = files.Mkdir(ctx, name, paddock.MkdirOptions{Parents: true})
@@ -91,7 +93,7 @@ func (s fileService) Move(ctx context.Context, r *connect.Request[envdpb.MoveReq
 }
 
 func (b *Box) move(ctx context.Context, h http.Header, m *envdpb.MoveRequest) (*envdpb.EntryInfo, error) {
-	from, err := b.named(ctx, h, m.GetSource())
+	ctx, from, err := b.named(ctx, h, m.GetSource())
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func (b *Box) move(ctx context.Context, h http.Header, m *envdpb.MoveRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	files := b.o.Sandbox.FS()
+	files := b.files(ctx)
 	err = files.Rename(ctx, from, to)
 	if err != nil && paddock.KindOf(err) == paddock.NotFound {
 		if _, gone := files.Stat(ctx, from); gone != nil {
@@ -122,13 +124,13 @@ func (b *Box) move(ctx context.Context, h http.Header, m *envdpb.MoveRequest) (*
 // Remove removes a file, or a directory with all that is in it. What is not there
 // is fine.
 func (s fileService) Remove(ctx context.Context, r *connect.Request[envdpb.RemoveRequest]) (*connect.Response[envdpb.RemoveResponse], error) {
-	name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
+	ctx, name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
 	if err == nil {
 		key := ""
 		if !s.b.metadata.empty() {
 			key = s.b.key(ctx, name)
 		}
-		if err = s.b.o.Sandbox.FS().Remove(ctx, name, true); err == nil && key != "" {
+		if err = s.b.files(ctx).Remove(ctx, name, true); err == nil && key != "" {
 			s.b.metadata.remove(key)
 		}
 	}
@@ -149,7 +151,7 @@ func (s fileService) ListDir(ctx context.Context, r *connect.Request[envdpb.List
 }
 
 func (b *Box) list(ctx context.Context, h http.Header, m *envdpb.ListDirRequest) ([]*envdpb.EntryInfo, error) {
-	name, err := b.named(ctx, h, m.GetPath())
+	ctx, name, err := b.named(ctx, h, m.GetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,7 @@ func (b *Box) list(ctx context.Context, h http.Header, m *envdpb.ListDirRequest)
 	depth := int(min(max(m.GetDepth(), 1), maxDepth))
 	var infos []paddock.FileInfo
 	size := 0
-	for info, err := range b.o.Sandbox.FS().List(ctx, root, depth) {
+	for info, err := range b.files(ctx).List(ctx, root, depth) {
 		size += len(info.Name) + len(info.Link)
 		switch {
 		case err != nil && paddock.KindOf(err) == paddock.NotFound && len(infos) > 0:

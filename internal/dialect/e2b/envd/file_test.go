@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
 )
 
 // put writes a file through the API.
@@ -145,9 +147,9 @@ func TestFilesAreMadeMovedAndRemoved(t *testing.T) {
 	}
 }
 
-func TestFilesAreOfNoOtherUser(t *testing.T) {
+func TestFilesAreOfUsersThatThereAre(t *testing.T) {
 	tr := newTrial(t)
-	for user, want := range map[string]string{"user": "", "": "", "zork": "unauthenticated: invalid username: 'zork'", "root": "unauthenticated: invalid username: 'root'"} {
+	for user, want := range map[string]string{"user": "", "": "", "root": "", "zork": "unauthenticated: invalid username: 'zork'"} {
 		if _, failure := tr.call("filesystem.Filesystem/Stat", `{"path":"/"}`, "Authorization", "Basic "+base64Of(user+":")); !strings.HasPrefix(failure, want) || (failure == "") != (want == "") {
 			t.Errorf("%s: %s", user, failure)
 		}
@@ -155,6 +157,23 @@ func TestFilesAreOfNoOtherUser(t *testing.T) {
 		if (code == 200) != (want == "") || code != 200 && !strings.HasPrefix(body, `{"code":401,"message":"invalid username: '`+user+`'`) {
 			t.Errorf("%s: %d %s", user, code, body)
 		}
+	}
+}
+
+func TestWhatIsSignedIsOfTheUserThatItIsSignedFor(t *testing.T) {
+	tr := newTrial(t, func(o *Options) { o.Token = token })
+	tr.put("here", "x", "X-Access-Token", token)
+	q := url.Values{"path": {"here"}}
+	q.Set("signature", signature.Of(token, "GET", q))
+	if code, body, _ := tr.ask("GET", "/files?"+q.Encode(), ""); code != 200 || body != "x" {
+		t.Fatalf("%d %s", code, body)
+	}
+	if code, body, _ := tr.ask("GET", "/files?"+q.Encode(), "", "Authorization", "Basic "+base64Of("root:")); code != 401 {
+		t.Errorf("root by its head: %d %s", code, body)
+	}
+	q.Set("username", "root")
+	if code, body, _ := tr.ask("GET", "/files?"+q.Encode(), ""); code != 401 {
+		t.Errorf("root by its query: %d %s", code, body)
 	}
 }
 

@@ -1,6 +1,10 @@
 package envd
 
 import (
+	"bufio"
+	"bytes"
+	"io/fs"
+
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -150,6 +154,32 @@ func FuzzLinksLeadSomewhere(f *testing.F) {
 		at, info, err := b.walker().real(t.Context(), name)
 		if err == nil && (!strings.HasPrefix(at, "/") || isLink(info)) {
 			t.Errorf("%q leads to %q, %v", name, at, info)
+		}
+	})
+}
+
+// What a command tells of files is the guest's: it is read or refused, and never more
+// than was told.
+func FuzzDescribed(f *testing.F) {
+	f.Add([]byte("f 644 4 1700000000.5 0 0 root root\x00/a\x00\x00d 1777 60 1.0 1000 1000 1000 user\x00/b\nc\x00\x00l 777 1 -1.0 0 0 root root\x00/l\x00to\x00"))
+	f.Add([]byte("f 644\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		lines := bufio.NewScanner(bytes.NewReader(data))
+		lines.Buffer(nil, otherEntry)
+		lines.Split(records)
+		size := 0
+		for lines.Scan() {
+			size += len(lines.Bytes())
+			info, err := described(lines.Bytes())
+			if err != nil {
+				continue
+			}
+			if info.Size < 0 || info.Name[0] != '/' || info.Mode.Perm() > 0o777 || info.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+				t.Errorf("%q: %+v", lines.Bytes(), info)
+			}
+		}
+		if size > len(data) {
+			t.Errorf("%d of %d bytes", size, len(data))
 		}
 	})
 }

@@ -100,7 +100,8 @@ func (p *patient) wait(d time.Duration) {
 }
 
 func (b *Box) receive(r *http.Request, from io.Reader) ([]written, error) {
-	if err := b.fileUser(r, r.URL.Query().Get("username")); err != nil {
+	r, err := b.ofUser(r, r.URL.Query().Get("username"))
+	if err != nil {
 		return nil, err
 	}
 	tags, err := about(r.Header)
@@ -253,7 +254,7 @@ func (e *bodyError) Unwrap() error { return e.err }
 
 // write makes a file of what is read.
 func (b *Box) write(ctx context.Context, name string, from io.Reader, tags map[string]string) (written, error) {
-	files := b.o.Sandbox.FS()
+	files := b.files(ctx)
 	info, err := b.behind(ctx, name)
 	isNew := err != nil && paddock.KindOf(err) == paddock.NotFound
 	switch {

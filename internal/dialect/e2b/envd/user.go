@@ -161,16 +161,6 @@ func (b *Box) runner(ctx context.Context, h http.Header) (string, error) {
 	return b.o.User, nil
 }
 
-// onlyOwn refuses every user but the sandbox's own: its files are read and written
-// with that one's rights.
-func (b *Box) onlyOwn(ctx context.Context, name string) error {
-	own, err := b.own(ctx, name)
-	if err != nil || own {
-		return err
-	}
-	return unknownUser(name, b.only(ctx, "files are read and written as"))
-}
-
 // only says whose something is, where that is known.
 func (b *Box) only(ctx context.Context, what string) string {
 	user, _, err := b.find(ctx)
@@ -207,11 +197,15 @@ func (b *Box) resolve(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	other, isOther := ctx.Value(filesKey{}).(*otherFiles)
+	if isOther {
+		home = b.homeOf(ctx, other.user)
+	}
 	if name == "~" || strings.HasPrefix(name, "~/") {
 		return path.Join(home, name[1:]), nil
 	}
 	dir := b.o.Dir
-	if dir == "" {
+	if dir == "" || isOther {
 		dir = home
 	}
 	return path.Join(dir, name), nil

@@ -53,7 +53,7 @@ func (b *Box) open(ctx context.Context, name string, m watchRequest) (*watch, er
 	if err != nil {
 		return nil, err
 	}
-	w, err := b.o.Sandbox.FS().Watch(ctx, root, paddock.WatchOptions{Recursive: m.GetRecursive()})
+	w, err := b.files(ctx).Watch(ctx, root, paddock.WatchOptions{Recursive: m.GetRecursive()})
 	if err != nil {
 		return nil, notThere(err, name)
 	}
@@ -110,7 +110,7 @@ func kindOf(op paddock.EventOp) envdpb.EventType {
 
 // WatchDir tells what changes in a directory until the client goes.
 func (s fileService) WatchDir(ctx context.Context, r *connect.Request[envdpb.WatchDirRequest], out *connect.ServerStream[envdpb.WatchDirResponse]) error {
-	name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
+	ctx, name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
 	if err != nil {
 		s.b.alive(ctx, err)
 		return rpcError(err)
@@ -344,7 +344,7 @@ func (f *fetched) drain(ctx context.Context) ([]*envdpb.FilesystemEvent, error) 
 // CreateWatcher begins to keep events for who fetches them.
 func (s fileService) CreateWatcher(ctx context.Context, r *connect.Request[envdpb.CreateWatcherRequest]) (*connect.Response[envdpb.CreateWatcherResponse], error) {
 	var id string
-	name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
+	ctx, name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
 	if err == nil {
 		id, err = s.b.keep(ctx, name, r.Msg)
 	}

@@ -1,7 +1,7 @@
 // only: jail
 // What a tier cannot do is refused in words, and leaves the sandbox as it is.
 import { promise } from './promise.mjs'
-import { Sandbox, Secret, SecretNotFoundError, Template, Volume, VolumeNotFoundError } from 'e2b'
+import { AuthenticationError, Sandbox, Secret, SecretNotFoundError, Template, Volume, VolumeNotFoundError } from 'e2b'
 
 const sandbox = await Sandbox.create(process.env.TEMPLATE)
 
@@ -25,6 +25,12 @@ await promise('a template where the tier keeps none, when its steps are done', a
   const logs = []
   await t.rejects(Template.build(Template().fromTemplate(process.env.TEMPLATE).runCmd('echo so far'), 'rig-refused', { onBuildLogs: (entry) => logs.push(entry.message) }), /the tier jail keeps no template/)
   t.ok(logs.some((line) => line.includes('so far')), logs.join('\n'))
+})
+
+await promise('files of another user where the tier has none', async (t) => {
+  for (const call of [() => sandbox.files.write('/tmp/x', 'x', { user: 'root' }), () => sandbox.files.read('/etc/passwd', { user: 'root' }), () => sandbox.files.list('/tmp', { user: 'root' })]) {
+    await t.rejects(call(), (e) => e instanceof AuthenticationError && e.message.includes("invalid username: 'root': files are read and written as user in this sandbox, whose tier is jail"))
+  }
 })
 
 await promise('volumes', async (t) => {
