@@ -186,7 +186,7 @@ func page(q url.Values) (int, error) {
 }
 
 func (f filter) keeps(x found) bool {
-	return slices.Contains(f.states, x.state) && has(x.rec.Metadata, f.metadata) && (f.after.IsZero() || x.rec.Started.After(f.after)) &&
+	return slices.Contains(f.states, x.state) && has(x.rec.Metadata, f.metadata) && !x.rec.Started.Before(f.after) &&
 		(f.template == "" || x.rec.Template == f.template || x.rec.Alias == f.template)
 }
 

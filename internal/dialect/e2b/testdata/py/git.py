@@ -1,7 +1,7 @@
 """Methods of git, which E2B's clients turn into commands."""
 import os
 
-from e2b import AsyncSandbox, GitUpstreamException, Sandbox
+from e2b import AsyncSandbox, CommandExitException, GitUpstreamException, Sandbox
 from promise import done, promise, raises
 
 sandbox = Sandbox.create(os.environ["TEMPLATE"])
@@ -47,6 +47,17 @@ def _():
     git.clone("/home/user/far.git", path="/home/user/copy")
     assert files.read("copy/README.md") == "hello\n"
     git.pull(repo)
+
+
+@promise("what git is set to is asked for, of all repositories or of one, and a password is kept")
+def _():
+    git.set_config("core.pager", "cat")
+    git.set_config("user.email", "one@example.com", scope="local", path=repo)
+    assert git.get_config("core.pager") == "cat"
+    assert (git.get_config("user.email", scope="local", path=repo), git.get_config("user.email")) == ("one@example.com", "ann@example.com")
+    git.dangerously_authenticate("ann", "secret", host="git.example.com")
+    assert "https://ann:secret@git.example.com" in files.read(".git-credentials")
+    raises(CommandExitException, lambda: git.clone("/home/user/nowhere.git", path="/home/user/none"))
 
 
 @promise("the asynchronous client does the same")

@@ -1,4 +1,5 @@
 """Every method of e2b-code-interpreter, of the two kinds of clients."""
+import asyncio
 import os
 
 from e2b_code_interpreter import AsyncSandbox, Sandbox
@@ -64,6 +65,19 @@ def _():
     assert sandbox.run_code("echo $((6 * 7))", language="bash").logs.stdout == ["42\n"]
 
 
+@promise("R, Java and TypeScript run where they are installed, and say what they need where not")
+def _():
+    for language, program, code, want in (("r", "Rscript", "x <- 20\nx * 2 + 2", "42"), ("java", "javac", "int x = 20;\nx * 2 + 2", "42"), ("ts", "node", "const x: number = 42; x", "42")):
+        there = sandbox.commands.run(f"command -v {program} || true").stdout
+        try:
+            execution = sandbox.run_code(code, language=language)
+        except Exception as error:
+            assert not there or language == "ts", (language, error)
+            assert language == "ts" or program in str(error) or "JDK" in str(error), error
+            continue
+        assert there and (want in (execution.text or "") or language == "ts" and execution.error), (language, execution)
+
+
 @promise("a kernel that ends is told, and the next cell runs")
 def _():
     assert sandbox.run_code("os._exit(1)").error.name == "UnexpectedEndOfExecution"
@@ -77,6 +91,20 @@ async def _():
         context = await other.create_code_context()
         assert (await other.run_code("6 * 7", context=context)).text == "42"
         assert (await other.run_code("import asyncio; await asyncio.sleep(0, 5)")).text == "5"
+        heard = []
+        execution = await other.run_code(
+            "import os, sys; print('out'); print('bad', file=sys.stderr); os.environ['MINE']", context=context, envs={"MINE": "now"},
+            on_stdout=lambda m: heard.append(m.line), on_stderr=lambda m: heard.append(m.line), on_result=lambda r: heard.append(r.text), timeout=60,
+        )
+        assert sorted(heard) == ["bad\n", "now", "out\n"] and execution.text == "now", heard
+        failed = []
+        await other.run_code("1 / 0", on_error=lambda e: failed.append(e.name))
+        assert failed == ["ZeroDivisionError"]
+        there = await other.create_code_context(cwd="/tmp", language="bash")
+        assert (there.language, there.cwd) == ("bash", "/tmp")
+        assert (await other.run_code("pwd", context=there)).logs.stdout == ["/tmp\n"]
+        both = await asyncio.gather(*[other.run_code(f"import time; time.sleep(0.2); {i}", context=context) for i in range(3)])
+        assert [e.text for e in both] == ["0", "1", "2"]
         await other.restart_code_context(context)
         await other.remove_code_context(context)
         assert len(await other.list_code_contexts()) >= 2
