@@ -22,6 +22,7 @@ import (
 const (
 	otherTime    = 10 * time.Minute // that a command may take
 	otherCopy    = 2 * time.Hour    // that one may take which copies
+	otherEnd     = 10 * time.Second // that its end may take
 	otherWords   = 4 << 10          // bytes of what a command says is wrong
 	otherEntry   = 3*maxName + 1024 // bytes that a file is described by
 	otherRecords = 3                // that it is described by, each ended by a NUL
@@ -118,6 +119,8 @@ func outcome(name string, exit paddock.Exit, said string) error {
 	switch {
 	case exit.Cause == paddock.TimedOut:
 		return fmt.Errorf("%s: %w", clean(name), paddock.Timeout)
+	case exit.Dropped > 0: // nobody took it for too long, as in a pause
+		return fmt.Errorf("%s: %d bytes of its content were lost on their way: %w", clean(name), exit.Dropped, paddock.Unavailable)
 	case exit.Cause == paddock.Exited && exit.Code == 0:
 		return nil
 	case exit.Cause == paddock.Exited && exit.Code == 127:
@@ -297,6 +300,7 @@ type copying struct {
 	p    paddock.Process
 	out  *io.PipeReader
 	errs capped
+	stop func() bool // has the end of the call end it no more
 	wg   sync.WaitGroup
 	end  error // set when wg is done
 }
@@ -319,8 +323,12 @@ func (o *otherFiles) copying(ctx context.Context, in bool, script, name string, 
 		c.end = err
 		w.CloseWithError(err)
 	})
-	stop := context.AfterFunc(ctx, func() { r.CloseWithError(context.Cause(ctx)) })
-	defer stop()
+	// A command that a hostile sandbox stops holds up nobody whose time is over.
+	c.stop = context.AfterFunc(ctx, func() {
+		w.CloseWithError(context.Cause(ctx))
+		p.Release()
+		c.slay()
+	})
 	if _, err := io.ReadFull(r, make([]byte, len(opened))); err != nil {
 		c.kill()
 		if c.end != nil && ctx.Err() == nil {
@@ -333,18 +341,24 @@ func (o *otherFiles) copying(ctx context.Context, in bool, script, name string, 
 
 // kill ends what may not have ended.
 func (c *copying) kill() {
+	c.stop()
 	_ = c.out.Close() // it never fails
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	_ = c.p.Signal(ctx, syscall.SIGKILL) // it may have ended
 	c.p.Release()
 	c.wg.Wait()
+	c.slay()
+}
+
+// slay has the command ended by signal 9, for as long as an agent may take that answers.
+func (c *copying) slay() {
+	ctx, cancel := context.WithTimeout(context.Background(), otherEnd)
+	defer cancel()
+	_ = c.p.Signal(ctx, syscall.SIGKILL) // it may have ended
 }
 
 // Open implements [paddock.FS].
 func (o *otherFiles) Open(ctx context.Context, name string, from paddock.OpenOptions) (io.ReadCloser, error) {
 	c, err := o.copying(ctx, false, `[ ! -d "$1" ] || { echo "Is a directory" >&2; exit 1; }
-exec 3<"$1" || exit 1
+exec 3<"/.$1" || exit 1
 printf `+opened+`
 if [ "$3" != 0 ]; then tail -c "+$2" <&3 | head -c "$3"; else exec tail -c "+$2" <&3; fi`, name, strconv.FormatInt(from.Offset+1, 10), strconv.FormatInt(from.Length, 10))
 	if err != nil {
@@ -376,7 +390,7 @@ func (o *otherFiles) Create(ctx context.Context, name string, w paddock.CreateOp
 	}
 	c, err := o.copying(ctx, true, `case $2 in *p*) mkdir -p -- "${1%/*}/" || exit 1 ;; esac
 case $2 in *e*) set -C ;; esac
-case $2 in *a*) exec 3>>"$1" || exit 1 ;; *) exec 3>"$1" || exit 1 ;; esac
+case $2 in *a*) exec 3>>"/.$1" || exit 1 ;; *) exec 3>"/.$1" || exit 1 ;; esac
 printf `+opened+`
 exec cat >&3`, name, how)
 	if err != nil {
@@ -406,6 +420,7 @@ func (f *filling) finish() error {
 		f.done = true
 		_, _ = io.Copy(io.Discard, f.c.out) // until the command has ended, whose error is told
 		f.c.wg.Wait()
+		f.c.stop()
 		f.c.p.Release()
 	}
 	return f.c.end
