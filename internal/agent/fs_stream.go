@@ -139,14 +139,12 @@ func (r *reader) moreAside() error {
 		r.data = r.block[:n]
 		return nil
 	case errors.Is(err, guestpb.ErrBlock):
-		r.c.cancel(nil)
 		return nonsense("too much data at once")
 	case r.c.ctx.Err() != nil:
 		return err
 	}
 	switch end := r.receive(); {
 	case end == nil:
-		r.c.cancel(nil)
 		return nonsense("data beside the connection for it")
 	case errors.Is(end, io.EOF) && err != nil:
 		return err // the connection broke, and the guest has not seen that

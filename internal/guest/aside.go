@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
 
-// asideTime bounds how long one half of a transfer that goes past the calls waits for
-// the other: the host has made both when it makes one.
+// asideTime bounds how long a connection for a transfer that goes past the calls waits
+// for its call: the host has made that when it makes the connection.
 const asideTime = 30 * time.Second
 
 // asides are connections by the numbers that the host gave them. Both halves come by
@@ -68,7 +68,8 @@ func (a *asides) forget(n asideNumber, one *aside) {
 }
 
 // claim waits for the connection of a call, and calls do with it. It is closed then,
-// and when ctx ends.
+// and when ctx ends. The host may take its time: it makes the connection when whoever
+// reads there has got that far.
 func (a *asides) claim(ctx context.Context, n asideNumber, do func(net.Conn) error) error {
 	a.mu.Lock()
 	one := a.half(n)
@@ -80,8 +81,6 @@ func (a *asides) claim(ctx context.Context, n asideNumber, do func(net.Conn) err
 	a.mu.Unlock()
 	defer close(one.done)
 	defer a.forget(n, one)
-	late := time.NewTimer(asideTime)
-	defer late.Stop()
 	select {
 	case conn := <-one.conn:
 		defer conn.Close()
@@ -89,8 +88,6 @@ func (a *asides) claim(ctx context.Context, n asideNumber, do func(net.Conn) err
 		return do(conn)
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-late.C:
-		return fmt.Errorf("the connection for the file was not made: %w", paddock.Timeout)
 	}
 }
 
