@@ -43,6 +43,13 @@ func readBoard(f *os.File) (*board, error) {
 	return &board{words}, nil
 }
 
+// close lets go of what readBoard gave.
+func (b *board) close() {
+	if b != nil {
+		_ = b.words.Close() // it is of no use any more
+	}
+}
+
 // show is the keeper's.
 func (b board) show(st standing, err error) {
 	word := uint64(0)

@@ -44,7 +44,7 @@ func TestABoardShowsOnlyThatASandboxGoes(t *testing.T) {
 
 // lately is a driver's sandbox of a name.
 func lately(id paddock.ID, made time.Time) *sandbox {
-	return &sandbox{id: id, owner: remoteOwner{group: noGroup}, about: about{Created: made}}
+	return &sandbox{id: id, owner: remoteOwner{group: noGroup}, about: about{Created: made}, dialing: make(chan struct{}, 1)}
 }
 
 func TestRecentsGiveTheLatestOfAName(t *testing.T) {
@@ -54,8 +54,8 @@ func TestRecentsGiveTheLatestOfAName(t *testing.T) {
 	if r.find("a") != nil {
 		t.Error("found before it was there")
 	}
-	r.put(first)
-	r.put(second)
+	r.use(first)
+	r.use(second)
 	r.drop(first) // which has lost its name
 	if r.find("a") != second {
 		t.Error("the second has gone with the first")
@@ -66,14 +66,29 @@ func TestRecentsGiveTheLatestOfAName(t *testing.T) {
 	}
 }
 
-func TestRecentsDropWhatNobodyOpensAgain(t *testing.T) {
+func TestRecentsThatAreClosedKeepNothing(t *testing.T) {
+	var r recents
+	r.use(lately("a", time.Time{}))
+	r.close()
+	r.use(lately("b", time.Time{}))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.open) != 0 || r.timer != nil {
+		t.Error("kept")
+	}
+}
+
+func TestRecentsDropWhatNobodyUsesAgain(t *testing.T) {
 	var r recents
 	t.Cleanup(r.close)
-	r.put(lately("old", time.Time{}))
-	r.put(lately("new", time.Time{}))
+	r.use(lately("old", time.Time{}))
+	r.use(lately("new", time.Time{}))
 	r.mu.Lock()
 	r.open["old"].used = time.Now().Add(-recentTime)
 	r.mu.Unlock()
+	if r.find("old") == nil { // to look does not count
+		t.Error("it is dropped before its time")
+	}
 	r.sweep()
 	if r.find("old") != nil || r.find("new") == nil {
 		t.Error("the wrong one was dropped")

@@ -444,7 +444,7 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 			watch(d.sweepers.watch(b.group.Dirs()))
 		}
 	}
-	sb = &sandbox{id: spec.ID, driver: d, owner: own, about: about{
+	sb = &sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
 		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits, Network: s.gateway != nil,
 	}}

@@ -241,21 +241,41 @@ type keeper struct {
 	pausing sync.Mutex // held while it is paused, and that is written down
 
 	showing sync.Mutex // held while it is found out what the board is to show
+	hidden  int        // guarded by showing: how many have it not show that
 
 	mu      sync.Mutex
 	about   about // guarded by mu
 	removed bool  // guarded by mu
 }
 
-// show has the board say how the sandbox stands. While it is being paused or removed
-// nobody is to take it for one that goes: hide comes before.
+// show has the board say how the sandbox stands, unless it is hidden.
 func (k *keeper) show() {
 	k.showing.Lock()
 	defer k.showing.Unlock()
-	k.board.show(k.life.stand(context.Background()))
+	k.showLocked()
 }
 
-func (k *keeper) hide() { k.board.show(standing{}, nil) }
+// showLocked is show for who holds showing.
+func (k *keeper) showLocked() {
+	if k.hidden == 0 {
+		k.board.show(k.life.stand(context.Background()))
+	}
+}
+
+// hide has the board not show that the sandbox goes while it is being paused or removed.
+// It ends with its result.
+func (k *keeper) hide() (done func()) {
+	k.showing.Lock()
+	defer k.showing.Unlock()
+	k.hidden++
+	k.board.show(standing{}, nil)
+	return func() {
+		k.showing.Lock()
+		defer k.showing.Unlock()
+		k.hidden--
+		k.showLocked()
+	}
+}
 
 // fileOf gives the file of a connection, which it closes.
 func fileOf(conn net.Conn) (*os.File, error) {
@@ -487,7 +507,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		k.mu.Lock()
 		k.removed = true
 		k.mu.Unlock()
-		k.hide()
+		shown := k.hide()
 		if err = k.life.remove(ctx); err == nil {
 			err = forgetDir(k.dir)
 		}
@@ -497,6 +517,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		k.mu.Lock() // it can be asked again, or die
 		k.removed = false
 		k.mu.Unlock()
+		shown()
 	default:
 		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)
 	}
@@ -519,9 +540,9 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 func (k *keeper) pause(ctx context.Context) error {
 	k.pausing.Lock()
 	defer k.pausing.Unlock()
-	k.hide()
+	shown := k.hide()
 	err := k.life.pause(ctx)
-	k.show()
+	shown()
 	if err != nil || !k.life.start.layout.nested {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
@@ -55,7 +56,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	// A way to the agent comes with the answer. Without one it is made when it is needed.
 	if conn, board, err := connected(way); err == nil && sb.attach(conn, board, r.About.Lifetime) == nil {
 		sb.warm(ctx)
-		d.recents.put(sb)
+		d.recents.use(sb)
 	}
 	n := &newborn{sandbox: sb}
 	if r.Measure != nil && r.Egress != nil {
@@ -93,25 +94,16 @@ func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (_ *res
 	if len(data) > kernel.PacketMax {
 		return nil, nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
 	}
-	mine, err := d.instruct(data, files)
+	mine, data, files, err := d.instruct(ctx, data, files)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = mine.Close() }()
-	stop := mine.Until(ctx)
-	defer stop()
-	data, way, err = mine.Receive()
 	defer func() {
+		_ = mine.Close()
 		if err != nil {
-			closeAll(way)
+			closeAll(files)
 		}
 	}()
-	if e := ctx.Err(); e != nil {
-		return nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
-	}
 	var r response
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, nil, fmt.Errorf("the keeper's answer: %w", err)
@@ -119,29 +111,42 @@ func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (_ *res
 	if r.Error != "" || r.About == nil {
 		return nil, nil, r.err()
 	}
-	if !stop() {
-		return nil, nil, fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
+	if e := ctx.Err(); e != nil {
+		return nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
 	}
 	if err := mine.Send([]byte{1}); err != nil {
 		return nil, nil, fmt.Errorf("accept the sandbox: %w", err)
 	}
-	return &r, way, nil
+	return &r, files, nil
 }
 
-// instruct gives a keeper its order. One that was started before may have ended
-// since, without an order.
-func (d *Driver) instruct(data []byte, files []*os.File) (*kernel.Channel, error) {
+// instruct gives a keeper its order, and waits for its answer. One that was started
+// before may have ended since, or is about to, and has not read its order.
+func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c *kernel.Channel, answer []byte, way []*os.File, err error) {
 	for {
 		c, spare, err := d.spares.take()
 		if err != nil {
-			return nil, err
+			return nil, nil, nil, err
 		}
-		if err = c.Send(data, files...); err == nil {
-			return c, nil
+		stop := c.Until(ctx)
+		err = c.Send(data, files...)
+		unread := err != nil
+		if err == nil {
+			answer, way, err = c.Receive()
+			unread = errors.Is(err, syscall.ECONNRESET) // by whom nothing was read
 		}
-		_ = c.Close() // it has no order
-		if !spare {
-			return nil, fmt.Errorf("instruct the keeper: %w", err)
+		if stop() && err == nil {
+			return c, answer, way, nil
+		}
+		_ = c.Close() // it has no order, or ends without our answer
+		closeAll(way)
+		switch e := ctx.Err(); {
+		case e != nil:
+			return nil, nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
+		case !unread:
+			return nil, nil, nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
+		case !spare:
+			return nil, nil, nil, fmt.Errorf("instruct the keeper: %w", err)
 		}
 	}
 }
@@ -246,7 +251,7 @@ func (d *Driver) keeps(name string) bool {
 }
 
 // openKept opens a sandbox that a keeper owns. One that goes, as its keeper shows, and
-// was opened lately is given again.
+// was used lately is given again.
 func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) {
 	have := d.recents.find(id)
 	if have != nil && have.shown() && have.stands() {
@@ -262,7 +267,6 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) 
 	case have != nil && have.same(sb):
 		return have, nil // it may be paused
 	}
-	d.recents.put(sb)
 	return sb, nil
 }
 
@@ -295,7 +299,10 @@ func (d *Driver) adopt(id paddock.ID, dir string, a about) *sandbox {
 	if len(a.Groups) > 0 {
 		group = sync.OnceValues(func() (*cgroup.Group, error) { return d.host().Open(string(id), a.Groups...) })
 	}
-	return &sandbox{id: id, driver: d, owner: remoteOwner{dir: dir, driver: d, group: group, made: a.Created}, about: a}
+	return &sandbox{
+		id: id, driver: d, owner: remoteOwner{dir: dir, driver: d, group: group, made: a.Created}, about: a,
+		dialing: make(chan struct{}, 1), lately: true,
+	}
 }
 
 // noGroup is the group of a box without one, or that nobody needs.

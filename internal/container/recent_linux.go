@@ -7,16 +7,18 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// recentTime is how long a sandbox is kept open that nobody opens again.
+// recentTime is how long a sandbox is kept open that nobody uses.
 const recentTime = 30 * time.Second
 
-// recents are the kept sandboxes that were opened lately. Whoever opens one again gets
-// the same, with its way to the agent: to make another takes some milliseconds. What is
-// dropped here lives on as long as somebody holds it.
+// recents are the kept sandboxes that were used lately: a command was started, a file
+// or a port was asked for. Whoever opens one again gets the same, with its way to the
+// agent: to make another takes some milliseconds. To look how one is does not count, as
+// who measures looks at all. What is dropped here lives on as long as somebody holds it.
 type recents struct {
-	mu    sync.Mutex
-	open  map[paddock.ID]*recent // guarded by mu
-	timer *time.Timer            // guarded by mu; nil while none is open
+	mu     sync.Mutex
+	open   map[paddock.ID]*recent // guarded by mu
+	timer  *time.Timer            // guarded by mu; nil while none is open
+	closed bool                   // guarded by mu
 }
 
 type recent struct {
@@ -28,18 +30,23 @@ type recent struct {
 func (r *recents) find(id paddock.ID) *sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	it := r.open[id]
-	if it == nil {
-		return nil
+	if it := r.open[id]; it != nil {
+		return it.sb
 	}
-	it.used = time.Now()
-	return it.sb
+	return nil
 }
 
-// put keeps a sandbox, in the place of one that had its name before.
-func (r *recents) put(sb *sandbox) {
+// use keeps a sandbox that is used, in the place of another of its name.
+func (r *recents) use(sb *sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if it := r.open[sb.id]; it != nil && it.sb == sb {
+		it.used = time.Now()
+		return
+	}
+	if r.closed {
+		return
+	}
 	if r.open == nil {
 		r.open = map[paddock.ID]*recent{}
 	}
@@ -57,7 +64,7 @@ func (r *recents) drop(sb *sandbox) {
 	}
 }
 
-// sweep drops what nobody has opened again.
+// sweep drops what nobody has used again.
 func (r *recents) sweep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +73,7 @@ func (r *recents) sweep() {
 			delete(r.open, id)
 		}
 	}
-	if len(r.open) == 0 {
+	if len(r.open) == 0 || r.closed {
 		r.timer = nil
 		return
 	}
@@ -77,7 +84,7 @@ func (r *recents) sweep() {
 func (r *recents) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.open = nil
+	r.open, r.closed = nil, true
 	if r.timer != nil {
 		r.timer.Stop()
 		r.timer = nil

@@ -122,23 +122,31 @@ func (r remoteOwner) connect(ctx context.Context) (net.Conn, *board, error) {
 }
 
 // connected takes over what a keeper sends of a way to its agent: the connection, and
-// its board.
-func connected(way []*os.File) (net.Conn, *board, error) {
+// its board. A keeper of before has none.
+func connected(way []*os.File) (_ net.Conn, b *board, err error) {
 	defer closeAll(way)
-	if len(way) != 2 {
+	if len(way) == 0 {
 		return nil, nil, fmt.Errorf("the keeper sent no connection: %w", paddock.Internal)
 	}
-	b, err := readBoard(way[1])
-	if err != nil {
-		return nil, nil, fmt.Errorf("what the keeper shows: %w", err)
+	if len(way) > 1 {
+		if b, err = readBoard(way[1]); err != nil {
+			return nil, nil, fmt.Errorf("what the keeper shows: %w", err)
+		}
 	}
 	conn, err := net.FileConn(way[0])
-	return conn, b, err
+	if err != nil {
+		b.close()
+		return nil, nil, err
+	}
+	return conn, b, nil
 }
 
 func (r remoteOwner) stand(ctx context.Context) (standing, error) {
 	got, err := r.ask(ctx, request{Op: "stand"})
 	switch {
+	case errors.Is(err, paddock.Unsupported): // a keeper of before
+		m, err := r.measure(ctx)
+		return m.standing, err
 	case err == nil && got.Standing != nil:
 		return *got.Standing, nil
 	case err == nil:
@@ -152,7 +160,7 @@ func (r remoteOwner) stand(ctx context.Context) (standing, error) {
 func (r remoteOwner) kills(ctx context.Context) (int64, error) {
 	if r.driver.kernel == nil || r.driver.kernel.Machine == nil { // a machine counts its own
 		if g, err := r.group(); err == nil {
-			if n, err := g.Kills(); err == nil {
+			if n, err := g.Kills(); err == nil && n >= 0 { // else it counts where this process cannot see it
 				return n, nil
 			}
 		}

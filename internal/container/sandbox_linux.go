@@ -64,9 +64,10 @@ type sandbox struct {
 	id     paddock.ID
 	driver *Driver
 	owner  owner
+	lately bool   // a driver may give it again
 	done   func() // called when it was removed; nil is nothing
 
-	dialing sync.Mutex // held while the way to the agent is made again
+	dialing chan struct{} // holds one while the way to the agent is made again
 
 	mu      sync.Mutex
 	about   about        // guarded by mu
@@ -87,7 +88,8 @@ func (s *sandbox) ID() paddock.ID { return s.id }
 // attach makes conn the way to the agent, and b what its owner shows; nil is nothing.
 func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error {
 	aside := func(ctx context.Context) (net.Conn, error) {
-		conn, _, err := s.owner.connect(ctx)
+		conn, b, err := s.owner.connect(ctx)
+		b.close() // the first one's is read
 		return conn, err
 	}
 	g, err := agent.New(conn, agent.Options{
@@ -132,8 +134,12 @@ func (s *sandbox) guest(ctx context.Context) (*agent.Guest, error) {
 	if g, err := s.linked(); g != nil || err != nil {
 		return g, err
 	}
-	s.dialing.Lock() // one at a time makes it again
-	defer s.dialing.Unlock()
+	select { // one at a time makes it again
+	case s.dialing <- struct{}{}:
+		defer func() { <-s.dialing }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("sandbox %s: %w: %w", s.id, ctx.Err(), kindOf(ctx.Err()))
+	}
 	if g, err := s.linked(); g != nil || err != nil {
 		return g, err
 	}
@@ -188,8 +194,14 @@ func (s *sandbox) linked() (*agent.Guest, error) {
 // that is stopped would answer nothing.
 func (s *sandbox) running(ctx context.Context) (*agent.Guest, error) {
 	g, err := s.guest(ctx)
-	if err != nil || s.shown() {
-		return g, err
+	if err != nil {
+		return nil, err
+	}
+	if s.lately {
+		s.driver.recents.use(s)
+	}
+	if s.shown() {
+		return g, nil
 	}
 	st, err := s.owner.stand(ctx)
 	switch {
@@ -583,6 +595,9 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	g := s.link
 	s.mu.Unlock()
 	if err := s.owner.remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
+		s.mu.Lock()
+		s.removed = false // who else has it finds out what is left of it
+		s.mu.Unlock()
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
 	s.driver.forget(s)

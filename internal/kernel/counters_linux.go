@@ -79,13 +79,23 @@ func mapCounters(fd, how int) (*Counters, error) {
 }
 
 // Add adds to a number. Only who has opened the counters may.
-func (c *Counters) Add(i int, n uint64) { c.numbers[i].Add(n) }
+func (c *Counters) Add(i int, n uint64) {
+	c.numbers[i].Add(n)
+	runtime.KeepAlive(c) // and so the memory
+}
 
 // Set replaces a number. Only who has opened the counters may.
-func (c *Counters) Set(i int, n uint64) { c.numbers[i].Store(n) }
+func (c *Counters) Set(i int, n uint64) {
+	c.numbers[i].Store(n)
+	runtime.KeepAlive(c)
+}
 
 // Load gives a number.
-func (c *Counters) Load(i int) uint64 { return c.numbers[i].Load() }
+func (c *Counters) Load(i int) uint64 {
+	n := c.numbers[i].Load()
+	runtime.KeepAlive(c)
+	return n
+}
 
 // Close lets go of the memory. Nothing may be added or loaded afterwards.
 func (c *Counters) Close() error {
