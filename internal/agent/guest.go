@@ -174,11 +174,14 @@ func (g *Guest) goneReason() string {
 	return g.gone
 }
 
+// Prepare does what the first call of this process would do once, without a call.
+func Prepare() { guestpb.Warm() }
+
 // Warm makes a first call, of the sort that Start is, about a process that is
 // not there. It is answered when the guest answers calls, and the next call is
 // faster for it.
 func (g *Guest) Warm(ctx context.Context) {
-	guestpb.Warm()
+	Prepare()
 	if p, err := g.Attach(ctx, 1, paddock.Output{Detached: true}); err == nil {
 		p.Release() // a guest that says its init is a command's process lies
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 	"github.com/paddock-sandbox/paddock/internal/egress/way"
-	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
 
 // An owner is how to reach the process that owns a box: this one, or a keeper.
@@ -123,7 +122,7 @@ func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error 
 // call about a process that is not there is another than a command's.
 func (s *sandbox) warm(ctx context.Context) {
 	if s.driver.machine() != nil {
-		go guestpb.Warm() // soon over
+		go agent.Prepare() // soon over
 		return
 	}
 	go s.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
