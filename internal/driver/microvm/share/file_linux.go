@@ -89,6 +89,16 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ELOOP) {
 		err = syscall.ESTALE
 	}
+	if errors.Is(err, syscall.ESTALE) && !n.region.live && n.kind == syscall.S_IFREG {
+		// What is in use of the system is what it was until nobody uses it any more:
+		// see stays.
+		if d := s.anyOpen(n); d != nil {
+			if a, err = kernel.AttrAt(d.fd, ""); err != nil {
+				d.done()
+			}
+			return d, a, err
+		}
+	}
 	return d, a, err
 }
 

@@ -187,7 +187,7 @@ func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error)
 		return nil, syscall.ESTALE // forgotten meanwhile
 	}
 	n := s.names[entry{parent.id, name}]
-	if n != nil && s.admit(n, a) != nil {
+	if n != nil && s.admit(n, a) != nil && !s.stays(n, a) {
 		parent.refs++ // it stays, whatever leaves it
 		s.detach(n, parent, name)
 		parent.refs--
@@ -263,6 +263,27 @@ func (s *Server) admit(n *node, a *kernel.Attr) error {
 	}
 	n.known, n.dev, n.ino = true, a.Dev, a.Ino
 	return nil
+}
+
+// stays tells whether a file of the system is what it was at its name, though another
+// took its place: as long as it is in use it goes by that name, with the attributes
+// that it has. What uses it would else be told that it is stale, and with a layer over
+// it whoever uses it next. mu is held.
+func (s *Server) stays(n *node, a *kernel.Attr) bool {
+	if n.region.live || n.kind != syscall.S_IFREG {
+		return false
+	}
+	for _, h := range n.handles {
+		if h.open == nil {
+			continue
+		}
+		was, err := kernel.AttrAt(h.open.fd, "")
+		if err == nil {
+			*a = was
+		}
+		return err == nil
+	}
+	return false
 }
 
 // detach takes one of a node's names away. mu is held.

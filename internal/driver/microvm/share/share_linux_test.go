@@ -618,10 +618,23 @@ func TestHostsChangesAreSeen(t *testing.T) {
 	if got, _ := c.read(h, 0, 99); errno != 0 || how != 0 || got != "a newer tool" {
 		t.Errorf("%v, %#x, %q", errno, how, got)
 	}
-	// But for what is in use.
+	// But for what is in use, which stays what it was for all who use it.
 	replace("usr/bin/tool", "the newest tool")
-	if _, _, errno := c.open(opOpen, tool.id, syscall.O_RDONLY); errno != syscall.ESTALE {
-		t.Error(errno)
+	second, _, errno := c.open(opOpen, tool.id, syscall.O_RDONLY)
+	if got, _ := c.read(second, 0, 99); errno != 0 || got != "a newer tool" {
+		t.Errorf("%v, %q", errno, got)
+	}
+	if again := c.walk("usr", "bin", "tool"); again.id != tool.id || again.size != uint64(len("a newer tool")) {
+		t.Errorf("its name: %+v, was %+v", again, tool)
+	}
+	c.release(opRelease, h)
+	c.release(opRelease, second)
+	if again := c.walk("usr", "bin", "tool"); again.id != tool.id || again.size != uint64(len("the newest tool")) {
+		t.Errorf("its name, when nobody uses it: %+v, was %+v", again, tool)
+	}
+	h, how, errno = c.open(opOpen, tool.id, syscall.O_RDONLY)
+	if got, _ := c.read(h, 0, 99); errno != 0 || how != 0 || got != "the newest tool" {
+		t.Errorf("%v, %#x, %q", errno, how, got)
 	}
 }
 
