@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -22,10 +23,13 @@ type pump struct {
 	request []byte // buffer of up
 	answers []byte // of down
 
+	writing sync.Mutex // held while a request is written
+
 	mu      sync.Mutex
 	changed *sync.Cond          // with mu
+	lender  lender              // guarded by mu
 	held    bool                // guarded by mu: nothing goes to the host
-	sending bool                // guarded by mu: a request is being written
+	sending int                 // guarded by mu: requests that are being written, or wait for that
 	ended   bool                // guarded by mu: the host's end is closed, and down waits for the next session
 	open    map[uint64]struct{} // guarded by mu: requests that the host has and has not answered
 }
@@ -57,7 +61,7 @@ const (
 
 func newPump(device io.ReadWriter, port reopening) *pump {
 	p := &pump{
-		device: device, port: port, open: map[uint64]struct{}{},
+		device: device, port: port, lender: newLender(), open: map[uint64]struct{}{},
 		request: make([]byte, maxRequest), answers: make([]byte, 2*maxReply),
 	}
 	p.changed = sync.NewCond(&p.mu)
@@ -77,17 +81,78 @@ func (p *pump) up(ctx context.Context) error {
 		case n < inHeader || int(binary.NativeEndian.Uint32(buf)) != n:
 			return fmt.Errorf("a request for files of %d bytes: %w", n, paddock.Internal)
 		}
-		p.admit(binary.NativeEndian.Uint32(buf[4:]), binary.NativeEndian.Uint64(buf[8:]))
-		err = p.ask(ctx, buf[:n])
-		p.sent()
+		if answer := p.lend(ctx, buf[:n]); answer != nil {
+			err = p.tell(answer)
+		} else {
+			err = p.ask(ctx, buf[:n])
+		}
 		if err != nil {
-			return fmt.Errorf("ask the host for files: %w", err)
+			return err
 		}
 	}
 }
 
-// ask gives a request to the host, which may have to come back for it.
+// lend gives the answer to a request that the host need not see.
+func (p *pump) lend(ctx context.Context, request []byte) (answer []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch binary.NativeEndian.Uint32(request[4:]) {
+	case opOpen:
+		answer = p.lender.open(request, time.Now())
+	case opRelease:
+		answer = p.lender.release(request, time.Now())
+		p.comeBack(ctx)
+	}
+	return answer
+}
+
+// comeBack has what is idle closed when it is late. p.mu is held.
+func (p *pump) comeBack(ctx context.Context) {
+	at, ok := p.lender.next()
+	if !ok || p.lender.timed {
+		return
+	}
+	p.lender.timed = true
+	time.AfterFunc(time.Until(at), func() {
+		p.mu.Lock()
+		p.lender.timed = false
+		p.mu.Unlock()
+		p.closeLate(ctx)
+	})
+}
+
+// closeLate has the host close what has been idle until its time.
+func (p *pump) closeLate(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		request := p.lender.late(time.Now())
+		if request == nil {
+			p.comeBack(ctx)
+			p.mu.Unlock()
+			return
+		}
+		p.mu.Unlock()
+		if err := p.ask(ctx, request); err != nil {
+			return // as up does soon, who tells of it
+		}
+	}
+}
+
+// ask gives a request to the host.
 func (p *pump) ask(ctx context.Context, request []byte) error {
+	p.admit(binary.NativeEndian.Uint32(request[4:]), uniqueOf(request))
+	p.writing.Lock()
+	err := p.write(ctx, request)
+	p.writing.Unlock()
+	p.sent()
+	if err != nil {
+		return fmt.Errorf("ask the host for files: %w", err)
+	}
+	return nil
+}
+
+// write writes a request, for which the host may have to come back.
+func (p *pump) write(ctx context.Context, request []byte) error {
 	for {
 		_, err := p.port.Write(request)
 		if !errors.Is(err, syscall.EPIPE) {
@@ -106,7 +171,7 @@ func (p *pump) admit(op uint32, unique uint64) {
 	for p.held {
 		p.changed.Wait()
 	}
-	p.sending = true
+	p.sending++
 	switch op {
 	case opForget, opInterrupt, opNotifyReply, opBatchForget:
 	default:
@@ -116,7 +181,7 @@ func (p *pump) admit(op uint32, unique uint64) {
 
 func (p *pump) sent() {
 	p.mu.Lock()
-	p.sending = false
+	p.sending--
 	if p.held {
 		p.changed.Broadcast()
 	}
@@ -140,7 +205,7 @@ func (p *pump) hold(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = true
-	for len(p.open) > 0 || p.sending {
+	for len(p.open) > 0 || p.sending > 0 {
 		if ctx.Err() != nil {
 			p.held = false
 			p.changed.Broadcast()
@@ -197,11 +262,17 @@ func (p *pump) down(ctx context.Context) error {
 		n, err := p.port.Read(buf[have:])
 		if errors.Is(err, io.EOF) {
 			have = 0 // half an answer is none
+			// The next session may be with another server, for which what was opened is
+			// to be opened again.
+			p.mu.Lock()
+			p.lender.end()
+			p.mu.Unlock()
 			p.setEnded(true)
 			if err := p.port.WaitOpen(ctx); err != nil {
 				return fmt.Errorf("wait for the host's files: %w", err)
 			}
 			p.setEnded(false)
+			go p.closeLate(ctx)
 			continue
 		}
 		if err != nil {
@@ -228,16 +299,27 @@ func (p *pump) deliver(data []byte) (used int, err error) {
 		if len(one) < n {
 			break
 		}
-		unique := binary.NativeEndian.Uint64(one[8:])
-		_, err := p.device.Write(one[:n])
-		switch {
-		case err == nil, errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EINVAL):
-			// Who asked went away; or the answer makes no sense, which is for who asked.
-		default:
-			return used, fmt.Errorf("give answers about files: %w", err)
+		p.mu.Lock()
+		p.lender.opened(one[:n], time.Now())
+		p.mu.Unlock()
+		unique := uniqueOf(one)
+		if unique&ours == 0 {
+			if err := p.tell(one[:n]); err != nil {
+				return used, err
+			}
 		}
 		p.answered(unique)
 		used += n
 	}
 	return used, nil
+}
+
+// tell gives the kernel an answer.
+func (p *pump) tell(answer []byte) error {
+	_, err := p.device.Write(answer)
+	switch {
+	case err == nil, errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EINVAL):
+		return nil // who asked went away; or the answer makes no sense, which is for who asked
+	}
+	return fmt.Errorf("give answers about files: %w", err)
 }
