@@ -41,6 +41,9 @@ func (s *events) check(ev *guestpb.ProcessEvent) error {
 		if s.started || pid < 1 || pid > maxPID || (s.pid != 0 && pid != s.pid) {
 			return broken("a start of process %d", pid)
 		}
+		if k := e.Started.Killed; k != nil && *k < 0 {
+			return broken("a start after %d processes were killed", *k)
+		}
 		s.started, s.pid = true, pid
 		return nil
 	case *guestpb.ProcessEvent_Output:

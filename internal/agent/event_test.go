@@ -14,6 +14,12 @@ func started(pid int32) *guestpb.ProcessEvent {
 	return &guestpb.ProcessEvent{Event: &guestpb.ProcessEvent_Started{Started: &guestpb.Started{Pid: pid}}}
 }
 
+func startedAfter(killed int64) *guestpb.ProcessEvent {
+	e := started(1)
+	e.GetStarted().Killed = &killed
+	return e
+}
+
 func output(offset int64, n int) *guestpb.ProcessEvent {
 	return &guestpb.ProcessEvent{Event: &guestpb.ProcessEvent_Output{Output: &guestpb.Output{Offset: offset, Data: make([]byte, n)}}}
 }
@@ -37,6 +43,7 @@ func TestEventsThatCannotBeAreRefused(t *testing.T) {
 		"process -1":                {events{}, list{started(-1)}},
 		"a process beyond Linux":    {events{}, list{started(1<<22 + 1)}},
 		"another process":           {events{pid: 5}, list{started(6)}},
+		"-1 processes killed":       {events{}, list{startedAfter(-1)}},
 		"two starts":                {events{}, list{started(5), started(5)}},
 		"empty output":              {events{}, list{started(5), output(0, 0)}},
 		"too much output":           {events{}, list{started(5), output(0, 64<<10+1)}},

@@ -26,7 +26,7 @@ type Options struct {
 	// Amend may improve an exit that the guest reported, or that its end was,
 	// with what the host measured (out of memory, killed by the driver). It is called once for
 	// each process and attached output, before Wait answers. May be nil.
-	Amend func(started time.Time, exit *paddock.Exit)
+	Amend func(start Start, exit *paddock.Exit)
 
 	// Gone says in words why the guest is no longer there, when its
 	// connection has ended. It may wait a little to find out. May be nil.
@@ -52,6 +52,15 @@ type Options struct {
 
 	// Lifetime is paddock.Limits.Lifetime: the bound of every command.
 	Lifetime time.Duration
+}
+
+// A Start is what is known of how a process began.
+type Start struct {
+	At time.Time // when it was asked for, or attached to
+
+	// Killed is how many processes the guest says were killed for lack of memory
+	// before; -1 is that it does not count them.
+	Killed int64
 }
 
 const (

@@ -40,7 +40,7 @@ func (w *patience) start(p *process) {
 		return
 	}
 	w.p = p
-	w.due = p.started.Add(p.timeout)
+	w.due = p.started.At.Add(p.timeout)
 	w.timer = time.AfterFunc(p.timeout+p.guest().grace/4, w.look)
 }
 
@@ -124,7 +124,7 @@ func (w *patience) giveUp() {
 		Signal: syscall.SIGKILL,
 		Cause:  paddock.TimedOut,
 		Reason: fmt.Sprintf("its timeout of %v has passed, and the agent inside did not say how it ended", w.p.timeout),
-		Usage:  unknownUsage(w.p.started),
+		Usage:  unknownUsage(w.p.started.At),
 	}, nil)
 	if w.p.guest().o.Stuck != nil {
 		w.p.guest().o.Stuck()

@@ -21,8 +21,8 @@ import (
 type process struct {
 	out     paddock.Output
 	timeout time.Duration // zero is none, or not known
-	started time.Time
-	fresh   bool // made by Start, so timeout is its own
+	started Start         // Killed is guarded by mu
+	fresh   bool          // made by Start, so timeout is its own
 
 	pid paddock.PID
 	in  input
@@ -44,7 +44,7 @@ type process struct {
 
 func (g *Guest) process(out paddock.Output, timeout time.Duration) *process {
 	return &process{
-		g: g, out: out, timeout: timeout, started: time.Now(), asked: !out.Detached,
+		g: g, out: out, timeout: timeout, started: Start{At: time.Now(), Killed: -1}, asked: !out.Detached,
 		released: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -55,11 +55,20 @@ func (p *process) guest() *Guest {
 	return p.g
 }
 
+func (p *process) start() Start {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.started
+}
+
 // begin notes what the guest said of the process that has started.
 func (p *process) begin(pid int32, m *guestpb.Started, cancel context.CancelFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancel = cancel
+	if m.Killed != nil {
+		p.started.Killed = m.GetKilled()
+	}
 	if p.pid == 0 {
 		p.pid = paddock.PID(pid)
 		p.in.init(p, m.GetInput() || m.GetTerminal())
@@ -168,7 +177,7 @@ func (p *process) receive(s *stream, check *events) (paddock.Exit, error) {
 			exit := exitOf(e, timeout)
 			exit.Dropped = max(exit.Dropped, check.dropped)
 			if p.guest().o.Amend != nil {
-				p.guest().o.Amend(p.started, &exit)
+				p.guest().o.Amend(p.start(), &exit)
 			}
 			return exit, nil
 		}
@@ -216,9 +225,9 @@ func (p *process) gone() (paddock.Exit, error) {
 	default:
 	}
 	g := p.guest()
-	exit := paddock.Exit{Code: 255, Cause: paddock.SandboxGone, Reason: g.goneReason(), Usage: unknownUsage(p.started)}
+	exit := paddock.Exit{Code: 255, Cause: paddock.SandboxGone, Reason: g.goneReason(), Usage: unknownUsage(p.started.At)}
 	if g.o.Amend != nil {
-		g.o.Amend(p.started, &exit)
+		g.o.Amend(p.start(), &exit)
 	}
 	return exit, nil
 }

@@ -412,7 +412,7 @@ func TestWhatIsLeftInTheBackgroundDoesNotHoldUpTheExit(t *testing.T) {
 
 func TestWaitAnswersTheSameEachTime(t *testing.T) {
 	var amended int
-	g, _ := guesttest.Both(t, guest.Options{}, agent.Options{Amend: func(started time.Time, exit *paddock.Exit) {
+	g, _ := guesttest.Both(t, guest.Options{}, agent.Options{Amend: func(_ agent.Start, exit *paddock.Exit) {
 		amended++
 		exit.Cause, exit.Limit = paddock.OutOfMemory, 42
 	}})
@@ -563,5 +563,35 @@ func TestHelloFailsWhereNoCommandCanRun(t *testing.T) {
 	}})
 	if h, err := g.Hello(limit(t)); !errors.Is(err, paddock.Denied) {
 		t.Errorf("it answers %+v, %v", h, err)
+	}
+}
+
+func TestWhoWasKilledBeforeIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		count func() (int64, error)
+		want  int64
+	}{
+		"by a guest that counts":         {func() (int64, error) { return 3, nil }, 3},
+		"by one that cannot count now":   {func() (int64, error) { return 0, paddock.Unavailable }, -1},
+		"by one that leaves it to hosts": {nil, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan int64, 2)
+			g, _ := guesttest.Both(t, guest.Options{Killed: c.count}, agent.Options{Amend: func(start agent.Start, _ *paddock.Exit) { got <- start.Killed }})
+			p := start(t, g, sh("sleep 1000"))
+			again, err := g.Attach(limit(t), p.ID(), paddock.Output{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Signal(limit(t), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range []paddock.Process{p, again} {
+				wait(t, p)
+				if n := <-got; n != c.want {
+					t.Errorf("%d, want %d", n, c.want)
+				}
+			}
+		})
 	}
 }

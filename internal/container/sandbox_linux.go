@@ -266,7 +266,7 @@ func (s *sandbox) killsBefore(t time.Time) int64 {
 }
 
 // amend tells lack of memory from other ends, which only the host sees.
-func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
+func (s *sandbox) amend(start agent.Start, exit *paddock.Exit) {
 	if exit.Cause == paddock.SandboxGone {
 		s.amendGone(exit)
 		return
@@ -275,7 +275,10 @@ func (s *sandbox) amend(started time.Time, exit *paddock.Exit) {
 	if exit.Code == 0 || exit.Cause != paddock.Exited && exit.Cause != paddock.Signaled {
 		return
 	}
-	before := s.killsBefore(started)
+	before := start.Killed
+	if before < 0 {
+		before = s.killsBefore(start.At)
+	}
 	killed := exit.Signal == syscall.SIGKILL || exit.Code == 128+int(syscall.SIGKILL)
 	m, err := s.told(killed)
 	if err != nil || m.Kills <= before {
@@ -502,8 +505,10 @@ func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, 
 	if err != nil {
 		return nil, err
 	}
-	if kills, err := s.owner.kills(ctx); err == nil { // else it has ended, as Start tells
-		s.sample(kills)
+	if s.driver.machine() == nil { // whose agent counts them, and tells with each start
+		if kills, err := s.owner.kills(ctx); err == nil { // else it has ended, as Start tells
+			s.sample(kills)
+		}
 	}
 	return g.Start(ctx, cmd)
 }

@@ -117,7 +117,7 @@ func (p *process) follow(ctx context.Context, r *output.Reader, send sender) err
 
 func (p *process) startedEvent() *guestpb.ProcessEvent {
 	return &guestpb.ProcessEvent{Event: &guestpb.ProcessEvent_Started{Started: &guestpb.Started{
-		Pid: int32(p.pid), Terminal: p.cmd.terminal != nil, Input: p.in != nil,
+		Pid: int32(p.pid), Terminal: p.cmd.terminal != nil, Input: p.in != nil, Killed: p.killed,
 	}}}
 }
 

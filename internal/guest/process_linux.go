@@ -27,7 +27,8 @@ type process struct {
 	pid     int
 	cmd     command
 	started time.Time
-	hidden  bool // the agent's own: not listed, not kept
+	killed  *int64 // processes for lack of memory before: Options.Killed; nil is not known
+	hidden  bool   // the agent's own: not listed, not kept
 
 	out     *output.Ring
 	in      *input // nil without one

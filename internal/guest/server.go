@@ -48,6 +48,11 @@ type Options struct {
 	// Nil holds nothing back.
 	Gate <-chan struct{}
 
+	// Killed tells how many processes the kernel has killed for lack of memory, where
+	// the agent is who can count them; it is asked before each start. Nil is that the
+	// host counts them.
+	Killed func() (int64, error)
+
 	// Guard is asked before the agent itself changes a file on the host's
 	// behalf; nil allows all.
 	Guard Guard

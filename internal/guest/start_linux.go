@@ -168,6 +168,11 @@ func (s *Server) launch(p *process, path string, files []*os.File) error {
 	if t.isClosed() {
 		return errEnds
 	}
+	if s.o.Killed != nil {
+		if n, err := s.o.Killed(); err == nil { // else the host does without
+			p.killed = &n
+		}
+	}
 	p.started = time.Now()
 	pid, err := s.o.StartProcess(path, p.cmd.args, &ProcAttr{
 		Dir: p.cmd.dir, Env: p.cmd.env, Files: files, Terminal: p.cmd.terminal != nil, User: p.cmd.user,

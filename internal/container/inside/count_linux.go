@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -19,6 +21,9 @@ type count struct {
 	// Files of the group: cgroup.procs, pids.max and pids.current. What may be
 	// written depends on who opened them.
 	procs, max, now *os.File
+
+	// memory.events, where the groups bound memory, too; else nil.
+	events *os.File
 
 	most atomic.Int64 // what max says
 }
@@ -40,6 +45,12 @@ func newCount(dir string) (*count, error) {
 		func() (err error) { c.procs, err = os.OpenFile(group+"/cgroup.procs", os.O_WRONLY, 0); return err },
 		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return err },
 		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return err },
+		func() (err error) {
+			if c.events, err = os.Open(group + "/memory.events"); errors.Is(err, fs.ErrNotExist) {
+				c.events, err = nil, nil
+			}
+			return err
+		},
 		// Whoever makes a user namespace may mount the groups again. They are not
 		// the commands' to change there.
 		func() error { return notTheirs(dir+"/agent", group) },
@@ -98,4 +109,19 @@ func (c *count) read() (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+}
+
+// killed tells how many of the commands' processes were killed for lack of memory.
+func (c *count) killed() (int64, error) {
+	buf := make([]byte, 512)
+	n, err := c.events.ReadAt(buf, 0)
+	if n == 0 && err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(buf[:n]) {
+		if text, ok := bytes.CutPrefix(line, []byte("oom_kill ")); ok {
+			return strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("memory.events does not tell who was killed: %w", paddock.Unsupported)
 }

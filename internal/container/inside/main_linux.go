@@ -81,7 +81,11 @@ func newAgent(dir string) (*agent, error) {
 		return nil, err
 	}
 	a := &agent{spawn: s, gate: make(chan struct{})}
-	a.made, err = guest.New(guest.Options{Init: true, StartProcess: s.start, Signal: s.signal, Gate: a.gate})
+	o := guest.Options{Init: true, StartProcess: s.start, Signal: s.signal, Gate: a.gate}
+	if s.count.events != nil {
+		o.Killed = s.count.killed
+	}
+	a.made, err = guest.New(o)
 	return a, err
 }
 

@@ -576,6 +576,7 @@ type Started struct {
 	Pid           int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
 	Terminal      bool                   `protobuf:"varint,2,opt,name=terminal,proto3" json:"terminal,omitempty"`
 	Input         bool                   `protobuf:"varint,3,opt,name=input,proto3" json:"input,omitempty"`
+	Killed        *int64                 `protobuf:"varint,4,opt,name=killed,proto3,oneof" json:"killed,omitempty"` // processes that had been killed for lack of memory before; where the agent counts them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -629,6 +630,13 @@ func (x *Started) GetInput() bool {
 		return x.Input
 	}
 	return false
+}
+
+func (x *Started) GetKilled() int64 {
+	if x != nil && x.Killed != nil {
+		return *x.Killed
+	}
+	return 0
 }
 
 type Output struct {
@@ -2851,11 +2859,13 @@ const file_guest_proto_rawDesc = "" +
 	"\astarted\x18\x01 \x01(\v2\x19.paddock.guest.v1.StartedH\x00R\astarted\x122\n" +
 	"\x06output\x18\x02 \x01(\v2\x18.paddock.guest.v1.OutputH\x00R\x06output\x122\n" +
 	"\x06exited\x18\x03 \x01(\v2\x18.paddock.guest.v1.ExitedH\x00R\x06exitedB\a\n" +
-	"\x05event\"M\n" +
+	"\x05event\"u\n" +
 	"\aStarted\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x1a\n" +
 	"\bterminal\x18\x02 \x01(\bR\bterminal\x12\x14\n" +
-	"\x05input\x18\x03 \x01(\bR\x05input\"L\n" +
+	"\x05input\x18\x03 \x01(\bR\x05input\x12\x1b\n" +
+	"\x06killed\x18\x04 \x01(\x03H\x00R\x06killed\x88\x01\x01B\t\n" +
+	"\a_killed\"L\n" +
 	"\x06Output\x12\x16\n" +
 	"\x06stderr\x18\x01 \x01(\bR\x06stderr\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
@@ -3165,6 +3175,7 @@ func file_guest_proto_init() {
 		(*ProcessEvent_Output)(nil),
 		(*ProcessEvent_Exited)(nil),
 	}
+	file_guest_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
