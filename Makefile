@@ -52,8 +52,8 @@ build: ## Build ./bin/paddock with the guest agent inside
 
 .PHONY: test
 test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every test, and tell what was skipped and why
-	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=sample PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
-	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=45m $(TESTFLAGS) $(PKG)
+	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=once PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
+	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=60m $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with

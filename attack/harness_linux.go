@@ -34,6 +34,10 @@ type Harness struct {
 	// Only are the cases to run; empty is all.
 	Only []string
 
+	// Turns has each case tried by one of several callers, in turn, where Only is
+	// empty: on a tier on which all by all takes too long.
+	Turns bool
+
 	// Command says that the command line offers this tier, so that the rows
 	// about it can be tried.
 	Command bool
@@ -185,7 +189,7 @@ func (h Harness) asCaller(t *testing.T, place, caller string, online bool) ([]Re
 	if lonely {
 		args = append(args, "-lonely")
 	}
-	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+(7*h.patience()).String(), "-only="+strings.Join(h.Only, ","))
+	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+(7*h.patience()).String(), "-only="+strings.Join(h.turn(caller), ","))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(place, "bin", "attacker"), args...)
 	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, envNetwork+"="+network, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
 	if h.Tier == paddock.MicroVM {
@@ -401,6 +405,20 @@ func (h Harness) collect(t *testing.T, place string) {
 
 // ownKernel tells whether commands run on a kernel of the sandbox's own.
 func (h Harness) ownKernel() bool { return h.Tier == paddock.GVisor || h.Tier == paddock.MicroVM }
+
+// turn gives the cases that a caller tries; empty is all.
+func (h Harness) turn(caller string) []string {
+	if !h.Turns || len(h.Only) > 0 || len(h.Callers) == 1 || os.Geteuid() != 0 {
+		return h.Only
+	}
+	var list []string
+	for i, c := range Cases() {
+		if (i%2 == 0) == (caller == "root") {
+			list = append(list, c.ID)
+		}
+	}
+	return list
+}
 
 func (h Harness) wanted(id string) bool {
 	if len(h.Only) == 0 {

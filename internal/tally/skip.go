@@ -12,10 +12,7 @@ type allowance struct {
 // allowances returns every skip that is accepted on the machine that decides
 // whether a change lands. Each is a promise that is not checked there.
 func allowances() []allowance {
-	const sample = "emulated machines are slow: of the long suites a sample is tried (make machine && make test tries all)"
 	return []allowance{
-		{"internal/driver/microvm", "TestPromisesAsUser", sample},
-		{"internal/egress/trial", "TestRealClientsReachWhatIsAllowed/microvm,_spliced", sample},
 		{"internal/driver/microvm/share", "TestARealKernelMounts", "it needs /dev/fuse"},
 	}
 }

@@ -133,9 +133,6 @@ func TestRealClientsReachWhatIsAllowed(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %s", name, kind), func(t *testing.T) {
 				if name == paddock.MicroVM {
 					microvmtest.Need(t)
-					if microvmtest.Sample() && !look {
-						t.Skip("of machines a sample is tried")
-					}
 				}
 				w.try(t, tierOf(t, name), look)
 			})

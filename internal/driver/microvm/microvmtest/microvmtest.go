@@ -26,9 +26,17 @@ const (
 	// into. Without it the kernel is the one of this system.
 	KernelVariable = "PADDOCK_TEST_KERNEL"
 
-	// SampleVariable names what, if it is "sample", has the suites that take longest on
-	// machines try a part of what they hold.
-	SampleVariable = "PADDOCK_TEST_MACHINES"
+	// PartVariable says how much the suites try that take longest on machines. Empty is
+	// all of it, as root and as an ordinary user.
+	PartVariable = "PADDOCK_TEST_MACHINES"
+
+	// PartOnce has each promise and each attack tried once: the promises as root, and
+	// the first of each group as an ordinary user too; the attacks by both in turn.
+	PartOnce = "once"
+
+	// partSample is of the promises the first of each group: what the ordinary user
+	// tries with PartOnce.
+	partSample = "sample"
 )
 
 const module = "github.com/paddock-sandbox/paddock/cmd/"
@@ -126,10 +134,25 @@ func options() microvm.Options {
 	return microvm.Options{Environ: os.Environ(), Kernels: os.Getenv(KernelVariable)} //nolint:forbidigo // of a test
 }
 
-// Sample tells whether the long suites are to try a part: emulated, the whole of
-// them takes longer than all other tests together.
+// Once tells whether each promise and each attack is tried once.
+func Once() bool {
+	return os.Getenv(PartVariable) == PartOnce //nolint:forbidigo // of a test
+}
+
+// Sample tells whether of the promises the first of each group are tried.
 func Sample() bool {
-	return os.Getenv(SampleVariable) == "sample" //nolint:forbidigo // of a test
+	return os.Getenv(PartVariable) == partSample //nolint:forbidigo // of a test
+}
+
+// ForUser has the processes that a test starts as an ordinary user try a sample, if
+// everything is tried once, and tells so.
+func ForUser(t *testing.T) (sample bool) {
+	t.Helper()
+	if Once() {
+		t.Setenv(PartVariable, partSample)
+		return true
+	}
+	return false
 }
 
 // Need skips a test where no machine can be made, which is where QEMU or a kernel
