@@ -227,6 +227,38 @@ func TestWhoHasAChannelMayDialByTheRules(t *testing.T) {
 	}
 }
 
+// Whoever was refused has the answer before it is told: who asks for the names then,
+// as for a status, is told of it first.
+func TestWhatWasDecidedIsToldBeforeTheNames(t *testing.T) {
+	a := newAudience()
+	g := start(t, named(echo(t)), a.owner())
+	f, err := g.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := gate.NewDialer(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ready(t, g)
+	for i := range 200 {
+		host := fmt.Sprintf("n%d.test", i)
+		if _, err := d.Dial(t.Context(), host, 443); !errors.Is(err, paddock.Denied) {
+			t.Fatal(err)
+		}
+		if _, err := g.Names(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.mu.Lock()
+		told := slices.ContainsFunc(a.events, func(e gate.Event) bool { return e.Host == host })
+		a.mu.Unlock()
+		if !told {
+			t.Fatalf("the refusal of %s was not told", host)
+		}
+	}
+}
+
 func TestAGatewayThatIsKilledIsToldAndNothingIsCarried(t *testing.T) {
 	at := echo(t)
 	a := newAudience()

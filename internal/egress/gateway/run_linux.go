@@ -48,7 +48,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan gate.Message, 16), questions: map[uint64]chan gate.Answer{}, dials: map[uint64]context.CancelFunc{}}
+	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan queued, 16), questions: map[uint64]chan gate.Answer{}, dials: map[uint64]context.CancelFunc{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	ready, err := p.begin()
 	if err != nil {
@@ -75,7 +75,7 @@ type process struct {
 	gateway *egress.Gateway
 	channel *kernel.Channel
 	traffic traffic
-	out     chan gate.Message // what is told when there is time
+	out     chan queued // what is told when there is time
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -272,8 +272,9 @@ func (p *process) update(id uint64, f *os.File) {
 	p.reply(id, err)
 }
 
-// names sends them all, in as many packets as it takes.
+// names sends them all, in as many packets as it takes, after the events so far.
 func (p *process) names(id uint64) {
+	p.settle()
 	var piece []string
 	size := 0
 	for _, n := range p.gateway.Names() {
@@ -318,7 +319,27 @@ func (p *process) dial(m gate.Message) {
 // events, or is gone.
 func (p *process) event(e gate.Event) {
 	select {
-	case p.out <- gate.Message{Op: gate.OpEvents, Events: []gate.Event{gate.Clean(e, e.Sandbox)}}:
+	case p.out <- queued{event: gate.Clean(e, e.Sandbox)}:
+	case <-p.ctx.Done():
+	}
+}
+
+// queued is an event, or who waits until those before are told.
+type queued struct {
+	event gate.Event
+	told  chan struct{} // is closed then; nil for an event
+}
+
+// settle waits until the events so far are told.
+func (p *process) settle() {
+	told := make(chan struct{})
+	select {
+	case p.out <- queued{told: told}:
+	case <-p.ctx.Done():
+		return
+	}
+	select {
+	case <-told:
 	case <-p.ctx.Done():
 	}
 }
@@ -327,16 +348,18 @@ func (p *process) event(e gate.Event) {
 func (p *process) tell() {
 	for {
 		select {
-		case m := <-p.out:
-			for more := true; more && len(m.Events) < 64; {
+		case q := <-p.out:
+			var b batch
+			b.add(q)
+			for more := true; more && len(b.events) < 64; {
 				select {
-				case next := <-p.out:
-					m.Events = append(m.Events, next.Events...)
+				case q = <-p.out:
+					b.add(q)
 				default:
 					more = false
 				}
 			}
-			if p.sendEvents(m.Events) != nil {
+			if p.sendBatch(&b) != nil {
 				return // the owner has gone
 			}
 		case <-p.ctx.Done():
@@ -344,6 +367,31 @@ func (p *process) tell() {
 			return
 		}
 	}
+}
+
+// A batch is what is told at a time.
+type batch struct {
+	events []gate.Event
+	told   []chan struct{}
+}
+
+func (b *batch) add(q queued) {
+	if q.told != nil {
+		b.told = append(b.told, q.told)
+		return
+	}
+	b.events = append(b.events, q.event)
+}
+
+func (p *process) sendBatch(b *batch) error {
+	var err error
+	if len(b.events) > 0 {
+		err = p.sendEvents(b.events)
+	}
+	for _, c := range b.told {
+		close(c)
+	}
+	return err
 }
 
 // sendEvents sends events in as many packets as it takes. What is in them is the
@@ -365,8 +413,10 @@ func (p *process) sendEvents(events []gate.Event) error {
 func (p *process) rest() {
 	for {
 		select {
-		case m := <-p.out:
-			if p.sendEvents(m.Events) != nil {
+		case q := <-p.out:
+			var b batch
+			b.add(q)
+			if p.sendBatch(&b) != nil {
 				return
 			}
 		default:
