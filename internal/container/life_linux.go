@@ -192,10 +192,11 @@ func (l *life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 	return l.start.gateway.Update(ctx, p.Network)
 }
 
-func (l *life) egress(context.Context) (way.State, error) {
+func (l *life) egress(ctx context.Context) (way.State, error) {
 	if l.start.gateway == nil {
 		return way.State{}, nil
 	}
+	l.start.gateway.Settle(ctx) // who was refused may have been answered before it was told
 	return l.start.gateway.State(), nil
 }
 
