@@ -83,7 +83,7 @@ func layers() []layer {
 		{"internal/driver/microvm/wire", []string{"internal/container/inner"}, "words of three parties; pure"},
 		{"internal/driver/microvm/boot", []string{"internal/driver/microvm/wire"}, "what machines are started with: files and programs of the host; it knows no box"},
 		{"internal/driver/microvm/machine", []string{"internal/driver/microvm/wire", "internal/kernel"}, "QEMU: it knows what a machine is, and no box"},
-		{"internal/driver/microvm/share", []string{"internal/container/inner", "internal/kernel"}, "files for a hostile machine: it knows what a bind is, and no machine"},
+		{"internal/driver/microvm/share", []string{"internal/container/inner", "internal/driver/microvm/wire", "internal/kernel"}, "files for a hostile machine: it knows what a bind is, what is agreed on before, and no machine"},
 		{"internal/driver/microvm/vminit", []string{"internal/container/inner", "internal/container/inside", "internal/driver/microvm/wire", "internal/guest/sudo", "internal/kernel"}, "a machine's first process: linked into the guest, so it knows nothing of the host's side"},
 		{"cmd/paddock-guest", []string{"internal/container/inner", "internal/container/inside", "internal/driver/microvm/vminit", "internal/guest/sudo"}, "small: it is copied into every box"},
 		{"cmd/paddock-gvisor", []string{"internal/driver/gvisor/sentry"}, "gVisor, apart from all who do not use it"},

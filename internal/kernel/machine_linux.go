@@ -24,6 +24,15 @@ func MountAt(fstype, path string, attrs int, options string) error {
 	return nil
 }
 
+// RemountAt changes the options of the file system that is mounted at path, whose mount
+// has these attributes.
+func RemountAt(path string, attrs int, options string) error {
+	if err := unix.Mount("none", path, "", unix.MS_REMOUNT|uintptr(attrs), options); err != nil {
+		return &os.PathError{Op: "remount", Path: path, Err: err}
+	}
+	return nil
+}
+
 // LoadModule loads a module. One that is there already, or for which there is
 // no hardware, is not an error.
 func LoadModule(path string) error {

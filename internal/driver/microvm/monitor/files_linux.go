@@ -250,7 +250,7 @@ func newServer(root *os.File, data []byte, files []*os.File) (*share.Server, err
 	if err := json.Unmarshal(data, &o); err != nil {
 		return nil, err
 	}
-	options := share.Options{Root: root, UID: o.UID, GID: o.GID, Binds: o.Binds}
+	options := share.Options{Root: root, UID: o.UID, GID: o.GID, Begun: true, Binds: o.Binds}
 	if len(files) == 0 {
 		return share.New(options)
 	}

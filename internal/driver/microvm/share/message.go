@@ -9,13 +9,11 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 )
 
 // The protocol, as linux/fuse.h has it.
 const (
-	major, minor = 7, 38
-	oldestMinor  = 31
-
 	headIn  = 40
 	headOut = 16
 
@@ -23,8 +21,7 @@ const (
 	nameMax = 255
 	pathMax = 4096
 
-	maxData    = 1 << 20 // of one read or write
-	maxPages   = maxData / 4096
+	maxData    = wire.MaxData   // of one read or write
 	maxMessage = maxData + 4096 // of a request
 )
 
@@ -65,24 +62,6 @@ const (
 	opRename2       op = 45
 	opLseek         op = 46
 	opCopyFileRange op = 47
-)
-
-// What the two sides of INIT offer.
-const (
-	initAsyncRead       = 1 << 0
-	initAtomicTruncate  = 1 << 3
-	initBigWrites       = 1 << 5
-	initAutoInvalData   = 1 << 12
-	initReaddirplus     = 1 << 13
-	initReaddirplusAuto = 1 << 14
-	initAsyncDirect     = 1 << 15
-	initParallelDirOps  = 1 << 18
-	initHandleKillpriv  = 1 << 19
-	initMaxPages        = 1 << 22
-	initCacheLinks      = 1 << 23
-
-	initWanted = initAsyncRead | initAtomicTruncate | initBigWrites | initAutoInvalData | initReaddirplus | initReaddirplusAuto |
-		initAsyncDirect | initParallelDirOps | initHandleKillpriv | initMaxPages | initCacheLinks
 )
 
 // What OPEN answers.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -73,7 +74,7 @@ func New(o Options) (*Server, error) {
 	}
 	room := int(min(files.Cur, 1<<20))
 	s := &Server{
-		options: o, nodeMax: nodeLimit, nameMax: nameLimit, dirMax: min(dirLimit, room/4),
+		options: o, begun: o.Begun, nodeMax: nodeLimit, nameMax: nameLimit, dirMax: min(dirLimit, room/4),
 		nodes: map[uint64]*node{}, names: map[entry]*node{}, files: map[file]*node{}, handles: map[uint64]*handle{}, dirs: list.New(), last: rootID,
 	}
 	// Some are for what is open for a moment, and for the process itself.
@@ -390,31 +391,16 @@ func (r *request) do() error {
 
 // begin answers INIT.
 func (r *request) begin() error {
-	b := &r.body
-	theirs, version := b.u32(), b.u32()
-	readahead, flags := b.u32(), b.u32()
-	w := &r.out
+	reply, err := wire.AppendInit(r.out.data, r.body.data)
 	switch {
-	case b.short:
+	case errors.Is(err, paddock.Invalid):
 		return syscall.EINVAL
-	case theirs > major: // it asks again
-		version = minor
-	case theirs < major || version < oldestMinor:
+	case err != nil:
 		return syscall.EPROTO
-	default:
-		r.server.mu.Lock()
-		r.server.begun = true
-		r.server.mu.Unlock()
 	}
-	w.u32(major)
-	w.u32(min(version, minor))
-	w.u32(min(readahead, maxData))
-	w.u32(flags & initWanted)
-	w.u16(64) // background requests
-	w.u16(48) // at which it is congested
-	w.u32(maxData)
-	w.u32(1) // ns that a time is exact to
-	w.u16(maxPages)
-	w.zero(2 + 4 + 7*4)
+	r.out.data = reply
+	r.server.mu.Lock()
+	r.server.begun = true
+	r.server.mu.Unlock()
 	return nil
 }

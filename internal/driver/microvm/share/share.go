@@ -30,6 +30,10 @@ type Options struct {
 	// serving process is.
 	UID, GID int
 
+	// Begun says that INIT, which comes before all else, is answered in the machine:
+	// by wire.AppendInit.
+	Begun bool
+
 	// Binds are the places below Root, as absolute names in it, that change while
 	// they are served. What is elsewhere is taken for the host's system, of which
 	// the machine may keep what it has seen. Only what is in a bind with Write is

@@ -47,8 +47,8 @@ func TestMachineAndServerAgree(t *testing.T) {
 	c := begin(t, tree(t))
 	data := c.init()
 	e := binary.LittleEndian
-	if len(data) != 64 || e.Uint32(data) != 7 || e.Uint32(data[4:]) != 38 || e.Uint32(data[12:]) != initWanted ||
-		e.Uint32(data[20:]) != maxData || e.Uint16(data[28:]) != maxPages {
+	if len(data) != 64 || e.Uint32(data) != 7 || e.Uint32(data[4:]) != 38 || e.Uint32(data[12:]) != 0xccf029 ||
+		e.Uint32(data[20:]) != maxData || e.Uint16(data[28:]) != maxData/4096 {
 		t.Errorf("INIT says % x", data)
 	}
 	for _, tt := range []struct {
@@ -75,6 +75,17 @@ func TestNothingIsAnsweredBeforeTheBeginning(t *testing.T) {
 	defer s.Close()
 	c := connect(t, s)
 	if _, errno := c.lookup(rootID, "usr"); errno != syscall.EIO {
+		t.Error(errno)
+	}
+	o := options(t, tree(t))
+	o.Begun = true // elsewhere
+	begun, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer begun.Close()
+	c = connect(t, begun)
+	if _, errno := c.lookup(rootID, "usr"); errno != 0 {
 		t.Error(errno)
 	}
 }

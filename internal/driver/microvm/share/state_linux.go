@@ -70,7 +70,7 @@ func Restore(o Options, data []byte) (*Server, error) {
 func (s *Server) restore(saved *savedState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begun, s.last = saved.begun, saved.last
+	s.begun, s.last = s.begun || saved.begun, saved.last
 	nowhere := regionsOf(nil)
 	for i := range saved.nodes {
 		one := &saved.nodes[i]

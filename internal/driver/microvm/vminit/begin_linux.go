@@ -26,53 +26,55 @@ import (
 
 // begin makes this machine one of its own, and starts what runs in it.
 func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
-	if err := identify(b); err != nil {
+	if err := m.identify(b); err != nil {
 		return err
 	}
 	if b.Again {
-		if m.upper == nil {
+		if !m.begun {
 			return fmt.Errorf("a machine that has not begun cannot go on: %w", paddock.Conflict)
 		}
 		// Both sessions were the saved machine's. Where the host connects anew
 		// before that is seen here, it is never seen.
 		return errors.Join(m.link(b), m.pump.waitEnd(ctx), m.sessions.waitEnd(ctx))
 	}
-	if m.upper != nil {
+	if m.begun {
 		return fmt.Errorf("the machine has begun already: %w", paddock.Conflict)
 	}
 	for _, step := range []struct {
 		what string
 		do   func(*wire.Begin) error
 	}{
-		{"mount the host's files", m.mountLower},
-		{"make the private layer", m.makeLayer},
+		{"make the private layer", m.takeLayer},
 		{"mount the file tree", m.mountTree},
 		{"bring up the link", m.link},
-		{"bound the memory", func(b *wire.Begin) error { return m.groups.bound(b.Memory) }},
+		{"bound the memory", func(b *wire.Begin) error { return m.groups.begin(b.Memory) }},
 		{"give the agent the tree", m.orderAgent},
 	} {
 		if err := step.do(b); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
+	m.begun = true
 	return nil
 }
 
 // identify gives the machine what is to be its alone.
-func identify(b *wire.Begin) error {
+func (m *machine) identify(b *wire.Begin) error {
 	if len(b.Machine) != 32 || strings.Trim(b.Machine, "0123456789abcdef") != "" {
 		return fmt.Errorf("%q is no number of a machine: %w", b.Machine, paddock.Invalid)
 	}
+	_, err := m.number.WriteAt([]byte(b.Machine+"\n"), 0)
 	return errors.Join(
 		kernel.AddEntropy(b.Entropy),
 		kernel.SetClock(time.Unix(0, b.Time)),
 		kernel.SetHostname(b.Hostname),
-		os.WriteFile(machineID, []byte(b.Machine+"\n"), 0o444),
+		err,
 	)
 }
 
-// mountLower mounts what the host serves.
-func (m *machine) mountLower(*wire.Begin) error {
+// mountLower mounts what the host will serve, of which nothing is asked yet but what
+// the machine answers itself.
+func (m *machine) mountLower() error {
 	device, err := kernel.OpenFUSE()
 	if err != nil {
 		return err
@@ -88,28 +90,54 @@ func (m *machine) mountLower(*wire.Begin) error {
 	if device, err = kernel.Polled(device); err != nil { // which it can be when it is mounted
 		return err
 	}
-	m.pump.device = device
+	m.pump = newPump(device, m.files)
+	m.pump.alone.Store(true)
 	go func() { end(m.pump.down(context.Background())) }()
 	go func() { end(m.pump.up(context.Background())) }()
 	return nil
 }
 
-// makeLayer makes the private layer, which begins with an archive or with nothing.
-func (m *machine) makeLayer(b *wire.Begin) error {
+// Bounds of file systems before it is known what the box may have.
+const (
+	layerOptions = "mode=755,size=1048576,nr_inodes=1024"
+	shmOptions   = "mode=1777,size=4096"
+)
+
+// makeLayer makes the private layer of a box that is not known yet. What mounts go
+// onto in every tree is there already.
+func (m *machine) makeLayer() (err error) {
+	if err := kernel.MountAt("tmpfs", layer, kernel.NoSUID|kernel.NoDev, layerOptions); err != nil {
+		return err
+	}
+	for _, dir := range []string{upper, filepath.Join(layer, "work"), upper + inside.Dir} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	m.upper, err = os.Open(upper)
+	return err
+}
+
+// mountMerged mounts the commands' tree. Of what is below the private layer nothing is
+// looked at for that.
+func mountMerged() error {
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s/work,index=off,metacopy=off,redirect_dir=on,xino=auto", lower, upper, layer)
+	return kernel.MountAt("overlay", merged, kernel.NoSUID|kernel.NoDev, options)
+}
+
+// takeLayer makes the private layer the box's, which begins with an archive or with
+// nothing.
+func (m *machine) takeLayer(b *wire.Begin) error {
+	m.pump.alone.Store(false)
 	if b.Disk < pageSize {
 		return fmt.Errorf("%d bytes of disk: %w", b.Disk, paddock.Invalid)
 	}
 	// A name takes memory that no file's content does.
-	options := fmt.Sprintf("mode=755,size=%d,nr_inodes=%d", b.Disk, max(b.Disk/pageSize, 64<<10))
-	if err := kernel.MountAt("tmpfs", layer, kernel.NoSUID|kernel.NoDev, options); err != nil {
+	options := fmt.Sprintf("size=%d,nr_inodes=%d", b.Disk, max(b.Disk/pageSize, 64<<10))
+	if err := kernel.RemountAt(layer, kernel.NoSUID|kernel.NoDev, options); err != nil {
 		return err
 	}
-	dir := filepath.Join(layer, "upper")
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(filepath.Join(layer, "work"), 0o700)); err != nil {
-		return err
-	}
-	upper, err := os.Open(dir)
-	if err != nil {
+	if err := kernel.RemountAt(shm, kernel.NoSUID|kernel.NoDev|kernel.NoExec, fmt.Sprintf("size=%d", b.Disk)); err != nil {
 		return err
 	}
 	// The tree's root is as the host's.
@@ -117,29 +145,27 @@ func (m *machine) makeLayer(b *wire.Begin) error {
 	if err != nil {
 		return fmt.Errorf("the host's files: %w", err)
 	}
-	fd, err := kernel.Descriptor(upper)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(kernel.ChownAt(fd, "", int(st.UID), int(st.GID)), upper.Chmod(os.FileMode(st.Mode&0o777))); err != nil {
-		return err
-	}
-	if b.Layer {
-		if err := unpack(&chunks{r: m.control}, upper); err != nil {
+	if st.UID != 0 || st.GID != 0 || st.Mode&0o777 != 0o755 {
+		if err := errors.Join(os.Chown(merged, int(st.UID), int(st.GID)), os.Chmod(merged, os.FileMode(st.Mode&0o777))); err != nil {
 			return err
 		}
 	}
-	m.upper = upper
-	return nil
-}
-
-// mountTree mounts the commands' tree.
-func (m *machine) mountTree(b *wire.Begin) error {
-	const own = kernel.NoSUID | kernel.NoDev
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%[2]s/upper,workdir=%[2]s/work,index=off,metacopy=off,redirect_dir=on,xino=auto", lower, layer)
-	if err := kernel.MountAt("overlay", merged, own, options); err != nil {
+	if !b.Layer {
+		return nil
+	}
+	// What is mounted does not see what changes below it.
+	if err := errors.Join(kernel.Detach(merged), os.Remove(upper+inside.Dir)); err != nil {
 		return err
 	}
+	if err := unpack(&chunks{r: m.control}, m.upper); err != nil {
+		return err
+	}
+	return mountMerged()
+}
+
+// mountTree mounts what is in the commands' tree.
+func (m *machine) mountTree(b *wire.Begin) error {
+	const own = kernel.NoSUID | kernel.NoDev
 	root, err := os.Open(merged)
 	if err != nil {
 		return err
@@ -165,10 +191,6 @@ func (m *machine) mountTree(b *wire.Begin) error {
 			return err
 		}
 	}
-	shm := fmt.Sprintf("mode=1777,size=%d", b.Disk)
-	if err := kernel.MountAt("tmpfs", filepath.Join(devices, "shm"), own|kernel.NoExec, shm); err != nil {
-		return err
-	}
 	// The agent puts its own /proc there.
 	proc, err := place(root, "/proc", false)
 	if err != nil {
@@ -182,12 +204,7 @@ func (m *machine) mountTree(b *wire.Begin) error {
 		return err
 	}
 	// As where the agent is executed from there: nothing, and nobody puts it there.
-	dir, err := place(root, inside.Dir, false)
-	if err != nil {
-		return fmt.Errorf("%s: %w", inside.Dir, err)
-	}
-	dir.Close()
-	if err := kernel.MountEmpty(merged + inside.Dir); err != nil {
+	if err := moveTo(root, empty, inside.Dir, own|kernel.NoExec|kernel.ReadOnly); err != nil {
 		return err
 	}
 	if b.Sudo {

@@ -35,6 +35,14 @@ func makeGroups(dir string) (groups, error) {
 func (g groups) agent() string    { return filepath.Join(g.dir, "agent") }
 func (g groups) commands() string { return filepath.Join(g.dir, "commands") }
 
+// begin sets how much memory commands may have, of which there is none yet.
+func (g groups) begin(bytes int64) error {
+	if bytes < 1 {
+		return fmt.Errorf("%d bytes of memory: %w", bytes, paddock.Invalid)
+	}
+	return os.WriteFile(filepath.Join(g.commands(), "memory.max"), strconv.AppendInt(nil, bytes, 10), 0)
+}
+
 // bound sets how much memory commands may have. Less than they have, and than the
 // kernel can take from them, is refused: it would end them.
 func (g groups) bound(bytes int64) error {

@@ -24,10 +24,14 @@ const (
 	lower     = "/lower"      // what the host serves
 	layer     = "/layer"      // the private layer: upper and work
 	merged    = "/merged"     // the commands' tree
+	empty     = "/empty"      // a directory that nobody can write to
 	devices   = "/devices"    // its /dev
 	system    = "/system"     // its /sys
 	groupsDir = "/groups"     // control groups
 	machineID = "/machine-id" // what its /etc/machine-id says
+
+	upper = layer + "/upper"
+	shm   = devices + "/shm"
 )
 
 // Main is the machine's first process, and does not return. When it fails the
@@ -75,9 +79,11 @@ type machine struct {
 	// apart from another.
 	control reopening
 
-	upper    *os.File // the private layer; nil before the machine has begun
+	upper    *os.File // the private layer
+	number   *os.File // machineID
 	sessions *sessions
 	order    *os.File // takes an inside.Order
+	begun    bool     // it is a box's
 	held     bool     // by Hold
 	linked   bool     // the interface is up
 }
@@ -85,7 +91,7 @@ type machine struct {
 // prepare does what is the same in every machine.
 func (m *machine) prepare() error {
 	const quiet = kernel.NoSUID | kernel.NoExec
-	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, devices, system, groupsDir, inside.OwnProc, inside.OwnGroups} {
+	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, empty, devices, system, groupsDir, inside.OwnProc, inside.OwnGroups} {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -104,7 +110,11 @@ func (m *machine) prepare() error {
 		func() (err error) { m.files, err = openPort(wire.FilesPort); return err },
 		func() (err error) { m.agent, err = openPort(wire.AgentPort); return err },
 		m.startAgent,
-		func() error { m.pump = newPump(nil, m.files); return nil },
+		m.mountLower,
+		m.makeLayer,
+		mountMerged,
+		func() error { return kernel.MountEmpty(empty) },
+		func() (err error) { m.number, err = os.OpenFile(machineID, os.O_CREATE|os.O_WRONLY, 0o444); return err },
 		func() error { return m.sessions.waitReady(portTime) },
 		wire.Warm,
 		warmOrder,
@@ -182,7 +192,10 @@ func makeDevices() error {
 		}
 	}
 	pts := filepath.Join(devices, "pts")
-	if err := errors.Join(os.Mkdir(pts, 0o755), os.Mkdir(filepath.Join(devices, "shm"), 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(pts, 0o755), os.Mkdir(shm, 0o755)); err != nil {
+		return err
+	}
+	if err := kernel.MountAt("tmpfs", shm, kernel.NoSUID|kernel.NoDev|kernel.NoExec, shmOptions); err != nil {
 		return err
 	}
 	return kernel.MountAt("devpts", pts, kernel.NoSUID|kernel.NoExec, "newinstance,ptmxmode=0666,mode=620")
@@ -250,7 +263,7 @@ func (m *machine) session() (read bool) {
 }
 
 func (m *machine) do(r *wire.Request) (answer wire.Answer, err error) {
-	if r.Begin == nil && m.upper == nil {
+	if r.Begin == nil && !m.begun {
 		return answer, fmt.Errorf("the machine has not begun: %w", paddock.Conflict)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restTime)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,8 +21,9 @@ type pump struct {
 	device io.ReadWriter // /dev/fuse: each read and each write is one message
 	port   reopening
 
-	request []byte // buffer of up
-	answers []byte // of down
+	alone   atomic.Bool // there is no host yet
+	request []byte      // buffer of up
+	answers []byte      // of down
 
 	writing sync.Mutex // held while a request is written
 
@@ -80,6 +82,11 @@ func (p *pump) up(ctx context.Context) error {
 			return fmt.Errorf("read requests for files: %w", err)
 		case n < inHeader || int(binary.NativeEndian.Uint32(buf)) != n:
 			return fmt.Errorf("a request for files of %d bytes: %w", n, paddock.Internal)
+		}
+		if done, err := p.agree(buf[:n]); err != nil {
+			return err
+		} else if done {
+			continue
 		}
 		if answer := p.lend(ctx, buf[:n]); answer != nil {
 			err = p.tell(answer)

@@ -203,3 +203,60 @@ func TestAnAnswerThatMakesNoSenseEndsThePump(t *testing.T) {
 		}
 	}
 }
+
+// A tree is mounted while there is no host to ask, and nothing of one is known then.
+func TestAMachineThatIsAloneAnswersItself(t *testing.T) {
+	d := &device{asks: make(chan []byte), answers: make(chan []byte, 1)}
+	l := &line{sent: make(chan []byte, 1)}
+	p := newPump(d, l)
+	p.alone.Store(true)
+	ended := make(chan error, 1)
+	go func() { ended <- p.up(t.Context()) }()
+	first := ask(opInit, 2)
+	for _, n := range []uint32{7, 99, 1 << 20, 1<<32 - 1} {
+		first = binary.NativeEndian.AppendUint32(first, n)
+	}
+	binary.NativeEndian.PutUint32(first, uint32(len(first)))
+	for _, c := range []struct {
+		request []byte
+		length  int
+		errno   syscall.Errno
+	}{{first, outHeader + 64, 0}, {ask(opStatfs, 4), outHeader + 80, 0}, {ask(opGetxattr, 6), outHeader, syscall.ENOSYS}} {
+		d.asks <- c.request
+		got := <-d.answers
+		if len(got) != c.length || int(binary.NativeEndian.Uint32(got)) != c.length || !slices.Equal(got[8:outHeader], c.request[8:16]) ||
+			-int32(binary.NativeEndian.Uint32(got[4:])) != int32(c.errno) {
+			t.Errorf("% x is answered by % x", c.request, got)
+		}
+	}
+	const opGetattr = 3
+	d.asks <- ask(opGetattr, 8)
+	if err := <-ended; !errors.Is(err, paddock.Internal) {
+		t.Errorf("what is asked about a file before there are any: %v", err)
+	}
+
+	p.alone.Store(false)
+	go func() { ended <- p.up(t.Context()) }()
+	for _, op := range []uint32{opStatfs, opGetxattr, opGetattr} {
+		m := ask(op, 10)
+		d.asks <- m
+		if got := <-l.sent; !slices.Equal(got, m) {
+			t.Errorf("the host was asked % x", got)
+		}
+	}
+	close(d.asks)
+	<-ended
+}
+
+func TestAnINITWithoutSenseEndsTheMachine(t *testing.T) {
+	for what, body := range map[string][]uint32{"nothing": {}, "an old kernel's": {7, 30, 0, 0}} {
+		m := ask(opInit, 2)
+		for _, n := range body {
+			m = binary.NativeEndian.AppendUint32(m, n)
+		}
+		p := newPump(&device{}, &line{})
+		if _, err := p.agree(m); err == nil {
+			t.Errorf("%s is agreed to", what)
+		}
+	}
+}

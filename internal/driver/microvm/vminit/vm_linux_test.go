@@ -209,7 +209,7 @@ func newPlace(t *testing.T) place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	if p.srv, err = share.New(share.Options{Root: root, UID: os.Getuid(), GID: os.Getgid(), Binds: p.binds()}); err != nil {
+	if p.srv, err = share.New(share.Options{Root: root, UID: os.Getuid(), GID: os.Getgid(), Begun: true, Binds: p.binds()}); err != nil {
 		t.Fatal(err)
 	}
 	return p
