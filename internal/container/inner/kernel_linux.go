@@ -1,12 +1,12 @@
 package inner
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -185,14 +185,15 @@ func (b *box) tell(what byte) (inside.Answer, error) {
 	if what == inside.Settle {
 		s = inside.Settings{User: c.User, Env: c.Env, Dir: c.Dir, Files: c.Files, PIDs: c.PIDs}
 	}
-	data, err := json.Marshal(s)
-	if err != nil {
+	form := inside.Form(b.config.Kernel.Machine != nil)
+	said := bytes.NewBuffer(b.greeting(what))
+	if err := form.Write(said, &s); err != nil {
 		return answer, err
 	}
-	if _, err := conn.Write(append(b.greeting(what), data...)); err != nil {
+	if _, err := conn.Write(said.Bytes()); err != nil {
 		return answer, err
 	}
-	if err := json.NewDecoder(io.LimitReader(conn, inside.MaxSettings)).Decode(&answer); err != nil {
+	if err := form.Read(conn, &answer); err != nil {
 		return answer, fmt.Errorf("the agent's answer: %w", err)
 	}
 	if answer.Error != "" {

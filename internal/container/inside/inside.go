@@ -37,12 +37,12 @@ const OnPort = "port"
 // sudo. In a machine the Order says it.
 const WithSudo = "sudo"
 
-// An Order makes the waiting agent one of a box: JSON on OrderFD, and no more.
+// An Order makes the waiting agent one of a box: it comes on OrderFD, and no more.
 type Order struct {
-	Tree string `json:"tree"` // the commands' tree, as the agent sees it
-	UID  int    `json:"uid"`  // the box's user
-	GID  int    `json:"gid"`
-	Sudo bool   `json:"sudo,omitempty"` // it answers what commands ask by sudo
+	Tree string // the commands' tree, as the agent sees it
+	UID  int    // the box's user
+	GID  int
+	Sudo bool // it answers what commands ask by sudo
 }
 
 // Directories that the agent finds made, in the tree that it waits in, for what it
@@ -81,7 +81,7 @@ const TokenSize = 32
 
 // The first byte of a connection says what it is for; a token follows.
 const (
-	Settle  = 'S' // Settings and an Answer follow, JSON each, and no more
+	Settle  = 'S' // Settings and an Answer follow, in the Form of where the agent is, and no more
 	Bound   = 'P' // Settings, of which PIDs counts, and an Answer follow likewise
 	Inspect = 'I' // Settings, of which nothing counts, and an Answer follow likewise
 	Serve   = 'C' // calls to the agent

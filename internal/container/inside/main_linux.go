@@ -3,7 +3,6 @@ package inside
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -129,6 +128,7 @@ func fromOutside(conn net.Conn) bool {
 
 type agent struct {
 	spawn *spawner
+	form  Form
 	sudo  *net.UnixListener // where commands ask for sudo; nil is nowhere
 	made  *guest.Server
 	gate  chan struct{} // made's; closed when it is settled
@@ -148,7 +148,7 @@ func (a *agent) answer(conn net.Conn) {
 	case Settle, Bound, Inspect:
 		defer conn.Close()
 		var s Settings
-		err := json.NewDecoder(io.LimitReader(conn, MaxSettings)).Decode(&s)
+		err := a.form.Read(conn, &s)
 		switch {
 		case err != nil:
 		case what == Settle:
@@ -163,9 +163,7 @@ func (a *agent) answer(conn net.Conn) {
 		if err != nil {
 			answer = Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
 		}
-		if data, err := json.Marshal(answer); err == nil {
-			_, _ = conn.Write(data) // whoever does not hear it asks again
-		}
+		_ = a.form.Write(conn, &answer) // whoever does not hear it asks again
 	case Serve:
 		a.mu.Lock()
 		server := a.server

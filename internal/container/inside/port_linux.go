@@ -2,7 +2,6 @@ package inside
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/record"
 )
 
 // runOnPort is run in a machine.
@@ -41,14 +41,16 @@ func runOnPort() error {
 	if err != nil {
 		return err
 	}
+	a.form = OfMachine
 	if err := guest.First(a.spawn.early); err != nil {
 		return err
 	}
 	// What is done once is done before there is a box, and no collection is due when
 	// there is one: this may be the memory that many go on from.
-	if err := errors.Join(a.spawn.divide(), warm()); err != nil {
+	if err := a.spawn.divide(); err != nil {
 		return err
 	}
+	guestpb.Warm()
 	runtime.GC()
 	if _, err := state.Write([]byte{AgentReady}); err != nil {
 		return err
@@ -74,29 +76,10 @@ func runOnPort() error {
 	}
 }
 
-// warm has what is sent and received later worked out: how messages are made of values.
-func warm() error {
-	guestpb.Warm()
-	var o Order
-	var s Settings
-	s.Env = map[string]string{"": ""}
-	for _, v := range []any{&o, &s} {
-		data, err := json.Marshal(v)
-		if err == nil {
-			err = json.Unmarshal(data, v)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := json.Marshal(Answer{})
-	return err
-}
-
 // follow waits for an Order, and does it. Nothing of the box's runs before.
 func (a *agent) follow(f *os.File) error {
 	var o Order
-	err := json.NewDecoder(f).Decode(&o)
+	err := record.Read(f, &o, MaxSettings)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("wait for a box: %w", err)
 	}

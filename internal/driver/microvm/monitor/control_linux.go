@@ -113,7 +113,7 @@ func (c *control) locked(r wire.Request, most time.Duration, send func(io.Writer
 	if err := c.conn.SetDeadline(time.Now().Add(most)); err != nil {
 		return broken(err)
 	}
-	err := wire.Write(c.conn, r)
+	err := wire.Write(c.conn, &r)
 	if err == nil && send != nil {
 		err = send(c.conn)
 	}

@@ -31,7 +31,7 @@ func TestTheMachineIsAskedAndBelievedWithinBounds(t *testing.T) {
 	answered := func(a wire.Answer) func(net.Conn) {
 		return func(c net.Conn) {
 			var r wire.Request
-			for wire.Read(c, &r) == nil && wire.Write(c, a) == nil {
+			for wire.Read(c, &r) == nil && wire.Write(c, &a) == nil {
 				r = wire.Request{}
 			}
 		}
@@ -73,7 +73,7 @@ func TestTheMachineIsAskedAndBelievedWithinBounds(t *testing.T) {
 func TestASavedMachineIsNotAsked(t *testing.T) {
 	m := theirs(t, func(c net.Conn) {
 		_ = wire.Read(c, &wire.Request{})
-		_ = wire.Write(c, wire.Answer{Kills: 1, Memory: 2, Peak: 3})
+		_ = wire.Write(c, &wire.Answer{Kills: 1, Memory: 2, Peak: 3})
 	})
 	m.spec.Limit = 1
 	for range 2 {
@@ -116,7 +116,7 @@ func TestAnArchiveIsNoLargerThanItsRoom(t *testing.T) {
 	m := func() *monitor {
 		return theirs(t, func(c net.Conn) {
 			var r wire.Request
-			if wire.Read(c, &r) != nil || wire.Write(c, wire.Answer{}) != nil {
+			if wire.Read(c, &r) != nil || wire.Write(c, &wire.Answer{}) != nil {
 				return
 			}
 			for range 5 {

@@ -2,10 +2,8 @@ package vminit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -22,6 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/record"
 )
 
 // begin makes this machine one of its own, and starts what runs in it.
@@ -309,11 +308,8 @@ const mostFiles = 1 << 20
 // port.
 func (m *machine) orderAgent(b *wire.Begin) error {
 	defer m.order.Close()
-	return json.NewEncoder(m.order).Encode(inside.Order{Tree: merged, UID: b.UID, GID: b.GID, Sudo: b.Sudo})
+	return record.Write(m.order, &inside.Order{Tree: merged, UID: b.UID, GID: b.GID, Sudo: b.Sudo})
 }
-
-// warmOrder has it worked out how an order is written.
-func warmOrder() error { return json.NewEncoder(io.Discard).Encode(inside.Order{}) }
 
 // startAgent starts the agent, which waits for an order. When it ends, so does the
 // machine.

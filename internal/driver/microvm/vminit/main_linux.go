@@ -116,8 +116,6 @@ func (m *machine) prepare() error {
 		func() error { return kernel.MountEmpty(empty) },
 		func() (err error) { m.number, err = os.OpenFile(machineID, os.O_CREATE|os.O_WRONLY, 0o444); return err },
 		func() error { return m.sessions.waitReady(portTime) },
-		wire.Warm,
-		warmOrder,
 		func() error { runtime.GC(); return nil }, // so that none is due when it has a box
 		func() error {
 			p, err := openPort(wire.ControlPort)
@@ -253,7 +251,7 @@ func (m *machine) session() (read bool) {
 		if err != nil {
 			answer = wire.Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
 		}
-		if wire.Write(m.control, answer) != nil {
+		if wire.Write(m.control, &answer) != nil {
 			return false
 		}
 		if r.Archive != nil && err == nil && m.sendArchive() != nil {

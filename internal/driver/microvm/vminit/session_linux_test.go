@@ -48,7 +48,7 @@ func (s *script) WaitOpen(context.Context) error {
 // and a request on its way.
 func TestTheFirstRequestOfASessionIsAnswered(t *testing.T) {
 	var request bytes.Buffer
-	if err := wire.Write(&request, wire.Request{Inspect: true}); err != nil {
+	if err := wire.Write(&request, &wire.Request{Inspect: true}); err != nil {
 		t.Fatal(err)
 	}
 	ask := request.Bytes()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,7 +166,7 @@ func (v *vm) dial(t *testing.T, port string) net.Conn {
 func (v *vm) ask(t *testing.T, r wire.Request) (wire.Answer, error) {
 	t.Helper()
 	_ = v.control.SetDeadline(time.Now().Add(patience))
-	if err := wire.Write(v.control, r); err != nil {
+	if err := wire.Write(v.control, &r); err != nil {
 		t.Fatal(err)
 	}
 	return v.answer(t)
@@ -224,7 +223,7 @@ func (v *vm) begin(t *testing.T, p place, layer []byte) {
 	entropy := make([]byte, 64)
 	_, _ = rand.Read(entropy)
 	_ = v.control.SetDeadline(time.Now().Add(patience))
-	if err := wire.Write(v.control, wire.Request{Begin: &wire.Begin{
+	if err := wire.Write(v.control, &wire.Request{Begin: &wire.Begin{
 		Entropy: entropy, Time: time.Now().UnixNano(), Hostname: "box", Machine: strings.Repeat("5a", 16),
 		Binds: p.binds(), Disk: 64 << 20, Memory: 128 << 20, UID: os.Getuid(), GID: os.Getgid(), Layer: layer != nil,
 	}}); err != nil {
@@ -280,18 +279,16 @@ func (v *vm) settle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	data, err := json.Marshal(inside.Settings{
+	settings := &inside.Settings{
 		User: guest.User{Name: "user", UID: os.Getuid(), GID: os.Getgid(), Home: "/tmp"}, Env: map[string]string{"PATH": "/usr/bin:/bin"}, Dir: "/tmp", Files: 1024, PIDs: 100,
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	if _, err := conn.Write(append(append([]byte{inside.Settle}, v.token...), data...)); err != nil {
+	_, err = conn.Write(append([]byte{inside.Settle}, v.token...))
+	if err = errors.Join(err, inside.OfMachine.Write(conn, settings)); err != nil {
 		t.Fatal(err)
 	}
 	var answer inside.Answer
-	if err := json.NewDecoder(conn).Decode(&answer); err != nil || answer.Error != "" {
+	if err := inside.OfMachine.Read(conn, &answer); err != nil || answer.Error != "" {
 		t.Fatal("settle: ", err, answer)
 	}
 }

@@ -6,13 +6,12 @@
 package wire
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/record"
 )
 
 // Names of the machine's ports (virtio-serial). The monitor's end of each is a
@@ -58,47 +57,47 @@ const (
 
 // A Request is one to the machine's init; an Answer follows.
 type Request struct {
-	Begin   *Begin   `json:"begin,omitempty"`
-	Hold    bool     `json:"hold,omitempty"`    // let no more requests for files out, and answer when none is under way
-	Go      bool     `json:"go,omitempty"`      // undoes Hold
-	Archive *Archive `json:"archive,omitempty"` // chunks follow the answer, the last is empty
-	Memory  int64    `json:"memory,omitempty"`  // bytes that commands may have from now on
-	Inspect bool     `json:"inspect,omitempty"`
+	Begin   *Begin
+	Hold    bool     // let no more requests for files out, and answer when none is under way
+	Go      bool     // undoes Hold
+	Archive *Archive // chunks follow the answer, the last is empty
+	Memory  int64    // bytes that commands may have from now on
+	Inspect bool
 }
 
 // Begin is the first request to a machine that was started, or that goes on from
 // memory. Nothing else runs in it before it is answered.
 type Begin struct {
-	Again    bool   `json:"again,omitempty"` // it goes on from memory of a running box: only the next four count
-	Entropy  []byte `json:"entropy"`         // for the machine's own generator, 64 bytes
-	Time     int64  `json:"time"`            // ns since 1970
-	Hostname string `json:"hostname"`
-	Machine  string `json:"machine"` // what /etc/machine-id is to say: 32 hexadecimal digits
+	Again    bool   // it goes on from memory of a running box: only the next four count
+	Entropy  []byte // for the machine's own generator, 64 bytes
+	Time     int64  // ns since 1970
+	Hostname string
+	Machine  string // what /etc/machine-id is to say: 32 hexadecimal digits
 
-	Link   bool         `json:"link,omitempty"` // there is an interface
-	Binds  []inner.Bind `json:"binds,omitempty"`
-	Disk   int64        `json:"disk"`            // bytes of the private layer
-	Memory int64        `json:"memory"`          // bytes that commands may have
-	UID    int          `json:"uid"`             // the box's user
-	GID    int          `json:"gid"`             // likewise
-	Sudo   bool         `json:"sudo,omitempty"`  // commands have sudo
-	Layer  bool         `json:"layer,omitempty"` // chunks with an archive of the private layer follow
+	Link   bool // there is an interface
+	Binds  []inner.Bind
+	Disk   int64 // bytes of the private layer
+	Memory int64 // bytes that commands may have
+	UID    int   // the box's user
+	GID    int   // likewise
+	Sudo   bool  // commands have sudo
+	Layer  bool  // chunks with an archive of the private layer follow
 }
 
 // An Archive asks for the private layer.
 type Archive struct {
-	All     int64 `json:"all"`     // see inner.Room
-	Content int64 `json:"content"` // likewise
-	File    int64 `json:"file"`    // likewise
+	All     int64 // see inner.Room
+	Content int64 // likewise
+	File    int64 // likewise
 }
 
 // An Answer is the machine's.
 type Answer struct {
-	Error  string       `json:"error,omitempty"`
-	Kind   paddock.Kind `json:"kind,omitempty"`
-	Kills  int64        `json:"kills,omitempty"`  // processes that were ended for lack of memory
-	Memory int64        `json:"memory,omitempty"` // bytes that commands have
-	Peak   int64        `json:"peak,omitempty"`
+	Error  string
+	Kind   paddock.Kind
+	Kills  int64 // processes that were ended for lack of memory
+	Memory int64 // bytes that commands have
+	Peak   int64
 }
 
 // Err is why it failed.
@@ -115,58 +114,14 @@ const (
 	MaxChunk   = 256 << 10
 )
 
-// Warm has it worked out how messages are made of values. It takes longer than all the
-// rest of a first message, and both ends have time for it before.
-func Warm() error {
-	r := Request{Begin: &Begin{Entropy: []byte{1}, Binds: []inner.Bind{{}}}, Archive: &Archive{}}
-	data, err := json.Marshal(&r)
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	if err == nil {
-		_, err = json.Marshal(Answer{})
-	}
-	return err
-}
-
-// Write writes a message: four bytes of length, the lowest first, then JSON.
-func Write(w io.Writer, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return WriteChunk(w, data)
-}
+// Write writes a message.
+func Write(w io.Writer, m record.Message) error { return record.Write(w, m) }
 
 // Read reads a message.
-func Read(r io.Reader, v any) error {
-	data, err := readBounded(r, MaxMessage)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, v)
-}
+func Read(r io.Reader, m record.Message) error { return record.Read(r, m, MaxMessage) }
 
 // WriteChunk writes bytes in the same frame.
-func WriteChunk(w io.Writer, data []byte) error {
-	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(data)), uint32(len(data)))
-	_, err := w.Write(append(frame, data...))
-	return err
-}
+func WriteChunk(w io.Writer, data []byte) error { return record.WriteFrame(w, data) }
 
 // ReadChunk reads them.
-func ReadChunk(r io.Reader) ([]byte, error) { return readBounded(r, MaxChunk) }
-
-func readBounded(r io.Reader, limit uint32) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := binary.LittleEndian.Uint32(head[:])
-	if n > limit {
-		return nil, fmt.Errorf("a message of %d bytes: %w", n, paddock.Invalid)
-	}
-	data := make([]byte, n)
-	_, err := io.ReadFull(r, data)
-	return data, err
-}
+func ReadChunk(r io.Reader) ([]byte, error) { return record.ReadFrame(r, MaxChunk) }
