@@ -18,22 +18,40 @@ func (s *Server) First() error {
 	return First(s.o.StartProcess)
 }
 
-// First runs the smallest program there is, started by start as commands are,
-// so that Ready is a fact. It needs nothing of the box's file tree, which may
-// hold no program at all. It waits for the process by itself.
+// First makes a Probe, and runs it once.
 func First(start func(argv0 string, argv []string, attr *ProcAttr) (pid int, err error)) error {
-	f, err := kernel.SealedFile("probe", kernel.ExitZero())
+	p, err := NewProbe()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	return errors.Join(p.Run(start), p.Close())
+}
+
+// A Probe is the smallest program there is, open to be run.
+type Probe struct{ program, null *os.File }
+
+// NewProbe makes one. Nobody can change it.
+func NewProbe() (*Probe, error) {
+	program, err := kernel.SealedFile("probe", kernel.ExitZero())
+	if err != nil {
+		return nil, err
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return nil, errors.Join(err, program.Close())
 	}
-	defer null.Close()
-	path := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
-	pid, err := start(path, []string{"probe"}, &ProcAttr{Dir: "/", Files: []*os.File{null, null, null}})
+	return &Probe{program, null}, nil
+}
+
+// Close closes it.
+func (p *Probe) Close() error { return errors.Join(p.program.Close(), p.null.Close()) }
+
+// Run runs it, started by start as commands are, so that Ready is a fact. It needs
+// nothing of the box's file tree, which may hold no program at all. It waits for the
+// process by itself.
+func (p *Probe) Run(start func(argv0 string, argv []string, attr *ProcAttr) (pid int, err error)) error {
+	path := fmt.Sprintf("/proc/self/fd/%d", p.program.Fd())
+	pid, err := start(path, []string{"probe"}, &ProcAttr{Dir: "/", Files: []*os.File{p.null, p.null, p.null}})
 	if err != nil {
 		return fmt.Errorf("run a first command: %w", err)
 	}

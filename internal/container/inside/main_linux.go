@@ -129,6 +129,7 @@ func fromOutside(conn net.Conn) bool {
 type agent struct {
 	spawn *spawner
 	form  Form
+	probe *guest.Probe      // of before there was a box; nil is none
 	sudo  *net.UnixListener // where commands ask for sudo; nil is nowhere
 	made  *guest.Server
 	gate  chan struct{} // made's; closed when it is settled
@@ -203,7 +204,11 @@ func (a *agent) settle(s *Settings, token []byte) error {
 	if err := a.spawn.bound(s); err != nil {
 		return err
 	}
-	if err := guest.First(a.spawn.start); err != nil {
+	first := guest.First
+	if a.probe != nil {
+		first = a.probe.Run
+	}
+	if err := first(a.spawn.start); err != nil {
 		return err
 	}
 	a.made.Own(s.User)

@@ -42,7 +42,10 @@ func runOnPort() error {
 		return err
 	}
 	a.form = OfMachine
-	if err := guest.First(a.spawn.early); err != nil {
+	if a.probe, err = guest.NewProbe(); err != nil {
+		return err
+	}
+	if err := a.probe.Run(a.spawn.early); err != nil {
 		return err
 	}
 	// What is done once is done before there is a box, and no collection is due when

@@ -43,6 +43,8 @@ func Arguments(accel wire.Accel, khz int) string {
 		// An instruction that repeats is one block of code for each time, so that of
 		// all ways to copy or clear it is the slowest.
 		list = append(list, "clearcpuid=rep_good")
+		// For the init, whose environment this becomes: see agentEnv in vminit.
+		list = append(list, "GODEBUG=asyncpreemptoff=1")
 	}
 	return strings.Join(list, " ")
 }

@@ -59,7 +59,7 @@ func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
 
 // identify gives the machine what is to be its alone.
 func (m *machine) identify(b *wire.Begin) error {
-	if len(b.Machine) != 32 || strings.Trim(b.Machine, "0123456789abcdef") != "" {
+	if len(b.Machine) != numberSize || strings.Trim(b.Machine, "0123456789abcdef") != "" {
 		return fmt.Errorf("%q is no number of a machine: %w", b.Machine, paddock.Invalid)
 	}
 	_, err := m.number.WriteAt([]byte(b.Machine+"\n"), 0)
@@ -108,14 +108,20 @@ func (m *machine) makeLayer() (err error) {
 	if err := kernel.MountAt("tmpfs", layer, kernel.NoSUID|kernel.NoDev, layerOptions); err != nil {
 		return err
 	}
-	for _, dir := range []string{upper, filepath.Join(layer, "work"), upper + inside.Dir} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(upper, 0o755), os.Mkdir(filepath.Join(layer, "work"), 0o755)); err != nil {
+		return err
+	}
+	for _, dir := range made() {
+		if err := os.Mkdir(upper+dir, 0o755); err != nil {
 			return err
 		}
 	}
 	m.upper, err = os.Open(upper)
 	return err
 }
+
+// made are the directories that mounts go onto in every tree.
+func made() []string { return []string{"/proc", "/sys", "/dev", inside.Dir} }
 
 // mountMerged mounts the commands' tree. Of what is below the private layer nothing is
 // looked at for that.
@@ -153,8 +159,13 @@ func (m *machine) takeLayer(b *wire.Begin) error {
 		return nil
 	}
 	// What is mounted does not see what changes below it.
-	if err := errors.Join(kernel.Detach(merged), os.Remove(upper+inside.Dir)); err != nil {
+	if err := kernel.Detach(merged); err != nil {
 		return err
+	}
+	for _, dir := range made() { // which the archive has, too
+		if err := os.Remove(upper + dir); err != nil {
+			return err
+		}
 	}
 	if err := unpack(&chunks{r: m.control}, m.upper); err != nil {
 		return err
@@ -295,9 +306,11 @@ func (m *machine) link(b *wire.Begin) error {
 	return err
 }
 
-// agentEnv is the agent's own environment, which no command sees.
+// agentEnv is the agent's own environment, which no command sees. As in this process no
+// goroutine is interrupted by a signal for another one's turn: where a machine is
+// emulated all of the kernel's and the runtime's code for that would run once.
 func agentEnv() []string {
-	return []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0,decoratemappings=0"}
+	return []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,containermaxprocs=0,updatemaxprocs=0,decoratemappings=0"}
 }
 
 // mostFiles is how many files the agent may have open, and how many commands at

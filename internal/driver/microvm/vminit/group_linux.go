@@ -18,18 +18,25 @@ import (
 
 // Groups are control groups of the machine: the agent's and the commands', which
 // the agent finds made, and fills.
-type groups struct{ dir string }
+type groups struct {
+	dir string
+	max *os.File // memory.max of the commands'
+}
 
 // makeGroups makes them.
 func makeGroups(dir string) (groups, error) {
-	g := groups{dir}
+	g := groups{dir: dir}
 	if err := kernel.MountGroups(dir); err != nil {
 		return g, err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0); err != nil {
 		return g, err
 	}
-	return g, errors.Join(os.Mkdir(g.agent(), 0o700), os.Mkdir(g.commands(), 0o700))
+	err := errors.Join(os.Mkdir(g.agent(), 0o700), os.Mkdir(g.commands(), 0o700))
+	if err == nil {
+		g.max, err = os.OpenFile(filepath.Join(g.commands(), "memory.max"), os.O_WRONLY, 0)
+	}
+	return g, err
 }
 
 func (g groups) agent() string    { return filepath.Join(g.dir, "agent") }
@@ -40,7 +47,8 @@ func (g groups) begin(bytes int64) error {
 	if bytes < 1 {
 		return fmt.Errorf("%d bytes of memory: %w", bytes, paddock.Invalid)
 	}
-	return os.WriteFile(filepath.Join(g.commands(), "memory.max"), strconv.AppendInt(nil, bytes, 10), 0)
+	_, err := g.max.WriteAt(strconv.AppendInt(nil, bytes, 10), 0)
+	return err
 }
 
 // bound sets how much memory commands may have. Less than they have, and than the

@@ -114,7 +114,7 @@ func (m *machine) prepare() error {
 		m.makeLayer,
 		mountMerged,
 		func() error { return kernel.MountEmpty(empty) },
-		func() (err error) { m.number, err = os.OpenFile(machineID, os.O_CREATE|os.O_WRONLY, 0o444); return err },
+		m.makeNumber,
 		func() error { return m.sessions.waitReady(portTime) },
 		func() error { runtime.GC(); return nil }, // so that none is due when it has a box
 		func() error {
@@ -128,6 +128,18 @@ func (m *machine) prepare() error {
 		}
 	}
 	return nil
+}
+
+// numberSize is how long a machine's number is, in hexadecimal digits.
+const numberSize = 32
+
+// makeNumber makes the file with the machine's number, which is none yet.
+func (m *machine) makeNumber() (err error) {
+	if m.number, err = os.OpenFile(machineID, os.O_CREATE|os.O_WRONLY, 0o444); err != nil {
+		return err
+	}
+	_, err = m.number.WriteString(strings.Repeat("0", numberSize) + "\n")
+	return err
 }
 
 // slack is by how much this process and the agent let their timers be late. The
