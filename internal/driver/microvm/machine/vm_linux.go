@@ -33,6 +33,7 @@ type VM struct {
 
 	mu     sync.Mutex
 	stops  bool   // guarded by mu: a stop is ours
+	lent   bool   // guarded by mu: QEMU may still have the file that SaveDevices gave it
 	reason string // guarded by mu: why the machine ended, in its own words
 
 	opened map[string]chan struct{} // by port, of which there are no more; closed when the machine has opened it
@@ -295,7 +296,22 @@ func (v *VM) Cont(ctx context.Context) error {
 		v.expect(true)
 		return err
 	}
+	v.mu.Lock()
+	lent := v.lent
+	v.lent = false
+	v.mu.Unlock()
+	if lent {
+		if err := v.takeBack(ctx); err != nil {
+			return err
+		}
+	}
 	return v.settle(ctx, 2)
+}
+
+// takeBack has QEMU close the file that it writes the state of devices to. While the
+// machine is stopped it only notes that it shall, and does so when it is told again.
+func (v *VM) takeBack(ctx context.Context) error {
+	return v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": devicesSet})
 }
 
 // Stop stops the machine's processors.
@@ -350,9 +366,12 @@ func (v *VM) SaveDevices(ctx context.Context, w io.Writer, limit int64) error {
 		return err
 	}
 	err = v.protocol.run(ctx, "xen-save-devices-state", map[string]any{"filename": fdset(devicesSet), "live": false})
-	if e := v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": devicesSet}); err == nil {
+	if e := v.takeBack(ctx); err == nil {
 		err = e
 	}
+	v.mu.Lock()
+	v.lent = true
+	v.mu.Unlock()
 	if err != nil {
 		return err
 	}

@@ -347,6 +347,17 @@ func TestMachine(t *testing.T) {
 		if err := first.Cont(first.ctx); err != nil {
 			t.Fatal(err)
 		}
+		// It has no more of the host's than before.
+		dir := fmt.Sprintf("/proc/%d/fd", first.PID())
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if to, _ := os.Readlink(filepath.Join(dir, e.Name())); strings.Contains(to, "memfd:devices") {
+				t.Errorf("QEMU still has %s", to)
+			}
+		}
 		first.say("ping", "pong 2")
 		first.echo(other, "second")
 	})
