@@ -173,6 +173,10 @@ func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
 			k.Supplies = len(fds) + 1
 			fds = append(fds, s.supplies...)
 		}
+		if k.Template = 0; len(s.template) == inner.TemplateFiles {
+			k.Template, k.Room = len(fds)+1, b.room(true)
+			fds = append(fds, s.template...)
+		}
 		k.Memory = len(s.image) == len(memoryParts)
 		k.Layered = k.Layered || len(s.image) == len(fileParts)
 		if k.Image = 0; len(s.image) > 0 {

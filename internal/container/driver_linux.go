@@ -178,6 +178,8 @@ type Driver struct {
 	swept    sync.Once
 	sums     sums
 
+	templates sync.WaitGroup // those that are being finished; none begins when it is closed
+
 	mu        sync.Mutex
 	closed    bool                    // guarded by mu
 	programs  []*os.File              // guarded by mu: what exe and agent have opened
@@ -395,11 +397,12 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (s start, find
 		return start{}, nil, err
 	}
 	if l.supply != nil {
-		s.supplies = l.supply.Files
+		s.supplies, s.template = l.supply.Files, l.supply.template
 	}
 	if from != nil {
 		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
 			closeAll(s.supplies)
+			closeAll(s.template)
 			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
 		}
 	}
@@ -460,7 +463,8 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 	}
 	_, err = own.begin(ctx)
 	closeAll(own.start.image)
-	own.start.image = nil
+	closeAll(own.start.template)
+	own.start.image, own.start.template = nil, nil
 	if err == nil && attached != nil {
 		err = errors.Join(attached, own.remove(context.WithoutCancel(ctx)))
 	}
@@ -593,6 +597,7 @@ func (d *Driver) Close() error {
 		errs = append(errs, sb.Remove(ctx))
 		cancel()
 	}
+	d.templates.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, f := range d.programs {

@@ -42,7 +42,8 @@ type order struct {
 	Dir      string         `json:"dir"`  // of this sandbox, in the state directory
 	Data     string         `json:"data"` // where boxes are saved
 	Argv0    string         `json:"argv0"`
-	Places   []string       `json:"places,omitempty"` // start.places
+	Places   []string       `json:"places,omitempty"`   // start.places
+	Template int            `json:"template,omitempty"` // how many files start.template are
 	Root     paddock.Root   `json:"root,omitzero"`
 	User     string         `json:"user,omitempty"`
 	Policy   paddock.Policy `json:"policy,omitzero"`   // of the network only the mode
@@ -145,7 +146,7 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		}
 		s.gateway = way.Again(o.Gateway, carried)
 	}
-	s.take(files, o.Places)
+	s.take(files, o.Template, o.Places)
 	for _, k := range kernels {
 		if k.Argv0 == o.Argv0 {
 			s.kernel = k
@@ -172,7 +173,7 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 			f.Close()
 		}
 	}
-	k.life.start.image = nil
+	k.life.start.image, k.life.start.template = nil, nil
 	undo := func(err error) error {
 		rm, cancel := context.WithTimeout(context.Background(), removeTime)
 		defer cancel()

@@ -26,6 +26,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 	}
 	defer closeAll(s.image)
 	defer closeAll(s.supplies)
+	defer closeAll(s.template)
 	if err := s.finish(); err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 			err = errors.Join(err, forgetDir(dir))
 		}
 	}()
-	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
+	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Template: len(s.template), Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
 		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
 		Lifetime: s.limits.Lifetime, Network: s.gateway != nil,
 	}}

@@ -30,7 +30,6 @@ type layout struct {
 	data   string        // where what is saved of sandboxes is
 	nested bool          // commands run on a kernel of the box's own
 	audit  []paddock.AuditKind
-	hold   bool    // the machine is to be saved before it is anybody's
 	supply *Supply // what a machine of the box's own is made with; nil is none
 }
 

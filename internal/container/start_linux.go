@@ -27,6 +27,7 @@ type start struct {
 	agent    *os.File   // what a kernel of the box's own executes; nil without one
 	image    []*os.File // a saved box that is to go on; nil is none
 	supplies []*os.File // what a machine of the box's own is made with; nil is none
+	template []*os.File // takes what the machine is before it is the box's; nil is that nobody asks
 	kernel   *Kernel    // nil is the host's
 	audit    audit.Sink // takes what the kernel tells; nil has nothing told
 	host     *cgroup.Host
@@ -53,7 +54,7 @@ func (s *start) programs() []*os.File {
 		files = append(files, s.out)
 	}
 	if s.agent != nil {
-		files = slices.Concat(files, []*os.File{s.agent}, s.supplies, s.image)
+		files = slices.Concat(files, []*os.File{s.agent}, s.supplies, s.image, s.template)
 	}
 	return files
 }
@@ -67,8 +68,12 @@ func (s *start) places() []string {
 	return []string{s.exe.Name(), s.agent.Name()}
 }
 
-// take is the other side of programs and places.
-func (s *start) take(files []*os.File, places []string) {
+// take is the other side of programs and places. The last files, so many, are a
+// template's.
+func (s *start) take(files []*os.File, template int, places []string) {
+	if n := len(files) - template; template > 0 && n > 0 {
+		s.template, files = files[n:], files[:n]
+	}
 	s.exe, files = files[0], files[1:]
 	if s.gateway != nil && len(files) > 0 {
 		s.out, files = files[0], files[1:]

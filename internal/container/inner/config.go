@@ -133,11 +133,15 @@ type KernelConfig struct {
 	Supplies int             `json:"supplies,omitempty"`
 	Supplied int             `json:"supplied,omitempty"`
 	Number   []byte          `json:"number,omitempty"`   // the machine's own, of 16 bytes, which those that go on from the same memory do not share
-	Hold     bool            `json:"hold,omitempty"`     // it is to be saved before it is anybody's: no agent is expected
 	Made     int64           `json:"made,omitempty"`     // bytes of memory that commands could have when it was made, and can have at most
 	Overhead int64           `json:"overhead,omitempty"` // bytes of memory beside the limit, which the host allows
 	Shape    string          `json:"shape,omitempty"`    // of the machine: memory of one shape goes on in it only
 	About    string          `json:"about,omitempty"`    // the same in words
+
+	// Template is the place of the first of the descriptors that take what a Template
+	// is made of, counted from 1; 0 is none. Room is for what is written then.
+	Template int  `json:"template,omitempty"`
+	Room     Room `json:"room,omitzero"`
 }
 
 // A Bind is a file or directory of the host's.
@@ -178,9 +182,9 @@ const (
 // A Room bounds what is saved of a box, in bytes. No room is room for nothing.
 // The last two are for an archive, where holes count as what they are read as.
 type Room struct {
-	All     int64
-	Content int64 // of all files
-	File    int64 // of one
+	All     int64 `json:"all,omitempty"`
+	Content int64 `json:"content,omitempty"` // of all files
+	File    int64 `json:"file,omitempty"`    // of one
 }
 
 // Bytes gives it as a part of a packet.

@@ -71,13 +71,43 @@ type KernelFiles struct {
 	Image  []*os.File // a saved box that is to go on; nil is none
 
 	Supplies []*os.File // what KernelConfig.Machine is about
+
+	// Template takes a kernel that is started, before it is anybody's; nil is that
+	// nobody asks for it.
+	Template *Template
+}
+
+// TemplateFiles is how many descriptors a Template is made of: as many as Save takes
+// of a machine, and one by which the host hears that they are written.
+const TemplateFiles = 4
+
+// A Template takes a kernel as it is before it knows anything of its box: others are
+// to go on from it that are made for somebody else. So it is saved before anything is
+// told to what runs in it, and nobody here can write to it once anything was.
+type Template struct {
+	Files []*os.File // for Save
+	Room  Room
+	told  *os.File
+}
+
+// Close ends the writing. The host takes what was written for a template only where
+// it hears that it is whole.
+func (t *Template) Close(whole bool) {
+	for _, f := range t.Files {
+		f.Close()
+	}
+	if whole {
+		_, _ = t.told.Write([]byte{1}) // a host that went away needs none
+	}
+	t.told.Close()
 }
 
 // runKernel is what a box does with a kernel of its own: it stands between that
 // and the host for as long as it lives.
 func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	k := b.config.Kernel
-	if k == nil || max(k.Image, k.Events, k.Supplies+k.Supplied-1) > len(fds) || k.Events < 0 || len(k.Token) != inside.TokenSize {
+	if k == nil || max(k.Image, k.Events, k.Supplies+k.Supplied-1) > len(fds) || k.Events < 0 || len(k.Token) != inside.TokenSize ||
+		k.Template > 0 && k.Template-1+TemplateFiles > len(fds) {
 		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
 	}
 	files := KernelFiles{Link: b.giveLink}
@@ -98,6 +128,10 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	if k.Supplied > 0 {
 		files.Supplies = fds[k.Supplies-1 : k.Supplies-1+k.Supplied]
 	}
+	if k.Template > 0 {
+		t := fds[k.Template-1 : k.Template-1+TemplateFiles]
+		files.Template = &Template{Files: t[:TemplateFiles-1], Room: k.Room, told: t[TemplateFiles-1]}
+	}
 	if err := b.confineKernel(); err != nil {
 		return err
 	}
@@ -115,11 +149,9 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	for _, f := range fds {
 		f.Close()
 	}
-	if !k.Hold {
-		b.step = "run a first command"
-		if _, err := b.tell(inside.Settle); err != nil {
-			return err
-		}
+	b.step = "run a first command"
+	if _, err := b.tell(inside.Settle); err != nil {
+		return err
 	}
 	b.step = "drop capabilities"
 	// One is left: to read what the kernel asks the broker for.
@@ -136,9 +168,7 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	if err != nil {
 		return err
 	}
-	if !k.Hold {
-		go b.join(conn)
-	}
+	go b.join(conn)
 	report(Report{Ready: true})
 	kernel.KeepSignals()
 	saveMemory()

@@ -170,6 +170,7 @@ func TestATemplateThatIsNotWhole(t *testing.T) {
 	}
 	files := func(name string) []string {
 		t.Helper()
+		template(t, data)
 		list, err := filepath.Glob(filepath.Join(data, "templates", "*", name))
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%v, %v", list, err)
@@ -180,6 +181,7 @@ func TestATemplateThatIsNotWhole(t *testing.T) {
 		if err := os.Truncate(files(name)[0], 0); err != nil {
 			t.Fatal(err)
 		}
+		// The next one starts by itself, and is there before its template is.
 		if got := says(t, create(t, d, paddock.Spec{}), "echo", name); got != name+"\n" {
 			t.Errorf("with no %s: %q", name, got)
 		}

@@ -92,7 +92,11 @@ const (
 func TestMemoryThatCommandsFreeGoesBackToTheHost(t *testing.T) {
 	needBalloon(t)
 	d, data := own(t, nil)
-	sb := create(t, d, paddock.Spec{ID: "returns"})
+	if err := create(t, d, paddock.Spec{ID: "starts"}).Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	template(t, data)
+	sb := create(t, d, paddock.Spec{ID: "returns"}) // which goes on from it
 	says(t, sb, "true")
 	before, whole := used(t, sb), sums(t, data)
 	for range 2 { // the second time it takes what it gave

@@ -139,7 +139,7 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 	}
 	m := wire.Machine{
 		Engine: h.engine.Path, Accel: h.accel, CPU: emulatedCPU, CPUs: 1, Firmware: h.firmware,
-		Memory: machineMemory(n.Limits.Memory, agentInfo.Size()), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz), Hold: n.Hold,
+		Memory: machineMemory(n.Limits.Memory, agentInfo.Size()), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz),
 	}
 	if h.accel == wire.KVM {
 		m.CPU, m.CPUs = "host", int(math.Ceil(n.Limits.CPUs))

@@ -59,6 +59,7 @@ type monitor struct {
 
 	template *os.File      // memory that the machine goes on from; nil in one that was started
 	net      *os.File      // the other end of a network that nobody uses
+	relay    *relay.Relay  // between the machine's network and the link; nil without one
 	ended    chan struct{} // closed when the machine cannot go on
 	end      error         // then: why
 }
@@ -252,7 +253,7 @@ func (m *monitor) newWay(c *inner.Config, f *inner.KernelFiles) (*os.File, error
 	if err != nil {
 		return theirs, errors.Join(err, theirs.Close())
 	}
-	go func() { _ = r.Run() }() // lives as long as the machine
+	m.relay = r
 	return theirs, nil
 }
 
@@ -312,14 +313,18 @@ func (m *monitor) explain(err error) error {
 	}
 }
 
-// begin lets the machine run until the agent in it can be reached. One that is to
-// be saved before runs until it waits for the first request.
+// begin lets the machine run until the agent in it can be reached.
 func (m *monitor) begin(ctx context.Context, c *inner.Config, f *inner.KernelFiles, ports map[string]port, again bool) error {
 	if err := m.vm.Cont(ctx); err != nil {
 		return err
 	}
-	if m.spec.Hold || c.Kernel.Hold {
-		return m.vm.Opened(ctx, wire.ControlPort)
+	if f.Template != nil {
+		if err := m.keep(ctx, f.Template); err != nil {
+			return err
+		}
+	}
+	if m.relay != nil {
+		go func() { _ = m.relay.Run() }() // lives as long as the machine
 	}
 	b := &wire.Begin{
 		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: hex.EncodeToString(c.Kernel.Number),

@@ -42,15 +42,12 @@ func (m *monitor) Save(files []*os.File, stop bool, room inner.Room) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
 	defer cancel()
-	began := !m.spec.Hold
-	if began {
-		if _, err := m.control.locked(wire.Request{Hold: true}, askTime, nil, nil); err != nil {
-			return fmt.Errorf("bring the machine to rest: %w", err)
-		}
+	if _, err := m.control.locked(wire.Request{Hold: true}, askTime, nil, nil); err != nil {
+		return fmt.Errorf("bring the machine to rest: %w", err)
 	}
 	err := m.link.gate.take(ctx)
 	if err == nil {
-		err = m.save(ctx, files, room, began)
+		err = m.save(ctx, files, room, true)
 		if err != nil || !stop {
 			again, cancel := context.WithTimeout(context.Background(), stateTime)
 			err = errors.Join(err, m.vm.Cont(again))
@@ -61,11 +58,33 @@ func (m *monitor) Save(files []*os.File, stop bool, room inner.Room) error {
 		}
 		m.link.gate.leave()
 	}
-	if began {
-		_, e := m.control.locked(wire.Request{Go: true}, askTime, nil, nil)
-		err = errors.Join(err, e)
+	_, e := m.control.locked(wire.Request{Go: true}, askTime, nil, nil)
+	return errors.Join(err, e)
+}
+
+// keep saves the machine as a template while its init waits for the first request,
+// and has it go on.
+//
+// It is the same then whosever box this is. What a machine is started with comes of its
+// shape alone (wire.Machine): its devices are the same with a way out and without,
+// its interface is down, and nobody is at the other end of its network or of a port yet.
+// All that is a box's own comes with Begin or later: name, entropy, number, mounts,
+// user; environment and token after that. The files of the template are closed before.
+//
+// One that cannot be written is none, and the machine is no worse for it.
+func (m *monitor) keep(ctx context.Context, t *inner.Template) error {
+	if err := m.vm.Opened(ctx, wire.ControlPort); err != nil {
+		t.Close(false)
+		return err
 	}
-	return err
+	saving, cancel := context.WithTimeout(ctx, stateTime)
+	err := errors.New("a template is not of so many files")
+	if len(t.Files) == savedFiles {
+		err = m.save(saving, t.Files, t.Room, false)
+	}
+	cancel()
+	t.Close(err == nil)
+	return m.vm.Cont(ctx)
 }
 
 // save writes a machine that is at rest. It is stopped then.
@@ -117,9 +136,6 @@ func (m *monitor) Go() error {
 	}
 	m.control.rest = false
 	m.link.gate.leave()
-	if m.spec.Hold {
-		return nil
-	}
 	_, err := m.control.locked(wire.Request{Go: true}, askTime, nil, nil)
 	return err
 }

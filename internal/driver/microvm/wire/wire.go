@@ -40,10 +40,6 @@ type Machine struct {
 	KVM    int `json:"kvm,omitempty"`   // /dev/kvm, open
 	State  int `json:"state,omitempty"` // of a template: its devices
 	RAM    int `json:"ram,omitempty"`   // of a template: its memory, read-only, as long as Memory
-
-	// Hold has the machine stop when its init waits for Begin, to be saved as a
-	// template.
-	Hold bool `json:"hold,omitempty"`
 }
 
 // An Accel is what runs a machine's processors.
