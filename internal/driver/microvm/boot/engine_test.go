@@ -121,6 +121,17 @@ func TestInstructionsThatRepeatAreLeftOutWhereTheyAreEmulated(t *testing.T) {
 	}
 }
 
+func TestAKernelDoesNotPrepareToBeTraced(t *testing.T) {
+	for _, accel := range []wire.Accel{wire.TCG, wire.KVM} {
+		list := strings.Fields(Arguments(accel, 1))
+		// The kernel takes one list of them, the last.
+		if i := slices.IndexFunc(list, func(a string) bool { return strings.HasPrefix(a, "initcall_blacklist=") }); i < 0 ||
+			strings.Count(strings.Join(list, " "), "initcall_blacklist=") != 1 || !strings.Contains(list[i], "ftrace_check_for_weak_functions") {
+			t.Errorf("%s: %q", accel, list)
+		}
+	}
+}
+
 func TestAddressesAreRandomUnlessEmulated(t *testing.T) {
 	for accel, want := range map[wire.Accel]bool{wire.TCG: false, wire.KVM: true} {
 		for _, khz := range []int{0, 2596100} {
