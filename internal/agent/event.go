@@ -18,6 +18,9 @@ const (
 	maxTime   = int64(math.MaxInt64 / 4) // keeps sums of durations and offsets in range
 )
 
+// maxKilled is how many processes a guest may say were killed.
+const maxKilled = 1 << 30
+
 // events checks the stream of one process: first Started, then output whose
 // offsets only grow, then Exited, and nothing after that.
 type events struct {
@@ -41,7 +44,7 @@ func (s *events) check(ev *guestpb.ProcessEvent) error {
 		if s.started || pid < 1 || pid > maxPID || (s.pid != 0 && pid != s.pid) {
 			return broken("a start of process %d", pid)
 		}
-		if k := e.Started.Killed; k != nil && *k < 0 {
+		if k := e.Started.Killed; k != nil && (*k < 0 || *k > maxKilled) {
 			return broken("a start after %d processes were killed", *k)
 		}
 		s.started, s.pid = true, pid

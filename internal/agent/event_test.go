@@ -44,6 +44,7 @@ func TestEventsThatCannotBeAreRefused(t *testing.T) {
 		"a process beyond Linux":    {events{}, list{started(1<<22 + 1)}},
 		"another process":           {events{pid: 5}, list{started(6)}},
 		"-1 processes killed":       {events{}, list{startedAfter(-1)}},
+		"too many killed":           {events{}, list{startedAfter(1<<30 + 1)}},
 		"two starts":                {events{}, list{started(5), started(5)}},
 		"empty output":              {events{}, list{started(5), output(0, 0)}},
 		"too much output":           {events{}, list{started(5), output(0, 64<<10+1)}},

@@ -276,6 +276,9 @@ func (s *sandbox) amend(start agent.Start, exit *paddock.Exit) {
 		return
 	}
 	before := start.Killed
+	if before < 0 && s.driver.machine() != nil {
+		return // its agent did not count, and nobody else knows how many there were
+	}
 	if before < 0 {
 		before = s.killsBefore(start.At)
 	}

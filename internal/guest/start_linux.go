@@ -169,7 +169,7 @@ func (s *Server) launch(p *process, path string, files []*os.File) error {
 		return errEnds
 	}
 	if s.o.Killed != nil {
-		if n, err := s.o.Killed(); err == nil { // else the host does without
+		if n, err := s.o.Killed(); err == nil { // else it is not known
 			p.killed = &n
 		}
 	}

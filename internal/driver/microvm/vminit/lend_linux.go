@@ -108,8 +108,8 @@ func (l *lender) release(request []byte, now time.Time) []byte {
 		return nil
 	}
 	one := l.byHandle[binary.NativeEndian.Uint64(request[inHeader:])]
-	if one == nil {
-		return nil
+	if one == nil || one.uses == 0 {
+		return nil // the host knows
 	}
 	if one.uses--; one.uses == 0 {
 		if l.byNode[one.node] != one || !now.Before(one.until) || len(l.idle) >= lendMost {
@@ -130,12 +130,12 @@ func (l *lender) forget(one *loan) {
 	}
 }
 
-// end has all that is open lent to nobody any more.
+// end has all that is open lent to nobody any more, and what is about to be.
 func (l *lender) end() {
 	for _, one := range l.byHandle {
 		one.until = time.Time{}
 	}
-	clear(l.asked) // nobody answers these
+	clear(l.asked)
 }
 
 // late gives a request for the host to close what has been idle until its time; nil is

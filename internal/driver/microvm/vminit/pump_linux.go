@@ -206,8 +206,13 @@ func (p *pump) answered(unique uint64) {
 }
 
 // hold lets no more requests to the host, and waits until it has answered all
-// that it has. Where ctx ends before, nothing is held.
+// that it has. Where ctx ends before, nothing is held. What is idle is closed before:
+// to who goes on with this a file that nobody has open is one that may be replaced.
 func (p *pump) hold(ctx context.Context) error {
+	p.mu.Lock()
+	p.lender.end()
+	p.mu.Unlock()
+	p.closeLate(ctx)
 	defer p.wakeAfter(ctx)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
