@@ -112,12 +112,12 @@ func TestWhatIsIdleIsClosedAtItsTime(t *testing.T) {
 			after        time.Duration
 			node, handle uint64
 		}{{lendTime - time.Second, 7, 70}, {time.Second, 8, 80}} {
-			time.Sleep(want.after - 1)
+			time.Sleep(want.after - time.Nanosecond)
 			synctest.Wait()
 			if len(l.sent) > 0 {
 				t.Fatal("it was closed before its time")
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if len(l.sent) != 1 {
 				t.Fatalf("%d requests at its time", len(l.sent))
