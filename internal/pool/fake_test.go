@@ -167,6 +167,7 @@ type fakeSandbox struct {
 	mu     sync.Mutex
 	state  paddock.State     // guarded by mu
 	hang   bool              // guarded by mu; of Status
+	asked  int               // guarded by mu; calls of Status
 	deaf   error             // guarded by mu; of Update
 	keep   error             // guarded by mu; of Remove
 	ran    []string          // guarded by mu; what was started
@@ -179,6 +180,7 @@ func (s *fakeSandbox) ID() paddock.ID { return s.spec.ID }
 
 func (s *fakeSandbox) Status(ctx context.Context) (paddock.Status, error) {
 	s.mu.Lock()
+	s.asked++
 	hang := s.hang
 	s.mu.Unlock()
 	if hang {

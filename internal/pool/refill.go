@@ -176,6 +176,11 @@ func run(ctx context.Context, sb paddock.Sandbox, args []string) error {
 		}
 		err = fmt.Errorf("it ended with %d (%s) %s: %w", exit.Code, exit.Cause, exit.Reason, kind)
 	}
+	if err == nil {
+		// Which it is asked when it is handed out, and answers sooner the second time
+		// where its kernel is its own, too.
+		_, err = sb.Status(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("warm sandbox %s by %q: %w", sb.ID(), args, err)
 	}

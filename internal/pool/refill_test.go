@@ -51,8 +51,8 @@ func TestRefill(t *testing.T) {
 			var made *fakeSandbox
 			r := set(t, &fake{fix: func(sb *fakeSandbox) { made = sb }}, warm)
 			r.wait(t)
-			if !slices.Equal(made.ran, []string{"python3 -c pass"}) {
-				t.Errorf("ran %q", made.ran)
+			if !slices.Equal(made.ran, []string{"python3 -c pass"}) || made.asked == 0 {
+				t.Errorf("ran %q, asked how it is %d times", made.ran, made.asked)
 			}
 		},
 		"removes a sandbox whose program fails, and gives the shelf up": func(t *testing.T) {
