@@ -2,11 +2,34 @@ package attack
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
 )
+
+func TestEachAttackHasItsTurn(t *testing.T) {
+	tried := map[string]int{}
+	for _, caller := range []string{"root", "user"} {
+		for _, id := range turnOf(caller) {
+			tried[id]++
+		}
+	}
+	for _, c := range Cases() {
+		want := 1
+		if common(c) && !slices.Contains(commonSample(), c.ID) {
+			want = 0
+		}
+		if tried[c.ID] != want {
+			t.Errorf("%s is tried %d times, want %d", c.ID, tried[c.ID], want)
+		}
+		delete(tried, c.ID)
+	}
+	if len(tried) > 0 {
+		t.Errorf("what is no case: %v", tried)
+	}
+}
 
 func TestAnEscapeIsFatalWhateverIsExpected(t *testing.T) {
 	m := Matrix{"user": {"A01": {Verdict: Escaped}}}

@@ -26,8 +26,8 @@ import (
 // takes; without a sandbox nobody else looks at single techniques.
 func waiting(b *target.Brief) time.Duration {
 	switch {
-	case b.Slow:
-		return 5 * time.Second
+	case b.Slow: // a machine that is emulated, where others are, too
+		return 10 * time.Second
 	case b.Unconfined:
 		return 3 * time.Second
 	}

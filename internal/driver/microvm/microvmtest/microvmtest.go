@@ -30,7 +30,7 @@ const (
 	// all of it, as root and as an ordinary user.
 	PartVariable = "PADDOCK_TEST_MACHINES"
 
-	// PartOnce has each promise and each attack tried once: the promises as root, and
+	// PartOnce has each promise and most attacks tried once: the promises as root, and
 	// the first of each group as an ordinary user too; the attacks by both in turn.
 	PartOnce = "once"
 
