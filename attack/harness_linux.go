@@ -34,9 +34,8 @@ type Harness struct {
 	// Only are the cases to run; empty is all.
 	Only []string
 
-	// Turns has each case tried by one of several callers, in turn, where Only is
-	// empty, and of those behind walls that every tier has in common only some (see
-	// common): on a tier on which all by all takes too long.
+	// Turns has a sample of the cases tried, each by one of several callers in turn,
+	// where Only is empty: on a tier on which all by all takes too long.
 	Turns bool
 
 	// Command says that the command line offers this tier, so that the rows
@@ -417,21 +416,19 @@ func (h Harness) turn(caller string) []string {
 
 func turnOf(caller string) []string {
 	var list []string
-	for i, c := range Cases() {
-		if (i%2 == 0) == (caller == "root") && (!common(c) || slices.Contains(commonSample(), c.ID)) {
-			list = append(list, c.ID)
+	for i, id := range sample() {
+		if (i%2 == 0) == (caller == "root") {
+			list = append(list, id)
 		}
 	}
 	return list
 }
 
-// common tells of a case that it is about the way out, or about what programs of the
-// host trust. The walls are the gateway and the broker, which are the same processes on
-// every tier that is not the program's own.
-func common(c Case) bool { return c.way != nil || strings.HasPrefix(c.ID, "C") }
-
-// commonSample are those that stand for them: what leads to these walls is the tier's.
-func commonSample() []string { return []string{"N01", "N03", "N23", "N24", "C01", "C06"} }
+// sample are cases that stand for the others: those whose way out leads through what
+// only machines have (the server of files, the monitor, the link) first of all.
+func sample() []string {
+	return []string{"A02", "A03", "A07", "A11", "A14", "A17", "A20", "A23", "P05", "P12", "P20", "P31", "P33", "N03", "N23", "C06"}
+}
 
 func (h Harness) wanted(id string) bool {
 	if len(h.Only) == 0 {

@@ -30,8 +30,8 @@ const (
 	// all of it, as root and as an ordinary user.
 	PartVariable = "PADDOCK_TEST_MACHINES"
 
-	// PartOnce has each promise and most attacks tried once: the promises as root, and
-	// the first of each group as an ordinary user too; the attacks by both in turn.
+	// PartOnce has each promise tried as root, and the first of each group as an
+	// ordinary user too; and a sample of the attacks, by both in turn.
 	PartOnce = "once"
 
 	// partSample is of the promises the first of each group: what the ordinary user
@@ -134,7 +134,7 @@ func options() microvm.Options {
 	return microvm.Options{Environ: os.Environ(), Kernels: os.Getenv(KernelVariable)} //nolint:forbidigo // of a test
 }
 
-// Once tells whether each promise and each attack is tried once.
+// Once tells whether each promise is tried once, and of the attacks a sample.
 func Once() bool {
 	return os.Getenv(PartVariable) == PartOnce //nolint:forbidigo // of a test
 }
