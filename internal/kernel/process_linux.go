@@ -230,20 +230,30 @@ func TimerSlack(d time.Duration) error {
 	return err
 }
 
-// RelaxTimers gives the same to every thread of this process. It needs /proc.
+// RelaxTimers gives the same to every thread of this process, also to one that is made
+// meanwhile by one that has it not yet. It needs /proc.
 func RelaxTimers(d time.Duration) error {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, t := range tasks {
-		err := os.WriteFile("/proc/"+t.Name()+"/timerslack_ns", strconv.AppendInt(nil, int64(d), 10), 0)
-		if !errors.Is(err, fs.ErrNotExist) { // a thread that ended
-			errs = append(errs, err)
+	given := map[string]bool{}
+	for {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return err
+		}
+		fresh := false
+		for _, t := range tasks {
+			if given[t.Name()] {
+				continue
+			}
+			err := os.WriteFile("/proc/"+t.Name()+"/timerslack_ns", strconv.AppendInt(nil, int64(d), 10), 0)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // a thread that ended
+				return err
+			}
+			given[t.Name()], fresh = true, true
+		}
+		if !fresh {
+			return nil // nobody is left who could make one that has another
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // NoNewPrivs forbids the calling thread, and what it starts, to gain privileges

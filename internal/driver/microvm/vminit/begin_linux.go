@@ -375,7 +375,7 @@ func (m *machine) startAgent() error {
 	done := make(chan started)
 	go func() {
 		runtime.LockOSThread() // for good: what this thread gives up, it has not any more
-		if err := errors.Join(kernel.KeepBounding(kernel.AgentCaps()), kernel.KeepOverUsers()); err != nil {
+		if err := errors.Join(kernel.TimerSlack(slack), kernel.KeepBounding(kernel.AgentCaps()), kernel.KeepOverUsers()); err != nil {
 			done <- started{err: err}
 			return
 		}
