@@ -77,7 +77,7 @@ func measureMachines(ctx context.Context, o options) (_ []row, err error) {
 			return rows, err
 		}
 	}
-	for _, measure := range []func(context.Context, options, paddock.Driver, tier) ([]row, error){runningMachine, severalBoxes, coldBoxes, pooledBoxes, forkedBoxes} {
+	for _, measure := range []func(context.Context, options, paddock.Driver, tier) ([]row, error){runningMachine, severalBoxes, coldBoxes, pooledBoxes, pooledEchoes, forkedBoxes} {
 		more, err := measure(ctx, o, d, t)
 		rows = append(rows, more...)
 		if err != nil {

@@ -82,11 +82,12 @@ type stock struct {
 	calm   time.Time // when the target was changed, or too few, last
 	ttl    time.Duration
 	warm   []string
-	ready  []kept    // oldest first
-	short  time.Time // when it ceased to be full
-	taken  time.Time // when one was taken last
-	retry  retry     // after failures to make one
-	lost   error     // why it was given up; nil if it was not
+	ready  []kept        // oldest first
+	short  time.Time     // when it ceased to be full
+	taken  time.Time     // when one was taken last
+	took   time.Duration // how long it took to make the last one, and to warm it
+	retry  retry         // after failures to make one
+	lost   error         // why it was given up; nil if it was not
 	count  Count
 }
 

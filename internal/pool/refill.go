@@ -18,10 +18,12 @@ const (
 	// from making a sandbox.
 	patience = time.Second
 
-	// headStart is how long whoever takes a sandbox has the machine for a first
-	// command, before the worker makes another one; where half of a shelf is left,
-	// that counts from the last who took one.
-	headStart = 100 * time.Millisecond
+	// Whoever takes a sandbox has the machine for a first command, before the worker
+	// makes another one: for half as long as it took to make the last one, as where
+	// that is slow commands are, within these bounds. Where half of a shelf is left,
+	// it counts from the last who took one.
+	leastStart = 100 * time.Millisecond
+	mostStart  = 500 * time.Millisecond
 
 	// makeTime and removeTime bound a driver that hangs.
 	makeTime   = 2 * time.Minute
@@ -107,7 +109,7 @@ func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 		if len(s.ready)*2 >= s.target {
 			since = s.taken
 		}
-		if len(s.ready) >= s.target || s.lost != nil || !due(s.retry.next) || !due(since.Add(headStart)) {
+		if len(s.ready) >= s.target || s.lost != nil || !due(s.retry.next) || !due(since.Add(s.headStart())) {
 			continue
 		}
 		if found == nil || len(s.ready)*found.target < len(found.ready)*s.target {
@@ -116,6 +118,9 @@ func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 	}
 	return found
 }
+
+// headStart is that of whoever takes one, with mu held.
+func (s *stock) headStart() time.Duration { return min(max(leastStart, s.took/2), mostStart) }
 
 // fill makes a sandbox for a shelf. The pool chooses the ID, so that List can
 // leave it out from the first moment.
@@ -128,6 +133,7 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	p.mu.Unlock()
 	bound, cancel := context.WithTimeout(ctx, makeTime)
 	defer cancel()
+	began := time.Now()
 	sb, err := p.d.Create(bound, spec)
 	made := err == nil
 	if made && len(s.warm) > 0 {
@@ -138,6 +144,7 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	switch {
 	case err == nil:
 		s.ready = append(s.ready, kept{sb, time.Now()})
+		s.took = time.Since(began)
 		s.count.Made++
 		s.retry = retry{}
 		p.tell()

@@ -96,14 +96,20 @@ func TestRefill(t *testing.T) {
 				sb.mu.Unlock()
 			}
 		},
-		"gives who takes a sandbox a head start": func(t *testing.T) {
-			r := set(t, &fake{slow: time.Second}, shelf(1))
-			r.wait(t)
-			start := time.Now()
-			r.create(t, shelf(1).Spec)
-			r.wait(t)
-			if got := r.f.own(start); got[len(got)-1] != 100*time.Millisecond {
-				t.Errorf("it began after %v", got[len(got)-1])
+		"gives who takes a sandbox a head start, a longer one where they are made slowly": func(t *testing.T) {
+			for slow, want := range map[time.Duration]time.Duration{
+				20 * time.Millisecond:  100 * time.Millisecond,
+				600 * time.Millisecond: 300 * time.Millisecond,
+				10 * time.Second:       500 * time.Millisecond,
+			} {
+				r := set(t, &fake{slow: slow}, shelf(1))
+				r.wait(t)
+				start := time.Now()
+				r.create(t, shelf(1).Spec)
+				r.wait(t)
+				if got := r.f.own(start); got[len(got)-1] != want {
+					t.Errorf("made in %v: it began after %v", slow, got[len(got)-1])
+				}
 			}
 		},
 		"waits while a Create waits for the driver": func(t *testing.T) {
