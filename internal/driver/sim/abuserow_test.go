@@ -122,7 +122,7 @@ func shellAbuses() []abuse {
 		{"catselfloop", "", `echo x > f; tail -f f >> f`, "timeout"},
 		{"teeself", "", `echo x > f; tail -n +1 -f f | tee -a f`, "timeout"},
 		{"catfifo", "", `mkfifo p; cat p > p`, "timeout"},
-		{"catfifo2", "", `mkfifo p; echo x > p & cat p | tee p`, "timeout"},
+		{"catfifo2", "", `mkfifo p; exec 3<>p; echo x >&3; cat p | tee p`, "timeout"},
 		{"tailf", "", `tail -f /dev/null`, "timeout"},
 		{"tailf2", "", `tail -f /etc/passwd`, "timeout"},
 		{"watch", "", `watch -n0 true`, "timeout"},
