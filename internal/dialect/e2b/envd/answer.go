@@ -102,6 +102,13 @@ func (a *answer) release() {
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Time{}) // what has none has its own
 }
 
+// whole has an answer that is short, and made at once, not cut any more.
+func (a *answer) whole() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+}
+
 // cut ends what waits for the client. An answer that has not begun can still be given.
 func (a *answer) cut() {
 	a.mu.Lock()

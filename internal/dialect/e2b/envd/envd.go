@@ -203,6 +203,9 @@ func (b *Box) health(w http.ResponseWriter, r *http.Request) {
 	if b.isGone(r.Context()) {
 		panic(errGone)
 	}
+	if a, ok := w.(*answer); ok { // one that says that it lives is no stream of its
+		a.whole()
+	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -337,6 +337,33 @@ func TestASandboxThatIsGoneAnswersAsNoSandbox(t *testing.T) {
 	}
 }
 
+// A dying writer has a sandbox end as an answer begins.
+type dying struct {
+	http.ResponseWriter
+	end func()
+}
+
+func (d *dying) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+func (d *dying) WriteHeader(code int) {
+	d.end()
+	time.Sleep(20 * time.Millisecond) // whatever that cuts is cut
+	d.ResponseWriter.WriteHeader(code)
+}
+
+func TestAnAnswerThatASandboxLivesIsNotCutByItsEnd(t *testing.T) {
+	tr := newTrial(t)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tr.box.ServeHTTP(&dying{w, tr.box.cancel}, r)
+	}))
+	defer web.Close()
+	tr.web.Close()
+	tr.web = web
+	if code, _, _ := tr.ask("GET", "/health", ""); code != 204 {
+		t.Errorf("health: %d", code)
+	}
+}
+
 func TestClosingEndsStreamsAndWaits(t *testing.T) {
 	tr := newTrial(t)
 	s := tr.open("process.Process/Start", start("sleep 1000"))
