@@ -73,6 +73,46 @@ func TestAnswersAreTold(t *testing.T) {
 	}
 }
 
+// A machine goes on, whichever version of QEMU has closed its file of devices already.
+func TestAFileThatQEMUHasClosedIsNotTakenBack(t *testing.T) {
+	for sets, want := range map[string][]string{
+		`[]`:                                    {"cont", "query-fdsets", "query-status", "query-status"},
+		`[{"fdset-id": 1, "fds": []}]`:          {"cont", "query-fdsets", "query-status", "query-status"},
+		`[{"fdset-id": 2, "fds": [{"fd": 9}]}]`: {"cont", "query-fdsets", "remove-fd", "query-status", "query-status"},
+	} {
+		asked := make(chan string, 16)
+		p, _ := talk(t, func(in *bufio.Reader, out net.Conn) {
+			fmt.Fprint(out, greeting)
+			answer(in, out, `{"return": {}, "id": %d}`)
+			for {
+				line, err := in.ReadBytes('\n')
+				var c command
+				if err != nil || json.Unmarshal(line, &c) != nil {
+					return
+				}
+				asked <- c.Execute
+				if c.Execute == "query-fdsets" {
+					fmt.Fprintf(out, `{"return": %s, "id": %d}`+"\n", sets, c.ID)
+				} else {
+					fmt.Fprintf(out, `{"return": {}, "id": %d}`+"\n", c.ID)
+				}
+			}
+		})
+		if err := p.begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v := &VM{protocol: p, lent: true, stops: true}
+		if err := v.Cont(t.Context()); err != nil || v.Stands() || v.lent {
+			t.Errorf("%s: %v, stands %v, lent %v", sets, err, v.Stands(), v.lent)
+		}
+		for _, name := range want {
+			if got := <-asked; got != name {
+				t.Errorf("%s: %s in place of %s", sets, got, name)
+			}
+		}
+	}
+}
+
 func TestALateAnswerIsNotAnothersAnswer(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
 	p, _ := talk(t, func(in *bufio.Reader, out net.Conn) {

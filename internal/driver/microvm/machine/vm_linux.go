@@ -298,20 +298,38 @@ func (v *VM) Cont(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	lent := v.lent
-	v.lent = false
 	v.mu.Unlock()
-	if lent {
-		if err := v.takeBack(ctx); err != nil {
-			return err
-		}
+	if lent && v.takeBack(ctx) == nil { // else the next time: the machine runs
+		v.mu.Lock()
+		v.lent = false
+		v.mu.Unlock()
 	}
 	return v.settle(ctx, 2)
 }
 
-// takeBack has QEMU close the file that it writes the state of devices to. While the
-// machine is stopped it only notes that it shall, and does so when it is told again.
+// Stands tells whether the machine was stopped, and has not gone on since.
+func (v *VM) Stands() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.stops
+}
+
+// takeBack has QEMU close the file that it writes the state of devices to, if it has it
+// still. Before version 9.1 it only notes that while the machine is stopped, and closes
+// the file when it is told again.
 func (v *VM) takeBack(ctx context.Context) error {
-	return v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": devicesSet})
+	var sets []struct {
+		ID int `json:"fdset-id"`
+	}
+	if err := v.protocol.ask(ctx, "query-fdsets", nil, &sets); err != nil {
+		return err
+	}
+	for _, s := range sets {
+		if s.ID == devicesSet {
+			return v.protocol.run(ctx, "remove-fd", map[string]any{"fdset-id": devicesSet})
+		}
+	}
+	return nil
 }
 
 // Stop stops the machine's processors.

@@ -131,13 +131,14 @@ func (m *monitor) Go() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
 	defer cancel()
-	if err := m.vm.Cont(ctx); err != nil {
+	err := m.vm.Cont(ctx)
+	if err != nil && m.vm.Stands() {
 		return err
 	}
 	m.control.rest = false
 	m.link.gate.leave()
-	_, err := m.control.locked(wire.Request{Go: true}, askTime, nil, nil)
-	return err
+	_, e := m.control.locked(wire.Request{Go: true}, askTime, nil, nil)
+	return errors.Join(err, e)
 }
 
 // Archive implements inner.Kernel. The machine's init sees to it that there is
