@@ -45,7 +45,8 @@ type Supply struct {
 	Trees    []inner.Mount   // the host's, to be read only: targets are below inner.Engine
 	Made     int64           // bytes that commands can have at most
 	Overhead int64           // bytes of memory beside the limit
-	Shape    string          // a file name that stands for all that memory of the machine depends on
+	Shape    string          // stands for all that memory of the machine depends on
+	Template string          // a file name that stands for that and the very engine and host
 	About    string          // the same in words
 
 	template []*os.File // takes the first one of its shape (inner.TemplateFiles); nil is not it
@@ -72,7 +73,7 @@ func (d *Driver) supply(ctx context.Context, limits paddock.Limits, again bool) 
 		return cold, err
 	}
 	room := inner.Room{All: limits.Memory + cold.Overhead + overhead} // as box.room
-	dir := filepath.Join(d.data, templatesName, cold.Shape)
+	dir := filepath.Join(d.data, templatesName, cold.Template)
 	for made := false; ; made = true {
 		need.State, need.Memory, err = openTemplate(dir)
 		var n *nascent

@@ -62,6 +62,7 @@ type host struct {
 	accel    wire.Accel
 	why      string // there is no KVM
 	khz      int
+	this     string // stands for the very engine, and the processor that machines are given
 }
 
 func newSupplier(o Options) container.Machine { return &supplier{o: o} }
@@ -88,8 +89,29 @@ func (s *supplier) look() (*host, error) {
 			return nil, err
 		}
 	}
+	if h.this, err = this(h.engine.Path, h.accel); err != nil {
+		return nil, err
+	}
 	s.found = &h
 	return &h, nil
+}
+
+// this names an engine as it is now, and the processor where that is the machines' too.
+// A version is not enough: a distribution builds one more than once.
+func this(engine string, accel wire.Accel) (string, error) {
+	st, err := os.Stat(engine)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprint(st.Size(), "|", st.ModTime().UnixNano())
+	if accel == wire.KVM {
+		p, err := boot.Processor()
+		if err != nil {
+			return "", err
+		}
+		name += "|" + p
+	}
+	return name, nil
 }
 
 // Emulated says why machines are emulated here; empty is that they are not.
@@ -160,6 +182,7 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 		return nil, err
 	}
 	u.Shape = shape(h, &m, agent)
+	u.Template = template(u.Shape, h.this)
 	u.About = fmt.Sprintf("QEMU %s with %s, Linux %s, %d MiB, %d processors", h.engine.Version, h.accel, h.linux.Release, m.Memory>>20, m.CPUs)
 	if h.accel == wire.KVM {
 		f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
@@ -201,6 +224,14 @@ func machineMemory(limit, agent int64) int64 {
 // shape names all that memory of a machine depends on.
 func shape(h *host, m *wire.Machine, agent string) string {
 	sum := sha256.Sum256(fmt.Append(nil, "3|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
+	return hex.EncodeToString(sum[:12])
+}
+
+// template names what a saved machine is begun from: of the same shape, on the same
+// host. What somebody has paused goes on with the shape alone, so that it is not lost
+// with an update of the engine.
+func template(shape, this string) string {
+	sum := sha256.Sum256([]byte(shape + "|" + this))
 	return hex.EncodeToString(sum[:12])
 }
 

@@ -53,6 +53,34 @@ func TestMemoryGoesOnOnlyInAMachineThatIsAlike(t *testing.T) {
 	}
 }
 
+func TestATemplateIsOfOneBuildOfTheEngine(t *testing.T) {
+	engine := filepath.Join(t.TempDir(), "qemu")
+	if err := os.WriteFile(engine, []byte("one build"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	name := func(accel wire.Accel) string {
+		t.Helper()
+		h, err := this(engine, accel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return template("shape", h)
+	}
+	one := name(wire.TCG)
+	if again := name(wire.TCG); again != one {
+		t.Error("the same engine is another")
+	}
+	if name(wire.KVM) == one {
+		t.Error("a machine that is given the processor is as one that is not")
+	}
+	if err := os.WriteFile(engine, []byte("and another one"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if name(wire.TCG) == one {
+		t.Error("another build is the same engine")
+	}
+}
+
 func TestAnEngineInAnotherPlaceIsShownAlone(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"qemu", "secret"} {

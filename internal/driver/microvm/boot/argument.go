@@ -63,6 +63,25 @@ func KHz() (int, error) {
 	return khz(string(text))
 }
 
+// Processor says which processor this is. A machine that KVM gives it finds another
+// one changed, if it goes on there.
+func Processor() (string, error) {
+	text, err := os.ReadFile(cpuinfo)
+	if err != nil {
+		return "", err
+	}
+	return processor(string(text)), nil
+}
+
+func processor(text string) string {
+	var list []string
+	for _, name := range []string{"vendor_id", "cpu family", "model", "stepping", "microcode", "flags"} {
+		value, _ := cpuField(text, name)
+		list = append(list, value)
+	}
+	return strings.Join(list, "|")
+}
+
 // khz reads it from what the kernel tells of its first processor: it derives
 // its measure of loops from it.
 func khz(text string) (int, error) {

@@ -104,6 +104,19 @@ func TestTheCounterIsReadFromTheMeasureOfLoops(t *testing.T) {
 	}
 }
 
+func TestProcessorsAreToldApart(t *testing.T) {
+	text := "processor\t: 0\nvendor_id\t: V\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: X\nstepping\t: 7\nmicrocode\t: 0x1\ncpu MHz\t\t: 2000.1\nflags\t\t: fpu vme\n"
+	one := processor(text)
+	if again := processor(strings.Replace(text, "2000.1", "3000.2", 1)); again != one || one != "V|6|85|7|0x1|fpu vme" {
+		t.Errorf("%q, %q", one, again)
+	}
+	for _, c := range [][2]string{{"vme", "vme avx"}, {"0x1", "0x2"}, {": 85", ": 86"}, {": V", ": W"}} {
+		if processor(strings.Replace(text, c[0], c[1], 1)) == one {
+			t.Errorf("%s is as %s", c[1], c[0])
+		}
+	}
+}
+
 func TestTheCounterIsToldWhereItIsEmulated(t *testing.T) {
 	if got := Arguments(wire.TCG, 2596100); !strings.Contains(got+" ", " tsc_early_khz=2596100 tsc=reliable ") || !strings.HasPrefix(got, "quiet ") {
 		t.Errorf("got %q", got)
