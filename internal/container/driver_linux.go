@@ -393,18 +393,18 @@ func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (s start, find
 	if again {
 		made = asMade(from.about.Order.Layout.Config.Kernel, limits)
 	}
+	if from != nil {
+		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
+			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
+		}
+	}
+	// Last: others of its shape may wait for the template that it becomes.
 	if l.supply, err = d.supply(ctx, made, again); err != nil {
+		closeAll(s.image)
 		return start{}, nil, err
 	}
 	if l.supply != nil {
 		s.supplies, s.template = l.supply.Files, l.supply.template
-	}
-	if from != nil {
-		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
-			closeAll(s.supplies)
-			closeAll(s.template)
-			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
-		}
 	}
 	s.finish = func() error {
 		if err := l.finish(spec, limits, s.gateway); err != nil {

@@ -193,9 +193,15 @@ func slow(l paddock.Limits) bool { return l.CPUs > 0 && l.CPUs < 1 || l.IO > 0 }
 // apart starts a machine for a template in a box that nobody uses and that has no such
 // limits.
 func (d *Driver) apart(ctx context.Context, need Need, n *nascent) error {
-	err := d.startApart(ctx, need, n)
-	<-n.over
-	return err
+	if err := d.startApart(ctx, need, n); err != nil {
+		return err
+	}
+	select {
+	case <-n.over:
+		return nil
+	case <-ctx.Done(): // it goes on to the disk, and is for the next
+		return fmt.Errorf("wait for it to be on the disk: %w: %w", kindOf(ctx.Err()), ctx.Err())
+	}
 }
 
 func (d *Driver) startApart(ctx context.Context, need Need, n *nascent) error {

@@ -322,6 +322,10 @@ func (m *monitor) begin(ctx context.Context, c *inner.Config, f *inner.KernelFil
 		if err := m.keep(ctx, f.Template); err != nil {
 			return err
 		}
+		// What it took to be saved is not taken from the box's own beginning.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), bootTime)
+		defer cancel()
 	}
 	if m.relay != nil {
 		go func() { _ = m.relay.Run() }() // lives as long as the machine

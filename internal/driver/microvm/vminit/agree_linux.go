@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
 )
 
@@ -19,7 +18,7 @@ const (
 // agree answers what a kernel asks of a file system's server before it asks for any
 // file, so that the tree can be mounted while there is no host to ask, nor a box: what
 // is answered is the same for all. It says whether the request was such a one. Another
-// one, while there is no host, would be about a file of nobody's.
+// one, while there is no host, would be about a file of nobody's, and fails.
 func (p *pump) agree(request []byte) (done bool, err error) {
 	reply := make([]byte, outHeader, 128)
 	switch op := binary.NativeEndian.Uint32(request[4:]); {
@@ -31,8 +30,10 @@ func (p *pump) agree(request []byte) (done bool, err error) {
 		reply = appendStatfs(reply)
 	case op == opGetxattr && p.alone.Load(): // of the root, asked by an overlay since Linux 6.8
 		binary.NativeEndian.PutUint32(reply[4:], ^uint32(syscall.ENOSYS)+1) // as from the host, for every file
-	case p.alone.Load():
-		return false, fmt.Errorf("request %d for files before there are any: %w", op, paddock.Internal)
+	case p.alone.Load() && silent(op):
+		return true, nil
+	case p.alone.Load(): // of a kernel that asks more: it is told so, and who mounts tells of it
+		binary.NativeEndian.PutUint32(reply[4:], ^uint32(syscall.EIO)+1)
 	default:
 		return false, nil
 	}

@@ -179,11 +179,14 @@ func (p *pump) admit(op uint32, unique uint64) {
 		p.changed.Wait()
 	}
 	p.sending++
-	switch op {
-	case opForget, opInterrupt, opNotifyReply, opBatchForget:
-	default:
+	if !silent(op) {
 		p.open[unique] = struct{}{}
 	}
+}
+
+// silent tells whether nobody answers a request.
+func silent(op uint32) bool {
+	return op == opForget || op == opInterrupt || op == opNotifyReply || op == opBatchForget
 }
 
 func (p *pump) sent() {
@@ -212,7 +215,16 @@ func (p *pump) hold(ctx context.Context) error {
 	p.mu.Lock()
 	p.lender.end()
 	p.mu.Unlock()
-	p.closeLate(ctx)
+	closed := make(chan struct{})
+	go func() { // the host may not read, for longer than ctx
+		defer close(closed)
+		p.closeLate(ctx)
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		return fmt.Errorf("the server of files takes nothing: %w", paddock.Unavailable)
+	}
 	defer p.wakeAfter(ctx)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
