@@ -230,8 +230,8 @@ func TimerSlack(d time.Duration) error {
 	return err
 }
 
-// RelaxTimers gives the same to every thread of this process, also to one that is made
-// meanwhile by one that has it not yet. It needs /proc.
+// RelaxTimers gives the same to every thread of this process, also to one that is seen
+// later, as who made it had it not yet. It needs /proc.
 func RelaxTimers(d time.Duration) error {
 	given := map[string]bool{}
 	for {
@@ -245,13 +245,13 @@ func RelaxTimers(d time.Duration) error {
 				continue
 			}
 			err := os.WriteFile("/proc/"+t.Name()+"/timerslack_ns", strconv.AppendInt(nil, int64(d), 10), 0)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) { // a thread that ended
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) { // a thread that ended
 				return err
 			}
 			given[t.Name()], fresh = true, true
 		}
 		if !fresh {
-			return nil // nobody is left who could make one that has another
+			return nil
 		}
 	}
 }

@@ -85,7 +85,7 @@ type stock struct {
 	ready  []kept        // oldest first
 	short  time.Time     // when it ceased to be full
 	taken  time.Time     // when one was taken last
-	took   time.Duration // how long it took to make the last one, and to warm it
+	took   time.Duration // how long it took to make the last one
 	retry  retry         // after failures to make one
 	lost   error         // why it was given up; nil if it was not
 	count  Count

@@ -135,7 +135,7 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	defer cancel()
 	began := time.Now()
 	sb, err := p.d.Create(bound, spec)
-	made := err == nil
+	made, took := err == nil, time.Since(began)
 	if made && len(s.warm) > 0 {
 		err = run(bound, sb, s.warm)
 	}
@@ -144,7 +144,7 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	switch {
 	case err == nil:
 		s.ready = append(s.ready, kept{sb, time.Now()})
-		s.took = time.Since(began)
+		s.took = took
 		s.count.Made++
 		s.retry = retry{}
 		p.tell()

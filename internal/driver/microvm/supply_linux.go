@@ -62,7 +62,6 @@ type host struct {
 	accel    wire.Accel
 	why      string // there is no KVM
 	khz      int
-	this     string // stands for the very engine, and the processor that machines are given
 }
 
 func newSupplier(o Options) container.Machine { return &supplier{o: o} }
@@ -88,9 +87,6 @@ func (s *supplier) look() (*host, error) {
 		if h.khz, err = boot.KHz(); err != nil {
 			return nil, err
 		}
-	}
-	if h.this, err = this(h.engine.Path, h.accel); err != nil {
-		return nil, err
 	}
 	s.found = &h
 	return &h, nil
@@ -182,7 +178,11 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 		return nil, err
 	}
 	u.Shape = shape(h, &m, agent)
-	u.Template = template(u.Shape, h.this)
+	now, err := this(h.engine.Path, h.accel) // which may be replaced while this program runs
+	if err != nil {
+		return nil, err
+	}
+	u.Template = template(u.Shape, now)
 	u.About = fmt.Sprintf("QEMU %s with %s, Linux %s, %d MiB, %d processors", h.engine.Version, h.accel, h.linux.Release, m.Memory>>20, m.CPUs)
 	if h.accel == wire.KVM {
 		f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)

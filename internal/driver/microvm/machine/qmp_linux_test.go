@@ -113,6 +113,25 @@ func TestAFileThatQEMUHasClosedIsNotTakenBack(t *testing.T) {
 	}
 }
 
+func TestAMachineRunsThoughItsFileIsNotTakenBack(t *testing.T) {
+	p, _ := talk(t, func(in *bufio.Reader, out net.Conn) {
+		fmt.Fprint(out, greeting)
+		answer(in, out, `{"return": {}, "id": %d}`)
+		answer(in, out, `{"return": {}, "id": %d}`) // cont
+		answer(in, out, `{"return": [{"fdset-id": 2}], "id": %d}`)
+		answer(in, out, `{"error": {"class": "GenericError", "desc": "not now"}, "id": %d}`)
+		answer(in, out, `{"return": {}, "id": %d}`)
+		answer(in, out, `{"return": {}, "id": %d}`)
+	})
+	if err := p.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v := &VM{protocol: p, lent: true, stops: true}
+	if err := v.Cont(t.Context()); err != nil || v.Stands() || !v.lent {
+		t.Errorf("%v, stands %v, to be taken back %v", err, v.Stands(), v.lent)
+	}
+}
+
 func TestALateAnswerIsNotAnothersAnswer(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
 	p, _ := talk(t, func(in *bufio.Reader, out net.Conn) {

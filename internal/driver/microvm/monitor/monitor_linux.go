@@ -324,7 +324,7 @@ func (m *monitor) begin(ctx context.Context, c *inner.Config, f *inner.KernelFil
 		}
 		// What it took to be saved is not taken from the box's own beginning.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), bootTime)
+		ctx, cancel = context.WithTimeout(context.Background(), bootTime)
 		defer cancel()
 	}
 	if m.relay != nil {

@@ -52,6 +52,10 @@ func (m *monitor) Save(files []*os.File, stop bool, room inner.Room) error {
 			again, cancel := context.WithTimeout(context.Background(), stateTime)
 			err = errors.Join(err, m.vm.Cont(again))
 			cancel()
+			if m.vm.Stands() { // Go is to try again
+				m.control.rest = true
+				return err
+			}
 		} else {
 			m.control.rest = true
 			return nil // and nobody writes to it any more, until Go
@@ -84,7 +88,9 @@ func (m *monitor) keep(ctx context.Context, t *inner.Template) error {
 	}
 	cancel()
 	t.Close(err == nil)
-	return m.vm.Cont(ctx)
+	again, cancel := context.WithTimeout(context.Background(), stateTime) // ctx may be used up
+	defer cancel()
+	return m.vm.Cont(again)
 }
 
 // save writes a machine that is at rest. It is stopped then.

@@ -215,16 +215,7 @@ func (p *pump) hold(ctx context.Context) error {
 	p.mu.Lock()
 	p.lender.end()
 	p.mu.Unlock()
-	closed := make(chan struct{})
-	go func() { // the host may not read, for longer than ctx
-		defer close(closed)
-		p.closeLate(ctx)
-	}()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-		return fmt.Errorf("the server of files takes nothing: %w", paddock.Unavailable)
-	}
+	p.closeLate(ctx)
 	defer p.wakeAfter(ctx)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
