@@ -46,8 +46,8 @@ type Supply struct {
 	Made     int64           // bytes that commands can have at most
 	Overhead int64           // bytes of memory beside the limit
 	Shape    string          // stands for what memory of the machine is compared by when it goes on
-	Template string          // a file name that stands for that, the build of the engine, and the processor that it gives
 	About    string          // the same in words
+	Template string          // a file name that stands for the shape, the build of the engine, and the processor that it gives
 
 	template []*os.File // takes the first one of its shape (inner.TemplateFiles); nil is not it
 }
