@@ -126,8 +126,12 @@ func sudoTerminal(t *testing.T, s *suite) {
 		t.Errorf("%q, %+v", got, r.exit)
 	}
 	var out syncBuffer
-	p := b.start(t, paddock.Cmd{Args: []string{"sh", "-c", `sudo sh -c 'echo up; sleep 4321'; echo ended $?`}, Terminal: &paddock.Size{Rows: 24, Cols: 80}, Output: paddock.Output{Stdout: &out}})
-	until(t, "it is up", func() bool { return strings.Contains(out.String(), "up") })
+	p := b.start(t, paddock.Cmd{Args: []string{"sh", "-c", `sudo sleep 4321; echo ended $?`}, Terminal: &paddock.Size{Rows: 24, Cols: 80}, Output: paddock.Output{Stdout: &out}})
+	// Not a shell that says it is up: dash, once it makes the next process, hears a
+	// signal of that time only when that has ended.
+	until(t, "it is up", func() bool {
+		return b.must(t, `for p in /proc/[0-9]*; do [ "$(tr '\0' ' ' < $p/cmdline)" != "sleep 4321 " ] || echo up; done 2> /dev/null`) != ""
+	})
 	if _, err := p.Input().Write([]byte{3}); err != nil { // what a person types to end it
 		t.Fatal(err)
 	}
