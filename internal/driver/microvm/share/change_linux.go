@@ -163,7 +163,7 @@ func (r *request) create() error {
 		r.server.forget(n.id, 1)
 		return err
 	}
-	h, kept, err := r.server.hold(n, d, &is, flags)
+	h, kept, err := r.server.hold(n, d, &is, flags, false)
 	if err != nil {
 		r.server.forget(n.id, 1)
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -39,6 +40,13 @@ func (h *handle) close() {
 		h.open = nil
 	}
 }
+
+// stillTime is how long a file has to be as it is before its times tell the next change
+// for certain: longer than the grain of any file system's clock.
+const stillTime = 3 * time.Second
+
+// flagExec is what the machine's kernel opens a program with that it is to run.
+const flagExec = 0x20
 
 // permanent are flags of open that a handle has for as long as it lives.
 const permanent = syscall.O_ACCMODE | syscall.O_SYNC | syscall.O_DSYNC
@@ -103,7 +111,10 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 }
 
 // hold makes a handle for what was opened, which is closed if there can be none.
-func (s *Server) hold(n *node, d *descriptor, a *kernel.Attr, flags int) (*handle, bool, error) {
+// It tells whether the machine may go on with what it has of the content. What is
+// live it has anew with each open, as a mapping of the host's may change it and no time
+// with it; but for programs, which are large, and run often.
+func (s *Server) hold(n *node, d *descriptor, a *kernel.Attr, flags int, program bool) (*handle, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nodes[n.id] != n { // forgotten meanwhile
@@ -118,9 +129,14 @@ func (s *Server) hold(n *node, d *descriptor, a *kernel.Attr, flags int) (*handl
 	h := &handle{id: s.last, node: n, flags: flags & permanent, open: d, dir: n.kind == syscall.S_IFDIR, dev: a.Dev}
 	s.handles[h.id] = h
 	s.keep(h)
-	kept := !n.opened || n.seen.is(stampOf(a))
+	same := n.seen.is(stampOf(a))
+	kept := same || !n.opened
+	if n.region.live {
+		kept = same && n.still && program
+	}
 	n.opened, n.seen = true, stampOf(a)
-	return h, kept && !n.region.live, nil
+	n.still = time.Since(time.Unix(a.Change.Sec, int64(a.Change.Nsec))) > s.stillTime
+	return h, kept, nil
 }
 
 // keep ties a handle to its node. mu is held.
@@ -187,7 +203,8 @@ func (r *request) use(id uint64, dir bool, do func(h *handle, fd int) error) err
 
 // open answers OPEN and OPENDIR.
 func (r *request) open() error {
-	flags := openFlags(r.body.u32())
+	asked := r.body.u32()
+	flags := openFlags(asked)
 	r.body.skip(4)
 	if err := r.body.end(); err != nil {
 		return err
@@ -207,7 +224,7 @@ func (r *request) open() error {
 	if err != nil {
 		return err
 	}
-	h, kept, err := s.hold(n, d, &a, flags)
+	h, kept, err := s.hold(n, d, &a, flags, asked&flagExec != 0 && n.kind == syscall.S_IFREG)
 	if err != nil {
 		return err
 	}

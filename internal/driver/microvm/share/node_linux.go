@@ -64,6 +64,7 @@ type node struct {
 	ino     uint64
 	seen    stamp // of the content that the machine may keep
 	opened  bool  // seen is of an open
+	still   bool  // and had been so for long enough
 	dir     *descriptor
 	recent  *list.Element // in Server.dirs, with dir
 }

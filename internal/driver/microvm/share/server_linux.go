@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
@@ -31,6 +32,7 @@ type Server struct {
 	larges  sync.Pool // of maxMessage
 
 	nodeMax, nameMax, handleMax, dirMax int
+	stillTime                           time.Duration // that const, but for tests
 
 	mu        sync.Mutex
 	settled   *sync.Cond    // moving is less
@@ -74,7 +76,7 @@ func New(o Options) (*Server, error) {
 	}
 	room := int(min(files.Cur, 1<<20))
 	s := &Server{
-		options: o, begun: o.Begun, nodeMax: nodeLimit, nameMax: nameLimit, dirMax: min(dirLimit, room/4),
+		options: o, begun: o.Begun, nodeMax: nodeLimit, nameMax: nameLimit, dirMax: min(dirLimit, room/4), stillTime: stillTime,
 		nodes: map[uint64]*node{}, names: map[entry]*node{}, files: map[file]*node{}, handles: map[uint64]*handle{}, dirs: list.New(), last: rootID,
 	}
 	// Some are for what is open for a moment, and for the process itself.

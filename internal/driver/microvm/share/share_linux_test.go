@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/container/inner"
 )
@@ -128,6 +129,53 @@ func TestFilesAreRead(t *testing.T) {
 				t.Errorf("after its release: %v", errno)
 			}
 		}
+	}
+}
+
+func TestAProgramOfAMountIsReadAgainOnceItChanged(t *testing.T) {
+	dir := tree(t)
+	s, err := New(options(t, dir, work(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	c := connect(t, s)
+	c.init()
+	note := c.walk("work", "note").id
+	open := func(what string, flags int, want uint32) {
+		t.Helper()
+		h, got, errno := c.open(opOpen, note, flags)
+		if errno != 0 || got != want {
+			t.Errorf("%s: %v, %#x, not %#x", what, errno, got, want)
+		}
+		if errno := c.release(opRelease, h); errno != 0 {
+			t.Error(errno)
+		}
+	}
+	for range 3 {
+		open("to run what changed a moment ago", flagExec, 0)
+	}
+	s.stillTime = -time.Hour // as if it had been long ago
+	open("to run it, after an open when it was fresh", flagExec, 0)
+	open("to run it again", flagExec, openKeepCache)
+	open("to read it", syscall.O_RDONLY, 0)
+	open("to run it after that", flagExec, openKeepCache)
+	if err := os.WriteFile(filepath.Join(dir, "work/note"), []byte("a game"), 0o644); err != nil { // of the same size
+		t.Fatal(err)
+	}
+	open("to run what changed", flagExec, 0)
+	open("to run that again", flagExec, openKeepCache)
+	tick, now := time.Now().Add(-time.Hour), filepath.Join(dir, "work/note")
+	if err := os.Chtimes(now, tick, tick); err != nil {
+		t.Fatal(err)
+	}
+	open("to run what has another time", flagExec, 0)
+	h, got, errno := c.open(opOpendir, c.walk("work").id, flagExec)
+	if errno != 0 || got != 0 {
+		t.Errorf("a directory: %v, %#x", errno, got)
+	}
+	if errno := c.release(opReleasedir, h); errno != 0 {
+		t.Error(errno)
 	}
 }
 
