@@ -34,8 +34,8 @@ type Harness struct {
 	// Only are the cases to run; empty is all.
 	Only []string
 
-	// Turns has a sample of the cases tried, each by one of several callers in turn,
-	// where Only is empty: on a tier on which all by all takes too long.
+	// Turns has each case tried by one of several callers in turn, where Only is
+	// empty: on a tier on which all by all takes too long.
 	Turns bool
 
 	// Command says that the command line offers this tier, so that the rows
@@ -414,20 +414,15 @@ func (h Harness) turn(caller string) []string {
 	return turnOf(caller)
 }
 
+// turnOf gives a caller every second case.
 func turnOf(caller string) []string {
 	var list []string
-	for i, id := range sample() {
+	for i, c := range Cases() {
 		if (i%2 == 0) == (caller == "root") {
-			list = append(list, id)
+			list = append(list, c.ID)
 		}
 	}
 	return list
-}
-
-// sample are cases that stand for the others: those whose way out leads through what
-// only machines have (the server of files, the monitor, the link) first of all.
-func sample() []string {
-	return []string{"A02", "A03", "A07", "A11", "A14", "A17", "A20", "A23", "P05", "P12", "P20", "P31", "P33", "N03", "N23", "C06"}
 }
 
 func (h Harness) wanted(id string) bool {

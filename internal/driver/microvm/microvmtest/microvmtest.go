@@ -31,7 +31,7 @@ const (
 	PartVariable = "PADDOCK_TEST_MACHINES"
 
 	// PartOnce has each promise tried as root, and the first of each group as an
-	// ordinary user too; and a sample of the attacks, by both in turn.
+	// ordinary user too; and each attack by one of both, in turn.
 	PartOnce = "once"
 
 	// partSample is of the promises the first of each group: what the ordinary user
@@ -134,7 +134,7 @@ func options() microvm.Options {
 	return microvm.Options{Environ: os.Environ(), Kernels: os.Getenv(KernelVariable)} //nolint:forbidigo // of a test
 }
 
-// Once tells whether each promise is tried once, and of the attacks a sample.
+// Once tells whether each promise and each attack is tried once.
 func Once() bool {
 	return os.Getenv(PartVariable) == PartOnce //nolint:forbidigo // of a test
 }
