@@ -143,7 +143,7 @@ cross:
 
 .PHONY: attack
 attack: build ## Run the escape attempts; UPDATE=1 rewrites the golden matrix
-	CGO_ENABLED=0 go test -count=1 -v -timeout 30m ./attack $(if $(UPDATE),-update)
+	CGO_ENABLED=0 go test -count=1 -v -timeout 2h ./attack $(if $(UPDATE),-update)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME=10s

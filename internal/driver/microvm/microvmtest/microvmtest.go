@@ -31,7 +31,7 @@ const (
 	PartVariable = "PADDOCK_TEST_MACHINES"
 
 	// PartOnce has each promise tried as root, and the first of each group as an
-	// ordinary user too; and each attack by one of both, in turn.
+	// ordinary user too; and each attack by one of the two, in turn.
 	PartOnce = "once"
 
 	// partSample is of the promises the first of each group: what the ordinary user

@@ -45,9 +45,6 @@ func (h *handle) close() {
 // for certain: longer than the grain of any file system's clock.
 const stillTime = 3 * time.Second
 
-// flagExec is what the machine's kernel opens a program with that it is to run.
-const flagExec = 0x20
-
 // permanent are flags of open that a handle has for as long as it lives.
 const permanent = syscall.O_ACCMODE | syscall.O_SYNC | syscall.O_DSYNC
 
@@ -113,7 +110,9 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 // hold makes a handle for what was opened, which is closed if there can be none.
 // It tells whether the machine may go on with what it has of the content. What is
 // live it has anew with each open, as a mapping of the host's may change it and no time
-// with it; but for programs, which are large, and run often.
+// with it; but for programs, which are large, and run often. Two that open one at the
+// same time may hear of it in either order: what changed then by its time of change
+// alone is seen at the next open.
 func (s *Server) hold(n *node, d *descriptor, a *kernel.Attr, flags int, program bool) (*handle, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +223,7 @@ func (r *request) open() error {
 	if err != nil {
 		return err
 	}
-	h, kept, err := s.hold(n, d, &a, flags, asked&flagExec != 0 && n.kind == syscall.S_IFREG)
+	h, kept, err := s.hold(n, d, &a, flags, asked&openExec != 0 && n.kind == syscall.S_IFREG)
 	if err != nil {
 		return err
 	}
@@ -238,6 +237,9 @@ func (r *request) putOpen(h *handle, kept bool) {
 		flags = openKeepCache
 		if h.dir {
 			flags |= openCacheDir
+		}
+		if h.node.region.live {
+			flags |= openNoFlush // nobody is asked for a flush; in the machine it keeps the file from being lent
 		}
 	}
 	r.out.u64(h.id)

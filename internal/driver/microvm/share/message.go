@@ -68,7 +68,11 @@ const (
 const (
 	openKeepCache = 1 << 1
 	openCacheDir  = 1 << 3
+	openNoFlush   = 1 << 5 // with openKeepCache: it may be kept, but is asked for each time
 )
+
+// openExec is what OPEN asks a program with that is to be run.
+const openExec = 0x20
 
 // What SETATTR is to change.
 const (

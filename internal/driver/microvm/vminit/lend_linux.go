@@ -14,7 +14,8 @@ import (
 // file to read it.
 //
 // Only that is kept of which the host said that the machine may keep what it has read
-// (FOPEN_KEEP_CACHE), which it never says of files that change while they are served.
+// (FOPEN_KEEP_CACHE), and nothing else. Of files that change while they are served it
+// never says that alone.
 const (
 	lendTime = 30 * time.Second // from when the host has opened it; its names are believed much longer
 	lendMost = 128              // that nobody uses

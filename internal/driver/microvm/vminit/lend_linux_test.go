@@ -142,6 +142,7 @@ func TestOnlyWhatMayBeKeptIsLent(t *testing.T) {
 		answer []byte
 	}{
 		"it changes while it is served": {syscall.O_RDONLY, opened(2, 70, 0)},
+		"it is to be asked for":         {syscall.O_RDONLY, opened(2, 70, keepCache|1<<5)},
 		"it is to be written":           {syscall.O_RDWR, opened(2, 70, keepCache)},
 		"it is to be emptied":           {syscall.O_TRUNC, opened(2, 70, keepCache)},
 		"it is not there":               {syscall.O_RDONLY, failed(2)},
