@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -189,7 +190,11 @@ func (h Harness) asCaller(t *testing.T, place, caller string, online bool) ([]Re
 	if lonely {
 		args = append(args, "-lonely")
 	}
-	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+(7*h.patience()).String(), "-only="+strings.Join(h.turn(caller), ","))
+	limit := 7 * h.patience()
+	if end, ok := t.Deadline(); ok { // so that what it has found by then is not lost with this process
+		limit = min(limit, max(time.Until(end)-time.Minute, time.Second))
+	}
+	args = append(args, self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+limit.String(), "-only="+strings.Join(h.turn(caller), ","))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(place, "bin", "attacker"), args...)
 	cmd.Env = append(os.Environ(), envPlace+"="+place, envCaller+"="+caller, envNetwork+"="+network, "TMPDIR="+filepath.Join(place, "tmp"), "HOME="+place)
 	if h.Tier == paddock.MicroVM {
