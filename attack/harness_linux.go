@@ -90,13 +90,18 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 	var alone sync.Mutex             // what races without a sandbox wins on a machine that has little else to do
 	var wg sync.WaitGroup
 	defer wg.Wait() // also where a line below ends the test
+	// A program is copied before anything is started: what is forked meanwhile would have
+	// it open for writing, and so it could not be run.
+	places := map[string]string{}
 	for _, caller := range callers {
 		if caller == "root" && os.Geteuid() != 0 {
 			t.Logf("the root column is left out: this test does not run as root")
 			continue
 		}
-		place := newPlace(t, caller)
-		h.furnish(t, place, caller)
+		places[caller] = newPlace(t, caller)
+		h.furnish(t, places[caller], caller)
+	}
+	for caller, place := range places {
 		parts := h.parts()
 		results := make([][]Result, len(parts))
 		tried[caller] = results
