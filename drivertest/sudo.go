@@ -130,8 +130,8 @@ func sudoTerminal(t *testing.T, s *suite) {
 	// Not a shell that says it is up: dash, once it makes the next process, hears a
 	// signal of that time only when that has ended.
 	until(t, "it is up", func() bool {
-		const of = "sleep 4321 "                                                                         // the script has it with another character after it
-		return strings.Count(b.must(t, "cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' '"), of) == 2 // of sudo, and of the command
+		// Of sudo, and of the command: the script has it with another character after it.
+		return strings.Count(b.must(t, "cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' '"), "sleep 4321 ") == 2
 	})
 	if _, err := p.Input().Write([]byte{3}); err != nil { // what a person types to end it
 		t.Fatal(err)
