@@ -53,7 +53,7 @@ build: ## Build ./bin/paddock with the guest agent inside
 .PHONY: test
 test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every test, and tell what was skipped and why
 	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=once PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
-	go run ./internal/tally $(if $(CI),-strict -again) -- -timeout=60m $(TESTFLAGS) $(PKG)
+	go run ./internal/testrun $(if $(CI),-strict -again) -- -timeout=60m $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with
@@ -100,9 +100,9 @@ $(TMP)/plotting.txt: internal/interpreter/testdata/requirements.txt
 
 .PHONY: race
 race: ## Run the tests of what is concurrent under the race detector
-	go run ./internal/tally $(if $(CI),-again) -- -race -timeout=15m ./internal/agent/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
+	go run ./internal/testrun $(if $(CI),-again) -- -race -timeout=15m ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress ./internal/egress/gate ./internal/egress/inspect ./internal/egress/link ./internal/egress/name ./internal/egress/secret ./internal/egress/way \
-		./internal/admission ./internal/dialect/e2b/envd ./internal/lease ./internal/server/... ./internal/usage ./internal/output/... ./internal/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
+		./internal/wrap/admission ./internal/dialect/e2b/envd ./internal/wrap/lease ./internal/server/... ./internal/usage ./internal/outputring/... ./internal/wrap/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
 
 .PHONY: check
 check: format vet lint tidy fresh cross ## Everything that can be said without running a test

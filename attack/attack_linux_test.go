@@ -11,20 +11,20 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || container.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || monitor.Main() || wall.Main() {
+	if gateway.Main() || box.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || supervisor.Main() || wall.Main() {
 		return
 	}
 	os.Exit(run(m))

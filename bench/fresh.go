@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/pool"
+	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 )
 
 const (

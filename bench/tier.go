@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
@@ -15,7 +15,7 @@ import (
 
 // inside is true where this process was started as a part of a sandbox, which
 // then has run and ended.
-func inside() bool { return container.Main(gvisor.Kernel()) || wall.Main() || client() }
+func inside() bool { return box.Main(gvisor.Kernel()) || wall.Main() || client() }
 
 // A tier is one whose sandboxes are measured in process.
 type tier struct {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A UsageQuery says what use to add up: of the caller's own sandboxes.
@@ -62,7 +62,7 @@ func (d *Driver) Usage(ctx context.Context, q UsageQuery) (Usage, error) {
 	if q.Each {
 		query.Set("each", strconv.FormatBool(true))
 	}
-	var got wire.Usage
+	var got api.Usage
 	if err := d.call(ctx, call{method: "GET", path: "/v1/usage", query: query, answer: &got, repeat: true}); err != nil {
 		return Usage{}, fmt.Errorf("usage: %w", err)
 	}
@@ -94,14 +94,14 @@ type Key struct {
 	Revoked time.Time // zero is not
 }
 
-func keyOf(k wire.Key) Key {
+func keyOf(k api.Key) Key {
 	return Key{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Created: k.Created, Expires: k.Expires, Used: k.Used, Revoked: k.Revoked}
 }
 
 // Keys lists the keys of the caller's tenant, oldest first, with those that ended.
 // It takes a key of the scope admin, as the methods beside it do.
 func (d *Driver) Keys(ctx context.Context) ([]Key, error) {
-	var got wire.Keys
+	var got api.Keys
 	if err := d.call(ctx, call{method: "GET", path: "/v1/keys", answer: &got, repeat: true}); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
@@ -122,8 +122,8 @@ type NewKey struct {
 // MakeKey makes a key of the caller's tenant, and gives its text, which cannot be
 // had again.
 func (d *Driver) MakeKey(ctx context.Context, k NewKey) (text string, made Key, err error) {
-	var got wire.Key
-	err = d.call(ctx, call{method: "POST", path: "/v1/keys", body: wire.NewKey{Name: k.Name, Scopes: append([]string{}, k.Scopes...), Expires: k.Expires}, answer: &got})
+	var got api.Key
+	err = d.call(ctx, call{method: "POST", path: "/v1/keys", body: api.NewKey{Name: k.Name, Scopes: append([]string{}, k.Scopes...), Expires: k.Expires}, answer: &got})
 	if err != nil {
 		return "", Key{}, fmt.Errorf("make a key: %w", err)
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/server"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // oneKey is a tenant's keys: there is one.
 type oneKey struct{ revoked bool }
 
-func (k *oneKey) List(context.Context) ([]wire.Key, error) {
-	return []wire.Key{{ID: "k1", Scopes: []string{"read"}, Created: time.Unix(1, 0).UTC()}}, nil
+func (k *oneKey) List(context.Context) ([]api.Key, error) {
+	return []api.Key{{ID: "k1", Scopes: []string{"read"}, Created: time.Unix(1, 0).UTC()}}, nil
 }
 
-func (k *oneKey) Make(_ context.Context, n wire.NewKey) (wire.Key, error) {
-	return wire.Key{ID: "k2", Name: n.Name, Scopes: n.Scopes, Created: time.Unix(2, 0).UTC(), Expires: n.Expires, Text: "pk_secret"}, nil
+func (k *oneKey) Make(_ context.Context, n api.NewKey) (api.Key, error) {
+	return api.Key{ID: "k2", Name: n.Name, Scopes: n.Scopes, Created: time.Unix(2, 0).UTC(), Expires: n.Expires, Text: "pk_secret"}, nil
 }
 
 func (k *oneKey) Revoke(_ context.Context, id string) error {
@@ -41,12 +41,12 @@ func TestUseAndKeysGoOverTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := &oneKey{}
-	var asked wire.UsageQuery
+	var asked api.UsageQuery
 	big1 := new(big.Int).Lsh(big.NewInt(1), 100)
 	s, err := server.New(server.Options{Caller: func(*http.Request) (server.Caller, error) {
-		return server.Caller{Name: "test", Driver: d, Keys: keys, Usage: func(_ context.Context, q wire.UsageQuery) ([]wire.UsageLine, error) {
+		return server.Caller{Name: "test", Driver: d, Keys: keys, Usage: func(_ context.Context, q api.UsageQuery) ([]api.UsageLine, error) {
 			asked = q
-			return []wire.UsageLine{{Sandbox: "a", Sandboxes: 1, Wall: big1, Paused: big1, CPU: big1, Memory: big1, CPUAsked: big1, MemoryAsked: big1, DiskAsked: big1, NetIn: big1, NetOut: big1}}, nil
+			return []api.UsageLine{{Sandbox: "a", Sandboxes: 1, Wall: big1, Paused: big1, CPU: big1, Memory: big1, CPUAsked: big1, MemoryAsked: big1, DiskAsked: big1, NetIn: big1, NetOut: big1}}, nil
 		}}, nil
 	}})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // Bounds of what the server may make the client hold.
@@ -131,7 +131,7 @@ func (d *Driver) once(ctx context.Context, c call, body []byte) error {
 	}
 	defer res.Body.Close()
 	if c.answer != nil {
-		if err := wire.DecodeAnswer(res.Body, maxAnswer, c.answer); err != nil {
+		if err := api.DecodeAnswer(res.Body, maxAnswer, c.answer); err != nil {
 			return d.lost(ctx, err)
 		}
 	}
@@ -164,7 +164,7 @@ func (d *Driver) request(ctx context.Context, method, path string, query url.Val
 	l := d.lease
 	d.mu.Unlock()
 	if l != nil {
-		req.Header.Set(wire.LeaseHeader, l.token)
+		req.Header.Set(api.LeaseHeader, l.token)
 	}
 	return req, nil
 }
@@ -184,8 +184,8 @@ func (d *Driver) do(req *http.Request) (*http.Response, error) {
 
 // refusal reads an answer that is no success.
 func refusal(res *http.Response) error {
-	var f wire.Failure
-	err := wire.DecodeAnswer(res.Body, maxError, &f)
+	var f api.Failure
+	err := api.DecodeAnswer(res.Body, maxError, &f)
 	if err == nil && f.Error.Kind != "" {
 		return f.Error.Err()
 	}

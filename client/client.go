@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // Options says where the server is, and who calls.
@@ -100,7 +100,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 }
 
 // make makes a sandbox; without terms they are the server's.
-func (d *Driver) make(ctx context.Context, spec paddock.Spec, t *wire.Terms) (paddock.Sandbox, error) {
+func (d *Driver) make(ctx context.Context, spec paddock.Spec, t *api.Terms) (paddock.Sandbox, error) {
 	if err := text(spec); err != nil {
 		return nil, fmt.Errorf("create: %w", err)
 	}
@@ -111,7 +111,7 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t *wire.Terms) (pa
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
-	id, err := d.create(ctx, wire.Create{Spec: spec, Terms: t})
+	id, err := d.create(ctx, api.Create{Spec: spec, Terms: t})
 	if l != nil {
 		d.made(l, id)
 	}
@@ -121,11 +121,11 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t *wire.Terms) (pa
 	return &sandbox{d: d, id: id}, nil
 }
 
-func (d *Driver) create(ctx context.Context, asked wire.Create) (paddock.ID, error) {
+func (d *Driver) create(ctx context.Context, asked api.Create) (paddock.ID, error) {
 	name := token()
 	var st paddock.Status
 	err := d.call(ctx, call{
-		method: "POST", path: "/v1/sandboxes", header: http.Header{wire.CreationHeader: {name}},
+		method: "POST", path: "/v1/sandboxes", header: http.Header{api.CreationHeader: {name}},
 		body: asked, answer: &st, repeat: true,
 	})
 	if err == nil {
@@ -176,7 +176,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	var all []paddock.Status
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 	for {
-		var page wire.Page
+		var page api.Page
 		if err := d.call(ctx, call{method: "GET", path: "/v1/sandboxes", query: query, answer: &page, repeat: true}); err != nil {
 			return nil, fmt.Errorf("list sandboxes: %w", err)
 		}

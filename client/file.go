@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // files is a sandbox's.
@@ -36,7 +36,7 @@ func (f files) do(ctx context.Context, what, name string, c call) error {
 }
 
 func (f files) Stat(ctx context.Context, name string) (paddock.FileInfo, error) {
-	var info wire.File
+	var info api.File
 	err := f.do(ctx, "stat", name, call{method: "GET", path: "/stat", query: url.Values{"path": {name}}, answer: &info, repeat: true})
 	if err != nil {
 		return paddock.FileInfo{}, err
@@ -137,8 +137,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	case !errors.Is(err, io.EOF):
 		return n, fmt.Errorf("read %q: %w", r.name, r.d.lost(context.Background(), err))
 	}
-	if told := r.res.Trailer.Get(wire.ErrorTrailer); told != "" {
-		var e wire.Error
+	if told := r.res.Trailer.Get(api.ErrorTrailer); told != "" {
+		var e api.Error
 		if err := decode([]byte(told), &e); err != nil {
 			return n, fmt.Errorf("read %q: %w", r.name, err)
 		}

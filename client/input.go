@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // maxInput is what one request carries.
@@ -109,7 +109,7 @@ func (in *input) send(ctx context.Context, data []byte, end bool) error {
 	}
 	tries := d.tries()
 	for {
-		var took wire.Accepted
+		var took api.Accepted
 		err := d.call(ctx, call{method: "POST", path: in.p.path("/input"), query: query, raw: append([]byte{}, data...), answer: &took})
 		if err == nil {
 			in.next = max(in.next, took.Next)

@@ -10,24 +10,24 @@ import (
 	"net/url"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // What the server's interpreter takes and tells; docs/INTERPRETER.md says what each
 // field means.
 type (
 	// Cell is what the interpreter is given to run.
-	Cell = wire.Cell
+	Cell = api.Cell
 	// NewContext asks for a place where cells keep their state.
-	NewContext = wire.NewContext
+	NewContext = api.NewContext
 	// Context is such a place.
-	Context = wire.Context
+	Context = api.Context
 	// CellEvent is one thing that a cell tells while it runs.
-	CellEvent = wire.CellEvent
+	CellEvent = api.CellEvent
 	// CellResult is a value that a cell shows, in one form or several.
-	CellResult = wire.CellResult
+	CellResult = api.CellResult
 	// CellError is what a cell ended with.
-	CellError = wire.CellError
+	CellError = api.CellError
 )
 
 // maxLine bounds one event.
@@ -56,7 +56,7 @@ func (d *Driver) Interpret(ctx context.Context, id paddock.ID, c Cell, tell func
 			continue
 		case "fail":
 			if e.Fail == nil {
-				e.Fail = &wire.Error{}
+				e.Fail = &api.Error{}
 			}
 			return fmt.Errorf("interpret: %w", e.Fail.Err())
 		}
@@ -87,7 +87,7 @@ func (d *Driver) CreateContext(ctx context.Context, id paddock.ID, c NewContext)
 
 // Contexts lists those of a sandbox, in the order in which they were made.
 func (d *Driver) Contexts(ctx context.Context, id paddock.ID) ([]Context, error) {
-	var list wire.Contexts
+	var list api.Contexts
 	err := d.call(ctx, call{method: "GET", path: contexts(id, "", ""), answer: &list, repeat: true})
 	return list.Contexts, about("contexts", err)
 }

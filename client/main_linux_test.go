@@ -6,13 +6,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func TestMain(m *testing.M) {
-	if container.Main() || gateway.Main() {
+	if box.Main() || gateway.Main() {
 		return
 	}
 	drivertest.Main(m, (&host{driver: jailed}).open)

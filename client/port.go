@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // secured adds TLS to a dialer where the address asks for it. HTTP/2 cannot be
@@ -84,7 +84,7 @@ func (s *sandbox) upgrade(ctx context.Context, conn net.Conn, port int) (*bufio.
 		return nil, err
 	}
 	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", wire.PortProtocol)
+	req.Header.Set("Upgrade", api.PortProtocol)
 	if err := req.Write(conn); err != nil {
 		return nil, s.d.lost(ctx, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 const (
@@ -57,9 +57,9 @@ func (s *sandbox) process(out paddock.Output) *process {
 func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
 	cmd.Output.From = 0
 	p := s.process(cmd.Output)
-	body := wire.FromCmd(cmd)
+	body := api.FromCmd(cmd)
 	if cmd.Output.Detached {
-		var begun wire.Begun
+		var begun api.Begun
 		if err := s.call(ctx, "start", call{method: "POST", path: "/processes", body: body, answer: &begun}); err != nil {
 			p.cancel()
 			return nil, err
@@ -143,7 +143,7 @@ func (p *process) begin(st *frames) {
 
 // frames is a stream of frames under way.
 type frames struct {
-	*wire.FrameReader
+	*api.FrameReader
 	body io.ReadCloser
 }
 
@@ -165,14 +165,14 @@ func (p *process) first(request func(context.Context) (*http.Response, error)) (
 	if err != nil {
 		return nil, err
 	}
-	st := &frames{FrameReader: wire.NewFrameReader(res.Body), body: res.Body}
+	st := &frames{FrameReader: api.NewFrameReader(res.Body), body: res.Body}
 	k, payload, err := st.Next()
 	if err != nil {
 		_ = res.Body.Close() // it has ended
 		return nil, p.s.d.lost(p.ctx, err)
 	}
-	var begun wire.Begun
-	if k != wire.Begin {
+	var begun api.Begun
+	if k != api.Begin {
 		_ = res.Body.Close() // what comes is not understood
 		return nil, fmt.Errorf("the server's stream begins with a frame of kind %d: %w", k, paddock.Internal)
 	}
@@ -233,11 +233,11 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 			return paddock.Exit{}, p.s.d.lost(p.ctx, err)
 		}
 		switch k {
-		case wire.Stdout, wire.Stderr:
+		case api.Stdout, api.Stderr:
 			if err := p.write(k, payload); err != nil {
 				return paddock.Exit{}, err
 			}
-		case wire.End:
+		case api.End:
 			var exit paddock.Exit
 			err := decode(payload, &exit)
 			p.mu.Lock()
@@ -245,21 +245,21 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 			// The server knows what this attachment missed, not what one before it did.
 			exit.Dropped = max(exit.Dropped, p.missed)
 			return exit, err
-		case wire.Fail:
-			var e wire.Error
+		case api.Fail:
+			var e api.Error
 			if err := decode(payload, &e); err != nil {
 				return paddock.Exit{}, err
 			}
 			return paddock.Exit{}, e.Err()
-		case wire.Begin, wire.Alive:
+		case api.Begin, api.Alive:
 		}
 	}
 }
 
 // write hands output on, and acknowledges it.
-func (p *process) write(k wire.Kind, data []byte) error {
+func (p *process) write(k api.Kind, data []byte) error {
 	w := p.out.Stdout
-	if k == wire.Stderr {
+	if k == api.Stderr {
 		w = p.out.Stderr
 	}
 	if w != nil && !p.out.Detached {
@@ -332,7 +332,7 @@ func (p *process) await() {
 }
 
 func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
-	err := p.s.d.call(ctx, call{method: "POST", path: p.path("/signal"), body: wire.Signal{Signal: int(sig)}})
+	err := p.s.d.call(ctx, call{method: "POST", path: p.path("/signal"), body: api.Signal{Signal: int(sig)}})
 	if err != nil {
 		return fmt.Errorf("signal process %d: %w", p.pid, err)
 	}
@@ -341,7 +341,7 @@ func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
 
 func (p *process) Resize(ctx context.Context, size paddock.Size) error {
 	err := p.s.d.call(ctx, call{
-		method: "POST", path: p.path("/resize"), body: wire.Size{Rows: size.Rows, Cols: size.Cols}, repeat: true,
+		method: "POST", path: p.path("/resize"), body: api.Size{Rows: size.Rows, Cols: size.Cols}, repeat: true,
 	})
 	if err != nil {
 		return fmt.Errorf("resize process %d: %w", p.pid, err)

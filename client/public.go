@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A PublicPort is how a port of a sandbox is reached from outside, without a driver.
@@ -38,7 +38,7 @@ func (d *Driver) SetPublic(ctx context.Context, id paddock.ID, port int, public 
 }
 
 func (d *Driver) publicPort(ctx context.Context, method string, id paddock.ID, port int) (PublicPort, error) {
-	var answer wire.Port
+	var answer api.Port
 	if err := d.ofPort(ctx, id, port, call{method: method, path: "/public", answer: &answer, repeat: true}); err != nil {
 		return PublicPort{}, err
 	}
@@ -48,8 +48,8 @@ func (d *Driver) publicPort(ctx context.Context, method string, id paddock.ID, p
 // SignURL gives a URL of a port that holds for some time: zero is an hour, and the
 // most is seven days. With a path it holds for what is below that alone.
 func (d *Driver) SignURL(ctx context.Context, id paddock.ID, port int, lifetime time.Duration, path string) (PortURL, error) {
-	var answer wire.Linked
-	err := d.ofPort(ctx, id, port, call{method: "POST", path: "/url", body: wire.Link{Lifetime: lifetime, Path: path}, answer: &answer, repeat: true})
+	var answer api.Linked
+	err := d.ofPort(ctx, id, port, call{method: "POST", path: "/url", body: api.Link{Lifetime: lifetime, Path: path}, answer: &answer, repeat: true})
 	if err != nil {
 		return PortURL{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // closeTime bounds Close, and what is told to the server on the way out.
@@ -40,7 +40,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 }
 
 func (s *sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
-	var list wire.Processes
+	var list api.Processes
 	if err := s.call(ctx, "processes", call{method: "GET", path: "/processes", answer: &list, repeat: true}); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func policyOf(u paddock.Update) paddock.Policy {
 }
 
 func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	var made wire.Snapshot
+	var made api.Snapshot
 	if err := s.call(ctx, "snapshot", call{method: "POST", path: "/snapshots", body: o, answer: &made}); err != nil {
 		return "", err
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // lines reads JSON lines.
@@ -20,21 +20,21 @@ type lines struct{ r *bufio.Reader }
 
 func newLines(r io.Reader) lines { return lines{bufio.NewReaderSize(r, 64<<10)} }
 
-func (l lines) next() (wire.Line, error) {
+func (l lines) next() (api.Line, error) {
 	var text []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
-		if len(text)+len(part) > wire.MaxLine {
-			return wire.Line{}, fmt.Errorf("a line of the server's is too long: %w", paddock.Internal)
+		if len(text)+len(part) > api.MaxLine {
+			return api.Line{}, fmt.Errorf("a line of the server's is too long: %w", paddock.Internal)
 		}
 		text = append(text, part...)
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		if err != nil {
-			return wire.Line{}, err
+			return api.Line{}, err
 		}
-		var line wire.Line
+		var line api.Line
 		return line, decode(text, &line)
 	}
 }

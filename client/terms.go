@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // What is done with a sandbox whose time is over.
 const (
 	RemoveAtEnd = ""
-	PauseAtEnd  = wire.AtEndPause // it is kept until it is extended or renewed
+	PauseAtEnd  = api.AtEndPause // it is kept until it is extended or renewed
 )
 
 // Terms say how long a sandbox lives. The zero Terms ask for nothing: it stays
@@ -55,14 +55,14 @@ type Lease struct {
 	Failure string    `json:"failure,omitempty"` // what its terms could not do the last time; empty is nothing
 }
 
-func leaseOf(l wire.Lease) Lease {
+func leaseOf(l api.Lease) Lease {
 	return Lease{Terms: Terms(l.Terms), Created: l.Created, Ends: l.Ends, Renew: l.Renew, Idle: l.Idle, Paused: l.Paused, Failure: l.Failure}
 }
 
 // CreateWith is Create, with these terms and no others. A server whose sandboxes
 // have none answers paddock.Unsupported, and makes nothing.
 func (d *Driver) CreateWith(ctx context.Context, spec paddock.Spec, t Terms) (paddock.Sandbox, error) {
-	w := wire.Terms(t)
+	w := api.Terms(t)
 	return d.make(ctx, spec, &w)
 }
 
@@ -74,14 +74,14 @@ func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 // Change gives a sandbox other terms, all of them. Its lifetime still counts from
 // its creation; what is to be renewed is as if it had been.
 func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) (Lease, error) {
-	return d.terms(ctx, id, "change terms", call{method: "PUT", path: "/terms", body: wire.Terms(t), repeat: true})
+	return d.terms(ctx, id, "change terms", call{method: "PUT", path: "/terms", body: api.Terms(t), repeat: true})
 }
 
 // Extend moves a sandbox's deadline by a time that is more than nothing: from
 // where it is, or from now where it has passed. What was paused at its deadline
 // goes on. Without a deadline it is a paddock.Conflict.
 func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) (Lease, error) {
-	return d.terms(ctx, id, "extend", call{method: "POST", path: "/extend", body: wire.Extension{By: by}})
+	return d.terms(ctx, id, "extend", call{method: "POST", path: "/extend", body: api.Extension{By: by}})
 }
 
 // Renew says that a sandbox is still wanted. What was paused since nobody had said
@@ -94,7 +94,7 @@ func (d *Driver) terms(ctx context.Context, id paddock.ID, what string, c call) 
 	if !id.Valid() {
 		return Lease{}, fmt.Errorf("%s: sandbox %q: not a name: %w", what, string(id), paddock.Invalid)
 	}
-	var l wire.Lease
+	var l api.Lease
 	c.answer = &l
 	if err := (&sandbox{d: d, id: id}).call(ctx, what, c); err != nil {
 		return Lease{}, err

@@ -22,8 +22,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
 // bare is a driver without any isolation: the guest runs in this process, and
@@ -270,7 +270,7 @@ func (d *bare) make(spec paddock.Spec) (*bareSandbox, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	sb.stop = stop
 	sb.wg.Go(func() { _ = sb.server.Serve(ctx, inside) })
-	sb.Guest, err = agent.New(host, agent.Options{Lifetime: spec.Limits.Lifetime})
+	sb.Guest, err = guestclient.New(host, guestclient.Options{Lifetime: spec.Limits.Lifetime})
 	return sb, err
 }
 
@@ -358,7 +358,7 @@ func (d *bare) Close() error {
 }
 
 type bareSandbox struct {
-	*agent.Guest
+	*guestclient.Guest
 	driver  *bare
 	spec    paddock.Spec
 	user    string

@@ -3,19 +3,19 @@ package main
 import (
 	"path"
 
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/vminit"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
 // enter becomes the part that argv0 names, and does not return then.
 func enter(argv0 string) bool {
 	switch argv0 {
-	case inner.Argv0:
-		inner.Main(nil)
-	case inside.Argv0:
-		inside.Main()
+	case boxinit.Argv0:
+		boxinit.Main(nil)
+	case guestinit.Argv0:
+		guestinit.Main()
 	case vminit.Argv0:
 		vminit.Main()
 	default:

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 )
 
 func main() {
-	if container.Main(gvisor.Kernel(), microvm.Kernel()) {
+	if box.Main(gvisor.Kernel(), microvm.Kernel()) {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "paddock-keeper: the owner of a sandbox, started by paddock; it does nothing by itself")

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
+import "github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 
 // enter becomes a part of a sandbox, and does not return then.
-func enter() bool { return monitor.Main() }
+func enter() bool { return supervisor.Main() }

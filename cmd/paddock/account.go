@@ -18,17 +18,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/admission"
-	"github.com/paddock-sandbox/paddock/internal/audit/action"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
 	"github.com/paddock-sandbox/paddock/internal/key"
-	"github.com/paddock-sandbox/paddock/internal/lease"
-	"github.com/paddock-sandbox/paddock/internal/pool"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/tenant"
 	"github.com/paddock-sandbox/paddock/internal/usage"
+	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
+	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
+	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
 // storeFlags say where a server keeps tenants, keys and what was used.
@@ -385,11 +385,11 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 	var d paddock.Driver = c.house.Driver(id)
 	if c.record != nil {
 		var err error
-		d, err = action.New(d, action.Options{
+		d, err = actionlog.New(d, actionlog.Options{
 			Sink: c.record.lines, Failed: c.record.lines.Failed(),
-			Caller: func(ctx context.Context) action.Caller {
+			Caller: func(ctx context.Context) actionlog.Caller {
 				q, _ := server.RequestOf(ctx)
-				return action.Caller{Who: q.Caller.Who, Tenant: id, From: q.From, Request: q.ID, Rule: ruleOf(q.Caller.Who)}
+				return actionlog.Caller{Who: q.Caller.Who, Tenant: id, From: q.From, Request: q.ID, Rule: ruleOf(q.Caller.Who)}
 			},
 		})
 		if err != nil {

@@ -132,7 +132,7 @@ func writable(dir string, mounts []paddock.Mount) (paddock.Mount, bool) {
 }
 
 // watch ends the sandbox when its events cannot be written any more.
-func (r *record) watch(ctx context.Context, b *box) {
+func (r *record) watch(ctx context.Context, b *oneShot) {
 	if r == nil {
 		return
 	}

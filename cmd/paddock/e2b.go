@@ -14,9 +14,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/code"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
-	"github.com/paddock-sandbox/paddock/internal/lease"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // openE2B speaks E2B's API to the sandboxes of the accounts.

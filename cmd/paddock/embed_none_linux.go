@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/vminit"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
@@ -20,7 +20,7 @@ func monitorMain() bool {
 	if len(os.Args) > 0 && os.Args[0] == vminit.Argv0 {
 		vminit.Main()
 	}
-	return monitor.Main()
+	return supervisor.Main()
 }
 
 // gatewayMain is the way out of a sandbox, if that is what this program was

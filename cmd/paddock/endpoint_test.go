@@ -20,7 +20,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/key"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
@@ -169,11 +169,11 @@ func (w *town) ask(who, method, path, body string) (int, string) {
 	}
 	if strings.HasSuffix(path, "/ports/8080") {
 		r.Header.Set("Connection", "Upgrade")
-		r.Header.Set("Upgrade", wire.PortProtocol)
+		r.Header.Set("Upgrade", api.PortProtocol)
 	}
 	if tenant, ok := strings.CutPrefix(body, `{"id":"box-`); ok {
 		tenant, _, _ = strings.Cut(tenant, `"`)
-		r.Header.Set(wire.CreationHeader, token(tenant))
+		r.Header.Set(api.CreationHeader, token(tenant))
 	}
 	res, err := w.web.Client().Do(r)
 	if err != nil {
@@ -363,7 +363,7 @@ func TestNoEndpointTellsOrChangesWhatIsAnotherTenants(t *testing.T) {
 	if _, text := w.ask("theirs read", "GET", "/v1/sandboxes/box-theirs/files?path=/tmp/secret", ""); text != "of theirs" || st.State != "ready" || len(st.Labels) != 0 {
 		t.Errorf("%q, %+v", text, st)
 	}
-	var running wire.Processes
+	var running api.Processes
 	w.must("theirs read", "GET", "/v1/sandboxes/box-theirs/processes", "", &running)
 	if len(running.Processes) != 1 || running.Processes[0].Exit != nil {
 		t.Errorf("%+v", running)

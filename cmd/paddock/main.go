@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 
 	"github.com/paddock-sandbox/paddock/cmd/paddock/early"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func main() {
-	if container.Main(gvisor.Kernel(), microvm.Kernel()) || gvisorMain() || monitorMain() || gatewayMain() || wall.Main() {
+	if box.Main(gvisor.Kernel(), microvm.Kernel()) || gvisorMain() || monitorMain() || gatewayMain() || wall.Main() {
 		return // this was a part of a sandbox
 	}
 	os.Exit(execute(registry(early.Begun())))

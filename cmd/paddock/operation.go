@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/call"
 	"github.com/paddock-sandbox/paddock/internal/ingress/certificate"
-	"github.com/paddock-sandbox/paddock/internal/lease"
 	"github.com/paddock-sandbox/paddock/internal/metric"
 	"github.com/paddock-sandbox/paddock/internal/server"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
-	"github.com/paddock-sandbox/paddock/internal/trace"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	"github.com/paddock-sandbox/paddock/internal/tracing"
+	"github.com/paddock-sandbox/paddock/internal/wrap/call"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // operateFlags say how a server is watched, and what it bears.
@@ -112,8 +112,8 @@ func (f *operateFlags) checkMetrics() error {
 
 // An operation is what watches a server while it runs. A nil one watches nothing.
 type operation struct {
-	set   *metric.Set   // nil where there are no metrics
-	trace *trace.Tracer // nil where there are no traces
+	set   *metric.Set     // nil where there are no metrics
+	trace *tracing.Tracer // nil where there are no traces
 	level *slog.LevelVar
 	log   *slog.Logger
 	from  metric.Sources
@@ -135,7 +135,7 @@ func (a *app) operate(ctx context.Context, f *serveFlags) (*operation, error) {
 	v := build()
 	var err error
 	failed := func(err error) { o.log.Warn("traces", "error", err.Error()) }
-	if o.trace, err = trace.Open(ctx, a.lookup, v.Version, failed); err != nil {
+	if o.trace, err = tracing.Open(ctx, a.lookup, v.Version, failed); err != nil {
 		return nil, err
 	}
 	if f.operate.metrics == "" {
@@ -185,7 +185,7 @@ func (o *operation) ended(why lease.Why) {
 
 // around lets requests be seen.
 func (o *operation) around(s *service) http.Handler {
-	h := o.trace.Around(s.route, s.known, wire.RequestHeader, s)
+	h := o.trace.Around(s.route, s.known, api.RequestHeader, s)
 	if o.set != nil {
 		h = o.set.Around(s.route, h)
 	}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/audit/action"
 	"github.com/paddock-sandbox/paddock/internal/server"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 )
 
 // recordedPorts records what opens a sandbox to others, as what is done to it
@@ -15,14 +15,14 @@ import (
 type recordedPorts struct{ server.Ports }
 
 // recorder gives that of the request's caller; nil where nothing is recorded.
-func recorder(ctx context.Context) *action.Driver {
+func recorder(ctx context.Context) *actionlog.Driver {
 	q, _ := server.RequestOf(ctx)
-	r, _ := q.Caller.Driver.(*action.Driver)
+	r, _ := q.Caller.Driver.(*actionlog.Driver)
 	return r
 }
 
 // SetPublic implements server.Ports.
-func (p recordedPorts) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (answer wire.Port, err error) {
+func (p recordedPorts) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (answer api.Port, err error) {
 	r := recorder(ctx)
 	call := func() error {
 		answer, err = p.Ports.SetPublic(ctx, tenant, id, port, public)
@@ -41,7 +41,7 @@ func (p recordedPorts) SetPublic(ctx context.Context, tenant string, id paddock.
 }
 
 // Link implements server.Ports.
-func (p recordedPorts) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask wire.Link) (answer wire.Linked, err error) {
+func (p recordedPorts) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (answer api.Linked, err error) {
 	r := recorder(ctx)
 	call := func() error {
 		answer, err = p.Ports.Link(ctx, tenant, key, id, port, ask)

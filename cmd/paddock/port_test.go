@@ -9,26 +9,26 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/audit/action"
 	"github.com/paddock-sandbox/paddock/internal/server"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 )
 
 // An openPorts does what it is told.
 type openPorts struct{ calls int }
 
-func (p *openPorts) Port(context.Context, string, paddock.ID, int) (wire.Port, error) {
-	return wire.Port{}, nil
+func (p *openPorts) Port(context.Context, string, paddock.ID, int) (api.Port, error) {
+	return api.Port{}, nil
 }
 
-func (p *openPorts) SetPublic(_ context.Context, _ string, _ paddock.ID, port int, public bool) (wire.Port, error) {
+func (p *openPorts) SetPublic(_ context.Context, _ string, _ paddock.ID, port int, public bool) (api.Port, error) {
 	p.calls++
-	return wire.Port{Port: port, Public: public}, nil
+	return api.Port{Port: port, Public: public}, nil
 }
 
-func (p *openPorts) Link(context.Context, string, string, paddock.ID, int, wire.Link) (wire.Linked, error) {
+func (p *openPorts) Link(context.Context, string, string, paddock.ID, int, api.Link) (api.Linked, error) {
 	p.calls++
-	return wire.Linked{URL: "x"}, nil
+	return api.Linked{URL: "x"}, nil
 }
 
 // recorded are the actions that were recorded.
@@ -41,7 +41,7 @@ func (l *recorded) Record(e audit.Event) {
 func TestWhatOpensASandboxToOthersIsRecordedOrNotDone(t *testing.T) {
 	var lines recorded
 	failed := make(chan struct{})
-	d, err := action.New(&house{}, action.Options{Sink: &lines, Failed: failed})
+	d, err := actionlog.New(&house{}, actionlog.Options{Sink: &lines, Failed: failed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +51,14 @@ func TestWhatOpensASandboxToOthersIsRecordedOrNotDone(t *testing.T) {
 	if answer, err := p.SetPublic(ctx, "acme", "box", 80, true); err != nil || !answer.Public {
 		t.Errorf("%+v, %v", answer, err)
 	}
-	if answer, err := p.Link(ctx, "acme", "k1", "box", 81, wire.Link{Path: "/a"}); err != nil || answer.URL != "x" {
+	if answer, err := p.Link(ctx, "acme", "k1", "box", 81, api.Link{Path: "/a"}); err != nil || answer.URL != "x" {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	close(failed)
 	if _, err := p.SetPublic(ctx, "acme", "box", 80, true); !errors.Is(err, paddock.Unavailable) {
 		t.Errorf("a port is opened without a record: %v", err)
 	}
-	if _, err := p.Link(ctx, "acme", "k1", "box", 80, wire.Link{}); !errors.Is(err, paddock.Unavailable) {
+	if _, err := p.Link(ctx, "acme", "k1", "box", 80, api.Link{}); !errors.Is(err, paddock.Unavailable) {
 		t.Errorf("a URL is signed without a record: %v", err)
 	}
 	if _, err := p.SetPublic(ctx, "acme", "box", 80, false); err != nil || in.calls != 3 {

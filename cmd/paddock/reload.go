@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/trace"
+	"github.com/paddock-sandbox/paddock/internal/tracing"
 )
 
 // followEvery is how often it is looked whether files have changed.
@@ -84,7 +84,7 @@ func (a *app) checkServe(ctx context.Context, f *serveFlags) error {
 			return err
 		}
 	}
-	t, err := trace.Open(ctx, a.lookup, build().Version, func(error) {})
+	t, err := tracing.Open(ctx, a.lookup, build().Version, func(error) {})
 	if err == nil {
 		err = t.Close(ctx)
 	}

@@ -273,7 +273,7 @@ func (a *app) listen(f *runFlags) []os.Signal {
 }
 
 // follow joins the caller's streams to the command and stays to its end.
-func (a *app) follow(ctx context.Context, f *runFlags, b *box, relay *relay, args []string, r *result, asker *asker) (paddock.Exit, error) {
+func (a *app) follow(ctx context.Context, f *runFlags, b *oneShot, relay *relay, args []string, r *result, asker *asker) (paddock.Exit, error) {
 	s := &session{sandbox: b, stdout: a.stdout, stderr: a.stderr, relay: relay, tty: f.terminal}
 	cmd := paddock.Cmd{Args: args}
 	switch {
@@ -325,7 +325,7 @@ func isEmpty(stdin io.Reader) bool {
 
 // seen asks the sandbox what it enforced and refused. Where it does not
 // answer any more there is nothing to tell.
-func (b *box) seen() *paddock.Status {
+func (b *oneShot) seen() *paddock.Status {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := b.Status(ctx)

@@ -61,7 +61,7 @@ const place = "/dev/shm/.paddock-script"
 
 // runScript runs a script or a command, and tells what it was where it cannot
 // be run.
-func (a *app) runScript(ctx context.Context, f *runFlags, b *box, relay *relay, s script, args []string, r *result, asker *asker) (paddock.Exit, error) {
+func (a *app) runScript(ctx context.Context, f *runFlags, b *oneShot, relay *relay, s script, args []string, r *result, asker *asker) (paddock.Exit, error) {
 	if len(s.text) > maxArgument {
 		if err := put(ctx, b.FS(), place, s.text); err != nil {
 			return paddock.Exit{}, fmt.Errorf("put the script into the sandbox: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/client"
 	"github.com/paddock-sandbox/paddock/internal/key"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/usage"
 )
@@ -22,8 +22,8 @@ import (
 const sumsAtOnce = 2
 
 // used gives what adds up the use of one tenant.
-func (c *accounts) used(tenant string) func(context.Context, wire.UsageQuery) ([]wire.UsageLine, error) {
-	return func(ctx context.Context, q wire.UsageQuery) ([]wire.UsageLine, error) {
+func (c *accounts) used(tenant string) func(context.Context, api.UsageQuery) ([]api.UsageLine, error) {
+	return func(ctx context.Context, q api.UsageQuery) ([]api.UsageLine, error) {
 		select {
 		case c.sums <- struct{}{}:
 			defer func() { <-c.sums }()
@@ -34,10 +34,10 @@ func (c *accounts) used(tenant string) func(context.Context, wire.UsageQuery) ([
 		if err != nil {
 			return nil, err
 		}
-		lines := make([]wire.UsageLine, len(list))
+		lines := make([]api.UsageLine, len(list))
 		for i := range list {
 			l := &list[i]
-			lines[i] = wire.UsageLine{
+			lines[i] = api.UsageLine{
 				Sandbox: string(l.Sandbox), Label: l.Label, Sandboxes: l.Sandboxes, Unmeasured: l.Unmeasured,
 				Wall: &l.Wall, Paused: &l.Paused, CPU: &l.CPU, Memory: &l.Memory,
 				CPUAsked: &l.CPUAsked, MemoryAsked: &l.MemoryAsked, DiskAsked: &l.DiskAsked, NetIn: &l.NetIn, NetOut: &l.NetOut,
@@ -53,16 +53,16 @@ type ownKeys struct {
 	who key.Principal
 }
 
-func (k ownKeys) List(ctx context.Context) ([]wire.Key, error) {
+func (k ownKeys) List(ctx context.Context) ([]api.Key, error) {
 	all, err := k.c.ring.List(ctx, k.who.Tenant)
-	list := make([]wire.Key, len(all))
+	list := make([]api.Key, len(all))
 	for i, one := range all {
 		list[i] = wireKey(one)
 	}
 	return list, err
 }
 
-func (k ownKeys) Make(ctx context.Context, asked wire.NewKey) (made wire.Key, err error) {
+func (k ownKeys) Make(ctx context.Context, asked api.NewKey) (made api.Key, err error) {
 	err = k.do(ctx, "key.create", func() (string, error) {
 		g := key.Grant{Tenant: k.who.Tenant, Name: asked.Name, Expires: asked.Expires}
 		if len(asked.Scopes) == 0 {
@@ -107,8 +107,8 @@ func (k ownKeys) do(ctx context.Context, what string, call func() (id string, er
 	return err
 }
 
-func wireKey(k store.Key) wire.Key {
-	return wire.Key{
+func wireKey(k store.Key) api.Key {
+	return api.Key{
 		ID: k.ID, Name: k.Name, Scopes: append([]string{}, k.Scopes...),
 		Created: k.Created, Expires: k.Expires, Used: k.Used, Revoked: k.Revoked,
 	}

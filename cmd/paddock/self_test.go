@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/key"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/store/storetest"
 )
@@ -23,18 +23,18 @@ func TestAKeyGivesNoScopeThatItHasNotAndReachesNoOtherTenant(t *testing.T) {
 	c.drivers = map[string]paddock.Driver{"acme": &fake{}, "other": &fake{}}
 	writer := ownKeys{c, key.Principal{Key: "w", Tenant: "acme", Scopes: []key.Scope{key.Write}}}
 	for _, scope := range []string{"admin", "read"} {
-		if k, err := writer.Make(t.Context(), wire.NewKey{Scopes: []string{"write", scope}}); !errors.Is(err, paddock.Denied) || k.Text != "" {
+		if k, err := writer.Make(t.Context(), api.NewKey{Scopes: []string{"write", scope}}); !errors.Is(err, paddock.Denied) || k.Text != "" {
 			t.Errorf("%s: %+v, %v", scope, k, err)
 		}
 	}
-	if _, err := writer.Make(t.Context(), wire.NewKey{}); !errors.Is(err, paddock.Invalid) {
+	if _, err := writer.Make(t.Context(), api.NewKey{}); !errors.Is(err, paddock.Invalid) {
 		t.Errorf("without scopes: %v", err)
 	}
-	if _, err := writer.Make(t.Context(), wire.NewKey{Scopes: []string{"all"}}); !errors.Is(err, paddock.Invalid) {
+	if _, err := writer.Make(t.Context(), api.NewKey{Scopes: []string{"all"}}); !errors.Is(err, paddock.Invalid) {
 		t.Errorf("a scope that is none: %v", err)
 	}
 	admin := ownKeys{c, key.Principal{Key: "a", Tenant: "acme", Scopes: []key.Scope{key.Admin}}}
-	made, err := admin.Make(t.Context(), wire.NewKey{Scopes: []string{"admin"}, Expires: time.Now().Add(time.Hour)})
+	made, err := admin.Make(t.Context(), api.NewKey{Scopes: []string{"admin"}, Expires: time.Now().Add(time.Hour)})
 	if err != nil || made.Text == "" {
 		t.Fatalf("%+v, %v", made, err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/choice"
 	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // serveFlags say how a server is reached, and by whom.
@@ -243,7 +243,7 @@ func (a *app) checkTiers(names []string) error {
 // all is a driver of these tiers, or of every one of this version, made with g. Calls
 // of each go by way of seen.
 func (a *app) all(g gear, names []string, seen func(paddock.Driver, paddock.Tier) paddock.Driver) (paddock.Driver, error) {
-	var list []choice.Tier
+	var list []auto.Tier
 	if err := a.checkTiers(names); err != nil {
 		return nil, err
 	}
@@ -253,15 +253,15 @@ func (a *app) all(g gear, names []string, seen func(paddock.Driver, paddock.Tier
 		}
 		d, err := t.open(g)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.name, err), choice.New(list...).Close())
+			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.name, err), auto.New(list...).Close())
 		}
-		row := choice.Tier{Name: t.name, Driver: seen(d, t.name), Pass: t.weak}
+		row := auto.Tier{Name: t.name, Driver: seen(d, t.name), Pass: t.weak}
 		if t.name == paddock.Sim {
 			row.Pass = func() string { return "it runs no programs of this machine" } // as for create
 		}
 		list = append(list, row)
 	}
-	return choice.New(list...), nil
+	return auto.New(list...), nil
 }
 
 // gear is what a server's tiers are made with. Without a directory of its own, what

@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
-	"github.com/paddock-sandbox/paddock/internal/lease"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // A deadlines remembers the deadlines that reads were given.
@@ -142,7 +142,7 @@ func TestWhatE2BsClientsAskIsWithinTheServersBounds(t *testing.T) {
 	s := fullService(t)
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/sandboxes", http.NoBody))
-	if w.Code != 401 || w.Header().Get(wire.RequestHeader) == "" {
+	if w.Code != 401 || w.Header().Get(api.RequestHeader) == "" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
@@ -44,7 +44,7 @@ type gear struct {
 	ask    func(context.Context, report.Question) report.Answer
 	state  string // the directory of a server's sandboxes; empty is the tier's own
 	live   string // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
-	spares int    // keepers that a server has ready; see container.Options
+	spares int    // keepers that a server has ready; see box.Options
 }
 
 // kept gives the tier's directories below the state: of those that live, and of
@@ -79,8 +79,8 @@ func parseTier(text string) (paddock.Tier, error) {
 		"tiers are auto, sim, jail, gvisor, microvm; `paddock doctor` tells which this machine can run")
 }
 
-// A box is a sandbox with the driver that made it.
-type box struct {
+// A oneShot is a sandbox with the driver that made it for one command.
+type oneShot struct {
 	paddock.Sandbox
 	driver paddock.Driver
 	tier   paddock.Tier
@@ -91,7 +91,7 @@ type box struct {
 // strongest one that can make it. A tier is passed over only where it says
 // [paddock.Unsupported]; any other failure is the answer, so that a passing
 // trouble never leads to a weaker tier.
-func (a *app) create(ctx context.Context, p *plan) (*box, error) {
+func (a *app) create(ctx context.Context, p *plan) (*oneShot, error) {
 	want := p.spec.Tier
 	var passed []passedOver
 	var last error
@@ -136,7 +136,7 @@ func (a *app) create(ctx context.Context, p *plan) (*box, error) {
 // passedOver tells whether auto does not take it on this machine.
 func (t tier) passedOver() bool { return t.weak != nil && t.weak() != "" }
 
-func (t tier) create(ctx context.Context, p *plan) (*box, error) {
+func (t tier) create(ctx context.Context, p *plan) (*oneShot, error) {
 	d, err := t.opened(p)
 	if err != nil {
 		return nil, fmt.Errorf("tier %s: %w", t.name, err)
@@ -147,7 +147,7 @@ func (t tier) create(ctx context.Context, p *plan) (*box, error) {
 		_ = d.Close()
 		return nil, err
 	}
-	return &box{Sandbox: sb, driver: d, tier: t.name}, nil
+	return &oneShot{Sandbox: sb, driver: d, tier: t.name}, nil
 }
 
 // opened makes the tier's driver as the plan wants it.
@@ -222,12 +222,12 @@ type notMade struct{ error }
 func (e notMade) Unwrap() error { return e.error }
 
 // close removes the sandbox and releases its driver.
-func (b *box) close(ctx context.Context) error {
+func (b *oneShot) close(ctx context.Context) error {
 	return errors.Join(b.Remove(ctx), b.driver.Close())
 }
 
 // choice says in words which tier was chosen, and why not a stronger one.
-func (b *box) choice() string {
+func (b *oneShot) choice() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "tier %s", b.tier)
 	for i, p := range b.passed {
@@ -306,7 +306,7 @@ func openJail(g gear) (paddock.Driver, error) {
 
 // gatewayFile opens the program of the way out for a driver that takes a file.
 func gatewayFile() (*os.File, error) {
-	p := container.Program{Name: "gateway", Data: gatewayBinary(), Gzip: true}
+	p := box.Program{Name: "gateway", Data: gatewayBinary(), Gzip: true}
 	if p.Data == nil {
 		return os.Open("/proc/self/exe")
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
 func (a *app) vmCommand() *cobra.Command {
@@ -138,7 +138,7 @@ func vmStatus(w io.Writer, o boot.Options) error {
 	}
 	accel, reason := boot.Probe()
 	how := "KVM"
-	if accel != wire.KVM {
+	if accel != protocol.KVM {
 		how = "emulation, without KVM: " + reason
 	}
 	if err := tell("processor", how, nil); err != nil {

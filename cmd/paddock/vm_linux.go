@@ -3,7 +3,7 @@ package main
 import (
 	"path/filepath"
 
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 )
 
 // vmData is where kernels for machines are set up: where the tier looks.
@@ -20,5 +20,5 @@ func dataDir(lookup func(string) (string, bool)) (string, error) {
 			environ = append(environ, name+"="+value)
 		}
 	}
-	return container.DefaultData(environ), nil
+	return box.DefaultData(environ), nil
 }

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/choice"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/pool"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
+	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 )
 
 // shelves reads the values of --warm: WHAT=MIN[:MAX][,ttl=TIME], where WHAT is a
@@ -80,7 +80,7 @@ func readyE2B(tier paddock.Tier, sudo func(paddock.Tier) (bool, error)) (paddock
 // hasSudo tells whether sandboxes of a tier have sudo, of paddock.Auto those of the tier
 // that they get on this host.
 func hasSudo(ctx context.Context, d paddock.Driver, tier paddock.Tier) (bool, error) {
-	info, err := choice.InfoOf(ctx, d, tier)
+	info, err := auto.InfoOf(ctx, d, tier)
 	if errors.Is(err, paddock.Unsupported) || errors.Is(err, paddock.Invalid) {
 		return false, nil // there is no such tier, of which whoever keeps its sandboxes is told
 	}
@@ -124,7 +124,7 @@ func (a *app) template(name string) (spec paddock.Spec, err error) {
 		return spec, fmt.Errorf("neither a tier nor a file: %w: %w", err, paddock.Invalid)
 	}
 	defer f.Close()
-	if err := wire.Decode(f, maxSiteFile, &spec); err != nil {
+	if err := api.Decode(f, maxSiteFile, &spec); err != nil {
 		return spec, fmt.Errorf("it is no spec: %w", err)
 	}
 	return spec, nil
@@ -145,7 +145,7 @@ func warm(ctx context.Context, d paddock.Driver, shelves []pool.Shelf, mark stri
 		return nil, nil
 	}
 	for _, s := range shelves {
-		if _, err := choice.InfoOf(ctx, d, s.Spec.Tier); err != nil {
+		if _, err := auto.InfoOf(ctx, d, s.Spec.Tier); err != nil {
 			return nil, withHint(fmt.Errorf("--warm: %w", err), "`paddock doctor` lists the tiers, and --tiers narrows them")
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guesttest"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
 // asGuest makes this test binary an agent in a process of its own; its value
@@ -61,7 +61,7 @@ func beGuest(files string) error {
 }
 
 // apart gives a guest in a process of its own.
-func apart(t *testing.T, files int) (*agent.Guest, int) {
+func apart(t *testing.T, files int) (*guestclient.Guest, int) {
 	t.Helper()
 	host, inside := guesttest.Pair(t)
 	f, err := inside.(*net.UnixConn).File()
@@ -76,7 +76,7 @@ func apart(t *testing.T, files int) (*agent.Guest, int) {
 	}
 	_ = f.Close()
 	_ = inside.Close()
-	g, err := agent.New(host, agent.Options{})
+	g, err := guestclient.New(host, guestclient.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func limit(t *testing.T) context.Context {
 	return ctx
 }
 
-func run(t *testing.T, g *agent.Guest, script string) (string, paddock.Exit) {
+func run(t *testing.T, g *guestclient.Guest, script string) (string, paddock.Exit) {
 	t.Helper()
 	var out strings.Builder
 	p, err := g.Start(limit(t), paddock.Cmd{Args: []string{"/bin/sh", "-c", script}, Output: paddock.Output{Stdout: &out}})

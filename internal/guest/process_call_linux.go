@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
-	"github.com/paddock-sandbox/paddock/internal/output"
+	"github.com/paddock-sandbox/paddock/internal/outputring"
 )
 
 // alreadyEnded says that a process has ended, or never was.
@@ -87,7 +87,7 @@ func (h *handler) Attach(ctx context.Context, req *connect.Request[guestpb.Attac
 
 // follow sends output and then the exit. It holds a buffer only while there is
 // something to send.
-func (p *process) follow(ctx context.Context, r *output.Reader, send sender) error {
+func (p *process) follow(ctx context.Context, r *outputring.Reader, send sender) error {
 	out := &guestpb.Output{}
 	event := &guestpb.ProcessEvent{Event: &guestpb.ProcessEvent_Output{Output: out}}
 	for {

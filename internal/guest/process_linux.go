@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
-	"github.com/paddock-sandbox/paddock/internal/output"
+	"github.com/paddock-sandbox/paddock/internal/outputring"
 )
 
 // A process that has ended while something that it left behind still holds
@@ -30,7 +30,7 @@ type process struct {
 	killed  *int64 // processes for lack of memory before: Options.Killed; nil is not known
 	hidden  bool   // the agent's own: not listed, not kept
 
-	out     *output.Ring
+	out     *outputring.Ring
 	in      *input // nil without one
 	outlets outlets
 	ended   chan struct{} // closed when exit is set

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/guest/guesttest"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
 func TestTheHookStartsEveryProgramOneAtATime(t *testing.T) {
@@ -99,12 +99,12 @@ func TestWhatNobodyLearnsOfIsNotStarted(t *testing.T) {
 }
 
 func TestServeEndsWithItsContextAndProcessesGoOn(t *testing.T) {
-	_, s := guesttest.Both(t, guest.Options{}, agent.Options{})
+	_, s := guesttest.Both(t, guest.Options{}, guestclient.Options{})
 	host, inside := guesttest.Pair(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error)
 	go func() { served <- s.Serve(ctx, inside) }()
-	g, err := agent.New(host, agent.Options{})
+	g, err := guestclient.New(host, guestclient.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +117,14 @@ func TestServeEndsWithItsContextAndProcessesGoOn(t *testing.T) {
 	if exit, err := p.Wait(limit(t)); err != nil || exit.Cause != paddock.SandboxGone {
 		t.Errorf("%+v, %v", exit, err)
 	}
-	list, err := guesttest.Join(t, s, agent.Options{}).Processes(limit(t))
+	list, err := guesttest.Join(t, s, guestclient.Options{}).Processes(limit(t))
 	if err != nil || len(list) != 1 || list[0].PID != p.ID() || list[0].Exit != nil {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
 
 func TestCloseKillsWhatRunsAndRefusesMore(t *testing.T) {
-	g, s := guesttest.Both(t, guest.Options{}, agent.Options{})
+	g, s := guesttest.Both(t, guest.Options{}, guestclient.Options{})
 	p, err := g.Start(limit(t), paddock.Cmd{Args: []string{"sleep", "1000"}})
 	if err != nil {
 		t.Fatal(err)

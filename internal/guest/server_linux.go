@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
-	"github.com/paddock-sandbox/paddock/internal/output"
+	"github.com/paddock-sandbox/paddock/internal/outputring"
 )
 
 // A Server is the agent. Its methods are safe for many goroutines at once.
@@ -34,7 +34,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("keep %d bytes of output: %w", o.Kept, paddock.Invalid)
 	}
 	if o.Kept == 0 {
-		o.Kept = output.DefaultKept
+		o.Kept = outputring.DefaultKept
 	}
 	o.Kept = max(o.Kept, 4096)
 	if o.StartProcess == nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
-	"github.com/paddock-sandbox/paddock/internal/output"
+	"github.com/paddock-sandbox/paddock/internal/outputring"
 )
 
 // A command is a checked request to start a process.
@@ -109,7 +109,7 @@ func sizeOf(t *guestpb.Size) (paddock.Size, error) {
 
 // start starts a command. Where attach is set its output goes to the reader
 // from the first byte on.
-func (s *Server) start(c command, attach bool, from int64, hidden bool) (*process, *output.Reader, error) {
+func (s *Server) start(c command, attach bool, from int64, hidden bool) (*process, *outputring.Reader, error) {
 	path, err := lookup(c)
 	if err != nil {
 		return nil, nil, err
@@ -140,15 +140,15 @@ var errEnds = fmt.Errorf("the agent ends: %w", paddock.Unavailable)
 // try starts a command once. It makes all streams anew, because a terminal is
 // hung up when the child dies that could not execute its program. ETXTBSY
 // comes back as it is.
-func (s *Server) try(c command, path string, attach bool, from int64, hidden bool) (*process, *output.Reader, error) {
-	p := &process{s: s, cmd: c, hidden: hidden, ended: make(chan struct{}), out: output.New(s.o.Kept)}
+func (s *Server) try(c command, path string, attach bool, from int64, hidden bool) (*process, *outputring.Reader, error) {
+	p := &process{s: s, cmd: c, hidden: hidden, ended: make(chan struct{}), out: outputring.New(s.o.Kept)}
 	files, err := p.connect()
 	defer closeAll(files)
 	if err != nil {
 		p.disconnect()
 		return nil, nil, lacking(fmt.Errorf("start %s: %w", c.args[0], err))
 	}
-	var r *output.Reader
+	var r *outputring.Reader
 	if attach {
 		r = p.out.Join(from)
 	}

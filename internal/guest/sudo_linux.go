@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
-	"github.com/paddock-sandbox/paddock/internal/output"
+	"github.com/paddock-sandbox/paddock/internal/outputring"
 )
 
 // Bounds of what commands may ask by sudo at once, and of how long one may take to
@@ -243,7 +243,7 @@ func receiveSudo(conn *net.UnixConn) (head [sudo.Head]byte, files []*os.File, cr
 // host it is a part of that.
 func (s *Server) lend(c command, path string, files []*os.File) (*process, error) {
 	for wait := time.Millisecond; ; wait *= 2 {
-		p := &process{s: s, cmd: c, hidden: true, ended: make(chan struct{}), out: output.New(s.o.Kept)}
+		p := &process{s: s, cmd: c, hidden: true, ended: make(chan struct{}), out: outputring.New(s.o.Kept)}
 		err := s.launch(p, path, files)
 		if err == nil {
 			return p, nil

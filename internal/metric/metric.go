@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/call"
-	"github.com/paddock-sandbox/paddock/internal/choice"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
+	"github.com/paddock-sandbox/paddock/internal/wrap/call"
 )
 
 // A Build is what the program was built from.
@@ -149,7 +149,7 @@ func (a *arriving) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandb
 
 // InfoOf is the driver's of one tier.
 func (a *arriving) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	return choice.InfoOf(ctx, a.Driver, tier)
+	return auto.InfoOf(ctx, a.Driver, tier)
 }
 
 // arrivedAt counts how long a creation waited, once: only the first tier that is

@@ -16,10 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/admission"
-	"github.com/paddock-sandbox/paddock/internal/call"
 	"github.com/paddock-sandbox/paddock/internal/metric"
-	"github.com/paddock-sandbox/paddock/internal/pool"
+	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
+	"github.com/paddock-sandbox/paddock/internal/wrap/call"
+	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 )
 
 // told gives what a set answers.

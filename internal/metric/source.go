@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/admission"
-	"github.com/paddock-sandbox/paddock/internal/pool"
+	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
+	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 )
 
 // Bounds of what is asked for one answer.

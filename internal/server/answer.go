@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A request is one call: who makes it, and the way to answer.
@@ -55,7 +55,7 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, w: &recorder{ResponseWriter: w}, s: s, id: strings.ToLower(rand.Text())}
-	w.Header().Set(wire.RequestHeader, q.id)
+	w.Header().Set(api.RequestHeader, q.id)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	// The connection may have carried another request, whose deadline it still has.
@@ -251,12 +251,12 @@ func (q *request) failAs(code int, err error) {
 	if q.w.code != 0 {
 		return // the answer has begun; whoever began it says how it ends
 	}
-	e := wire.FromError(err)
+	e := api.FromError(err)
 	e.Request = q.id
 	if code >= 500 {
 		q.s.log.Warn("failed", "id", q.id, "error", err.Error())
 	}
-	q.write(code, wire.Failure{Error: e})
+	q.write(code, api.Failure{Error: e})
 }
 
 // json answers with a body.
@@ -294,7 +294,7 @@ func (q *request) body(v any) error {
 	defer q.cutAtEnd()()
 	body := &metered{r: q.Body, b: &q.account.bodies}
 	defer body.done()
-	err := wire.Decode(body, maxBody, v)
+	err := api.Decode(body, maxBody, v)
 	_ = control.SetReadDeadline(time.Time{})
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // besideKey is of the context value that brings a request through a handler beside.
@@ -37,7 +37,7 @@ func (s *Server) Beside(name string, h http.Handler) http.Handler {
 		defer s.leave()
 		w := &recorder{ResponseWriter: rw}
 		q := &besided{Request: Request{ID: strings.ToLower(rand.Text()), From: r.RemoteAddr}}
-		w.Header().Set(wire.RequestHeader, q.ID)
+		w.Header().Set(api.RequestHeader, q.ID)
 		ctx, cancel := context.WithCancel(context.WithValue(context.WithValue(r.Context(), requestKey{}, q.Request), besideKey{}, q))
 		defer cancel()
 		defer context.AfterFunc(s.ctx, cancel)()

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // besideTrial is a server with one place for each caller, and its log.
@@ -46,7 +46,7 @@ func TestWhatIsBesideTheAPIIsWithinItsBounds(t *testing.T) {
 		if _, err := s.Enter(r.Context(), "acme"); !errors.Is(err, paddock.Exhausted) {
 			t.Errorf("a place more than there are: %v", err)
 		}
-		if q, ok := RequestOf(r.Context()); !ok || q.ID == "" || q.ID != w.Header().Get(wire.RequestHeader) {
+		if q, ok := RequestOf(r.Context()); !ok || q.ID == "" || q.ID != w.Header().Get(api.RequestHeader) {
 			t.Errorf("the request is %+v", q)
 		}
 		w.WriteHeader(http.StatusTeapot)

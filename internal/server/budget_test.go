@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A talker is a sandbox with one process, which has said much already.
@@ -113,15 +113,15 @@ func TestAKeyThatMayOnlyLookSeesAllOutput(t *testing.T) {
 		if res.StatusCode != http.StatusOK {
 			t.Fatal(res.Status)
 		}
-		for in := wire.NewFrameReader(res.Body); ; {
+		for in := api.NewFrameReader(res.Body); ; {
 			k, payload, err := in.Next()
 			if err != nil {
 				break // it was cut
 			}
-			if k == wire.Stdout {
+			if k == api.Stdout {
 				got = append(got, payload...)
 			}
-			if ended = k == wire.End; ended {
+			if ended = k == api.End; ended {
 				break
 			}
 		}

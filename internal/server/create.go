@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	lifetime "github.com/paddock-sandbox/paddock/internal/lease" // a lease here is of a client
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // a lease here is of a client
 )
 
 const (
@@ -58,7 +58,7 @@ func (q *request) create() error {
 	if err := q.s.fresh(); err != nil {
 		return err
 	}
-	var asked wire.Create
+	var asked api.Create
 	if err := q.body(&asked); err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func (q *request) create() error {
 }
 
 // build makes a sandbox that the caller may have.
-func (q *request) build(ctx context.Context, spec paddock.Spec, terms *wire.Terms) (paddock.Sandbox, paddock.Status, error) {
+func (q *request) build(ctx context.Context, spec paddock.Spec, terms *api.Terms) (paddock.Sandbox, paddock.Status, error) {
 	if err := q.caller.refuseSpec(spec); err != nil {
 		return nil, paddock.Status{}, err
 	}
-	token := q.Header.Get(wire.LeaseHeader)
+	token := q.Header.Get(api.LeaseHeader)
 	if spec.Ephemeral && !q.account.leased(token) {
 		return nil, paddock.Status{}, fmt.Errorf("an ephemeral sandbox needs a lease that is held open: %w", paddock.Conflict)
 	}
@@ -98,7 +98,7 @@ func (q *request) build(ctx context.Context, spec paddock.Spec, terms *wire.Term
 		return nil, st, q.account.undo(q.caller.Driver, sb, err)
 	}
 	q.account.boxes.put(handleKey{q.caller.Driver, sb.ID()}, &handle{sb, began}, since)
-	q.account.news.tell(wire.Created, sb.ID())
+	q.account.news.tell(api.Created, sb.ID())
 	return sb, st, nil
 }
 
@@ -114,7 +114,7 @@ func (a *account) undo(d paddock.Driver, sb paddock.Sandbox, err error) error {
 
 // made answers with what make makes, once for all requests of one creation.
 func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Status, error), answer func(paddock.Status) error) error {
-	token := q.Header.Get(wire.CreationHeader)
+	token := q.Header.Get(api.CreationHeader)
 	if token == "" {
 		sb, st, err := build(q.Context())
 		if err != nil {
@@ -125,8 +125,8 @@ func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Sta
 		}
 		return answer(st)
 	}
-	if !wire.Token(token) {
-		return fmt.Errorf("%s: not a token: %w", wire.CreationHeader, paddock.Invalid)
+	if !api.Token(token) {
+		return fmt.Errorf("%s: not a token: %w", api.CreationHeader, paddock.Invalid)
 	}
 	c, err := q.account.creation(token, q.caller.Driver, func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) { return build(q.mark(ctx)) })
 	if err != nil {
@@ -193,7 +193,7 @@ func (a *account) unwait(c *creation) {
 // nothing of it is left.
 func (q *request) uncreate() error {
 	token := q.PathValue("token")
-	if !wire.Token(token) {
+	if !api.Token(token) {
 		return fmt.Errorf("creation: not a token: %w", paddock.Invalid)
 	}
 	a := q.account

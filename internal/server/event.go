@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // keptNews is how much of what happened is kept for those who come later.
@@ -16,19 +16,19 @@ const keptNews = 1000
 // news is what happened to a caller's sandboxes. It is ready to use when zero.
 type news struct {
 	mu   sync.Mutex
-	kept []wire.News   // guarded by mu; the newest, at most keptNews
+	kept []api.News    // guarded by mu; the newest, at most keptNews
 	last int64         // guarded by mu; number of the newest
 	more chan struct{} // guarded by mu; closed by the next one; nil if nobody waits
 }
 
-func (n *news) tell(what wire.NewsKind, id paddock.ID) {
+func (n *news) tell(what api.NewsKind, id paddock.ID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.last++
 	if len(n.kept) == keptNews {
 		n.kept = append(n.kept[:0], n.kept[1:]...)
 	}
-	n.kept = append(n.kept, wire.News{Number: n.last, Time: time.Now(), What: what, Sandbox: id})
+	n.kept = append(n.kept, api.News{Number: n.last, Time: time.Now(), What: what, Sandbox: id})
 	if n.more != nil {
 		close(n.more)
 		n.more = nil
@@ -36,7 +36,7 @@ func (n *news) tell(what wire.NewsKind, id paddock.ID) {
 }
 
 // after gives what is newer than a number, and what to wait for where nothing is.
-func (n *news) after(number int64) ([]wire.News, <-chan struct{}) {
+func (n *news) after(number int64) ([]api.News, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if number >= n.last {
@@ -46,7 +46,7 @@ func (n *news) after(number int64) ([]wire.News, <-chan struct{}) {
 		return nil, n.more
 	}
 	have := n.kept[max(0, len(n.kept)-int(n.last-number)):]
-	out := append([]wire.News(nil), have...)
+	out := append([]api.News(nil), have...)
 	out[0].Lost = out[0].Number > number+1
 	return out, nil
 }
@@ -69,7 +69,7 @@ func (q *request) events() error {
 		at = min(at, after)
 	}
 	out := q.lines()
-	if err := out.send(wire.Line{Alive: true}); err != nil {
+	if err := out.send(api.Line{Alive: true}); err != nil {
 		return nil //nolint:nilerr // the client has gone
 	}
 	for {
@@ -79,7 +79,7 @@ func (q *request) events() error {
 			if !q.visible(list[i].Sandbox) {
 				continue
 			}
-			if err := out.send(wire.Line{Event: &list[i]}); err != nil {
+			if err := out.send(api.Line{Event: &list[i]}); err != nil {
 				return nil //nolint:nilerr // the client has gone
 			}
 		}
@@ -89,7 +89,7 @@ func (q *request) events() error {
 		select {
 		case <-more:
 		case <-time.After(aliveEvery):
-			if err := out.send(wire.Line{Alive: true}); err != nil {
+			if err := out.send(api.Line{Alive: true}); err != nil {
 				return nil //nolint:nilerr // the client has gone
 			}
 		case <-q.Context().Done():

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // How much of a file is copied at once: where many are, each gets less.
@@ -84,19 +84,19 @@ func (q *request) readFile() error {
 		defer q.cutAtEnd()()
 		h := q.w.Header()
 		h.Set("Content-Type", "application/octet-stream")
-		h.Set("Trailer", wire.ErrorTrailer)
+		h.Set("Trailer", api.ErrorTrailer)
 		q.w.WriteHeader(http.StatusOK)
 		if err := q.flush(); err != nil { // it is open: the client waits to know
 			return nil
 		}
 		if err := q.send(r, buf); err != nil {
-			e := wire.FromError(err)
+			e := api.FromError(err)
 			e.Request = q.id
 			data, err := json.Marshal(e)
 			if err != nil {
 				panic(http.ErrAbortHandler)
 			}
-			h.Set(wire.ErrorTrailer, string(data))
+			h.Set(api.ErrorTrailer, string(data))
 		}
 		return nil
 	})
@@ -212,7 +212,7 @@ func (q *request) statFile() error {
 		if err != nil {
 			return err
 		}
-		return q.json(http.StatusOK, wire.FromFile(info))
+		return q.json(http.StatusOK, api.FromFile(info))
 	})
 }
 
@@ -239,8 +239,8 @@ func (q *request) listFiles() error {
 				l := q.lines()
 				out = &l
 			}
-			file := wire.FromFile(info)
-			if err := out.put(wire.Line{File: &file}); err != nil {
+			file := api.FromFile(info)
+			if err := out.put(api.Line{File: &file}); err != nil {
 				return nil // the client has gone
 			}
 		}
@@ -266,7 +266,7 @@ func (q *request) watchFiles() error {
 		}
 		defer w.Close()
 		out := q.lines()
-		if err := out.send(wire.Line{Alive: true}); err != nil {
+		if err := out.send(api.Line{Alive: true}); err != nil {
 			return nil // the client has gone
 		}
 		return q.tell(out, w)

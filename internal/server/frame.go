@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // frames is a stream of frames.
@@ -14,7 +14,7 @@ type frames struct {
 }
 
 func (q *request) frames() *frames {
-	q.w.Header().Set("Content-Type", wire.FrameType)
+	q.w.Header().Set("Content-Type", api.FrameType)
 	q.w.WriteHeader(http.StatusOK)
 	return &frames{q: q}
 }
@@ -27,13 +27,13 @@ func (f *frames) send() error {
 	return f.q.flush()
 }
 
-func (f *frames) frame(k wire.Kind, payload []byte) error {
-	f.buf = wire.AppendFrame(f.buf[:0], k, payload)
+func (f *frames) frame(k api.Kind, payload []byte) error {
+	f.buf = api.AppendFrame(f.buf[:0], k, payload)
 	return f.send()
 }
 
-func (f *frames) json(k wire.Kind, v any) (err error) {
-	if f.buf, err = wire.AppendJSON(f.buf[:0], k, v); err != nil {
+func (f *frames) json(k api.Kind, v any) (err error) {
+	if f.buf, err = api.AppendJSON(f.buf[:0], k, v); err != nil {
 		return err
 	}
 	return f.send()
@@ -43,11 +43,11 @@ func (f *frames) json(k wire.Kind, v any) (err error) {
 func (f *frames) output(list []output) error {
 	f.buf = f.buf[:0]
 	for i, o := range list {
-		k := wire.Stdout
+		k := api.Stdout
 		if o.stderr {
-			k = wire.Stderr
+			k = api.Stderr
 		}
-		f.buf = wire.AppendFrame(f.buf, k, o.data)
+		f.buf = api.AppendFrame(f.buf, k, o.data)
 		if len(f.buf) >= 2*piece || i == len(list)-1 {
 			if err := f.send(); err != nil {
 				return err
@@ -61,7 +61,7 @@ func (f *frames) output(list []output) error {
 // end is the last frame: how the process ended, or why that is not known.
 func (f *frames) end(exit paddock.Exit, err error) error {
 	if err != nil {
-		return f.json(wire.Fail, wire.FromError(err))
+		return f.json(api.Fail, api.FromError(err))
 	}
-	return f.json(wire.End, exit)
+	return f.json(api.End, exit)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 const (
@@ -124,7 +124,7 @@ func (q *request) input() error {
 		if err != nil {
 			return err
 		}
-		return q.json(http.StatusOK, wire.Accepted{Next: next})
+		return q.json(http.StatusOK, api.Accepted{Next: next})
 	})
 }
 
@@ -151,7 +151,7 @@ func (q *request) bytes(body io.Reader) ([]byte, error) {
 // writer finds a writer, or makes one. Without a name it is one for this request.
 func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, again bool) (*input, func(), error) {
 	name := q.URL.Query().Get("writer")
-	if name != "" && !wire.Token(name) {
+	if name != "" && !api.Token(name) {
 		return nil, nil, fmt.Errorf("writer: not a token: %w", paddock.Invalid)
 	}
 	key := inputKey{handleKey{q.caller.Driver, sb.ID()}, pid, name}

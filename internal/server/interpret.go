@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/interpreter"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // Bounds of what interpreters hold for a caller. One that is let go of leaves its
@@ -115,7 +115,7 @@ func (q *request) contexts() error {
 		if err != nil {
 			return err
 		}
-		out := wire.Contexts{Contexts: []wire.Context{}}
+		out := api.Contexts{Contexts: []api.Context{}}
 		for _, c := range list {
 			out.Contexts = append(out.Contexts, fromContext(c))
 		}
@@ -123,8 +123,8 @@ func (q *request) contexts() error {
 	})
 }
 
-func fromContext(c interpreter.Context) wire.Context {
-	return wire.Context{ID: c.ID, Language: string(c.Language), Dir: c.Dir, Default: c.Default, Created: c.Created}
+func fromContext(c interpreter.Context) api.Context {
+	return api.Context{ID: c.ID, Language: string(c.Language), Dir: c.Dir, Default: c.Default, Created: c.Created}
 }
 
 // createContext makes one: POST /v1/sandboxes/{id}/contexts.
@@ -132,7 +132,7 @@ func (q *request) createContext() error {
 	if err := q.s.fresh(); err != nil {
 		return err
 	}
-	var c wire.NewContext
+	var c api.NewContext
 	if err := q.body(&c); err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (q *request) interpret() error {
 	if err := q.s.fresh(); err != nil {
 		return err
 	}
-	var c wire.Cell
+	var c api.Cell
 	if err := q.body(&c); err != nil {
 		return err
 	}
@@ -189,8 +189,8 @@ func (q *request) interpret() error {
 			return err
 		}
 		if q.Context().Err() == nil {
-			told := wire.FromError(err)
-			_ = lines.send(wire.CellEvent{Type: "fail", Fail: &told}) // a client that has gone misses nothing
+			told := api.FromError(err)
+			_ = lines.send(api.CellEvent{Type: "fail", Fail: &told}) // a client that has gone misses nothing
 		}
 		return nil
 	})
@@ -235,7 +235,7 @@ func (l *cellLines) live(ctx context.Context, gone func()) {
 			l.mu.Lock()
 			quiet := l.begun && now.Sub(l.last) >= aliveEvery/2
 			l.mu.Unlock()
-			if quiet && l.send(wire.CellEvent{Type: "alive"}) != nil {
+			if quiet && l.send(api.CellEvent{Type: "alive"}) != nil {
 				gone()
 				return
 			}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // leaseGrace is how long ephemeral sandboxes stay when the connection of their
@@ -51,7 +51,7 @@ func (l *lease) late(now time.Time) bool {
 // lease holds one open: GET /v1/leases/{token}.
 func (q *request) lease() error {
 	token := q.PathValue("token")
-	if !wire.Token(token) {
+	if !api.Token(token) {
 		return fmt.Errorf("lease: not a token: %w", paddock.Invalid)
 	}
 	a := q.account
@@ -75,13 +75,13 @@ func (q *request) lease() error {
 	}()
 	lines := q.lines()
 	for {
-		if err := lines.send(wire.Line{Alive: true}); err != nil {
+		if err := lines.send(api.Line{Alive: true}); err != nil {
 			return nil // the client has gone
 		}
 		select {
 		case <-time.After(aliveEvery):
 		case <-l.gone:
-			return lines.send(wire.Line{End: true})
+			return lines.send(api.Line{End: true})
 		case <-q.Context().Done():
 			return nil
 		case <-q.s.ctx.Done():
@@ -166,7 +166,7 @@ func (a *account) leased(token string) bool {
 // removed forgets a sandbox that was removed, and tells it.
 func (a *account) removed(d paddock.Driver, id paddock.ID) {
 	a.lost(d, id)
-	a.news.tell(wire.Removed, id)
+	a.news.tell(api.Removed, id)
 }
 
 // lost forgets all that is kept of a sandbox that is gone.
@@ -202,20 +202,20 @@ func (q *request) visible(id paddock.ID) bool {
 	q.account.mu.Lock()
 	defer q.account.mu.Unlock()
 	l := q.account.owners[id]
-	return l == nil || l.token == q.Header.Get(wire.LeaseHeader)
+	return l == nil || l.token == q.Header.Get(api.LeaseHeader)
 }
 
 // lines is a stream of JSON lines.
 type lines struct{ q *request }
 
 func (q *request) lines() lines {
-	q.w.Header().Set("Content-Type", wire.LineType)
+	q.w.Header().Set("Content-Type", api.LineType)
 	q.w.WriteHeader(http.StatusOK)
 	return lines{q}
 }
 
 // put writes a line, which may wait for others to be sent with it.
-func (l lines) put(v wire.Line) error {
+func (l lines) put(v api.Line) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (l lines) put(v wire.Line) error {
 }
 
 // send writes a line and sees to it that it goes out.
-func (l lines) send(v wire.Line) error {
+func (l lines) send(v api.Line) error {
 	if err := l.put(v); err != nil {
 		return err
 	}
@@ -236,9 +236,9 @@ func (l lines) send(v wire.Line) error {
 // end is the last line: that all was said, or why not.
 func (l lines) end(err error) error {
 	if err == nil {
-		return l.send(wire.Line{End: true})
+		return l.send(api.Line{End: true})
 	}
-	e := wire.FromError(err)
+	e := api.FromError(err)
 	e.Request = l.q.id
-	return l.send(wire.Line{Error: &e})
+	return l.send(api.Line{Error: &e})
 }

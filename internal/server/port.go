@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // port joins the request's connection to a port inside: GET
@@ -24,9 +24,9 @@ func (q *request) port() error {
 	if err != nil {
 		return err
 	}
-	if q.Header.Get("Upgrade") != wire.PortProtocol || q.ProtoMajor != 1 {
-		q.w.Header().Set("Upgrade", wire.PortProtocol)
-		q.failAs(http.StatusUpgradeRequired, fmt.Errorf("a port needs HTTP/1.1 and Upgrade: %s: %w", wire.PortProtocol, paddock.Invalid))
+	if q.Header.Get("Upgrade") != api.PortProtocol || q.ProtoMajor != 1 {
+		q.w.Header().Set("Upgrade", api.PortProtocol)
+		q.failAs(http.StatusUpgradeRequired, fmt.Errorf("a port needs HTTP/1.1 and Upgrade: %s: %w", api.PortProtocol, paddock.Invalid))
 		return nil
 	}
 	return q.with(func(sb paddock.Sandbox) error {
@@ -58,8 +58,8 @@ func (q *request) join(inside net.Conn) error {
 	if err := outside.SetDeadline(time.Time{}); err != nil {
 		return nil // the client has gone
 	}
-	_, err = io.WriteString(outside, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+wire.PortProtocol+"\r\n"+
-		wire.RequestHeader+": "+q.id+"\r\n\r\n")
+	_, err = io.WriteString(outside, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+api.PortProtocol+"\r\n"+
+		api.RequestHeader+": "+q.id+"\r\n\r\n")
 	if err != nil {
 		return nil // the client has gone
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // startTime bounds a start that no client waits for any more.
@@ -22,7 +22,7 @@ func (q *request) start() error {
 	if err := q.s.fresh(); err != nil {
 		return err
 	}
-	var c wire.Command
+	var c api.Command
 	if err := q.body(&c); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (q *request) start() error {
 				return err
 			}
 			p.Release()
-			return q.json(http.StatusCreated, wire.Begun{PID: p.ID()})
+			return q.json(http.StatusCreated, api.Begun{PID: p.ID()})
 		})
 	}
 	return q.with(func(sb paddock.Sandbox) error {
@@ -113,7 +113,7 @@ func (q *request) await(sb paddock.Sandbox, pid paddock.PID) error {
 	}
 	defer p.Release()
 	f := q.frames()
-	if err := f.json(wire.Begin, wire.Begun{PID: pid}); err != nil {
+	if err := f.json(api.Begin, api.Begun{PID: pid}); err != nil {
 		return nil // the client has gone
 	}
 	for {
@@ -129,7 +129,7 @@ func (q *request) await(sb paddock.Sandbox, pid paddock.PID) error {
 		case q.Context().Err() != nil || q.s.ctx.Err() != nil:
 			return nil
 		}
-		if err := f.frame(wire.Alive, nil); err != nil {
+		if err := f.frame(api.Alive, nil); err != nil {
 			return nil // the client has gone
 		}
 	}
@@ -142,7 +142,7 @@ type begin func(ctx context.Context, out paddock.Output) (paddock.Process, error
 // come back: the same token joins what the first request began. pid is zero of one
 // that is being started.
 func (q *request) attach(sb paddock.Sandbox, pid paddock.PID, token string, from int64, call begin) error {
-	if token != "" && !wire.Token(token) {
+	if token != "" && !api.Token(token) {
 		return fmt.Errorf("attachment: not a token: %w", paddock.Invalid)
 	}
 	at, first, ctx, err := q.attachment(token, watched{handleKey{q.caller.Driver, sb.ID()}, pid})
@@ -269,7 +269,7 @@ func (q *request) follow(at *attachment, from int64, turn int) error {
 		return err
 	}
 	f := q.frames()
-	if err := f.json(wire.Begin, wire.Begun{PID: at.pid, Offset: at.origin + from}); err != nil {
+	if err := f.json(api.Begin, api.Begun{PID: at.pid, Offset: at.origin + from}); err != nil {
 		return nil // the client has gone
 	}
 	alive := time.NewTicker(aliveEvery)
@@ -295,7 +295,7 @@ func (q *request) follow(at *attachment, from int64, turn int) error {
 			select {
 			case <-m.more:
 			case <-alive.C:
-				if err := f.frame(wire.Alive, nil); err != nil {
+				if err := f.frame(api.Alive, nil); err != nil {
 					return nil // the client has gone
 				}
 			case <-q.Context().Done():
@@ -350,9 +350,9 @@ func (q *request) processes() error {
 		if err != nil {
 			return err
 		}
-		out := wire.Processes{Processes: make([]wire.Process, 0, len(all))}
+		out := api.Processes{Processes: make([]api.Process, 0, len(all))}
 		for _, p := range all {
-			out.Processes = append(out.Processes, wire.FromProcess(p))
+			out.Processes = append(out.Processes, api.FromProcess(p))
 		}
 		return q.json(http.StatusOK, out)
 	})
@@ -360,7 +360,7 @@ func (q *request) processes() error {
 
 // signal sends one: POST /v1/sandboxes/{id}/processes/{pid}/signal.
 func (q *request) signal() error {
-	var sig wire.Signal
+	var sig api.Signal
 	if err := q.body(&sig); err != nil {
 		return err
 	}
@@ -369,7 +369,7 @@ func (q *request) signal() error {
 
 // resize changes a terminal: POST /v1/sandboxes/{id}/processes/{pid}/resize.
 func (q *request) resize() error {
-	var size wire.Size
+	var size api.Size
 	if err := q.body(&size); err != nil {
 		return err
 	}

@@ -6,22 +6,22 @@ import (
 	"net/http"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // Ports says who may reach ports of sandboxes from outside. A caller is named as in
 // Caller.Name, and has its own sandboxes only: of any other it is NotFound.
 type Ports interface {
 	// Port tells how a port is reached.
-	Port(ctx context.Context, caller string, id paddock.ID, port int) (wire.Port, error)
+	Port(ctx context.Context, caller string, id paddock.ID, port int) (api.Port, error)
 
 	// SetPublic lets anyone reach it, or only who has a key. The latter ends what
 	// Link gave out before.
-	SetPublic(ctx context.Context, caller string, id paddock.ID, port int, public bool) (wire.Port, error)
+	SetPublic(ctx context.Context, caller string, id paddock.ID, port int, public bool) (api.Port, error)
 
 	// Link gives a URL that lets whoever has it reach the port, for a time, and no longer than
 	// the key that it is asked for with, which is named as in Caller.Who.
-	Link(ctx context.Context, caller, key string, id paddock.ID, port int, ask wire.Link) (wire.Linked, error)
+	Link(ctx context.Context, caller, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error)
 }
 
 // publicPort tells how a port is reached: GET /v1/sandboxes/{id}/ports/{port}/public.
@@ -49,7 +49,7 @@ func (q *request) setPublic(public bool) error {
 
 // linkPort signs a URL: POST /v1/sandboxes/{id}/ports/{port}/url.
 func (q *request) linkPort() error {
-	var ask wire.Link
+	var ask api.Link
 	if err := q.body(&ask); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // said are Ports of one caller's sandbox "a".
@@ -21,20 +21,20 @@ func (s said) mine(caller string, id paddock.ID) error {
 	return nil
 }
 
-func (s said) Port(_ context.Context, caller string, id paddock.ID, port int) (wire.Port, error) {
-	return wire.Port{Port: port, Public: s.public[port], URL: "https://80-a.example.com/"}, s.mine(caller, id)
+func (s said) Port(_ context.Context, caller string, id paddock.ID, port int) (api.Port, error) {
+	return api.Port{Port: port, Public: s.public[port], URL: "https://80-a.example.com/"}, s.mine(caller, id)
 }
 
-func (s said) SetPublic(ctx context.Context, caller string, id paddock.ID, port int, public bool) (wire.Port, error) {
+func (s said) SetPublic(ctx context.Context, caller string, id paddock.ID, port int, public bool) (api.Port, error) {
 	if err := s.mine(caller, id); err != nil {
-		return wire.Port{}, err
+		return api.Port{}, err
 	}
 	s.public[port] = public
 	return s.Port(ctx, caller, id, port)
 }
 
-func (s said) Link(_ context.Context, caller, key string, id paddock.ID, _ int, ask wire.Link) (wire.Linked, error) {
-	return wire.Linked{URL: "https://80-a.example.com" + ask.Path + "?" + key, Expires: time.Unix(1e9, 0).Add(ask.Lifetime).UTC()}, s.mine(caller, id)
+func (s said) Link(_ context.Context, caller, key string, id paddock.ID, _ int, ask api.Link) (api.Linked, error) {
+	return api.Linked{URL: "https://80-a.example.com" + ask.Path + "?" + key, Expires: time.Unix(1e9, 0).Add(ask.Lifetime).UTC()}, s.mine(caller, id)
 }
 
 func TestWhoMayReachAPortIsItsOwnersToSay(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // Pages of a list.
@@ -57,7 +57,7 @@ func (q *request) list() error {
 		}
 	}
 	slices.SortStableFunc(all, func(x, y paddock.Status) int { return cursorOf(x).compare(cursorOf(y)) })
-	page := wire.Page{Sandboxes: []paddock.Status{}}
+	page := api.Page{Sandboxes: []paddock.Status{}}
 	for _, st := range all {
 		if from.compare(cursorOf(st)) >= 0 || !keep(st) || !q.visible(st.ID) {
 			continue
@@ -170,20 +170,20 @@ func (q *request) update() error {
 			return err
 		}
 	}
-	return q.change(wire.Updated, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Update(ctx, u) })
+	return q.change(api.Updated, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Update(ctx, u) })
 }
 
 func (q *request) pause() error {
-	return q.change(wire.Paused, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Pause(ctx) })
+	return q.change(api.Paused, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Pause(ctx) })
 }
 
 func (q *request) resume() error {
-	return q.change(wire.Resumed, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Resume(ctx) })
+	return q.change(api.Resumed, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Resume(ctx) })
 }
 
 // change does something to a sandbox, tells that it happened, and answers with
 // what the sandbox is now.
-func (q *request) change(what wire.NewsKind, do func(context.Context, paddock.Sandbox) error) error {
+func (q *request) change(what api.NewsKind, do func(context.Context, paddock.Sandbox) error) error {
 	return q.with(func(sb paddock.Sandbox) error {
 		if err := do(q.Context(), sb); err != nil {
 			return err
@@ -233,8 +233,8 @@ func (q *request) snapshot() error {
 		if err != nil {
 			return err
 		}
-		q.account.news.tell(wire.Snapshotted, sb.ID())
-		return q.json(http.StatusCreated, wire.Snapshot{ID: id})
+		q.account.news.tell(api.Snapshotted, sb.ID())
+		return q.json(http.StatusCreated, api.Snapshot{ID: id})
 	})
 }
 
@@ -251,7 +251,7 @@ func (q *request) fork() error {
 	if err := q.s.fresh(); err != nil {
 		return err
 	}
-	var f wire.Fork
+	var f api.Fork
 	if err := q.body(&f); err != nil {
 		return err
 	}
@@ -263,13 +263,13 @@ func (q *request) fork() error {
 			return q.forked(ctx, sb, f)
 		}, func(st paddock.Status) error {
 			q.w.Header().Set("Location", "/v1/sandboxes/"+string(st.ID))
-			return q.json(http.StatusCreated, wire.Forked{Sandbox: st, Memory: f.Memory})
+			return q.json(http.StatusCreated, api.Forked{Sandbox: st, Memory: f.Memory})
 		})
 	})
 }
 
 // forked takes a snapshot, makes a sandbox of it, and drops it again.
-func (q *request) forked(ctx context.Context, sb paddock.Sandbox, f wire.Fork) (_ paddock.Sandbox, _ paddock.Status, err error) {
+func (q *request) forked(ctx context.Context, sb paddock.Sandbox, f api.Fork) (_ paddock.Sandbox, _ paddock.Status, err error) {
 	from, err := sb.Status(ctx)
 	if err != nil {
 		return nil, paddock.Status{}, err

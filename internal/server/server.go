@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/interpreter"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A Caller is who makes a request, and what may be done with it.
@@ -41,7 +41,7 @@ type Caller struct {
 
 	// Usage adds up what the caller's sandboxes used, and nobody else's; nil is
 	// that nobody counts.
-	Usage func(ctx context.Context, q wire.UsageQuery) ([]wire.UsageLine, error)
+	Usage func(ctx context.Context, q api.UsageQuery) ([]api.UsageLine, error)
 
 	// Keys are the caller's tenant's, if the caller may see to them; else nil.
 	Keys Keys

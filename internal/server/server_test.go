@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A trial is a server over the simulated tier, and its contract: every answer is
@@ -116,7 +116,7 @@ func TestAnswersAreWhatTheContractSays(t *testing.T) {
 	tr.want(200, "POST", "/v1/sandboxes/a/processes", `{"args":["echo","hi"]}`)
 	tr.want(201, "POST", "/v1/sandboxes/a/processes", `{"args":["cat"],"input":true,"detached":true}`)
 	tr.want(404, "POST", "/v1/sandboxes/a/processes", `{"args":["no-such-program"]}`)
-	var list wire.Processes
+	var list api.Processes
 	if err := json.Unmarshal(tr.want(200, "GET", "/v1/sandboxes/a/processes", ""), &list); err != nil || len(list.Processes) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -147,7 +147,7 @@ func TestAnswersAreWhatTheContractSays(t *testing.T) {
 	tr.want(403, "POST", "/v1/sandboxes/a/files/chmod?path=/tmp/d/e&mode=4755", "")
 	tr.want(204, "POST", "/v1/sandboxes/a/files/symlink?path=/tmp/d/l&target=e", "")
 	tr.want(204, "DELETE", "/v1/sandboxes/a/files?path=/tmp/d&all=true", "")
-	tr.want(501, "GET", "/v1/sandboxes/a/ports/80", "", "Connection", "Upgrade", "Upgrade", wire.PortProtocol)
+	tr.want(501, "GET", "/v1/sandboxes/a/ports/80", "", "Connection", "Upgrade", "Upgrade", api.PortProtocol)
 	tr.want(426, "GET", "/v1/sandboxes/a/ports/80", "")
 	tr.want(204, "DELETE", "/v1/snapshots/none", "")
 	tr.want(204, "DELETE", "/v1/leases/0123456789abcdef", "")
@@ -246,7 +246,7 @@ func TestAListIsGivenInPages(t *testing.T) {
 	} {
 		var got strings.Builder
 		for next := ""; ; {
-			var page wire.Page
+			var page api.Page
 			if err := json.Unmarshal(tr.want(200, "GET", "/v1/sandboxes?"+query+next, ""), &page); err != nil {
 				t.Fatal(err)
 			}
@@ -282,9 +282,9 @@ func TestEventsAreToldAfterwardsToo(t *testing.T) {
 	}
 	defer res.Body.Close()
 	d := json.NewDecoder(res.Body)
-	var got []wire.NewsKind
+	var got []api.NewsKind
 	for len(got) < 3 {
-		var line wire.Line
+		var line api.Line
 		if err := d.Decode(&line); err != nil {
 			t.Fatalf("after %q: %v", got, err)
 		}

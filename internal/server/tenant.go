@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // Keys are those that callers of one tenant show.
 type Keys interface {
-	List(ctx context.Context) ([]wire.Key, error)
+	List(ctx context.Context) ([]api.Key, error)
 	// Make makes one, whose text cannot be had again, with no scope that its maker
 	// has not.
-	Make(ctx context.Context, k wire.NewKey) (wire.Key, error)
+	Make(ctx context.Context, k api.NewKey) (api.Key, error)
 	Revoke(ctx context.Context, id string) error
 }
 
@@ -36,11 +36,11 @@ func (q *request) sums() error {
 	if err != nil {
 		return err
 	}
-	return q.json(http.StatusOK, wire.Usage{Since: asked.Since, Until: asked.Until, Lines: append([]wire.UsageLine{}, lines...)})
+	return q.json(http.StatusOK, api.Usage{Since: asked.Since, Until: asked.Until, Lines: append([]api.UsageLine{}, lines...)})
 }
 
 // usageQuery reads the parameters of a request.
-func usageQuery(v url.Values, now time.Time) (u wire.UsageQuery, err error) {
+func usageQuery(v url.Values, now time.Time) (u api.UsageQuery, err error) {
 	now = now.UTC()
 	u.Since, u.Until = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), now.Truncate(time.Hour).Add(time.Hour)
 	for name, values := range v {
@@ -101,7 +101,7 @@ func (q *request) keys() error {
 	if err != nil {
 		return err
 	}
-	return q.json(http.StatusOK, wire.Keys{Keys: append([]wire.Key{}, list...)})
+	return q.json(http.StatusOK, api.Keys{Keys: append([]api.Key{}, list...)})
 }
 
 // makeKey makes one: POST /v1/keys.
@@ -110,7 +110,7 @@ func (q *request) makeKey() error {
 	if err != nil {
 		return err
 	}
-	var asked wire.NewKey
+	var asked api.NewKey
 	if err := q.body(&asked); err != nil {
 		return err
 	}

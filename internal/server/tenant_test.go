@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // A ring is keys in a list.
-type ring struct{ keys []wire.Key }
+type ring struct{ keys []api.Key }
 
-func (r *ring) List(context.Context) ([]wire.Key, error) { return r.keys, nil }
+func (r *ring) List(context.Context) ([]api.Key, error) { return r.keys, nil }
 
-func (r *ring) Make(_ context.Context, k wire.NewKey) (wire.Key, error) {
-	made := wire.Key{ID: fmt.Sprint("k", len(r.keys)), Name: k.Name, Scopes: k.Scopes, Created: time.Unix(1e9, 0).UTC()}
+func (r *ring) Make(_ context.Context, k api.NewKey) (api.Key, error) {
+	made := api.Key{ID: fmt.Sprint("k", len(r.keys)), Name: k.Name, Scopes: k.Scopes, Created: time.Unix(1e9, 0).UTC()}
 	r.keys = append(r.keys, made)
 	made.Text = "secret"
 	return made, nil
@@ -41,11 +41,11 @@ func TestKeysAreForWhoMaySeeToThem(t *testing.T) {
 	tr.want(403, "POST", "/v1/keys", `{"scopes":["read"]}`)
 	tr.want(403, "DELETE", "/v1/keys/k0", "")
 	tr.caller.Keys = r
-	var made wire.Key
+	var made api.Key
 	if err := json.Unmarshal(tr.want(201, "POST", "/v1/keys", `{"scopes":["read"],"name":"ci"}`), &made); err != nil || made.Text != "secret" || made.ID != "k0" {
 		t.Errorf("%+v, %v", made, err)
 	}
-	var list wire.Keys
+	var list api.Keys
 	if err := json.Unmarshal(tr.want(200, "GET", "/v1/keys", ""), &list); err != nil || len(list.Keys) != 1 || list.Keys[0].Text != "" {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -60,14 +60,14 @@ func TestKeysAreForWhoMaySeeToThem(t *testing.T) {
 func TestUsageIsAskedForByTheCallersOwnMeansAlone(t *testing.T) {
 	tr := newTrial(t)
 	tr.want(501, "GET", "/v1/usage", "")
-	var asked wire.UsageQuery
+	var asked api.UsageQuery
 	n := big.NewInt(7)
-	tr.caller.Usage = func(_ context.Context, q wire.UsageQuery) ([]wire.UsageLine, error) {
+	tr.caller.Usage = func(_ context.Context, q api.UsageQuery) ([]api.UsageLine, error) {
 		asked = q
 		if q.By == "none" {
 			return nil, nil
 		}
-		return []wire.UsageLine{{Sandboxes: 1, Wall: new(big.Int).Lsh(n, 80), Paused: n, CPU: n, Memory: n, CPUAsked: n, MemoryAsked: n, DiskAsked: n, NetIn: n, NetOut: n, Unmeasured: []string{"network"}}}, nil
+		return []api.UsageLine{{Sandboxes: 1, Wall: new(big.Int).Lsh(n, 80), Paused: n, CPU: n, Memory: n, CPUAsked: n, MemoryAsked: n, DiskAsked: n, NetIn: n, NetOut: n, Unmeasured: []string{"network"}}}, nil
 	}
 	tr.want(200, "GET", "/v1/usage", "")
 	if asked.Since.Day() != 1 || !asked.Until.Equal(asked.Until.Truncate(time.Hour)) || !asked.Until.After(time.Now()) {

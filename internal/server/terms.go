@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/paddock-sandbox/paddock"
-	lifetime "github.com/paddock-sandbox/paddock/internal/lease" // a lease here is of a client
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // a lease here is of a client
 )
 
 // keeper gives the caller's driver as one whose sandboxes have terms.
@@ -20,7 +20,7 @@ func (c Caller) keeper() (lifetime.Keeper, error) {
 }
 
 // create makes a sandbox on terms; nil are the server's.
-func (c Caller) create(ctx context.Context, spec paddock.Spec, t *wire.Terms) (paddock.Sandbox, error) {
+func (c Caller) create(ctx context.Context, spec paddock.Spec, t *api.Terms) (paddock.Sandbox, error) {
 	if t == nil {
 		return c.Driver.Create(ctx, spec)
 	}
@@ -36,14 +36,14 @@ func (c Caller) create(ctx context.Context, spec paddock.Spec, t *wire.Terms) (p
 }
 
 // termsOf reads terms of the wire.
-func termsOf(t wire.Terms) (lifetime.Terms, error) {
+func termsOf(t api.Terms) (lifetime.Terms, error) {
 	end := lifetime.Remove
 	switch t.OnEnd {
-	case "", wire.AtEndRemove:
-	case wire.AtEndPause:
+	case "", api.AtEndRemove:
+	case api.AtEndPause:
 		end = lifetime.Pause
 	default:
-		return lifetime.Terms{}, fmt.Errorf("terms: on_end %q is neither %q nor %q: %w", t.OnEnd, wire.AtEndRemove, wire.AtEndPause, paddock.Invalid)
+		return lifetime.Terms{}, fmt.Errorf("terms: on_end %q is neither %q nor %q: %w", t.OnEnd, api.AtEndRemove, api.AtEndPause, paddock.Invalid)
 	}
 	return lifetime.Terms{
 		Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: end,
@@ -52,13 +52,13 @@ func termsOf(t wire.Terms) (lifetime.Terms, error) {
 }
 
 // told is a lease for the wire.
-func told(l lifetime.Lease) wire.Lease {
+func told(l lifetime.Lease) api.Lease {
 	t := l.Terms
 	if t.Timeout > 0 { // which no client of this API gives: of what was made by way of another
 		t.Deadline = l.Ends
 	}
-	return wire.Lease{
-		Terms: wire.Terms{
+	return api.Lease{
+		Terms: api.Terms{
 			Deadline: t.Deadline, Lifetime: t.Lifetime, KeepAlive: t.KeepAlive, OnEnd: string(t.OnEnd),
 			IdlePause: t.IdlePause, IdleRemove: t.IdleRemove, Wake: t.Wake, IgnoreProcesses: t.IgnoreProcesses,
 		},
@@ -73,7 +73,7 @@ func (q *request) terms() error {
 
 // setTerms gives a sandbox other terms, all of them: PUT /v1/sandboxes/{id}/terms.
 func (q *request) setTerms() error {
-	var asked wire.Terms
+	var asked api.Terms
 	if err := q.body(&asked); err != nil {
 		return err
 	}
@@ -81,16 +81,16 @@ func (q *request) setTerms() error {
 	if err != nil {
 		return err
 	}
-	return q.keep(wire.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Change(q.Context(), id, t) })
+	return q.keep(api.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Change(q.Context(), id, t) })
 }
 
 // extend moves a deadline: POST /v1/sandboxes/{id}/extend.
 func (q *request) extend() error {
-	var by wire.Extension
+	var by api.Extension
 	if err := q.body(&by); err != nil {
 		return err
 	}
-	return q.keep(wire.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Extend(q.Context(), id, by.By) })
+	return q.keep(api.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Extend(q.Context(), id, by.By) })
 }
 
 // renew says that a sandbox is still wanted: POST /v1/sandboxes/{id}/renew.
@@ -100,7 +100,7 @@ func (q *request) renew() error {
 
 // keep does something with a sandbox's terms, and answers with how it stands to
 // them then. news is empty where there is none.
-func (q *request) keep(news wire.NewsKind, do func(lifetime.Keeper, paddock.ID) error) error {
+func (q *request) keep(news api.NewsKind, do func(lifetime.Keeper, paddock.ID) error) error {
 	id, err := q.sandboxID()
 	if err != nil {
 		return err

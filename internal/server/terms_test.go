@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	lifetime "github.com/paddock-sandbox/paddock/internal/lease" // a lease here is of a client
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // a lease here is of a client
 )
 
 func leased(t *testing.T, longest time.Duration) func(*Caller) {
@@ -28,7 +28,7 @@ func leased(t *testing.T, longest time.Duration) func(*Caller) {
 
 func TestTermsAreGivenToldAndChanged(t *testing.T) {
 	tr := newTrial(t, leased(t, 3*time.Hour))
-	terms := func(code int, method, path, body string) (l wire.Lease) {
+	terms := func(code int, method, path, body string) (l api.Lease) {
 		t.Helper()
 		data := tr.want(code, method, path, body)
 		if err := json.Unmarshal(data, &l); err != nil {
@@ -38,7 +38,7 @@ func TestTermsAreGivenToldAndChanged(t *testing.T) {
 	}
 	tr.want(201, "POST", "/v1/sandboxes", `{"id":"a","terms":{"lifetime":3600000000000,"keep_alive":60000000000,"on_end":"pause","idle_remove":600000000000}}`)
 	l := terms(200, "GET", "/v1/sandboxes/a/terms", "")
-	want := wire.Terms{Lifetime: time.Hour, KeepAlive: time.Minute, OnEnd: "pause", IdleRemove: 10 * time.Minute}
+	want := api.Terms{Lifetime: time.Hour, KeepAlive: time.Minute, OnEnd: "pause", IdleRemove: 10 * time.Minute}
 	if l.Terms != want || l.Ends.Sub(l.Created).Round(time.Minute) != time.Hour || l.Renew.IsZero() {
 		t.Errorf("%+v", l)
 	}
@@ -50,7 +50,7 @@ func TestTermsAreGivenToldAndChanged(t *testing.T) {
 	tr.want(400, "POST", "/v1/sandboxes/a/extend", `{"by":-1}`)
 	terms(200, "POST", "/v1/sandboxes/a/renew", "")
 	l = terms(200, "PUT", "/v1/sandboxes/a/terms", `{"idle_remove":1000000000000,"on_end":"remove"}`)
-	if l.Terms != (wire.Terms{IdleRemove: 1000 * time.Second}) {
+	if l.Terms != (api.Terms{IdleRemove: 1000 * time.Second}) {
 		t.Errorf("%+v", l)
 	}
 	tr.want(409, "POST", "/v1/sandboxes/a/renew", "")

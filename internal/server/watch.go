@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
 // flushAfter is how many lines may wait to be sent with others.
@@ -13,7 +13,7 @@ const flushAfter = 64
 
 // tell sends what a watcher sees until one side ends.
 func (q *request) tell(out lines, w paddock.Watcher) error {
-	events := make(chan wire.Line)
+	events := make(chan api.Line)
 	ctx, cancel := context.WithCancel(q.Context())
 	defer cancel()
 	stop := context.AfterFunc(q.s.ctx, cancel)
@@ -28,9 +28,9 @@ func (q *request) tell(out lines, w paddock.Watcher) error {
 				ended <- err
 				return
 			}
-			change := wire.Event{Op: e.Op, Name: wire.Bytes(e.Name), Lost: e.Lost}
+			change := api.Event{Op: e.Op, Name: api.Bytes(e.Name), Lost: e.Lost}
 			select {
-			case events <- wire.Line{Change: &change}:
+			case events <- api.Line{Change: &change}:
 			case <-ctx.Done():
 				return
 			}
@@ -54,7 +54,7 @@ func (q *request) tell(out lines, w paddock.Watcher) error {
 			}
 			return out.end(err)
 		case <-alive.C:
-			if err := out.send(wire.Line{Alive: true}); err != nil {
+			if err := out.send(api.Line{Alive: true}); err != nil {
 				return nil // the client has gone
 			}
 		case <-ctx.Done():
@@ -64,7 +64,7 @@ func (q *request) tell(out lines, w paddock.Watcher) error {
 }
 
 // some sends a line, and with it those that are there already.
-func (l lines) some(line wire.Line, more <-chan wire.Line) error {
+func (l lines) some(line api.Line, more <-chan api.Line) error {
 	for range flushAfter {
 		if err := l.put(line); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // An order is a driver that is asked for roots which nothing of the tier sim has.

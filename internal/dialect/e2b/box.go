@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // Inside is what is told to those who answer for a sandbox.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 func TestAPauseWithoutMemoryKeepsFilesUnderTheSameName(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // Times of sandboxes, in seconds.

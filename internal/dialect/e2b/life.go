@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // lost gives the error of a sandbox that could not be asked. One that is gone is

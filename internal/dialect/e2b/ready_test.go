@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // A shelf is a driver with a pool: what is asked for as it is kept has a name already.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
@@ -24,7 +24,7 @@ const argv0 = "paddock-guest-gvisor"
 
 // Options configure a driver.
 type Options struct {
-	State   string   // see container.Options
+	State   string   // see box.Options
 	Environ []string // likewise
 	Cache   string   // likewise
 	Data    string   // likewise
@@ -32,7 +32,7 @@ type Options struct {
 	// Guest is the guest program (cmd/paddock-guest), and Kernel the one that
 	// starts gVisor (cmd/paddock-gvisor), compressed by gzip. Without them the
 	// calling program itself is executed as either: it must call
-	// container.Main and sentry.Main first.
+	// box.Main and sentry.Main first.
 	Guest, Kernel []byte
 
 	// Gateway is the program of the way out (cmd/paddock-gateway), compressed by
@@ -42,10 +42,10 @@ type Options struct {
 
 	// Keeper is the program that owns a sandbox which outlives its maker
 	// (cmd/paddock-keeper), compressed by gzip. Without it the calling program itself
-	// is executed as one: it must call container.Main first.
+	// is executed as one: it must call box.Main first.
 	Keeper []byte
 
-	Ask   func(context.Context, report.Question) report.Answer // see container.Options
+	Ask   func(context.Context, report.Question) report.Answer // see box.Options
 	Hosts map[string][]netip.Addr                              // likewise
 	Roots []byte                                               // likewise
 	Audit audit.Sink                                           // likewise
@@ -53,20 +53,20 @@ type Options struct {
 	Spares int // likewise
 }
 
-// Kernel is gVisor, for container.Main.
-func Kernel() *container.Kernel {
-	return &container.Kernel{Name: "gVisor " + Version, Argv0: argv0, Receive: receive}
+// Kernel is gVisor, for box.Main.
+func Kernel() *box.Kernel {
+	return &box.Kernel{Name: "gVisor " + Version, Argv0: argv0, Receive: receive}
 }
 
 // New gives a driver. It changes nothing on the host, and does not fail where
 // no sandbox can be made: Info and Create tell.
-func New(o Options) (*container.Driver, error) {
+func New(o Options) (*box.Driver, error) {
 	k := Kernel()
-	k.Program = container.Program{Name: "gvisor", Data: o.Kernel, Gzip: o.Kernel != nil}
-	return container.New(container.Options{
+	k.Program = box.Program{Name: "gvisor", Data: o.Kernel, Gzip: o.Kernel != nil}
+	return box.New(box.Options{
 		Tier: paddock.GVisor, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
-		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
-		Keeper:  container.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
+		Guest: box.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
+		Gateway: box.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
+		Keeper:  box.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
@@ -24,7 +24,7 @@ func open(state string) (paddock.Driver, error) {
 }
 
 func TestMain(m *testing.M) {
-	if container.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
+	if box.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
 		return
 	}
 	if os.Getenv(containedVariable) != "" {

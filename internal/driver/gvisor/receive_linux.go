@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/trace"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent"
 )
 
 // receive is container.Kernel.Receive.
 func receive(events *os.File, sandbox string, sink audit.Sink) error {
-	return trace.Receive(events, trace.Options{Sandbox: sandbox, Sink: sink, Now: time.Now})
+	return procevent.Receive(events, procevent.Options{Sandbox: sandbox, Sink: sink, Now: time.Now})
 }

@@ -8,18 +8,18 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
 // Options configure a driver.
 type Options struct {
-	State   string   // see container.Options
+	State   string   // see box.Options
 	Environ []string // likewise
 	Cache   string   // likewise
 
 	// Guest is the guest program (cmd/paddock-guest). Without it the calling
-	// program itself is executed as the guest: it must call container.Main
+	// program itself is executed as the guest: it must call box.Main
 	// first.
 	Guest []byte
 
@@ -30,10 +30,10 @@ type Options struct {
 
 	// Keeper is the program that owns a sandbox which outlives its maker
 	// (cmd/paddock-keeper), compressed by gzip. Without it the calling program itself
-	// is executed as one: it must call container.Main first.
+	// is executed as one: it must call box.Main first.
 	Keeper []byte
 
-	Ask   func(context.Context, report.Question) report.Answer // see container.Options
+	Ask   func(context.Context, report.Question) report.Answer // see box.Options
 	Hosts map[string][]netip.Addr                              // likewise
 	Roots []byte                                               // likewise
 	Audit audit.Sink                                           // likewise
@@ -43,10 +43,10 @@ type Options struct {
 
 // New gives a driver. It changes nothing on the host, and does not fail where
 // no sandbox can be made: Info and Create tell.
-func New(o Options) (*container.Driver, error) {
-	return container.New(container.Options{
-		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: container.Program{Name: "guest", Data: o.Guest},
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
-		Keeper:  container.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
+func New(o Options) (*box.Driver, error) {
+	return box.New(box.Options{
+		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: box.Program{Name: "guest", Data: o.Guest},
+		Gateway: box.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
+		Keeper:  box.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
@@ -22,7 +22,7 @@ func open(state string) (paddock.Driver, error) {
 }
 
 func TestMain(m *testing.M) {
-	if container.Main() || gateway.Main() {
+	if box.Main() || gateway.Main() {
 		return
 	}
 	drivertest.Main(m, open)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 )
@@ -23,7 +23,7 @@ func needBalloon(t *testing.T) {
 	microvmtest.Need(t)
 	data := os.Getenv(microvmtest.KernelVariable)
 	if data == "" {
-		data = filepath.Join(container.DefaultData(os.Environ()), "vm")
+		data = filepath.Join(box.DefaultData(os.Environ()), "vm")
 	}
 	linux, err := boot.Find(boot.Options{Data: data})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 )
 
@@ -22,7 +22,7 @@ const argv0 = "paddock-guest-microvm"
 
 // Options configure a driver.
 type Options struct {
-	State   string   // see container.Options
+	State   string   // see box.Options
 	Environ []string // likewise
 	Cache   string   // likewise
 	Data    string   // likewise
@@ -41,7 +41,7 @@ type Options struct {
 
 	// Guest is the guest program (cmd/paddock-guest), and Monitor the one that
 	// runs QEMU (cmd/paddock-microvm), compressed by gzip. Without them the calling
-	// program itself is executed as either: it must call container.Main,
+	// program itself is executed as either: it must call box.Main,
 	// monitor.Main and vminit.Main first.
 	Guest, Monitor []byte
 
@@ -52,10 +52,10 @@ type Options struct {
 
 	// Keeper is the program that owns a sandbox which outlives its maker
 	// (cmd/paddock-keeper), compressed by gzip. Without it the calling program itself
-	// is executed as one: it must call container.Main first.
+	// is executed as one: it must call box.Main first.
 	Keeper []byte
 
-	Ask   func(context.Context, report.Question) report.Answer // see container.Options
+	Ask   func(context.Context, report.Question) report.Answer // see box.Options
 	Hosts map[string][]netip.Addr                              // likewise
 	Roots []byte                                               // likewise
 	Audit audit.Sink                                           // likewise
@@ -63,25 +63,25 @@ type Options struct {
 	Spares int // likewise
 }
 
-// Kernel is a machine's, for container.Main.
-func Kernel() *container.Kernel { return kernelOf(Options{}) }
+// Kernel is a machine's, for box.Main.
+func Kernel() *box.Kernel { return kernelOf(Options{}) }
 
 // New gives a driver. It changes nothing on the host, and does not fail where
 // no sandbox can be made: Info and Create tell.
-func New(o Options) (*container.Driver, error) {
+func New(o Options) (*box.Driver, error) {
 	k := kernelOf(o)
-	k.Program = container.Program{Name: "microvm", Data: o.Monitor, Gzip: o.Monitor != nil}
-	return container.New(container.Options{
+	k.Program = box.Program{Name: "microvm", Data: o.Monitor, Gzip: o.Monitor != nil}
+	return box.New(box.Options{
 		Tier: paddock.MicroVM, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
-		Guest: container.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
-		Gateway: container.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
-		Keeper:  container.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
+		Guest: box.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
+		Gateway: box.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
+		Keeper:  box.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
 	})
 }
 
 // Lack tells what is missing on this host for any machine; nil is nothing.
 func Lack(o Options) *paddock.Finding { return newSupplier(o).Lack() }
 
-func kernelOf(o Options) *container.Kernel {
-	return &container.Kernel{Name: "QEMU", Argv0: argv0, Machine: newSupplier(o)}
+func kernelOf(o Options) *box.Kernel {
+	return &box.Kernel{Name: "QEMU", Argv0: argv0, Machine: newSupplier(o)}
 }

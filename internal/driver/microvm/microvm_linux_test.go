@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
@@ -23,7 +23,7 @@ func open(state string) (paddock.Driver, error) {
 }
 
 func TestMain(m *testing.M) {
-	if container.Main(microvm.Kernel()) || gateway.Main() {
+	if box.Main(microvm.Kernel()) || gateway.Main() {
 		return
 	}
 	if err := microvmtest.Build(); err != nil {

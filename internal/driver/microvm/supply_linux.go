@@ -18,10 +18,10 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -59,12 +59,12 @@ type host struct {
 	engine   boot.Engine
 	firmware []string
 	linux    boot.Kernel
-	accel    wire.Accel
+	accel    protocol.Accel
 	why      string // there is no KVM
 	khz      int
 }
 
-func newSupplier(o Options) container.Machine { return &supplier{o: o} }
+func newSupplier(o Options) box.Machine { return &supplier{o: o} }
 
 // look finds them.
 func (s *supplier) look() (*host, error) {
@@ -75,7 +75,7 @@ func (s *supplier) look() (*host, error) {
 	}
 	var h host
 	var err error
-	common := container.DefaultData(s.o.Environ)
+	common := box.DefaultData(s.o.Environ)
 	kernels := cmp.Or(s.o.Kernels, filepath.Join(common, "vm"))
 	if h.engine, h.firmware, err = boot.KnownEngine(s.o.Engine, filepath.Join(cmp.Or(s.o.Data, common), "vm", "engine.json")); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *supplier) look() (*host, error) {
 	if h.linux, err = boot.Find(boot.Options{Path: s.o.Kernel, Modules: s.o.Modules, Data: kernels}); err != nil {
 		return nil, err
 	}
-	if h.accel, h.why = boot.Probe(); h.accel == wire.TCG {
+	if h.accel, h.why = boot.Probe(); h.accel == protocol.TCG {
 		if h.khz, err = boot.KHz(); err != nil {
 			return nil, err
 		}
@@ -94,13 +94,13 @@ func (s *supplier) look() (*host, error) {
 
 // this names an engine as it is now, and the processor where that is the machines' too.
 // A version is not enough: a distribution builds one more than once.
-func this(engine string, accel wire.Accel) (string, error) {
+func this(engine string, accel protocol.Accel) (string, error) {
 	st, err := os.Stat(engine)
 	if err != nil {
 		return "", err
 	}
 	name := fmt.Sprint(st.Size(), "|", st.ModTime().UnixNano())
-	if accel == wire.KVM {
+	if accel == protocol.KVM {
 		p, err := boot.Processor()
 		if err != nil {
 			return "", err
@@ -113,13 +113,13 @@ func this(engine string, accel wire.Accel) (string, error) {
 // Emulated says why machines are emulated here; empty is that they are not.
 func Emulated() string {
 	accel, why := boot.Probe()
-	if accel == wire.KVM {
+	if accel == protocol.KVM {
 		return ""
 	}
 	return why
 }
 
-// Lack implements container.Machine.
+// Lack implements box.Machine.
 func (s *supplier) Lack() *paddock.Finding {
 	_, err := s.look()
 	if err == nil {
@@ -132,21 +132,21 @@ func (s *supplier) Lack() *paddock.Finding {
 	return &paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: err.Error(), Remedy: "run `paddock vm status`"}
 }
 
-// About implements container.Machine.
+// About implements box.Machine.
 func (s *supplier) About() string {
 	h, err := s.look()
 	if err != nil {
 		return ""
 	}
 	how := "with KVM, which was never tested in this version"
-	if h.accel == wire.TCG {
+	if h.accel == protocol.TCG {
 		how = "in emulation (" + h.why + ")"
 	}
 	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s", h.linux.Release, h.engine.Version, how)
 }
 
-// Supply implements container.Machine.
-func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
+// Supply implements box.Machine.
+func (s *supplier) Supply(n box.Need) (*box.Supply, error) {
 	h, err := s.look()
 	if err != nil {
 		return nil, err
@@ -155,15 +155,15 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the guest program: %w", err)
 	}
-	m := wire.Machine{
+	m := protocol.Machine{
 		Engine: h.engine.Path, Accel: h.accel, CPU: emulatedCPU, CPUs: 1, Firmware: h.firmware,
 		Memory: machineMemory(n.Limits.Memory, agentInfo.Size()), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz),
 	}
-	if h.accel == wire.KVM {
+	if h.accel == protocol.KVM {
 		m.CPU, m.CPUs = "host", int(math.Ceil(n.Limits.CPUs))
 	}
-	u := &container.Supply{Made: n.Limits.Memory, Overhead: m.Memory - n.Limits.Memory + engineOwn, Trees: trees(h)}
-	fail := func(err error) (*container.Supply, error) {
+	u := &box.Supply{Made: n.Limits.Memory, Overhead: m.Memory - n.Limits.Memory + engineOwn, Trees: trees(h)}
+	fail := func(err error) (*box.Supply, error) {
 		for _, f := range u.Files {
 			f.Close()
 		}
@@ -184,7 +184,7 @@ func (s *supplier) Supply(n container.Need) (*container.Supply, error) {
 	}
 	u.Template = template(u.Shape, now)
 	u.About = fmt.Sprintf("QEMU %s with %s, Linux %s, %d MiB, %d processors", h.engine.Version, h.accel, h.linux.Release, m.Memory>>20, m.CPUs)
-	if h.accel == wire.KVM {
+	if h.accel == protocol.KVM {
 		f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 		if err != nil {
 			return fail(fmt.Errorf("KVM: %w: %w", err, paddock.Unavailable))
@@ -222,7 +222,7 @@ func machineMemory(limit, agent int64) int64 {
 }
 
 // shape names all that memory of a machine depends on.
-func shape(h *host, m *wire.Machine, agent string) string {
+func shape(h *host, m *protocol.Machine, agent string) string {
 	sum := sha256.Sum256(fmt.Append(nil, "3|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
 	return hex.EncodeToString(sum[:12])
 }
@@ -247,7 +247,7 @@ func sumOf(f *os.File) (string, error) {
 
 // initrd gives the file system that a machine of this kernel starts with, which
 // is kept where that can be.
-func (s *supplier) initrd(h *host, n container.Need, agent string) (*os.File, error) {
+func (s *supplier) initrd(h *host, n box.Need, agent string) (*os.File, error) {
 	dir := filepath.Join(n.Data, "vm", "initrd")
 	name := filepath.Join(dir, h.linux.ID+"-"+agent)
 	if f, err := os.Open(name); err == nil {
@@ -295,11 +295,11 @@ func keep(name string, data []byte) error {
 
 // trees are the parts of the host's tree that QEMU needs, to be read. Of a QEMU in
 // another place that is its program: what is beside it may be anybody's.
-func trees(h *host) []inner.Mount {
-	var list []inner.Mount
+func trees(h *host) []boxinit.Mount {
+	var list []boxinit.Mount
 	there := func(path string) bool {
-		return slices.ContainsFunc(list, func(m inner.Mount) bool {
-			return m.Kind == inner.MountBind && strings.HasPrefix(path+"/", m.Target+"/")
+		return slices.ContainsFunc(list, func(m boxinit.Mount) bool {
+			return m.Kind == boxinit.MountBind && strings.HasPrefix(path+"/", m.Target+"/")
 		})
 	}
 	for _, dir := range slices.Concat(image.SystemDirs(), h.firmware) {
@@ -311,16 +311,16 @@ func trees(h *host) []inner.Mount {
 		case err != nil:
 		case st.Mode()&os.ModeSymlink != 0:
 			if to, err := os.Readlink(dir); err == nil {
-				list = append(list, inner.Mount{Kind: inner.MountLink, Target: dir, Source: to})
+				list = append(list, boxinit.Mount{Kind: boxinit.MountLink, Target: dir, Source: to})
 			}
 		case dir != "/etc": // where nothing is for QEMU, but for what follows
-			list = append(list, inner.Mount{Kind: inner.MountBind, Target: dir, Source: dir})
+			list = append(list, boxinit.Mount{Kind: boxinit.MountBind, Target: dir, Source: dir})
 		}
 	}
 	if path := h.engine.Path; !there(path) {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
-			list = append(list, inner.Mount{Kind: inner.MountBind, Target: path, Source: real, IsFile: true})
+			list = append(list, boxinit.Mount{Kind: boxinit.MountBind, Target: path, Source: real, IsFile: true})
 		}
 	}
-	return append(list, inner.Mount{Kind: inner.MountBind, Target: "/etc/ld.so.cache", Source: "/etc/ld.so.cache", IsFile: true, Maybe: true})
+	return append(list, boxinit.Mount{Kind: boxinit.MountBind, Target: "/etc/ld.so.cache", Source: "/etc/ld.so.cache", IsFile: true, Maybe: true})
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
 func TestAMachineHasMoreThanItsCommandsMayHave(t *testing.T) {
@@ -28,22 +28,22 @@ func TestMemoryGoesOnOnlyInAMachineThatIsAlike(t *testing.T) {
 	h := func() *host {
 		return &host{engine: boot.Engine{Path: "/q", Version: "7.2.22"}, linux: boot.Kernel{ID: "k"}}
 	}
-	m := func() *wire.Machine {
-		return &wire.Machine{Accel: wire.TCG, CPU: "max", CPUs: 1, Memory: 1 << 30, Arguments: "quiet"}
+	m := func() *protocol.Machine {
+		return &protocol.Machine{Accel: protocol.TCG, CPU: "max", CPUs: 1, Memory: 1 << 30, Arguments: "quiet"}
 	}
 	one := shape(h(), m(), "agent")
 	if again := shape(h(), m(), "agent"); again != one {
 		t.Fatal("equal machines are not alike")
 	}
-	for what, change := range map[string]func(*host, *wire.Machine, *string){
-		"engine":    func(h *host, _ *wire.Machine, _ *string) { h.engine.Version = "8.0.0" },
-		"kernel":    func(h *host, _ *wire.Machine, _ *string) { h.linux.ID = "l" },
-		"agent":     func(_ *host, _ *wire.Machine, a *string) { *a = "other" },
-		"accel":     func(_ *host, m *wire.Machine, _ *string) { m.Accel = wire.KVM },
-		"processor": func(_ *host, m *wire.Machine, _ *string) { m.CPU = "host" },
-		"number":    func(_ *host, m *wire.Machine, _ *string) { m.CPUs = 2 },
-		"memory":    func(_ *host, m *wire.Machine, _ *string) { m.Memory++ },
-		"arguments": func(_ *host, m *wire.Machine, _ *string) { m.Arguments = "" },
+	for what, change := range map[string]func(*host, *protocol.Machine, *string){
+		"engine":    func(h *host, _ *protocol.Machine, _ *string) { h.engine.Version = "8.0.0" },
+		"kernel":    func(h *host, _ *protocol.Machine, _ *string) { h.linux.ID = "l" },
+		"agent":     func(_ *host, _ *protocol.Machine, a *string) { *a = "other" },
+		"accel":     func(_ *host, m *protocol.Machine, _ *string) { m.Accel = protocol.KVM },
+		"processor": func(_ *host, m *protocol.Machine, _ *string) { m.CPU = "host" },
+		"number":    func(_ *host, m *protocol.Machine, _ *string) { m.CPUs = 2 },
+		"memory":    func(_ *host, m *protocol.Machine, _ *string) { m.Memory++ },
+		"arguments": func(_ *host, m *protocol.Machine, _ *string) { m.Arguments = "" },
 	} {
 		h, m, a := h(), m(), "agent"
 		change(h, m, &a)
@@ -58,7 +58,7 @@ func TestATemplateIsOfOneBuildOfTheEngine(t *testing.T) {
 	if err := os.WriteFile(engine, []byte("one build"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	name := func(accel wire.Accel) string {
+	name := func(accel protocol.Accel) string {
 		t.Helper()
 		h, err := this(engine, accel)
 		if err != nil {
@@ -66,17 +66,17 @@ func TestATemplateIsOfOneBuildOfTheEngine(t *testing.T) {
 		}
 		return template("shape", h)
 	}
-	one := name(wire.TCG)
-	if again := name(wire.TCG); again != one {
+	one := name(protocol.TCG)
+	if again := name(protocol.TCG); again != one {
 		t.Error("the same engine is another")
 	}
-	if name(wire.KVM) == one {
+	if name(protocol.KVM) == one {
 		t.Error("a machine that is given the processor is as one that is not")
 	}
 	if err := os.WriteFile(engine, []byte("and another one"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if name(wire.TCG) == one {
+	if name(protocol.TCG) == one {
 		t.Error("another build is the same engine")
 	}
 }
@@ -90,7 +90,7 @@ func TestAnEngineInAnotherPlaceIsShownAlone(t *testing.T) {
 	}
 	list := trees(&host{engine: boot.Engine{Path: filepath.Join(dir, "qemu")}})
 	shown := func(path string) bool {
-		return slices.ContainsFunc(list, func(m inner.Mount) bool { return m.Target == path || strings.HasPrefix(path, m.Target+"/") })
+		return slices.ContainsFunc(list, func(m boxinit.Mount) bool { return m.Target == path || strings.HasPrefix(path, m.Target+"/") })
 	}
 	if !shown(filepath.Join(dir, "qemu")) || shown(filepath.Join(dir, "secret")) {
 		t.Errorf("%+v", list)

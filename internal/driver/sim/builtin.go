@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/archive"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/awk"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/calc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/clock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/desk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/diff"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/encode"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/fetch"
@@ -18,11 +18,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/jq"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/layout"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/number"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	tasks "github.com/paddock-sandbox/paddock/internal/driver/sim/command/process"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/script"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sed"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sql"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/tools"
@@ -45,14 +45,14 @@ func builtin(o Options) []command.Command {
 		grep.Commands(),
 		jq.Commands(),
 		number.Commands(),
-		order.Commands(),
+		sort.Commands(),
 		finding.Commands(),
 		python.Commands(o.Python),
 		script.Commands(o.Tools),
 		sed.Commands(),
 		tasks.Commands(),
 		sql.Commands(),
-		desk.Commands(),
+		calc.Commands(),
 		layout.Commands(),
 		text.Commands(),
 		tools.Commands(o.Tools),

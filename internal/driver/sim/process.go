@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
-	"github.com/paddock-sandbox/paddock/internal/output"
+	"github.com/paddock-sandbox/paddock/internal/outputring"
 )
 
 // A process is a command that was started in a box.
@@ -28,7 +28,7 @@ type process struct {
 	dir     string
 	user    string
 	started time.Time
-	out     *output.Ring
+	out     *outputring.Ring
 	in      io.WriteCloser // nil without input
 	tty     *proc.TTY      // nil without a terminal
 	timer   *time.Timer    // nil without a timeout
@@ -100,7 +100,7 @@ func (b *box) prepare(cmd paddock.Cmd) (*process, proc.Program, error) {
 	}
 	p := &process{
 		b: b, args: slices.Clone(cmd.Args), dir: dir, user: user.name, started: time.Now(),
-		out: output.New(output.DefaultKept), done: make(chan struct{}),
+		out: outputring.New(outputring.DefaultKept), done: make(chan struct{}),
 	}
 	p.run = b.kernel.NewRun()
 	p.run.Within(cmd.Timeout)
@@ -394,9 +394,9 @@ type handle struct {
 	*process
 	ctx     context.Context // ends with Release
 	cancel  context.CancelFunc
-	copied  chan struct{}  // closed when no more output is copied
-	dropped int64          // set before copied is closed
-	held    *output.Reader // what Follow begins with, if the caller said Hold
+	copied  chan struct{}      // closed when no more output is copied
+	dropped int64              // set before copied is closed
+	held    *outputring.Reader // what Follow begins with, if the caller said Hold
 	once    sync.Once
 }
 
@@ -430,7 +430,7 @@ const copyChunk = 32 << 10
 
 // copy hands output to the caller's writers until the end, or until one of
 // them fails, or Release.
-func (h *handle) copy(r *output.Reader, out paddock.Output) {
+func (h *handle) copy(r *outputring.Reader, out paddock.Output) {
 	defer close(h.copied)
 	defer h.out.Leave(r)
 	h.dropped = h.follow(h.ctx, r, func(stderr bool, _ int64, b []byte) error {
@@ -459,7 +459,7 @@ func (h *handle) Follow(ctx context.Context, from int64, to func(stderr bool, of
 	return h.follow(ctx, r, to)
 }
 
-func (h *handle) follow(ctx context.Context, r *output.Reader, to func(stderr bool, offset int64, b []byte) error) (dropped int64) {
+func (h *handle) follow(ctx context.Context, r *outputring.Reader, to func(stderr bool, offset int64, b []byte) error) (dropped int64) {
 	var buf []byte
 	for h.out.Wait(ctx, r) == nil {
 		if buf == nil {

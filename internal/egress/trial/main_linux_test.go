@@ -18,13 +18,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/monitor"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
@@ -38,7 +38,7 @@ const nobody = 64103
 // TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
 // and, in a box, the program that tries.
 func TestMain(m *testing.M) {
-	if gateway.Main() || container.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || monitor.Main() || wall.Main() || probeMain() {
+	if gateway.Main() || box.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || supervisor.Main() || wall.Main() || probeMain() {
 		return
 	}
 	if status, done := apart(); done {
@@ -105,7 +105,7 @@ func tierOf(t *testing.T, name paddock.Tier) tier {
 }
 
 // A box is a sandbox for one test.
-type box struct {
+type testBox struct {
 	paddock.Sandbox
 	tier   tier
 	world  *world
@@ -116,14 +116,14 @@ type box struct {
 
 // box makes a sandbox with a network policy. It sees the world's directory of
 // programs as /trial, but on a tier that runs none.
-func (w *world) box(t *testing.T, tr tier, network paddock.NetworkPolicy, change ...func(*paddock.Spec)) *box {
+func (w *world) box(t *testing.T, tr tier, network paddock.NetworkPolicy, change ...func(*paddock.Spec)) *testBox {
 	t.Helper()
 	state, err := os.MkdirTemp("", "pt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(state) })
-	b := &box{tier: tr, world: w, events: new(events), kept: []string{state}, mine: children(t)}
+	b := &testBox{tier: tr, world: w, events: new(events), kept: []string{state}, mine: children(t)}
 	d, err := tr.open(w, owner{state: state, audit: b.events})
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func clip(s string) string {
 }
 
 // run runs a command to its end.
-func (b *box) run(t *testing.T, cmd paddock.Cmd) result {
+func (b *testBox) run(t *testing.T, cmd paddock.Cmd) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -211,13 +211,13 @@ func (b *box) run(t *testing.T, cmd paddock.Cmd) result {
 }
 
 // sh runs a script to its end.
-func (b *box) sh(t *testing.T, script string, args ...string) result {
+func (b *testBox) sh(t *testing.T, script string, args ...string) result {
 	t.Helper()
 	return b.run(t, paddock.Cmd{Args: append([]string{"bash", "-c", script, "bash"}, args...)})
 }
 
 // must runs a script that has to succeed, and gives its output.
-func (b *box) must(t *testing.T, script string, args ...string) string {
+func (b *testBox) must(t *testing.T, script string, args ...string) string {
 	t.Helper()
 	r := b.sh(t, script, args...)
 	if r.exit.Cause != paddock.Exited || r.exit.Code != 0 {

@@ -98,7 +98,7 @@ func (w *world) hide(t *testing.T, tr tier) {
 // does have, in the same places: a search that does not find it would find nothing.
 type searched struct {
 	t              *testing.T
-	b              *box
+	b              *testBox
 	hidden, canary string
 }
 

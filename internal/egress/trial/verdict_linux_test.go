@@ -299,7 +299,7 @@ func (w *world) compare(t *testing.T, tr tier) {
 
 // scrubbed tells whether a header that the server echoed is a secret's, which
 // comes back as its placeholder: that it was another there is seen by the server.
-func scrubbed(b *box, r row, name, have string) bool {
+func scrubbed(b *testBox, r row, name, have string) bool {
 	return r.Header[name] == "$TRIAL_TOKEN" && have != "" && have != secretValue && (b.world.file == "" || b.world.sawSecret())
 }
 
@@ -308,7 +308,7 @@ func (w *world) sawSecret() bool {
 }
 
 // probe runs the tries by the program of this package.
-func (b *box) probe(t *testing.T, rows []row) []outcome {
+func (b *testBox) probe(t *testing.T, rows []row) []outcome {
 	t.Helper()
 	var tries []try
 	for _, r := range rows {
@@ -335,7 +335,7 @@ func (b *box) probe(t *testing.T, rows []row) []outcome {
 }
 
 // curl makes one request with the box's curl.
-func (b *box) curl(t *testing.T, y try) outcome {
+func (b *testBox) curl(t *testing.T, y try) outcome {
 	t.Helper()
 	args := []string{"-s", "-S", "-i", "--max-time", "20", "-X", y.method()}
 	script := `curl "$@"`

@@ -2,7 +2,7 @@
 //
 // One connection carries HTTP/2 with prior knowledge; the host is the client,
 // the guest serves. Every call is an RPC of the Connect protocol. The host
-// treats every answer as hostile: see internal/agent.
+// treats every answer as hostile: see internal/guestclient.
 //
 // Paths and arguments are bytes, because Linux has no text there.
 // Times are nanoseconds since 1970 (UTC), durations nanoseconds.

@@ -10,21 +10,21 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
 // New gives the host's side of a guest that runs in this process, and ends
 // both with the test. Where o has no environment, commands get this process's
 // PATH and HOME.
-func New(t testing.TB, o guest.Options) *agent.Guest {
+func New(t testing.TB, o guest.Options) *guestclient.Guest {
 	t.Helper()
-	g, _ := Both(t, o, agent.Options{})
+	g, _ := Both(t, o, guestclient.Options{})
 	return g
 }
 
 // Both is New with the host's options, and gives the guest's side too.
-func Both(t testing.TB, o guest.Options, h agent.Options) (*agent.Guest, *guest.Server) {
+func Both(t testing.TB, o guest.Options, h guestclient.Options) (*guestclient.Guest, *guest.Server) {
 	t.Helper()
 	if o.Env == nil {
 		o.Env = map[string]string{"PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME")}
@@ -48,7 +48,7 @@ func Both(t testing.TB, o guest.Options, h agent.Options) (*agent.Guest, *guest.
 }
 
 // Join gives a new connection to a guest that runs in this process.
-func Join(t testing.TB, s *guest.Server, h agent.Options) *agent.Guest {
+func Join(t testing.TB, s *guest.Server, h guestclient.Options) *guestclient.Guest {
 	t.Helper()
 	host, inside := Pair(t)
 	served := make(chan struct{})
@@ -60,7 +60,7 @@ func Join(t testing.TB, s *guest.Server, h agent.Options) *agent.Guest {
 		_ = inside.Close()
 		<-served
 	})
-	g, err := agent.New(host, h)
+	g, err := guestclient.New(host, h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
@@ -149,7 +149,7 @@ func (y *yard) wants(t *testing.T, want int, method, host, path string, header .
 }
 
 // link signs a URL, and gives its path and query.
-func (y *yard) link(t *testing.T, port int, ask wire.Link) string {
+func (y *yard) link(t *testing.T, port int, ask api.Link) string {
 	t.Helper()
 	linked, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", port, ask)
 	if err != nil {
@@ -195,7 +195,7 @@ func TestAPortIsPrivateUntilItsOwnerSaysOtherwise(t *testing.T) {
 
 func TestAnothersSandboxIsAnsweredAsOneThatDoesNotExist(t *testing.T) {
 	y := newYard(t, domain)
-	good, _, _ := strings.Cut(y.link(t, 8080, wire.Link{}), "&")
+	good, _, _ := strings.Cut(y.link(t, 8080, api.Link{}), "&")
 	for _, header := range [][]string{nil, {"Authorization", "Bearer acme"}, {"Paddock-Key", "acme"}, {"Authorization", "Bearer look-acme"}} {
 		for _, path := range []string{"/", "/?paddock-token=v2.1.k..x", good} {
 			a, there := y.ask(t, "GET", "8080-theirs.example.com", path, header...)
@@ -214,7 +214,7 @@ func TestAPublicPortIsForAnyoneUntilItIsClosed(t *testing.T) {
 	y := newYard(t, domain)
 	ctx := t.Context()
 	p, err := y.gate.SetPublic(ctx, "acme", "box", 8080, true)
-	if want := (wire.Port{Port: 8080, Public: true, URL: "http://8080-box.example.com:7463/"}); err != nil || p != want {
+	if want := (api.Port{Port: 8080, Public: true, URL: "http://8080-box.example.com:7463/"}); err != nil || p != want {
 		t.Errorf("%+v, %v", p, err)
 	}
 	y.wants(t, 200, "POST", host, "/x", "Authorization", "Bearer of-the-app")
@@ -274,7 +274,7 @@ func TestWhatIsSaidOfAPortIsThereForTheNextServer(t *testing.T) {
 	if _, err := y.gate.SetPublic(t.Context(), "acme", "box", 8080, true); err != nil {
 		t.Fatal(err)
 	}
-	link := y.link(t, 81, wire.Link{})
+	link := y.link(t, 81, api.Link{})
 	key, err := y.store.Secret(t.Context(), "ports")
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestWhatIsSaidOfAPortIsThereForTheNextServer(t *testing.T) {
 
 func TestASignedURLLetsInUntilItEnds(t *testing.T) {
 	y := newYard(t, domain)
-	link := y.link(t, 8080, wire.Link{})
+	link := y.link(t, 8080, api.Link{})
 	res, _ := y.wants(t, 200, "GET", host, link+"&a=1&%zz&b")
 	if got := (<-y.seen).RequestURI; got != "/?a=1&%zz&b" {
 		t.Errorf("the guest sees %q", got)
@@ -320,7 +320,7 @@ func TestASignedURLLetsInUntilItEnds(t *testing.T) {
 func TestASignatureIsForOnePortOfOneIncarnationAlone(t *testing.T) {
 	y := newYard(t, domain)
 	ctx := t.Context()
-	link := y.link(t, 8080, wire.Link{})
+	link := y.link(t, 8080, api.Link{})
 	y.wants(t, 200, "GET", host, link)
 	forged := link[:len(link)-2] + "AA"
 	if forged == link {
@@ -343,7 +343,7 @@ func TestASignatureIsForOnePortOfOneIncarnationAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	y.wants(t, 403, "GET", host, link)
-	link = y.link(t, 8080, wire.Link{})
+	link = y.link(t, 8080, api.Link{})
 	y.wants(t, 200, "GET", host, link)
 
 	if err := y.store.ForgetSandbox(ctx, "token-1"); err != nil {
@@ -351,13 +351,13 @@ func TestASignatureIsForOnePortOfOneIncarnationAlone(t *testing.T) {
 	}
 	y.wants(t, 403, "GET", host, link)
 	y.add(t, "box", "acme", "token-3") // of the same name
-	y.link(t, 8080, wire.Link{})
+	y.link(t, 8080, api.Link{})
 	y.wants(t, 403, "GET", host, link)
 }
 
 func TestWhatAKeySignedEndsWithTheKey(t *testing.T) {
 	y := newYard(t, domain)
-	link := y.link(t, 8080, wire.Link{})
+	link := y.link(t, 8080, api.Link{})
 	res, _ := y.wants(t, 200, "GET", host, link)
 	show, _, _ := strings.Cut(res.Header.Get("Set-Cookie"), ";")
 	cookie := []string{"Accept", "text/html", "Cookie", show}
@@ -385,7 +385,7 @@ func TestWhatAKeySignedEndsWithTheKey(t *testing.T) {
 		t.Errorf("%q", body)
 	}
 	for _, key := range []string{"", "a.b", "K", strings.Repeat("k", longestKey+1)} {
-		if _, err := y.gate.Link(t.Context(), "acme", key, "box", 80, wire.Link{}); paddock.KindOf(err) != paddock.Denied {
+		if _, err := y.gate.Link(t.Context(), "acme", key, "box", 80, api.Link{}); paddock.KindOf(err) != paddock.Denied {
 			t.Errorf("a URL is signed for the key %q: %v", key, err)
 		}
 	}
@@ -421,7 +421,7 @@ func TestThatAKeyIsLiveIsKnownForAMomentAndOfSomeAlone(t *testing.T) {
 
 func TestASignatureWithAPathIsForWhatIsBelowIt(t *testing.T) {
 	y := newYard(t, domain)
-	_, query, _ := strings.Cut(y.link(t, 8080, wire.Link{Path: "/a/b"}), "?")
+	_, query, _ := strings.Cut(y.link(t, 8080, api.Link{Path: "/a/b"}), "?")
 	for path, want := range map[string]int{
 		"/a/b": 200, "/a/b/": 200, "/a/b/c": 200, "/a/b/%C3%A9": 200, "/": 403, "/a": 403, "/a/bc": 403, "/a/b/../../x": 403, "/a/b/%2e%2e/%2e%2e/x": 403,
 		"/a/b/..%2f..%2fx": 403, "/a/b/..;/..;/x": 403, "/a/b//x": 403, "/a/b/./x": 403, "//a/b": 403, "/a/b/%5c..%5cx": 403, "/a/b/%252e%252e/x": 403, "/A/b": 403,
@@ -429,7 +429,7 @@ func TestASignatureWithAPathIsForWhatIsBelowIt(t *testing.T) {
 		y.wants(t, want, "GET", host, path+"?"+query)
 	}
 	for _, bad := range []string{"a", "/a/../b", "/a//b", "/a?b", "/%2e", "/a b", "/a\\b", "/" + strings.Repeat("a", 2000), "/é", "/a;b", "/a#"} {
-		if _, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 80, wire.Link{Path: bad}); paddock.KindOf(err) != paddock.Invalid {
+		if _, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{Path: bad}); paddock.KindOf(err) != paddock.Invalid {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -438,28 +438,28 @@ func TestASignatureWithAPathIsForWhatIsBelowIt(t *testing.T) {
 func TestALinkIsForTheOwnerAndForATime(t *testing.T) {
 	y := newYard(t, domain)
 	for _, d := range []time.Duration{-1, time.Millisecond, 7*24*time.Hour + 1} {
-		if _, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 80, wire.Link{Lifetime: d}); paddock.KindOf(err) != paddock.Invalid {
+		if _, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{Lifetime: d}); paddock.KindOf(err) != paddock.Invalid {
 			t.Errorf("%v: %v", d, err)
 		}
 	}
 	for _, id := range []paddock.ID{"theirs", "nobody"} {
-		_, err := y.gate.Link(t.Context(), "acme", "key-acme", id, 80, wire.Link{})
+		_, err := y.gate.Link(t.Context(), "acme", "key-acme", id, 80, api.Link{})
 		if paddock.KindOf(err) != paddock.NotFound {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
 	bare := newYard(t, "")
-	if _, err := bare.gate.Link(t.Context(), "acme", "key-acme", "box", 80, wire.Link{}); paddock.KindOf(err) != paddock.Unsupported || !strings.Contains(err.Error(), "--domain") {
+	if _, err := bare.gate.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{}); paddock.KindOf(err) != paddock.Unsupported || !strings.Contains(err.Error(), "--domain") {
 		t.Errorf("without a domain: %v", err)
 	}
-	if p, err := bare.gate.SetPublic(t.Context(), "acme", "box", 80, true); err != nil || p != (wire.Port{Port: 80, Public: true}) {
+	if p, err := bare.gate.SetPublic(t.Context(), "acme", "box", 80, true); err != nil || p != (api.Port{Port: 80, Public: true}) {
 		t.Errorf("without a domain: %+v, %v", p, err)
 	}
 }
 
 func TestAPageInABrowserLosesTheParameterBeforeItRuns(t *testing.T) {
 	y := newYard(t, "https://example.com")
-	linked, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 8080, wire.Link{Path: "/a"})
+	linked, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 8080, api.Link{Path: "/a"})
 	if err != nil || !strings.HasPrefix(linked.URL, "https://8080-box.example.com/a?") {
 		t.Fatalf("%+v %v", linked, err)
 	}
@@ -485,7 +485,7 @@ func TestAPageInABrowserLosesTheParameterBeforeItRuns(t *testing.T) {
 
 func TestACookieCountsForThePageOfItsOwnHostAlone(t *testing.T) {
 	y := newYard(t, domain)
-	res, _ := y.wants(t, 200, "GET", host, y.link(t, 8080, wire.Link{}))
+	res, _ := y.wants(t, 200, "GET", host, y.link(t, 8080, api.Link{}))
 	show, _, _ := strings.Cut(res.Header.Get("Set-Cookie"), ";")
 	for _, c := range []struct {
 		want   int
@@ -567,7 +567,7 @@ func TestAHostHasACertificateOnceItsOwnerGaveItOut(t *testing.T) {
 			t.Errorf("%q may have one", name)
 		}
 	}
-	y.link(t, 8080, wire.Link{})
+	y.link(t, 8080, api.Link{})
 	if err := y.gate.Certifiable(ctx, host); err != nil {
 		t.Error(err)
 	}

@@ -18,14 +18,14 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
-	"github.com/paddock-sandbox/paddock/internal/lease"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/tenant"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
 // insideArgument has the test's own program be the server in a sandbox.
@@ -34,7 +34,7 @@ const insideArgument = "serve-inside"
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	if container.Main() || gateway.Main() {
+	if box.Main() || gateway.Main() {
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == insideArgument {
@@ -262,7 +262,7 @@ func TestAServerInAJailIsReachedAndWoken(t *testing.T) {
 	if err := errors.Join(websocket.Message.Send(c, "hello"), websocket.Message.Receive(c, &got)); err != nil || got != "hello" {
 		t.Errorf("%q, %v", got, err)
 	}
-	linked, err := w.gate.Link(ctx, "acme", "key-acme", "box", 8080, wire.Link{})
+	linked, err := w.gate.Link(ctx, "acme", "key-acme", "box", 8080, api.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

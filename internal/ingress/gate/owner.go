@@ -7,7 +7,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
-	"github.com/paddock-sandbox/paddock/internal/server/wire"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
@@ -27,16 +27,16 @@ func (g *Gate) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sa
 }
 
 // Port tells how a port of a tenant's sandbox is reached.
-func (g *Gate) Port(ctx context.Context, tenant string, id paddock.ID, port int) (wire.Port, error) {
+func (g *Gate) Port(ctx context.Context, tenant string, id paddock.ID, port int) (api.Port, error) {
 	b, err := g.mine(ctx, tenant, id)
 	if err != nil {
-		return wire.Port{}, err
+		return api.Port{}, err
 	}
 	said, err := g.o.Store.Port(ctx, b.Token, port)
 	if err != nil {
-		return wire.Port{}, err
+		return api.Port{}, err
 	}
-	answer := wire.Port{Port: port, Public: said.Public}
+	answer := api.Port{Port: port, Public: said.Public}
 	if base, err := g.base(id, port); err == nil {
 		answer.URL = base + "/"
 	}
@@ -45,13 +45,13 @@ func (g *Gate) Port(ctx context.Context, tenant string, id paddock.ID, port int)
 
 // SetPublic lets anyone reach a port, or nobody but who has a key: then what was signed for it
 // before ends, and so does what is under way.
-func (g *Gate) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (wire.Port, error) {
+func (g *Gate) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (api.Port, error) {
 	b, err := g.mine(ctx, tenant, id)
 	if err != nil {
-		return wire.Port{}, err
+		return api.Port{}, err
 	}
 	if err := g.o.Store.SetPort(ctx, b.Token, port, public); err != nil {
-		return wire.Port{}, err
+		return api.Port{}, err
 	}
 	if !public {
 		g.proxy.Cut(id, port)
@@ -60,33 +60,33 @@ func (g *Gate) SetPublic(ctx context.Context, tenant string, id paddock.ID, port
 }
 
 // Link signs a URL with the right of a key, whose ID is given: it ends with the key.
-func (g *Gate) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask wire.Link) (wire.Linked, error) {
+func (g *Gate) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error) {
 	switch {
 	case ask.Lifetime == 0:
 		ask.Lifetime = usualLife
 	case ask.Lifetime < time.Second || ask.Lifetime > longestLife:
-		return wire.Linked{}, fmt.Errorf("a signed URL holds for a second or more, and at most for %v: %w", longestLife, paddock.Invalid)
+		return api.Linked{}, fmt.Errorf("a signed URL holds for a second or more, and at most for %v: %w", longestLife, paddock.Invalid)
 	}
 	if !goodKey(key) {
-		return wire.Linked{}, fmt.Errorf("a URL is signed for who shows a key: %w", paddock.Denied)
+		return api.Linked{}, fmt.Errorf("a URL is signed for who shows a key: %w", paddock.Denied)
 	}
 	if ask.Path != "" && !goodPrefix(ask.Path) {
-		return wire.Linked{}, fmt.Errorf("path %.100q: it begins with a slash, has no empty names, steps or escapes, and at most %d bytes: %w", ask.Path, longestPath, paddock.Invalid)
+		return api.Linked{}, fmt.Errorf("path %.100q: it begins with a slash, has no empty names, steps or escapes, and at most %d bytes: %w", ask.Path, longestPath, paddock.Invalid)
 	}
 	base, err := g.base(id, port)
 	if err != nil {
-		return wire.Linked{}, err
+		return api.Linked{}, err
 	}
 	b, err := g.mine(ctx, tenant, id)
 	if err != nil {
-		return wire.Linked{}, err
+		return api.Linked{}, err
 	}
 	if err := g.o.Store.NamePort(ctx, b.Token, port); err != nil {
-		return wire.Linked{}, err
+		return api.Linked{}, err
 	}
 	said, err := g.o.Store.Port(ctx, b.Token, port)
 	if err != nil {
-		return wire.Linked{}, err
+		return api.Linked{}, err
 	}
 	p := pass{expires: g.o.Now().Add(ask.Lifetime).Truncate(time.Second).Add(time.Second), key: key, path: ask.Path}
 	to := ask.Path
@@ -94,7 +94,7 @@ func (g *Gate) Link(ctx context.Context, tenant, key string, id paddock.ID, port
 		to = "/"
 	}
 	text := seal(g.o.Key, claim{id: id, token: b.Token, epoch: said.Epoch, port: port}, p)
-	return wire.Linked{URL: base + to + "?" + Parameter + "=" + text, Expires: p.expires.UTC()}, nil
+	return api.Linked{URL: base + to + "?" + Parameter + "=" + text, Expires: p.expires.UTC()}, nil
 }
 
 // base is where a browser finds a port.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/container"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if container.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
+	if box.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
 		return
 	}
 	os.Exit(m.Run())

@@ -20,10 +20,10 @@ import (
 	"gvisor.dev/gvisor/runsc/cmd/util"
 	"gvisor.dev/gvisor/runsc/specutils"
 
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent/emitter"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/layer"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/trace/tap"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/overlaysize"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -59,8 +59,8 @@ func child() int {
 			break
 		}
 		registerGuard(own)
-		tap.Register()
-		layer.Register()
+		emitter.Register()
+		overlaysize.Register()
 		if err = prepare(filter.InstallBoot); err != nil {
 			break
 		}
@@ -73,7 +73,7 @@ func child() int {
 			break
 		}
 		if err = prepare(filter.InstallGofer); err == nil {
-			err = inner.Enlist()
+			err = boxinit.Enlist()
 		}
 	default:
 		err = fmt.Errorf("gVisor started %q, which is none of its processes", os.Args)
@@ -104,10 +104,10 @@ func boundChildren() (*os.File, error) {
 	if os.Geteuid() == 0 {
 		return nil, nil
 	}
-	if _, err := os.Lstat(inner.Program); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(boxinit.Program); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // it is in memory only: their own code does it
 	}
-	f, err := kernel.SealedFile("bounded", kernel.Bounded(inner.Program, goferCaps, "runsc-sandbox"[6], sentryCaps))
+	f, err := kernel.SealedFile("bounded", kernel.Bounded(boxinit.Program, goferCaps, "runsc-sandbox"[6], sentryCaps))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func bounded(want uint64) error {
 
 // failure is where a process that cannot begin leaves the reason; its standard
 // error leads nowhere.
-var failure = filepath.Join(inner.State, "failure")
+var failure = filepath.Join(boxinit.State, "failure")
 
 func fail(what string, err error) {
 	_ = os.WriteFile(failure, []byte(what+": "+err.Error()), 0o600) //nolint:gosec // the path is a constant

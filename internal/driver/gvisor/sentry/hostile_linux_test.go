@@ -25,9 +25,9 @@ import (
 	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
 
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
 // A brief tells a hostile process what there is to be had.
@@ -56,8 +56,8 @@ type attempt struct {
 var (
 	// hostileSocket is where somebody in the sentry's place finds the box's init,
 	// before it is shut in.
-	hostileSocket = filepath.Join(inner.State, "hostile")
-	briefFile     = inner.Root + reports + "/brief.json"
+	hostileSocket = filepath.Join(boxinit.State, "hostile")
+	briefFile     = boxinit.Root + reports + "/brief.json"
 )
 
 // errOccupied ends the sentry's start where its process is complete but for the
@@ -73,7 +73,7 @@ type occupied struct {
 	conns map[string]net.Conn // to whom is in the place of gofer and boot
 }
 
-func (o *occupied) Start(c *inner.Config, f inner.KernelFiles) error {
+func (o *occupied) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 	if _, err := os.Lstat(briefFile); err != nil {
 		return o.sentry.Start(c, f) // a trial: nobody is told anything
 	}
@@ -142,8 +142,8 @@ func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() {
 		buf := make([]byte, 1<<20)
-		_, _ = theirs.Read(buf)                                                 // the greeting
-		if err := json.NewEncoder(theirs).Encode(inside.Answer{}); err != nil { // all is well
+		_, _ = theirs.Read(buf)                                                    // the greeting
+		if err := json.NewEncoder(theirs).Encode(guestinit.Answer{}); err != nil { // all is well
 			return
 		}
 		_, _ = io.Copy(io.Discard, theirs)
@@ -286,7 +286,7 @@ func occupyGofer() {
 			goferPrograms[name] = p
 		}
 		return err
-	}), inner.Enlist())
+	}), boxinit.Enlist())
 	if err != nil {
 		fail("hostile gofer", err)
 		os.Exit(1)

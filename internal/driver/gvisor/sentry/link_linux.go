@@ -18,8 +18,8 @@ import (
 	"gvisor.dev/gvisor/runsc/boot"
 	"gvisor.dev/gvisor/runsc/config"
 
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -41,8 +41,8 @@ const (
 )
 
 var (
-	ourAddress   = net.ParseIP(inside.Peer).To4()
-	theirAddress = net.ParseIP(inside.Address).To4()
+	ourAddress   = net.ParseIP(guestinit.Peer).To4()
+	theirAddress = net.ParseIP(guestinit.Address).To4()
 )
 
 func newLink() (*link, error) {
@@ -89,7 +89,7 @@ func newStack(end int) (*stack.Stack, error) {
 // expect gets ready for the agent's first connection, which it makes itself, and
 // before there is a command.
 func (l *link) expect() (err error) {
-	l.first, err = gonet.ListenTCP(l.stack, tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFromSlice(ourAddress), Port: inside.Port}, ipv4.ProtocolNumber)
+	l.first, err = gonet.ListenTCP(l.stack, tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFromSlice(ourAddress), Port: guestinit.Port}, ipv4.ProtocolNumber)
 	return err
 }
 
@@ -108,7 +108,7 @@ func (l *link) accept(ctx context.Context) (net.Conn, error) {
 
 // dial connects to the agent.
 func (l *link) dial(ctx context.Context) (net.Conn, error) {
-	to := tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFromSlice(theirAddress), Port: inside.Port}
+	to := tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFromSlice(theirAddress), Port: guestinit.Port}
 	return gonet.DialContextTCP(ctx, l.stack, to, ipv4.ProtocolNumber)
 }
 
@@ -141,8 +141,8 @@ func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 	}
 	args.FDBasedLinks[0].Name = "paddock0"
 	way := args.FDBasedLinks[0]
-	way.Name, way.InterfaceIndex = inner.LinkName, 3
-	v4, v6 := net.ParseIP(inner.Address4).To4(), net.ParseIP(inner.Address6)
+	way.Name, way.InterfaceIndex = boxinit.LinkName, 3
+	v4, v6 := net.ParseIP(boxinit.Address4).To4(), net.ParseIP(boxinit.Address6)
 	way.Addresses = []boot.IPWithPrefix{{Address: v4, PrefixLen: 32}, {Address: v6, PrefixLen: 128}}
 	way.Routes = []boot.Route{
 		{Destination: net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}},

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/container"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -34,17 +34,17 @@ const (
 const reports = "/mnt/reports"
 
 func TestMain(m *testing.M) {
-	if container.Main(kernels()...) {
+	if box.Main(kernels()...) {
 		return
 	}
 	switch {
 	case os.Args[0] == observedArgv0:
-		inner.Main(&observed{})
+		boxinit.Main(&observed{})
 	case os.Args[0] == nestedArgv0:
 		inNested()
 		return
 	case os.Args[0] == hostileArgv0:
-		inner.Main(&occupied{})
+		boxinit.Main(&occupied{})
 	case isChild(os.Args[0]) && slices.Contains(os.Args, "boot") && exists(hostileSocket):
 		occupy()
 		os.Exit(child())
@@ -68,8 +68,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func kernels() []*container.Kernel {
-	var list []*container.Kernel
+func kernels() []*box.Kernel {
+	var list []*box.Kernel
 	for _, argv0 := range []string{observedArgv0, hostileArgv0} {
 		k := gvisor.Kernel()
 		k.Argv0 = argv0
@@ -86,8 +86,8 @@ func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.Program = container.Program{Name: "observed", Data: self}
-	return container.New(container.Options{
+	k.Program = box.Program{Name: "observed", Data: self}
+	return box.New(box.Options{
 		Tier: paddock.GVisor, State: state, Data: filepath.Join(state, "data"), Cache: filepath.Join(state, "cache"), Environ: os.Environ(), Kernel: k, Audit: sink,
 	})
 }
@@ -120,7 +120,7 @@ type seen struct {
 }
 
 // saidMark asks gVisor's processes to say what they do; it is where they do.
-var saidMark = filepath.Join(inner.State, "said")
+var saidMark = filepath.Join(boxinit.State, "said")
 
 // began is what a process says when it begins, of its capabilities.
 const began = "%s begins with %#x of %#x\n"
@@ -149,7 +149,7 @@ type observed struct {
 	observation
 }
 
-func (o *observed) Start(c *inner.Config, f inner.KernelFiles) error {
+func (o *observed) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 	if err := os.WriteFile(saidMark, nil, 0o600); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (o *observed) Start(c *inner.Config, f inner.KernelFiles) error {
 func report(v any) error {
 	data, err := json.Marshal(v)
 	if err == nil {
-		err = os.WriteFile(inner.Root+reports+"/report.json", data, 0o644)
+		err = os.WriteFile(boxinit.Root+reports+"/report.json", data, 0o644)
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

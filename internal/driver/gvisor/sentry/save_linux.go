@@ -14,8 +14,8 @@ import (
 	"gvisor.dev/gvisor/runsc/boot"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/layer"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/overlaysize"
 )
 
 // call calls the sentry. What it says of a failure may be a page long; the
@@ -40,11 +40,11 @@ func said(what string, err error) error {
 	return fmt.Errorf("%s: gVisor: %s: %w", what, line, paddock.Internal)
 }
 
-// Save implements inner.Kernel. Files are, in this order, the state, the index
+// Save implements boxinit.Kernel. Files are, in this order, the state, the index
 // of pages, and the pages. gVisor's own way to save and end would end the box
 // also where saving failed; so it is paused, saved as one that goes on, and only
 // then may the host end it.
-func (s *sentry) Save(files []*os.File, stop bool, room inner.Room) error {
+func (s *sentry) Save(files []*os.File, stop bool, room boxinit.Room) error {
 	if len(files) != 3 {
 		return fmt.Errorf("save memory to %d files: %w", len(files), paddock.Internal)
 	}
@@ -78,7 +78,7 @@ func (s *sentry) checkpoint(files []*os.File, limit int64) error {
 	return err
 }
 
-// Go implements inner.Kernel.
+// Go implements boxinit.Kernel.
 func (s *sentry) Go() error {
 	if !s.stopped {
 		return nil // gVisor ends where it is told to resume what runs
@@ -87,9 +87,9 @@ func (s *sentry) Go() error {
 	return s.call("go on", boot.ContMgrResume, nil)
 }
 
-// Archive implements inner.Kernel. What changes while it is read would spoil the
+// Archive implements boxinit.Kernel. What changes while it is read would spoil the
 // archive, so nothing runs meanwhile.
-func (s *sentry) Archive(file *os.File, room inner.Room) error {
+func (s *sentry) Archive(file *os.File, room boxinit.Room) error {
 	if err := s.call("pause", boot.ContMgrPause, nil); err != nil {
 		return err
 	}
@@ -105,12 +105,12 @@ func (s *sentry) Archive(file *os.File, room inner.Room) error {
 
 // fits asks the sentry whether an archive can be written without that being its
 // end. Whether it then is larger does not depend on the answer.
-func (s *sentry) fits(room inner.Room) error {
+func (s *sentry) fits(room boxinit.Room) error {
 	var sessions []seccheck.SessionConfig
 	if err := s.ask("count files", boot.ContMgrListTraceSessions, nil, &sessions); err != nil {
 		return err
 	}
-	c, err := layer.Read(sessions)
+	c, err := overlaysize.Read(sessions)
 	switch {
 	case err != nil:
 		return fmt.Errorf("count files: %w: %w", err, paddock.Internal)
@@ -131,10 +131,10 @@ func (s *sentry) fits(room inner.Room) error {
 // always, and that to a descriptor or to nothing.
 const layerAnnotation = "dev.gvisor.tar.rootfs.upper"
 
-var layerLink = filepath.Join(inner.State, "layer")
+var layerLink = filepath.Join(boxinit.State, "layer")
 
 // beginning makes the link, and tells the annotations of a box.
-func beginning(k *inner.KernelConfig, image []*os.File) (map[string]string, error) {
+func beginning(k *boxinit.KernelConfig, image []*os.File) (map[string]string, error) {
 	if !k.Layered {
 		return nil, nil
 	}

@@ -28,8 +28,8 @@ import (
 	"gvisor.dev/gvisor/runsc/flag"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
 // Argv0 is the name by which a program knows that it was started as the init
@@ -45,7 +45,7 @@ func Main() bool {
 	}
 	switch a := os.Args[0]; {
 	case a == Argv0:
-		inner.Main(&sentry{})
+		boxinit.Main(&sentry{})
 	case isChild(a):
 		os.Exit(child())
 	default:
@@ -54,7 +54,7 @@ func Main() bool {
 	return true
 }
 
-// sentry is the inner.Kernel.
+// sentry is the boxinit.Kernel.
 type sentry struct {
 	conf *config.Config
 	box  *container.Container
@@ -68,8 +68,8 @@ type sentry struct {
 // name is the container's: there is one in a box.
 const name = "box"
 
-// Start implements inner.Kernel.
-func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
+// Start implements boxinit.Kernel.
+func (s *sentry) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 	if withC {
 		// Its processes would have to execute themselves anew to give up what they
 		// do not need, which the broker's filter does not let them.
@@ -84,7 +84,7 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	if spec.Annotations, err = beginning(c.Kernel, f.Image); err != nil {
 		return err
 	}
-	bundle := filepath.Join(inner.State, "bundle")
+	bundle := filepath.Join(boxinit.State, "bundle")
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return err
@@ -144,10 +144,10 @@ func (s *sentry) Start(c *inner.Config, f inner.KernelFiles) error {
 	return nil
 }
 
-// Processes implements inner.Kernel: the sentry and its gofer.
+// Processes implements boxinit.Kernel: the sentry and its gofer.
 func (s *sentry) Processes() int { return 2 }
 
-// Connect implements inner.Kernel. One connection the agent makes itself, when it
+// Connect implements boxinit.Kernel. One connection the agent makes itself, when it
 // has started; where it goes on from memory it does not, and listens a little
 // later than the kernel runs.
 func (s *sentry) Connect(ctx context.Context) (net.Conn, error) {
@@ -170,18 +170,18 @@ func (s *sentry) Connect(ctx context.Context) (net.Conn, error) {
 
 const connectTime = 30 * time.Second
 
-// Wait implements inner.Kernel.
+// Wait implements boxinit.Kernel.
 func (s *sentry) Wait() error {
 	_, err := s.box.Wait()
 	return err
 }
 
 // configuration is how gVisor is to be.
-func configuration(k *inner.KernelConfig) (*config.Config, error) {
+func configuration(k *boxinit.KernelConfig) (*config.Config, error) {
 	flags := flag.NewFlagSet("gvisor", flag.ContinueOnError)
 	config.RegisterFlags(flags)
 	if err := flags.Parse([]string{
-		"--root=" + filepath.Join(inner.State, "run"),
+		"--root=" + filepath.Join(boxinit.State, "run"),
 		"--platform=systrap",
 		"--network=sandbox",
 		"--gofer-network-namespace=host", // which is the box's, where nothing is
@@ -215,12 +215,12 @@ const ownNetwork = "/proc/self/ns/net"
 var agentEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0,decoratemappings=0"}
 
 // specification is the box as gVisor wants to be told.
-func specification(c *inner.Config) *specs.Spec {
+func specification(c *boxinit.Config) *specs.Spec {
 	uid, gid := uint32(c.User.UID), uint32(c.User.GID)
 	mounts := []specs.Mount{
 		{Destination: "/proc", Type: "proc"},
 		{Destination: "/sys", Type: "sysfs", Options: []string{"ro"}},
-		{Destination: inside.Argv0, Source: inner.Root + inside.Argv0, Type: "bind", Options: []string{"rbind", "ro"}},
+		{Destination: guestinit.Argv0, Source: boxinit.Root + guestinit.Argv0, Type: "bind", Options: []string{"rbind", "ro"}},
 		{Destination: "/dev/shm", Type: "tmpfs", Options: []string{"mode=1777", fmt.Sprintf("size=%d", c.Kernel.Disk)}},
 	}
 	for _, b := range c.Kernel.Binds {
@@ -228,15 +228,15 @@ func specification(c *inner.Config) *specs.Spec {
 		if b.Write {
 			options[1] = "rw"
 		}
-		mounts = append(mounts, specs.Mount{Destination: b.Target, Source: inner.Root + b.Target, Type: "bind", Options: options})
+		mounts = append(mounts, specs.Mount{Destination: b.Target, Source: boxinit.Root + b.Target, Type: "bind", Options: options})
 	}
 	files := uint64(max(c.Files, 4096))
-	args := []string{inside.Argv0}
+	args := []string{guestinit.Argv0}
 	if c.Kernel.Sudo {
-		args = append(args, inside.WithSudo)
+		args = append(args, guestinit.WithSudo)
 	}
 	return &specs.Spec{
-		Version: "1.0.0", Hostname: c.Hostname, Root: &specs.Root{Path: inner.Root}, Mounts: mounts,
+		Version: "1.0.0", Hostname: c.Hostname, Root: &specs.Root{Path: boxinit.Root}, Mounts: mounts,
 		Process: &specs.Process{
 			User: specs.User{UID: uid, GID: gid}, Args: args, Cwd: "/", Env: agentEnv,
 			Capabilities: &specs.LinuxCapabilities{Bounding: agentCaps, Effective: agentCaps, Permitted: agentCaps, Inheritable: agentCaps, Ambient: agentCaps},

@@ -11,9 +11,9 @@ import (
 	"gvisor.dev/gvisor/runsc/boot"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/layer"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/trace/tap"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent/emitter"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/overlaysize"
 )
 
 // guardName is what a session's configuration calls the guard.
@@ -38,7 +38,7 @@ func registerGuard(ready func()) {
 			return nil, err
 		}
 		defer f.Close()
-		if err := inner.EnlistOn(f); err != nil {
+		if err := boxinit.EnlistOn(f); err != nil {
 			return nil, fmt.Errorf("enlist with the broker: %w", err)
 		}
 		ready()
@@ -49,19 +49,19 @@ func registerGuard(ready func()) {
 // begin makes the session of trace points: the sentry enlists with the broker,
 // and tells of the given kinds on events.
 func begin(control *urpc.Client, events *os.File, kinds []paddock.AuditKind) error {
-	points, err := tap.Points(kinds)
+	points, err := emitter.Points(kinds)
 	if err != nil {
 		return err
 	}
-	end, err := inner.DialGuard()
+	end, err := boxinit.DialGuard()
 	if err != nil {
 		return err
 	}
 	defer end.Close()
 	args := boot.CreateTraceSessionArgs{
 		Config: seccheck.SessionConfig{
-			Name: seccheck.DefaultSessionName, Points: append(points, layer.Point()),
-			Sinks: []seccheck.SinkConfig{{Name: guardName}, {Name: tap.Sink}, {Name: layer.Sink}},
+			Name: seccheck.DefaultSessionName, Points: append(points, overlaysize.Point()),
+			Sinks: []seccheck.SinkConfig{{Name: guardName}, {Name: emitter.Sink}, {Name: overlaysize.Sink}},
 		},
 		FilePayload: urpc.FilePayload{Files: []*os.File{end, events}},
 	}

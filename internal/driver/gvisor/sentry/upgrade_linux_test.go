@@ -21,10 +21,10 @@ import (
 	"gvisor.dev/gvisor/runsc/specutils"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent/emitter"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/filter"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/trace/tap"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -124,7 +124,7 @@ func programsAreFound(t *testing.T) {
 }
 
 func configurationMeansIt(t *testing.T) {
-	c, err := configuration(&inner.KernelConfig{Disk: 1 << 30})
+	c, err := configuration(&boxinit.KernelConfig{Disk: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func pointsAreNamed(t *testing.T) {
 		if kind == paddock.AuditNetwork {
 			continue // which no kernel tells
 		}
-		points, err := tap.Points([]paddock.AuditKind{kind})
+		points, err := emitter.Points([]paddock.AuditKind{kind})
 		if err != nil || len(points) == 0 {
 			t.Errorf("%s: %d points, %v", kind, len(points), err)
 		}

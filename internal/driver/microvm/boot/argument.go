@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
 // Arguments are the kernel's. khz is how fast the time stamp counter of the
-// machine counts (see KHz), and only needed for [wire.TCG]; 0 leaves it out.
-func Arguments(accel wire.Accel, khz int) string {
+// machine counts (see KHz), and only needed for [protocol.TCG]; 0 leaves it out.
+func Arguments(accel protocol.Accel, khz int) string {
 	list := []string{
 		"quiet", "loglevel=3", "console=ttyS0",
 		// It tests its ciphers at each start, which takes longer than the rest of
@@ -34,12 +34,12 @@ func Arguments(accel wire.Accel, khz int) string {
 		"initcall_blacklist=" + strings.Join([]string{"ftrace_check_for_weak_functions", "trace_eval_init", "tracer_init_tracefs"}, ","),
 		"panic=-1", "reboot=t", // the machine ends, and QEMU with it
 	}
-	if accel == wire.TCG && khz > 0 {
+	if accel == protocol.TCG && khz > 0 {
 		// A kernel that measures the counter while the host is busy measures for
 		// ever. Emulated, it is the host's.
 		list = append(list, fmt.Sprintf("tsc_early_khz=%d", khz), "tsc=reliable")
 	}
-	if accel == wire.TCG {
+	if accel == protocol.TCG {
 		// Code that was translated is found again by where it is. Where every program
 		// has its libraries elsewhere, all of them are translated at each start.
 		list = append(list, "norandmaps")

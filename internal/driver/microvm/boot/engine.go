@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
 // An Engine is a program that runs machines.
@@ -161,14 +161,14 @@ func engineVersion(text string) (version string, major, minor int, err error) {
 const kvm = "/dev/kvm"
 
 // Probe tells what is to run a machine's processors here, and why it is not the
-// host's own; with [wire.KVM] there is no reason.
-func Probe() (accel wire.Accel, reason string) {
+// host's own; with [protocol.KVM] there is no reason.
+func Probe() (accel protocol.Accel, reason string) {
 	text, err := os.ReadFile(cpuinfo)
 	if err != nil {
-		return wire.TCG, err.Error()
+		return protocol.TCG, err.Error()
 	}
 	if !capable(string(text)) {
-		return wire.TCG, "the processor does not say that it can run machines (neither vmx nor svm in " + cpuinfo + "): virtualization is off in the firmware, or this is itself a virtual machine"
+		return protocol.TCG, "the processor does not say that it can run machines (neither vmx nor svm in " + cpuinfo + "): virtualization is off in the firmware, or this is itself a virtual machine"
 	}
 	f, err := os.OpenFile(kvm, os.O_RDWR, 0)
 	if err == nil {
@@ -176,13 +176,13 @@ func Probe() (accel wire.Accel, reason string) {
 	}
 	switch {
 	case err == nil:
-		return wire.KVM, ""
+		return protocol.KVM, ""
 	case errors.Is(err, fs.ErrNotExist):
-		return wire.TCG, "there is no " + kvm + ": load its module (sudo modprobe kvm_intel, or kvm_amd); in a container: --device " + kvm
+		return protocol.TCG, "there is no " + kvm + ": load its module (sudo modprobe kvm_intel, or kvm_amd); in a container: --device " + kvm
 	case errors.Is(err, fs.ErrPermission):
-		return wire.TCG, kvm + " may not be opened: become a member of the group kvm (sudo usermod -aG kvm $USER, and log in again)"
+		return protocol.TCG, kvm + " may not be opened: become a member of the group kvm (sudo usermod -aG kvm $USER, and log in again)"
 	}
-	return wire.TCG, err.Error()
+	return protocol.TCG, err.Error()
 }
 
 // capable judges by what the kernel tells of the processor. There may be a

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
 func TestAnEngineThatIsTooOldOrNoneIsRefused(t *testing.T) {
@@ -88,7 +88,7 @@ func TestWhatCannotRunMachinesIsToldFromWhatCan(t *testing.T) {
 			t.Errorf("%q: %v", tt.text, got)
 		}
 	}
-	if accel, reason := Probe(); (accel == wire.KVM) != (reason == "") {
+	if accel, reason := Probe(); (accel == protocol.KVM) != (reason == "") {
 		t.Errorf("%s, because %q", accel, reason)
 	}
 }
@@ -118,16 +118,16 @@ func TestProcessorsAreToldApart(t *testing.T) {
 }
 
 func TestTheCounterIsToldWhereItIsEmulated(t *testing.T) {
-	if got := Arguments(wire.TCG, 2596100); !strings.Contains(got+" ", " tsc_early_khz=2596100 tsc=reliable ") || !strings.HasPrefix(got, "quiet ") {
+	if got := Arguments(protocol.TCG, 2596100); !strings.Contains(got+" ", " tsc_early_khz=2596100 tsc=reliable ") || !strings.HasPrefix(got, "quiet ") {
 		t.Errorf("got %q", got)
 	}
-	if got := Arguments(wire.KVM, 2596100); strings.Contains(got, "tsc") {
+	if got := Arguments(protocol.KVM, 2596100); strings.Contains(got, "tsc") {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestInstructionsThatRepeatAreLeftOutWhereTheyAreEmulated(t *testing.T) {
-	for accel, want := range map[wire.Accel]bool{wire.TCG: true, wire.KVM: false} {
+	for accel, want := range map[protocol.Accel]bool{protocol.TCG: true, protocol.KVM: false} {
 		if got := slices.Contains(strings.Fields(Arguments(accel, 1)), "clearcpuid=rep_good"); got != want {
 			t.Errorf("%s: %v", accel, got)
 		}
@@ -135,7 +135,7 @@ func TestInstructionsThatRepeatAreLeftOutWhereTheyAreEmulated(t *testing.T) {
 }
 
 func TestAKernelDoesNotPrepareToBeTraced(t *testing.T) {
-	for _, accel := range []wire.Accel{wire.TCG, wire.KVM} {
+	for _, accel := range []protocol.Accel{protocol.TCG, protocol.KVM} {
 		list := strings.Fields(Arguments(accel, 1))
 		// The kernel takes one list of them, the last.
 		if i := slices.IndexFunc(list, func(a string) bool { return strings.HasPrefix(a, "initcall_blacklist=") }); i < 0 ||
@@ -146,7 +146,7 @@ func TestAKernelDoesNotPrepareToBeTraced(t *testing.T) {
 }
 
 func TestAddressesAreRandomUnlessEmulated(t *testing.T) {
-	for accel, want := range map[wire.Accel]bool{wire.TCG: false, wire.KVM: true} {
+	for accel, want := range map[protocol.Accel]bool{protocol.TCG: false, protocol.KVM: true} {
 		for _, khz := range []int{0, 2596100} {
 			if got := !slices.Contains(strings.Fields(Arguments(accel, khz)), "norandmaps"); got != want {
 				t.Errorf("%s: programs at random addresses: %v", accel, got)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
 // Requests that the machine answers itself.
@@ -23,7 +23,7 @@ func (p *pump) agree(request []byte) (done bool, err error) {
 	reply := make([]byte, outHeader, 128)
 	switch op := binary.NativeEndian.Uint32(request[4:]); {
 	case op == opInit:
-		if reply, err = wire.AppendInit(reply, request[inHeader:]); err != nil {
+		if reply, err = protocol.AppendInit(reply, request[inHeader:]); err != nil {
 			return false, fmt.Errorf("begin to serve files: %w", err)
 		}
 	case op == opStatfs && p.alone.Load():

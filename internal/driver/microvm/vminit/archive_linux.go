@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -27,7 +27,7 @@ import (
 // meanwhile.
 type archiver struct {
 	to     sink
-	room   *wire.Archive
+	room   *protocol.Archive
 	linked map[uint64]string // files of several names that were met
 	path   []string          // of the directory that is being read
 
@@ -67,7 +67,7 @@ func (s stream) content(f *os.File, e kernel.Extent) error {
 }
 
 // count tells whether a directory's archive fits.
-func count(root *os.File, room *wire.Archive) error {
+func count(root *os.File, room *protocol.Archive) error {
 	c := &counter{}
 	a := &archiver{to: c, room: room}
 	err := a.run(root)
@@ -412,7 +412,7 @@ type chunker struct {
 	buf []byte
 }
 
-func newChunker(w io.Writer) *chunker { return &chunker{w, make([]byte, 0, wire.MaxChunk)} }
+func newChunker(w io.Writer) *chunker { return &chunker{w, make([]byte, 0, protocol.MaxChunk)} }
 
 // Write implements io.Writer.
 func (c *chunker) Write(p []byte) (n int, err error) {
@@ -433,13 +433,13 @@ func (c *chunker) flush() error {
 	if len(c.buf) == 0 {
 		return nil
 	}
-	err := wire.WriteChunk(c.w, c.buf)
+	err := protocol.WriteChunk(c.w, c.buf)
 	c.buf = c.buf[:0]
 	return err
 }
 
 // end writes the last one, which is empty.
-func (c *chunker) end() error { return errors.Join(c.flush(), wire.WriteChunk(c.w, nil)) }
+func (c *chunker) end() error { return errors.Join(c.flush(), protocol.WriteChunk(c.w, nil)) }
 
 // spoil makes sure that what was written so far is taken for no archive.
 func (c *chunker) spoil() error {
@@ -460,7 +460,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 		if c.over {
 			return 0, io.EOF
 		}
-		data, err := wire.ReadChunk(c.r)
+		data, err := protocol.ReadChunk(c.r)
 		if err != nil {
 			return 0, errors.Join(err, io.ErrUnexpectedEOF)
 		}

@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
+	"github.com/paddock-sandbox/paddock/internal/framing"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
-	"github.com/paddock-sandbox/paddock/internal/record"
 )
 
 // begin makes this machine one of its own, and starts what runs in it.
-func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
+func (m *machine) begin(ctx context.Context, b *protocol.Begin) error {
 	if err := m.identify(b); err != nil {
 		return err
 	}
@@ -41,12 +41,12 @@ func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
 	}
 	for _, step := range []struct {
 		what string
-		do   func(*wire.Begin) error
+		do   func(*protocol.Begin) error
 	}{
 		{"make the private layer", m.takeLayer},
 		{"mount the file tree", m.mountTree},
 		{"bring up the link", m.link},
-		{"bound the memory", func(b *wire.Begin) error { return m.groups.begin(b.Memory) }},
+		{"bound the memory", func(b *protocol.Begin) error { return m.groups.begin(b.Memory) }},
 		{"give the agent the tree", m.orderAgent},
 	} {
 		if err := step.do(b); err != nil {
@@ -58,7 +58,7 @@ func (m *machine) begin(ctx context.Context, b *wire.Begin) error {
 }
 
 // identify gives the machine what is to be its alone.
-func (m *machine) identify(b *wire.Begin) error {
+func (m *machine) identify(b *protocol.Begin) error {
 	if len(b.Machine) != numberSize || strings.Trim(b.Machine, "0123456789abcdef") != "" {
 		return fmt.Errorf("%q is no number of a machine: %w", b.Machine, paddock.Invalid)
 	}
@@ -121,7 +121,7 @@ func (m *machine) makeLayer() (err error) {
 }
 
 // made are the directories that mounts go onto in every tree.
-func made() []string { return []string{"/proc", "/sys", "/dev", inside.Dir} }
+func made() []string { return []string{"/proc", "/sys", "/dev", guestinit.Dir} }
 
 // mountMerged mounts the commands' tree. Of what is below the private layer nothing is
 // looked at for that.
@@ -132,7 +132,7 @@ func mountMerged() error {
 
 // takeLayer makes the private layer the box's, which begins with an archive or with
 // nothing.
-func (m *machine) takeLayer(b *wire.Begin) error {
+func (m *machine) takeLayer(b *protocol.Begin) error {
 	m.pump.alone.Store(false)
 	if b.Disk < pageSize {
 		return fmt.Errorf("%d bytes of disk: %w", b.Disk, paddock.Invalid)
@@ -174,7 +174,7 @@ func (m *machine) takeLayer(b *wire.Begin) error {
 }
 
 // mountTree mounts what is in the commands' tree.
-func (m *machine) mountTree(b *wire.Begin) error {
+func (m *machine) mountTree(b *protocol.Begin) error {
 	const own = kernel.NoSUID | kernel.NoDev
 	root, err := os.Open(merged)
 	if err != nil {
@@ -214,7 +214,7 @@ func (m *machine) mountTree(b *wire.Begin) error {
 		return err
 	}
 	// As where the agent is executed from there: nothing, and nobody puts it there.
-	if err := moveTo(root, empty, inside.Dir, own|kernel.NoExec|kernel.ReadOnly); err != nil {
+	if err := moveTo(root, empty, guestinit.Dir, own|kernel.NoExec|kernel.ReadOnly); err != nil {
 		return err
 	}
 	if b.Sudo {
@@ -243,7 +243,7 @@ func showSudo(root *os.File) error {
 }
 
 // mountAt mounts what is open as a place at another one in the tree.
-func mountAt(from, root *os.File, bind inner.Bind, attrs uint64) error {
+func mountAt(from, root *os.File, bind boxinit.Bind, attrs uint64) error {
 	fd, err := kernel.Descriptor(from)
 	if err != nil {
 		return err
@@ -283,12 +283,12 @@ func attach(from string, at *os.File, attrs uint64) error {
 
 // link has the interface as this machine's network is: one that goes on from memory
 // may have had another.
-func (m *machine) link(b *wire.Begin) error {
+func (m *machine) link(b *protocol.Begin) error {
 	if b.Link == m.linked {
 		return nil
 	}
-	l := kernel.Link{Name: inner.LinkName, MTU: inner.LinkMTU}
-	for _, text := range []string{inner.Address4, inner.Address6} {
+	l := kernel.Link{Name: boxinit.LinkName, MTU: boxinit.LinkMTU}
+	for _, text := range []string{boxinit.Address4, boxinit.Address6} {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
 			return err
@@ -319,9 +319,9 @@ const mostFiles = 1 << 20
 
 // orderAgent has the agent begin, which then ends the machine or answers on its
 // port.
-func (m *machine) orderAgent(b *wire.Begin) error {
+func (m *machine) orderAgent(b *protocol.Begin) error {
 	defer m.order.Close()
-	return record.Write(m.order, &inside.Order{Tree: merged, UID: b.UID, GID: b.GID, Sudo: b.Sudo})
+	return framing.Write(m.order, &guestinit.Order{Tree: merged, UID: b.UID, GID: b.GID, Sudo: b.Sudo})
 }
 
 // startAgent starts the agent, which waits for an order. When it ends, so does the
@@ -379,7 +379,7 @@ func (m *machine) startAgent() error {
 			done <- started{err: err}
 			return
 		}
-		p, err := os.StartProcess(Argv0, []string{inside.Argv0, inside.OnPort}, &os.ProcAttr{
+		p, err := os.StartProcess(Argv0, []string{guestinit.Argv0, guestinit.OnPort}, &os.ProcAttr{
 			Dir: "/", Env: agentEnv(), Files: []*os.File{null, null, console, port, state, order},
 			Sys: &syscall.SysProcAttr{Cloneflags: kernel.ClonePID | kernel.CloneMount},
 		})
@@ -418,12 +418,12 @@ func (s *sessions) follow(tell *os.File) {
 		if _, err := tell.Read(one); err != nil {
 			return // the agent has ended
 		}
-		if one[0] == inside.AgentReady {
+		if one[0] == guestinit.AgentReady {
 			close(s.ready)
 			continue
 		}
 		s.mu.Lock()
-		s.now = one[0] == inside.SessionBegins
+		s.now = one[0] == guestinit.SessionBegins
 		if !s.now && s.ends != nil {
 			close(s.ends)
 			s.ends = nil

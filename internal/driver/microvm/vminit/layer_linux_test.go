@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -47,7 +47,7 @@ func descriptor(t *testing.T, f *os.File) int {
 	return fd
 }
 
-var generous = &wire.Archive{All: math.MaxInt64, Content: math.MaxInt64, File: math.MaxInt64}
+var generous = &protocol.Archive{All: math.MaxInt64, Content: math.MaxInt64, File: math.MaxInt64}
 
 // fill makes what an overlay can have.
 func fill(t *testing.T, d *os.File) {
@@ -210,7 +210,7 @@ func TestWhatIsTooLargeIsRefusedByName(t *testing.T) {
 	if err := errors.Join(f.Truncate(1<<60), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for what, room := range map[string]*wire.Archive{
+	for what, room := range map[string]*protocol.Archive{
 		"a file":  {All: 1 << 40, Content: math.MaxInt64, File: 1 << 40},
 		"content": {All: 1 << 40, Content: 1 << 40, File: math.MaxInt64},
 	} {
@@ -277,7 +277,7 @@ func TestAnArchiveThatIsSpoiledIsNone(t *testing.T) {
 
 func TestChunksThatEndEarlyAreAnError(t *testing.T) {
 	var b bytes.Buffer
-	if err := wire.WriteChunk(&b, []byte("x")); err != nil {
+	if err := protocol.WriteChunk(&b, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(&chunks{r: &b}); !errors.Is(err, io.ErrUnexpectedEOF) {

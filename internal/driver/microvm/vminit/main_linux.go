@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -82,7 +82,7 @@ type machine struct {
 	upper    *os.File // the private layer
 	number   *os.File // machineID
 	sessions *sessions
-	order    *os.File // takes an inside.Order
+	order    *os.File // takes an guestinit.Order
 	begun    bool     // it is a box's
 	held     bool     // by Hold
 	linked   bool     // the interface is up
@@ -91,7 +91,7 @@ type machine struct {
 // prepare does what is the same in every machine.
 func (m *machine) prepare() error {
 	const quiet = kernel.NoSUID | kernel.NoExec
-	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, empty, devices, system, groupsDir, inside.OwnProc, inside.OwnGroups} {
+	for _, dir := range []string{"/dev", "/proc", "/sys", lower, layer, merged, empty, devices, system, groupsDir, guestinit.OwnProc, guestinit.OwnGroups} {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -107,8 +107,8 @@ func (m *machine) prepare() error {
 		func() (err error) { m.groups, err = makeGroups(groupsDir); return err },
 		makeDevices,
 		kernel.LoopbackUp,
-		func() (err error) { m.files, err = openPort(wire.FilesPort); return err },
-		func() (err error) { m.agent, err = openPort(wire.AgentPort); return err },
+		func() (err error) { m.files, err = openPort(protocol.FilesPort); return err },
+		func() (err error) { m.agent, err = openPort(protocol.AgentPort); return err },
 		m.startAgent,
 		m.mountLower,
 		m.makeLayer,
@@ -118,7 +118,7 @@ func (m *machine) prepare() error {
 		func() error { return m.sessions.waitReady(portTime) },
 		func() error { runtime.GC(); return nil }, // so that none is due when it has a box
 		func() error {
-			p, err := openPort(wire.ControlPort)
+			p, err := openPort(protocol.ControlPort)
 			m.control = p
 			return err
 		},
@@ -255,15 +255,15 @@ func (m *machine) serve() error {
 // all that was sent in it was read.
 func (m *machine) session() (read bool) {
 	for {
-		var r wire.Request
-		if err := wire.Read(m.control, &r); err != nil {
+		var r protocol.Request
+		if err := protocol.Read(m.control, &r); err != nil {
 			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		}
 		answer, err := m.do(&r)
 		if err != nil {
-			answer = wire.Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
+			answer = protocol.Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
 		}
-		if wire.Write(m.control, &answer) != nil {
+		if protocol.Write(m.control, &answer) != nil {
 			return false
 		}
 		if r.Archive != nil && err == nil && m.sendArchive() != nil {
@@ -272,7 +272,7 @@ func (m *machine) session() (read bool) {
 	}
 }
 
-func (m *machine) do(r *wire.Request) (answer wire.Answer, err error) {
+func (m *machine) do(r *protocol.Request) (answer protocol.Answer, err error) {
 	if r.Begin == nil && !m.begun {
 		return answer, fmt.Errorf("the machine has not begun: %w", paddock.Conflict)
 	}
@@ -329,7 +329,7 @@ func (m *machine) release() error {
 
 // count brings all to rest that can change the private layer, and says whether
 // there is room for an archive of it. Where there is, sendArchive follows.
-func (m *machine) count(ctx context.Context, room *wire.Archive) error {
+func (m *machine) count(ctx context.Context, room *protocol.Archive) error {
 	if err := m.groups.freeze(ctx, m.groups.agent(), m.groups.commands()); err != nil {
 		return err
 	}

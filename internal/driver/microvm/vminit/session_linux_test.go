@@ -7,7 +7,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
 // A script is a port of a test, with what comes on it in order: nil is that the other
@@ -48,7 +48,7 @@ func (s *script) WaitOpen(context.Context) error {
 // and a request on its way.
 func TestTheFirstRequestOfASessionIsAnswered(t *testing.T) {
 	var request bytes.Buffer
-	if err := wire.Write(&request, &wire.Request{Inspect: true}); err != nil {
+	if err := protocol.Write(&request, &protocol.Request{Inspect: true}); err != nil {
 		t.Fatal(err)
 	}
 	ask := request.Bytes()
@@ -62,8 +62,8 @@ func TestTheFirstRequestOfASessionIsAnswered(t *testing.T) {
 		if err := m.serve(); !errors.Is(err, errOver) {
 			t.Errorf("%s: %v", what, err)
 		}
-		var answer wire.Answer
-		if err := wire.Read(&s.sent, &answer); err != nil || answer.Error == "" {
+		var answer protocol.Answer
+		if err := protocol.Read(&s.sent, &answer); err != nil || answer.Error == "" {
 			t.Errorf("%s: no answer: %v", what, err)
 		}
 	}

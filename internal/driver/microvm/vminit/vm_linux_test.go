@@ -19,13 +19,13 @@ import (
 	"github.com/hashicorp/yamux"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/agent"
-	"github.com/paddock-sandbox/paddock/internal/container/inner"
-	"github.com/paddock-sandbox/paddock/internal/container/inside"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/share"
-	"github.com/paddock-sandbox/paddock/internal/driver/microvm/wire"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/fileserver"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
 // dataEnv names the directory that boot.Setup was told.
@@ -106,14 +106,14 @@ func start(t *testing.T) *vm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &vm{ports: map[string]string{}, console: &console{}, token: make([]byte, inside.TokenSize), done: make(chan struct{})}
+	v := &vm{ports: map[string]string{}, console: &console{}, token: make([]byte, guestinit.TokenSize), done: make(chan struct{})}
 	_, _ = rand.Read(v.token)
 	args := []string{"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-M", "microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off", "-accel", "tcg,tb-size=128", "-cpu", "Nehalem", "-m", "512",
 		"-global", "virtio-mmio.force-legacy=false",
-		"-kernel", k.Path, "-initrd", initrd, "-append", boot.Arguments(wire.TCG, khz),
+		"-kernel", k.Path, "-initrd", initrd, "-append", boot.Arguments(protocol.TCG, khz),
 		"-serial", "stdio", "-device", "virtio-serial-device,max_ports=4"}
-	for i, name := range []string{wire.ControlPort, wire.FilesPort, wire.AgentPort} {
+	for i, name := range []string{protocol.ControlPort, protocol.FilesPort, protocol.AgentPort} {
 		v.ports[name] = filepath.Join(dir, name)
 		args = append(args, "-chardev", fmt.Sprintf("socket,id=port%d,path=%s,server=on,wait=off", i+1, v.ports[name]),
 			"-device", fmt.Sprintf("virtserialport,nr=%d,chardev=port%d,name=%s", i+1, i+1, name))
@@ -134,7 +134,7 @@ func start(t *testing.T) *vm {
 			t.Logf("console: %s", v.console)
 		}
 	})
-	v.control = v.dial(t, wire.ControlPort)
+	v.control = v.dial(t, protocol.ControlPort)
 	return v
 }
 
@@ -163,26 +163,26 @@ func (v *vm) dial(t *testing.T, port string) net.Conn {
 }
 
 // ask asks the machine's init.
-func (v *vm) ask(t *testing.T, r wire.Request) (wire.Answer, error) {
+func (v *vm) ask(t *testing.T, r protocol.Request) (protocol.Answer, error) {
 	t.Helper()
 	_ = v.control.SetDeadline(time.Now().Add(patience))
-	if err := wire.Write(v.control, &r); err != nil {
+	if err := protocol.Write(v.control, &r); err != nil {
 		t.Fatal(err)
 	}
 	return v.answer(t)
 }
 
-func (v *vm) answer(t *testing.T) (wire.Answer, error) {
+func (v *vm) answer(t *testing.T) (protocol.Answer, error) {
 	t.Helper()
-	var a wire.Answer
-	if err := wire.Read(v.control, &a); err != nil {
+	var a protocol.Answer
+	if err := protocol.Read(v.control, &a); err != nil {
 		t.Fatal(err)
 	}
 	return a, a.Err()
 }
 
 // must is ask that has to succeed.
-func (v *vm) must(t *testing.T, r wire.Request) wire.Answer {
+func (v *vm) must(t *testing.T, r protocol.Request) protocol.Answer {
 	t.Helper()
 	a, err := v.ask(t, r)
 	if err != nil {
@@ -194,7 +194,7 @@ func (v *vm) must(t *testing.T, r wire.Request) wire.Answer {
 // A place is what a machine of these tests has of the host.
 type place struct {
 	work string // a directory that it may change
-	srv  *share.Server
+	srv  *fileserver.Server
 }
 
 func newPlace(t *testing.T) place {
@@ -208,13 +208,13 @@ func newPlace(t *testing.T) place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	if p.srv, err = share.New(share.Options{Root: root, UID: os.Getuid(), GID: os.Getgid(), Begun: true, Binds: p.binds()}); err != nil {
+	if p.srv, err = fileserver.New(fileserver.Options{Root: root, UID: os.Getuid(), GID: os.Getgid(), Begun: true, Binds: p.binds()}); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func (p place) binds() []inner.Bind { return []inner.Bind{{Target: p.work, Write: true}} }
+func (p place) binds() []boxinit.Bind { return []boxinit.Bind{{Target: p.work, Write: true}} }
 
 // begin begins a machine.
 func (v *vm) begin(t *testing.T, p place, layer []byte) {
@@ -223,7 +223,7 @@ func (v *vm) begin(t *testing.T, p place, layer []byte) {
 	entropy := make([]byte, 64)
 	_, _ = rand.Read(entropy)
 	_ = v.control.SetDeadline(time.Now().Add(patience))
-	if err := wire.Write(v.control, &wire.Request{Begin: &wire.Begin{
+	if err := protocol.Write(v.control, &protocol.Request{Begin: &protocol.Begin{
 		Entropy: entropy, Time: time.Now().UnixNano(), Hostname: "box", Machine: strings.Repeat("5a", 16),
 		Binds: p.binds(), Disk: 64 << 20, Memory: 128 << 20, UID: os.Getuid(), GID: os.Getgid(), Layer: layer != nil,
 	}}); err != nil {
@@ -231,13 +231,13 @@ func (v *vm) begin(t *testing.T, p place, layer []byte) {
 	}
 	if layer != nil {
 		for part := layer; len(part) > 0; {
-			n := min(len(part), wire.MaxChunk)
-			if err := wire.WriteChunk(v.control, part[:n]); err != nil {
+			n := min(len(part), protocol.MaxChunk)
+			if err := protocol.WriteChunk(v.control, part[:n]); err != nil {
 				t.Fatal(err)
 			}
 			part = part[n:]
 		}
-		if err := wire.WriteChunk(v.control, nil); err != nil {
+		if err := protocol.WriteChunk(v.control, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -250,7 +250,7 @@ func (v *vm) begin(t *testing.T, p place, layer []byte) {
 // serve begins a session for files.
 func (v *vm) serve(t *testing.T, p place) {
 	t.Helper()
-	v.files, v.served = v.dial(t, wire.FilesPort), make(chan struct{})
+	v.files, v.served = v.dial(t, protocol.FilesPort), make(chan struct{})
 	conn, served := v.files, v.served
 	go func() {
 		defer close(served)
@@ -263,7 +263,7 @@ func (v *vm) connect(t *testing.T) {
 	t.Helper()
 	conf := yamux.DefaultConfig()
 	conf.EnableKeepAlive, conf.LogOutput, conf.ConnectionWriteTimeout = false, io.Discard, patience
-	s, err := yamux.Client(v.dial(t, wire.AgentPort), conf)
+	s, err := yamux.Client(v.dial(t, protocol.AgentPort), conf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,31 +279,31 @@ func (v *vm) settle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	settings := &inside.Settings{
+	settings := &guestinit.Settings{
 		User: guest.User{Name: "user", UID: os.Getuid(), GID: os.Getgid(), Home: "/tmp"}, Env: map[string]string{"PATH": "/usr/bin:/bin"}, Dir: "/tmp", Files: 1024, PIDs: 100,
 	}
 	_ = conn.SetDeadline(time.Now().Add(patience))
-	_, err = conn.Write(append([]byte{inside.Settle}, v.token...))
-	if err = errors.Join(err, inside.OfMachine.Write(conn, settings)); err != nil {
+	_, err = conn.Write(append([]byte{guestinit.Settle}, v.token...))
+	if err = errors.Join(err, guestinit.OfMachine.Write(conn, settings)); err != nil {
 		t.Fatal(err)
 	}
-	var answer inside.Answer
-	if err := inside.OfMachine.Read(conn, &answer); err != nil || answer.Error != "" {
+	var answer guestinit.Answer
+	if err := guestinit.OfMachine.Read(conn, &answer); err != nil || answer.Error != "" {
 		t.Fatal("settle: ", err, answer)
 	}
 }
 
 // guest connects to the agent.
-func (v *vm) guest(t *testing.T) *agent.Guest {
+func (v *vm) guest(t *testing.T) *guestclient.Guest {
 	t.Helper()
 	conn, err := v.yamux.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Write(append([]byte{inside.Serve}, v.token...)); err != nil {
+	if _, err := conn.Write(append([]byte{guestinit.Serve}, v.token...)); err != nil {
 		t.Fatal(err)
 	}
-	g, err := agent.New(conn, agent.Options{})
+	g, err := guestclient.New(conn, guestclient.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func (v *vm) guest(t *testing.T) *agent.Guest {
 }
 
 // run runs a script, and gives what it said and its status.
-func run(t *testing.T, g *agent.Guest, script string) (string, int) {
+func run(t *testing.T, g *guestclient.Guest, script string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
 	p, err := g.Start(t.Context(), paddock.Cmd{Args: []string{"/bin/sh", "-c", script}, Output: paddock.Output{Stdout: &out, Stderr: &out}})
@@ -329,7 +329,7 @@ func run(t *testing.T, g *agent.Guest, script string) (string, int) {
 func TestACommandRunsInAMachine(t *testing.T) {
 	v := start(t)
 	p := newPlace(t)
-	if _, err := v.ask(t, wire.Request{Hold: true}); err == nil {
+	if _, err := v.ask(t, protocol.Request{Hold: true}); err == nil {
 		t.Error("a machine that has not begun is held")
 	}
 	v.begin(t, p, nil)
@@ -387,7 +387,7 @@ func TestAMachineIsHeldAndGoesOn(t *testing.T) {
 		}
 	}()
 	<-out
-	v.must(t, wire.Request{Hold: true})
+	v.must(t, protocol.Request{Hold: true})
 
 	// What goes on from memory has neither session any more.
 	v.files.Close()
@@ -396,10 +396,10 @@ func TestAMachineIsHeldAndGoesOn(t *testing.T) {
 	entropy := make([]byte, 64)
 	_, _ = rand.Read(entropy)
 	now := time.Now().Add(1000 * time.Hour)
-	v.must(t, wire.Request{Begin: &wire.Begin{Again: true, Entropy: entropy, Time: now.UnixNano(), Hostname: "other", Machine: strings.Repeat("a5", 16)}})
+	v.must(t, protocol.Request{Begin: &protocol.Begin{Again: true, Entropy: entropy, Time: now.UnixNano(), Hostname: "other", Machine: strings.Repeat("a5", 16)}})
 	v.serve(t, p)
 	v.connect(t)
-	v.must(t, wire.Request{Go: true})
+	v.must(t, protocol.Request{Go: true})
 	v.settle(t)
 	g = v.guest(t)
 	if got, _ := run(t, g, "hostname; date +%Y; echo changed >"+p.work+"/stop; cat "+p.work+"/stop"); got != fmt.Sprintf("other\n%d\nchanged", now.Year()) {
@@ -417,7 +417,7 @@ func TestTheMemoryOfCommandsIsBounded(t *testing.T) {
 	v.begin(t, newPlace(t), nil)
 	v.settle(t)
 	g := v.guest(t)
-	before := v.must(t, wire.Request{Inspect: true})
+	before := v.must(t, protocol.Request{Inspect: true})
 	if before.Kills != 0 || before.Memory <= 0 || before.Peak < before.Memory {
 		t.Errorf("%+v", before)
 	}
@@ -425,12 +425,12 @@ func TestTheMemoryOfCommandsIsBounded(t *testing.T) {
 	if got, _ := run(t, g, take); got != "60000000" {
 		t.Errorf("%q", got)
 	}
-	v.must(t, wire.Request{Memory: 32 << 20})
+	v.must(t, protocol.Request{Memory: 32 << 20})
 	run(t, g, take)
-	if after := v.must(t, wire.Request{Inspect: true}); after.Kills == 0 {
+	if after := v.must(t, protocol.Request{Inspect: true}); after.Kills == 0 {
 		t.Errorf("nothing was ended: %+v", after)
 	}
-	if _, err := v.ask(t, wire.Request{Memory: -1}); !errors.Is(err, paddock.Invalid) {
+	if _, err := v.ask(t, protocol.Request{Memory: -1}); !errors.Is(err, paddock.Invalid) {
 		t.Error(err)
 	}
 	if got, _ := run(t, g, "echo alive"); got != "alive" {
@@ -447,13 +447,13 @@ func TestTheNextMachineBeginsWithThePrivateLayer(t *testing.T) {
 	v.begin(t, p, nil)
 	v.settle(t)
 	run(t, v.guest(t), "echo kept >/tmp/kept; rm -f /etc/passwd; mv /etc/apt /etc/other; truncate -s 20m /tmp/holes")
-	if _, err := v.ask(t, wire.Request{Archive: &wire.Archive{All: 1 << 30, Content: 1 << 30, File: 10 << 20}}); !errors.Is(err, paddock.Exhausted) {
+	if _, err := v.ask(t, protocol.Request{Archive: &protocol.Archive{All: 1 << 30, Content: 1 << 30, File: 10 << 20}}); !errors.Is(err, paddock.Exhausted) {
 		t.Error(err)
 	}
-	v.must(t, wire.Request{Archive: &wire.Archive{All: 1 << 30, Content: 1 << 30, File: 1 << 30}})
+	v.must(t, protocol.Request{Archive: &protocol.Archive{All: 1 << 30, Content: 1 << 30, File: 1 << 30}})
 	var layer []byte
 	for {
-		part, err := wire.ReadChunk(v.control)
+		part, err := protocol.ReadChunk(v.control)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/file"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
@@ -61,7 +61,7 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 	}
 	must(t, root.Symlink("usr/bin", "/bin"), root.Chmod("/tmp", 0o1777), root.Mknod("/dev/null", syscall.S_IFCHR|0o666, proc.DevNull))
 	programs := map[string]proc.Program{"bash": shell.Program, "sh": shell.Program, "sleep": sleep}
-	for _, c := range slices.Concat(text.Commands(), file.Commands(), order.Commands(), []command.Command{}) {
+	for _, c := range slices.Concat(text.Commands(), file.Commands(), sort.Commands(), []command.Command{}) {
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
 			programs[name] = c.Run
 		}

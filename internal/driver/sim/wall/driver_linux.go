@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/agent"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/roster"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
@@ -184,7 +184,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		// What the child's answer need not be waited for. A child that refuses
 		// ends, and this with it: its answer says why.
 		var ended error
-		sb.Guest, ended = agent.New(c.conn, agent.Options{
+		sb.Guest, ended = guestclient.New(c.conn, guestclient.Options{
 			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
 		})
 		if r, err = sb.link.answer(); err == nil {
@@ -266,7 +266,7 @@ func (d *Driver) Close() error {
 
 // A sandbox is a child process with a simulated computer.
 type sandbox struct {
-	*agent.Guest
+	*guestclient.Guest
 	*child
 	d    *Driver
 	spec paddock.Spec

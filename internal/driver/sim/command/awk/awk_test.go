@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/awk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/clock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/commandtest"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/text"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
 )
@@ -43,7 +43,7 @@ func with(tool string, operands []string, programs ...string) []commandtest.Case
 
 // commands are awk and what programs start.
 func commands() []command.Command {
-	return slices.Concat(awk.Commands(), []command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}}, order.Commands(), text.Commands(), clock.Commands())
+	return slices.Concat(awk.Commands(), []command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}}, sort.Commands(), text.Commands(), clock.Commands())
 }
 
 // posix makes cases of programs that need none of gawk's extensions.

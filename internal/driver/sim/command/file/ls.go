@@ -9,8 +9,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/account"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/operand"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/size"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/stream"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/walk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/pattern"
@@ -251,7 +251,7 @@ func (l *lister) order(items []item) {
 	case "size":
 		cmp = func(a, b *item) int { return int(max(-1, min(1, b.info.Size-a.info.Size))) }
 	case "version":
-		cmp = func(a, b *item) int { return order.Version([]byte(a.name), []byte(b.name)) }
+		cmp = func(a, b *item) int { return sort.Version([]byte(a.name), []byte(b.name)) }
 	case "extension":
 		cmp = func(a, b *item) int { return strings.Compare(extension(a.name), extension(b.name)) }
 	case "width":

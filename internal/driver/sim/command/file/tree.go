@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/account"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/mode"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/order"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/size"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/stream"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/walk"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/pattern"
@@ -456,7 +456,7 @@ func (p *planter) order(list []leaf) {
 	cmp := func(x, y leaf) int { return strings.Compare(x.name, y.name) }
 	switch p.sort {
 	case "version":
-		cmp = func(x, y leaf) int { return order.Version([]byte(x.name), []byte(y.name)) }
+		cmp = func(x, y leaf) int { return sort.Version([]byte(x.name), []byte(y.name)) }
 	case "mtime":
 		cmp = func(x, y leaf) int { return x.info.Mtime.Compare(y.info.Mtime) }
 	case "ctime":

@@ -1,9 +1,0 @@
-package agent
-
-import "time"
-
-// SetGrace shortens the time that a guest has to report an exit.
-func (g *Guest) SetGrace(d time.Duration) { g.grace = d }
-
-// StartsAtOnce is how many starts a guest is asked for at a time.
-const StartsAtOnce = startsAtOnce

@@ -1,6 +1,0 @@
-//go:build !race
-
-package action_test
-
-// unmeasured is nothing without the race detector.
-func unmeasured() map[string]string { return nil }

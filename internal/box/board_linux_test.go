@@ -1,0 +1,121 @@
+package box
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func TestABoardShowsOnlyThatASandboxGoes(t *testing.T) {
+	mine, f, err := newBoard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := readBoard(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if theirs.goes() {
+		t.Error("a new board shows that a sandbox goes")
+	}
+	for _, row := range []struct {
+		st   standing
+		err  error
+		goes bool
+	}{
+		{standing{State: paddock.Ready}, nil, true},
+		{standing{State: paddock.Paused}, nil, false},
+		{standing{State: paddock.Ready}, nil, true},
+		{standing{paddock.Dead, "it was killed"}, nil, false},
+		{standing{State: paddock.Ready}, paddock.Unavailable, false},
+		{standing{}, nil, false},
+	} {
+		mine.show(row.st, row.err)
+		if theirs.goes() != row.goes {
+			t.Errorf("%+v, %v: it goes: %t", row.st, row.err, !row.goes)
+		}
+	}
+	if (*board)(nil).goes() {
+		t.Error("nothing shows that a sandbox goes")
+	}
+}
+
+// lately is a driver's sandbox of a name.
+func lately(id paddock.ID, made time.Time) *sandbox {
+	return &sandbox{id: id, owner: remoteOwner{group: noGroup}, about: about{Created: made}, dialing: make(chan struct{}, 1)}
+}
+
+func TestRecentsGiveTheLatestOfAName(t *testing.T) {
+	var r recents
+	t.Cleanup(r.close)
+	first, second := lately("a", time.Unix(1, 0)), lately("a", time.Unix(2, 0))
+	if r.find("a") != nil {
+		t.Error("found before it was there")
+	}
+	r.use(first)
+	r.use(second)
+	r.drop(first) // which has lost its name
+	if r.find("a") != second {
+		t.Error("the second has gone with the first")
+	}
+	r.drop(second)
+	if r.find("a") != nil {
+		t.Error("still there")
+	}
+}
+
+func TestRecentsThatAreClosedKeepNothing(t *testing.T) {
+	var r recents
+	r.use(lately("a", time.Time{}))
+	r.close()
+	r.use(lately("b", time.Time{}))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.open) != 0 || r.timer != nil {
+		t.Error("kept")
+	}
+}
+
+func TestRecentsDropWhatNobodyUsesAgain(t *testing.T) {
+	var r recents
+	t.Cleanup(r.close)
+	r.use(lately("old", time.Time{}))
+	r.use(lately("new", time.Time{}))
+	r.mu.Lock()
+	r.open["old"].used = time.Now().Add(-recentTime)
+	r.mu.Unlock()
+	if r.find("old") == nil { // to look does not count
+		t.Error("it is dropped before its time")
+	}
+	r.sweep()
+	if r.find("old") != nil || r.find("new") == nil {
+		t.Error("the wrong one was dropped")
+	}
+	r.mu.Lock()
+	r.open["new"].used = time.Now().Add(-recentTime)
+	r.mu.Unlock()
+	r.sweep()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.open) != 0 || r.timer != nil {
+		t.Error("a timer runs for nothing")
+	}
+}
+
+func TestTheSameSandboxIsToldFromOneThatHasItsName(t *testing.T) {
+	have := lately("a", time.Unix(1, 0))
+	again, other := lately("a", time.Unix(1, 0)), lately("a", time.Unix(2, 0))
+	again.about.Labels = map[string]string{"k": "v"}
+	if !have.same(again) || have.about.Labels["k"] != "v" {
+		t.Errorf("the same: %+v", have.about)
+	}
+	if have.same(other) {
+		t.Error("another one is taken for it")
+	}
+	have.removed = true
+	if have.same(again) {
+		t.Error("one that was removed is given again")
+	}
+}

@@ -1,0 +1,442 @@
+package box
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A checkpoint is a saved box: a directory of files that its kernel wrote, and what
+// is known of them. It is for the kernel and the agent that wrote it only, and
+// is checked before they read it: they do not find out by themselves.
+type checkpoint struct {
+	dir   string
+	about checkpointAbout
+
+	// unnamed says that the parts have no names: they are held open, and go
+	// with this process, however it ends.
+	unnamed bool
+	held    []*os.File
+}
+
+// A checkpointAbout is the file that makes an image one; it is written last.
+type checkpointAbout struct {
+	Format  int              `json:"format"`
+	Created time.Time        `json:"created"`
+	Name    string           `json:"name,omitempty"` // as SnapshotOptions has it
+	Kernel  string           `json:"kernel"`
+	Agent   string           `json:"agent"` // the sum of its program
+	Parts   []checkpointPart `json:"parts"`
+	Memory  bool             `json:"memory"` // with processes; else files only
+	Order   order            `json:"order"`  // how the box was made
+}
+
+// A checkpointPart is one of the files.
+type checkpointPart struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+	Sum  string `json:"sum"`
+
+	// Sparse says that Sum is of what is not zero: a machine's memory is as large
+	// as the machine.
+	Sparse bool `json:"sparse,omitempty"`
+}
+
+const (
+	checkpointFormat = 1
+	checkpointFile   = "checkpoint.json"
+)
+
+// Parts of an image, in the order in which a kernel wants them.
+var (
+	memoryParts = []string{"state", "index", "pages"}
+	fileParts   = []string{"files.tar"}
+)
+
+// What directories of checkpoints are called: a snapshot is its maker's to
+// remove, and what a sandbox was paused to is a part of that.
+const (
+	snapshotPrefix = "im-"
+	pausedPrefix   = "paused-"
+)
+
+// newCheckpoint makes the directory of one.
+func newCheckpoint(data, prefix string, s start) (*checkpoint, error) {
+	if err := ownDirectory(data); err != nil {
+		return nil, err
+	}
+	var b [10]byte
+	_, _ = rand.Read(b[:]) // never fails
+	m := &checkpoint{dir: filepath.Join(data, prefix+strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))}
+	if err := os.Mkdir(m.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("save the box: %w", err)
+	}
+	m.about = checkpointAbout{Format: checkpointFormat, Created: time.Now().UTC(), Kernel: s.kernel.Name, Order: order{
+		Argv0: s.argv0, Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups,
+	}}
+	return m, nil
+}
+
+// fill has a box write its parts.
+func (m *checkpoint) fill(ctx context.Context, b *box, op boxinit.Op) error {
+	names := memoryParts
+	if m.about.Memory = op != boxinit.OpFiles; !m.about.Memory {
+		names = fileParts
+	}
+	var files []*os.File
+	defer func() {
+		if !m.unnamed {
+			closeAll(files)
+		}
+	}()
+	for _, name := range names {
+		f, err := os.OpenFile(filepath.Join(m.dir, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		if err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
+		files = append(files, f)
+	}
+	if m.unnamed {
+		m.held = files
+		if err := os.RemoveAll(m.dir); err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
+	}
+	room := b.room(m.about.Memory)
+	if err := b.save(ctx, op, room, files); err != nil {
+		return err
+	}
+	// The box's init has seen to it; but it was inside.
+	if err := bounded(files, room.All+room.All/8); err != nil {
+		return fmt.Errorf("save the box: %w", err)
+	}
+	if !m.about.Memory {
+		// The box that begins with it reads it as its own user.
+		if err := files[0].Chmod(0o444); err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
+	}
+	var err error
+	for i, f := range files {
+		p := checkpointPart{Name: names[i], Sparse: b.machine && m.about.Memory}
+		if p.Sum, p.Size, err = summing(p.Sparse)(f); err != nil {
+			return fmt.Errorf("save the box: %w", err)
+		}
+		m.about.Parts = append(m.about.Parts, p)
+	}
+	return nil
+}
+
+// room is how much may be saved of a box. What is in its memory and on its disk
+// is bounded; a kernel that was taken over, and could write anything, is not.
+func (b *box) room(memory bool) boxinit.Room {
+	l := b.bounds()
+	if memory && b.machine {
+		l.Memory = b.made // it is as large as it was made, whatever commands may have
+		return boxinit.Room{All: b.hosted(l).Memory + overhead}
+	}
+	if memory {
+		return boxinit.Room{All: l.Memory + l.Disk + overhead}
+	}
+	// Names have a header each. What is a hole is none any more in a box that begins
+	// with the archive. A file is in memory once more while it is written; where that
+	// is more than there is, it is the end of the box, as for any command that takes
+	// too much.
+	return boxinit.Room{All: l.Disk + l.Disk/4 + overhead, Content: l.Disk, File: min(l.Disk, l.Memory/2)}
+}
+
+// overhead is what a kernel needs for itself, in bytes.
+const overhead = 64 << 20
+
+func bounded(files []*os.File, limit int64) error {
+	var sum int64
+	for _, f := range files {
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if sum += st.Size(); sum > limit || sum < 0 {
+			return fmt.Errorf("more was written than its limits of memory and disk allow: %w", paddock.Exhausted)
+		}
+	}
+	return nil
+}
+
+// seal writes what makes it an image.
+func (m *checkpoint) seal(agent *os.File) (err error) {
+	if m.about.Agent, _, err = sumOf(agent); err != nil || m.unnamed {
+		return err
+	}
+	data, err := json.Marshal(m.about)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(m.dir, checkpointFile+".new")
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return fmt.Errorf("save the box: %w", err)
+	}
+	return os.Rename(tmp, filepath.Join(m.dir, checkpointFile))
+}
+
+// readCheckpoint finds a checkpoint by its directory.
+func readCheckpoint(dir string) (*checkpoint, error) {
+	if err := errors.Join(checkOwn(filepath.Dir(dir)), checkOwn(dir)); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, checkpointFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &checkpoint{dir: dir}
+	if err := json.Unmarshal(data, &m.about); err != nil {
+		return nil, fmt.Errorf("its description is damaged: %w: %w", err, paddock.Conflict)
+	}
+	if m.about.Format != checkpointFormat {
+		return nil, fmt.Errorf("it is of format %d, not %d: another version of Paddock wrote it: %w", m.about.Format, checkpointFormat, paddock.Unsupported)
+	}
+	return m, nil
+}
+
+// open gives the parts, when it is certain that they are what was written, and
+// that whoever reads them now is what wrote them. Known may be nil.
+func (m *checkpoint) open(k *Kernel, agent *os.File, known *sums) (files []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(files)
+			files = nil
+		}
+	}()
+	if m.about.Kernel != k.Name {
+		return nil, fmt.Errorf("it was saved by %s, this is %s: %w", m.about.Kernel, k.Name, paddock.Unsupported)
+	}
+	if m.about.Memory {
+		sum, _, err := known.of(agent, sumOf)
+		if err != nil {
+			return nil, err
+		}
+		if sum != m.about.Agent {
+			return nil, fmt.Errorf("it was saved by another version of Paddock, whose agent is a part of it: %w", paddock.Unsupported)
+		}
+	}
+	for i, p := range m.about.Parts {
+		name := filepath.Join(m.dir, p.Name)
+		if m.unnamed {
+			name = fmt.Sprintf("/proc/self/fd/%d", m.held[i].Fd()) // which opens it anew
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return files, fmt.Errorf("a part of it is missing: %w: %w", err, paddock.Conflict)
+		}
+		files = append(files, f)
+		sum, size, err := known.of(f, summing(p.Sparse))
+		if err != nil {
+			return files, err
+		}
+		if sum != p.Sum || size != p.Size {
+			return files, fmt.Errorf("it is damaged: %s is not what was written: %w", p.Name, paddock.Conflict)
+		}
+	}
+	return files, nil
+}
+
+// remove deletes it. One that is gone is fine.
+func (m *checkpoint) remove() error {
+	closeAll(m.held)
+	m.held = nil
+	if err := os.RemoveAll(m.dir); err != nil {
+		return fmt.Errorf("remove what was saved: %w", err)
+	}
+	return nil
+}
+
+// save has the box's init write to files.
+func (b *box) save(ctx context.Context, op boxinit.Op, room boxinit.Room, files []*os.File) error {
+	f, err := b.ask(op, room.Bytes(), files...)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return b.report(ctx, f)
+}
+
+// report waits for the answer of the box's init.
+func (b *box) report(ctx context.Context, f *os.File) error {
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var r boxinit.Report
+	err = json.NewDecoder(io.LimitReader(conn, kernel.PacketMax)).Decode(&r)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
+	case err != nil:
+		return fmt.Errorf("the box's init did not answer: %w: %w", err, paddock.Unavailable)
+	case !r.Ready:
+		return &toldError{boxinit.Words(r.Error, boxinit.MaxWords), r.Kind}
+	}
+	return nil
+}
+
+// snapshotDir is where a snapshot is kept.
+func (d *Driver) snapshotDir(id paddock.SnapshotID) (string, error) {
+	if !paddock.ID(id).Valid() {
+		return "", fmt.Errorf("not a name: %w", paddock.Invalid)
+	}
+	if !strings.HasPrefix(string(id), snapshotPrefix) {
+		return "", fmt.Errorf("%w", paddock.NotFound)
+	}
+	return filepath.Join(d.data, string(id)), nil
+}
+
+// removeSnapshot deletes a snapshot, and what is left of one.
+func (d *Driver) removeSnapshot(id paddock.SnapshotID) error {
+	dir, err := d.snapshotDir(id)
+	if errors.Is(err, paddock.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(checkOwn(d.data), checkOwn(dir)); err != nil {
+		return err
+	}
+	// Nobody begins with what is half there.
+	if err := os.Remove(filepath.Join(dir, checkpointFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return (&checkpoint{dir: dir}).remove()
+}
+
+// snapshot finds an image that Snapshot has made.
+func (d *Driver) snapshot(id paddock.SnapshotID) (*checkpoint, error) {
+	var m *checkpoint
+	dir, err := d.snapshotDir(id)
+	if err == nil {
+		m, err = readCheckpoint(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
+	}
+	return m, nil
+}
+
+// snapshot saves the box that runs, which goes on.
+func (l *life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	op := boxinit.OpFiles
+	if o.Memory {
+		op = boxinit.OpSave
+	}
+	m, err := l.save(ctx, l.now(), op)
+	if err != nil {
+		return "", err
+	}
+	m.about.Name = o.Name
+	if err := m.seal(l.start.agent); err != nil {
+		return "", errors.Join(err, m.remove())
+	}
+	return paddock.SnapshotID(filepath.Base(m.dir)), nil
+}
+
+// adapt gives the spec of a box that begins with the image: what the spec leaves
+// open is as it was, and what cannot be otherwise must be.
+func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
+	was := &m.about.Order
+	s := *spec
+	s.Root = was.Root
+	if s.User == "" {
+		s.User = was.User
+	}
+	standard := defaults() // nobody asked for it then, and nobody does now
+	memory := &was.Limits.Memory
+	if k := was.Layout.Config.Kernel; k != nil && k.Machine != nil && m.about.Memory {
+		memory = &s.Limits.Memory // of which a machine has as much as it was made with
+		if s.Limits.CPUs == 0 && was.Limits.CPUs != standard.CPUs {
+			s.Limits.CPUs = was.Limits.CPUs
+		}
+	}
+	for _, l := range []struct {
+		what     string
+		now, was *int64
+		standard int64
+	}{{"disk", &s.Limits.Disk, &was.Limits.Disk, standard.Disk}, {"memory", memory, &was.Limits.Memory, standard.Memory}} {
+		if *l.now == 0 && *l.was == l.standard {
+			continue
+		}
+		if *l.now == 0 {
+			*l.now = *l.was
+		}
+		if m.about.Memory && *l.now != *l.was {
+			return nil, fmt.Errorf("its %s limit is %d, which memory depends on: %w", l.what, *l.was, paddock.Invalid)
+		}
+	}
+	if s.Limits.Files == 0 {
+		s.Limits.Files = was.Limits.Files
+	}
+	if m.about.Memory && s.Limits.Files != was.Limits.Files {
+		return nil, fmt.Errorf("its limit of open files is %d, which memory depends on: %w", was.Limits.Files, paddock.Invalid)
+	}
+	return &s, nil
+}
+
+// fits tells whether memory can go on in a box of this layout.
+func (m *checkpoint) fits(l *layout) error {
+	if !m.about.Memory {
+		return nil
+	}
+	was, now := m.about.Order.Layout.Config.Kernel.Binds, l.config.Kernel.Binds
+	names := func(list []boxinit.Bind) string {
+		var words []string
+		for _, b := range list {
+			w := b.Target
+			if b.Write {
+				w += " (to write)"
+			}
+			words = append(words, w)
+		}
+		if len(words) == 0 {
+			return "no mounts"
+		}
+		return "mounts at " + strings.Join(words, ", ")
+	}
+	if !slices.Equal(was, now) {
+		return fmt.Errorf("the snapshot's memory is of a sandbox with %s, and the spec has %s: %w", names(was), names(now), paddock.Invalid)
+	}
+	if was, now := m.about.Order.Layout.User, l.id.inside; was.UID != now.UID || was.GID != now.GID {
+		return fmt.Errorf("the snapshot's memory is of user %d, and the spec has %d: %w", was.UID, now.UID, paddock.Invalid)
+	}
+	if was, now := m.about.Order.Layout.Config.Kernel.Sudo, l.config.Kernel.Sudo; was != now {
+		word := map[bool]string{true: "with sudo", false: "without sudo"}
+		return fmt.Errorf("the snapshot's memory is of a sandbox %s, and the spec is %s: %w", word[was], word[now], paddock.Invalid)
+	}
+	if err := alike(m.about.Order.Layout.Config.Kernel, l.config.Kernel); err != nil {
+		return err
+	}
+	l.config.Kernel.Token = m.about.Order.Layout.Config.Kernel.Token
+	// What memory expects of the private layer's beginning.
+	l.config.Kernel.Layered = m.about.Order.Layout.Config.Kernel.Layered
+	return nil
+}

@@ -1,0 +1,626 @@
+package box
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
+	"github.com/paddock-sandbox/paddock/internal/guestinit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Options configure a [Driver].
+type Options struct {
+	// Tier is what the driver makes.
+	Tier paddock.Tier
+
+	// State is where sandboxes that outlive their maker are remembered; it is
+	// made if need be, for its owner only. Empty is a directory of the
+	// calling user's that goes with the machine's next start.
+	State string
+
+	// Environ is the caller's environment, as os.Environ gives it: PATH says
+	// which programs are to be found inside, HOME where homes are, and so on.
+	// Little of it enters a sandbox: see paddock.Spec.Env. Nil is empty.
+	Environ []string
+
+	// Cache is where the guest program is kept as a file, because executing a
+	// file is faster than filling one in memory first; it is made if need be,
+	// for its owner only. Empty is a directory of the calling user's. Where
+	// nothing can be kept or executed there, it is done without.
+	Cache string
+
+	// Guest is the guest program (cmd/paddock-guest). Without it the calling
+	// program itself is executed as the guest: it must call [Main] first.
+	Guest Program
+
+	// Data is where what is saved of sandboxes is kept: paused ones, and
+	// snapshots. It is made if need be, for its owner only. Empty is a directory
+	// of the calling user's on a disk.
+	Data string
+
+	// Kernel is what commands run on; nil is the host's own kernel. Main is to
+	// know it too.
+	Kernel *Kernel
+
+	// Gateway is the program of the way out (cmd/paddock-gateway). Without it
+	// the calling program itself is executed as one: it must call gateway.Main
+	// first.
+	Gateway Program
+
+	// Keeper is the program that owns a sandbox which outlives its maker
+	// (cmd/paddock-keeper): one that is small starts sooner. Without it the calling
+	// program itself is executed as one: it must call [Main] first.
+	Keeper Program
+
+	// Ask is asked where no rule of an ephemeral sandbox decides; nil denies. The
+	// context ends when nobody waits any more, and it is called several times at
+	// once.
+	Ask func(context.Context, report.Question) report.Answer
+
+	// Hosts are addresses of names, which gateways then do not look up, and Roots
+	// are certificates in PEM that they trust besides the system's.
+	Hosts map[string][]netip.Addr
+	Roots []byte
+
+	// Spares is how many keepers are started before a sandbox needs one, for who
+	// makes many that outlive their maker. They take some memory each.
+	Spares int
+
+	// Audit takes what the kernel tells of the processes of ephemeral
+	// sandboxes, whose owner this process is, and what their gateways decide;
+	// nil has nothing told. A sandbox that outlives this process keeps its
+	// events itself, in State.
+	Audit audit.Sink
+}
+
+// A Kernel is a kernel in software, on which commands run in place of the
+// host's. The walls of a box stand around it.
+type Kernel struct {
+	// Name is what Info calls it, with its version.
+	Name string
+
+	// Argv0 is what its program is started as, as the box's init: the
+	// program's main function then calls boxinit.Main with the kernel.
+	Argv0 string
+
+	// Program starts it. Without it the calling program itself is executed.
+	Program Program
+
+	// Receive records the events that come on a file until its other end is
+	// closed; nil is a kernel that tells none.
+	Receive func(events *os.File, sandbox string, sink audit.Sink) error
+
+	// Machine is what it runs in; nil is a process.
+	Machine Machine
+}
+
+// An environ is an environment, by name.
+type environ map[string]string
+
+func newEnviron(list []string) environ {
+	env := make(environ, len(list))
+	for _, v := range list {
+		if name, value, ok := strings.Cut(v, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// Main is the first thing that the main function of a program calls that uses
+// this package. Where the program was started as a part of a sandbox it does
+// that part and does not return; else it returns false. The kernels are those
+// that the program's drivers use.
+func Main(kernels ...*Kernel) bool {
+	if len(os.Args) == 0 {
+		return false
+	}
+	switch os.Args[0] {
+	case boxinit.Argv0:
+		boxinit.Main(nil)
+	case guestinit.Argv0:
+		guestinit.Main()
+	case keeperArgv0:
+		keeperMain(kernels)
+	case sweeperArgv0:
+		sweeperMain()
+	default:
+		if filepath.Base(os.Args[0]) != sudo.Name {
+			return false
+		}
+		sudo.Main()
+	}
+	return true
+}
+
+// A Driver makes sandboxes of one tier.
+type Driver struct {
+	tier   paddock.Tier
+	kernel *Kernel // nil is the host's
+	audit  audit.Sink
+	state  string
+	cache  string
+	data   string
+	hidden string // data, or what it is in: no sandbox sees it
+	env    environ
+
+	host     func() *cgroup.Host      // found out once, when first needed
+	exe      func() (*os.File, error) // what is executed as a box's init
+	agent    func() (*os.File, error) // what a kernel of the box's own executes; nil without one
+	gateway  func() (*os.File, error) // what a way out executes
+	ask      func(context.Context, report.Question) report.Answer
+	hosts    map[string][]netip.Addr
+	roots    []byte
+	sweepers sweepers
+	spares   spares
+	recents  recents
+	swept    sync.Once
+	sums     sums
+
+	templates sync.WaitGroup // those that are being finished; none begins when it is closed
+
+	mu        sync.Mutex
+	closed    bool                    // guarded by mu
+	programs  []*os.File              // guarded by mu: what exe and agent have opened
+	ephemeral map[paddock.ID]*sandbox // guarded by mu; nil while one is being made
+}
+
+// New gives a driver. It changes nothing on the host, and does not fail where
+// no sandbox can be made: Info and Create tell.
+func New(o Options) (*Driver, error) {
+	d := &Driver{tier: o.Tier, kernel: o.Kernel, audit: o.Audit, state: o.State, cache: o.Cache, env: newEnviron(o.Environ), ephemeral: map[paddock.ID]*sandbox{}, spares: spares{most: o.Spares, program: selfProgram}}
+	if d.state == "" {
+		d.state = filepath.Join(defaultState(d.env), string(d.tier))
+	}
+	if !filepath.IsAbs(d.state) {
+		return nil, fmt.Errorf("state directory %q is not absolute: %w", d.state, paddock.Invalid)
+	}
+	if d.cache == "" {
+		d.cache = defaultCache(d.env)
+	}
+	if d.data, d.hidden = o.Data, o.Data; d.data == "" {
+		d.hidden = defaultData(d.env, d.state) // that of all tiers
+		d.data = filepath.Join(d.hidden, string(d.tier))
+	}
+	if !filepath.IsAbs(d.data) {
+		return nil, fmt.Errorf("data directory %q is not absolute: %w", d.data, paddock.Invalid)
+	}
+	d.host = sync.OnceValue(cgroup.Probe)
+	d.gateway, d.ask, d.hosts, d.roots = d.once(o.Gateway.open), o.Ask, o.Hosts, o.Roots
+	if o.Keeper.Data != nil {
+		keeper := d.once(o.Keeper.open)
+		d.spares.program = func() (string, error) {
+			f, err := keeper()
+			if err != nil {
+				return "", fmt.Errorf("the keeper's program: %w", err)
+			}
+			return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), nil
+		}
+	}
+	if d.kernel == nil {
+		d.exe = d.once(o.Guest.open)
+		return d, nil
+	}
+	d.exe, d.agent = d.once(d.kernel.Program.open), d.once(o.Guest.openToMount)
+	return d, nil
+}
+
+// once opens a program when it is first needed.
+func (d *Driver) once(open func(cache string) (*os.File, error)) func() (*os.File, error) {
+	return sync.OnceValues(func() (*os.File, error) {
+		f, err := open(d.cache)
+		if err != nil {
+			return nil, err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.programs = append(d.programs, f)
+		return f, nil
+	})
+}
+
+func defaultState(env environ) string {
+	if os.Geteuid() == 0 {
+		return "/run/paddock"
+	}
+	if dir := env["XDG_RUNTIME_DIR"]; filepath.IsAbs(dir) {
+		return filepath.Join(dir, "paddock")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-%d", os.Geteuid()))
+}
+
+// DefaultData is where by default what is saved of sandboxes is, of all tiers, for
+// a caller with this environment.
+func DefaultData(environ []string) string {
+	env := newEnviron(environ)
+	return defaultData(env, filepath.Join(defaultState(env), "any"))
+}
+
+// defaultData is a directory on a disk; where the caller has none, it is beside
+// the state.
+func defaultData(env environ, state string) string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/paddock"
+	}
+	if dir := env["XDG_DATA_HOME"]; filepath.IsAbs(dir) {
+		return filepath.Join(dir, "paddock")
+	}
+	if home := env["HOME"]; filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "share", "paddock")
+	}
+	return filepath.Join(filepath.Dir(state), "data")
+}
+
+// Create implements paddock.Driver.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	sb, err := d.create(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", err)
+	}
+	return sb, nil
+}
+
+func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, kindOf(err))
+	}
+	if spec.ID == "" {
+		spec.ID = newID()
+	}
+	if err := d.check(&spec); err != nil {
+		return nil, err
+	}
+	if err := d.reserve(spec.ID); err != nil {
+		return nil, err
+	}
+	var sb paddock.Sandbox
+	var here *sandbox
+	var err error
+	if spec.Ephemeral {
+		here, err = d.createHere(ctx, &spec)
+		sb = here
+	} else {
+		sb, err = d.createKept(ctx, &spec)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		delete(d.ephemeral, spec.ID)
+		return nil, err
+	}
+	if here == nil {
+		delete(d.ephemeral, spec.ID)
+		return sb, nil
+	}
+	d.ephemeral[spec.ID] = here
+	return sb, nil
+}
+
+// reserve takes an ID, so that nobody else makes a sandbox of that name.
+func (d *Driver) reserve(id paddock.ID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	}
+	if _, ok := d.ephemeral[id]; ok {
+		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+	}
+	if _, err := os.Lstat(filepath.Join(d.state, string(id))); err == nil {
+		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+	}
+	d.ephemeral[id] = nil
+	return nil
+}
+
+func newID() paddock.ID {
+	var b [10]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return paddock.ID("sb-" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))
+}
+
+// prepare works out everything that can be known before a process is made.
+func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (s start, findings []paddock.Finding, err error) {
+	if err := d.refuse(spec); err != nil {
+		return start{}, nil, err
+	}
+	var from *checkpoint
+	if spec.Root.Kind == paddock.RootSnapshot {
+		if from, err = d.snapshot(spec.Root.Snapshot); err != nil {
+			return start{}, nil, err
+		}
+		// What is added to the spec was checked when the snapshot's sandbox was made,
+		// and only Paddock writes it; whether the tree is still there is seen below.
+		if spec, err = from.adapt(spec); err != nil {
+			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
+		}
+	}
+	limits, groups, findings, err := d.bounds(spec)
+	if err != nil {
+		return start{}, nil, err
+	}
+	id, err := identify(spec, d.env)
+	if err != nil {
+		return start{}, nil, err
+	}
+	l, err := plan(spec, limits, id, d)
+	if err != nil {
+		return start{}, nil, err
+	}
+	exe, err := d.exe()
+	if err != nil {
+		return start{}, nil, err
+	}
+	s = start{name: string(spec.ID), argv0: boxinit.Argv0, root: spec.Root, user: spec.User, policy: spec.Policy, layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
+	s.policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the rest is the gateway's
+	if spec.Policy.Network.Mode == paddock.NetworkList {
+		if s.gateway, err = d.newGateway(spec, id, from); err != nil {
+			return start{}, nil, err
+		}
+		if s.out, err = d.gateway(); err != nil {
+			return start{}, nil, fmt.Errorf("the gateway's program: %w", err)
+		}
+	}
+	if d.kernel != nil {
+		s.argv0, s.kernel, s.audit = d.kernel.Argv0, d.kernel, d.audit
+		if s.agent, err = d.agent(); err != nil {
+			return start{}, nil, err
+		}
+	}
+	made := limits
+	again := from != nil && from.about.Memory
+	if again {
+		made = asMade(from.about.Order.Layout.Config.Kernel, limits)
+	}
+	if from != nil {
+		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
+			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
+		}
+	}
+	// Last: others of its shape may wait for the template that it becomes.
+	if l.supply, err = d.supply(ctx, made, again); err != nil {
+		closeAll(s.image)
+		return start{}, nil, err
+	}
+	if l.supply != nil {
+		s.supplies, s.template = l.supply.Files, l.supply.template
+	}
+	s.finish = func() error {
+		if err := l.finish(spec, limits, s.gateway); err != nil {
+			return err
+		}
+		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
+			l.config.Landlock, l.config.Trees = false, nil
+		}
+		if from != nil {
+			return from.fits(l)
+		}
+		return nil
+	}
+	return s, findings, nil
+}
+
+// createHere makes an ephemeral sandbox: this process owns it.
+func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, error) {
+	s, findings, err := d.prepare(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	var watched struct {
+		sync.Mutex
+		done func() // guarded by Mutex
+	}
+	watched.done = func() {}
+	// watch has a box's control group swept, and no more that of the one before.
+	watch := func(now func()) {
+		watched.Lock()
+		defer watched.Unlock()
+		watched.done()
+		watched.done = now
+	}
+	done := func() { watch(func() {}) }
+	var sb *sandbox
+	own := &life{start: s, data: d.data, ephemeral: true}
+	own.start.made = func(b *box) {
+		if b.group != nil {
+			watch(d.sweepers.watch(b.group.Dirs()))
+		}
+	}
+	sb = &sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
+		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
+		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits, Network: s.gateway != nil,
+	}}
+	var attached error
+	own.start.connected = func(conn net.Conn) {
+		// While the guest program starts there is time for what drivers have
+		// left that were killed before they had a sweeper. What cannot be
+		// removed now is the next one's.
+		d.swept.Do(func() { _, _ = d.host().Sweep(d.keeps) })
+		if attached = sb.attach(conn, nil, s.limits.Lifetime); attached == nil {
+			sb.warm(ctx)
+		}
+	}
+	_, err = own.begin(ctx)
+	closeAll(own.start.image)
+	closeAll(own.start.template)
+	own.start.image, own.start.template = nil, nil
+	if err == nil && attached != nil {
+		err = errors.Join(attached, own.remove(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
+		closeAll(own.start.supplies)
+		if sb.link != nil {
+			_ = sb.link.Close()
+		}
+		done()
+		return nil, err
+	}
+	d.sweepers.made()
+	sb.done, sb.about.Created = done, own.made
+	return sb, nil
+}
+
+// Open implements paddock.Driver.
+func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	sb, err := d.open(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox %q: %w", string(id), err)
+	}
+	return sb, nil
+}
+
+func (d *Driver) open(ctx context.Context, id paddock.ID) (*sandbox, error) {
+	if !id.Valid() {
+		return nil, fmt.Errorf("not a name: %w", paddock.Invalid)
+	}
+	d.mu.Lock()
+	closed, sb := d.closed, d.ephemeral[id]
+	d.mu.Unlock()
+	switch {
+	case closed:
+		return nil, fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	case sb != nil:
+		return sb, nil
+	}
+	return d.openKept(ctx, id)
+}
+
+// List implements paddock.Driver.
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil, fmt.Errorf("list sandboxes: the driver is closed: %w", paddock.Unavailable)
+	}
+	var found []*sandbox
+	for _, sb := range d.ephemeral {
+		if sb != nil {
+			found = append(found, sb)
+		}
+	}
+	d.mu.Unlock()
+	kept, err := d.keptIDs()
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	var list []paddock.Status
+	for _, id := range kept {
+		if sb := d.recents.find(id); sb != nil && sb.shown() && sb.stands() {
+			found = append(found, sb)
+			continue
+		}
+		sb, err := d.look(ctx, id)
+		if errors.Is(err, paddock.NotFound) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list sandboxes: %w", err)
+		}
+		found = append(found, sb)
+		defer sb.letGo()
+	}
+	for _, sb := range found {
+		st, err := sb.Status(ctx)
+		if errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list sandboxes: %w", err)
+		}
+		list = append(list, st)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Created.Before(list[j].Created) })
+	return list, nil
+}
+
+// RemoveSnapshot implements paddock.Driver.
+func (d *Driver) RemoveSnapshot(_ context.Context, id paddock.SnapshotID) error {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	var err error
+	switch {
+	case closed:
+		err = fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	case d.kernel == nil:
+		err = fmt.Errorf("this tier takes none: %w", paddock.Unsupported)
+	default:
+		err = d.removeSnapshot(id)
+	}
+	if err != nil {
+		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
+	}
+	return nil
+}
+
+// Close implements paddock.Driver.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	var left []*sandbox
+	for _, sb := range d.ephemeral {
+		if sb != nil {
+			left = append(left, sb)
+		}
+	}
+	d.mu.Unlock()
+	d.spares.close()
+	d.recents.close()
+	var errs []error
+	for _, sb := range left {
+		ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+		errs = append(errs, sb.Remove(ctx))
+		cancel()
+	}
+	d.templates.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.programs {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+const removeTime = 30 * time.Second
+
+func (d *Driver) forget(sb *sandbox) {
+	d.recents.drop(sb)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.ephemeral, sb.id)
+}
+
+// defaults fills in what a spec leaves zero.
+func defaults() paddock.Limits {
+	memory := int64(4 << 30)
+	var si syscall.Sysinfo_t
+	if syscall.Sysinfo(&si) == nil {
+		memory = min(memory, int64(si.Totalram)*int64(si.Unit)/2)
+	}
+	return paddock.Limits{Memory: memory, CPUs: float64(runtime.NumCPU()), PIDs: 1024, Disk: 1 << 30, Files: 4096}
+}

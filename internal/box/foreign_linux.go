@@ -1,0 +1,119 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/image"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// openForeign opens what the box's user could not reach: for a root caller the
+// spec's mounts, with owners mapped so that what the host's owner has is the
+// box's user's. It numbers the mounts that are sent along.
+func openForeign(l *layout, own *closers) ([]*os.File, error) {
+	if !l.id.root {
+		return nil, nil
+	}
+	maps := map[[2]int]*os.File{}
+	var fds []*os.File
+	for i := range l.config.Mounts {
+		m := &l.config.Mounts[i]
+		if m.Layer || m.Kind != boxinit.MountBind && m.Kind != boxinit.MountOverlay || m.Source == "" || strings.HasPrefix(m.Source, "/dev/") {
+			continue
+		}
+		system := false
+		for _, dir := range image.SystemDirs() {
+			system = system || m.Source == dir
+		}
+		if system || m.Source == "/sys/devices/system/cpu" {
+			continue
+		}
+		f, err := kernel.CloneReal(m.Source)
+		if err != nil {
+			if m.Maybe {
+				continue
+			}
+			if errors.Is(err, syscall.EPERM) { // not the file's matter: nothing can be shared
+				return nil, fmt.Errorf("mount %s: %w", m.Source, err)
+			}
+			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+		}
+		own.add(f)
+		if m.Owned {
+			if err := l.mapOwners(m, f, maps, own); err != nil {
+				return nil, err
+			}
+		}
+		fds = append(fds, f)
+		m.FD = len(fds)
+		if len(fds) > 200 {
+			return nil, fmt.Errorf("more than 200 mounts: %w", paddock.Invalid)
+		}
+	}
+	return fds, nil
+}
+
+// mapOwners makes files of the mount's owner appear as the box's user's, and
+// what the box makes belong to that owner on disk.
+func (l *layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.File, own *closers) error {
+	st, err := kernel.StatAt(int(f.Fd()), "")
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+	}
+	owner := [2]int{int(st.UID), int(st.GID)}
+	if m.Kind == boxinit.MountOverlay || m.InRoot {
+		owner = [2]int{l.id.inside.UID, l.id.inside.GID}
+	}
+	ns := maps[owner]
+	if ns == nil {
+		if ns, err = userNamespace(owner[0], owner[1], l.id.kuid, l.id.kgid); err != nil {
+			return err
+		}
+		own.add(ns)
+		maps[owner] = ns
+	}
+	if err := kernel.IDMap(f, ns, true); err != nil {
+		if !m.Write && m.Kind == boxinit.MountBind {
+			return nil // to be read as anybody may
+		}
+		return fmt.Errorf("mount %s: its file system cannot map owners (id-mapped mounts), so a root caller cannot share it for writing; "+
+			"run paddock as the directory's owner instead: %w: %w", m.Source, err, paddock.Unsupported)
+	}
+	return nil
+}
+
+// userNamespace makes a user namespace in which the owner uid is the host's
+// kuid, for mapping a mount. It is held by nothing but the file.
+func userNamespace(uid, gid, kuid, kgid int) (*os.File, error) {
+	exe, err := kernel.SealedFile("map", kernel.Pause())
+	if err != nil {
+		return nil, err
+	}
+	defer exe.Close()
+	pid, err := syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", exe.Fd()), []string{"map"}, &syscall.ProcAttr{
+		Dir: "/",
+		Sys: &syscall.SysProcAttr{
+			Cloneflags:  kernel.CloneUser,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: kuid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: kgid, Size: 1}},
+			Setsid:      true,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a user namespace: %w", err)
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", pid))
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	for {
+		if _, e := syscall.Wait4(pid, nil, 0, nil); !errors.Is(e, syscall.EINTR) {
+			break
+		}
+	}
+	return f, err
+}

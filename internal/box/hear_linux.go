@@ -1,0 +1,53 @@
+package box
+
+import (
+	"os"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// listen gives the end of a socket on which the kernel tells events. A box that
+// is no longer heard, or whose events cannot be written, ends.
+func (b *box) listen(s start) (theirs *os.File, err error) {
+	ours, theirs, err := kernel.EventPair()
+	if err != nil {
+		return nil, err
+	}
+	sink := s.audit
+	if sink == nil {
+		sink = nothing{} // there is only what a kernel tells that nobody asked
+	}
+	b.events, b.heard = ours, make(chan struct{})
+	b.wg.Go(func() {
+		err := s.kernel.Receive(ours, s.name, sink)
+		close(b.heard)
+		select {
+		case <-b.ended:
+		case <-time.After(endTime):
+			b.unheard(err)
+		}
+	})
+	return theirs, nil
+}
+
+// endTime is how long a box whose kernel tells no more may take to end.
+const endTime = 5 * time.Second
+
+// unheard ends a box that nobody watches any more.
+func (b *box) unheard(err error) {
+	b.mu.Lock()
+	if b.why == "" {
+		b.why = "what its commands do could not be recorded any more, and the sandbox was ended"
+		if err != nil {
+			b.why += ": " + err.Error()
+		}
+	}
+	b.mu.Unlock()
+	b.kill()
+}
+
+type nothing struct{}
+
+func (nothing) Record(audit.Event) {}

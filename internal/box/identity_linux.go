@@ -1,0 +1,183 @@
+package box
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/image"
+)
+
+// An identity is who commands are: inside, and to the host's kernel.
+type identity struct {
+	inside guest.User
+	kuid   int  // the host's number for inside.UID
+	kgid   int  // the host's number for inside.GID
+	root   bool // the caller is root: kuid is nobody's number
+}
+
+// firstKernelID begins the range of numbers that no account of a host has:
+// systemd sets it aside for containers (524288 to 1879048191).
+const firstKernelID = 0x60000000
+
+// identify chooses the identity for a spec. A root caller's commands run as a
+// number that belongs to nobody and that differs from sandbox to sandbox; any
+// other caller has one number only, its own.
+func identify(spec *paddock.Spec, env environ) (identity, error) {
+	id := identity{kuid: os.Geteuid(), kgid: os.Getegid(), root: os.Geteuid() == 0}
+	if id.root {
+		sum := sha256.Sum256([]byte(spec.ID))
+		id.kuid = firstKernelID + int(binary.BigEndian.Uint32(sum[:])&0xffffff)
+		id.kgid = id.kuid
+	}
+	u, err := insideUser(spec, id, env["HOME"])
+	id.inside = u
+	return id, err
+}
+
+func insideUser(spec *paddock.Spec, id identity, home string) (guest.User, error) {
+	base := "/"
+	if spec.Root.Kind == paddock.RootDir {
+		base = spec.Root.Path
+	}
+	switch {
+	case spec.User == "" && id.root:
+		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
+	case spec.User == "":
+		own, ok := lookup("/", func(l guest.User) bool { return l.UID == id.kuid })
+		if !ok {
+			own = guest.User{Name: "user", UID: id.kuid, GID: id.kgid, Home: "/home/" + strconv.Itoa(id.kuid), Shell: "/bin/sh"}
+			if u, err := user.Current(); err == nil && u.Username != "" { // of an account that is not in the file
+				own.Name = u.Username
+			}
+		}
+		if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
+			own.Home = filepath.Clean(home)
+		}
+		return sane(own), nil
+	}
+	if n, err := strconv.Atoi(spec.User); err == nil {
+		if n < 0 || n > 65533 && n != id.kuid {
+			return guest.User{}, fmt.Errorf("user %s: a number is 0 to 65533: %w", spec.User, paddock.Invalid)
+		}
+		if u, ok := lookup(base, func(l guest.User) bool { return l.UID == n }); ok {
+			return sane(u), nil
+		}
+		return guest.User{Name: "user" + spec.User, UID: n, GID: n, Home: "/home/user" + spec.User, Shell: "/bin/sh"}, nil
+	}
+	if strings.ContainsAny(spec.User, ":/\n\x00 ") {
+		return guest.User{}, fmt.Errorf("user %q: not a name: %w", spec.User, paddock.Invalid)
+	}
+	if u, ok := lookup(base, func(l guest.User) bool { return l.Name == spec.User }); ok {
+		return sane(u), nil
+	}
+	if spec.User == "user" {
+		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
+	}
+	return guest.User{}, fmt.Errorf("there is no user %q in the root's /etc/passwd; a number needs no line there: %w", spec.User, paddock.Invalid)
+}
+
+// plainName tells whether an account's name can be a directory's.
+func plainName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
+}
+
+// sane replaces what a passwd line says that cannot be a home or a shell.
+func sane(u guest.User) guest.User {
+	u.Home = filepath.Clean(u.Home)
+	switch {
+	case !filepath.IsAbs(u.Home), u.Home == "/", u.Home == "/nonexistent", isSystemDir(u.Home):
+		u.Home = "/home/" + u.Name
+	}
+	if !filepath.IsAbs(u.Shell) || strings.HasSuffix(u.Shell, "/nologin") || strings.HasSuffix(u.Shell, "/false") {
+		u.Shell = "/bin/sh"
+	}
+	return u
+}
+
+// isSystemDir tells whether a private home there would hide the system.
+func isSystemDir(path string) bool {
+	for _, dir := range append(image.SystemDirs(), "/dev", "/proc", "/sys") {
+		if within(path, dir) {
+			return true
+		}
+	}
+	return path == "/run" || path == "/tmp" || path == "/var" || path == "/var/tmp"
+}
+
+// lookup finds a line of base's /etc/passwd. base is the host's own or a root
+// directory that the caller named; neither is written by a guest.
+func lookup(base string, match func(guest.User) bool) (guest.User, bool) {
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return guest.User{}, false
+	}
+	defer root.Close()
+	// Not waiting, should it be a FIFO; nor reading for ever.
+	f, err := root.OpenFile("etc/passwd", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return guest.User{}, false
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() > 16<<20 {
+		return guest.User{}, false
+	}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		p := strings.Split(lines.Text(), ":")
+		if len(p) != 7 {
+			continue
+		}
+		uid, err1 := strconv.Atoi(p[2])
+		gid, err2 := strconv.Atoi(p[3])
+		if err1 != nil || err2 != nil || uid < 0 || gid < 0 || !plainName(p[0]) {
+			continue
+		}
+		if u := (guest.User{Name: p[0], UID: uid, GID: gid, Home: p[5], Shell: p[6]}); match(u) {
+			return u, true
+		}
+	}
+	return guest.User{}, false
+}
+
+// accounts gives /etc/passwd and /etc/group as the box sees them: the system's
+// own accounts and the box's user. Other people's are not its business.
+func accounts(u guest.User) (passwd, group string) {
+	var p, g strings.Builder
+	fmt.Fprintf(&p, "%s:x:%d:%d::%s:%s\n", u.Name, u.UID, u.GID, u.Home, u.Shell)
+	system := func(id string) bool {
+		n, err := strconv.Atoi(id)
+		return err == nil && (n < 1000 || n == 65534)
+	}
+	copyLines("/etc/passwd", func(line string, f []string) {
+		if len(f) == 7 && system(f[2]) && f[0] != u.Name && f[2] != strconv.Itoa(u.UID) {
+			p.WriteString(line + "\n")
+		}
+	})
+	fmt.Fprintf(&g, "%s:x:%d:\n", u.Name, u.GID)
+	copyLines("/etc/group", func(_ string, f []string) {
+		if len(f) == 4 && system(f[2]) && f[0] != u.Name && f[2] != strconv.Itoa(u.GID) {
+			g.WriteString(f[0] + ":x:" + f[2] + ":\n")
+		}
+	})
+	return p.String(), g.String()
+}
+
+func copyLines(name string, each func(line string, fields []string)) {
+	f, err := os.Open(name)
+	if err != nil {
+		return // a system without accounts
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		each(lines.Text(), strings.Split(lines.Text(), ":"))
+	}
+}

@@ -1,0 +1,153 @@
+package box
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+// The events of a kept sandbox are in its state directory. A file that is full
+// becomes the older one, in place of the one before.
+const (
+	auditName  = "audit.jsonl"
+	auditOlder = ".1"
+	auditMax   = 16 << 20 // bytes of each of the two
+)
+
+// keepAudit has what the box's kernel and its gateway tell recorded in dir, the
+// sandbox's own, until done, which may be called more than once. A box whose
+// events cannot be written any more ends.
+func keepAudit(s *start, dir string) (done func() error, err error) {
+	if s.kernel == nil && s.gateway == nil {
+		return func() error { return nil }, nil
+	}
+	log, err := openAuditLog(filepath.Join(dir, auditName), s.name)
+	if err != nil {
+		return nil, err
+	}
+	lines := audit.NewLines(log)
+	done = sync.OnceValue(func() error { return errors.Join(lines.Close(), log.close()) })
+	if s.gateway != nil {
+		s.gateway.Record(lines)
+	}
+	if s.kernel == nil || s.kernel.Receive == nil {
+		s.unrecorded = lines.Failed()
+		return done, nil
+	}
+	k := *s.kernel
+	receive := k.Receive
+	k.Receive = func(events *os.File, sandbox string, sink audit.Sink) error {
+		over := make(chan struct{})
+		go func() {
+			select {
+			case <-lines.Failed():
+				_ = events.Close() // nobody hears it any more: the box ends
+			case <-over:
+			}
+		}()
+		err := receive(events, sandbox, sink)
+		close(over)
+		select {
+		case <-lines.Failed():
+			err = lines.Close() // and what came of it says less
+		default:
+		}
+		return err
+	}
+	s.kernel, s.audit = &k, lines
+	return done, nil
+}
+
+// An auditLog is a file of lines that turns when it is full.
+type auditLog struct {
+	path    string
+	sandbox string
+	file    *os.File
+	max     int64
+	size    int64
+	lines   uint64 // in the file
+	older   uint64 // lines in the older file
+	gone    uint64 // lines that were in files that are no more
+}
+
+func openAuditLog(path, sandbox string) (*auditLog, error) {
+	l := &auditLog{path: path, sandbox: sandbox, max: auditMax}
+	// That of a sandbox that was paused goes on.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, l.open()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record events: %w", err)
+	}
+	if l.size, err = f.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(fmt.Errorf("record events: %w", err), f.Close())
+	}
+	l.file = f
+	return l, nil
+}
+
+func (l *auditLog) open() error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("record events: %w", err)
+	}
+	l.file, l.size, l.lines = f, 0, 0
+	return nil
+}
+
+// Write takes whole lines, and never more than fit into one file.
+func (l *auditLog) Write(p []byte) (int, error) {
+	if l.size+int64(len(p)) > l.max && l.size > 0 {
+		if err := l.turn(); err != nil {
+			return 0, err
+		}
+	}
+	if err := l.write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (l *auditLog) write(p []byte) error {
+	n, err := l.file.Write(p)
+	l.size += int64(n)
+	l.lines += uint64(bytes.Count(p[:n], []byte{'\n'}))
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// turn begins a new file. Its first line tells how many are gone, of all files.
+func (l *auditLog) turn() error {
+	if err := l.file.Close(); err != nil {
+		return err
+	}
+	l.gone += l.older
+	l.older = l.lines
+	if err := os.Rename(l.path, l.path+auditOlder); err != nil {
+		return err
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	if l.gone == 0 {
+		return nil
+	}
+	line, err := audit.Line(audit.Event{Time: time.Now(), Sandbox: l.sandbox, Kind: audit.Lost, Dropped: l.gone})
+	if err != nil {
+		return err
+	}
+	return l.write(line)
+}
+
+func (l *auditLog) close() error { return l.file.Close() }

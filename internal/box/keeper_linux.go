@@ -1,0 +1,579 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/egress/gate"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+const keeperArgv0 = "paddock-keeper"
+
+// freeAfter is how long a sandbox has been there when its keeper gives back the
+// memory that it took to make it.
+const freeAfter = time.Second
+
+// Names in the state directory of a kept sandbox.
+const (
+	socketName = "keeper"
+	aboutName  = "about.json"
+)
+
+// An order is what a keeper is told when it starts, on descriptor 3. What a
+// start has of files comes with it.
+type order struct {
+	ID       paddock.ID     `json:"id"`
+	Dir      string         `json:"dir"`  // of this sandbox, in the state directory
+	Data     string         `json:"data"` // where boxes are saved
+	Argv0    string         `json:"argv0"`
+	Places   []string       `json:"places,omitempty"`   // start.places
+	Template int            `json:"template,omitempty"` // how many files start.template are
+	Root     paddock.Root   `json:"root,omitzero"`
+	User     string         `json:"user,omitempty"`
+	Policy   paddock.Policy `json:"policy,omitzero"`   // of the network only the mode
+	Gateway  *gate.Config   `json:"gateway,omitempty"` // of the way out; with secrets
+	Layout   wireLayout     `json:"layout"`
+	Limits   paddock.Limits `json:"limits"`
+	Groups   bool           `json:"groups"`
+	About    about          `json:"about"`
+	Deadline time.Time      `json:"deadline,omitzero"`
+
+	// Locked says that the last file is the lock of Dir: of who makes a sandbox go
+	// on, until it is known that it does, or there is nothing left of that.
+	Locked bool `json:"locked,omitempty"`
+	lock   *os.File
+}
+
+// A request to a keeper, one packet each.
+type request struct {
+	Op     string                   `json:"op"` // connect, stand, measure, update, pause, resume, remove, inspect, snapshot, egress
+	Save   *paddock.SnapshotOptions `json:"save,omitempty"`
+	Update *paddock.Update          `json:"update,omitempty"`
+	Wait   time.Duration            `json:"wait,omitempty"` // how long the caller waits; 0 is removeTime
+	Made   time.Time                `json:"made,omitzero"`  // of the sandbox that is meant; zero is any
+}
+
+// A response of a keeper. With connect's, and with the first one, come a connection
+// to the agent and the file of the keeper's board. The first one tells what Status does.
+type response struct {
+	Error    string              `json:"error,omitempty"`
+	Kind     paddock.Kind        `json:"kind,omitempty"`
+	Missing  *paddock.Finding    `json:"missing,omitempty"` // of a paddock.MissingError
+	Standing *standing           `json:"standing,omitempty"`
+	Measure  *measure            `json:"measure,omitempty"`
+	About    *about              `json:"about,omitempty"`
+	Inspect  *boxinit.Inspection `json:"inspect,omitempty"`
+	Saved    paddock.SnapshotID  `json:"saved,omitempty"`
+	Egress   *way.State          `json:"egress,omitempty"`
+}
+
+// keeperMain is the process that owns one kept sandbox.
+func keeperMain(kernels []*Kernel) {
+	kernel.KeepSignals()
+	_ = kernel.CloseFrom(4) // what our maker's maker left open
+	maker, err := kernel.NewChannel(3)
+	if err != nil {
+		os.Exit(1) // nobody to tell
+	}
+	if err := keep(maker, kernels); err != nil {
+		if data, e := json.Marshal(failed(err)); e == nil {
+			_ = maker.Send(data) // a maker that went away needs no answer
+		}
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// keep makes the sandbox, tells the maker, and serves until it is over.
+func keep(maker *kernel.Channel, kernels []*Kernel) error {
+	data, files, err := maker.Receive()
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("receive the order: %w", errors.Join(err, fmt.Errorf("%d descriptors", len(files))))
+	}
+	var o order
+	if err := json.Unmarshal(data, &o); err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	if last := len(files) - 1; o.Locked && last > 0 {
+		defer files[last].Close()
+		o.lock, files = files[last], files[:last]
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if !o.Deadline.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, o.Deadline)
+		defer cancel()
+	}
+	// A maker that goes away before it has its sandbox has none.
+	told := make(chan bool, 1)
+	go func() {
+		_, _, err := maker.Receive()
+		told <- err == nil
+		if err != nil {
+			cancel()
+		}
+	}()
+	k := &keeper{dir: o.Dir, about: o.About, gone: make(chan struct{})}
+	listener, err := k.listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if k.board, k.shown, err = newBoard(); err != nil {
+		return fmt.Errorf("what the keeper shows: %w", err)
+	}
+	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, policy: o.Policy, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
+	if o.Gateway != nil {
+		var carried paddock.Traffic
+		if o.About.Traffic != nil { // it goes on after a pause
+			carried = *o.About.Traffic
+		}
+		s.gateway = way.Again(o.Gateway, carried)
+	}
+	s.take(files, o.Template, o.Places)
+	for _, k := range kernels {
+		if k.Argv0 == o.Argv0 {
+			s.kernel = k
+		}
+	}
+	if s.kernel == nil && s.layout.nested {
+		return fmt.Errorf("this program knows no kernel %q: %w", o.Argv0, paddock.Internal)
+	}
+	recorded, err := keepAudit(&s, o.Dir)
+	if err != nil {
+		return err
+	}
+	k.recorded = recorded
+	defer func() { _ = recorded() }() // what cannot be written has ended the box
+	k.life = &life{start: s, data: o.Data}
+	conn, err := k.life.begin(ctx)
+	if err != nil {
+		return err
+	}
+	first, err := fileOf(conn)
+	k.box = k.life.now()
+	for _, f := range files {
+		if f != s.agent && (s.gateway == nil || f != s.out) { // which are needed to save the box, and to go on
+			f.Close()
+		}
+	}
+	k.life.start.image, k.life.start.template = nil, nil
+	undo := func(err error) error {
+		rm, cancel := context.WithTimeout(context.Background(), removeTime)
+		defer cancel()
+		return errors.Join(err, k.box.remove(rm))
+	}
+	if err != nil {
+		return undo(err)
+	}
+	defer first.Close()
+	k.show()
+	k.about.Limits = o.Limits
+	if k.about.Created.IsZero() { // else it goes on
+		k.about.Created = k.box.created
+	}
+	if k.box.group != nil {
+		k.about.Groups = k.box.group.Dirs()
+	}
+	if err := k.write(); err != nil {
+		return undo(err)
+	}
+	r := response{About: &k.about}
+	if m, err := k.life.measure(ctx); err == nil {
+		r.Measure = &m
+	}
+	if e, err := k.life.egress(ctx); err == nil {
+		r.Egress = &e
+	}
+	if data, err = json.Marshal(r); err != nil {
+		return undo(err)
+	}
+	if err := maker.Send(data, first, k.shown); err != nil {
+		return undo(err)
+	}
+	first.Close() // whoever wants another one asks for it
+	if !<-told {
+		return undo(fmt.Errorf("the maker went away: %w", paddock.Canceled))
+	}
+	if k.about.Saved != "" {
+		// Only now is what it was saved to of no use: it runs, and somebody knows.
+		k.about.Saved = ""
+		_ = k.write() // it is found out when this process has gone
+	}
+	_ = maker.Close() // it has its answer
+	if o.lock != nil {
+		_ = o.lock.Close()
+	}
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(math.MaxInt64)
+	free := time.AfterFunc(freeAfter, debug.FreeOSMemory) // a sandbox of a moment is not held up by it
+	defer free.Stop()
+	k.serve(listener)
+	return nil
+}
+
+type keeper struct {
+	dir  string
+	life *life
+	box  *box          // the one that the life began with: when it is paused, this process ends
+	gone chan struct{} // closed when the sandbox was removed
+
+	recorded func() error // has all events written
+
+	board board    // shows whether the sandbox goes
+	shown *os.File // by which others read it
+
+	pausing sync.Mutex // held while it is paused, and that is written down
+
+	showing sync.Mutex // held while it is found out what the board is to show
+	hidden  int        // guarded by showing: how many have it not show that
+
+	mu      sync.Mutex
+	about   about // guarded by mu
+	removed bool  // guarded by mu
+}
+
+// show has the board say how the sandbox stands, unless it is hidden.
+func (k *keeper) show() {
+	k.showing.Lock()
+	defer k.showing.Unlock()
+	k.showLocked()
+}
+
+// showLocked is show for who holds showing.
+func (k *keeper) showLocked() {
+	if k.hidden == 0 {
+		k.board.show(k.life.stand(context.Background()))
+	}
+}
+
+// hide has the board not show that the sandbox goes while it is being paused or removed.
+// It ends with its result.
+func (k *keeper) hide() (done func()) {
+	k.showing.Lock()
+	defer k.showing.Unlock()
+	k.hidden++
+	k.board.show(standing{}, nil)
+	return func() {
+		k.showing.Lock()
+		defer k.showing.Unlock()
+		k.hidden--
+		k.showLocked()
+	}
+}
+
+// fileOf gives the file of a connection, which it closes.
+func fileOf(conn net.Conn) (*os.File, error) {
+	defer conn.Close()
+	c, ok := conn.(interface{ File() (*os.File, error) })
+	if !ok {
+		return nil, fmt.Errorf("a connection to the agent that is no file (%T): %w", conn, paddock.Internal)
+	}
+	return c.File()
+}
+
+// listen opens the socket by a short name, because socket paths are.
+func (k *keeper) listen() (*net.UnixListener, error) {
+	d, err := os.Open(k.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socketIn(d), Net: "unixpacket"})
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	l.SetUnlinkOnClose(false)
+	return l, nil
+}
+
+func socketIn(dir *os.File) string {
+	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + socketName
+}
+
+func (k *keeper) write() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.writeLocked()
+}
+
+// writeLocked writes what a later driver needs when the keeper is gone. The
+// caller holds mu.
+func (k *keeper) writeLocked() error {
+	data, err := json.Marshal(k.about)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(k.dir, aboutName+".new")
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return fmt.Errorf("remember the sandbox: %w", err)
+	}
+	return os.Rename(tmp, filepath.Join(k.dir, aboutName))
+}
+
+// serve answers until the sandbox was removed or has died.
+func (k *keeper) serve(l *net.UnixListener) {
+	go func() {
+		select {
+		case <-k.gone:
+		case <-k.box.ended:
+			k.show()
+			k.pausing.Lock() // until it is known what the end was
+			paused := k.life.paused()
+			k.pausing.Unlock()
+			if paused {
+				break // the end comes when the request was answered
+			}
+			k.bury()
+		}
+		l.Close()
+	}()
+	var wg sync.WaitGroup
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { _ = c.Close() }()
+			k.converse(c)
+		})
+	}
+	select { // a removal that is under way is finished
+	case <-k.gone:
+	case <-time.After(removeTime):
+	}
+}
+
+// bury records how the sandbox died and removes what it still holds, unless it
+// is being removed.
+func (k *keeper) bury() {
+	if out := k.life.start.gateway; out != nil {
+		out.Stop() // nothing comes after what is noted below
+	}
+	traffic := k.life.traffic()
+	k.mu.Lock()
+	if k.removed {
+		k.mu.Unlock()
+		return
+	}
+	k.about.Dead, k.about.Traffic = k.box.reason(), traffic
+	if kills, peak, err := k.box.oom(); err == nil {
+		k.about.Kills, k.about.Peak = kills, peak
+	}
+	_ = k.writeLocked() // without it the next driver says that the keeper is gone
+	k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+	_ = k.box.remove(ctx) // what is left is told by the next Remove
+	cancel()
+	_ = k.recorded() // what cannot be written has ended the box
+	os.Exit(0)
+}
+
+func (k *keeper) converse(c *net.UnixConn) {
+	ch, err := kernel.ChannelOf(c)
+	if err != nil {
+		return
+	}
+	defer func() { _ = ch.Close() }()
+	for {
+		data, extra, err := ch.Receive()
+		for _, f := range extra {
+			f.Close()
+		}
+		if err != nil {
+			return
+		}
+		var q request
+		var r response
+		var files []*os.File
+		if err := json.Unmarshal(data, &q); err != nil {
+			r = failed(fmt.Errorf("request: %w: %w", err, paddock.Invalid))
+		} else {
+			r, files = k.answer(q)
+		}
+		if data, err = json.Marshal(r); err == nil {
+			err = ch.Send(data, files...)
+		}
+		for _, f := range files {
+			if f != k.shown {
+				f.Close()
+			}
+		}
+		if (q.Op == "remove" || q.Op == "pause" && k.life.start.layout.nested) && r.Error == "" {
+			k.finish() // also where the caller did not wait for it
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (k *keeper) finish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-k.gone:
+	default:
+		close(k.gone)
+	}
+}
+
+func failed(err error) response {
+	r := response{Error: err.Error(), Kind: paddock.KindOf(err)}
+	var missing *paddock.MissingError
+	if errors.As(err, &missing) {
+		r.Missing = &missing.Finding
+	}
+	return r
+}
+
+func (k *keeper) answer(q request) (response, []*os.File) {
+	wait := q.Wait
+	if wait <= 0 {
+		wait = removeTime
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	k.mu.Lock()
+	made := k.about.Created
+	k.mu.Unlock()
+	if !q.Made.IsZero() && !q.Made.Equal(made) {
+		return failed(fmt.Errorf("the sandbox that is meant is gone, and another one has its name: %w", paddock.NotFound)), nil
+	}
+	var err error
+	switch q.Op {
+	case "connect":
+		var f *os.File
+		if f, err = k.box.connect(); err == nil {
+			return response{}, []*os.File{f, k.shown}
+		}
+	case "stand":
+		var st standing
+		if st, err = k.life.stand(ctx); err == nil {
+			return response{Standing: &st}, nil
+		}
+	case "measure":
+	case "update":
+		err = k.update(ctx, q.Update)
+	case "pause":
+		err = k.pause(ctx)
+	case "resume":
+		k.pausing.Lock() // until it is known whether it was paused
+		paused := k.life.start.layout.nested && k.life.paused()
+		k.pausing.Unlock()
+		if paused {
+			// This process ends with the pause. What goes on gets another keeper.
+			err = fmt.Errorf("the keeper of what is paused ends: %w", paddock.Unavailable)
+			break
+		}
+		err = k.life.resume(ctx)
+		k.show()
+	case "inspect":
+		var i boxinit.Inspection
+		if i, err = k.life.inspect(ctx); err == nil {
+			return response{Inspect: &i}, nil
+		}
+	case "egress":
+		var e way.State
+		if e, err = k.life.egress(ctx); err == nil {
+			return response{Egress: &e}, nil
+		}
+	case "snapshot":
+		var id paddock.SnapshotID
+		if q.Save == nil {
+			q.Save = &paddock.SnapshotOptions{}
+		}
+		if id, err = k.life.snapshot(ctx, *q.Save); err == nil {
+			return response{Saved: id}, nil
+		}
+	case "remove":
+		k.mu.Lock()
+		k.removed = true
+		k.mu.Unlock()
+		shown := k.hide()
+		if err = k.life.remove(ctx); err == nil {
+			err = forgetDir(k.dir)
+		}
+		if err == nil {
+			return response{}, nil
+		}
+		k.mu.Lock() // it can be asked again, or die
+		k.removed = false
+		k.mu.Unlock()
+		shown()
+	default:
+		err = fmt.Errorf("request %q: %w", q.Op, paddock.Unsupported)
+	}
+	if err != nil {
+		return failed(err), nil
+	}
+	m, err := k.life.measure(ctx)
+	if err != nil {
+		return failed(err), nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	a := k.about
+	a.Labels = maps.Clone(a.Labels)
+	return response{Measure: &m, About: &a}, nil
+}
+
+// pause pauses the sandbox. One that is saved needs no keeper any more: what is
+// known of it is in its directory.
+func (k *keeper) pause(ctx context.Context) error {
+	k.pausing.Lock()
+	defer k.pausing.Unlock()
+	shown := k.hide()
+	err := k.life.pause(ctx)
+	shown()
+	if err != nil || !k.life.start.layout.nested {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.about.Saved, k.about.Traffic = k.life.image().dir, k.life.traffic()
+	return k.writeLocked()
+}
+
+func (k *keeper) update(ctx context.Context, u *paddock.Update) error {
+	if u == nil {
+		return nil
+	}
+	if u.Limits != nil || u.Policy != nil {
+		if err := k.life.update(ctx, paddock.Update{Limits: u.Limits, Policy: u.Policy}); err != nil {
+			return err
+		}
+		k.mu.Lock()
+		k.about.Limits = k.life.now().bounds()
+		err := k.writeLocked()
+		k.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	if u.Labels != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.about.Labels = u.Labels
+		return k.writeLocked()
+	}
+	return nil
+}

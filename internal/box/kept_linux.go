@@ -1,0 +1,310 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// createKept makes a sandbox that a keeper owns.
+func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn, err error) {
+	s, findings, err := d.prepare(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(s.image)
+	defer closeAll(s.supplies)
+	defer closeAll(s.template)
+	if err := s.finish(); err != nil {
+		return nil, err
+	}
+	dir, err := d.claim(spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, forgetDir(dir))
+		}
+	}()
+	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Template: len(s.template), Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
+		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
+		Lifetime: s.limits.Lifetime, Network: s.gateway != nil,
+	}}
+	if s.gateway != nil {
+		o.Gateway = s.gateway.Saved(true)
+	}
+	if t, ok := ctx.Deadline(); ok {
+		o.Deadline = t
+	}
+	r, way, err := d.employ(ctx, o, s.programs()...)
+	if err != nil {
+		return nil, err
+	}
+	sb := d.adopt(spec.ID, dir, *r.About)
+	// A way to the agent comes with the answer. Without one it is made when it is needed.
+	if conn, board, err := connected(way); err == nil && sb.attach(conn, board, r.About.Lifetime) == nil {
+		sb.warm(ctx)
+		d.recents.use(sb)
+	}
+	n := &newborn{sandbox: sb}
+	if r.Measure != nil && r.Egress != nil {
+		st := sb.tell(*r.Measure)
+		sb.tellEgress(&st, *r.Egress)
+		n.born = &st
+	}
+	return n, nil
+}
+
+// A newborn is a sandbox that was made just now, whose keeper has told how it is.
+type newborn struct {
+	*sandbox
+
+	born *paddock.Status // nil where it has not
+}
+
+// Born tells how it was when it was made, as leases have it.
+func (n *newborn) Born() (paddock.Status, bool) {
+	if n.born == nil {
+		return paddock.Status{}, false
+	}
+	st := *n.born
+	st.Labels, st.Enforced = maps.Clone(st.Labels), slices.Clone(st.Enforced)
+	return st, true
+}
+
+// employ has a keeper make a sandbox, and waits until its sandbox is ready. It gives
+// what connected takes, too.
+func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (_ *response, way []*os.File, err error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(data) > kernel.PacketMax {
+		return nil, nil, fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(data)>>10, kernel.PacketMax>>10, paddock.Invalid)
+	}
+	mine, data, files, err := d.instruct(ctx, data, files)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		_ = mine.Close()
+		if err != nil {
+			closeAll(files)
+		}
+	}()
+	var r response
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, nil, fmt.Errorf("the keeper's answer: %w", err)
+	}
+	if r.Error != "" || r.About == nil {
+		return nil, nil, r.err()
+	}
+	if e := ctx.Err(); e != nil {
+		return nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
+	}
+	if err := mine.Send([]byte{1}); err != nil {
+		return nil, nil, fmt.Errorf("accept the sandbox: %w", err)
+	}
+	return &r, files, nil
+}
+
+// instruct gives a keeper its order, and waits for its answer. One that was started
+// before may have ended since, or is about to, and has not read its order.
+func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c *kernel.Channel, answer []byte, way []*os.File, err error) {
+	for {
+		c, spare, err := d.spares.take()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		stop := c.Until(ctx)
+		err = c.Send(data, files...)
+		unread := err != nil
+		if err == nil {
+			answer, way, err = c.Receive()
+			unread = errors.Is(err, syscall.ECONNRESET) // by whom nothing was read
+		}
+		if stop() && err == nil {
+			return c, answer, way, nil
+		}
+		_ = c.Close() // it has no order, or ends without our answer
+		closeAll(way)
+		switch e := ctx.Err(); {
+		case e != nil:
+			return nil, nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
+		case !unread:
+			return nil, nil, nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
+		case !spare:
+			return nil, nil, nil, fmt.Errorf("instruct the keeper: %w", err)
+		}
+	}
+}
+
+// A toldError is an error that another process tells, with its kind.
+type toldError struct {
+	text string
+	kind paddock.Kind
+}
+
+func (e *toldError) Error() string { return e.text }
+func (e *toldError) Unwrap() error { return e.kind }
+
+func (r *response) err() error {
+	if r.Missing != nil {
+		return &paddock.MissingError{Finding: *r.Missing}
+	}
+	return &toldError{r.Error, r.Kind}
+}
+
+// claim makes the directory that stands for a sandbox.
+func (d *Driver) claim(id paddock.ID) (string, error) {
+	if err := ownDirectory(d.state); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(d.state, string(id))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+		}
+		return "", fmt.Errorf("remember the sandbox: %w", err)
+	}
+	return dir, nil
+}
+
+// ownDirectory makes a directory that nobody else may enter, and refuses one
+// that somebody else has prepared.
+func ownDirectory(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fmt.Errorf("a directory of Paddock's own cannot be made: %w: %w", err, paddock.Unavailable)
+	}
+	return checkOwn(path)
+}
+
+// checkOwn refuses a directory that somebody else could have prepared, or is
+// reached by one that somebody else could have. One that is not there is fine.
+func checkOwn(path string) error {
+	for dir := path; ; dir = filepath.Dir(dir) {
+		switch st, err := os.Lstat(dir); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("a directory of Paddock's own: %w", err)
+		case !st.IsDir() || !ours(st, 0o022):
+			return fmt.Errorf("%s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
+		}
+		// A directory in one that everybody may write to is looked at too.
+		if filepath.Base(filepath.Dir(dir)) != fmt.Sprintf("paddock-%d", os.Geteuid()) {
+			return nil
+		}
+	}
+}
+
+// forgetDir removes what stands for a sandbox, and nothing that somebody put
+// there besides.
+func forgetDir(dir string) error {
+	for _, name := range []string{socketName, aboutName, aboutName + ".new", auditName, auditName + auditOlder} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("forget the sandbox: %w", err)
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the sandbox: %w", err)
+	}
+	return nil
+}
+
+// keptIDs lists the sandboxes in the state directory.
+func (d *Driver) keptIDs() ([]paddock.ID, error) {
+	if err := checkOwn(d.state); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(d.state)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids []paddock.ID
+	for _, e := range entries {
+		if id := paddock.ID(e.Name()); e.IsDir() && id.Valid() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// keeps tells whether a control group's sandbox is remembered.
+func (d *Driver) keeps(name string) bool {
+	_, err := os.Lstat(filepath.Join(d.state, name))
+	return err == nil
+}
+
+// openKept opens a sandbox that a keeper owns. One that goes, as its keeper shows, and
+// was used lately is given again.
+func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) {
+	have := d.recents.find(id)
+	if have != nil && have.shown() && have.stands() {
+		return have, nil
+	}
+	sb, err := d.look(ctx, id)
+	switch {
+	case err != nil:
+		if have != nil {
+			d.recents.drop(have)
+		}
+		return nil, err
+	case have != nil && have.same(sb):
+		return have, nil // it may be paused
+	}
+	return sb, nil
+}
+
+// look opens a sandbox that a keeper owns, or owned.
+func (d *Driver) look(ctx context.Context, id paddock.ID) (*sandbox, error) {
+	dir := filepath.Join(d.state, string(id))
+	if _, err := os.Lstat(dir); err != nil {
+		return nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	if err := errors.Join(checkOwn(d.state), checkOwn(dir)); err != nil {
+		return nil, err
+	}
+	r := remoteOwner{dir: dir, driver: d, group: noGroup}
+	got, err := r.ask(ctx, request{Op: "measure"})
+	if err != nil && !errors.Is(err, paddock.Unavailable) {
+		return nil, err
+	}
+	if err == nil && got.About != nil {
+		return d.adopt(id, dir, *got.About), nil
+	}
+	a, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	return d.adopt(id, dir, a), nil
+}
+
+func (d *Driver) adopt(id paddock.ID, dir string, a about) *sandbox {
+	group := noGroup
+	if len(a.Groups) > 0 {
+		group = sync.OnceValues(func() (*cgroup.Group, error) { return d.host().Open(string(id), a.Groups...) })
+	}
+	return &sandbox{
+		id: id, driver: d, owner: remoteOwner{dir: dir, driver: d, group: group, made: a.Created}, about: a,
+		dialing: make(chan struct{}, 1), lately: true,
+	}
+}
+
+// noGroup is the group of a box without one, or that nobody needs.
+func noGroup() (*cgroup.Group, error) { return nil, paddock.NotFound }

@@ -1,0 +1,185 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// launch starts the box's init. The thread that starts it stays, because the
+// kernel ends the box with that thread.
+func (b *box) launch(s start, control, link *os.File) error {
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	attr := &syscall.ProcAttr{
+		Dir: "/", Env: []string{"GOGC=off", "GOMAXPROCS=2"}, // the init has its collector on when it is ready
+		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), control.Fd(), link.Fd()},
+		Sys:   b.attributes(s.layout),
+	}
+	if s.layout.env["PADDOCK_DEBUG"] != "" { // what the box's init itself says, when it crashes
+		attr.Files[2] = os.Stderr.Fd()
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d", s.exe.Fd())
+	started := make(chan error)
+	b.wg.Go(func() {
+		runtime.LockOSThread() // for good: see above
+		err := b.within(attr.Sys, func() (err error) {
+			b.pid, err = syscall.ForkExec(path, []string{s.argv0}, attr)
+			return err
+		})
+		started <- err
+		if b.pid > 0 {
+			b.reap()
+		}
+	})
+	return <-started
+}
+
+// within runs a start in the control group, if there is one.
+func (b *box) within(sys *syscall.SysProcAttr, start func() error) error {
+	if b.group == nil {
+		return start()
+	}
+	return b.group.Start(sys, start)
+}
+
+func (b *box) attributes(l *layout) *syscall.SysProcAttr {
+	flags := uintptr(kernel.CloneUser | kernel.CloneMount | kernel.ClonePID | kernel.CloneIPC | kernel.CloneUTS | kernel.CloneCgroup | kernel.CloneTime)
+	if !l.config.HostNet {
+		flags |= kernel.CloneNet
+	}
+	u := b.id.inside
+	sys := &syscall.SysProcAttr{
+		Cloneflags:  flags,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: u.UID, HostID: b.id.kuid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: u.GID, HostID: b.id.kgid, Size: 1}},
+		Setsid:      true,
+		AmbientCaps: kernel.BuildCaps(),
+	}
+	if l.nested {
+		sys.AmbientCaps = append(sys.AmbientCaps, kernel.StartCaps()...)
+	}
+	if b.id.root {
+		sys.GidMappingsEnableSetgroups = true
+		sys.Credential = &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}
+	}
+	return sys
+}
+
+func (b *box) reap() {
+	var status syscall.WaitStatus
+	if f, err := kernel.OpenProcess(b.pid); err == nil {
+		if f, p, err := kernel.NewPoller(f); err == nil {
+			_ = p.Wait() // cheaper than to wait in the system call below
+			f.Close()
+		}
+	}
+	for {
+		_, err := syscall.Wait4(b.pid, &status, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	b.mu.Lock()
+	switch {
+	case b.why != "":
+	case status.Signaled():
+		b.why = fmt.Sprintf("the sandbox's init was killed by signal %d (%s)", int(status.Signal()), status.Signal())
+		if kills, _, err := b.oom(); err == nil && kills > 0 {
+			b.why += fmt.Sprintf(" after the memory limit of %d bytes was reached", b.limits.Memory)
+		}
+	case status.ExitStatus() == boxinit.KernelEnded:
+		b.why = "the sandbox's kernel ended, and the sandbox with it" + b.lastWords()
+		if kills, _, err := b.oom(); err == nil && kills > 0 {
+			b.why += fmt.Sprintf(", after the memory limit of %d bytes was reached", b.limits.Memory)
+		}
+	case status.ExitStatus() == boxinit.BrokerFailed:
+		b.why = "the sandbox's broker ended, and the sandbox with it"
+	default:
+		b.why = boxinit.Ended(status.ExitStatus())
+	}
+	b.mu.Unlock()
+	close(b.ended)
+	if b.gateway != nil {
+		b.gateway.Stop()
+	}
+}
+
+func (b *box) oom() (kills, peak int64, err error) {
+	if b.meter == nil {
+		return 0, -1, nil
+	}
+	return b.meter.OOM()
+}
+
+// ready waits for the box's report that a command has run.
+func (b *box) ready(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { b.kill() }) // its end is ours to read
+	defer stop()
+	var r boxinit.Report
+	for linked := false; ; linked = true {
+		var err error
+		if r, err = b.hear(ctx); err != nil {
+			return err
+		}
+		if !r.Link {
+			if r.Ready && b.gateway != nil && !linked {
+				return fmt.Errorf("the box is ready without its link: %w", paddock.Internal)
+			}
+			break
+		}
+	}
+	if !r.Ready {
+		kind := r.Kind
+		if kind == paddock.Internal {
+			kind = paddock.Unsupported
+		}
+		return &toldError{boxinit.Words(r.Step+": "+r.Error, boxinit.MaxWords), kind}
+	}
+	b.stood.Store(true)
+	return nil
+}
+
+// hear waits for one report of the box's. The link that comes with one is the
+// gateway's.
+func (b *box) hear(ctx context.Context) (r boxinit.Report, err error) {
+	data, fds, err := b.control.Receive()
+	defer closeAll(fds)
+	if e := ctx.Err(); e != nil {
+		return r, fmt.Errorf("the box was not ready in time: %w: %w", e, kindOf(e))
+	}
+	if err != nil {
+		return r, b.explain(errors.New("it ended before it was ready"))
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("the box's report: %w", err)
+	}
+	if !r.Link {
+		return r, nil
+	}
+	if b.gateway == nil || len(fds) != 1 {
+		return r, fmt.Errorf("the box has a link of %d descriptors that nobody asked for: %w", len(fds), paddock.Internal)
+	}
+	return r, b.gateway.Link(fds[0])
+}
+
+// starved is err, or where the memory limit was reached while the box was made,
+// that.
+func (b *box) starved(err error) error {
+	kills, _, e := b.oom()
+	if e != nil || kills == 0 {
+		return err
+	}
+	return fmt.Errorf("the memory limit of %d MiB was reached before the sandbox was ready; ask for more: %w", b.limits.Memory>>20, paddock.Invalid)
+}

@@ -1,0 +1,602 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/image"
+)
+
+// A layout is what a spec means on this host: the configuration of the box,
+// and the host paths behind its mounts.
+type layout struct {
+	config boxinit.Config
+	id     identity
+	env    environ         // the caller's
+	pins   []string        // of one mount, while it is added
+	own    []string        // host paths that sandboxes are made of
+	user   []boxinit.Mount // the spec's mounts
+	paths  []string        // of the host, for which an io limit holds
+	data   string          // where what is saved of sandboxes is
+	nested bool            // commands run on a kernel of the box's own
+	audit  []paddock.AuditKind
+	supply *Supply // what a machine of the box's own is made with; nil is none
+}
+
+// plan begins a layout: what can be wrong with the caller's paths is told here.
+// It reads the host's file tree and changes nothing.
+func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*layout, error) {
+	l := &layout{id: id, env: d.env, own: d.own(), data: d.hidden, nested: d.kernel != nil}
+	for _, kind := range spec.Policy.Audit {
+		if kind != paddock.AuditNetwork { // which is not the kernel's to tell
+			l.audit = append(l.audit, kind)
+		}
+	}
+	if len(l.audit) == 0 {
+		l.audit = []paddock.AuditKind{paddock.AuditExec}
+	}
+	l.config = boxinit.Config{
+		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.inside,
+		Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
+		Protect: spec.Policy.Files.Protect, Unprotect: spec.Policy.Files.Unprotect,
+	}
+	if l.config.Hostname == "" {
+		l.config.Hostname = "paddock"
+	}
+	var err error
+	if l.user, err = l.userMounts(spec); err != nil {
+		return nil, err
+	}
+	if spec.Root.Kind == paddock.RootDir {
+		l.paths = append(l.paths, spec.Root.Path)
+	}
+	l.config.Dir = workDir(spec, l.user, id.inside.Home)
+	return l, nil
+}
+
+// finish works out the rest.
+func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *way.Way) error {
+	mounts := l.user
+	everything := false // the whole open tree is to be writable
+	if i := slices.IndexFunc(mounts, func(m boxinit.Mount) bool { return m.Target == "/" }); i >= 0 {
+		everything = mounts[i].Write
+		mounts = slices.Delete(mounts, i, i+1)
+	}
+	if spec.Root.Kind == paddock.RootOpen {
+		if err := l.openRoot(limits, everything); err != nil {
+			return err
+		}
+	} else if err := l.closedRoot(spec, limits, mounts); err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		l.pin(m.Target)
+		l.add(m)
+	}
+	if err := l.files(spec); err != nil {
+		return err
+	}
+	if err := l.ownFiles(); err != nil {
+		return err
+	}
+	l.rights()
+	if err := l.aliases(); err != nil {
+		return err
+	}
+	l.config.Env = l.environment(spec)
+	if err := l.network(spec, g); err != nil {
+		return err
+	}
+	if l.nested {
+		if err := l.nest(spec, limits); err != nil {
+			return err
+		}
+		l.furnish()
+	}
+	return nil
+}
+
+func (l *layout) add(m ...boxinit.Mount) { l.config.Mounts = append(l.config.Mounts, m...) }
+
+// userMounts are the spec's, parents before what is below them.
+func (l *layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
+	var mounts []boxinit.Mount
+	for _, m := range spec.Mounts {
+		st, err := os.Stat(m.Source)
+		if err != nil {
+			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+		}
+		source, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+		}
+		if real := filepath.Clean(m.Source); source != real {
+			return nil, fmt.Errorf("mount %s: leads through a symbolic link, which somebody inside could have made; name the real place if it is meant, %s: %w",
+				m.Source, source, paddock.Invalid)
+		}
+		if !st.IsDir() && !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("mount %s: neither a directory nor a regular file: %w", m.Source, paddock.Invalid)
+		}
+		target := m.Target
+		if target == "" {
+			target = m.Source
+		}
+		mounts = append(mounts, boxinit.Mount{Kind: boxinit.MountBind, Source: source, Target: filepath.Clean(target), Write: m.Write, IsFile: !st.IsDir(), Owned: true})
+		l.paths = append(l.paths, source)
+	}
+	sort.SliceStable(mounts, func(i, j int) bool { return len(mounts[i].Target) < len(mounts[j].Target) })
+	for i := 1; i < len(mounts); i++ {
+		if slices.ContainsFunc(mounts[:i], func(m boxinit.Mount) bool { return m.Target == mounts[i].Target }) {
+			return nil, fmt.Errorf("mount %s: two mounts have this target: %w", mounts[i].Target, paddock.Invalid)
+		}
+	}
+	return mounts, nil
+}
+
+func notThere(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("does not exist on this host: %w", paddock.NotFound)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot be read by the calling user: %w", paddock.Denied)
+	}
+	return fmt.Errorf("%w: %w", err, paddock.Invalid)
+}
+
+// closedRoot is a tree of system directories, read-only or below a private
+// layer, with everything else private to the box.
+func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []boxinit.Mount) error {
+	l.add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
+	switch dir := spec.Root.Kind == paddock.RootDir; {
+	case dir && l.nested:
+		if err := l.entries(spec.Root.Path, false); err != nil {
+			return err
+		}
+	case dir:
+		if err := l.directory(spec.Root.Path, limits.Disk); err != nil {
+			return err
+		}
+	default:
+		for _, dir := range image.SystemDirs() {
+			l.system(dir)
+		}
+	}
+	l.devices()
+	for _, dir := range append(image.PrivateDirs(), l.config.User.Home) {
+		mode := uint32(0o1777)
+		if dir == l.config.User.Home {
+			mode = 0o700
+		}
+		l.add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: dir, Mode: mode, Write: true})
+	}
+	l.add(boxinit.Mount{Kind: boxinit.MountLink, Target: "/var/run", Source: "/run"})
+	if spec.Root.Kind == paddock.RootHost {
+		passwd, group := accounts(l.config.User)
+		l.replace("/etc/passwd", passwd)
+		l.replace("/etc/group", group)
+		l.toolchains(user)
+		for _, path := range image.Credentials() {
+			if readable(path, l.id.root) {
+				l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
+			}
+		}
+	}
+	return nil
+}
+
+// system shows one of the host's system directories, as the host has it: also
+// as a link.
+func (l *layout) system(dir string) {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return
+	}
+	if st.Mode()&fs.ModeSymlink != 0 {
+		if to, err := os.Readlink(dir); err == nil {
+			l.add(boxinit.Mount{Kind: boxinit.MountLink, Target: dir, Source: to})
+		}
+		return
+	}
+	l.add(boxinit.Mount{Kind: boxinit.MountBind, Target: dir, Source: dir})
+}
+
+// directory shows the entries of a directory that holds a whole file tree,
+// below a private layer.
+func (l *layout) directory(path string, size int64) error {
+	l.add(boxinit.Mount{Kind: boxinit.MountOverlay, Source: path, Size: size, Owned: true})
+	return l.entries(path, true)
+}
+
+// entries shows what is in a directory that holds a whole file tree, each by
+// itself; with layer, as a layer made before has them.
+func (l *layout) entries(path string, layer bool) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("root %s: %w", path, notThere(err))
+	}
+	own := []string{"proc", "sys", "dev", "tmp", "run", "home", "mnt", "media", "lost+found"}
+	found := 0
+	for _, e := range entries {
+		if slices.Contains(own, e.Name()) {
+			continue
+		}
+		target := "/" + e.Name()
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(filepath.Join(path, e.Name()))
+			if err != nil {
+				return fmt.Errorf("root %s: %w", path, notThere(err))
+			}
+			l.add(boxinit.Mount{Kind: boxinit.MountLink, Target: target, Source: to})
+		case e.IsDir() || e.Type().IsRegular():
+			m := boxinit.Mount{Kind: boxinit.MountBind, Target: target, Source: e.Name(), Layer: true, Write: true, IsFile: !e.IsDir()}
+			if !layer {
+				m = boxinit.Mount{Kind: boxinit.MountBind, Target: target, Source: filepath.Join(path, e.Name()), Owned: true, InRoot: true, IsFile: !e.IsDir()}
+			}
+			l.add(m)
+		default:
+			continue
+		}
+		found++
+	}
+	if found == 0 {
+		return fmt.Errorf("root %s: holds no file tree (no /usr, /bin, …): %w", path, paddock.Invalid)
+	}
+	return nil
+}
+
+// devices makes /dev, /proc and /sys.
+func (l *layout) devices() {
+	l.add(boxinit.Mount{Kind: boxinit.MountDir, Target: "/dev"})
+	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		l.add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/dev/" + d, Source: "/dev/" + d, Write: true, Device: true, NoExec: true, IsFile: true})
+	}
+	l.add(
+		boxinit.Mount{Kind: boxinit.MountPTS, Target: "/dev/pts"},
+		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/ptmx", Source: "pts/ptmx"},
+		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/fd", Source: "/proc/self/fd"},
+		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/stdin", Source: "/proc/self/fd/0"},
+		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/stdout", Source: "/proc/self/fd/1"},
+		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/stderr", Source: "/proc/self/fd/2"},
+		boxinit.Mount{Kind: boxinit.MountProc, Target: "/proc", Write: true, NoExec: true},
+	)
+	l.proc()
+	// Runtimes count processors there. Nothing else of /sys is needed.
+	l.add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/sys/devices/system/cpu", Source: "/sys/devices/system/cpu", NoExec: true, Maybe: true})
+}
+
+// proc closes what /proc has besides processes. The list is that of the OCI
+// runtimes (runtime-spec defaults), and whatever else commands a machine. What
+// only the host's root may read needs no mask: nobody inside is that. For
+// writing, Landlock closes all of /proc.
+func (l *layout) proc() {
+	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi", "acpi", "asound", "kmsg",
+		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
+		if st, err := os.Lstat("/proc/" + name); err == nil && st.Mode().Perm()&0o004 != 0 {
+			l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: "/proc/" + name, Maybe: true})
+		}
+	}
+}
+
+// replace puts a file of the box's own over one of the read-only system.
+func (l *layout) replace(path, content string) {
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	l.add(boxinit.Mount{Kind: boxinit.MountReplace, Target: path, Source: content, Mode: 0o644, IsFile: true})
+}
+
+// openRoot is the host's whole file tree. What may be changed is up to the
+// mounts, but with everything all of it.
+func (l *layout) openRoot(limits paddock.Limits, everything bool) error {
+	l.add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return fmt.Errorf("open root: %w", err)
+	}
+	for _, e := range entries {
+		if slices.Contains([]string{"proc", "sys", "dev", "lost+found"}, e.Name()) {
+			continue
+		}
+		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 {
+			l.system("/" + e.Name())
+		}
+	}
+	for i := range l.config.Mounts {
+		l.config.Mounts[i].Write = l.config.Mounts[i].Write || everything
+	}
+	l.devices()
+	l.add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})
+	return nil
+}
+
+// pin makes every directory between a private place and a mount in it a mount
+// too: a directory that is none could be renamed, and the mount with it, to a
+// path that no rule is about.
+func (l *layout) pin(target string) {
+	for dir := filepath.Dir(target); dir != "/"; dir = filepath.Dir(dir) {
+		private := slices.ContainsFunc(l.config.Mounts, func(m boxinit.Mount) bool {
+			return (m.Kind == boxinit.MountPrivate || m.Kind == boxinit.MountBind && m.Layer) && m.Target != dir && within(dir, m.Target)
+		})
+		pinned := slices.ContainsFunc(l.config.Mounts, func(m boxinit.Mount) bool {
+			return m.Kind == boxinit.MountPin && m.Target == dir
+		})
+		if private && !pinned {
+			l.pins = append(l.pins, dir)
+		}
+	}
+	// Outer ones first: a mount covers what was mounted below before.
+	slices.Reverse(l.pins)
+	for _, dir := range l.pins {
+		l.add(boxinit.Mount{Kind: boxinit.MountPin, Target: dir, Mode: 0o755})
+	}
+	l.pins = nil
+}
+
+// files carries out the policy about files.
+func (l *layout) files(spec *paddock.Spec) error {
+	for _, p := range spec.Policy.Files.DenyRead {
+		p = filepath.Clean(p)
+		there, err := l.hideable(p)
+		if err != nil {
+			return err
+		}
+		l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: p, Maybe: !there})
+		l.config.Deny = append(l.config.Deny, p)
+	}
+	for _, p := range spec.Policy.Files.DenyWrite {
+		p = filepath.Clean(p)
+		l.add(boxinit.Mount{Kind: boxinit.MountLock, Target: p})
+		l.config.Deny = append(l.config.Deny, p)
+	}
+	for _, p := range l.config.Deny {
+		if real, ok := l.resolved(p); ok && real != p {
+			return fmt.Errorf("deny %s: leads through a symbolic link; name the real place, %s: %w", p, real, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// ownFiles keeps what sandboxes are made of from being changed by one: this
+// program, its cache and its state, below whatever mount they are.
+func (l *layout) ownFiles() error {
+	for _, m := range slices.Clone(l.config.Mounts) {
+		// What is saved of sandboxes is nobody's to read either.
+		if m.Kind == boxinit.MountBind && !m.Device && !m.Layer && within(l.data, m.Source) {
+			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.data, strings.TrimSuffix(m.Source, "/"))
+			if l.nested {
+				// What is made later could not be hidden; where it cannot be made
+				// now, nothing can be saved.
+				_ = ownDirectory(l.data)
+			}
+			l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
+			l.config.Deny = append(l.config.Deny, inside)
+		} else if m.Kind == boxinit.MountBind && within(m.Source, l.data) {
+			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", m.Source, l.data, paddock.Denied)
+		}
+	}
+	for _, own := range l.own {
+		for _, m := range slices.Clone(l.config.Mounts) {
+			if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer {
+				continue
+			}
+			if within(m.Source, own) {
+				return fmt.Errorf("mount %s: sandboxes are made of what is in %s, which none may change: %w", m.Source, own, paddock.Denied)
+			}
+			if !within(own, m.Source) {
+				continue
+			}
+			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(own, strings.TrimSuffix(m.Source, "/"))
+			// What its user cannot even reach, it cannot change.
+			l.add(boxinit.Mount{Kind: boxinit.MountLock, Target: inside, Maybe: true})
+			l.config.Deny = append(l.config.Deny, inside)
+		}
+	}
+	return nil
+}
+
+// hideable tells whether there is something of the host's to hide at a path
+// inside, and refuses to hide what is not there yet: the host could make it
+// later, and it would be there to read. What only the box could make it cannot.
+func (l *layout) hideable(path string) (there bool, err error) {
+	for i := len(l.config.Mounts) - 1; i >= 0; i-- {
+		m := l.config.Mounts[i]
+		if m.Kind != boxinit.MountBind || m.Layer || !within(path, m.Target) {
+			continue
+		}
+		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
+		if _, err := os.Lstat(host); errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("deny reading %s: it does not exist, and could not be hidden if the host made it later; "+
+				"deny its directory, or make it first: %w", path, paddock.Invalid)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// resolved tells where a path inside really is, if it is a host's and there.
+func (l *layout) resolved(path string) (string, bool) {
+	for i := len(l.config.Mounts) - 1; i >= 0; i-- {
+		m := l.config.Mounts[i]
+		if m.Kind != boxinit.MountBind || m.Layer || !within(path, m.Target) {
+			continue
+		}
+		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
+		real, err := filepath.EvalSymlinks(host)
+		if err != nil || !within(real, m.Source) {
+			return real, err == nil
+		}
+		return m.Target + strings.TrimPrefix(real, m.Source), true
+	}
+	return "", false
+}
+
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// rights says which paths may be changed, and about which the broker decides:
+// the host's directories, and any private directory that holds one, because
+// Landlock's rights reach down into what is mounted below.
+func (l *layout) rights() {
+	c := &l.config
+	c.Writable = []string{"/dev"}
+	var private []string
+	for _, m := range c.Mounts {
+		switch {
+		case m.Kind == boxinit.MountPrivate, m.Kind == boxinit.MountBind && m.Layer:
+			private = append(private, m.Target)
+		case m.Kind == boxinit.MountBind && m.Write && !m.Device:
+			c.Trees = append(c.Trees, boxinit.Tree{Path: m.Target, Protected: true, Source: m.Source})
+		}
+	}
+	for _, m := range c.Mounts {
+		if m.Kind == boxinit.MountBind && !m.Device && !m.Layer {
+			c.Hosts = append(c.Hosts, m.Target)
+		}
+	}
+	hosts := slices.Clone(c.Trees)
+	for _, p := range private {
+		c.Writable = append(c.Writable, p)
+		holds := slices.ContainsFunc(hosts, func(t boxinit.Tree) bool { return within(t.Path, p) })
+		denies := slices.ContainsFunc(c.Deny, func(d string) bool { return within(d, p) })
+		if holds || denies {
+			c.Trees = append(c.Trees, boxinit.Tree{Path: p})
+		}
+	}
+	for _, t := range hosts {
+		c.Writable = append(c.Writable, t.Path)
+	}
+}
+
+func workDir(spec *paddock.Spec, mounts []boxinit.Mount, home string) string {
+	if spec.Dir != "" {
+		return spec.Dir
+	}
+	for _, m := range spec.Mounts {
+		target := m.Target
+		if target == "" {
+			target = m.Source
+		}
+		for _, have := range mounts {
+			if have.Target == filepath.Clean(target) && !have.IsFile {
+				return have.Target
+			}
+		}
+	}
+	if spec.Root.Kind == paddock.RootOpen {
+		return "/"
+	}
+	return home
+}
+
+// environment is the base of every command's.
+func (l *layout) environment(spec *paddock.Spec) map[string]string {
+	u := l.config.User
+	env := map[string]string{
+		"PATH": l.path(), "HOME": u.Home, "USER": u.Name, "LOGNAME": u.Name, "SHELL": u.Shell,
+		"TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+	}
+	if t := l.env["TERM"]; t != "" && len(t) < 64 && !strings.ContainsAny(t, "/\n\x00") {
+		env["TERM"] = t
+	}
+	for _, name := range paddock.ToolchainVariables() {
+		if v := l.env[name]; filepath.IsAbs(v) && l.visible(v) {
+			env[name] = v
+		}
+	}
+	for k, v := range spec.Env {
+		env[k] = v
+	}
+	return env
+}
+
+// path is the caller's PATH without what is not to be seen inside.
+func (l *layout) path() string {
+	const plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	if slices.ContainsFunc(l.config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
+		return plain
+	}
+	var dirs []string
+	for _, dir := range filepath.SplitList(l.env["PATH"]) {
+		if filepath.IsAbs(dir) && l.visible(dir) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, dir := range filepath.SplitList(plain) {
+		if l.visible(dir) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, ":")
+}
+
+// visible tells whether a host path is in the box at the same place.
+func (l *layout) visible(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	for _, m := range l.config.Mounts {
+		if m.Kind == boxinit.MountBind && !m.Layer && m.Source == m.Target && within(real, m.Source) {
+			return true
+		}
+	}
+	return false
+}
+
+// readable tells whether the box's user could read a host path.
+func readable(path string, rootCaller bool) bool {
+	st, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if rootCaller {
+		return st.Mode().Perm()&0o007 != 0
+	}
+	f, err := os.Open(path)
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
+}
+
+// wireLayout is a layout on its way to a keeper.
+type wireLayout struct {
+	Config boxinit.Config `json:"config"`
+	User   guest.User     `json:"user"`
+	KUID   int            `json:"kuid"`
+	KGID   int            `json:"kgid"`
+	Root   bool           `json:"root"`
+	Paths  []string       `json:"paths,omitempty"`
+	Nested bool           `json:"nested,omitempty"`
+}
+
+// clone is a copy that newBox may change.
+func (l *layout) clone() *layout {
+	c := *l
+	c.config.Mounts = slices.Clone(l.config.Mounts)
+	if k := l.config.Kernel; k != nil {
+		own := *k
+		c.config.Kernel = &own
+	}
+	return &c
+}
+
+func (l *layout) wire() wireLayout {
+	return wireLayout{Config: l.config, User: l.id.inside, KUID: l.id.kuid, KGID: l.id.kgid, Root: l.id.root, Paths: l.paths, Nested: l.nested}
+}
+
+func (w wireLayout) layout() *layout {
+	return &layout{config: w.Config, id: identity{inside: w.User, kuid: w.KUID, kgid: w.KGID, root: w.Root}, paths: w.Paths, nested: w.Nested}
+}

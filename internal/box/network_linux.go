@@ -1,0 +1,219 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/image"
+)
+
+// network has what is in the box find the way out: names are asked of the
+// gateway, and what it ends of TLS is trusted.
+func (l *layout) network(spec *paddock.Spec, g *way.Way) error {
+	if g == nil {
+		return nil
+	}
+	l.config.Link = true
+	t := treeOf(spec)
+	if err := l.names(t); err != nil {
+		return err
+	}
+	variables := map[string]string{}
+	if cert := g.Certificate(); len(cert) > 0 {
+		l.trust(t, string(cert), variables)
+	}
+	placeholders, err := g.Environment()
+	if err != nil {
+		return err
+	}
+	maps.Copy(variables, placeholders)
+	for name, value := range variables {
+		if _, own := spec.Env[name]; !own {
+			l.config.Env[name] = value
+		}
+	}
+	return nil
+}
+
+// Places that the system's libraries look names up by.
+const (
+	resolvConf = "/etc/resolv.conf"
+	switchConf = "/etc/nsswitch.conf"
+	hostsFile  = "/etc/hosts"
+)
+
+// names has the system's libraries ask the gateway and nobody else.
+func (l *layout) names(t tree) error {
+	at, there := t.find(resolvConf)
+	if !there && !l.makeable(t, at) {
+		return fmt.Errorf("%s leads to %s, which is not there and cannot be made in a tree that is read-only; make it, empty: %w", resolvConf, at, paddock.Unsupported)
+	}
+	l.add(boxinit.Mount{Kind: boxinit.MountFile, Target: at, Source: "nameserver " + boxinit.Resolver4 + "\noptions timeout:2 attempts:2\n", Mode: 0o644, IsFile: true})
+	if at, there := t.find(hostsFile); there {
+		l.add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Mode: 0o644, IsFile: true,
+			Source: "127.0.0.1 localhost " + l.config.Hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"})
+	}
+	if at, there := t.find(switchConf); there {
+		text, err := t.read(at)
+		if err != nil {
+			return fmt.Errorf("%s: %w", switchConf, err)
+		}
+		l.add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Source: withoutDaemons(text), Mode: 0o644, IsFile: true})
+	}
+	return nil
+}
+
+// withoutDaemons has hosts looked up in files and by DNS only: whom else a system
+// asks does not run in a box.
+func withoutDaemons(conf string) string {
+	var b strings.Builder
+	for line := range strings.Lines(conf) {
+		if database, _, _ := strings.Cut(strings.TrimSpace(line), ":"); strings.TrimSpace(database) == "hosts" {
+			line = "hosts: files dns\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// makeable tells whether a file that is not there can be made.
+func (l *layout) makeable(t tree, at string) bool {
+	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return within(at, dir) }) {
+		return true
+	}
+	return t.own && !l.nested // a layer of the box's own is above it
+}
+
+// authorityFile is where the box finds the authority alone.
+const authorityFile = "/.trust/ca.pem"
+
+// trust has the box trust a certificate, besides those that its system trusts.
+func (l *layout) trust(t tree, cert string, variables map[string]string) {
+	l.add(boxinit.Mount{Kind: boxinit.MountFile, Target: authorityFile, Source: cert, Mode: 0o644, IsFile: true})
+	bundle := ""
+	var done []string
+	for _, name := range image.Bundles() {
+		at, there := t.find(name)
+		if !there || slices.Contains(done, at) {
+			continue
+		}
+		done = append(done, at)
+		l.add(boxinit.Mount{Kind: boxinit.MountAppend, Target: at, Source: cert, Mode: 0o644, IsFile: true})
+		if bundle == "" {
+			bundle = at
+		}
+	}
+	if bundle == "" {
+		bundle = authorityFile
+	}
+	for _, at := range t.keystores(l.env["JAVA_HOME"]) {
+		l.add(boxinit.Mount{Kind: boxinit.MountKeys, Target: at, Source: bundle, Mode: 0o644, IsFile: true})
+	}
+	for _, name := range image.BundleVariables() {
+		variables[name] = bundle
+	}
+	for _, name := range image.AuthorityVariables() {
+		variables[name] = authorityFile
+	}
+}
+
+// A tree is the file tree that a box begins with, on the host.
+type tree struct {
+	base string
+	own  bool // a directory of the caller's, below a private layer
+}
+
+func treeOf(spec *paddock.Spec) tree {
+	if spec.Root.Kind == paddock.RootDir {
+		return tree{base: spec.Root.Path, own: true}
+	}
+	return tree{base: "/"}
+}
+
+// linksMax is how many links a name may lead through.
+const linksMax = 40
+
+// find gives the real place of a name in the tree, whose links lead to its own
+// files, and tells whether a regular file is there that the box can see.
+func (t tree) find(name string) (real string, there bool) {
+	left := strings.Split(strings.Trim(name, "/"), "/")
+	real = "/"
+	for links := 0; len(left) > 0; {
+		part := left[0]
+		left = left[1:]
+		next := path.Join(real, part) // which knows .. and .
+		st, err := os.Lstat(filepath.Join(t.base, next))
+		if err != nil {
+			return path.Join(append([]string{next}, left...)...), false
+		}
+		if st.Mode()&fs.ModeSymlink == 0 {
+			real = next
+			continue
+		}
+		to, err := os.Readlink(filepath.Join(t.base, next))
+		if links++; err != nil || links > linksMax {
+			return name, false
+		}
+		if path.IsAbs(to) {
+			real = "/"
+		}
+		left = append(strings.Split(strings.Trim(path.Clean(to), "/"), "/"), left...)
+	}
+	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return within(real, dir) }) {
+		return real, false // the box's own is empty
+	}
+	st, err := os.Lstat(filepath.Join(t.base, real))
+	return real, err == nil && st.Mode().IsRegular()
+}
+
+// confMax bounds a configuration of the system's, in bytes.
+const confMax = 32 << 10
+
+// read reads a small file whose place is real.
+func (t tree) read(real string) (string, error) {
+	f, err := os.Open(filepath.Join(t.base, real))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, confMax+1))
+	if err == nil && len(data) > confMax {
+		err = errors.New("it is too large")
+	}
+	return string(data), err
+}
+
+// keystores lists the files that the tree's Java trusts.
+func (t tree) keystores(home string) []string {
+	names := []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
+	for _, pattern := range image.JavaHomes() {
+		found, err := filepath.Glob(filepath.Join(t.base, pattern))
+		if err != nil {
+			continue // a pattern that is none: the list is ours
+		}
+		for _, dir := range found {
+			names = append(names, "/"+strings.TrimPrefix(strings.TrimPrefix(dir, strings.TrimSuffix(t.base, "/")), "/")+"/lib/security/cacerts")
+		}
+	}
+	if filepath.IsAbs(home) && !t.own {
+		names = append(names, filepath.Join(home, "lib/security/cacerts"))
+	}
+	var list []string
+	for _, name := range names {
+		if at, there := t.find(name); there && !slices.Contains(list, at) {
+			list = append(list, at)
+		}
+	}
+	return list
+}

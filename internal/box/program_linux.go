@@ -1,0 +1,240 @@
+package box
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+func defaultCache(env environ) string {
+	if os.Geteuid() == 0 {
+		return "/var/cache/paddock"
+	}
+	if dir := env["XDG_CACHE_HOME"]; filepath.IsAbs(dir) {
+		return filepath.Join(dir, "paddock")
+	}
+	if home := env["HOME"]; filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "paddock")
+	}
+	return ""
+}
+
+// own gives the real places of what this driver's sandboxes are made of.
+func (d *Driver) own() []string {
+	var list []string
+	for _, path := range []string{d.cache, d.state, "/proc/self/exe"} {
+		if path == "" {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			list = append(list, real)
+		} else if filepath.IsAbs(path) {
+			list = append(list, filepath.Clean(path)) // not there yet
+		}
+	}
+	return list
+}
+
+// A Program is one that a build has embedded. The zero Program is the calling
+// one.
+type Program struct {
+	Name string // begins the name of its file in the cache
+	Data []byte
+	Gzip bool // Data is compressed by gzip
+}
+
+// Open gives the program for who executes it without a driver, from the cache
+// that a driver with this environment has.
+func (p Program) Open(environ []string) (*os.File, error) {
+	return p.open(defaultCache(newEnviron(environ)))
+}
+
+// open gives what is executed: a file of the cache that holds the embedded
+// program, or else a copy in memory that is sealed.
+//
+// A box that got hold of its init's executable must not be able to change what
+// the next box is made of. Its commands cannot open it (the agent is not
+// dumpable), no box may change the cache (see ownFiles), and the file is checked
+// to be nobody's but the caller's before it is used.
+func (p Program) open(cache string) (*os.File, error) {
+	content := p.content
+	if p.Data == nil {
+		content = func() ([]byte, error) { return os.ReadFile("/proc/self/exe") }
+	} else if cache != "" {
+		if f, err := p.cached(cache); err == nil {
+			return kernel.HighFile(f)
+		}
+		// It is only faster.
+	}
+	data, err := content()
+	if err != nil {
+		return nil, fmt.Errorf("read this program: %w", err)
+	}
+	f, err := kernel.SealedFile("paddock-guest", data)
+	if err != nil {
+		return nil, err
+	}
+	return kernel.HighFile(f)
+}
+
+// openToMount is open for a program that is only mounted, read-only: the calling
+// one's own file will do, if it is still there.
+func (p Program) openToMount(cache string) (*os.File, error) {
+	if p.Data == nil {
+		if path, err := filepath.EvalSymlinks("/proc/self/exe"); err == nil {
+			if f, err := os.Open(path); err == nil {
+				return kernel.HighFile(f)
+			}
+		}
+	}
+	return p.open(cache)
+}
+
+// content gives the program itself.
+func (p Program) content() ([]byte, error) {
+	if !p.Gzip {
+		return p.Data, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(p.Data))
+	if err != nil {
+		return nil, err
+	}
+	data := bytes.NewBuffer(make([]byte, 0, p.size()+bytes.MinRead))
+	_, err = data.ReadFrom(r)
+	return data.Bytes(), err
+}
+
+// size is how long the program is, in bytes: what gzip keeps it modulo 2^32.
+func (p Program) size() int64 {
+	if !p.Gzip {
+		return int64(len(p.Data))
+	}
+	return int64(binary.LittleEndian.Uint32(p.Data[len(p.Data)-4:]))
+}
+
+// cached opens the program's file in the cache, which it makes if need be.
+func (p Program) cached(cache string) (*os.File, error) {
+	name := p.cacheName()
+	dir, err := os.OpenRoot(cache)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = ownDirectory(cache); err == nil {
+			dir, err = os.OpenRoot(cache)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	if st, err := dir.Stat("."); err != nil || !ours(st, 0o022) {
+		return nil, fs.ErrPermission
+	}
+	f, err := p.openIn(dir, name)
+	if err == nil {
+		return f, nil
+	}
+	if err := p.write(dir, name); err != nil {
+		return nil, err
+	}
+	return p.openIn(dir, name)
+}
+
+// cacheName tells programs apart: by the identity that the linker gave them,
+// which is near the beginning, and by their length. Of what is compressed, the
+// beginning depends on that, and the sum at the end on everything.
+func (p Program) cacheName() string {
+	sum := crc32.ChecksumIEEE(p.Data[:min(len(p.Data), 8192)])
+	if p.Gzip {
+		sum = binary.LittleEndian.Uint32(p.Data[len(p.Data)-8:])
+	}
+	return fmt.Sprintf("%s-%08x-%d", p.Name, sum, len(p.Data))
+}
+
+func ours(st os.FileInfo, forbidden os.FileMode) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && sys.Uid == uint32(os.Geteuid()) && st.Mode().Perm()&forbidden == 0
+}
+
+func (p Program) openIn(dir *os.Root, name string) (*os.File, error) {
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() || !ours(st, 0o222) || st.Size() != p.size() || !executable(f) || !p.whole(f) {
+		f.Close()
+		return nil, errors.Join(err, fs.ErrPermission)
+	}
+	return f, nil
+}
+
+// whole tells whether a file holds a program's beginning, middle and end. A
+// machine that lost power while the file was new may have kept its length only.
+// Of a compressed one it would take long to find out; what is asked for is
+// that nothing at its end is missing.
+func (p Program) whole(f *os.File) bool {
+	const piece = 4096
+	if p.Gzip {
+		end := make([]byte, piece)
+		_, err := f.ReadAt(end, max(p.size()-piece, 0))
+		return err == nil && !bytes.Equal(end, make([]byte, piece))
+	}
+	program := p.Data
+	buf := make([]byte, piece)
+	for _, at := range []int{0, len(program) / 2, max(len(program)-piece, 0)} {
+		n, err := f.ReadAt(buf, int64(at))
+		if err != nil && err != io.EOF || !bytes.Equal(buf[:n], program[at:min(at+piece, len(program))]) {
+			return false
+		}
+	}
+	return true
+}
+
+// executable tells whether the file system lets programs be executed.
+func executable(f *os.File) bool {
+	info, err := kernel.FileSystemOf(f)
+	return err == nil && info.Flags&syscall.MS_NOEXEC == 0
+}
+
+// writeProgram makes the file in one step, and removes those of other
+// versions; boxes that run go on with theirs.
+func (p Program) write(dir *os.Root, name string) error {
+	program, err := p.content()
+	if err != nil {
+		return err
+	}
+	tmp := fmt.Sprintf("new-%s-%d", p.Name, os.Getpid())
+	f, err := dir.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(program)
+	// The box's user executes it, which for a root caller is nobody.
+	err = errors.Join(err, f.Chmod(0o555), f.Sync(), f.Close())
+	if err == nil {
+		err = dir.Rename(tmp, name)
+	}
+	if err != nil {
+		return errors.Join(err, dir.Remove(tmp))
+	}
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), p.Name+"-") && e.Name() != name {
+			_ = dir.Remove(e.Name()) // another process may have done it
+		}
+	}
+	return nil
+}

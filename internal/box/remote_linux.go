@@ -1,0 +1,388 @@
+package box
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// remoteOwner is a keeper.
+type remoteOwner struct {
+	dir    string
+	driver *Driver
+	group  func() (*cgroup.Group, error) // of the box
+
+	// made is when the sandbox was made that is meant: another one may have its
+	// name by now, and be somebody else's. Zero is any.
+	made time.Time
+}
+
+// other tells whether a sandbox that was made then is not the one that is meant.
+func (r remoteOwner) other(made time.Time) bool { return !r.made.IsZero() && !r.made.Equal(made) }
+
+// ask sends one request and waits for the answer. Where there is no keeper the
+// error is Unavailable; where there is no sandbox, NotFound.
+func (r remoteOwner) ask(ctx context.Context, q request) (*response, error) {
+	got, files, err := r.call(ctx, q)
+	closeAll(files)
+	return got, err
+}
+
+// call is ask with the files that come with the answer.
+func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []*os.File, err error) {
+	d, err := os.Open(r.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w", paddock.NotFound)
+	}
+	defer d.Close()
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socketIn(d), Net: "unixpacket"})
+	if err != nil {
+		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+	}
+	ch, err := kernel.ChannelOf(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = ch.Close() }()
+	defer ch.Until(ctx)()
+	if t, ok := ctx.Deadline(); ok {
+		q.Wait = max(time.Until(t), time.Millisecond)
+	}
+	q.Made = r.made
+	data, err := json.Marshal(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := ch.Send(data); err != nil {
+		return nil, nil, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+	}
+	data, files, err = ch.Receive()
+	if e := ctx.Err(); e != nil {
+		return nil, files, fmt.Errorf("%w: %w", e, kindOf(e))
+	}
+	if err != nil {
+		return nil, files, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
+	}
+	var got response
+	if err := json.Unmarshal(data, &got); err != nil {
+		return nil, files, fmt.Errorf("the keeper's answer: %w", err)
+	}
+	if got.Error != "" {
+		return nil, files, got.err()
+	}
+	return &got, files, nil
+}
+
+// read gives what was remembered of a sandbox whose keeper is gone.
+func (r remoteOwner) read() (about, error) {
+	var a about
+	data, err := os.ReadFile(filepath.Join(r.dir, aboutName))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(r.dir); err != nil || r.other(time.Time{}) {
+			return a, fmt.Errorf("%w", paddock.NotFound)
+		}
+		a.Dead = "it was never finished: its keeper ended while making it"
+		return a, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("read what is remembered: %w", err)
+	}
+	if r.other(a.Created) {
+		return about{}, fmt.Errorf("%w", paddock.NotFound)
+	}
+	if a.Dead == "" && a.Saved == "" {
+		a.Dead = "its keeper was killed, and the sandbox with it"
+	}
+	return a, nil
+}
+
+func (r remoteOwner) connect(ctx context.Context) (net.Conn, *board, error) {
+	_, way, err := r.call(ctx, request{Op: "connect"})
+	if err != nil {
+		closeAll(way)
+		return nil, nil, err
+	}
+	return connected(way)
+}
+
+// connected takes over what a keeper sends of a way to its agent: the connection, and
+// its board. A keeper of before has none.
+func connected(way []*os.File) (_ net.Conn, b *board, err error) {
+	defer closeAll(way)
+	if len(way) == 0 {
+		return nil, nil, fmt.Errorf("the keeper sent no connection: %w", paddock.Internal)
+	}
+	if len(way) > 1 {
+		if b, err = readBoard(way[1]); err != nil {
+			return nil, nil, fmt.Errorf("what the keeper shows: %w", err)
+		}
+	}
+	conn, err := net.FileConn(way[0])
+	if err != nil {
+		b.close()
+		return nil, nil, err
+	}
+	return conn, b, nil
+}
+
+func (r remoteOwner) stand(ctx context.Context) (standing, error) {
+	got, err := r.ask(ctx, request{Op: "stand"})
+	switch {
+	case errors.Is(err, paddock.Unsupported): // a keeper of before
+		m, err := r.measure(ctx)
+		return m.standing, err
+	case err == nil && got.Standing != nil:
+		return *got.Standing, nil
+	case err == nil:
+		return standing{}, fmt.Errorf("the keeper does not tell how it stands: %w", paddock.Internal)
+	}
+	m, err := r.remembered(err)
+	return m.standing, err
+}
+
+// kills reads the control group's count itself, and asks where that does not do.
+func (r remoteOwner) kills(ctx context.Context) (int64, error) {
+	if r.driver.kernel == nil || r.driver.kernel.Machine == nil { // a machine counts its own
+		if g, err := r.group(); err == nil {
+			if n, err := g.Kills(); err == nil && n >= 0 { // else it counts where this process cannot see it
+				return n, nil
+			}
+		}
+	}
+	m, err := r.measure(ctx)
+	return m.Kills, err
+}
+
+func (r remoteOwner) measure(ctx context.Context) (measure, error) {
+	got, err := r.ask(ctx, request{Op: "measure"})
+	switch {
+	case err == nil && got.Measure != nil:
+		got.Measure.about = got.About
+		return *got.Measure, nil
+	case err == nil:
+		return measure{}, fmt.Errorf("the keeper sent no measure: %w", paddock.Internal)
+	}
+	return r.remembered(err)
+}
+
+// remembered is the measure of a sandbox whose keeper is gone, where err says that.
+func (r remoteOwner) remembered(err error) (measure, error) {
+	if !errors.Is(err, paddock.Unavailable) {
+		return measure{}, err
+	}
+	a, err := r.read()
+	if err != nil {
+		return measure{}, err
+	}
+	if a.Saved != "" {
+		return measure{standing: standing{State: paddock.Paused}, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
+	}
+	return measure{
+		standing: standing{paddock.Dead, a.Dead}, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
+		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic,
+	}, nil
+}
+
+func (r remoteOwner) update(ctx context.Context, u paddock.Update) error {
+	_, err := r.ask(ctx, request{Op: "update", Update: &u})
+	return err
+}
+
+func (r remoteOwner) pause(ctx context.Context) error {
+	_, err := r.ask(ctx, request{Op: "pause"})
+	if errors.Is(err, paddock.Unavailable) {
+		if a, e := r.read(); e == nil && a.Saved != "" {
+			return nil // it is already
+		}
+	}
+	return err
+}
+
+func (r remoteOwner) resume(ctx context.Context) error {
+	_, err := r.ask(ctx, request{Op: "resume"})
+	if !errors.Is(err, paddock.Unavailable) {
+		return err
+	}
+	a, e := r.read()
+	if e != nil {
+		return e
+	}
+	if a.Saved == "" {
+		return err
+	}
+	return r.revive(ctx)
+}
+
+func (r remoteOwner) inspect(ctx context.Context) (boxinit.Inspection, error) {
+	got, err := r.ask(ctx, request{Op: "inspect"})
+	if err != nil {
+		return boxinit.Inspection{}, err
+	}
+	if got.Inspect == nil {
+		return boxinit.Inspection{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+	}
+	return *got.Inspect, nil
+}
+
+func (r remoteOwner) egress(ctx context.Context) (way.State, error) {
+	got, err := r.ask(ctx, request{Op: "egress"})
+	if err != nil {
+		return way.State{}, err
+	}
+	if got.Egress == nil {
+		return way.State{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+	}
+	return *got.Egress, nil
+}
+
+func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	got, err := r.ask(ctx, request{Op: "snapshot", Save: &o})
+	if err != nil {
+		return "", err
+	}
+	return got.Saved, nil
+}
+
+// revive gives a sandbox that was saved a keeper again, and a box.
+func (r remoteOwner) revive(ctx context.Context) error {
+	lock, err := kernel.LockDir(ctx, r.dir)
+	if err != nil {
+		return fmt.Errorf("resume: %w: %w", err, kindOf(err))
+	}
+	defer lock.Close()
+	for { // the keeper that has paused it may not have ended yet
+		got, err := r.ask(ctx, request{Op: "measure"})
+		switch {
+		case errors.Is(err, paddock.Unavailable):
+		case err != nil:
+			return err
+		case got.Measure != nil && got.Measure.State == paddock.Ready:
+			return nil // somebody else was faster
+		default:
+			select {
+			case <-time.After(5 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				return fmt.Errorf("resume: the keeper that paused it does not end: %w", kindOf(ctx.Err()))
+			}
+		}
+		break
+	}
+	a, err := r.read()
+	if err != nil {
+		return err
+	}
+	saved, err := r.image(a)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	d := r.driver
+	exe, err := d.exe()
+	if err != nil {
+		return err
+	}
+	agent, err := d.agent()
+	if err != nil {
+		return err
+	}
+	parts, err := saved.open(d.kernel, agent, &d.sums)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	defer closeAll(parts)
+	if err := os.Remove(filepath.Join(r.dir, socketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resume: %w", err)
+	}
+	o := saved.about.Order
+	o.ID, o.Dir, o.Data, o.Places, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.data, []string{exe.Name(), agent.Name()}, a
+	if t, ok := ctx.Deadline(); ok {
+		o.Deadline = t
+	}
+	o.Locked = true
+	supplies, err := d.resupply(ctx, &o)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	defer closeAll(supplies)
+	programs := []*os.File{exe}
+	if o.Gateway != nil {
+		program, err := d.gateway()
+		if err != nil {
+			return err
+		}
+		programs = append(programs, program)
+	}
+	programs = append(append(programs, agent), supplies...)
+	_, way, err := d.employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...)
+	closeAll(way) // it is made when it is needed
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	return saved.remove()
+}
+
+// image finds what a sandbox was saved to, among the driver's own.
+func (r remoteOwner) image(a about) (*checkpoint, error) {
+	if filepath.Dir(a.Saved) != filepath.Clean(r.driver.data) {
+		return nil, fmt.Errorf("what was saved is not in %s: %w", r.driver.data, paddock.Conflict)
+	}
+	return readCheckpoint(a.Saved)
+}
+
+func (r remoteOwner) remove(ctx context.Context) error {
+	_, err := r.ask(ctx, request{Op: "remove"})
+	if !errors.Is(err, paddock.Unavailable) {
+		return err
+	}
+	// No keeper any more, and the box died with it: what is left is a control
+	// group and the directory. Or somebody is about to resume it.
+	lock, err := kernel.LockDir(ctx, r.dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w", paddock.NotFound)
+		}
+		return fmt.Errorf("remove: %w: %w", err, kindOf(err))
+	}
+	defer lock.Close()
+	if _, err := r.ask(ctx, request{Op: "remove"}); !errors.Is(err, paddock.Unavailable) {
+		return err
+	}
+	a, err := r.read()
+	if err != nil {
+		return err
+	}
+	if a.Saved != "" && filepath.Dir(a.Saved) == filepath.Clean(r.driver.data) {
+		if err := (&checkpoint{dir: a.Saved}).remove(); err != nil {
+			return err
+		}
+	}
+	if len(a.Groups) > 0 {
+		g, err := r.driver.host().Open(filepath.Base(r.dir), a.Groups...)
+		switch {
+		case errors.Is(err, paddock.NotFound):
+		case err != nil:
+			return err
+		default:
+			if err := g.Remove(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return forgetDir(r.dir)
+}

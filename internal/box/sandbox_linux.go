@@ -1,0 +1,634 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
+)
+
+// An owner is how to reach the process that owns a box: this one, or a keeper.
+type owner interface {
+	// connect gives a way to the agent, and what the owner shows; nil where that is
+	// this process, which can be asked.
+	connect(ctx context.Context) (net.Conn, *board, error)
+	measure(ctx context.Context) (measure, error)
+	// stand tells whether it goes, and kills how many processes of it were killed for
+	// lack of memory: measure has both, at a higher price.
+	stand(ctx context.Context) (standing, error)
+	kills(ctx context.Context) (int64, error)
+	// update changes limits (where not zero) and, if not nil, policy and labels.
+	update(ctx context.Context, u paddock.Update) error
+	pause(ctx context.Context) error
+	resume(ctx context.Context) error
+	remove(ctx context.Context) error
+	// inspect asks what only the init of a box with a kernel of its own knows.
+	inspect(ctx context.Context) (boxinit.Inspection, error)
+	// egress tells what there is of the way out.
+	egress(ctx context.Context) (way.State, error)
+	// snapshot saves a box with a kernel of its own, which goes on.
+	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
+}
+
+// about is what does not change in the life of a sandbox, but for labels.
+type about struct {
+	Created  time.Time         `json:"created"`
+	User     string            `json:"user"`
+	Dir      string            `json:"dir"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Enforced []paddock.Finding `json:"enforced"`
+	Lifetime time.Duration     `json:"lifetime,omitempty"`
+	Limits   paddock.Limits    `json:"limits"`
+	Groups   []string          `json:"groups,omitempty"`  // directories of the control group
+	Dead     string            `json:"dead,omitempty"`    // how it died
+	Kills    int64             `json:"kills,omitempty"`   // how many had been killed for lack of memory when it died
+	Peak     int64             `json:"peak,omitempty"`    // the most memory that it had used then, bytes
+	Network  bool              `json:"network,omitempty"` // there is a way out
+	Saved    string            `json:"saved,omitempty"`   // directory of the image that it is, while it is paused
+
+	Traffic *paddock.Traffic `json:"traffic,omitempty"` // when it was paused, or died
+}
+
+type sandbox struct {
+	id     paddock.ID
+	driver *Driver
+	owner  owner
+	lately bool   // a driver may give it again
+	done   func() // called when it was removed; nil is nothing
+
+	dialing chan struct{} // holds one while the way to the agent is made again
+
+	mu      sync.Mutex
+	about   about              // guarded by mu
+	link    *guestclient.Guest // guarded by mu; nil until it is needed
+	board   *board             // guarded by mu; of the owner who made link; nil where that is this process
+	removed bool               // guarded by mu
+	samples []sample           // guarded by mu
+}
+
+// A sample is how many processes had been killed for lack of memory.
+type sample struct {
+	at    time.Time
+	kills int64
+}
+
+func (s *sandbox) ID() paddock.ID { return s.id }
+
+// attach makes conn the way to the agent, and b what its owner shows; nil is nothing.
+func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error {
+	aside := func(ctx context.Context) (net.Conn, error) {
+		conn, b, err := s.owner.connect(ctx)
+		b.close() // the first one's is read
+		return conn, err
+	}
+	g, err := guestclient.New(conn, guestclient.Options{
+		Aside: aside,
+		Amend: s.amend, Gone: s.gone, Again: s.again, Lifetime: lifetime,
+		Stuck: func() {
+			ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+			defer cancel()
+			_ = s.owner.remove(ctx)
+		},
+		Paused: func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			st, err := s.owner.stand(ctx)
+			return err == nil && st.State == paddock.Paused
+		},
+	})
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link, s.board = g, b
+	return nil
+}
+
+// warm makes a first call while the box is being built, which is answered when that is
+// done: the first on a connection is the slow one. In a machine it would be as slow
+// only then, for what is slow there is code that runs for the first time, and that of a
+// call about a process that is not there is another than a command's.
+func (s *sandbox) warm(ctx context.Context) {
+	if s.driver.machine() != nil {
+		go guestclient.Prepare() // soon over
+		return
+	}
+	go s.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
+}
+
+// guest gives the way to the agent, made again where it broke.
+func (s *sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
+	if g, err := s.linked(); g != nil || err != nil {
+		return g, err
+	}
+	select { // one at a time makes it again
+	case s.dialing <- struct{}{}:
+		defer func() { <-s.dialing }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("sandbox %s: %w: %w", s.id, ctx.Err(), kindOf(ctx.Err()))
+	}
+	if g, err := s.linked(); g != nil || err != nil {
+		return g, err
+	}
+	st, err := s.owner.stand(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	if st.State == paddock.Paused && s.driver.kernel != nil {
+		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
+	}
+	if st.State == paddock.Dead {
+		return nil, fmt.Errorf("sandbox %s is dead: %s: %w", s.id, st.Reason, paddock.Unavailable)
+	}
+	conn, board, err := s.owner.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	old, lifetime := s.link, s.about.Lifetime
+	s.mu.Unlock()
+	if old != nil {
+		_ = old.Close() // it broke, and holds nothing but memory
+	}
+	if err := s.attach(conn, board, lifetime); err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link, nil
+}
+
+// linked gives the way to the agent, if it stands.
+func (s *sandbox) linked() (*guestclient.Guest, error) {
+	s.mu.Lock()
+	g, removed := s.link, s.removed
+	s.mu.Unlock()
+	if removed {
+		return nil, fmt.Errorf("sandbox %s was removed: %w", s.id, paddock.Unavailable)
+	}
+	if g == nil {
+		return nil, nil
+	}
+	select {
+	case <-g.Done():
+		return nil, nil
+	default:
+		return g, nil
+	}
+}
+
+// running gives the way to the agent of a sandbox that is not paused: an agent
+// that is stopped would answer nothing.
+func (s *sandbox) running(ctx context.Context) (*guestclient.Guest, error) {
+	g, err := s.guest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.lately {
+		s.driver.recents.use(s)
+	}
+	if s.shown() {
+		return g, nil
+	}
+	st, err := s.owner.stand(ctx)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
+	case st.State == paddock.Paused:
+		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
+	}
+	return g, nil
+}
+
+// stands tells whether it was not removed, and its way to the agent stands.
+func (s *sandbox) stands() bool {
+	g, err := s.linked()
+	return g != nil && err == nil
+}
+
+// same tells whether o is the same sandbox, and takes over what o knows of it.
+func (s *sandbox) same(o *sandbox) bool {
+	o.mu.Lock()
+	now := o.about
+	o.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.removed || !s.about.Created.Equal(now.Created) {
+		return false
+	}
+	s.about = now
+	return true
+}
+
+// shown tells whether its owner shows that it goes.
+func (s *sandbox) shown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.board.goes()
+}
+
+func (s *sandbox) sample(kills int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.samples); n > 0 && s.samples[n-1].kills == kills {
+		return
+	}
+	s.samples = append(s.samples, sample{time.Now(), kills})
+	if len(s.samples) > 1000 {
+		s.samples = slices.Delete(s.samples, 0, 500)
+	}
+}
+
+// killsBefore tells how many had been killed when a process started.
+func (s *sandbox) killsBefore(t time.Time) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kills := int64(0)
+	for _, sm := range s.samples {
+		if sm.at.After(t) {
+			break
+		}
+		kills = sm.kills
+	}
+	return kills
+}
+
+// amend tells lack of memory from other ends, which only the host sees.
+func (s *sandbox) amend(start guestclient.Start, exit *paddock.Exit) {
+	if exit.Cause == paddock.SandboxGone {
+		s.amendGone(exit)
+		return
+	}
+	s.amendTime(exit)
+	if exit.Code == 0 || exit.Cause != paddock.Exited && exit.Cause != paddock.Signaled {
+		return
+	}
+	before := start.Killed
+	if before < 0 && s.driver.machine() != nil {
+		return // its agent did not count, and nobody else knows how many there were
+	}
+	if before < 0 {
+		before = s.killsBefore(start.At)
+	}
+	killed := exit.Signal == syscall.SIGKILL || exit.Code == 128+int(syscall.SIGKILL)
+	m, err := s.told(killed)
+	if err != nil || m.Kills <= before {
+		return
+	}
+	s.sample(m.Kills)
+	if s.driver.kernel != nil && !killed {
+		// What was killed is a process of the host's, in which the command ran, or
+		// a child of a shell's: to the kernel in software its memory was gone.
+		for _, sig := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS} {
+			if exit.Signal == sig || exit.Code == 128+int(sig) {
+				killed = true
+			}
+		}
+		if killed && exit.Signal != 0 {
+			exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+		}
+	}
+	if !killed {
+		// It ended by itself; that may be why, or not.
+		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
+		return
+	}
+	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
+	exit.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d bytes, and a process of it was killed", m.Limits.Memory)
+}
+
+// told measures the sandbox. A machine that is short of memory may have other things
+// to do than to answer; where a command of it was killed, it is waited for, as else
+// nobody would hear that it was for that.
+func (s *sandbox) told(killed bool) (measure, error) {
+	most := toldTime
+	if killed && s.driver.kernel != nil {
+		most = killedTime
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	for {
+		m, err := s.owner.measure(ctx)
+		if err != nil || !m.Silent {
+			return m, err
+		}
+		select {
+		case <-ctx.Done():
+			return m, nil
+		case <-time.After(againTime):
+		}
+	}
+}
+
+// toldTime is how long an end may have to wait for what the host knows of it, and
+// killedTime for what a machine does.
+const (
+	toldTime   = 5 * time.Second
+	killedTime = 30 * time.Second
+)
+
+// again gives the way to the agent of a sandbox that was paused, when it goes on;
+// nil where it does not.
+func (s *sandbox) again(ctx context.Context) *guestclient.Guest {
+	if s.driver.kernel == nil {
+		return nil // what is paused keeps its connections
+	}
+	for {
+		st, err := s.owner.stand(ctx)
+		switch {
+		case err != nil || st.State == paddock.Dead:
+			return nil
+		case st.State == paddock.Ready:
+			g, err := s.guest(ctx)
+			if err != nil {
+				return nil
+			}
+			return g
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(againTime):
+		}
+	}
+}
+
+// againTime is how often it is asked whether a paused sandbox goes on.
+const againTime = 50 * time.Millisecond
+
+// amendTime corrects the processor time that a kernel of the box's own tells. It
+// counts in ticks, also while the host lets it wait; no process can have used
+// more than the box as a whole, which the start of a machine is a part of, or than
+// the box was given meanwhile.
+func (s *sandbox) amendTime(exit *paddock.Exit) {
+	if s.driver.kernel == nil || exit.Usage.CPU < amendedTime {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if m, err := s.owner.measure(ctx); err == nil && m.Usage.CPU >= 0 {
+		exit.Usage.CPU = min(exit.Usage.CPU, m.Usage.CPU)
+		if m.CPUs > 0 {
+			exit.Usage.CPU = min(exit.Usage.CPU, time.Duration(float64(exit.Usage.Wall)*m.CPUs))
+		}
+	}
+}
+
+// amendedTime is from where on it is worth to ask.
+const amendedTime = 200 * time.Millisecond
+
+// amendGone tells lack of memory that ended the sandbox as a whole: the memory of
+// commands on a kernel of the box's own is that kernel's.
+func (s *sandbox) amendGone(exit *paddock.Exit) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	m, err := s.owner.measure(ctx)
+	if err != nil || s.driver.kernel == nil || m.State != paddock.Dead || m.Kills == 0 {
+		return
+	}
+	exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
+}
+
+// gone says why there is no connection any more.
+func (s *sandbox) gone() string {
+	s.mu.Lock()
+	removed := s.removed
+	s.mu.Unlock()
+	if removed {
+		return "the sandbox was removed"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for {
+		st, err := s.owner.stand(ctx)
+		switch {
+		case errors.Is(err, paddock.NotFound):
+			return "the sandbox was removed"
+		case err != nil:
+			return err.Error()
+		case st.State == paddock.Dead:
+			return st.Reason
+		case st.State == paddock.Paused && s.driver.kernel != nil:
+			return "the sandbox is paused"
+		}
+		// Its init has closed the connection and is about to end.
+		select {
+		case <-ctx.Done():
+			return "the agent closed the connection"
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	m, err := s.owner.measure(ctx)
+	if err != nil {
+		return paddock.Status{}, fmt.Errorf("status of sandbox %s: %w", s.id, err)
+	}
+	st := s.tell(m)
+	if m.State != paddock.Ready {
+		return st, nil
+	}
+	g, err := s.guest(ctx)
+	if err != nil {
+		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
+	}
+	if s.driver.kernel != nil {
+		var i boxinit.Inspection
+		i, err = s.owner.inspect(ctx)
+		st.Refused, st.Usage.PIDs = i.Refusals, i.PIDs
+	} else {
+		st.Refused, err = g.Refusals(ctx)
+	}
+	if err == nil && s.networked() {
+		var e way.State
+		if e, err = s.owner.egress(ctx); err == nil {
+			s.tellEgress(&st, e)
+		}
+	}
+	if err != nil {
+		if now, e := s.owner.stand(ctx); e == nil && now.State != paddock.Ready {
+			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
+			return st, nil
+		}
+		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
+	}
+	return st, nil
+}
+
+// tell makes a status of a measure, of all that needs nobody to be asked.
+func (s *sandbox) tell(m measure) paddock.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.about != nil { // another driver may have changed them
+		s.about.Labels = m.about.Labels
+	}
+	a := s.about
+	return paddock.Status{
+		ID: s.id, Tier: s.driver.tier, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
+		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced),
+	}
+}
+
+// networked tells whether there is a way out.
+func (s *sandbox) networked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.about.Network
+}
+
+// tellEgress adds what there is of the way out to a status.
+func (s *sandbox) tellEgress(st *paddock.Status, e way.State) {
+	if !s.networked() {
+		return
+	}
+	st.Refused = way.Join(st.Refused, e.Refused)
+	for i, f := range st.Enforced {
+		if f.Control == paddock.ControlNetwork {
+			st.Enforced[i] = e.Finding(listHow)
+		}
+	}
+}
+
+func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.driver.machine() == nil { // whose agent counts them, and tells with each start
+		if kills, err := s.owner.kills(ctx); err == nil { // else it has ended, as Start tells
+			s.sample(kills)
+		}
+	}
+	return g.Start(ctx, cmd)
+}
+
+func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Output) (paddock.Process, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Attach(ctx, pid, out)
+}
+
+func (s *sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Processes(ctx)
+}
+
+func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
+	g, err := s.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Dial(ctx, port)
+}
+
+func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	if u.Policy != nil {
+		if err := checkNetwork(&paddock.Spec{Policy: *u.Policy}); err != nil {
+			return fmt.Errorf("update sandbox %s: %w", s.id, err)
+		}
+	}
+	if l := u.Limits; l != nil {
+		if err := checkLimits(*l); err != nil {
+			return fmt.Errorf("update sandbox %s: %w", s.id, err)
+		}
+		s.mu.Lock()
+		now := s.about.Limits
+		s.mu.Unlock()
+		if l.Disk != 0 && l.Disk != now.Disk || l.Files != 0 && l.Files != now.Files || l.Lifetime != 0 && l.Lifetime != now.Lifetime {
+			return fmt.Errorf("update sandbox %s: disk, open files and lifetime cannot be changed while the sandbox lives: %w", s.id, paddock.Unsupported)
+		}
+	}
+	if err := s.owner.update(ctx, u); err != nil {
+		return fmt.Errorf("update sandbox %s: %w", s.id, err)
+	}
+	if u.Labels != nil {
+		s.mu.Lock()
+		s.about.Labels = maps.Clone(u.Labels)
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	if s.driver.kernel == nil {
+		return "", fmt.Errorf("snapshot of sandbox %s: this tier has none yet: %w", s.id, paddock.Unsupported)
+	}
+	if _, err := s.running(ctx); err != nil {
+		return "", fmt.Errorf("snapshot: %w", err)
+	}
+	id, err := s.owner.snapshot(ctx, o)
+	if err != nil {
+		return "", fmt.Errorf("snapshot of sandbox %s: %w", s.id, err)
+	}
+	return id, nil
+}
+
+func (s *sandbox) Pause(ctx context.Context) error {
+	if err := s.owner.pause(ctx); err != nil {
+		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	return nil
+}
+
+func (s *sandbox) Resume(ctx context.Context) error {
+	if err := s.owner.resume(ctx); err != nil {
+		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	return nil
+}
+
+func (s *sandbox) Remove(ctx context.Context) error {
+	s.mu.Lock()
+	s.removed = true
+	g := s.link
+	s.mu.Unlock()
+	if err := s.owner.remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
+		s.mu.Lock()
+		s.removed = false // who else has it finds out what is left of it
+		s.mu.Unlock()
+		return fmt.Errorf("sandbox %s: %w", s.id, err)
+	}
+	s.driver.forget(s)
+	if s.done != nil {
+		s.done()
+	}
+	if g != nil {
+		return g.Close()
+	}
+	return nil
+}
+
+// letGo closes the connection of a sandbox that nobody uses; it is made again
+// when somebody does.
+func (s *sandbox) letGo() {
+	s.mu.Lock()
+	g := s.link
+	s.link = nil
+	s.mu.Unlock()
+	if g != nil {
+		_ = g.Close()
+	}
+}
+
+// FS gives the files. The agent behind it is looked up at each call, because a
+// connection may break and be made again.
+func (s *sandbox) FS() paddock.FS { return files{s} }

@@ -1,0 +1,172 @@
+package box
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/protect"
+)
+
+// check refuses what is wrong in a spec by itself.
+func (d *Driver) check(spec *paddock.Spec) error {
+	if !spec.ID.Valid() {
+		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
+	}
+	if spec.Tier != paddock.Auto && spec.Tier != d.tier {
+		return fmt.Errorf("tier %q is not %q: %w", string(spec.Tier), string(d.tier), paddock.Unsupported)
+	}
+	if err := checkLimits(spec.Limits); err != nil {
+		return err
+	}
+	switch spec.Root.Kind {
+	case paddock.RootHost, paddock.RootOpen:
+		if spec.Root.Path != "" {
+			return fmt.Errorf("root %q takes no path: %w", string(spec.Root.Kind), paddock.Invalid)
+		}
+	case paddock.RootDir:
+		if err := checkPath(spec.Root.Path); err != nil {
+			return fmt.Errorf("root: %w", err)
+		}
+		if st, err := os.Stat(spec.Root.Path); err != nil {
+			return fmt.Errorf("root %s: %w", spec.Root.Path, notThere(err))
+		} else if !st.IsDir() {
+			return fmt.Errorf("root %s: not a directory: %w", spec.Root.Path, paddock.Invalid)
+		}
+	case paddock.RootSnapshot:
+		if d.kernel == nil {
+			return fmt.Errorf("root %q: this tier has no snapshots yet: %w", string(spec.Root.Kind), paddock.Unsupported)
+		}
+		if !paddock.ID(spec.Root.Snapshot).Valid() {
+			return fmt.Errorf("snapshot %q is not a name: %w", string(spec.Root.Snapshot), paddock.NotFound)
+		}
+	default:
+		return fmt.Errorf("root %q is none of this tier: %w", string(spec.Root.Kind), paddock.Unsupported)
+	}
+	for _, m := range spec.Mounts {
+		switch {
+		case m.Write && m.Overlay:
+			return fmt.Errorf("mount %s: changes either reach the host or stay inside: %w", m.Source, paddock.Invalid)
+		case m.Overlay:
+			return fmt.Errorf("mount %s: an overlay is not in this tier yet: %w", m.Source, paddock.Unsupported)
+		}
+		if err := checkPath(m.Source); err != nil {
+			return fmt.Errorf("mount: %w", err)
+		}
+		if m.Target != "" {
+			if err := checkPath(m.Target); err != nil {
+				return fmt.Errorf("mount target: %w", err)
+			}
+		}
+		if t := filepath.Clean(cmp.Or(m.Target, m.Source)); t == "/" && spec.Root.Kind != paddock.RootOpen {
+			return fmt.Errorf("mount %s: the target is the whole tree: %w", m.Source, paddock.Invalid)
+		} else if within(t, "/proc") || within(t, "/dev") || within(t, "/sys") {
+			return fmt.Errorf("mount %s: the target %s is the box's own: %w", m.Source, t, paddock.Invalid)
+		}
+	}
+	if spec.Dir != "" {
+		if err := checkPath(spec.Dir); err != nil {
+			return fmt.Errorf("dir: %w", err)
+		}
+	}
+	f := spec.Policy.Files
+	for _, p := range slices.Concat(f.DenyRead, f.DenyWrite) {
+		if err := checkPath(p); err != nil {
+			return fmt.Errorf("deny: %w", err)
+		}
+		if filepath.Clean(p) == "/" {
+			return fmt.Errorf("deny /: then nothing can run: %w", paddock.Invalid)
+		}
+	}
+	if _, err := protect.New(f.Protect, f.Unprotect); err != nil {
+		return fmt.Errorf("protected names: %w: %w", err, paddock.Invalid)
+	}
+	for _, c := range spec.AllowMissing {
+		if !slices.Contains(d.controlNames(), c) {
+			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
+		}
+	}
+	if err := checkAudit(spec.Policy.Audit); err != nil {
+		return err
+	}
+	if err := checkNetwork(spec); err != nil {
+		return err
+	}
+	if len(spec.Hostname) > 63 || strings.ContainsAny(spec.Hostname, " /\x00\n") {
+		return fmt.Errorf("hostname %q: a name has no space, slash or line break, and at most 63 bytes: %w", spec.Hostname, paddock.Invalid)
+	}
+	for k, v := range spec.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
+			return fmt.Errorf("environment variable %q: not a name, or a NUL in it: %w", k, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// checkNetwork refuses rules that cannot be followed.
+func checkNetwork(spec *paddock.Spec) error {
+	n := spec.Policy.Network
+	if n.Mode != paddock.NetworkList {
+		if len(n.Rules) > 0 || len(n.Secrets) > 0 {
+			return fmt.Errorf("network: rules and secrets go with the mode %q, and it is %q: %w", string(paddock.NetworkList), string(n.Mode), paddock.Invalid)
+		}
+		return nil
+	}
+	if _, err := rule.New(n); err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	for _, s := range n.Secrets {
+		if _, both := spec.Env[s.Name]; both {
+			return fmt.Errorf("secret %s: the environment has a variable of this name too: %w", s.Name, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// checkAudit refuses kinds of events that there are not.
+func checkAudit(kinds []paddock.AuditKind) error {
+	for _, k := range kinds {
+		if !slices.Contains(paddock.AuditKinds(), k) {
+			return fmt.Errorf("audit %q: there is no such kind of event: %w", string(k), paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// checkLimits refuses limits that no box can live with.
+func checkLimits(l paddock.Limits) error {
+	if l.Memory < 0 || l.CPUs < 0 || l.CPUs != l.CPUs || l.PIDs < 0 || l.Disk < 0 || l.Files < 0 || l.IO < 0 || l.Lifetime < 0 {
+		return fmt.Errorf("a limit is negative: %w", paddock.Invalid)
+	}
+	for _, small := range []struct {
+		what      string
+		have, min int64
+		words     string
+	}{{"memory", l.Memory, 16 << 20, "16 MiB"}, {"pids", int64(l.PIDs), 16, "16"}, {"disk", l.Disk, 1 << 20, "1 MiB"}, {"files", int64(l.Files), 256, "256"}} {
+		if small.have != 0 && small.have < small.min {
+			return fmt.Errorf("limit %s is too small: a box needs at least %s: %w", small.what, small.words, paddock.Invalid)
+		}
+	}
+	return nil
+}
+
+// checkPath refuses what is not one absolute path.
+func checkPath(p string) error {
+	switch {
+	case strings.Contains(p, "\x00"):
+		return fmt.Errorf("path %q holds a NUL byte: %w", p, paddock.Invalid)
+	case !filepath.IsAbs(p):
+		return fmt.Errorf("path %q is not absolute: %w", p, paddock.Invalid)
+	case len(p) >= syscall.PathMax:
+		return fmt.Errorf("a path of %d bytes is too long: %w", len(p), paddock.Invalid)
+	case slices.Contains(strings.Split(p, "/"), ".."):
+		return fmt.Errorf("path %q has a .. in it: %w", p, paddock.Invalid)
+	}
+	return nil
+}

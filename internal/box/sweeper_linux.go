@@ -1,0 +1,145 @@
+package box
+
+import (
+	"bufio"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+const sweeperArgv0 = "paddock-sweeper"
+
+// sweeperDelay is how long ephemeral sandboxes live, from when they are made,
+// before a sweeper is started for them: most commands are over sooner, and need
+// none. Should this process be killed meanwhile, an empty control group waits for
+// the next driver.
+const sweeperDelay = 40 * time.Millisecond
+
+// sweepers is the process that waits for this one to die, and then removes the
+// control groups of its ephemeral sandboxes; everything else of theirs the
+// kernel removes by itself. It runs only while there are some.
+type sweepers struct {
+	mu    sync.Mutex
+	dirs  map[int][]string // guarded by mu: what is to be swept, by ticket
+	next  int              // guarded by mu
+	timer *time.Timer      // guarded by mu; nil while nothing that was made is to be swept
+	pipe  *os.File         // guarded by mu; nil until it runs
+	pid   int              // guarded by mu
+}
+
+// watch adds a control group's directories, until the returned function is
+// called. Calling it twice is fine. Nothing is started for them before made is
+// called: making a sandbox needs the processor itself.
+func (s *sweepers) watch(dirs []string) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dirs == nil {
+		s.dirs = map[int][]string{}
+	}
+	ticket := s.next
+	s.next++
+	s.dirs[ticket] = dirs
+	s.tell(dirs)
+	return func() { s.forget(ticket) }
+}
+
+// made says that a sandbox was made whose control group is watched.
+func (s *sweepers) made() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == nil && len(s.dirs) > 0 {
+		s.timer = time.AfterFunc(sweeperDelay, s.start)
+	}
+}
+
+// tell passes directories on to the process, if it runs. The caller holds mu.
+func (s *sweepers) tell(dirs []string) {
+	if s.pipe != nil {
+		// A sweeper that died cannot be helped; the next driver sweeps.
+		_, _ = s.pipe.WriteString(strings.Join(dirs, "\n") + "\n")
+	}
+}
+
+func (s *sweepers) forget(ticket int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.dirs, ticket)
+	if len(s.dirs) > 0 || s.timer == nil {
+		return
+	}
+	s.timer.Stop()
+	s.timer = nil
+	if s.pipe == nil {
+		return
+	}
+	// It has nothing left to do.
+	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+	s.pipe.Close()
+	s.pipe = nil
+	for {
+		if _, err := syscall.Wait4(s.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+func (s *sweepers) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == nil || s.pipe != nil {
+		return
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return
+	}
+	defer r.Close()
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	if err != nil {
+		w.Close()
+		return
+	}
+	defer null.Close()
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{sweeperArgv0}, &syscall.ProcAttr{
+		Dir: "/", Files: []uintptr{r.Fd(), null.Fd(), null.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		w.Close()
+		return
+	}
+	s.pipe, s.pid = w, pid
+	for _, dirs := range s.dirs {
+		s.tell(dirs)
+	}
+}
+
+// sweeperMain is the process: it reads directories until the driver's process
+// is gone, and removes them when their last process has died.
+func sweeperMain() {
+	_ = kernel.CloseFrom(3)
+	var dirs []string
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		dirs = append(dirs, lines.Text())
+	}
+	// The boxes die with the driver's process; a frozen one must thaw first.
+	for i := range 600 {
+		left := dirs[:0]
+		for _, dir := range dirs {
+			_ = os.WriteFile(dir+"/freezer.state", []byte("THAWED"), 0)
+			_ = os.WriteFile(dir+"/cgroup.freeze", []byte("0"), 0)
+			_ = os.WriteFile(dir+"/cgroup.kill", []byte("1"), 0)
+			if err := syscall.Rmdir(dir); err != nil && err != syscall.ENOENT {
+				left = append(left, dir)
+			}
+		}
+		if dirs = left; len(dirs) == 0 {
+			break
+		}
+		<-time.After(time.Duration(min(5+i, 200)) * time.Millisecond)
+	}
+	os.Exit(0)
+}

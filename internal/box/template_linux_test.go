@@ -1,0 +1,108 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+)
+
+// A template is there when what was to write it has said that it is whole.
+func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
+	d := &Driver{data: t.TempDir()}
+	dir := filepath.Join(d.data, templatesName, "shape")
+	begin := func() *nascent {
+		t.Helper()
+		n, _, _, err := d.newTemplate(t.Context(), dir, boxinit.Room{All: 100})
+		if err != nil || n == nil {
+			t.Fatalf("%v, %v", n, err)
+		}
+		return n
+	}
+	write := func(n *nascent, text string) {
+		t.Helper()
+		for _, f := range n.theirs[:boxinit.TemplateFiles-1] {
+			if _, err := f.WriteString(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tell := func(n *nascent) {
+		t.Helper()
+		if _, err := n.theirs[boxinit.TemplateFiles-1].Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(want ...string) {
+		t.Helper()
+		entries, err := os.ReadDir(filepath.Dir(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range entries {
+			if i >= len(want) || e.Name() != want[i] {
+				t.Errorf("%s is there, want %q", e.Name(), want)
+			}
+		}
+		if len(entries) < len(want) {
+			t.Errorf("%d are there, want %q", len(entries), want)
+		}
+	}
+	n := begin()
+	write(n, "half")
+	closeAll(n.theirs) // its box was killed
+	<-n.over
+	left()
+	// A maker that was killed has left its files, and no lock.
+	if err := os.MkdirAll(filepath.Join(dir+".new", templateRAM), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n = begin()
+	write(n, string(make([]byte, 60)))
+	tell(n)
+	closeAll(n.theirs)
+	<-n.over
+	left() // it was more than there is room for
+	n = begin()
+	left("shape.new")
+	// Whoever else needs it waits, for as long as it wants to.
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	if other, _, _, err := d.newTemplate(ended, dir, boxinit.Room{}); other != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("who does not wait has %v, %v", other, err)
+	}
+	if _, _, err := openTemplate(dir); !absent(err) {
+		t.Errorf("one that is being made is opened: %v", err)
+	}
+	write(n, "whole")
+	tell(n)
+	closeAll(n.theirs)
+	other, state, memory, err := d.newTemplate(t.Context(), dir, boxinit.Room{})
+	if err != nil || other != nil {
+		t.Fatalf("who waited has %v, %v", other, err)
+	}
+	for _, f := range []*os.File{state, memory} {
+		b := make([]byte, 10)
+		if k, _ := f.Read(b); string(b[:k]) != "whole" {
+			t.Errorf("%s says %q", f.Name(), b[:k])
+		}
+		f.Close()
+	}
+	d.templates.Wait()
+	left("shape")
+}
+
+func TestNoTemplateBeginsWhenTheDriverIsClosed(t *testing.T) {
+	d := &Driver{data: t.TempDir(), closed: true}
+	dir := filepath.Join(d.data, templatesName, "shape")
+	if n, _, _, err := d.newTemplate(t.Context(), dir, boxinit.Room{All: 100}); n != nil || !errors.Is(err, errNoRoom) {
+		t.Errorf("%v, %v", n, err)
+	}
+	if _, err := os.Lstat(dir + ".new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was begun is left: %v", err)
+	}
+}

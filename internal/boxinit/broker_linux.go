@@ -1,0 +1,489 @@
+package boxinit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/protect"
+)
+
+// A broker does the changes of files that the guest may not do itself.
+//
+// Landlock takes from everything in the box every right to change anything
+// below the broker's trees. What remains is to ask: each system call that
+// could change a file is reported to the broker, which copies its arguments,
+// opens the directory that it is about, looks at where that directory really
+// is, decides by name, and then does the call itself relative to the open
+// directory. So it does not matter what the guest changes in its memory, its
+// descriptors or the tree meanwhile. A call that turns out not to be about a
+// tree goes on as it is: if it was changed to be about one after all, Landlock
+// refuses it.
+type broker struct {
+	trees    []tree
+	root     string   // before every path, where that is not the guest's own root
+	hosts    []string // where host files are mounted
+	hostNet  bool     // abstract sockets are the host's
+	deny     []string // paths that may be neither made nor changed
+	writable []string // private directories that the guest changes without the broker
+	slow     chan struct{}
+
+	// sealed has nothing go on that is reported: of a kernel of the box's own,
+	// once it runs, everything is about a tree, and the broker's to do. No
+	// Landlock would refuse what is changed after the question.
+	sealed atomic.Bool
+
+	mu      sync.Mutex
+	refused map[string]*paddock.Refusal // guarded by mu
+	order   []string                    // guarded by mu
+}
+
+// A tree is a directory (or a single file) of which the broker decides.
+type tree struct {
+	path      string
+	protected *protect.Set // nil protects nothing: a private directory
+	above     string       // the host path of the mount, where a protected name may begin
+}
+
+const (
+	pathMax     = 4096
+	linkMax     = 40
+	refusalsMax = 1000
+	slowMax     = 8 // calls that wait, such as a connection being made
+)
+
+func newBroker(c *Config) (*broker, error) {
+	set, err := protect.New(c.Protect, c.Unprotect)
+	if err != nil {
+		return nil, err
+	}
+	b := &broker{hosts: c.Hosts, hostNet: c.HostNet, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
+	if c.Kernel != nil {
+		b.root = Root
+	}
+	for _, t := range c.Trees {
+		bt := tree{path: t.Path}
+		if t.Protected {
+			bt.protected = set
+			// A mount of a protected place itself was asked for by name.
+			if _, hit := set.Match(strings.Trim(t.Source, "/")); hit != protect.Protected {
+				bt.above = strings.Trim(t.Source, "/") + "/"
+			}
+		}
+		b.trees = append(b.trees, bt)
+	}
+	for _, w := range c.Writable {
+		if b.treeOf(w) == nil {
+			b.writable = append(b.writable, w)
+		}
+	}
+	return b, nil
+}
+
+// serve begins to answer the system calls that a filter reports on listener.
+func (b *broker) serve(listener *os.File) error {
+	f, p, err := kernel.NewPoller(listener)
+	if err != nil {
+		return err
+	}
+	fd, err := kernel.Descriptor(f)
+	if err != nil {
+		return err
+	}
+	go func() { // ends with the box
+		defer runtime.KeepAlive(f)
+		b.run(fd, p)
+	}()
+	return nil
+}
+
+// run answers system calls until nobody is left who could call.
+//
+// The box ends with it: its commands would wait for answers for ever.
+func (b *broker) run(listener int, poller *kernel.Poller) {
+	defer os.Exit(BrokerFailed)
+	for poller.Wait() == nil {
+		var n kernel.Notif
+		switch err := n.Receive(listener); {
+		case err == nil:
+			b.answer(listener, n)
+		case errors.Is(err, syscall.ENOENT):
+			// The caller died before we looked.
+		default:
+			return
+		}
+	}
+}
+
+// A reply is how a call ends.
+type reply struct {
+	goOn bool // the kernel does it
+	err  syscall.Errno
+	fd   int // given to the caller, if open is set
+	open bool
+	keep bool // the descriptor stays open across exec
+}
+
+var (
+	goOn = reply{goOn: true}
+	done = reply{}
+)
+
+func fails(err error) reply {
+	var e syscall.Errno
+	if errors.As(err, &e) && e != 0 {
+		return reply{err: e}
+	}
+	return reply{err: syscall.EACCES}
+}
+
+func result(err error) reply {
+	if err != nil {
+		return fails(err)
+	}
+	return done
+}
+
+func (b *broker) answer(listener int, n kernel.Notif) {
+	c := &call{broker: b, listener: listener, id: n.ID, tid: int(n.PID), args: n.Args}
+	if c.tid == 0 { // a process that this namespace cannot see is not ours
+		c.send(reply{err: syscall.EPERM})
+		return
+	}
+	do := handlers()[uint32(n.NR)]
+	if do == nil {
+		c.send(reply{err: syscall.ENOSYS})
+		return
+	}
+	if isConnect(n.NR) {
+		// It may wait for the other side, so it waits beside the others.
+		go func() {
+			b.slow <- struct{}{}
+			defer func() { <-b.slow }()
+			c.send(do(c))
+		}()
+		return
+	}
+	c.send(do(c))
+}
+
+func (c *call) send(r reply) {
+	// An answer that finds nobody is for a caller that was killed.
+	switch {
+	case r.open:
+		if err := kernel.NotifGive(c.listener, c.id, r.fd, !r.keep); err != nil && !errors.Is(err, syscall.ENOENT) {
+			_ = kernel.NotifAnswer(c.listener, c.id, 0, syscall.EMFILE)
+		}
+		kernel.Close(r.fd)
+	case r.goOn && c.sealed.Load():
+		_ = kernel.NotifAnswer(c.listener, c.id, 0, syscall.EPERM)
+	case r.goOn:
+		_ = kernel.NotifContinue(c.listener, c.id)
+	default:
+		_ = kernel.NotifAnswer(c.listener, c.id, 0, r.err)
+	}
+}
+
+// A call is one system call of the guest. Everything in it is hostile.
+type call struct {
+	*broker
+	listener int
+	id       uint64
+	tid      int
+	args     [6]uint64
+}
+
+// fd gives argument i as a directory descriptor.
+func (c *call) fd(i int) int { return int(int32(uint32(c.args[i]))) }
+
+// A place is a name in an open directory.
+type place struct {
+	dir   int
+	base  string
+	full  string // where that is now
+	slash bool   // the guest wrote a slash behind it
+	tree  *tree  // nil: not the broker's
+}
+
+func (p *place) close() { kernel.Close(p.dir) }
+
+var errGoOn = errors.New("not the broker's")
+
+// find resolves a path argument to a place in one of the trees. errGoOn is
+// for everything else, also what the kernel will refuse by itself.
+func (c *call) find(dirfd int, addr uint64, follow bool) (*place, error) {
+	// A process whose memory cannot be read (one that is not dumpable) is left
+	// to the kernel and Landlock, as is everything that is wrong in itself.
+	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	if err != nil {
+		return nil, errGoOn
+	}
+	start := kernel.AtCWD
+	if !strings.HasPrefix(path, "/") {
+		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+			return nil, errGoOn
+		}
+		defer kernel.Close(start)
+	}
+	// Only now is it certain that tid was the caller's and not that of a
+	// later thread of the same number.
+	if !kernel.NotifValid(c.listener, c.id) {
+		return nil, errGoOn
+	}
+	return c.resolve(start, path, follow)
+}
+
+// resolve walks path from the open directory start, and with follow also
+// through links at its last name.
+func (c *call) resolve(start int, path string, follow bool) (*place, error) {
+	at := start
+	for range linkMax {
+		slash := strings.HasSuffix(path, "/")
+		dirPart, base := split(path)
+		if base == "" || base == "." || base == ".." {
+			closeUnless(at, start)
+			return nil, errGoOn
+		}
+		dir, err := kernel.ResolveDir(at, dirPart)
+		closeUnless(at, start)
+		if err != nil {
+			return nil, errGoOn // the kernel says what is wrong; a magic link is Landlock's
+		}
+		if follow {
+			if target, err := kernel.ReadLinkAt(dir, base); err == nil {
+				if target == "" {
+					kernel.Close(dir)
+					return nil, errGoOn
+				}
+				at, path = dir, target
+				if strings.HasPrefix(target, "/") {
+					kernel.Close(dir)
+					at = start // not used: the path is absolute
+				}
+				continue
+			}
+		}
+		full, err := c.pathIn(dir, base)
+		if err != nil {
+			kernel.Close(dir)
+			return nil, errGoOn
+		}
+		p := &place{dir: dir, base: base, full: full, slash: slash, tree: c.treeOf(full)}
+		if p.tree == nil {
+			p.close()
+			return nil, errGoOn
+		}
+		return p, nil
+	}
+	closeUnless(at, start)
+	return nil, syscall.ELOOP
+}
+
+func closeUnless(fd, keep int) {
+	if fd != keep {
+		kernel.Close(fd)
+	}
+}
+
+// split cuts off the last name of a path; the directory part of a name alone
+// is ".".
+func split(path string) (dir, base string) {
+	path = strings.TrimRight(path, "/")
+	i := strings.LastIndexByte(path, '/')
+	switch {
+	case i < 0:
+		return ".", path
+	case i == 0:
+		return "/", path[1:]
+	default:
+		return path[:i], path[i+1:]
+	}
+}
+
+func (b *broker) pathIn(dir int, base string) (string, error) {
+	path, err := b.where(dir)
+	if err != nil {
+		return "", err
+	}
+	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, " (deleted)") {
+		return "", syscall.ENOENT
+	}
+	if path == "/" {
+		return "/" + base, nil
+	}
+	return path + "/" + base, nil
+}
+
+// where gives the present path of an open file.
+//
+// The host's kernel tells it as the mounts have it through which the file was
+// opened. Processes of a kernel of the box's own have had mount namespaces of
+// their own to make; one that was taken over could show a protected directory at
+// another path. So what is at the path from here has to be the same file. What
+// has no name any more is nowhere, and cannot be that.
+func (b *broker) where(fd int) (string, error) {
+	path, err := kernel.PathOf(fd)
+	if err != nil || b.root == "" { // commands on the host's kernel make no mounts
+		return path, err
+	}
+	is, err := kernel.StatAt(fd, "")
+	if err != nil {
+		return "", err
+	}
+	at, err := kernel.ResolvePlain(path)
+	if err != nil {
+		// A name may end like that, too; only a file without any is nowhere.
+		nameless := is.Links == 0 && is.Mode&syscall.S_IFMT != syscall.S_IFDIR
+		if nameless && errors.Is(err, syscall.ENOENT) && strings.HasSuffix(path, " (deleted)") {
+			return path, nil
+		}
+		return "", syscall.EACCES
+	}
+	defer kernel.Close(at)
+	if st, err := kernel.StatAt(at, ""); err != nil || st.Dev != is.Dev || st.Ino != is.Ino {
+		return "", syscall.EACCES
+	}
+	return path, nil
+}
+
+// treeOf gives the innermost tree that path is in.
+func (b *broker) treeOf(path string) *tree {
+	var best *tree
+	for i := range b.trees {
+		if t := &b.trees[i]; below(path, t.path) && (best == nil || len(t.path) > len(best.path)) {
+			best = t
+		}
+	}
+	return best
+}
+
+func below(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// judge tells the rule that protects a path, and how.
+func (b *broker) judge(t *tree, full string) (string, protect.Hit) {
+	for _, d := range b.deny {
+		if below(full, d) {
+			return "deny " + d, protect.Protected
+		}
+		if below(d, full) {
+			return "deny " + d, protect.Prefix
+		}
+	}
+	for _, h := range b.hosts {
+		if h != full && below(h, full) {
+			return "the mount " + h, protect.Prefix
+		}
+	}
+	if t.protected == nil || full == t.path {
+		return "", protect.Miss
+	}
+	rel := strings.TrimPrefix(full, strings.TrimSuffix(t.path, "/")+"/")
+	if rule, hit := t.protected.Match(rel); hit != protect.Miss || t.above == "" {
+		return rule, hit
+	}
+	return t.protected.Match(t.above + rel)
+}
+
+// may decides an operation by name. Operations that can only make or use a
+// real directory pass where a path is a mere beginning of a protected one.
+func (b *broker) may(op, full string, t *tree, directory bool) bool {
+	rule, hit := b.judge(t, full)
+	if hit == protect.Miss || hit == protect.Prefix && directory {
+		return true
+	}
+	b.refuse(op, full, rule)
+	return false
+}
+
+func (b *broker) refuse(op, target, rule string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.root != "" {
+		target, rule = strings.TrimPrefix(target, b.root), strings.Replace(rule, " "+b.root+"/", " /", 1)
+	}
+	key := op + "\x00" + target
+	if r := b.refused[key]; r != nil {
+		r.Count++
+		r.Time = time.Now()
+		return
+	}
+	if len(b.order) >= refusalsMax {
+		delete(b.refused, b.order[0])
+		b.order = b.order[1:]
+	}
+	remedy := "if this is meant, allow it with --unprotect " + strconv.Quote(rule) + " or files.unprotect in the policy"
+	switch {
+	case op == "connect" || op == "bind":
+		remedy = "sockets of host programs are not reachable from inside; use one in a directory of the sandbox's own (the home, /tmp; with an open root /dev/shm)"
+	case strings.HasPrefix(rule, "deny "):
+		remedy = "the policy denies it, or it is a part of Paddock itself"
+	case strings.HasPrefix(rule, "the mount "):
+		remedy = "a directory that holds a mount stays where it is"
+	case strings.HasPrefix(rule, "programs "):
+		remedy = "take the bit away on the host first"
+	}
+	b.refused[key] = &paddock.Refusal{Time: time.Now(), What: op, Target: target, Rule: rule, Remedy: remedy, Count: 1}
+	b.order = append(b.order, key)
+}
+
+// ours tells whether a path is the box's own: in a private place, and not in
+// something of the host's that is mounted there.
+func (b *broker) ours(path string) bool {
+	longest, own := 0, false
+	for _, w := range b.writable {
+		if below(path, w) && len(w) > longest {
+			longest, own = len(w), true
+		}
+	}
+	for _, t := range b.trees {
+		if below(path, t.path) && len(t.path) >= longest {
+			longest, own = len(t.path), t.protected == nil
+		}
+	}
+	for _, h := range b.hosts {
+		if below(path, h) && len(h) >= longest {
+			longest, own = len(h), false
+		}
+	}
+	return own
+}
+
+// Refusals lists what was refused, oldest first.
+func (b *broker) Refusals() []paddock.Refusal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]paddock.Refusal, 0, len(b.order))
+	for _, key := range b.order {
+		list = append(list, *b.refused[key])
+	}
+	return list
+}
+
+// Check is the guest.Guard for changes that the agent does for the host.
+func (b *broker) Check(op string, dir *os.File, base string) error {
+	full, err := b.pathIn(int(dir.Fd()), base)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", op, base, paddock.NotFound)
+	}
+	t := b.treeOf(full)
+	if t == nil {
+		return nil
+	}
+	directory := op == "make" || op == "chmod"
+	if !b.may(op, full, t, directory) {
+		rule, _ := b.judge(t, full)
+		return fmt.Errorf("%s %q: protected name %s: %w", op, full, rule, paddock.Denied)
+	}
+	return nil
+}

@@ -1,0 +1,584 @@
+package boxinit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// handlers gives what the broker does, by number of the call.
+func handlers() map[uint32]func(*call) reply { return handlerTable }
+
+// handlerTable is filled once and never changes.
+var handlerTable = func() map[uint32]func(*call) reply {
+	at := func(c *call) int { return c.fd(0) }
+	cwd := func(*call) int { return kernel.AtCWD }
+	byName := map[string]func(*call) reply{
+		"open":   func(c *call) reply { return c.open(cwd(c), c.args[0], int(uint32(c.args[1])), uint32(c.args[2])) },
+		"openat": func(c *call) reply { return c.open(at(c), c.args[1], int(uint32(c.args[2])), uint32(c.args[3])) },
+		"creat": func(c *call) reply {
+			return c.open(cwd(c), c.args[0], syscall.O_CREAT|syscall.O_WRONLY|syscall.O_TRUNC, uint32(c.args[1]))
+		},
+		"mkdir":     func(c *call) reply { return c.mkdir(cwd(c), c.args[0], uint32(c.args[1])) },
+		"mkdirat":   func(c *call) reply { return c.mkdir(at(c), c.args[1], uint32(c.args[2])) },
+		"mknod":     func(c *call) reply { return c.mknod(cwd(c), c.args[0], uint32(c.args[1])) },
+		"mknodat":   func(c *call) reply { return c.mknod(at(c), c.args[1], uint32(c.args[2])) },
+		"symlink":   func(c *call) reply { return c.symlink(c.args[0], cwd(c), c.args[1]) },
+		"symlinkat": func(c *call) reply { return c.symlink(c.args[0], c.fd(1), c.args[2]) },
+		"unlink":    func(c *call) reply { return c.unlink(cwd(c), c.args[0], false) },
+		"rmdir":     func(c *call) reply { return c.unlink(cwd(c), c.args[0], true) },
+		"unlinkat":  func(c *call) reply { return c.unlink(at(c), c.args[1], c.args[2]&kernel.RemoveDir != 0) },
+		"truncate":  func(c *call) reply { return c.truncate(c.args[0], int64(c.args[1])) },
+		"rename":    func(c *call) reply { return c.rename(cwd(c), c.args[0], cwd(c), c.args[1], 0) },
+		"renameat":  func(c *call) reply { return c.rename(at(c), c.args[1], c.fd(2), c.args[3], 0) },
+		"renameat2": func(c *call) reply { return c.rename(at(c), c.args[1], c.fd(2), c.args[3], uint(uint32(c.args[4]))) },
+		"link":      func(c *call) reply { return c.link(cwd(c), c.args[0], cwd(c), c.args[1], 0) },
+		"linkat":    func(c *call) reply { return c.link(at(c), c.args[1], c.fd(2), c.args[3], int(uint32(c.args[4]))) },
+		"chmod":     func(c *call) reply { return c.chmod(cwd(c), c.args[0], uint32(c.args[1]), 0) },
+		"fchmodat":  func(c *call) reply { return c.chmod(at(c), c.args[1], uint32(c.args[2]), 0) },
+		"fchmodat2": func(c *call) reply { return c.chmod(at(c), c.args[1], uint32(c.args[2]), int(uint32(c.args[3]))) },
+		"fchmod":    func(c *call) reply { return c.fchmod(c.fd(0), uint32(c.args[1])) },
+		"connect":   (*call).connect,
+		"bind":      (*call).bind,
+	}
+	table := make(map[uint32]func(*call) reply, len(byName))
+	for name, nr := range kernel.Numbers() {
+		if h := byName[name]; h != nil {
+			table[nr] = h
+		}
+	}
+	return table
+}()
+
+func isConnect(nr int32) bool { return uint32(nr) == connectNumber }
+
+var connectNumber = kernel.Numbers()["connect"]
+
+func orGoOn(err error) reply {
+	if errors.Is(err, errGoOn) {
+		return goOn
+	}
+	return fails(err)
+}
+
+// open is done here only if it changes something below a tree; the filter
+// reports no other.
+func (c *call) open(dirfd int, addr uint64, flags int, mode uint32) reply {
+	if flags&kernel.OpenPathOnly != 0 {
+		return goOn // it can change nothing
+	}
+	if flags&kernel.OpenTmpfile == kernel.OpenTmpfile {
+		return c.openTmpfile(dirfd, addr, flags, mode)
+	}
+	exclusive := flags&(syscall.O_CREAT|syscall.O_EXCL) == syscall.O_CREAT|syscall.O_EXCL
+	p, err := c.find(dirfd, addr, flags&syscall.O_NOFOLLOW == 0 && !exclusive)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer p.close()
+	st, err := kernel.StatAt(p.dir, p.base)
+	there := err == nil
+	isDir := there && st.Mode&kernel.TypeMask == kernel.TypeDir
+	if p.slash && !isDir {
+		return reply{err: syscall.EISDIR}
+	}
+	if there && st.Mode&kernel.SetIDs != 0 && !isDir {
+		c.refuse("write", p.full, "programs with a set-id bit")
+		return reply{err: syscall.EACCES}
+	}
+	if !c.may("write", p.full, p.tree, isDir) {
+		return reply{err: syscall.EACCES}
+	}
+	if flags&syscall.O_CREAT != 0 {
+		if mode, err = c.masked(mode); err != nil {
+			return fails(err)
+		}
+	} else {
+		mode = 0
+	}
+	// O_NONBLOCK, so that a FIFO cannot hold the broker up.
+	fd, err := kernel.Openat(p.dir, p.base, flags&^syscall.O_CLOEXEC|syscall.O_NONBLOCK, mode)
+	if err != nil {
+		return fails(err)
+	}
+	if flags&syscall.O_NONBLOCK == 0 {
+		if err := kernel.Blocking(fd); err != nil {
+			kernel.Close(fd)
+			return fails(err)
+		}
+	}
+	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}
+}
+
+// openTmpfile makes a file without a name in a directory of a tree.
+func (c *call) openTmpfile(dirfd int, addr uint64, flags int, mode uint32) reply {
+	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	if err != nil {
+		return fails(err)
+	}
+	start := kernel.AtCWD
+	if !strings.HasPrefix(path, "/") {
+		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+			return fails(err)
+		}
+		defer kernel.Close(start)
+	}
+	if !kernel.NotifValid(c.listener, c.id) {
+		return fails(syscall.ESRCH)
+	}
+	dir, err := kernel.ResolveDir(start, path)
+	if err != nil {
+		return goOn
+	}
+	defer kernel.Close(dir)
+	full, err := c.pathIn(dir, "#")
+	if err != nil || c.treeOf(full) == nil {
+		return goOn
+	}
+	if !c.may("write", full, c.treeOf(full), false) {
+		return reply{err: syscall.EACCES}
+	}
+	if mode, err = c.masked(mode); err != nil {
+		return fails(err)
+	}
+	fd, err := kernel.Openat(dir, ".", flags&^(syscall.O_CLOEXEC|syscall.O_NOFOLLOW), mode)
+	if err != nil {
+		return fails(err)
+	}
+	return reply{open: true, fd: fd, keep: flags&syscall.O_CLOEXEC == 0}
+}
+
+// masked applies the caller's umask; ours is zero.
+func (c *call) masked(mode uint32) (uint32, error) {
+	mask, err := kernel.UmaskOf(c.tid)
+	return mode & 0o1777 &^ mask, err
+}
+
+func (c *call) mkdir(dirfd int, addr uint64, mode uint32) reply {
+	p, err := c.find(dirfd, addr, false)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer p.close()
+	if !c.may("make", p.full, p.tree, true) {
+		return reply{err: syscall.EACCES}
+	}
+	if mode, err = c.masked(mode); err != nil {
+		return fails(err)
+	}
+	return result(kernel.MkdirAt(p.dir, p.base, mode))
+}
+
+func (c *call) mknod(dirfd int, addr uint64, mode uint32) reply {
+	p, err := c.find(dirfd, addr, false)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer p.close()
+	if !c.may("make", p.full, p.tree, false) {
+		return reply{err: syscall.EACCES}
+	}
+	switch kind := mode & kernel.TypeMask; kind {
+	case 0, kernel.TypeRegular, kernel.TypeFIFO:
+		if mode, err = c.masked(mode); err != nil {
+			return fails(err)
+		}
+		return result(kernel.Mknodat(p.dir, p.base, mode|kind))
+	default:
+		return reply{err: syscall.EPERM}
+	}
+}
+
+func (c *call) symlink(target uint64, dirfd int, addr uint64) reply {
+	says, err := kernel.ReadString(c.tid, target, pathMax)
+	if err != nil {
+		return fails(err)
+	}
+	p, err := c.find(dirfd, addr, false)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer p.close()
+	if !c.may("link", p.full, p.tree, false) {
+		return reply{err: syscall.EACCES}
+	}
+	return result(kernel.SymlinkAt(says, p.dir, p.base))
+}
+
+func (c *call) unlink(dirfd int, addr uint64, dir bool) reply {
+	p, err := c.find(dirfd, addr, false)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer p.close()
+	if !c.may("remove", p.full, p.tree, false) {
+		return reply{err: syscall.EACCES}
+	}
+	if dir {
+		return result(kernel.RmdirAt(p.dir, p.base))
+	}
+	if p.slash {
+		return reply{err: syscall.ENOTDIR}
+	}
+	return result(kernel.UnlinkAt(p.dir, p.base))
+}
+
+func (c *call) truncate(addr uint64, size int64) reply {
+	p, err := c.find(kernel.AtCWD, addr, true)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer p.close()
+	if !c.may("write", p.full, p.tree, false) {
+		return reply{err: syscall.EACCES}
+	}
+	fd, err := kernel.Openat(p.dir, p.base, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	return result(kernel.Truncate(fd, size))
+}
+
+// rename wants both ends in trees. A move between a tree and what is not one
+// crosses mounts, which the kernel refuses by itself.
+func (c *call) rename(fromFD int, from uint64, toFD int, to uint64, flags uint) reply {
+	if flags&kernel.RenameWhiteout != 0 {
+		return reply{err: syscall.EINVAL}
+	}
+	a, err := c.find(fromFD, from, false)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer a.close()
+	b, err := c.find(toFD, to, false)
+	if err != nil {
+		if errors.Is(err, errGoOn) {
+			return reply{err: c.renameError(toFD, to)}
+		}
+		return fails(err)
+	}
+	defer b.close()
+	if !c.may("rename", a.full, a.tree, false) || !c.may("rename", b.full, b.tree, false) {
+		return reply{err: syscall.EACCES}
+	}
+	toBase := b.base
+	if a.slash || b.slash { // only directories may be named so
+		if st, err := kernel.StatAt(a.dir, a.base); err != nil || st.Mode&kernel.TypeMask != kernel.TypeDir {
+			return reply{err: syscall.ENOTDIR}
+		}
+	}
+	return result(kernel.Renameat2(a.dir, a.base, b.dir, toBase, flags))
+}
+
+// renameError says why the second path of a rename is in no tree: most often
+// its directory is not there.
+func (c *call) renameError(dirfd int, addr uint64) syscall.Errno {
+	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	if err != nil || path == "" {
+		return syscall.ENOENT
+	}
+	start := kernel.AtCWD
+	if !strings.HasPrefix(path, "/") {
+		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+			return syscall.EBADF
+		}
+		defer kernel.Close(start)
+	}
+	dirPart, base := split(path)
+	if base == "" || base == "." || base == ".." {
+		return syscall.EBUSY
+	}
+	dir, err := kernel.ResolveDir(start, dirPart)
+	if err != nil {
+		var e syscall.Errno
+		if errors.As(err, &e) {
+			return e
+		}
+		return syscall.ENOENT
+	}
+	kernel.Close(dir)
+	return syscall.EXDEV
+}
+
+func (c *call) link(fromFD int, from uint64, toFD int, to uint64, flags int) reply {
+	b, err := c.find(toFD, to, false)
+	if err != nil {
+		return orGoOn(err)
+	}
+	defer b.close()
+	if !c.may("link", b.full, b.tree, false) {
+		return reply{err: syscall.EACCES}
+	}
+	if flags&kernel.FollowLink != 0 {
+		// The way in which a file without a name gets one.
+		if path, err := kernel.ReadString(c.tid, from, pathMax); err == nil {
+			if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
+				return c.linkFD(n, b)
+			}
+		}
+	}
+	a, err := c.find(fromFD, from, flags&kernel.FollowLink != 0)
+	if err != nil {
+		if errors.Is(err, errGoOn) {
+			return reply{err: c.linkError(fromFD, from)}
+		}
+		return fails(err)
+	}
+	defer a.close()
+	if !c.may("link", a.full, a.tree, false) {
+		return reply{err: syscall.EACCES}
+	}
+	return result(kernel.Linkat(a.dir, a.base, b.dir, b.base))
+}
+
+func (c *call) linkError(dirfd int, addr uint64) syscall.Errno {
+	if e := c.renameError(dirfd, addr); e != syscall.EBUSY {
+		return e
+	}
+	return syscall.EPERM
+}
+
+func (c *call) linkFD(number string, to *place) reply {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 {
+		return reply{err: syscall.ENOENT}
+	}
+	fd, err := c.descriptor(n)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	st, err := kernel.StatAt(fd, "")
+	if err != nil {
+		return fails(err)
+	}
+	if st.Mode&kernel.TypeMask != kernel.TypeRegular {
+		return reply{err: syscall.EPERM}
+	}
+	// A second name for a protected file would be a way to write to it.
+	if path, err := c.where(fd); err != nil {
+		return fails(err)
+	} else if t := c.treeOf(path); t != nil && !c.may("link", path, t, false) {
+		return reply{err: syscall.EACCES}
+	}
+	return result(kernel.LinkFD(fd, to.dir, to.base))
+}
+
+// descriptor gives a copy of one of the caller's open files.
+func (c *call) descriptor(n int) (int, error) {
+	tgid, err := kernel.ProcessOf(c.tid)
+	if err != nil {
+		return -1, err
+	}
+	fd, err := kernel.DescriptorOf(tgid, n)
+	if err != nil {
+		return -1, err
+	}
+	if !kernel.NotifValid(c.listener, c.id) {
+		kernel.Close(fd)
+		return -1, syscall.ESRCH
+	}
+	return fd, nil
+}
+
+// chmod is done here wherever the file is: Landlock would not stop one that was
+// let go on and then turned out to be below a tree.
+func (c *call) chmod(dirfd int, addr uint64, mode uint32, flags int) reply {
+	path, err := kernel.ReadString(c.tid, addr, pathMax)
+	if err != nil {
+		return fails(err)
+	}
+	if path == "" && flags&kernel.EmptyPath != 0 {
+		return c.fchmod(dirfd, mode)
+	}
+	if n, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
+		fd, err := strconv.Atoi(n)
+		if err != nil {
+			return reply{err: syscall.ENOENT}
+		}
+		return c.fchmod(fd, mode)
+	}
+	start := kernel.AtCWD
+	if !strings.HasPrefix(path, "/") {
+		if start, err = kernel.DirOf(c.tid, dirfd); err != nil {
+			return fails(err)
+		}
+		defer kernel.Close(start)
+	}
+	if !kernel.NotifValid(c.listener, c.id) {
+		return fails(syscall.ESRCH)
+	}
+	open := kernel.ResolveFile
+	if flags&kernel.NoFollow != 0 {
+		open = kernel.ResolveLink
+	}
+	fd, err := open(start, path)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	return c.chmodFile(fd, mode)
+}
+
+func (c *call) fchmod(n int, mode uint32) reply {
+	fd, err := c.descriptor(n)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	return c.chmodFile(fd, mode)
+}
+
+// chmodFile changes the mode of an open file, if its present name allows that.
+func (c *call) chmodFile(fd int, mode uint32) reply {
+	path, err := c.where(fd)
+	if err != nil {
+		return fails(err)
+	}
+	t := c.treeOf(path)
+	if t == nil && c.sealed.Load() {
+		// A file of a tree that is mounted nowhere any more: nobody can tell its name.
+		return reply{err: syscall.EPERM}
+	}
+	if t != nil && !c.may("chmod", path, t, true) {
+		return reply{err: syscall.EACCES}
+	}
+	return result(kernel.ChmodFile(fd, mode&0o1777))
+}
+
+const addressMax = 128 // of a socket, as in sockaddr_storage
+
+// address copies a socket address and the socket that it is for, and tells the
+// path of the socket file if it is one.
+func (c *call) address() (fd int, addr []byte, path string, err error) {
+	n := uint32(c.args[2])
+	if n > addressMax {
+		return -1, nil, "", syscall.EINVAL
+	}
+	addr = make([]byte, n)
+	if got, err := kernel.ReadMemory(c.tid, c.args[1], addr); err != nil || got != len(addr) {
+		return -1, nil, "", syscall.EFAULT
+	}
+	fd, err = c.descriptor(c.fd(0))
+	if err != nil {
+		return -1, nil, "", err
+	}
+	family, err := kernel.SocketFamily(fd)
+	if err != nil {
+		kernel.Close(fd)
+		return -1, nil, "", err
+	}
+	if family == kernel.FamilyUnix && len(addr) > 2 && binary.NativeEndian.Uint16(addr) == kernel.FamilyUnix && addr[2] != 0 {
+		name, _, _ := bytes.Cut(addr[2:], []byte{0})
+		path = string(name)
+	}
+	return fd, addr, path, nil
+}
+
+// connect is done here always: whether a descriptor is a Unix socket can
+// change between asking and doing.
+func (c *call) connect() reply {
+	fd, addr, path, err := c.address()
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	if path == "" {
+		if c.abstract(fd, addr) {
+			return reply{err: syscall.EPERM}
+		}
+		return result(kernel.ConnectRaw(fd, addr))
+	}
+	file, full, err := c.socketFile(path)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(file)
+	if !c.ours(full) {
+		c.refuse("connect", full, "sockets outside the sandbox's own directories")
+		return reply{err: syscall.EACCES}
+	}
+	return result(kernel.ConnectFile(fd, file))
+}
+
+// abstract tells whether an address is an abstract Unix socket of the host's:
+// with the host's network they are shared, and the agent is not restricted.
+func (c *call) abstract(fd int, addr []byte) bool {
+	family, err := kernel.SocketFamily(fd)
+	return c.hostNet && (err != nil || family == kernel.FamilyUnix) && len(addr) > 2
+}
+
+// socketFile opens the file at path as the caller sees it, links followed, and
+// tells where it is.
+func (c *call) socketFile(path string) (file int, full string, err error) {
+	start, err := kernel.DirOf(c.tid, kernel.AtCWD)
+	if err != nil {
+		return -1, "", err
+	}
+	defer kernel.Close(start)
+	file, err = kernel.ResolveFile(start, path)
+	if err != nil {
+		return -1, "", err
+	}
+	full, err = c.where(file)
+	if err == nil && !strings.HasPrefix(full, "/") {
+		err = syscall.ECONNREFUSED
+	}
+	if err != nil {
+		kernel.Close(file)
+		return -1, "", err
+	}
+	return file, full, nil
+}
+
+// bind makes socket files in private trees. Elsewhere below a tree a socket
+// would be a door from the host into the box.
+func (c *call) bind() reply {
+	fd, addr, path, err := c.address()
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(fd)
+	if path == "" {
+		if c.abstract(fd, addr) {
+			return reply{err: syscall.EPERM}
+		}
+		return result(kernel.BindRaw(fd, addr))
+	}
+	start, err := kernel.DirOf(c.tid, kernel.AtCWD)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(start)
+	dirPart, base := split(path)
+	if base == "" || base == "." || base == ".." {
+		return reply{err: syscall.EADDRINUSE}
+	}
+	dir, err := kernel.ResolveDir(start, dirPart)
+	if err != nil {
+		return fails(err)
+	}
+	defer kernel.Close(dir)
+	full, err := c.pathIn(dir, base)
+	if err != nil {
+		return fails(err)
+	}
+	if !c.ours(full) {
+		c.refuse("bind", full, "sockets outside the sandbox's own directories")
+		return reply{err: syscall.EACCES}
+	}
+	if err := kernel.BindUnix(fd, dir, base); err != nil {
+		return fails(err)
+	}
+	mode, err := c.masked(0o777)
+	if err != nil {
+		return fails(err)
+	}
+	return result(kernel.ChmodAt(dir, base, mode))
+}

@@ -1,0 +1,46 @@
+package boxinit
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// makeLink makes the only interface of the box's network namespace. Who has the
+// descriptor behind it is the way out; here it is closed.
+func (b *box) makeLink(fds []*os.File) (err error) {
+	b.step = "make the link"
+	var tun *os.File
+	switch n := b.config.TUN; {
+	case n > len(fds):
+		return fmt.Errorf("descriptor %d of %d: %w", n, len(fds), paddock.Internal)
+	case n > 0:
+		tun = fds[n-1]
+	default: // the host's tree is still there
+		if tun, err = kernel.OpenTUN(); err != nil {
+			return err
+		}
+	}
+	defer tun.Close()
+	link := kernel.Link{Name: LinkName, MTU: LinkMTU, Addresses: []netip.Addr{netip.MustParseAddr(Address4), netip.MustParseAddr(Address6)}}
+	if err := link.Make(tun); err != nil {
+		return err
+	}
+	return b.giveLink(tun)
+}
+
+// giveLink gives the host its end of the link.
+func (b *box) giveLink(theirs *os.File) error {
+	data, err := json.Marshal(Report{Link: true})
+	if err != nil {
+		return err
+	}
+	if err := b.control.Send(data, theirs); err != nil {
+		return fmt.Errorf("give the host its link: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,360 @@
+package boxinit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/seccomp"
+)
+
+// Main runs a box and does not return. Commands run on k; nil is the host's
+// kernel.
+func Main(k Kernel) {
+	control, err := kernel.NewChannel(ControlFD)
+	if err != nil {
+		os.Exit(1) // nobody to tell
+	}
+	report := func(r Report) {
+		data, err := json.Marshal(r)
+		if err == nil {
+			_ = control.Send(data) // a host that went away needs no report
+		}
+	}
+	b := &box{control: control, kernel: k, gate: make(chan struct{})}
+	err = b.run(report) // which ends only by failing
+	report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: b.step})
+	os.Exit(1)
+}
+
+type box struct {
+	control *kernel.Channel
+	kernel  Kernel // nil is the host's
+	step    string // what is being done, for the report of a failure
+	config  Config
+	server  *guest.Server
+	gate    chan struct{} // closed when a command has run inside
+	score   *os.File      // how soon this process is killed for lack of memory
+	spawn   *spawner
+	broker  *broker
+
+	mu     sync.Mutex // guards config.PIDs once the box serves
+	saving sync.Mutex // held while the kernel is saved, or goes on
+}
+
+func (b *box) run(report func(Report)) error {
+	b.step = "start"
+	if err := kernel.DieWithParent(); err != nil {
+		return err
+	}
+	// Whatever our maker's maker left open is not for the box.
+	if err := kernel.CloseFrom(ConnFD + 1); err != nil {
+		return err
+	}
+	kernel.CloseOnExec(ConnFD)
+	fds, err := b.receive()
+	if err != nil {
+		return err
+	}
+	// Opened while it may be: a process that is not dumpable may no more.
+	if b.score, err = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err != nil {
+		return err
+	}
+	if b.kernel == nil { // else the kernel's processes are still to be made, which needs this one's /proc
+		if err := kernel.NotDumpable(); err != nil {
+			return err
+		}
+		if err := b.prepareAgent(); err != nil {
+			return err
+		}
+	}
+	if b.config.Link && b.kernel == nil {
+		if err := b.makeLink(fds); err != nil {
+			return err
+		}
+	}
+	b.step = "build the file tree"
+	kernel.Umask(0)
+	if err := build(b.config.Mounts, fds); err != nil {
+		return err
+	}
+	if b.kernel != nil {
+		return b.runKernel(fds, report)
+	}
+	b.step = "enter the working directory"
+	if st, err := os.Stat(b.config.Dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("%s is not a directory in the sandbox: %w", b.config.Dir, paddock.Invalid)
+	}
+	b.step = "name the box"
+	if err := kernel.SetHostname(b.config.Hostname); err != nil {
+		return err
+	}
+	if !b.config.HostNet {
+		if err := kernel.LoopbackUp(); err != nil {
+			return err
+		}
+	}
+	if err := b.confine(); err != nil {
+		return err
+	}
+	return b.serve(report)
+}
+
+// receive reads the configuration and the descriptors that come with it.
+func (b *box) receive() ([]*os.File, error) {
+	data, fds, err := b.control.Receive()
+	if err != nil {
+		return nil, fmt.Errorf("receive configuration: %w", err)
+	}
+	if err := json.Unmarshal(data, &b.config); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return fds, nil
+}
+
+// confine gives up every privilege and puts up the walls. The order matters:
+// each step still needs what the later ones take away.
+func (b *box) confine() error {
+	c := &b.config
+	b.step = "set resource limits"
+	// A core of one byte: of zero bytes, a host that has a program receive
+	// cores would still run it.
+	for _, l := range []struct {
+		what kernel.Resource
+		n    int64
+	}{
+		{kernel.ResourceCore, 1}, {kernel.ResourceFiles, int64(c.Files)}, {kernel.ResourcePIDs, int64(c.PIDs)},
+	} {
+		if l.n == 0 {
+			continue
+		}
+		if _, err := kernel.SetResource(l.what, uint64(l.n)); err != nil {
+			return err
+		}
+	}
+	b.step = "drop capabilities"
+	// The thread that starts commands loses more than the others: what it has
+	// not, no command ever has.
+	b.spawn = newSpawner(b.score, c.PIDs)
+	if err := b.spawn.do(func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }); err != nil {
+		return err
+	}
+	if err := b.spawn.do(kernel.NewSessionKeyring); err != nil {
+		return err
+	}
+	if err := kernel.DropCapabilities(); err != nil {
+		return err
+	}
+	b.step = "filter system calls"
+	base, err := seccomp.Base()
+	if err != nil {
+		return err
+	}
+	if err := kernel.SeccompAll(base); err != nil { // with no_new_privs
+		return err
+	}
+	b.step = "restrict commands"
+	return b.confineCommands()
+}
+
+// confineCommands puts up the walls that stand only around what is started.
+//
+// Landlock is one of them, and not around the agent: the broker must do what
+// commands may not, and a process can look into another one (to read the path
+// in a system call) only if it is not restricted more than that one.
+func (b *box) confineCommands() error {
+	c := &b.config
+	reported, err := seccomp.Reported(len(c.Trees) > 0)
+	if err != nil {
+		return err
+	}
+	br, err := newBroker(c)
+	if err != nil {
+		return err
+	}
+	var listener *os.File
+	err = b.spawn.do(func() error {
+		// The broker's umask is zero, because it applies the callers'.
+		if err := kernel.OwnFiles(); err != nil {
+			return err
+		}
+		kernel.Umask(0o022)
+		if c.Landlock {
+			if err := kernel.LandlockThread(br.writable); err != nil {
+				return err
+			}
+		}
+		listener, err = kernel.SeccompListen(reported)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.broker = br
+	return br.serve(listener)
+}
+
+// prepareAgent makes the agent and lets it serve the first connection, while
+// the box is still being built: it answers nothing before b.gate is closed.
+func (b *box) prepareAgent() error {
+	server, err := guest.New(guest.Options{
+		User: b.config.User, Env: b.config.Env, Dir: b.config.Dir, Init: true, Gate: b.gate,
+		StartProcess: func(argv0 string, argv []string, attr *guest.ProcAttr) (int, error) {
+			return b.spawn.start(argv0, argv, attr)
+		},
+		Guard: b, Refusals: b.refusals,
+	})
+	if err != nil {
+		return err
+	}
+	b.server = server
+	go guestpb.Warm() // soon over, on a processor that has nothing else to do
+	conn, err := connOf(os.NewFile(ConnFD, "connection"))
+	if err != nil {
+		return err
+	}
+	b.answer(conn)
+	return nil
+}
+
+// answer serves a connection until it ends; the box ends with the last of them
+// or before.
+func (b *box) answer(conn net.Conn) {
+	go func() { _ = b.server.Serve(context.Background(), conn) }()
+}
+
+// Check is guest.Guard.
+func (b *box) Check(op string, dir *os.File, base string) error {
+	return b.broker.Check(op, dir, base)
+}
+
+func (b *box) refusals() []paddock.Refusal {
+	return b.broker.Refusals()
+}
+
+// serve opens the gate and takes further connections until the host goes away.
+// Then the box ends.
+func (b *box) serve(report func(Report)) error {
+	b.step = "run a first command"
+	if err := guest.First(b.spawn.start); err != nil {
+		return err
+	}
+	close(b.gate)
+	report(Report{Ready: true})
+	kernel.KeepSignals()
+	saveMemory()
+	// The host sends a descriptor for each connection; its end is ours.
+	for {
+		_, fds, err := b.control.Receive()
+		if err != nil || len(fds) == 0 {
+			os.Exit(0) // as process 1 we take everything with us
+		}
+		conn, err := connOf(fds[0])
+		if err != nil {
+			continue
+		}
+		b.answer(conn)
+	}
+}
+
+// saveMemory keeps this process small from a little later on. Until now nothing
+// was collected (GOGC=off), and a collection now would only make the first
+// commands wait.
+func saveMemory() {
+	time.AfterFunc(300*time.Millisecond, func() { debug.SetGCPercent(50) })
+}
+
+func connOf(f *os.File) (net.Conn, error) {
+	defer f.Close()
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("connection: %w", err)
+	}
+	return conn, nil
+}
+
+// A spawner is the thread from which commands are started. Its walls are
+// theirs: a new process inherits from the thread that makes it.
+type spawner struct {
+	calls chan func()
+	score *os.File
+	own   []byte // what score says of the agent
+	pids  int    // processes and threads of the box, with the agent's
+}
+
+func newSpawner(score *os.File, pids int) *spawner {
+	s := &spawner{calls: make(chan func()), score: score, pids: pids, own: make([]byte, 16)}
+	n, err := score.ReadAt(s.own, 0)
+	if err != nil && n == 0 {
+		n = copy(s.own, "0")
+	}
+	s.own = s.own[:n]
+	go s.run() // lives as long as the box
+	return s
+}
+
+// run is the thread. It is not the process's first one: for that one's walls
+// the kernel would take those of the agent, and let commands send it signals.
+func (s *spawner) run() {
+	runtime.LockOSThread()
+	if kernel.Leader() {
+		go s.run()
+		select {} // so that the other gets another thread
+	}
+	for call := range s.calls {
+		call()
+	}
+}
+
+// do runs f on the spawner's thread.
+func (s *spawner) do(f func() error) error {
+	done := make(chan error)
+	s.calls <- func() { done <- f() }
+	return <-done
+}
+
+// start is guest.Options.StartProcess.
+func (s *spawner) start(argv0 string, argv []string, attr *guest.ProcAttr) (pid int, err error) {
+	files := make([]uintptr, len(attr.Files))
+	for i, f := range attr.Files {
+		files[i] = f.Fd()
+	}
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if attr.Terminal {
+		sys.Setctty, sys.Ctty = true, 0
+	}
+	err = s.do(func() error {
+		// Commands are to be killed for lack of memory before the agent is.
+		// A process may always raise its score and take that back.
+		if _, err := s.score.WriteAt([]byte("500"), 0); err != nil {
+			return err
+		}
+		// Commands may have fewer processes than the agent. A limit is inherited
+		// as it is at the fork, and the agent's own is back at once.
+		if err := kernel.SoftPIDs(s.pids - SpareThreads); err != nil {
+			return err
+		}
+		pid, err = syscall.ForkExec(argv0, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: files, Sys: sys})
+		if e := kernel.SoftPIDs(s.pids); e != nil && err == nil {
+			err = e
+		}
+		if _, e := s.score.WriteAt(s.own, 0); e != nil && err == nil {
+			err = e
+		}
+		return err
+	})
+	runtime.KeepAlive(attr)
+	return pid, err
+}

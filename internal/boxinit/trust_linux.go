@@ -1,0 +1,100 @@
+package boxinit
+
+import (
+	"crypto/sha1" //nolint:gosec // the format has it; nobody relies on it
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// trustMax bounds a file of certificates, in bytes. That of a system is a
+// quarter of a megabyte.
+const trustMax = 8 << 20
+
+// extend puts a file over what is there that is made from a file of the box:
+// that one itself and more, or a keystore of the certificates in another one.
+func extend(root *os.File, m Mount) error {
+	from := m.Target
+	if m.Kind == MountKeys {
+		from = m.Source
+	}
+	content, err := readFile(root, from)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if m.Kind == MountKeys {
+		return replace(root, m, keystore(content))
+	}
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		content = append(content, '\n')
+	}
+	return replace(root, m, append(content, m.Source...))
+}
+
+// readFile reads a file of the tree that is being built, no link on the way.
+func readFile(root *os.File, name string) ([]byte, error) {
+	at, err := kernel.OpenPath(root, strings.Trim(name, "/"), true)
+	if err != nil {
+		return nil, refusedLink(name, err)
+	}
+	defer at.Close()
+	f, err := kernel.Reopen(at)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, trustMax+1))
+	if err == nil && len(data) > trustMax {
+		err = fmt.Errorf("%s is larger than %d MiB: %w", name, trustMax>>20, paddock.Unsupported)
+	}
+	return data, err
+}
+
+// keystore gives the certificates of a file in PEM as a Java keystore (JKS, which
+// every release reads), under the password that all such files have.
+func keystore(text []byte) []byte {
+	var entries []byte
+	count := uint32(0)
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		entries = binary.BigEndian.AppendUint32(entries, 2) // a trusted certificate
+		entries = appendText(entries, fmt.Sprintf("paddock-%d", count))
+		entries = binary.BigEndian.AppendUint64(entries, 0) // made when nobody knows
+		entries = appendText(entries, "X.509")
+		entries = binary.BigEndian.AppendUint32(entries, uint32(len(block.Bytes)))
+		entries = append(entries, block.Bytes...)
+		count++
+	}
+	store := binary.BigEndian.AppendUint32(nil, 0xfeedfeed)
+	store = binary.BigEndian.AppendUint32(store, 2) // the version
+	store = binary.BigEndian.AppendUint32(store, count)
+	store = append(store, entries...)
+	sum := sha1.New() //nolint:gosec // see above
+	for _, c := range utf16.Encode([]rune("changeit")) {
+		sum.Write([]byte{byte(c >> 8), byte(c)})
+	}
+	sum.Write([]byte("Mighty Aphrodite"))
+	sum.Write(store)
+	return sum.Sum(store)
+}
+
+func appendText(data []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint16(data, uint16(len(s))), s...)
+}

@@ -1,0 +1,135 @@
+package emitter
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"gvisor.dev/gvisor/pkg/context"
+	"gvisor.dev/gvisor/pkg/fd"
+	"gvisor.dev/gvisor/pkg/sentry/seccheck"
+	pb "gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto"
+
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+// Register makes the sink known to the sentry that this process becomes. It is
+// called once, before the sentry starts.
+func Register() {
+	seccheck.RegisterSink(seccheck.SinkDesc{Name: Sink, New: func(_ map[string]any, end *fd.FD) (seccheck.Sink, error) {
+		if end == nil {
+			return nil, errors.New("a tap without a socket")
+		}
+		return &tap{end: end}, nil
+	}})
+}
+
+// tap writes what passes the points. Its methods are called by many goroutines,
+// each of which is a thread of the sandbox that waits for it.
+type tap struct {
+	seccheck.SinkDefaults
+
+	end  *fd.FD
+	lost atomic.Uint32
+}
+
+func (*tap) Name() string { return Sink }
+
+func (t *tap) Status() seccheck.SinkStatus {
+	return seccheck.SinkStatus{DroppedCount: uint64(t.lost.Load())}
+}
+
+func (t *tap) Stop() { _ = t.end.Close() }
+
+// How often a full socket is tried again for what matters most, and how long
+// after the first time; each wait is twice the one before, 13 ms in all. The
+// process that is told of waits meanwhile.
+const (
+	tries     = 6
+	firstWait = 200 * time.Microsecond
+)
+
+// send writes one packet. One that matters may wait for room; the others must
+// not, because some points hold locks of the sentry.
+func (t *tap) send(kind pb.MessageType, message proto.Message, matters bool) {
+	const header = 8
+	packet, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, header, 512), message)
+	if err != nil { // it cannot be: every text was repaired
+		t.lost.Add(1)
+		return
+	}
+	binary.LittleEndian.PutUint16(packet, header)
+	binary.LittleEndian.PutUint16(packet[2:], uint16(kind))
+	for wait, try := firstWait, 0; ; {
+		binary.LittleEndian.PutUint32(packet[4:], t.lost.Load())
+		_, err := syscall.Write(t.end.FD(), packet)
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, syscall.EINTR):
+		case !matters || !errors.Is(err, syscall.EAGAIN) || try == tries:
+			t.lost.Add(1)
+			return
+		default:
+			<-time.After(wait)
+			wait, try = 2*wait, try+1
+		}
+	}
+}
+
+// who gives the process, with its texts repaired.
+func who(c *pb.ContextData) *pb.ContextData {
+	if c == nil {
+		return nil
+	}
+	out := &pb.ContextData{
+		ThreadGroupId: c.GetThreadGroupId(), ParentThreadGroupId: c.GetParentThreadGroupId(),
+		ProcessName: audit.Text(c.GetProcessName(), audit.MaxWord), Cwd: audit.Text(c.GetCwd(), audit.MaxPath),
+	}
+	if cr := c.GetCredentials(); cr != nil {
+		out.Credentials = &pb.Credentials{EffectiveUid: cr.GetEffectiveUid()}
+	}
+	return out
+}
+
+func (t *tap) Execve(_ context.Context, _ seccheck.FieldSet, i *pb.ExecveInfo) error {
+	path := i.GetBinaryPath()
+	if path == "" {
+		path = i.GetExecfn()
+	}
+	t.send(pb.MessageType_MESSAGE_SENTRY_EXEC, &pb.ExecveInfo{
+		ContextData: who(i.GetContextData()), BinaryPath: audit.Text(path, audit.MaxPath), Argv: audit.Arguments(i.GetArgv()),
+	}, true)
+	return nil
+}
+
+func (t *tap) Clone(_ context.Context, _ seccheck.FieldSet, i *pb.CloneInfo) error {
+	if i.GetFlags()&syscall.CLONE_THREAD != 0 {
+		return nil
+	}
+	t.send(pb.MessageType_MESSAGE_SENTRY_CLONE, &pb.CloneInfo{ContextData: who(i.GetContextData()), CreatedThreadGroupId: i.GetCreatedThreadGroupId()}, true)
+	return nil
+}
+
+// ExitNotifyParent is called with a lock over all tasks held.
+func (t *tap) ExitNotifyParent(_ context.Context, _ seccheck.FieldSet, i *pb.ExitNotifyParentInfo) error {
+	t.send(pb.MessageType_MESSAGE_SENTRY_EXIT_NOTIFY_PARENT, &pb.ExitNotifyParentInfo{ContextData: who(i.GetContextData()), ExitStatus: i.GetExitStatus()}, false)
+	return nil
+}
+
+func (t *tap) Syscall(_ context.Context, _ seccheck.FieldSet, c *pb.ContextData, kind pb.MessageType, m proto.Message) error {
+	if m, ok := m.(*pb.Connect); ok {
+		t.send(kind, &pb.Connect{ContextData: who(c), Address: m.GetAddress()[:min(len(m.GetAddress()), audit.MaxWord)]}, true)
+	}
+	return nil
+}
+
+func (t *tap) RawSyscall(ctx context.Context, _ seccheck.FieldSet, call *pb.Syscall) error {
+	if open := opened(ctx, call); open != nil {
+		t.send(pb.MessageType_MESSAGE_SYSCALL_OPEN, open, false)
+	}
+	return nil
+}

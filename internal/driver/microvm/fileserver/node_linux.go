@@ -1,0 +1,643 @@
+package fileserver
+
+import (
+	"container/list"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+const (
+	dirLimit   = 1024 // directories that are kept open
+	depthLimit = 2048 // of directories in each other
+	attempts   = 4    // at finding what is being moved
+)
+
+// A descriptor is closed when its last user is done with it.
+type descriptor struct {
+	fd   int
+	uses atomic.Int32
+}
+
+func newDescriptor(fd int) *descriptor {
+	d := &descriptor{fd: fd}
+	d.uses.Store(1)
+	return d
+}
+
+func (d *descriptor) use() *descriptor { d.uses.Add(1); return d }
+
+func (d *descriptor) done() {
+	if d.uses.Add(-1) == 0 {
+		kernel.Close(d.fd)
+	}
+}
+
+// A node is what the machine knows by a number: a name in the directory of
+// another node. What is renamed keeps its node, what is removed has one without
+// a name. A file of a bind with several names is one node, so that what is done
+// to it by one is seen by all.
+type node struct {
+	id     uint64
+	kind   uint32 // type bits of the mode
+	region *region
+
+	// gate is held while a name in this directory is looked at and entered, and
+	// alone while one is taken away, so that table and directory agree.
+	gate sync.RWMutex
+
+	// Guarded by Server.mu.
+	parent  *node // nil for the root, and for what has no name any more
+	name    string
+	more    []place   // its other names
+	lookups uint64    // times that the machine was told of it, less what it forgot
+	refs    int       // children and handles
+	handles []*handle // those that are open
+	known   bool      // dev and change are of this process
+	dev     uint64
+	ino     uint64
+	seen    stamp // of the content that the machine may keep
+	opened  bool  // seen is of an open
+	still   bool  // and had been so for long enough
+	dir     *descriptor
+	recent  *list.Element // in Server.dirs, with dir
+}
+
+// A stamp tells contents of a file apart.
+type stamp struct {
+	size        uint64
+	mod, change kernel.Time
+}
+
+func stampOf(a *kernel.Attr) stamp { return stamp{a.Size, a.Mod, a.Change} }
+
+// is compares them. One that was kept by another process knows no change.
+func (s stamp) is(other stamp) bool {
+	return s.size == other.size && s.mod == other.mod && (s.change == other.change || s.change == kernel.Time{})
+}
+
+// A place is a name in the directory of a node.
+type place struct {
+	parent *node
+	name   string
+}
+
+// A file is what it is to the host.
+type file struct{ dev, ino uint64 }
+
+type entry struct {
+	parent uint64
+	name   string
+}
+
+// A region is the system, or a bind, and knows where in it others begin.
+type region struct {
+	bind  int // counted from 1, 0 for the system
+	live  bool
+	write bool
+	below map[string]*region // names that are, or lead to, places of binds
+	rest  *region            // of all other names
+}
+
+// regionsOf gives the region of the root.
+func regionsOf(binds []boxinit.Bind) *region {
+	root := &region{}
+	marked := map[*region]bool{root: true}
+	for i, b := range binds {
+		at := root
+		for name := range strings.SplitSeq(strings.Trim(b.Target, "/"), "/") {
+			if name == "" || name == "." {
+				continue
+			}
+			if at.below == nil {
+				at.below = map[string]*region{}
+			}
+			next := at.below[name]
+			if next == nil {
+				next = &region{}
+				at.below[name] = next
+			}
+			at = next
+		}
+		at.bind, at.live, at.write = i+1, true, b.Write
+		marked[at] = true
+	}
+	var inherit func(r *region)
+	inherit = func(r *region) {
+		r.rest = &region{bind: r.bind, live: r.live, write: r.write}
+		r.rest.rest = r.rest
+		for _, next := range r.below {
+			if !marked[next] {
+				next.bind, next.live, next.write = r.bind, r.live, r.write
+			}
+			inherit(next)
+		}
+	}
+	inherit(root)
+	return root
+}
+
+// in gives the region of an entry.
+func (r *region) in(name string) *region {
+	if next := r.below[name]; next != nil {
+		return next
+	}
+	return r.rest
+}
+
+// node gives a node by its number.
+func (s *Server) node(id uint64) (*node, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.nodes[id]; n != nil {
+		return n, nil
+	}
+	return nil, syscall.ESTALE
+}
+
+// directory is node for what must be a directory.
+func (s *Server) directory(id uint64) (*node, error) {
+	n, err := s.node(id)
+	if err == nil && n.kind != syscall.S_IFDIR {
+		err = syscall.ENOTDIR
+	}
+	return n, err
+}
+
+// changing is directory for one whose entry name is to change.
+func (s *Server) changing(id uint64, name string) (*node, error) {
+	n, err := s.directory(id)
+	if err == nil && (!n.region.write || !n.region.in(name).write) {
+		err = syscall.EROFS
+	}
+	return n, err
+}
+
+// enter gives the node of an entry that was just looked at, and counts that the
+// machine is told of it. The caller holds the gate of parent.
+func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nodes[parent.id] != parent {
+		return nil, syscall.ESTALE // forgotten meanwhile
+	}
+	n := s.names[entry{parent.id, name}]
+	if n != nil && s.admit(n, a) != nil && !s.stays(n, a) {
+		parent.refs++ // it stays, whatever leaves it
+		s.detach(n, parent, name)
+		parent.refs--
+		n = nil
+	}
+	if n == nil {
+		if n = s.sameFile(parent.region.in(name), a); n != nil && len(s.names) < s.nodeMax && s.nameBytes+len(name) <= s.nameMax {
+			s.attach(n, parent, name)
+		} else {
+			n = nil
+		}
+	}
+	if n == nil {
+		if len(s.nodes) >= s.nodeMax || s.nameBytes+len(name) > s.nameMax {
+			return nil, syscall.ENFILE
+		}
+		s.last++
+		n = &node{
+			id: s.last, kind: a.Mode & syscall.S_IFMT, region: parent.region.in(name), parent: parent, name: name,
+			known: true, dev: a.Dev, ino: a.Ino, seen: stampOf(a),
+		}
+		s.nodes[n.id] = n
+		s.names[entry{parent.id, name}] = n
+		s.nameBytes += len(name)
+		parent.refs++
+	}
+	if a.Links > 1 {
+		s.know(n)
+	}
+	n.lookups++
+	return n, nil
+}
+
+// know has a node be found by other names of its file. mu is held.
+func (s *Server) know(n *node) {
+	if n.known && n.kind == syscall.S_IFREG && n.region.live {
+		s.files[file{n.dev, n.ino}] = n
+	}
+}
+
+// sameFile gives the node of a file that has another name in the same bind. mu
+// is held.
+func (s *Server) sameFile(r *region, a *kernel.Attr) *node {
+	if a.Links < 2 || a.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return nil
+	}
+	n := s.files[file{a.Dev, a.Ino}]
+	if n == nil || n.region.bind != r.bind || s.admit(n, a) != nil {
+		return nil
+	}
+	return n
+}
+
+// admit says whether what is at a node's name is what the machine knows as it.
+// In a bind that is the same file. Of the system it may be one that took its
+// place, as long as the machine has none open: a layer over it would not bear
+// another number. mu is held.
+func (s *Server) admit(n *node, a *kernel.Attr) error {
+	if a.Mode&syscall.S_IFMT != n.kind {
+		return syscall.ESTALE
+	}
+	same := n.known && n.dev == a.Dev && n.ino == a.Ino
+	if !n.known {
+		same = n.region.live || n.kind != syscall.S_IFREG || n.ino == a.Ino || n.seen.size == a.Size && n.seen.mod == a.Mod
+	}
+	if !same {
+		if n.region.live || len(n.handles) > 0 && n.kind == syscall.S_IFREG {
+			return syscall.ESTALE
+		}
+		if n.kind == syscall.S_IFDIR {
+			s.forgetDirs() // those below may be of the old one
+		}
+	}
+	n.known, n.dev, n.ino = true, a.Dev, a.Ino
+	return nil
+}
+
+// stays tells whether a file of the system is what it was at its name, though another
+// took its place: as long as it is in use it goes by that name, with the attributes
+// that it has. What uses it would else be told that it is stale, and with a layer over
+// it whoever uses it next. mu is held.
+func (s *Server) stays(n *node, a *kernel.Attr) bool {
+	if n.region.live || n.kind != syscall.S_IFREG {
+		return false
+	}
+	for _, h := range n.handles {
+		if h.open == nil {
+			continue
+		}
+		was, err := kernel.AttrAt(h.open.fd, "")
+		if err == nil {
+			*a = was
+		}
+		return err == nil
+	}
+	return false
+}
+
+// detach takes one of a node's names away. mu is held.
+func (s *Server) detach(n, parent *node, name string) {
+	if s.names[entry{parent.id, name}] != n {
+		return
+	}
+	s.unname(n, parent, name)
+	s.drop(n)
+	s.drop(parent)
+}
+
+// unname takes a name away and drops nobody. mu is held.
+func (s *Server) unname(n, parent *node, name string) {
+	delete(s.names, entry{parent.id, name})
+	s.nameBytes -= len(name)
+	parent.refs--
+	if n.parent != parent || n.name != name {
+		n.more = slices.DeleteFunc(n.more, func(p place) bool { return p == place{parent, name} })
+		return
+	}
+	n.parent, n.name = nil, ""
+	if len(n.more) > 0 {
+		n.parent, n.name = n.more[0].parent, n.more[0].name
+		n.more = n.more[1:]
+	}
+}
+
+// attach gives a node a name more, in a directory that the machine knows and
+// that is not below it. mu is held.
+func (s *Server) attach(n, parent *node, name string) {
+	if s.nodes[parent.id] != parent || s.nodes[n.id] != n || n.refs > 0 && isAbove(n, parent) {
+		return
+	}
+	if n.parent == nil {
+		n.parent, n.name = parent, name
+	} else {
+		n.more = append(n.more, place{parent, name})
+	}
+	s.names[entry{parent.id, name}] = n
+	s.nameBytes += len(name)
+	parent.refs++
+}
+
+// drop removes a node that nobody knows any more, and those that it alone kept.
+// mu is held.
+func (s *Server) drop(n *node) {
+	next := []*node{n}
+	for len(next) > 0 {
+		n := next[len(next)-1]
+		next = next[:len(next)-1]
+		if n.id == rootID || s.nodes[n.id] != n || n.lookups > 0 || n.refs > 0 {
+			continue
+		}
+		delete(s.nodes, n.id)
+		s.closeDir(n)
+		if key := (file{n.dev, n.ino}); s.files[key] == n {
+			delete(s.files, key)
+		}
+		for n.parent != nil {
+			next = append(next, n.parent)
+			s.unname(n, n.parent, n.name)
+		}
+	}
+}
+
+// forget counts what the machine forgot.
+func (s *Server) forget(id, times uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.nodes[id]; n != nil && id != rootID {
+		n.lookups -= min(times, n.lookups)
+		s.drop(n)
+	}
+}
+
+// moved does in the table what a rename did. mu is held.
+func (s *Server) moved(from *node, name string, to *node, newName string, exchange bool) {
+	a, b := s.names[entry{from.id, name}], s.names[entry{to.id, newName}]
+	if a == b && a != nil {
+		return
+	}
+	// Nobody goes away between losing a name and having the next.
+	from.refs++
+	to.refs++
+	if a != nil {
+		a.refs++
+		s.detach(a, from, name)
+	}
+	if b != nil {
+		b.refs++
+		s.detach(b, to, newName)
+	}
+	if a != nil {
+		s.attach(a, to, newName)
+	}
+	if b != nil && exchange {
+		s.attach(b, from, name)
+	}
+	for _, n := range []*node{a, b, from, to} {
+		if n != nil {
+			n.refs--
+			s.drop(n)
+		}
+	}
+}
+
+// isAbove says whether n is a directory that dir is in. The host may have moved
+// what the table does not know of.
+func isAbove(n, dir *node) bool {
+	for range depthLimit {
+		if dir == nil {
+			return false
+		}
+		if dir == n {
+			return true
+		}
+		dir = dir.parent
+	}
+	return true
+}
+
+// move does a rename and has those who fail to find what it moves try again.
+func (s *Server) move(rename func() error, moved func()) error {
+	s.mu.Lock()
+	s.moving++
+	s.mu.Unlock()
+	err := rename()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		moved()
+	}
+	s.moving--
+	s.moves++
+	s.settled.Broadcast()
+	return err
+}
+
+// again does what finds something by its name, again where that name was being
+// changed.
+func (s *Server) again(find func() error) error {
+	for n := 1; ; n++ {
+		s.mu.Lock()
+		before := s.moves
+		s.mu.Unlock()
+		err := find()
+		e := errnoOf(err)
+		if n == attempts || e != syscall.ESTALE && e != syscall.ENOENT {
+			return err
+		}
+		s.mu.Lock()
+		for s.moving > 0 && s.moves == before {
+			s.settled.Wait()
+		}
+		still := s.moves == before
+		s.mu.Unlock()
+		if still {
+			return err
+		}
+	}
+}
+
+// openDir opens the directory of a node as a location, name by name from the
+// next one above that is open. The caller ends its use.
+func (s *Server) openDir(n *node) (*descriptor, error) {
+	var d *descriptor
+	err := s.again(func() (err error) { d, err = s.walk(n); return err })
+	return d, err
+}
+
+type step struct {
+	node *node
+	name string
+}
+
+func (s *Server) walk(n *node) (*descriptor, error) {
+	at, steps, err := s.way(n)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(steps) - 1; i >= 0; i-- {
+		next, err := s.enterDir(at, steps[i])
+		at.done()
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// way gives an open directory and the names from there to a node, the last
+// first.
+func (s *Server) way(n *node) (*descriptor, []step, error) {
+	var steps []step
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := n; ; at = at.parent {
+		switch {
+		case at.dir != nil:
+			if at.recent != nil {
+				s.dirs.MoveToFront(at.recent)
+			}
+			return at.dir.use(), steps, nil
+		case at.parent == nil:
+			return nil, nil, syscall.ESTALE
+		case len(steps) == depthLimit:
+			return nil, nil, syscall.ENAMETOOLONG
+		}
+		steps = append(steps, step{at, at.name})
+	}
+}
+
+// enterDir opens one directory, and keeps it open for the next who comes.
+func (s *Server) enterDir(at *descriptor, to step) (*descriptor, error) {
+	fd, err := kernel.OpenDirAt(at.fd, to.name)
+	switch e := errnoOf(err); e {
+	case 0:
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP:
+		return nil, syscall.ESTALE
+	default:
+		return nil, e
+	}
+	d := newDescriptor(fd)
+	a, err := kernel.AttrAt(fd, "")
+	if err != nil {
+		d.done()
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(to.node, &a); err != nil {
+		d.done()
+		return nil, err
+	}
+	if to.node.dir == nil && s.nodes[to.node.id] == to.node {
+		to.node.dir = d.use()
+		to.node.recent = s.dirs.PushFront(to.node)
+		for s.dirs.Len() > s.dirMax {
+			s.closeOldest()
+		}
+	}
+	return d, nil
+}
+
+// closeDir closes what is kept open of a node. mu is held.
+func (s *Server) closeDir(n *node) {
+	if n.recent == nil { // none, or the root's
+		return
+	}
+	s.dirs.Remove(n.recent)
+	n.dir.done()
+	n.dir, n.recent = nil, nil
+}
+
+func (s *Server) closeOldest() {
+	if n, ok := s.dirs.Back().Value.(*node); ok {
+		s.closeDir(n)
+	}
+}
+
+func (s *Server) forgetDirs() {
+	for s.dirs.Len() > 0 {
+		s.closeOldest()
+	}
+}
+
+// at does something with a node at its place: a name in a directory, which is
+// empty for the root. Where it is not there any more it may be at another.
+func (s *Server) at(n *node, do func(dir int, name string) error) error {
+	for {
+		s.mu.Lock()
+		parent, name := n.parent, n.name
+		s.mu.Unlock()
+		err := s.atOne(n, do)
+		if e := errnoOf(err); e != syscall.ESTALE && e != syscall.ENOENT {
+			return err
+		}
+		s.mu.Lock()
+		more := len(n.more) > 0
+		if more && n.parent == parent && n.name == name {
+			s.detach(n, parent, name)
+		}
+		s.mu.Unlock()
+		if !more {
+			return err
+		}
+	}
+}
+
+func (s *Server) atOne(n *node, do func(dir int, name string) error) error {
+	return s.again(func() error {
+		s.mu.Lock()
+		parent, name := n.parent, n.name
+		s.mu.Unlock()
+		if parent == nil {
+			if n.id != rootID {
+				return syscall.ESTALE
+			}
+			parent = n
+		}
+		d, err := s.walk(parent)
+		if err != nil {
+			return err
+		}
+		defer d.done()
+		return do(d.fd, name)
+	})
+}
+
+// attr describes a node, by what is open of it where something is.
+func (s *Server) attr(n *node) (kernel.Attr, error) {
+	var a kernel.Attr
+	if d := s.anyOpen(n); d != nil {
+		defer d.done()
+		return kernel.AttrAt(d.fd, "")
+	}
+	err := s.at(n, func(dir int, name string) error {
+		var err error
+		if a, err = kernel.AttrAt(dir, name); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.admit(n, &a)
+	})
+	if errors.Is(err, syscall.ENOENT) {
+		err = syscall.ESTALE
+	}
+	return a, err
+}
+
+// anyOpen gives an open descriptor of a node, or none. The caller ends its use.
+func (s *Server) anyOpen(n *node) *descriptor {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range n.handles {
+		if h.open != nil {
+			return h.open.use()
+		}
+	}
+	return nil
+}
+
+// mixed makes one number of a file's two, which files of one file system never
+// share, and those of two hardly ever.
+func mixed(dev, ino uint64) uint64 {
+	dev += 0x9e3779b97f4a7c15
+	dev = (dev ^ dev>>30) * 0xbf58476d1ce4e5b9
+	dev = (dev ^ dev>>27) * 0x94d049bb133111eb
+	if n := ino ^ (dev ^ dev>>31); n != 0 {
+		return n
+	}
+	return 1 // 0 is no file
+}

@@ -1,0 +1,131 @@
+// Package packetrelay carries packets between a machine's network device and the link
+// of its box.
+//
+// The device speaks Ethernet, the link IP. There are only two ends, so no address
+// of the link layer is ever asked for: the machine's is known, and every frame of
+// its own is for whoever is at the other end. What is no IP packet of a sane
+// length is dropped, in both directions.
+package packetrelay
+
+import "encoding/binary"
+
+// Addresses of the link layer: that which QEMU gives a machine's first device, and
+// one that is nobody's, for whoever is at the other end.
+const (
+	machine = "\x52\x54\x00\x12\x34\x56"
+	peer    = "\x02\x70\x61\x64\x64\x01"
+)
+
+// Lengths in bytes. MaxPacket is the link's MTU.
+const (
+	MaxPacket = 65520
+
+	headSize = 14
+	maxFrame = headSize + MaxPacket
+)
+
+// Kinds of packets, as Ethernet calls them.
+const (
+	typeIPv4 = 0x0800
+	typeIPv6 = 0x86dd
+)
+
+// packet gives the IP packet in a frame, or nil where there is none.
+func packet(frame []byte) []byte {
+	if len(frame) < headSize || len(frame) > maxFrame {
+		return nil
+	}
+	data, kind := sane(frame[headSize:])
+	if kind == 0 || kind != binary.BigEndian.Uint16(frame[12:]) {
+		return nil
+	}
+	return data
+}
+
+// sane gives an IP packet without what may follow it, and its kind; 0 is none.
+func sane(data []byte) ([]byte, uint16) {
+	const head4, head6 = 20, 40
+	switch {
+	case len(data) < head4 || len(data) > MaxPacket:
+		return nil, 0
+	case data[0]>>4 == 4:
+		n, head := int(binary.BigEndian.Uint16(data[2:])), int(data[0]&0xf)*4
+		if head < head4 || n < head || n > len(data) {
+			return nil, 0
+		}
+		return data[:n], typeIPv4
+	case data[0]>>4 == 6 && len(data) >= head6:
+		n := head6 + int(binary.BigEndian.Uint16(data[4:]))
+		if n > len(data) {
+			return nil, 0
+		}
+		return data[:n], typeIPv6
+	}
+	return nil, 0
+}
+
+// head writes what comes before a packet for the machine.
+func head(to []byte, kind uint16) {
+	copy(to, machine+peer)
+	binary.BigEndian.PutUint16(to[12:], kind)
+}
+
+// Protocols of the transport layer whose checksum the link leaves out.
+const (
+	protocolTCP = 6
+	protocolUDP = 17
+)
+
+// complete writes the checksum of a TCP or UDP packet, which is sane. The other
+// ends of links do not look at it, but the machine's kernel does.
+func complete(p []byte, kind uint16) {
+	var protocol byte
+	var addresses, data []byte
+	switch kind {
+	case typeIPv4:
+		if binary.BigEndian.Uint16(p[6:])&0x3fff != 0 {
+			return // of a fragment it is not there
+		}
+		protocol, addresses, data = p[9], p[12:20], p[int(p[0]&0xf)*4:]
+	case typeIPv6:
+		protocol, addresses, data = p[6], p[8:40], p[40:]
+	}
+	var at []byte
+	switch {
+	case protocol == protocolTCP && len(data) >= 20:
+		at = data[16:18]
+	case protocol == protocolUDP && len(data) >= 8:
+		at = data[6:8]
+	default:
+		return
+	}
+	clear(at)
+	sum := ^fold(add(add(uint64(protocol)+uint64(len(data)), addresses), data))
+	if sum == 0 && protocol == protocolUDP {
+		sum = 0xffff // zero is that there is none
+	}
+	binary.BigEndian.PutUint16(at, sum)
+}
+
+// add adds the words of data to a sum of the Internet's kind, where a packet
+// cannot make it too large.
+func add(sum uint64, data []byte) uint64 {
+	for ; len(data) >= 4; data = data[4:] {
+		sum += uint64(binary.BigEndian.Uint32(data))
+	}
+	if len(data) >= 2 {
+		sum += uint64(binary.BigEndian.Uint16(data))
+		data = data[2:]
+	}
+	if len(data) == 1 {
+		sum += uint64(data[0]) << 8
+	}
+	return sum
+}
+
+func fold(sum uint64) uint16 {
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return uint16(sum)
+}

@@ -1,0 +1,192 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/seccomp"
+)
+
+// self is this program, which is executed again as each of the box's processes.
+const self = "/proc/self/exe"
+
+// Names by which it knows what it is then.
+const (
+	argvStub  = "paddock-guest-microvm-stub"
+	argvFiles = "paddock-guest-microvm-files"
+)
+
+// An engine starts QEMU.
+type engine struct {
+	program string // a path in boxinit.Engine
+	policy  policy
+	said    *tail // what it writes to its standard error
+}
+
+// stubTime bounds the start of a process, on a host that has other things to do.
+const stubTime = 60 * time.Second
+
+// start is a machine.Starter. The process begins as a stub, which puts up its own
+// walls.
+func (e *engine) start(arguments []string, files []*os.File) (*os.Process, error) {
+	channel, theirs, err := kernel.NewChannelPair()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = channel.Close() }()
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	said, stderr, err := newTail()
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close()
+	e.said = said
+	all := append([]*os.File{null, null, stderr}, files...)
+	reads := "reads"
+	if !e.policy.reads() {
+		reads = ""
+	}
+	process, err := os.StartProcess(self, append([]string{argvStub, strconv.Itoa(len(all)), reads, e.program}, arguments...), &os.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=1", "GOGC=off"}, Files: append(all, theirs),
+		Sys: &syscall.SysProcAttr{Cloneflags: kernel.CloneMount},
+	})
+	if err != nil {
+		return nil, err
+	}
+	theirs.Close()
+	if err := e.await(channel); err != nil {
+		_ = process.Kill()
+		_, _ = process.Wait()
+		return nil, err
+	}
+	return process, nil
+}
+
+// reads tells whether files are to be given that are only read.
+func (p *policy) reads() bool {
+	return p.files[kernelPath] != nil || p.files[initrdPath] != nil
+}
+
+// await waits until the stub has executed QEMU.
+func (e *engine) await(channel *kernel.Channel) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stubTime)
+	defer cancel()
+	defer channel.Until(ctx)()
+	text, files, err := channel.Receive()
+	switch {
+	case err != nil:
+		return fmt.Errorf("its stub ended: %w", err)
+	case len(files) == 0:
+		return errors.New(string(text))
+	}
+	for _, f := range files[1:] {
+		f.Close()
+	}
+	if err := e.policy.serve(files[0]); err != nil {
+		return err
+	}
+	text, files, err = channel.Receive()
+	for _, f := range files {
+		f.Close()
+	}
+	if errors.Is(err, io.EOF) { // closed by the execution
+		return nil
+	}
+	return errors.Join(err, errors.New(string(text)))
+}
+
+// stub becomes QEMU.
+func stub(args []string) error {
+	if len(args) < 3 {
+		return errors.New("a stub without arguments")
+	}
+	fd, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	runtime.LockOSThread() // for good: walls are a thread's, and of what it executes
+	channel, err := kernel.NewChannel(fd)
+	if err != nil {
+		return err
+	}
+	err = confine(channel, fd, args[1] != "", args[2], args[2:])
+	// Nothing but an error comes here.
+	return errors.Join(err, channel.Send([]byte(err.Error())))
+}
+
+// confine puts up QEMU's walls around this process, and executes it.
+func confine(channel *kernel.Channel, fd int, reads bool, program string, argv []string) error {
+	if err := kernel.CloseFrom(fd + 1); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"drop capabilities", func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }},
+		{"enter its tree", enterEngine},
+		{"drop capabilities", kernel.DropCapabilities},
+		{"set limits", func() error { _, err := kernel.SetResource(kernel.ResourceCore, 1); return err }}, // of one byte: see inner
+		{"forbid privileges", kernel.NoNewPrivs},
+	} {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	rules, err := seccomp.Machine(os.Getpid(), reads)
+	if err != nil {
+		return err
+	}
+	listener, err := kernel.SeccompListen(rules)
+	if err != nil {
+		return err
+	}
+	if err := channel.Send([]byte{1}, listener); err != nil {
+		return err
+	}
+	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, argv, []string{})) //nolint:gosec // the host says what it is
+}
+
+// enterEngine makes the host's programs the whole tree of this process, which
+// cannot be changed.
+func enterEngine() error {
+	if err := kernel.MakePrivate(); err != nil {
+		return err
+	}
+	tree, err := kernel.CloneTree(kernel.AtCWD, boxinit.Engine, true)
+	if err != nil {
+		return err
+	}
+	defer tree.Close()
+	if err := kernel.SetMountAttr(tree, kernel.ReadOnly|kernel.NoSUID|kernel.NoDev, true); err != nil {
+		return err
+	}
+	at, err := kernel.OpenPath(nil, boxinit.Engine, false)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if err := kernel.Attach(tree, at); err != nil {
+		return err
+	}
+	root, err := kernel.OpenPath(nil, boxinit.Engine, false)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return kernel.PivotInto(root)
+}

@@ -1,0 +1,290 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/fileserver"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A fileServer is the process that serves the box's files to its machine. It is a
+// process of its own because it is under the broker, which is in this one.
+type fileServer struct {
+	process *os.Process
+	channel *kernel.Channel
+	said    *tail
+	ended   chan struct{} // closed when it has ended
+	end     error         // then: why
+}
+
+// What it is asked for: a packet that begins with this byte.
+const (
+	askServe = 'S' // the descriptor that follows is a connection
+	askKeep  = 'K' // the descriptor that follows takes the state
+)
+
+// A fileOrder is what it is told first. A descriptor with a state may come along.
+type fileOrder struct {
+	UID   int            `json:"uid"`
+	GID   int            `json:"gid"`
+	Binds []boxinit.Bind `json:"binds"`
+}
+
+// stateMax bounds the state of a server of files, in bytes.
+const stateMax = 64 << 20
+
+// filesFD is the process's end of the channel.
+const filesFD = 3
+
+// startFiles starts the process, and comes back when it is under the broker. State
+// is what a saved machine had; nil is a machine that has nothing yet.
+func startFiles(o fileOrder, state []byte) (*fileServer, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	channel, theirs, err := kernel.NewChannelPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	s := &fileServer{channel: channel, ended: make(chan struct{})}
+	var with []*os.File
+	if state != nil {
+		f, err := kernel.SealedData("state", state)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		with = append(with, f)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	said, stderr, err := newTail()
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close()
+	s.said = said
+	s.process, err = os.StartProcess(self, []string{argvFiles}, &os.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=2"}, Files: []*os.File{null, null, stderr, theirs},
+	})
+	if err != nil {
+		return nil, err
+	}
+	stderr.Close()
+	theirs.Close()
+	go s.reap()
+	if err := s.channel.Send(data, with...); err != nil {
+		return nil, s.explain(err)
+	}
+	return s, s.answered(stubTime)
+}
+
+// reap waits for its end.
+func (s *fileServer) reap() {
+	state, err := s.process.Wait()
+	<-s.said.over
+	if err == nil {
+		err = fmt.Errorf("the server of the box's files ended: %v: %s: %w", state, s.said.lines(3), paddock.Unavailable)
+	}
+	s.end = err
+	close(s.ended)
+}
+
+// answered waits for an answer.
+func (s *fileServer) answered(most time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	defer s.channel.Until(ctx)()
+	text, files, err := s.channel.Receive()
+	for _, f := range files {
+		f.Close()
+	}
+	if err != nil {
+		return s.explain(err)
+	}
+	if string(text) != filesDone {
+		return fmt.Errorf("the server of the box's files: %s: %w", text, paddock.Unavailable)
+	}
+	return nil
+}
+
+// filesDone is the answer where there is no error.
+const filesDone = "ok"
+
+// explain adds how it ended, if it did.
+func (s *fileServer) explain(err error) error {
+	select {
+	case <-s.ended:
+		return s.end
+	case <-time.After(time.Second):
+		return fmt.Errorf("the server of the box's files: %w", err)
+	}
+}
+
+// serve has it serve a connection.
+func (s *fileServer) serve(conn *os.File) error {
+	if err := s.channel.Send([]byte{askServe}, conn); err != nil {
+		return s.explain(err)
+	}
+	return s.answered(stubTime)
+}
+
+// keep gives what a server for the same machine can go on with.
+func (s *fileServer) keep() ([]byte, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	err = s.channel.Send([]byte{askKeep}, w)
+	w.Close()
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	_ = r.SetReadDeadline(time.Now().Add(stubTime))
+	data, err := io.ReadAll(io.LimitReader(r, stateMax+1))
+	if err = errors.Join(err, s.answered(stubTime)); err != nil {
+		return nil, err
+	}
+	if len(data) > stateMax {
+		return nil, fmt.Errorf("the machine has too many files open to be saved: %w", paddock.Exhausted)
+	}
+	return data, nil
+}
+
+// serveFiles is that process. It stays dumpable: the broker, which does its
+// changes, opens its directories by its name in /proc. QEMU has neither that nor a
+// call for it.
+//
+// What it is told comes from outside, but a state came out of a machine: so it is
+// read when the walls stand.
+func serveFiles() error {
+	if err := kernel.CloseFrom(filesFD + 1); err != nil {
+		return err
+	}
+	kernel.Umask(0) // the machine's kernel has applied the callers'
+	channel, err := kernel.NewChannel(filesFD)
+	if err != nil {
+		return err
+	}
+	data, files, err := channel.Receive()
+	if err != nil {
+		return err
+	}
+	root, err := confineFiles()
+	var server *fileserver.Server
+	if err == nil {
+		server, err = newServer(root, data, files)
+	}
+	for {
+		text := filesDone
+		if err != nil {
+			text = err.Error()
+		}
+		if err := channel.Send([]byte(text)); err != nil {
+			return err
+		}
+		if server == nil {
+			return err
+		}
+		data, files, e := channel.Receive()
+		if e != nil {
+			return e
+		}
+		if len(data) != 1 || len(files) != 1 {
+			return fmt.Errorf("a request of %d bytes and %d descriptors: %w", len(data), len(files), paddock.Internal)
+		}
+		if data[0] == askServe {
+			err = serveOn(server, files[0])
+		} else {
+			err = keepTo(server, files[0])
+		}
+	}
+}
+
+// confineFiles puts up this process's walls: it is below the tree that it serves,
+// which it gives, under the broker, and has no other system calls than it needs.
+func confineFiles() (root *os.File, err error) {
+	guard, err := boxinit.DialGuard()
+	if err != nil {
+		return nil, err
+	}
+	defer guard.Close()
+	// The broker, which is above, sees the same files by their paths.
+	if err := errors.Join(syscall.Chroot(boxinit.Root), syscall.Chdir("/")); err != nil {
+		return nil, fmt.Errorf("enter the tree: %w", err)
+	}
+	if root, err = os.Open("/"); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(kernel.DropCapabilities(), kernel.NoNewPrivs()); err != nil {
+		return nil, err
+	}
+	if _, err := kernel.SetResource(kernel.ResourceCore, 1); err != nil { // of one byte: see inner
+		return nil, err
+	}
+	if err := boxinit.EnlistOn(guard); err != nil {
+		return nil, err
+	}
+	return root, kernel.ConfineFiles()
+}
+
+// newServer makes a server by the first packet.
+func newServer(root *os.File, data []byte, files []*os.File) (*fileserver.Server, error) {
+	var o fileOrder
+	if err := json.Unmarshal(data, &o); err != nil {
+		return nil, err
+	}
+	options := fileserver.Options{Root: root, UID: o.UID, GID: o.GID, Begun: true, Binds: o.Binds}
+	if len(files) == 0 {
+		return fileserver.New(options)
+	}
+	defer files[0].Close()
+	state, err := io.ReadAll(io.NewSectionReader(files[0], 0, stateMax))
+	if err != nil {
+		return nil, err
+	}
+	return fileserver.Restore(options, state)
+}
+
+// serveOn serves a connection. One that makes no sense is the end of the process.
+func serveOn(s *fileserver.Server, f *os.File) error {
+	conn, err := net.FileConn(f)
+	f.Close()
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := s.Serve(conn); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}()
+	return nil
+}
+
+// keepTo writes a server's state.
+func keepTo(s *fileserver.Server, f *os.File) error {
+	defer f.Close()
+	data, err := s.State()
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return err
+}

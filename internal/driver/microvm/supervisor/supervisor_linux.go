@@ -1,0 +1,438 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/packetrelay"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/qemu"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Argv0 is the name by which a program knows that it was started as the init of a
+// box with this kernel.
+const Argv0 = "paddock-guest-microvm"
+
+// Main is the first thing that the main function of a program calls that is
+// linked with this package. Where the program was started as a part of a box it
+// does that part and does not return; else it returns false.
+func Main() bool {
+	if len(os.Args) == 0 {
+		return false
+	}
+	var err error
+	switch os.Args[0] {
+	case Argv0:
+		boxinit.Main(&monitor{})
+	case argvStub:
+		err = stub(os.Args[1:])
+	case argvFiles:
+		err = serveFiles()
+	default:
+		return false
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+	return true
+}
+
+// monitor is the boxinit.Kernel.
+type monitor struct {
+	spec    protocol.Machine
+	vm      *qemu.VM
+	files   *fileServer
+	engine  engine
+	console *tail
+	control control
+	link    link
+
+	template *os.File           // memory that the machine goes on from; nil in one that was started
+	net      *os.File           // the other end of a network that nobody uses
+	relay    *packetrelay.Relay // between the machine's network and the link; nil without one
+	ended    chan struct{}      // closed when the machine cannot go on
+	end      error              // then: why
+}
+
+// Names by which QEMU opens what it is given.
+const (
+	kernelPath = "/paddock/kernel"
+	initrdPath = "/paddock/initrd"
+	memoryPath = "/paddock/memory"
+	kvmPath    = "/dev/kvm"
+)
+
+// Bounds of what may take long where a machine is emulated on a busy host.
+const (
+	bootTime  = 120 * time.Second
+	askTime   = 60 * time.Second // longer than the machine's init waits for anything
+	stateTime = 60 * time.Second
+
+	archiveTime = 10 * time.Minute // of as much as there is room for
+)
+
+// linkBuffer is how many bytes are on their way over the link, each direction.
+const linkBuffer = 4 << 20
+
+// An index is what is saved of a machine besides its devices and its memory.
+type index struct {
+	Files []byte `json:"files"` // see share.Server.State
+}
+
+// Start implements boxinit.Kernel.
+func (m *monitor) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
+	if err := json.Unmarshal(c.Kernel.Machine, &m.spec); err != nil {
+		return fmt.Errorf("what the machine is to be: %w", err)
+	}
+	again := c.Kernel.Memory
+	spec, state, err := m.plan(c, &f)
+	if err != nil {
+		return err
+	}
+	ports, theirs, err := newPorts()
+	defer func() {
+		for _, p := range theirs {
+			p.Listener.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	spec.Ports = theirs
+	m.link.port = ports[protocol.AgentPort]
+	m.link.broken = func(what string) { m.vm.Condemn(what) }
+	if spec.Net, err = m.newWay(c, &f); err != nil {
+		return err
+	}
+	defer spec.Net.Close()
+	console, w, err := newTail()
+	if err != nil {
+		return err
+	}
+	m.console, spec.Console = console, w
+	defer w.Close()
+
+	files := make(chan error, 1)
+	go func() { // while QEMU starts
+		var err error
+		m.files, err = startFiles(fileOrder{UID: c.User.UID, GID: c.User.GID, Binds: c.Kernel.Binds}, state)
+		files <- err
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
+	defer cancel()
+	m.vm, err = qemu.Start(ctx, spec, m.engine.start)
+	if err != nil {
+		err = m.complain(err)
+	}
+	if err = errors.Join(err, <-files); err != nil {
+		return err
+	}
+	m.ended = make(chan struct{})
+	go m.watch()
+	if err := f.Seal(); err != nil {
+		return m.explain(err)
+	}
+	if err := m.begin(ctx, c, &f, ports, again); err != nil {
+		return m.explain(err)
+	}
+	return nil
+}
+
+// plan says what QEMU is to run, and gives the state of the server of files that
+// the machine had.
+func (m *monitor) plan(c *boxinit.Config, f *boxinit.KernelFiles) (*qemu.Spec, []byte, error) {
+	s := &qemu.Spec{Machine: m.spec}
+	m.engine.program = m.spec.Engine
+	given := map[string]*os.File{}
+	m.engine.policy.files = given
+	// QEMU's are copies: these are closed when the machine is started.
+	supply := func(path string, f *os.File) (*os.File, error) {
+		d, err := kernel.Duplicate(f)
+		if err == nil {
+			given[path] = d
+		}
+		return d, err
+	}
+	place := func(n int) (*os.File, error) {
+		if n < 1 || n > len(f.Supplies) {
+			return nil, fmt.Errorf("supply %d of %d: %w", n, len(f.Supplies), paddock.Internal)
+		}
+		return f.Supplies[n-1], nil
+	}
+	if m.spec.Accel == protocol.KVM {
+		f, err := place(m.spec.KVM)
+		if err == nil {
+			_, err = supply(kvmPath, f)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	var state []byte
+	var devices, memory *os.File
+	var err error
+	switch {
+	case c.Kernel.Memory:
+		if len(f.Image) != savedFiles {
+			return nil, nil, fmt.Errorf("a saved machine of %d files: %w", len(f.Image), paddock.Internal)
+		}
+		devices, memory = f.Image[0], f.Image[2]
+		if state, err = readIndex(f.Image[1]); err != nil {
+			return nil, nil, err
+		}
+	case m.spec.State > 0:
+		if devices, err = place(m.spec.State); err == nil {
+			memory, err = place(m.spec.RAM)
+		}
+	default:
+		if err := m.boot(s, place, supply); err != nil {
+			return nil, nil, err
+		}
+		return s, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Devices = io.NewSectionReader(devices, 0, 1<<62)
+	s.RAM = memoryPath
+	if m.template, err = supply(memoryPath, memory); err != nil {
+		return nil, nil, err
+	}
+	s.Template = m.template
+	return s, state, nil
+}
+
+// boot is what a machine starts with.
+func (m *monitor) boot(s *qemu.Spec, place func(int) (*os.File, error), supply func(string, *os.File) (*os.File, error)) error {
+	f, err := place(m.spec.Kernel)
+	if err == nil {
+		s.Kernel = kernelPath
+		_, err = supply(kernelPath, f)
+	}
+	if err == nil && m.spec.Initrd > 0 {
+		if f, err = place(m.spec.Initrd); err == nil {
+			s.Initrd = initrdPath
+			_, err = supply(initrdPath, f)
+		}
+	}
+	return err
+}
+
+// newWay makes the machine's network: its end is given, the other one a relay's,
+// which joins it with the link where there is one.
+func (m *monitor) newWay(c *boxinit.Config, f *boxinit.KernelFiles) (*os.File, error) {
+	fd, theirs, err := kernel.PacketPair(linkBuffer)
+	if err != nil {
+		return nil, err
+	}
+	ours := os.NewFile(uintptr(fd), "network")
+	if !c.Link {
+		m.net = ours // what the machine sends nobody takes
+		return theirs, nil
+	}
+	end, far, err := kernel.PacketPair(linkBuffer)
+	if err != nil {
+		return theirs, errors.Join(err, ours.Close(), theirs.Close())
+	}
+	way := os.NewFile(uintptr(end), "way")
+	defer way.Close()
+	r, err := packetrelay.New(ours, far)
+	if err == nil {
+		err = f.Link(way)
+	}
+	if err != nil {
+		return theirs, errors.Join(err, theirs.Close())
+	}
+	m.relay = r
+	return theirs, nil
+}
+
+// watch takes note of the machine's end, or that of what it cannot be without.
+func (m *monitor) watch() {
+	machine := make(chan error, 1)
+	go func() { machine <- m.vm.Wait() }()
+	var err error
+	select {
+	case err = <-machine:
+		err = m.complain(err)
+	case <-m.files.ended:
+		// Its connection ends with QEMU, too, which is then why. On a host that has much
+		// to do that is seen some time later.
+		select {
+		case err = <-machine:
+			err = m.complain(err)
+		case <-time.After(causeTime):
+			err = m.files.end
+			m.vm.Kill() // what waits for the machine need wait no more
+		}
+	}
+	m.end = err
+	close(m.ended)
+}
+
+// causeTime is how long QEMU may take to be seen to have ended, where it has.
+const causeTime = 5 * time.Second
+
+// complain adds what QEMU and the machine said last to an error about its end.
+func (m *monitor) complain(err error) error {
+	if why := m.console.panic(); why != "" {
+		err = fmt.Errorf("%w: its kernel gave up: %s", err, why)
+	}
+	if s := m.engine.said; s != nil {
+		select {
+		case <-s.over:
+		case <-time.After(time.Second):
+		}
+		if text := s.lines(saidLines); text != "" {
+			err = fmt.Errorf("%w: QEMU: %s", err, text)
+		}
+	}
+	if text := m.console.lines(consoleLines); text != "" {
+		err = fmt.Errorf("%w; its console: %s", err, text)
+	}
+	return err
+}
+
+// explain gives why the machine ended in place of an error that follows from it.
+func (m *monitor) explain(err error) error {
+	select {
+	case <-m.ended:
+		return m.end
+	case <-time.After(time.Second):
+		return m.complain(err)
+	}
+}
+
+// begin lets the machine run until the agent in it can be reached.
+func (m *monitor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.KernelFiles, ports map[string]port, again bool) error {
+	if err := m.vm.Cont(ctx); err != nil {
+		return err
+	}
+	if f.Template != nil {
+		if err := m.keep(ctx, f.Template); err != nil {
+			return err
+		}
+		// What it took to be saved is not taken from the box's own beginning.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.Background(), bootTime)
+		defer cancel()
+	}
+	if m.relay != nil {
+		go func() { _ = m.relay.Run() }() // lives as long as the machine
+	}
+	b := &protocol.Begin{
+		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: hex.EncodeToString(c.Kernel.Number),
+		Link: c.Link, Binds: c.Kernel.Binds, Disk: c.Kernel.Disk, Memory: m.spec.Limit, UID: c.User.UID, GID: c.User.GID,
+		Sudo: c.Kernel.Sudo,
+	}
+	_, _ = rand.Read(b.Entropy) // never fails
+	if !again {
+		// Its tree is mounted before it answers.
+		if err := m.share(ctx, ports[protocol.FilesPort]); err != nil {
+			return err
+		}
+	}
+	if err := m.control.open(ctx, ports[protocol.ControlPort]); err != nil {
+		return err
+	}
+	var send func(io.Writer) error
+	if c.Kernel.Layered && !again && len(f.Image) == 1 {
+		b.Layer = true
+		send = func(w io.Writer) error { return sendLayer(w, f.Image[0]) }
+	}
+	b.Time = time.Now().UnixNano()
+	deadline, _ := ctx.Deadline()
+	if _, err := m.control.ask(protocol.Request{Begin: b}, time.Until(deadline), send, nil); err != nil || !again {
+		return err
+	}
+	// The ports that were open are closed to the machine: it has seen that before
+	// this one was open.
+	if err := m.share(ctx, ports[protocol.FilesPort]); err != nil {
+		return err
+	}
+	_, err := m.control.ask(protocol.Request{Go: true}, askTime, nil, nil)
+	return err
+}
+
+// share has the machine's files served.
+func (m *monitor) share(ctx context.Context, p port) error {
+	conn, err := p.dial(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := conn.File()
+	conn.Close()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return m.files.serve(f)
+}
+
+// sendLayer sends an archive of the private layer.
+func sendLayer(w io.Writer, f *os.File) error {
+	r := io.NewSectionReader(f, 0, 1<<62)
+	buf := make([]byte, protocol.MaxChunk)
+	for {
+		n, err := io.ReadFull(r, buf)
+		if n > 0 {
+			if err := protocol.WriteChunk(w, buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return protocol.WriteChunk(w, nil)
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// Connect implements boxinit.Kernel.
+func (m *monitor) Connect(ctx context.Context) (net.Conn, error) { return m.link.connect(ctx) }
+
+// Wait implements boxinit.Kernel.
+func (m *monitor) Wait() error {
+	<-m.ended
+	return m.end
+}
+
+// Processes implements boxinit.Kernel: the server of files. QEMU has no directory
+// that it could change anything in.
+func (m *monitor) Processes() int { return 1 }
+
+// Bound implements boxinit.Bounder. The machine is asked to give back what commands
+// may not have any more, which it may do or not: the host sees what it has.
+func (m *monitor) Bound(memory int64) error {
+	if memory < 1 || memory > m.spec.Limit {
+		return fmt.Errorf("%d bytes of memory, in a machine that was made for %d: %w", memory, m.spec.Limit, paddock.Invalid)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	_, err := m.control.ask(protocol.Request{Memory: memory}, askTime, nil, nil)
+	if err != nil {
+		return err
+	}
+	return m.vm.Balloon(ctx, m.spec.Memory-(m.spec.Limit-memory)/pageSize*pageSize)
+}
+
+// pageSize is the machine's.
+const pageSize = 4096
+
+// Measure implements boxinit.Bounder. While the machine is being saved, or does not
+// run, it gives what was measured last.
+func (m *monitor) Measure() (kills, memory, peak int64, err error) {
+	a, err := m.control.measure()
+	return a.Kills, a.Memory, a.Peak, err
+}

@@ -1,0 +1,226 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+)
+
+// changeAll makes changes of all kinds, which the server of files has to be let.
+const changeAll = `
+set -e
+echo x > b; mkdir d; mv b d/c; chmod 600 d/c; ln d/c d/e; ln -s c d/l; mkfifo d/f; touch -d 2001-01-01 d/c
+truncate -s 100 d/e; echo y >> d/e; cp d/e d/g; fallocate -l 9000 d/g; sync d/g; [ "$(readlink d/l)" = c ]; [ -w d/g ]
+[ "$(stat -c %s d/c)" = 102 ]; ls -l d > /dev/null; df d > /dev/null; mv d n; rm n/*; rmdir n; cat kept`
+
+// startBox starts a machine, and gives its init when commands have changed files.
+func startBox(t *testing.T) int {
+	t.Helper()
+	microvmtest.Need(t)
+	if err := microvmtest.Build(); err != nil {
+		t.Fatal(err)
+	}
+	guest, err := microvmtest.Guest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := microvm.New(microvm.Options{State: t.TempDir(), Data: microvmtest.Data(), Environ: os.Environ(), Guest: guest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	info, err := d.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var weak []paddock.Control
+	for _, f := range info.Controls {
+		if f.Strength == paddock.Weak {
+			weak = append(weak, f.Control)
+		}
+	}
+	work := t.TempDir()
+	if err := os.WriteFile(filepath.Join(work, "kept"), []byte("changed\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sb, err := d.Create(t.Context(), paddock.Spec{Ephemeral: true, AllowMissing: weak, Mounts: []paddock.Mount{{Source: work, Target: work, Write: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sb.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	var out strings.Builder
+	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", "exec 2>&1;" + changeAll}, Dir: work, Output: paddock.Output{Stdout: &out}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 0 || out.String() != "changed\n" {
+		t.Errorf("commands end with %+v, %v, and say %q", exit, err, out.String())
+	}
+	for _, pid := range children(t, os.Getpid()) {
+		if strings.HasPrefix(argv0(pid), Argv0) {
+			return pid
+		}
+	}
+	t.Fatal("the box has no init")
+	return 0
+}
+
+func argv0(pid int) string {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	name, _, _ := strings.Cut(string(data), "\x00")
+	return name
+}
+
+// children lists the processes that one has made.
+func children(t *testing.T, pid int) (list []int) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Skipf("this kernel does not list children: %v", err)
+	}
+	for _, task := range tasks {
+		data, _ := os.ReadFile(task)
+		for word := range strings.FieldsSeq(string(data)) {
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// status gives the fields of /proc/PID/status.
+func status(t *testing.T, pid int) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		key, value, _ := strings.Cut(line, ":")
+		fields[key] = strings.TrimSpace(value)
+	}
+	return fields
+}
+
+// What QEMU and the server of files could be made to do when they are taken over
+// is what is measured here, of a box that works.
+func TestWhatRunsAMachineIsBehindWalls(t *testing.T) {
+	init := startBox(t)
+	seen := 0
+	for _, pid := range children(t, init) {
+		name, files := "QEMU", false
+		if argv0(pid) == argvFiles {
+			name, files = "the server of files", true
+		}
+		seen++
+		s := status(t, pid)
+		none := []string{"CapInh", "CapPrm", "CapEff", "CapAmb"}
+		filters := 3 // the box's; of the broker, or the policy; its own
+		if !files {
+			none = append(none, "CapBnd")
+		}
+		for _, set := range none {
+			if strings.Trim(s[set], "0") != "" {
+				t.Errorf("%s has capabilities: %s %s", name, set, s[set])
+			}
+		}
+		if s["NoNewPrivs"] != "1" || s["Seccomp"] != "2" {
+			t.Errorf("%s may gain privileges (%s), or has no filter (%s)", name, s["NoNewPrivs"], s["Seccomp"])
+		}
+		if n, err := strconv.Atoi(s["Seccomp_filters"]); err == nil && n < filters {
+			t.Errorf("%s has %d filters, and not %d", name, n, filters)
+		}
+		root := fmt.Sprintf("/proc/%d/root", pid)
+		for _, hidden := range []string{"proc/self", "proc/1", "state/guard", "state/paddock.control", "engine", "program", "dev/null"} {
+			if _, err := os.Lstat(filepath.Join(root, hidden)); err == nil {
+				t.Errorf("%s sees /%s", name, hidden)
+			}
+		}
+		checkDescriptors(t, pid, name, files)
+		if !files {
+			checkMounts(t, pid)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d processes run the machine, and not 2", seen)
+	}
+}
+
+// checkDescriptors wants that a process has nothing open that it has no use for.
+func checkDescriptors(t *testing.T, pid int, name string, files bool) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		to, err := os.Readlink(filepath.Join(dir, e.Name()))
+		if err != nil {
+			continue // closed meanwhile
+		}
+		info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%s", pid, e.Name()))
+		if err != nil {
+			continue
+		}
+		var flags int64
+		for line := range strings.Lines(string(info)) {
+			if value, ok := strings.CutPrefix(line, "flags:"); ok {
+				flags, _ = strconv.ParseInt(strings.TrimSpace(value), 8, 64)
+			}
+		}
+		reads := flags&syscall.O_ACCMODE == syscall.O_RDONLY
+		usual := []string{"/dev/null", "anon_inode:[eventpoll]", "anon_inode:[eventfd]", "anon_inode:[signalfd]"}
+		switch {
+		case slices.Contains(usual, to), strings.HasPrefix(to, "socket:"), strings.HasPrefix(to, "pipe:"):
+		case to == "/dev/kvm" || strings.HasPrefix(to, "anon_inode:kvm-"):
+			if files {
+				t.Errorf("%s has %s", name, to)
+			}
+		case files && reads && strings.HasPrefix(to, "/root"):
+		case !files && reads && filepath.Base(to) == templateRAM:
+		default:
+			t.Errorf("%s has %s (flags %o)", name, to, flags)
+		}
+	}
+}
+
+// templateRAM is the name of a template's memory.
+const templateRAM = "memory"
+
+// checkMounts wants that QEMU can write to nothing that it sees.
+func checkMounts(t *testing.T, pid int) {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		options := strings.Split(fields[5], ",")
+		for _, want := range []string{"ro", "nosuid", "nodev"} {
+			if !slices.Contains(options, want) {
+				t.Errorf("QEMU has a mount that is not %s: %s", want, line)
+			}
+		}
+	}
+}

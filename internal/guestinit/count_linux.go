@@ -1,0 +1,127 @@
+package guestinit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A count bounds how many processes and threads commands have: a control group
+// of the kernel's own, which only the agent can reach. The host's cannot do it,
+// because it knows the kernel's processes only.
+type count struct {
+	// Files of the group: cgroup.procs, pids.max and pids.current. What may be
+	// written depends on who opened them.
+	procs, max, now *os.File
+
+	// memory.events, where the groups bound memory, too; else nil.
+	events *os.File
+
+	most atomic.Int64 // what max says
+}
+
+// newCount makes the group, with the control groups mounted at dir, and leaves
+// dir covered.
+func newCount(dir string) (*count, error) {
+	if err := kernel.MountGroups(dir); err != nil {
+		return nil, err
+	}
+	group := dir + "/commands"
+	c := &count{}
+	for _, step := range []func() error{
+		// A group that divides what it has can hold no process itself.
+		func() error { return makeGroup(dir + "/agent") },
+		func() error { return write(dir+"/agent/cgroup.procs", strconv.Itoa(os.Getpid())) },
+		func() error { return write(dir+"/cgroup.subtree_control", "+pids") },
+		func() error { return makeGroup(group) },
+		func() (err error) { c.procs, err = os.OpenFile(group+"/cgroup.procs", os.O_WRONLY, 0); return err },
+		func() (err error) { c.max, err = os.OpenFile(group+"/pids.max", os.O_WRONLY, 0); return err },
+		func() (err error) { c.now, err = os.Open(group + "/pids.current"); return err },
+		func() (err error) {
+			if c.events, err = os.Open(group + "/memory.events"); errors.Is(err, fs.ErrNotExist) {
+				c.events, err = nil, nil
+			}
+			return err
+		},
+		// Whoever makes a user namespace may mount the groups again. They are not
+		// the commands' to change there.
+		func() error { return notTheirs(dir+"/agent", group) },
+		func() error { return kernel.MountEmpty(dir) },
+	} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("make a control group: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// makeGroup makes a group, unless whoever started the agent has made it: to bound
+// what is in it otherwise.
+func makeGroup(path string) error {
+	if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// notTheirs gives groups to a user that no command is or can map, and nobody else
+// enters them.
+func notTheirs(groups ...string) error {
+	for _, group := range groups {
+		if err := os.Lchown(group, nobody(), nobody()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(file, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// bound sets how many there may be.
+func (c *count) bound(n int) error {
+	if _, err := c.max.WriteAt([]byte(strconv.Itoa(n)), 0); err != nil {
+		return fmt.Errorf("bound the processes: %w", err)
+	}
+	c.most.Store(int64(n))
+	return nil
+}
+
+// read tells how many there are.
+func (c *count) read() (int, error) {
+	buf := make([]byte, 32)
+	n, err := c.now.ReadAt(buf, 0)
+	if n == 0 && err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+}
+
+// killed tells how many of the commands' processes were killed for lack of memory.
+func (c *count) killed() (int64, error) {
+	buf := make([]byte, 512)
+	n, err := c.events.ReadAt(buf, 0)
+	if n == 0 && err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(buf[:n]) {
+		if text, ok := bytes.CutPrefix(line, []byte("oom_kill ")); ok {
+			return strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("memory.events does not tell who was killed: %w", paddock.Unsupported)
+}

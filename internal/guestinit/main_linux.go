@@ -1,0 +1,223 @@
+package guestinit
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Main runs the agent and does not return.
+func Main() {
+	fmt.Fprintln(os.Stderr, "paddock: the agent:", run()) // which ends only by failing
+	os.Exit(1)
+}
+
+func run() error {
+	if len(os.Args) == 2 && os.Args[1] == OnPort {
+		return runOnPort()
+	}
+	// What a package opened while it was initialised is not for commands.
+	if err := kernel.CloseFrom(3); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp4", net.JoinHostPort(Address, strconv.Itoa(Port)))
+	if err != nil {
+		return err
+	}
+	var sudo *net.UnixListener
+	if len(os.Args) == 2 && os.Args[1] == WithSudo {
+		if err := showSudo(); err != nil {
+			return fmt.Errorf("give commands sudo: %w", err)
+		}
+		if sudo, err = listenSudo(); err != nil {
+			return err
+		}
+	}
+	// What covers the group of processes covers the program, too.
+	a, err := newAgent(Dir)
+	if err == nil {
+		a.sudo = sudo
+		err = a.giveUp()
+	}
+	if err != nil {
+		return err
+	}
+	// Who waits for this needs not ask again and again.
+	first, err := net.Dial("tcp4", net.JoinHostPort(Peer, strconv.Itoa(Port)))
+	if err != nil {
+		return err
+	}
+	go a.answer(first)
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		if !fromOutside(conn) {
+			_ = conn.Close()
+			continue
+		}
+		go a.answer(conn)
+	}
+}
+
+// newAgent makes what the agent needs privileges for. The control groups are
+// mounted at dir, which is covered then.
+func newAgent(dir string) (*agent, error) {
+	s, err := newSpawner(dir)
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{spawn: s, gate: make(chan struct{})}
+	o := guest.Options{Init: true, StartProcess: s.start, Signal: s.signal, Gate: a.gate}
+	if s.count.events != nil {
+		o.Killed = s.count.killed
+	}
+	a.made, err = guest.New(o)
+	return a, err
+}
+
+// giveUp gives up what this process has, but for what the agent needs.
+func (a *agent) giveUp() error {
+	// From here on the agent is as weak as its commands, but for what it holds,
+	// the listener, and for what the thread needs that starts them. Nobody looks
+	// into it, and none of its threads can be sent a signal, which gVisor does
+	// not spare a first process as Linux does. A filter could not keep them from
+	// that: threads come and go, with numbers that no filter knows.
+	for _, step := range []func() error{
+		func() error { return kernel.OutOfReach(nobody()) },
+		kernel.ReserveStarting,
+		func() error { return a.spawn.do(kernel.TakeStarting) },
+		kernel.NotDumpable,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beyond are users that no box has, but for the caller's own number.
+const beyond = 1 << 30
+
+// nobody is a user that no command is or can be.
+func nobody() int {
+	if os.Geteuid() == beyond {
+		return beyond + 1
+	}
+	return beyond
+}
+
+// fromOutside tells whether a connection comes over the link: nobody inside can
+// have that address.
+func fromOutside(conn net.Conn) bool {
+	a, ok := conn.RemoteAddr().(*net.TCPAddr)
+	return ok && a.IP.Equal(net.ParseIP(Peer))
+}
+
+type agent struct {
+	spawn *spawner
+	form  Form
+	probe *guest.Probe      // of before there was a box; nil is none
+	sudo  *net.UnixListener // where commands ask for sudo; nil is nowhere
+	made  *guest.Server
+	gate  chan struct{} // made's; closed when it is settled
+
+	mu     sync.Mutex
+	server *guest.Server // guarded by mu: made, once it is settled
+	token  []byte        // guarded by mu; set with server
+}
+
+func (a *agent) answer(conn net.Conn) {
+	first := make([]byte, 1+TokenSize)
+	if _, err := io.ReadFull(conn, first); err != nil || !a.knows(first[1:]) {
+		_ = conn.Close()
+		return
+	}
+	switch what := first[0]; what {
+	case Settle, Bound, Inspect:
+		defer conn.Close()
+		var s Settings
+		err := a.form.Read(conn, &s)
+		switch {
+		case err != nil:
+		case what == Settle:
+			err = a.settle(&s, first[1:])
+		case what == Bound:
+			err = a.spawn.count.bound(s.PIDs)
+		}
+		var answer Answer
+		if err == nil {
+			answer.PIDs, err = a.spawn.count.read()
+		}
+		if err != nil {
+			answer = Answer{Error: err.Error(), Kind: paddock.KindOf(err)}
+		}
+		_ = a.form.Write(conn, &answer) // whoever does not hear it asks again
+	case Serve:
+		a.mu.Lock()
+		server := a.server
+		a.mu.Unlock()
+		if server == nil {
+			_ = conn.Close()
+			return
+		}
+		_ = server.Serve(context.Background(), conn)
+	default:
+		_ = conn.Close()
+	}
+}
+
+// knows tells whether a token is the one that the first connection brought, which
+// was made before there was a command.
+func (a *agent) knows(token []byte) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.token == nil || subtle.ConstantTimeCompare(a.token, token) == 1
+}
+
+// settle takes the host's decisions, and shows that a command runs.
+func (a *agent) settle(s *Settings, token []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if st, err := os.Stat(s.Dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("enter the working directory: %s is not a directory in the sandbox: %w", s.Dir, paddock.Invalid)
+	}
+	if err := a.spawn.count.bound(s.PIDs); err != nil {
+		return err
+	}
+	if a.server != nil {
+		a.server.Settle(s.Env, s.Dir)
+		return a.server.First()
+	}
+	if err := a.spawn.bound(s); err != nil {
+		return err
+	}
+	first := guest.First
+	if a.probe != nil {
+		first = a.probe.Run
+	}
+	if err := first(a.spawn.start); err != nil {
+		return err
+	}
+	a.made.Own(s.User)
+	a.made.Settle(s.Env, s.Dir)
+	a.server, a.token = a.made, token
+	close(a.gate)
+	if a.sudo != nil {
+		a.server.Sudo(a.sudo)
+	}
+	time.AfterFunc(300*time.Millisecond, func() { debug.SetGCPercent(50) })
+	return nil
+}

@@ -1,0 +1,216 @@
+package guestinit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/framing"
+	"github.com/paddock-sandbox/paddock/internal/guest"
+	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// runOnPort is run in a machine.
+func runOnPort() error {
+	if err := kernel.FollowMounts(); err != nil {
+		return err
+	}
+	if err := ownProc(OwnProc); err != nil {
+		return err
+	}
+	if err := kernel.CloseFrom(OrderFD + 1); err != nil {
+		return err
+	}
+	kernel.CloseOnExec(StateFD)
+	kernel.CloseOnExec(OrderFD)
+	state := os.NewFile(StateFD, "state")
+	port, err := kernel.NewPort(os.NewFile(PortFD, "port"))
+	if err != nil {
+		return err
+	}
+	a, err := newAgent(OwnGroups)
+	if err != nil {
+		return err
+	}
+	a.form = OfMachine
+	if a.probe, err = guest.NewProbe(); err != nil {
+		return err
+	}
+	if err := a.probe.Run(a.spawn.early); err != nil {
+		return err
+	}
+	// What is done once is done before there is a box, and no collection is due when
+	// there is one: this may be the memory that many go on from.
+	if err := a.spawn.divide(); err != nil {
+		return err
+	}
+	guestpb.Warm()
+	runtime.GC()
+	if _, err := state.Write([]byte{AgentReady}); err != nil {
+		return err
+	}
+	if err := a.follow(os.NewFile(OrderFD, "order")); err != nil {
+		return err
+	}
+	for {
+		if err := port.WaitOpen(context.Background()); err != nil {
+			return err
+		}
+		if _, err := state.Write([]byte{SessionBegins}); err != nil {
+			return err
+		}
+		a.session(port)
+		// What is left of a session that broke is nobody's.
+		if _, err := io.Copy(io.Discard, port); err != nil {
+			return err
+		}
+		if _, err := state.Write([]byte{SessionEnded}); err != nil {
+			return err
+		}
+	}
+}
+
+// follow waits for an Order, and does it. Nothing of the box's runs before.
+func (a *agent) follow(f *os.File) error {
+	var o Order
+	err := framing.Read(f, &o, MaxSettings)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("wait for a box: %w", err)
+	}
+	if o.UID == nobody() { // whose the control groups are
+		return fmt.Errorf("commands as user %d: %w", o.UID, paddock.Unsupported)
+	}
+	proc, err := kernel.CloneTree(kernel.AtCWD, OwnProc, true)
+	if err != nil {
+		return err
+	}
+	defer proc.Close()
+	// The spawner has a root of its own.
+	root := func() error { return kernel.EnterRoot(o.Tree) }
+	for _, step := range []func() error{
+		func() error { return a.spawn.do(root) },
+		root,
+		func() error {
+			at, err := kernel.OpenPath(nil, "/proc", false)
+			if err != nil {
+				return err
+			}
+			defer at.Close()
+			return kernel.Attach(proc, at)
+		},
+		kernel.MakePrivate,
+		func() error { return kernel.Become(o.UID, o.GID) },
+		a.giveUp,
+		a.spawn.hold,
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("become a box's: %w", err)
+		}
+	}
+	a.spawn.user = o.UID
+	if o.Sudo {
+		a.sudo, err = listenSudo()
+	}
+	return err
+}
+
+// session answers until the host closes its end, or makes no sense.
+func (a *agent) session(port *kernel.Port) {
+	s, err := yamux.Server(&ending{port, Whole{Writer: port}}, sessions())
+	if err != nil {
+		return // which only a configuration without sense can be
+	}
+	for {
+		stream, err := s.AcceptStream()
+		if err != nil {
+			break
+		}
+		go a.answer(stream)
+	}
+	_ = s.Close()
+	port.Resume()
+}
+
+// sessions says how sessions are. There is no network between the two ends, so
+// nothing is ever late: who does not answer was stopped, and will go on.
+func sessions() *yamux.Config {
+	c := yamux.DefaultConfig()
+	c.EnableKeepAlive = false
+	c.ConnectionWriteTimeout = time.Hour
+	c.StreamCloseTimeout = 0
+	c.MaxStreamWindowSize = 1 << 20
+	c.LogOutput = io.Discard
+	return c
+}
+
+// An ending is a port whose Close ends what waits on it, and not the port.
+type ending struct {
+	port  *kernel.Port
+	whole Whole
+}
+
+// Read implements io.Reader.
+func (e *ending) Read(p []byte) (int, error) { return e.port.Read(p) }
+
+// Write implements io.Writer.
+func (e *ending) Write(p []byte) (int, error) { return e.whole.Write(p) }
+
+// Close implements io.Closer.
+func (e *ending) Close() error {
+	e.port.Interrupt()
+	return nil
+}
+
+// ownProc mounts what is to be the agent's own /proc, in which nothing of the
+// machine's can be changed: some of it asks for no capability, but for user 0, who
+// a command may be.
+func ownProc(dir string) error {
+	const attrs = kernel.NoSUID | kernel.NoDev | kernel.NoExec
+	if err := kernel.MountAt("proc", dir, attrs, ""); err != nil {
+		return err
+	}
+	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"} {
+		if err := cover(dir+"/"+name, dir+"/"+name, attrs|kernel.ReadOnly); err != nil {
+			return err
+		}
+	}
+	// As a box on the host's kernel has it. Nothing of it is a secret of the host's.
+	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kmsg",
+		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
+		if err := cover("/dev/null", dir+"/"+name, attrs|kernel.ReadOnly); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover mounts what is at a path over what is at another one, if there is
+// something.
+func cover(from, to string, attrs uint64) error {
+	at, err := kernel.OpenPath(nil, to, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	mount, err := kernel.CloneTree(kernel.AtCWD, from, false)
+	if err != nil {
+		return err
+	}
+	defer mount.Close()
+	if err := errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at)); err != nil {
+		return fmt.Errorf("cover %s: %w", to, err)
+	}
+	return nil
+}

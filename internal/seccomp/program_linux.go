@@ -1,0 +1,190 @@
+package seccomp
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Base is for the agent in a jail and everything it starts.
+func Base() ([]kernel.Instruction, error) { return assemble(baseRules(), kernel.Numbers()) }
+
+// Kernel is for a kernel in software and the program that starts it.
+func Kernel() ([]kernel.Instruction, error) { return assemble(kernelRules(), kernel.Numbers()) }
+
+// Reported is for what the broker stands behind, on top of Base or Kernel; with
+// trees it decides about changes of files too.
+func Reported(trees bool) ([]kernel.Instruction, error) {
+	return assemble(guestRules(trees), kernel.Numbers())
+}
+
+// Sealed is Reported for what has its namespaces and mounts, and makes no more.
+func Sealed(trees bool) ([]kernel.Instruction, error) {
+	return assemble(slices.Concat(wallRules(), guestRules(trees)), kernel.Numbers())
+}
+
+// Inside is for commands on a kernel of the box's own.
+func Inside() ([]kernel.Instruction, error) { return assemble(insideRules(), kernel.Numbers()) }
+
+// InsideParts is Inside in two: the first is for the thread that starts commands, from
+// which they have it, and the second for each command itself. To put up a filter the
+// kernel tries it with every number there is, so the second is the short one: what
+// starts a command, and no command may call.
+func InsideParts() (held, each []kernel.Instruction, err error) {
+	first, second := insideParts()
+	if held, err = assemble(first, kernel.Numbers()); err != nil {
+		return nil, nil, err
+	}
+	each, err = assemble(second, kernel.Numbers())
+	return held, each, err
+}
+
+// insideParts divides insideRules.
+func insideParts() (held, each []rule) {
+	for _, r := range insideRules() {
+		if slices.Contains(r.calls, "clone3") {
+			each = append(each, r)
+		} else {
+			held = append(held, r)
+		}
+	}
+	return held, each
+}
+
+// Opcodes of classic BPF, as linux/bpf_common.h has them.
+const (
+	opLoad   = 0x20 // BPF_LD | BPF_W | BPF_ABS
+	opAnd    = 0x54 // BPF_ALU | BPF_AND | BPF_K
+	opIfEq   = 0x15 // BPF_JMP | BPF_JEQ | BPF_K
+	opIfGe   = 0x35 // BPF_JMP | BPF_JGE | BPF_K
+	opJump   = 0x05 // BPF_JMP | BPF_JA
+	opReturn = 0x06 // BPF_RET | BPF_K
+
+	offNumber = 0
+	offArch   = 4
+	offArgs   = 16 // low half first: every architecture of Numbers is little-endian
+)
+
+// assemble makes the filter. Calls of a foreign architecture kill: nothing
+// that the table says would be true for their numbers.
+func assemble(rules []rule, numbers map[string]uint32) ([]kernel.Instruction, error) {
+	var p program
+	p.emit(opLoad, offArch)
+	p.emitIf(opIfEq, kernel.Arch, 1, 0)
+	p.emit(opReturn, actKill)
+	p.emit(opLoad, offNumber)
+	if kernel.X32 != 0 {
+		p.emitIf(opIfGe, kernel.X32, 0, 1)
+		p.emit(opReturn, errno(syscall.ENOSYS))
+	}
+	var known []uint32
+	for _, r := range rules {
+		known = append(known, r.numbers(numbers)...)
+	}
+	if len(known) > 0 { // what is past them all, gVisor asks about most
+		p.emitIf(opIfGe, slices.Max(known)+1, 0, 1)
+		p.emit(opReturn, actAllow)
+	}
+	for _, r := range rules {
+		if err := p.rule(r.numbers(numbers), r); err != nil {
+			return nil, fmt.Errorf("system-call filter: rule %q: %w", r.why, err)
+		}
+	}
+	p.emit(opReturn, actAllow)
+	if len(known) == 0 || len(p) > 4096 {
+		return nil, fmt.Errorf("system-call filter of %d instructions for %d calls makes no sense", len(p), len(known))
+	}
+	return p, nil
+}
+
+// numbers gives those of a rule's calls that this architecture has.
+func (r rule) numbers(all map[string]uint32) []uint32 {
+	var nrs []uint32
+	for _, c := range r.calls {
+		if nr, ok := all[c]; ok {
+			nrs = append(nrs, nr)
+		}
+	}
+	return nrs
+}
+
+type program []kernel.Instruction
+
+func (p *program) emit(op uint16, k uint32) {
+	*p = append(*p, kernel.Instruction{Code: op, K: k})
+}
+
+func (p *program) emitIf(op uint16, k uint32, yes, no uint8) {
+	*p = append(*p, kernel.Instruction{Code: op, K: k, Jt: yes, Jf: no})
+}
+
+// rule appends a block: is it one of nrs, do all conditions hold, then return.
+// The block begins and ends with the call's number loaded.
+func (p *program) rule(nrs []uint32, r rule) error {
+	if len(nrs) == 0 {
+		return nil
+	}
+	var body program
+	for _, c := range r.when {
+		if len(c.value) == 0 {
+			return fmt.Errorf("a condition without a value always holds")
+		}
+		if len(c.value) > maxJump {
+			return fmt.Errorf("%d values are too many", len(c.value))
+		}
+		body.emit(opLoad, uint32(offArgs+8*c.arg))
+		if c.mask != 0 {
+			body.emit(opAnd, c.mask)
+		}
+		// On the way out of the block (a condition that fails) jump to its
+		// last instruction; the distance is patched when the body is whole.
+		for i, v := range c.value {
+			rest := uint8(len(c.value) - 1 - i)
+			if c.not {
+				body.emitIf(opIfEq, v, fail, 0)
+				continue
+			}
+			no := uint8(0)
+			if rest == 0 {
+				no = fail
+			}
+			body.emitIf(opIfEq, v, rest, no)
+		}
+	}
+	body.emit(opReturn, r.action)
+	if len(r.when) > 0 {
+		body.emit(opLoad, offNumber)
+	}
+	if len(body) > maxJump || len(nrs) > maxJump {
+		return fmt.Errorf("%d calls and %d instructions are too many for one block", len(nrs), len(body))
+	}
+	for i := range body {
+		to := uint8(len(body) - 2 - i) // the reload
+		if body[i].Code == opIfEq && body[i].Jt == fail {
+			body[i].Jt = to
+		}
+		if body[i].Code == opIfEq && body[i].Jf == fail {
+			body[i].Jf = to
+		}
+	}
+	for i, nr := range nrs {
+		rest := uint8(len(nrs) - 1 - i)
+		no := uint8(0)
+		if rest == 0 {
+			no = uint8(len(body))
+		}
+		p.emitIf(opIfEq, nr, rest, no)
+	}
+	*p = append(*p, body...)
+	return nil
+}
+
+const (
+	// fail marks a jump out of the block until its distance is known.
+	fail = 0xff
+	// maxJump bounds every distance in a block, so that none is taken for fail
+	// or cut to its low eight bits, which would be a hole in the filter.
+	maxJump = fail - 1
+)

@@ -1,0 +1,168 @@
+package seccomp
+
+import (
+	"slices"
+	"syscall"
+)
+
+// Actions of a filter, as linux/seccomp.h has them.
+const (
+	actAllow  = 0x7fff0000
+	actNotify = 0x7fc00000
+	actErrno  = 0x00050000
+	actKill   = 0x80000000
+)
+
+func errno(e syscall.Errno) uint32 { return actErrno | uint32(e) }
+
+// A condition is about the low 32 bits of one argument; every argument that
+// the table looks at is an int to the kernel.
+type condition struct {
+	arg   int
+	mask  uint32 // applied first; 0 is all bits
+	not   bool   // true where the masked value is not among values
+	value []uint32
+}
+
+// any holds where one of the bits is set.
+func anyBit(arg int, bits uint32) condition {
+	return condition{arg: arg, mask: bits, not: true, value: []uint32{0}}
+}
+
+func is(arg int, values ...uint32) condition    { return condition{arg: arg, value: values} }
+func isNot(arg int, values ...uint32) condition { return condition{arg: arg, not: true, value: values} }
+
+// A rule answers calls by name, where all conditions hold.
+type rule struct {
+	why    string
+	calls  []string
+	when   []condition
+	action uint32
+}
+
+const (
+	setIDBits = 0o6000
+	// The namespace flags that clone(2) and unshare(2) take; the time
+	// namespace's bit means something else to clone.
+	newNamespaces   = 0x7e020000
+	newTimeNS       = 0x80
+	openCreate      = syscall.O_CREAT
+	openTmpfile     = 0o20000000
+	openChange      = syscall.O_WRONLY | syscall.O_RDWR | syscall.O_CREAT | syscall.O_TRUNC | openTmpfile
+	newListenerFlag = 0x8
+	setSignal       = 10 // F_SETSIG
+)
+
+// baseRules holds for the agent in a jail and everything it starts.
+func baseRules() []rule { return slices.Concat(wallRules(), kernelRules()) }
+
+// insideRules holds for commands on a kernel of the box's own. They are few: that
+// kernel refuses by itself what needs a capability, which no command has where
+// there are no new namespaces, and lacks most of what the host's is closed
+// against; and gVisor runs the whole filter for every number there is, in each
+// fork.
+func insideRules() []rule {
+	return slices.Concat(namespaceRules(), setIDRules(), []rule{ringRule(),
+		{"what a machine's kernel has and gVisor has not, and no command needs", []string{"quotactl", "quotactl_fd", "userfaultfd", "modify_ldt", "keyctl", "add_key", "request_key",
+			"bpf", "perf_event_open", "fanotify_init"}, nil, errno(syscall.EPERM)}}, ownRules())
+}
+
+// ringRule holds everywhere: what has set-id bits could be made past setIDRules.
+func ringRule() rule {
+	return rule{"does system calls that no filter sees", []string{"io_uring_setup", "io_uring_enter", "io_uring_register"}, nil, errno(syscall.ENOSYS)}
+}
+
+// wallRules keep the box's walls as they are.
+func wallRules() []rule {
+	eperm := errno(syscall.EPERM)
+	return append(namespaceRules(),
+		rule{"mounts are the box's walls", []string{"mount", "umount2", "pivot_root", "chroot", "fsopen", "fsconfig", "fsmount", "fspick",
+			"open_tree", "open_tree_attr", "move_mount", "mount_setattr", "swapon", "swapoff", "quotactl", "quotactl_fd"}, nil, eperm},
+		rule{"limits of another process: of the agent above all", []string{"prlimit64"}, []condition{isNot(0, 0)}, eperm})
+}
+
+func namespaceRules() []rule {
+	eperm, enosys := errno(syscall.EPERM), errno(syscall.ENOSYS)
+	return []rule{
+		{"new namespaces give capabilities over themselves, and with them most kernel bugs",
+			[]string{"clone"}, []condition{anyBit(0, newNamespaces)}, eperm},
+		{"the same, by unshare", []string{"unshare"}, []condition{anyBit(0, newNamespaces|newTimeNS)}, eperm},
+		{"its flags are in memory, where a filter cannot see; programs fall back to clone", []string{"clone3"}, nil, enosys},
+		{"entering other namespaces", []string{"setns"}, nil, eperm},
+	}
+}
+
+// setIDRules keep commands from making a program that is somebody else's where it
+// is executed later.
+func setIDRules() []rule {
+	eperm := errno(syscall.EPERM)
+	return []rule{
+		{"set-id bits outlive the box in a workspace", []string{"chmod", "fchmod"}, []condition{anyBit(1, setIDBits)}, eperm},
+		{"set-id bits", []string{"fchmodat", "fchmodat2", "mknodat"}, []condition{anyBit(2, setIDBits)}, eperm},
+		{"set-id bits", []string{"creat", "mknod"}, []condition{anyBit(1, setIDBits)}, eperm},
+		{"set-id bits", []string{"open"}, []condition{anyBit(1, openCreate|openTmpfile), anyBit(2, setIDBits)}, eperm},
+		{"set-id bits", []string{"openat"}, []condition{anyBit(2, openCreate|openTmpfile), anyBit(3, setIDBits)}, eperm},
+	}
+}
+
+// ownRules are about what gVisor does otherwise than the host's kernel.
+func ownRules() []rule {
+	return []rule{
+		{"gVisor lets user 0 have any process sent any signal, when a file is ready; SIGIO, which is left, the agent outlives", []string{"fcntl"},
+			[]condition{is(1, setSignal)}, errno(syscall.EPERM)},
+		{"gVisor asks for no right before it has looked at the arguments", []string{"fsconfig"}, nil, errno(syscall.EPERM)},
+	}
+}
+
+// kernelRules holds also for a kernel of the box's own, which builds walls of
+// its own out of namespaces and mounts when it starts.
+func kernelRules() []rule {
+	eperm, enosys := errno(syscall.EPERM), errno(syscall.ENOSYS)
+	rules := []rule{
+		{"keys are not all in a namespace", []string{"keyctl", "add_key", "request_key"}, nil, eperm},
+		{"large kernel interfaces with a history", []string{"bpf", "perf_event_open", "userfaultfd", "lookup_dcookie", "fanotify_init",
+			"kcmp", "move_pages", "migrate_pages", "mbind", "vhangup", "modify_ldt", "uselib", "sysfs", "ustat", "_sysctl", "nfsservctl"}, nil, eperm},
+		ringRule(),
+		{"file handles name files without a path", []string{"open_by_handle_at", "name_to_handle_at"}, nil, eperm},
+		{"the machine", []string{"reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "create_module",
+			"query_module", "get_kernel_syms", "acct", "iopl", "ioperm", "syslog", "sethostname", "setdomainname"}, nil, eperm},
+		{"the machine's clock", []string{"settimeofday", "clock_settime", "clock_adjtime", "adjtimex"}, nil, eperm},
+		{"only the personalities that debuggers and old programs use", []string{"personality"},
+			[]condition{isNot(0, 0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff)}, eperm},
+		{"only these kinds of sockets: no vsock, packet, alg, xdp, can, bluetooth, …", []string{"socket"},
+			[]condition{isNot(0, syscall.AF_UNIX, syscall.AF_INET, syscall.AF_INET6, syscall.AF_NETLINK)}, errno(syscall.EAFNOSUPPORT)},
+		{"netlink is for routes and addresses only", []string{"socket"},
+			[]condition{is(0, syscall.AF_NETLINK), isNot(2, syscall.NETLINK_ROUTE)}, errno(syscall.EPROTONOSUPPORT)},
+		{"raw sockets", []string{"socket"}, []condition{is(0, syscall.AF_INET, syscall.AF_INET6),
+			{arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_RAW, syscall.SOCK_PACKET}}}, eperm},
+		{"a datagram socket can be sent anywhere by name, past connect", []string{"socket", "socketpair"},
+			[]condition{is(0, syscall.AF_UNIX), {arg: 1, mask: 0xf, value: []uint32{syscall.SOCK_DGRAM, syscall.SOCK_RAW}}}, errno(syscall.EPROTONOSUPPORT)},
+		{"pairs are of Unix sockets", []string{"socketpair"}, []condition{isNot(0, syscall.AF_UNIX)}, errno(syscall.EAFNOSUPPORT)},
+		{"btrfs, bcachefs and OCFS2 make directory entries by ioctl, where neither Landlock nor a filter of names sees them", []string{"ioctl"},
+			[]condition{{arg: 1, mask: 0xff00, value: []uint32{0x9400, 0xbc00, 0x6f00}}, isNot(1, 0x40049409 /* FICLONE */, 0x4020940d /* FICLONERANGE */, 0xc0189436 /* FIDEDUPERANGE */)}, errno(syscall.ENOTTY)},
+		{"an access list in an attribute changes the mode of a file", []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat",
+			"removexattr", "lremovexattr", "fremovexattr", "removexattrat"}, nil, errno(syscall.EOPNOTSUPP)},
+		{"the same, by a newer call", []string{"file_setattr"}, nil, enosys},
+		{"typing into the terminal of somebody else", []string{"ioctl"}, []condition{is(1, 0x5412 /* TIOCSTI */, 0x541c /* TIOCLINUX */)}, eperm},
+	}
+	return append(rules, setIDRules()...)
+}
+
+// guestRules holds for what the agent starts, on top of baseRules; with trees
+// the broker decides about changes of files too.
+func guestRules(trees bool) []rule {
+	rules := []rule{
+		{"its flags are in memory, where a filter cannot see; programs fall back to openat", []string{"openat2"}, nil, errno(syscall.ENOSYS)},
+		{"a second listener could answer in place of ours", []string{"seccomp"}, []condition{anyBit(1, newListenerFlag)}, errno(syscall.EBUSY)},
+		{"a socket file outside the box's own directories belongs to a program of the host", []string{"connect", "bind"}, nil, actNotify},
+	}
+	if trees {
+		rules = append(rules,
+			rule{"changes below a tree are done by the broker", []string{"open"}, []condition{anyBit(1, openChange)}, actNotify},
+			rule{"the same", []string{"openat"}, []condition{anyBit(2, openChange)}, actNotify},
+			rule{"the same", []string{"creat", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
+				"symlink", "symlinkat", "unlink", "unlinkat", "rmdir", "truncate"}, nil, actNotify},
+			rule{"Landlock does not know modes, so every change of one is the broker's", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}, nil, actNotify})
+	}
+	return rules
+}

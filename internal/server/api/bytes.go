@@ -1,0 +1,61 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Bytes is text that need not be UTF-8. In JSON it is a string where it is
+// UTF-8, and else an object whose member base64 holds it.
+type Bytes string
+
+type packed struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON gives a string, or an object where a string would lose bytes.
+func (b Bytes) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(b)) {
+		return json.Marshal(string(b))
+	}
+	return json.Marshal(packed{Base64: []byte(b)})
+}
+
+// UnmarshalJSON takes either form.
+func (b *Bytes) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '{' {
+		var p packed
+		if err := strict(data, &p); err != nil {
+			return fmt.Errorf("bytes: %w: %w", err, paddock.Invalid)
+		}
+		*b = Bytes(p.Base64)
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("bytes: %w: %w", err, paddock.Invalid)
+	}
+	*b = Bytes(s)
+	return nil
+}
+
+// Pack makes Bytes of strings.
+func Pack(list []string) []Bytes {
+	out := make([]Bytes, len(list))
+	for i, s := range list {
+		out[i] = Bytes(s)
+	}
+	return out
+}
+
+// Unpack makes strings of Bytes.
+func Unpack(list []Bytes) []string {
+	out := make([]string, len(list))
+	for i, b := range list {
+		out[i] = string(b)
+	}
+	return out
+}

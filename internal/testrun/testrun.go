@@ -1,0 +1,203 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// An event is a line of go test -json.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string // of build events
+	Test       string
+	Elapsed    float64
+	Output     string
+}
+
+// A test is one that was run: its output while it is undecided, and its end.
+type test struct {
+	pkg, name string
+	output    []string
+	outcome   string // "pass", "fail", "skip", or empty: it never ended
+	parent    bool
+	escaped   bool // it said that something got out of a sandbox
+}
+
+// A tally is the outcome of a whole run.
+type tally struct {
+	tests    []*test // in the order in which they began
+	byName   map[string]*test
+	packages []string // that failed
+	unsteady []*test  // passed at the second attempt only
+}
+
+// read consumes events until the end and prints each package as it ends, and
+// what failed. A line that is not an event is passed on: a tool's own message.
+func read(r io.Reader, w io.Writer) (*tally, error) {
+	t := &tally{byName: map[string]*test{}}
+	if err := events(r, w, func(e event) { t.add(e, w) }); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *tally) add(e event, w io.Writer) {
+	switch {
+	case e.Action == "build-output":
+		fmt.Fprint(w, e.Output)
+	case e.Package == "":
+	case e.Test == "":
+		t.addPackage(e, w)
+	default:
+		t.addTest(e, w)
+	}
+}
+
+func (t *tally) addPackage(e event, w io.Writer) {
+	own := t.test(e.Package, "")
+	switch e.Action {
+	case "output":
+		own.output = append(own.output, e.Output)
+	case "pass":
+		fmt.Fprintf(w, "ok    %s %.1f s\n", e.Package, e.Elapsed)
+		own.output = nil
+	case "fail":
+		fmt.Fprintf(w, "FAIL  %s %.1f s\n", e.Package, e.Elapsed)
+		fmt.Fprint(w, strings.Join(own.output, "")) // why its process died, if it did
+		t.packages = append(t.packages, e.Package)
+	case "skip": // no test files
+		own.output = nil
+	}
+}
+
+func (t *tally) addTest(e event, w io.Writer) {
+	one := t.test(e.Package, e.Test)
+	switch e.Action {
+	case "output":
+		one.output = append(one.output, e.Output)
+		one.escaped = one.escaped || strings.Contains(e.Output, "ESCAPED") || strings.Contains(e.Output, "WARNING: DATA RACE")
+	case "pass":
+		one.outcome, one.output = e.Action, nil
+	case "skip":
+		one.outcome = e.Action
+	case "fail":
+		one.outcome = e.Action
+		fmt.Fprint(w, strings.Join(one.output, ""))
+		one.output = one.output[max(0, len(one.output)-lastWords):]
+	}
+}
+
+// lastWords is how many lines of a failed test are told again at the end, where
+// a person looks first.
+const lastWords = 20
+
+// test finds or makes the record of a test, and marks those above it.
+func (t *tally) test(pkg, name string) *test {
+	key := pkg + " " + name
+	if one, ok := t.byName[key]; ok {
+		return one
+	}
+	one := &test{pkg: pkg, name: name}
+	t.byName[key] = one
+	if name == "" {
+		return one
+	}
+	t.tests = append(t.tests, one)
+	if i := strings.LastIndexByte(name, '/'); i > 0 {
+		t.test(pkg, name[:i]).parent = true
+	}
+	return one
+}
+
+// blamed tells whether a test of a package failed, or never ended.
+func (t *tally) blamed(pkg string) bool {
+	return slices.ContainsFunc(t.tests, func(one *test) bool { return one.pkg == pkg && one.bad() })
+}
+
+// failed tells whether anything did, a package that did not build too.
+func (t *tally) failed() bool {
+	return len(t.packages) > 0 || slices.ContainsFunc(t.tests, func(one *test) bool { return one.outcome == "fail" })
+}
+
+// bad tells whether a test did not end well. What is only the beginning of names
+// with a slash looks like a test that never began, and is none.
+func (one *test) bad() bool {
+	return one.outcome == "fail" || one.outcome == "" && !one.parent
+}
+
+// report prints what never ended, what was skipped, and the count, and tells
+// whether all is well. A test with subtests counts as its subtests.
+func (t *tally) report(w io.Writer, strict bool) bool {
+	var passed, failed, skipped int
+	table := allowances()
+	for _, pkg := range t.packages {
+		if !t.blamed(pkg) {
+			failed++
+		}
+	}
+	for _, one := range t.tests {
+		if one.outcome == "" && one.bad() {
+			fmt.Fprintf(w, "never ended: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
+		}
+		if one.parent && (one.outcome != "fail" || t.childFailed(one)) {
+			continue
+		}
+		switch one.outcome {
+		case "pass":
+			passed++
+		case "skip":
+			skipped++
+			fmt.Fprintf(w, "skipped: %s %s: %s\n", one.pkg, one.name, reason(one.output))
+			if strict && !allowed(table, one.pkg, one.name) {
+				fmt.Fprintf(w, "         is not among those that may be skipped here (internal/testrun/skip.go)\n")
+				skipped--
+				failed++
+			}
+		default:
+			failed++
+		}
+	}
+	for _, one := range t.tests {
+		if one.outcome == "fail" && (!one.parent || !t.childFailed(one)) {
+			fmt.Fprintf(w, "failed: %s %s\n%s", one.pkg, one.name, strings.Join(one.output, ""))
+		}
+	}
+	t.tellUnsteady(w)
+	if passed+failed+skipped == 0 {
+		fmt.Fprintln(w, "no test ran")
+		return false
+	}
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	return failed == 0
+}
+
+func (t *tally) childFailed(parent *test) bool {
+	return slices.ContainsFunc(t.tests, func(one *test) bool {
+		return one.pkg == parent.pkg && strings.HasPrefix(one.name, parent.name+"/") && one.bad()
+	})
+}
+
+// reason picks what a skipped test said from its output.
+func reason(output []string) string {
+	var said []string
+	for _, line := range output {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- ") {
+			continue
+		}
+		// "file_test.go:12: why"
+		if _, rest, ok := strings.Cut(line, ".go:"); ok {
+			if _, why, found := strings.Cut(rest, ": "); found {
+				line = why
+			}
+		}
+		said = append(said, line)
+	}
+	if len(said) == 0 {
+		return "it does not say why"
+	}
+	return strings.Join(said, " ")
+}

@@ -1,0 +1,66 @@
+package actionlog_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
+	inner, err := sim.New(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leased, err := lease.New(t.Context(), inner, lease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, failed := &list{}, make(chan struct{})
+	d, err := actionlog.New(leased, actionlog.Options{Sink: l, Failed: failed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	k, ok := lease.Of(d)
+	if !ok {
+		t.Fatal("no terms are passed on")
+	}
+	ctx := t.Context()
+	if _, err := k.CreateWith(ctx, paddock.Spec{ID: "a"}, lease.Terms{Lifetime: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = k.Terms(ctx, "a") // only looks
+	_ = k.Extend(ctx, "a", time.Minute)
+	_ = k.Renew(ctx, "a")
+	_ = k.Change(ctx, "a", lease.Terms{})
+	want := []string{"|a|sandbox.create||ok", "|a|sandbox.extend|1m0s|ok", "|a|sandbox.renew||conflict", "|a|sandbox.terms||ok"}
+	if got := l.take(); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	close(failed)
+	_, err = k.CreateWith(ctx, paddock.Spec{}, lease.Terms{})
+	for what, err := range map[string]error{
+		"create": err, "change": k.Change(ctx, "a", lease.Terms{}), "extend": k.Extend(ctx, "a", time.Hour), "renew": k.Renew(ctx, "a"),
+	} {
+		if !errors.Is(err, paddock.Unavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestNoTermsArePassedOnWhereThereAreNone(t *testing.T) {
+	d, _ := set(t, nil)
+	if _, ok := lease.Of(d); ok {
+		t.Error("a keeper of nothing")
+	}
+}

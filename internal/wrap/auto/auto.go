@@ -1,0 +1,232 @@
+// Package auto is a driver of several tiers: each sandbox is made by the driver
+// of the tier that its spec names, or by the strongest that can make it where it
+// names none. It knows tiers by name only, so that a server that knows one driver
+// has them all.
+package auto
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Tier is one of the drivers to choose from.
+type Tier struct {
+	Name   paddock.Tier
+	Driver paddock.Driver
+
+	// Pass says why [paddock.Auto] passes the tier over on this host; nil and
+	// an empty text never do. It is asked for each sandbox.
+	Pass func() string
+}
+
+// A Driver chooses. Make one with [New].
+type Driver struct {
+	tiers []Tier
+
+	mu    sync.Mutex
+	names map[paddock.ID]bool // guarded by mu; names that are being made, on whatever tier
+}
+
+// New gives a driver of these tiers, strongest first. They are the driver's own
+// from here on, and are closed with it.
+func New(tiers ...Tier) *Driver {
+	return &Driver{tiers: slices.Clone(tiers), names: map[paddock.ID]bool{}}
+}
+
+// Info is that of the tier that a spec that names none gets here, or, where there
+// is none that can, of the last one. What else can be asked for is
+// known to those who name a tier.
+func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+	err := noTier(paddock.Auto)
+	var info paddock.Info
+	for _, t := range d.tiers {
+		if t.Pass != nil && t.Pass() != "" {
+			continue
+		}
+		var found paddock.Info
+		if found, err = t.Driver.Info(ctx); err != nil {
+			return paddock.Info{}, fmt.Errorf("tier %s: %w", t.Name, err)
+		}
+		if info = found; info.Available {
+			return info, nil
+		}
+	}
+	if err != nil && len(d.tiers) > 0 { // each can still be named
+		last := d.tiers[len(d.tiers)-1]
+		if info, err = last.Driver.Info(ctx); err != nil {
+			return paddock.Info{}, fmt.Errorf("tier %s: %w", last.Name, err)
+		}
+	}
+	return info, err
+}
+
+// InfoOf is the info of one tier; of [paddock.Auto] it is Info.
+func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier == paddock.Auto {
+		return d.Info(ctx)
+	}
+	t, ok := d.named(tier)
+	if !ok {
+		return paddock.Info{}, noTier(tier)
+	}
+	return t.Driver.Info(ctx)
+}
+
+// InfoOf is what a driver says of one of its tiers; of one that has a single tier,
+// what it says of itself, if that is the tier. A driver around a driver has a method of
+// this name that passes it on.
+func InfoOf(ctx context.Context, d paddock.Driver, tier paddock.Tier) (paddock.Info, error) {
+	if several, ok := d.(interface {
+		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
+	}); ok {
+		return several.InfoOf(ctx, tier)
+	}
+	info, err := d.Info(ctx)
+	if err == nil && tier != paddock.Auto && tier != info.Tier {
+		return paddock.Info{}, noTier(tier)
+	}
+	return info, err
+}
+
+// Create implements [paddock.Driver]. With [paddock.Auto] a tier is passed over
+// only where it says [paddock.Unsupported], so that a passing trouble never leads
+// to a weaker one; and, where the root is a snapshot, where it does not
+// know it. A name is one of all tiers.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	done, err := d.reserve(ctx, spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if spec.Tier != paddock.Auto {
+		t, ok := d.named(spec.Tier)
+		if !ok {
+			return nil, noTier(spec.Tier)
+		}
+		return t.Driver.Create(ctx, spec)
+	}
+	var last error
+	for _, t := range d.tiers {
+		if t.Pass != nil && t.Pass() != "" && spec.Root.Kind != paddock.RootSnapshot {
+			continue
+		}
+		spec.Tier = t.Name
+		sb, err := t.Driver.Create(ctx, spec)
+		switch {
+		case err == nil:
+			return sb, nil
+		case errors.Is(err, paddock.Unsupported):
+			if last == nil {
+				last = err
+			}
+		case spec.Root.Kind == paddock.RootSnapshot && errors.Is(err, paddock.NotFound):
+			last = err // says more than that a tier has no snapshots
+		default:
+			return nil, err
+		}
+	}
+	if last == nil {
+		last = noTier(paddock.Auto)
+	}
+	return nil, last
+}
+
+// reserve takes a name for as long as its sandbox is being made.
+func (d *Driver) reserve(ctx context.Context, id paddock.ID) (done func(), err error) {
+	if id == "" {
+		return func() {}, nil
+	}
+	taken := fmt.Errorf("create sandbox: sandbox %s: %w", id, paddock.Exists)
+	d.mu.Lock()
+	busy := d.names[id]
+	d.names[id] = true
+	d.mu.Unlock()
+	if busy {
+		return nil, taken
+	}
+	done = func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.names, id)
+	}
+	switch _, err := d.Open(ctx, id); {
+	case err == nil:
+		done()
+		return nil, taken
+	case !errors.Is(err, paddock.NotFound) && id.Valid(): // what is not valid the tier tells
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// Open implements [paddock.Driver].
+func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	for _, t := range d.tiers {
+		sb, err := t.Driver.Open(ctx, id)
+		switch {
+		case err == nil:
+			return sb, nil
+		case !errors.Is(err, paddock.NotFound) && !errors.Is(err, paddock.Unsupported):
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("open sandbox %s: %w", id, paddock.NotFound)
+}
+
+// List implements [paddock.Driver].
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+	var all []paddock.Status
+	for _, t := range d.tiers {
+		list, err := t.Driver.List(ctx)
+		if err != nil && !errors.Is(err, paddock.Unsupported) {
+			return nil, fmt.Errorf("tier %s: %w", t.Name, err)
+		}
+		all = append(all, list...)
+	}
+	slices.SortStableFunc(all, func(a, b paddock.Status) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return all, nil
+}
+
+// RemoveSnapshot implements [paddock.Driver]: the snapshot may be of any tier.
+func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+	var errs []error
+	for _, t := range d.tiers {
+		if err := t.Driver.RemoveSnapshot(ctx, id); err != nil && !errors.Is(err, paddock.Unsupported) {
+			errs = append(errs, fmt.Errorf("tier %s: %w", t.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close implements [paddock.Driver].
+func (d *Driver) Close() error {
+	var errs []error
+	for _, t := range d.tiers {
+		errs = append(errs, t.Driver.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (d *Driver) named(name paddock.Tier) (Tier, bool) {
+	i := slices.IndexFunc(d.tiers, func(t Tier) bool { return t.Name == name })
+	if i < 0 {
+		return Tier{}, false
+	}
+	return d.tiers[i], true
+}
+
+func noTier(name paddock.Tier) error {
+	if name == paddock.Auto {
+		return fmt.Errorf("there is no tier that can run here: %w", paddock.Unsupported)
+	}
+	return fmt.Errorf("there is no tier %q here: %w", string(name), paddock.Unsupported)
+}

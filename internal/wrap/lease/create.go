@@ -1,0 +1,140 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
+)
+
+// Create makes a sandbox with the default terms, but for the idle pause where its
+// tier cannot pause: nobody asked for it there.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	return d.make(ctx, spec, d.o.Default, true)
+}
+
+// CreateWith makes a sandbox with these terms and no others. Terms that pause
+// are Unsupported where the tier that the sandbox gets cannot.
+func (d *Driver) CreateWith(ctx context.Context, spec paddock.Spec, t Terms) (paddock.Sandbox, error) {
+	return d.make(ctx, spec, t, false)
+}
+
+func (d *Driver) make(ctx context.Context, spec paddock.Spec, t Terms, usual bool) (paddock.Sandbox, error) {
+	if err := d.allow(t); err != nil {
+		return nil, err
+	}
+	if spec.Tier != paddock.Auto { // else it is known when it is there
+		var err error
+		if t, err = d.fit(ctx, t, spec.Tier, usual); err != nil {
+			return nil, err
+		}
+	} else if err := d.can(ctx, t, paddock.Auto); err != nil && !usual {
+		return nil, err
+	}
+	sb, err := d.inner.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if t.pauses() && spec.Tier == paddock.Auto { // it may have become another tier than the usual one
+		var st paddock.Status
+		if st, err = sb.Status(ctx); err == nil {
+			t, err = d.fit(ctx, t, st.Tier, usual)
+		}
+	}
+	var e *entry
+	if err == nil {
+		e, err = d.born(ctx, sb.ID(), t)
+	}
+	if err != nil { // nobody would know when it ends
+		if gone := sb.Remove(context.WithoutCancel(ctx)); gone != nil && !errors.Is(gone, paddock.NotFound) {
+			return nil, errors.Join(err, ErrLeft, gone)
+		}
+		return nil, err
+	}
+	return &sandbox{Sandbox: sb, e: e}, nil
+}
+
+// ErrLeft is that a creation failed, and what it had made could not be removed: who keeps
+// a record of it is to keep that.
+var ErrLeft = errors.New("the sandbox was made, and could not be removed")
+
+// allow refuses terms that are wrong.
+func (d *Driver) allow(t Terms) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if now := d.clock.now(); !t.Deadline.IsZero() && !t.Deadline.After(now) {
+		return fmt.Errorf("terms: the deadline of %s has passed; now is %s: %w", t.Deadline.UTC().Format(time.RFC3339), now.Format(time.RFC3339), paddock.Invalid)
+	}
+	return nil
+}
+
+// fit gives the terms that a sandbox of a tier gets, or refuses them: where they
+// are the usual ones there is no idle pause on a tier that cannot.
+func (d *Driver) fit(ctx context.Context, t Terms, tier paddock.Tier, usual bool) (Terms, error) {
+	err := d.can(ctx, t, tier)
+	if usual && errors.Is(err, paddock.Unsupported) {
+		t = t.unpaused()
+		err = d.can(ctx, t, tier)
+	}
+	return t, err
+}
+
+// can refuses terms that pause where a tier cannot. Of a driver of several tiers
+// each tells of itself.
+func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
+	if !t.pauses() {
+		return nil
+	}
+	info, err := auto.InfoOf(ctx, d.inner, tier)
+	if err != nil {
+		return err
+	}
+	if !info.Can(paddock.CanPause) {
+		return fmt.Errorf("terms: the tier %s cannot pause here; let them remove, or none of it: %w", info.Tier, paddock.Unsupported)
+	}
+	return nil
+}
+
+// born writes down a sandbox's terms. A record that is there is of one that had
+// the name before.
+func (d *Driver) born(ctx context.Context, id paddock.ID, t Terms) (*entry, error) {
+	now := d.clock.now()
+	rec := Record{ID: id, Terms: t, Created: now, Written: now}
+	rec.Deadline, rec.Wall = t.deadline(now, now, d.o.Longest)
+	var err error
+	for range 3 {
+		var version int64
+		if version, err = d.store.Save(ctx, rec); err == nil {
+			rec.Version = version
+			break
+		}
+		if !errors.Is(err, paddock.Conflict) {
+			break
+		}
+		var old Record
+		if old, err = d.store.Get(ctx, id); err == nil {
+			rec.Version = old.Version
+		} else if errors.Is(err, paddock.NotFound) {
+			rec.Version = 0
+		}
+	}
+	if err != nil || rec.Version == 0 {
+		return nil, fmt.Errorf("write down the lifetime of sandbox %s: %w", id, err)
+	}
+	e := newEntry(d, rec)
+	e.reckon()
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil, errClosed()
+	}
+	d.entries[id] = e
+	d.graves.remove(id)
+	d.mu.Unlock()
+	d.schedule(e)
+	return e, nil
+}

@@ -1,0 +1,97 @@
+package lease_test
+
+import (
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+// A plain driver has no terms, and a wrapper passes on what is below it.
+type plain struct{ paddock.Driver }
+
+type passer struct {
+	paddock.Driver
+	k lease.Keeper
+}
+
+func (p passer) Keeper() (lease.Keeper, bool) { return p.k, p.k != nil }
+
+func TestAKeeperIsFoundWhereThereIsOneAlone(t *testing.T) {
+	d, err := lease.New(t.Context(), newFake(), lease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if k, ok := lease.Of(d); !ok || k != lease.Keeper(d) {
+		t.Errorf("the driver itself: %v, %v", k, ok)
+	}
+	if k, ok := lease.Of(passer{d, d}); !ok || k != lease.Keeper(d) {
+		t.Errorf("a wrapper: %v, %v", k, ok)
+	}
+	if _, ok := lease.Of(passer{Driver: d}); ok {
+		t.Error("a wrapper that passes nothing on")
+	}
+	if _, ok := lease.Of(plain{d}); ok {
+		t.Error("a driver without terms")
+	}
+}
+
+func TestNoTermsOutliveTheLongestLife(t *testing.T) {
+	longest := lease.Options{Longest: hour}
+	inBubble(t, map[string]func(t *testing.T){
+		"what asks to be paused at its end is removed": func(t *testing.T) {
+			r := set(t, longest)
+			r.create(t, "a", lease.Terms{OnEnd: lease.Pause, Lifetime: 2 * hour})
+			pass(hour - second)
+			r.want(t, "a", paddock.Ready)
+			pass(second)
+			r.want(t, "a", "")
+			if r.f.paused != 0 {
+				t.Error("paused for a moment")
+			}
+		},
+		"what was paused at a sooner end is removed then": func(t *testing.T) {
+			r := set(t, longest)
+			r.create(t, "a", lease.Terms{OnEnd: lease.Pause, Lifetime: minute})
+			pass(minute)
+			r.want(t, "a", paddock.Paused)
+			pass(hour - minute - second)
+			r.want(t, "a", paddock.Paused)
+			pass(second)
+			r.want(t, "a", "")
+			_, err := r.Open(t.Context(), "a")
+			wantKind(t, "open", err, paddock.NotFound, "removed at its deadline of 2000-01-01T01:00:00Z")
+		},
+		"other terms move nothing": func(t *testing.T) {
+			r := set(t, longest)
+			r.create(t, "a", lease.Terms{})
+			pass(hour / 2)
+			if err := r.Change(t.Context(), "a", lease.Terms{OnEnd: lease.Pause, KeepAlive: 10 * hour}); err != nil {
+				t.Fatal(err)
+			}
+			r.wall.jump(-10 * hour)
+			if err := r.Change(t.Context(), "a", lease.Terms{Lifetime: 3 * hour}); err != nil {
+				t.Fatal(err)
+			}
+			pass(hour/2 - second)
+			r.want(t, "a", paddock.Ready)
+			pass(second)
+			r.want(t, "a", "")
+		},
+		"a restart moves nothing": func(t *testing.T) {
+			r := set(t, longest)
+			r.create(t, "a", lease.Terms{OnEnd: lease.Pause, Lifetime: minute})
+			pass(minute)
+			r.restart(t, hour/2, longest)
+			pass(hour/2 - minute - second)
+			r.want(t, "a", paddock.Paused)
+			pass(second)
+			r.want(t, "a", "")
+		},
+	})
+}

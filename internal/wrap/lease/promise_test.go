@@ -1,0 +1,32 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/drivertest"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+// The terms are all set, and none of them is over while the suite runs.
+func harness() drivertest.Harness {
+	terms := lease.Terms{Lifetime: 100 * time.Hour, KeepAlive: 90 * time.Hour, IdlePause: 80 * time.Hour, IdleRemove: 85 * time.Hour, Wake: true}
+	return drivertest.Harness{Memory: true, Skip: unmeasured(), New: func(string) (paddock.Driver, error) {
+		d, err := sim.New(sim.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return lease.New(context.Background(), d, lease.Options{Default: terms})
+	}}
+}
+
+func TestPromises(t *testing.T) { drivertest.Run(t, harness()) }
+
+func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, harness()) }
+
+func TestMain(m *testing.M) {
+	drivertest.Main(m, func(string) (paddock.Driver, error) { return sim.New(sim.Options{}) })
+}

@@ -1,0 +1,66 @@
+package pool
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+// A birth is when a sandbox was handed out, which is when it begins for its
+// caller.
+type birth struct {
+	at   time.Time
+	wall time.Duration // what Usage.Wall was then
+}
+
+// amend takes the time on the shelf out of a status.
+func (b *birth) amend(st *paddock.Status) {
+	st.Created = b.at
+	if st.Usage.Wall >= 0 {
+		st.Usage.Wall = max(0, st.Usage.Wall-max(0, b.wall))
+	}
+}
+
+// A sandbox is one that was handed out. All but its age is the driver's.
+type sandbox struct {
+	paddock.Sandbox
+	p    *Pool
+	born *birth
+
+	first *paddock.Status // how it was when it was handed out; nil of one that was opened
+}
+
+var _ lease.Newborn = (*sandbox)(nil)
+
+// Born implements [lease.Newborn].
+func (s *sandbox) Born() (paddock.Status, bool) {
+	if s.first == nil {
+		return paddock.Status{}, false
+	}
+	st := *s.first
+	st.Labels = maps.Clone(st.Labels)
+	return st, true
+}
+
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	st, err := s.Sandbox.Status(ctx)
+	if err == nil {
+		s.born.amend(&st)
+	}
+	return st, err
+}
+
+func (s *sandbox) Remove(ctx context.Context) error {
+	if err := s.Sandbox.Remove(ctx); err != nil {
+		return err
+	}
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	if s.p.given[s.ID()] == s.born { // the name may be another's by now
+		delete(s.p.given, s.ID())
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package tenant
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+// A Driver is one tenant's. [House.Driver] gives it.
+type Driver struct {
+	h      *House
+	tenant string
+	maker  string // of its ephemeral sandboxes
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	making sync.WaitGroup // Creates under way; Add only with mu held, before closed
+
+	mu     sync.Mutex
+	closed bool // guarded by mu
+}
+
+// Info is the shared driver's.
+func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+	if err := d.alive(); err != nil {
+		return paddock.Info{}, err
+	}
+	return d.h.d.Info(ctx)
+}
+
+func (d *Driver) alive() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fmt.Errorf("the driver of tenant %s is closed: %w", d.tenant, paddock.Unavailable)
+	}
+	return nil
+}
+
+// begin lets a Create go on before the driver is closed.
+func (d *Driver) begin() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return fmt.Errorf("the driver of tenant %s is closed: %w", d.tenant, paddock.Unavailable)
+	}
+	d.making.Add(1)
+	return nil
+}
+
+// Create implements paddock.Driver.
+func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	return d.create(ctx, spec, d.h.d.Create)
+}
+
+// create makes a sandbox by a call of the shared driver.
+func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
+	if err := d.begin(); err != nil {
+		return nil, err
+	}
+	defer d.making.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+
+	b, err := d.plan(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := d.h.name(ctx, spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := d.admit(ctx, b); err != nil {
+		return nil, err
+	}
+	spec.Labels = d.h.owned(spec.Labels, b.Token)
+	sb, err := create(ctx, spec)
+	ctx, done := after(ctx)
+	defer done()
+	if err == nil {
+		var made store.Sandbox
+		var st paddock.Status
+		if made, st, err = d.welcome(ctx, b, sb); err == nil {
+			st = plain(made.Since(st))
+			return &sandbox{sb, d, made, &st}, nil
+		}
+		if gone := sb.Remove(ctx); gone != nil && !errors.Is(gone, paddock.NotFound) {
+			err = errors.Join(err, lease.ErrLeft, gone)
+		}
+	}
+	if errors.Is(err, lease.ErrLeft) { // it runs on, and counts: its tenant removes it, or the next Adopt
+		return nil, errors.Join(err, d.h.o.Store.MarkSandbox(ctx, b.Token, store.Removing))
+	}
+	return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
+}
+
+// welcome writes down what was made. The tier and the limits are those that the
+// driver chose: a snapshot brings its own, and each tier has its defaults. What is
+// more than was asked for has to be within the quota too.
+func (d *Driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, paddock.Status, error) {
+	st, err := lease.Born(ctx, sb)
+	if err != nil {
+		return b, st, fmt.Errorf("sandbox %s was made and does not say how it is: %w", sb.ID(), err)
+	}
+	most := larger(b.Reserved, counted(st.Limits))
+	if most != b.Reserved {
+		_, err := d.h.o.Store.ReserveSandbox(ctx, b.Token, func(store.Reserved) store.Reserved { return most },
+			func(have *store.Total) error { return d.fits(have, most) })
+		if err != nil {
+			return b, st, fmt.Errorf("sandbox %s got more than was asked for: %w", sb.ID(), err)
+		}
+	}
+	b.ID, b.State, b.Tier, b.Reserved = sb.ID(), store.Ready, cmp.Or(st.Tier, b.Tier), most
+	if err := d.h.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
+		return b, st, fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
+	}
+	return b, st, nil
+}
+
+// plan is what is written down of a spec, if it may be asked for at all.
+func (d *Driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, error) {
+	var none store.Sandbox
+	if spec.ID != "" && !spec.ID.Valid() {
+		return none, fmt.Errorf("sandbox %q: 1 to 63 lower-case letters, digits and dashes: %w", spec.ID, paddock.Invalid)
+	}
+	if err := ordinary(spec.Labels); err != nil {
+		return none, err
+	}
+	if spec.Root.Kind == paddock.RootSnapshot {
+		if _, err := d.h.o.Store.Snapshot(ctx, d.tenant, d.h.o.Place, spec.Root.Snapshot); err != nil {
+			return none, fmt.Errorf("root: %w", err)
+		}
+	}
+	info, err := d.h.info(ctx, spec.Tier)
+	if err != nil {
+		return none, err
+	}
+	reserved, err := reserve(spec.Limits, info.Defaults)
+	if err != nil {
+		return none, err
+	}
+	b := store.Sandbox{
+		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.h.o.Place, Tier: spec.Tier, Spec: spec,
+		Labels: maps.Clone(spec.Labels), State: store.Making, Created: d.h.o.Now().Round(0), Reserved: reserved,
+	}
+	if b.ID == "" { // the driver chooses the name: one that is made already has one
+		b.ID = paddock.ID(token())
+	}
+	if b.Tier == paddock.Auto {
+		b.Tier = info.Tier
+	}
+	if spec.Ephemeral {
+		b.Maker = d.maker
+	}
+	return b, nil
+}
+
+// admit writes down a sandbox that the quota has room for. If it has none,
+// sandboxes that ended without a word are looked for first.
+func (d *Driver) admit(ctx context.Context, b store.Sandbox) error {
+	add := func() error {
+		err := d.h.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
+		if kind := paddock.KindOf(err); err != nil && (kind == paddock.Canceled || kind == paddock.Timeout || kind == paddock.Unavailable) {
+			late, done := after(ctx) // it may have been written down all the same
+			defer done()
+			return errors.Join(err, d.h.o.Store.ForgetSandbox(late, b.Token))
+		}
+		return err
+	}
+	err := add()
+	if !errors.Is(err, errQuota) {
+		return err
+	}
+	found, failed := d.sweep(ctx)
+	if failed != nil || !found {
+		return errors.Join(err, failed)
+	}
+	return add()
+}
+
+// sweep forgets sandboxes that the shared driver does not know any more, and
+// tells whether there were any.
+func (d *Driver) sweep(ctx context.Context) (bool, error) {
+	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place) // before List: what is ready by now is in it
+	if err != nil {
+		return false, err
+	}
+	list, err := d.h.d.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for _, b := range rows {
+		known := slices.ContainsFunc(list, func(st paddock.Status) bool { return d.h.is(st, b) })
+		if known || b.State != store.Ready || (b.Maker != "" && b.Maker != d.maker) {
+			continue
+		}
+		if err := d.h.o.Store.ForgetSandbox(ctx, b.Token); err != nil {
+			return found, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// Open implements paddock.Driver.
+func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	b, err := d.h.o.Store.Sandbox(ctx, d.tenant, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.State == store.Making:
+		return nil, missing("sandbox", string(id))
+	case b.Place != d.h.o.Place:
+		return nil, fmt.Errorf("sandbox %s is at %s, and this server is for %s: %w", id, b.Place, d.h.o.Place, paddock.NotFound)
+	case b.State == store.Lost:
+		return &lost{d.h, b}, nil
+	}
+	sb, err := d.h.open(ctx, b)
+	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
+		// It ended without a word: its time was over, or its process died. What
+		// has its name by now is another.
+		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &sandbox{sb, d, b, nil}, nil
+}
+
+// List implements paddock.Driver.
+func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place)
+	if err != nil {
+		return nil, err
+	}
+	var list []paddock.Status
+	for _, b := range rows {
+		switch b.State {
+		case store.Lost:
+			list = append(list, told(b))
+		case store.Ready, store.Removing:
+			// One by one: what all others of the server do is asked for nobody's list.
+			st, err := d.h.look(ctx, b)
+			switch {
+			case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // it ends, or has
+			case err != nil:
+				return nil, err
+			default:
+				list = append(list, plain(b.Since(st)))
+			}
+		case store.Making: // nobody has it yet
+		}
+	}
+	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })
+	return list, nil
+}
+
+// RemoveSnapshot implements paddock.Driver. Another's snapshot is gone as far as
+// this tenant knows, and stays.
+func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+	if err := d.alive(); err != nil {
+		return err
+	}
+	if name := string(id); name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return fmt.Errorf("snapshot %q: no snapshot has such a name: %w", id, paddock.Invalid)
+	}
+	_, err := d.h.o.Store.Snapshot(ctx, d.tenant, d.h.o.Place, id)
+	if errors.Is(err, paddock.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.h.d.RemoveSnapshot(ctx, id); err != nil {
+		return err
+	}
+	return d.h.o.Store.ForgetSnapshot(ctx, d.tenant, d.h.o.Place, id)
+}
+
+// Close releases this tenant's driver, not the shared one, and removes the
+// ephemeral sandboxes that it made.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	again := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if again {
+		return nil
+	}
+	d.cancel()
+	d.making.Wait()
+	d.h.leave(d)
+	ctx := context.Background()
+	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place)
+	errs := []error{err}
+	for _, b := range rows {
+		if b.Maker == d.maker {
+			errs = append(errs, d.h.drop(ctx, b))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,220 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+var _ lease.Newborn = (*sandbox)(nil)
+
+// A sandbox is a tenant's. What is not here is the shared driver's.
+type sandbox struct {
+	paddock.Sandbox
+	d *Driver
+	b store.Sandbox // as it was found; its state and labels may have changed
+
+	born *paddock.Status // how it was when it was made; nil of one that was opened
+}
+
+// Born implements [lease.Newborn].
+func (s *sandbox) Born() (paddock.Status, bool) {
+	if s.born == nil {
+		return paddock.Status{}, false
+	}
+	return *s.born, true
+}
+
+func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	st, err := s.Sandbox.Status(ctx)
+	if err == nil && !s.d.h.is(st, s.b) {
+		return paddock.Status{}, missing("sandbox", string(s.b.ID))
+	}
+	return plain(s.b.Since(st)), err
+}
+
+// there fails where the sandbox was removed since it was opened: another may have
+// its name by now.
+func (s *sandbox) there(ctx context.Context) error {
+	now, err := s.d.h.o.Store.Sandbox(ctx, s.b.Tenant, s.b.ID)
+	if err == nil && now.Token != s.b.Token {
+		return missing("sandbox", string(s.b.ID))
+	}
+	return err
+}
+
+func (s *sandbox) Pause(ctx context.Context) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
+	err := s.Sandbox.Pause(ctx)
+	if err == nil {
+		s.d.h.note(ctx, s.b, s.Sandbox)
+	}
+	return err
+}
+
+func (s *sandbox) Resume(ctx context.Context) error {
+	if err := s.there(ctx); err != nil {
+		return err
+	}
+	err := s.Sandbox.Resume(ctx)
+	if err == nil {
+		s.d.h.note(ctx, s.b, s.Sandbox)
+	}
+	return err
+}
+
+// Update asks the quota for new limits before they hold. What was asked for is
+// reserved until it is known what the driver made of it. Changes of limits take
+// turns.
+func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+	labels := u.Labels
+	if labels != nil {
+		if err := ordinary(labels); err != nil {
+			return err
+		}
+		u.Labels = s.d.h.owned(labels, s.b.Token)
+	}
+	leave, err := s.d.h.enter(ctx, s.b.Token)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := s.there(ctx); err != nil {
+		return err
+	}
+	before, err := s.reserve(ctx, u.Limits)
+	if err != nil {
+		return err
+	}
+	changed := s.Sandbox.Update(ctx, u)
+	late, done := after(ctx) // the sandbox has what it has, also where the caller has gone
+	defer done()
+	settled := s.settle(late, u.Limits, before, changed != nil)
+	if changed != nil {
+		return errors.Join(changed, settled)
+	}
+	if labels != nil {
+		if err := s.d.h.o.Store.LabelSandbox(late, s.b.Token, labels); err != nil {
+			return errors.Join(fmt.Errorf("write down the labels: %w", err), settled)
+		}
+	}
+	s.d.h.note(late, s.b, s.Sandbox)
+	return settled
+}
+
+// reserve makes room for new limits, and tells what was reserved before.
+func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.Reserved, err error) {
+	if l == nil {
+		return before, nil
+	}
+	info, err := s.d.h.info(ctx, s.b.Tier)
+	if err != nil {
+		return before, err
+	}
+	asked, err := reserve(*l, info.Defaults)
+	if err != nil {
+		return before, err
+	}
+	return s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
+		return larger(r, asked)
+	}, func(have *store.Total) error { return s.d.fits(have, asked) })
+}
+
+// settle reserves what the sandbox has by now. After a change that went wrong it
+// may have some of it, and keeps what was reserved before.
+func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Reserved, wrong bool) error {
+	if l == nil {
+		return nil
+	}
+	st, err := s.Sandbox.Status(ctx)
+	if err != nil { // so all of it stays reserved
+		return fmt.Errorf("ask for the new limits: %w", err)
+	}
+	has := counted(st.Limits)
+	if wrong {
+		has = larger(has, before)
+	}
+	return s.set(ctx, has)
+}
+
+// set writes down what is reserved, without asking.
+func (s *sandbox) set(ctx context.Context, r store.Reserved) error {
+	_, err := s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(store.Reserved) store.Reserved { return r }, func(*store.Total) error { return nil })
+	return err
+}
+
+// larger is the most of each: a driver may keep what it has where it is asked for less.
+func larger(a, b store.Reserved) store.Reserved {
+	return store.Reserved{CPU: max(a.CPU, b.CPU), Memory: max(a.Memory, b.Memory), PIDs: max(a.PIDs, b.PIDs), Disk: max(a.Disk, b.Disk)}
+}
+
+func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	if err := s.there(ctx); err != nil {
+		return "", err
+	}
+	st := s.d.h.o.Store
+	have, err := st.Total(ctx, s.d.tenant)
+	if err != nil {
+		return "", err
+	}
+	if err := s.d.keep(&have); err != nil { // before there is work; what counts is below
+		return "", err
+	}
+	id, err := s.Sandbox.Snapshot(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	ctx, done := after(ctx)
+	defer done()
+	err = st.AddSnapshot(ctx, store.Snapshot{
+		ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Created: s.d.h.o.Now().Round(0),
+	}, s.d.keep)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("write down the snapshot: %w", err), s.d.h.d.RemoveSnapshot(ctx, id))
+	}
+	return id, nil
+}
+
+// Remove goes on where the store cannot be written: removing makes room.
+func (s *sandbox) Remove(ctx context.Context) error { return s.d.h.remove(ctx, s.b, s.Sandbox) }
+
+// remove destroys a sandbox, and forgets it when it is gone. What has its name
+// later is another, and stays.
+func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) error {
+	if err := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing); errors.Is(err, paddock.NotFound) {
+		return nil // it is gone already
+	}
+	asked, cancel := context.WithTimeout(ctx, noteTime)
+	st, err := sb.Status(asked)
+	gone := errors.Is(err, paddock.NotFound) || (err == nil && !h.is(st, b))
+	if err == nil { // else the meter finds out by itself
+		h.noteThat(asked, b, st)
+	}
+	cancel()
+	if !gone { // also where nobody can tell how it is
+		if err := sb.Remove(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, done := after(ctx)
+	defer done()
+	return h.o.Store.ForgetSandbox(ctx, b.Token)
+}
+
+// drop removes a sandbox of which only the record is at hand.
+func (h *House) drop(ctx context.Context, b store.Sandbox) error {
+	sb, err := h.open(ctx, b)
+	if errors.Is(err, paddock.NotFound) {
+		return h.o.Store.ForgetSandbox(ctx, b.Token)
+	}
+	if err != nil {
+		return err
+	}
+	return h.remove(ctx, b, sb)
+}

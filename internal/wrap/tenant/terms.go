@@ -1,0 +1,77 @@
+package tenant
+
+import (
+	"context"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+// A keeper is a tenant's driver whose sandboxes have terms. A keeper below knows
+// sandboxes by name, and a name can be another's a moment later: so each call here
+// holds the name, and none is made with it meanwhile.
+type keeper struct {
+	*Driver
+	k lease.Keeper
+}
+
+// Keeper implements [lease.Passer].
+func (d *Driver) Keeper() (lease.Keeper, bool) {
+	k, ok := lease.Of(d.h.d)
+	if !ok {
+		return nil, false
+	}
+	return keeper{d, k}, true
+}
+
+// CreateWith is Create, with these terms.
+func (k keeper) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+	return k.create(ctx, spec, func(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+		return k.k.CreateWith(ctx, spec, t)
+	})
+}
+
+func (k keeper) Terms(ctx context.Context, id paddock.ID) (l lease.Lease, err error) {
+	err = k.with(ctx, id, func(ctx context.Context) error {
+		l, err = k.k.Terms(ctx, id)
+		return err
+	})
+	return l, err
+}
+
+func (k keeper) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
+	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Change(ctx, id, t) })
+}
+
+func (k keeper) Extend(ctx context.Context, id paddock.ID, by time.Duration) error {
+	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Extend(ctx, id, by) })
+}
+
+func (k keeper) Renew(ctx context.Context, id paddock.ID) error {
+	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Renew(ctx, id) })
+}
+
+// with calls something with the name of a sandbox that is this tenant's until it
+// has answered.
+func (k keeper) with(ctx context.Context, id paddock.ID, call func(context.Context) error) error {
+	leave, err := k.h.name(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	sb, err := k.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	if l, ok := sb.(*lost); ok {
+		return l.gone()
+	}
+	if err := call(ctx); err != nil {
+		return err
+	}
+	if own, ok := sb.(*sandbox); ok { // it may have been resumed
+		k.h.note(ctx, own.b, own.Sandbox)
+	}
+	return nil
+}
