@@ -24,8 +24,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/usage"
-	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
-	"github.com/paddock-sandbox/paddock/internal/wrap/admission"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
@@ -159,121 +157,143 @@ func (f *accountFlags) check(a *app) error {
 	return err
 }
 
-// whose says whose turn it is where sandboxes wait to be made.
-func whose(ctx context.Context, _ paddock.Spec) string {
-	q, _ := server.RequestOf(ctx)
-	return q.Caller.Name
-}
-
 // developer is the tenant of the one key that the command line gives.
 const developer = "default"
 
 // accounts are the callers of a server: the keys that they show, and the sandboxes
 // that are theirs.
 type accounts struct {
+	app   *app
+	flags *serveFlags
+	watch *operation
+	log   *slog.Logger
+
 	store   *store.Store
-	host    string // of what is in the store, what is here
-	house   *tenant.House
-	meter   *usage.Meter
 	ring    *key.Ring
 	static  key.Static
-	log     *slog.Logger
+	host    string         // of what is in the store, what is here
 	release func() error   // of the claim that this is the one server here; nil is none
-	record  *journal       // nil records nothing
-	sums    chan struct{}  // has one for each sum of use that is being made
-	pool    *pool.Pool     // nil keeps nothing ready
+	shelves []pool.Shelf   // of --warm
 	ready   []paddock.Tier // of which it keeps what clients of E2B ask for
-	gate    *gate.Gate     // of ports; nil until openGate
+	shared  paddock.Driver // what all tenants share; the house closes it once there is one
+	pool    *pool.Pool     // a layer of it; nil keeps nothing ready
+	meter   *usage.Meter
+	house   *tenant.House
+	record  *journal      // nil records nothing
+	sums    chan struct{} // has one for each sum of use that is being made
+	gate    *gate.Gate    // of ports; nil until openGate
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
 }
 
-// openAccounts builds what is between callers and a driver, which it closes if it
-// fails, and with itself: what is ready, room on the machine, lifetimes, tenants.
+// openAccounts builds what stands between callers and a driver: keys, the layers of
+// stack.go, usage and the record. It owns the driver from here on, and closes it if it
+// fails.
 func (a *app) openAccounts(ctx context.Context, d paddock.Driver, f *serveFlags, shown string, o *operation) (_ *accounts, err error) {
-	log := o.log
-	c := &accounts{log: log, sums: make(chan struct{}, sumsAtOnce), drivers: map[string]paddock.Driver{}}
+	c := &accounts{app: a, flags: f, watch: o, log: o.log, shared: d, sums: make(chan struct{}, sumsAtOnce), drivers: map[string]paddock.Driver{}}
 	defer func() {
-		if err == nil {
-			return
+		if err != nil {
+			err = errors.Join(err, c.Close())
 		}
-		if c.house == nil {
-			err = errors.Join(err, d.Close())
-		}
-		err = errors.Join(err, c.Close())
 	}()
-	if c.store, err = f.store.open(ctx, a); err != nil {
-		return nil, err
+	for _, stage := range []func(context.Context) error{
+		func(ctx context.Context) error { return c.openKeys(ctx, shown) },
+		c.claim,
+		c.readShelves,
+		func(ctx context.Context) (err error) {
+			c.shared, err = wrapAll(ctx, c.shared, c.sharedLayers())
+			return err
+		},
+		c.openHouse,
+		c.openRecord,
+		c.adopt,
+	} {
+		if err := stage(ctx); err != nil {
+			return nil, err
+		}
 	}
-	c.ring = key.New(c.store, a.wall)
-	if err := c.admit(ctx, shown, f.trusted); err != nil {
-		return nil, err
+	return c, nil
+}
+
+// openKeys opens the database, and refuses a server that nobody could call.
+func (c *accounts) openKeys(ctx context.Context, shown string) (err error) {
+	if c.store, err = c.flags.store.open(ctx, c.app); err != nil {
+		return err
+	}
+	c.watch.from.Failures = c.store.Failures
+	c.ring = key.New(c.store, c.app.wall)
+	if err := c.admit(ctx, shown, c.flags.trusted); err != nil {
+		return err
 	}
 	if ok, err := c.open(ctx, shown); err != nil || !ok {
-		return nil, errors.Join(err, withHint(fmt.Errorf("--listen %s without a key: nobody could call: %w", f.listen, paddock.Denied),
+		return errors.Join(err, withHint(fmt.Errorf("--listen %s without a key: nobody could call: %w", c.flags.listen, paddock.Denied),
 			"make one: `paddock tenant create NAME`, `paddock key create NAME`; or give one for development: --key-file FILE or PADDOCK_KEY; or listen on a socket of yours: --listen unix:/path"))
 	}
-	host, err := f.account.hostName()
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// claim makes this the one server of its host name in the database.
+func (c *accounts) claim(ctx context.Context) (err error) {
+	if c.host, err = c.flags.account.hostName(); err != nil {
+		return err
 	}
-	c.host = host
-	release, err := c.store.Claim(ctx, host)
-	if err != nil {
-		return nil, withHint(err, "another server is there: end it first, or give this one a directory or a name of its own: --state DIR, --host NAME")
+	if c.release, err = c.store.Claim(ctx, c.host); err != nil {
+		return withHint(err, "another server is there: end it first, or give this one a directory or a name of its own: --state DIR, --host NAME")
 	}
-	c.release = release
-	sudo := askOnce(func(tier paddock.Tier) (bool, error) { return hasSudo(ctx, d, tier) })
-	shelves, err := a.shelves(f.account.warm, sudo)
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// readShelves reads --warm.
+func (c *accounts) readShelves(ctx context.Context) (err error) {
+	sudo := askOnce(func(tier paddock.Tier) (bool, error) { return hasSudo(ctx, c.shared, tier) })
+	if c.shelves, err = c.app.shelves(c.flags.account.warm, sudo); err != nil {
+		return err
 	}
-	for _, s := range shelves {
+	for _, s := range c.shelves {
 		has, err := sudo(s.Spec.Tier)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if reflect.DeepEqual(s.Spec, e2b.Ready(s.Spec.Tier, has)) {
 			c.ready = append(c.ready, s.Spec.Tier)
 		}
 	}
-	room := admission.Options{Sandboxes: int(f.account.most), Overcommit: float64(cmp.Or(f.account.overcommit, usualOvercommit)), Key: whose}
-	if c.pool, err = warm(ctx, d, shelves, c.store.ID()+"."+host, log); err != nil {
-		return nil, err
+	return nil
+}
+
+// openHouse meters what sandboxes use, and keeps tenants apart.
+func (c *accounts) openHouse(context.Context) (err error) {
+	f := &c.flags.account
+	if c.meter, err = usage.New(usage.Options{
+		Driver: c.shared, Store: c.store, Place: c.host, Log: c.log,
+		Keep: days(f.keepUsage, usualKeep), Hours: days(f.keepHours, usualHours),
+	}); err != nil {
+		return err
 	}
-	if c.pool != nil {
-		d, room.Besides, o.from.Pools = c.pool, c.pool.Ready, c.pool.Counts
-	}
-	full, err := admission.New(ctx, d, room)
-	if err != nil {
-		return nil, err
-	}
-	o.from.Load, o.from.Failures = full.Load, c.store.Failures
-	d = o.arrive(full)
-	leased, err := lease.New(ctx, d, lease.Options{Store: store.LeasesOf[lease.Record](c.store, host), Default: f.account.terms(), Of: tenant.Marked(c.store.ID()), Longest: time.Duration(f.account.longest), Log: log, Ended: o.ended, Wall: a.wall})
-	if err != nil {
-		return nil, err
-	}
-	d = leased
-	if c.meter, err = usage.New(usage.Options{Driver: d, Store: c.store, Place: host, Keep: days(f.account.keepUsage, usualKeep), Hours: days(f.account.keepHours, usualHours), Log: log}); err != nil {
-		return nil, err
-	}
-	if c.house, err = tenant.New(d, tenant.Options{Store: c.store, Place: host, Meter: c.meter, Now: a.wall}); err != nil {
-		return nil, err
-	}
-	if c.record, err = a.openJournal(f.account.audit, f.account.bucket, log); err != nil {
-		return nil, err
+	c.house, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.wall})
+	return err
+}
+
+// openRecord opens the record of --audit.
+func (c *accounts) openRecord(context.Context) (err error) {
+	if c.record, err = c.app.openJournal(c.flags.account.audit, c.flags.account.bucket, c.log); err != nil {
+		return err
 	}
 	if c.record != nil && c.record.uploader != nil {
-		o.from.Uploads = c.record.uploader.Waiting
+		c.watch.from.Uploads = c.record.uploader.Waiting
 	}
+	return nil
+}
+
+// adopt goes on with the sandboxes that an earlier server left.
+func (c *accounts) adopt(ctx context.Context) error {
 	found, err := c.house.Adopt(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	log.Info("sandboxes of before", "kept", len(found.Kept), "removed", len(found.Removed), "lost", len(found.Lost), "not ours", len(found.Left))
-	return c, nil
+	c.log.Info("sandboxes of before", "kept", len(found.Kept), "removed", len(found.Removed), "lost", len(found.Lost), "not ours", len(found.Left))
+	return nil
 }
 
 // days gives a number of days, or the usual one.
@@ -382,31 +402,12 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 	if d := c.drivers[id]; d != nil {
 		return d, nil
 	}
-	var d paddock.Driver = c.house.Driver(id)
-	if c.record != nil {
-		var err error
-		d, err = actionlog.New(d, actionlog.Options{
-			Sink: c.record.lines, Failed: c.record.lines.Failed(),
-			Caller: func(ctx context.Context) actionlog.Caller {
-				q, _ := server.RequestOf(ctx)
-				return actionlog.Caller{Who: q.Caller.Who, Tenant: id, From: q.From, Request: q.ID, Rule: ruleOf(q.Caller.Who)}
-			},
-		})
-		if err != nil {
-			return nil, err
-		}
+	d, err := wrapAll(context.Background(), c.shared, c.tenantLayers(id))
+	if err != nil {
+		return nil, err
 	}
 	c.drivers[id] = d
 	return d, nil
-}
-
-// ruleOf is what let somebody in: a key, but for those that the ways to ports name.
-func ruleOf(who string) string {
-	switch who {
-	case "sandbox-token", "traffic-token", "public", "signed URL":
-		return who
-	}
-	return "key"
 }
 
 // Close lets go of everything. Sandboxes stay.
@@ -420,6 +421,8 @@ func (c *accounts) Close() error {
 	}
 	if c.house != nil {
 		errs = append(errs, c.house.Close())
+	} else {
+		errs = append(errs, c.shared.Close())
 	}
 	errs = append(errs, c.record.close())
 	if c.release != nil {

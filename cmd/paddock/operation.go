@@ -21,7 +21,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/tracing"
-	"github.com/paddock-sandbox/paddock/internal/wrap/call"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
@@ -151,29 +150,6 @@ func (a *app) operate(ctx context.Context, f *serveFlags) (*operation, error) {
 		return nil, errors.Join(err, o.trace.Close(ctx))
 	}
 	return o, nil
-}
-
-// driver lets calls of a tier's driver be seen.
-func (o *operation) driver(d paddock.Driver, tier paddock.Tier) paddock.Driver {
-	var observers []call.Observer
-	if o.trace != nil {
-		observers = append(observers, o.trace.Observe)
-	}
-	if o.set != nil {
-		observers = append(observers, o.set.Observe)
-	}
-	if len(observers) == 0 {
-		return d
-	}
-	return call.New(d, tier, observers...)
-}
-
-// arrive lets it be seen what creations wait for in d.
-func (o *operation) arrive(d paddock.Driver) paddock.Driver {
-	if o.set == nil {
-		return d
-	}
-	return o.set.Arrive(d)
 }
 
 // ended counts what a lifetime ended.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // serveFlags say how a server is reached, and by whom.
@@ -230,40 +228,6 @@ func (f *serveFlags) open(ctx context.Context, a *app, o *operation, allow func(
 	return listening{tls.NewListener(l, config), "https://" + l.Addr().String(), nothing}, nil
 }
 
-// checkTiers refuses names that are no tier's.
-func (a *app) checkTiers(names []string) error {
-	for _, name := range names {
-		if !slices.ContainsFunc(a.tiers, func(t tier) bool { return string(t.name) == name && t.open != nil }) {
-			return withHint(fmt.Errorf("--tiers %s: there is no such tier: %w", name, paddock.Invalid), "`paddock doctor` lists them")
-		}
-	}
-	return nil
-}
-
-// all is a driver of these tiers, or of every one of this version, made with g. Calls
-// of each go by way of seen.
-func (a *app) all(g gear, names []string, seen func(paddock.Driver, paddock.Tier) paddock.Driver) (paddock.Driver, error) {
-	var list []auto.Tier
-	if err := a.checkTiers(names); err != nil {
-		return nil, err
-	}
-	for _, t := range a.tiers {
-		if t.open == nil || len(names) > 0 && !slices.Contains(names, string(t.name)) {
-			continue
-		}
-		d, err := t.open(g)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.name, err), auto.New(list...).Close())
-		}
-		row := auto.Tier{Name: t.name, Driver: seen(d, t.name), Pass: t.weak}
-		if t.name == paddock.Sim {
-			row.Pass = func() string { return "it runs no programs of this machine" } // as for create
-		}
-		list = append(list, row)
-	}
-	return auto.New(list...), nil
-}
-
 // gear is what a server's tiers are made with. Without a directory of its own, what
 // a socket serves is what its user keeps in any way. Sandboxes of tenants are not:
 // paddock rm --all is not to end them, nor is a server of the user's own to stay for
@@ -313,7 +277,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		l.Close()
 		return err
 	}
-	d, err := a.all(g, f.tiers, o.driver)
+	d, err := a.openTiers(g, f.tiers, o)
 	if err != nil {
 		l.Close()
 		return err
