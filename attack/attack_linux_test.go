@@ -191,7 +191,7 @@ func judge(t *testing.T, h Harness) {
 	}
 }
 
-func document() string { return filepath.Join("..", "docs", "THREAT_MODEL.md") }
+func document() string { return filepath.Join("..", "docs", "security", "attack-matrix.md") }
 
 // committed reads the golden files of every tier.
 func committed(t *testing.T) map[paddock.Tier]Matrix {

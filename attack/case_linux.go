@@ -70,7 +70,7 @@ func Cases() []Case {
 		metadata  = "times of a protected file can be set, and the mode of a file .git; nothing on the host runs or obeys them"
 		ownKernel = "the sandbox's own kernel answers, about itself"
 		ownMode   = "the sandbox's own kernel shows the mode as it was set; the file's is unchanged"
-		published = "processor, clock and topology are visible; docs/THREAT_MODEL.md names side channels as no boundary"
+		published = "processor, clock and topology are visible; docs/security/threat-model.md names side channels as no boundary"
 	)
 	return []Case{
 		{ID: "A01", Attack: "write to the home, /etc, /var/tmp, /run and other places of the host", Claim: "nothing that is written outside the workspace reaches the host"},
@@ -107,7 +107,7 @@ func Cases() []Case {
 		{ID: "C02", Attack: "change the repository's configuration", Claim: "configuration that names programs cannot be changed", ByDesign: map[string]string{"metadata:": metadata}},
 		{ID: "C03", Attack: "change hooks of nested repositories", Claim: "protected names hold at any depth"},
 		{ID: "C04", Attack: "make a repository with a hook", Claim: "a repository made inside has no hooks",
-			ByDesign: map[string]string{"bare repository": "a bare repository is files of ordinary names; set safe.bareRepository=explicit (see docs/THREAT_MODEL.md)"}},
+			ByDesign: map[string]string{"bare repository": "a bare repository is files of ordinary names; set safe.bareRepository=explicit (see docs/security/threat-model.md)"}},
 		{ID: "C05", Attack: "change submodules, worktrees, attributes and where git looks", Claim: "the rest of what git trusts is protected too", ByDesign: map[string]string{"metadata:": metadata}},
 		{ID: "C06", Attack: "make files that shells, editors and agents trust and that are missing", Claim: "a protected name need not exist to be protected"},
 		{ID: "C07", Attack: "make configuration of other agents and clouds", Claim: "so for .codex, .agents and .aws"},

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/attack/target"
 )
 
-var update = flag.Bool("update", false, "write the golden files, and the table in docs/THREAT_MODEL.md")
+var update = flag.Bool("update", false, "write the golden files, and the table in docs/security/attack-matrix.md")
 
 var rows = flag.String("only", "", "the `rows` to try, with commas between; none is all")
 

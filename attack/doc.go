@@ -11,7 +11,7 @@
 // What the attacker says it saw is one half of the evidence. The other half is
 // what the host finds afterwards, and that overrides it. The outcome of every
 // case is a cell of a golden matrix, which also is the table of
-// docs/THREAT_MODEL.md. A cell that escapes fails the test, golden or not.
+// docs/security/attack-matrix.md. A cell that escapes fails the test, golden or not.
 //
 // An attack that cannot succeed anywhere proves nothing. So the same cases run
 // without a sandbox first, and have to succeed there.

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// What the server's interpreter takes and tells; docs/INTERPRETER.md says what each
+// What the server's interpreter takes and tells; docs/server/interpreter.md says what each
 // field means.
 type (
 	// Cell is what the interpreter is given to run.

@@ -15,7 +15,7 @@ import (
 )
 
 // document is where the limits are listed for people.
-const document = "../docs/SIM.md"
+const document = "../docs/use/sim.md"
 
 // written says a limit's default as documents do.
 func written(f budget.Field) string {

@@ -9,7 +9,7 @@
 // starts commands, holds files, takes snapshots. [Run] runs one script, and a
 // [Session] runs one after another in a shell that keeps its state. The list
 // of commands, the differences from bash and the GNU tools, and all limits are
-// in docs/SIM.md.
+// in docs/use/sim.md.
 //
 // # How strong it is
 //

@@ -97,7 +97,7 @@ func (f *accountFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.keepUsage, "keep-usage", "forget what was used this `number` of days ago (default 400)")
 	fs.Var(&f.keepHours, "keep-usage-hours", "know for this `number` of days what was used in each hour, and from then on what was used in each day, of sandboxes that are alike together (default 35, at least 2)")
 	fs.StringArrayVar(&f.warm, "warm", nil, "keep sandboxes ready, so that whoever asks for exactly that gets one at once: `WHAT=MIN[:MAX][,ttl=TIME]`, of a tier, e2b or e2b:TIER for what clients of E2B ask for, or a file with a spec in JSON (repeatable)")
-	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/AUDIT.md describes them")
+	fs.StringVar(&f.audit, "audit", "", "record who did what in files of this `DIR`, as signed lines of JSON; docs/security/audit.md describes them")
 	fs.StringVar(&f.bucket, "audit-bucket", "", "copy finished files of the record to a store that speaks S3: `https://HOST/BUCKET/PREFIX/`")
 }
 

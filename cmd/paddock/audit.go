@@ -25,7 +25,7 @@ type auditFlags struct {
 }
 
 func (f *auditFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.file, "audit", "", "record what commands do in this new `FILE`, as signed lines of JSON, on a tier that can; docs/AUDIT.md describes them")
+	fs.StringVar(&f.file, "audit", "", "record what commands do in this new `FILE`, as signed lines of JSON, on a tier that can; docs/security/audit.md describes them")
 	fs.StringSliceVar(&f.kinds, "audit-kinds", nil, "record these `kinds` of events too: "+join(paddock.AuditKinds())+" (default exec, or those of the policy)")
 }
 

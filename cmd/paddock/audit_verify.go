@@ -105,7 +105,7 @@ be let list the bucket and read its objects.
 
 A file without its closing head is open: it is being written, its writer was
 killed, or its end was cut off. That is no error, and told with a status of its
-own. docs/AUDIT.md tells what is proved and what is not.
+own. docs/security/audit.md tells what is proved and what is not.
 
 Exit status: 0 if all is whole, 1 if something is wrong, 2 if nothing is wrong
 and the file is open, or the directory or bucket lacks its first segments or the end of

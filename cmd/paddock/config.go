@@ -128,7 +128,7 @@ func parseConfig(name string, data []byte, fs *pflag.FlagSet) (map[string]settin
 		case f == nil && not[key.Value] != "":
 			return nil, wrong(key.Line, not[key.Value], "%s is no key of this file", key.Value)
 		case f == nil:
-			hint := "docs/OPERATIONS.md lists the keys"
+			hint := "docs/server/operations.md lists the keys"
 			if near := policy.Nearest(key.Value, slices.Sorted(maps.Keys(known))); near != "" {
 				hint = "did you mean " + near + "?"
 			}

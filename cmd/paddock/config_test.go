@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-const configSchema = "../../docs/serve.schema.json"
+const configSchema = "../../docs/reference/serve.schema.json"
 
 // serveSettings gives the flags of serve, nobody's yet.
 func serveSettings(t testing.TB) *pflag.FlagSet {
@@ -84,7 +84,7 @@ func TestTheSchemaOfTheConfigurationIsThatOfTheFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(have, want.Bytes()) {
-		t.Error("docs/serve.schema.json does not say what the flags say; write it anew: PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheSchemaOfTheConfiguration")
+		t.Error("docs/reference/serve.schema.json does not say what the flags say; write it anew: PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheSchemaOfTheConfiguration")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestEveryFlagOfServeIsAKeyOrSaysWhyNot(t *testing.T) {
 func TestWhatIsWrongInAConfigurationIsToldWithItsLine(t *testing.T) {
 	schema := compiledSchema(t)
 	for _, row := range []struct{ text, message, hint string }{
-		{"a: 1\n", `f:1: "a" is not known`, "docs/OPERATIONS.md"},
+		{"a: 1\n", `f:1: "a" is not known`, "docs/server/operations.md"},
 		{"\nmax-conections: 1\n", `f:2: "max-conections" is not known`, `did you mean max-connections?`},
 		{"max_connections: 1\n", `f:1: "max_connections" is not known`, "did you mean max-connections?"},
 		{"listen: a:1\nlisten: b:1\n", "listen is there twice", ""},

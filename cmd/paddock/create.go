@@ -47,7 +47,7 @@ directories of this machine can be shown to it where the server runs on this
 machine, and lets its callers do so; for any other there is paddock cp.
 
 With --lifetime, --idle-pause, --idle-remove or --renew-every it has these terms and
-none of the server's own; docs/LEASES.md tells what they promise.
+none of the server's own; docs/server/leases.md tells what they promise.
 
 Where no server is named by --server, PADDOCK_SERVER or paddock login, one of
 your own is started. It ends by itself when it has had no sandbox and no call

@@ -45,7 +45,7 @@ func limitNamed(name string) (budget.Field, error) {
 		names[i] = string(f.Name)
 	}
 	return budget.Field{}, withHint(fmt.Errorf("--limit %s: there is no such limit: %w", name, paddock.Invalid),
-		"limits are %s; docs/SIM.md tells what they bound", join(names))
+		"limits are %s; docs/use/sim.md tells what they bound", join(names))
 }
 
 // maxLimit is more than any machine has, and little enough to be added up.

@@ -140,7 +140,7 @@ func checkNetwork(n paddock.NetworkPolicy, look bool) error {
 		}
 	}
 	if _, err := rule.New(n); err != nil {
-		return withHint(fmt.Errorf("network: %w", err), "see docs/POLICY.md")
+		return withHint(fmt.Errorf("network: %w", err), "see docs/reference/policy.md")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type operateFlags struct {
 }
 
 func (f *operateFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.config, "config", "", "`file` in YAML with these flags as keys; a flag that is given wins. docs/OPERATIONS.md describes it")
+	fs.StringVar(&f.config, "config", "", "`file` in YAML with these flags as keys; a flag that is given wins. docs/server/operations.md describes it")
 	fs.BoolVar(&f.check, "check", false, "read and check everything that was given, and end")
 	fs.StringVar(&f.metrics, "metrics", "", "`address` for metrics of Prometheus, /healthz and /readyz, without a key: HOST:PORT on loopback, or unix:/path")
 	fs.BoolVar(&f.metricsOpen, "metrics-open", false, "let --metrics be beyond loopback: whoever can connect sees how much is going on")

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const referenceFile = "../../docs/CLI.md"
+const referenceFile = "../../docs/reference/cli.md"
 
 // The reference is what the commands say of themselves, and nothing else.
 // PADDOCK_UPDATE=1 writes it.
@@ -42,7 +42,7 @@ numbers of bytes, or numbers with k, m, g or t (powers of 1024) and kB, MB, GB o
 		t.Fatal(err)
 	}
 	if !bytes.Equal(have, b.Bytes()) {
-		t.Errorf("docs/CLI.md does not say what the commands say; write it anew: PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheReference")
+		t.Errorf("docs/reference/cli.md does not say what the commands say; write it anew: PADDOCK_UPDATE=1 go test ./cmd/paddock -run TestTheReference")
 	}
 }
 

@@ -38,7 +38,7 @@ ends. Without a terminal, cells are read from standard input: a line that begins
 "# %%" or "// %%" begins the next one, and the first that fails is the last.
 
 Pictures are written to files in the working directory, and named. Escape sequences
-are taken out of what goes to a terminal. docs/INTERPRETER.md has the languages and
+are taken out of what goes to a terminal. docs/server/interpreter.md has the languages and
 what each of them needs.
 
 Exit status: 0; 1 if a cell of standard input failed; 125 if Paddock itself failed.`,

@@ -59,7 +59,7 @@ func cause(exit paddock.Exit) (why, hint string) {
 		why = "the command was killed by the sandbox's policy"
 	case paddock.OutOfBudget:
 		why = "the command was killed"
-		hint = "--limit NAME=VALUE raises a limit of this tier; docs/SIM.md lists them"
+		hint = "--limit NAME=VALUE raises a limit of this tier; docs/use/sim.md lists them"
 	case paddock.SandboxGone:
 		why = "the sandbox ended under the command"
 	default:

@@ -17,7 +17,7 @@ import (
 // kept bounds each captured stream of a result, in bytes.
 const kept = 1 << 20
 
-// A result is what `paddock run --json` answers; docs/run.schema.json
+// A result is what `paddock run --json` answers; docs/reference/run.schema.json
 // describes it. Times are nanoseconds, sizes bytes.
 type result struct {
 	Version int               `json:"version"` // of this format: 1

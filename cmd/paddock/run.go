@@ -54,18 +54,18 @@ With --audit FILE, what commands do is recorded: each program that is started,
 and with --audit-kinds or the policy's key audit also files that are opened,
 connections that are asked for, and processes that are made and that end. The
 file must not be there yet, and not be where the sandbox may write. A sandbox
-whose events cannot be written any more is ended. docs/AUDIT.md describes them.
+whose events cannot be written any more is ended. docs/security/audit.md describes them.
 
 With --ask, what no rule of the network decides is asked at the terminal while
 the command waits: allowed once, always in this run, or denied, as it is where
 nobody answers within a minute. The terminal shows no output meanwhile. What was
 always allowed is told at the end, with the flags that allow it from the start.
-docs/POLICY.md tells more.
+docs/reference/policy.md tells more.
 
 With --json, output is captured (the first 1 MiB of each stream) and one object
 with the exit, its cause, usage, what was enforced and what was refused is
 written to standard output. With --json=FILE the object goes to FILE, and
-output is passed on. docs/run.schema.json describes it.
+output is passed on. docs/reference/run.schema.json describes it.
 
 Exit status: that of the command, 128+n if signal n killed it (a command that
 ran out of time or memory is killed by signal 9: 137); 126 if the command
@@ -244,7 +244,7 @@ func (a *app) runIn(ctx context.Context, f *runFlags, args []string, changed fun
 	tell(a.stderr, exit, seen)
 	allowed(a.stderr, r.Asked)
 	if b.tier == paddock.Sim && exit.Cause == paddock.Exited && exit.Code == 127 {
-		fmt.Fprintln(a.stderr, "hint: the tier sim has only its own commands, which docs/SIM.md lists; --tier jail runs the programs of this machine")
+		fmt.Fprintln(a.stderr, "hint: the tier sim has only its own commands, which docs/use/sim.md lists; --tier jail runs the programs of this machine")
 	}
 	if f.verbose || f.json != "" {
 		var whole bool

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// schema is as much of JSON Schema as docs/run.schema.json uses.
+// schema is as much of JSON Schema as docs/reference/run.schema.json uses.
 type schema struct {
 	Ref        string             `json:"$ref"`
 	Type       any                `json:"type"` // a name or a list of names
@@ -35,7 +35,7 @@ type schema struct {
 
 func readSchema(t *testing.T) *schema {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/run.schema.json")
+	data, err := os.ReadFile("../../docs/reference/run.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}

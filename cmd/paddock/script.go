@@ -74,7 +74,7 @@ func (a *app) runScript(ctx context.Context, f *runFlags, b *oneShot, relay *rel
 	exit, err := a.follow(ctx, f, b, relay, s.command(b.tier, args), r, asker)
 	var start *paddock.StartError
 	if b.tier == paddock.Sim && errors.As(err, &start) && !errors.Is(err, paddock.Denied) {
-		return exit, withHint(err, "this tier runs its own programs only, which docs/SIM.md lists: --tier jail runs programs of this machine")
+		return exit, withHint(err, "this tier runs its own programs only, which docs/use/sim.md lists: --tier jail runs programs of this machine")
 	}
 	return exit, err
 }

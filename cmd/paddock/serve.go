@@ -62,7 +62,7 @@ SIGTERM and SIGINT end it: it takes no more calls, and gives those under way ten
 seconds. Commands go on. /healthz answers while it lives, /readyz while it takes
 calls. With --config, SIGHUP or a change of the file has it read again: bounds of
 connections and the level of the log change at once, and the log tells what waits for
-a restart. Traces go where OTEL_EXPORTER_OTLP_ENDPOINT says. docs/OPERATIONS.md has
+a restart. Traces go where OTEL_EXPORTER_OTLP_ENDPOINT says. docs/server/operations.md has
 the rest.
 
 Exit status: 0 when a signal ended it, 125 if it cannot listen or Paddock itself

@@ -72,7 +72,7 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.files, "files", "`number` of open files of one process at most")
 	fs.Var(&f.io, "io", "limit of disk traffic per second, such as 50M, reading and writing each")
 	fs.Var(&f.timeout, "timeout", "kill the command after this `time`, such as 30s or 5m")
-	fs.StringArrayVar(&f.limit, "limit", nil, "one of the tier sim's own limits, such as iterations=10000000: `NAME=VALUE` (repeatable; docs/SIM.md lists them)")
+	fs.StringArrayVar(&f.limit, "limit", nil, "one of the tier sim's own limits, such as iterations=10000000: `NAME=VALUE` (repeatable; docs/use/sim.md lists them)")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: yours, or \"user\" if you are root)")
 	fs.BoolVar(&f.sudo, "sudo", false, "let whatever runs inside have commands run as any user of the sandbox, root too, by sudo without a password (gvisor and microvm)")
 	fs.StringVar(&f.policy, "policy", "", "take everything from a policy `file`; flags win over it")

@@ -81,7 +81,7 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 	fs.StringVar(&f.to, "to", "", "until this `day` or full hour (default: the end of this hour)")
 	fs.StringVar(&f.by, "by", "", "one line for each value of this `label`")
 	fs.StringArrayVarP(&f.labels, "label", "l", nil, "only of sandboxes with this label: `NAME=VALUE` (repeatable)")
-	fs.StringVar(&f.prices, "prices", "", "`file` of prices; docs/price.schema.json describes it")
+	fs.StringVar(&f.prices, "prices", "", "`file` of prices; docs/reference/price.schema.json describes it")
 	fs.StringVar(&f.model, "model", string(usage.Busy), "charge by this `model`: alive or busy")
 	fs.BoolVar(&f.json, "json", false, "answer with a JSON list")
 	fs.BoolVar(&f.each, "each", false, "one line for each sandbox, as far as they are told apart")

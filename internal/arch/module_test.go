@@ -44,12 +44,12 @@ func TestNoReplaceInTheModuleFile(t *testing.T) {
 	}
 }
 
-// dependencyRow is a row of the table of dependencies in docs/RATIONALE.md.
+// dependencyRow is a row of the table of dependencies in docs/why/dependencies.md.
 var dependencyRow = regexp.MustCompile("(?m)^\\| `([^`]+\\.[^`]+)` \\|(.*)\\|$")
 
 func TestEveryDependencyHasAReason(t *testing.T) {
 	reasons := map[string]string{}
-	for _, row := range dependencyRow.FindAllStringSubmatch(read(t, "docs/RATIONALE.md"), -1) {
+	for _, row := range dependencyRow.FindAllStringSubmatch(read(t, "docs/why/dependencies.md"), -1) {
 		reasons[row[1]] = row[2]
 	}
 	var direct []string
@@ -60,18 +60,18 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 		direct = append(direct, r.Path)
 		cells, ok := reasons[r.Path]
 		if !ok {
-			t.Errorf("%s is a direct dependency without a row in docs/RATIONALE.md", r.Path)
+			t.Errorf("%s is a direct dependency without a row in docs/why/dependencies.md", r.Path)
 			continue
 		}
 		for cell := range strings.SplitSeq(cells, "|") {
 			if strings.TrimSpace(cell) == "" {
-				t.Errorf("%s: its row in docs/RATIONALE.md has an empty cell", r.Path)
+				t.Errorf("%s: its row in docs/why/dependencies.md has an empty cell", r.Path)
 			}
 		}
 	}
 	for path := range reasons {
 		if !slices.Contains(direct, path) {
-			t.Errorf("docs/RATIONALE.md has a row for %s, which is not a direct dependency", path)
+			t.Errorf("docs/why/dependencies.md has a row for %s, which is not a direct dependency", path)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheManualTellsWhatLinesAre(t *testing.T) {
-	data, err := os.ReadFile("../../docs/AUDIT.md")
+	data, err := os.ReadFile("../../docs/security/audit.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func jsonForm(kind string) bool {
 // Media types of our own, which are JSON.
 const (
 	TypeData  = "application/vnd.paddock.data+json"  // a table: column to list of values
-	TypeChart = "application/vnd.paddock.chart+json" // what a picture shows: docs/INTERPRETER.md
+	TypeChart = "application/vnd.paddock.chart+json" // what a picture shows: docs/server/interpreter.md
 )
 
 // cut shortens text that is too long, between two characters.

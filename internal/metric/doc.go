@@ -4,7 +4,7 @@
 //
 // Requests and their durations by route, code and tier; calls of drivers by
 // operation, tier and result; what is there now, as its owners tell it when they
-// are asked ([Sources]). docs/OPERATIONS.md has each name with its type, unit and
+// are asked ([Sources]). docs/server/operations.md has each name with its type, unit and
 // labels.
 //
 // # Labels

@@ -168,7 +168,7 @@ func TestWhatIsThereStaysKnownWhereTheTiersCannotTell(t *testing.T) {
 }
 
 func TestEveryMetricIsInTheDocument(t *testing.T) {
-	document, err := os.ReadFile("../../docs/OPERATIONS.md")
+	document, err := os.ReadFile("../../docs/server/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestEveryMetricIsInTheDocument(t *testing.T) {
 		}
 		n++
 		if !strings.Contains(string(document), "`"+name+"`") {
-			t.Errorf("docs/OPERATIONS.md does not have %s", name)
+			t.Errorf("docs/server/operations.md does not have %s", name)
 		}
 	}
 	if n < 20 {

@@ -8,11 +8,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// blocks gives the fenced blocks of docs/POLICY.md, each with the words that
+// blocks gives the fenced blocks of docs/reference/policy.md, each with the words that
 // stand after its fence.
 func blocks(t *testing.T) (page string, infos, texts []string) {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/POLICY.md")
+	data, err := os.ReadFile("../../docs/reference/policy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestTheManualNamesEveryKeyAndEveryProtectedName(t *testing.T) {
 	page, _, _ := blocks(t)
 	has := func(text string) {
 		if !strings.Contains(page, "`"+text+"`") {
-			t.Errorf("docs/POLICY.md does not name %s", text)
+			t.Errorf("docs/reference/policy.md does not name %s", text)
 		}
 	}
 	for _, f := range version1().fields {

@@ -350,9 +350,9 @@ func TestWhatATierCannotEnforceIsAProblemWithItsLine(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write docs/policy.schema.json")
+var update = flag.Bool("update", false, "write docs/reference/policy.schema.json")
 
-const schemaFile = "../../docs/policy.schema.json"
+const schemaFile = "../../docs/reference/policy.schema.json"
 
 func TestTheSchemaInTheTreeIsThatOfTheCode(t *testing.T) {
 	if *update {

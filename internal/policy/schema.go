@@ -6,7 +6,7 @@ import (
 )
 
 // Schema gives the JSON Schema (draft 2020-12) of policy files, as in
-// docs/policy.schema.json. What it refuses, Read refuses too; Read also
+// docs/reference/policy.schema.json. What it refuses, Read refuses too; Read also
 // refuses what no schema can say, such as rules that contradict each other.
 func Schema() []byte {
 	top := version1().schema()

@@ -11,7 +11,7 @@ import (
 // a read function of its own stands below one that refuses or notes the whole.
 
 const (
-	useRules  = "take the key away, and say what is meant in a policy file: network.rules (docs/POLICY.md)"
+	useRules  = "take the key away, and say what is meant in a policy file: network.rules (docs/reference/policy.md)"
 	useSecret = "take it away, and keep the value outside with --secret NAME=env:VAR@HOST, or network.secrets of a policy file"
 )
 

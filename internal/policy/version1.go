@@ -303,7 +303,7 @@ func readUnprotect(r *reader, n *yaml.Node, key string) {
 		}
 		texts = append(texts, name.Text)
 	}
-	hint := "docs/POLICY.md lists them"
+	hint := "docs/reference/policy.md lists them"
 	if near := Nearest(n.Value, texts); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}

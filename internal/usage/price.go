@@ -36,7 +36,7 @@ type rates struct {
 	sandbox, cpu, memory, disk, networkIn, networkOut *big.Rat
 }
 
-// document is the file: docs/price.schema.json says the same.
+// document is the file: docs/reference/price.schema.json says the same.
 type document struct {
 	Version  string         `yaml:"version"`
 	Currency string         `yaml:"currency"`

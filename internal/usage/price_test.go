@@ -107,7 +107,7 @@ func TestEachDirectionHasItsPriceInBothModels(t *testing.T) {
 
 func compile(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	f, err := os.Open("../../docs/price.schema.json")
+	f, err := os.Open("../../docs/reference/price.schema.json")
 	must(t, err)
 	defer f.Close()
 	doc, err := jsonschema.UnmarshalJSON(f)

@@ -2,7 +2,7 @@
 // is initialised, where its arguments ask for one: initialising all packages
 // takes longer than anything else that `paddock run --tier sim` does, and has
 // to happen in both processes; so it happens in both at once. It imports next
-// to nothing, so that Go initialises it among the first. docs/RATIONALE.md has
+// to nothing, so that Go initialises it among the first. docs/why/sim.md has
 // the reasons.
 package early
 

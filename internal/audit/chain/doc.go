@@ -7,5 +7,5 @@
 // Who has not the key can change, remove, add or move no line that stands before a
 // head without being noticed. They can cut the file off behind a head, and write
 // what they like behind the last one: only who has seen a later head knows better.
-// Who has the key can write a whole new file. docs/AUDIT.md says so to users.
+// Who has the key can write a whole new file. docs/security/audit.md says so to users.
 package chain

@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheManualTellsWhatALogIs(t *testing.T) {
-	data, err := os.ReadFile("../../../docs/AUDIT.md")
+	data, err := os.ReadFile("../../../docs/security/audit.md")
 	if err != nil {
 		t.Fatal(err)
 	}

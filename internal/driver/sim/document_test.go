@@ -12,7 +12,7 @@ import (
 )
 
 // document is where the commands are listed for people.
-const document = "../../../docs/SIM.md"
+const document = "../../../docs/use/sim.md"
 
 // The list in the document is what the computer has. PADDOCK_UPDATE=1 writes
 // it.
