@@ -71,7 +71,7 @@ python: $(PYTHON) ## Fetch what the tests of Python in the simulated tier take, 
 
 $(PYTHON):
 	@mkdir -p $(TMP)/npm
-	cd $(TMP)/npm && npm pack --silent "$$(sed -n 's/^const Package = "\(.*\)"/\1/p' $(CURDIR)/internal/driver/sim/command/python/install.go)"
+	cd $(TMP)/npm && npm pack --silent "$$(sed -n 's/^const Package = "\(.*\)"/\1/p' $(CURDIR)/internal/sim/command/python/install.go)"
 	@mv $(TMP)/npm/*.tgz $@
 
 .PHONY: sdk
@@ -102,7 +102,7 @@ $(TMP)/plotting.txt: internal/interpreter/testdata/requirements.txt
 race: ## Run the tests of what is concurrent under the race detector
 	go run ./internal/testrun $(if $(CI),-again) -- -race -timeout=15m ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress ./internal/egress/gate ./internal/egress/inspect ./internal/egress/link ./internal/egress/name ./internal/egress/secret ./internal/egress/way \
-		./internal/wrap/admission ./internal/dialect/e2b/envd ./internal/wrap/lease ./internal/server/... ./internal/usage ./internal/outputring/... ./internal/wrap/pool/... ./internal/snapshot/... ./internal/driver/sim/budget/... ./internal/driver/sim/vfs/... ./internal/driver/sim/proc/...
+		./internal/wrap/admission ./internal/dialect/e2b/envd ./internal/wrap/lease ./internal/server/... ./internal/usage ./internal/outputring/... ./internal/wrap/pool/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/proc/...
 
 .PHONY: check
 check: format vet lint tidy fresh cross ## Everything that can be said without running a test

@@ -18,7 +18,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
 )
 
 // A job is a script that every shell runs, in a directory that holds the

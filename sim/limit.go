@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
 // Limits bound a simulated computer. A zero field means its default: there is

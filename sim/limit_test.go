@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
 // document is where the limits are listed for people.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
 )
 
 // pythonDir names the directory of the interpreter, or is empty where the

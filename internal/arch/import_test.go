@@ -92,7 +92,7 @@ func layers() []layer {
 		{"cmd/paddock-gateway", []string{"internal/egress/gateway"}, "the way out, with a network stack, apart from all who do not use it"},
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 		{"cmd/paddock/early", []string{"internal/driver/sim/wall/spawn"}, "it runs before the rest of the program is initialised"},
-		{"sim", []string{"internal/driver/sim", "internal/driver/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
+		{"sim", []string{"internal/driver/sim", "internal/sim/budget", "tool"}, "the tier's face for Go programs: it adds words and no behaviour"},
 		{"internal/wrap/admission", []string{"internal/wrap/auto", "internal/kernel", "internal/wrap/lease"}, "a driver around any driver: it knows no tier, and of the machine only how much is left"},
 		{"internal/wrap/lease", []string{"internal/wrap/auto"}, "a driver around any driver: it knows no tier and no database, only a small interface for its records"},
 		{"internal/wrap/pool", []string{"internal/wrap/auto", "internal/wrap/lease"}, "a driver around any driver: it knows no tier, and can be put around a wrapper too"},
@@ -122,9 +122,10 @@ func layers() []layer {
 	})
 }
 
-// simLayers are the packages of the simulated tier, which is many small ones.
+// simLayers are the packages of the simulated tier. Those below internal/sim are
+// the engine, and import nothing outside of it.
 func simLayers() []layer {
-	const sim = "internal/driver/sim/"
+	const sim = "internal/sim/"
 	below := func(names ...string) []string {
 		for i, n := range names {
 			names[i] = sim + n
@@ -144,31 +145,26 @@ func simLayers() []layer {
 		{sim + "condition", below("vfs"), "what test and [ ask of files"},
 		{sim + "shell/variable", below("budget"), "variables know the shell by what they need of it"},
 		{sim + "shell/expand", below("arith", "pattern", "proc", "quote", "regex", "shell/variable", "vfs"), "words know the shell by what they need of it"},
-		{sim + "shell/tree", below("shell/expand"), "syntax; words are compiled once, while they are read"},
-		{sim + "shell/edit", below("command/display"), "an editor of lines knows no shell"},
-		{sim + "shell", below("budget", "condition", "printf", "proc", "quote", "shell/edit", "shell/expand", "shell/tree", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
-		{sim + "command", below("proc"), "what a tool is"},
+		{sim + "shell/parse", below("shell/expand"), "syntax; words are compiled once, while they are read"},
+		{sim + "shell/readline", below("command"), "an editor of lines knows no shell"},
+		{sim + "shell", below("budget", "condition", "printf", "proc", "quote", "shell/expand", "shell/parse", "shell/readline", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
+		{sim + "command", below("proc", "quote", "regex", "vfs"), "what a tool is, and what tools of several kinds share"},
 		{sim + "command/commandtest", below("budget", "command", "proc", "vfs"), "the referee, for tests"},
-		{sim + "command/grep/ignore", below("pattern", "proc", "regex", "vfs"), "what rg passes over"},
-		{sim + "command/grep/ripgrep", below("command", "command/grep/ignore", "command/operand", "command/stream", "command/walk", "pattern", "proc", "quote", "regex", "vfs"), "rg, which has options of its own kind"},
-		{sim + "command/script/engine", nil, "JavaScript without a world: what it may reach is handed to it"},
+		{sim + "command/ripgrep/gitignore", below("pattern", "proc", "regex", "vfs"), "what rg passes over"},
+		{sim + "command/javascript/quickjs", nil, "JavaScript without a world: what it may reach is handed to it"},
 		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
-		{sim + "wall/flat", nil, "bytes of Go values"},
-		{sim + "wall/spawn", nil, "it runs before the rest of the program is initialised"},
-		{sim + "wall", append(below("budget", "command/python", "wall/flat", "wall/spawn"), "internal/guestclient", "internal/audit", "internal/driver/sim", "internal/egress/gate", "internal/egress/report", "internal/egress/way", "internal/guest", "internal/guest/guestpb", "internal/image", "internal/kernel", "internal/roster", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{"internal/driver/sim/wall/flat", nil, "bytes of Go values"},
+		{"internal/driver/sim/wall/spawn", nil, "it runs before the rest of the program is initialised"},
+		{"internal/driver/sim/wall", append(below("budget", "command/python"), "internal/driver/sim/wall/flat", "internal/driver/sim/wall/spawn", "internal/guestclient", "internal/audit", "internal/driver/sim", "internal/egress/gate", "internal/egress/report", "internal/egress/way", "internal/guest", "internal/guest/guestpb", "internal/image", "internal/kernel", "internal/roster", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
 	}
-	shared := []string{"account", "descriptor", "display", "mode", "operand", "size", "stream", "walk"}
 	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
-	for _, name := range shared {
-		parts = append(parts, sim+"command/"+name)
-		list = append(list, layer{sim + "command/" + name, below("command", "command/operand", "proc", "quote", "regex", "vfs"), "what tools of several kinds share"})
-	}
 	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/egress/rule", "internal/outputring", "internal/roster", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
-		"file":   below("command/sort"), // ls sorts versions as sort does
-		"grep":   below("command/grep/ignore", "command/grep/ripgrep"),
-		"python": below("budget"),
-		"script": append(below("budget", "command/script/engine", "command/tools"), "tool"),
+		"file":       below("command/sort"), // ls sorts versions as sort does
+		"grep":       below("command/ripgrep"),
+		"javascript": append(below("budget", "command/javascript/quickjs", "command/tools"), "tool"),
+		"python":     below("budget"),
+		"ripgrep":    below("command/ripgrep/gitignore"),
 	}
 	for _, kind := range toolKinds() {
 		list = append(list, layer{sim + "command/" + kind, append(slices.Clone(parts), extra[kind]...), "tools of one kind know none of another, nor the shell"})
@@ -181,8 +177,8 @@ func simLayers() []layer {
 // toolKinds are the packages of tools.
 func toolKinds() []string {
 	return []string{
-		"archive", "awk", "calc", "clock", "diff", "encode", "fetch", "file", "find", "git", "grep", "jq", "layout", "number", "sort",
-		"process", "python", "script", "sed", "sql", "text", "xan",
+		"archive", "awk", "calc", "column", "date", "diff", "encode", "fetch", "file", "find", "git", "grep", "javascript", "jq", "number",
+		"process", "python", "ripgrep", "sed", "sort", "sqlite", "text", "xan",
 	}
 }
 
@@ -236,26 +232,26 @@ func foreigners() []foreign {
 		{"github.com/containerd/cgroups", []string{"internal/cgroup"}, "one place for control groups, v1 and v2"},
 		{"github.com/spf13/cobra", []string{"cmd/paddock"}, "a command line belongs to a command"},
 		{"github.com/spf13/pflag", []string{"cmd/paddock"}, "cobra's flags"},
-		{"mvdan.cc/sh/v3/syntax", []string{"internal/driver/sim/shell", "internal/driver/sim/shell/expand", "internal/driver/sim/shell/tree"}, "words of the shell, and nothing else of it"},
-		{"github.com/dsnet/compress", []string{"internal/driver/sim/command/archive"}, "formats of archives"},
-		{"github.com/klauspost/compress", []string{"internal/driver/microvm/boot", "internal/driver/sim/command/archive", "internal/image/registry"}, "as above; and kernels, packages and layers of images, which are packed so"},
+		{"mvdan.cc/sh/v3/syntax", []string{"internal/sim/shell", "internal/sim/shell/expand", "internal/sim/shell/parse"}, "words of the shell, and nothing else of it"},
+		{"github.com/dsnet/compress", []string{"internal/sim/command/archive"}, "formats of archives"},
+		{"github.com/klauspost/compress", []string{"internal/driver/microvm/boot", "internal/sim/command/archive", "internal/image/registry"}, "as above; and kernels, packages and layers of images, which are packed so"},
 		{"github.com/google/go-containerregistry", []string{"internal/image/registry"}, "the wire of registries, below the guard and the bounds of that package"},
-		{"github.com/ulikunitz/xz", []string{"internal/driver/microvm/boot", "internal/driver/sim/command/archive"}, "as above"},
-		{"github.com/JohannesKaufmann/html-to-markdown/v2", []string{"internal/driver/sim/command/encode"}, "one tool"},
-		{"golang.org/x/crypto", []string{"internal/driver/sim/command/encode", "internal/egress/hello", "internal/ingress/certificate"}, "a checksum that the standard library has not, its reader of TLS messages, and ACME"},
+		{"github.com/ulikunitz/xz", []string{"internal/driver/microvm/boot", "internal/sim/command/archive"}, "as above"},
+		{"github.com/JohannesKaufmann/html-to-markdown/v2", []string{"internal/sim/command/encode"}, "one tool"},
+		{"golang.org/x/crypto", []string{"internal/sim/command/encode", "internal/egress/hello", "internal/ingress/certificate"}, "a checksum that the standard library has not, its reader of TLS messages, and ACME"},
 		{"golang.org/x/net", []string{"internal/egress/address", "internal/egress/egresstest", "internal/egress/name"}, "messages of DNS, and the client side of SOCKS5"},
 		{"golang.org/x/time", []string{"internal/egress"}, "the rate of a rule's limits"},
 		{"github.com/aws/aws-sdk-go-v2/aws", []string{"internal/audit/segment", "internal/egress/secret"}, "signatures of requests to AWS, and to what speaks as it does"},
-		{"golang.org/x/text", []string{"internal/driver/sim/command/encode"}, "character sets"},
-		{"github.com/go-git", []string{"internal/driver/sim/command/git"}, "one tool"},
-		{"github.com/tetratelabs/wazero", []string{"internal/driver/sim/command/python"}, "WebAssembly is one language's"},
-		{"modernc.org/libc", []string{"internal/driver/sim/command/script/engine", "internal/driver/sim/command/sql"}, "under QuickJS and SQLite"},
-		{"modernc.org/libquickjs", []string{"internal/driver/sim/command/script/engine"}, "QuickJS, behind an engine without a world"},
-		{"modernc.org/memory", []string{"internal/driver/sim/command/script/engine"}, "under QuickJS"},
-		{"modernc.org/sqlite", []string{"internal/driver/sim/command/sql", "internal/store"}, "one tool, and the state of a server"},
+		{"golang.org/x/text", []string{"internal/sim/command/encode"}, "character sets"},
+		{"github.com/go-git", []string{"internal/sim/command/git"}, "one tool"},
+		{"github.com/tetratelabs/wazero", []string{"internal/sim/command/python"}, "WebAssembly is one language's"},
+		{"modernc.org/libc", []string{"internal/sim/command/javascript/quickjs", "internal/sim/command/sqlite"}, "under QuickJS and SQLite"},
+		{"modernc.org/libquickjs", []string{"internal/sim/command/javascript/quickjs"}, "QuickJS, behind an engine without a world"},
+		{"modernc.org/memory", []string{"internal/sim/command/javascript/quickjs"}, "under QuickJS"},
+		{"modernc.org/sqlite", []string{"internal/sim/command/sqlite", "internal/store"}, "one tool, and the state of a server"},
 		{"github.com/jackc/pgx/v5", []string{"internal/store"}, "as above, where servers share it"},
 		{"github.com/opencontainers/runtime-spec", []string{"bench", "internal/driver/gvisor/sentry"}, "how OCI runtimes are told what to run: gVisor, and the peers"},
-		{"go.yaml.in/yaml", []string{"cmd/paddock", "internal/policy", "internal/driver/sim/command/jq", "internal/usage"}, "text formats end at the configuration, the policy and prices; yq is one tool"},
+		{"go.yaml.in/yaml", []string{"cmd/paddock", "internal/policy", "internal/sim/command/jq", "internal/usage"}, "text formats end at the configuration, the policy and prices; yq is one tool"},
 		{"github.com/prometheus/client_golang", []string{"internal/metric"}, "metrics are one package's, and nobody else counts for Prometheus"},
 		{"go.opentelemetry.io/otel", []string{"internal/tracing"}, "as metrics: a driver has no branch for traces"},
 	}
@@ -319,29 +315,29 @@ func barriers() []barrier {
 		}, "the guest is small, and holds nothing of the host's side"},
 		{"client", []string{"github.com/prometheus", "go.opentelemetry.io", "google.golang.org/grpc"}, "programs of others link it"},
 		{"internal/box", []string{
-			module + "/internal/driver", "gvisor.dev/gvisor", "net/http/httptest",
+			module + "/internal/driver", module + "/internal/sim", "gvisor.dev/gvisor", "net/http/httptest",
 			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress/link", module + "/internal/egress/gateway", module + "/internal/policy", module + "/cmd",
 		}, "tiers stand on it; and who uses the jail does not pay for gVisor"},
 		{"internal/driver/gvisor", []string{
-			module + "/internal/driver/sim", module + "/internal/driver/jail", module + "/internal/driver/microvm", "gvisor.dev/gvisor",
+			module + "/internal/driver/sim", module + "/internal/sim", module + "/internal/driver/jail", module + "/internal/driver/microvm", "gvisor.dev/gvisor",
 			module + "/internal/server", module + "/internal/dialect", module + "/internal/policy", module + "/cmd",
 		}, "as the jail; gVisor itself is in a program of its own"},
 		{"internal/driver/jail", []string{
-			module + "/internal/driver/sim", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
+			module + "/internal/driver/sim", module + "/internal/sim", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
 			module + "/internal/server", module + "/internal/dialect", module + "/internal/egress/link", module + "/internal/egress/gateway", module + "/internal/policy", module + "/cmd",
 		}, "a tier can be taken out and put elsewhere"},
 		{"internal/driver/sim", []string{
 			module + "/internal/driver/jail", module + "/internal/driver/gvisor", module + "/internal/driver/microvm",
 			module + "/internal/server", module + "/internal/dialect", module + "/internal/policy", module + "/cmd", module + "/internal/guestclient",
 		}, "as the jail; and no host's side of a wire: it runs inside other programs"},
-		{"internal/driver/sim/shell", []string{"os/exec", "net/http"}, "a script starts nothing and reaches nobody"},
-		{"internal/driver/sim/proc", []string{"os/exec", "net/http"}, "as above"},
+		{"internal/sim/shell", []string{"os/exec", "net/http"}, "a script starts nothing and reaches nobody"},
+		{"internal/sim/proc", []string{"os/exec", "net/http"}, "as above"},
 		{"internal/server", []string{
-			module + "/internal/driver", module + "/internal/box", module + "/internal/guestclient", module + "/internal/policy", module + "/cmd", "os/exec",
+			module + "/internal/driver", module + "/internal/sim", module + "/internal/box", module + "/internal/guestclient", module + "/internal/policy", module + "/cmd", "os/exec",
 		}, "it serves any driver, and so depends on none"},
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
-		{"internal/wrap/tenant", []string{module + "/internal/driver", module + "/internal/server", module + "/internal/guestclient"}, "a wrapper adds one behaviour to any driver"},
+		{"internal/wrap/tenant", []string{module + "/internal/driver", module + "/internal/sim", module + "/internal/server", module + "/internal/guestclient"}, "a wrapper adds one behaviour to any driver"},
 		{"internal/egress/rule", []string{"net/http", "os/exec", module + "/internal/policy"}, "pure"},
 		{"internal/driver/gvisor/procevent", []string{"gvisor.dev/gvisor"}, "whoever reads events does not pay for gVisor"},
 	}
@@ -374,7 +370,7 @@ func bans() []ban {
 	return []ban{
 		{path: "C", why: "no cgo: one static binary, for every architecture from any"},
 		{path: "plugin", why: "as above"},
-		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/dialect/e2b/envd/envdpb", "internal/guest", "internal/driver/sim/command/script/engine", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
+		{path: "unsafe", except: []string{"internal/kernel", "attack/attacker", "internal/guest/guestpb", "internal/dialect/e2b/envd/envdpb", "internal/guest", "internal/sim/command/javascript/quickjs", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate"}, why: "memory tricks belong beside the system call that needs them; internal/guest has terminals and waiting, which could move to internal/kernel"},
 		{path: "log", why: "libraries return; only main speaks, by log/slog or to the terminal"},
 		{path: "flag", except: []string{"internal/testrun", "bench", "attack/attacker", "cmd/paddock-guest", "internal/driver/gvisor/sentry/filter/generate"}, why: "options are values; flags belong to commands"},
 		{path: "math/rand", why: "names that must not be guessed come from crypto/rand; tests use math/rand/v2 with a seed"},

@@ -2,7 +2,6 @@ package arch_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -12,20 +11,20 @@ func hosts() map[string]map[string]string {
 	const names = "names of types and errors alone"
 	return map[string]map[string]string{
 		"internal/driver/sim":      {"os": "sources of mounts are opened here", "path/filepath": "as os", "net": "a way to the network is handed on"},
-		"internal/driver/sim/vfs":  {"os": "what was opened is read here, through os.Root"},
+		"internal/sim/vfs":         {"os": "what was opened is read here, through os.Root"},
 		"internal/driver/sim/wall": {"os": "the process", "os/exec": "the process", "net": "sockets to it", "path/filepath": "as os"},
-		"internal/driver/sim/proc": {"net": names}, "internal/driver/sim/shell": {"net": names},
-		"internal/driver/sim/command/fetch":       {"net": names, "net/http": "over the dialer that it is handed"},
-		"internal/driver/sim/command/git":         {"os": names},
-		"internal/driver/sim/command/python":      {"os": "the interpreter's package is read, and installed", "path/filepath": "as os"},
-		"internal/driver/sim/command/commandtest": {"os": "tests", "os/exec": "tests", "path/filepath": "tests"},
+		"internal/sim/proc":        {"net": names}, "internal/sim/shell": {"net": names},
+		"internal/sim/command/fetch":       {"net": names, "net/http": "over the dialer that it is handed"},
+		"internal/sim/command/git":         {"os": names},
+		"internal/sim/command/python":      {"os": "the interpreter's package is read, and installed", "path/filepath": "as os"},
+		"internal/sim/command/commandtest": {"os": "tests", "os/exec": "tests", "path/filepath": "tests"},
 	}
 }
 
 func TestOnlyAFewPackagesOfTheSimulatedTierReachTheMachine(t *testing.T) {
 	packages := list(t)
 	for _, name := range packages.own() {
-		if name != "internal/driver/sim" && !strings.HasPrefix(name, "internal/driver/sim/") {
+		if !within(name, "internal/driver/sim") && !within(name, "internal/sim") {
 			continue
 		}
 		for _, path := range packages.get(name).Imports {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // programs are the computer's, by name.

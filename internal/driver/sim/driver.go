@@ -11,12 +11,12 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/fetch"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/roster"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/fetch"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/tool"
 )
 

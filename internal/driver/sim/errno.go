@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // failed says in words what went wrong with a file, with its kind.

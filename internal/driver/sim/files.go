@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // files are a box's files, for a caller outside.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/command/python"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
 	"github.com/paddock-sandbox/paddock/tool"
 )
 

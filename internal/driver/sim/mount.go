@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A mounted is a host directory or file that appears in a box.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/outputring"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A process is a command that was started in a box.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/shell"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 )
 
 // A Session is a shell that runs one script after another and keeps its state

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
 // An account is a line of the computer's /etc/passwd.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/proc"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A pipe has the attributes of one, for descriptors whose other end is outside.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/vfs"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 func (f *files) Watch(ctx context.Context, name string, o paddock.WatchOptions) (paddock.Watcher, error) {

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/flat"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
 // An order is what the host asks of a child. The host is trusted.

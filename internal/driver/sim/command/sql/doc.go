@@ -1,9 +1,0 @@
-// Package sql is the tool sqlite3. The engine is SQLite itself, translated to
-// Go; a database is read from the computer's files into the engine's memory,
-// and written back when a script has changed it. The engine opens no file:
-// ATTACH of files and VACUUM INTO are refused by its own limit, extensions
-// cannot be loaded, and what is temporary is in memory.
-//
-// So a database is bounded by the limit "database", and two tasks that write
-// to the same one at the same time do not see each other: the last wins.
-package sql

@@ -1,0 +1,191 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
+)
+
+func TestWithoutANetworkTheToolsSaySo(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		stderr string
+		status int
+	}{
+		{[]string{"curl", "https://example.com/x"}, "curl: (7) Failed to connect to example.com port 443: there is no network in this sandbox\n", 7},
+		{[]string{"curl", "-s", "http://example.com"}, "", 7},
+		{[]string{"curl", "-sS", "example.com:81"}, "curl: (7) Failed to connect to example.com port 81: there is no network in this sandbox\n", 7},
+		{[]string{"curl", "ftp://example.com"}, "curl: (1) Protocol \"ftp\" not supported or disabled in libcurl\n", 1},
+		{[]string{"curl", "http://x[1-3", "-s"}, "", 3},
+		{[]string{"wget", "http://example.com/f"}, "Connecting to example.com... failed: there is no network in this sandbox.\n", 4},
+		{[]string{"wget", "-q", "http://example.com/f"}, "", 4},
+	} {
+		r := commandtest.Run(t, Commands(nil), commandtest.Case{Args: c.args})
+		if r.Stderr != c.stderr || r.Status != c.status || r.Stdout != "" {
+			t.Errorf("%q: %+v", c.args, r)
+		}
+	}
+}
+
+// serve answers on a connection without a network.
+func serve(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body) // what is there
+		switch r.URL.Path {
+		case "/echo":
+			fmt.Fprintf(w, "%s %s %s %q %s", r.Method, r.Host, r.URL.RawQuery, b, r.Header.Get("X-A")+r.Header.Get("Authorization")+r.Header.Get("Content-Type"))
+		case "/to":
+			http.Redirect(w, r, "/echo?moved", http.StatusFound)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/bad":
+			http.Error(w, "no such", http.StatusNotFound)
+		case "/silent":
+			<-r.Context().Done()
+		case "/endless":
+			for {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+		default:
+			fmt.Fprintf(w, "file %s\n", r.URL.Path)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", s.Listener.Addr().String())
+	}
+}
+
+// fetched runs a command on a computer with a network.
+func fetched(t *testing.T, limits budget.Limits, args ...string) (stdout, stderr string, status int, v *vfs.View, cause error) {
+	t.Helper()
+	tree := vfs.New(vfs.Options{})
+	view := vfs.View{FS: tree, Dir: vfs.Root}
+	k := proc.New(proc.Options{FS: tree, Limits: limits, Programs: func(string) (proc.Program, bool) { return nil, false }, Dial: serve(t)})
+	run := k.NewRun()
+	defer run.End()
+	task, err := run.NewTask(view, args, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, stdoutBuffer := proc.NewBuffer(1 << 30)
+	errs, stderrBuffer := proc.NewBuffer(1 << 30)
+	for fd, d := range map[int]*proc.Desc{1: out, 2: errs} {
+		if err := task.SetFD(fd, d, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	task.Go(func(task *proc.Task) int {
+		for _, c := range Commands(nil) {
+			if c.Name == args[0] {
+				return c.Run(task)
+			}
+		}
+		return 127
+	})
+	<-task.Done()
+	k.Close()
+	s, _ := task.Status()
+	return string(stdoutBuffer.Bytes()), string(stderrBuffer.Bytes()), s.Shell(), &view, run.Cause()
+}
+
+func TestCurlAsksAsItIsTold(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		stdout string
+		status int
+	}{
+		{"-s http://h/echo?q", `GET h q "" `, 0},
+		{"-s -d a=1 -d b=2 http://h/echo", `POST h  "a=1&b=2" application/x-www-form-urlencoded`, 0},
+		{"-s -G -d a=1 http://h/echo", `GET h a=1 "" `, 0},
+		{"-s --data-urlencode a=b&c http://h/echo", `POST h  "a=b%26c" application/x-www-form-urlencoded`, 0},
+		{"-s --json {} -X PUT http://h/echo", `PUT h  "{}" application/json`, 0},
+		{"-s -H X-A:1 -u u:p http://h/echo", `GET h  "" 1Basic dTpw`, 0},
+		{"-s -H Host:other http://h/echo", `GET other  "" `, 0},
+		{"-sL -w %{http_code},%{num_redirects} http://h/to", `GET h moved "" 200,1`, 0},
+		{"-s -o /x -w %{http_code} http://h/to", "302", 0},
+		{"-sL http://h/loop", "", 47},
+		{"-sf http://h/bad", "", 22},
+		{"-s --fail-with-body http://h/bad", "no such\n", 22},
+		{"-s http://h/bad", "no such\n", 0},
+		{"-s http://h/[1-2]{a,b}", "file /1a\nfile /1b\nfile /2a\nfile /2b\n", 0},
+		{"-s http://h/[01-03:2]", "file /01\nfile /03\n", 0},
+	} {
+		stdout, stderr, status, _, _ := fetched(t, budget.Limits{}, append([]string{"curl"}, strings.Fields(c.args)...)...)
+		if stdout != c.stdout || status != c.status {
+			t.Errorf("%s: %d %q %q", c.args, status, stdout, stderr)
+		}
+	}
+}
+
+func TestAnAnswerFollowsItsHead(t *testing.T) {
+	stdout, stderr, status, _, _ := fetched(t, budget.Limits{}, "curl", "-s", "-i", "http://h/a")
+	head, body, _ := strings.Cut(stdout, "\r\n\r\n")
+	if status != 0 || !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || body != "file /a\n" {
+		t.Errorf("%d %q %q", status, stdout, stderr)
+	}
+	for _, program := range [][]string{{"curl", "-s"}, {"wget", "-q", "-O", "-"}} {
+		if stdout, stderr, status, _, _ = fetched(t, budget.Limits{}, append(program, "http://h/a", "http://h/b")...); status != 0 || stdout != "file /a\nfile /b\n" {
+			t.Errorf("%q: %d %q %q", program, status, stdout, stderr)
+		}
+	}
+}
+
+func TestFilesAreWrittenInside(t *testing.T) {
+	for _, c := range []struct{ args, name string }{
+		{"curl -s -O http://h/a/name", "/name"}, {"curl -s -o /o http://h/name", "/o"}, {"wget -q http://h/a/name", "/name"}, {"wget -q -P /d http://h/", "/d/index.html"}, {"wget -q -O /o http://h/x", "/o"},
+	} {
+		_, stderr, status, v, _ := fetched(t, budget.Limits{}, strings.Fields(c.args)...)
+		b, err := v.ReadFile(c.name, 1<<20)
+		if status != 0 || err != nil || !strings.HasPrefix(string(b), "file /") {
+			t.Errorf("%s: %d %q %v %q", c.args, status, b, err, stderr)
+		}
+	}
+	if _, _, status, _, _ := fetched(t, budget.Limits{}, "wget", "-q", "http://h/bad"); status != 8 {
+		t.Errorf("an error of the server: %d", status)
+	}
+}
+
+func TestAnAnswerWithoutEndReachesALimit(t *testing.T) {
+	_, _, status, _, cause := fetched(t, budget.Limits{Download: 1 << 20}, "curl", "-s", "-o", "/x", "http://h/endless")
+	if cause == nil || !strings.Contains(cause.Error(), `"download"`) || status != 128+int(syscall.SIGKILL) {
+		t.Errorf("%d %v", status, cause)
+	}
+}
+
+func TestARequestReachesItsLimits(t *testing.T) {
+	_, stderr, status, _, _ := fetched(t, budget.Limits{Redirects: 3}, "curl", "-sSL", "http://h/loop")
+	if status != 47 || !strings.Contains(stderr, "redirects followed") {
+		t.Errorf("redirects: %d %q", status, stderr)
+	}
+	if _, stderr, status, _, _ = fetched(t, budget.Limits{Request: 50 * time.Millisecond}, "curl", "-sS", "-o", "/dev/null", "http://h/silent"); status != 28 {
+		t.Errorf("a request: %d %q", status, stderr)
+	}
+}
+
+func FuzzGlob(f *testing.F) {
+	for _, s := range []string{"http://h/{a,b}[1-3:2][a-c]", "[9-1]", "{", "[0001-9999]", "[::1]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if list, err := glob(s, 1000); err == nil && len(list) > 1000 {
+			t.Errorf("%d", len(list))
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package file
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+)
+
+// after makes a program that prepares the working directory and then runs a
+// tool on it.
+func after(prepare func(t *proc.Task) error) []command.Command {
+	return append(Commands(), command.Command{Name: "after", Run: func(t *proc.Task) int {
+		if err := prepare(t); err != nil {
+			t.Errorf("%s", err)
+			return 99
+		}
+		s, err := t.Call(proc.Command{Args: t.Args[1:]})
+		if err != nil {
+			return 98
+		}
+		return s.Shell()
+	}})
+}
+
+// deep makes directories within each other, deeper than a path is long.
+func deep(t *proc.Task) error {
+	own := t.View.Dir
+	defer func() { t.View.Dir = own }()
+	name := strings.Repeat("n", 20)
+	for range 5000 {
+		if err := t.View.Mkdir(name, 0o755); err != nil {
+			return err
+		}
+		if err := t.View.Chdir(name); err != nil {
+			return err
+		}
+	}
+	return t.View.WriteFile("leaf", []byte("x"), 0o644)
+}
+
+func TestTreesMayBeDeeperThanPathsAreLong(t *testing.T) {
+	root := strings.Repeat("n", 20)
+	for _, args := range [][]string{
+		{"rm", "-r", root}, {"cp", "-r", root, "copy"}, {"chmod", "-R", "u+x", root}, {"chown", "-R", "1000", root}, {"du", "-s", root}, {"tree", "--noreport", "-i", root}, {"mv", root, "moved"},
+	} {
+		r := commandtest.Run(t, after(deep), commandtest.Case{Args: append([]string{"after"}, args...)})
+		if r.Status != 0 {
+			t.Errorf("%v: status %d: %.300s", args, r.Status, r.Stderr)
+		}
+	}
+}
+
+func TestManyFilesAreRemovedQuickly(t *testing.T) {
+	many := func(t *proc.Task) error {
+		if err := t.View.Mkdir("d", 0o755); err != nil {
+			return err
+		}
+		for i := range 100_000 {
+			if err := t.View.WriteFile(fmt.Sprintf("d/%d", i), nil, 0o644); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	begun := time.Now()
+	r := commandtest.Run(t, after(many), commandtest.Case{Args: []string{"after", "rm", "-rf", "d"}})
+	if r.Status != 0 {
+		t.Errorf("status %d: %s", r.Status, r.Stderr)
+	}
+	t.Logf("made and removed in %v", time.Since(begun))
+}
+
+func TestAWalkIsCounted(t *testing.T) {
+	files := map[string]string{}
+	for i := range 50 {
+		files[fmt.Sprintf("d/%d", i)] = ""
+	}
+	for _, args := range [][]string{{"ls", "d"}, {"rm", "-r", "d"}, {"cp", "-r", "d", "e"}, {"du", "d"}, {"tree", "d"}, {"chmod", "-R", "700", "d"}} {
+		r := commandtest.RunWithin(t, Commands(), commandtest.Case{Args: args, Files: files}, budget.Limits{Traversal: 20})
+		if r.Status != 137 || !strings.Contains(r.Stderr, `"traversal"`) {
+			t.Errorf("%v: status %d: %s", args, r.Status, r.Stderr)
+		}
+	}
+}

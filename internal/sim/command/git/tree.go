@@ -1,0 +1,207 @@
+package git
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/go-git/go-billy/v5"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
+)
+
+// A tree is a directory of the computer as the library's file system. Each of
+// its operations is a checkpoint of the task.
+type tree struct {
+	t    *proc.Task
+	root string
+}
+
+func (x *tree) at(name string) string { return path.Join(x.root, path.Join("/", name)) }
+
+// failure makes an error what the library's os.IsNotExist and its like know.
+func failure(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+func (x *tree) Create(name string) (billy.File, error) {
+	return x.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+}
+
+func (x *tree) Open(name string) (billy.File, error) { return x.OpenFile(name, os.O_RDONLY, 0) }
+
+func (x *tree) OpenFile(name string, flag int, perm os.FileMode) (billy.File, error) {
+	x.t.Step(16)
+	if flag&os.O_CREATE != 0 {
+		if err := x.t.View.MkdirAll(path.Dir(x.at(name)), 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+			return nil, failure("open", name, err)
+		}
+	}
+	f, err := x.t.View.Open(x.at(name), flag, uint32(perm.Perm()))
+	if err != nil {
+		return nil, failure("open", name, err)
+	}
+	i, err := f.Info()
+	if err == nil && !i.IsRegular() && !i.IsDir() {
+		err = syscall.EINVAL // reading a pipe would wait
+	}
+	if err == nil && !soundIndex(name, f, i.Size) {
+		err = syscall.EINVAL
+	}
+	if err != nil {
+		return nil, errors.Join(failure("open", name, err), f.Close())
+	}
+	return &file{f, x.t, name}, nil
+}
+
+func (x *tree) Stat(name string) (os.FileInfo, error) {
+	x.t.Step(8)
+	i, err := x.t.View.Stat(x.at(name))
+	return info{path.Base(name), i}, failure("stat", name, err)
+}
+
+func (x *tree) Lstat(name string) (os.FileInfo, error) {
+	x.t.Step(8)
+	i, err := x.t.View.Lstat(x.at(name))
+	return info{path.Base(name), i}, failure("lstat", name, err)
+}
+
+func (x *tree) Rename(from, to string) error {
+	x.t.Step(16)
+	if err := x.t.View.MkdirAll(path.Dir(x.at(to)), 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+		return failure("rename", to, err)
+	}
+	return failure("rename", from, x.t.View.Rename(x.at(from), x.at(to)))
+}
+
+func (x *tree) Remove(name string) error {
+	x.t.Step(16)
+	err := x.t.View.Unlink(x.at(name))
+	if err == syscall.EISDIR {
+		err = x.t.View.Rmdir(x.at(name))
+	}
+	return failure("remove", name, err)
+}
+
+func (*tree) Join(elem ...string) string { return path.Join(elem...) }
+
+func (x *tree) TempFile(dir, prefix string) (billy.File, error) {
+	for i := range 10_000 {
+		name := path.Join(dir, prefix+strconv.Itoa(x.t.PID)+"-"+strconv.Itoa(i))
+		f, err := x.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if !errors.Is(err, syscall.EEXIST) {
+			return f, err
+		}
+	}
+	return nil, failure("open", prefix, syscall.EEXIST)
+}
+
+func (x *tree) ReadDir(name string) ([]os.FileInfo, error) {
+	list, err := x.t.View.ReadDir(x.at(name))
+	if err != nil {
+		return nil, failure("readdir", name, err)
+	}
+	x.t.Traverse(len(list))
+	out := make([]os.FileInfo, 0, len(list))
+	for _, e := range list {
+		out = append(out, info{e.Name, e.Info})
+	}
+	return out, nil
+}
+
+func (x *tree) MkdirAll(name string, perm os.FileMode) error {
+	return failure("mkdir", name, x.t.View.MkdirAll(x.at(name), uint32(perm.Perm())))
+}
+
+func (x *tree) Symlink(target, link string) error {
+	if err := x.t.View.MkdirAll(path.Dir(x.at(link)), 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+		return failure("symlink", link, err)
+	}
+	return failure("symlink", link, x.t.View.Symlink(target, x.at(link)))
+}
+
+func (x *tree) Readlink(link string) (string, error) {
+	s, err := x.t.View.Readlink(x.at(link))
+	return s, failure("readlink", link, err)
+}
+
+func (x *tree) Chroot(name string) (billy.Filesystem, error) { return &tree{x.t, x.at(name)}, nil }
+
+func (x *tree) Root() string { return x.root }
+
+// A file is an open file.
+type file struct {
+	f    *vfs.File
+	t    *proc.Task
+	name string
+}
+
+func (f *file) Name() string { return f.name }
+
+func (f *file) Read(p []byte) (int, error) {
+	f.t.Step(1 + len(p)/256)
+	return f.f.Read(p)
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	f.t.Step(1 + len(p)/256)
+	done := 0
+	for done < len(p) {
+		n, err := f.f.ReadAt(p[done:], off+int64(done))
+		done += n
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	f.t.Step(1 + len(p)/256)
+	return f.f.Write(p)
+}
+
+func (f *file) Seek(off int64, whence int) (int64, error) { return f.f.Seek(off, whence) }
+
+func (f *file) Close() error { return f.f.Close() }
+
+func (*file) Lock() error   { return nil }
+func (*file) Unlock() error { return nil }
+
+func (f *file) Truncate(size int64) error { return f.f.Truncate(size) }
+
+// An info describes a file.
+type info struct {
+	name string
+	i    vfs.Info
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.i.Size }
+func (i info) ModTime() time.Time { return i.i.Mtime }
+func (i info) IsDir() bool        { return i.i.IsDir() }
+func (info) Sys() any             { return nil }
+
+func (i info) Mode() os.FileMode {
+	m := os.FileMode(i.i.Mode & 0o777)
+	switch i.i.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+	case syscall.S_IFDIR:
+		m |= os.ModeDir
+	case syscall.S_IFLNK:
+		m |= os.ModeSymlink
+	default:
+		m |= os.ModeIrregular
+	}
+	return m
+}
+
+var _ billy.Filesystem = (*tree)(nil)

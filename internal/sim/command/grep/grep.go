@@ -1,0 +1,57 @@
+// Package grep holds the tools that look for patterns in files: grep, egrep
+// and fgrep as GNU's are, and, below it, rg.
+//
+// A file is searched in large pieces, and only lines that are selected are
+// looked at one by one.
+package grep
+
+import (
+	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/ripgrep"
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+)
+
+// Commands lists the tools of this package.
+func Commands() []command.Command {
+	return append([]command.Command{
+		{Name: "grep", Run: func(t *proc.Task) int { return run(t, "") }},
+		{Name: "egrep", Run: func(t *proc.Task) int { return run(t, "E") }},
+		{Name: "fgrep", Run: func(t *proc.Task) int { return run(t, "F") }},
+	}, ripgrep.Commands()...)
+}
+
+// Statuses besides 0, which is that something was selected.
+const (
+	nothing = 1
+	trouble = 2
+)
+
+// run is grep with the syntax of one of its letters, or the usual one.
+func run(t *proc.Task, syntax string) int {
+	if syntax != "" {
+		// They are scripts that call grep, which then speaks.
+		t.Args = append([]string{"grep"}, t.Args[1:]...)
+	}
+	o, status, ok := parse(t, syntax)
+	if !ok {
+		return status
+	}
+	re, status := compile(t, o)
+	if status != 0 {
+		return status
+	}
+	if (o.maxCount == 0 || o.hopeless()) && !o.filesWithout {
+		return nothing
+	}
+	s := newSearch(t, o, re)
+	defer s.close()
+	return s.all()
+}
+
+// hopeless says whether no line can be selected.
+func (o *options) hopeless() bool {
+	if o.invert {
+		return len(o.patterns) == 1 && o.patterns[0] == "" && !o.word && !o.line
+	}
+	return len(o.patterns) == 0
+}

@@ -1,0 +1,108 @@
+package command
+
+import (
+	"io"
+	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/proc"
+)
+
+// An Input is a file that a tool reads: one opened by name, or standard
+// input. It is a reader of the task.
+type Input struct {
+	t *proc.Task
+	d *proc.Desc
+}
+
+// Open opens a file for reading; "-" is standard input.
+func Open(t *proc.Task, name string) (*Input, error) {
+	if name == "-" {
+		d := t.FD(0)
+		if d == nil {
+			return nil, syscall.EBADF
+		}
+		return &Input{t, d.Hold()}, nil
+	}
+	d, err := t.Open(name, syscall.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Input{t, d.Hold()}, nil
+}
+
+// Desc gives the open file, to ask what it is or to seek in it.
+func (i *Input) Desc() *proc.Desc { return i.d }
+
+func (i *Input) Read(p []byte) (int, error) {
+	i.t.Step(1)
+	return i.d.File.Read(i.t, p)
+}
+
+// Close lets go of the file.
+func (i *Input) Close() error {
+	i.d.Drop()
+	return nil
+}
+
+// An Output is a file that a tool writes.
+type Output struct {
+	t *proc.Task
+	d *proc.Desc
+}
+
+// Create opens a file for writing, with the flags of open(2) besides
+// O_WRONLY|O_CREAT; "-" is not special.
+func Create(t *proc.Task, name string, flags int) (*Output, error) {
+	d, err := t.Open(name, syscall.O_WRONLY|syscall.O_CREAT|flags, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &Output{t, d.Hold()}, nil
+}
+
+// Desc gives the open file.
+func (o *Output) Desc() *proc.Desc { return o.d }
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.t.Step(1)
+	return o.d.File.Write(o.t, p)
+}
+
+// Close lets go of the file.
+func (o *Output) Close() error {
+	o.d.Drop()
+	return nil
+}
+
+// ReadAll reads a whole file, up to the limit "input".
+func ReadAll(t *proc.Task, name string) ([]byte, error) {
+	in, err := Open(t, name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return All(t, in)
+}
+
+// All reads a reader to its end, up to the limit "input". What it holds is
+// counted until the task ends.
+func All(t *proc.Task, r io.Reader) ([]byte, error) {
+	b := make([]byte, 0, 4096)
+	counted := 0
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+			t.Bound("input", int64(cap(b)), t.K.Limits.Input)
+			t.Grow(cap(b) - counted)
+			counted = cap(b)
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+}

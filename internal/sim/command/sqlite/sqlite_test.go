@@ -1,0 +1,111 @@
+package sqlite_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/sqlite"
+)
+
+const shop = "CREATE TABLE a(x INTEGER, y TEXT); INSERT INTO a VALUES(1,'one'),(2,'two; \"x\"'),(3,NULL);\n"
+
+func TestSQLiteAnswersAsTheRealOneDoes(t *testing.T) {
+	files := map[string]string{"shop.sql": shop, "f.csv": "n,v\na,1\n\"b c\",2\n"}
+	var cases []commandtest.Case
+	for _, script := range []string{
+		"SELECT * FROM a;\nSELECT count(*), avg(x), sum(x)*1.5, 1e100, 1/3.0 FROM a;",
+		".mode csv\n.headers on\nSELECT * FROM a ORDER BY x DESC;",
+		".mode json\nSELECT x, y, x*0.5 AS half FROM a;",
+		".mode column\n.headers on\nSELECT x, y FROM a;",
+		".mode box\nSELECT x, y FROM a;", ".mode table\nSELECT x, y FROM a;", ".mode markdown\nSELECT x, y FROM a;",
+		".mode line\nSELECT * FROM a;", ".mode quote\nSELECT * FROM a;", ".mode tabs\nSELECT * FROM a;",
+		".tables", ".schema", ".nullvalue NONE\nSELECT * FROM a;", ".separator ,\nSELECT * FROM a;",
+		".mode csv\n.import f.csv imp\n.headers on\nSELECT * FROM imp;",
+		"CREATE TRIGGER t AFTER INSERT ON a BEGIN UPDATE a SET y='seen' WHERE x=1; END;\nINSERT INTO a VALUES(9,'n'); SELECT * FROM a;",
+		"WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c WHERE i<5) SELECT group_concat(i) FROM c; -- done",
+	} {
+		cases = append(cases, commandtest.Case{Args: []string{"sqlite3"}, Stdin: ".read shop.sql\n" + script + "\n", Files: files})
+	}
+	cases = append(cases,
+		commandtest.Case{Args: []string{"sqlite3", "-header", ":memory:", "SELECT 1 AS one, 'a b' AS two; SELECT 3"}},
+		commandtest.Case{Args: []string{"sqlite3", "-json", ":memory:", "SELECT NULL AS n, 'ü\"' AS q"}},
+		commandtest.Case{Args: []string{"sqlite3", ":memory:", "-csv", "SELECT 1 AS one, 'a b' AS two", "-header", "SELECT 3"}},
+		commandtest.Case{Args: []string{"sqlite3", "-readonly", ":memory:", "SELECT 1; CREATE TABLE t(a); SELECT 2"}},
+		commandtest.Case{Args: []string{"sqlite3", ":memory:", "CREATE TABLE t(a UNIQUE); INSERT INTO t VALUES (1), (1); SELECT 2"}},
+	)
+	commandtest.Compare(t, sqlite.Commands(), cases)
+}
+
+func TestTheEngineOpensNoOtherFile(t *testing.T) {
+	for _, script := range []string{"ATTACH 'other.db' AS o;", "VACUUM INTO 'copy.db';", "SELECT load_extension('x');"} {
+		r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", "x.db", script}, Look: []string{"other.db", "copy.db"}})
+		if r.Status == 0 || r.Files["other.db"] != "missing" || r.Files["copy.db"] != "missing" {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+}
+
+// The engine would keep temporary tables in files of the machine, wherever it is
+// told.
+func TestTheEngineKeepsItsTemporaryFilesToItself(t *testing.T) {
+	for _, script := range []string{
+		"PRAGMA temp_store_directory = '/tmp'", "pragma/**/main . [TEMP_STORE_DIRECTORY]='/tmp'", "SELECT 1; PRAGMA \"temp_store_directory\"('/tmp')", "-- x\n ; PRAGMA 'temp_store_directory' = '/tmp'",
+		"PRAGMA data_store_directory = '/tmp'", "EXPLAIN PRAGMA temp_store = 1", "PRAGMA temp_store = 1; PRAGMA hard_heap_limit = 0", "CREATE TRIGGER t; PRAGMA temp_store = 1",
+		"PRAGMA max_page_count = 4294967294",
+	} {
+		if r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", script}}); r.Status == 0 {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+	for script, want := range map[string]string{
+		"PRAGMA temp_store = 1; SELECT temp_store FROM pragma_temp_store": "2\n", "PRAGMA temp_store=MEMORY; SELECT 'PRAGMA temp_store_directory'": "PRAGMA temp_store_directory\n",
+	} {
+		if r := commandtest.Run(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", script}}); r.Stdout != want {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+}
+
+func TestADatabaseStaysWithinItsLimits(t *testing.T) {
+	const grow = "CREATE TABLE t (x); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000) INSERT INTO t SELECT randomblob(1000) FROM c"
+	r := commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", grow}}, budget.Limits{Database: 1 << 20})
+	if r.Status != 13 || !strings.Contains(r.Stderr, "full") {
+		t.Errorf("a database: %+v", r)
+	}
+	r = commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{Args: []string{"sqlite3", ":memory:", grow}}, budget.Limits{SQLHeap: 4 << 20})
+	if r.Status == 0 || !strings.Contains(r.Stderr, "memory") && !strings.Contains(r.Stderr, "sql_heap") {
+		t.Errorf("memory: %+v", r)
+	}
+}
+
+func TestInputWithoutEndReachesALimit(t *testing.T) {
+	for script, limit := range map[string]string{".import /dev/zero t": `"record"`, ".read r": `"sources"`, ".mode csv\n.import /dev/zero t": `"record"`} {
+		r := commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{
+			Args: []string{"sqlite3", ":memory:", script}, Files: map[string]string{"r": ".read r\n"},
+		}, budget.Limits{Record: 1 << 20, Sources: 20})
+		if !strings.Contains(r.Stderr, limit) {
+			t.Errorf("%s: %+v", script, r)
+		}
+	}
+}
+
+func FuzzStatements(f *testing.F) {
+	for _, s := range []string{"SELECT ';' ; SELECT 2;", "CREATE TRIGGER a BEGIN SELECT 1; END; PRAGMA temp_store=1", "/* ; */ -- ;\n;", "[;] `;` \";\"; '"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { sqlite.Parts(t, s) })
+}
+
+func TestAnEndlessQueryEndsByItsLimit(t *testing.T) {
+	r := commandtest.RunWithin(t, sqlite.Commands(), commandtest.Case{Args: []string{
+		"sqlite3", ":memory:", "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c) SELECT count(*) FROM c",
+	}}, shortLimits())
+	if r.Status != 137 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func shortLimits() budget.Limits { return budget.Limits{ScriptTime: 200 * time.Millisecond} }
