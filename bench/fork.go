@@ -17,9 +17,9 @@ import (
 const (
 	forks = 20
 
-	// program is a process that holds 20 MB and answers, with all of it, whom
+	// holder is a process that holds 20 MB and answers, with all of it, whom
 	// it finds to have asked.
-	program = `
+	holder = `
 import os, time
 held = bytearray(os.urandom(20 << 20))
 open("/tmp/begun", "w").close()
@@ -87,7 +87,7 @@ func saveProcess(ctx context.Context, d paddock.Driver, t tier) (_ paddock.Snaps
 		return "", 0, err
 	}
 	defer func() { err = errors.Join(err, sb.Remove(context.WithoutCancel(ctx))) }()
-	if _, err := sb.Start(ctx, paddock.Cmd{Args: []string{python3, "-c", program}}); err != nil {
+	if _, err := sb.Start(ctx, paddock.Cmd{Args: []string{python3, "-c", holder}}); err != nil {
 		return "", 0, err
 	}
 	if err := appears(ctx, sb, "/tmp/begun"); err != nil {

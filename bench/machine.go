@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 const (
@@ -43,12 +45,12 @@ func openMicroVM(o options, state string) (paddock.Driver, error) {
 
 func machineOptions(o options, state string) (microvm.Options, error) {
 	mo := microvm.Options{State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots}
-	for name, to := range map[string]*[]byte{o.guest: &mo.Guest, o.monitor: &mo.Monitor} {
+	for name, to := range map[string]*program.Program{o.guest: &mo.Guest, o.monitor: &mo.Monitor} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return mo, fmt.Errorf("read the program that make build made: %w", err)
 		}
-		*to = data
+		*to = program.Embedded(filepath.Base(name), data)
 	}
 	var err error
 	mo.Gateway, err = o.wayOut()

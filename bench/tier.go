@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // inside is true where this process was started as a part of a sandbox, which
@@ -55,7 +56,7 @@ func openJail(o options, state string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jail.New(jail.Options{Guest: guest, Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
+	return jail.New(jail.Options{Guest: program.Embedded("guest", guest), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
 }
 
 // openGVisor opens the driver with both programs that `make build` made.
@@ -72,17 +73,17 @@ func openGVisor(o options, state string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gvisor.New(gvisor.Options{Guest: guest, Kernel: kernel, Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
+	return gvisor.New(gvisor.Options{Guest: program.Embedded("guest", guest), Kernel: program.Embedded("gvisor", kernel), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
 }
 
 // wayOut reads the program of gateways where sandboxes are to have one.
-func (o options) wayOut() ([]byte, error) {
+func (o options) wayOut() (program.Program, error) {
 	if o.hosts == nil {
-		return nil, nil
+		return program.Program{}, nil
 	}
 	data, err := os.ReadFile(o.gateway)
 	if err != nil {
-		return nil, fmt.Errorf("read the gateway that make build made: %w", err)
+		return program.Program{}, fmt.Errorf("read the gateway that make build made: %w", err)
 	}
-	return data, nil
+	return program.Embedded("gateway", data), nil
 }

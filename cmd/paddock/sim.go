@@ -12,26 +12,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
 )
 
 // pythonDir names the directory of the interpreter, or is empty where the
 // caller has no place for it.
 func pythonDir(lookup func(string) (string, bool)) string {
-	base := ""
-	switch cache, _ := lookup("XDG_CACHE_HOME"); {
-	case os.Geteuid() == 0:
-		base = "/var/cache/paddock"
-	case filepath.IsAbs(cache):
-		base = filepath.Join(cache, "paddock")
-	default:
-		home, _ := lookup("HOME")
-		if !filepath.IsAbs(home) {
-			return ""
-		}
-		base = filepath.Join(home, ".cache", "paddock")
+	cache := program.Cache(lookup)
+	if cache == "" {
+		return ""
 	}
-	return filepath.Join(base, "python")
+	return filepath.Join(cache, "python")
 }
 
 func (a *app) simCommand() *cobra.Command {

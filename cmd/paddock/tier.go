@@ -11,7 +11,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
@@ -19,6 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
 	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
@@ -279,7 +279,7 @@ const engineVariable = "PADDOCK_QEMU"
 
 func openMicroVM(g gear) (paddock.Driver, error) {
 	state, data := g.kept(paddock.MicroVM)
-	d, err := microvm.New(microvm.Options{Spares: g.spares, State: state, Data: data, Guest: guestBinary(), Monitor: monitorBinary(), Gateway: gatewayBinary(), Keeper: keeperBinary(), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := microvm.New(microvm.Options{Spares: g.spares, State: state, Data: data, Guest: program.Embedded("guest", guestBinary()), Monitor: program.Embedded("microvm", monitorBinary()), Gateway: program.Embedded("gateway", gatewayBinary()), Keeper: program.Embedded("keeper", keeperBinary()), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func openMicroVM(g gear) (paddock.Driver, error) {
 
 func openGVisor(g gear) (paddock.Driver, error) {
 	state, data := g.kept(paddock.GVisor)
-	d, err := gvisor.New(gvisor.Options{Spares: g.spares, State: state, Data: data, Guest: guestBinary(), Kernel: gvisorBinary(), Gateway: gatewayBinary(), Keeper: keeperBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := gvisor.New(gvisor.Options{Spares: g.spares, State: state, Data: data, Guest: program.Embedded("guest", guestBinary()), Kernel: program.Embedded("gvisor", gvisorBinary()), Gateway: program.Embedded("gateway", gatewayBinary()), Keeper: program.Embedded("keeper", keeperBinary()), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +297,7 @@ func openGVisor(g gear) (paddock.Driver, error) {
 
 func openJail(g gear) (paddock.Driver, error) {
 	state, _ := g.kept(paddock.Jail)
-	d, err := jail.New(jail.Options{Spares: g.spares, State: state, Guest: guestBinary(), Gateway: gatewayBinary(), Keeper: keeperBinary(), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := jail.New(jail.Options{Spares: g.spares, State: state, Guest: program.Embedded("guest", guestBinary()), Gateway: program.Embedded("gateway", gatewayBinary()), Keeper: program.Embedded("keeper", keeperBinary()), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -306,9 +306,9 @@ func openJail(g gear) (paddock.Driver, error) {
 
 // gatewayFile opens the program of the way out for a driver that takes a file.
 func gatewayFile() (*os.File, error) {
-	p := box.Program{Name: "gateway", Data: gatewayBinary(), Gzip: true}
-	if p.Data == nil {
+	p := program.Embedded("gateway", gatewayBinary())
+	if p.Self() {
 		return os.Open("/proc/self/exe")
 	}
-	return p.Open(os.Environ())
+	return p.Open(program.Cache(os.LookupEnv))
 }

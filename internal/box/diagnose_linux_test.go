@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // What a container looks like from its inside.
@@ -125,7 +126,7 @@ func TestAProgramThatCannotBeKeptIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cache, told := range map[string]bool{dir + "/cache": false, dir + "/file/cache": true} {
-		d, err := New(Options{Tier: paddock.GVisor, State: dir + "/state", Data: dir + "/data", Cache: cache, Kernel: &Kernel{Name: "none", Program: Program{Name: "kernel", Data: []byte("a program")}}})
+		d, err := New(Options{Tier: paddock.GVisor, State: dir + "/state", Data: dir + "/data", Cache: cache, Kernel: &Kernel{Name: "none", Program: program.Embedded("kernel", []byte("a program"))}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Options configure a [Driver].
@@ -52,7 +53,7 @@ type Options struct {
 
 	// Guest is the guest program (cmd/paddock-guest). Without it the calling
 	// program itself is executed as the guest: it must call [Main] first.
-	Guest Program
+	Guest program.Program
 
 	// Data is where what is saved of sandboxes is kept: paused ones, and
 	// snapshots. It is made if need be, for its owner only. Empty is a directory
@@ -66,12 +67,12 @@ type Options struct {
 	// Gateway is the program of the way out (cmd/paddock-gateway). Without it
 	// the calling program itself is executed as one: it must call gateway.Main
 	// first.
-	Gateway Program
+	Gateway program.Program
 
 	// Keeper is the program that owns a sandbox which outlives its maker
 	// (cmd/paddock-keeper): one that is small starts sooner. Without it the calling
 	// program itself is executed as one: it must call [Main] first.
-	Keeper Program
+	Keeper program.Program
 
 	// Ask is asked where no rule of an ephemeral sandbox decides; nil denies. The
 	// context ends when nobody waits any more, and it is called several times at
@@ -105,7 +106,7 @@ type Kernel struct {
 	Argv0 string
 
 	// Program starts it. Without it the calling program itself is executed.
-	Program Program
+	Program program.Program
 
 	// Receive records the events that come on a file until its other end is
 	// closed; nil is a kernel that tells none.
@@ -126,6 +127,11 @@ func newEnviron(list []string) environ {
 		}
 	}
 	return env
+}
+
+func (e environ) lookup(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
 }
 
 // Main is the first thing that the main function of a program calls that uses
@@ -161,6 +167,7 @@ type Driver struct {
 	audit  audit.Sink
 	state  string
 	cache  string
+	source string // the file that carries the programs
 	data   string
 	hidden string // data, or what it is in: no sandbox sees it
 	env    environ
@@ -197,7 +204,7 @@ func New(o Options) (*Driver, error) {
 		return nil, fmt.Errorf("state directory %q is not absolute: %w", d.state, paddock.Invalid)
 	}
 	if d.cache == "" {
-		d.cache = defaultCache(d.env)
+		d.cache = program.Cache(d.env.lookup)
 	}
 	if d.data, d.hidden = o.Data, o.Data; d.data == "" {
 		d.hidden = defaultData(d.env, d.state) // that of all tiers
@@ -206,10 +213,10 @@ func New(o Options) (*Driver, error) {
 	if !filepath.IsAbs(d.data) {
 		return nil, fmt.Errorf("data directory %q is not absolute: %w", d.data, paddock.Invalid)
 	}
-	d.host = sync.OnceValue(cgroup.Probe)
-	d.gateway, d.ask, d.hosts, d.roots = d.once(o.Gateway.open), o.Ask, o.Hosts, o.Roots
-	if o.Keeper.Data != nil {
-		keeper := d.once(o.Keeper.open)
+	d.host, d.source = sync.OnceValue(cgroup.Probe), o.Guest.Carrier()
+	d.gateway, d.ask, d.hosts, d.roots = d.once(o.Gateway.Open), o.Ask, o.Hosts, o.Roots
+	if !o.Keeper.Self() {
+		keeper := d.once(o.Keeper.Open)
 		d.spares.program = func() (string, error) {
 			f, err := keeper()
 			if err != nil {
@@ -219,10 +226,10 @@ func New(o Options) (*Driver, error) {
 		}
 	}
 	if d.kernel == nil {
-		d.exe = d.once(o.Guest.open)
+		d.exe = d.once(o.Guest.Open)
 		return d, nil
 	}
-	d.exe, d.agent = d.once(d.kernel.Program.open), d.once(o.Guest.openToMount)
+	d.exe, d.agent = d.once(d.kernel.Program.Open), d.once(o.Guest.OpenToMount)
 	return d, nil
 }
 

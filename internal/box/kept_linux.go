@@ -200,7 +200,7 @@ func checkOwn(path string) error {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return fmt.Errorf("a directory of Paddock's own: %w", err)
-		case !st.IsDir() || !ours(st, 0o022):
+		case !st.IsDir() || !kernel.Owned(st, 0o022):
 			return fmt.Errorf("%s is not a directory that only the calling user may write to: %w", dir, paddock.Denied)
 		}
 		// A directory in one that everybody may write to is looked at too.

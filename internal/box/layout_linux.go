@@ -367,6 +367,22 @@ func (l *layout) files(spec *paddock.Spec) error {
 	return nil
 }
 
+// own gives the real places of what this driver's sandboxes are made of.
+func (d *Driver) own() []string {
+	var list []string
+	for _, path := range []string{d.cache, d.state, "/proc/self/exe", d.source} {
+		if path == "" {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			list = append(list, real)
+		} else if filepath.IsAbs(path) {
+			list = append(list, filepath.Clean(path)) // not there yet
+		}
+	}
+	return list
+}
+
 // ownFiles keeps what sandboxes are made of from being changed by one: this
 // program, its cache and its state, below whatever mount they are.
 func (l *layout) ownFiles() error {

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Options configure a [Driver].
@@ -20,10 +21,10 @@ type Options struct {
 	Environ []string
 	Cache   string
 	Data    string
-	Guest   Program
+	Guest   program.Program
 	Kernel  *Kernel
-	Gateway Program
-	Keeper  Program
+	Gateway program.Program
+	Keeper  program.Program
 	Ask     func(context.Context, report.Question) report.Answer
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
@@ -31,21 +32,11 @@ type Options struct {
 	Audit   audit.Sink
 }
 
-// A Program is one that a build has embedded.
-type Program struct {
-	Name string
-	Data []byte
-	Gzip bool
-}
-
-// Open gives nothing: the system has no use for it.
-func (Program) Open([]string) (*os.File, error) { return nil, missing() }
-
 // A Kernel is one in software, which runs on Linux only.
 type Kernel struct {
 	Name    string
 	Argv0   string
-	Program Program
+	Program program.Program
 	Receive func(events *os.File, sandbox string, sink audit.Sink) error
 	Machine Machine
 }

@@ -186,7 +186,7 @@ func (d *Driver) listFinding() paddock.Finding {
 // unkept tells where the kernel's program is not kept as a file, which only takes
 // time.
 func (d *Driver) unkept() string {
-	if d.kernel.Program.Data == nil {
+	if d.kernel.Program.Self() {
 		return ""
 	}
 	if f, err := d.exe(); err != nil || filepath.IsAbs(f.Name()) {

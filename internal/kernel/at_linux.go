@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -121,4 +123,11 @@ func again(call func() error) error {
 			return err
 		}
 	}
+}
+
+// Owned tells whether a file belongs to the calling user, and has none of the
+// forbidden permissions.
+func Owned(st fs.FileInfo, forbidden fs.FileMode) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && sys.Uid == uint32(os.Geteuid()) && st.Mode().Perm()&forbidden == 0
 }

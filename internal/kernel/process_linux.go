@@ -297,6 +297,12 @@ func CloseFrom(first int) error {
 // stands for the process where the kernel asks about that.
 func Leader() bool { return unix.Gettid() == unix.Getpid() }
 
+// OpenAcrossExec hands a descriptor on to what this process executes.
+func OpenAcrossExec(fd int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
+	return err
+}
+
 // CloseOnExec keeps a descriptor from what this process executes.
 func CloseOnExec(fd int) { unix.CloseOnExec(fd) }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Version is the release of gVisor that the tier is made for.
@@ -30,20 +31,19 @@ type Options struct {
 	Data    string   // likewise
 
 	// Guest is the guest program (cmd/paddock-guest), and Kernel the one that
-	// starts gVisor (cmd/paddock-gvisor), compressed by gzip. Without them the
+	// starts gVisor (cmd/paddock-gvisor). Without them the
 	// calling program itself is executed as either: it must call
 	// box.Main and sentry.Main first.
-	Guest, Kernel []byte
+	Guest, Kernel program.Program
 
-	// Gateway is the program of the way out (cmd/paddock-gateway), compressed by
-	// gzip. Without it the calling program itself is executed as one: it must
-	// call gateway.Main first.
-	Gateway []byte
+	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the
+	// calling program itself is executed as one: it must call gateway.Main first.
+	Gateway program.Program
 
 	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper), compressed by gzip. Without it the calling program itself
-	// is executed as one: it must call box.Main first.
-	Keeper []byte
+	// (cmd/paddock-keeper). Without it the calling program itself is executed as one:
+	// it must call box.Main first.
+	Keeper program.Program
 
 	Ask   func(context.Context, report.Question) report.Answer // see box.Options
 	Hosts map[string][]netip.Addr                              // likewise
@@ -62,11 +62,11 @@ func Kernel() *box.Kernel {
 // no sandbox can be made: Info and Create tell.
 func New(o Options) (*box.Driver, error) {
 	k := Kernel()
-	k.Program = box.Program{Name: "gvisor", Data: o.Kernel, Gzip: o.Kernel != nil}
+	k.Program = o.Kernel
 	return box.New(box.Options{
 		Tier: paddock.GVisor, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
-		Guest: box.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
-		Gateway: box.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
-		Keeper:  box.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
+		Guest: o.Guest, Kernel: k, Audit: o.Audit,
+		Gateway: o.Gateway,
+		Keeper:  o.Keeper, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Options configure a driver.
@@ -21,17 +22,16 @@ type Options struct {
 	// Guest is the guest program (cmd/paddock-guest). Without it the calling
 	// program itself is executed as the guest: it must call box.Main
 	// first.
-	Guest []byte
+	Guest program.Program
 
-	// Gateway is the program of the way out (cmd/paddock-gateway), compressed by
-	// gzip. Without it the calling program itself is executed as one: it must
-	// call gateway.Main first.
-	Gateway []byte
+	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the
+	// calling program itself is executed as one: it must call gateway.Main first.
+	Gateway program.Program
 
 	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper), compressed by gzip. Without it the calling program itself
-	// is executed as one: it must call box.Main first.
-	Keeper []byte
+	// (cmd/paddock-keeper). Without it the calling program itself is executed as one:
+	// it must call box.Main first.
+	Keeper program.Program
 
 	Ask   func(context.Context, report.Question) report.Answer // see box.Options
 	Hosts map[string][]netip.Addr                              // likewise
@@ -45,8 +45,8 @@ type Options struct {
 // no sandbox can be made: Info and Create tell.
 func New(o Options) (*box.Driver, error) {
 	return box.New(box.Options{
-		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: box.Program{Name: "guest", Data: o.Guest},
-		Gateway: box.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
-		Keeper:  box.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
+		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: o.Guest,
+		Gateway: o.Gateway,
+		Keeper:  o.Keeper, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // argv0 is monitor.Argv0, which this package does not import.
@@ -40,20 +41,19 @@ type Options struct {
 	Kernel, Modules string
 
 	// Guest is the guest program (cmd/paddock-guest), and Monitor the one that
-	// runs QEMU (cmd/paddock-microvm), compressed by gzip. Without them the calling
+	// runs QEMU (cmd/paddock-microvm). Without them the calling
 	// program itself is executed as either: it must call box.Main,
 	// monitor.Main and vminit.Main first.
-	Guest, Monitor []byte
+	Guest, Monitor program.Program
 
-	// Gateway is the program of the way out (cmd/paddock-gateway), compressed by
-	// gzip. Without it the calling program itself is executed as one: it must
-	// call gateway.Main first.
-	Gateway []byte
+	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the
+	// calling program itself is executed as one: it must call gateway.Main first.
+	Gateway program.Program
 
 	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper), compressed by gzip. Without it the calling program itself
-	// is executed as one: it must call box.Main first.
-	Keeper []byte
+	// (cmd/paddock-keeper). Without it the calling program itself is executed as one:
+	// it must call box.Main first.
+	Keeper program.Program
 
 	Ask   func(context.Context, report.Question) report.Answer // see box.Options
 	Hosts map[string][]netip.Addr                              // likewise
@@ -70,12 +70,12 @@ func Kernel() *box.Kernel { return kernelOf(Options{}) }
 // no sandbox can be made: Info and Create tell.
 func New(o Options) (*box.Driver, error) {
 	k := kernelOf(o)
-	k.Program = box.Program{Name: "microvm", Data: o.Monitor, Gzip: o.Monitor != nil}
+	k.Program = o.Monitor
 	return box.New(box.Options{
 		Tier: paddock.MicroVM, State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data,
-		Guest: box.Program{Name: "guest", Data: o.Guest}, Kernel: k, Audit: o.Audit,
-		Gateway: box.Program{Name: "gateway", Data: o.Gateway, Gzip: o.Gateway != nil},
-		Keeper:  box.Program{Name: "keeper", Data: o.Keeper, Gzip: o.Keeper != nil}, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
+		Guest: o.Guest, Kernel: k, Audit: o.Audit,
+		Gateway: o.Gateway,
+		Keeper:  o.Keeper, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares,
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Names by which this program knows that it is the init of a box that is looked
@@ -86,7 +87,7 @@ func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.Program = box.Program{Name: "observed", Data: self}
+	k.Program = program.Embedded("observed", self)
 	return box.New(box.Options{
 		Tier: paddock.GVisor, State: state, Data: filepath.Join(state, "data"), Cache: filepath.Join(state, "cache"), Environ: os.Environ(), Kernel: k, Audit: sink,
 	})

@@ -4,8 +4,6 @@
 package microvmtest
 
 import (
-	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 const (
@@ -100,29 +99,20 @@ func Data() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-microvm-test-%d", os.Geteuid()))
 }
 
-// Guest gives the program that runs in machines. It is nil where Build has built
-// nothing.
-func Guest() ([]byte, error) { return program("paddock-guest") }
-
-// Monitor gives the program that runs machines, compressed by gzip, likewise.
-func Monitor() ([]byte, error) {
-	data, err := program("paddock-microvm")
-	if data == nil || err != nil {
-		return nil, err
-	}
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(data); err != nil {
-		return nil, err
-	}
-	err = w.Close()
-	return packed.Bytes(), err
+// Guest gives the program that runs in machines. It is the calling one where Build
+// has built nothing.
+func Guest() (program.Program, error) {
+	data, err := built("paddock-guest")
+	return program.Embedded("guest", data), err
 }
 
-func program(name string) ([]byte, error) {
+// Monitor gives the program that runs machines, likewise.
+func Monitor() (program.Program, error) {
+	data, err := built("paddock-microvm")
+	return program.Embedded("microvm", data), err
+}
+
+func built(name string) ([]byte, error) {
 	dir := os.Getenv(Variable) //nolint:forbidigo // Build has set it
 	if dir == "" {
 		return nil, nil

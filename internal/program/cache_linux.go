@@ -1,4 +1,4 @@
-package box
+package program
 
 import (
 	"bytes"
@@ -17,61 +17,23 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-func defaultCache(env environ) string {
-	if os.Geteuid() == 0 {
-		return "/var/cache/paddock"
-	}
-	if dir := env["XDG_CACHE_HOME"]; filepath.IsAbs(dir) {
-		return filepath.Join(dir, "paddock")
-	}
-	if home := env["HOME"]; filepath.IsAbs(home) {
-		return filepath.Join(home, ".cache", "paddock")
-	}
-	return ""
-}
-
-// own gives the real places of what this driver's sandboxes are made of.
-func (d *Driver) own() []string {
-	var list []string
-	for _, path := range []string{d.cache, d.state, "/proc/self/exe"} {
-		if path == "" {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			list = append(list, real)
-		} else if filepath.IsAbs(path) {
-			list = append(list, filepath.Clean(path)) // not there yet
-		}
-	}
-	return list
-}
-
-// A Program is one that a build has embedded. The zero Program is the calling
-// one.
-type Program struct {
-	Name string // begins the name of its file in the cache
-	Data []byte
-	Gzip bool // Data is compressed by gzip
-}
-
-// Open gives the program for who executes it without a driver, from the cache
-// that a driver with this environment has.
-func (p Program) Open(environ []string) (*os.File, error) {
-	return p.open(defaultCache(newEnviron(environ)))
-}
-
-// open gives what is executed: a file of the cache that holds the embedded
-// program, or else a copy in memory that is sealed.
+// Open gives what is executed: a file of the cache that holds the program, or else
+// a copy in memory that is sealed. An empty cache is none.
 //
 // A box that got hold of its init's executable must not be able to change what
 // the next box is made of. Its commands cannot open it (the agent is not
-// dumpable), no box may change the cache (see ownFiles), and the file is checked
-// to be nobody's but the caller's before it is used.
-func (p Program) open(cache string) (*os.File, error) {
+// dumpable), no box may change the cache, and the file is checked to be nobody's
+// but the caller's before it is used.
+func (p Program) Open(cache string) (*os.File, error) {
 	content := p.content
-	if p.Data == nil {
+	switch {
+	case p.absent:
+		return nil, p.missing()
+	case p.file != nil:
+		return p.reopen()
+	case p.data == nil:
 		content = func() ([]byte, error) { return os.ReadFile("/proc/self/exe") }
-	} else if cache != "" {
+	case cache != "":
 		if f, err := p.cached(cache); err == nil {
 			return kernel.HighFile(f)
 		}
@@ -88,25 +50,34 @@ func (p Program) open(cache string) (*os.File, error) {
 	return kernel.HighFile(f)
 }
 
-// openToMount is open for a program that is only mounted, read-only: the calling
+// reopen opens what was handed on, of which each caller gets a file of its own.
+func (p Program) reopen() (*os.File, error) {
+	fd, err := syscall.Open(fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the program %s: %w", p.Name, err)
+	}
+	return kernel.HighFile(os.NewFile(uintptr(fd), p.file.Name()))
+}
+
+// OpenToMount is Open for a program that is only mounted, read-only: the calling
 // one's own file will do, if it is still there.
-func (p Program) openToMount(cache string) (*os.File, error) {
-	if p.Data == nil {
+func (p Program) OpenToMount(cache string) (*os.File, error) {
+	if p.Self() {
 		if path, err := filepath.EvalSymlinks("/proc/self/exe"); err == nil {
 			if f, err := os.Open(path); err == nil {
 				return kernel.HighFile(f)
 			}
 		}
 	}
-	return p.open(cache)
+	return p.Open(cache)
 }
 
 // content gives the program itself.
 func (p Program) content() ([]byte, error) {
-	if !p.Gzip {
-		return p.Data, nil
+	if !p.gzip {
+		return p.data, nil
 	}
-	r, err := gzip.NewReader(bytes.NewReader(p.Data))
+	r, err := gzip.NewReader(bytes.NewReader(p.data))
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +88,10 @@ func (p Program) content() ([]byte, error) {
 
 // size is how long the program is, in bytes: what gzip keeps it modulo 2^32.
 func (p Program) size() int64 {
-	if !p.Gzip {
-		return int64(len(p.Data))
+	if !p.gzip {
+		return int64(len(p.data))
 	}
-	return int64(binary.LittleEndian.Uint32(p.Data[len(p.Data)-4:]))
+	return int64(binary.LittleEndian.Uint32(p.data[len(p.data)-4:]))
 }
 
 // cached opens the program's file in the cache, which it makes if need be.
@@ -128,7 +99,7 @@ func (p Program) cached(cache string) (*os.File, error) {
 	name := p.cacheName()
 	dir, err := os.OpenRoot(cache)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = ownDirectory(cache); err == nil {
+		if err = os.MkdirAll(cache, 0o700); err == nil {
 			dir, err = os.OpenRoot(cache)
 		}
 	}
@@ -136,7 +107,7 @@ func (p Program) cached(cache string) (*os.File, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	if st, err := dir.Stat("."); err != nil || !ours(st, 0o022) {
+	if st, err := dir.Stat("."); err != nil || !kernel.Owned(st, 0o022) {
 		return nil, fs.ErrPermission
 	}
 	f, err := p.openIn(dir, name)
@@ -153,16 +124,11 @@ func (p Program) cached(cache string) (*os.File, error) {
 // which is near the beginning, and by their length. Of what is compressed, the
 // beginning depends on that, and the sum at the end on everything.
 func (p Program) cacheName() string {
-	sum := crc32.ChecksumIEEE(p.Data[:min(len(p.Data), 8192)])
-	if p.Gzip {
-		sum = binary.LittleEndian.Uint32(p.Data[len(p.Data)-8:])
+	sum := crc32.ChecksumIEEE(p.data[:min(len(p.data), 8192)])
+	if p.gzip {
+		sum = binary.LittleEndian.Uint32(p.data[len(p.data)-8:])
 	}
-	return fmt.Sprintf("%s-%08x-%d", p.Name, sum, len(p.Data))
-}
-
-func ours(st os.FileInfo, forbidden os.FileMode) bool {
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	return ok && sys.Uid == uint32(os.Geteuid()) && st.Mode().Perm()&forbidden == 0
+	return fmt.Sprintf("%s-%08x-%d", p.Name, sum, len(p.data))
 }
 
 func (p Program) openIn(dir *os.Root, name string) (*os.File, error) {
@@ -171,7 +137,7 @@ func (p Program) openIn(dir *os.Root, name string) (*os.File, error) {
 		return nil, err
 	}
 	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() || !ours(st, 0o222) || st.Size() != p.size() || !executable(f) || !p.whole(f) {
+	if err != nil || !st.Mode().IsRegular() || !kernel.Owned(st, 0o222) || st.Size() != p.size() || !executable(f) || !p.whole(f) {
 		f.Close()
 		return nil, errors.Join(err, fs.ErrPermission)
 	}
@@ -184,12 +150,12 @@ func (p Program) openIn(dir *os.Root, name string) (*os.File, error) {
 // that nothing at its end is missing.
 func (p Program) whole(f *os.File) bool {
 	const piece = 4096
-	if p.Gzip {
+	if p.gzip {
 		end := make([]byte, piece)
 		_, err := f.ReadAt(end, max(p.size()-piece, 0))
 		return err == nil && !bytes.Equal(end, make([]byte, piece))
 	}
-	program := p.Data
+	program := p.data
 	buf := make([]byte, piece)
 	for _, at := range []int{0, len(program) / 2, max(len(program)-piece, 0)} {
 		n, err := f.ReadAt(buf, int64(at))
@@ -206,7 +172,7 @@ func executable(f *os.File) bool {
 	return err == nil && info.Flags&syscall.MS_NOEXEC == 0
 }
 
-// writeProgram makes the file in one step, and removes those of other
+// write makes the file in one step, and removes those of other
 // versions; boxes that run go on with theirs.
 func (p Program) write(dir *os.Root, name string) error {
 	program, err := p.content()

@@ -1,0 +1,112 @@
+// Package program keeps the executables that a build of paddock carries, and
+// executes them: one file is installed, and what is heavy or confined is a program
+// of its own behind it.
+//
+// A program is unpacked once, into a cache directory of the caller, and executed
+// from there. Cached files run with all rights of the caller, so the cache is
+// trusted only where nobody else could have written it: the directory and the file
+// must belong to the caller, nobody but the caller may write to the directory,
+// nobody at all to the file, and the file must be the one that this build carries. Everything
+// is checked on open descriptors, and the descriptor that was checked is the one
+// that is executed. No sandbox sees the cache writable, whatever it mounts. Where
+// the cache cannot be trusted or written, a program is executed from sealed memory.
+// Not a boundary: another process of the same user, which could replace paddock
+// itself.
+package program
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Program is one that this build carries, or that the process was handed which
+// executed this one. The zero Program is the calling program itself.
+type Program struct {
+	Name string // begins the name of its file in the cache
+
+	data   []byte   // embedded
+	gzip   bool     // data is compressed
+	absent bool     // this build carries none of this name
+	file   *os.File // handed on: open, and checked by who did
+
+	carrier string // leads to the file that carries what was handed on
+}
+
+// Carrier gives a path that leads to the file that carries the program, which no
+// sandbox may change.
+func (p Program) Carrier() string {
+	if p.carrier == "" {
+		return "/proc/self/exe"
+	}
+	return p.carrier
+}
+
+// Embedded gives the program that a build has embedded, as it is or compressed by
+// gzip. Nil is the calling program, and what is empty is not in this build: to open
+// it is an error.
+func Embedded(name string, data []byte) Program {
+	return Program{Name: name, data: data, gzip: len(data) > 1 && data[0] == 0x1f && data[1] == 0x8b, absent: data != nil && len(data) == 0}
+}
+
+// Self tells whether it is the calling program.
+func (p Program) Self() bool { return p.data == nil && p.file == nil && !p.absent }
+
+// missing says that a build lacks the program.
+func (p Program) missing() error {
+	return fmt.Errorf("this build of paddock does not carry its program %s: build it whole, with make build: %w", p.Name, paddock.Unsupported)
+}
+
+// Cache gives the directory for what can be made again, of a caller with this
+// environment. It is empty where there is none.
+func Cache(lookup func(name string) (string, bool)) string {
+	if os.Geteuid() == 0 {
+		return "/var/cache/paddock"
+	}
+	if dir, _ := lookup("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "paddock")
+	}
+	if home, _ := lookup("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "paddock")
+	}
+	return ""
+}
+
+// handedVariable names the descriptors that a program is handed, as NAME:FD with
+// commas.
+const handedVariable = "PADDOCK_PROGRAMS"
+
+// carrierName is the program that was installed, among those that are handed on.
+const carrierName = "paddock"
+
+// Handed are the programs that this process was handed by the one that executed it.
+type Handed map[string]Program
+
+// Get gives a program. One that was not handed on is not in this build.
+func (h Handed) Get(name string) Program {
+	if p, ok := h[name]; ok {
+		return p
+	}
+	return Program{Name: name, absent: true}
+}
+
+// errHanded says that the variable is not what [Program.Exec] writes.
+var errHanded = errors.New(handedVariable + " is not what paddock sets for a program of its own")
+
+// parseHanded reads the variable's names and descriptors.
+func parseHanded(text string) (map[string]int, error) {
+	list := map[string]int{}
+	for _, part := range strings.Split(text, ",") {
+		name, number, ok := strings.Cut(part, ":")
+		var fd int
+		if _, err := fmt.Sscanf(number, "%d", &fd); err != nil || !ok || name == "" || fd < 3 || fmt.Sprint(fd) != number {
+			return nil, errHanded
+		}
+		list[name] = fd
+	}
+	return list, nil
+}
