@@ -7,12 +7,14 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 
-# Tools, pinned one line each. They are built into .tmp/bin on first use.
+# Tools, pinned one line each. Each version is built once for all clones of a user.
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# What a caller may set.
+# What a caller may set. BUDGET is time for heavy suites that run whole in make test.
+BUDGET    ?= 60s
 CI        ?=
 FUZZTIME  ?= 10s
+GOFLAGS   ?=
 PKG       ?= ./...
 TESTFLAGS ?=
 UPDATE    ?=
@@ -30,7 +32,19 @@ KEEPER  := cmd/paddock/keeper.bin.gz
 MONITOR := cmd/paddock/microvm.bin.gz
 LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
 PYTHON  := $(TMP)/python.tgz
-LINT    := $(TMP)/bin/$(subst /,_,$(notdir $(GOLANGCI_LINT)))
+TOOLS   := $(or $(shell go env GOCACHE 2>/dev/null),$(TMP))-paddock
+LINT    := $(TOOLS)/$(notdir $(GOLANGCI_LINT))
+
+# What is compiled for one command serves the others, and another clone too.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+
+# What tests take from this clone, and from this machine.
+TESTENV = PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true)
+KERNELS = PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)
+
+# Packages run beside each other, more than there are processors: most of them wait.
+TESTRUN = go run ./internal/testrun $(if $(CI),-strict -again)
+BESIDE  := -p=3 -parallel=4
 
 .PHONY: help
 help: ## Show this list
@@ -51,9 +65,14 @@ build: ## Build ./bin/paddock with the guest agent inside
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
 .PHONY: test
-test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every test, and tell what was skipped and why
-	export PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true) CGO_ENABLED=0 $(if $(CI),PADDOCK_TEST_MACHINES=once PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)); \
-	go run ./internal/testrun $(if $(CI),-strict -again) -- -timeout=60m $(TESTFLAGS) $(PKG)
+test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
+	export $(TESTENV) $(if $(CI),$(KERNELS)) PADDOCK_TEST_BUILT=$(CURDIR)/bin CGO_ENABLED=0; \
+	$(TESTRUN) -sample -budget=$(BUDGET) -- $(if $(CI),-count=1) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
+
+.PHONY: matrix
+matrix: deps build referees machine python sdk plotting ## Run every test whole: every tier, both callers, every machine
+	export $(TESTENV) $(KERNELS) CGO_ENABLED=0; \
+	$(TESTRUN) -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
 
 .PHONY: referees
 referees: ## Install what tests compare with, or make containers with
@@ -99,17 +118,20 @@ $(TMP)/plotting.txt: internal/interpreter/testdata/requirements.txt
 	@touch $@
 
 .PHONY: race
-race: ## Run the tests of what is concurrent under the race detector
-	go run ./internal/testrun $(if $(CI),-again) -- -race -timeout=15m ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
+race: ## Run short tests of what is concurrent under the race detector
+	go run ./internal/testrun $(if $(CI),-again) -sample -- -race -short $(if $(CI),-count=1) $(BESIDE) -timeout=15m ./client ./internal/box/... ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
 		./internal/egress ./internal/egress/gate ./internal/egress/inspect ./internal/egress/link ./internal/egress/name ./internal/egress/secret ./internal/egress/way \
-		./internal/wrap/admission ./internal/dialect/e2b/envd ./internal/wrap/lease ./internal/server/... ./internal/usage ./internal/outputring/... ./internal/wrap/pool/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/proc/...
+		./internal/wrap/admission ./internal/wrap/lease ./internal/wrap/pool/... ./internal/wrap/tenant ./internal/dialect/e2b/envd ./internal/ingress/... ./internal/server/... ./internal/store/... \
+		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/proc/...
 
+# The linter runs vet for this system, so vet runs for the others alone.
 .PHONY: check
-check: format vet lint tidy fresh cross ## Everything that can be said without running a test
+check: export CGO_ENABLED := 0
+check: format lint cross tidy fresh ## Everything that can be said without running a test
 
 .PHONY: format
 format:
-	@out=$$(git ls-files -co --exclude-standard '*.go' | while read -r f; do if [ -f "$$f" ]; then gofmt -l "$$f"; fi; done); \
+	@out=$$(git ls-files -co --exclude-standard -z '*.go' | xargs -0r ls -d 2>/dev/null | xargs -r gofmt -l); \
 	if [ -n "$$out" ]; then echo "not formatted by gofmt:"; echo "$$out"; exit 1; fi
 
 .PHONY: vet
@@ -121,9 +143,10 @@ lint: $(LINT) ## Lint with the pinned golangci-lint
 	$(LINT) run ./...
 
 $(LINT):
-	@mkdir -p $(TMP)/bin
-	GOFLAGS= GOBIN=$(TMP)/bin go install $(GOLANGCI_LINT)
-	@mv $(TMP)/bin/golangci-lint $@
+	@mkdir -p $(@D).new
+	GOFLAGS= GOBIN=$(@D).new go install $(GOLANGCI_LINT)
+	@mkdir -p $(@D)
+	@mv $(@D).new/golangci-lint $@
 
 .PHONY: tidy
 tidy:

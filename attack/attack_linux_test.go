@@ -21,6 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -65,6 +66,8 @@ func TestNothingEscapesGVisor(t *testing.T) {
 	judge(t, Harness{
 		Tier:    paddock.GVisor,
 		Command: true,
+		Turn:    seed("attacks on gvisor"),
+		Turns:   4,
 		New: func(t *testing.T, state string) paddock.Driver {
 			d, err := gvisor.New(gvisor.Options{State: state, Data: filepath.Join(filepath.Dir(state), "data"), Cache: filepath.Join(filepath.Dir(state), cacheName), Environ: os.Environ()})
 			if err != nil {
@@ -80,7 +83,8 @@ func TestNothingEscapesTheMicroVM(t *testing.T) {
 	judge(t, Harness{
 		Tier:    paddock.MicroVM,
 		Command: true,
-		Turns:   microvmtest.Once() && !*update,
+		Turn:    seed("attacks on microvm"),
+		Turns:   16,
 		New: func(t *testing.T, state string) paddock.Driver {
 			guest, err := microvmtest.Guest()
 			if err != nil {
@@ -99,6 +103,8 @@ func TestNothingEscapesTheSim(t *testing.T) {
 	judge(t, Harness{
 		Tier:    paddock.Sim,
 		Command: true,
+		Turn:    seed("attacks on sim"),
+		Turns:   3,
 		New: func(t *testing.T, _ string) paddock.Driver {
 			d, err := wall.New(wall.Options{})
 			if err != nil {
@@ -115,6 +121,8 @@ func TestNothingEscapesTheSimWithoutItsWall(t *testing.T) {
 	judge(t, Harness{
 		Tier:   paddock.Sim,
 		Inside: true,
+		Turn:   seed("attacks on sim without its wall"),
+		Turns:  3,
 		New: func(t *testing.T, _ string) paddock.Driver {
 			d, err := sim.New(sim.Options{})
 			if err != nil {
@@ -123,6 +131,14 @@ func TestNothingEscapesTheSimWithoutItsWall(t *testing.T) {
 			return d
 		},
 	})
+}
+
+// seed returns what chooses the cases of a suite. What is written anew is whole.
+func seed(suite string) string {
+	if *update {
+		return ""
+	}
+	return sample.Seed(suite)
 }
 
 // judge runs a tier and compares with its golden file. With -update it writes

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 // A Harness joins a tier to the cases.
@@ -35,9 +36,10 @@ type Harness struct {
 	// Only are the cases to run; empty is all.
 	Only []string
 
-	// Turns has each case tried by one of several callers in turn, where Only is
-	// empty: on a tier on which all by all takes too long.
-	Turns bool
+	// Turn, where it is not empty and Only is, has each caller try one of Turns parts of
+	// the cases, which it chooses by hash: on a tier on which all of them take too long.
+	Turn  string
+	Turns int
 
 	// Command says that the command line offers this tier, so that the rows
 	// about it can be tried.
@@ -84,6 +86,9 @@ func Run(t *testing.T, h Harness) map[string][]Result {
 	callers := h.Callers
 	if len(callers) == 0 {
 		callers = []string{"root", "user"}
+	}
+	for _, caller := range callers {
+		h.tellTurn(t, caller)
 	}
 	tried := map[string][][]Result{} // by caller, and by part
 	var mu sync.Mutex                // guards tried
@@ -418,17 +423,35 @@ func (h Harness) ownKernel() bool { return h.Tier == paddock.GVisor || h.Tier ==
 
 // turn gives the cases that a caller tries; empty is all.
 func (h Harness) turn(caller string) []string {
-	if !h.Turns || len(h.Only) > 0 || len(h.Callers) == 1 || os.Geteuid() != 0 {
+	if h.Turn == "" || len(h.Only) > 0 {
 		return h.Only
 	}
-	return turnOf(caller)
+	part := sample.Pick(h.Turn, string(h.Tier), h.Turns)
+	if caller == "user" && !h.Unconfined { // the control asks whether anybody succeeds: both try the same
+		part += h.Turns / 2
+	}
+	return partOf(part, h.Turns)
 }
 
-// turnOf gives a caller every second case.
-func turnOf(caller string) []string {
+// tellTurn logs the cases that a caller does not try this time.
+func (h Harness) tellTurn(t *testing.T, caller string) {
+	t.Helper()
+	turn := h.turn(caller)
+	if h.Turn == "" || len(h.Only) > 0 {
+		return
+	}
+	for _, c := range Cases() {
+		if !slices.Contains(turn, c.ID) {
+			t.Logf("%s%s %s, which one commit in %d tries", sample.LeftOut, caller, c.ID, h.Turns)
+		}
+	}
+}
+
+// partOf returns every n-th case, so that each is in one of n parts.
+func partOf(part, n int) []string {
 	var list []string
 	for i, c := range Cases() {
-		if (i%2 == 0) == (caller == "root") {
+		if i%n == part%n {
 			list = append(list, c.ID)
 		}
 	}

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,16 +10,39 @@ import (
 )
 
 func TestEachCaseHasItsTurn(t *testing.T) {
-	tried := map[string]int{}
-	for _, caller := range []string{"root", "user"} {
-		for _, id := range turnOf(caller) {
-			tried[id]++
+	for _, n := range []int{2, 3, 4, 16} {
+		tried := map[string]int{}
+		for part := range n {
+			for _, id := range partOf(part, n) {
+				tried[id]++
+			}
+		}
+		for _, c := range Cases() {
+			if tried[c.ID] != 1 {
+				t.Errorf("of %d parts %d try %s", n, tried[c.ID], c.ID)
+			}
 		}
 	}
-	for _, c := range Cases() {
-		if tried[c.ID] != 1 {
-			t.Errorf("%s is tried %d times", c.ID, tried[c.ID])
+}
+
+func TestATurnIsTheSameAgainAndAnotherForTheOtherCaller(t *testing.T) {
+	h := Harness{Tier: paddock.GVisor, Turn: "0123abcd", Turns: 4}
+	root, user := h.turn("root"), h.turn("user")
+	if len(root) == 0 || len(root) > len(Cases())/4+1 || !slices.Equal(root, h.turn("root")) {
+		t.Errorf("root tries %q", root)
+	}
+	for _, id := range user {
+		if slices.Contains(root, id) {
+			t.Errorf("both try %s", id)
 		}
+	}
+	h.Unconfined = true
+	if !slices.Equal(h.turn("user"), root) {
+		t.Error("without a sandbox the callers do not try the same")
+	}
+	h.Only = []string{"A01"}
+	if got := h.turn("root"); !slices.Equal(got, h.Only) {
+		t.Errorf("who asks for one row gets %q", got)
 	}
 }
 

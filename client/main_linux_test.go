@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +27,10 @@ func TestPromisesOfTheJail(t *testing.T) {
 	h := &host{driver: jailed}
 	harness := h.harness(t)
 	harness.Base = paddock.Spec{AllowMissing: drivertest.Weak(t, jailed)}
+	harness.Sample = sample.Seed("client over the jail")
 	drivertest.Run(t, harness)
 }
 
-func TestPromisesOfTheJailAsUser(t *testing.T) { drivertest.AsUser(t, "^TestPromisesOfTheJail$") }
+func TestPromisesOfTheJailAsUser(t *testing.T) {
+	drivertest.SampleAsUser(t, "^TestPromisesOfTheJail$", sample.Seed("client over the jail as a user"))
+}

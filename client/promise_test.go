@@ -10,21 +10,27 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func simulated(string) (paddock.Driver, error) { return sim.New(sim.Options{}) }
 
-func promises(t *testing.T, h *host) {
+func promises(t *testing.T, h *host, seed string) {
 	t.Helper()
 	harness := h.harness(t)
+	harness.Sample = seed
 	harness.Memory = true
 	drivertest.Run(t, harness)
 }
 
 // The promises of any driver hold through a client and a server.
-func TestPromisesOverASocket(t *testing.T) { promises(t, &host{driver: simulated}) }
+func TestPromisesOverASocket(t *testing.T) {
+	promises(t, &host{driver: simulated}, sample.Seed("client over a socket"))
+}
 
-func TestPromisesOverTCP(t *testing.T) { promises(t, &host{driver: simulated, listen: onTCP}) }
+func TestPromisesOverTCP(t *testing.T) {
+	promises(t, &host{driver: simulated, listen: onTCP}, sample.Seed("client over TCP"))
+}
 
 // TestPromisesOverHTTP2 has TLS, and so HTTP/2.
 func TestPromisesOverHTTP2(t *testing.T) {
@@ -38,5 +44,5 @@ func TestPromisesOverHTTP2(t *testing.T) {
 			return nil, "", err
 		}
 		return tls.NewListener(l, config), "https://" + l.Addr().String(), nil
-	}})
+	}}, sample.Seed("client over HTTP/2"))
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 // A Harness tells the suite how to reach a driver.
@@ -37,9 +38,14 @@ type Harness struct {
 	// it grows by what is in them, once.
 	Memory bool
 
-	// Sample checks the first promise of each group only, for a driver that
-	// takes too long where the tests often run. The others are told as left out.
-	Sample bool
+	// Sample, where it is not empty, has one promise of each group checked, which
+	// it chooses by hash. It is for a driver that takes too long where the tests often
+	// run. The other promises are logged as left out.
+	Sample string
+
+	// Subjects, where it is not empty, has only the promises of these subjects checked:
+	// for a wrapper, what it overrides. The other promises are logged as left out.
+	Subjects []string
 
 	// Skip lists promises, by their text, that the driver cannot keep, each
 	// with the reason.
@@ -54,6 +60,7 @@ type promise struct {
 
 // A group is promises that rest on the same ground.
 type group struct {
+	subject string // that the group belongs to
 	// can lists capabilities that the promises rest on.
 	can []paddock.Capability
 	// limits lists controls that a driver may lack altogether; then a spec
@@ -69,40 +76,50 @@ type group struct {
 	promises []promise
 }
 
-// groups is all that the suite knows.
+// groups returns all that the suite knows, in the order in which it is checked.
 func groups() []group {
-	return slices.Concat(
-		leakPromises(), // first: it counts what is held before anything is
-		outputPromises(),
-		inputPromises(),
-		environmentPromises(),
-		userPromises(),
-		exitPromises(),
-		startPromises(),
-		timeoutPromises(),
-		limitPromises(),
-		attachPromises(),
-		terminalPromises(),
-		filePromises(),
-		namePromises(),
-		linkPromises(),
-		watchPromises(),
-		portPromises(),
-		concurrentPromises(),
-		removePromises(),
-		lifecyclePromises(),
-		specPromises(),
-		statusPromises(),
-		zeroPromises(),
-		mountPromises(),
-		protectPromises(),
-		denyPromises(),
-		updatePromises(),
-		pausePromises(),
-		auditPromises(),
-		networkPromises(),
-		refusalPromises(),
-	)
+	var all []group
+	for _, subject := range []struct {
+		name   string
+		groups []group
+	}{
+		{"leak", leakPromises()}, // first: it counts what is held before anything is
+		{"output", outputPromises()},
+		{"input", inputPromises()},
+		{"environment", environmentPromises()},
+		{"user", userPromises()},
+		{"exit", exitPromises()},
+		{"start", startPromises()},
+		{"timeout", timeoutPromises()},
+		{"limit", limitPromises()},
+		{"attach", attachPromises()},
+		{"terminal", terminalPromises()},
+		{"file", filePromises()},
+		{"name", namePromises()},
+		{"link", linkPromises()},
+		{"watch", watchPromises()},
+		{"port", portPromises()},
+		{"concurrent", concurrentPromises()},
+		{"remove", removePromises()},
+		{"lifecycle", lifecyclePromises()},
+		{"spec", specPromises()},
+		{"status", statusPromises()},
+		{"zero", zeroPromises()},
+		{"mount", mountPromises()},
+		{"protect", protectPromises()},
+		{"deny", denyPromises()},
+		{"update", updatePromises()},
+		{"pause", pausePromises()},
+		{"audit", auditPromises()},
+		{"network", networkPromises()},
+		{"refusal", refusalPromises()},
+	} {
+		for _, g := range subject.groups {
+			g.subject = subject.name
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // Run checks every promise on the driver of h.
@@ -110,6 +127,7 @@ func Run(t *testing.T, h Harness) {
 	s := newSuite(t, h)
 	all := groups()
 	s.checkSkip(t, all)
+	s.checkSubjects(t, all)
 	s.tellLacks(t, all)
 
 	s.warm(t)
@@ -133,14 +151,7 @@ func (s *suite) each(t *testing.T, all []group, alone bool) {
 		if g.alone != alone || s.lacks(g) != "" {
 			continue
 		}
-		promises := g.promises
-		if s.h.Sample {
-			promises = promises[:1]
-			for _, p := range g.promises[1:] {
-				t.Logf("left out of the sample: %s", p.text)
-			}
-		}
-		for _, p := range promises {
+		for _, p := range s.part(t, g) {
 			t.Run(p.text, func(t *testing.T) {
 				if !alone {
 					t.Parallel()
@@ -150,6 +161,39 @@ func (s *suite) each(t *testing.T, all []group, alone bool) {
 				}
 				p.keep(t, s)
 			})
+		}
+	}
+}
+
+// part returns the promises of a group that are to be checked, and logs the others.
+func (s *suite) part(t *testing.T, g group) []promise {
+	t.Helper()
+	only := 0 // which promise is checked alone
+	switch {
+	case len(s.h.Subjects) > 0 && !slices.Contains(s.h.Subjects, g.subject):
+		only = -1
+	case s.h.Sample == "":
+		return g.promises
+	default:
+		only = sample.Pick(s.h.Sample, g.promises[0].text, len(g.promises))
+	}
+	var checked []promise
+	for i, p := range g.promises {
+		if i == only {
+			checked = append(checked, p)
+		} else {
+			t.Log(sample.LeftOut + p.text)
+		}
+	}
+	return checked
+}
+
+// checkSubjects fails on a subject that there is not.
+func (s *suite) checkSubjects(t *testing.T, all []group) {
+	t.Helper()
+	for _, name := range s.h.Subjects {
+		if !slices.ContainsFunc(all, func(g group) bool { return g.subject == name }) {
+			t.Errorf("Subjects lists %q, which is none", name)
 		}
 	}
 }
@@ -246,6 +290,10 @@ type suite struct {
 // secret is a variable of the host's environment that no sandbox may see.
 const secret = "PADDOCK_DRIVERTEST_SECRET"
 
+// againVariable marks the process in which tests run again as an ordinary user. Its
+// value chooses the sample that [Run] checks there; empty is every promise.
+const againVariable = "PADDOCK_DRIVERTEST_AS_USER"
+
 func newSuite(t testing.TB, h Harness) *suite {
 	t.Helper()
 	if h.New == nil {
@@ -254,6 +302,9 @@ func newSuite(t testing.TB, h Harness) *suite {
 	h.Shell = cmp.Or(h.Shell, "/bin/sh")
 	if h.Leaks == nil {
 		h.Leaks = Held
+	}
+	if again, ok := os.LookupEnv(againVariable); ok {
+		h.Sample = again
 	}
 	s := &suite{h: h, name: "dt" + strings.ToLower(rand.Text()[:8])}
 	t.Setenv(secret, s.name+"-secret")

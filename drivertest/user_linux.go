@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 // Weak names what a driver enforces weakly on this host, for a suite that asks
@@ -43,12 +44,28 @@ const nobodyInParticular = 64102
 // unprivileged user. Where the caller is one, run is what they were already.
 func AsUser(t *testing.T, run string) {
 	t.Helper()
-	SomeAsUser(t, run, 50) // a driver has more promises than that
+	SampleAsUser(t, run, "")
+}
+
+// SampleAsUser does the same with a sample of the promises, as Harness.Sample chooses
+// it.
+func SampleAsUser(t *testing.T, run, seed string) {
+	t.Helper()
+	least := 50 // a driver has more promises than that
+	if seed != "" {
+		least = 20 // and more groups than that
+	}
+	again(t, run, seed, least)
 }
 
 // SomeAsUser does the same with tests that are no driver's promises, of which at
 // least so many are to pass.
 func SomeAsUser(t *testing.T, run string, least int) {
+	t.Helper()
+	again(t, run, "", least)
+}
+
+func again(t *testing.T, run, seed string, least int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("already running as an ordinary user: the tests " + run + " were it")
@@ -82,11 +99,11 @@ func SomeAsUser(t *testing.T, run string, least int) {
 	cmd.Dir = dir
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "XDG_")
-	}), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), ProbeVariable+"="+probe)
+	}), "HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), ProbeVariable+"="+probe, againVariable+"="+seed)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyInParticular, Gid: nobodyInParticular}}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "--- SKIP") {
+		if strings.Contains(line, "--- SKIP") || strings.Contains(line, sample.LeftOut) {
 			t.Log(line)
 		}
 	}

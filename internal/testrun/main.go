@@ -1,35 +1,64 @@
-// Command testrun runs go test with its arguments and tells a person: what
-// failed in full, what was skipped and why, and as its last line the count.
+// Command testrun runs go test with its arguments and prints for a person: what failed, in full; what was skipped and
+// why; how long the slowest packages and suites took; and as its last line the count.
 //
-// A test that skips itself proves nothing. With -strict, which continuous
-// integration sets, a skip that is not in the table of skip.go is a failure.
+// A test that skips itself proves nothing. With -strict, which continuous integration sets, a skip that is not in the
+// table of skip.go is a failure.
 //
-// With -again a test that failed is tried once more, alone, and told as unsteady
-// if it passes then: many of these tests start programs and wait for them, beside
-// others on a machine that may be busy.
+// With -sample the heavy suites of package sample run as samples, chosen by the hash of the commit or by
+// PADDOCK_TEST_TURN. Those whose dependencies changed run whole as long as they fit into -budget. The commit to compare
+// with is PADDOCK_TEST_BASE, or else the merge base with origin's main branch. In a clone that cannot know it, every
+// suite counts as changed.
+//
+// With -again a test that failed is tried once more, alone, and is listed as unsteady if it passes then.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func main() {
 	strict := flag.Bool("strict", false, "fail on a skipped test that is not allowed to be")
 	again := flag.Bool("again", false, "try what failed once more, alone")
+	some := flag.Bool("sample", false, "try samples of the heavy suites")
+	budget := flag.Duration("budget", 0, "how long suites may take that are tried whole although -sample is given")
 	flag.Parse()
-	well, err := run(flag.Args(), *strict, *again)
+	well, err := run(flag.Args(), options{strict: *strict, again: *again, sample: *some, budget: *budget})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "tally:", err)
+		fmt.Fprintln(os.Stderr, "testrun:", err)
 	}
 	if !well || err != nil {
 		os.Exit(1)
 	}
 }
 
+// options are what the flags say.
+type options struct {
+	strict, again, sample bool
+	budget                time.Duration
+}
+
 // run runs go test with args and tells whether all is well.
-func run(args []string, strict, again bool) (bool, error) {
+func run(args []string, o options) (bool, error) {
+	var p *plan
+	if o.sample {
+		var err error
+		if p, err = choose(o.budget); err != nil {
+			return false, err
+		}
+		fmt.Printf("samples are chosen by %s=%s\n", sample.TurnVariable, p.turn)
+		for _, v := range p.environ() {
+			name, value, _ := strings.Cut(v, "=")
+			if err := os.Setenv(name, value); err != nil {
+				return false, err
+			}
+		}
+	}
 	out, wait, err := goTest(args...)
 	if err != nil {
 		return false, err
@@ -41,10 +70,13 @@ func run(args []string, strict, again bool) (bool, error) {
 	if err := wait(); err != nil && !t.failed() {
 		return false, fmt.Errorf("go test: %w, and no test failed", err)
 	}
-	if again {
+	if o.again {
 		if err := t.again(os.Stdout, alone(args)); err != nil {
 			return false, err
 		}
 	}
-	return t.report(os.Stdout, strict), nil
+	if p != nil {
+		p.report(os.Stdout)
+	}
+	return t.report(os.Stdout, o.strict), nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 // An event is a line of go test -json.
@@ -24,6 +26,8 @@ type test struct {
 	outcome   string // "pass", "fail", "skip", or empty: it never ended
 	parent    bool
 	escaped   bool // it said that something got out of a sandbox
+	seconds   float64
+	left      int // how much it said that its sample leaves out
 }
 
 // A tally is the outcome of a whole run.
@@ -32,6 +36,7 @@ type tally struct {
 	byName   map[string]*test
 	packages []string // that failed
 	unsteady []*test  // passed at the second attempt only
+	costs    []cost   // of packages
 }
 
 // read consumes events until the end and prints each package as it ends, and
@@ -58,6 +63,9 @@ func (t *tally) add(e event, w io.Writer) {
 
 func (t *tally) addPackage(e event, w io.Writer) {
 	own := t.test(e.Package, "")
+	if e.Elapsed > 0 {
+		t.costs = append(t.costs, cost{strings.TrimPrefix(e.Package, module+"/"), e.Elapsed})
+	}
 	switch e.Action {
 	case "output":
 		own.output = append(own.output, e.Output)
@@ -75,10 +83,12 @@ func (t *tally) addPackage(e event, w io.Writer) {
 
 func (t *tally) addTest(e event, w io.Writer) {
 	one := t.test(e.Package, e.Test)
+	one.seconds += e.Elapsed
 	switch e.Action {
 	case "output":
 		one.output = append(one.output, e.Output)
 		one.escaped = one.escaped || strings.Contains(e.Output, "ESCAPED") || strings.Contains(e.Output, "WARNING: DATA RACE")
+		one.left += strings.Count(e.Output, sample.LeftOut)
 	case "pass":
 		one.outcome, one.output = e.Action, nil
 	case "skip":
@@ -166,6 +176,8 @@ func (t *tally) report(w io.Writer, strict bool) bool {
 		}
 	}
 	t.tellUnsteady(w)
+	t.tellSamples(w)
+	t.tellCosts(w)
 	if passed+failed+skipped == 0 {
 		fmt.Fprintln(w, "no test ran")
 		return false

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 // data is where all drivers of these tests keep what they save: a snapshot stays
@@ -73,13 +74,13 @@ func TestADenialThatCannotBeKeptIsRefused(t *testing.T) {
 
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) {
-	drivertest.AsUser(t, "^("+strings.Join([]string{
+	drivertest.SampleAsUser(t, "^("+strings.Join([]string{
 		"TestPromises", "TestWhatCommandsDoIsTold", "TestASandboxThatIsKeptRecordsItself",
 		"TestNoCommandMakesNamespacesOrHarmsItsAgent", "TestCommandsUseProcessesAsTheyDoElsewhere", "TestAFullSandboxStartsNothingMore",
 		"TestASnapshotOfFilesIsBounded", "TestAFullDiskIsSaved", "TestACommandDoesNotChangeWhoOwnsAFile", "TestALateResumeLosesNothing",
 		"TestASandboxThatDiesWhileItIsPausedIsBuried", "TestRemovingASnapshotTakesThatAlone",
 		"TestTooLittleMemoryIsSaidToBe", "TestWhereNothingCanBeSavedOnlySavingFails", "TestASandboxMayBeRootsWhoHasNoCapability",
-	}, "|")+")$")
+	}, "|")+")$", sample.Seed("gvisor as a user"))
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func open(state string) (paddock.Driver, error) {
@@ -35,7 +36,9 @@ func TestPromises(t *testing.T) {
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }
 
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
-func TestPromisesAsUser(t *testing.T) { drivertest.AsUser(t, "^TestPromises$") }
+func TestPromisesAsUser(t *testing.T) {
+	drivertest.SampleAsUser(t, "^TestPromises$", sample.Seed("jail as a user"))
+}
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
 	drivertest.KilledGateway(t, open, gate.Argv0)

@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func open(state string) (paddock.Driver, error) {
@@ -42,17 +43,13 @@ func base(t *testing.T) paddock.Spec {
 
 func TestPromises(t *testing.T) {
 	microvmtest.Need(t)
-	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: microvmtest.Sample()})
+	drivertest.Run(t, drivertest.Harness{New: open, Base: base(t), Sample: sample.Seed("microvm")})
 }
 
 // TestPromisesAsUser runs this package's tests again as an unprivileged user.
 func TestPromisesAsUser(t *testing.T) {
 	microvmtest.Need(t)
-	if microvmtest.ForUser(t) {
-		drivertest.SomeAsUser(t, "^TestPromises$", 20) // there are more groups than that
-		return
-	}
-	drivertest.AsUser(t, "^TestPromises$")
+	drivertest.SampleAsUser(t, "^TestPromises$", sample.Seed("microvm as a user"))
 }
 
 func BenchmarkDriver(b *testing.B) { drivertest.Bench(b, drivertest.Harness{New: open}) }

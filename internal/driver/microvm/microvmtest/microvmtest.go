@@ -24,18 +24,6 @@ const (
 	// KernelVariable names a directory that `paddock vm setup` has put a kernel
 	// into. Without it the kernel is the one of this system.
 	KernelVariable = "PADDOCK_TEST_KERNEL"
-
-	// PartVariable says how much the suites try that take longest on machines. Empty is
-	// all of it, as root and as an ordinary user.
-	PartVariable = "PADDOCK_TEST_MACHINES"
-
-	// PartOnce has each promise tried as root, and the first of each group as an
-	// ordinary user too; and each attack by one of the two, in turn.
-	PartOnce = "once"
-
-	// partSample is of the promises the first of each group: what the ordinary user
-	// tries with PartOnce.
-	partSample = "sample"
 )
 
 const module = "github.com/paddock-sandbox/paddock/cmd/"
@@ -122,27 +110,6 @@ func built(name string) ([]byte, error) {
 
 func options() microvm.Options {
 	return microvm.Options{Environ: os.Environ(), Kernels: os.Getenv(KernelVariable)} //nolint:forbidigo // of a test
-}
-
-// Once tells whether each promise and each attack is tried once.
-func Once() bool {
-	return os.Getenv(PartVariable) == PartOnce //nolint:forbidigo // of a test
-}
-
-// Sample tells whether of the promises the first of each group are tried.
-func Sample() bool {
-	return os.Getenv(PartVariable) == partSample //nolint:forbidigo // of a test
-}
-
-// ForUser has the processes that a test starts as an ordinary user try a sample, if
-// everything is tried once, and tells so.
-func ForUser(t *testing.T) (sample bool) {
-	t.Helper()
-	if Once() {
-		t.Setenv(PartVariable, partSample)
-		return true
-	}
-	return false
 }
 
 // Need skips a test where no machine can be made, which is where QEMU or a kernel

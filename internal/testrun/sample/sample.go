@@ -1,0 +1,65 @@
+// Package sample says which heavy test suites a run tries whole, and chooses the part that it tries of the others.
+//
+// A heavy suite is one that takes long beside what it finds on most days: the promises of a tier for a second kind of
+// caller, or attacks on an emulated machine. [Suites] lists all of them. Without [TurnVariable] each is whole, so go
+// test by hand, and make matrix, leave nothing out. With it a suite tries a part that depends on the variable's value
+// alone: the hash of the commit. The same value gives the same part again.
+package sample
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+const (
+	// TurnVariable holds the value that chooses every sample. Where it is empty, nothing is left out.
+	TurnVariable = "PADDOCK_TEST_TURN"
+
+	// WholeVariable lists, with commas between, the suites that a run with a turn tries whole all the same.
+	WholeVariable = "PADDOCK_TEST_WHOLE"
+)
+
+// LeftOut begins the line with which a test names what its sample leaves out.
+const LeftOut = "left out of the sample: "
+
+// A Suite is a heavy suite.
+type Suite struct {
+	Name     string
+	Package  string   // import path below the module's
+	Test     string   // its top-level test
+	Programs []string // packages of the programs that it starts and does not link
+	Cost     int      // seconds on two processors that the whole suite takes beyond its sample
+	Sampled  string   // what the sample is
+}
+
+// Seed returns what chooses the sample of a suite. It is empty where the suite is to be tried whole.
+func Seed(name string) string {
+	if !slices.ContainsFunc(Suites(), func(s Suite) bool { return s.Name == name }) {
+		panic("sample: no suite is called " + name)
+	}
+	whole, _ := os.LookupEnv(WholeVariable)
+	if slices.Contains(strings.Split(whole, ","), name) {
+		return ""
+	}
+	turn, _ := os.LookupEnv(TurnVariable)
+	return turn
+}
+
+// Subjects returns the subjects for a suite whose sample is all promises of some subjects: those given where the suite
+// is sampled, and nil, which is all, where it is whole.
+func Subjects(name string, subjects ...string) []string {
+	if Seed(name) == "" {
+		return nil
+	}
+	return subjects
+}
+
+// Pick returns a number below n that depends on seed and key alone.
+func Pick(seed, key string, n int) int {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s", seed, key))
+	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n)) //nolint:gosec // it is below n
+}

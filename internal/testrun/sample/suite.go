@@ -1,0 +1,34 @@
+package sample
+
+// Suites returns every heavy suite. The costs were measured on two processors; they order what a lane has time for, and
+// nothing else depends on them.
+func Suites() []Suite {
+	const (
+		onePromise = "one promise of each group"
+		ownGroups  = "the promises about what the wrapper overrides"
+		oneRow     = "a part of the attacks, chosen by the commit"
+	)
+	guest, command, attacker := "cmd/paddock-guest", "cmd/paddock", "attack/attacker"
+	return []Suite{
+		{Name: "jail as a user", Package: "internal/driver/jail", Test: "TestPromisesAsUser", Cost: 60, Sampled: onePromise},
+		{Name: "gvisor as a user", Package: "internal/driver/gvisor", Test: "TestPromisesAsUser", Cost: 180, Sampled: onePromise},
+		{Name: "microvm", Package: "internal/driver/microvm", Test: "TestPromises", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
+		{Name: "microvm as a user", Package: "internal/driver/microvm", Test: "TestPromisesAsUser", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
+		{Name: "client over the jail", Package: "client", Test: "TestPromisesOfTheJail", Cost: 60, Sampled: onePromise},
+		{Name: "client over the jail as a user", Package: "client", Test: "TestPromisesOfTheJailAsUser", Cost: 60, Sampled: onePromise},
+		{Name: "client over a socket", Package: "client", Test: "TestPromisesOverASocket", Cost: 30, Sampled: onePromise},
+		{Name: "client over TCP", Package: "client", Test: "TestPromisesOverTCP", Cost: 30, Sampled: onePromise},
+		{Name: "client over HTTP/2", Package: "client", Test: "TestPromisesOverHTTP2", Cost: 30, Sampled: onePromise},
+		{Name: "lease", Package: "internal/wrap/lease", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "pool", Package: "internal/wrap/pool", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "admission", Package: "internal/wrap/admission", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "tenant", Package: "internal/wrap/tenant", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "call", Package: "internal/wrap/call", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "actionlog", Package: "internal/wrap/actionlog", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "attacks without a sandbox", Package: "attack", Test: "TestTheAttacksSucceedWithoutASandbox", Programs: []string{attacker, command}, Cost: 60, Sampled: oneRow},
+		{Name: "attacks on gvisor", Package: "attack", Test: "TestNothingEscapesGVisor", Programs: []string{attacker, command}, Cost: 120, Sampled: oneRow},
+		{Name: "attacks on microvm", Package: "attack", Test: "TestNothingEscapesTheMicroVM", Programs: []string{attacker, command, guest, "cmd/paddock-microvm"}, Cost: 600, Sampled: oneRow},
+		{Name: "attacks on sim", Package: "attack", Test: "TestNothingEscapesTheSim", Programs: []string{attacker, command}, Cost: 60, Sampled: oneRow},
+		{Name: "attacks on sim without its wall", Package: "attack", Test: "TestNothingEscapesTheSimWithoutItsWall", Programs: []string{attacker}, Cost: 60, Sampled: oneRow},
+	}
+}
