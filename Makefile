@@ -64,6 +64,14 @@ build: ## Build ./bin/paddock with the guest agent inside
 	gzip -9nc $(TMP)/keeper > $(KEEPER)
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
 
+.PHONY: demo
+demo: build ## Build what is missing, and run a real job in a sandbox of the strongest tier that works here
+	@./.ci/deps python3:python3
+	@echo; echo "A script makes a CSV of orders. A Python program reads it in a sandbox, and writes a report beside it."
+	python3 examples/report/orders.py
+	bin/paddock run -v --workspace examples/report -- python3 report.py
+	@head -20 examples/report/report.md
+
 .PHONY: test
 test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
 	export $(TESTENV) $(if $(CI),$(KERNELS)) PADDOCK_TEST_BUILT=$(CURDIR)/bin CGO_ENABLED=0; \
@@ -185,6 +193,10 @@ bench: build python sdk ## Measure against bubblewrap, runsc and srt; UPDATE=1 w
 .PHONY: generate
 generate: deps ## Regenerate code from its sources
 	go generate ./...
+
+.PHONY: documents
+documents: ## Write the parts of documents that come from the code: the tree, the command line, the lists of sim
+	PADDOCK_UPDATE=1 go test -count=1 -run 'TheIndexOfReasons|TheTreeNames|TheReference|TheSchemaOfTheConf|TheDocumentLists' ./internal/arch ./cmd/paddock ./internal/driver/sim ./sim
 
 .PHONY: deps
 deps:

@@ -238,9 +238,9 @@ func (a *app) attachCommand() *cobra.Command {
 		Short: "Join a command that runs, or ran, with its output so far",
 		Long: `Join a command of a sandbox: first the output that is kept of it (the newest, up
 to a bound of the tier), then more as it comes. One that has ended can be joined
-while its output is kept. Signals go to it, as of paddock exec; so does standard
-input where the command has a terminal (but with --json or --strip-escapes), or with -i. Without PID it is the one command
-that runs, or else the only one there is.
+while its output is kept. Signals go to it, as of paddock exec. Standard input goes
+to it where the command has a terminal (but not with --json or --strip-escapes), or
+with -i. Without PID it is the one command that runs, or else the only one there is.
 
 Exit status: that of the command; 125 if Paddock itself failed.`,
 		Example: `  paddock attach "$id"

@@ -4,8 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -102,36 +100,5 @@ func eachFile(t *testing.T, dir string, visit func(*ast.File)) {
 			t.Fatal(err)
 		}
 		visit(f)
-	}
-}
-
-// link is a link to a file of this repository in a document.
-var link = regexp.MustCompile(`\]\(([^)#: ]+)(?:#[^)]*)?\)`)
-
-func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
-	top := root(t)
-	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == ".tmp" || d.Name() == "testdata") {
-			return filepath.SkipDir
-		}
-		if filepath.Ext(path) != ".md" {
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, m := range link.FindAllStringSubmatch(string(data), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
-				t.Errorf("%s: a link to nothing: %s", path, m[1])
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

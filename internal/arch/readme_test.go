@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A block is commands of the README that are marked for testing, with the
-// lines that the README says they print.
+// A block is commands of a document that are marked for testing, with the
+// lines that the document says they print.
 type block struct {
 	kind   string // "build" runs once, empty runs as each kind of user, "machine" where a machine can be made, "command" is the test command
 	script string
@@ -28,14 +28,24 @@ type block struct {
 // <!-- output --> before the ```text block that belongs to the one before.
 var marked = regexp.MustCompile("(?ms)^<!-- (test|test: build|test: machine|test command|output) -->\n```(?:sh|text)\n(.*?)^```$")
 
+// blocks gives the marked blocks of the README, and then those of each document below docs.
 func blocks(t *testing.T) []block {
 	t.Helper()
 	var found []block
-	for _, m := range marked.FindAllStringSubmatch(read(t, "README.md"), -1) {
+	for _, name := range append([]string{"README.md"}, documentsBelow(t, "docs")...) {
+		found = append(found, blocksOf(t, name)...)
+	}
+	return found
+}
+
+func blocksOf(t *testing.T, document string) []block {
+	t.Helper()
+	var found []block
+	for _, m := range marked.FindAllStringSubmatch(read(t, document), -1) {
 		switch m[1] {
 		case "output":
 			if len(found) == 0 {
-				t.Fatal("README.md: output before any command")
+				t.Fatalf("%s: output before any command", document)
 			}
 			found[len(found)-1].output = strings.Split(strings.TrimSpace(m[2]), "\n")
 		case "test: build":
@@ -51,7 +61,7 @@ func blocks(t *testing.T) []block {
 	return found
 }
 
-// A reader of the README: a user of this machine with a home.
+// A reader of the documents: a user of this machine with a home.
 type reader struct {
 	name string
 	uid  int // -1 is the user of this test

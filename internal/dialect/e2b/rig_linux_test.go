@@ -347,15 +347,15 @@ func first(t *testing.T, name string) []byte {
 
 var pasted = regexp.MustCompile("(?ms)^<!-- test: e2b -->\n```sh\n(.*?)^```$.*?^<!-- output: e2b -->\n```text\n(.*?)^```$")
 
-func TestTheReadmesProgramForE2BWorks(t *testing.T) {
+func TestTheDocumentsProgramForE2BWorks(t *testing.T) {
 	_, sdk := needs(t)
-	text, err := os.ReadFile(top + "/README.md")
+	text, err := os.ReadFile(top + "/docs/server/e2b.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := pasted.FindSubmatch(text)
 	if m == nil {
-		t.Fatal("README.md has no program for E2B")
+		t.Fatal("docs/server/e2b.md has no program for E2B")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
