@@ -93,6 +93,25 @@ func TestTheReadmeIsShort(t *testing.T) {
 }
 
 var (
+	makes      = regexp.MustCompile(`(?m)^make ([a-z]+)`)
+	makeTarget = regexp.MustCompile(`(?m)^([a-z]+):.*## `)
+)
+
+func TestTheMakefileHasWhatDocumentsMake(t *testing.T) {
+	targets := map[string]bool{}
+	for _, m := range makeTarget.FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		targets[m[1]] = true
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "AGENTS.md"} {
+		for _, m := range makes.FindAllStringSubmatch(read(t, name), -1) {
+			if !targets[m[1]] {
+				t.Errorf("%s runs make %s, which make help does not list", name, m[1])
+			}
+		}
+	}
+}
+
+var (
 	link     = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^)]*))?\)`)
 	heading  = regexp.MustCompile(`^#{1,6} (.*)$`)
 	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
