@@ -128,7 +128,7 @@ $(TMP)/plotting.txt: internal/interpreter/testdata/requirements.txt
 .PHONY: race
 race: ## Run short tests of what is concurrent under the race detector
 	go run ./internal/testrun $(if $(CI),-again) -sample -- -race -short $(if $(CI),-count=1) $(BESIDE) -timeout=15m ./client ./internal/box/... ./internal/guestclient/... ./internal/guest/... ./internal/cgroup/... ./internal/policy/... ./internal/protect/... \
-		./internal/egress ./internal/egress/gate ./internal/egress/inspect ./internal/egress/link ./internal/egress/name ./internal/egress/secret ./internal/egress/way \
+		./internal/egress/gateway ./internal/egress/inspect ./internal/egress/netstack ./internal/egress/owner ./internal/egress/secret \
 		./internal/wrap/admission ./internal/wrap/lease ./internal/wrap/pool/... ./internal/wrap/tenant ./internal/dialect/e2b/envd ./internal/ingress/... ./internal/server/... ./internal/store/... \
 		./internal/usage ./internal/outputring/... ./internal/snapshot/... ./internal/sim/budget/... ./internal/sim/vfs/... ./internal/sim/proc/...
 

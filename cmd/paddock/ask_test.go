@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // A desk is the terminal of a person in a test.
@@ -65,22 +65,22 @@ func asking(t *testing.T, answers ...string) (*asker, *desk) {
 	return k, d
 }
 
-func question(host string) report.Question { return report.Question{Host: host, Port: 443} }
+func question(host string) owner.Question { return owner.Question{Host: host, Port: 443} }
 
 func TestAPersonDecidesWhatNoRuleDoes(t *testing.T) {
 	for _, row := range []struct {
 		typed []string
-		want  report.Answer
+		want  owner.Answer
 	}{
-		{[]string{"o\n"}, report.AllowOnce},
-		{[]string{" Once \n"}, report.AllowOnce},
-		{[]string{"a\n"}, report.AllowAlways},
-		{[]string{"always\n"}, report.AllowAlways},
-		{[]string{"d\n"}, report.DenyIt},
-		{[]string{"yes\n", "o\n"}, report.AllowOnce},
-		{[]string{"\n", "y\n", "x\n", "o\n"}, report.DenyIt},
-		{[]string{"\x1b[?64;1;2c\n", "\x1b]10;rgb:aaaa/aaaa/aaaa\x1b\\a\n", "d\n"}, report.DenyIt},
-		{[]string{strings.Repeat("a", 100) + "\n", "a\n"}, report.AllowAlways},
+		{[]string{"o\n"}, owner.AnswerOnce},
+		{[]string{" Once \n"}, owner.AnswerOnce},
+		{[]string{"a\n"}, owner.AnswerAlways},
+		{[]string{"always\n"}, owner.AnswerAlways},
+		{[]string{"d\n"}, owner.AnswerDeny},
+		{[]string{"yes\n", "o\n"}, owner.AnswerOnce},
+		{[]string{"\n", "y\n", "x\n", "o\n"}, owner.AnswerDeny},
+		{[]string{"\x1b[?64;1;2c\n", "\x1b]10;rgb:aaaa/aaaa/aaaa\x1b\\a\n", "d\n"}, owner.AnswerDeny},
+		{[]string{strings.Repeat("a", 100) + "\n", "a\n"}, owner.AnswerAlways},
 	} {
 		k, d := asking(t, row.typed...)
 		if got := k.ask(t.Context(), question("example.com")); got != row.want {
@@ -96,14 +96,14 @@ func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
 	k, d := asking(t, "a\n", "d\n", "o\n", "d\n")
 	for _, row := range []struct {
 		host string
-		want report.Answer
+		want owner.Answer
 	}{
-		{"a.example", report.AllowAlways},
-		{"b.example", report.DenyIt},
-		{"a.example", report.AllowAlways},
-		{"b.example", report.DenyIt},
-		{"c.example", report.AllowOnce},
-		{"c.example", report.DenyIt},
+		{"a.example", owner.AnswerAlways},
+		{"b.example", owner.AnswerDeny},
+		{"a.example", owner.AnswerAlways},
+		{"b.example", owner.AnswerDeny},
+		{"c.example", owner.AnswerOnce},
+		{"c.example", owner.AnswerDeny},
 	} {
 		if got := k.ask(t.Context(), question(row.host)); got != row.want {
 			t.Errorf("%s: %q, want %q", row.host, got, row.want)
@@ -122,7 +122,7 @@ func TestWhoDoesNotAnswerDeniesAndIsLeftAlone(t *testing.T) {
 	k, d := asking(t)
 	k.patience = 10 * time.Millisecond
 	for i := range maxMissed + 5 {
-		if got := k.ask(t.Context(), question(fmt.Sprintf("h%d.example", i))); got != report.DenyIt {
+		if got := k.ask(t.Context(), question(fmt.Sprintf("h%d.example", i))); got != owner.AnswerDeny {
 			t.Errorf("question %d: %q", i, got)
 		}
 	}
@@ -167,7 +167,7 @@ func TestMoreQuestionsAtOnceThanAPersonCanReadAreDenied(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if got := k.ask(t.Context(), question("more.example")); got != report.DenyIt {
+	if got := k.ask(t.Context(), question("more.example")); got != owner.AnswerDeny {
 		t.Errorf("one more: %q", got)
 	}
 	cancel()
@@ -183,7 +183,7 @@ func TestAQuestionThatNobodyWaitsForAnyMoreEnds(t *testing.T) {
 			cancel()
 		}
 	}
-	if got := k.ask(ctx, question("example.com")); got != report.DenyIt {
+	if got := k.ask(ctx, question("example.com")); got != owner.AnswerDeny {
 		t.Errorf("%q", got)
 	}
 }
@@ -202,7 +202,7 @@ func TestWhatWasTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 	k, d := asking(t)
 	k.settle, k.patience = 20*time.Millisecond, 100*time.Millisecond
 	fmt.Fprint(d.keys, "a\n")
-	if got := k.ask(t.Context(), question("example.com")); got != report.DenyIt {
+	if got := k.ask(t.Context(), question("example.com")); got != owner.AnswerDeny {
 		t.Errorf("%q", got)
 	}
 }
@@ -256,8 +256,8 @@ func TestKeysOfARawTerminalAnswerOnlyWhileAQuestionStands(t *testing.T) {
 	}
 	for _, row := range []struct {
 		typed string
-		want  report.Answer
-	}{{"x\x7fo\r", report.AllowOnce}, {"\x03", report.DenyIt}} {
+		want  owner.Answer
+	}{{"x\x7fo\r", owner.AnswerOnce}, {"\x03", owner.AnswerDeny}} {
 		asked := 0
 		d.onShow = func(all string) {
 			if n := strings.Count(all, "(d)? "); n > asked && strings.HasSuffix(all, "(d)? ") {
@@ -312,7 +312,7 @@ func TestWhatWasAllowedIsToldAtTheEndWithItsFlags(t *testing.T) {
 				}
 			}
 		})
-		if got := g.ask(t.Context(), question("example.com")); got != report.AllowAlways {
+		if got := g.ask(t.Context(), question("example.com")); got != owner.AnswerAlways {
 			t.Errorf("answered %q", got)
 		}
 		return f, nil

@@ -10,8 +10,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/egress/address"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 	"github.com/paddock-sandbox/paddock/internal/image/depot"
 	oci "github.com/paddock-sandbox/paddock/internal/image/registry"
 )
@@ -69,12 +69,12 @@ func dialRegistry(ctx context.Context, private bool, network, to string) (net.Co
 	if name == "localhost" { // which no server of names is asked for
 		return nil, fmt.Errorf("%s is loopback, this host: a key of the scope admin alone may name a registry there: %w", to, paddock.Denied)
 	}
-	host, err := rule.ParseHost(name)
+	host, err := decide.ParseHost(name)
 	if err != nil {
 		return nil, err
 	}
-	var d address.Dialer
-	return d.Dial(ctx, address.Target{Host: host, Port: uint16(port)})
+	var d netstack.Dialer
+	return d.Dial(ctx, netstack.Target{Host: host, Port: uint16(port)})
 }
 
 // An imageDepot says in a depot's words what the dialect asks for.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/egress/address"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -120,7 +120,7 @@ const maxLessons = 1000
 
 // A destination is what a rule is about.
 type destination struct {
-	host rule.Host
+	host decide.Host
 	port uint16
 	udp  bool
 }
@@ -139,12 +139,12 @@ func (l *lessons) open(p *plan) {
 	p.spec.Policy.Network = paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "*"}, {Host: "*", UDP: true}}}
 	p.spec.Policy.Audit = []paddock.AuditKind{paddock.AuditNetwork}
 	p.audit = l
-	p.ask = func(_ context.Context, q report.Question) report.Answer {
+	p.ask = func(_ context.Context, q owner.Question) owner.Answer {
 		addr, err := netip.ParseAddr(q.Host)
-		if err == nil && address.Check(addr, func(netip.Addr) bool { return false }) != nil {
-			return report.DenyIt // an answer would list the address, and what is listed may be private
+		if err == nil && netstack.CheckAddress(addr, func(netip.Addr) bool { return false }) != nil {
+			return owner.AnswerDeny // an answer would list the address, and what is listed may be private
 		}
-		return report.AllowOnce
+		return owner.AnswerOnce
 	}
 }
 
@@ -156,7 +156,7 @@ func (l *lessons) Record(e audit.Event) {
 	n := *e.Network
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n.Verdict != report.Allow {
+	if n.Verdict != owner.VerdictAllow {
 		target := n.Host
 		if n.Port != 0 {
 			target = net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port)))
@@ -168,11 +168,11 @@ func (l *lessons) Record(e audit.Event) {
 		l.refused[target] = n.Reason
 		return
 	}
-	host, err := rule.ParseHost(n.Host)
+	host, err := decide.ParseHost(n.Host)
 	if err != nil || n.Port == 0 {
 		return // a lookup; what was looked up to be reached is told by itself
 	}
-	d := destination{host, n.Port, n.Protocol == report.UDP}
+	d := destination{host, n.Port, n.Protocol == owner.KindUDP}
 	if !l.reached[d] && len(l.reached) >= maxLessons {
 		l.more = true
 		return
@@ -224,7 +224,7 @@ func (l *lessons) policy(args []string) ([]byte, error) {
 
 // A learned is a rule of the file.
 type learned struct {
-	host  rule.Host
+	host  decide.Host
 	ports string
 	udp   bool
 }
@@ -254,7 +254,7 @@ func (l *lessons) rules() []learned {
 
 // domainOf gives the last two labels of a name: for the eye alone, so that no
 // list of the world's registries is needed.
-func domainOf(h rule.Host) string {
+func domainOf(h decide.Host) string {
 	if _, ok := h.Addr(); ok {
 		return "addresses"
 	}

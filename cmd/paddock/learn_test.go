@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -22,8 +22,8 @@ func reaching(t *testing.T, f *fake, flows ...audit.Flow) tier {
 		for _, flow := range flows {
 			g.audit.Record(audit.Event{Kind: audit.Network, Network: &flow})
 		}
-		for host, want := range map[string]report.Answer{"example.com": report.AllowOnce, "192.168.1.1": report.DenyIt, "127.0.0.1": report.DenyIt, "::1": report.DenyIt} {
-			if got := g.ask(t.Context(), report.Question{Host: host, Port: 22}); got != want {
+		for host, want := range map[string]owner.Answer{"example.com": owner.AnswerOnce, "192.168.1.1": owner.AnswerDeny, "127.0.0.1": owner.AnswerDeny, "::1": owner.AnswerDeny} {
+			if got := g.ask(t.Context(), owner.Question{Host: host, Port: 22}); got != want {
 				t.Errorf("asked for %s: %q, want %q", host, got, want)
 			}
 		}

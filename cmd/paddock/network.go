@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
 
@@ -139,7 +139,7 @@ func checkNetwork(n paddock.NetworkPolicy, look bool) error {
 			n.Secrets[i].Value = "unknown"
 		}
 	}
-	if _, err := rule.New(n); err != nil {
+	if _, err := decide.Compile(n); err != nil {
 		return withHint(fmt.Errorf("network: %w", err), "see docs/reference/policy.md")
 	}
 	return nil

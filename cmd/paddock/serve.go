@@ -283,7 +283,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return err
 	}
 	log := o.log
-	caller, end := owner(d), d.Close
+	caller, end := ownerCaller(d), d.Close
 	var ports *gate.Gate
 	if !strings.HasPrefix(l.address, "unix:") {
 		c, err = a.openAccounts(ctx, d, f, key, o) // d is its own from here on

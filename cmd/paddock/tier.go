@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
@@ -41,7 +41,7 @@ type tier struct {
 type gear struct {
 	limits budget.Limits
 	audit  audit.Sink // nil records nothing
-	ask    func(context.Context, report.Question) report.Answer
+	ask    func(context.Context, owner.Question) owner.Answer
 	state  string // the directory of a server's sandboxes; empty is the tier's own
 	live   string // that of those that live, where state is empty; empty is the tier's own, and of all that this user keeps
 	spares int    // keepers that a server has ready; see box.Options

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -42,11 +42,11 @@ type box struct {
 	made    int64                               // memory that it was made with, bytes
 	group   *cgroup.Group                       // nil where the meter is a watchdog
 	meter   meter
-	stood   atomic.Bool   // it was ready once
-	ended   chan struct{} // closed when init was waited for
-	events  *os.File      // what the kernel of its own tells; nil without one
-	heard   chan struct{} // closed when all that it told was recorded
-	gateway *way.Way      // its way out; nil is none
+	stood   atomic.Bool    // it was ready once
+	ended   chan struct{}  // closed when init was waited for
+	events  *os.File       // what the kernel of its own tells; nil without one
+	heard   chan struct{}  // closed when all that it told was recorded
+	gateway *owner.Gateway // its way out; nil is none
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex

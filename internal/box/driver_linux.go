@@ -23,7 +23,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
@@ -77,7 +77,7 @@ type Options struct {
 	// Ask is asked where no rule of an ephemeral sandbox decides; nil denies. The
 	// context ends when nobody waits any more, and it is called several times at
 	// once.
-	Ask func(context.Context, report.Question) report.Answer
+	Ask func(context.Context, owner.Question) owner.Answer
 
 	// Hosts are addresses of names, which gateways then do not look up, and Roots
 	// are certificates in PEM that they trust besides the system's.
@@ -176,7 +176,7 @@ type Driver struct {
 	exe      func() (*os.File, error) // what is executed as a box's init
 	agent    func() (*os.File, error) // what a kernel of the box's own executes; nil without one
 	gateway  func() (*os.File, error) // what a way out executes
-	ask      func(context.Context, report.Question) report.Answer
+	ask      func(context.Context, owner.Question) owner.Answer
 	hosts    map[string][]netip.Addr
 	roots    []byte
 	sweepers sweepers

@@ -2,13 +2,13 @@ package box
 
 import (
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // newGateway makes the way out for a spec. What memory of a saved box relies on
 // stays as it was.
-func (d *Driver) newGateway(spec *paddock.Spec, id identity, from *checkpoint) (*way.Way, error) {
-	o := way.Options{
+func (d *Driver) newGateway(spec *paddock.Spec, id identity, from *checkpoint) (*owner.Gateway, error) {
+	o := owner.Options{
 		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Audit: d.audit, Hosts: d.hosts, Roots: d.roots,
 	}
 	if spec.Ephemeral {
@@ -18,9 +18,9 @@ func (d *Driver) newGateway(spec *paddock.Spec, id identity, from *checkpoint) (
 		o.User = id.kuid + gatewayIDs
 	}
 	if from != nil {
-		o.Was = from.about.Order.Gateway
+		o.Previous = from.about.Order.Gateway
 	}
-	return way.New(o)
+	return owner.New(o)
 }
 
 // gatewayIDs is how far the number of a gateway is from that of its box's user.

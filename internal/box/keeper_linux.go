@@ -18,8 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/gate"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -47,7 +46,7 @@ type order struct {
 	Root     paddock.Root   `json:"root,omitzero"`
 	User     string         `json:"user,omitempty"`
 	Policy   paddock.Policy `json:"policy,omitzero"`   // of the network only the mode
-	Gateway  *gate.Config   `json:"gateway,omitempty"` // of the way out; with secrets
+	Gateway  *owner.Config  `json:"gateway,omitempty"` // of the way out; with secrets
 	Layout   wireLayout     `json:"layout"`
 	Limits   paddock.Limits `json:"limits"`
 	Groups   bool           `json:"groups"`
@@ -80,7 +79,7 @@ type response struct {
 	About    *about              `json:"about,omitempty"`
 	Inspect  *boxinit.Inspection `json:"inspect,omitempty"`
 	Saved    paddock.SnapshotID  `json:"saved,omitempty"`
-	Egress   *way.State          `json:"egress,omitempty"`
+	Egress   *owner.State        `json:"egress,omitempty"`
 }
 
 // keeperMain is the process that owns one kept sandbox.
@@ -144,7 +143,7 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		if o.About.Traffic != nil { // it goes on after a pause
 			carried = *o.About.Traffic
 		}
-		s.gateway = way.Again(o.Gateway, carried)
+		s.gateway = owner.Restore(o.Gateway, carried)
 	}
 	s.take(files, o.Template, o.Places)
 	for _, k := range kernels {
@@ -492,7 +491,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 			return response{Inspect: &i}, nil
 		}
 	case "egress":
-		var e way.State
+		var e owner.State
 		if e, err = k.life.egress(ctx); err == nil {
 			return response{Egress: &e}, nil
 		}

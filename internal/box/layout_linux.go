@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/image"
 )
@@ -65,7 +65,7 @@ func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*l
 }
 
 // finish works out the rest.
-func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *way.Way) error {
+func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gateway) error {
 	mounts := l.user
 	everything := false // the whole open tree is to be writable
 	if i := slices.IndexFunc(mounts, func(m boxinit.Mount) bool { return m.Target == "/" }); i >= 0 {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // A life is what a sandbox is to its owner: the box that runs, or what is kept
@@ -192,9 +192,9 @@ func (l *life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 	return l.start.gateway.Update(ctx, p.Network)
 }
 
-func (l *life) egress(ctx context.Context) (way.State, error) {
+func (l *life) egress(ctx context.Context) (owner.State, error) {
 	if l.start.gateway == nil {
-		return way.State{}, nil
+		return owner.State{}, nil
 	}
 	l.start.gateway.Settle(ctx) // who was refused may have been answered before it was told
 	return l.start.gateway.State(), nil
@@ -383,7 +383,7 @@ func (b *box) inspect(ctx context.Context) (boxinit.Inspection, error) {
 // maxRefusals is how many of them paddock.Status holds.
 const maxRefusals = 1000
 
-var _ owner = (*life)(nil)
+var _ boxOwner = (*life)(nil)
 
 // closeAll closes files whose content is safe already, or of no use.
 func closeAll(files []*os.File) {

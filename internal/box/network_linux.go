@@ -14,13 +14,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
 // network has what is in the box find the way out: names are asked of the
 // gateway, and what it ends of TLS is trusted.
-func (l *layout) network(spec *paddock.Spec, g *way.Way) error {
+func (l *layout) network(spec *paddock.Spec, g *owner.Gateway) error {
 	if g == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -25,7 +25,7 @@ type Options struct {
 	Kernel  *Kernel
 	Gateway program.Program
 	Keeper  program.Program
-	Ask     func(context.Context, report.Question) report.Answer
+	Ask     func(context.Context, owner.Question) owner.Answer
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Spares  int

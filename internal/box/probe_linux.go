@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -335,7 +335,7 @@ func (d *Driver) standing(spec *paddock.Spec) []paddock.Finding {
 		case (f.Control == paddock.ControlNetNS || f.Control == paddock.ControlNetwork) && spec.Policy.Network.Mode == paddock.NetworkHost:
 			*f = paddock.Finding{Control: f.Control, Strength: paddock.Absent, Cause: "the spec asks for the host's network"}
 		case f.Control == paddock.ControlNetwork && spec.Policy.Network.Mode == paddock.NetworkList:
-			*f = way.State{}.Finding(listHow)
+			*f = owner.State{}.Finding(listHow)
 		case f.Control == paddock.ControlNetwork:
 			*f = paddock.Finding{Control: f.Control, Strength: paddock.Full, How: "none"}
 		case f.Control == paddock.ControlNetNS && spec.Policy.Network.Mode == paddock.NetworkList && d.kernel == nil:

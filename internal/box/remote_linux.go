@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -240,13 +240,13 @@ func (r remoteOwner) inspect(ctx context.Context) (boxinit.Inspection, error) {
 	return *got.Inspect, nil
 }
 
-func (r remoteOwner) egress(ctx context.Context) (way.State, error) {
+func (r remoteOwner) egress(ctx context.Context) (owner.State, error) {
 	got, err := r.ask(ctx, request{Op: "egress"})
 	if err != nil {
-		return way.State{}, err
+		return owner.State{}, err
 	}
 	if got.Egress == nil {
-		return way.State{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
+		return owner.State{}, fmt.Errorf("the keeper sent nothing: %w", paddock.Internal)
 	}
 	return *got.Egress, nil
 }

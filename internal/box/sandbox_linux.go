@@ -13,12 +13,12 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// An owner is how to reach the process that owns a box: this one, or a keeper.
-type owner interface {
+// A boxOwner is how to reach the process that owns a box: this one, or a keeper.
+type boxOwner interface {
 	// connect gives a way to the agent, and what the owner shows; nil where that is
 	// this process, which can be asked.
 	connect(ctx context.Context) (net.Conn, *board, error)
@@ -35,7 +35,7 @@ type owner interface {
 	// inspect asks what only the init of a box with a kernel of its own knows.
 	inspect(ctx context.Context) (boxinit.Inspection, error)
 	// egress tells what there is of the way out.
-	egress(ctx context.Context) (way.State, error)
+	egress(ctx context.Context) (owner.State, error)
 	// snapshot saves a box with a kernel of its own, which goes on.
 	snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error)
 }
@@ -62,7 +62,7 @@ type about struct {
 type sandbox struct {
 	id     paddock.ID
 	driver *Driver
-	owner  owner
+	owner  boxOwner
 	lately bool   // a driver may give it again
 	done   func() // called when it was removed; nil is nothing
 
@@ -454,7 +454,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 		st.Refused, err = g.Refusals(ctx)
 	}
 	if err == nil && s.networked() {
-		var e way.State
+		var e owner.State
 		if e, err = s.owner.egress(ctx); err == nil {
 			s.tellEgress(&st, e)
 		}
@@ -491,11 +491,11 @@ func (s *sandbox) networked() bool {
 }
 
 // tellEgress adds what there is of the way out to a status.
-func (s *sandbox) tellEgress(st *paddock.Status, e way.State) {
+func (s *sandbox) tellEgress(st *paddock.Status, e owner.State) {
 	if !s.networked() {
 		return
 	}
-	st.Refused = way.Join(st.Refused, e.Refused)
+	st.Refused = owner.JoinRefusals(st.Refused, e.Refused)
 	for i, f := range st.Enforced {
 		if f.Control == paddock.ControlNetwork {
 			st.Enforced[i] = e.Finding(listHow)

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
@@ -118,7 +118,7 @@ func checkNetwork(spec *paddock.Spec) error {
 		}
 		return nil
 	}
-	if _, err := rule.New(n); err != nil {
+	if _, err := decide.Compile(n); err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
 	for _, s := range n.Secrets {

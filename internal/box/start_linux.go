@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -21,15 +21,15 @@ type start struct {
 	policy   paddock.Policy // likewise, of the network only the mode
 	layout   *layout
 	limits   paddock.Limits
-	gateway  *way.Way   // the way out; nil is none
-	out      *os.File   // its program; nil without one
-	exe      *os.File   // the program of the box's init
-	agent    *os.File   // what a kernel of the box's own executes; nil without one
-	image    []*os.File // a saved box that is to go on; nil is none
-	supplies []*os.File // what a machine of the box's own is made with; nil is none
-	template []*os.File // takes what the machine is before it is the box's; nil is that nobody asks
-	kernel   *Kernel    // nil is the host's
-	audit    audit.Sink // takes what the kernel tells; nil has nothing told
+	gateway  *owner.Gateway // the way out; nil is none
+	out      *os.File       // its program; nil without one
+	exe      *os.File       // the program of the box's init
+	agent    *os.File       // what a kernel of the box's own executes; nil without one
+	image    []*os.File     // a saved box that is to go on; nil is none
+	supplies []*os.File     // what a machine of the box's own is made with; nil is none
+	template []*os.File     // takes what the machine is before it is the box's; nil is that nobody asks
+	kernel   *Kernel        // nil is the host's
+	audit    audit.Sink     // takes what the kernel tells; nil has nothing told
 	host     *cgroup.Host
 	groups   bool // limits by control groups; else by a watchdog
 

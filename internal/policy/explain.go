@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
@@ -51,7 +51,7 @@ func ParseQuestion(args []string, o Host) (Question, error) {
 		}
 		q.Object = abs
 	case "connect":
-		if _, _, err := rule.ParseDestination(q.Object); err != nil {
+		if _, _, err := decide.ParseDestination(q.Object); err != nil {
 			return Question{}, err
 		}
 	case "env":

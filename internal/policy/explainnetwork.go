@@ -7,22 +7,22 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // asked is what a question about the network is about.
 type asked struct {
-	flow    rule.Flow
-	request *rule.Request // nil: no URL of HTTP was given
+	flow    decide.Flow
+	request *decide.Request // nil: no URL of HTTP was given
 }
 
 // parseAsked reads a destination or a URL.
 func parseAsked(q Question) (asked, error) {
-	host, port, err := rule.ParseDestination(q.Object)
+	host, port, err := decide.ParseDestination(q.Object)
 	if err != nil {
 		return asked{}, err
 	}
-	a := asked{flow: rule.Flow{Host: host, Port: port}}
+	a := asked{flow: decide.Flow{Host: host, Port: port}}
 	if !strings.Contains(q.Object, "://") {
 		return a, nil
 	}
@@ -34,14 +34,14 @@ func parseAsked(q Question) (asked, error) {
 	case "udp":
 		a.flow.UDP = true
 	case "http", "https":
-		a.request = &rule.Request{Scheme: u.Scheme, Method: q.Method, Path: u.EscapedPath(), RawQuery: u.RawQuery}
+		a.request = &decide.Request{Scheme: u.Scheme, Method: q.Method, Path: u.EscapedPath(), RawQuery: u.RawQuery}
 		if a.request.Method == "" {
 			a.request.Method = "GET"
 		}
 		if a.request.Path == "" {
 			a.request.Path = "/"
 		}
-		if err := rule.Check(paddock.NetworkRule{Host: "*", Methods: []string{a.request.Method}}); err != nil {
+		if err := decide.CheckRule(paddock.NetworkRule{Host: "*", Methods: []string{a.request.Method}}); err != nil {
 			return asked{}, err
 		}
 	}
@@ -66,7 +66,7 @@ func (e *explainer) connect(q Question) (Answer, error) {
 		answer.Allowed, answer.Rule, answer.Where, answer.Change = true, "the network mode is host: no control at all", e.whereIs("network.mode"), "leave out the mode host"
 		return answer, nil
 	}
-	rules, err := rule.New(unknown(n))
+	rules, err := decide.Compile(unknown(n))
 	if err != nil {
 		return Answer{}, err
 	}
@@ -84,7 +84,7 @@ func (e *explainer) connect(q Question) (Answer, error) {
 }
 
 // look tells what is done in a flow that is looked into.
-func (e *explainer) look(rules *rule.Rules, a asked, answer *Answer) {
+func (e *explainer) look(rules *decide.Rules, a asked, answer *Answer) {
 	answer.Inspected = true
 	if a.request == nil {
 		answer.Notes = append(answer.Notes, "which requests may pass depends on what they are: ask about a URL, with --method where it is not GET")
@@ -101,7 +101,7 @@ func (e *explainer) look(rules *rule.Rules, a asked, answer *Answer) {
 }
 
 // decide says which rule decided.
-func (e *explainer) decide(v rule.Verdict, answer *Answer) {
+func (e *explainer) decide(v decide.Verdict, answer *Answer) {
 	answer.Allowed = v.Allow
 	if v.Rule < 0 {
 		answer.Rule, answer.Where = v.Reason, e.whereIs("network.rules")
@@ -134,7 +134,7 @@ func (e *explainer) ruleAt(i int, allow bool) (name, where string) {
 }
 
 // allowing says how a destination is allowed.
-func allowing(f rule.Flow) string {
+func allowing(f decide.Flow) string {
 	to := f
 	to.UDP = false
 	if f.UDP {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // Format writes spec as a policy file from which Read and Apply, on an empty
@@ -216,7 +216,7 @@ func documentOfRule(r paddock.NetworkRule) map[string]any {
 
 // bracket makes an IPv6 address one that no port can be read into.
 func bracket(host string) string {
-	h, err := rule.ParseHost(host)
+	h, err := decide.ParseHost(host)
 	if err != nil {
 		return host
 	}

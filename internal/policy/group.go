@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // Groups lists the names of the groups that Paddock has.
@@ -97,7 +97,7 @@ func Rules(text string, deny bool, f *File) ([]paddock.NetworkRule, error) {
 		}
 		return []paddock.NetworkRule{nr}, nil
 	}
-	name, port, err := rule.SplitPort(named)
+	name, port, err := decide.SplitPort(named)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 const (
@@ -37,7 +37,7 @@ type group struct {
 }
 
 type groupHost struct {
-	pattern rule.Pattern
+	pattern decide.Pattern
 	port    uint16 // zero is none
 }
 
@@ -65,17 +65,17 @@ func readHost(r *reader, n *yaml.Node, key string) {
 }
 
 // parseRuleHost reads the host of a rule with or without a port.
-func parseRuleHost(s string) (rule.Pattern, uint16, error) {
+func parseRuleHost(s string) (decide.Pattern, uint16, error) {
 	if strings.Contains(s, "://") {
-		return rule.Pattern{}, 0, errors.New("a host, not a URL")
+		return decide.Pattern{}, 0, errors.New("a host, not a URL")
 	}
-	host, port, err := rule.SplitPort(s)
+	host, port, err := decide.SplitPort(s)
 	if err != nil {
-		return rule.Pattern{}, 0, reason(err, s)
+		return decide.Pattern{}, 0, reason(err, s)
 	}
-	p, err := rule.ParsePattern(host)
+	p, err := decide.ParsePattern(host)
 	if err != nil {
-		return rule.Pattern{}, 0, reason(err, host)
+		return decide.Pattern{}, 0, reason(err, host)
 	}
 	return p, port, nil
 }
@@ -93,7 +93,7 @@ func part(put func(*paddock.NetworkRule, *yaml.Node), hint string) func(*reader,
 	return func(r *reader, n *yaml.Node, key string) {
 		nr := paddock.NetworkRule{Host: "*"}
 		put(&nr, n)
-		if err := rule.Check(nr); err != nil {
+		if err := decide.CheckRule(nr); err != nil {
 			r.add(n, key, err.Error(), hint)
 		}
 	}
@@ -161,7 +161,7 @@ func secretShape() *shape {
 			}
 		}}},
 		{"hosts", &shape{kind: list, doc: "The hosts that get it: names, *. and a name, or addresses, each with a port or at 443.", read: notEmpty, elem: &shape{kind: text, read: func(r *reader, n *yaml.Node, key string) {
-			if err := rule.CheckSecretHost(n.Value); err != nil {
+			if err := decide.CheckSecretHost(n.Value); err != nil {
 				r.add(n, key, err.Error(), `a name, "*.example.com" or an address, each with or without ":port"`)
 			}
 		}}}},
@@ -206,7 +206,7 @@ func readRule(r *reader, n *yaml.Node, key string) {
 				return
 			}
 			for _, p := range v.Content {
-				if port, err := rule.ParsePort(p.Value); err == nil {
+				if port, err := decide.ParsePort(p.Value); err == nil {
 					listed = append(listed, port)
 				}
 			}
@@ -223,7 +223,7 @@ func readRule(r *reader, n *yaml.Node, key string) {
 	if d.group != "" {
 		checked.Host = "*"
 	}
-	if err := rule.Check(checked); err != nil {
+	if err := decide.CheckRule(checked); err != nil {
 		r.add(n, key, err.Error(), "")
 		return
 	}

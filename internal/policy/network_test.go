@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 const requests = `version: 1
@@ -409,17 +409,17 @@ network:
 // What Explain says is what the gateway will do: both ask the same rules.
 func TestExplainAgreesWithTheRules(t *testing.T) {
 	n := paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "*.example.com"}, {Deny: true, Host: "b.example.com"}, {Host: "10.0.0.0/8", Ports: []uint16{22}}}}
-	rules, err := rule.New(n)
+	rules, err := decide.Compile(n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []string{"a.example.com", "A.EXAMPLE.com.:443", "b.example.com.", "example.com", "10.1.1.1:22", "[::ffff:10.1.1.1]:22", "10.1.1.1:23"} {
-		h, port, err := rule.ParseDestination(to)
+		h, port, err := decide.ParseDestination(to)
 		if err != nil {
 			t.Fatal(err)
 		}
 		a, err := Explain(paddock.Spec{Policy: paddock.Policy{Network: n}}, nil, caller, Question{Verb: "connect", Object: to})
-		if want := rules.Flow(rule.Flow{Host: h, Port: port}).Allow; err != nil || a.Allowed != want {
+		if want := rules.Flow(decide.Flow{Host: h, Port: port}).Allow; err != nil || a.Allowed != want {
 			t.Errorf("%s: %+v, %v; want %v", to, a, err, want)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 func (f *File) networkConflicts() (problems, notes []Problem) {
@@ -35,7 +35,7 @@ func (f *File) networkConflicts() (problems, notes []Problem) {
 // reach is what a rule is about, to compare it with others.
 type reach struct {
 	paddock.NetworkRule
-	pattern rule.Pattern
+	pattern decide.Pattern
 }
 
 // asks tells whether the rule is about some requests alone.
@@ -80,7 +80,7 @@ func (r *reach) ports() []uint16 {
 func (f *File) reaches() []reach {
 	var all []reach
 	for _, nr := range f.Network.Rules {
-		if p, err := rule.ParsePattern(nr.Host); err == nil {
+		if p, err := decide.ParsePattern(nr.Host); err == nil {
 			all = append(all, reach{nr, p})
 		}
 	}

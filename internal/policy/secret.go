@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // checkSource reads where the value of a secret comes from. No error shows the
@@ -66,7 +66,7 @@ func Value(from string, o Host) (string, error) {
 	if o.Secret == nil {
 		return "", fmt.Errorf("the file %s: files cannot be read here: %w", name, paddock.NotFound)
 	}
-	data, err := o.Secret(name, rule.MaxSecret+len("\r\n"))
+	data, err := o.Secret(name, decide.MaxSecret+len("\r\n"))
 	if err != nil {
 		return "", fmt.Errorf("the file %s: %w", name, err)
 	}
@@ -106,8 +106,8 @@ func (f *File) judge(n paddock.NetworkPolicy) []Problem {
 	if n.Mode != paddock.NetworkList {
 		return nil
 	}
-	_, err := rule.New(n)
-	var e *rule.Error
+	_, err := decide.Compile(n)
+	var e *decide.RuleError
 	if !errors.As(err, &e) {
 		return nil
 	}

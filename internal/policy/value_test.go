@@ -12,7 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 func TestSizes(t *testing.T) {
@@ -205,12 +205,12 @@ func checkSpec(t *testing.T, spec paddock.Spec) {
 		t.Fatalf("limits %+v", l)
 	}
 	if spec.Policy.Network.Mode != paddock.NetworkHost {
-		if _, err := rule.New(unknown(spec.Policy.Network)); err != nil {
+		if _, err := decide.Compile(unknown(spec.Policy.Network)); err != nil {
 			t.Fatalf("the network: %v", err)
 		}
 	}
 	for _, r := range spec.Policy.Network.Rules {
-		if p, err := rule.ParsePattern(r.Host); err != nil || p.String() != r.Host {
+		if p, err := decide.ParsePattern(r.Host); err != nil || p.String() != r.Host {
 			t.Fatalf("the rule %q: %v", r.Host, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // A Machine is what configuration is read from.
@@ -64,7 +64,7 @@ func (r *reading) url(text, from string) {
 	if err != nil || u.Host == "" || !slices.Contains([]string{"https", "http", "sparse+https", "sparse+http", "git+https"}, u.Scheme) {
 		return
 	}
-	h, err := rule.ParseHost(u.Hostname())
+	h, err := decide.ParseHost(u.Hostname())
 	if err != nil {
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/drivertest"
-	"github.com/paddock-sandbox/paddock/internal/egress/gate"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 // The gateway of a box that goes on is another one, and knows nothing of what the
@@ -14,5 +14,5 @@ func TestAConnectionOfBeforeAPauseIsOver(t *testing.T) {
 }
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
-	drivertest.KilledGateway(t, open, gate.Argv0)
+	drivertest.KilledGateway(t, open, owner.Argv0)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
@@ -41,7 +41,7 @@ func TestPromisesAsUser(t *testing.T) {
 }
 
 func TestABoxWhoseGatewayIsKilledGoesOnWithoutAWayOut(t *testing.T) {
-	drivertest.KilledGateway(t, open, gate.Argv0)
+	drivertest.KilledGateway(t, open, owner.Argv0)
 }
 
 func TestASandboxThatIsGoneIsNotTheNextOneOfItsName(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -55,10 +55,10 @@ type Options struct {
 	// it must call box.Main first.
 	Keeper program.Program
 
-	Ask   func(context.Context, report.Question) report.Answer // see box.Options
-	Hosts map[string][]netip.Addr                              // likewise
-	Roots []byte                                               // likewise
-	Audit audit.Sink                                           // likewise
+	Ask   func(context.Context, owner.Question) owner.Answer // see box.Options
+	Hosts map[string][]netip.Addr                            // likewise
+	Roots []byte                                             // likewise
+	Audit audit.Sink                                         // likewise
 
 	Spares int // likewise
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -31,7 +31,7 @@ type box struct {
 	from     paddock.SnapshotID // that it began with, or empty
 	env      map[string]string
 	enforced []paddock.Finding
-	rules    atomic.Pointer[rule.Rules] // of the network; nil is none
+	rules    atomic.Pointer[decide.Rules] // of the network; nil is none
 
 	// gate is held for reading by every call into the box, and for writing to
 	// pause and to end it.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // networked tells whether computers can have a network.
@@ -40,7 +40,7 @@ func (d *Driver) checkNetwork(p paddock.NetworkPolicy) error {
 	case d.way != nil:
 		return nil // it has the rules
 	}
-	rules, err := rule.New(p)
+	rules, err := decide.Compile(p)
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
 	}
@@ -52,7 +52,7 @@ func (d *Driver) checkNetwork(p paddock.NetworkPolicy) error {
 }
 
 // newRules reads checked rules; nil is no network.
-func (b *box) newRules(p paddock.NetworkPolicy) (*rule.Rules, error) {
+func (b *box) newRules(p paddock.NetworkPolicy) (*decide.Rules, error) {
 	list := p.Mode == paddock.NetworkList
 	switch {
 	case b.kernel != nil && list != (b.kernel.Dial != nil):
@@ -62,7 +62,7 @@ func (b *box) newRules(p paddock.NetworkPolicy) (*rule.Rules, error) {
 	case b.d.way != nil:
 		p = paddock.NetworkPolicy{Mode: paddock.NetworkList} // the way has them
 	}
-	rules, err := rule.New(p)
+	rules, err := decide.Compile(p)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
@@ -104,11 +104,11 @@ func (b *box) dial(ctx context.Context, network, address string) (net.Conn, erro
 	if b.d.way != nil {
 		return b.d.way(ctx, host, uint16(port))
 	}
-	h, err := rule.ParseHost(host)
+	h, err := decide.ParseHost(host)
 	if err != nil {
 		return nil, err
 	}
-	v := rules.Flow(rule.Flow{Host: h, Port: uint16(port)})
+	v := rules.Flow(decide.Flow{Host: h, Port: uint16(port)})
 	if !v.Allow || v.Look {
 		b.note(paddock.Refusal{What: "connect", Target: net.JoinHostPort(h.String(), text), Rule: v.Reason, Remedy: v.Hint})
 		return nil, fmt.Errorf("%s: %w", v.Reason, paddock.Denied)

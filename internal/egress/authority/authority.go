@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 const (
@@ -46,14 +46,14 @@ type CA struct {
 	leafKey     *ecdsa.PrivateKey // of all leaves: it never leaves this process
 
 	mu     sync.Mutex
-	leaves map[rule.Host]*tls.Certificate // guarded by mu
+	leaves map[decide.Host]*tls.Certificate // guarded by mu
 }
 
 // New makes an authority for hosts that one of the patterns means, valid from a
 // day before now, as clocks differ, for thirty days. With "*" among the patterns it
 // is for all hosts; without any pattern for none. A name's constraint in a certificate
 // means the names below it too, so that is what Covers says.
-func New(patterns []rule.Pattern, now time.Time) (*CA, error) {
+func New(patterns []decide.Pattern, now time.Time) (*CA, error) {
 	ca, err := create(patterns, now)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
@@ -61,7 +61,7 @@ func New(patterns []rule.Pattern, now time.Time) (*CA, error) {
 	return ca, nil
 }
 
-func create(patterns []rule.Pattern, now time.Time) (*CA, error) {
+func create(patterns []decide.Pattern, now time.Time) (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func create(patterns []rule.Pattern, now time.Time) (*CA, error) {
 }
 
 // constrain says in the certificate what it may vouch for.
-func constrain(template *x509.Certificate, patterns []rule.Pattern) {
+func constrain(template *x509.Certificate, patterns []decide.Pattern) {
 	names, ranges := []string{}, []*net.IPNet{}
 	for _, p := range patterns {
 		if p.All() {
@@ -137,7 +137,7 @@ func assemble(der []byte, key *ecdsa.PrivateKey) (*CA, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &CA{certificate: certificate, key: key, leafKey: leafKey, leaves: map[rule.Host]*tls.Certificate{}}, nil
+	return &CA{certificate: certificate, key: key, leafKey: leafKey, leaves: map[decide.Host]*tls.Certificate{}}, nil
 }
 
 // Parse reads what PEM and Key gave. All else is Invalid.
@@ -191,7 +191,7 @@ func (c *CA) Key() ([]byte, error) {
 }
 
 // Covers tells whether certificates can be made for every host that p means.
-func (c *CA) Covers(p rule.Pattern) bool {
+func (c *CA) Covers(p decide.Pattern) bool {
 	if !c.certificate.PermittedDNSDomainsCritical {
 		return true
 	}
@@ -207,7 +207,7 @@ func (c *CA) Covers(p rule.Pattern) bool {
 	return false
 }
 
-func (c *CA) coversHost(h rule.Host) bool {
+func (c *CA) coversHost(h decide.Host) bool {
 	if !c.certificate.PermittedDNSDomainsCritical {
 		return true
 	}
@@ -238,7 +238,7 @@ func (c *CA) coversRange(p netip.Prefix) bool {
 
 // Leaf gives a certificate for h. A host that is not covered is Denied; an
 // authority whose time is over is Unavailable.
-func (c *CA) Leaf(h rule.Host) (*tls.Certificate, error) {
+func (c *CA) Leaf(h decide.Host) (*tls.Certificate, error) {
 	if !h.IsValid() || !c.coversHost(h) {
 		return nil, fmt.Errorf("certificate for %s: this sandbox's authority was not made for it: %w", h, paddock.Denied)
 	}
@@ -264,7 +264,7 @@ func (c *CA) Leaf(h rule.Host) (*tls.Certificate, error) {
 	return leaf, nil
 }
 
-func (c *CA) sign(h rule.Host) (*tls.Certificate, error) {
+func (c *CA) sign(h decide.Host) (*tls.Certificate, error) {
 	serial, err := serialNumber()
 	if err != nil {
 		return nil, err

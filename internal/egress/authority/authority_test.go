@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-func patterns(t *testing.T, texts ...string) []rule.Pattern {
+func patterns(t *testing.T, texts ...string) []decide.Pattern {
 	t.Helper()
-	var list []rule.Pattern
+	var list []decide.Pattern
 	for _, text := range texts {
-		p, err := rule.ParsePattern(text)
+		p, err := decide.ParsePattern(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,9 +29,9 @@ func patterns(t *testing.T, texts ...string) []rule.Pattern {
 	return list
 }
 
-func host(t *testing.T, text string) rule.Host {
+func host(t *testing.T, text string) decide.Host {
 	t.Helper()
-	h, err := rule.ParseHost(text)
+	h, err := decide.ParseHost(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,3 +1,2 @@
-// Package egresstest is the other end of a gateway's link, for tests: a network
-// stack as a sandbox has one.
+// Package egresstest is the sandbox's end of a gateway's link, for tests: a network stack as a sandbox has one.
 package egresstest

@@ -22,7 +22,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
-	"github.com/paddock-sandbox/paddock/internal/egress/address"
+	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -52,7 +52,7 @@ func on(tb testing.TB, f *os.File) *Guest {
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
 	})}
 	end, err := fdbased.New(&fdbased.Options{
-		FDs: []int{int(f.Fd())}, MTU: address.MTU, RXChecksumOffload: true, TXChecksumOffload: true,
+		FDs: []int{int(f.Fd())}, MTU: netstack.MTU, RXChecksumOffload: true, TXChecksumOffload: true,
 		PacketDispatchMode: fdbased.Readv, ProcessorsPerChannel: 1, PreConfigured: true, IsPacketSocket: []bool{false},
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func on(tb testing.TB, f *os.File) *Guest {
 	if err := g.stack.CreateNIC(1, end); err != nil {
 		tb.Fatal(err)
 	}
-	for p, a := range map[tcpip.NetworkProtocolNumber]netip.Addr{ipv4.ProtocolNumber: address.Box4(), ipv6.ProtocolNumber: address.Box6()} {
+	for p, a := range map[tcpip.NetworkProtocolNumber]netip.Addr{ipv4.ProtocolNumber: netstack.Guest4(), ipv6.ProtocolNumber: netstack.Guest6()} {
 		whole := tcpip.AddressWithPrefix{Address: tcpip.AddrFromSlice(a.AsSlice()), PrefixLen: a.BitLen()}
 		if err := g.stack.AddProtocolAddress(1, tcpip.ProtocolAddress{Protocol: p, AddressWithPrefix: whole}, stack.AddressProperties{}); err != nil {
 			tb.Fatal(err)
@@ -125,7 +125,7 @@ func (g *Guest) Lookup(host string, kind dnsmessage.Type) ([]netip.Addr, dnsmess
 	if err != nil {
 		return nil, 0, err
 	}
-	c, err := g.DialUDP(netip.AddrPortFrom(address.Gateway4(), address.DNSPort))
+	c, err := g.DialUDP(netip.AddrPortFrom(netstack.Gateway4(), netstack.DNSPort))
 	if err != nil {
 		return nil, 0, err
 	}

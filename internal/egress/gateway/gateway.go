@@ -1,24 +1,210 @@
-// Package gateway is a gateway's process: it confines itself, and does what its
-// owner says over a channel.
 package gateway
 
 import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/x509"
 	"fmt"
+	"net/netip"
 	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
 
-	"github.com/paddock-sandbox/paddock/internal/egress/gate"
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/authority"
+	"github.com/paddock-sandbox/paddock/internal/egress/inspect"
+	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// Main becomes a gateway if that is what this program was started for, and tells
-// whether it was: it returns when the gateway is over. A program that starts
-// gateways of itself calls it before anything else.
-func Main() bool {
-	if len(os.Args) == 0 || os.Args[0] != gate.Argv0 {
-		return false
+// Options make a gateway. The zero Options allow nothing.
+type Options struct {
+	Sandbox string
+	Policy  paddock.NetworkPolicy
+	Names   []string // that have addresses already, in order
+	Seed    []byte   // of the placeholders; random where it is empty
+
+	// Authority ends TLS where rules want a look into it; nil cannot.
+	Authority *authority.CA
+	// Roots are what the destinations' certificates are checked by; nil is the
+	// system's.
+	Roots *x509.CertPool
+
+	// Event is told every decision, one after another. It must not block.
+	Event func(owner.Event)
+	// Ask decides about what no rule allows; nil denies. ctx ends when nobody
+	// waits any more.
+	Ask func(ctx context.Context, q owner.Question) owner.Answer
+
+	// Traffic is told what passes between the sandbox and the world; nil is no one.
+	Traffic Traffic
+
+	Dialer netstack.Dialer
+
+	// MaxConns bounds the connections, requests and flows of datagrams at once; 0
+	// is 4096.
+	MaxConns int
+}
+
+// A Gateway is one sandbox's way out. It may be used from many goroutines.
+type Gateway struct {
+	o       Options
+	seed    []byte
+	table   *netstack.NameTable
+	dns     netstack.DNSServer
+	proxy   *inspect.Proxy
+	buffers buffers
+	teller  *teller
+	asker   *asker
+	live    live
+	reached live // connections that requests go over
+	now     atomic.Pointer[state]
+	ctx     context.Context // ends with the gateway
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	dials   chan struct{} // holds one for each dial under way
+	lookup  bucket        // of DNS
+
+	updating sync.Mutex
+	policy   paddock.NetworkPolicy // guarded by updating
+	always   []paddock.NetworkRule // guarded by updating: what a person allowed for good
+
+	mu     sync.Mutex
+	link   *netstack.Link // guarded by mu
+	closed bool           // guarded by mu
+}
+
+// Bounds of one gateway.
+const (
+	connsMax   = 4096
+	dialsMax   = 256  // under way at once
+	lookupRate = 500  // DNS questions in a second; more are not answered
+	lookupRoom = 2000 // that may come at once
+	alwaysMax  = 1000 // what a person allows for good
+)
+
+// New makes a gateway. Rules that cannot be followed are Invalid or Unsupported,
+// and the error names them.
+func New(o Options) (*Gateway, error) {
+	table, err := netstack.NewNameTable(o.Names)
+	if err != nil {
+		return nil, fmt.Errorf("restore names: %w", err)
 	}
-	if err := run(); err != nil {
-		fmt.Fprintf(os.Stderr, "paddock: a gateway ended: %v\n", err)
-		os.Exit(1)
+	g := &Gateway{o: o, seed: o.Seed, table: table, policy: o.Policy, dials: make(chan struct{}, dialsMax), lookup: bucket{rate: lookupRate, room: lookupRoom}}
+	if len(g.seed) == 0 {
+		g.seed = make([]byte, 32)
+		_, _ = rand.Read(g.seed) // never fails
 	}
-	return true
+	g.live.most = cmp.Or(o.MaxConns, connsMax)
+	g.reached.most = g.live.most
+	if g.o.Dialer.Roots == nil {
+		g.o.Dialer.Roots = o.Roots
+	}
+	s, err := g.compile(o.Policy, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.now.Store(s)
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.teller = newTeller(o.Sandbox, o.Event)
+	g.asker = newAsker(g)
+	g.dns = netstack.DNSServer{Table: table, Lookup: g.mayLookUp}
+	g.proxy = inspect.New(inspect.Options{Backend: backend{g}, Authority: o.Authority, Roots: o.Roots})
+	return g, nil
+}
+
+// Open serves a link until it is closed, and returns at once. The link belongs
+// to the gateway. It takes the place of an earlier one, which is closed.
+func (g *Gateway) Open(f *os.File) error {
+	l, err := netstack.Open(f, netstack.Options{Handler: handler{g}, MTU: netstack.MTU, MaxConns: g.live.most, Pings: g.pings})
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		_ = l.Close()
+		return fmt.Errorf("the gateway is closed: %w", paddock.Unavailable)
+	}
+	earlier := g.link
+	g.link = l
+	g.mu.Unlock()
+	if earlier != nil {
+		return earlier.Close()
+	}
+	return nil
+}
+
+func (g *Gateway) pings(a netip.Addr) bool {
+	_, named := g.table.Lookup(a)
+	return named || a == netstack.Gateway4() || a == netstack.Gateway6()
+}
+
+// Update puts other rules in place of the present ones, at once and whole, and
+// cuts what they no longer allow. What the sandbox's authority does not cover is
+// Unsupported, and nothing changes then. What a person allowed for good stays.
+func (g *Gateway) Update(p paddock.NetworkPolicy) error {
+	g.updating.Lock()
+	defer g.updating.Unlock()
+	return g.change(p, g.always)
+}
+
+// allowAlways adds a rule. The caller does not hold updating.
+func (g *Gateway) allowAlways(q owner.Question) error {
+	g.updating.Lock()
+	defer g.updating.Unlock()
+	if len(g.always) >= alwaysMax {
+		return fmt.Errorf("allow %s always: %d hosts are allowed so: %w", q.Host, alwaysMax, paddock.Exhausted)
+	}
+	return g.change(g.policy, append(slices.Clip(g.always), paddock.NetworkRule{Host: q.Host, Ports: []uint16{q.Port}, UDP: q.UDP}))
+}
+
+// change makes a state the present one. The caller holds updating.
+func (g *Gateway) change(p paddock.NetworkPolicy, always []paddock.NetworkRule) error {
+	s, err := g.compile(p, always)
+	if err != nil {
+		return err
+	}
+	g.policy, g.always = p, always
+	g.now.Store(s)
+	g.live.judge(s)
+	g.reached.judge(s)
+	return nil
+}
+
+// Names lists the names that have addresses, in order.
+func (g *Gateway) Names() []string { return g.table.Names() }
+
+// Environment gives the placeholders of secrets by the names of their variables.
+func (g *Gateway) Environment() map[string]string { return g.now.Load().secrets.Environment() }
+
+// Keep has Close be quick where the sandbox ends as well: see [netstack.Link].
+func (g *Gateway) Keep() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.link == nil {
+		return nil
+	}
+	return g.link.Keep()
+}
+
+// Close cuts everything and waits until nothing of it is left.
+func (g *Gateway) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	l := g.link
+	g.link = nil
+	g.mu.Unlock()
+	g.cancel()
+	g.live.cut()
+	g.reached.cut()
+	var err error
+	if l != nil {
+		err = l.Close()
+	}
+	g.wg.Wait()
+	g.teller.close()
+	return err
 }

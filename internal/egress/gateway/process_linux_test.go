@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,14 +17,14 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/authority"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/egresstest"
-	"github.com/paddock-sandbox/paddock/internal/egress/gate"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || owner() {
+	if gateway.Main() || ownerProcess() {
 		os.Exit(0) // this was a part of a test
 	}
 	os.Exit(m.Run())
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 // An audience remembers what it is told.
 type audience struct {
 	mu     sync.Mutex
-	events []gate.Event
+	events []owner.Event
 	ended  chan error
 	told   chan struct{} // holds one where there is something new
 }
@@ -43,9 +42,9 @@ func newAudience() *audience {
 	return &audience{ended: make(chan error, 1), told: make(chan struct{}, 1)}
 }
 
-func (a *audience) owner() gate.Owner {
-	return gate.Owner{
-		Event: func(e gate.Event) {
+func (a *audience) owner() owner.Callbacks {
+	return owner.Callbacks{
+		Event: func(e owner.Event) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.events = append(a.events, e)
@@ -59,7 +58,7 @@ func (a *audience) owner() gate.Owner {
 }
 
 // waitFor waits for an event.
-func (a *audience) waitFor(t *testing.T, is func(gate.Event) bool) gate.Event {
+func (a *audience) waitFor(t *testing.T, is func(owner.Event) bool) owner.Event {
 	t.Helper()
 	late := time.After(egresstest.Patience)
 	for {
@@ -88,9 +87,9 @@ func program(t testing.TB) *os.File {
 	return f
 }
 
-func start(t *testing.T, c gate.Config, o gate.Owner) *gate.Gate {
+func start(t *testing.T, c owner.Config, o owner.Callbacks) *owner.Process {
 	t.Helper()
-	g, err := gate.Start(t.Context(), program(t), c, o)
+	g, err := owner.StartProcess(t.Context(), program(t), c, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +97,7 @@ func start(t *testing.T, c gate.Config, o gate.Owner) *gate.Gate {
 	return g
 }
 
-func ready(t *testing.T, g *gate.Gate) gate.Ready {
+func ready(t *testing.T, g *owner.Process) owner.Ready {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), egresstest.Patience)
 	defer cancel()
@@ -109,8 +108,8 @@ func ready(t *testing.T, g *gate.Gate) gate.Ready {
 	return r
 }
 
-// echo is a server on loopback that gives back what it gets.
-func echo(t *testing.T) netip.AddrPort {
+// echoServer is a server on loopback that gives back what it gets.
+func echoServer(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,8 +132,8 @@ func echo(t *testing.T) netip.AddrPort {
 }
 
 // named is a policy for which a name leads to a server on loopback.
-func named(at netip.AddrPort) gate.Config {
-	return gate.Config{
+func named(at netip.AddrPort) owner.Config {
+	return owner.Config{
 		Sandbox: "box", Hosts: map[string][]netip.Addr{"echo.test": {at.Addr()}},
 		Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
 			{Host: "echo.test", Ports: []uint16{at.Port()}}, {Host: at.Addr().String(), Ports: []uint16{at.Port()}},
@@ -142,19 +141,8 @@ func named(at netip.AddrPort) gate.Config {
 	}
 }
 
-func talk(t *testing.T, c net.Conn, line string) {
-	t.Helper()
-	if _, err := io.WriteString(c, line+"\n"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := bufio.NewReader(c).ReadString('\n')
-	if err != nil || got != line+"\n" {
-		t.Fatalf("%q came back, %v", got, err)
-	}
-}
-
 func TestAGuestReachesWhatIsAllowedAndNothingElse(t *testing.T) {
-	at := echo(t)
+	at := echoServer(t)
 	a := newAudience()
 	g := start(t, named(at), a.owner())
 	guest, end := egresstest.New(t)
@@ -174,18 +162,18 @@ func TestAGuestReachesWhatIsAllowedAndNothingElse(t *testing.T) {
 		t.Fatalf("after the end came %q, %v", rest, err)
 	}
 	c.Close()
-	e := a.waitFor(t, func(e gate.Event) bool { return e.Kind == "tcp" })
+	e := a.waitFor(t, func(e owner.Event) bool { return e.Kind == "tcp" })
 	if e.Host != "echo.test" || e.Verdict != "allow" || e.Sent != 6 || e.Received != 6 || e.Address != at.String() || e.Sandbox != "box" {
 		t.Fatalf("what was told: %+v", e)
 	}
 	if _, err := guest.Dial(t.Context(), "other.test", 443); err == nil {
 		t.Fatal("a name that no rule allows has an address")
 	}
-	a.waitFor(t, func(e gate.Event) bool { return e.Kind == "dns" && e.Host == "other.test" && e.Verdict == "deny" })
+	a.waitFor(t, func(e owner.Event) bool { return e.Kind == "dns" && e.Host == "other.test" && e.Verdict == "deny" })
 	if _, err := guest.DialAddr(t.Context(), netip.MustParseAddrPort("203.0.113.5:443")); err == nil {
 		t.Fatal("an address that no rule allows can be reached")
 	}
-	a.waitFor(t, func(e gate.Event) bool { return e.Host == "203.0.113.5" && e.Verdict == "deny" && e.Hint != "" })
+	a.waitFor(t, func(e owner.Event) bool { return e.Host == "203.0.113.5" && e.Verdict == "deny" && e.Hint != "" })
 	r := ready(t, g)
 	for _, f := range r.Findings {
 		t.Logf("%+v", f)
@@ -197,14 +185,14 @@ func TestAGuestReachesWhatIsAllowedAndNothingElse(t *testing.T) {
 }
 
 func TestWhoHasAChannelMayDialByTheRules(t *testing.T) {
-	at := echo(t)
+	at := echoServer(t)
 	a := newAudience()
 	g := start(t, named(at), a.owner())
 	f, err := g.Channel()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := gate.NewDialer(f)
+	d, err := owner.NewDialer(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,12 +219,12 @@ func TestWhoHasAChannelMayDialByTheRules(t *testing.T) {
 // as for a status, is told of it first.
 func TestWhatWasDecidedIsToldBeforeTheNames(t *testing.T) {
 	a := newAudience()
-	g := start(t, named(echo(t)), a.owner())
+	g := start(t, named(echoServer(t)), a.owner())
 	f, err := g.Channel()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := gate.NewDialer(f)
+	d, err := owner.NewDialer(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +239,7 @@ func TestWhatWasDecidedIsToldBeforeTheNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.mu.Lock()
-		told := slices.ContainsFunc(a.events, func(e gate.Event) bool { return e.Host == host })
+		told := slices.ContainsFunc(a.events, func(e owner.Event) bool { return e.Host == host })
 		a.mu.Unlock()
 		if !told {
 			t.Fatalf("the refusal of %s was not told", host)
@@ -260,7 +248,7 @@ func TestWhatWasDecidedIsToldBeforeTheNames(t *testing.T) {
 }
 
 func TestAGatewayThatIsKilledIsToldAndNothingIsCarried(t *testing.T) {
-	at := echo(t)
+	at := echoServer(t)
 	a := newAudience()
 	g := start(t, named(at), a.owner())
 	c, err := g.Dial(t.Context(), "echo.test", at.Port())
@@ -290,7 +278,7 @@ func TestAGatewayThatIsKilledIsToldAndNothingIsCarried(t *testing.T) {
 }
 
 func TestWhatAGatewayCarriedIsKnownWhenItWasKilled(t *testing.T) {
-	at := echo(t)
+	at := echoServer(t)
 	g := start(t, named(at), newAudience().owner())
 	if got := g.Traffic(); got != (paddock.Traffic{}) {
 		t.Errorf("before anything was carried: %+v", got)
@@ -321,11 +309,11 @@ func TestWhatAGatewayCarriedIsKnownWhenItWasKilled(t *testing.T) {
 }
 
 func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
-	host, err := rule.ParsePattern("a.example")
+	host, err := decide.ParsePattern("a.example")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca, err := authority.New([]rule.Pattern{host}, time.Now())
+	ca, err := authority.New([]decide.Pattern{host}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +321,7 @@ func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := gate.Config{Sandbox: "box", Authority: slices.Concat(ca.PEM(), key), Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
+	c := owner.Config{Sandbox: "box", Authority: slices.Concat(ca.PEM(), key), Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{
 		{Host: "a.example", Ports: []uint16{80}, Paths: []string{"/x"}},
 	}}}
 	a := newAudience()
@@ -352,12 +340,12 @@ func TestALongPathIsToldAndWhatFollowsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.Close()
-		a.waitFor(t, func(e gate.Event) bool { return e.Kind == "http" && strings.HasPrefix(path, e.Path) })
+		a.waitFor(t, func(e owner.Event) bool { return e.Kind == "http" && strings.HasPrefix(path, e.Path) })
 	}
 }
 
 func TestAConfigThatCannotBeFollowedIsSaid(t *testing.T) {
-	g := start(t, gate.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "a b"}}}}, gate.Owner{})
+	g := start(t, owner.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: []paddock.NetworkRule{{Host: "a b"}}}}, owner.Callbacks{})
 	ctx, cancel := context.WithTimeout(t.Context(), egresstest.Patience)
 	defer cancel()
 	if _, err := g.Ready(ctx); !errors.Is(err, paddock.Invalid) || !strings.Contains(err.Error(), "rules[0]") {
@@ -369,7 +357,7 @@ func TestAConfigThatCannotBeFollowedIsSaid(t *testing.T) {
 // then waits to be killed.
 const ownerVariable = "PADDOCK_TEST_GATE_OWNER"
 
-func owner() bool {
+func ownerProcess() bool {
 	if os.Getenv(ownerVariable) == "" {
 		return false
 	}
@@ -378,7 +366,7 @@ func owner() bool {
 		fmt.Println(err)
 		return true
 	}
-	g, err := gate.Start(context.Background(), exe, gate.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, gate.Owner{})
+	g, err := owner.StartProcess(context.Background(), exe, owner.Config{Policy: paddock.NetworkPolicy{Mode: paddock.NetworkList}}, owner.Callbacks{})
 	if err == nil {
 		_, err = g.Ready(context.Background())
 	}

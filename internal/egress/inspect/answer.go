@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 const deniedByPolicy = "denied by the sandbox's network policy"
@@ -93,12 +93,12 @@ func wantsJSON(h http.Header) bool {
 }
 
 // denied is the answer to a request that a verdict does not allow.
-func denied(w http.ResponseWriter, r *http.Request, f rule.Flow, v rule.Verdict) answer {
+func denied(w http.ResponseWriter, r *http.Request, f decide.Flow, v decide.Verdict) answer {
 	return answer{w: w, r: r, status: http.StatusForbidden, what: deniedByPolicy, host: join(f), rule: v.Rule, reason: v.Reason, hint: v.Hint}
 }
 
 // failure is the answer to a request that could not be carried.
-func failure(w http.ResponseWriter, r *http.Request, f rule.Flow, err error) answer {
+func failure(w http.ResponseWriter, r *http.Request, f decide.Flow, err error) answer {
 	a := answer{w: w, r: r, status: http.StatusBadGateway, what: "the sandbox's gateway could not carry the request", host: join(f), rule: -1, reason: err.Error()}
 	var refusal *Refusal
 	var certificate *tls.CertificateVerificationError

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
 
@@ -34,7 +34,7 @@ type exchange struct {
 	s         *session
 	w         http.ResponseWriter
 	r         *http.Request
-	flow      rule.Flow
+	flow      decide.Flow
 	webSocket bool
 
 	d        Decision
@@ -58,7 +58,7 @@ func (e *exchange) run() {
 	header := e.r.Header.Clone()
 	delete(header, "Host")
 	removeHops(header)
-	q := rule.Request{Scheme: e.s.scheme(), Method: e.r.Method, Path: path(e.r), RawQuery: e.r.URL.RawQuery, Header: header}
+	q := decide.Request{Scheme: e.s.scheme(), Method: e.r.Method, Path: path(e.r), RawQuery: e.r.URL.RawQuery, Header: header}
 	e.d = e.s.p.o.Backend.Request(e.r.Context(), e.flow, q)
 	var err error
 	defer func() { e.done(err) }()
@@ -103,7 +103,7 @@ func (e *exchange) forward(header http.Header) error {
 	if err != nil {
 		return e.failed(err)
 	}
-	response, err := e.s.transport(way{flow: e.flow, via: e.d.Rule.Proxy}).RoundTrip(out)
+	response, err := e.s.transport(route{flow: e.flow, via: e.d.Rule.Proxy}).RoundTrip(out)
 	e.mu.Lock()
 	e.over = true
 	e.mu.Unlock()
@@ -353,7 +353,7 @@ func (e *exchange) clean(response *http.Response) error {
 	default:
 		return errNoScrub
 	}
-	if !text(response.Header.Get("Content-Type")) {
+	if !isText(response.Header.Get("Content-Type")) {
 		response.Body = e.set.ScrubFrames(response.Body)
 		return nil
 	}
@@ -364,8 +364,8 @@ func (e *exchange) clean(response *http.Response) error {
 	return nil
 }
 
-// text tells whether a body of a type may change its length.
-func text(contentType string) bool {
+// isText tells whether a body of a type may change its length.
+func isText(contentType string) bool {
 	kind, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	kind = strings.TrimSpace(kind)
 	for _, word := range []string{"json", "xml", "javascript", "yaml", "x-www-form-urlencoded"} {

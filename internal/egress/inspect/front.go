@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/head"
 )
 
 // A stage is what comes next in what the guest sends.
@@ -171,8 +170,8 @@ func (f *front) advanceHead() bool {
 	switch {
 	case bytes.HasPrefix(f.in, []byte("PRI * HTTP/2")):
 		return f.refuse(http.StatusBadRequest, errors.New("HTTP/2 without TLS is not spoken here"))
-	case end < 0 && len(f.in) > head.Max:
-		return f.refuse(http.StatusRequestHeaderFieldsTooLarge, fmt.Errorf("the head of the request is longer than %d bytes", head.Max))
+	case end < 0 && len(f.in) > headMax:
+		return f.refuse(http.StatusRequestHeaderFieldsTooLarge, fmt.Errorf("the head of the request is longer than %d bytes", headMax))
 	case end < 0 && bytes.Contains(f.in[f.from:], []byte("\n\n")):
 		return f.refuse(http.StatusBadRequest, errors.New("lines of the request end with LF alone"))
 	case end < 0:
@@ -196,7 +195,7 @@ func (f *front) advanceHead() bool {
 
 // judge reads a head, and sets what comes behind it.
 func (f *front) judge(b []byte) error {
-	h, err := head.Parse(b)
+	h, err := parseHead(b)
 	if err != nil {
 		return err
 	}
@@ -226,7 +225,7 @@ func (f *front) judge(b []byte) error {
 	return nil
 }
 
-func isWebSocket(h head.Head) bool {
+func isWebSocket(h requestHead) bool {
 	return h.Method == http.MethodGet && h.Minor == 1 && h.Has("Connection", "upgrade") && h.Has("Upgrade", "websocket")
 }
 
@@ -317,7 +316,7 @@ func (f *front) advanceTrailer() bool {
 		}
 		return false
 	}
-	fields, err := head.Fields(strings.Split(string(f.in[:end]), "\r\n"))
+	fields, err := parseTrailer(strings.Split(string(f.in[:end]), "\r\n"))
 	if err != nil {
 		return f.fail("its trailer is malformed")
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 func TestALargeAnswerIsCarriedAsItComes(t *testing.T) {
@@ -47,7 +47,7 @@ func TestALargeAnswerIsCarriedAsItComes(t *testing.T) {
 					}
 				})
 				cut := make(chan struct{})
-				w.rules = func(rule.Request) Decision { return Decision{Verdict: rule.Verdict{Allow: true}, Cut: cut} }
+				w.rules = func(decide.Request) Decision { return Decision{Verdict: decide.Verdict{Allow: true}, Cut: cut} }
 				response, err := w.client(http2).Do(request(t, "GET", w.url("/"), nil))
 				if err != nil {
 					t.Fatal(err)

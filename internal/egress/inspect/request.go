@@ -14,8 +14,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/head"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // ServeHTTP judges one request and carries it on.
@@ -65,36 +64,36 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // check tells where a request goes, or what status it is refused with.
-func (s *session) check(r *http.Request) (rule.Flow, int, error) {
+func (s *session) check(r *http.Request) (decide.Flow, int, error) {
 	if r.Method == http.MethodConnect {
-		return rule.Flow{}, http.StatusMethodNotAllowed, errors.New("CONNECT is for proxies")
+		return decide.Flow{}, http.StatusMethodNotAllowed, errors.New("CONNECT is for proxies")
 	}
-	if err := head.Target(r.RequestURI); err != nil {
-		return rule.Flow{}, http.StatusBadRequest, err
+	if err := checkRequestTarget(r.RequestURI); err != nil {
+		return decide.Flow{}, http.StatusBadRequest, err
 	}
 	if s.h2 && !strings.HasPrefix(r.RequestURI, "/") && (r.Method != http.MethodOptions || r.RequestURI != "*") {
-		return rule.Flow{}, http.StatusBadRequest, errors.New("the path is none")
+		return decide.Flow{}, http.StatusBadRequest, errors.New("the path is none")
 	}
 	if s.connect == nil && r.URL.Scheme != "" && !strings.EqualFold(r.URL.Scheme, s.scheme()) {
-		return rule.Flow{}, http.StatusBadRequest, fmt.Errorf("the target is a URL of another scheme on a connection of %s", s.scheme())
+		return decide.Flow{}, http.StatusBadRequest, fmt.Errorf("the target is a URL of another scheme on a connection of %s", s.scheme())
 	}
-	host, port, err := head.Authority(r.Host)
+	host, port, err := parseHostPort(r.Host)
 	if err != nil {
-		return rule.Flow{}, http.StatusBadRequest, err
+		return decide.Flow{}, http.StatusBadRequest, err
 	}
 	if s.connect != nil {
 		if port == 0 {
 			port = 80
 		}
-		return rule.Flow{Host: host, Port: port}, 0, nil
+		return decide.Flow{Host: host, Port: port}, 0, nil
 	}
 	for _, other := range append(r.Header["Host"], r.URL.Host) {
 		if other != "" && other != r.Host {
-			return rule.Flow{}, http.StatusMisdirectedRequest, errors.New("it names two hosts")
+			return decide.Flow{}, http.StatusMisdirectedRequest, errors.New("it names two hosts")
 		}
 	}
 	if host != s.flow.Host || port != 0 && port != s.flow.Port {
-		return rule.Flow{}, http.StatusMisdirectedRequest, fmt.Errorf("it is for %s on a connection to %s", clip(r.Host), join(s.flow))
+		return decide.Flow{}, http.StatusMisdirectedRequest, fmt.Errorf("it is for %s on a connection to %s", clip(r.Host), join(s.flow))
 	}
 	return s.flow, 0, nil
 }
@@ -106,7 +105,7 @@ func (s *session) scheme() string {
 	return "http"
 }
 
-func join(f rule.Flow) string {
+func join(f decide.Flow) string {
 	return net.JoinHostPort(f.Host.String(), strconv.Itoa(int(f.Port)))
 }
 
@@ -127,12 +126,12 @@ func (s *session) reject(w http.ResponseWriter, r *http.Request, status int, err
 // tunnel answers CONNECT.
 func (s *session) tunnel(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
-	host, port, err := head.Authority(r.Host)
+	host, port, err := parseHostPort(r.Host)
 	if err != nil || port == 0 {
 		s.reject(w, r, http.StatusBadRequest, fmt.Errorf("CONNECT is for HOST:PORT: %w", paddock.Invalid))
 		return
 	}
-	f := rule.Flow{Host: host, Port: port}
+	f := decide.Flow{Host: host, Port: port}
 	carry, err := s.connect(r.Context(), f)
 	if err != nil {
 		failure(w, r, f, err).give()

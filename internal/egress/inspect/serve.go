@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/hello"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // How long the guest may take.
@@ -26,20 +25,20 @@ const (
 // is over, and closes it. TLS or plain HTTP is told by the first bytes; all else
 // is refused. The error says in words why it ended before its time, and was told
 // to the Backend.
-func (p *Proxy) Serve(ctx context.Context, conn net.Conn, f rule.Flow) error {
+func (p *Proxy) Serve(ctx context.Context, conn net.Conn, f decide.Flow) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := hello.NewConn(conn)
+	c := NewPeekConn(conn)
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.Close() })()
 
-	kind, err := c.Kind(firstTime)
+	kind, err := c.Protocol(firstTime)
 	switch {
 	case err != nil:
 		return p.fail(f, "the program says nothing, and its requests are to be looked into")
-	case kind == hello.TLS:
+	case kind == TLS:
 		return p.serveTLS(ctx, c, f)
-	case kind == hello.HTTP:
+	case kind == HTTP:
 		s := newSession(p, f)
 		s.front = &front{Conn: c}
 		return s.run(ctx, s.front)
@@ -59,14 +58,14 @@ func (p *Proxy) ServeProxy(ctx context.Context, conn net.Conn, connect Connector
 	defer cancel()
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	s := newSession(p, rule.Flow{})
+	s := newSession(p, decide.Flow{})
 	s.connect = connect
 	s.front = &front{Conn: conn, proxy: true}
 	return s.run(ctx, s.front)
 }
 
 // fail tells why no request could be judged.
-func (p *Proxy) fail(f rule.Flow, reason string) error {
+func (p *Proxy) fail(f decide.Flow, reason string) error {
 	p.o.Backend.Failed(f, reason)
 	return fmt.Errorf("%s: %w", reason, paddock.Denied)
 }
@@ -86,8 +85,8 @@ func alert(c net.Conn, number byte) {
 	_, _ = c.Write([]byte{recordAlerts, 3, 3, 0, 2, 2, number})
 }
 
-func (p *Proxy) serveTLS(ctx context.Context, c *hello.Conn, f rule.Flow) error {
-	h, err := c.Hello(handshakeTime)
+func (p *Proxy) serveTLS(ctx context.Context, c *PeekConn, f decide.Flow) error {
+	h, err := c.ClientHello(handshakeTime)
 	if err != nil {
 		alert(c, alertDecode)
 		return p.fail(f, "its ClientHello cannot be read: "+err.Error())
@@ -125,7 +124,7 @@ func (p *Proxy) serveTLS(ctx context.Context, c *hello.Conn, f rule.Flow) error 
 }
 
 // handshakeReason says in words why a handshake failed.
-func handshakeReason(f rule.Flow, err error) string {
+func handshakeReason(f decide.Flow, err error) string {
 	var remote *net.OpError
 	if errors.As(err, &remote) && remote.Op == "remote error" {
 		said := remote.Err.Error()

@@ -9,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-sandbox/paddock/internal/egress/head"
-	"github.com/paddock-sandbox/paddock/internal/egress/rule"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
 // Bounds of one connection of the guest.
@@ -27,7 +26,7 @@ const (
 // A session is one connection of the guest, and those to where its requests go.
 type session struct {
 	p       *Proxy
-	flow    rule.Flow
+	flow    decide.Flow
 	connect Connector // of a proxy's client
 	front   *front    // of HTTP/1
 	cork    *cork     // of HTTP/1 in TLS; nil is none
@@ -36,20 +35,20 @@ type session struct {
 	served int // requests of HTTP/1, one after the other
 
 	mu    sync.Mutex
-	ended bool                    // guarded by mu
-	ways  map[way]*http.Transport // guarded by mu
-	conns map[*upstream]bool      // guarded by mu
-	wg    sync.WaitGroup          // of requests
+	ended bool                      // guarded by mu
+	ways  map[route]*http.Transport // guarded by mu
+	conns map[*upstream]bool        // guarded by mu
+	wg    sync.WaitGroup            // of requests
 }
 
-// A way is where requests go, and how.
-type way struct {
-	flow rule.Flow
+// A route is where requests go, and how.
+type route struct {
+	flow decide.Flow
 	via  string
 }
 
-func newSession(p *Proxy, f rule.Flow) *session {
-	return &session{p: p, flow: f, ways: map[way]*http.Transport{}, conns: map[*upstream]bool{}}
+func newSession(p *Proxy, f decide.Flow) *session {
+	return &session{p: p, flow: f, ways: map[route]*http.Transport{}, conns: map[*upstream]bool{}}
 }
 
 // run serves conn until it ends, and waits until nothing is left of it.
@@ -59,7 +58,7 @@ func (s *session) run(ctx context.Context, conn net.Conn) error {
 		Handler:                      s,
 		ReadHeaderTimeout:            headTime,
 		IdleTimeout:                  headTime,
-		MaxHeaderBytes:               head.Max,
+		MaxHeaderBytes:               headMax,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the guest could fill it
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
@@ -154,7 +153,7 @@ func (u *upstream) CloseWrite() error {
 }
 
 // transport gives what carries requests on a way.
-func (s *session) transport(w way) *http.Transport {
+func (s *session) transport(w route) *http.Transport {
 	var old *http.Transport
 	// Closing connections takes the lock itself.
 	defer func() {
@@ -197,7 +196,7 @@ func (s *session) transport(w way) *http.Transport {
 }
 
 // dial connects, and keeps the connection so that it ends with the session.
-func (s *session) dial(ctx context.Context, w way) (net.Conn, error) {
+func (s *session) dial(ctx context.Context, w route) (net.Conn, error) {
 	conn, err := s.p.o.Backend.Dial(ctx, w.flow, w.via)
 	if err != nil {
 		return nil, err

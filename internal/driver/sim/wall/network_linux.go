@@ -13,8 +13,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/egress/gate"
-	"github.com/paddock-sandbox/paddock/internal/egress/way"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -27,11 +26,11 @@ func nowhere(context.Context, string, uint16) (net.Conn, error) {
 
 // wayOut makes the way out that a spec asks for, and puts into the spec what the
 // sandbox must know of it. Nil is none.
-func (d *Driver) wayOut(spec *paddock.Spec) (*way.Way, error) {
+func (d *Driver) wayOut(spec *paddock.Spec) (*owner.Gateway, error) {
 	if spec.Policy.Network.Mode != paddock.NetworkList {
 		return nil, nil
 	}
-	out, err := way.New(way.Options{
+	out, err := owner.New(owner.Options{
 		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Ask: d.o.Ask, Audit: d.o.Audit, Hosts: d.o.Hosts, Roots: d.o.Roots,
 	})
 	if err != nil {
@@ -49,7 +48,7 @@ func (d *Driver) wayOut(spec *paddock.Spec) (*way.Way, error) {
 }
 
 // startGateway starts the gateway's process, and does not wait for it.
-func (d *Driver) startGateway(ctx context.Context, out *way.Way) error {
+func (d *Driver) startGateway(ctx context.Context, out *owner.Gateway) error {
 	open := d.o.Gateway
 	if open == nil {
 		open = func() (*os.File, error) { return os.Open("/proc/self/exe") }
@@ -100,7 +99,7 @@ func believed() []byte {
 
 // give hands a way to dial to the child. Its packet is the order's companion: the
 // child takes it before it reads on.
-func give(control net.Conn, out *way.Way) error {
+func give(control net.Conn, out *owner.Gateway) error {
 	channel, err := out.Channel()
 	if err != nil {
 		return err
@@ -121,7 +120,7 @@ func give(control net.Conn, out *way.Way) error {
 }
 
 // dialerOf is the child's side of give.
-func dialerOf(control net.Conn) (*gate.Dialer, error) {
+func dialerOf(control net.Conn) (*owner.Dialer, error) {
 	conn, ok := control.(*net.UnixConn)
 	if !ok {
 		return nil, fmt.Errorf("%T is no socket: %w", control, paddock.Internal)
@@ -139,7 +138,7 @@ func dialerOf(control net.Conn) (*gate.Dialer, error) {
 	if err != nil || len(fds) != 1 {
 		return nil, errors.Join(err, errNonsense)
 	}
-	return gate.NewDialer(os.NewFile(uintptr(fds[0]), "dial"))
+	return owner.NewDialer(os.NewFile(uintptr(fds[0]), "dial"))
 }
 
 // pool reads certificates when they are first needed.
@@ -162,7 +161,7 @@ func (s *sandbox) network(st *paddock.Status) {
 	}
 	*st.Traffic = s.out.Traffic()
 	state := s.out.State()
-	st.Refused = way.Join(st.Refused, state.Refused)
+	st.Refused = owner.JoinRefusals(st.Refused, state.Refused)
 	enforced := append([]paddock.Finding(nil), st.Enforced...)
 	for i, f := range enforced {
 		if f.Control == paddock.ControlNetwork {

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
-	"github.com/paddock-sandbox/paddock/internal/egress/report"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
@@ -25,7 +25,7 @@ type Options struct {
 	// Gateway, Ask, Hosts, Roots and Audit are of the way out, which there is
 	// not here: a spec that asks for one is refused.
 	Gateway func() (*os.File, error)
-	Ask     func(context.Context, report.Question) report.Answer
+	Ask     func(context.Context, owner.Question) owner.Answer
 	Hosts   map[string][]netip.Addr
 	Roots   []byte
 	Audit   audit.Sink

@@ -1,0 +1,309 @@
+package endtoend
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+)
+
+// patience bounds whatever a test waits for. Nothing takes it but what is broken.
+const patience = 90 * time.Second
+
+// nobody is a user that no account has.
+const nobody = 64103
+
+// TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
+// and, in a box, the program that tries.
+func TestMain(m *testing.M) {
+	if gateway.Main() || box.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || supervisor.Main() || wall.Main() || probeMain() {
+		return
+	}
+	if status, done := apart(); done {
+		os.Exit(status)
+	}
+	if err := microvmtest.Build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := settle(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// A tier is where boxes are made.
+type tier struct {
+	name paddock.Tier
+	open func(w *world, o driverOptions) (paddock.Driver, error)
+}
+
+// driverOptions are the options that differ between the drivers of one test.
+type driverOptions struct {
+	state string
+	audit audit.Sink
+}
+
+func tiers() []tier {
+	list := []tier{
+		{paddock.Jail, func(w *world, o driverOptions) (paddock.Driver, error) {
+			return jail.New(jail.Options{State: o.state, Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+		}},
+		{paddock.GVisor, func(w *world, o driverOptions) (paddock.Driver, error) {
+			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+		}},
+		{paddock.MicroVM, func(w *world, o driverOptions) (paddock.Driver, error) {
+			guest, err := microvmtest.Guest()
+			if err != nil {
+				return nil, err
+			}
+			return microvm.New(microvm.Options{State: o.state, Data: microvmtest.Data(), Environ: os.Environ(), Guest: guest, Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+		}},
+		simTier(),
+	}
+	if os.Getenv(worldVariable) == "" {
+		return list
+	}
+	// The user tries what there is; the first process says what there is not.
+	return slices.DeleteFunc(list, func(tr tier) bool {
+		return tr.name == paddock.MicroVM && microvm.Lack(microvm.Options{Environ: os.Environ()}) != nil
+	})
+}
+
+// tierOf gives the row of a tier.
+func tierOf(t *testing.T, name paddock.Tier) tier {
+	t.Helper()
+	all := tiers()
+	i := slices.IndexFunc(all, func(tr tier) bool { return tr.name == name })
+	if i < 0 {
+		t.Fatalf("no tier %s", name)
+	}
+	return all[i]
+}
+
+// A box is a sandbox for one test.
+type testBox struct {
+	paddock.Sandbox
+	tier   tier
+	world  *world
+	events *events
+	kept   []string     // directories of the driver's
+	mine   map[int]bool // children of this process that were there before
+}
+
+// box makes a sandbox with a network policy. It sees the world's directory of
+// programs as /trial, but on a tier that runs none.
+func (w *world) box(t *testing.T, tr tier, network paddock.NetworkPolicy, change ...func(*paddock.Spec)) *testBox {
+	t.Helper()
+	state, err := os.MkdirTemp("", "pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(state) })
+	b := &testBox{tier: tr, world: w, events: new(events), kept: []string{state}, mine: children(t)}
+	d, err := tr.open(w, driverOptions{state: state, audit: b.events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	info, err := d.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := paddock.Spec{Ephemeral: true, Policy: paddock.Policy{Network: network}, AllowMissing: weak(info), Env: map[string]string{}}
+	if tr.name != paddock.Sim {
+		spec.Mounts = []paddock.Mount{{Source: w.Programs, Target: inside}}
+	}
+	for _, c := range change {
+		c(&spec)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if b.Sandbox, err = d.Create(ctx, spec); err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := b.Remove(ctx); err != nil {
+			t.Errorf("remove: %v", err)
+		}
+	})
+	return b
+}
+
+// inside is where boxes see the world's programs.
+const inside = "/trial"
+
+// weak names what the driver enforces weakly here; these tests are not about it.
+func weak(info paddock.Info) []paddock.Control {
+	var list []paddock.Control
+	for _, f := range info.Controls {
+		if f.Strength == paddock.Weak {
+			list = append(list, f.Control)
+		}
+	}
+	return list
+}
+
+// A result is what a command that ended left.
+type result struct {
+	out, err string
+	exit     paddock.Exit
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit %+v\n\tstdout %s\n\tstderr %s", r.exit, clip(r.out), clip(r.err))
+}
+
+func clip(s string) string {
+	const most = 3000
+	if len(s) > most {
+		return s[:most/2] + " … " + s[len(s)-most/2:]
+	}
+	return s
+}
+
+// run runs a command to its end.
+func (b *testBox) run(t *testing.T, cmd paddock.Cmd) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out, errs bytes.Buffer
+	cmd.Output = paddock.Output{Stdout: &out, Stderr: &errs}
+	p, err := b.Start(ctx, cmd)
+	if err != nil {
+		t.Fatalf("start %q: %v", cmd.Args, err)
+	}
+	defer p.Release()
+	exit, err := p.Wait(ctx)
+	if err != nil {
+		t.Fatalf("wait for %q: %v\n\tstdout %s\n\tstderr %s", cmd.Args, err, clip(out.String()), clip(errs.String()))
+	}
+	return result{out.String(), errs.String(), exit}
+}
+
+// sh runs a script to its end.
+func (b *testBox) sh(t *testing.T, script string, args ...string) result {
+	t.Helper()
+	return b.run(t, paddock.Cmd{Args: append([]string{"bash", "-c", script, "bash"}, args...)})
+}
+
+// must runs a script that has to succeed, and gives its output.
+func (b *testBox) must(t *testing.T, script string, args ...string) string {
+	t.Helper()
+	r := b.sh(t, script, args...)
+	if r.exit.Cause != paddock.Exited || r.exit.Code != 0 {
+		t.Fatalf("%s\n\t%v\n\tthe gateway said:\n\t%s", script, r, b.events)
+	}
+	return r.out
+}
+
+// events keeps what a box's gateway tells.
+type events struct {
+	mu  sync.Mutex
+	all []audit.Event // guarded by mu
+}
+
+func (e *events) Record(v audit.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, v)
+}
+
+func (e *events) list() []audit.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
+}
+
+// String gives the last of it.
+func (e *events) String() string { return e.about("") }
+
+// about gives the last of what is about a host; an empty one is any.
+func (e *events) about(host string) string {
+	var lines []string
+	for _, v := range e.list() {
+		if v.Network == nil || v.Network.Protocol == "dns" || host != "" && v.Network.Host != host {
+			continue
+		}
+		line, err := audit.Line(v)
+		lines = append(lines, fmt.Sprint(strings.TrimSpace(string(line)), err))
+	}
+	return strings.Join(lines[max(0, len(lines)-6):], "\n\t")
+}
+
+// asUser runs tests of this package again, in a program of its own, as a user
+// without privileges who finds this world.
+func (w *world) asUser(t *testing.T, run string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Log("this is an ordinary user already")
+		return
+	}
+	home, err := os.MkdirTemp("", "ptu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	for _, d := range []string{home, filepath.Join(home, "tmp")} {
+		if err := errors.Join(os.MkdirAll(d, 0o755), os.Chown(d, nobody, nobody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(w.Programs, "trial"), "-test.v", "-test.count=1", "-test.run="+run, "-test.timeout=10m")
+	cmd.Dir = home
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "XDG_")
+	}), "HOME="+home, "TMPDIR="+filepath.Join(home, "tmp"), worldVariable+"="+w.file)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("--- PASS")) || bytes.Contains(out, []byte("--- SKIP")) {
+		t.Fatalf("as user %d: %v\n%s", nobody, err, out)
+	}
+}
+
+// copyFile copies a program for all users.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,224 @@
+package endtoend
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+)
+
+// The agent's program: it asks with its key in three ways, tells all that it was
+// told, and stays with all of it in memory.
+const agent = `import base64, http.client, os, ssl, sys
+key, host, port = os.environ["TRIAL_KEY"], sys.argv[1], int(sys.argv[2])
+told = b""
+for method, path, header, body in (
+	("GET", "/header", {"Authorization": "Bearer " + key}, None),
+	("GET", "/basic", {"Authorization": "Basic " + base64.b64encode(("user:" + key).encode()).decode()}, None),
+	("GET", "/query?key=" + key, {}, None),
+	("POST", "/body", {"Content-Type": "application/json"}, '{"key": "' + key + '"}'),
+):
+	c = http.client.HTTPSConnection(host, port, context=ssl.create_default_context())
+	c.request(method, path, body, header)
+	r = c.getresponse()
+	told += str(r.status).encode() + b" " + str(r.getheaders()).encode() + b"\n" + r.read() + b"\n"
+sys.stdout.buffer.write(told)
+print("canary", os.environ["TRIAL_CANARY"], "done", flush=True)
+sys.stdin.read()
+`
+
+// TestASecretIsUsedByARealClientAndCannotBeFoundInItsBox looks for the value of a
+// secret wherever the box, or who reads what it left, could find it: after a client
+// has used it in every place of a request, and while that client is there.
+func TestASecretIsUsedByARealClientAndCannotBeFoundInItsBox(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can read the memory of a box")
+	}
+	w := newWorld(t, "model.test")
+	w.put(t, "agent.py", []byte(agent))
+	for _, name := range everywhere {
+		t.Run(string(name), func(t *testing.T) { w.hide(t, tierOf(t, name)) })
+	}
+}
+
+func (w *world) hide(t *testing.T, tr tier) {
+	t.Helper()
+	// They are made here, as the box's agent is this program and holds its constants.
+	hidden, canary := "sk-hidden-"+rand.Text(), "sk-canary-"+rand.Text()
+	b := w.box(t, tr, paddock.NetworkPolicy{
+		Mode:  paddock.NetworkList,
+		Rules: []paddock.NetworkRule{{Host: "model.test", Ports: []uint16{w.HTTPS}}, {Host: w.home(), Ports: []uint16{1}}},
+		Secrets: []paddock.Secret{{
+			Name: "TRIAL_KEY", Value: hidden, Hosts: []string{fmt.Sprintf("model.test:%d", w.HTTPS)},
+			Places: []paddock.SecretPlace{paddock.SecretHeader, paddock.SecretQuery, paddock.SecretBody},
+		}},
+	}, func(s *paddock.Spec) { s.Env["TRIAL_CANARY"] = canary })
+	before := len(w.all())
+	told := new(waiter)
+	p, err := b.Start(t.Context(), paddock.Cmd{Args: []string{"/usr/bin/python3", inside + "/agent.py", "model.test", strconv.Itoa(int(w.HTTPS))}, Input: true, Output: paddock.Output{Stdout: told, Stderr: told}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	defer p.Input().Close()
+	if !told.until(t.Context(), "done\n") {
+		t.Fatalf("the agent said %q\n\t%s", told.text(), b.events)
+	}
+	got := w.all()[before:]
+	if len(got) != 4 || got[0].Header.Get("Authorization") != "Bearer "+hidden || !strings.Contains(got[2].Query, hidden) || !strings.Contains(got[3].Body, hidden) {
+		t.Fatalf("the server did not see the value: %+v\n\tthe agent was told %s", got, told.text())
+	}
+	if user, pass, ok := basic(got[1].Header); !ok || user != "user" || pass != hidden {
+		t.Errorf("the server saw %q, %q as Basic authorization", user, pass)
+	}
+
+	s := searched{t: t, b: b, hidden: hidden, canary: canary}
+	s.text("what the agent was told", told.text(), true)
+	s.text("the environment of the box's processes", b.must(t, `cat /proc/[0-9]*/environ | tr '\0' '\n'; env`), true)
+	b.must(t, `mkdir -p "$HOME/kept" && env >"$HOME/kept/environment" && env >/tmp/environment`)
+	s.archive()
+	s.state()
+	s.told()
+	s.memory()
+}
+
+// searched looks for the hidden value in a box. The canary is a value that the box
+// does have, in the same places: a search that does not find it would find nothing.
+type searched struct {
+	t              *testing.T
+	b              *testBox
+	hidden, canary string
+}
+
+// forms are those in which a value could stand somewhere.
+func forms(value string) [][]byte {
+	return [][]byte{[]byte(value), wide(value)}
+}
+
+// wide is the value in UTF-16.
+func wide(value string) []byte {
+	var b []byte
+	for _, c := range []byte(value) {
+		b = append(b, c, 0)
+	}
+	return b
+}
+
+// has tells whether data holds a value.
+func has(data []byte, value string) bool {
+	return slices.ContainsFunc(forms(value), func(f []byte) bool { return bytes.Contains(data, f) })
+}
+
+func (s searched) text(what, text string, known bool) {
+	s.t.Helper()
+	if has([]byte(text), s.hidden) {
+		s.t.Errorf("%s hold the value: %s", what, clip(text))
+	}
+	if known && !has([]byte(text), s.canary) {
+		s.t.Errorf("%s do not hold the canary, so the search is of no use", what)
+	}
+}
+
+// archive searches every file that the box can write.
+func (s searched) archive() {
+	s.t.Helper()
+	out := s.b.must(s.t, `tar -c --ignore-failed-read --warning=none /etc /home /tmp /var/tmp /run /dev/shm "$HOME" 2>/dev/null; true`)
+	found := false
+	in := tar.NewReader(strings.NewReader(out))
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			s.t.Fatal(err)
+		}
+		data, err := io.ReadAll(in)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if has(data, s.hidden) {
+			s.t.Errorf("%s holds the value", h.Name)
+		}
+		found = found || has(data, s.canary)
+	}
+	if !found {
+		s.t.Error("no file holds the canary, so the search is of no use")
+	}
+}
+
+// state searches what the driver keeps on the host.
+func (s searched) state() {
+	s.t.Helper()
+	for _, dir := range s.b.kept {
+		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil //nolint:nilerr // what goes while it is walked holds nothing
+			}
+			data, err := os.ReadFile(name)
+			if err == nil && has(data, s.hidden) {
+				s.t.Errorf("%s holds the value", name)
+			}
+			return nil
+		})
+		if err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// told searches what is recorded and reported.
+func (s searched) told() {
+	s.t.Helper()
+	used := false
+	for _, e := range s.b.events.list() {
+		line, err := audit.Line(e)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.text("the lines of the audit file", string(line), false)
+		used = used || e.Network != nil && slices.Contains(e.Network.Secrets, "TRIAL_KEY")
+	}
+	if !used {
+		s.t.Errorf("the use of the secret was not recorded:\n\t%s", s.b.events)
+	}
+	st, err := s.b.Status(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.text("the words of its status", fmt.Sprintf("%+v", st), false)
+}
+
+// memory searches the memory of every process of the box, as the host sees it.
+// The gateway is none of them: it is the one that holds the value.
+func (s searched) memory() {
+	s.t.Helper()
+	found, processes := false, 0
+	for pid := range children(s.t) {
+		if s.b.mine[pid] || isGateway(pid) {
+			continue
+		}
+		processes++
+		for _, p := range pages(s.t, pid) {
+			if has(p, s.hidden) {
+				s.t.Errorf("the memory of process %d (%s) holds the value", pid, commandLine(pid))
+				break
+			}
+			found = found || has(p, s.canary)
+		}
+	}
+	if !found {
+		s.t.Errorf("no memory of %d processes holds the canary, so the search is of no use", processes)
+	}
+}

@@ -1,0 +1,459 @@
+package gateway
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/authority"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// memorySoft is what garbage is collected for; most of it is buffers that are
+// bounded by themselves.
+const memorySoft = 192 << 20
+
+// settled is when what the start took of memory is given back: by then the first
+// commands do not wait for it.
+const settled = 300 * time.Millisecond
+
+// namesPiece is how many bytes of names go into one reply.
+const namesPiece = 64 << 10
+
+// run is the process, from its start to its owner's end.
+func run() error {
+	debug.SetMemoryLimit(memorySoft)
+	kernel.KeepSignals()
+	counters, err := kernel.OpenCounters(owner.CountersFD)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(kernel.DieWithParent(), kernel.NotDumpable(), kernel.CloseFrom(owner.ChannelFD+1)); err != nil {
+		return err
+	}
+	channel, err := kernel.NewChannel(owner.ChannelFD)
+	if err != nil {
+		return err
+	}
+	p := &process{channel: channel, traffic: traffic{counters}, out: make(chan queued, 16), questions: map[uint64]chan owner.Answer{}, dials: map[uint64]context.CancelFunc{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	ready, err := p.begin()
+	if err != nil {
+		m := owner.ErrorReply(0, err)
+		m.Op = owner.OpReady
+		return errors.Join(err, p.send(m))
+	}
+	if err := p.send(owner.Message{Op: owner.OpReady, Ready: &ready}); err != nil {
+		return err
+	}
+	p.wg.Go(p.tell)
+	defer time.AfterFunc(settled, debug.FreeOSMemory).Stop()
+	err = p.serve()
+	// The owner is done with it, or has gone, and with it everything that is
+	// carried.
+	_ = p.gateway.Close() // the link's descriptor goes with the process
+	p.cancel()
+	p.wg.Wait()
+	return err
+}
+
+// A process is a gateway and its owner's channel.
+type process struct {
+	gateway *Gateway
+	channel *kernel.Channel
+	traffic traffic
+	out     chan queued // what is told when there is time
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	sending sync.Mutex // held while a packet is sent
+
+	mu        sync.Mutex
+	asked     uint64                        // guarded by mu: the latest question
+	questions map[uint64]chan owner.Answer  // guarded by mu
+	dials     map[uint64]context.CancelFunc // guarded by mu
+}
+
+// A traffic counts where the owner reads.
+type traffic struct{ counters *kernel.Counters }
+
+func (t traffic) Received(n int) { t.counters.Add(owner.CountReceived, uint64(n)) }
+func (t traffic) Sent(n int)     { t.counters.Add(owner.CountSent, uint64(n)) }
+
+// begin confines the process and makes its gateway.
+func (p *process) begin() (owner.Ready, error) {
+	data, files, err := p.channel.Receive()
+	if err != nil {
+		return owner.Ready{}, err
+	}
+	conns, err := maxConns()
+	if err != nil {
+		return owner.Ready{}, err
+	}
+	findings, err := confine()
+	if err != nil {
+		return owner.Ready{}, fmt.Errorf("confine the gateway: %w", err)
+	}
+	m, err := owner.DecodeMessage(data)
+	if err == nil && (m.Op != owner.OpConfig || len(files) != 1) {
+		err = fmt.Errorf("the first message is no config: %w", paddock.Invalid)
+	}
+	if err != nil {
+		return owner.Ready{}, err
+	}
+	var c owner.Config
+	err = owner.ReadContent(files[0], &c)
+	files[0].Close()
+	if err != nil {
+		return owner.Ready{}, err
+	}
+	if p.gateway, err = p.make(c, conns); err != nil {
+		return owner.Ready{}, err
+	}
+	return owner.Ready{Findings: findings}, nil
+}
+
+func (p *process) make(c owner.Config, conns int) (*Gateway, error) {
+	o := Options{Sandbox: c.Sandbox, Policy: c.Policy, Names: c.Names, Seed: c.Seed, Event: p.event, Traffic: p.traffic, MaxConns: conns}
+	if c.Ask {
+		o.Ask = p.ask
+	}
+	if len(c.Hosts) > 0 {
+		o.Dialer.Lookup = lookup(c.Hosts)
+	}
+	var err error
+	if len(c.Authority) > 0 {
+		if o.Authority, err = authorityOf(c.Authority); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Roots) > 0 {
+		if o.Roots, err = x509.SystemCertPool(); err != nil {
+			o.Roots = x509.NewCertPool() // this host trusts nobody
+		}
+		if !o.Roots.AppendCertsFromPEM(c.Roots) {
+			return nil, fmt.Errorf("the roots hold no certificate: %w", paddock.Invalid)
+		}
+	}
+	return New(o)
+}
+
+// lookup finds names among hosts first.
+func lookup(hosts map[string][]netip.Addr) func(context.Context, string) ([]netip.Addr, error) {
+	r := &net.Resolver{PreferGo: true}
+	return func(ctx context.Context, name string) ([]netip.Addr, error) {
+		if list, ok := hosts[name]; ok {
+			return list, nil
+		}
+		return r.LookupNetIP(ctx, "ip", name+".") // no search list
+	}
+}
+
+// authorityOf reads a certificate and a key that follow one another.
+func authorityOf(data []byte) (*authority.CA, error) {
+	var cert, key []byte
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			break
+		}
+		if block.Type == "CERTIFICATE" {
+			cert = append(cert, pem.EncodeToMemory(block)...)
+		} else {
+			key = append(key, pem.EncodeToMemory(block)...)
+		}
+	}
+	return authority.Parse(cert, key)
+}
+
+func (p *process) send(m owner.Message, files ...*os.File) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	return p.channel.Send(data, files...)
+}
+
+// serve does what the owner says, until it has gone or wants the end.
+func (p *process) serve() error {
+	for {
+		data, files, err := p.channel.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var m owner.Message
+		if err == nil {
+			m, err = owner.DecodeMessage(data)
+		}
+		if err != nil {
+			return err
+		}
+		var f *os.File
+		if len(files) > 0 {
+			f = files[0]
+		}
+		if m.Op == owner.OpClose { // as the sandbox is over
+			_ = p.gateway.Keep() // the end takes longer without
+			return nil
+		}
+		if err := p.take(m, f); err != nil {
+			return err
+		}
+	}
+}
+
+// take does one thing. The file is its.
+func (p *process) take(m owner.Message, f *os.File) error {
+	switch {
+	case m.Op == owner.OpAnswer:
+		p.answer(m)
+	case m.Op == owner.OpCancel:
+		p.stop(m.ID)
+	case m.Op == owner.OpNames:
+		p.wg.Go(func() { p.names(m.ID) })
+	case m.Op == owner.OpDial:
+		p.dial(m)
+	case f == nil: // all that follow come with one
+		return fmt.Errorf("%q without a file: %w", m.Op, paddock.Invalid)
+	case m.Op == owner.OpLink:
+		return p.gateway.Open(f)
+	case m.Op == owner.OpUpdate:
+		p.update(m.ID, f) // one after another
+	case m.Op == owner.OpChannel:
+		p.wg.Go(func() {
+			_ = owner.ServeDials(p.ctx, f, p.gateway.Connect, p.carry) // who breaks the protocol dials no more
+		})
+	default:
+		f.Close()
+		return fmt.Errorf("%q: %w", m.Op, paddock.Invalid)
+	}
+	return nil
+}
+
+func (p *process) stop(dial uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.dials[dial]; cancel != nil {
+		cancel()
+	}
+}
+
+// reply answers a call; an owner that has gone needs none.
+func (p *process) reply(id uint64, err error, files ...*os.File) {
+	m := owner.Message{Op: owner.OpReply, ID: id}
+	if err != nil {
+		m = owner.ErrorReply(id, err)
+	}
+	_ = p.send(m, files...)
+}
+
+func (p *process) update(id uint64, f *os.File) {
+	var policy paddock.NetworkPolicy
+	err := owner.ReadContent(f, &policy)
+	f.Close()
+	if err == nil {
+		err = p.gateway.Update(policy)
+	}
+	p.reply(id, err)
+}
+
+// names sends them all, in as many packets as it takes, after the events so far.
+func (p *process) names(id uint64) {
+	p.settle()
+	var piece []string
+	size := 0
+	for _, n := range p.gateway.Names() {
+		piece, size = append(piece, n), size+len(n)+3
+		if size >= namesPiece {
+			if p.send(owner.Message{Op: owner.OpReply, ID: id, Names: piece, More: true}) != nil {
+				return // the owner has gone
+			}
+			piece, size = nil, 0
+		}
+	}
+	_ = p.send(owner.Message{Op: owner.OpReply, ID: id, Names: piece}) // likewise
+}
+
+// carry carries a connection that was dialled for the owner or for who may dial.
+func (p *process) carry(carry func() error) {
+	p.wg.Go(func() { _ = carry() }) // what became of it was told
+}
+
+func (p *process) dial(m owner.Message) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	p.mu.Lock()
+	p.dials[m.ID] = cancel
+	p.mu.Unlock()
+	p.wg.Go(func() {
+		defer cancel()
+		f, carry, err := owner.ConnectFunc(p.gateway.Connect).Join(ctx, m.Host, m.Port)
+		p.mu.Lock()
+		delete(p.dials, m.ID)
+		p.mu.Unlock()
+		if err != nil {
+			p.reply(m.ID, err)
+			return
+		}
+		p.carry(carry)
+		p.reply(m.ID, nil, f)
+		f.Close()
+	})
+}
+
+// event queues what is to be told. It does not block for long: the owner takes
+// events, or is gone.
+func (p *process) event(e owner.Event) {
+	select {
+	case p.out <- queued{event: owner.CleanEvent(e, e.Sandbox)}:
+	case <-p.ctx.Done():
+	}
+}
+
+// queued is an event, or who waits until those before are told.
+type queued struct {
+	event owner.Event
+	told  chan struct{} // is closed then; nil for an event
+}
+
+// settle waits until the events so far are told.
+func (p *process) settle() {
+	told := make(chan struct{})
+	select {
+	case p.out <- queued{told: told}:
+	case <-p.ctx.Done():
+		return
+	}
+	select {
+	case <-told:
+	case <-p.ctx.Done():
+	}
+}
+
+// tell sends what is queued, until the owner has gone.
+func (p *process) tell() {
+	for {
+		select {
+		case q := <-p.out:
+			var b batch
+			b.add(q)
+			for more := true; more && len(b.events) < 64; {
+				select {
+				case q = <-p.out:
+					b.add(q)
+				default:
+					more = false
+				}
+			}
+			if p.sendBatch(&b) != nil {
+				return // the owner has gone
+			}
+		case <-p.ctx.Done():
+			p.rest()
+			return
+		}
+	}
+}
+
+// A batch is what is told at a time.
+type batch struct {
+	events []owner.Event
+	told   []chan struct{}
+}
+
+func (b *batch) add(q queued) {
+	if q.told != nil {
+		b.told = append(b.told, q.told)
+		return
+	}
+	b.events = append(b.events, q.event)
+}
+
+func (p *process) sendBatch(b *batch) error {
+	var err error
+	if len(b.events) > 0 {
+		err = p.sendEvents(b.events)
+	}
+	for _, c := range b.told {
+		close(c)
+	}
+	return err
+}
+
+// sendEvents sends events in as many packets as it takes. What is in them is the
+// guest's, and as long as it likes.
+func (p *process) sendEvents(events []owner.Event) error {
+	data, err := json.Marshal(owner.Message{Op: owner.OpEvents, Events: events})
+	if err != nil {
+		return err
+	}
+	if half := len(events) / 2; len(data) > kernel.PacketMax && half > 0 {
+		return errors.Join(p.sendEvents(events[:half]), p.sendEvents(events[half:]))
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	return p.channel.Send(data)
+}
+
+// rest sends what is queued when nothing more comes.
+func (p *process) rest() {
+	for {
+		select {
+		case q := <-p.out:
+			var b batch
+			b.add(q)
+			if p.sendBatch(&b) != nil {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// ask has the owner ask a person.
+func (p *process) ask(ctx context.Context, q owner.Question) owner.Answer {
+	answer := make(chan owner.Answer, 1)
+	p.mu.Lock()
+	p.asked++
+	id := p.asked
+	p.questions[id] = answer
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.questions, id)
+	}()
+	if p.send(owner.Message{Op: owner.OpAsk, ID: id, Question: &q}) != nil {
+		return "" // the owner has gone
+	}
+	select {
+	case a := <-answer:
+		return a
+	case <-ctx.Done():
+		_ = p.send(owner.Message{Op: owner.OpUnask, ID: id}) // likewise
+		return ""
+	}
+}
+
+func (p *process) answer(m owner.Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.questions[m.ID]; c != nil {
+		delete(p.questions, m.ID)
+		c <- m.Answer
+	}
+}

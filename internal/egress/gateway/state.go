@@ -1,0 +1,88 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
+	"github.com/paddock-sandbox/paddock/internal/egress/secret"
+)
+
+// A state is what holds at one moment. It never changes; another takes its
+// place.
+type state struct {
+	rules   *decide.Rules
+	secrets *secret.Store
+	meters  []*meter // by the index of the rule; nil where it has no limits
+	keys    []string // what tells rules apart, likewise
+}
+
+// compile makes a state of a policy and what a person allowed besides. Of rules
+// that were there before, what they have used up stays used up.
+func (g *Gateway) compile(p paddock.NetworkPolicy, always []paddock.NetworkRule) (*state, error) {
+	if len(always) > 0 {
+		p.Rules = append(append([]paddock.NetworkRule(nil), p.Rules...), always...)
+	}
+	rules, err := decide.Compile(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, pattern := range rules.Inspected() {
+		if g.o.Authority == nil || !g.o.Authority.Covers(pattern) {
+			return nil, fmt.Errorf("%s: TLS to it would have to be ended, and the sandbox began without an authority for it: %w", pattern, paddock.Unsupported)
+		}
+	}
+	s := &state{rules: rules, meters: make([]*meter, len(p.Rules)), keys: make([]string, len(p.Rules))}
+	if s.secrets, err = secret.New(g.seed, p.Secrets); err != nil {
+		return nil, err
+	}
+	kept := map[string][]*meter{}
+	if was := g.now.Load(); was != nil {
+		for i, m := range was.meters {
+			if m != nil {
+				kept[was.keys[i]] = append(kept[was.keys[i]], m)
+			}
+		}
+	}
+	for i, r := range p.Rules {
+		if r.Limits == nil {
+			continue
+		}
+		limits := *r.Limits
+		r.Limits = nil
+		key, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("rules[%d]: %w", i, err)
+		}
+		s.keys[i] = string(key)
+		if same := kept[s.keys[i]]; len(same) > 0 {
+			s.meters[i], kept[s.keys[i]] = same[0], same[1:]
+			same[0].set(i, limits)
+			continue
+		}
+		s.meters[i] = newMeter(i, limits)
+	}
+	return s, nil
+}
+
+// meter gives that of a rule, or nil.
+func (s *state) meter(i int) *meter {
+	if i < 0 || i >= len(s.meters) {
+		return nil
+	}
+	return s.meters[i]
+}
+
+// carries tells whether what is carried by a rule and a meter may be carried on by
+// rule i: by the same proxy, and not without a limit where there is one now.
+func (s *state) carries(i int, r paddock.NetworkRule, m *meter) bool {
+	return (m != nil || s.meter(i) == nil) && s.rules.At(i).Proxy == r.Proxy
+}
+
+// reaches tells whether an address may be connected to for a flow.
+func (s *state) reaches(f decide.Flow, a netip.Addr) bool {
+	return netstack.CheckAddress(a, s.rules.Lists) == nil && s.rules.Dials(f, a).Allow
+}

@@ -1,0 +1,151 @@
+package netstack
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// CheckAddress tells in words why an address must not be dialled: it is Denied where
+// the address is the host's or a network's own (loopback, private, link-local,
+// metadata, shared, reserved and the like, in whatever form it is written), unless
+// lists says that a rule lists it. Nil lists nothing. Addresses that no
+// connection goes to (unspecified, multicast, broadcast, or with a zone) are denied
+// though they are listed. The addresses of the host's interfaces are checked by a
+// [Dialer].
+func CheckAddress(addr netip.Addr, lists func(netip.Addr) bool) error {
+	addr = addr.Unmap()
+	if what := never(addr); what != "" {
+		return fmt.Errorf("%s is %s: nothing can be reached there: %w", addr, what, paddock.Denied)
+	}
+	what := special(addr)
+	if what == "" || (lists != nil && lists(addr)) {
+		return nil
+	}
+	return refusal(addr, what)
+}
+
+func refusal(addr netip.Addr, what string) error {
+	return fmt.Errorf("%s is %s: only a rule that lists this address, or a range that holds it, allows it: %w", addr, what, paddock.Denied)
+}
+
+func never(addr netip.Addr) string {
+	switch {
+	case !addr.IsValid():
+		return "no address"
+	case addr.Zone() != "":
+		return "an address of one link alone"
+	case addr.IsUnspecified():
+		return "the unspecified address"
+	case addr.IsMulticast():
+		return "a multicast address"
+	case addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "the broadcast address"
+	}
+	return ""
+}
+
+// A span is a range of addresses that are not of the public Internet.
+type span struct {
+	prefix netip.Prefix
+	what   string
+}
+
+// spans are the ranges of the registries of special addresses (RFC 6890 and
+// after), and the addresses of clouds' metadata services, which come first as they
+// lie in other ranges. All IPv6 addresses that are not global unicast are special
+// besides.
+var spans = func() []span {
+	table := []struct{ prefix, what string }{
+		{"169.254.169.254/32", "a cloud's metadata service"},
+		{"169.254.170.2/32", "a cloud's metadata service"},
+		{"169.254.170.23/32", "a cloud's metadata service"},
+		{"100.100.100.200/32", "a cloud's metadata service"},
+		{"168.63.129.16/32", "a cloud's metadata service"},
+		{"192.0.0.192/32", "a cloud's metadata service"},
+		{"fd00:ec2::254/128", "a cloud's metadata service"},
+		{"fd00:ec2::23/128", "a cloud's metadata service"},
+		{"fd20:ce::254/128", "a cloud's metadata service"},
+		{"0.0.0.0/8", "of this network alone"},
+		{"10.0.0.0/8", "private"},
+		{"100.64.0.0/10", "shared behind a provider's translator"},
+		{"127.0.0.0/8", "loopback, this host"},
+		{"169.254.0.0/16", "link-local"},
+		{"172.16.0.0/12", "private"},
+		{"192.0.0.0/24", "reserved for protocols"},
+		{"192.0.2.0/24", "for documentation"},
+		{"192.88.99.0/24", "a relay of 6to4"},
+		{"192.168.0.0/16", "private"},
+		{"198.18.0.0/15", "for benchmarks, and stands for names in sandboxes"},
+		{"198.51.100.0/24", "for documentation"},
+		{"203.0.113.0/24", "for documentation"},
+		{"240.0.0.0/4", "reserved"},
+		{"::1/128", "loopback, this host"},
+		{"100::/63", "for discarding"},
+		{"2001::/23", "reserved for protocols, such as Teredo"},
+		{"2001:db8::/32", "for documentation"},
+		{"3fff::/20", "for documentation"},
+		{"fc00::/7", "private (unique local)"},
+		{"fe80::/10", "link-local"},
+		{"fec0::/10", "private (site-local)"},
+		{"64:ff9b:1::/48", "for translation inside a network"},
+	}
+	list := make([]span, 0, len(table))
+	for _, row := range table {
+		list = append(list, span{netip.MustParsePrefix(row.prefix), row.what})
+	}
+	return list
+}()
+
+var (
+	global = netip.MustParsePrefix("2000::/3")
+	nat64  = netip.MustParsePrefix("64:ff9b::/96")
+	sixTo4 = netip.MustParsePrefix("2002::/16")
+	compat = netip.MustParsePrefix("::/96")
+)
+
+// special says what an address is that is not of the public Internet.
+func special(addr netip.Addr) string {
+	for _, s := range spans {
+		if s.prefix.Contains(addr) {
+			return s.what
+		}
+	}
+	if addr.Is4() {
+		return ""
+	}
+	b := addr.As16()
+	switch {
+	case nat64.Contains(addr):
+		return embedded(b[12:16], "translated")
+	case sixTo4.Contains(addr):
+		return embedded(b[2:6], "tunnelled by 6to4")
+	case isatap(b):
+		return embedded(b[12:16], "tunnelled by ISATAP")
+	case compat.Contains(addr):
+		return "an IPv4 address in an old form"
+	case !global.Contains(addr):
+		return "not of the public Internet"
+	}
+	return ""
+}
+
+// isatap tells whether the interface's part of an address is made of an IPv4
+// address.
+func isatap(b [16]byte) bool {
+	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
+}
+
+// embedded says what an IPv4 address inside of another address is.
+func embedded(b []byte, how string) string {
+	addr, _ := netip.AddrFromSlice(b)
+	what := never(addr)
+	if what == "" {
+		what = special(addr)
+	}
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s, which is %s", addr, how, what)
+}

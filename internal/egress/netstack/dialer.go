@@ -1,0 +1,293 @@
+package netstack
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+)
+
+// A Target is what is to be dialled.
+type Target struct {
+	Host  decide.Host
+	Port  uint16
+	UDP   bool                  // datagrams; not together with Via
+	Lists func(netip.Addr) bool // the addresses that a rule lists; nil is none
+	// Denies says in words why an address must not be dialled though the target is
+	// allowed; nil never does.
+	Denies func(netip.Addr) error
+	Via    *url.URL // an upstream proxy (http, https or socks5), which is given the name; nil is none
+}
+
+// String gives the target as people write it, without the proxy, whose address
+// may hold a password.
+func (t Target) String() string {
+	return net.JoinHostPort(t.Host.String(), fmt.Sprint(t.Port))
+}
+
+// A Dialer dials targets. Its zero value is ready: the host's network, with Go's
+// own resolver. It keeps nothing between calls, and may be used by many
+// goroutines.
+type Dialer struct {
+	// Lookup gives the addresses of a name, which is never an address itself.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	// Connect connects to an address ("tcp" or "udp").
+	Connect func(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error)
+	// Own gives the host's own addresses; it is asked for each dial.
+	Own func() ([]netip.Addr, error)
+	// Timeout bounds a dial with its lookup; 0 is 30 seconds.
+	Timeout time.Duration
+	// Roots verify proxies that are spoken to by TLS; nil is the system's.
+	Roots *x509.CertPool
+}
+
+const (
+	patience = 30 * time.Second
+	stagger  = 250 * time.Millisecond // until the next address is tried besides; RFC 8305
+	most     = 16                     // addresses of a name
+)
+
+// Dial looks the target's name up once, checks each address, and connects to
+// the first of the checked ones that answers. What is refused is Denied; a
+// failure of the network is Unavailable or Timeout, and wraps what the system said
+// (syscall.ECONNREFUSED and the like). With Via the name passes to the proxy by
+// name, and the proxy alone is dialled: it is the word of the policy's author, and
+// so may be anywhere. A connection of TCP has CloseWrite.
+func (d *Dialer) Dial(ctx context.Context, t Target) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Timeout, patience))
+	defer cancel()
+	c, err := d.dial(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", t, dialError(ctx, err))
+	}
+	return c, nil
+}
+
+func (d *Dialer) dial(ctx context.Context, t Target) (net.Conn, error) {
+	switch {
+	case !t.Host.IsValid() || t.Port == 0:
+		return nil, fmt.Errorf("no host or no port: %w", paddock.Invalid)
+	case t.Via != nil && t.UDP:
+		return nil, fmt.Errorf("datagrams do not go through a proxy: %w", paddock.Unsupported)
+	case t.Via != nil:
+		return d.dialVia(ctx, t)
+	}
+	found, err := d.lookup(ctx, t.Host)
+	if err != nil {
+		return nil, err
+	}
+	checked, err := d.check(found, t)
+	if err != nil {
+		return nil, err
+	}
+	return d.race(ctx, t.UDP, t.Port, checked)
+}
+
+// dialError gives err a dialError where it has none.
+func dialError(ctx context.Context, err error) error {
+	var k paddock.Kind
+	var n net.Error
+	switch {
+	case errors.As(err, &k):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%w: %w", err, paddock.Canceled)
+	case ctx.Err() != nil, errors.As(err, &n) && n.Timeout():
+		return fmt.Errorf("%w: %w", err, paddock.Timeout)
+	}
+	return fmt.Errorf("%w: %w", err, paddock.Unavailable)
+}
+
+// lookup gives the addresses of a host, an address its own.
+func (d *Dialer) lookup(ctx context.Context, h decide.Host) ([]netip.Addr, error) {
+	if addr, ok := h.Addr(); ok {
+		return []netip.Addr{addr}, nil
+	}
+	look := d.Lookup
+	if look == nil {
+		look = resolve
+	}
+	found, err := look(ctx, h.String())
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, errors.New("the name has no addresses")
+	}
+	found = slices.Clone(found[:min(len(found), most)])
+	for i, a := range found {
+		found[i] = a.Unmap()
+	}
+	return found, nil
+}
+
+// resolve asks the host's servers by Go's own code: no library of the host's
+// configuration is loaded, and no search list is tried.
+func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+	r := net.Resolver{PreferGo: true}
+	return r.LookupNetIP(ctx, "ip", name+".")
+}
+
+// check keeps the addresses that may be dialled. Where there are none, it says
+// why the first may not.
+func (d *Dialer) check(found []netip.Addr, t Target) ([]netip.Addr, error) {
+	get := d.Own
+	if get == nil {
+		get = interfaceAddresses
+	}
+	ours, err := get()
+	if err != nil {
+		return nil, fmt.Errorf("addresses of this host: %w", err)
+	}
+	var first error
+	var checked []netip.Addr
+	for _, addr := range found {
+		err := CheckAddress(addr, t.Lists)
+		if err == nil && slices.Contains(ours, addr) && (t.Lists == nil || !t.Lists(addr)) {
+			err = refusal(addr, "this host's own")
+		}
+		if err == nil && t.Denies != nil {
+			err = t.Denies(addr)
+		}
+		switch {
+		case err == nil && !slices.Contains(checked, addr):
+			checked = append(checked, addr)
+		case first == nil:
+			first = err
+		}
+	}
+	if len(checked) == 0 {
+		return nil, first
+	}
+	return checked, nil
+}
+
+// interfaceAddresses gives the addresses of the host's interfaces.
+func interfaceAddresses() ([]netip.Addr, error) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var addrs []netip.Addr
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(n.IP); ok {
+				addrs = append(addrs, addr.Unmap())
+			}
+		}
+	}
+	return addrs, nil
+}
+
+// alternate has the families take turns, so that one that does not work delays
+// the other once alone.
+func alternate(addrs []netip.Addr) []netip.Addr {
+	var same, other []netip.Addr
+	for _, a := range addrs {
+		if a.Is4() == addrs[0].Is4() {
+			same = append(same, a)
+		} else {
+			other = append(other, a)
+		}
+	}
+	var out []netip.Addr
+	for i := range max(len(same), len(other)) {
+		out = append(out, same[min(i, len(same)):min(i+1, len(same))]...)
+		out = append(out, other[min(i, len(other)):min(i+1, len(other))]...)
+	}
+	return out
+}
+
+type dialed struct {
+	conn net.Conn
+	err  error
+}
+
+// race connects to the addresses in turn, the next one when one has failed or
+// takes long. The first connection wins; when race returns, no other is left.
+func (d *Dialer) race(ctx context.Context, datagrams bool, port uint16, addrs []netip.Addr) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	addrs = alternate(addrs)
+	results := make(chan dialed)
+	running := 0
+	defer func() {
+		cancel()
+		for range running {
+			if r := <-results; r.conn != nil {
+				r.conn.Close()
+			}
+		}
+	}()
+	var failures []error
+	for len(addrs) > 0 || running > 0 {
+		var next <-chan time.Time
+		if len(addrs) > 0 {
+			to := netip.AddrPortFrom(addrs[0], port)
+			addrs = addrs[1:]
+			running++
+			go func() {
+				c, err := d.connect(ctx, datagrams, to)
+				results <- dialed{c, err}
+			}()
+			timer := time.NewTimer(stagger)
+			defer timer.Stop()
+			if next = timer.C; len(addrs) == 0 {
+				next = nil
+			}
+		}
+		select {
+		case <-next:
+		case r := <-results:
+			running--
+			if r.err == nil {
+				return r.conn, nil
+			}
+			failures = append(failures, r.err)
+		}
+	}
+	return nil, errors.Join(failures...)
+}
+
+// connect connects to an address, and to nothing else.
+func (d *Dialer) connect(ctx context.Context, datagrams bool, to netip.AddrPort) (net.Conn, error) {
+	network, dial := "tcp", d.Connect
+	if datagrams {
+		network = "udp"
+	}
+	if dial == nil {
+		dial = connect
+	}
+	c, err := dial(ctx, network, to)
+	if err != nil {
+		return nil, err
+	}
+	if got, err := netip.ParseAddrPort(c.RemoteAddr().String()); err != nil || unmapped(got) != to {
+		c.Close()
+		return nil, fmt.Errorf("a connection to %s arrived at %s", to, c.RemoteAddr())
+	}
+	return c, nil
+}
+
+func connect(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+	dialer := net.Dialer{ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		if got, err := netip.ParseAddrPort(address); err != nil || unmapped(got) != to {
+			return fmt.Errorf("%s would be dialled in place of %s", address, to)
+		}
+		return nil
+	}}
+	return dialer.DialContext(ctx, network, to.String())
+}
+
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}

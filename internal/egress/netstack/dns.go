@@ -1,0 +1,189 @@
+package netstack
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+)
+
+// An DNSExchange says what was asked for and what was answered, for the record.
+type DNSExchange struct {
+	Host    decide.Host // the zero host where the name is not one
+	Name    string      // as it was written, quoted where it holds anything else than a name's characters
+	Type    string      // "A", "AAAA", "PTR", …, "TYPE1234"
+	Verdict decide.Verdict
+	Code    string // of the answer: "NOERROR", "REFUSED", "FORMERR", …; empty where there is no answer
+}
+
+// A DNSServer answers queries of one box.
+type DNSServer struct {
+	Table *NameTable
+	// Lookup says whether a name may be asked for; see decide.Rules.Lookup.
+	Lookup func(decide.Host) decide.Verdict
+}
+
+// What a query may have.
+const (
+	dnsSmall       = 512     // bytes of an answer by datagram, where no other size is said
+	dnsLargest     = 1232    // that goes through any network whole
+	dnsAdditionals = 4       // records besides the question
+	dnsStreamQuery = 4 << 10 // bytes of a query by stream
+	dnsPerStream   = 1000    // queries of one
+)
+
+// Answer answers a query, as bytes to bytes. An answer by datagram is no longer
+// than what the query says it takes, 512 bytes where it says nothing: the reason
+// in it is cut, and all else always fits. It is nil where there can be none: the
+// query is no query. It never blocks.
+func (s *DNSServer) Answer(query []byte, datagram bool) ([]byte, DNSExchange) {
+	q, ok := readQuery(query)
+	if !ok {
+		return nil, DNSExchange{Verdict: decide.Verdict{Rule: -1, Reason: "not a query"}}
+	}
+	r := dnsReply{query: q, asked: DNSExchange{Verdict: decide.Verdict{Rule: -1}}}
+	if q.hasName {
+		r.asked.Name, r.asked.Type = written(q.question.Name), typeName(q.question.Type)
+	}
+	s.decide(&r)
+	limit := 65535
+	if datagram {
+		limit = min(max(int(q.size), dnsSmall), dnsLargest)
+	}
+	answer, err := r.pack(limit)
+	if err != nil {
+		// What was read can be written, so this is not expected.
+		r.asked.Verdict = decide.Verdict{Rule: -1, Reason: err.Error()}
+		return nil, r.asked
+	}
+	return answer, r.asked
+}
+
+// decide fills the reply in.
+func (s *DNSServer) decide(r *dnsReply) {
+	switch q := &r.query; {
+	case q.fault != "":
+		r.refuse(dnsmessage.RCodeFormatError, q.fault)
+	case q.header.OpCode != 0:
+		r.refuse(dnsmessage.RCodeNotImplemented, "only queries are answered")
+	case q.version != 0:
+		r.refuse(badVersion, "this version of EDNS is not known")
+	case q.question.Class != dnsmessage.ClassINET:
+		r.refuse(dnsmessage.RCodeRefused, "only the class IN is answered")
+	case q.question.Type == typeIXFR, q.question.Type == dnsmessage.TypeAXFR:
+		r.refuse(dnsmessage.RCodeRefused, "zones are not transferred")
+	case q.question.Type == dnsmessage.TypeOPT:
+		r.refuse(dnsmessage.RCodeFormatError, "OPT is no type of a name's records")
+	case reverse(r, s.Table):
+	default:
+		s.decideName(r)
+	}
+}
+
+// decideName is about a name that may stand for a host.
+func (s *DNSServer) decideName(r *dnsReply) {
+	text, service := strings.TrimSuffix(r.query.question.Name.String(), "."), false
+	for strings.HasPrefix(text, "_") {
+		label, rest, more := strings.Cut(text, ".")
+		if !more || !serviceLabel(label) {
+			break
+		}
+		text, service = rest, true
+	}
+	if text == "" {
+		r.refuse(dnsmessage.RCodeRefused, "the root is no host")
+		return
+	}
+	h, err := decide.ParseHost(text)
+	if _, isAddr := h.Addr(); err == nil && isAddr {
+		r.refuse(dnsmessage.RCodeRefused, "an address is no name")
+		return
+	}
+	if err != nil {
+		r.refuse(dnsmessage.RCodeFormatError, "not the name of a host")
+		return
+	}
+	r.asked.Host = h
+	if local := h.String(); local == "localhost" || strings.HasSuffix(local, ".localhost") {
+		r.asked.Verdict = decide.Verdict{Allow: true, Rule: -1, Reason: "it is the sandbox itself"}
+		if !service {
+			r.v4, r.v6 = loopback4, loopback6
+		}
+		return
+	}
+	if r.asked.Verdict = s.Lookup(h); !r.asked.Verdict.Allow {
+		r.code = dnsmessage.RCodeRefused
+		return
+	}
+	if service || (r.query.question.Type != dnsmessage.TypeA && r.query.question.Type != dnsmessage.TypeAAAA) {
+		return
+	}
+	if r.v4, r.v6, err = s.Table.Add(h); err != nil {
+		r.refuse(dnsmessage.RCodeServerFailure, err.Error())
+	}
+}
+
+// serviceLabel tells whether a label is as those of services are: "_tcp".
+func serviceLabel(label string) bool {
+	for i := range len(label) {
+		switch c := label[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return len(label) > 1
+}
+
+// written is a name for people.
+func written(n dnsmessage.Name) string {
+	s := n.String()
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
+			return strconv.QuoteToASCII(s)
+		}
+	}
+	return s
+}
+
+// ServeStream answers queries that come over a connection (two bytes of length
+// before each), until it ends, says what is no query, or has asked a thousand.
+// record is told of each; nil is nobody. The caller sets deadlines.
+func (s *DNSServer) ServeStream(c io.ReadWriter, record func(DNSExchange)) error {
+	query := make([]byte, dnsStreamQuery)
+	for range dnsPerStream {
+		var length [2]byte
+		if _, err := io.ReadFull(c, length[:]); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		n := int(binary.BigEndian.Uint16(length[:]))
+		if n > len(query) {
+			return fmt.Errorf("a query of %d bytes: %w", n, paddock.Invalid)
+		}
+		if _, err := io.ReadFull(c, query[:n]); err != nil {
+			return err
+		}
+		answer, asked := s.Answer(query[:n], false)
+		if record != nil {
+			record(asked)
+		}
+		if answer == nil {
+			return fmt.Errorf("not a query: %w", paddock.Invalid)
+		}
+		framed := binary.BigEndian.AppendUint16(nil, uint16(len(answer)))
+		if _, err := c.Write(append(framed, answer...)); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("a connection asks at most %d times: %w", dnsPerStream, paddock.Exhausted)
+}

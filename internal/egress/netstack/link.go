@@ -1,0 +1,256 @@
+package netstack
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Handler decides about what the box begins. Its methods are called on
+// goroutines of their own, many at once, and may take their time; the link waits
+// for them when it is closed.
+type Handler interface {
+	// TCP is called for a connection that is asked for (a SYN). It calls Accept or
+	// Refuse of a; where it calls neither, the connection is refused when it
+	// returns.
+	TCP(a *Attempt)
+	// UDP is called for the first datagram from one address and port to another.
+	// The flow is the handler's when it has called Accept; it is refused as that
+	// of TCP is.
+	UDP(f *Datagrams)
+}
+
+// Options say how a link is made. The zero value of each is its default.
+type Options struct {
+	Handler  Handler
+	MTU      uint32 // of the interface; 65520
+	MaxConns int    // TCP connections at once, with those that are not accepted yet; 4096. More are refused
+	MaxFlows int    // flows of datagrams at once; 1024. More are refused
+
+	// Pings tells whether an address answers to ICMP echo. Nil is none.
+	Pings func(netip.Addr) bool
+}
+
+// A Conn is a connection of the box, or a flow of its datagrams.
+type Conn interface {
+	net.Conn
+	// CloseWrite ends what is sent and goes on receiving. For a flow of datagrams
+	// it does nothing.
+	CloseWrite() error
+	// Reset ends the connection at once, and tells the box that it was cut off and
+	// did not come to its end (RST). It is Close for a flow of datagrams.
+	Reset()
+}
+
+// What a link takes at most, besides what Options say.
+const (
+	linger    = 60 * time.Second // that a closed connection waits for the box's last word
+	idle      = time.Minute      // without a datagram, until a flow ends
+	handshake = 3                // answers to one SYN (15 s) before it is given up
+	halfOpen  = 1024             // connections that are not settled; more wait
+	oneFlow   = 256 << 10        // bytes of datagrams of one flow that wait to be read
+	allFlows  = 16 << 20         // of all flows together
+)
+
+const nic = 1
+
+// A Link is the stack on a descriptor.
+type Link struct {
+	file     *os.File
+	handler  Handler
+	stack    *stack.Stack
+	endpoint stack.LinkEndpoint
+	mtu      uint32
+	pings    func(netip.Addr) bool
+	maxConns int64
+	maxFlows int
+
+	done    chan struct{}
+	ended   sync.Once     // closes done
+	closing chan struct{} // Close was called
+	shut    chan struct{} // Close is through
+
+	wg     sync.WaitGroup
+	conns  atomic.Int64 // attempts, connections and what lingers of them
+	queued atomic.Int64 // bytes of datagrams that wait
+
+	mu     sync.Mutex
+	closed bool                                // guarded by mu
+	buried []grave                             // guarded by mu
+	flows  map[stack.TransportEndpointID]*flow // guarded by mu
+}
+
+// Open makes the stack on f, a TUN device without packet information
+// (IFF_TUN|IFF_NO_PI) or a socket of packets (SOCK_SEQPACKET), whose other end is
+// the box's. f belongs to the link, also when Open fails.
+func Open(f *os.File, o Options) (*Link, error) {
+	l := &Link{
+		file: f, handler: o.Handler, pings: o.Pings, mtu: cmp.Or(o.MTU, 65520),
+		maxConns: int64(cmp.Or(o.MaxConns, 4096)), maxFlows: cmp.Or(o.MaxFlows, 1024),
+		done: make(chan struct{}), closing: make(chan struct{}), shut: make(chan struct{}), flows: map[stack.TransportEndpointID]*flow{},
+	}
+	if l.mtu < header.IPv6MinimumMTU || l.mtu > 65535 {
+		return nil, errors.Join(fmt.Errorf("link: an MTU of %d: %w", l.mtu, paddock.Invalid), f.Close())
+	}
+	if err := l.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("link: %w", err), f.Close())
+	}
+	return l, nil
+}
+
+func (l *Link) open() (err error) {
+	if l.endpoint, err = newEndpoint(l.file, l.mtu, l.gone); err != nil {
+		return err
+	}
+	if l.stack, err = newStack(); err != nil {
+		return err
+	}
+	forwarder := tcp.NewForwarder(l.stack, window, halfOpen, l.attempt)
+	l.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, func(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
+		// What is not handled here is answered with a RST.
+		return l.conns.Load() < l.maxConns && forwarder.HandlePacket(id, pkt)
+	})
+	l.stack.SetTransportProtocolHandler(udp.ProtocolNumber, l.datagram)
+	l.stack.SetTransportProtocolHandler(icmp.ProtocolNumber4, l.echo4)
+	l.stack.SetTransportProtocolHandler(icmp.ProtocolNumber6, l.echo6)
+	late := &lateEndpoint{LinkEndpoint: l.endpoint}
+	if err := l.stack.CreateNIC(nic, late); err != nil {
+		return fmt.Errorf("interface: %s", err)
+	}
+	if err := errors.Join(failed(l.stack.SetPromiscuousMode(nic, true)), failed(l.stack.SetSpoofing(nic, true))); err != nil {
+		return fmt.Errorf("interface: %w", err)
+	}
+	l.endpoint.Attach(late.dispatcher)
+	return nil
+}
+
+// failed makes an error of the stack one of Go's.
+func failed(err tcpip.Error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(err.String())
+}
+
+// A lateEndpoint is not read from until it is told to be: an interface that is
+// new refuses what comes before it is set up.
+type lateEndpoint struct {
+	stack.LinkEndpoint
+	dispatcher stack.NetworkDispatcher
+}
+
+func (e *lateEndpoint) Attach(d stack.NetworkDispatcher) {
+	if e.dispatcher = d; d == nil {
+		e.LinkEndpoint.Attach(nil)
+	}
+}
+
+// newStack makes a stack that has no address and answers for all of them: each
+// connection is one of its own, whatever address it goes to.
+func newStack() (*stack.Stack, error) {
+	s := stack.New(stack.Options{
+		NetworkProtocols: []stack.NetworkProtocolFactory{
+			ipv4.NewProtocol,
+			// There is no other host on the link, so nothing is discovered on it.
+			ipv6.NewProtocolWithOptions(ipv6.Options{NDPConfigs: ipv6.NDPConfigurations{HandleRAs: ipv6.HandlingRAsDisabled}}),
+		},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
+	})
+	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(false)
+	// A port that was used is free again at once: the other side is one box.
+	wait, tries := tcpip.TCPTimeWaitTimeoutOption(0), tcpip.TCPSynRetriesOption(handshake)
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4 << 10, Default: window, Max: window}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4 << 10, Default: window, Max: window}
+	for _, o := range []tcpip.SettableTransportProtocolOption{&sack, &moderate, &wait, &tries, &receive, &send} {
+		if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, o); err != nil {
+			return nil, fmt.Errorf("option %T: %s", o, err)
+		}
+	}
+	s.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic}})
+	return s, nil
+}
+
+// gone says that the descriptor gives no packets any more.
+func (l *Link) gone() { l.ended.Do(func() { close(l.done) }) }
+
+// Done is closed when the other end is gone, or the link is closed.
+func (l *Link) Done() <-chan struct{} { return l.done }
+
+// begin counts a call that Close waits for. It is false once Close was called.
+func (l *Link) begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.wg.Add(1)
+	}
+	return !l.closed
+}
+
+// Keep leaves the interface to the end of the network namespace that it is in,
+// which is about to come. Close takes longer without it: the kernel makes whoever
+// closes wait while the interface is taken out. No packet gets anywhere by an
+// interface that nobody reads from.
+func (l *Link) Keep() error { return keep(l.file) }
+
+// Close ends the link with all its connections, and waits for all calls of the
+// handler, who sees the connections fail. The second call waits for the first.
+func (l *Link) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		<-l.shut
+		return nil
+	}
+	l.closed = true
+	close(l.closing)
+	flows := slices.Collect(maps.Values(l.flows))
+	l.mu.Unlock()
+	// The reader ends first: it takes locks of the stack that would wait for it.
+	l.endpoint.Attach(nil)
+	for _, f := range flows {
+		f.end()
+	}
+	l.abort()
+	l.stack.Destroy()
+	l.gone()
+	err := l.file.Close()
+	close(l.shut)
+	return err
+}
+
+// abort ends all connections until none is begun any more.
+func (l *Link) abort() {
+	through := make(chan struct{})
+	go func() { l.wg.Wait(); close(through) }()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		for _, e := range l.stack.RegisteredEndpoints() {
+			e.Abort()
+		}
+		select {
+		case <-through:
+			return
+		case <-again.C: // a handshake may have begun meanwhile
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package owner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Bounds of what a gateway may ask of its owner.
+const (
+	questionsMax = 16 // at once
+)
+
+// write sends what is queued, until the gateway has gone.
+func (g *Process) write() {
+	for {
+		select {
+		case o := <-g.out:
+			if err := g.put(o); err != nil && g.ctx.Err() == nil {
+				g.fail(fmt.Errorf("tell the gateway: %w", err))
+			}
+		case <-g.ctx.Done():
+			for {
+				select {
+				case o := <-g.out:
+					o.close()
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (g *Process) put(o outgoing) error {
+	defer o.close()
+	data, err := json.Marshal(o.message)
+	if err != nil {
+		return err
+	}
+	if o.file == nil {
+		return g.channel.Send(data)
+	}
+	return g.channel.Send(data, o.file)
+}
+
+// fail ends a gateway that does not do as it should.
+func (g *Process) fail(err error) {
+	g.mu.Lock()
+	if g.failure == nil {
+		g.failure = err
+	}
+	g.mu.Unlock()
+	_ = g.process.Kill() // the end is told when it comes
+}
+
+// ended is called when the process has gone.
+func (g *Process) ended(err error, words string) {
+	late := time.NewTimer(closeTime)
+	defer late.Stop()
+	select { // its last words say more than its end
+	case <-g.heard:
+	case <-late.C:
+	}
+	g.mu.Lock()
+	switch {
+	case g.failure == nil && words != "":
+		g.failure = fmt.Errorf("%w (it said: %s)", err, words)
+	case g.failure == nil:
+		g.failure = err
+	default:
+		g.failure = fmt.Errorf("%w (%w)", g.failure, err)
+	}
+	err = g.failure
+	closing := g.closing
+	select {
+	case <-g.begun:
+	default:
+		close(g.begun)
+	}
+	for id, c := range g.calls {
+		delete(g.calls, id)
+		c.err = fmt.Errorf("the gateway has gone: %w", err)
+		close(c.done)
+	}
+	g.mu.Unlock()
+	_ = g.channel.Close()
+	g.cancel()
+	g.settle()
+	if !closing && g.owner.Ended != nil {
+		g.owner.Ended(err)
+	}
+	close(g.done)
+}
+
+// read takes what the gateway says, until it has gone. What it should not say ends
+// it.
+func (g *Process) read() {
+	defer close(g.heard)
+	budget := meter{sandbox: g.config.Sandbox}
+	for {
+		data, files, err := g.channel.Receive()
+		if err != nil {
+			break
+		}
+		m, err := DecodeMessage(data)
+		if err == nil {
+			err = g.take(m, &files, &budget)
+		}
+		for _, f := range files {
+			f.Close()
+		}
+		if err != nil {
+			g.fail(fmt.Errorf("the gateway said what it should not: %w", err))
+			return
+		}
+	}
+	if e, ok := budget.rest(time.Now()); ok {
+		g.event(e)
+	}
+}
+
+// take does what a message says. A file of it that is kept is taken out of files.
+func (g *Process) take(m Message, files *[]*os.File, budget *meter) error {
+	switch m.Op {
+	case OpReady:
+		return g.begin(m)
+	case OpReply:
+		g.reply(m, files)
+	case OpEvents:
+		for _, e := range m.Events {
+			for _, told := range budget.take(CleanEvent(e, g.config.Sandbox), time.Now()) {
+				g.event(told)
+			}
+		}
+	case OpAsk:
+		return g.ask(m)
+	case OpUnask:
+		g.mu.Lock()
+		cancel := g.asked[m.ID]
+		g.mu.Unlock()
+		if cancel != nil {
+			cancel()
+		}
+	default:
+		return fmt.Errorf("%q: %w", printable(m.Op, nameMax), paddock.Invalid)
+	}
+	return nil
+}
+
+func (g *Process) event(e Event) {
+	if g.owner.Event != nil {
+		g.owner.Event(e)
+	}
+}
+
+func (g *Process) begin(m Message) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.begun:
+		return fmt.Errorf("ready, twice: %w", paddock.Invalid)
+	default:
+	}
+	if err := m.err(); err != nil {
+		g.failure = err // it ends now
+	} else if m.Ready != nil {
+		for _, f := range m.Ready.Findings {
+			f.Control, f.Strength = paddock.Control(printable(string(f.Control), nameMax)), paddock.Strength(printable(string(f.Strength), nameMax))
+			f.How, f.Cause, f.Remedy = printable(f.How, textMax), printable(f.Cause, textMax), printable(f.Remedy, textMax)
+			g.ready.Findings = append(g.ready.Findings, f)
+		}
+	}
+	close(g.begun)
+	return nil
+}
+
+// reply gives a call what it waits for. What nobody waits for any more is thrown
+// away.
+func (g *Process) reply(m Message, files *[]*os.File) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := g.calls[m.ID]
+	if c == nil {
+		return
+	}
+	for _, n := range m.Names {
+		if len(c.names) < namesMax && len(n) <= nameMax {
+			c.names = append(c.names, n)
+		}
+	}
+	if m.More {
+		return
+	}
+	delete(g.calls, m.ID)
+	c.err = m.err()
+	if len(*files) > 0 && c.err == nil {
+		c.file, *files = (*files)[0], (*files)[1:]
+	}
+	close(c.done)
+}
+
+// ask puts a question to the owner, who answers when it likes.
+func (g *Process) ask(m Message) error {
+	if m.Question == nil {
+		return fmt.Errorf("a question without one: %w", paddock.Invalid)
+	}
+	q := Question{Sandbox: g.config.Sandbox, Host: printable(m.Question.Host, nameMax), Port: m.Question.Port, UDP: m.Question.UDP}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.asked[m.ID] != nil {
+		return fmt.Errorf("a question asked twice: %w", paddock.Invalid)
+	}
+	if g.owner.Ask == nil || len(g.asked) >= questionsMax {
+		select {
+		case g.out <- outgoing{message: Message{Op: OpAnswer, ID: m.ID}}: // no
+		default: // which is no, too
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(g.ctx)
+	g.asked[m.ID] = cancel
+	g.wg.Go(func() {
+		a := g.owner.Ask(ctx, q)
+		cancel()
+		g.mu.Lock()
+		delete(g.asked, m.ID)
+		g.mu.Unlock()
+		_ = g.send(outgoing{message: Message{Op: OpAnswer, ID: m.ID, Answer: a}}) // one that has gone needs none
+	})
+	return nil
+}
+
+// connOf makes a connection of a socket that the gateway gave.
+func connOf(f *os.File) (net.Conn, error) {
+	if f == nil {
+		return nil, fmt.Errorf("the gateway gave no connection: %w", paddock.Unavailable)
+	}
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("take a connection: %w", err)
+	}
+	if u, ok := c.(*net.UnixConn); !ok || u.LocalAddr().Network() != "unix" {
+		return nil, errors.Join(fmt.Errorf("the gateway gave something that is no connection: %w", paddock.Unavailable), c.Close())
+	}
+	return c, nil
+}

@@ -1,0 +1,161 @@
+package owner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// What the owner tells the gateway.
+const (
+	OpConfig  = "config"  // first; the file holds a Config
+	OpLink    = "link"    // the file is the link
+	OpUpdate  = "update"  // the file holds a policy; replied to
+	OpNames   = "names"   // replied to with as many replies as it takes
+	OpDial    = "dial"    // Host and Port; replied to with a socket
+	OpCancel  = "cancel"  // the dial ID is no longer wanted
+	OpChannel = "channel" // the file is an end for a Dialer's other side
+	OpAnswer  = "answer"  // to question ID
+	OpClose   = "close"   // tell what is not told yet, and end
+)
+
+// What the gateway tells the owner.
+const (
+	OpReady  = "ready"  // or Error
+	OpReply  = "reply"  // to ID
+	OpEvents = "events" //
+	OpAsk    = "ask"    // Question, as ID
+	OpUnask  = "unask"  // question ID is no longer asked
+)
+
+// A Message is one packet between owner and gateway. What is large goes with it as
+// a file.
+type Message struct {
+	Op       string       `json:"op"`
+	ID       uint64       `json:"id,omitempty"`
+	Host     string       `json:"host,omitempty"`
+	Port     uint16       `json:"port,omitempty"`
+	Error    string       `json:"error,omitempty"`
+	Kind     paddock.Kind `json:"kind,omitempty"`
+	Ready    *Ready       `json:"ready,omitempty"`
+	Events   []Event      `json:"events,omitempty"`
+	Names    []string     `json:"names,omitempty"`
+	More     bool         `json:"more,omitempty"` // another reply to the same ID follows
+	Question *Question    `json:"question,omitempty"`
+	Answer   Answer       `json:"answer,omitempty"`
+}
+
+// Bounds of what is believed.
+const (
+	contentMax = 64 << 20 // of a file that comes with a message
+	eventsMax  = 256      // in one message
+	findingMax = 32
+	namesMax   = 65536
+	eventRate  = 1000 // in a second; more are counted and not kept
+	textMax    = 1024 // of an error, a reason or a path
+	nameMax    = 255  // of a host, a method or a name
+)
+
+// ErrorReply gives a reply to id that says err.
+func ErrorReply(id uint64, err error) Message {
+	return Message{Op: OpReply, ID: id, Error: printable(err.Error(), textMax), Kind: paddock.KindOf(err)}
+}
+
+// err gives what a message says went wrong, as an error.
+func (m Message) err() error {
+	if m.Error == "" {
+		return nil
+	}
+	return &wordsError{printable(m.Error, textMax), m.Kind}
+}
+
+// A wordsError is an error of the other side. Its text ends with its kind already.
+type wordsError struct {
+	words string
+	kind  paddock.Kind
+}
+
+func (e *wordsError) Error() string { return e.words }
+func (e *wordsError) Unwrap() error { return e.kind }
+
+// DecodeMessage reads a message, strictly.
+func DecodeMessage(data []byte) (Message, error) {
+	var m Message
+	if err := decodeStrictly(data, &m); err != nil {
+		return Message{}, fmt.Errorf("read a message: %w", err)
+	}
+	if len(m.Events) > eventsMax || len(m.Names) > namesMax || m.Ready != nil && len(m.Ready.Findings) > findingMax {
+		return Message{}, fmt.Errorf("read a message: a list is too long: %w", paddock.Invalid)
+	}
+	return m, nil
+}
+
+// decodeStrictly reads one JSON value and nothing else.
+func decodeStrictly(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%w: %w", err, paddock.Invalid)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("more follows it: %w", paddock.Invalid)
+	}
+	return nil
+}
+
+// ReadContent reads the JSON of a file that came with a message into v.
+func ReadContent(f *os.File, v any) error {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, contentMax+1))
+	if err != nil {
+		return fmt.Errorf("read what came with a message: %w", err)
+	}
+	if len(data) > contentMax {
+		return fmt.Errorf("what came with a message is too large: %w", paddock.Invalid)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("read what came with a message: %w: %w", err, paddock.Invalid)
+	}
+	return nil
+}
+
+// CleanEvent makes an event safe to keep and to show: the sandbox is the owner's word,
+// and texts are short and hold no control characters. It then fits into a message.
+// The gateway does so, and the owner does not rely on it.
+func CleanEvent(e Event, sandbox string) Event {
+	e.Sandbox = sandbox
+	for _, s := range []*string{&e.Kind, &e.Host, &e.Address, &e.Method, &e.Verdict} {
+		*s = printable(*s, nameMax)
+	}
+	for _, s := range []*string{&e.Path, &e.Reason, &e.Hint} {
+		*s = printable(*s, textMax)
+	}
+	if len(e.Secrets) > findingMax {
+		e.Secrets = e.Secrets[:findingMax]
+	}
+	for i := range e.Secrets {
+		e.Secrets[i] = printable(e.Secrets[i], nameMax)
+	}
+	e.Rule, e.Count, e.Status = max(e.Rule, -1), max(e.Count, 0), min(max(e.Status, 0), 999)
+	e.Sent, e.Received, e.Duration = max(e.Sent, 0), max(e.Received, 0), max(e.Duration, 0)
+	return e
+}
+
+// printable gives s in at most limit bytes, with "?" for what cannot be seen.
+func printable(s string, limit int) string {
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "")
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,45 @@
+package owner
+
+import (
+	"fmt"
+	"time"
+)
+
+// A meter bounds how many events are believed in a second. The gateway bounds
+// them too; this is for one that is no longer itself.
+type meter struct {
+	sandbox string
+	second  time.Time
+	taken   int
+	missed  int
+}
+
+// take gives what is to be told: the event, or nothing, and what was missed before.
+func (m *meter) take(e Event, now time.Time) []Event {
+	var told []Event
+	if now.Sub(m.second) >= time.Second {
+		if missed, ok := m.rest(now); ok {
+			told = append(told, missed)
+		}
+		m.second, m.taken = now, 0
+	}
+	if m.taken >= eventRate {
+		m.missed += max(e.Count, 1)
+		return told
+	}
+	m.taken++
+	return append(told, e)
+}
+
+// rest tells what was missed and not told yet.
+func (m *meter) rest(now time.Time) (Event, bool) {
+	if m.missed == 0 {
+		return Event{}, false
+	}
+	e := Event{
+		Time: now, Sandbox: m.sandbox, Kind: KindRules, Rule: -1, Verdict: VerdictDeny, Count: m.missed,
+		Reason: fmt.Sprintf("the gateway told more than %d events in a second; the rest was not kept", eventRate),
+	}
+	m.missed = 0
+	return e, true
+}

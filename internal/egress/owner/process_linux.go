@@ -1,0 +1,268 @@
+package owner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// closeTime is how long a gateway has to tell the rest.
+const closeTime = time.Second
+
+// A Process is a gateway process, seen by its owner. It may be used from many
+// goroutines.
+type Process struct {
+	config  Config // without what the gateway alone needs
+	owner   Callbacks
+	channel *kernel.Channel
+	process *os.Process
+	ctx     context.Context
+	cancel  context.CancelFunc
+	out     chan outgoing
+	begun   chan struct{} // closed when ready and failure say how it began
+	heard   chan struct{} // closed when nothing more is read
+	done    chan struct{} // closed when the process has gone
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	ready   Ready                         // guarded by mu
+	failure error                         // guarded by mu: why it ended, or did not begin
+	closing bool                          // guarded by mu
+	last    uint64                        // guarded by mu: the latest ID
+	calls   map[uint64]*call              // guarded by mu
+	asked   map[uint64]context.CancelFunc // guarded by mu: what the owner is asked
+
+	counters *kernel.Counters // guarded by mu: what it counts in; nil when it has gone
+	carried  paddock.Traffic  // guarded by mu: the most that was read there
+}
+
+// An outgoing message, and a file of its own to go with it.
+type outgoing struct {
+	message Message
+	file    *os.File
+}
+
+// A call waits for its replies.
+type call struct {
+	names []string
+	file  *os.File
+	err   error
+	done  chan struct{}
+}
+
+// StartProcess starts a gateway and does not wait for it: what is asked of it before it
+// is ready waits. exe is the program, which the caller may close afterwards. The
+// gateway lives until Close or its owner's end, not until ctx's.
+func StartProcess(ctx context.Context, exe *os.File, c Config, o Callbacks) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start the gateway: %w: %w", err, paddock.Canceled)
+	}
+	c.Ask = o.Ask != nil
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("start the gateway: %w", err)
+	}
+	content, err := kernel.SealedData("config", data)
+	if err != nil {
+		return nil, fmt.Errorf("start the gateway: %w", err)
+	}
+	g := &Process{
+		config: Config{Sandbox: c.Sandbox, UID: c.UID, GID: c.GID}, owner: o,
+		out: make(chan outgoing, 16), begun: make(chan struct{}), heard: make(chan struct{}), done: make(chan struct{}),
+		calls: map[uint64]*call{}, asked: map[uint64]context.CancelFunc{},
+	}
+	g.out <- outgoing{Message{Op: OpConfig}, content}
+	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	if err := g.start(exe); err != nil {
+		g.cancel()
+		content.Close()
+		return nil, fmt.Errorf("start the gateway: %w", err)
+	}
+	g.wg.Go(g.write)
+	g.wg.Go(g.read)
+	return g, nil
+}
+
+// Ready waits until the gateway has begun, or could not.
+func (g *Process) Ready(ctx context.Context) (Ready, error) {
+	select {
+	case <-g.begun:
+	case <-ctx.Done():
+		return Ready{}, fmt.Errorf("wait for the gateway: %w: %w", ctx.Err(), paddock.Canceled)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ready, g.failure
+}
+
+// Link hands over the host's end of the sandbox's link: a TUN device or a socket
+// of packets. The caller may close f afterwards. A link takes the place of an
+// earlier one. It does not wait for the gateway to take it.
+func (g *Process) Link(f *os.File) error { return g.give(Message{Op: OpLink}, f) }
+
+// Dial connects to a host by the sandbox's rules, as if the sandbox had. What is
+// not allowed is Denied, with the reason.
+func (g *Process) Dial(ctx context.Context, host string, port uint16) (net.Conn, error) {
+	c, err := g.call(ctx, Message{Op: OpDial, Host: host, Port: port}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return connOf(c.file)
+}
+
+// ChannelFD gives a file for another process, which may dial through it with a
+// Dialer and do nothing else.
+func (g *Process) Channel() (*os.File, error) {
+	fd, theirs, err := kernel.PacketPair(kernel.PacketMax)
+	if err != nil {
+		return nil, fmt.Errorf("make a channel: %w", err)
+	}
+	defer theirs.Close()
+	ours := os.NewFile(uintptr(fd), "dial")
+	if err := g.give(Message{Op: OpChannel}, theirs); err != nil {
+		ours.Close()
+		return nil, err
+	}
+	return ours, nil
+}
+
+// Update puts other rules in place of the present ones, at once and whole, and
+// has cut what they no longer allow when it returns.
+func (g *Process) Update(ctx context.Context, p paddock.NetworkPolicy) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("update the gateway: %w", err)
+	}
+	f, err := kernel.SealedData("policy", data)
+	if err != nil {
+		return fmt.Errorf("update the gateway: %w", err)
+	}
+	defer f.Close()
+	_, err = g.call(ctx, Message{Op: OpUpdate}, f)
+	return err
+}
+
+// Names lists the names that have addresses in the sandbox, for the Config of
+// its next gateway.
+func (g *Process) Names(ctx context.Context) ([]string, error) {
+	c, err := g.call(ctx, Message{Op: OpNames}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.names, nil
+}
+
+// Done is closed when the gateway has gone.
+func (g *Process) Done() <-chan struct{} { return g.done }
+
+// PID is the gateway's process.
+func (g *Process) PID() int { return g.process.Pid }
+
+// Close ends the gateway, cuts what it carries and waits until it has gone. A
+// second Close does nothing.
+func (g *Process) Close() error {
+	g.mu.Lock()
+	g.closing = true
+	g.mu.Unlock()
+	select {
+	case g.out <- outgoing{message: Message{Op: OpClose}}:
+	default: // it does not listen
+	}
+	patience := time.NewTimer(closeTime)
+	defer patience.Stop()
+	select {
+	case <-g.done:
+	case <-patience.C:
+		_ = g.process.Kill() // one that has gone already is waited for all the same
+	}
+	g.wg.Wait()
+	return nil
+}
+
+// give sends a message with a copy of f.
+func (g *Process) give(m Message, f *os.File) error {
+	held, err := kernel.Duplicate(f)
+	if err != nil {
+		return fmt.Errorf("tell the gateway: %w", err)
+	}
+	return g.send(outgoing{m, held})
+}
+
+// send queues a message; its file is closed in any case.
+func (g *Process) send(o outgoing) error {
+	select {
+	case g.out <- o:
+		return nil
+	case <-g.ctx.Done():
+		o.close()
+		return g.gone()
+	}
+}
+
+func (o outgoing) close() {
+	if o.file != nil {
+		o.file.Close()
+	}
+}
+
+// gone is what is said of everything that is asked of a gateway that has ended.
+func (g *Process) gone() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failure != nil && !g.closing {
+		return fmt.Errorf("the gateway has gone: %w: %w", g.failure, paddock.Unavailable)
+	}
+	return fmt.Errorf("the gateway has gone: %w", paddock.Unavailable)
+}
+
+// call sends a message and waits for the last of its replies.
+func (g *Process) call(ctx context.Context, m Message, f *os.File) (*call, error) {
+	c := &call{done: make(chan struct{})}
+	g.mu.Lock()
+	g.last++
+	m.ID = g.last
+	g.calls[m.ID] = c
+	g.mu.Unlock()
+	var err error
+	if f != nil {
+		err = g.give(m, f)
+	} else {
+		err = g.send(outgoing{message: m})
+	}
+	if err != nil {
+		g.abandon(m.ID, c)
+		return nil, err
+	}
+	select {
+	case <-c.done:
+		return c, c.err
+	case <-ctx.Done():
+		g.abandon(m.ID, c)
+		select {
+		case g.out <- outgoing{message: Message{Op: OpCancel, ID: m.ID}}:
+		default: // what it answers is thrown away too
+		}
+		return nil, fmt.Errorf("ask the gateway: %w: %w", ctx.Err(), paddock.Canceled)
+	case <-g.ctx.Done():
+		g.abandon(m.ID, c)
+		return nil, g.gone()
+	}
+}
+
+// abandon ends a call that nobody waits for any more, with the socket that came
+// for it or will.
+func (g *Process) abandon(id uint64, c *call) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.calls, id)
+	if c.file != nil {
+		c.file.Close()
+	}
+}

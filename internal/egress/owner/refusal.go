@@ -1,0 +1,66 @@
+package owner
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// maxRefused bounds the refusals that are kept.
+const maxRefused = 1000
+
+// refusals are what a gateway refused, the newest of it.
+type refusals struct {
+	known map[refusalKey]*paddock.Refusal
+	order []refusalKey // oldest first
+}
+
+// A refusalKey is what makes refusals alike.
+type refusalKey struct{ what, target, rule string }
+
+func (r *refusals) add(n paddock.Refusal) {
+	k := refusalKey{n.What, n.Target, n.Rule}
+	if have := r.known[k]; have != nil {
+		have.Count += n.Count
+		have.Time = n.Time
+		return
+	}
+	if len(r.order) >= maxRefused {
+		delete(r.known, r.order[0])
+		r.order = r.order[1:]
+	}
+	if r.known == nil {
+		r.known = map[refusalKey]*paddock.Refusal{}
+	}
+	r.known[k] = &n
+	r.order = append(r.order, k)
+}
+
+// listMax bounds a list as JSON, in bytes, so that it fits into a packet: what a
+// guest asks for can take six times as much room there.
+const listMax = 96 << 10
+
+// list gives the newest, in the order of time.
+func (r *refusals) list() []paddock.Refusal {
+	all := make([]paddock.Refusal, 0, len(r.order))
+	for _, k := range r.order {
+		all = append(all, *r.known[k])
+	}
+	all = JoinRefusals(all)
+	room := listMax
+	for i := len(all) - 1; i >= 0; i-- {
+		one, err := json.Marshal(all[i])
+		if room -= len(one) + 1; err != nil || room < 0 {
+			return all[i+1:]
+		}
+	}
+	return all
+}
+
+// JoinRefusals gives the newest of several lists, newest last, as many as a status holds.
+func JoinRefusals(lists ...[]paddock.Refusal) []paddock.Refusal {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, func(a, b paddock.Refusal) int { return a.Time.Compare(b.Time) })
+	return all[max(0, len(all)-maxRefused):]
+}
