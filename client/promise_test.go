@@ -32,17 +32,18 @@ func TestPromisesOverTCP(t *testing.T) {
 	promises(t, &host{driver: simulated, listen: onTCP}, sample.Seed("client over TCP"))
 }
 
-// TestPromisesOverHTTP2 has TLS, and so HTTP/2.
-func TestPromisesOverHTTP2(t *testing.T) {
+// overHTTP2 serves a driver with TLS, and so over HTTP/2.
+func overHTTP2(t *testing.T, driver func(string) (paddock.Driver, error)) *host {
+	t.Helper()
 	example := httptest.NewTLSServer(nil)
 	defer example.Close()
 	config := &tls.Config{Certificates: example.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
 	trust := example.Client().Transport.(interface{ Clone() *http.Transport }).Clone().TLSClientConfig
-	promises(t, &host{driver: simulated, tls: trust, listen: func(state string) (net.Listener, string, error) {
+	return &host{driver: driver, tls: trust, listen: func(state string) (net.Listener, string, error) {
 		l, _, err := onTCP(state)
 		if err != nil {
 			return nil, "", err
 		}
 		return tls.NewListener(l, config), "https://" + l.Addr().String(), nil
-	}}, sample.Seed("client over HTTP/2"))
+	}}
 }

@@ -63,3 +63,20 @@ func Pick(seed, key string, n int) int {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s", seed, key))
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n)) //nolint:gosec // it is below n
 }
+
+// Part divides a list into n parts and returns the one that seed and key choose, and the rest. Without a seed it
+// returns the whole list.
+func Part(seed, key string, list []string, n int) (tried, left []string) {
+	if seed == "" {
+		return list, nil
+	}
+	part := Pick(seed, key, n)
+	for i, one := range list {
+		if i%n == part {
+			tried = append(tried, one)
+		} else {
+			left = append(left, one)
+		}
+	}
+	return tried, left
+}

@@ -56,3 +56,23 @@ func TestEachIsPickedAboutAsOftenAsAnother(t *testing.T) {
 		t.Errorf("the same seed gives %d and %d", a, b)
 	}
 }
+
+func TestEachOfAListIsInOnePart(t *testing.T) {
+	list := []string{"a", "b", "c", "d", "e"}
+	if tried, left := sample.Part("", "key", list, 3); len(tried) != len(list) || len(left) != 0 {
+		t.Errorf("without a seed %q are tried, and not %q", tried, left)
+	}
+	seen := map[string]bool{}
+	for i := range 100 {
+		tried, left := sample.Part(fmt.Sprint("commit ", i), "key", list, 3)
+		if len(tried)+len(left) != len(list) || len(tried) == 0 || len(tried) > 2 {
+			t.Fatalf("%q are tried, and not %q", tried, left)
+		}
+		for _, one := range tried {
+			seen[one] = true
+		}
+	}
+	if len(seen) != len(list) {
+		t.Errorf("100 commits try only %v", seen)
+	}
+}

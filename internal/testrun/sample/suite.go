@@ -6,6 +6,7 @@ func Suites() []Suite {
 	const (
 		onePromise = "one promise of each group"
 		ownGroups  = "the promises about what the wrapper overrides"
+		aThird     = "a third of the scripts, chosen by the commit"
 		oneRow     = "a part of the attacks, chosen by the commit"
 	)
 	guest, command, attacker := "cmd/paddock-guest", "cmd/paddock", "attack/attacker"
@@ -18,13 +19,14 @@ func Suites() []Suite {
 		{Name: "client over the jail as a user", Package: "client", Test: "TestPromisesOfTheJailAsUser", Cost: 60, Sampled: onePromise},
 		{Name: "client over a socket", Package: "client", Test: "TestPromisesOverASocket", Cost: 30, Sampled: onePromise},
 		{Name: "client over TCP", Package: "client", Test: "TestPromisesOverTCP", Cost: 30, Sampled: onePromise},
-		{Name: "client over HTTP/2", Package: "client", Test: "TestPromisesOverHTTP2", Cost: 30, Sampled: onePromise},
 		{Name: "lease", Package: "internal/wrap/lease", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "pool", Package: "internal/wrap/pool", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "admission", Package: "internal/wrap/admission", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "tenant", Package: "internal/wrap/tenant", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "call", Package: "internal/wrap/call", Test: "TestADriverThatIsObservedKeepsItsPromises", Cost: 15, Sampled: ownGroups},
 		{Name: "actionlog", Package: "internal/wrap/actionlog", Test: "TestPromises", Cost: 15, Sampled: ownGroups},
+		{Name: "E2B's clients on gvisor", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromises", Programs: []string{command}, Cost: 40, Sampled: aThird},
+		{Name: "E2B's clients by name", Package: "internal/dialect/e2b", Test: "TestTheClientsOfE2BAreKeptTheirPromisesByName", Programs: []string{command}, Cost: 30, Sampled: aThird},
 		{Name: "attacks without a sandbox", Package: "attack", Test: "TestTheAttacksSucceedWithoutASandbox", Programs: []string{attacker, command}, Cost: 60, Sampled: oneRow},
 		{Name: "attacks on gvisor", Package: "attack", Test: "TestNothingEscapesGVisor", Programs: []string{attacker, command}, Cost: 120, Sampled: oneRow},
 		{Name: "attacks on microvm", Package: "attack", Test: "TestNothingEscapesTheMicroVM", Programs: []string{attacker, command, guest, "cmd/paddock-microvm"}, Cost: 600, Sampled: oneRow},
