@@ -39,7 +39,7 @@ LINT    := $(TOOLS)/$(notdir $(GOLANGCI_LINT))
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 # What tests take from this clone, and from this machine.
-TESTENV = PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true)
+TESTENV = PADDOCK_TEST_PROGRAMS=$(TMP)/programs PADDOCK_TEST_PYTHON=$$(ls $(PYTHON) 2>/dev/null || true) PADDOCK_TEST_PLOTTING=$$(ls -d $(TMP)/plotting 2>/dev/null || true)
 KERNELS = PADDOCK_TEST_KERNEL=$$(if [ "$$(id -u)" = 0 ]; then echo /var/lib/paddock/vm; else echo "$${XDG_DATA_HOME:-$$HOME/.local/share}/paddock/vm"; fi)
 
 # Packages run beside each other, more than there are processors: most of them wait.
@@ -72,13 +72,20 @@ demo: build ## Build what is missing, and run a real job in a sandbox of the str
 	bin/paddock run -v --workspace examples/report -- python3 report.py
 	@head -20 examples/report/report.md
 
+# Tests take what make build has built a moment ago, under its package's name.
+.PHONY: programs
+programs: build
+	@mkdir -p $(TMP)/programs
+	@ln -f $(GUEST) $(TMP)/programs/paddock-guest
+	@for p in gvisor microvm; do ln -f $(TMP)/$$p $(TMP)/programs/paddock-$$p; done
+
 .PHONY: test
-test: deps build $(if $(CI),referees machine python sdk plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
+test: deps programs $(if $(CI),referees machine python sdk plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
 	export $(TESTENV) $(if $(CI),$(KERNELS)) PADDOCK_TEST_BUILT=$(CURDIR)/bin CGO_ENABLED=0; \
 	$(TESTRUN) -sample -budget=$(BUDGET) -- $(if $(CI),-count=1) $(BESIDE) -timeout=30m $(TESTFLAGS) $(PKG)
 
 .PHONY: matrix
-matrix: deps build referees machine python sdk plotting ## Run every test whole: every tier, both callers, every machine
+matrix: deps programs referees machine python sdk plotting ## Run every test whole: every tier, both callers, every machine
 	export $(TESTENV) $(KERNELS) CGO_ENABLED=0; \
 	$(TESTRUN) -- -count=1 $(BESIDE) -timeout=3h $(TESTFLAGS) $(PKG)
 

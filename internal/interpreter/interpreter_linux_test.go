@@ -2,6 +2,7 @@ package interpreter_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,15 +12,19 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/interpreter"
+	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
 
 func TestMain(m *testing.M) {
-	if box.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
+	if box.Main(gvisor.Kernel()) || gateway.Main() {
 		return
+	}
+	if err := programtest.Build("paddock-gvisor"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	drivertest.Main(m, jailed)
 }

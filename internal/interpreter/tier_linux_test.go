@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 	"github.com/paddock-sandbox/paddock/internal/interpreter"
+	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
 
 // TestAsUser runs some of this package's tests again as an unprivileged user.
@@ -25,7 +26,11 @@ func TestAsUser(t *testing.T) {
 func TestTheTierGVisorKeepsContextsToo(t *testing.T) {
 	data := t.TempDir()
 	open := func(state string) (paddock.Driver, error) {
-		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Hosts: drivertest.Hosts()})
+		kernel, err := programtest.Program("paddock-gvisor")
+		if err != nil {
+			return nil, err
+		}
+		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Hosts: drivertest.Hosts(), Kernel: kernel})
 	}
 	d, err := open(t.TempDir())
 	if err != nil {

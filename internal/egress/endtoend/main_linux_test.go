@@ -20,13 +20,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
 
 // patience bounds whatever a test waits for. Nothing takes it but what is broken.
@@ -38,13 +38,13 @@ const nobody = 64103
 // TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
 // and, in a box, the program that tries.
 func TestMain(m *testing.M) {
-	if gateway.Main() || box.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || supervisor.Main() || wall.Main() || probeMain() {
+	if gateway.Main() || box.Main(gvisor.Kernel(), microvm.Kernel()) || supervisor.Main() || wall.Main() || probeMain() {
 		return
 	}
 	if status, done := apart(); done {
 		os.Exit(status)
 	}
-	if err := microvmtest.Build(); err != nil {
+	if err := errors.Join(programtest.Build("paddock-gvisor"), microvmtest.Build()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -73,7 +73,11 @@ func tiers() []tier {
 			return jail.New(jail.Options{State: o.state, Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
 		}},
 		{paddock.GVisor, func(w *world, o driverOptions) (paddock.Driver, error) {
-			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit})
+			kernel, err := programtest.Program("paddock-gvisor")
+			if err != nil {
+				return nil, err
+			}
+			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Kernel: kernel})
 		}},
 		{paddock.MicroVM, func(w *world, o driverOptions) (paddock.Driver, error) {
 			guest, err := microvmtest.Guest()

@@ -14,14 +14,18 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
+	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
 
 func TestMain(m *testing.M) {
-	if box.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
+	if box.Main(gvisor.Kernel()) || gateway.Main() {
 		return
+	}
+	if err := programtest.Build("paddock-gvisor"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -55,7 +59,11 @@ func newReal(t *testing.T, open func(state string) (paddock.Driver, error)) *tri
 func TestRootRunsCommandsWhereTheTierHasUsers(t *testing.T) {
 	dir := t.TempDir()
 	tr := newReal(t, func(state string) (paddock.Driver, error) {
-		return gvisor.New(gvisor.Options{State: state, Data: dir, Environ: os.Environ()})
+		kernel, err := programtest.Program("paddock-gvisor")
+		if err != nil {
+			return nil, err
+		}
+		return gvisor.New(gvisor.Options{State: state, Data: dir, Environ: os.Environ(), Kernel: kernel})
 	})
 	as := func(user, script string) string {
 		s := tr.open("process.Process/Start", start(script), "Authorization", "Basic "+base64Of(user+":"))
