@@ -47,7 +47,7 @@ func layers() []layer {
 		{"internal/driver/gvisor/sentry/filter", nil, "data for gVisor"},
 		{"internal/driver/gvisor/sentry/overlaysize", nil, "looks into gVisor's own tree"},
 		{"internal/driver/gvisor/sentry/filter/generate", []string{"internal/driver/gvisor/sentry/filter"}, "makes that data"},
-		{"internal/egress/owner", []string{"internal/audit", "internal/egress/authority", "internal/egress/decide", "internal/egress/secret", "internal/kernel"}, "the host's side of a gateway: light, so it has no network stack and inspects nothing; it knows no tier"},
+		{"internal/egress/owner", []string{"internal/audit", "internal/egress/authority", "internal/egress/decide", "internal/egress/secret/placeholder", "internal/kernel"}, "the host's side of a gateway: light, so it has no network stack and inspects nothing; it knows no tier"},
 		{"internal/egress/endtoend", nil, "tests only: the network of a sandbox as a whole, on every tier"},
 		{"internal/egress/egresstest", []string{"internal/egress/netstack", "internal/kernel"}, "the guest's end of a link, for tests"},
 		{"internal/egress/gateway", []string{"internal/egress/authority", "internal/egress/decide", "internal/egress/inspect", "internal/egress/netstack", "internal/egress/owner", "internal/egress/secret", "internal/kernel"}, "the gateway's process: it alone joins the parts, and confines itself; it knows no tier"},
@@ -58,7 +58,8 @@ func layers() []layer {
 		{"internal/driver/gvisor/procevent", []string{"internal/audit"}, "it reads what a hostile sentry says, and needs nothing of gVisor for it"},
 		{"internal/driver/gvisor/procevent/emitter", []string{"internal/audit"}, "linked into the sentry"},
 		{"internal/egress/authority", []string{"internal/egress/decide"}, "certificates: it knows patterns of hosts, and no connections"},
-		{"internal/egress/secret", nil, "streams and headers: it knows no destination, but those that it is told"},
+		{"internal/egress/secret/placeholder", nil, "pure: owners need it without what replaces placeholders"},
+		{"internal/egress/secret", []string{"internal/egress/secret/placeholder"}, "streams and headers: it knows no destination, but those that it is told"},
 		{"internal/egress/inspect", []string{"internal/egress/authority", "internal/egress/decide", "internal/egress/secret"}, "one connection that is inspected: its backend decides and dials"},
 		{"internal/egress/netstack", []string{"internal/egress/decide", "internal/kernel"}, "packets to connections, names to addresses, and what may be dialled; rules are the gateway's"},
 		{"tool", nil, "tools and what bounds them: pure, so that any tier and any host can use it"},
@@ -334,6 +335,9 @@ func barriers() []barrier {
 		{"internal/policy", []string{"net/http", "os/exec", module + "/internal/driver", module + "/internal/kernel"}, "pure"},
 		{"internal/protect", []string{"net", "os/exec"}, "pure"},
 		{"internal/wrap/tenant", []string{module + "/internal/driver", module + "/internal/sim", module + "/internal/server", module + "/internal/guestclient"}, "a wrapper adds one behaviour to any driver"},
+		{"internal/egress/owner", []string{
+			"github.com/aws", "net/http", "gvisor.dev/gvisor", module + "/internal/egress/netstack", module + "/internal/egress/inspect", module + "/internal/egress/gateway",
+		}, "every process that owns a sandbox links it, so it must start fast"},
 		{"internal/egress/decide", []string{"net/http", "os/exec", module + "/internal/policy"}, "pure"},
 		{"internal/driver/gvisor/procevent", []string{"gvisor.dev/gvisor"}, "whoever reads events does not pay for gVisor"},
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/authority"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/egress/secret"
+	"github.com/paddock-sandbox/paddock/internal/egress/secret/placeholder"
 )
 
 // Options make a way out.
@@ -134,11 +134,16 @@ func (w *Gateway) Environment() (map[string]string, error) {
 	if len(w.config.Policy.Secrets) == 0 {
 		return nil, nil
 	}
-	store, err := secret.New(w.config.Seed, w.config.Policy.Secrets)
+	secrets := w.config.Policy.Secrets
+	list, err := placeholder.New(w.config.Seed, secrets)
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	return store.Environment(), nil
+	env := make(map[string]string, len(secrets))
+	for i, s := range secrets {
+		env[s.Name] = list[i]
+	}
+	return env, nil
 }
 
 // Record has what is decided told to a sink, from the next start on.

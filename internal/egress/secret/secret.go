@@ -6,7 +6,6 @@ package secret
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -15,13 +14,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-)
-
-const (
-	// shortestValue is the length of the shortest value: a shorter one could not be
-	// taken out of an answer without taking out what happens to look like it.
-	shortestValue = 6
-	longestValue  = 16 << 10
+	"github.com/paddock-sandbox/paddock/internal/egress/secret/placeholder"
 )
 
 // A Store holds the secrets of a sandbox with their placeholders. It never
@@ -36,48 +29,19 @@ type entry struct {
 	placeholder string
 }
 
-func (e entry) has(p paddock.SecretPlace) bool {
-	if e.SigV4 != "" {
-		return false // it goes nowhere
-	}
-	if len(e.Places) == 0 {
-		return p != paddock.SecretBody
-	}
-	return slices.Contains(e.Places, p)
-}
+func (e entry) has(p paddock.SecretPlace) bool { return placeholder.Placed(e.Secret, p) }
 
-// New makes the placeholders of secrets. They follow from seed, the names and the
-// kind of the values, so that they stay the same over a pause or an update with the
-// same seed. A value that is too short (6 bytes) to be taken out of answers, too long
-// (16 KiB), or cannot stand where it is to be put is Invalid.
+// New makes a Store of secrets with the placeholders that [placeholder.New] gives, and with its errors.
 func New(seed []byte, secrets []paddock.Secret) (*Store, error) {
+	list, err := placeholder.New(seed, secrets)
+	if err != nil {
+		return nil, err
+	}
 	s := &Store{slots: make(chan struct{}, hashers)}
 	for i, secret := range secrets {
-		e := entry{Secret: secret}
-		if err := e.check(); err != nil {
-			return nil, fmt.Errorf("secrets[%d]: %s: %w: %w", i, secret.Name, err, paddock.Invalid)
-		}
-		text, err := placeholder(seed, secret.Name, secret.Value)
-		if err != nil {
-			return nil, fmt.Errorf("secrets[%d]: %s: %w", i, secret.Name, err)
-		}
-		e.placeholder = text
-		s.all = append(s.all, e)
+		s.all = append(s.all, entry{Secret: secret, placeholder: list[i]})
 	}
 	return s, nil
-}
-
-func (e entry) check() error {
-	switch n := len(e.Value); {
-	case n < shortestValue:
-		return fmt.Errorf("its value has less than %d bytes, and could not be kept out of answers", shortestValue)
-	case n > longestValue:
-		return fmt.Errorf("its value has more than %d bytes", longestValue)
-	}
-	if e.has(paddock.SecretHeader) && strings.ContainsFunc(e.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return fmt.Errorf("its value has a line end or another control character, and cannot stand in a header")
-	}
-	return nil
 }
 
 // Environment gives the placeholder of each secret by its name.

@@ -1,0 +1,57 @@
+package placeholder
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// environment gives the placeholders of secrets by name.
+func environment(t *testing.T, secrets ...paddock.Secret) map[string]string {
+	t.Helper()
+	list, err := New([]byte("seed"), secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{}
+	for i, s := range secrets {
+		env[s.Name] = list[i]
+	}
+	return env
+}
+
+func TestAPlaceholderLooksLikeTheValueAndIsNot(t *testing.T) {
+	for _, v := range []string{"ghp_0123456789abcdefABCDEF0123456789abcd", "sk-ant-api03-abcdefghijklmnopqrstuvwxyz", "AKIAABCDEFGHIJKLMNOP", "0123456789abcdef0123456789abcdef", "1234567890", "short1", strings.Repeat("long-Value/", 1000)} {
+		env := environment(t, paddock.Secret{Name: "A", Value: v}, paddock.Secret{Name: "B", Value: v})
+		p := env["A"]
+		switch {
+		case len(p) < shortest || len(v) >= shortest && len(v) <= longest && len(p) != len(v):
+			t.Errorf("%.20s: the placeholder has %d characters", v, len(p))
+		case p == env["B"] || p == v:
+			t.Errorf("%.20s: placeholders are not their own", v)
+		case env["A"] != environment(t, paddock.Secret{Name: "A", Value: v})["A"]:
+			t.Errorf("%.20s: the same seed gives another", v)
+		case strings.HasPrefix(v, "ghp_") && !strings.HasPrefix(p, "ghp_"), strings.HasPrefix(v, "AKIA") && strings.Trim(p[4:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "", v[0] == '0' && strings.Trim(p, "0123456789abcdef") != "":
+			t.Errorf("%.20s: %s is of another kind", v, p)
+		}
+		for i := 8; i+8 < min(len(v), len(p)); i++ {
+			if strings.HasPrefix(v, "sk-ant") && i < 13 {
+				continue
+			}
+			if strings.Contains(p, v[i:i+8]) {
+				t.Errorf("%.20s: %s holds a part of it", v, p)
+			}
+		}
+	}
+}
+
+func TestAValueThatCannotBeKeptIsRefusedWithoutSayingIt(t *testing.T) {
+	for _, s := range []paddock.Secret{{Name: "A", Value: "12345"}, {Name: "A", Value: strings.Repeat("x", longestValue+1)}, {Name: "A", Value: "first one\nline two"}} {
+		if _, err := New(nil, []paddock.Secret{s}); !errors.Is(err, paddock.Invalid) || strings.Contains(err.Error(), s.Value[:5]) {
+			t.Errorf("%v", err)
+		}
+	}
+	environment(t, paddock.Secret{Name: "A", Value: "first one\nline two", Places: []paddock.SecretPlace{paddock.SecretBody}})
+}
