@@ -1,7 +1,6 @@
-// Package authority is the certificate authority of one sandbox: it makes the
-// certificates with which TLS is ended where the rules want a look into it. Only
-// that sandbox trusts it, and it can vouch for nothing but the hosts it was made
-// for: its own certificate says so, to whoever checks it.
+// Package authority is the certificate authority of one sandbox. It issues the certificates with which the gateway
+// terminates TLS for inspection. Only that sandbox trusts it. Its own certificate constrains it to the hosts that it
+// was made for, so every client that checks it refuses any other.
 package authority
 
 import (
@@ -39,7 +38,7 @@ const (
 	keyBlock         = "PRIVATE KEY"
 )
 
-// A CA makes certificates. It may be used from many goroutines.
+// A CA issues certificates. It is safe for concurrent use.
 type CA struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -49,10 +48,9 @@ type CA struct {
 	leaves map[decide.Host]*tls.Certificate // guarded by mu
 }
 
-// New makes an authority for hosts that one of the patterns means, valid from a
-// day before now, as clocks differ, for thirty days. With "*" among the patterns it
-// is for all hosts; without any pattern for none. A name's constraint in a certificate
-// means the names below it too, so that is what Covers says.
+// New makes an authority for the hosts that the patterns match, valid from a day before now, because clocks differ, for
+// thirty days. With "*" it covers all hosts; without patterns it covers none. A name constraint in a certificate
+// includes the names below the name, and Covers reports accordingly.
 func New(patterns []decide.Pattern, now time.Time) (*CA, error) {
 	ca, err := create(patterns, now)
 	if err != nil {
@@ -140,7 +138,7 @@ func assemble(der []byte, key *ecdsa.PrivateKey) (*CA, error) {
 	return &CA{certificate: certificate, key: key, leafKey: leafKey, leaves: map[decide.Host]*tls.Certificate{}}, nil
 }
 
-// Parse reads what PEM and Key gave. All else is Invalid.
+// Parse reads the output of PEM and Key. All else is Invalid.
 func Parse(certificate, key []byte) (*CA, error) {
 	ca, err := parse(certificate, key)
 	if err != nil {
@@ -176,12 +174,12 @@ func parse(certificate, key []byte) (*CA, error) {
 	return ca, nil
 }
 
-// PEM gives the certificate for trust stores.
+// PEM returns the certificate for trust stores.
 func (c *CA) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: c.certificate.Raw})
 }
 
-// Key gives the private key in PEM. It must not reach the sandbox.
+// Key returns the private key in PEM. It must not reach the sandbox.
 func (c *CA) Key() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(c.key)
 	if err != nil {
@@ -190,7 +188,7 @@ func (c *CA) Key() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
 }
 
-// Covers tells whether certificates can be made for every host that p means.
+// Covers reports whether the authority can issue certificates for every host that p matches.
 func (c *CA) Covers(p decide.Pattern) bool {
 	if !c.certificate.PermittedDNSDomainsCritical {
 		return true
@@ -236,8 +234,7 @@ func (c *CA) coversRange(p netip.Prefix) bool {
 	return false
 }
 
-// Leaf gives a certificate for h. A host that is not covered is Denied; an
-// authority whose time is over is Unavailable.
+// Leaf returns a certificate for h. A host that is not covered is Denied; an expired authority is Unavailable.
 func (c *CA) Leaf(h decide.Host) (*tls.Certificate, error) {
 	if !h.IsValid() || !c.coversHost(h) {
 		return nil, fmt.Errorf("certificate for %s: this sandbox's authority was not made for it: %w", h, paddock.Denied)

@@ -23,7 +23,7 @@ const (
 	maxQuery   = 64 << 10 // bytes of a query that is judged
 )
 
-// CheckRule tells what is wrong with one rule by itself. An error is an [*Error].
+// CheckRule checks one rule by itself. An error is a [*RuleError].
 func CheckRule(nr paddock.NetworkRule) error {
 	if _, err := compile(nr); err != nil {
 		return &RuleError{Text: err.Error()}

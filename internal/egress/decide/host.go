@@ -11,16 +11,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Host is a destination in its one canonical form: a name in small
-// letters without the trailing dot, or an address. Two that are equal are the
-// same destination, so it is what is matched, logged and dialled, and no other
-// form of it ever reaches a resolver.
+// A Host is a destination in canonical form: a name in lower case without the trailing dot, or an address. Two equal
+// Hosts are the same destination. The rules match it, the log records it and the gateway dials it, so no other form
+// ever reaches a resolver.
 type Host struct {
 	name string
 	addr netip.Addr
 }
 
-// String gives the canonical text.
+// String returns the canonical text.
 func (h Host) String() string {
 	if h.addr.IsValid() {
 		return h.addr.String()
@@ -28,22 +27,19 @@ func (h Host) String() string {
 	return h.name
 }
 
-// IsValid tells whether it is a host at all; the zero Host is none.
+// IsValid reports whether h is a host. The zero Host is not.
 func (h Host) IsValid() bool { return h.name != "" || h.addr.IsValid() }
 
-// HostOf gives the host that an address is. IPv4 in IPv6 form becomes IPv4, and
-// a zone is dropped.
+// HostOf returns the host of an address. It turns IPv4 in IPv6 form into IPv4 and drops a zone.
 func HostOf(a netip.Addr) Host { return Host{addr: a.Unmap().WithZone("")} }
 
-// Addr gives the address, if the host is one.
+// Addr returns the address, and whether the host is one.
 func (h Host) Addr() (netip.Addr, bool) { return h.addr, h.addr.IsValid() }
 
-// ParseHost reads a host: a name of letters, digits and dashes (IDN as
-// punycode, one trailing dot at most), a dotted IPv4 address, or an IPv6
-// address with or without brackets. IPv4 addresses in IPv6 form become IPv4.
-// All else is Invalid: other forms of addresses that some libraries take
-// ("127.1", "0x7f.1", "2130706433", "0177.0.0.1"), zones, user information,
-// ports, and any byte that is no part of a name.
+// ParseHost parses a host: a name of letters, digits and dashes (IDN as punycode, at most one trailing dot), a dotted
+// IPv4 address, or an IPv6 address with or without brackets. IPv4 addresses in IPv6 form become IPv4. All else is
+// Invalid: other forms of addresses that some libraries take ("127.1", "0x7f.1", "2130706433", "0177.0.0.1"), zones,
+// user information, ports, and any byte that is not part of a name.
 func ParseHost(s string) (Host, error) {
 	h, err := parseHost(s)
 	if err != nil {
@@ -126,8 +122,7 @@ func numeric(s string) bool {
 	return s != ""
 }
 
-// A Pattern is the host of a rule: one host, all names below a suffix, a
-// range of addresses, or everything.
+// A Pattern is the host of a rule: one host, all names below a suffix, a range of addresses, or everything.
 type Pattern struct {
 	host   Host
 	suffix string // ".example.com" of "*.example.com"
@@ -135,7 +130,7 @@ type Pattern struct {
 	all    bool
 }
 
-// String gives the canonical text, which ParsePattern reads.
+// String returns the canonical text, which ParsePattern reads.
 func (p Pattern) String() string {
 	switch {
 	case p.all:
@@ -148,9 +143,8 @@ func (p Pattern) String() string {
 	return p.host.String()
 }
 
-// Match tells whether h is meant. "*.example.com" is every name below
-// example.com and not example.com itself; a name never matches a range of
-// addresses.
+// Match reports whether the pattern matches h. "*.example.com" matches every name below example.com, and not
+// example.com itself. A name never matches a range of addresses.
 func (p Pattern) Match(h Host) bool {
 	switch {
 	case p.all:
@@ -163,22 +157,22 @@ func (p Pattern) Match(h Host) bool {
 	return p.host == h
 }
 
-// All tells whether it is "*".
+// All reports whether the pattern is "*".
 func (p Pattern) All() bool { return p.all }
 
-// Suffix gives "example.com" of "*.example.com".
+// Suffix returns "example.com" of "*.example.com".
 func (p Pattern) Suffix() (string, bool) {
 	s, ok := strings.CutPrefix(p.suffix, ".")
 	return s, ok
 }
 
-// Prefix gives the range of addresses, if it is one.
+// Prefix returns the range of addresses, and whether the pattern is one.
 func (p Pattern) Prefix() (netip.Prefix, bool) { return p.prefix, p.prefix.IsValid() }
 
-// Host gives the host, if exactly one is meant.
+// Host returns the host, and whether the pattern matches exactly one.
 func (p Pattern) Host() (Host, bool) { return p.host, p.host.IsValid() }
 
-// Covers tells whether everything that q means, p means too.
+// Covers reports whether p matches every host that q matches.
 func (p Pattern) Covers(q Pattern) bool {
 	switch {
 	case p.all:
@@ -193,9 +187,8 @@ func (p Pattern) Covers(q Pattern) bool {
 	return p.Match(q.host)
 }
 
-// ParsePattern reads the host of a rule: what ParseHost reads,
-// "*.example.com", a CIDR range such as "10.0.0.0/8", or "*". All else is
-// Invalid.
+// ParsePattern parses the host of a rule: a host as ParseHost reads it, "*.example.com", a CIDR range such as
+// "10.0.0.0/8", or "*". All else is Invalid.
 func ParsePattern(s string) (Pattern, error) {
 	p, err := parsePattern(s)
 	if err != nil {
@@ -237,8 +230,8 @@ func parsePattern(s string) (Pattern, error) {
 	return Pattern{host: h}, err
 }
 
-// SplitPort parts "host:port", "[v6]:port" or a host alone (port 0). The host
-// is not looked at; a port that is none is Invalid.
+// SplitPort splits "host:port", "[v6]:port" or a host alone (port 0). It does not check the host. A bad port is
+// Invalid.
 func SplitPort(s string) (host string, port uint16, err error) {
 	host, port, err = splitPort(s)
 	if err != nil {
@@ -256,8 +249,7 @@ func splitPort(s string) (host string, port uint16, err error) {
 	return s[:i], port, err
 }
 
-// ParsePort reads the number of a port, in decimal without signs or leading
-// zeros. All else is Invalid.
+// ParsePort parses a port number in decimal, without sign or leading zeros. All else is Invalid.
 func ParsePort(s string) (uint16, error) {
 	port, err := parsePort(s)
 	if err != nil {
@@ -274,9 +266,8 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// ParseDestination reads what a person asks about: "host", "host:port" or a
-// URL, whose scheme gives the port that is not written; without any it is 443.
-// All else is Invalid.
+// ParseDestination parses a destination as a person types it: "host", "host:port" or a URL. The default port is that of
+// the URL's scheme, and 443 without one. All else is Invalid.
 func ParseDestination(s string) (Host, uint16, error) {
 	h, port, err := parseDestination(s)
 	if err != nil {

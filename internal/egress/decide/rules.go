@@ -11,14 +11,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Flow is what is connected to.
+// A Flow is the destination of a connection, or of datagrams.
 type Flow struct {
 	Host Host
 	Port uint16
 	UDP  bool
 }
 
-// String gives "example.com:443", "[::1]:443" or "example.com:443/udp".
+// String returns "example.com:443", "[::1]:443" or "example.com:443/udp".
 func (f Flow) String() string {
 	text := fmt.Sprintf("%s:%d", bracket(f.Host), f.Port)
 	if f.UDP {
@@ -34,13 +34,13 @@ func bracket(h Host) string {
 	return h.String()
 }
 
-// A Request is what is asked in a flow that is looked into.
+// A Request is one HTTP request in a flow that is inspected.
 type Request struct {
-	Scheme string // "http" or "https", by whether TLS was there
+	Scheme string // "http", or "https" where the connection used TLS
 	Method string
 
-	// Path is the path as it stood in the request, still percent-encoded and not
-	// cleaned, without the query: what a server could make of it is judged here.
+	// Path is the path as it stood in the request, still percent-encoded and not cleaned, without the query. The rules
+	// judge every form that a server could make of it.
 	Path     string
 	RawQuery string
 	Header   map[string][]string
@@ -50,9 +50,8 @@ type Request struct {
 type Verdict struct {
 	Allow bool
 
-	// Look is of flows alone: whether something is allowed depends on the
-	// request, or something is done with requests. It must be looked into, and
-	// Allow then says that some request may pass.
+	// Look is set for flows alone. It means that the decision depends on the request, or that a rule changes requests.
+	// The gateway must then inspect the flow, and Allow says that some request may pass.
 	Look bool
 
 	Rule   int    // index in the policy of the rule that decides; -1: none allows
@@ -60,8 +59,7 @@ type Verdict struct {
 	Hint   string // how to allow what is denied: "--allow example.com:443", "take rules[2] away"; empty where it is allowed
 }
 
-// Rules are a checked policy. They never change, and may be used by many
-// goroutines.
+// Rules are a checked and compiled policy. They are immutable and safe for concurrent use.
 type Rules struct {
 	rules   []compiled
 	secrets []bound
@@ -85,15 +83,14 @@ type destination struct {
 	port uint16
 }
 
-// An RuleError says which part of a policy is wrong, and how. It is Invalid, and
-// never holds the value of a secret.
+// A RuleError says which part of a policy is wrong, and how. Its kind is Invalid. It never holds the value of a secret.
 type RuleError struct {
 	Part  string // "rules", "secrets" or, for the whole, ""
 	Index int
 	Text  string
 }
 
-// RuleError gives "rules[3]: …".
+// Error returns "rules[3]: …".
 func (e *RuleError) Error() string {
 	if e.Part == "" {
 		return e.Text
@@ -101,12 +98,12 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("%s[%d]: %s", e.Part, e.Index, e.Text)
 }
 
-// Unwrap gives the kind.
+// Unwrap returns the kind.
 func (e *RuleError) Unwrap() error { return paddock.Invalid }
 
-// Compile checks and compiles a policy, of which it keeps a copy. An error is an
-// [*Error] that names the rule or the secret: "rules[3]: …", "secrets[0]: …". Mode none allows nothing, and rules or
-// secrets beside it are Invalid. So is mode host: nobody decides there.
+// Compile checks and compiles a copy of a policy. An error is a [*RuleError] that names the rule or the secret:
+// "rules[3]: …", "secrets[0]: …". Mode none allows nothing, and rules or secrets beside it are Invalid. Mode host is
+// Invalid too, because no gateway decides there.
 func Compile(p paddock.NetworkPolicy) (*Rules, error) {
 	if err := checkMode(p); err != nil {
 		return nil, &RuleError{Text: err.Error()}
@@ -195,11 +192,9 @@ func (c *compiled) looks() bool {
 	return c.asks() || c.Inspect || len(c.SetHeaders)+len(c.RemoveHeaders) > 0 || c.Answer != nil
 }
 
-// Flow judges a connection, or datagrams, before anything of it is known but
-// where it goes. A deny that says nothing of requests wins. With others, and
-// where an allow says anything of requests or does something with them, or a
-// secret is bound to the destination, Look is set. It is never set of
-// datagrams, which cannot be looked into: a deny of some requests denies them.
+// Flow judges a connection, or datagrams, by the destination alone. A deny without conditions on requests wins. Look is
+// set where a deny has such conditions, where an allow has conditions or changes requests, or where a secret is bound
+// to the destination. It is never set for datagrams, which cannot be inspected: a deny of some requests denies them.
 func (r *Rules) Flow(f Flow) Verdict {
 	allowed, look, open := -1, false, true
 	for i := range r.rules {
@@ -226,11 +221,10 @@ func (r *Rules) Flow(f Flow) Verdict {
 	return v
 }
 
-// Request judges one request in a flow that is looked into. A deny whose
-// conditions it meets wins; else the first allow whose conditions it meets
-// counts. Where a request can be understood in more than one way, a deny is met
-// if one of them meets it, and an allow if all do; see the documentation of
-// pathPattern. Look is never set, and datagrams hold no requests.
+// Request judges one request in an inspected flow. A deny whose conditions the request meets wins. Otherwise the first
+// allow whose conditions it meets counts. Where servers can read a request in more than one way, a deny is met if one
+// of the readings meets it, and an allow only if all do; see pathPattern. Look is never set, and datagrams hold no
+// requests.
 func (r *Rules) Request(f Flow, q Request) Verdict {
 	allowed := -1
 	views := viewsOf(q)
@@ -252,8 +246,8 @@ func (r *Rules) Request(f Flow, q Request) Verdict {
 	return r.allows(allowed)
 }
 
-// At gives the rule of a Verdict, whose maps and lists are not to be changed.
-// The zero rule stands for an index that is not there.
+// At returns the rule of a Verdict. The caller must not change its maps and lists. It returns the zero rule for an
+// index out of range.
 func (r *Rules) At(i int) paddock.NetworkRule {
 	if i < 0 || i >= len(r.rules) {
 		return paddock.NetworkRule{}
@@ -261,8 +255,8 @@ func (r *Rules) At(i int) paddock.NetworkRule {
 	return r.rules[i].NetworkRule
 }
 
-// Lookup tells whether a name may be asked for: some rule allows some port of
-// it, or datagrams, and no deny takes all of what is allowed.
+// Lookup judges a DNS query for a name. It allows the query if some rule allows some port of the name, or datagrams to
+// it, and no deny covers all that is allowed.
 func (r *Rules) Lookup(h Host) Verdict {
 	denied := -1
 	for i := range r.rules {
@@ -292,20 +286,17 @@ func (r *Rules) Lookup(h Host) Verdict {
 	return Verdict{Rule: -1, Reason: "no rule allows " + h.String(), Hint: "--allow " + bracket(h)}
 }
 
-// Lists tells whether a rule that allows names this very address, or a range
-// that holds it. Ranges as wide as half of all addresses list none, nor does
-// "*": what is private, or the host's own, is reached only where it is meant. It
-// says nothing of ports: those are of the rule that allows the flow.
+// Lists reports whether an allow rule names this very address, or a range that holds it. Ranges as wide as half of all
+// addresses list none, nor does "*", because private addresses and the host's own are reached only on purpose. It
+// ignores ports: those are of the rule that allows the flow.
 func (r *Rules) Lists(a netip.Addr) bool {
 	h := HostOf(a)
 	return slices.ContainsFunc(r.rules, func(c compiled) bool { return !c.Deny && lists(c.host, h) })
 }
 
-// Dials judges an address that the host of an allowed flow was looked up to. A
-// deny that names it, or a range that holds it, wins over what allows the name;
-// also one of some requests, as nothing of the address is seen in those. Else it
-// is allowed: whether the flow is, and whether the address is one that has to be
-// listed, is not asked again. Look is never set.
+// Dials judges an address that the host of an allowed flow resolved to. A deny that names it, or a range that holds it,
+// wins over the rule that allows the name. So does a deny of some requests, because a request does not show the
+// address. Dials does not judge the flow again, nor whether the address must be listed. Look is never set.
 func (r *Rules) Dials(f Flow, a netip.Addr) Verdict {
 	to := Flow{Host: HostOf(a), Port: f.Port, UDP: f.UDP}
 	for i := range r.rules {
@@ -332,8 +323,8 @@ func lists(p Pattern, h Host) bool {
 	return one && p.Match(h)
 }
 
-// Inspected lists the hosts whose TLS may be ended here: those of rules that
-// need a look, and of secrets. None is covered by another.
+// Inspected lists the hosts whose TLS the gateway may terminate: those of rules that need inspection, and of secrets.
+// No pattern of the list covers another.
 func (r *Rules) Inspected() []Pattern {
 	var all []Pattern
 	for i := range r.rules {

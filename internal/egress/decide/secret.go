@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// MaxSecret is how many bytes the value of a secret may have.
+// MaxSecret is the longest value of a secret, in bytes.
 const MaxSecret = 16 << 10
 
 // bind checks and compiles one secret by itself. No error holds its value.
@@ -47,8 +47,8 @@ func bind(s paddock.Secret) (bound, error) {
 	return b, nil
 }
 
-// CheckSecretHost tells what is wrong with a host that a secret is to be bound
-// to: a name, "*." and a name, or an address, with or without a port.
+// CheckSecretHost checks a host that a secret is bound to: a name, "*." and a name, or an address, with or without a
+// port.
 func CheckSecretHost(s string) error {
 	if _, _, err := parseSecretHost(s); err != nil {
 		return &RuleError{Text: err.Error()}
@@ -116,7 +116,7 @@ func (r *Rules) bound(h Host, port uint16) bool {
 	return slices.ContainsFunc(r.secrets, func(b bound) bool { return b.at(h, port) })
 }
 
-// SecretsFor gives the secrets that are bound to a host and port.
+// SecretsFor returns the secrets that are bound to a host and port.
 func (r *Rules) SecretsFor(h Host, port uint16) []paddock.Secret {
 	var found []paddock.Secret
 	for i := range r.secrets {

@@ -26,7 +26,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Patience bounds what a guest waits for.
+// Patience bounds each wait of a guest.
 const Patience = 20 * time.Second
 
 // A Guest is a network stack on the sandbox's end of a link.
@@ -34,8 +34,8 @@ type Guest struct {
 	stack *stack.Stack
 }
 
-// New makes a link. The guest has one end until the test is over; the other is
-// the gateway's, and the test's to close.
+// New makes a link and returns the guest on one end, until the test ends, and the file of the gateway's end, which the
+// test closes.
 func New(tb testing.TB) (*Guest, *os.File) {
 	tb.Helper()
 	fd, theirs, err := kernel.PacketPair(4 << 20)
@@ -92,7 +92,7 @@ func (g *Guest) DialAddr(ctx context.Context, to netip.AddrPort) (*gonet.TCPConn
 	return c, c.SetDeadline(time.Now().Add(Patience))
 }
 
-// Dial looks a name up and connects to it.
+// Dial resolves a name and connects to it.
 func (g *Guest) Dial(ctx context.Context, host string, port uint16) (*gonet.TCPConn, error) {
 	addrs, _, err := g.Lookup(host, dnsmessage.TypeA)
 	if err != nil {
@@ -104,7 +104,7 @@ func (g *Guest) Dial(ctx context.Context, host string, port uint16) (*gonet.TCPC
 	return g.DialAddr(ctx, netip.AddrPortFrom(addrs[0], port))
 }
 
-// DialUDP gives a socket for datagrams to an address.
+// DialUDP returns a socket for datagrams to an address.
 func (g *Guest) DialUDP(to netip.AddrPort) (net.Conn, error) {
 	a, p := full(to)
 	c, err := gonet.DialUDP(g.stack, nil, &a, p)
@@ -114,7 +114,7 @@ func (g *Guest) DialUDP(to netip.AddrPort) (net.Conn, error) {
 	return c, c.SetDeadline(time.Now().Add(Patience))
 }
 
-// Lookup asks the gateway for the addresses of a name by a datagram.
+// Lookup queries the gateway by a datagram for the addresses of a name.
 func (g *Guest) Lookup(host string, kind dnsmessage.Type) ([]netip.Addr, dnsmessage.RCode, error) {
 	name, err := dnsmessage.NewName(host + ".")
 	if err != nil {

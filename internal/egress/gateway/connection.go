@@ -45,9 +45,9 @@ type connection struct {
 	dialled netip.Addr          // guarded by mu: where a splice leads; not valid before, and of proxies
 }
 
-// Connect decides about a connection to a host by the rules, as if it had come
-// over the link, and dials. carry takes the guest's side of it, carries it and
-// closes it at the end; it must be called. What is not allowed is Denied.
+// Connect judges a connection to a host by the rules, as if it had come over the link, and dials it. The caller must
+// call carry with the guest's side of the connection; carry closes it at the end. A connection that is not allowed is
+// Denied.
 func (g *Gateway) Connect(ctx context.Context, host string, port uint16) (carry func(net.Conn) error, err error) {
 	h, err := decide.ParseHost(host)
 	if err != nil {

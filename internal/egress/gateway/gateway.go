@@ -19,36 +19,34 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// Options make a gateway. The zero Options allow nothing.
+// Options configure a Gateway. The zero Options allow nothing.
 type Options struct {
 	Sandbox string
 	Policy  paddock.NetworkPolicy
 	Names   []string // that have addresses already, in order
-	Seed    []byte   // of the placeholders; random where it is empty
+	Seed    []byte   // of the placeholders; random if empty
 
-	// Authority ends TLS where rules want a look into it; nil cannot.
+	// Authority signs the certificates for inspected TLS. Without it, rules that need inspection of TLS cannot be
+	// followed.
 	Authority *authority.CA
-	// Roots are what the destinations' certificates are checked by; nil is the
-	// system's.
+	// Roots verify the destinations' certificates. Nil uses the system's.
 	Roots *x509.CertPool
 
-	// Event is told every decision, one after another. It must not block.
+	// Event receives every decision, one after another. It must not block.
 	Event func(owner.Event)
-	// Ask decides about what no rule allows; nil denies. ctx ends when nobody
-	// waits any more.
+	// Ask decides where no rule does; nil denies. ctx ends when the answer is no longer needed.
 	Ask func(ctx context.Context, q owner.Question) owner.Answer
 
-	// Traffic is told what passes between the sandbox and the world; nil is no one.
+	// Traffic counts the bytes between the sandbox and the world. It may be nil.
 	Traffic Traffic
 
 	Dialer netstack.Dialer
 
-	// MaxConns bounds the connections, requests and flows of datagrams at once; 0
-	// is 4096.
+	// MaxConns bounds the connections, requests and flows of datagrams at once. The default is 4096.
 	MaxConns int
 }
 
-// A Gateway is one sandbox's way out. It may be used from many goroutines.
+// A Gateway joins the parts of one sandbox's network. It is safe for concurrent use.
 type Gateway struct {
 	o       Options
 	seed    []byte
@@ -85,8 +83,7 @@ const (
 	alwaysMax  = 1000 // what a person allows for good
 )
 
-// New makes a gateway. Rules that cannot be followed are Invalid or Unsupported,
-// and the error names them.
+// New makes a Gateway. A policy that it cannot follow is Invalid or Unsupported, and the error names the rule.
 func New(o Options) (*Gateway, error) {
 	table, err := netstack.NewNameTable(o.Names)
 	if err != nil {
@@ -115,8 +112,8 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// Open serves a link until it is closed, and returns at once. The link belongs
-// to the gateway. It takes the place of an earlier one, which is closed.
+// Open serves a link in the background until the link is closed. The gateway owns f. A new link replaces an earlier
+// one, which is closed.
 func (g *Gateway) Open(f *os.File) error {
 	l, err := netstack.Open(f, netstack.Options{Handler: handler{g}, MTU: netstack.MTU, MaxConns: g.live.most, Pings: g.pings})
 	if err != nil {
@@ -142,9 +139,9 @@ func (g *Gateway) pings(a netip.Addr) bool {
 	return named || a == netstack.Gateway4() || a == netstack.Gateway6()
 }
 
-// Update puts other rules in place of the present ones, at once and whole, and
-// cuts what they no longer allow. What the sandbox's authority does not cover is
-// Unsupported, and nothing changes then. What a person allowed for good stays.
+// Update replaces the rules at once and as a whole, and cuts connections that they do not allow. A policy that needs
+// inspection of hosts that the sandbox's certificate authority does not cover is Unsupported and changes nothing. What
+// a person allowed for good stays allowed.
 func (g *Gateway) Update(p paddock.NetworkPolicy) error {
 	g.updating.Lock()
 	defer g.updating.Unlock()
@@ -174,13 +171,13 @@ func (g *Gateway) change(p paddock.NetworkPolicy, always []paddock.NetworkRule) 
 	return nil
 }
 
-// Names lists the names that have addresses, in order.
+// Names returns the names that have addresses, in order.
 func (g *Gateway) Names() []string { return g.table.Names() }
 
-// Environment gives the placeholders of secrets by the names of their variables.
+// Environment returns the placeholders of secrets by the names of their variables.
 func (g *Gateway) Environment() map[string]string { return g.now.Load().secrets.Environment() }
 
-// Keep has Close be quick where the sandbox ends as well: see [netstack.Link].
+// Keep makes Close fast where the sandbox ends as well: see [netstack.Link.Keep].
 func (g *Gateway) Keep() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -190,7 +187,7 @@ func (g *Gateway) Keep() error {
 	return g.link.Keep()
 }
 
-// Close cuts everything and waits until nothing of it is left.
+// Close cuts all connections and waits until they are gone.
 func (g *Gateway) Close() error {
 	g.mu.Lock()
 	g.closed = true

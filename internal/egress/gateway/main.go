@@ -7,9 +7,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// Main becomes a gateway if that is what this program was started for, and tells
-// whether it was: it returns when the gateway is over. A program that starts
-// gateways of itself calls it before anything else.
+// Main runs a gateway if this program was started as one, and reports whether it was. It returns when the gateway has
+// ended. A program that starts itself as a gateway calls Main before anything else.
 func Main() bool {
 	if len(os.Args) == 0 || os.Args[0] != owner.Argv0 {
 		return false

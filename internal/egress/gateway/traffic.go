@@ -4,10 +4,9 @@ import (
 	"net"
 )
 
-// A Traffic is told how many bytes came from the world for a sandbox, and how many
-// went out for it: what connections and datagrams carry, without the headers of
-// packets. Its functions are called from many goroutines. Sent is told before they go,
-// and a negative number of those that then did not.
+// A Traffic counts the bytes that connections and datagrams carry between the world and a sandbox, without the headers
+// of packets. Its methods are called concurrently. Sent is called before the bytes leave, and again with a negative
+// number for those that could not be sent.
 type Traffic interface {
 	Received(n int)
 	Sent(n int)

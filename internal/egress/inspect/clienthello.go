@@ -9,12 +9,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// A ClientHello is what a ClientHello says.
+// A ClientHello holds the parts of a TLS ClientHello that rules need.
 type ClientHello struct {
-	Named     bool        // it has a server name, which is Host
+	Named     bool        // whether it has a server name, which is Host
 	Host      decide.Host // of server_name
 	Protocols []string    // of ALPN, in its order
-	ECH       bool        // it may hide another ClientHello, whose name may differ
+	ECH       bool        // whether it may hide another ClientHello, whose name may differ
 }
 
 // Numbers of TLS.

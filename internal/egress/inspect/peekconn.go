@@ -14,12 +14,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// A Protocol is what a connection begins with.
+// A Protocol is the protocol that a connection begins with.
 type Protocol int
 
 const (
 	OtherProtocol Protocol = iota // neither of the two
-	TLS                           // a TLS record, of whatever kind
+	TLS                           // a TLS record of any kind
 	HTTP                          // a request line of HTTP, or the preface of HTTP/2
 )
 
@@ -27,9 +27,9 @@ const (
 // request's head.
 const peekMax = 160 << 10
 
-// A PeekConn is a connection whose first bytes can be looked at before they are
-// read: Read gives them again. Its methods of looking are for one goroutine, and
-// end with the first Read. Writing is not affected by any of them.
+// A PeekConn is a connection whose first bytes can be examined before they are read: Read returns them again. Its
+// methods other than those of net.Conn are for one goroutine and for the time before the first Read. They do not affect
+// writing.
 type PeekConn struct {
 	net.Conn
 
@@ -37,13 +37,13 @@ type PeekConn struct {
 	err   error  // that ended the reading ahead
 }
 
-// NewPeekConn gives a Conn on c, which belongs to it.
+// NewPeekConn makes a PeekConn on c, which it owns.
 func NewPeekConn(c net.Conn) *PeekConn { return &PeekConn{Conn: c} }
 
-// Protocol waits for the first bytes, for limit if that is not zero, and tells what they
-// begin. A connection that ends before it can be told is Other. Where limit
-// passes the error is a Timeout and nothing is lost: Protocol may be called again. What
-// begins as a request line may and never ends is HTTP, which Request then refuses.
+// Protocol waits for the first bytes and returns the protocol that they begin. A limit of zero waits for ever. When the
+// limit passes, the error is a Timeout, no byte is lost, and Protocol may be called again. A connection that ends too
+// early is OtherProtocol. Bytes that may begin a request line and never end one are HTTP, which RequestHost then
+// refuses.
 func (c *PeekConn) Protocol(limit time.Duration) (Protocol, error) {
 	defer c.within(limit)()
 	for looked := 0; ; {
@@ -63,7 +63,7 @@ func (c *PeekConn) Protocol(limit time.Duration) (Protocol, error) {
 	}
 }
 
-// Begun tells whether something was read that Kind could not tell yet.
+// Begun reports whether bytes have arrived that were not enough for Protocol.
 func (c *PeekConn) Begun() bool { return len(c.ahead) > 0 }
 
 // protocolOf tells what b begins, if b is enough for it.
@@ -126,9 +126,8 @@ func letter(c byte) bool {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r' }
 
-// ClientHello gives the ClientHello of a connection whose Kind is TLS, whole or not at
-// all: what is cut off, too long (64 KiB) or no ClientHello is Invalid, what is
-// not there within limit is Timeout.
+// ClientHello returns the ClientHello of a connection whose protocol is TLS. One that is cut off, longer than 64 KiB,
+// or no ClientHello is Invalid. One that is not complete within limit is a Timeout.
 func (c *PeekConn) ClientHello(limit time.Duration) (ClientHello, error) {
 	defer c.within(limit)()
 	var m helloMessage
@@ -150,10 +149,9 @@ func (c *PeekConn) ClientHello(limit time.Duration) (ClientHello, error) {
 	}
 }
 
-// RequestHost gives the host and port that the first request of a connection of Kind HTTP
-// is for; port is 0 where the request names none. A head that is not plain
-// HTTP/1 to the letter, has not one Host, or a target that differs from it, is
-// Invalid; what is not there within limit is Timeout.
+// RequestHost returns the host and port of the first request on a connection whose protocol is HTTP. The port is 0 if
+// the request names none. A head that is not strict HTTP/1, that has not exactly one Host, or whose target differs from
+// it, is Invalid. A head that is not complete within limit is a Timeout.
 func (c *PeekConn) RequestHost(limit time.Duration) (host decide.Host, port uint16, err error) {
 	defer c.within(limit)()
 	for from := 0; ; {
@@ -214,7 +212,7 @@ func (c *PeekConn) more() error {
 	return c.err
 }
 
-// Read gives what was read ahead, then what comes.
+// Read returns the bytes that were examined, and then those that follow.
 func (c *PeekConn) Read(b []byte) (int, error) {
 	if len(c.ahead) == 0 {
 		return c.Conn.Read(b)
@@ -227,8 +225,7 @@ func (c *PeekConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite ends the direction of writing. Where the connection under it cannot,
-// it is Unsupported.
+// CloseWrite ends the direction of writing. It is Unsupported if the underlying connection has no CloseWrite.
 func (c *PeekConn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {

@@ -12,63 +12,56 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
 
-// A Backend decides and dials. Its methods are called from many goroutines.
+// A Backend decides about requests and dials their destinations. Its methods are called concurrently.
 type Backend interface {
-	// Request decides about one request by the rules of now. It may wait (for a
-	// person, for example) as long as ctx lasts.
+	// Request judges one request by the present rules. It may wait, for a person for example, until ctx ends.
 	Request(ctx context.Context, f decide.Flow, q decide.Request) Decision
-	// Dial connects to where f leads, through the upstream proxy at the URL via
-	// where it is not empty. TLS is not begun. An error that is a *Refusal is told
-	// to the guest as such.
+	// Dial connects to the destination of f, through the upstream proxy at the URL via unless that is empty. It does
+	// not begin TLS. The guest sees the reason of an error that is a *Refusal.
 	Dial(ctx context.Context, f decide.Flow, via string) (net.Conn, error)
-	// Secrets gives those bound to f; nil is none. It is asked only where TLS
-	// is ended here.
+	// Secrets returns the secrets bound to f, or nil. It is called only where the proxy terminates TLS.
 	Secrets(f decide.Flow) *secret.Set
-	// Failed is told of what was no request that could be judged: reason says why
-	// in words, for example that the program does not accept the certificate. f is
-	// zero where a proxy's client did not say where to.
+	// Failed records a connection or request that could not be judged. reason says why, for example that the program
+	// does not accept the certificate. f is zero if a client of the proxy did not name a destination.
 	Failed(f decide.Flow, reason string)
 }
 
-// A Meter counts the bytes of requests, answers and tunnels, and holds them up as a
-// limit wants. An error of it ends the transfer, and is told to the guest where
-// nothing of the answer was given yet. It is used from two goroutines.
+// A Meter counts the bytes of requests, answers and tunnels, and delays them to keep a limit. Its error ends the
+// transfer, and the guest sees it if no part of the answer was sent yet. Two goroutines use it.
 type Meter interface {
 	Sent(ctx context.Context, n int) error     // n bytes are about to go to the destination
 	Received(ctx context.Context, n int) error // n bytes are about to go to the guest
 }
 
-// A Decision is about one request.
+// A Decision is the backend's verdict on one request.
 type Decision struct {
 	decide.Verdict
 
-	Rule  paddock.NetworkRule // that allows it: headers, answer and proxy are taken from it
-	Meter Meter               // nil is none
-	Done  func(Outcome)       // nil is nobody; called once, when the request is over, also of those not allowed
+	Rule  paddock.NetworkRule // that allows it; the proxy takes headers, answer and upstream proxy from it
+	Meter Meter               // may be nil
+	Done  func(Outcome)       // may be nil; called once when the request is over, even if it was denied
 
-	// Cut ends the transfer when it is closed: the request is no longer allowed.
-	// nil is never.
+	// Cut is closed when the request is no longer allowed, and ends the transfer. A nil Cut never does.
 	Cut <-chan struct{}
 }
 
-// An Outcome is what became of a request.
+// An Outcome is the result of one request.
 type Outcome struct {
-	Status         int // of the answer that the guest got; 0 is none
+	Status         int // of the answer that the guest got; 0 if none
 	Sent, Received int64
-	Secrets        []string // names of those used
-	Note           string   // what was not done, in words; empty is nothing
-	Err            error    // in words that hold no secret
+	Secrets        []string // names of the secrets used
+	Note           string   // what the proxy left undone, for people; may be empty
+	Err            error    // holds no secret
 }
 
-// Options make a Proxy.
+// Options configure a Proxy.
 type Options struct {
 	Backend   Backend
 	Authority *authority.CA
-	Roots     *x509.CertPool // the destinations' certificates are checked by; nil is the system's
+	Roots     *x509.CertPool // verify the destinations' certificates; nil uses the system's
 }
 
-// A Proxy carries connections that must be looked into. It may be used from many
-// goroutines.
+// A Proxy carries inspected connections. It is safe for concurrent use.
 type Proxy struct {
 	o        Options
 	sessions tls.ClientSessionCache // with destinations: a guest makes many connections to few
@@ -81,20 +74,19 @@ const sessionsMax = 64
 // New makes a Proxy.
 func New(o Options) *Proxy { return &Proxy{o: o, sessions: tls.NewLRUClientSessionCache(sessionsMax)} }
 
-// A Connector decides about CONNECT to f and, where it is allowed, gives what carries
-// the tunnel: carry is called with the guest's connection after it was told 200,
-// and closes it. An error is told to the guest in words: a *Refusal with what it
-// says, another one as 502.
+// A Connector judges CONNECT to f and returns the function that carries the tunnel. The proxy calls carry with the
+// guest's connection after it answered 200, and carry closes it. The guest sees an error: a *Refusal with its status
+// and reason, any other as 502.
 type Connector func(ctx context.Context, f decide.Flow) (carry func(net.Conn) error, err error)
 
-// A Refusal is a verdict as an error.
+// A Refusal is a verdict as an error, of kind Denied.
 type Refusal struct {
 	Status int // of HTTP; zero is 403
 	decide.Verdict
 }
 
-// Error gives the reason.
+// Error returns the reason.
 func (r *Refusal) Error() string { return r.Reason }
 
-// Unwrap gives Denied.
+// Unwrap returns paddock.Denied.
 func (r *Refusal) Unwrap() error { return paddock.Denied }

@@ -21,10 +21,9 @@ const (
 	headTime      = time.Minute      // for the head of a request, and between two requests
 )
 
-// Serve carries conn, on which the guest speaks to f, until either side ends it or ctx
-// is over, and closes it. TLS or plain HTTP is told by the first bytes; all else
-// is refused. The error says in words why it ended before its time, and was told
-// to the Backend.
+// Serve carries conn, on which the guest speaks to f, until either side ends it or ctx ends, and closes it. The first
+// bytes tell TLS from plain HTTP; Serve refuses all else. The error says why the connection ended early; the Backend
+// was told.
 func (p *Proxy) Serve(ctx context.Context, conn net.Conn, f decide.Flow) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -49,10 +48,9 @@ func (p *Proxy) Serve(ctx context.Context, conn net.Conn, f decide.Flow) error {
 	return p.fail(f, "what the program sends is neither TLS nor HTTP, and the rules want a look into it")
 }
 
-// ServeProxy carries conn, on which the guest speaks to an HTTP proxy, and closes it at
-// the end. CONNECT is given to connect; a request in absolute form, whose scheme must
-// be http, goes to Backend.Request with the flow of its target's host and port, and is
-// carried on as one on a plain connection there. All else is refused.
+// ServeProxy carries conn, on which the guest speaks to an HTTP proxy, and closes it at the end. It passes CONNECT to
+// connect. It passes a request in absolute form, whose scheme must be http, to Backend.Request with the flow of its
+// target's host and port, and carries it like one on a plain connection there. It refuses all else.
 func (p *Proxy) ServeProxy(ctx context.Context, conn net.Conn, connect Connector) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,13 +7,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// CheckAddress tells in words why an address must not be dialled: it is Denied where
-// the address is the host's or a network's own (loopback, private, link-local,
-// metadata, shared, reserved and the like, in whatever form it is written), unless
-// lists says that a rule lists it. Nil lists nothing. Addresses that no
-// connection goes to (unspecified, multicast, broadcast, or with a zone) are denied
-// though they are listed. The addresses of the host's interfaces are checked by a
-// [Dialer].
+// CheckAddress returns an error of kind Denied if an address must not be dialled, and says why. It denies addresses of
+// the host or of a network of its own (loopback, private, link-local, metadata, shared, reserved and the like, in every
+// form), unless lists reports that a rule lists the address. A nil lists lists nothing. Addresses that no connection
+// goes to (unspecified, multicast, broadcast, or with a zone) are denied even if listed. A [Dialer] checks the
+// addresses of the host's interfaces itself.
 func CheckAddress(addr netip.Addr, lists func(netip.Addr) bool) error {
 	addr = addr.Unmap()
 	if what := never(addr); what != "" {

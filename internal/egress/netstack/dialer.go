@@ -17,37 +17,34 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// A Target is what is to be dialled.
+// A Target is a destination to dial.
 type Target struct {
 	Host  decide.Host
 	Port  uint16
 	UDP   bool                  // datagrams; not together with Via
 	Lists func(netip.Addr) bool // the addresses that a rule lists; nil is none
-	// Denies says in words why an address must not be dialled though the target is
-	// allowed; nil never does.
+	// Denies returns the reason why an address must not be dialled although the target is allowed. Nil denies none.
 	Denies func(netip.Addr) error
 	Via    *url.URL // an upstream proxy (http, https or socks5), which is given the name; nil is none
 }
 
-// String gives the target as people write it, without the proxy, whose address
-// may hold a password.
+// String returns the target as people write it. It leaves out the proxy, whose URL may hold a password.
 func (t Target) String() string {
 	return net.JoinHostPort(t.Host.String(), fmt.Sprint(t.Port))
 }
 
-// A Dialer dials targets. Its zero value is ready: the host's network, with Go's
-// own resolver. It keeps nothing between calls, and may be used by many
-// goroutines.
+// A Dialer dials targets. The zero value is ready: it uses the host's network and Go's own resolver. It keeps nothing
+// between calls and is safe for concurrent use.
 type Dialer struct {
-	// Lookup gives the addresses of a name, which is never an address itself.
+	// Lookup returns the addresses of a name. It is never called with an address.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Connect connects to an address ("tcp" or "udp").
 	Connect func(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error)
-	// Own gives the host's own addresses; it is asked for each dial.
+	// Own returns the host's own addresses. Each dial calls it.
 	Own func() ([]netip.Addr, error)
-	// Timeout bounds a dial with its lookup; 0 is 30 seconds.
+	// Timeout bounds a dial including its lookup. The default is 30 seconds.
 	Timeout time.Duration
-	// Roots verify proxies that are spoken to by TLS; nil is the system's.
+	// Roots verify the certificates of proxies. Nil uses the system's.
 	Roots *x509.CertPool
 }
 
@@ -57,12 +54,10 @@ const (
 	most     = 16                     // addresses of a name
 )
 
-// Dial looks the target's name up once, checks each address, and connects to
-// the first of the checked ones that answers. What is refused is Denied; a
-// failure of the network is Unavailable or Timeout, and wraps what the system said
-// (syscall.ECONNREFUSED and the like). With Via the name passes to the proxy by
-// name, and the proxy alone is dialled: it is the word of the policy's author, and
-// so may be anywhere. A connection of TCP has CloseWrite.
+// Dial resolves the target's name once, checks each address, and connects to the first checked address that answers. A
+// refused address is Denied. A failure of the network is Unavailable or Timeout and wraps the system's error
+// (syscall.ECONNREFUSED and the like). With Via, Dial passes the name to the proxy and dials the proxy alone, at any
+// address, because the author of the policy named it. A TCP connection has CloseWrite.
 func (d *Dialer) Dial(ctx context.Context, t Target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Timeout, patience))
 	defer cancel()

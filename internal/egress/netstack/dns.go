@@ -14,19 +14,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// An DNSExchange says what was asked for and what was answered, for the record.
+// A DNSExchange is a query and its answer, for the log.
 type DNSExchange struct {
-	Host    decide.Host // the zero host where the name is not one
-	Name    string      // as it was written, quoted where it holds anything else than a name's characters
+	Host    decide.Host // the zero Host if the name is not a host
+	Name    string      // as written, quoted if it holds characters that no name has
 	Type    string      // "A", "AAAA", "PTR", …, "TYPE1234"
 	Verdict decide.Verdict
-	Code    string // of the answer: "NOERROR", "REFUSED", "FORMERR", …; empty where there is no answer
+	Code    string // of the answer: "NOERROR", "REFUSED", "FORMERR", …; empty without an answer
 }
 
-// A DNSServer answers queries of one box.
+// A DNSServer answers the DNS queries of one sandbox.
 type DNSServer struct {
 	Table *NameTable
-	// Lookup says whether a name may be asked for; see decide.Rules.Lookup.
+	// Lookup judges a query for a name; see decide.Rules.Lookup.
 	Lookup func(decide.Host) decide.Verdict
 }
 
@@ -39,10 +39,9 @@ const (
 	dnsPerStream   = 1000    // queries of one
 )
 
-// Answer answers a query, as bytes to bytes. An answer by datagram is no longer
-// than what the query says it takes, 512 bytes where it says nothing: the reason
-// in it is cut, and all else always fits. It is nil where there can be none: the
-// query is no query. It never blocks.
+// Answer returns the answer to a query, both in wire format. An answer by datagram is no longer than the query allows,
+// with a default of 512 bytes: the reason in it is cut, and all else always fits. The answer is nil if the query is not
+// a query. Answer never blocks.
 func (s *DNSServer) Answer(query []byte, datagram bool) ([]byte, DNSExchange) {
 	q, ok := readQuery(query)
 	if !ok {
@@ -153,9 +152,9 @@ func written(n dnsmessage.Name) string {
 	return s
 }
 
-// ServeStream answers queries that come over a connection (two bytes of length
-// before each), until it ends, says what is no query, or has asked a thousand.
-// record is told of each; nil is nobody. The caller sets deadlines.
+// ServeStream answers queries over a connection (with a length of two bytes before each). It returns when the
+// connection ends, sends something that is not a query, or has sent a thousand queries. It calls record, which may be
+// nil, for each query. The caller sets deadlines.
 func (s *DNSServer) ServeStream(c io.ReadWriter, record func(DNSExchange)) error {
 	query := make([]byte, dnsStreamQuery)
 	for range dnsPerStream {

@@ -25,39 +25,35 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Handler decides about what the box begins. Its methods are called on
-// goroutines of their own, many at once, and may take their time; the link waits
-// for them when it is closed.
+// A Handler decides about the connections that the sandbox opens. The link calls its methods concurrently, each on a
+// goroutine of its own, and they may take their time. Close waits for them.
 type Handler interface {
-	// TCP is called for a connection that is asked for (a SYN). It calls Accept or
-	// Refuse of a; where it calls neither, the connection is refused when it
-	// returns.
+	// TCP handles a connection attempt (a SYN) by a.Accept or a.Refuse. The link refuses the attempt if TCP returns
+	// without either.
 	TCP(a *Attempt)
-	// UDP is called for the first datagram from one address and port to another.
-	// The flow is the handler's when it has called Accept; it is refused as that
-	// of TCP is.
+	// UDP handles the first datagram from one address and port to another. After f.Accept the flow belongs to the
+	// handler. The link refuses it if UDP returns without Accept.
 	UDP(f *Datagrams)
 }
 
-// Options say how a link is made. The zero value of each is its default.
+// Options configure a Link. The zero value of each field is its default.
 type Options struct {
 	Handler  Handler
-	MTU      uint32 // of the interface; 65520
-	MaxConns int    // TCP connections at once, with those that are not accepted yet; 4096. More are refused
-	MaxFlows int    // flows of datagrams at once; 1024. More are refused
+	MTU      uint32 // of the interface; the default is 65520
+	MaxConns int    // TCP connections at once, with those not accepted yet; the default is 4096. More are refused
+	MaxFlows int    // flows of datagrams at once; the default is 1024. More are refused
 
-	// Pings tells whether an address answers to ICMP echo. Nil is none.
+	// Pings reports whether an address answers to ICMP echo. If nil, none does.
 	Pings func(netip.Addr) bool
 }
 
-// A Conn is a connection of the box, or a flow of its datagrams.
+// A Conn is a connection of the sandbox, or a flow of its datagrams.
 type Conn interface {
 	net.Conn
-	// CloseWrite ends what is sent and goes on receiving. For a flow of datagrams
-	// it does nothing.
+	// CloseWrite ends sending and goes on receiving. It does nothing for a flow of datagrams.
 	CloseWrite() error
-	// Reset ends the connection at once, and tells the box that it was cut off and
-	// did not come to its end (RST). It is Close for a flow of datagrams.
+	// Reset ends the connection at once with a RST, so that the sandbox knows that data is missing. It is Close for a
+	// flow of datagrams.
 	Reset()
 }
 
@@ -73,7 +69,7 @@ const (
 
 const nic = 1
 
-// A Link is the stack on a descriptor.
+// A Link is a TCP/IP stack on the gateway's end of a sandbox's network interface.
 type Link struct {
 	file     *os.File
 	handler  Handler
@@ -99,9 +95,8 @@ type Link struct {
 	flows  map[stack.TransportEndpointID]*flow // guarded by mu
 }
 
-// Open makes the stack on f, a TUN device without packet information
-// (IFF_TUN|IFF_NO_PI) or a socket of packets (SOCK_SEQPACKET), whose other end is
-// the box's. f belongs to the link, also when Open fails.
+// Open makes a stack on f: a TUN device without packet information (IFF_TUN|IFF_NO_PI), or a packet socket
+// (SOCK_SEQPACKET) whose other end is the sandbox's. The link owns f, even if Open fails.
 func Open(f *os.File, o Options) (*Link, error) {
 	l := &Link{
 		file: f, handler: o.Handler, pings: o.Pings, mtu: cmp.Or(o.MTU, 65520),
@@ -192,7 +187,7 @@ func newStack() (*stack.Stack, error) {
 // gone says that the descriptor gives no packets any more.
 func (l *Link) gone() { l.ended.Do(func() { close(l.done) }) }
 
-// Done is closed when the other end is gone, or the link is closed.
+// Done returns a channel that is closed when the other end is gone or the link is closed.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
 // begin counts a call that Close waits for. It is false once Close was called.
@@ -205,14 +200,13 @@ func (l *Link) begin() bool {
 	return !l.closed
 }
 
-// Keep leaves the interface to the end of the network namespace that it is in,
-// which is about to come. Close takes longer without it: the kernel makes whoever
-// closes wait while the interface is taken out. No packet gets anywhere by an
-// interface that nobody reads from.
+// Keep leaves the interface to the end of its network namespace, which the caller expects soon. Close is slower without
+// it, because the kernel makes the closing process wait for the removal of the interface. No packet leaves by an
+// interface that no process reads.
 func (l *Link) Keep() error { return keep(l.file) }
 
-// Close ends the link with all its connections, and waits for all calls of the
-// handler, who sees the connections fail. The second call waits for the first.
+// Close ends the link with all its connections and waits for the handler's calls, which see the connections fail. A
+// second call waits for the first.
 func (l *Link) Close() error {
 	l.mu.Lock()
 	if l.closed {

@@ -2,8 +2,8 @@ package netstack
 
 import "net/netip"
 
-// The places on a box's link. It has no hardware addresses, and no others than
-// these and those that stand for names.
+// Ports of the gateway on the link, and the link's MTU. The link has no hardware addresses, and no IP addresses but the
+// gateway's, the guest's and those that stand for names.
 const (
 	DNSPort   = 53
 	ProxyPort = 3128 // HTTP proxy
@@ -11,16 +11,16 @@ const (
 	MTU       = 65520
 )
 
-// Gateway4 and Gateway6 are the gateway's own addresses on the link.
+// Gateway4 returns the gateway's IPv4 address on the link.
 func Gateway4() netip.Addr { return netip.AddrFrom4([4]byte{198, 18, 0, 1}) }
 
-// Gateway6 is Gateway4 for IPv6.
+// Gateway6 returns the gateway's IPv6 address on the link.
 func Gateway6() netip.Addr { return link6(1) }
 
-// Guest4 and Box6 are the box's addresses on the link.
+// Guest4 returns the sandbox's IPv4 address on the link.
 func Guest4() netip.Addr { return netip.AddrFrom4([4]byte{198, 18, 0, 2}) }
 
-// Guest6 is Box4 for IPv6.
+// Guest6 returns the sandbox's IPv6 address on the link.
 func Guest6() netip.Addr { return link6(2) }
 
 func link6(last byte) netip.Addr {

@@ -10,20 +10,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// MaxNames is how many names a table holds.
+// MaxNames is the largest number of names in a table.
 const MaxNames = 65536
 
-// A NameTable numbers names, and so gives each an IPv4 and an IPv6 address that
-// stand for it in one box. A name keeps its number. It is safe for concurrent use.
-// Its zero value is empty.
+// A NameTable numbers the names that a sandbox asked for, and gives each an IPv4 and an IPv6 address that stand for it
+// in that sandbox. A name keeps its number. The zero value is empty. It is safe for concurrent use.
 type NameTable struct {
 	mu      sync.RWMutex
 	numbers map[decide.Host]uint32 // guarded by mu
 	names   []decide.Host          // guarded by mu; by number
 }
 
-// NewNameTable makes a table of names in their order, as Names gave them; at most
-// Max, each once, and none an address: else it is Invalid.
+// NewNameTable makes a table of names in the order that Names returned. More than MaxNames, a name twice, or an address
+// is Invalid.
 func NewNameTable(names []string) (*NameTable, error) {
 	t := &NameTable{}
 	if len(names) > MaxNames {
@@ -44,8 +43,8 @@ func NewNameTable(names []string) (*NameTable, error) {
 	return t, nil
 }
 
-// Add gives the addresses of a name, with a number of its own where it has none
-// yet. A full table is Exhausted, an address as host Invalid.
+// Add returns the addresses of a name and numbers the name first if it is new. A full table is Exhausted; an address as
+// host is Invalid.
 func (t *NameTable) Add(h decide.Host) (v4, v6 netip.Addr, err error) {
 	if _, ok := h.Addr(); ok || !h.IsValid() {
 		return v4, v6, fmt.Errorf("host %q: not a name: %w", h, paddock.Invalid)
@@ -72,7 +71,7 @@ func (t *NameTable) Add(h decide.Host) (v4, v6 netip.Addr, err error) {
 	return address4(n), address6(n), nil
 }
 
-// Lookup gives the name that an address stands for.
+// Lookup returns the name that an address stands for, and whether it stands for one.
 func (t *NameTable) Lookup(a netip.Addr) (decide.Host, bool) {
 	n, ok := number(a)
 	if !ok {
@@ -86,7 +85,7 @@ func (t *NameTable) Lookup(a netip.Addr) (decide.Host, bool) {
 	return t.names[n], true
 }
 
-// Names gives all names in the order of their numbers.
+// Names returns all names in the order of their numbers.
 func (t *NameTable) Names() []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -97,8 +96,8 @@ func (t *NameTable) Names() []string {
 	return names
 }
 
-// Synthetic tells whether an address is one that can stand for names, whether or
-// not it does. There is nothing else to be found at such an address.
+// Synthetic reports whether an address belongs to the range that stands for names, even if no name has it. No host has
+// such an address.
 func Synthetic(a netip.Addr) bool {
 	_, ok := number(a)
 	return ok

@@ -13,7 +13,7 @@ var (
 	loopback6 = netip.IPv6Loopback()
 )
 
-// GatewayName is the name of the gateway's own addresses, which no address is found by.
+// GatewayName is the name that a reverse lookup of the gateway's own addresses returns. It resolves to no address.
 const GatewayName = "gateway.paddock.internal"
 
 // reverse answers where a name is asked for by its address. False is that it is

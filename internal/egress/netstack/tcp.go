@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// An Attempt is a connection that the box asks for and that is not answered yet.
+// An Attempt is a TCP connection that the sandbox opens and that is neither accepted nor refused yet.
 type Attempt struct {
 	From, To netip.AddrPort
 
@@ -41,8 +41,7 @@ func (l *Link) attempt(r *tcp.ForwarderRequest) {
 	l.handler.TCP(a)
 }
 
-// Refuse tells the box that nobody listens there (RST). What is accepted or
-// refused already is left alone.
+// Refuse answers with a RST: connection refused. It does nothing after Accept or Refuse.
 func (a *Attempt) Refuse() {
 	if a.settled.CompareAndSwap(false, true) {
 		a.request.Complete(true)
@@ -50,9 +49,8 @@ func (a *Attempt) Refuse() {
 	}
 }
 
-// Accept answers, and gives the connection once the box has acknowledged it.
-// It is called once, and not together with Refuse. When ctx ends first, the
-// connection is given up.
+// Accept completes the handshake and returns the connection once the sandbox has acknowledged it. Call it once, and not
+// after Refuse. If ctx ends first, the attempt is abandoned.
 func (a *Attempt) Accept(ctx context.Context) (Conn, error) {
 	if !a.settled.CompareAndSwap(false, true) {
 		return nil, fmt.Errorf("accept: the connection is accepted or refused already: %w", paddock.Conflict)

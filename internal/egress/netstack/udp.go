@@ -21,8 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Datagrams are what the box sends from one address and port to another, and
-// what goes back.
+// Datagrams are a flow of datagrams that the sandbox sends from one address and port to another, with the answers.
 type Datagrams struct {
 	From, To netip.AddrPort
 
@@ -31,9 +30,8 @@ type Datagrams struct {
 	settled atomic.Bool
 }
 
-// Accept takes the flow. Each Read of the connection gives one datagram (what
-// does not fit is cut off), and each Write sends one. A flow on which nothing moves
-// for a minute ends: Read gives io.EOF, and Write fails.
+// Accept takes the flow. Each Read returns one datagram, cut to the buffer, and each Write sends one. The flow ends
+// after a minute without traffic: Read then returns io.EOF, and Write fails.
 func (d *Datagrams) Accept() (Conn, error) {
 	if !d.settled.CompareAndSwap(false, true) {
 		return nil, fmt.Errorf("accept: the datagrams are accepted or refused already: %w", paddock.Conflict)
@@ -41,8 +39,7 @@ func (d *Datagrams) Accept() (Conn, error) {
 	return d.flow, nil
 }
 
-// Refuse tells the box that nobody is there (ICMP port unreachable). What is
-// accepted or refused already is left alone.
+// Refuse answers with ICMP port unreachable. It does nothing after Accept or Refuse.
 func (d *Datagrams) Refuse() {
 	if d.settled.CompareAndSwap(false, true) {
 		d.flow.link.unreachable(d.flow.route, d.first)

@@ -14,12 +14,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A ConnectFunc decides about a connection and makes it: carry takes the sandbox's
-// side of it and closes it at the end.
+// A ConnectFunc judges a connection and dials it. The caller must call carry with the sandbox's side of the connection;
+// carry closes it at the end.
 type ConnectFunc func(ctx context.Context, host string, port uint16) (carry func(net.Conn) error, err error)
 
-// Join gives the file of a connection's far end, and what carries it, which the
-// caller runs.
+// Join calls c and returns the file of the connection's far end, and the function that carries the connection, which
+// the caller runs.
 func (c ConnectFunc) Join(ctx context.Context, host string, port uint16) (*os.File, func() error, error) {
 	carry, err := c(ctx, host, port)
 	if err != nil {
@@ -36,9 +36,9 @@ func (c ConnectFunc) Join(ctx context.Context, host string, port uint16) (*os.Fi
 	return theirs, func() error { return carry(conn) }, nil
 }
 
-// ServeDials does what a Dialer at the other end of f wants, until that goes away,
-// says something that it should not, or ctx is over. It owns f. The other end is
-// hostile. Connections that it made are not waited for: they are carried by run.
+// ServeDials serves the Dialer at the other end of f until that end closes, breaks the protocol, or ctx ends. It owns
+// f. The other end is hostile. It passes the function that carries a connection to run, and does not wait for
+// connections when it returns.
 func ServeDials(ctx context.Context, f *os.File, connect ConnectFunc, run func(func() error)) error {
 	c, err := kernel.NewChannelOf(f)
 	if err != nil {
@@ -137,8 +137,7 @@ func (s *dials) answer(o dialReply, f *os.File) {
 	_ = s.channel.Send(data)
 }
 
-// A Dialer dials through a file that Process.Channel gave. It may be used from many
-// goroutines.
+// A Dialer dials through a file that Process.Channel returned. It is safe for concurrent use.
 type Dialer struct {
 	channel *kernel.Channel
 	wg      sync.WaitGroup
@@ -149,7 +148,7 @@ type Dialer struct {
 	calls map[uint64]*call // guarded by mu; nil when it is over
 }
 
-// NewDialer makes f a Dialer, which owns it.
+// NewDialer makes a Dialer on f, which it owns.
 func NewDialer(f *os.File) (*Dialer, error) {
 	c, err := kernel.NewChannelOf(f)
 	if err != nil {
@@ -194,7 +193,7 @@ func (d *Dialer) Dial(ctx context.Context, host string, port uint16) (net.Conn, 
 	return connOf(c.file)
 }
 
-// Close ends the channel. Connections go on.
+// Close ends the channel. Connections stay open.
 func (d *Dialer) Close() error {
 	err := d.channel.Close()
 	d.wg.Wait()

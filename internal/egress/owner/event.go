@@ -14,8 +14,8 @@ const (
 	KindTCP   = "tcp"   // a connection
 	KindUDP   = "udp"   // datagrams
 	KindHTTP  = "http"  // one request
-	KindProxy = "proxy" // something of the proxies in the gateway
-	KindRules = "rules" // none of these: the way out as a whole
+	KindProxy = "proxy" // an error in the protocols of the gateway's own proxies
+	KindRules = "rules" // the sandbox's network as a whole
 )
 
 // Verdicts of events.
@@ -24,19 +24,19 @@ const (
 	VerdictDeny  = "deny"
 )
 
-// An Event is one decision, or what came of it: an allowed connection is told
-// when it is over. All text is data, and may be the guest's.
+// An Event is one decision, or its result: the gateway sends the event of an allowed connection when the connection
+// ends. Every text is data, and may be the guest's.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Sandbox string    `json:"sandbox,omitempty"`
 	Kind    string    `json:"kind"`
 	Host    string    `json:"host,omitempty"`
-	Address string    `json:"address,omitempty"` // that was dialled
+	Address string    `json:"address,omitempty"` // the address dialled
 	Port    uint16    `json:"port,omitempty"`
 	Method  string    `json:"method,omitempty"`
 	Path    string    `json:"path,omitempty"` // without the query
 	Status  int       `json:"status,omitempty"`
-	Rule    int       `json:"rule"` // that decided; -1 is none
+	Rule    int       `json:"rule"` // index of the rule that decided; -1 if none
 	Verdict string    `json:"verdict"`
 	Reason  string    `json:"reason,omitempty"`
 	Hint    string    `json:"hint,omitempty"` // how to allow it
@@ -44,11 +44,11 @@ type Event struct {
 	Sent     int64         `json:"sent,omitempty"`     // bytes to the destination
 	Received int64         `json:"received,omitempty"` // bytes from it
 	Duration time.Duration `json:"duration,omitempty"`
-	Secrets  []string      `json:"secrets,omitempty"` // names of those that were put in
-	Count    int           `json:"count,omitempty"`   // how often, where it is more than once
+	Secrets  []string      `json:"secrets,omitempty"` // names of the secrets put into the request
+	Count    int           `json:"count,omitempty"`   // how many like events this one stands for, if more than one
 }
 
-// Refusal is the event as what the guest tried and may not.
+// Refusal returns the event as a refusal for the sandbox's status.
 func (e Event) Refusal() paddock.Refusal {
 	what := "connect"
 	switch e.Kind {
@@ -60,7 +60,7 @@ func (e Event) Refusal() paddock.Refusal {
 	return paddock.Refusal{Time: e.Time, What: what, Target: e.Target(), Rule: e.Reason, Remedy: e.Hint, Count: max(e.Count, 1)}
 }
 
-// A Question is asked of a person where no rule decides.
+// A Question asks a person about a connection that no rule covers.
 type Question struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	Host    string `json:"host"`
@@ -68,7 +68,7 @@ type Question struct {
 	UDP     bool   `json:"udp,omitempty"`
 }
 
-// An Answer is what the person said. The zero Answer denies.
+// An Answer is a person's answer to a Question. The zero Answer denies.
 type Answer string
 
 const (
@@ -77,7 +77,7 @@ const (
 	AnswerAlways Answer = "always" // and all others to the same host and port
 )
 
-// Target is what the event is about, in one word.
+// Target returns the destination of the event, for people: a host, a host with port, or a method and URL.
 func (e Event) Target() string {
 	host := e.Host
 	if host == "" {

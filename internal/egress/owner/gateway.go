@@ -19,32 +19,31 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/secret/placeholder"
 )
 
-// Options make a way out.
+// Options configure a Gateway.
 type Options struct {
 	Sandbox string
 	Policy  paddock.NetworkPolicy
 
-	// User is the number that the gateway becomes where the owner is root, and
-	// its group; zero is one by chance.
+	// User is the user and group ID of the gateway process where the owner is root. Zero picks one at random.
 	User int
 
-	// Was is the way out of the sandbox whose memory this one begins with: what
-	// that relies on stays as it was. Nil is none.
+	// Previous is the configuration of the sandbox whose memory this sandbox starts from. The gateway keeps the names,
+	// placeholders and, if it covers the rules, the certificate authority that this memory relies on. It may be nil.
 	Previous *Config
 
-	// Ask is asked where no rule decides; nil denies.
+	// Ask decides about a connection that no rule covers. Nil denies it.
 	Ask func(context.Context, Question) Answer
-	// Audit is told what is decided; nil has nothing told.
+	// Audit records decisions. It may be nil.
 	Audit audit.Sink
 
-	// Hosts are addresses of names, which are then not looked up, and Roots are
-	// certificates in PEM that are trusted besides the system's.
+	// Hosts gives addresses of names that are not to be resolved, and Roots holds certificates in PEM that the gateway
+	// trusts besides the system's.
 	Hosts map[string][]netip.Addr
 	Roots []byte
 }
 
-// A Gateway is one sandbox's way out. Its gateway may be started several times, one
-// after the other: what names and placeholders mean stays the same.
+// A Gateway is the network of one sandbox as its owner sees it. It may start several gateway processes, one after the
+// other; names and placeholders keep their meaning.
 type Gateway struct {
 	ask func(context.Context, Question) Answer
 
@@ -62,7 +61,7 @@ type Gateway struct {
 // seedSize is how much chance is in the placeholders of one sandbox, in bytes.
 const seedSize = 32
 
-// New checks the rules, whose errors name the rule, and starts nothing.
+// New checks the policy and makes a Gateway. It starts no process. An error names the rule.
 func New(o Options) (*Gateway, error) {
 	rules, err := decide.Compile(o.Policy)
 	if err != nil {
@@ -79,8 +78,8 @@ func New(o Options) (*Gateway, error) {
 	return w, err
 }
 
-// Restore gives the way out that another process had, which Saved gave, and what it
-// had carried. Nobody is asked.
+// Restore makes a Gateway from the configuration that Saved returned in another process, and the traffic counted there.
+// It asks no person, and records decisions only after Record.
 func Restore(c *Config, carried paddock.Traffic) *Gateway {
 	return &Gateway{config: *c, carried: carried}
 }
@@ -119,7 +118,7 @@ func splitAuthority(both []byte) (cert, key []byte) {
 	return pem.EncodeToMemory(block), rest
 }
 
-// Certificate is what the sandbox is to trust, in PEM; empty is nothing.
+// Certificate returns the certificate in PEM that the sandbox must trust, or nothing.
 func (w *Gateway) Certificate() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +126,7 @@ func (w *Gateway) Certificate() []byte {
 	return cert
 }
 
-// Environment are the variables that stand for secrets in the sandbox.
+// Environment returns the variables of the sandbox that hold the placeholders of secrets.
 func (w *Gateway) Environment() (map[string]string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,15 +145,14 @@ func (w *Gateway) Environment() (map[string]string, error) {
 	return env, nil
 }
 
-// Record has what is decided told to a sink, from the next start on.
+// Record sets the sink for decisions. It applies at once.
 func (w *Gateway) Record(sink audit.Sink) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.audit = sink
 }
 
-// Start starts the gateway, and does not wait for it. The program stays the
-// caller's.
+// Start starts a gateway process and does not wait for it. The caller keeps program.
 func (w *Gateway) Start(ctx context.Context, program *os.File) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +199,7 @@ func (w *Gateway) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Link hands the gateway the host's end of the sandbox's link.
+// Link passes the host's end of the sandbox's network link to the gateway.
 func (w *Gateway) Link(f *os.File) error {
 	g, err := w.running()
 	if err != nil {
@@ -210,7 +208,7 @@ func (w *Gateway) Link(f *os.File) error {
 	return g.Link(f)
 }
 
-// Channel gives a file by which another process may dial.
+// Channel returns a file through which another process may dial.
 func (w *Gateway) Channel() (*os.File, error) {
 	g, err := w.running()
 	if err != nil {
@@ -219,7 +217,7 @@ func (w *Gateway) Channel() (*os.File, error) {
 	return g.Channel()
 }
 
-// Stop ends the gateway, and all that it carries. Twice is fine.
+// Stop ends the gateway and its connections. A second call does nothing.
 func (w *Gateway) Stop() {
 	if g, err := w.running(); err == nil {
 		_ = g.Close() // a process that is killed: there is nothing to do about it
@@ -232,7 +230,7 @@ func (w *Gateway) Stop() {
 	w.process = nil
 }
 
-// Traffic is what all gateways together have carried.
+// Traffic returns the bytes that all gateway processes of the sandbox carried.
 func (w *Gateway) Traffic() paddock.Traffic {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,7 +240,7 @@ func (w *Gateway) Traffic() paddock.Traffic {
 	return w.carried.Plus(w.process.Traffic())
 }
 
-// Settle gives the gateway the time to tell what it has decided so far.
+// Settle waits, for at most a second, until the gateway has reported the decisions so far.
 func (w *Gateway) Settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -254,7 +252,7 @@ func (w *Gateway) Settle(ctx context.Context) {
 // settleTime bounds how long that may take.
 const settleTime = time.Second
 
-// Remember keeps which names have addresses, for the next gateway.
+// Remember saves the names that have addresses for the next gateway process.
 func (w *Gateway) Remember(ctx context.Context) error {
 	g, err := w.running()
 	if err != nil {
@@ -273,8 +271,8 @@ func (w *Gateway) Remember(ctx context.Context) error {
 	return nil
 }
 
-// Saved is what is kept of it with a sandbox: all of it, with secrets, where that
-// is to go on, and no rules or secrets where others may begin with it.
+// Saved returns the configuration to keep with a sandbox. With all it is complete, including secrets, so that the same
+// sandbox can go on. Without all it has no rules and no secrets, because other sandboxes may start from it.
 func (w *Gateway) Saved(all bool) *Config {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,8 +283,8 @@ func (w *Gateway) Saved(all bool) *Config {
 	return &c
 }
 
-// Update puts other rules in place of the present ones, and gives what undoes
-// that. The sandbox has its variables for good, so there are no other secrets.
+// Update replaces the rules and returns a function that restores the old ones. A secret that the sandbox does not have
+// yet is Unsupported, because its variables are fixed.
 func (w *Gateway) Update(ctx context.Context, p paddock.NetworkPolicy) (undo func(), err error) {
 	w.mu.Lock()
 	before := w.config.Policy
@@ -353,21 +351,21 @@ func (w *Gateway) lost(err error) {
 	}
 }
 
-// A State is what there is of a way out at a moment.
+// A State is a snapshot of a gateway's state.
 type State struct {
 	Refused []paddock.Refusal `json:"refused,omitempty"` // the newest, newest last
-	Ended   string            `json:"ended,omitempty"`   // why there is none though there should be
-	Weak    string            `json:"weak,omitempty"`    // what the gateway lacks of its own walls
+	Ended   string            `json:"ended,omitempty"`   // why the gateway ended, if it should run
+	Weak    string            `json:"weak,omitempty"`    // what the gateway's own confinement lacks
 }
 
-// State tells it.
+// State returns the present state.
 func (w *Gateway) State() State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return State{Refused: w.refused.list(), Ended: w.ended, Weak: w.weak}
 }
 
-// Finding says what there is of the network now; how is how rules are enforced.
+// Finding returns the state as a finding about the network. how says how rules are enforced.
 func (s State) Finding(how string) paddock.Finding {
 	f := paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Full, How: how + s.Weak}
 	if s.Ended != "" {
@@ -376,7 +374,7 @@ func (s State) Finding(how string) paddock.Finding {
 	return f
 }
 
-// AuditEvent is an event as it is recorded.
+// AuditEvent converts an event for the audit log.
 func AuditEvent(e Event) audit.Event {
 	flow := &audit.Flow{
 		Protocol: e.Kind, Host: e.Host, Port: e.Port, Address: e.Address, Method: e.Method, Path: e.Path, Verdict: e.Verdict, Rule: e.Rule,

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// What the owner tells the gateway.
+// Operations of messages from the owner to the gateway.
 const (
 	OpConfig  = "config"  // first; the file holds a Config
 	OpLink    = "link"    // the file is the link
@@ -26,7 +26,7 @@ const (
 	OpClose   = "close"   // tell what is not told yet, and end
 )
 
-// What the gateway tells the owner.
+// Operations of messages from the gateway to the owner.
 const (
 	OpReady  = "ready"  // or Error
 	OpReply  = "reply"  // to ID
@@ -35,8 +35,7 @@ const (
 	OpUnask  = "unask"  // question ID is no longer asked
 )
 
-// A Message is one packet between owner and gateway. What is large goes with it as
-// a file.
+// A Message is one packet between owner and gateway. Large content goes with it as a file.
 type Message struct {
 	Op       string       `json:"op"`
 	ID       uint64       `json:"id,omitempty"`
@@ -47,7 +46,7 @@ type Message struct {
 	Ready    *Ready       `json:"ready,omitempty"`
 	Events   []Event      `json:"events,omitempty"`
 	Names    []string     `json:"names,omitempty"`
-	More     bool         `json:"more,omitempty"` // another reply to the same ID follows
+	More     bool         `json:"more,omitempty"` // whether another reply to the same ID follows
 	Question *Question    `json:"question,omitempty"`
 	Answer   Answer       `json:"answer,omitempty"`
 }
@@ -63,7 +62,7 @@ const (
 	nameMax    = 255  // of a host, a method or a name
 )
 
-// ErrorReply gives a reply to id that says err.
+// ErrorReply returns a reply to the message id that reports err.
 func ErrorReply(id uint64, err error) Message {
 	return Message{Op: OpReply, ID: id, Error: printable(err.Error(), textMax), Kind: paddock.KindOf(err)}
 }
@@ -85,7 +84,7 @@ type wordsError struct {
 func (e *wordsError) Error() string { return e.words }
 func (e *wordsError) Unwrap() error { return e.kind }
 
-// DecodeMessage reads a message, strictly.
+// DecodeMessage decodes a message strictly: unknown fields, trailing data and lists that are too long are Invalid.
 func DecodeMessage(data []byte) (Message, error) {
 	var m Message
 	if err := decodeStrictly(data, &m); err != nil {
@@ -110,7 +109,7 @@ func decodeStrictly(data []byte, v any) error {
 	return nil
 }
 
-// ReadContent reads the JSON of a file that came with a message into v.
+// ReadContent decodes the JSON of a file that came with a message into v. The limit is 64 MiB.
 func ReadContent(f *os.File, v any) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, contentMax+1))
 	if err != nil {
@@ -125,9 +124,9 @@ func ReadContent(f *os.File, v any) error {
 	return nil
 }
 
-// CleanEvent makes an event safe to keep and to show: the sandbox is the owner's word,
-// and texts are short and hold no control characters. It then fits into a message.
-// The gateway does so, and the owner does not rely on it.
+// CleanEvent makes an event safe to keep and to show. It sets the sandbox to the owner's, cuts texts and replaces
+// control characters, so the event also fits into a message. The gateway cleans its events too; the owner does not rely
+// on that.
 func CleanEvent(e Event, sandbox string) Event {
 	e.Sandbox = sandbox
 	for _, s := range []*string{&e.Kind, &e.Host, &e.Address, &e.Method, &e.Verdict} {

@@ -16,8 +16,7 @@ import (
 // closeTime is how long a gateway has to tell the rest.
 const closeTime = time.Second
 
-// A Process is a gateway process, seen by its owner. It may be used from many
-// goroutines.
+// A Process is a gateway process as its owner sees it. It is safe for concurrent use.
 type Process struct {
 	config  Config // without what the gateway alone needs
 	owner   Callbacks
@@ -57,9 +56,8 @@ type call struct {
 	done  chan struct{}
 }
 
-// StartProcess starts a gateway and does not wait for it: what is asked of it before it
-// is ready waits. exe is the program, which the caller may close afterwards. The
-// gateway lives until Close or its owner's end, not until ctx's.
+// StartProcess starts a gateway and does not wait for it; calls to it wait until it is ready. exe is the program, which
+// the caller may close afterwards. The gateway lives until Close or the owner's end, and not only until ctx ends.
 func StartProcess(ctx context.Context, exe *os.File, c Config, o Callbacks) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start the gateway: %w: %w", err, paddock.Canceled)
@@ -90,7 +88,7 @@ func StartProcess(ctx context.Context, exe *os.File, c Config, o Callbacks) (*Pr
 	return g, nil
 }
 
-// Ready waits until the gateway has begun, or could not.
+// Ready waits until the gateway has started, or failed to.
 func (g *Process) Ready(ctx context.Context) (Ready, error) {
 	select {
 	case <-g.begun:
@@ -102,13 +100,12 @@ func (g *Process) Ready(ctx context.Context) (Ready, error) {
 	return g.ready, g.failure
 }
 
-// Link hands over the host's end of the sandbox's link: a TUN device or a socket
-// of packets. The caller may close f afterwards. A link takes the place of an
-// earlier one. It does not wait for the gateway to take it.
+// Link passes the host's end of the sandbox's network link: a TUN device or a packet socket. The caller may close f
+// afterwards. A new link replaces an earlier one. Link does not wait until the gateway has it.
 func (g *Process) Link(f *os.File) error { return g.give(Message{Op: OpLink}, f) }
 
-// Dial connects to a host by the sandbox's rules, as if the sandbox had. What is
-// not allowed is Denied, with the reason.
+// Dial connects to a host by the sandbox's rules, as if the sandbox had dialled. A connection that is not allowed is
+// Denied, with the reason.
 func (g *Process) Dial(ctx context.Context, host string, port uint16) (net.Conn, error) {
 	c, err := g.call(ctx, Message{Op: OpDial, Host: host, Port: port}, nil)
 	if err != nil {
@@ -117,8 +114,7 @@ func (g *Process) Dial(ctx context.Context, host string, port uint16) (net.Conn,
 	return connOf(c.file)
 }
 
-// ChannelFD gives a file for another process, which may dial through it with a
-// Dialer and do nothing else.
+// Channel returns a file for another process, which may dial through it with a Dialer and do nothing else.
 func (g *Process) Channel() (*os.File, error) {
 	fd, theirs, err := kernel.PacketPair(kernel.PacketMax)
 	if err != nil {
@@ -133,8 +129,8 @@ func (g *Process) Channel() (*os.File, error) {
 	return ours, nil
 }
 
-// Update puts other rules in place of the present ones, at once and whole, and
-// has cut what they no longer allow when it returns.
+// Update replaces the rules at once and as a whole. Connections that the new rules do not allow are cut when it
+// returns.
 func (g *Process) Update(ctx context.Context, p paddock.NetworkPolicy) error {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -149,8 +145,7 @@ func (g *Process) Update(ctx context.Context, p paddock.NetworkPolicy) error {
 	return err
 }
 
-// Names lists the names that have addresses in the sandbox, for the Config of
-// its next gateway.
+// Names returns the names that have addresses in the sandbox, for the Config of its next gateway.
 func (g *Process) Names(ctx context.Context) ([]string, error) {
 	c, err := g.call(ctx, Message{Op: OpNames}, nil)
 	if err != nil {
@@ -159,14 +154,13 @@ func (g *Process) Names(ctx context.Context) ([]string, error) {
 	return c.names, nil
 }
 
-// Done is closed when the gateway has gone.
+// Done returns a channel that is closed when the gateway has ended.
 func (g *Process) Done() <-chan struct{} { return g.done }
 
-// PID is the gateway's process.
+// PID returns the process ID of the gateway.
 func (g *Process) PID() int { return g.process.Pid }
 
-// Close ends the gateway, cuts what it carries and waits until it has gone. A
-// second Close does nothing.
+// Close ends the gateway and its connections, and waits until the process is gone. A second call does nothing.
 func (g *Process) Close() error {
 	g.mu.Lock()
 	g.closing = true

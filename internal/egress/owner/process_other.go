@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Process is a gateway process, which there is on Linux alone.
+// A Process is a gateway process, which needs Linux.
 type Process struct{}
 
 func unsupported() error {
@@ -23,44 +23,44 @@ func StartProcess(context.Context, *os.File, Config, Callbacks) (*Process, error
 	return nil, unsupported()
 }
 
-// Ready is Unsupported here, as all that follows.
+// Ready is Unsupported here.
 func (g *Process) Ready(context.Context) (Ready, error) { return Ready{}, unsupported() }
 
-// Link hands over a link.
+// Link is Unsupported here.
 func (g *Process) Link(*os.File) error { return unsupported() }
 
-// Dial connects by the rules.
+// Dial is Unsupported here.
 func (g *Process) Dial(context.Context, string, uint16) (net.Conn, error) { return nil, unsupported() }
 
-// ChannelFD gives a file for another process.
+// Channel is Unsupported here.
 func (g *Process) Channel() (*os.File, error) { return nil, unsupported() }
 
-// Update puts other rules in place.
+// Update is Unsupported here.
 func (g *Process) Update(context.Context, paddock.NetworkPolicy) error { return unsupported() }
 
-// Names lists names that have addresses.
+// Names is Unsupported here.
 func (g *Process) Names(context.Context) ([]string, error) { return nil, unsupported() }
 
-// Traffic is nothing.
+// Traffic returns zero.
 func (g *Process) Traffic() paddock.Traffic { return paddock.Traffic{} }
 
-// Done is never closed.
+// Done returns nil: a channel that is never closed.
 func (g *Process) Done() <-chan struct{} { return nil }
 
-// PID is no process.
+// PID returns 0.
 func (g *Process) PID() int { return 0 }
 
-// Close ends the gateway.
+// Close does nothing.
 func (g *Process) Close() error { return nil }
 
-// A Dialer dials through a file that Process.Channel gave.
+// A Dialer dials through a gateway, which needs Linux.
 type Dialer struct{}
 
 // NewDialer is Unsupported here.
 func NewDialer(*os.File) (*Dialer, error) { return nil, unsupported() }
 
-// Dial connects by the rules.
+// Dial is Unsupported here.
 func (d *Dialer) Dial(context.Context, string, uint16) (net.Conn, error) { return nil, unsupported() }
 
-// Close ends the channel.
+// Close does nothing.
 func (d *Dialer) Close() error { return nil }

@@ -58,7 +58,7 @@ func (r *refusals) list() []paddock.Refusal {
 	return all
 }
 
-// JoinRefusals gives the newest of several lists, newest last, as many as a status holds.
+// JoinRefusals merges lists by time, and returns the newest refusals, newest last, as many as a status holds (1000).
 func JoinRefusals(lists ...[]paddock.Refusal) []paddock.Refusal {
 	all := slices.Concat(lists...)
 	slices.SortStableFunc(all, func(a, b paddock.Refusal) int { return a.Time.Compare(b.Time) })

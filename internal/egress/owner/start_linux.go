@@ -21,12 +21,11 @@ import (
 // aside for what is contained; sandboxes have numbers below it.
 const firstID = 0x61000000
 
-// ChannelFD is the descriptor on which a gateway finds its owner.
+// ChannelFD is the descriptor of a gateway's channel to its owner.
 const ChannelFD = 3
 
-// CountersFD is the descriptor on which it finds the memory that it counts in, which
-// its owner reads: the number of bytes that it received from the world, and the
-// number of those that it sent there.
+// CountersFD is the descriptor of the memory in which a gateway counts bytes and which its owner reads. CountReceived
+// is the index of the bytes received from the world, CountSent that of the bytes sent there.
 const (
 	CountersFD = 4
 

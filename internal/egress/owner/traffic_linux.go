@@ -6,9 +6,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Traffic is what the gateway has carried so far, also when it has gone. It is
-// counted in memory that both processes have, so that one that is killed takes
-// nothing with it.
+// Traffic returns the bytes that the gateway carried so far, also after its end. The two processes share the memory of
+// the counters, so a gateway that is killed loses no count.
 func (g *Process) Traffic() paddock.Traffic {
 	g.mu.Lock()
 	defer g.mu.Unlock()

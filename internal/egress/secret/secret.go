@@ -1,6 +1,5 @@
-// Package secret puts secrets into requests on their way out and takes them out of
-// the answers. The sandbox knows placeholders only. Nothing here ever puts a value
-// into an error.
+// Package secret puts secrets into outgoing requests and takes them out of the answers. The sandbox knows placeholders
+// only. No error of this package holds a value.
 package secret
 
 import (
@@ -17,8 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/secret/placeholder"
 )
 
-// A Store holds the secrets of a sandbox with their placeholders. It never
-// changes.
+// A Store holds the secrets of a sandbox with their placeholders. It is immutable.
 type Store struct {
 	all   []entry
 	slots chan struct{} // of bodies that are held
@@ -31,7 +29,7 @@ type entry struct {
 
 func (e entry) has(p paddock.SecretPlace) bool { return placeholder.Placed(e.Secret, p) }
 
-// New makes a Store of secrets with the placeholders that [placeholder.New] gives, and with its errors.
+// New makes a Store with the placeholders, and the errors, of [placeholder.New].
 func New(seed []byte, secrets []paddock.Secret) (*Store, error) {
 	list, err := placeholder.New(seed, secrets)
 	if err != nil {
@@ -44,7 +42,7 @@ func New(seed []byte, secrets []paddock.Secret) (*Store, error) {
 	return s, nil
 }
 
-// Environment gives the placeholder of each secret by its name.
+// Environment returns the placeholder of each secret by its name.
 func (s *Store) Environment() map[string]string {
 	env := make(map[string]string, len(s.all))
 	for _, e := range s.all {
@@ -53,8 +51,7 @@ func (s *Store) Environment() map[string]string {
 	return env
 }
 
-// Bound gives the set of the secrets with the names of these; nil where there is
-// none.
+// Bound returns the Set of the stored secrets that have the names of the given ones, or nil if there are none.
 func (s *Store) Bound(secrets []paddock.Secret) *Set {
 	set := &Set{slots: s.slots}
 	for _, e := range s.all {
@@ -70,8 +67,7 @@ func (s *Store) Bound(secrets []paddock.Secret) *Set {
 	return set
 }
 
-// A Set is the secrets bound to one destination. A nil Set has none and changes
-// nothing. It may be used from many goroutines.
+// A Set is the secrets bound to one destination. A nil Set has none and changes nothing. It is safe for concurrent use.
 type Set struct {
 	entries []entry
 	scrub   []pair
@@ -79,7 +75,7 @@ type Set struct {
 	slots   chan struct{}
 }
 
-// Names lists them.
+// Names returns the names of the secrets.
 func (s *Set) Names() []string {
 	if s == nil {
 		return nil
@@ -104,11 +100,10 @@ func (s *Set) at(place paddock.SecretPlace, write form, used func(string)) *exch
 
 func plain(s string) string { return s }
 
-// Head puts values in the place of placeholders in the header and the query of r, signs
-// it again where it was signed with placeholders, and gives the names of those
-// used. Host, the path and what frames a message are left as they are. What is
-// signed in a way that cannot be repeated is Unsupported, in words. r's body may
-// be read for it: its place is taken by a copy.
+// Head replaces placeholders by values in the header and the query of r, signs r again if it was signed with
+// placeholders, and returns the names of the secrets used. It leaves the host, the path and the fields that frame the
+// message as they are. A signature that cannot be made again is Unsupported. To sign, Head may read r's body; it puts a
+// copy in its place.
 func (s *Set) Head(r *http.Request) ([]string, error) {
 	if s == nil {
 		return nil, nil
@@ -169,10 +164,9 @@ func header(x *exchange, value string) string {
 	return string(x.bytesOf([]byte(value)))
 }
 
-// Body gives body with values in the place of placeholders, as a header h describes it,
-// where a secret has its place in bodies; used is told each name once. keeps
-// tells that the length stays the same, left says in words why the body is left as
-// it is though a secret has its place there.
+// Body returns body with placeholders replaced by values, if a secret may stand in bodies and the header h describes a
+// body that can be changed. It calls used once for each name. keeps reports that the length stays the same. left says
+// why the body is unchanged although a secret may stand there.
 func (s *Set) Body(h http.Header, body io.ReadCloser, used func(name string)) (changed io.ReadCloser, keeps bool, left string) {
 	if s == nil || !slices.ContainsFunc(s.entries, func(e entry) bool { return e.has(paddock.SecretBody) }) {
 		return body, true, ""
@@ -216,11 +210,10 @@ func writing(contentType string) (form, bool) {
 	return nil, false
 }
 
-// KeepsLength tells whether scrubbing leaves the length of an answer as it is.
+// KeepsLength reports whether scrubbing keeps the length of an answer.
 func (s *Set) KeepsLength() bool { return s == nil || s.keeps }
 
-// ScrubHeader puts placeholders in the place of values in the header or the trailer of
-// an answer.
+// ScrubHeader replaces values by placeholders in the header or the trailer of an answer.
 func (s *Set) ScrubHeader(h http.Header) {
 	if s == nil {
 		return
@@ -237,7 +230,7 @@ func (s *Set) ScrubHeader(h http.Header) {
 	}
 }
 
-// ScrubText does so in a text.
+// ScrubText replaces values by placeholders in a text.
 func (s *Set) ScrubText(text string) string {
 	if s == nil {
 		return text
@@ -245,7 +238,7 @@ func (s *Set) ScrubText(text string) string {
 	return string(newExchange(s.scrub, nil, true).bytesOf([]byte(text)))
 }
 
-// Scrub gives body with placeholders in the place of values. Closing it closes body.
+// Scrub returns body with values replaced by placeholders. Closing it closes body.
 func (s *Set) Scrub(body io.ReadCloser) io.ReadCloser {
 	if s == nil {
 		return body
@@ -253,8 +246,8 @@ func (s *Set) Scrub(body io.ReadCloser) io.ReadCloser {
 	return newStream(body, newExchange(s.scrub, nil, true))
 }
 
-// ScrubFrames gives body with something of the same length in the place of values,
-// for bodies whose parts say how long they are. Closing it closes body.
+// ScrubFrames returns body with values replaced by texts of the same length, for bodies whose parts state their length.
+// Closing it closes body.
 func (s *Set) ScrubFrames(body io.ReadCloser) io.ReadCloser {
 	if s == nil {
 		return body
