@@ -161,7 +161,7 @@ $(LINT):
 	@mkdir -p $(@D).new
 	GOFLAGS= GOBIN=$(@D).new go install $(GOLANGCI_LINT)
 	@mkdir -p $(@D)
-	@mv $(@D).new/golangci-lint $@
+	@mv $(@D).new/golangci-lint $@ && rmdir $(@D).new
 
 .PHONY: tidy
 tidy:

@@ -118,17 +118,18 @@ func (q query) row(text string, args ...any) *sql.Row {
 }
 
 // each calls f with every row.
-func (q query) each(f func(row) error, text string, args ...any) error {
+func (q query) each(f func(row) error, text string, args ...any) (err error) {
 	rows, err := q.db.QueryContext(q.ctx, q.engine.spell(text), args...)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		if err := f(rows); err != nil {
-			return errors.Join(err, rows.Close())
+			return err
 		}
 	}
-	return errors.Join(rows.Err(), rows.Close())
+	return rows.Err()
 }
 
 // A row is one that was found.

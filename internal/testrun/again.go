@@ -15,7 +15,7 @@ import (
 )
 
 // mostAgain is how many failed tests are tried again: more are not chance.
-const mostAgain = 10
+const mostAgain = 3
 
 // An attempt runs tests of a package alone and gives what go test -json prints.
 type attempt func(pkg string, names []string) (io.Reader, error)
