@@ -159,7 +159,11 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, harness(&n))
 	taken := n.made.Load() - n.passed.Load()
 	t.Logf("of %d sandboxes %d were ready", n.made.Load(), taken)
-	if taken < 20 {
+	least := int64(20)
+	if overridden() != nil { // a sample makes fewer
+		least = 5
+	}
+	if taken < least {
 		t.Errorf("the promises were hardly kept by sandboxes that were ready: %d", taken)
 	}
 }
