@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || box.Main(gvisor.Kernel(), microvm.Kernel()) || sentry.Main() || supervisor.Main() || wall.Main() {
+	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || wall.Main() {
 		return
 	}
 	os.Exit(run(m))

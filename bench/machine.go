@@ -45,7 +45,7 @@ func openMicroVM(o options, state string) (paddock.Driver, error) {
 
 func machineOptions(o options, state string) (microvm.Options, error) {
 	mo := microvm.Options{State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots}
-	for name, to := range map[string]*program.Program{o.guest: &mo.Guest, o.monitor: &mo.Monitor} {
+	for name, to := range map[string]*program.Program{o.guest: &mo.Guest, o.monitor: &mo.Init} {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return mo, fmt.Errorf("read the program that make build made: %w", err)

@@ -16,7 +16,7 @@ import (
 
 // inside is true where this process was started as a part of a sandbox, which
 // then has run and ended.
-func inside() bool { return box.Main(gvisor.Kernel()) || wall.Main() || client() }
+func inside() bool { return box.Main(jail.Runtime(), gvisor.Runtime()) || wall.Main() || client() }
 
 // A tier is one whose sandboxes are measured in process.
 type tier struct {
@@ -73,7 +73,7 @@ func openGVisor(o options, state string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gvisor.New(gvisor.Options{Guest: program.Embedded("guest", guest), Kernel: program.Embedded("gvisor", kernel), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
+	return gvisor.New(gvisor.Options{Guest: program.Embedded("guest", guest), Init: program.Embedded("gvisor", kernel), Gateway: gateway, State: state, Environ: os.Environ(), Hosts: o.hosts, Roots: o.roots})
 }
 
 // wayOut reads the program of gateways where sandboxes are to have one.

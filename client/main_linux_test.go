@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if box.Main() || gateway.Main() {
+	if box.Main(jail.Runtime()) || gateway.Main() {
 		return
 	}
 	drivertest.Main(m, (&host{driver: jailed}).open)

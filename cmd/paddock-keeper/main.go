@@ -8,11 +8,12 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 )
 
 func main() {
-	if box.Main(gvisor.Kernel(), microvm.Kernel()) {
+	if box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "paddock-keeper: the owner of a sandbox, started by paddock; it does nothing by itself")

@@ -12,12 +12,13 @@ import (
 	"github.com/paddock-sandbox/paddock/cmd/paddock/early"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func main() {
-	if box.Main(gvisor.Kernel(), microvm.Kernel()) || gvisorMain() || monitorMain() || gatewayMain() || wall.Main() {
+	if box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || gvisorMain() || monitorMain() || gatewayMain() || wall.Main() {
 		return // this was a part of a sandbox
 	}
 	os.Exit(execute(registry(early.Begun())))

@@ -279,7 +279,7 @@ const engineVariable = "PADDOCK_QEMU"
 
 func openMicroVM(g gear) (paddock.Driver, error) {
 	state, data := g.kept(paddock.MicroVM)
-	d, err := microvm.New(microvm.Options{Spares: g.spares, State: state, Data: data, Guest: program.Embedded("guest", guestBinary()), Monitor: program.Embedded("microvm", monitorBinary()), Gateway: program.Embedded("gateway", gatewayBinary()), Keeper: program.Embedded("keeper", keeperBinary()), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := microvm.New(microvm.Options{Spares: g.spares, State: state, Data: data, Guest: program.Embedded("guest", guestBinary()), Init: program.Embedded("microvm", monitorBinary()), Gateway: program.Embedded("gateway", gatewayBinary()), Keeper: program.Embedded("keeper", keeperBinary()), Engine: os.Getenv(engineVariable), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func openMicroVM(g gear) (paddock.Driver, error) {
 
 func openGVisor(g gear) (paddock.Driver, error) {
 	state, data := g.kept(paddock.GVisor)
-	d, err := gvisor.New(gvisor.Options{Spares: g.spares, State: state, Data: data, Guest: program.Embedded("guest", guestBinary()), Kernel: program.Embedded("gvisor", gvisorBinary()), Gateway: program.Embedded("gateway", gatewayBinary()), Keeper: program.Embedded("keeper", keeperBinary()), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
+	d, err := gvisor.New(gvisor.Options{Spares: g.spares, State: state, Data: data, Guest: program.Embedded("guest", guestBinary()), Init: program.Embedded("gvisor", gvisorBinary()), Gateway: program.Embedded("gateway", gatewayBinary()), Keeper: program.Embedded("keeper", keeperBinary()), Environ: os.Environ(), Audit: g.audit, Ask: g.ask})
 	if err != nil {
 		return nil, err
 	}

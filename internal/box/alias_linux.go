@@ -18,23 +18,23 @@ import (
 // aliases denies what protected names at the top of a writable mount lead to,
 // where one of them is a link or a git file that says where the repository is:
 // the broker judges by where a file really is.
-func (l *layout) aliases() error {
-	set, err := protect.New(l.config.Protect, l.config.Unprotect)
+func (l *Layout) aliases() error {
+	set, err := protect.New(l.Config.Protect, l.Config.Unprotect)
 	if err != nil {
 		return fmt.Errorf("protected names: %w: %w", err, paddock.Invalid)
 	}
-	for _, m := range l.config.Mounts {
+	for _, m := range l.Config.Mounts {
 		if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer || m.IsFile {
 			continue
 		}
 		for _, rule := range set.Rules() {
 			real, ok := alias(m.Source, rule)
-			if !ok || !within(real, m.Source) || real == m.Source {
+			if !ok || !Within(real, m.Source) || real == m.Source {
 				continue
 			}
 			inside := m.Target + strings.TrimPrefix(real, m.Source)
-			if !slices.Contains(l.config.Deny, inside) {
-				l.config.Deny = append(l.config.Deny, inside)
+			if !slices.Contains(l.Config.Deny, inside) {
+				l.Config.Deny = append(l.Config.Deny, inside)
 			}
 		}
 	}

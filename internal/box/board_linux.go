@@ -14,7 +14,7 @@ import (
 // keeper would have answered, no more: where it does not show that the sandbox goes,
 // the keeper is asked. A keeper that was killed leaves its board as it was, and takes
 // its sandbox along, whose agent then does not answer.
-type board struct{ words *kernel.Counters }
+type statusBoard struct{ words *kernel.Counters }
 
 const (
 	boardWord = 0 // of the words
@@ -22,36 +22,36 @@ const (
 )
 
 // newBoard makes the keeper's, and the file by which others read it.
-func newBoard() (board, *os.File, error) {
+func newBoard() (statusBoard, *os.File, error) {
 	reader, f, err := kernel.NewCounters("board")
 	if err != nil {
-		return board{}, nil, err
+		return statusBoard{}, nil, err
 	}
 	writer, err := kernel.OpenCounters(int(f.Fd()))
 	if err := errors.Join(err, reader.Close()); err != nil {
-		return board{}, nil, errors.Join(err, f.Close())
+		return statusBoard{}, nil, errors.Join(err, f.Close())
 	}
-	return board{writer}, f, nil
+	return statusBoard{writer}, f, nil
 }
 
 // readBoard gives that of a keeper, which sent the file.
-func readBoard(f *os.File) (*board, error) {
+func readBoard(f *os.File) (*statusBoard, error) {
 	words, err := kernel.ReadCounters(int(f.Fd()))
 	if err != nil {
 		return nil, err
 	}
-	return &board{words}, nil
+	return &statusBoard{words}, nil
 }
 
 // close lets go of what readBoard gave.
-func (b *board) close() {
+func (b *statusBoard) close() {
 	if b != nil {
 		_ = b.words.Close() // it is of no use any more
 	}
 }
 
 // show is the keeper's.
-func (b board) show(st standing, err error) {
+func (b statusBoard) show(st Standing, err error) {
 	word := uint64(0)
 	if err == nil && st.State == paddock.Ready {
 		word = boardGoes
@@ -61,4 +61,4 @@ func (b board) show(st standing, err error) {
 
 // goes tells whether the keeper shows that its sandbox does; without a board nobody
 // does.
-func (b *board) goes() bool { return b != nil && b.words.Load(boardWord) == boardGoes }
+func (b *statusBoard) goes() bool { return b != nil && b.words.Load(boardWord) == boardGoes }

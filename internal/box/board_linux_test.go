@@ -21,30 +21,30 @@ func TestABoardShowsOnlyThatASandboxGoes(t *testing.T) {
 		t.Error("a new board shows that a sandbox goes")
 	}
 	for _, row := range []struct {
-		st   standing
+		st   Standing
 		err  error
 		goes bool
 	}{
-		{standing{State: paddock.Ready}, nil, true},
-		{standing{State: paddock.Paused}, nil, false},
-		{standing{State: paddock.Ready}, nil, true},
-		{standing{paddock.Dead, "it was killed"}, nil, false},
-		{standing{State: paddock.Ready}, paddock.Unavailable, false},
-		{standing{}, nil, false},
+		{Standing{State: paddock.Ready}, nil, true},
+		{Standing{State: paddock.Paused}, nil, false},
+		{Standing{State: paddock.Ready}, nil, true},
+		{Standing{paddock.Dead, "it was killed"}, nil, false},
+		{Standing{State: paddock.Ready}, paddock.Unavailable, false},
+		{Standing{}, nil, false},
 	} {
 		mine.show(row.st, row.err)
 		if theirs.goes() != row.goes {
 			t.Errorf("%+v, %v: it goes: %t", row.st, row.err, !row.goes)
 		}
 	}
-	if (*board)(nil).goes() {
+	if (*statusBoard)(nil).goes() {
 		t.Error("nothing shows that a sandbox goes")
 	}
 }
 
 // lately is a driver's sandbox of a name.
-func lately(id paddock.ID, made time.Time) *sandbox {
-	return &sandbox{id: id, owner: remoteOwner{group: noGroup}, about: about{Created: made}, dialing: make(chan struct{}, 1)}
+func lately(id paddock.ID, made time.Time) *Sandbox {
+	return &Sandbox{id: id, owner: remoteOwner{group: noGroup}, about: about{Created: made}, dialing: make(chan struct{}, 1)}
 }
 
 func TestRecentsGiveTheLatestOfAName(t *testing.T) {

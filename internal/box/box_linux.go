@@ -15,7 +15,6 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/cgroup"
-	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -29,24 +28,18 @@ type meter interface {
 	Remove(ctx context.Context) error
 }
 
-// A box is the processes of one sandbox, as their owner has them.
-type box struct {
+// A Box is the process tree of one sandbox on the host, as its owner has it.
+type Box struct {
 	created time.Time
-	id      identity
+	plan    Plan            // its layout may be completed while the box is made
 	control *kernel.Channel // to the box's init; its end is the box's end
 	pid     int
-	first   int                                 // the limit of processes that it was made with
-	nested  bool                                // commands run on a kernel of its own
-	machine bool                                // and that in a machine of its own
-	hosted  func(paddock.Limits) paddock.Limits // limits as the host has to bound them
-	made    int64                               // memory that it was made with, bytes
-	group   *cgroup.Group                       // nil where the meter is a watchdog
+	Group   *cgroup.Group // nil where the meter is a watchdog
 	meter   meter
-	stood   atomic.Bool    // it was ready once
-	ended   chan struct{}  // closed when init was waited for
-	events  *os.File       // what the kernel of its own tells; nil without one
-	heard   chan struct{}  // closed when all that it told was recorded
-	gateway *owner.Gateway // its way out; nil is none
+	stood   atomic.Bool   // it was ready once
+	ended   chan struct{} // closed when init was waited for
+	events  *os.File      // what its runtime reports; nil without events
+	heard   chan struct{} // closed when all that it reported was recorded
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex
@@ -57,162 +50,182 @@ type box struct {
 	mostCPUs float64 // guarded by mu: the highest limit of those before, if any
 }
 
-// newBox makes a box and answers when a command has run in it, with the first
-// connection to its agent. After an error nothing is left.
-func newBox(ctx context.Context, s start) (b *box, conn net.Conn, err error) {
-	b = &box{created: time.Now(), id: s.layout.id, limits: s.limits, first: s.limits.PIDs, nested: s.layout.nested, hosted: s.layout.hosted, ended: make(chan struct{})}
-	b.machine = s.kernel != nil && s.kernel.Machine != nil
-	b.made = asMade(s.layout.config.Kernel, s.limits).Memory
-	if s.gateway != nil { // at the same time as the box
-		if err := s.gateway.Start(ctx, s.out); err != nil {
-			return nil, nil, err
+// Plan returns what the box was made with. The caller changes nothing in it.
+func (b *Box) Plan() *Plan { return &b.plan }
+
+// Ended is closed when the box's init has ended.
+func (b *Box) Ended() <-chan struct{} { return b.ended }
+
+// A making is what the stages of making a box pass on.
+type making struct {
+	p    *Plan
+	b    *Box
+	own  closers
+	conn net.Conn // the first connection to the agent; nil until there is one
+
+	theirs, link *os.File // the box's ends of its control channel and of conn
+	mine         *os.File // the owner's end of conn
+}
+
+// Make makes a box and returns, when a command has run in it, the box and the first connection to
+// its agent. After an error nothing is left.
+func Make(ctx context.Context, p Plan) (*Box, net.Conn, error) {
+	b := &Box{created: time.Now(), plan: p, limits: p.Limits, ended: make(chan struct{})}
+	m := &making{p: &b.plan, b: b}
+	defer m.own.close()
+	for _, stage := range []func(context.Context) error{m.startGateway, m.bound, m.channels, m.start, m.watch, m.connect, m.configure, m.await} {
+		if err := stage(ctx); err != nil {
+			if m.conn != nil {
+				m.conn.Close()
+			}
+			m.own.close() // or the box's end of the events would stay open
+			return nil, nil, errors.Join(err, b.Remove(context.WithoutCancel(ctx)))
 		}
-		b.gateway = s.gateway
 	}
-	var own closers
-	defer own.close()
-	if s.groups {
-		paths := s.layout.paths
-		if s.limits.IO > 0 && len(paths) == 0 {
-			paths = []string{"/"}
-		}
-		if b.group, err = s.host.Create(s.name, s.layout.hosted(s.limits), paths...); err != nil {
-			return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
-		}
-		b.meter = b.group
+	return b, m.conn, nil
+}
+
+// startGateway starts the way out, at the same time as the box.
+func (m *making) startGateway(ctx context.Context) error {
+	if m.p.Gateway == nil {
+		return nil
 	}
-	control, theirs, err := kernel.NewChannelPair()
-	if err != nil {
-		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+	return m.p.Gateway.Start(ctx, m.p.Programs.One(fileGateway))
+}
+
+// bound makes the control group that the box starts in.
+func (m *making) bound(context.Context) error {
+	if !m.p.Groups {
+		return nil
 	}
-	own.add(theirs)
-	b.control = control
-	mine, link, err := kernel.Pair()
-	if err != nil {
-		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+	paths := m.p.Layout.paths
+	if m.p.Limits.IO > 0 && len(paths) == 0 {
+		paths = []string{"/"}
 	}
-	own.add(mine, link)
-	fail := func(err error) (*box, net.Conn, error) {
-		if conn != nil {
-			conn.Close()
-		}
-		own.close() // or the box's end of the events would stay open
-		return nil, nil, errors.Join(err, b.remove(context.WithoutCancel(ctx)))
+	g, err := m.p.host.Create(m.p.Name, m.hostLimits(), paths...)
+	if err == nil {
+		m.b.Group, m.b.meter = g, g
 	}
-	if err := b.launch(s, theirs, link); err != nil {
-		return fail(impossible(fmt.Errorf("start the box: %w", err), b.nested))
+	return err
+}
+
+func (m *making) hostLimits() paddock.Limits {
+	return m.p.Runtime.Limiter.HostLimits(m.p.Layout, m.p.Limits)
+}
+
+// channels makes the sockets between the box and its owner.
+func (m *making) channels(context.Context) (err error) {
+	if m.b.control, m.theirs, err = kernel.NewChannelPair(); err != nil {
+		return err
 	}
-	if s.made != nil {
-		s.made(b)
+	m.own.add(m.theirs)
+	if m.mine, m.link, err = kernel.Pair(); err != nil {
+		return err
 	}
-	if s.unrecorded != nil {
-		b.wg.Go(func() {
+	m.own.add(m.mine, m.link)
+	return nil
+}
+
+// start starts the box's init, which then waits for its configuration.
+func (m *making) start(context.Context) error {
+	if err := m.b.launch(m.theirs, m.link); err != nil {
+		return m.b.Impossible(fmt.Errorf("start the box: %w", err))
+	}
+	if m.p.made != nil {
+		m.p.made(m.b)
+	}
+	if m.p.unrecorded != nil {
+		m.b.wg.Go(func() {
 			select {
-			case <-s.unrecorded:
-				b.unheard(nil)
-			case <-b.ended:
+			case <-m.p.unrecorded:
+				m.b.unheard(nil)
+			case <-m.b.ended:
 			}
 		})
 	}
-	// Only the box has its ends now: when it dies, ours tell.
-	theirs.Close()
-	link.Close()
-	if !s.groups {
-		if b.meter, err = cgroup.Watch(b.pid, s.layout.hosted(s.limits).Memory); err != nil {
-			return fail(err)
-		}
-	}
-	if conn, err = net.FileConn(mine); err != nil {
-		return fail(err)
-	}
-	if s.connected != nil {
-		s.connected(conn)
-	}
-	if s.finish != nil {
-		if err := s.finish(); err != nil {
-			return fail(err)
-		}
-	}
-	// A start may be used again, with another box saved meanwhile.
-	l := s.layout.clone()
-	fds, err := openForeign(l, &own)
-	if err != nil {
-		return fail(impossible(err, b.nested))
-	}
-	if l.config.Link && !l.nested && l.id.root {
-		// Its init is nobody, who may not be let to open it.
-		tun, err := kernel.OpenTUNOf(b.pid)
-		if err != nil {
-			return fail(fmt.Errorf("make the link: %w", err))
-		}
-		own.add(tun)
-		fds = append(fds, tun)
-		l.config.TUN = len(fds)
-	}
-	if k := l.config.Kernel; k != nil {
-		show := l.showKernel(s.exe, &fds, &own)
-		if k.Machine == nil { // which brings the agent itself
-			show = errors.Join(show, l.showAgent(s.agent, &fds, &own))
-		}
-		if err := show; err != nil {
-			return fail(impossible(err, b.nested))
-		}
-		if s.kernel.Receive != nil {
-			events, err := b.listen(s)
-			if err != nil {
-				return fail(err)
-			}
-			own.add(events)
-			fds = append(fds, events)
-			k.Events = len(fds)
-		}
-		if s.audit == nil {
-			k.Audit = nil
-		}
-		if k.Supplies = 0; k.Supplied > 0 {
-			k.Supplies = len(fds) + 1
-			fds = append(fds, s.supplies...)
-		}
-		if k.Template = 0; len(s.template) == boxinit.TemplateFiles {
-			k.Template, k.Room = len(fds)+1, b.room(true)
-			fds = append(fds, s.template...)
-		}
-		k.Memory = len(s.image) == len(memoryParts)
-		k.Layered = k.Layered || len(s.image) == len(fileParts)
-		if k.Image = 0; len(s.image) > 0 {
-			k.Image = len(fds) + 1
-			fds = append(fds, s.image...)
-		}
-	}
-	config, err := json.Marshal(l.config)
-	if err != nil {
-		return fail(err)
-	}
-	if len(config) > kernel.PacketMax {
-		return fail(fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(config)>>10, kernel.PacketMax>>10, paddock.Invalid))
-	}
-	if err := b.control.Send(config, fds...); err != nil {
-		return fail(fmt.Errorf("configure the box: %w", b.explain(err)))
-	}
-	if err := b.ready(ctx); err != nil {
-		return fail(b.starved(impossible(err, b.nested)))
-	}
-	if s.gateway != nil {
-		if err := s.gateway.Ready(ctx); err != nil {
-			return fail(err)
-		}
-	}
-	return b, conn, nil
+	// Only the box has its ends now: when it dies, the owner's ends report it.
+	m.theirs.Close()
+	m.link.Close()
+	return nil
 }
 
-// hostPIDs is how many processes and threads of the host's make a box whose
-// commands may have n. A kernel of the box's own has threads of its own, and
-// would end if it could not have one; it bounds commands itself.
-func hostPIDs(n int, nested bool) int {
-	if nested {
-		return 3*n + 512
+// watch bounds the box by a watchdog where there is no control group.
+func (m *making) watch(context.Context) error {
+	if m.p.Groups {
+		return nil
 	}
-	return n + boxinit.AgentThreads + boxinit.SpareThreads
+	w, err := cgroup.Watch(m.b.pid, m.hostLimits().Memory)
+	if err == nil {
+		m.b.meter = w
+	}
+	return err
+}
+
+// connect makes the first connection to the agent. Nothing is answered on it yet.
+func (m *making) connect(context.Context) error {
+	conn, err := net.FileConn(m.mine)
+	if err != nil {
+		return err
+	}
+	if m.conn = conn; m.p.connected != nil {
+		m.p.connected(conn)
+	}
+	return nil
+}
+
+// A Configuration is what the box's init is sent: a layout, and files by name.
+type Configuration struct {
+	Layout *Layout // a copy, which belongs to this box
+	Files  boxinit.Files
+
+	b   *Box
+	own *closers
+}
+
+// Own has a file closed when the configuration was sent.
+func (c *Configuration) Own(f *os.File) { c.own.add(f) }
+
+// PID is the number of the box's init on the host.
+func (c *Configuration) PID() int { return c.b.pid }
+
+// configure sends the box's init what it is to build.
+func (m *making) configure(context.Context) error {
+	if m.p.finish != nil {
+		if err := m.p.finish(); err != nil {
+			return err
+		}
+	}
+	// A plan may be used again, for another box.
+	c := &Configuration{Layout: m.p.Layout.clone(), b: m.b, own: &m.own}
+	if err := openForeign(c); err != nil {
+		return m.b.Impossible(err)
+	}
+	if err := m.p.Runtime.Configure(m.b, c); err != nil {
+		return err
+	}
+	c.Layout.Config.Names = c.Files.Names()
+	config, err := json.Marshal(c.Layout.Config)
+	if err != nil {
+		return err
+	}
+	if len(config) > kernel.PacketMax {
+		return fmt.Errorf("environment and mounts take %d KiB, at most %d: %w", len(config)>>10, kernel.PacketMax>>10, paddock.Invalid)
+	}
+	if err := m.b.control.Send(config, c.Files.All()...); err != nil {
+		return fmt.Errorf("configure the box: %w", m.b.explain(err))
+	}
+	return nil
+}
+
+// await waits until a command has run, and the way out is open.
+func (m *making) await(ctx context.Context) error {
+	if err := m.b.ready(ctx); err != nil {
+		return m.b.starved(m.b.Impossible(err))
+	}
+	if m.p.Gateway == nil {
+		return nil
+	}
+	return m.p.Gateway.Ready(ctx)
 }
 
 // closers are files that go when a function ends, however it ends.
@@ -226,7 +239,7 @@ func (c *closers) close() {
 	}
 }
 
-func kindOf(err error) paddock.Kind {
+func EndKind(err error) paddock.Kind {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return paddock.Timeout
 	}
@@ -234,20 +247,20 @@ func kindOf(err error) paddock.Kind {
 }
 
 // explain adds how init ended to an error about it.
-func (b *box) explain(err error) error {
+func (b *Box) explain(err error) error {
 	b.kill()
 	<-b.ended
-	return fmt.Errorf("%w: %s: %w", err, b.reason(), paddock.Unavailable)
+	return fmt.Errorf("%w: %s: %w", err, b.Reason(), paddock.Unavailable)
 }
 
-func (b *box) reason() string {
+func (b *Box) Reason() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why
 }
 
 // kill ends every process in the box: the kernel takes all with the init.
-func (b *box) kill() {
+func (b *Box) kill() {
 	if b.pid > 0 {
 		select {
 		case <-b.ended:
@@ -258,12 +271,12 @@ func (b *box) kill() {
 }
 
 // connect gives a new connection to the agent.
-func (b *box) connect() (*os.File, error) {
-	return b.ask(boxinit.OpConnect, nil)
+func (b *Box) connect() (*os.File, error) {
+	return b.Ask(boxinit.OpConnect, nil)
 }
 
 // ask asks the box for something; the answer comes on the file.
-func (b *box) ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error) {
+func (b *Box) Ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error) {
 	mine, theirs, err := kernel.Pair()
 	if err != nil {
 		return nil, err
@@ -277,21 +290,21 @@ func (b *box) ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error
 }
 
 // remove ends the box. Twice is fine.
-func (b *box) remove(ctx context.Context) error {
+func (b *Box) Remove(ctx context.Context) error {
 	b.mu.Lock()
 	if b.why == "" {
 		b.why = "the sandbox was removed"
 	}
 	b.mu.Unlock()
 	b.kill()
-	if b.group != nil {
-		_ = b.group.Thaw() // what is frozen does not die on version 1
+	if b.Group != nil {
+		_ = b.Group.Thaw() // what is frozen does not die on version 1
 	}
 	if b.pid > 0 {
 		select {
 		case <-b.ended:
 		case <-ctx.Done():
-			return fmt.Errorf("remove: the box's init does not end: %w", kindOf(ctx.Err()))
+			return fmt.Errorf("remove: the box's init does not end: %w", EndKind(ctx.Err()))
 		}
 	}
 	if b.control != nil {
@@ -306,8 +319,8 @@ func (b *box) remove(ctx context.Context) error {
 		_ = b.events.Close() // its end is what matters
 	}
 	b.wg.Wait()
-	if b.gateway != nil { // of a box that never began
-		b.gateway.Stop()
+	if b.plan.Gateway != nil { // of a box that never began
+		b.plan.Gateway.Stop()
 	}
 	if b.meter != nil {
 		if err := b.meter.Remove(ctx); err != nil {

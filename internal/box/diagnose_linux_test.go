@@ -10,7 +10,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
-	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // What a container looks like from its inside.
@@ -21,32 +20,26 @@ const (
 	uncovered  = "30 29 0:27 / / rw - overlay overlay rw\n31 30 0:28 / /proc rw - proc proc rw\n32 31 0:40 / /proc/sys/fs/binfmt_misc rw - autofs a rw"
 )
 
-func host(files ...string) surroundings {
-	s := surroundings{trace: syscall.ESRCH, exe: "/usr/bin/paddock"}
+func host(files ...string) Surroundings {
+	s := Surroundings{Trace: syscall.ESRCH, exe: "/usr/bin/paddock"}
 	content := map[string]string{"/proc/self/status": unfiltered, "/proc/self/mountinfo": uncovered}
 	for i := 0; i+1 < len(files); i += 2 {
 		content[files[i]] = files[i+1]
 	}
-	s.read = func(name string) string { return content[name] }
+	s.Read = func(name string) string { return content[name] }
 	return s
 }
 
-func rooted(s surroundings) surroundings { s.root = true; return s }
-func nested(s surroundings) surroundings { s.nested = true; return s }
-func untraced(s surroundings) surroundings {
-	s.trace = syscall.EPERM
-	return s
-}
+func rooted(s Surroundings) Surroundings { s.root = true; return s }
 
 func TestAFailureIsToldWithItsRemedy(t *testing.T) {
 	start := func(err error) error { return fmt.Errorf("start the box: %w", err) }
-	told := func(text string) error { return &toldError{text, paddock.Unsupported} }
-	gvisor := told("start the kernel: create gVisor's processes: cannot create sandbox: waiting for sandbox to start: EOF")
+	told := func(text string) error { return &ToldError{text, paddock.Unsupported} }
 	proc := told("build the file tree: mount /proc: fsmount proc: operation not permitted")
 	const filter, paths, armor = "--security-opt seccomp=unconfined", "--security-opt systempaths=unconfined", "--security-opt apparmor=unconfined"
 	for _, row := range []struct {
 		name          string
-		around        surroundings
+		around        Surroundings
 		err           error
 		cause, remedy string // each word of which is to be there
 		not           string // which is not
@@ -65,29 +58,25 @@ func TestAFailureIsToldWithItsRemedy(t *testing.T) {
 		{"a filter that refuses keys", host("/proc/self/status", filtered), told("drop capabilities: join a new session keyring: operation not permitted"), "keyring", filter, paths},
 		{"a service that may do little", host("/proc/self/status", filtered), start(syscall.EPERM), "not permitted", "SystemCallFilter", "covered"},
 		{"programs in memory are not executed", host("/proc/sys/vm/memfd_noexec", "2"), errors.New("memfd_create: permission denied"), "memfd_noexec", "vm.memfd_noexec=1", ""},
-		{"no systrap: nobody traces", nested(host("/proc/sys/kernel/yama/ptrace_scope", "3")), gvisor, "ptrace_scope is 3 systrap", "sysctl.d restart", ""},
 		{"the same, in a jail", host("/proc/sys/kernel/yama/ptrace_scope", "3"), proc, "covered", "/proc", "ptrace"},
-		{"no systrap: a filter refuses it", nested(untraced(host("/proc/self/status", filtered))), gvisor, "ptrace: operation not permitted systrap", filter, ""},
-		{"a program with C in it", nested(host()), told("start the kernel: this program was built with cgo, with which gVisor cannot run; build it with CGO_ENABLED=0"), "cgo", "CGO_ENABLED=0", ""},
-		{"something of gVisor's that nobody knows", nested(host()), gvisor, "waiting for sandbox", "", "ptrace"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			f := row.around.diagnose(row.err)
+			f := row.around.Diagnose(row.err, &Runtime{})
 			for _, w := range strings.Fields(row.cause) {
-				if !strings.Contains(f.cause, w) {
-					t.Errorf("cause: %q says nothing of %q", f.cause, w)
+				if !strings.Contains(f.Cause, w) {
+					t.Errorf("cause: %q says nothing of %q", f.Cause, w)
 				}
 			}
 			for _, w := range strings.Fields(row.remedy) {
-				if !strings.Contains(f.remedy, w) {
-					t.Errorf("remedy: %q says nothing of %q", f.remedy, w)
+				if !strings.Contains(f.Remedy, w) {
+					t.Errorf("remedy: %q says nothing of %q", f.Remedy, w)
 				}
 			}
-			if row.not != "" && strings.Contains(f.cause+f.remedy, row.not) {
-				t.Errorf("%q; %q: what has %q to do with it?", f.cause, f.remedy, row.not)
+			if row.not != "" && strings.Contains(f.Cause+f.Remedy, row.not) {
+				t.Errorf("%q; %q: what has %q to do with it?", f.Cause, f.Remedy, row.not)
 			}
-			if row.remedy == "" && f.remedy != "" {
-				t.Errorf("a remedy for nobody knows what: %q", f.remedy)
+			if row.remedy == "" && f.Remedy != "" {
+				t.Errorf("a remedy for nobody knows what: %q", f.Remedy)
 			}
 		})
 	}
@@ -96,47 +85,25 @@ func TestAFailureIsToldWithItsRemedy(t *testing.T) {
 func TestWhatIsNoLackOfTheHostStaysAsItIs(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("mount /work: %w", paddock.NotFound), fmt.Errorf("the box was not ready in time: %w", paddock.Timeout),
-		&toldError{"build the file tree: mount /mnt: permission denied", paddock.Invalid},
+		&ToldError{"build the file tree: mount /mnt: permission denied", paddock.Invalid},
 	} {
-		if got := impossible(err, true); !errors.Is(got, err) || got.Error() != err.Error() {
+		if got := impossible(err, &Runtime{}); !errors.Is(got, err) || got.Error() != err.Error() {
 			t.Errorf("%v became %v", err, got)
 		}
 	}
 	var missing *paddock.MissingError
-	if err := impossible(fmt.Errorf("start the box: %w", syscall.EPERM), false); !errors.As(err, &missing) || missing.Finding.Remedy == "" {
+	if err := impossible(fmt.Errorf("start the box: %w", syscall.EPERM), &Runtime{}); !errors.As(err, &missing) || missing.Finding.Remedy == "" {
 		t.Errorf("%v", err)
 	}
 }
 
 // This test's own host is none that lacks what the others fake.
 func TestWhatIsAroundThisProcessIsRead(t *testing.T) {
-	s := around(false)
-	if s.root != (os.Geteuid() == 0) || s.exe == "" || !strings.Contains(s.read("/proc/self/status"), "Seccomp:") || s.read("/proc/none") != "" {
+	s := around()
+	if s.root != (os.Geteuid() == 0) || s.exe == "" || !strings.Contains(s.Read("/proc/self/status"), "Seccomp:") || s.Read("/proc/none") != "" {
 		t.Errorf("%+v", s)
 	}
 	if err := kernel.TraceNobody(); err == nil {
 		t.Error("there is a process of a number that there cannot be")
-	}
-}
-
-// Without a cache everything works, and takes longer: doctor is where that is told.
-func TestAProgramThatCannotBeKeptIsTold(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/file", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for cache, told := range map[string]bool{dir + "/cache": false, dir + "/file/cache": true} {
-		d, err := New(Options{Tier: paddock.GVisor, State: dir + "/state", Data: dir + "/data", Cache: cache, Kernel: &Kernel{Name: "none", Program: program.Embedded("kernel", []byte("a program"))}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range d.controls(nil) {
-			if f.Control == paddock.ControlKernel && strings.Contains(f.How, cache) != told {
-				t.Errorf("%s: %q", cache, f.How)
-			}
-		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -22,19 +21,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/cgroup"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // Options configure a [Driver].
 type Options struct {
-	// Tier is what the driver makes.
-	Tier paddock.Tier
-
 	// State is where sandboxes that outlive their maker are remembered; it is
 	// made if need be, for its owner only. Empty is a directory of the
 	// calling user's that goes with the machine's next start.
@@ -51,18 +45,14 @@ type Options struct {
 	// nothing can be kept or executed there, it is done without.
 	Cache string
 
-	// Guest is the guest program (cmd/paddock-guest). Without it the calling
-	// program itself is executed as the guest: it must call [Main] first.
+	// Guest is the guest program (cmd/paddock-guest). Without it the calling program itself
+	// is executed as the guest: it must call [Main] first.
 	Guest program.Program
 
 	// Data is where what is saved of sandboxes is kept: paused ones, and
 	// snapshots. It is made if need be, for its owner only. Empty is a directory
 	// of the calling user's on a disk.
 	Data string
-
-	// Kernel is what commands run on; nil is the host's own kernel. Main is to
-	// know it too.
-	Kernel *Kernel
 
 	// Gateway is the program of the way out (cmd/paddock-gateway). Without it
 	// the calling program itself is executed as one: it must call gateway.Main
@@ -95,27 +85,6 @@ type Options struct {
 	Audit audit.Sink
 }
 
-// A Kernel is a kernel in software, on which commands run in place of the
-// host's. The walls of a box stand around it.
-type Kernel struct {
-	// Name is what Info calls it, with its version.
-	Name string
-
-	// Argv0 is what its program is started as, as the box's init: the
-	// program's main function then calls boxinit.Main with the kernel.
-	Argv0 string
-
-	// Program starts it. Without it the calling program itself is executed.
-	Program program.Program
-
-	// Receive records the events that come on a file until its other end is
-	// closed; nil is a kernel that tells none.
-	Receive func(events *os.File, sandbox string, sink audit.Sink) error
-
-	// Machine is what it runs in; nil is a process.
-	Machine Machine
-}
-
 // An environ is an environment, by name.
 type environ map[string]string
 
@@ -136,9 +105,9 @@ func (e environ) lookup(name string) (string, bool) {
 
 // Main is the first thing that the main function of a program calls that uses
 // this package. Where the program was started as a part of a sandbox it does
-// that part and does not return; else it returns false. The kernels are those
-// that the program's drivers use.
-func Main(kernels ...*Kernel) bool {
+// that part and does not return; else it returns false. The runtimes are those of
+// the tiers whose sandboxes it may own.
+func Main(runtimes ...*Runtime) bool {
 	if len(os.Args) == 0 {
 		return false
 	}
@@ -148,7 +117,7 @@ func Main(kernels ...*Kernel) bool {
 	case guestinit.Argv0:
 		guestinit.Main()
 	case keeperArgv0:
-		keeperMain(kernels)
+		keeperMain(runtimes)
 	case sweeperArgv0:
 		sweeperMain()
 	default:
@@ -162,61 +131,26 @@ func Main(kernels ...*Kernel) bool {
 
 // A Driver makes sandboxes of one tier.
 type Driver struct {
-	tier   paddock.Tier
-	kernel *Kernel // nil is the host's
-	audit  audit.Sink
-	state  string
-	cache  string
-	source string // the file that carries the programs
-	data   string
-	hidden string // data, or what it is in: no sandbox sees it
-	env    environ
+	tier Tier
+	site *Site
 
-	host     func() *cgroup.Host      // found out once, when first needed
-	exe      func() (*os.File, error) // what is executed as a box's init
-	agent    func() (*os.File, error) // what a kernel of the box's own executes; nil without one
 	gateway  func() (*os.File, error) // what a way out executes
-	ask      func(context.Context, owner.Question) owner.Answer
-	hosts    map[string][]netip.Addr
-	roots    []byte
 	sweepers sweepers
-	spares   spares
+	spares   spareKeepers
 	recents  recents
 	swept    sync.Once
-	sums     sums
-
-	templates sync.WaitGroup // those that are being finished; none begins when it is closed
 
 	mu        sync.Mutex
 	closed    bool                    // guarded by mu
-	programs  []*os.File              // guarded by mu: what exe and agent have opened
-	ephemeral map[paddock.ID]*sandbox // guarded by mu; nil while one is being made
+	ephemeral map[paddock.ID]*Sandbox // guarded by mu; nil while one is being made
 }
 
-// New gives a driver. It changes nothing on the host, and does not fail where
+// New returns a driver of a tier. It changes nothing on the host, and does not fail where
 // no sandbox can be made: Info and Create tell.
-func New(o Options) (*Driver, error) {
-	d := &Driver{tier: o.Tier, kernel: o.Kernel, audit: o.Audit, state: o.State, cache: o.Cache, env: newEnviron(o.Environ), ephemeral: map[paddock.ID]*sandbox{}, spares: spares{most: o.Spares, program: selfProgram}}
-	if d.state == "" {
-		d.state = filepath.Join(defaultState(d.env), string(d.tier))
-	}
-	if !filepath.IsAbs(d.state) {
-		return nil, fmt.Errorf("state directory %q is not absolute: %w", d.state, paddock.Invalid)
-	}
-	if d.cache == "" {
-		d.cache = program.Cache(d.env.lookup)
-	}
-	if d.data, d.hidden = o.Data, o.Data; d.data == "" {
-		d.hidden = defaultData(d.env, d.state) // that of all tiers
-		d.data = filepath.Join(d.hidden, string(d.tier))
-	}
-	if !filepath.IsAbs(d.data) {
-		return nil, fmt.Errorf("data directory %q is not absolute: %w", d.data, paddock.Invalid)
-	}
-	d.host, d.source = sync.OnceValue(cgroup.Probe), o.Guest.Carrier()
-	d.gateway, d.ask, d.hosts, d.roots = d.once(o.Gateway.Open), o.Ask, o.Hosts, o.Roots
-	if !o.Keeper.Self() {
-		keeper := d.once(o.Keeper.Open)
+func New(s *Site, t Tier) *Driver {
+	d := &Driver{tier: t, site: s, ephemeral: map[paddock.ID]*Sandbox{}, gateway: s.Open(s.o.Gateway), spares: spareKeepers{most: s.o.Spares, program: selfProgram}}
+	if !s.o.Keeper.Self() {
+		keeper := s.Open(s.o.Keeper)
 		d.spares.program = func() (string, error) {
 			f, err := keeper()
 			if err != nil {
@@ -225,26 +159,7 @@ func New(o Options) (*Driver, error) {
 			return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), nil
 		}
 	}
-	if d.kernel == nil {
-		d.exe = d.once(o.Guest.Open)
-		return d, nil
-	}
-	d.exe, d.agent = d.once(d.kernel.Program.Open), d.once(o.Guest.OpenToMount)
-	return d, nil
-}
-
-// once opens a program when it is first needed.
-func (d *Driver) once(open func(cache string) (*os.File, error)) func() (*os.File, error) {
-	return sync.OnceValues(func() (*os.File, error) {
-		f, err := open(d.cache)
-		if err != nil {
-			return nil, err
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.programs = append(d.programs, f)
-		return f, nil
-	})
+	return d
 }
 
 func defaultState(env environ) string {
@@ -290,7 +205,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 
 func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %w", err, kindOf(err))
+		return nil, fmt.Errorf("%w: %w", err, EndKind(err))
 	}
 	if spec.ID == "" {
 		spec.ID = newID()
@@ -302,7 +217,7 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 		return nil, err
 	}
 	var sb paddock.Sandbox
-	var here *sandbox
+	var here *Sandbox
 	var err error
 	if spec.Ephemeral {
 		here, err = d.createHere(ctx, &spec)
@@ -334,7 +249,7 @@ func (d *Driver) reserve(id paddock.ID) error {
 	if _, ok := d.ephemeral[id]; ok {
 		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
 	}
-	if _, err := os.Lstat(filepath.Join(d.state, string(id))); err == nil {
+	if _, err := os.Lstat(filepath.Join(d.site.state, string(id))); err == nil {
 		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
 	}
 	d.ephemeral[id] = nil
@@ -347,90 +262,9 @@ func newID() paddock.ID {
 	return paddock.ID("sb-" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))
 }
 
-// prepare works out everything that can be known before a process is made.
-func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (s start, findings []paddock.Finding, err error) {
-	if err := d.refuse(spec); err != nil {
-		return start{}, nil, err
-	}
-	var from *checkpoint
-	if spec.Root.Kind == paddock.RootSnapshot {
-		if from, err = d.snapshot(spec.Root.Snapshot); err != nil {
-			return start{}, nil, err
-		}
-		// What is added to the spec was checked when the snapshot's sandbox was made,
-		// and only Paddock writes it; whether the tree is still there is seen below.
-		if spec, err = from.adapt(spec); err != nil {
-			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
-		}
-	}
-	limits, groups, findings, err := d.bounds(spec)
-	if err != nil {
-		return start{}, nil, err
-	}
-	id, err := identify(spec, d.env)
-	if err != nil {
-		return start{}, nil, err
-	}
-	l, err := plan(spec, limits, id, d)
-	if err != nil {
-		return start{}, nil, err
-	}
-	exe, err := d.exe()
-	if err != nil {
-		return start{}, nil, err
-	}
-	s = start{name: string(spec.ID), argv0: boxinit.Argv0, root: spec.Root, user: spec.User, policy: spec.Policy, layout: l, limits: limits, exe: exe, host: d.host(), groups: groups}
-	s.policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the rest is the gateway's
-	if spec.Policy.Network.Mode == paddock.NetworkList {
-		if s.gateway, err = d.newGateway(spec, id, from); err != nil {
-			return start{}, nil, err
-		}
-		if s.out, err = d.gateway(); err != nil {
-			return start{}, nil, fmt.Errorf("the gateway's program: %w", err)
-		}
-	}
-	if d.kernel != nil {
-		s.argv0, s.kernel, s.audit = d.kernel.Argv0, d.kernel, d.audit
-		if s.agent, err = d.agent(); err != nil {
-			return start{}, nil, err
-		}
-	}
-	made := limits
-	again := from != nil && from.about.Memory
-	if again {
-		made = asMade(from.about.Order.Layout.Config.Kernel, limits)
-	}
-	if from != nil {
-		if s.image, err = from.open(d.kernel, s.agent, &d.sums); err != nil {
-			return start{}, nil, fmt.Errorf("snapshot %s: %w", filepath.Base(from.dir), err)
-		}
-	}
-	// Last: others of its shape may wait for the template that it becomes.
-	if l.supply, err = d.supply(ctx, made, again); err != nil {
-		closeAll(s.image)
-		return start{}, nil, err
-	}
-	if l.supply != nil {
-		s.supplies, s.template = l.supply.Files, l.supply.template
-	}
-	s.finish = func() error {
-		if err := l.finish(spec, limits, s.gateway); err != nil {
-			return err
-		}
-		if slices.Contains(spec.AllowMissing, paddock.ControlLandlock) && kernel.LandlockABI() < landlockNeeded {
-			l.config.Landlock, l.config.Trees = false, nil
-		}
-		if from != nil {
-			return from.fits(l)
-		}
-		return nil
-	}
-	return s, findings, nil
-}
-
 // createHere makes an ephemeral sandbox: this process owns it.
-func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, error) {
-	s, findings, err := d.prepare(ctx, spec)
+func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*Sandbox, error) {
+	p, err := d.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -447,36 +281,33 @@ func (d *Driver) createHere(ctx context.Context, spec *paddock.Spec) (*sandbox, 
 		watched.done = now
 	}
 	done := func() { watch(func() {}) }
-	var sb *sandbox
-	own := &life{start: s, data: d.data, ephemeral: true}
-	own.start.made = func(b *box) {
-		if b.group != nil {
-			watch(d.sweepers.watch(b.group.Dirs()))
+	var sb *Sandbox
+	own := &Life{plan: p.plan, data: d.site.Data, ephemeral: true}
+	own.plan.made = func(b *Box) {
+		if b.Group != nil {
+			watch(d.sweepers.watch(b.Group.Dirs()))
 		}
 	}
-	sb = &sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
-		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: maps.Clone(spec.Labels),
-		Enforced: findings, Lifetime: s.limits.Lifetime, Limits: s.limits, Network: s.gateway != nil,
+	sb = &Sandbox{id: spec.ID, driver: d, owner: own, dialing: make(chan struct{}, 1), about: about{
+		User: own.plan.Layout.Config.User.Name, Dir: own.plan.Layout.Config.Dir, Labels: maps.Clone(spec.Labels),
+		Enforced: p.findings, Lifetime: own.plan.Limits.Lifetime, Limits: own.plan.Limits, Network: own.plan.Gateway != nil,
 	}}
 	var attached error
-	own.start.connected = func(conn net.Conn) {
+	own.plan.connected = func(conn net.Conn) {
 		// While the guest program starts there is time for what drivers have
 		// left that were killed before they had a sweeper. What cannot be
 		// removed now is the next one's.
-		d.swept.Do(func() { _, _ = d.host().Sweep(d.keeps) })
-		if attached = sb.attach(conn, nil, s.limits.Lifetime); attached == nil {
-			sb.warm(ctx)
+		d.swept.Do(func() { _, _ = d.site.host().Sweep(d.keeps) })
+		if attached = sb.attach(conn, nil, own.plan.Limits.Lifetime); attached == nil {
+			sb.warm()
 		}
 	}
 	_, err = own.begin(ctx)
-	closeAll(own.start.image)
-	closeAll(own.start.template)
-	own.start.image, own.start.template = nil, nil
 	if err == nil && attached != nil {
 		err = errors.Join(attached, own.remove(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
-		closeAll(own.start.supplies)
+		own.plan.Close()
 		if sb.link != nil {
 			_ = sb.link.Close()
 		}
@@ -497,7 +328,7 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	return sb, nil
 }
 
-func (d *Driver) open(ctx context.Context, id paddock.ID) (*sandbox, error) {
+func (d *Driver) open(ctx context.Context, id paddock.ID) (*Sandbox, error) {
 	if !id.Valid() {
 		return nil, fmt.Errorf("not a name: %w", paddock.Invalid)
 	}
@@ -520,7 +351,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 		d.mu.Unlock()
 		return nil, fmt.Errorf("list sandboxes: the driver is closed: %w", paddock.Unavailable)
 	}
-	var found []*sandbox
+	var found []*Sandbox
 	for _, sb := range d.ephemeral {
 		if sb != nil {
 			found = append(found, sb)
@@ -570,10 +401,10 @@ func (d *Driver) RemoveSnapshot(_ context.Context, id paddock.SnapshotID) error 
 	switch {
 	case closed:
 		err = fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
-	case d.kernel == nil:
+	case d.tier.Snapshots == nil:
 		err = fmt.Errorf("this tier takes none: %w", paddock.Unsupported)
 	default:
-		err = d.removeSnapshot(id)
+		err = d.tier.Snapshots.Remove(id)
 	}
 	if err != nil {
 		return fmt.Errorf("remove snapshot %q: %w", string(id), err)
@@ -589,13 +420,14 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.closed = true
-	var left []*sandbox
+	var left []*Sandbox
 	for _, sb := range d.ephemeral {
 		if sb != nil {
 			left = append(left, sb)
 		}
 	}
 	d.mu.Unlock()
+	d.site.stop()
 	d.spares.close()
 	d.recents.close()
 	var errs []error
@@ -604,26 +436,20 @@ func (d *Driver) Close() error {
 		errs = append(errs, sb.Remove(ctx))
 		cancel()
 	}
-	d.templates.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, f := range d.programs {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.site.close())...)
 }
 
 const removeTime = 30 * time.Second
 
-func (d *Driver) forget(sb *sandbox) {
+func (d *Driver) forget(sb *Sandbox) {
 	d.recents.drop(sb)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.ephemeral, sb.id)
 }
 
-// defaults fills in what a spec leaves zero.
-func defaults() paddock.Limits {
+// Defaults are the limits of a spec that leaves them zero.
+func Defaults() paddock.Limits {
 	memory := int64(4 << 30)
 	var si syscall.Sysinfo_t
 	if syscall.Sysinfo(&si) == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // files is the paddock.FS of a sandbox: the agent's, of the moment.
-type files struct{ s *sandbox }
+type files struct{ s *Sandbox }
 
 func (f files) fs(ctx context.Context) (paddock.FS, error) {
 	g, err := f.s.running(ctx)

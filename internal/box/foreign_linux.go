@@ -15,15 +15,16 @@ import (
 
 // openForeign opens what the box's user could not reach: for a root caller the
 // spec's mounts, with owners mapped so that what the host's owner has is the
-// box's user's. It numbers the mounts that are sent along.
-func openForeign(l *layout, own *closers) ([]*os.File, error) {
-	if !l.id.root {
-		return nil, nil
+// box's user's.
+func openForeign(c *Configuration) error {
+	l, own := c.Layout, c.own
+	if !l.ID.Root {
+		return nil
 	}
 	maps := map[[2]int]*os.File{}
-	var fds []*os.File
-	for i := range l.config.Mounts {
-		m := &l.config.Mounts[i]
+	sent := 0
+	for i := range l.Config.Mounts {
+		m := &l.Config.Mounts[i]
 		if m.Layer || m.Kind != boxinit.MountBind && m.Kind != boxinit.MountOverlay || m.Source == "" || strings.HasPrefix(m.Source, "/dev/") {
 			continue
 		}
@@ -40,39 +41,39 @@ func openForeign(l *layout, own *closers) ([]*os.File, error) {
 				continue
 			}
 			if errors.Is(err, syscall.EPERM) { // not the file's matter: nothing can be shared
-				return nil, fmt.Errorf("mount %s: %w", m.Source, err)
+				return fmt.Errorf("mount %s: %w", m.Source, err)
 			}
-			return nil, fmt.Errorf("mount %s: %w", m.Source, notThere(err))
+			return fmt.Errorf("mount %s: %w", m.Source, notThere(err))
 		}
 		own.add(f)
 		if m.Owned {
 			if err := l.mapOwners(m, f, maps, own); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		fds = append(fds, f)
-		m.FD = len(fds)
-		if len(fds) > 200 {
-			return nil, fmt.Errorf("more than 200 mounts: %w", paddock.Invalid)
+		m.File = fmt.Sprintf("mount %d", i)
+		c.Files.Add(m.File, f)
+		if sent++; sent > 200 {
+			return fmt.Errorf("more than 200 mounts: %w", paddock.Invalid)
 		}
 	}
-	return fds, nil
+	return nil
 }
 
 // mapOwners makes files of the mount's owner appear as the box's user's, and
 // what the box makes belong to that owner on disk.
-func (l *layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.File, own *closers) error {
+func (l *Layout) mapOwners(m *boxinit.Mount, f *os.File, maps map[[2]int]*os.File, own *closers) error {
 	st, err := kernel.StatAt(int(f.Fd()), "")
 	if err != nil {
 		return fmt.Errorf("mount %s: %w", m.Source, notThere(err))
 	}
 	owner := [2]int{int(st.UID), int(st.GID)}
 	if m.Kind == boxinit.MountOverlay || m.InRoot {
-		owner = [2]int{l.id.inside.UID, l.id.inside.GID}
+		owner = [2]int{l.ID.User.UID, l.ID.User.GID}
 	}
 	ns := maps[owner]
 	if ns == nil {
-		if ns, err = userNamespace(owner[0], owner[1], l.id.kuid, l.id.kgid); err != nil {
+		if ns, err = userNamespace(owner[0], owner[1], l.ID.KUID, l.ID.KGID); err != nil {
 			return err
 		}
 		own.add(ns)

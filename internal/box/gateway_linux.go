@@ -7,18 +7,15 @@ import (
 
 // newGateway makes the way out for a spec. What memory of a saved box relies on
 // stays as it was.
-func (d *Driver) newGateway(spec *paddock.Spec, id identity, from *checkpoint) (*owner.Gateway, error) {
+func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *owner.Config) (*owner.Gateway, error) {
 	o := owner.Options{
-		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Audit: d.audit, Hosts: d.hosts, Roots: d.roots,
+		Sandbox: string(spec.ID), Policy: spec.Policy.Network, Audit: d.site.o.Audit, Hosts: d.site.o.Hosts, Roots: d.site.o.Roots, Previous: was,
 	}
 	if spec.Ephemeral {
-		o.Ask = d.ask
+		o.Ask = d.site.o.Ask
 	}
-	if id.root { // nobody else's number, and not that of the box
-		o.User = id.kuid + gatewayIDs
-	}
-	if from != nil {
-		o.Previous = from.about.Order.Gateway
+	if id.Root { // nobody else's number, and not that of the box
+		o.User = id.KUID + gatewayIDs
 	}
 	return owner.New(o)
 }
@@ -27,4 +24,4 @@ func (d *Driver) newGateway(spec *paddock.Spec, id identity, from *checkpoint) (
 const gatewayIDs = 1 << 24
 
 // listHow is how rules about the network are enforced.
-const listHow = "a network stack in a process of its own outside holds the other end of the only link, and decides about every packet by the rules"
+const ListHow = "a network stack in a process of its own outside holds the other end of the only link, and decides about every packet by the rules"

@@ -8,20 +8,21 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// listen gives the end of a socket on which the kernel tells events. A box that
-// is no longer heard, or whose events cannot be written, ends.
-func (b *box) listen(s start) (theirs *os.File, err error) {
+// Listen returns the end of a socket on which the runtime reports events, and has them recorded. A box
+// whose events cannot be received or written any more ends.
+func (b *Box) Listen() (theirs *os.File, err error) {
 	ours, theirs, err := kernel.EventPair()
 	if err != nil {
 		return nil, err
 	}
-	sink := s.audit
+	s := &b.plan
+	sink := s.Audit
 	if sink == nil {
 		sink = nothing{} // there is only what a kernel tells that nobody asked
 	}
 	b.events, b.heard = ours, make(chan struct{})
 	b.wg.Go(func() {
-		err := s.kernel.Receive(ours, s.name, sink)
+		err := s.Runtime.Receive(ours, s.Name, sink)
 		close(b.heard)
 		select {
 		case <-b.ended:
@@ -36,7 +37,7 @@ func (b *box) listen(s start) (theirs *os.File, err error) {
 const endTime = 5 * time.Second
 
 // unheard ends a box that nobody watches any more.
-func (b *box) unheard(err error) {
+func (b *Box) unheard(err error) {
 	b.mu.Lock()
 	if b.why == "" {
 		b.why = "what its commands do could not be recorded any more, and the sandbox was ended"

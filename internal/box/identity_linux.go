@@ -18,11 +18,11 @@ import (
 )
 
 // An identity is who commands are: inside, and to the host's kernel.
-type identity struct {
-	inside guest.User
-	kuid   int  // the host's number for inside.UID
-	kgid   int  // the host's number for inside.GID
-	root   bool // the caller is root: kuid is nobody's number
+type Identity struct {
+	User guest.User
+	KUID int  // the host's number for inside.UID
+	KGID int  // the host's number for inside.GID
+	Root bool // the caller is root: kuid is nobody's number
 }
 
 // firstKernelID begins the range of numbers that no account of a host has:
@@ -32,30 +32,30 @@ const firstKernelID = 0x60000000
 // identify chooses the identity for a spec. A root caller's commands run as a
 // number that belongs to nobody and that differs from sandbox to sandbox; any
 // other caller has one number only, its own.
-func identify(spec *paddock.Spec, env environ) (identity, error) {
-	id := identity{kuid: os.Geteuid(), kgid: os.Getegid(), root: os.Geteuid() == 0}
-	if id.root {
+func identify(spec *paddock.Spec, env environ) (Identity, error) {
+	id := Identity{KUID: os.Geteuid(), KGID: os.Getegid(), Root: os.Geteuid() == 0}
+	if id.Root {
 		sum := sha256.Sum256([]byte(spec.ID))
-		id.kuid = firstKernelID + int(binary.BigEndian.Uint32(sum[:])&0xffffff)
-		id.kgid = id.kuid
+		id.KUID = firstKernelID + int(binary.BigEndian.Uint32(sum[:])&0xffffff)
+		id.KGID = id.KUID
 	}
 	u, err := insideUser(spec, id, env["HOME"])
-	id.inside = u
+	id.User = u
 	return id, err
 }
 
-func insideUser(spec *paddock.Spec, id identity, home string) (guest.User, error) {
+func insideUser(spec *paddock.Spec, id Identity, home string) (guest.User, error) {
 	base := "/"
 	if spec.Root.Kind == paddock.RootDir {
 		base = spec.Root.Path
 	}
 	switch {
-	case spec.User == "" && id.root:
+	case spec.User == "" && id.Root:
 		return guest.User{Name: "user", UID: 1000, GID: 1000, Home: "/home/user", Shell: "/bin/sh"}, nil
 	case spec.User == "":
-		own, ok := lookup("/", func(l guest.User) bool { return l.UID == id.kuid })
+		own, ok := lookup("/", func(l guest.User) bool { return l.UID == id.KUID })
 		if !ok {
-			own = guest.User{Name: "user", UID: id.kuid, GID: id.kgid, Home: "/home/" + strconv.Itoa(id.kuid), Shell: "/bin/sh"}
+			own = guest.User{Name: "user", UID: id.KUID, GID: id.KGID, Home: "/home/" + strconv.Itoa(id.KUID), Shell: "/bin/sh"}
 			if u, err := user.Current(); err == nil && u.Username != "" { // of an account that is not in the file
 				own.Name = u.Username
 			}
@@ -66,7 +66,7 @@ func insideUser(spec *paddock.Spec, id identity, home string) (guest.User, error
 		return sane(own), nil
 	}
 	if n, err := strconv.Atoi(spec.User); err == nil {
-		if n < 0 || n > 65533 && n != id.kuid {
+		if n < 0 || n > 65533 && n != id.KUID {
 			return guest.User{}, fmt.Errorf("user %s: a number is 0 to 65533: %w", spec.User, paddock.Invalid)
 		}
 		if u, ok := lookup(base, func(l guest.User) bool { return l.UID == n }); ok {
@@ -107,7 +107,7 @@ func sane(u guest.User) guest.User {
 // isSystemDir tells whether a private home there would hide the system.
 func isSystemDir(path string) bool {
 	for _, dir := range append(image.SystemDirs(), "/dev", "/proc", "/sys") {
-		if within(path, dir) {
+		if Within(path, dir) {
 			return true
 		}
 	}

@@ -25,24 +25,24 @@ const (
 // keepAudit has what the box's kernel and its gateway tell recorded in dir, the
 // sandbox's own, until done, which may be called more than once. A box whose
 // events cannot be written any more ends.
-func keepAudit(s *start, dir string) (done func() error, err error) {
-	if s.kernel == nil && s.gateway == nil {
+func keepAudit(s *Plan, dir string) (done func() error, err error) {
+	if s.Runtime.Receive == nil && s.Gateway == nil {
 		return func() error { return nil }, nil
 	}
-	log, err := openAuditLog(filepath.Join(dir, auditName), s.name)
+	log, err := openAuditLog(filepath.Join(dir, auditName), s.Name)
 	if err != nil {
 		return nil, err
 	}
 	lines := audit.NewLines(log)
 	done = sync.OnceValue(func() error { return errors.Join(lines.Close(), log.close()) })
-	if s.gateway != nil {
-		s.gateway.Record(lines)
+	if s.Gateway != nil {
+		s.Gateway.Record(lines)
 	}
-	if s.kernel == nil || s.kernel.Receive == nil {
+	if s.Runtime.Receive == nil {
 		s.unrecorded = lines.Failed()
 		return done, nil
 	}
-	k := *s.kernel
+	k := *s.Runtime
 	receive := k.Receive
 	k.Receive = func(events *os.File, sandbox string, sink audit.Sink) error {
 		over := make(chan struct{})
@@ -62,7 +62,7 @@ func keepAudit(s *start, dir string) (done func() error, err error) {
 		}
 		return err
 	}
-	s.kernel, s.audit = &k, lines
+	s.Runtime, s.Audit = &k, lines
 	return done, nil
 }
 

@@ -98,7 +98,7 @@ func TestABoxWhoseEventsCannotBeWrittenIsNoLongerHeard(t *testing.T) {
 	}
 	defer w.Close()
 	heard := make(chan error, 1)
-	s := start{name: "box", kernel: &Kernel{Receive: func(f *os.File, _ string, sink audit.Sink) error {
+	s := Plan{Name: "box", Runtime: &Runtime{Receive: func(f *os.File, _ string, sink audit.Sink) error {
 		for range auditMax>>12 + 2 { // more than one file takes
 			sink.Record(audit.Event{Kind: audit.Exec, Sandbox: "box", Path: strings.Repeat("p", audit.MaxPath)})
 			time.Sleep(10 * time.Microsecond) // or some would be lost
@@ -112,13 +112,13 @@ func TestABoxWhoseEventsCannotBeWrittenIsNoLongerHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = done() }() // its error is the one below
-	if s.audit == nil {
+	if s.Audit == nil {
 		t.Error("nothing would be told")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	err = s.kernel.Receive(r, "box", s.audit)
+	err = s.Runtime.Receive(r, "box", s.Audit)
 	if err == nil || !strings.Contains(err.Error(), "write events: ") {
 		t.Errorf("%v", err)
 	}

@@ -34,29 +34,22 @@ const (
 	aboutName  = "about.json"
 )
 
-// An order is what a keeper is told when it starts, on descriptor 3. What a
-// start has of files comes with it.
-type order struct {
+// An Order is what a keeper is told when it starts, on descriptor 3. The files of the plan come with it.
+type Order struct {
 	ID       paddock.ID     `json:"id"`
-	Dir      string         `json:"dir"`  // of this sandbox, in the state directory
-	Data     string         `json:"data"` // where boxes are saved
-	Argv0    string         `json:"argv0"`
-	Places   []string       `json:"places,omitempty"`   // start.places
-	Template int            `json:"template,omitempty"` // how many files start.template are
+	Dir      string         `json:"dir"`   // of this sandbox, in the state directory
+	Data     string         `json:"data"`  // where boxes are saved
+	Argv0    string         `json:"argv0"` // of the runtime
+	Tables   Tables         `json:"tables,omitzero"`
 	Root     paddock.Root   `json:"root,omitzero"`
 	User     string         `json:"user,omitempty"`
 	Policy   paddock.Policy `json:"policy,omitzero"`   // of the network only the mode
 	Gateway  *owner.Config  `json:"gateway,omitempty"` // of the way out; with secrets
-	Layout   wireLayout     `json:"layout"`
+	Layout   PlannedLayout  `json:"layout"`
 	Limits   paddock.Limits `json:"limits"`
 	Groups   bool           `json:"groups"`
 	About    about          `json:"about"`
 	Deadline time.Time      `json:"deadline,omitzero"`
-
-	// Locked says that the last file is the lock of Dir: of who makes a sandbox go
-	// on, until it is known that it does, or there is nothing left of that.
-	Locked bool `json:"locked,omitempty"`
-	lock   *os.File
 }
 
 // A request to a keeper, one packet each.
@@ -74,8 +67,8 @@ type response struct {
 	Error    string              `json:"error,omitempty"`
 	Kind     paddock.Kind        `json:"kind,omitempty"`
 	Missing  *paddock.Finding    `json:"missing,omitempty"` // of a paddock.MissingError
-	Standing *standing           `json:"standing,omitempty"`
-	Measure  *measure            `json:"measure,omitempty"`
+	Standing *Standing           `json:"standing,omitempty"`
+	Measure  *Measure            `json:"measure,omitempty"`
 	About    *about              `json:"about,omitempty"`
 	Inspect  *boxinit.Inspection `json:"inspect,omitempty"`
 	Saved    paddock.SnapshotID  `json:"saved,omitempty"`
@@ -83,14 +76,14 @@ type response struct {
 }
 
 // keeperMain is the process that owns one kept sandbox.
-func keeperMain(kernels []*Kernel) {
+func keeperMain(runtimes []*Runtime) {
 	kernel.KeepSignals()
 	_ = kernel.CloseFrom(4) // what our maker's maker left open
 	maker, err := kernel.NewChannel(3)
 	if err != nil {
 		os.Exit(1) // nobody to tell
 	}
-	if err := keep(maker, kernels); err != nil {
+	if err := keep(maker, runtimes); err != nil {
 		if data, e := json.Marshal(failed(err)); e == nil {
 			_ = maker.Send(data) // a maker that went away needs no answer
 		}
@@ -100,18 +93,13 @@ func keeperMain(kernels []*Kernel) {
 }
 
 // keep makes the sandbox, tells the maker, and serves until it is over.
-func keep(maker *kernel.Channel, kernels []*Kernel) error {
-	data, files, err := maker.Receive()
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("receive the order: %w", errors.Join(err, fmt.Errorf("%d descriptors", len(files))))
+func keep(maker *kernel.Channel, runtimes []*Runtime) error {
+	o, plan, lock, err := receiveOrder(maker, runtimes)
+	if lock != nil {
+		defer lock.Close() // whoever has the sandbox go on holds the lock of its directory until it does
 	}
-	var o order
-	if err := json.Unmarshal(data, &o); err != nil {
-		return fmt.Errorf("read the order: %w", err)
-	}
-	if last := len(files) - 1; o.Locked && last > 0 {
-		defer files[last].Close()
-		o.lock, files = files[last], files[:last]
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -119,11 +107,11 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		ctx, cancel = context.WithDeadline(ctx, o.Deadline)
 		defer cancel()
 	}
-	// A maker that goes away before it has its sandbox has none.
-	told := make(chan bool, 1)
+	// A maker that goes away before it has its sandbox has none. The goroutine ends with the channel.
+	accepted := make(chan bool, 1)
 	go func() {
 		_, _, err := maker.Receive()
-		told <- err == nil
+		accepted <- err == nil
 		if err != nil {
 			cancel()
 		}
@@ -134,90 +122,25 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 		return err
 	}
 	defer listener.Close()
-	if k.board, k.shown, err = newBoard(); err != nil {
-		return fmt.Errorf("what the keeper shows: %w", err)
+	first, err := k.begin(ctx, o, plan)
+	if k.recorded != nil {
+		defer func() { _ = k.recorded() }() // what cannot be written has ended the box
 	}
-	s := start{name: string(o.ID), argv0: o.Argv0, root: o.Root, user: o.User, policy: o.Policy, layout: o.Layout.layout(), limits: o.Limits, host: cgroup.Probe(), groups: o.Groups}
-	if o.Gateway != nil {
-		var carried paddock.Traffic
-		if o.About.Traffic != nil { // it goes on after a pause
-			carried = *o.About.Traffic
-		}
-		s.gateway = owner.Restore(o.Gateway, carried)
+	if err == nil {
+		err = k.handOver(ctx, maker, first, accepted)
+		first.Close() // whoever wants another one asks for it
 	}
-	s.take(files, o.Template, o.Places)
-	for _, k := range kernels {
-		if k.Argv0 == o.Argv0 {
-			s.kernel = k
-		}
-	}
-	if s.kernel == nil && s.layout.nested {
-		return fmt.Errorf("this program knows no kernel %q: %w", o.Argv0, paddock.Internal)
-	}
-	recorded, err := keepAudit(&s, o.Dir)
 	if err != nil {
-		return err
-	}
-	k.recorded = recorded
-	defer func() { _ = recorded() }() // what cannot be written has ended the box
-	k.life = &life{start: s, data: o.Data}
-	conn, err := k.life.begin(ctx)
-	if err != nil {
-		return err
-	}
-	first, err := fileOf(conn)
-	k.box = k.life.now()
-	for _, f := range files {
-		if f != s.agent && (s.gateway == nil || f != s.out) { // which are needed to save the box, and to go on
-			f.Close()
+		if k.box == nil {
+			return err
 		}
-	}
-	k.life.start.image, k.life.start.template = nil, nil
-	undo := func(err error) error {
 		rm, cancel := context.WithTimeout(context.Background(), removeTime)
 		defer cancel()
-		return errors.Join(err, k.box.remove(rm))
-	}
-	if err != nil {
-		return undo(err)
-	}
-	defer first.Close()
-	k.show()
-	k.about.Limits = o.Limits
-	if k.about.Created.IsZero() { // else it goes on
-		k.about.Created = k.box.created
-	}
-	if k.box.group != nil {
-		k.about.Groups = k.box.group.Dirs()
-	}
-	if err := k.write(); err != nil {
-		return undo(err)
-	}
-	r := response{About: &k.about}
-	if m, err := k.life.measure(ctx); err == nil {
-		r.Measure = &m
-	}
-	if e, err := k.life.egress(ctx); err == nil {
-		r.Egress = &e
-	}
-	if data, err = json.Marshal(r); err != nil {
-		return undo(err)
-	}
-	if err := maker.Send(data, first, k.shown); err != nil {
-		return undo(err)
-	}
-	first.Close() // whoever wants another one asks for it
-	if !<-told {
-		return undo(fmt.Errorf("the maker went away: %w", paddock.Canceled))
-	}
-	if k.about.Saved != "" {
-		// Only now is what it was saved to of no use: it runs, and somebody knows.
-		k.about.Saved = ""
-		_ = k.write() // it is found out when this process has gone
+		return errors.Join(err, k.box.Remove(rm))
 	}
 	_ = maker.Close() // it has its answer
-	if o.lock != nil {
-		_ = o.lock.Close()
+	if lock != nil {
+		_ = lock.Close()
 	}
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(math.MaxInt64)
@@ -227,16 +150,109 @@ func keep(maker *kernel.Channel, kernels []*Kernel) error {
 	return nil
 }
 
+// receiveOrder reads the order, and rebuilds the plan of the box with the files that come along.
+func receiveOrder(maker *kernel.Channel, runtimes []*Runtime) (o *Order, p *Plan, lock *os.File, err error) {
+	data, files, err := maker.Receive()
+	if err != nil || len(files) == 0 {
+		return nil, nil, nil, fmt.Errorf("receive the order: %w", errors.Join(err, fmt.Errorf("%d descriptors", len(files))))
+	}
+	o = &Order{}
+	if err := json.Unmarshal(data, o); err != nil {
+		return nil, nil, nil, fmt.Errorf("read the order: %w", err)
+	}
+	p = &Plan{Name: string(o.ID), Root: o.Root, User: o.User, Policy: o.Policy, Layout: o.Layout.Layout(), Limits: o.Limits, host: cgroup.Probe(), Groups: o.Groups}
+	if lock, err = o.Tables.fill(p, files); err != nil {
+		return nil, nil, lock, err
+	}
+	if o.Gateway != nil {
+		var carried paddock.Traffic
+		if o.About.Traffic != nil { // it goes on after a pause
+			carried = *o.About.Traffic
+		}
+		p.Gateway = owner.Restore(o.Gateway, carried)
+	}
+	for _, r := range runtimes {
+		if r.Argv0 == o.Argv0 {
+			p.Runtime = r
+			return o, p, lock, nil
+		}
+	}
+	return nil, nil, lock, fmt.Errorf("this program knows no runtime %q: %w", o.Argv0, paddock.Internal)
+}
+
+// begin makes the box, and returns the first connection to its agent. Where k.box is set after an
+// error, it is still to be removed.
+func (k *keeper) begin(ctx context.Context, o *Order, p *Plan) (first *os.File, err error) {
+	if k.board, k.shown, err = newBoard(); err != nil {
+		return nil, fmt.Errorf("what the keeper shows: %w", err)
+	}
+	if k.recorded, err = keepAudit(p, o.Dir); err != nil {
+		return nil, err
+	}
+	k.life = &Life{plan: *p, data: o.Data}
+	conn, err := k.life.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.box = k.life.Box()
+	// Its init runs, and a box that goes on later is another keeper's.
+	k.life.plan.Programs.One(FileInit).Close()
+	k.life.plan.Files.Close()
+	if first, err = fileOf(conn); err != nil {
+		return nil, err
+	}
+	k.show()
+	k.about.Limits = o.Limits
+	if k.about.Created.IsZero() { // else it goes on
+		k.about.Created = k.box.created
+	}
+	if k.box.Group != nil {
+		k.about.Groups = k.box.Group.Dirs()
+	}
+	if err := k.write(); err != nil {
+		first.Close()
+		return nil, err
+	}
+	return first, nil
+}
+
+// handOver gives the maker its sandbox, and waits until it is accepted.
+func (k *keeper) handOver(ctx context.Context, maker *kernel.Channel, first *os.File, accepted <-chan bool) error {
+	r := response{About: &k.about}
+	if m, err := k.life.Measure(ctx); err == nil {
+		r.Measure = &m
+	}
+	if e, err := k.life.egress(ctx); err == nil {
+		r.Egress = &e
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := maker.Send(data, first, k.shown); err != nil {
+		return err
+	}
+	if !<-accepted {
+		return fmt.Errorf("the maker went away: %w", paddock.Canceled)
+	}
+	if k.about.Saved != "" {
+		// Only now is what it was saved to of no use: it runs, and somebody knows.
+		k.about.Saved = ""
+		_ = k.write() // it is found out when this process has gone
+	}
+	return nil
+}
+
 type keeper struct {
 	dir  string
-	life *life
-	box  *box          // the one that the life began with: when it is paused, this process ends
+	life *Life
+	box  *Box          // the one that the life began with: when it is paused, this process ends
 	gone chan struct{} // closed when the sandbox was removed
 
 	recorded func() error // has all events written
 
-	board board    // shows whether the sandbox goes
-	shown *os.File // by which others read it
+	board statusBoard // shows whether the sandbox goes
+	shown *os.File    // by which others read it
 
 	pausing sync.Mutex // held while it is paused, and that is written down
 
@@ -258,7 +274,7 @@ func (k *keeper) show() {
 // showLocked is show for who holds showing.
 func (k *keeper) showLocked() {
 	if k.hidden == 0 {
-		k.board.show(k.life.stand(context.Background()))
+		k.board.show(k.life.Standing(context.Background()))
 	}
 }
 
@@ -268,7 +284,7 @@ func (k *keeper) hide() (done func()) {
 	k.showing.Lock()
 	defer k.showing.Unlock()
 	k.hidden++
-	k.board.show(standing{}, nil)
+	k.board.show(Standing{}, nil)
 	return func() {
 		k.showing.Lock()
 		defer k.showing.Unlock()
@@ -334,9 +350,9 @@ func (k *keeper) serve(l *net.UnixListener) {
 		case <-k.box.ended:
 			k.show()
 			k.pausing.Lock() // until it is known what the end was
-			paused := k.life.paused()
+			suspended := k.life.suspended()
 			k.pausing.Unlock()
-			if paused {
+			if suspended {
 				break // the end comes when the request was answered
 			}
 			k.bury()
@@ -363,7 +379,7 @@ func (k *keeper) serve(l *net.UnixListener) {
 // bury records how the sandbox died and removes what it still holds, unless it
 // is being removed.
 func (k *keeper) bury() {
-	if out := k.life.start.gateway; out != nil {
+	if out := k.life.plan.Gateway; out != nil {
 		out.Stop() // nothing comes after what is noted below
 	}
 	traffic := k.life.traffic()
@@ -372,14 +388,14 @@ func (k *keeper) bury() {
 		k.mu.Unlock()
 		return
 	}
-	k.about.Dead, k.about.Traffic = k.box.reason(), traffic
+	k.about.Dead, k.about.Traffic = k.box.Reason(), traffic
 	if kills, peak, err := k.box.oom(); err == nil {
 		k.about.Kills, k.about.Peak = kills, peak
 	}
 	_ = k.writeLocked() // without it the next driver says that the keeper is gone
 	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), removeTime)
-	_ = k.box.remove(ctx) // what is left is told by the next Remove
+	_ = k.box.Remove(ctx) // what is left is told by the next Remove
 	cancel()
 	_ = k.recorded() // what cannot be written has ended the box
 	os.Exit(0)
@@ -415,7 +431,7 @@ func (k *keeper) converse(c *net.UnixConn) {
 				f.Close()
 			}
 		}
-		if (q.Op == "remove" || q.Op == "pause" && k.life.start.layout.nested) && r.Error == "" {
+		if (q.Op == "remove" || q.Op == "pause" && k.life.image() != nil) && r.Error == "" {
 			k.finish() // also where the caller did not wait for it
 			return
 		}
@@ -465,8 +481,8 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 			return response{}, []*os.File{f, k.shown}
 		}
 	case "stand":
-		var st standing
-		if st, err = k.life.stand(ctx); err == nil {
+		var st Standing
+		if st, err = k.life.Standing(ctx); err == nil {
 			return response{Standing: &st}, nil
 		}
 	case "measure":
@@ -476,9 +492,9 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		err = k.pause(ctx)
 	case "resume":
 		k.pausing.Lock() // until it is known whether it was paused
-		paused := k.life.start.layout.nested && k.life.paused()
+		suspended := k.life.suspended()
 		k.pausing.Unlock()
-		if paused {
+		if suspended {
 			// This process ends with the pause. What goes on gets another keeper.
 			err = fmt.Errorf("the keeper of what is paused ends: %w", paddock.Unavailable)
 			break
@@ -487,7 +503,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 		k.show()
 	case "inspect":
 		var i boxinit.Inspection
-		if i, err = k.life.inspect(ctx); err == nil {
+		if i, err = k.life.Inspect(ctx); err == nil {
 			return response{Inspect: &i}, nil
 		}
 	case "egress":
@@ -524,7 +540,7 @@ func (k *keeper) answer(q request) (response, []*os.File) {
 	if err != nil {
 		return failed(err), nil
 	}
-	m, err := k.life.measure(ctx)
+	m, err := k.life.Measure(ctx)
 	if err != nil {
 		return failed(err), nil
 	}
@@ -543,12 +559,13 @@ func (k *keeper) pause(ctx context.Context) error {
 	shown := k.hide()
 	err := k.life.pause(ctx)
 	shown()
-	if err != nil || !k.life.start.layout.nested {
+	saved := k.life.image()
+	if err != nil || saved == nil { // it is paused as it is, and needs its keeper
 		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.about.Saved, k.about.Traffic = k.life.image().dir, k.life.traffic()
+	k.about.Saved, k.about.Traffic = saved.Dir(), k.life.traffic()
 	return k.writeLocked()
 }
 
@@ -561,7 +578,7 @@ func (k *keeper) update(ctx context.Context, u *paddock.Update) error {
 			return err
 		}
 		k.mu.Lock()
-		k.about.Limits = k.life.now().bounds()
+		k.about.Limits = k.life.Box().Limits()
 		err := k.writeLocked()
 		k.mu.Unlock()
 		if err != nil {

@@ -12,8 +12,8 @@ func TestABoardThatIsHiddenShowsNothingUntilAllHaveEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	b := &box{ended: make(chan struct{})}
-	k := &keeper{board: mine, life: &life{box: b}}
+	b := &Box{ended: make(chan struct{})}
+	k := &keeper{board: mine, life: &Life{current: b}}
 	check := func(when string, want bool) {
 		t.Helper()
 		if mine.goes() != want {
@@ -33,7 +33,7 @@ func TestABoardThatIsHiddenShowsNothingUntilAllHaveEnded(t *testing.T) {
 	close(b.ended)
 	k.show()
 	check("the box has ended", false)
-	if st, err := k.life.stand(t.Context()); err != nil || st.State != paddock.Dead {
+	if st, err := k.life.Standing(t.Context()); err != nil || st.State != paddock.Dead {
 		t.Errorf("%+v, %v", st, err)
 	}
 }

@@ -20,13 +20,12 @@ import (
 
 // createKept makes a sandbox that a keeper owns.
 func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn, err error) {
-	s, findings, err := d.prepare(ctx, spec)
+	p, err := d.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	defer closeAll(s.image)
-	defer closeAll(s.supplies)
-	defer closeAll(s.template)
+	s := &p.plan
+	defer s.Close()
 	if err := s.finish(); err != nil {
 		return nil, err
 	}
@@ -39,27 +38,30 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 			err = errors.Join(err, forgetDir(dir))
 		}
 	}()
-	o := order{ID: spec.ID, Dir: dir, Data: d.data, Argv0: s.argv0, Places: s.places(), Template: len(s.template), Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups, About: about{
-		User: s.layout.config.User.Name, Dir: s.layout.config.Dir, Labels: spec.Labels, Enforced: findings,
-		Lifetime: s.limits.Lifetime, Network: s.gateway != nil,
-	}}
-	if s.gateway != nil {
-		o.Gateway = s.gateway.Saved(true)
+	o := OrderOf(s)
+	o.ID, o.Dir, o.Data, o.About = spec.ID, dir, d.site.Data, about{
+		User: s.Layout.Config.User.Name, Dir: s.Layout.Config.Dir, Labels: spec.Labels, Enforced: p.findings,
+		Lifetime: s.Limits.Lifetime, Network: s.Gateway != nil,
 	}
+	if s.Gateway != nil {
+		o.Gateway = s.Gateway.Saved(true)
+	}
+	var files []*os.File
+	o.Tables, files = tablesOf(&s.Programs, &s.Files, &s.First)
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}
-	r, way, err := d.employ(ctx, o, s.programs()...)
+	r, way, err := d.employ(ctx, o, files...)
 	if err != nil {
 		return nil, err
 	}
 	sb := d.adopt(spec.ID, dir, *r.About)
 	// A way to the agent comes with the answer. Without one it is made when it is needed.
 	if conn, board, err := connected(way); err == nil && sb.attach(conn, board, r.About.Lifetime) == nil {
-		sb.warm(ctx)
+		sb.warm()
 		d.recents.use(sb)
 	}
-	n := &newborn{sandbox: sb}
+	n := &newborn{Sandbox: sb}
 	if r.Measure != nil && r.Egress != nil {
 		st := sb.tell(*r.Measure)
 		sb.tellEgress(&st, *r.Egress)
@@ -70,7 +72,7 @@ func (d *Driver) createKept(ctx context.Context, spec *paddock.Spec) (_ *newborn
 
 // A newborn is a sandbox that was made just now, whose keeper has told how it is.
 type newborn struct {
-	*sandbox
+	*Sandbox
 
 	born *paddock.Status // nil where it has not
 }
@@ -87,7 +89,7 @@ func (n *newborn) Born() (paddock.Status, bool) {
 
 // employ has a keeper make a sandbox, and waits until its sandbox is ready. It gives
 // what connected takes, too.
-func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (_ *response, way []*os.File, err error) {
+func (d *Driver) employ(ctx context.Context, o *Order, files ...*os.File) (_ *response, way []*os.File, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +104,7 @@ func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (_ *res
 	defer func() {
 		_ = mine.Close()
 		if err != nil {
-			closeAll(files)
+			CloseAll(files)
 		}
 	}()
 	var r response
@@ -113,7 +115,7 @@ func (d *Driver) employ(ctx context.Context, o order, files ...*os.File) (_ *res
 		return nil, nil, r.err()
 	}
 	if e := ctx.Err(); e != nil {
-		return nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
+		return nil, nil, fmt.Errorf("%w: %w", e, EndKind(e))
 	}
 	if err := mine.Send([]byte{1}); err != nil {
 		return nil, nil, fmt.Errorf("accept the sandbox: %w", err)
@@ -140,10 +142,10 @@ func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c
 			return c, answer, way, nil
 		}
 		_ = c.Close() // it has no order, or ends without our answer
-		closeAll(way)
+		CloseAll(way)
 		switch e := ctx.Err(); {
 		case e != nil:
-			return nil, nil, nil, fmt.Errorf("%w: %w", e, kindOf(e))
+			return nil, nil, nil, fmt.Errorf("%w: %w", e, EndKind(e))
 		case !unread:
 			return nil, nil, nil, fmt.Errorf("the keeper ended before the sandbox was ready: %w: %w", err, paddock.Internal)
 		case !spare:
@@ -153,27 +155,27 @@ func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c
 }
 
 // A toldError is an error that another process tells, with its kind.
-type toldError struct {
-	text string
-	kind paddock.Kind
+type ToldError struct {
+	Text string
+	Kind paddock.Kind
 }
 
-func (e *toldError) Error() string { return e.text }
-func (e *toldError) Unwrap() error { return e.kind }
+func (e *ToldError) Error() string { return e.Text }
+func (e *ToldError) Unwrap() error { return e.Kind }
 
 func (r *response) err() error {
 	if r.Missing != nil {
 		return &paddock.MissingError{Finding: *r.Missing}
 	}
-	return &toldError{r.Error, r.Kind}
+	return &ToldError{r.Error, r.Kind}
 }
 
 // claim makes the directory that stands for a sandbox.
 func (d *Driver) claim(id paddock.ID) (string, error) {
-	if err := ownDirectory(d.state); err != nil {
+	if err := OwnDirectory(d.site.state); err != nil {
 		return "", err
 	}
-	dir := filepath.Join(d.state, string(id))
+	dir := filepath.Join(d.site.state, string(id))
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
@@ -185,16 +187,16 @@ func (d *Driver) claim(id paddock.ID) (string, error) {
 
 // ownDirectory makes a directory that nobody else may enter, and refuses one
 // that somebody else has prepared.
-func ownDirectory(path string) error {
+func OwnDirectory(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("a directory of Paddock's own cannot be made: %w: %w", err, paddock.Unavailable)
 	}
-	return checkOwn(path)
+	return CheckOwn(path)
 }
 
 // checkOwn refuses a directory that somebody else could have prepared, or is
 // reached by one that somebody else could have. One that is not there is fine.
-func checkOwn(path string) error {
+func CheckOwn(path string) error {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		switch st, err := os.Lstat(dir); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -226,10 +228,10 @@ func forgetDir(dir string) error {
 
 // keptIDs lists the sandboxes in the state directory.
 func (d *Driver) keptIDs() ([]paddock.ID, error) {
-	if err := checkOwn(d.state); err != nil {
+	if err := CheckOwn(d.site.state); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(d.state)
+	entries, err := os.ReadDir(d.site.state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -247,13 +249,13 @@ func (d *Driver) keptIDs() ([]paddock.ID, error) {
 
 // keeps tells whether a control group's sandbox is remembered.
 func (d *Driver) keeps(name string) bool {
-	_, err := os.Lstat(filepath.Join(d.state, name))
+	_, err := os.Lstat(filepath.Join(d.site.state, name))
 	return err == nil
 }
 
 // openKept opens a sandbox that a keeper owns. One that goes, as its keeper shows, and
 // was used lately is given again.
-func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) {
+func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*Sandbox, error) {
 	have := d.recents.find(id)
 	if have != nil && have.shown() && have.stands() {
 		return have, nil
@@ -272,12 +274,12 @@ func (d *Driver) openKept(ctx context.Context, id paddock.ID) (*sandbox, error) 
 }
 
 // look opens a sandbox that a keeper owns, or owned.
-func (d *Driver) look(ctx context.Context, id paddock.ID) (*sandbox, error) {
-	dir := filepath.Join(d.state, string(id))
+func (d *Driver) look(ctx context.Context, id paddock.ID) (*Sandbox, error) {
+	dir := filepath.Join(d.site.state, string(id))
 	if _, err := os.Lstat(dir); err != nil {
 		return nil, fmt.Errorf("%w", paddock.NotFound)
 	}
-	if err := errors.Join(checkOwn(d.state), checkOwn(dir)); err != nil {
+	if err := errors.Join(CheckOwn(d.site.state), CheckOwn(dir)); err != nil {
 		return nil, err
 	}
 	r := remoteOwner{dir: dir, driver: d, group: noGroup}
@@ -295,12 +297,12 @@ func (d *Driver) look(ctx context.Context, id paddock.ID) (*sandbox, error) {
 	return d.adopt(id, dir, a), nil
 }
 
-func (d *Driver) adopt(id paddock.ID, dir string, a about) *sandbox {
+func (d *Driver) adopt(id paddock.ID, dir string, a about) *Sandbox {
 	group := noGroup
 	if len(a.Groups) > 0 {
-		group = sync.OnceValues(func() (*cgroup.Group, error) { return d.host().Open(string(id), a.Groups...) })
+		group = sync.OnceValues(func() (*cgroup.Group, error) { return d.site.host().Open(string(id), a.Groups...) })
 	}
-	return &sandbox{
+	return &Sandbox{
 		id: id, driver: d, owner: remoteOwner{dir: dir, driver: d, group: group, made: a.Created}, about: a,
 		dialing: make(chan struct{}, 1), lately: true,
 	}

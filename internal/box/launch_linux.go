@@ -16,7 +16,8 @@ import (
 
 // launch starts the box's init. The thread that starts it stays, because the
 // kernel ends the box with that thread.
-func (b *box) launch(s start, control, link *os.File) error {
+func (b *Box) launch(control, link *os.File) error {
+	s := &b.plan
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -25,17 +26,17 @@ func (b *box) launch(s start, control, link *os.File) error {
 	attr := &syscall.ProcAttr{
 		Dir: "/", Env: []string{"GOGC=off", "GOMAXPROCS=2"}, // the init has its collector on when it is ready
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), control.Fd(), link.Fd()},
-		Sys:   b.attributes(s.layout),
+		Sys:   b.attributes(s.Layout),
 	}
-	if s.layout.env["PADDOCK_DEBUG"] != "" { // what the box's init itself says, when it crashes
+	if s.Layout.env["PADDOCK_DEBUG"] != "" { // what the box's init itself says, when it crashes
 		attr.Files[2] = os.Stderr.Fd()
 	}
-	path := fmt.Sprintf("/proc/self/fd/%d", s.exe.Fd())
+	path := fmt.Sprintf("/proc/self/fd/%d", s.Programs.One(FileInit).Fd())
 	started := make(chan error)
 	b.wg.Go(func() {
 		runtime.LockOSThread() // for good: see above
 		err := b.within(attr.Sys, func() (err error) {
-			b.pid, err = syscall.ForkExec(path, []string{s.argv0}, attr)
+			b.pid, err = syscall.ForkExec(path, []string{s.Runtime.Argv0}, attr)
 			return err
 		})
 		started <- err
@@ -47,37 +48,35 @@ func (b *box) launch(s start, control, link *os.File) error {
 }
 
 // within runs a start in the control group, if there is one.
-func (b *box) within(sys *syscall.SysProcAttr, start func() error) error {
-	if b.group == nil {
+func (b *Box) within(sys *syscall.SysProcAttr, start func() error) error {
+	if b.Group == nil {
 		return start()
 	}
-	return b.group.Start(sys, start)
+	return b.Group.Start(sys, start)
 }
 
-func (b *box) attributes(l *layout) *syscall.SysProcAttr {
+func (b *Box) attributes(l *Layout) *syscall.SysProcAttr {
 	flags := uintptr(kernel.CloneUser | kernel.CloneMount | kernel.ClonePID | kernel.CloneIPC | kernel.CloneUTS | kernel.CloneCgroup | kernel.CloneTime)
-	if !l.config.HostNet {
+	if !l.Config.HostNet {
 		flags |= kernel.CloneNet
 	}
-	u := b.id.inside
+	u := l.ID.User
 	sys := &syscall.SysProcAttr{
 		Cloneflags:  flags,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: u.UID, HostID: b.id.kuid, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: u.GID, HostID: b.id.kgid, Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: u.UID, HostID: l.ID.KUID, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: u.GID, HostID: l.ID.KGID, Size: 1}},
 		Setsid:      true,
 		AmbientCaps: kernel.BuildCaps(),
 	}
-	if l.nested {
-		sys.AmbientCaps = append(sys.AmbientCaps, kernel.StartCaps()...)
-	}
-	if b.id.root {
+	sys.AmbientCaps = append(sys.AmbientCaps, b.plan.Runtime.Capabilities...)
+	if l.ID.Root {
 		sys.GidMappingsEnableSetgroups = true
 		sys.Credential = &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}
 	}
 	return sys
 }
 
-func (b *box) reap() {
+func (b *Box) reap() {
 	var status syscall.WaitStatus
 	if f, err := kernel.OpenProcess(b.pid); err == nil {
 		if f, p, err := kernel.NewPoller(f); err == nil {
@@ -99,7 +98,7 @@ func (b *box) reap() {
 		if kills, _, err := b.oom(); err == nil && kills > 0 {
 			b.why += fmt.Sprintf(" after the memory limit of %d bytes was reached", b.limits.Memory)
 		}
-	case status.ExitStatus() == boxinit.KernelEnded:
+	case status.ExitStatus() == boxinit.GuestKernelEnded:
 		b.why = "the sandbox's kernel ended, and the sandbox with it" + b.lastWords()
 		if kills, _, err := b.oom(); err == nil && kills > 0 {
 			b.why += fmt.Sprintf(", after the memory limit of %d bytes was reached", b.limits.Memory)
@@ -111,12 +110,12 @@ func (b *box) reap() {
 	}
 	b.mu.Unlock()
 	close(b.ended)
-	if b.gateway != nil {
-		b.gateway.Stop()
+	if b.plan.Gateway != nil {
+		b.plan.Gateway.Stop()
 	}
 }
 
-func (b *box) oom() (kills, peak int64, err error) {
+func (b *Box) oom() (kills, peak int64, err error) {
 	if b.meter == nil {
 		return 0, -1, nil
 	}
@@ -124,7 +123,7 @@ func (b *box) oom() (kills, peak int64, err error) {
 }
 
 // ready waits for the box's report that a command has run.
-func (b *box) ready(ctx context.Context) error {
+func (b *Box) ready(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { b.kill() }) // its end is ours to read
 	defer stop()
 	var r boxinit.Report
@@ -134,7 +133,7 @@ func (b *box) ready(ctx context.Context) error {
 			return err
 		}
 		if !r.Link {
-			if r.Ready && b.gateway != nil && !linked {
+			if r.Ready && b.plan.Gateway != nil && !linked {
 				return fmt.Errorf("the box is ready without its link: %w", paddock.Internal)
 			}
 			break
@@ -145,7 +144,7 @@ func (b *box) ready(ctx context.Context) error {
 		if kind == paddock.Internal {
 			kind = paddock.Unsupported
 		}
-		return &toldError{boxinit.Words(r.Step+": "+r.Error, boxinit.MaxWords), kind}
+		return &ToldError{boxinit.Words(r.Step+": "+r.Error, boxinit.MaxWords), kind}
 	}
 	b.stood.Store(true)
 	return nil
@@ -153,11 +152,11 @@ func (b *box) ready(ctx context.Context) error {
 
 // hear waits for one report of the box's. The link that comes with one is the
 // gateway's.
-func (b *box) hear(ctx context.Context) (r boxinit.Report, err error) {
+func (b *Box) hear(ctx context.Context) (r boxinit.Report, err error) {
 	data, fds, err := b.control.Receive()
-	defer closeAll(fds)
+	defer CloseAll(fds)
 	if e := ctx.Err(); e != nil {
-		return r, fmt.Errorf("the box was not ready in time: %w: %w", e, kindOf(e))
+		return r, fmt.Errorf("the box was not ready in time: %w: %w", e, EndKind(e))
 	}
 	if err != nil {
 		return r, b.explain(errors.New("it ended before it was ready"))
@@ -168,18 +167,38 @@ func (b *box) hear(ctx context.Context) (r boxinit.Report, err error) {
 	if !r.Link {
 		return r, nil
 	}
-	if b.gateway == nil || len(fds) != 1 {
+	if b.plan.Gateway == nil || len(fds) != 1 {
 		return r, fmt.Errorf("the box has a link of %d descriptors that nobody asked for: %w", len(fds), paddock.Internal)
 	}
-	return r, b.gateway.Link(fds[0])
+	return r, b.plan.Gateway.Link(fds[0])
 }
 
 // starved is err, or where the memory limit was reached while the box was made,
 // that.
-func (b *box) starved(err error) error {
+func (b *Box) starved(err error) error {
 	kills, _, e := b.oom()
 	if e != nil || kills == 0 {
 		return err
 	}
 	return fmt.Errorf("the memory limit of %d MiB was reached before the sandbox was ready; ask for more: %w", b.limits.Memory>>20, paddock.Invalid)
+}
+
+// lastWords are why a kernel of the box's own ended, as the box's init tells it:
+// its packets stay when it has gone.
+func (b *Box) lastWords() string {
+	if !b.stood.Load() {
+		return "" // whoever waits for the box reads them
+	}
+	data, files, err := b.control.Receive()
+	if err != nil {
+		// The init ended with something unread, of which the kernel tells first,
+		// and once.
+		data, files, err = b.control.Receive()
+	}
+	CloseAll(files)
+	var r boxinit.Report
+	if err != nil || json.Unmarshal(data, &r) != nil || r.Error == "" {
+		return ""
+	}
+	return ": " + boxinit.Words(r.Error, boxinit.MaxWords)
 }

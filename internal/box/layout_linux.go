@@ -19,54 +19,50 @@ import (
 
 // A layout is what a spec means on this host: the configuration of the box,
 // and the host paths behind its mounts.
-type layout struct {
-	config boxinit.Config
-	id     identity
+type Layout struct {
+	Config boxinit.Config
+	ID     Identity
 	env    environ         // the caller's
 	pins   []string        // of one mount, while it is added
 	own    []string        // host paths that sandboxes are made of
-	user   []boxinit.Mount // the spec's mounts
+	Mounts []boxinit.Mount // the spec's mounts
 	paths  []string        // of the host, for which an io limit holds
 	data   string          // where what is saved of sandboxes is
-	nested bool            // commands run on a kernel of the box's own
-	audit  []paddock.AuditKind
-	supply *Supply // what a machine of the box's own is made with; nil is none
+	// overlay says that a directory as root gets a private layer of the host's kernel, and saves that
+	// something may be saved of the sandbox.
+	overlay, saves bool
+
+	// Reserve is how much memory the host allows beside the limit, in bytes, for what a tier's boxes
+	// take themselves, while the configuration does not say so yet.
+	Reserve int64
 }
 
-// plan begins a layout: what can be wrong with the caller's paths is told here.
+// newLayout begins a layout: what can be wrong with the caller's paths is told here.
 // It reads the host's file tree and changes nothing.
-func plan(spec *paddock.Spec, limits paddock.Limits, id identity, d *Driver) (*layout, error) {
-	l := &layout{id: id, env: d.env, own: d.own(), data: d.hidden, nested: d.kernel != nil}
-	for _, kind := range spec.Policy.Audit {
-		if kind != paddock.AuditNetwork { // which is not the kernel's to tell
-			l.audit = append(l.audit, kind)
-		}
-	}
-	if len(l.audit) == 0 {
-		l.audit = []paddock.AuditKind{paddock.AuditExec}
-	}
-	l.config = boxinit.Config{
-		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.inside,
+func newLayout(spec *paddock.Spec, limits paddock.Limits, id Identity, s *Site, t *Tier) (*Layout, error) {
+	l := &Layout{ID: id, env: s.env, own: s.own(), data: s.Hidden, overlay: t.Overlay, saves: t.Snapshots != nil}
+	l.Config = boxinit.Config{
+		Hostname: spec.Hostname, HostNet: spec.Policy.Network.Mode == paddock.NetworkHost, User: id.User,
 		Files: limits.Files, PIDs: limits.PIDs + boxinit.AgentThreads + boxinit.SpareThreads, Landlock: true,
 		Protect: spec.Policy.Files.Protect, Unprotect: spec.Policy.Files.Unprotect,
 	}
-	if l.config.Hostname == "" {
-		l.config.Hostname = "paddock"
+	if l.Config.Hostname == "" {
+		l.Config.Hostname = "paddock"
 	}
 	var err error
-	if l.user, err = l.userMounts(spec); err != nil {
+	if l.Mounts, err = l.userMounts(spec); err != nil {
 		return nil, err
 	}
 	if spec.Root.Kind == paddock.RootDir {
 		l.paths = append(l.paths, spec.Root.Path)
 	}
-	l.config.Dir = workDir(spec, l.user, id.inside.Home)
+	l.Config.Dir = workDir(spec, l.Mounts, id.User.Home)
 	return l, nil
 }
 
 // finish works out the rest.
-func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gateway) error {
-	mounts := l.user
+func (l *Layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gateway) error {
+	mounts := l.Mounts
 	everything := false // the whole open tree is to be writable
 	if i := slices.IndexFunc(mounts, func(m boxinit.Mount) bool { return m.Target == "/" }); i >= 0 {
 		everything = mounts[i].Write
@@ -81,7 +77,7 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gate
 	}
 	for _, m := range mounts {
 		l.pin(m.Target)
-		l.add(m)
+		l.Add(m)
 	}
 	if err := l.files(spec); err != nil {
 		return err
@@ -93,23 +89,18 @@ func (l *layout) finish(spec *paddock.Spec, limits paddock.Limits, g *owner.Gate
 	if err := l.aliases(); err != nil {
 		return err
 	}
-	l.config.Env = l.environment(spec)
+	l.Config.Env = l.environment(spec)
 	if err := l.network(spec, g); err != nil {
 		return err
-	}
-	if l.nested {
-		if err := l.nest(spec, limits); err != nil {
-			return err
-		}
-		l.furnish()
 	}
 	return nil
 }
 
-func (l *layout) add(m ...boxinit.Mount) { l.config.Mounts = append(l.config.Mounts, m...) }
+// Add appends mounts to the configuration.
+func (l *Layout) Add(m ...boxinit.Mount) { l.Config.Mounts = append(l.Config.Mounts, m...) }
 
 // userMounts are the spec's, parents before what is below them.
-func (l *layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
+func (l *Layout) userMounts(spec *paddock.Spec) ([]boxinit.Mount, error) {
 	var mounts []boxinit.Mount
 	for _, m := range spec.Mounts {
 		st, err := os.Stat(m.Source)
@@ -155,10 +146,10 @@ func notThere(err error) error {
 
 // closedRoot is a tree of system directories, read-only or below a private
 // layer, with everything else private to the box.
-func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []boxinit.Mount) error {
-	l.add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
+func (l *Layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []boxinit.Mount) error {
+	l.Add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
 	switch dir := spec.Root.Kind == paddock.RootDir; {
-	case dir && l.nested:
+	case dir && !l.overlay:
 		if err := l.entries(spec.Root.Path, false); err != nil {
 			return err
 		}
@@ -172,22 +163,22 @@ func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 		}
 	}
 	l.devices()
-	for _, dir := range append(image.PrivateDirs(), l.config.User.Home) {
+	for _, dir := range append(image.PrivateDirs(), l.Config.User.Home) {
 		mode := uint32(0o1777)
-		if dir == l.config.User.Home {
+		if dir == l.Config.User.Home {
 			mode = 0o700
 		}
-		l.add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: dir, Mode: mode, Write: true})
+		l.Add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: dir, Mode: mode, Write: true})
 	}
-	l.add(boxinit.Mount{Kind: boxinit.MountLink, Target: "/var/run", Source: "/run"})
+	l.Add(boxinit.Mount{Kind: boxinit.MountLink, Target: "/var/run", Source: "/run"})
 	if spec.Root.Kind == paddock.RootHost {
-		passwd, group := accounts(l.config.User)
+		passwd, group := accounts(l.Config.User)
 		l.replace("/etc/passwd", passwd)
 		l.replace("/etc/group", group)
 		l.toolchains(user)
 		for _, path := range image.Credentials() {
-			if readable(path, l.id.root) {
-				l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
+			if readable(path, l.ID.Root) {
+				l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: path, Maybe: true})
 			}
 		}
 	}
@@ -196,30 +187,30 @@ func (l *layout) closedRoot(spec *paddock.Spec, limits paddock.Limits, user []bo
 
 // system shows one of the host's system directories, as the host has it: also
 // as a link.
-func (l *layout) system(dir string) {
+func (l *Layout) system(dir string) {
 	st, err := os.Lstat(dir)
 	if err != nil {
 		return
 	}
 	if st.Mode()&fs.ModeSymlink != 0 {
 		if to, err := os.Readlink(dir); err == nil {
-			l.add(boxinit.Mount{Kind: boxinit.MountLink, Target: dir, Source: to})
+			l.Add(boxinit.Mount{Kind: boxinit.MountLink, Target: dir, Source: to})
 		}
 		return
 	}
-	l.add(boxinit.Mount{Kind: boxinit.MountBind, Target: dir, Source: dir})
+	l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: dir, Source: dir})
 }
 
 // directory shows the entries of a directory that holds a whole file tree,
 // below a private layer.
-func (l *layout) directory(path string, size int64) error {
-	l.add(boxinit.Mount{Kind: boxinit.MountOverlay, Source: path, Size: size, Owned: true})
+func (l *Layout) directory(path string, size int64) error {
+	l.Add(boxinit.Mount{Kind: boxinit.MountOverlay, Source: path, Size: size, Owned: true})
 	return l.entries(path, true)
 }
 
 // entries shows what is in a directory that holds a whole file tree, each by
 // itself; with layer, as a layer made before has them.
-func (l *layout) entries(path string, layer bool) error {
+func (l *Layout) entries(path string, layer bool) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return fmt.Errorf("root %s: %w", path, notThere(err))
@@ -237,13 +228,13 @@ func (l *layout) entries(path string, layer bool) error {
 			if err != nil {
 				return fmt.Errorf("root %s: %w", path, notThere(err))
 			}
-			l.add(boxinit.Mount{Kind: boxinit.MountLink, Target: target, Source: to})
+			l.Add(boxinit.Mount{Kind: boxinit.MountLink, Target: target, Source: to})
 		case e.IsDir() || e.Type().IsRegular():
 			m := boxinit.Mount{Kind: boxinit.MountBind, Target: target, Source: e.Name(), Layer: true, Write: true, IsFile: !e.IsDir()}
 			if !layer {
 				m = boxinit.Mount{Kind: boxinit.MountBind, Target: target, Source: filepath.Join(path, e.Name()), Owned: true, InRoot: true, IsFile: !e.IsDir()}
 			}
-			l.add(m)
+			l.Add(m)
 		default:
 			continue
 		}
@@ -256,12 +247,12 @@ func (l *layout) entries(path string, layer bool) error {
 }
 
 // devices makes /dev, /proc and /sys.
-func (l *layout) devices() {
-	l.add(boxinit.Mount{Kind: boxinit.MountDir, Target: "/dev"})
+func (l *Layout) devices() {
+	l.Add(boxinit.Mount{Kind: boxinit.MountDir, Target: "/dev"})
 	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
-		l.add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/dev/" + d, Source: "/dev/" + d, Write: true, Device: true, NoExec: true, IsFile: true})
+		l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/dev/" + d, Source: "/dev/" + d, Write: true, Device: true, NoExec: true, IsFile: true})
 	}
-	l.add(
+	l.Add(
 		boxinit.Mount{Kind: boxinit.MountPTS, Target: "/dev/pts"},
 		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/ptmx", Source: "pts/ptmx"},
 		boxinit.Mount{Kind: boxinit.MountLink, Target: "/dev/fd", Source: "/proc/self/fd"},
@@ -272,34 +263,34 @@ func (l *layout) devices() {
 	)
 	l.proc()
 	// Runtimes count processors there. Nothing else of /sys is needed.
-	l.add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/sys/devices/system/cpu", Source: "/sys/devices/system/cpu", NoExec: true, Maybe: true})
+	l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: "/sys/devices/system/cpu", Source: "/sys/devices/system/cpu", NoExec: true, Maybe: true})
 }
 
 // proc closes what /proc has besides processes. The list is that of the OCI
 // runtimes (runtime-spec defaults), and whatever else commands a machine. What
 // only the host's root may read needs no mask: nobody inside is that. For
 // writing, Landlock closes all of /proc.
-func (l *layout) proc() {
+func (l *Layout) proc() {
 	for _, name := range []string{"kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi", "acpi", "asound", "kmsg",
 		"kallsyms", "kpagecount", "kpageflags", "vmallocinfo", "slabinfo", "modules", "iomem", "ioports"} {
 		if st, err := os.Lstat("/proc/" + name); err == nil && st.Mode().Perm()&0o004 != 0 {
-			l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: "/proc/" + name, Maybe: true})
+			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: "/proc/" + name, Maybe: true})
 		}
 	}
 }
 
 // replace puts a file of the box's own over one of the read-only system.
-func (l *layout) replace(path, content string) {
+func (l *Layout) replace(path, content string) {
 	if _, err := os.Stat(path); err != nil {
 		return
 	}
-	l.add(boxinit.Mount{Kind: boxinit.MountReplace, Target: path, Source: content, Mode: 0o644, IsFile: true})
+	l.Add(boxinit.Mount{Kind: boxinit.MountReplace, Target: path, Source: content, Mode: 0o644, IsFile: true})
 }
 
 // openRoot is the host's whole file tree. What may be changed is up to the
 // mounts, but with everything all of it.
-func (l *layout) openRoot(limits paddock.Limits, everything bool) error {
-	l.add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
+func (l *Layout) openRoot(limits paddock.Limits, everything bool) error {
+	l.Add(boxinit.Mount{Kind: boxinit.MountTmpfs, Target: "/", Size: limits.Disk, Mode: 0o755, Write: true})
 	entries, err := os.ReadDir("/")
 	if err != nil {
 		return fmt.Errorf("open root: %w", err)
@@ -312,23 +303,23 @@ func (l *layout) openRoot(limits paddock.Limits, everything bool) error {
 			l.system("/" + e.Name())
 		}
 	}
-	for i := range l.config.Mounts {
-		l.config.Mounts[i].Write = l.config.Mounts[i].Write || everything
+	for i := range l.Config.Mounts {
+		l.Config.Mounts[i].Write = l.Config.Mounts[i].Write || everything
 	}
 	l.devices()
-	l.add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})
+	l.Add(boxinit.Mount{Kind: boxinit.MountPrivate, Target: "/dev/shm", Mode: 0o1777, Write: true})
 	return nil
 }
 
 // pin makes every directory between a private place and a mount in it a mount
 // too: a directory that is none could be renamed, and the mount with it, to a
 // path that no rule is about.
-func (l *layout) pin(target string) {
+func (l *Layout) pin(target string) {
 	for dir := filepath.Dir(target); dir != "/"; dir = filepath.Dir(dir) {
-		private := slices.ContainsFunc(l.config.Mounts, func(m boxinit.Mount) bool {
-			return (m.Kind == boxinit.MountPrivate || m.Kind == boxinit.MountBind && m.Layer) && m.Target != dir && within(dir, m.Target)
+		private := slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
+			return (m.Kind == boxinit.MountPrivate || m.Kind == boxinit.MountBind && m.Layer) && m.Target != dir && Within(dir, m.Target)
 		})
-		pinned := slices.ContainsFunc(l.config.Mounts, func(m boxinit.Mount) bool {
+		pinned := slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool {
 			return m.Kind == boxinit.MountPin && m.Target == dir
 		})
 		if private && !pinned {
@@ -338,28 +329,28 @@ func (l *layout) pin(target string) {
 	// Outer ones first: a mount covers what was mounted below before.
 	slices.Reverse(l.pins)
 	for _, dir := range l.pins {
-		l.add(boxinit.Mount{Kind: boxinit.MountPin, Target: dir, Mode: 0o755})
+		l.Add(boxinit.Mount{Kind: boxinit.MountPin, Target: dir, Mode: 0o755})
 	}
 	l.pins = nil
 }
 
 // files carries out the policy about files.
-func (l *layout) files(spec *paddock.Spec) error {
+func (l *Layout) files(spec *paddock.Spec) error {
 	for _, p := range spec.Policy.Files.DenyRead {
 		p = filepath.Clean(p)
 		there, err := l.hideable(p)
 		if err != nil {
 			return err
 		}
-		l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: p, Maybe: !there})
-		l.config.Deny = append(l.config.Deny, p)
+		l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: p, Maybe: !there})
+		l.Config.Deny = append(l.Config.Deny, p)
 	}
 	for _, p := range spec.Policy.Files.DenyWrite {
 		p = filepath.Clean(p)
-		l.add(boxinit.Mount{Kind: boxinit.MountLock, Target: p})
-		l.config.Deny = append(l.config.Deny, p)
+		l.Add(boxinit.Mount{Kind: boxinit.MountLock, Target: p})
+		l.Config.Deny = append(l.Config.Deny, p)
 	}
-	for _, p := range l.config.Deny {
+	for _, p := range l.Config.Deny {
 		if real, ok := l.resolved(p); ok && real != p {
 			return fmt.Errorf("deny %s: leads through a symbolic link; name the real place, %s: %w", p, real, paddock.Invalid)
 		}
@@ -367,55 +358,39 @@ func (l *layout) files(spec *paddock.Spec) error {
 	return nil
 }
 
-// own gives the real places of what this driver's sandboxes are made of.
-func (d *Driver) own() []string {
-	var list []string
-	for _, path := range []string{d.cache, d.state, "/proc/self/exe", d.source} {
-		if path == "" {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			list = append(list, real)
-		} else if filepath.IsAbs(path) {
-			list = append(list, filepath.Clean(path)) // not there yet
-		}
-	}
-	return list
-}
-
 // ownFiles keeps what sandboxes are made of from being changed by one: this
 // program, its cache and its state, below whatever mount they are.
-func (l *layout) ownFiles() error {
-	for _, m := range slices.Clone(l.config.Mounts) {
+func (l *Layout) ownFiles() error {
+	for _, m := range slices.Clone(l.Config.Mounts) {
 		// What is saved of sandboxes is nobody's to read either.
-		if m.Kind == boxinit.MountBind && !m.Device && !m.Layer && within(l.data, m.Source) {
+		if m.Kind == boxinit.MountBind && !m.Device && !m.Layer && Within(l.data, m.Source) {
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(l.data, strings.TrimSuffix(m.Source, "/"))
-			if l.nested {
+			if l.saves {
 				// What is made later could not be hidden; where it cannot be made
 				// now, nothing can be saved.
-				_ = ownDirectory(l.data)
+				_ = OwnDirectory(l.data)
 			}
-			l.add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
-			l.config.Deny = append(l.config.Deny, inside)
-		} else if m.Kind == boxinit.MountBind && within(m.Source, l.data) {
+			l.Add(boxinit.Mount{Kind: boxinit.MountMask, Target: inside, Maybe: true})
+			l.Config.Deny = append(l.Config.Deny, inside)
+		} else if m.Kind == boxinit.MountBind && Within(m.Source, l.data) {
 			return fmt.Errorf("mount %s: in %s is what is saved of sandboxes, which none may see: %w", m.Source, l.data, paddock.Denied)
 		}
 	}
 	for _, own := range l.own {
-		for _, m := range slices.Clone(l.config.Mounts) {
+		for _, m := range slices.Clone(l.Config.Mounts) {
 			if m.Kind != boxinit.MountBind || !m.Write || m.Device || m.Layer {
 				continue
 			}
-			if within(m.Source, own) {
+			if Within(m.Source, own) {
 				return fmt.Errorf("mount %s: sandboxes are made of what is in %s, which none may change: %w", m.Source, own, paddock.Denied)
 			}
-			if !within(own, m.Source) {
+			if !Within(own, m.Source) {
 				continue
 			}
 			inside := strings.TrimSuffix(m.Target, "/") + strings.TrimPrefix(own, strings.TrimSuffix(m.Source, "/"))
 			// What its user cannot even reach, it cannot change.
-			l.add(boxinit.Mount{Kind: boxinit.MountLock, Target: inside, Maybe: true})
-			l.config.Deny = append(l.config.Deny, inside)
+			l.Add(boxinit.Mount{Kind: boxinit.MountLock, Target: inside, Maybe: true})
+			l.Config.Deny = append(l.Config.Deny, inside)
 		}
 	}
 	return nil
@@ -424,10 +399,10 @@ func (l *layout) ownFiles() error {
 // hideable tells whether there is something of the host's to hide at a path
 // inside, and refuses to hide what is not there yet: the host could make it
 // later, and it would be there to read. What only the box could make it cannot.
-func (l *layout) hideable(path string) (there bool, err error) {
-	for i := len(l.config.Mounts) - 1; i >= 0; i-- {
-		m := l.config.Mounts[i]
-		if m.Kind != boxinit.MountBind || m.Layer || !within(path, m.Target) {
+func (l *Layout) hideable(path string) (there bool, err error) {
+	for i := len(l.Config.Mounts) - 1; i >= 0; i-- {
+		m := l.Config.Mounts[i]
+		if m.Kind != boxinit.MountBind || m.Layer || !Within(path, m.Target) {
 			continue
 		}
 		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
@@ -441,15 +416,15 @@ func (l *layout) hideable(path string) (there bool, err error) {
 }
 
 // resolved tells where a path inside really is, if it is a host's and there.
-func (l *layout) resolved(path string) (string, bool) {
-	for i := len(l.config.Mounts) - 1; i >= 0; i-- {
-		m := l.config.Mounts[i]
-		if m.Kind != boxinit.MountBind || m.Layer || !within(path, m.Target) {
+func (l *Layout) resolved(path string) (string, bool) {
+	for i := len(l.Config.Mounts) - 1; i >= 0; i-- {
+		m := l.Config.Mounts[i]
+		if m.Kind != boxinit.MountBind || m.Layer || !Within(path, m.Target) {
 			continue
 		}
 		host := m.Source + strings.TrimPrefix(path, strings.TrimSuffix(m.Target, "/"))
 		real, err := filepath.EvalSymlinks(host)
-		if err != nil || !within(real, m.Source) {
+		if err != nil || !Within(real, m.Source) {
 			return real, err == nil
 		}
 		return m.Target + strings.TrimPrefix(real, m.Source), true
@@ -457,15 +432,16 @@ func (l *layout) resolved(path string) (string, bool) {
 	return "", false
 }
 
-func within(path, dir string) bool {
+// Within reports whether a path is a directory or below it.
+func Within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // rights says which paths may be changed, and about which the broker decides:
 // the host's directories, and any private directory that holds one, because
 // Landlock's rights reach down into what is mounted below.
-func (l *layout) rights() {
-	c := &l.config
+func (l *Layout) rights() {
+	c := &l.Config
 	c.Writable = []string{"/dev"}
 	var private []string
 	for _, m := range c.Mounts {
@@ -484,8 +460,8 @@ func (l *layout) rights() {
 	hosts := slices.Clone(c.Trees)
 	for _, p := range private {
 		c.Writable = append(c.Writable, p)
-		holds := slices.ContainsFunc(hosts, func(t boxinit.Tree) bool { return within(t.Path, p) })
-		denies := slices.ContainsFunc(c.Deny, func(d string) bool { return within(d, p) })
+		holds := slices.ContainsFunc(hosts, func(t boxinit.Tree) bool { return Within(t.Path, p) })
+		denies := slices.ContainsFunc(c.Deny, func(d string) bool { return Within(d, p) })
 		if holds || denies {
 			c.Trees = append(c.Trees, boxinit.Tree{Path: p})
 		}
@@ -517,8 +493,8 @@ func workDir(spec *paddock.Spec, mounts []boxinit.Mount, home string) string {
 }
 
 // environment is the base of every command's.
-func (l *layout) environment(spec *paddock.Spec) map[string]string {
-	u := l.config.User
+func (l *Layout) environment(spec *paddock.Spec) map[string]string {
+	u := l.Config.User
 	env := map[string]string{
 		"PATH": l.path(), "HOME": u.Home, "USER": u.Name, "LOGNAME": u.Name, "SHELL": u.Shell,
 		"TERM": "dumb", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
@@ -538,9 +514,9 @@ func (l *layout) environment(spec *paddock.Spec) map[string]string {
 }
 
 // path is the caller's PATH without what is not to be seen inside.
-func (l *layout) path() string {
+func (l *Layout) path() string {
 	const plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	if slices.ContainsFunc(l.config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
+	if slices.ContainsFunc(l.Config.Mounts, func(m boxinit.Mount) bool { return m.Kind == boxinit.MountOverlay }) {
 		return plain
 	}
 	var dirs []string
@@ -558,13 +534,13 @@ func (l *layout) path() string {
 }
 
 // visible tells whether a host path is in the box at the same place.
-func (l *layout) visible(path string) bool {
+func (l *Layout) visible(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return false
 	}
-	for _, m := range l.config.Mounts {
-		if m.Kind == boxinit.MountBind && !m.Layer && m.Source == m.Target && within(real, m.Source) {
+	for _, m := range l.Config.Mounts {
+		if m.Kind == boxinit.MountBind && !m.Layer && m.Source == m.Target && Within(real, m.Source) {
 			return true
 		}
 	}
@@ -587,32 +563,33 @@ func readable(path string, rootCaller bool) bool {
 	return err == nil
 }
 
-// wireLayout is a layout on its way to a keeper.
-type wireLayout struct {
+// A PlannedLayout is a layout on its way to a keeper, or as it was when its box was saved.
+type PlannedLayout struct {
 	Config boxinit.Config `json:"config"`
 	User   guest.User     `json:"user"`
 	KUID   int            `json:"kuid"`
 	KGID   int            `json:"kgid"`
 	Root   bool           `json:"root"`
 	Paths  []string       `json:"paths,omitempty"`
-	Nested bool           `json:"nested,omitempty"`
 }
 
-// clone is a copy that newBox may change.
-func (l *layout) clone() *layout {
+// clone is a copy for one box.
+func (l *Layout) clone() *Layout {
 	c := *l
-	c.config.Mounts = slices.Clone(l.config.Mounts)
-	if k := l.config.Kernel; k != nil {
+	c.Config.Mounts = slices.Clone(l.Config.Mounts)
+	if k := l.Config.GuestKernel; k != nil {
 		own := *k
-		c.config.Kernel = &own
+		c.Config.GuestKernel = &own
 	}
 	return &c
 }
 
-func (l *layout) wire() wireLayout {
-	return wireLayout{Config: l.config, User: l.id.inside, KUID: l.id.kuid, KGID: l.id.kgid, Root: l.id.root, Paths: l.paths, Nested: l.nested}
+// Planned returns what another process needs of the layout.
+func (l *Layout) Planned() PlannedLayout {
+	return PlannedLayout{Config: l.Config, User: l.ID.User, KUID: l.ID.KUID, KGID: l.ID.KGID, Root: l.ID.Root, Paths: l.paths}
 }
 
-func (w wireLayout) layout() *layout {
-	return &layout{config: w.Config, id: identity{inside: w.User, kuid: w.KUID, kgid: w.KGID, root: w.Root}, paths: w.Paths, nested: w.Nested}
+// Layout undoes Planned.
+func (w PlannedLayout) Layout() *Layout {
+	return &Layout{Config: w.Config, ID: Identity{User: w.User, KUID: w.KUID, KGID: w.KGID, Root: w.Root}, paths: w.Paths}
 }

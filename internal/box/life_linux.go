@@ -2,7 +2,6 @@ package box
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,15 +14,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A life is what a sandbox is to its owner: the box that runs, or what is kept
-// of it while none does.
-//
-// A box on the host's kernel is paused by stopping its processes. One with a
-// kernel of its own is saved and ended; it goes on in another box.
-type life struct {
-	start     start     // how its boxes are made; its files stay open
+// A Life is what a sandbox is to its owner: the box that runs, or what was saved of it while none does.
+// Which of both a paused sandbox is, its runtime's [Pauser] decides.
+type Life struct {
+	plan      Plan      // how its boxes are made; its files stay open
 	data      string    // where boxes are saved
 	ephemeral bool      // what is saved goes with this process
 	made      time.Time // when the first box was
@@ -31,45 +28,55 @@ type life struct {
 	turn sync.Mutex // held while boxes come and go
 
 	mu      sync.Mutex
-	box     *box          // guarded by mu; the last one that was made
-	saved   *checkpoint   // guarded by mu; nil while a box runs
-	going   bool          // guarded by mu; it is being paused, or resumed
+	current *Box          // guarded by mu; the last one that was made
+	saved   Saved         // guarded by mu; nil while a box runs
+	going   bool          // guarded by mu; it is being saved
 	removed bool          // guarded by mu; or is being
 	gone    bool          // guarded by mu; nothing of it is left
 	used    time.Duration // guarded by mu; processor time of earlier boxes
 }
 
+// Plan returns how its boxes are made. The caller changes nothing in it.
+func (l *Life) Plan() *Plan { return &l.plan }
+
+// Data is the directory where boxes are saved, and Ephemeral says that what is saved there is of no
+// use after this process.
+func (l *Life) Data() string    { return l.data }
+func (l *Life) Ephemeral() bool { return l.ephemeral }
+
 // begin makes the first box, and gives the connection to its agent.
-func (l *life) begin(ctx context.Context) (net.Conn, error) {
-	told := l.start.made
-	l.start.made = func(b *box) {
+func (l *Life) begin(ctx context.Context) (net.Conn, error) {
+	told := l.plan.made
+	l.plan.made = func(b *Box) {
 		l.mu.Lock()
-		l.box = b
+		l.current = b
 		l.mu.Unlock()
 		if told != nil {
 			told(b)
 		}
 	}
 	l.made = time.Now()
-	b, conn, err := newBox(ctx, l.start)
-	l.start.made, l.start.connected, l.start.finish = told, nil, nil // the layout is whole
+	b, conn, err := Make(ctx, l.plan)
+	l.plan.made, l.plan.connected, l.plan.finish = told, nil, nil // the layout is complete
+	l.plan.First.Close()
 	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.box, l.made = b, b.created
+	l.current, l.made = b, b.created
 	return conn, nil
 }
 
-func (l *life) now() *box {
+// Box returns the last box that was made.
+func (l *Life) Box() *Box {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.box
+	return l.current
 }
 
-func (l *life) connect(context.Context) (net.Conn, *board, error) {
-	f, err := l.now().connect()
+func (l *Life) connect(context.Context) (net.Conn, *statusBoard, error) {
+	f, err := l.Box().connect()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +86,7 @@ func (l *life) connect(context.Context) (net.Conn, *board, error) {
 }
 
 // there is nil until the sandbox was removed.
-func (l *life) there() error {
+func (l *Life) there() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone {
@@ -88,30 +95,32 @@ func (l *life) there() error {
 	return nil
 }
 
-func (l *life) stand(context.Context) (standing, error) {
+// Standing implements boxOwner.
+func (l *Life) Standing(context.Context) (Standing, error) {
 	if err := l.there(); err != nil {
-		return standing{}, err
+		return Standing{}, err
 	}
-	if l.paused() {
-		return standing{State: paddock.Paused}, nil
+	if l.suspended() {
+		return Standing{State: paddock.Paused}, nil
 	}
-	return l.now().stand(), nil
+	return l.Box().Standing(), nil
 }
 
-func (l *life) kills(ctx context.Context) (int64, error) {
+func (l *Life) kills(context.Context) (int64, error) {
 	if err := l.there(); err != nil {
 		return 0, err
 	}
-	return l.now().kills(ctx)
+	return l.Box().kills()
 }
 
-func (l *life) measure(ctx context.Context) (measure, error) {
+// Measure implements boxOwner.
+func (l *Life) Measure(ctx context.Context) (Measure, error) {
 	if err := l.there(); err != nil {
-		return measure{}, err
+		return Measure{}, err
 	}
-	m := l.now().measure()
-	if !l.paused() { // it would answer later
-		l.now().tell(ctx, &m)
+	m := l.Box().Measure()
+	if !l.suspended() { // it would answer later
+		l.plan.Runtime.Limiter.Measure(ctx, l.Box(), &m)
 	}
 	m.Usage.Wall, m.Traffic = time.Since(l.made), l.traffic()
 	l.mu.Lock()
@@ -129,18 +138,18 @@ func (l *life) measure(ctx context.Context) (measure, error) {
 }
 
 // traffic is what has crossed the way out; nil is that nobody counts.
-func (l *life) traffic() *paddock.Traffic {
+func (l *Life) traffic() *paddock.Traffic {
 	t := paddock.Traffic{}
 	switch {
-	case l.start.gateway != nil:
-		t = l.start.gateway.Traffic()
-	case l.start.policy.Network.Mode != paddock.NetworkNone:
+	case l.plan.Gateway != nil:
+		t = l.plan.Gateway.Traffic()
+	case l.plan.Policy.Network.Mode != paddock.NetworkNone:
 		return nil // the host's network, which counts nobody apart
 	}
 	return &t
 }
 
-func (l *life) update(ctx context.Context, u paddock.Update) error {
+func (l *Life) update(ctx context.Context, u paddock.Update) error {
 	if err := l.there(); err != nil || u.Limits == nil && u.Policy == nil {
 		return err
 	}
@@ -159,23 +168,20 @@ func (l *life) update(ctx context.Context, u paddock.Update) error {
 			return err
 		}
 	}
-	if err := l.now().update(ctx, *u.Limits); err != nil {
+	if err := l.Box().update(ctx, *u.Limits); err != nil {
 		undo()
 		return err
 	}
 	// A box that goes on later is to have them too.
-	now := l.now().bounds()
-	l.start.limits = now
-	if l.start.layout.nested {
-		l.start.layout.config.PIDs = now.PIDs
-	}
+	now := l.Box().Limits()
+	l.plan.Limits = now
 	return nil
 }
 
 // police changes the rules of the way out, which is all of a policy that can
 // change, and gives what undoes that.
-func (l *life) police(ctx context.Context, p paddock.Policy) (undo func(), err error) {
-	was, mode := l.start.policy, l.start.policy.Network.Mode
+func (l *Life) police(ctx context.Context, p paddock.Policy) (undo func(), err error) {
+	was, mode := l.plan.Policy, l.plan.Policy.Network.Mode
 	f, g := was.Files, p.Files
 	switch {
 	case !slices.Equal(f.DenyRead, g.DenyRead) || !slices.Equal(f.DenyWrite, g.DenyWrite) || !slices.Equal(f.Protect, g.Protect) || !slices.Equal(f.Unprotect, g.Unprotect):
@@ -186,59 +192,81 @@ func (l *life) police(ctx context.Context, p paddock.Policy) (undo func(), err e
 		return nil, fmt.Errorf("the network cannot be taken away while the sandbox lives; a list without rules allows nothing: %w", paddock.Unsupported)
 	case mode != p.Network.Mode:
 		return nil, fmt.Errorf("the sandbox was made with another network, %q, and has no link for rules; make another sandbox, with a list, which may be empty: %w", string(mode), paddock.Unsupported)
-	case l.start.gateway == nil:
+	case l.plan.Gateway == nil:
 		return func() {}, nil
 	}
-	return l.start.gateway.Update(ctx, p.Network)
+	return l.plan.Gateway.Update(ctx, p.Network)
 }
 
-func (l *life) egress(ctx context.Context) (owner.State, error) {
-	if l.start.gateway == nil {
+func (l *Life) egress(ctx context.Context) (owner.State, error) {
+	if l.plan.Gateway == nil {
 		return owner.State{}, nil
 	}
-	l.start.gateway.Settle(ctx) // who was refused may have been answered before it was told
-	return l.start.gateway.State(), nil
+	l.plan.Gateway.Settle(ctx) // who was refused may have been answered before it was told
+	return l.plan.Gateway.State(), nil
 }
 
-func (l *life) inspect(ctx context.Context) (boxinit.Inspection, error) { return l.now().inspect(ctx) }
+// Inspect implements boxOwner.
+func (l *Life) Inspect(ctx context.Context) (boxinit.Inspection, error) { return l.Box().Inspect(ctx) }
 
-// pause stops everything. Twice is fine.
-func (l *life) pause(ctx context.Context) error {
+func (l *Life) pause(ctx context.Context) error {
 	if err := l.there(); err != nil {
 		return err
 	}
-	if !l.start.layout.nested {
-		return l.now().pause(ctx)
+	return l.plan.Runtime.Pauser.Pause(ctx, l)
+}
+
+func (l *Life) resume(ctx context.Context) error {
+	if err := l.there(); err != nil {
+		return err
 	}
+	return l.plan.Runtime.Pauser.Resume(ctx, l)
+}
+
+func (l *Life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	return l.plan.Runtime.Pauser.Snapshot(ctx, l, o)
+}
+
+// Suspend replaces the box that runs by what save has made of it. A sandbox that is suspended already
+// stays as it is. When save succeeds, the box has been removed.
+func (l *Life) Suspend(ctx context.Context, save func(context.Context, *Box) (Saved, error)) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
 	again := l.saved != nil
-	b := l.box
+	b := l.current
 	l.going = !again
 	l.mu.Unlock()
 	if again {
 		return nil
 	}
-	m, err := l.save(ctx, b, boxinit.OpStop)
+	m, err := save(ctx, b)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.going = false
 	if err != nil {
-		return fmt.Errorf("pause: %w", err)
-	}
-	l.saved = m
-	return nil // nobody but this process knows of it, or the keeper tells
-}
-
-// resume undoes pause. A sandbox that runs goes on.
-func (l *life) resume(ctx context.Context) error {
-	if err := l.there(); err != nil {
 		return err
 	}
-	if !l.start.layout.nested {
-		return l.now().resume()
+	l.saved = m
+	return nil // only this process knows of it, or the keeper writes it down
+}
+
+// Retire removes a box that was saved, and adds the processor time that it used to the sandbox's.
+func (l *Life) Retire(ctx context.Context, b *Box) {
+	usage := b.Measure().Usage.CPU
+	_ = b.Remove(ctx) // it has ended, and what is left of it the next Remove reports
+	if usage > 0 {
+		l.mu.Lock()
+		l.used += usage
+		l.mu.Unlock()
 	}
+}
+
+// Continue makes a box in place of what was saved of the one before, with the files that reopen
+// returns. A sandbox that runs goes on. After an error, what was saved stays.
+func (l *Life) Continue(ctx context.Context, reopen func(Saved) (boxinit.Files, error)) error {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
@@ -246,101 +274,52 @@ func (l *life) resume(ctx context.Context) error {
 	l.mu.Unlock()
 	switch {
 	case removed:
-		return fmt.Errorf("resume: the sandbox was removed: %w", paddock.Unavailable)
+		return fmt.Errorf("the sandbox was removed: %w", paddock.Unavailable)
 	case saved == nil:
 		return nil
 	}
-	s := l.start
+	p := l.plan
 	var err error
-	if s.image, err = saved.open(s.kernel, s.agent, nil); err != nil {
-		return fmt.Errorf("resume: %w", err)
+	if p.First, err = reopen(saved); err != nil {
+		return err
 	}
-	b, conn, err := newBox(ctx, s)
-	for _, f := range s.image {
-		f.Close()
-	}
+	b, conn, err := Make(ctx, p)
+	p.First.Close()
 	if err != nil {
-		return fmt.Errorf("resume: %w", err) // what is saved stays
+		return err
 	}
 	conn.Close() // whoever wants the agent asks for a connection
 	l.mu.Lock()
-	l.box, l.saved = b, nil
+	l.current, l.saved = b, nil
 	l.mu.Unlock()
-	return saved.remove()
+	return saved.Remove()
 }
-
-// save writes a box to files. With boxinit.OpStop it has ended then.
-func (l *life) save(ctx context.Context, b *box, op boxinit.Op) (*checkpoint, error) {
-	prefix := snapshotPrefix
-	if op == boxinit.OpStop {
-		prefix = pausedPrefix
-	}
-	m, err := newCheckpoint(l.data, prefix, l.start)
-	if err != nil {
-		return nil, err
-	}
-	m.unnamed = l.ephemeral && op == boxinit.OpStop
-	// All is safe before the box ends.
-	if err = m.fill(ctx, b, op); err == nil && l.start.gateway != nil {
-		if err = l.start.gateway.Remember(ctx); err == nil {
-			m.about.Order.Gateway = l.start.gateway.Saved(op == boxinit.OpStop)
-		}
-	}
-	if err == nil && op == boxinit.OpStop {
-		err = m.seal(l.start.agent)
-	}
-	if err == nil && op == boxinit.OpStop {
-		usage := b.measure().Usage.CPU
-		_ = b.remove(ctx) // it has ended, and what is left of it is told by the next Remove
-		if usage > 0 {
-			l.mu.Lock()
-			l.used += usage
-			l.mu.Unlock()
-		}
-	}
-	if err != nil {
-		if op == boxinit.OpStop {
-			// It may have stopped though nobody heard of it.
-			goCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goTime)
-			defer cancel()
-			_ = b.save(goCtx, boxinit.OpGo, boxinit.Room{}, nil) // a box that is gone does not go on
-		}
-		_ = m.remove() // an unfinished one is of no use, and is known by that
-		return nil, err
-	}
-	return m, nil
-}
-
-// goTime bounds how long a box may take to go on that could not be saved: what
-// it is at may be a large write.
-const goTime = time.Minute
 
 // remove ends it all. Twice is fine.
-func (l *life) remove(ctx context.Context) error {
+func (l *Life) remove(ctx context.Context) error {
 	l.mu.Lock()
 	l.removed = true
-	b := l.box
+	b := l.current
 	l.mu.Unlock()
 	// A box that is just being saved ends too, and then so does the saving.
-	err := b.remove(ctx)
+	err := b.Remove(ctx)
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
-	b, saved := l.box, l.saved
+	b, saved := l.current, l.saved
 	l.saved = nil
 	l.mu.Unlock()
 	if saved != nil {
-		if e := saved.remove(); err == nil {
+		if e := saved.Remove(); err == nil {
 			err = e
 		}
 	}
-	if e := b.remove(ctx); err == nil { // one that was made meanwhile
+	if e := b.Remove(ctx); err == nil { // one that was made meanwhile
 		err = e
 	}
 	l.mu.Lock()
 	if l.gone = err == nil; l.gone {
-		closeAll(l.start.supplies)
-		l.start.supplies = nil
+		l.plan.Files.Close()
 	}
 	l.mu.Unlock()
 	return err
@@ -352,10 +331,10 @@ const inspectTime = 5 * time.Second
 // maxInspection bounds the answer, in bytes: refusals, most of all.
 const maxInspection = 16 << 20
 
-// inspect asks a box with a kernel of its own what its init knows.
-func (b *box) inspect(ctx context.Context) (boxinit.Inspection, error) {
+// Inspect asks the box's init what it alone knows. Only the init of a guest kernel answers.
+func (b *Box) Inspect(ctx context.Context) (boxinit.Inspection, error) {
 	var i boxinit.Inspection
-	f, err := b.ask(boxinit.OpInspect, nil)
+	f, err := b.Ask(boxinit.OpInspect, nil)
 	if err != nil {
 		return i, err
 	}
@@ -383,41 +362,47 @@ func (b *box) inspect(ctx context.Context) (boxinit.Inspection, error) {
 // maxRefusals is how many of them paddock.Status holds.
 const maxRefusals = 1000
 
-var _ boxOwner = (*life)(nil)
+var _ boxOwner = (*Life)(nil)
 
 // closeAll closes files whose content is safe already, or of no use.
-func closeAll(files []*os.File) {
+func CloseAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}
 }
 
-// paused tells whether it is, or is about to be.
-func (l *life) paused() bool {
+// suspended reports whether the box was saved and has ended, or is about to be.
+func (l *Life) suspended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.saved != nil || l.going
 }
 
-// image is what it was paused to; nil while a box runs.
-func (l *life) image() *checkpoint {
+// image is what the box was saved to; nil while one runs.
+func (l *Life) image() Saved {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.saved
 }
 
-// bound has a kernel of the box's own bound its processes.
-func (b *box) bound(n int) error {
-	f, err := b.ask(boxinit.OpBound, binary.LittleEndian.AppendUint32(nil, uint32(n)))
+// report waits for the answer of the box's init.
+func (b *Box) Report(ctx context.Context, f *os.File) error {
+	conn, err := net.FileConn(f)
 	if err != nil {
-		return fmt.Errorf("bound the processes: %w", err)
+		return err
 	}
-	defer f.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), boundTime)
-	defer cancel()
-	return b.report(ctx, f)
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var r boxinit.Report
+	err = json.NewDecoder(io.LimitReader(conn, kernel.PacketMax)).Decode(&r)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), EndKind(ctx.Err()))
+	case err != nil:
+		return fmt.Errorf("the box's init did not answer: %w: %w", err, paddock.Unavailable)
+	case !r.Ready:
+		return &ToldError{boxinit.Words(r.Error, boxinit.MaxWords), r.Kind}
+	}
+	return nil
 }
-
-// boundTime is how long a box's init may take to change a limit: longer than it
-// waits itself for what is in a kernel of the box's own.
-const boundTime = 3 * time.Minute

@@ -2,7 +2,6 @@ package box
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,13 +9,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// pause stops everything. It needs a control group, because nothing else stops
+// Freeze stops every process of the box. It needs a control group, because nothing else stops
 // a process that is just being made.
-func (b *box) pause(ctx context.Context) error {
-	if b.group == nil {
+func (b *Box) Freeze(ctx context.Context) error {
+	if b.Group == nil {
 		return fmt.Errorf("pause: no control group: %w", paddock.Unsupported)
 	}
-	if err := b.group.Freeze(ctx); err != nil {
+	if err := b.Group.Freeze(ctx); err != nil {
 		return fmt.Errorf("pause: %w", err)
 	}
 	b.mu.Lock()
@@ -25,11 +24,12 @@ func (b *box) pause(ctx context.Context) error {
 	return nil
 }
 
-func (b *box) resume() error {
-	if b.group == nil {
+// Thaw undoes Freeze.
+func (b *Box) Thaw() error {
+	if b.Group == nil {
 		return nil
 	}
-	if err := b.group.Thaw(); err != nil {
+	if err := b.Group.Thaw(); err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	b.mu.Lock()
@@ -39,23 +39,11 @@ func (b *box) resume() error {
 }
 
 // update changes limits of the living box.
-func (b *box) update(ctx context.Context, l paddock.Limits) error {
-	if b.group == nil {
+func (b *Box) update(ctx context.Context, l paddock.Limits) error {
+	if b.Group == nil {
 		return fmt.Errorf("change limits: no control group: %w", paddock.Unsupported)
 	}
-	if l.PIDs > b.first && !b.nested {
-		return fmt.Errorf("change limits: commands inherit the limit of %d processes that the sandbox was made with, so it cannot be raised above: %w", b.first, paddock.Unsupported)
-	}
-	was := b.bounds()
-	if b.nested && l.PIDs > 0 {
-		if err := b.bound(l.PIDs); err != nil {
-			return err
-		}
-	}
-	if err := b.updateHost(ctx, was, l); err != nil {
-		if b.nested && l.PIDs > 0 {
-			err = errors.Join(err, b.bound(was.PIDs))
-		}
+	if err := b.plan.Runtime.Limiter.Update(ctx, b, l); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -76,41 +64,27 @@ func (b *box) update(ctx context.Context, l paddock.Limits) error {
 	return nil
 }
 
-// updateHost has the host bound the box, all or nothing. A machine's memory is the
-// machine's matter too.
-func (b *box) updateHost(ctx context.Context, was, l paddock.Limits) error {
-	if !b.machine || l.Memory == 0 {
-		return b.group.Update(b.hosted(l))
-	}
-	rest := l
-	rest.Memory = 0
-	if err := b.group.Update(b.hosted(rest)); err != nil {
-		return err
-	}
-	err := b.resize(ctx, was.Memory, l.Memory)
-	if err != nil {
-		was.Memory = 0
-		err = errors.Join(err, b.group.Update(b.hosted(was)))
-	}
-	return err
+// UpdateGroup changes those limits of the control group that are not zero, all or nothing.
+func (b *Box) UpdateGroup(l paddock.Limits) error {
+	return b.Group.Update(b.plan.Runtime.Limiter.HostLimits(b.plan.Layout, l))
 }
 
-// bounds are the limits that hold now.
-func (b *box) bounds() paddock.Limits {
+// Limits returns the limits that hold now.
+func (b *Box) Limits() paddock.Limits {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.limits
 }
 
 // A standing is whether a box goes, and if not, why.
-type standing struct {
+type Standing struct {
 	State  paddock.State `json:"state"`
 	Reason string        `json:"reason,omitempty"`
 }
 
 // A measure is what the owner knows of a box at a moment.
-type measure struct {
-	standing
+type Measure struct {
+	Standing
 	Usage  paddock.Usage  `json:"usage"`
 	Limits paddock.Limits `json:"limits"`
 	Kills  int64          `json:"kills"` // for lack of memory
@@ -123,8 +97,9 @@ type measure struct {
 	about *about // as the keeper has it at the moment; nil where it is this process that has it
 }
 
-func (b *box) measure() measure {
-	m := measure{Usage: paddock.Usage{CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}, Peak: -1}
+// Measure returns what the host knows of the box.
+func (b *Box) Measure() Measure {
+	m := Measure{Usage: paddock.Usage{CPU: -1, Memory: -1, MemoryPeak: -1, PIDs: -1}, Peak: -1}
 	if b.meter != nil {
 		if u, err := b.meter.Usage(); err == nil {
 			m.Usage = u
@@ -139,42 +114,39 @@ func (b *box) measure() measure {
 	m.Usage.Wall = time.Since(b.created)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m.standing = b.standLocked()
+	m.Standing = b.standLocked()
 	m.Limits = b.limits
-	if b.group != nil {
+	if b.Group != nil {
 		m.CPUs = max(b.mostCPUs, b.limits.CPUs)
 	}
 	return m
 }
 
-func (b *box) stand() standing {
+// Standing returns whether the box runs.
+func (b *Box) Standing() Standing {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.standLocked()
 }
 
 // standLocked is stand for who holds mu.
-func (b *box) standLocked() standing {
+func (b *Box) standLocked() Standing {
 	select {
 	case <-b.ended:
-		return standing{paddock.Dead, b.why}
+		return Standing{paddock.Dead, b.why}
 	default:
 	}
 	if b.paused {
-		return standing{State: paddock.Paused}
+		return Standing{State: paddock.Paused}
 	}
-	return standing{State: paddock.Ready}
+	return Standing{State: paddock.Ready}
 }
 
-// kills tells how many processes were killed for lack of memory.
-func (b *box) kills(ctx context.Context) (int64, error) {
+// kills tells how many processes the host's kernel ended for lack of memory.
+func (b *Box) kills() (int64, error) {
 	switch {
-	case b.machine: // which counts its own
-		m := b.measure()
-		b.tell(ctx, &m)
-		return m.Kills, nil
-	case b.group != nil:
-		return b.group.Kills()
+	case b.Group != nil:
+		return b.Group.Kills()
 	case b.meter == nil:
 		return 0, nil
 	}
@@ -183,7 +155,7 @@ func (b *box) kills(ctx context.Context) (int64, error) {
 }
 
 // most is how many processes and threads commands may have.
-func (b *box) most() int {
+func (b *Box) most() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.limits.PIDs

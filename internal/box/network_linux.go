@@ -20,11 +20,11 @@ import (
 
 // network has what is in the box find the way out: names are asked of the
 // gateway, and what it ends of TLS is trusted.
-func (l *layout) network(spec *paddock.Spec, g *owner.Gateway) error {
+func (l *Layout) network(spec *paddock.Spec, g *owner.Gateway) error {
 	if g == nil {
 		return nil
 	}
-	l.config.Link = true
+	l.Config.Link = true
 	t := treeOf(spec)
 	if err := l.names(t); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (l *layout) network(spec *paddock.Spec, g *owner.Gateway) error {
 	maps.Copy(variables, placeholders)
 	for name, value := range variables {
 		if _, own := spec.Env[name]; !own {
-			l.config.Env[name] = value
+			l.Config.Env[name] = value
 		}
 	}
 	return nil
@@ -54,22 +54,22 @@ const (
 )
 
 // names has the system's libraries ask the gateway and nobody else.
-func (l *layout) names(t tree) error {
+func (l *Layout) names(t tree) error {
 	at, there := t.find(resolvConf)
 	if !there && !l.makeable(t, at) {
 		return fmt.Errorf("%s leads to %s, which is not there and cannot be made in a tree that is read-only; make it, empty: %w", resolvConf, at, paddock.Unsupported)
 	}
-	l.add(boxinit.Mount{Kind: boxinit.MountFile, Target: at, Source: "nameserver " + boxinit.Resolver4 + "\noptions timeout:2 attempts:2\n", Mode: 0o644, IsFile: true})
+	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: at, Source: "nameserver " + boxinit.Resolver4 + "\noptions timeout:2 attempts:2\n", Mode: 0o644, IsFile: true})
 	if at, there := t.find(hostsFile); there {
-		l.add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Mode: 0o644, IsFile: true,
-			Source: "127.0.0.1 localhost " + l.config.Hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"})
+		l.Add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Mode: 0o644, IsFile: true,
+			Source: "127.0.0.1 localhost " + l.Config.Hostname + "\n::1 localhost ip6-localhost ip6-loopback\n"})
 	}
 	if at, there := t.find(switchConf); there {
 		text, err := t.read(at)
 		if err != nil {
 			return fmt.Errorf("%s: %w", switchConf, err)
 		}
-		l.add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Source: withoutDaemons(text), Mode: 0o644, IsFile: true})
+		l.Add(boxinit.Mount{Kind: boxinit.MountReplace, Target: at, Source: withoutDaemons(text), Mode: 0o644, IsFile: true})
 	}
 	return nil
 }
@@ -88,19 +88,19 @@ func withoutDaemons(conf string) string {
 }
 
 // makeable tells whether a file that is not there can be made.
-func (l *layout) makeable(t tree, at string) bool {
-	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return within(at, dir) }) {
+func (l *Layout) makeable(t tree, at string) bool {
+	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return Within(at, dir) }) {
 		return true
 	}
-	return t.own && !l.nested // a layer of the box's own is above it
+	return t.own && l.overlay // the layer is above it
 }
 
 // authorityFile is where the box finds the authority alone.
 const authorityFile = "/.trust/ca.pem"
 
 // trust has the box trust a certificate, besides those that its system trusts.
-func (l *layout) trust(t tree, cert string, variables map[string]string) {
-	l.add(boxinit.Mount{Kind: boxinit.MountFile, Target: authorityFile, Source: cert, Mode: 0o644, IsFile: true})
+func (l *Layout) trust(t tree, cert string, variables map[string]string) {
+	l.Add(boxinit.Mount{Kind: boxinit.MountFile, Target: authorityFile, Source: cert, Mode: 0o644, IsFile: true})
 	bundle := ""
 	var done []string
 	for _, name := range image.Bundles() {
@@ -109,7 +109,7 @@ func (l *layout) trust(t tree, cert string, variables map[string]string) {
 			continue
 		}
 		done = append(done, at)
-		l.add(boxinit.Mount{Kind: boxinit.MountAppend, Target: at, Source: cert, Mode: 0o644, IsFile: true})
+		l.Add(boxinit.Mount{Kind: boxinit.MountAppend, Target: at, Source: cert, Mode: 0o644, IsFile: true})
 		if bundle == "" {
 			bundle = at
 		}
@@ -118,7 +118,7 @@ func (l *layout) trust(t tree, cert string, variables map[string]string) {
 		bundle = authorityFile
 	}
 	for _, at := range t.keystores(l.env["JAVA_HOME"]) {
-		l.add(boxinit.Mount{Kind: boxinit.MountKeys, Target: at, Source: bundle, Mode: 0o644, IsFile: true})
+		l.Add(boxinit.Mount{Kind: boxinit.MountKeys, Target: at, Source: bundle, Mode: 0o644, IsFile: true})
 	}
 	for _, name := range image.BundleVariables() {
 		variables[name] = bundle
@@ -170,7 +170,7 @@ func (t tree) find(name string) (real string, there bool) {
 		}
 		left = append(strings.Split(strings.Trim(path.Clean(to), "/"), "/"), left...)
 	}
-	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return within(real, dir) }) {
+	if slices.ContainsFunc(image.PrivateDirs(), func(dir string) bool { return Within(real, dir) }) {
 		return real, false // the box's own is empty
 	}
 	st, err := os.Lstat(filepath.Join(t.base, real))

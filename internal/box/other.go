@@ -5,7 +5,6 @@ package box
 import (
 	"context"
 	"net/netip"
-	"os"
 	"runtime"
 
 	"github.com/paddock-sandbox/paddock"
@@ -16,13 +15,11 @@ import (
 
 // Options configure a [Driver].
 type Options struct {
-	Tier    paddock.Tier
 	State   string
 	Environ []string
 	Cache   string
 	Data    string
 	Guest   program.Program
-	Kernel  *Kernel
 	Gateway program.Program
 	Keeper  program.Program
 	Ask     func(context.Context, owner.Question) owner.Answer
@@ -32,26 +29,17 @@ type Options struct {
 	Audit   audit.Sink
 }
 
-// A Kernel is one in software, which runs on Linux only.
-type Kernel struct {
-	Name    string
-	Argv0   string
-	Program program.Program
-	Receive func(events *os.File, sandbox string, sink audit.Sink) error
-	Machine Machine
-}
-
-// A Machine is for a kernel of a box's own, which runs on Linux only.
-type Machine any
+// A Runtime is a tier's part in the process that owns a box, which runs on Linux only.
+type Runtime struct{}
 
 // Main is where a program that uses this package begins; here it has no part.
-func Main(...*Kernel) bool { return false }
+func Main(...*Runtime) bool { return false }
 
 // A Driver makes nothing here: the tier needs Linux.
 type Driver struct{ tier paddock.Tier }
 
-// New gives a driver that says that this system is not Linux.
-func New(o Options) (*Driver, error) { return &Driver{o.Tier}, nil }
+// Elsewhere returns a driver of a tier that says that this system is not Linux.
+func Elsewhere(tier paddock.Tier) *Driver { return &Driver{tier} }
 
 func missing() error {
 	return &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlUserNS, Strength: paddock.Absent,

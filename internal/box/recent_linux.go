@@ -22,12 +22,12 @@ type recents struct {
 }
 
 type recent struct {
-	sb   *sandbox
+	sb   *Sandbox
 	used time.Time
 }
 
 // find gives the sandbox of a name, which may be gone by now; nil is none.
-func (r *recents) find(id paddock.ID) *sandbox {
+func (r *recents) find(id paddock.ID) *Sandbox {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if it := r.open[id]; it != nil {
@@ -37,7 +37,7 @@ func (r *recents) find(id paddock.ID) *sandbox {
 }
 
 // use keeps a sandbox that is used, in the place of another of its name.
-func (r *recents) use(sb *sandbox) {
+func (r *recents) use(sb *Sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if it := r.open[sb.id]; it != nil && it.sb == sb {
@@ -56,7 +56,7 @@ func (r *recents) use(sb *sandbox) {
 	}
 }
 
-func (r *recents) drop(sb *sandbox) {
+func (r *recents) drop(sb *Sandbox) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if it := r.open[sb.id]; it != nil && it.sb == sb {

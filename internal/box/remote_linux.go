@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -37,7 +36,7 @@ func (r remoteOwner) other(made time.Time) bool { return !r.made.IsZero() && !r.
 // error is Unavailable; where there is no sandbox, NotFound.
 func (r remoteOwner) ask(ctx context.Context, q request) (*response, error) {
 	got, files, err := r.call(ctx, q)
-	closeAll(files)
+	CloseAll(files)
 	return got, err
 }
 
@@ -71,7 +70,7 @@ func (r remoteOwner) call(ctx context.Context, q request) (_ *response, files []
 	}
 	data, files, err = ch.Receive()
 	if e := ctx.Err(); e != nil {
-		return nil, files, fmt.Errorf("%w: %w", e, kindOf(e))
+		return nil, files, fmt.Errorf("%w: %w", e, EndKind(e))
 	}
 	if err != nil {
 		return nil, files, fmt.Errorf("the sandbox's keeper does not answer: %w", paddock.Unavailable)
@@ -112,10 +111,10 @@ func (r remoteOwner) read() (about, error) {
 	return a, nil
 }
 
-func (r remoteOwner) connect(ctx context.Context) (net.Conn, *board, error) {
+func (r remoteOwner) connect(ctx context.Context) (net.Conn, *statusBoard, error) {
 	_, way, err := r.call(ctx, request{Op: "connect"})
 	if err != nil {
-		closeAll(way)
+		CloseAll(way)
 		return nil, nil, err
 	}
 	return connected(way)
@@ -123,8 +122,8 @@ func (r remoteOwner) connect(ctx context.Context) (net.Conn, *board, error) {
 
 // connected takes over what a keeper sends of a way to its agent: the connection, and
 // its board. A keeper of before has none.
-func connected(way []*os.File) (_ net.Conn, b *board, err error) {
-	defer closeAll(way)
+func connected(way []*os.File) (_ net.Conn, b *statusBoard, err error) {
+	defer CloseAll(way)
 	if len(way) == 0 {
 		return nil, nil, fmt.Errorf("the keeper sent no connection: %w", paddock.Internal)
 	}
@@ -141,60 +140,58 @@ func connected(way []*os.File) (_ net.Conn, b *board, err error) {
 	return conn, b, nil
 }
 
-func (r remoteOwner) stand(ctx context.Context) (standing, error) {
+func (r remoteOwner) Standing(ctx context.Context) (Standing, error) {
 	got, err := r.ask(ctx, request{Op: "stand"})
 	switch {
 	case errors.Is(err, paddock.Unsupported): // a keeper of before
-		m, err := r.measure(ctx)
-		return m.standing, err
+		m, err := r.Measure(ctx)
+		return m.Standing, err
 	case err == nil && got.Standing != nil:
 		return *got.Standing, nil
 	case err == nil:
-		return standing{}, fmt.Errorf("the keeper does not tell how it stands: %w", paddock.Internal)
+		return Standing{}, fmt.Errorf("the keeper does not tell how it stands: %w", paddock.Internal)
 	}
 	m, err := r.remembered(err)
-	return m.standing, err
+	return m.Standing, err
 }
 
 // kills reads the control group's count itself, and asks where that does not do.
 func (r remoteOwner) kills(ctx context.Context) (int64, error) {
-	if r.driver.kernel == nil || r.driver.kernel.Machine == nil { // a machine counts its own
-		if g, err := r.group(); err == nil {
-			if n, err := g.Kills(); err == nil && n >= 0 { // else it counts where this process cannot see it
-				return n, nil
-			}
+	if g, err := r.group(); err == nil {
+		if n, err := g.Kills(); err == nil && n >= 0 { // else it counts where this process cannot see it
+			return n, nil
 		}
 	}
-	m, err := r.measure(ctx)
+	m, err := r.Measure(ctx)
 	return m.Kills, err
 }
 
-func (r remoteOwner) measure(ctx context.Context) (measure, error) {
+func (r remoteOwner) Measure(ctx context.Context) (Measure, error) {
 	got, err := r.ask(ctx, request{Op: "measure"})
 	switch {
 	case err == nil && got.Measure != nil:
 		got.Measure.about = got.About
 		return *got.Measure, nil
 	case err == nil:
-		return measure{}, fmt.Errorf("the keeper sent no measure: %w", paddock.Internal)
+		return Measure{}, fmt.Errorf("the keeper sent no measure: %w", paddock.Internal)
 	}
 	return r.remembered(err)
 }
 
 // remembered is the measure of a sandbox whose keeper is gone, where err says that.
-func (r remoteOwner) remembered(err error) (measure, error) {
+func (r remoteOwner) remembered(err error) (Measure, error) {
 	if !errors.Is(err, paddock.Unavailable) {
-		return measure{}, err
+		return Measure{}, err
 	}
 	a, err := r.read()
 	if err != nil {
-		return measure{}, err
+		return Measure{}, err
 	}
 	if a.Saved != "" {
-		return measure{standing: standing{State: paddock.Paused}, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
+		return Measure{Standing: Standing{State: paddock.Paused}, Limits: a.Limits, Usage: paddock.Usage{Wall: time.Since(a.Created), CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic}, nil
 	}
-	return measure{
-		standing: standing{paddock.Dead, a.Dead}, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
+	return Measure{
+		Standing: Standing{paddock.Dead, a.Dead}, Limits: a.Limits, Kills: a.Kills, Peak: a.Peak,
 		Usage: paddock.Usage{CPU: -1, Memory: 0, MemoryPeak: -1}, Traffic: a.Traffic,
 	}, nil
 }
@@ -229,7 +226,7 @@ func (r remoteOwner) resume(ctx context.Context) error {
 	return r.revive(ctx)
 }
 
-func (r remoteOwner) inspect(ctx context.Context) (boxinit.Inspection, error) {
+func (r remoteOwner) Inspect(ctx context.Context) (boxinit.Inspection, error) {
 	got, err := r.ask(ctx, request{Op: "inspect"})
 	if err != nil {
 		return boxinit.Inspection{}, err
@@ -263,7 +260,7 @@ func (r remoteOwner) snapshot(ctx context.Context, o paddock.SnapshotOptions) (p
 func (r remoteOwner) revive(ctx context.Context) error {
 	lock, err := kernel.LockDir(ctx, r.dir)
 	if err != nil {
-		return fmt.Errorf("resume: %w: %w", err, kindOf(err))
+		return fmt.Errorf("resume: %w: %w", err, EndKind(err))
 	}
 	defer lock.Close()
 	for { // the keeper that has paused it may not have ended yet
@@ -279,7 +276,7 @@ func (r remoteOwner) revive(ctx context.Context) error {
 			case <-time.After(5 * time.Millisecond):
 				continue
 			case <-ctx.Done():
-				return fmt.Errorf("resume: the keeper that paused it does not end: %w", kindOf(ctx.Err()))
+				return fmt.Errorf("resume: the keeper that paused it does not end: %w", EndKind(ctx.Err()))
 			}
 		}
 		break
@@ -288,61 +285,55 @@ func (r remoteOwner) revive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	saved, err := r.image(a)
-	if err != nil {
-		return fmt.Errorf("resume: %w", err)
-	}
 	d := r.driver
-	exe, err := d.exe()
-	if err != nil {
-		return err
+	if d.tier.Snapshots == nil || filepath.Dir(a.Saved) != filepath.Clean(d.site.Data) {
+		return fmt.Errorf("resume: what was saved is not in %s: %w", d.site.Data, paddock.Conflict)
 	}
-	agent, err := d.agent()
-	if err != nil {
-		return err
-	}
-	parts, err := saved.open(d.kernel, agent, &d.sums)
+	re, err := d.tier.Snapshots.Reopen(ctx, a.Saved)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	defer closeAll(parts)
+	defer re.First.Close()
+	defer re.Files.Close()
 	if err := os.Remove(filepath.Join(r.dir, socketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("resume: %w", err)
 	}
-	o := saved.about.Order
-	o.ID, o.Dir, o.Data, o.Places, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.data, []string{exe.Name(), agent.Name()}, a
+	o := &re.Order
+	o.ID, o.Dir, o.Data, o.About = paddock.ID(filepath.Base(r.dir)), r.dir, d.site.Data, a
 	if t, ok := ctx.Deadline(); ok {
 		o.Deadline = t
 	}
-	o.Locked = true
-	supplies, err := d.resupply(ctx, &o)
+	programs, err := d.programs(re)
+	if err != nil {
+		return err
+	}
+	tables, files := tablesOf(programs, &re.Files, &re.First)
+	o.Tables, o.Tables.Lock = tables, true
+	_, way, err := d.employ(ctx, o, append(files, lock)...)
+	CloseAll(way) // it is made when it is needed
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
-	defer closeAll(supplies)
-	programs := []*os.File{exe}
-	if o.Gateway != nil {
-		program, err := d.gateway()
-		if err != nil {
-			return err
-		}
-		programs = append(programs, program)
-	}
-	programs = append(append(programs, agent), supplies...)
-	_, way, err := d.employ(ctx, o, slices.Concat(programs, parts, []*os.File{lock})...)
-	closeAll(way) // it is made when it is needed
-	if err != nil {
-		return fmt.Errorf("resume: %w", err)
-	}
-	return saved.remove()
+	return re.Saved.Remove()
 }
 
-// image finds what a sandbox was saved to, among the driver's own.
-func (r remoteOwner) image(a about) (*checkpoint, error) {
-	if filepath.Dir(a.Saved) != filepath.Clean(r.driver.data) {
-		return nil, fmt.Errorf("what was saved is not in %s: %w", r.driver.data, paddock.Conflict)
+// programs are those by which a saved box goes on.
+func (d *Driver) programs(re *Reopened) (*boxinit.Files, error) {
+	var programs boxinit.Files
+	init, err := d.tier.Init()
+	if err != nil {
+		return nil, err
 	}
-	return readCheckpoint(a.Saved)
+	programs.Add(FileInit, init)
+	if re.Order.Gateway != nil {
+		gateway, err := d.gateway()
+		if err != nil {
+			return nil, err
+		}
+		programs.Add(fileGateway, gateway)
+	}
+	programs.Append(&re.Programs)
+	return &programs, nil
 }
 
 func (r remoteOwner) remove(ctx context.Context) error {
@@ -357,7 +348,7 @@ func (r remoteOwner) remove(ctx context.Context) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w", paddock.NotFound)
 		}
-		return fmt.Errorf("remove: %w: %w", err, kindOf(err))
+		return fmt.Errorf("remove: %w: %w", err, EndKind(err))
 	}
 	defer lock.Close()
 	if _, err := r.ask(ctx, request{Op: "remove"}); !errors.Is(err, paddock.Unavailable) {
@@ -367,13 +358,13 @@ func (r remoteOwner) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.Saved != "" && filepath.Dir(a.Saved) == filepath.Clean(r.driver.data) {
-		if err := (&checkpoint{dir: a.Saved}).remove(); err != nil {
-			return err
+	if a.Saved != "" && filepath.Dir(a.Saved) == filepath.Clean(r.driver.site.Data) {
+		if err := os.RemoveAll(a.Saved); err != nil {
+			return fmt.Errorf("remove what was saved: %w", err)
 		}
 	}
 	if len(a.Groups) > 0 {
-		g, err := r.driver.host().Open(filepath.Base(r.dir), a.Groups...)
+		g, err := r.driver.site.host().Open(filepath.Base(r.dir), a.Groups...)
 		switch {
 		case errors.Is(err, paddock.NotFound):
 		case err != nil:

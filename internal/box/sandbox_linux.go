@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -21,19 +20,19 @@ import (
 type boxOwner interface {
 	// connect gives a way to the agent, and what the owner shows; nil where that is
 	// this process, which can be asked.
-	connect(ctx context.Context) (net.Conn, *board, error)
-	measure(ctx context.Context) (measure, error)
+	connect(ctx context.Context) (net.Conn, *statusBoard, error)
+	Measure(ctx context.Context) (Measure, error)
 	// stand tells whether it goes, and kills how many processes of it were killed for
 	// lack of memory: measure has both, at a higher price.
-	stand(ctx context.Context) (standing, error)
+	Standing(ctx context.Context) (Standing, error)
 	kills(ctx context.Context) (int64, error)
 	// update changes limits (where not zero) and, if not nil, policy and labels.
 	update(ctx context.Context, u paddock.Update) error
 	pause(ctx context.Context) error
 	resume(ctx context.Context) error
 	remove(ctx context.Context) error
-	// inspect asks what only the init of a box with a kernel of its own knows.
-	inspect(ctx context.Context) (boxinit.Inspection, error)
+	// Inspect asks what only the init of a box with a kernel of its own knows.
+	Inspect(ctx context.Context) (boxinit.Inspection, error)
 	// egress tells what there is of the way out.
 	egress(ctx context.Context) (owner.State, error)
 	// snapshot saves a box with a kernel of its own, which goes on.
@@ -59,7 +58,8 @@ type about struct {
 	Traffic *paddock.Traffic `json:"traffic,omitempty"` // when it was paused, or died
 }
 
-type sandbox struct {
+// A Sandbox is one as its user has it.
+type Sandbox struct {
 	id     paddock.ID
 	driver *Driver
 	owner  boxOwner
@@ -71,21 +71,15 @@ type sandbox struct {
 	mu      sync.Mutex
 	about   about              // guarded by mu
 	link    *guestclient.Guest // guarded by mu; nil until it is needed
-	board   *board             // guarded by mu; of the owner who made link; nil where that is this process
+	board   *statusBoard       // guarded by mu; of the owner who made link; nil where that is this process
 	removed bool               // guarded by mu
 	samples []sample           // guarded by mu
 }
 
-// A sample is how many processes had been killed for lack of memory.
-type sample struct {
-	at    time.Time
-	kills int64
-}
-
-func (s *sandbox) ID() paddock.ID { return s.id }
+func (s *Sandbox) ID() paddock.ID { return s.id }
 
 // attach makes conn the way to the agent, and b what its owner shows; nil is nothing.
-func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error {
+func (s *Sandbox) attach(conn net.Conn, b *statusBoard, lifetime time.Duration) error {
 	aside := func(ctx context.Context) (net.Conn, error) {
 		conn, b, err := s.owner.connect(ctx)
 		b.close() // the first one's is read
@@ -93,7 +87,7 @@ func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error 
 	}
 	g, err := guestclient.New(conn, guestclient.Options{
 		Aside: aside,
-		Amend: s.amend, Gone: s.gone, Again: s.again, Lifetime: lifetime,
+		Amend: func(start guestclient.Start, exit *paddock.Exit) { s.driver.tier.Client.Amend(s, start, exit) }, Gone: s.gone, Again: s.again, Lifetime: lifetime,
 		Stuck: func() {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTime)
 			defer cancel()
@@ -102,7 +96,7 @@ func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error 
 		Paused: func() bool {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			st, err := s.owner.stand(ctx)
+			st, err := s.owner.Standing(ctx)
 			return err == nil && st.State == paddock.Paused
 		},
 	})
@@ -116,20 +110,14 @@ func (s *sandbox) attach(conn net.Conn, b *board, lifetime time.Duration) error 
 	return nil
 }
 
-// warm makes a first call while the box is being built, which is answered when that is
-// done: the first on a connection is the slow one. In a machine it would be as slow
-// only then, for what is slow there is code that runs for the first time, and that of a
-// call about a process that is not there is another than a command's.
-func (s *sandbox) warm(ctx context.Context) {
-	if s.driver.machine() != nil {
-		go guestclient.Prepare() // soon over
-		return
-	}
-	go s.link.Warm(context.WithoutCancel(ctx)) // ends with the call, or with the connection
+// warm begins the tier's first exchange with the agent, while the box is being built. The driver owns it.
+func (s *Sandbox) warm() {
+	agent := s.link
+	s.driver.site.Go(func(ctx context.Context) { s.driver.tier.Client.Warm(ctx, agent) })
 }
 
 // guest gives the way to the agent, made again where it broke.
-func (s *sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
+func (s *Sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
 	if g, err := s.linked(); g != nil || err != nil {
 		return g, err
 	}
@@ -137,16 +125,16 @@ func (s *sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
 	case s.dialing <- struct{}{}:
 		defer func() { <-s.dialing }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("sandbox %s: %w: %w", s.id, ctx.Err(), kindOf(ctx.Err()))
+		return nil, fmt.Errorf("sandbox %s: %w: %w", s.id, ctx.Err(), EndKind(ctx.Err()))
 	}
 	if g, err := s.linked(); g != nil || err != nil {
 		return g, err
 	}
-	st, err := s.owner.stand(ctx)
+	st, err := s.owner.Standing(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
-	if st.State == paddock.Paused && s.driver.kernel != nil {
+	if st.State == paddock.Paused && s.driver.tier.Suspends {
 		return nil, fmt.Errorf("sandbox %s is paused: %w", s.id, paddock.Conflict)
 	}
 	if st.State == paddock.Dead {
@@ -171,7 +159,7 @@ func (s *sandbox) guest(ctx context.Context) (*guestclient.Guest, error) {
 }
 
 // linked gives the way to the agent, if it stands.
-func (s *sandbox) linked() (*guestclient.Guest, error) {
+func (s *Sandbox) linked() (*guestclient.Guest, error) {
 	s.mu.Lock()
 	g, removed := s.link, s.removed
 	s.mu.Unlock()
@@ -191,7 +179,7 @@ func (s *sandbox) linked() (*guestclient.Guest, error) {
 
 // running gives the way to the agent of a sandbox that is not paused: an agent
 // that is stopped would answer nothing.
-func (s *sandbox) running(ctx context.Context) (*guestclient.Guest, error) {
+func (s *Sandbox) running(ctx context.Context) (*guestclient.Guest, error) {
 	g, err := s.guest(ctx)
 	if err != nil {
 		return nil, err
@@ -202,7 +190,7 @@ func (s *sandbox) running(ctx context.Context) (*guestclient.Guest, error) {
 	if s.shown() {
 		return g, nil
 	}
-	st, err := s.owner.stand(ctx)
+	st, err := s.owner.Standing(ctx)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("sandbox %s: %w", s.id, err)
@@ -213,13 +201,13 @@ func (s *sandbox) running(ctx context.Context) (*guestclient.Guest, error) {
 }
 
 // stands tells whether it was not removed, and its way to the agent stands.
-func (s *sandbox) stands() bool {
+func (s *Sandbox) stands() bool {
 	g, err := s.linked()
 	return g != nil && err == nil
 }
 
 // same tells whether o is the same sandbox, and takes over what o knows of it.
-func (s *sandbox) same(o *sandbox) bool {
+func (s *Sandbox) same(o *Sandbox) bool {
 	o.mu.Lock()
 	now := o.about
 	o.mu.Unlock()
@@ -233,13 +221,13 @@ func (s *sandbox) same(o *sandbox) bool {
 }
 
 // shown tells whether its owner shows that it goes.
-func (s *sandbox) shown() bool {
+func (s *Sandbox) shown() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.board.goes()
 }
 
-func (s *sandbox) sample(kills int64) {
+func (s *Sandbox) sample(kills int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.samples); n > 0 && s.samples[n-1].kills == kills {
@@ -252,7 +240,7 @@ func (s *sandbox) sample(kills int64) {
 }
 
 // killsBefore tells how many had been killed when a process started.
-func (s *sandbox) killsBefore(t time.Time) int64 {
+func (s *Sandbox) killsBefore(t time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kills := int64(0)
@@ -265,88 +253,14 @@ func (s *sandbox) killsBefore(t time.Time) int64 {
 	return kills
 }
 
-// amend tells lack of memory from other ends, which only the host sees.
-func (s *sandbox) amend(start guestclient.Start, exit *paddock.Exit) {
-	if exit.Cause == paddock.SandboxGone {
-		s.amendGone(exit)
-		return
-	}
-	s.amendTime(exit)
-	if exit.Code == 0 || exit.Cause != paddock.Exited && exit.Cause != paddock.Signaled {
-		return
-	}
-	before := start.Killed
-	if before < 0 && s.driver.machine() != nil {
-		return // its agent did not count, and nobody else knows how many there were
-	}
-	if before < 0 {
-		before = s.killsBefore(start.At)
-	}
-	killed := exit.Signal == syscall.SIGKILL || exit.Code == 128+int(syscall.SIGKILL)
-	m, err := s.told(killed)
-	if err != nil || m.Kills <= before {
-		return
-	}
-	s.sample(m.Kills)
-	if s.driver.kernel != nil && !killed {
-		// What was killed is a process of the host's, in which the command ran, or
-		// a child of a shell's: to the kernel in software its memory was gone.
-		for _, sig := range []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS} {
-			if exit.Signal == sig || exit.Code == 128+int(sig) {
-				killed = true
-			}
-		}
-		if killed && exit.Signal != 0 {
-			exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
-		}
-	}
-	if !killed {
-		// It ended by itself; that may be why, or not.
-		exit.Reason = fmt.Sprintf("meanwhile a process of the sandbox was killed, because the memory limit of %d bytes was reached", m.Limits.Memory)
-		return
-	}
-	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
-	exit.Reason = fmt.Sprintf("the sandbox reached its memory limit of %d bytes, and a process of it was killed", m.Limits.Memory)
-}
-
-// told measures the sandbox. A machine that is short of memory may have other things
-// to do than to answer; where a command of it was killed, it is waited for, as else
-// nobody would hear that it was for that.
-func (s *sandbox) told(killed bool) (measure, error) {
-	most := toldTime
-	if killed && s.driver.kernel != nil {
-		most = killedTime
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
-	for {
-		m, err := s.owner.measure(ctx)
-		if err != nil || !m.Silent {
-			return m, err
-		}
-		select {
-		case <-ctx.Done():
-			return m, nil
-		case <-time.After(againTime):
-		}
-	}
-}
-
-// toldTime is how long an end may have to wait for what the host knows of it, and
-// killedTime for what a machine does.
-const (
-	toldTime   = 5 * time.Second
-	killedTime = 30 * time.Second
-)
-
 // again gives the way to the agent of a sandbox that was paused, when it goes on;
 // nil where it does not.
-func (s *sandbox) again(ctx context.Context) *guestclient.Guest {
-	if s.driver.kernel == nil {
+func (s *Sandbox) again(ctx context.Context) *guestclient.Guest {
+	if !s.driver.tier.Suspends {
 		return nil // what is paused keeps its connections
 	}
 	for {
-		st, err := s.owner.stand(ctx)
+		st, err := s.owner.Standing(ctx)
 		switch {
 		case err != nil || st.State == paddock.Dead:
 			return nil
@@ -368,42 +282,8 @@ func (s *sandbox) again(ctx context.Context) *guestclient.Guest {
 // againTime is how often it is asked whether a paused sandbox goes on.
 const againTime = 50 * time.Millisecond
 
-// amendTime corrects the processor time that a kernel of the box's own tells. It
-// counts in ticks, also while the host lets it wait; no process can have used
-// more than the box as a whole, which the start of a machine is a part of, or than
-// the box was given meanwhile.
-func (s *sandbox) amendTime(exit *paddock.Exit) {
-	if s.driver.kernel == nil || exit.Usage.CPU < amendedTime {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if m, err := s.owner.measure(ctx); err == nil && m.Usage.CPU >= 0 {
-		exit.Usage.CPU = min(exit.Usage.CPU, m.Usage.CPU)
-		if m.CPUs > 0 {
-			exit.Usage.CPU = min(exit.Usage.CPU, time.Duration(float64(exit.Usage.Wall)*m.CPUs))
-		}
-	}
-}
-
-// amendedTime is from where on it is worth to ask.
-const amendedTime = 200 * time.Millisecond
-
-// amendGone tells lack of memory that ended the sandbox as a whole: the memory of
-// commands on a kernel of the box's own is that kernel's.
-func (s *sandbox) amendGone(exit *paddock.Exit) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	m, err := s.owner.measure(ctx)
-	if err != nil || s.driver.kernel == nil || m.State != paddock.Dead || m.Kills == 0 {
-		return
-	}
-	exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
-	exit.Cause, exit.Limit, exit.Peak = paddock.OutOfMemory, m.Limits.Memory, m.Peak
-}
-
 // gone says why there is no connection any more.
-func (s *sandbox) gone() string {
+func (s *Sandbox) gone() string {
 	s.mu.Lock()
 	removed := s.removed
 	s.mu.Unlock()
@@ -413,7 +293,7 @@ func (s *sandbox) gone() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	for {
-		st, err := s.owner.stand(ctx)
+		st, err := s.owner.Standing(ctx)
 		switch {
 		case errors.Is(err, paddock.NotFound):
 			return "the sandbox was removed"
@@ -421,7 +301,7 @@ func (s *sandbox) gone() string {
 			return err.Error()
 		case st.State == paddock.Dead:
 			return st.Reason
-		case st.State == paddock.Paused && s.driver.kernel != nil:
+		case st.State == paddock.Paused && s.driver.tier.Suspends:
 			return "the sandbox is paused"
 		}
 		// Its init has closed the connection and is about to end.
@@ -433,8 +313,8 @@ func (s *sandbox) gone() string {
 	}
 }
 
-func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
-	m, err := s.owner.measure(ctx)
+func (s *Sandbox) Status(ctx context.Context) (paddock.Status, error) {
+	m, err := s.owner.Measure(ctx)
 	if err != nil {
 		return paddock.Status{}, fmt.Errorf("status of sandbox %s: %w", s.id, err)
 	}
@@ -446,13 +326,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	if err != nil {
 		return st, fmt.Errorf("status of sandbox %s: %w", s.id, err)
 	}
-	if s.driver.kernel != nil {
-		var i boxinit.Inspection
-		i, err = s.owner.inspect(ctx)
-		st.Refused, st.Usage.PIDs = i.Refusals, i.PIDs
-	} else {
-		st.Refused, err = g.Refusals(ctx)
-	}
+	err = s.driver.tier.Client.Refusals(ctx, s, g, &st)
 	if err == nil && s.networked() {
 		var e owner.State
 		if e, err = s.owner.egress(ctx); err == nil {
@@ -460,7 +334,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 		}
 	}
 	if err != nil {
-		if now, e := s.owner.stand(ctx); e == nil && now.State != paddock.Ready {
+		if now, e := s.owner.Standing(ctx); e == nil && now.State != paddock.Ready {
 			st.State, st.Reason = now.State, now.Reason // it ended meanwhile
 			return st, nil
 		}
@@ -470,7 +344,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 }
 
 // tell makes a status of a measure, of all that needs nobody to be asked.
-func (s *sandbox) tell(m measure) paddock.Status {
+func (s *Sandbox) tell(m Measure) paddock.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.about != nil { // another driver may have changed them
@@ -478,45 +352,41 @@ func (s *sandbox) tell(m measure) paddock.Status {
 	}
 	a := s.about
 	return paddock.Status{
-		ID: s.id, Tier: s.driver.tier, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
+		ID: s.id, Tier: s.driver.tier.Name, State: m.State, Reason: m.Reason, Created: a.Created, User: a.User, Dir: a.Dir,
 		Limits: m.Limits, Labels: maps.Clone(a.Labels), Usage: m.Usage, Traffic: m.Traffic, Enforced: slices.Clone(a.Enforced),
 	}
 }
 
 // networked tells whether there is a way out.
-func (s *sandbox) networked() bool {
+func (s *Sandbox) networked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.about.Network
 }
 
 // tellEgress adds what there is of the way out to a status.
-func (s *sandbox) tellEgress(st *paddock.Status, e owner.State) {
+func (s *Sandbox) tellEgress(st *paddock.Status, e owner.State) {
 	if !s.networked() {
 		return
 	}
 	st.Refused = owner.JoinRefusals(st.Refused, e.Refused)
 	for i, f := range st.Enforced {
 		if f.Control == paddock.ControlNetwork {
-			st.Enforced[i] = e.Finding(listHow)
+			st.Enforced[i] = e.Finding(ListHow)
 		}
 	}
 }
 
-func (s *sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
+func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
 	g, err := s.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if s.driver.machine() == nil { // whose agent counts them, and tells with each start
-		if kills, err := s.owner.kills(ctx); err == nil { // else it has ended, as Start tells
-			s.sample(kills)
-		}
-	}
+	s.driver.tier.Client.Starting(ctx, s)
 	return g.Start(ctx, cmd)
 }
 
-func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Output) (paddock.Process, error) {
+func (s *Sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Output) (paddock.Process, error) {
 	g, err := s.running(ctx)
 	if err != nil {
 		return nil, err
@@ -524,7 +394,7 @@ func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Outpu
 	return g.Attach(ctx, pid, out)
 }
 
-func (s *sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
+func (s *Sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
 	g, err := s.running(ctx)
 	if err != nil {
 		return nil, err
@@ -532,7 +402,7 @@ func (s *sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) 
 	return g.Processes(ctx)
 }
 
-func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
+func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	g, err := s.running(ctx)
 	if err != nil {
 		return nil, err
@@ -540,7 +410,7 @@ func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return g.Dial(ctx, port)
 }
 
-func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
+func (s *Sandbox) Update(ctx context.Context, u paddock.Update) error {
 	if u.Policy != nil {
 		if err := checkNetwork(&paddock.Spec{Policy: *u.Policy}); err != nil {
 			return fmt.Errorf("update sandbox %s: %w", s.id, err)
@@ -568,8 +438,8 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	return nil
 }
 
-func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	if s.driver.kernel == nil {
+func (s *Sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	if s.driver.tier.Snapshots == nil {
 		return "", fmt.Errorf("snapshot of sandbox %s: this tier has none yet: %w", s.id, paddock.Unsupported)
 	}
 	if _, err := s.running(ctx); err != nil {
@@ -582,21 +452,21 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	return id, nil
 }
 
-func (s *sandbox) Pause(ctx context.Context) error {
+func (s *Sandbox) Pause(ctx context.Context) error {
 	if err := s.owner.pause(ctx); err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
 	return nil
 }
 
-func (s *sandbox) Resume(ctx context.Context) error {
+func (s *Sandbox) Resume(ctx context.Context) error {
 	if err := s.owner.resume(ctx); err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
 	}
 	return nil
 }
 
-func (s *sandbox) Remove(ctx context.Context) error {
+func (s *Sandbox) Remove(ctx context.Context) error {
 	s.mu.Lock()
 	s.removed = true
 	g := s.link
@@ -619,7 +489,7 @@ func (s *sandbox) Remove(ctx context.Context) error {
 
 // letGo closes the connection of a sandbox that nobody uses; it is made again
 // when somebody does.
-func (s *sandbox) letGo() {
+func (s *Sandbox) letGo() {
 	s.mu.Lock()
 	g := s.link
 	s.link = nil
@@ -631,4 +501,4 @@ func (s *sandbox) letGo() {
 
 // FS gives the files. The agent behind it is looked up at each call, because a
 // connection may break and be made again.
-func (s *sandbox) FS() paddock.FS { return files{s} }
+func (s *Sandbox) FS() paddock.FS { return files{s} }

@@ -17,7 +17,7 @@ const spareAfter = 100 * time.Millisecond
 
 // spares are keepers that were started before there is an order for them. To
 // start a program of this size takes longer than much of what it then does.
-type spares struct {
+type spareKeepers struct {
 	most    int
 	program func() (path string, err error) // what a keeper executes
 
@@ -31,7 +31,7 @@ type spares struct {
 
 // take gives the channel of a keeper that waits for its order, and whether it was
 // started before.
-func (s *spares) take() (c *kernel.Channel, spare bool, err error) {
+func (s *spareKeepers) take() (c *kernel.Channel, spare bool, err error) {
 	if s.most == 0 {
 		c, err = s.start()
 		return c, false, err
@@ -58,14 +58,14 @@ func (s *spares) take() (c *kernel.Channel, spare bool, err error) {
 
 // fill starts what is missing. What cannot be started now is started by who needs
 // it, and the error is theirs.
-func (s *spares) fill() {
+func (s *spareKeepers) fill() {
 	for s.startOne() {
 	}
 }
 
 // startOne starts a keeper while nobody waits for it, and tells whether there may
 // be more to start.
-func (s *spares) startOne() bool {
+func (s *spareKeepers) startOne() bool {
 	s.mu.Lock()
 	if s.closed || len(s.idle) >= s.most {
 		s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *spares) startOne() bool {
 }
 
 // close ends those that have no order.
-func (s *spares) close() {
+func (s *spareKeepers) close() {
 	s.mu.Lock()
 	s.closed = true
 	if s.timer != nil {
@@ -110,7 +110,7 @@ func selfProgram() (string, error) { return "/proc/self/exe", nil }
 
 // start starts a process that waits for its order on the other end of the channel, and
 // ends when that is closed before.
-func (s *spares) start() (*kernel.Channel, error) {
+func (s *spareKeepers) start() (*kernel.Channel, error) {
 	program, err := s.program()
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ func (d *Driver) check(spec *paddock.Spec) error {
 	if !spec.ID.Valid() {
 		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", string(spec.ID), paddock.Invalid)
 	}
-	if spec.Tier != paddock.Auto && spec.Tier != d.tier {
-		return fmt.Errorf("tier %q is not %q: %w", string(spec.Tier), string(d.tier), paddock.Unsupported)
+	if spec.Tier != paddock.Auto && spec.Tier != d.tier.Name {
+		return fmt.Errorf("tier %q is not %q: %w", string(spec.Tier), string(d.tier.Name), paddock.Unsupported)
 	}
 	if err := checkLimits(spec.Limits); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 			return fmt.Errorf("root %s: not a directory: %w", spec.Root.Path, paddock.Invalid)
 		}
 	case paddock.RootSnapshot:
-		if d.kernel == nil {
+		if d.tier.Snapshots == nil {
 			return fmt.Errorf("root %q: this tier has no snapshots yet: %w", string(spec.Root.Kind), paddock.Unsupported)
 		}
 		if !paddock.ID(spec.Root.Snapshot).Valid() {
@@ -66,7 +66,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		}
 		if t := filepath.Clean(cmp.Or(m.Target, m.Source)); t == "/" && spec.Root.Kind != paddock.RootOpen {
 			return fmt.Errorf("mount %s: the target is the whole tree: %w", m.Source, paddock.Invalid)
-		} else if within(t, "/proc") || within(t, "/dev") || within(t, "/sys") {
+		} else if Within(t, "/proc") || Within(t, "/dev") || Within(t, "/sys") {
 			return fmt.Errorf("mount %s: the target %s is the box's own: %w", m.Source, t, paddock.Invalid)
 		}
 	}
@@ -88,7 +88,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		return fmt.Errorf("protected names: %w: %w", err, paddock.Invalid)
 	}
 	for _, c := range spec.AllowMissing {
-		if !slices.Contains(d.controlNames(), c) {
+		if !slices.ContainsFunc(d.controls(nil), func(f paddock.Finding) bool { return f.Control == c }) {
 			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
 		}
 	}

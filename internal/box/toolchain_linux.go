@@ -11,7 +11,7 @@ import (
 
 // toolchains shows the directories of a home that PATH reaches, read-only.
 // Homes are hidden otherwise.
-func (l *layout) toolchains(user []boxinit.Mount) {
+func (l *Layout) toolchains(user []boxinit.Mount) {
 	var shown []string
 	for _, dir := range filepath.SplitList(l.env["PATH"]) {
 		if !filepath.IsAbs(dir) {
@@ -27,14 +27,14 @@ func (l *layout) toolchains(user []boxinit.Mount) {
 		}
 		for _, t := range toolchainOf(home, strings.TrimPrefix(real, home+"/")) {
 			st, err := os.Lstat(t)
-			if err != nil || st.Mode()&os.ModeSymlink != 0 || slices.ContainsFunc(shown, func(s string) bool { return within(t, s) }) {
+			if err != nil || st.Mode()&os.ModeSymlink != 0 || slices.ContainsFunc(shown, func(s string) bool { return Within(t, s) }) {
 				continue
 			}
-			if slices.ContainsFunc(user, func(m boxinit.Mount) bool { return within(t, m.Target) }) {
+			if slices.ContainsFunc(user, func(m boxinit.Mount) bool { return Within(t, m.Target) }) {
 				continue // there already, as the spec has it
 			}
 			shown = append(shown, t)
-			l.add(boxinit.Mount{Kind: boxinit.MountBind, Target: t, Source: t, IsFile: !st.IsDir(), Maybe: true})
+			l.Add(boxinit.Mount{Kind: boxinit.MountBind, Target: t, Source: t, IsFile: !st.IsDir(), Maybe: true})
 		}
 	}
 }

@@ -67,7 +67,7 @@ func newBroker(c *Config) (*broker, error) {
 		return nil, err
 	}
 	b := &broker{hosts: c.Hosts, hostNet: c.HostNet, deny: c.Deny, slow: make(chan struct{}, slowMax), refused: map[string]*paddock.Refusal{}}
-	if c.Kernel != nil {
+	if c.GuestKernel != nil {
 		b.root = Root
 	}
 	for _, t := range c.Trees {

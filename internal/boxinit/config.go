@@ -36,9 +36,8 @@ const (
 // BrokerFailed is the status that a box ends with when its broker does.
 const BrokerFailed = 3
 
-// KernelEnded is the status that a box ends with when the kernel of its own
-// does.
-const KernelEnded = 4
+// GuestKernelEnded is the status that a box ends with when its guest kernel ends.
+const GuestKernelEnded = 4
 
 // Ended says what the other statuses mean that a box's init ends with. A crash is 2, of
 // Go's runtime: its words go nowhere, but to the host's standard error where the
@@ -75,7 +74,6 @@ type Config struct {
 	Hostname string            `json:"hostname"`
 	HostNet  bool              `json:"host_net,omitempty"` // no network namespace of its own
 	Link     bool              `json:"link,omitempty"`     // an interface, whose other end the host gets in a Report
-	TUN      int               `json:"tun,omitempty"`      // 1 + index among the descriptors of the device that makes it; 0 is by path
 	User     guest.User        `json:"user"`
 	Env      map[string]string `json:"env"`
 	Dir      string            `json:"dir"`
@@ -95,12 +93,15 @@ type Config struct {
 	Protect   []string `json:"protect,omitempty"`
 	Unprotect []string `json:"unprotect,omitempty"`
 
-	// Kernel is what commands run on; nil is the host's own kernel.
-	Kernel *KernelConfig `json:"kernel,omitempty"`
+	// GuestKernel describes the kernel that commands run on. Nil is the host's kernel.
+	GuestKernel *GuestKernelConfig `json:"kernel,omitempty"`
+
+	// Names are those of the descriptors that come along, in their order; see [Files].
+	Names []string `json:"names,omitempty"`
 }
 
-// A KernelConfig says what a kernel of the box's own is made of.
-type KernelConfig struct {
+// A GuestKernelConfig describes the kernel that a box brings for its commands.
+type GuestKernelConfig struct {
 	// Binds are the host's files that are mounted past the private layer. The
 	// tree has them already, at Root and their target.
 	Binds []Bind `json:"binds,omitempty"`
@@ -110,38 +111,25 @@ type KernelConfig struct {
 	// Sudo says that the agent answers what commands ask by sudo.
 	Sudo bool `json:"sudo,omitempty"`
 
-	// Image is the place, among the descriptors that come along, of the first
-	// of those that hold a saved box that is to go on, counted from 1; 0 is
-	// none.
-	Image int `json:"image,omitempty"`
-
 	// Layered says that the box began with an archive of the private layer:
-	// the one file of Image, unless it goes on from memory.
+	// the one file of FileImage, unless it goes on from memory.
 	Layered bool `json:"layered,omitempty"`
-	Memory  bool `json:"memory,omitempty"` // Image holds memory too
+	Memory  bool `json:"memory,omitempty"` // FileImage holds memory too
 
-	// Events is the place of the descriptor that takes what the kernel tells
-	// of its processes, and Audit what it is to tell.
-	Events int                 `json:"events"`
-	Audit  []paddock.AuditKind `json:"audit,omitempty"`
+	// Audit lists the kinds of events that the guest kernel writes to FileEvents.
+	Audit []paddock.AuditKind `json:"audit,omitempty"`
 
-	// Machine is what a kernel in a machine of its own is to know besides, which
-	// is that kernel's matter alone. Supplies is the place of the first of the
-	// descriptors that it comes with, counted from 1, and Supplied how many
-	// there are.
+	// Machine describes the virtual machine that the guest kernel runs in. Only its
+	// own init reads it.
 	Machine  json.RawMessage `json:"machine,omitempty"`
-	Supplies int             `json:"supplies,omitempty"`
-	Supplied int             `json:"supplied,omitempty"`
 	Number   []byte          `json:"number,omitempty"`   // the machine's own, of 16 bytes, which those that go on from the same memory do not share
 	Made     int64           `json:"made,omitempty"`     // bytes of memory that commands could have when it was made, and can have at most
 	Overhead int64           `json:"overhead,omitempty"` // bytes of memory beside the limit, which the host allows
 	Shape    string          `json:"shape,omitempty"`    // of the machine: memory of one shape goes on in it only
 	About    string          `json:"about,omitempty"`    // the same in words
 
-	// Template is the place of the first of the descriptors that take what a Template
-	// is made of, counted from 1; 0 is none. Room is for what is written then.
-	Template int  `json:"template,omitempty"`
-	Room     Room `json:"room,omitzero"`
+	// Room bounds what is written to FileTemplate, where that comes along.
+	Room Room `json:"room,omitzero"`
 }
 
 // A Bind is a file or directory of the host's.
@@ -253,7 +241,7 @@ type Mount struct {
 	Kind   MountKind `json:"kind"`
 	Target string    `json:"target"`
 	Source string    `json:"source,omitempty"`
-	FD     int       `json:"fd,omitempty"` // 1 + index among the descriptors sent along; 0 is by path
+	File   string    `json:"file,omitempty"` // name of the file that came along (see Files); empty is by path
 	Write  bool      `json:"write,omitempty"`
 	NoExec bool      `json:"noexec,omitempty"`
 	Device bool      `json:"device,omitempty"` // device files work

@@ -6,21 +6,15 @@ import (
 	"net/netip"
 	"os"
 
-	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // makeLink makes the only interface of the box's network namespace. Who has the
 // descriptor behind it is the way out; here it is closed.
-func (b *box) makeLink(fds []*os.File) (err error) {
+func (b *box) makeLink(files *Files) (err error) {
 	b.step = "make the link"
-	var tun *os.File
-	switch n := b.config.TUN; {
-	case n > len(fds):
-		return fmt.Errorf("descriptor %d of %d: %w", n, len(fds), paddock.Internal)
-	case n > 0:
-		tun = fds[n-1]
-	default: // the host's tree is still there
+	tun := files.One(FileTUN)
+	if tun == nil { // the host's tree is still there
 		if tun, err = kernel.OpenTUN(); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ import (
 
 // Main runs a box and does not return. Commands run on k; nil is the host's
 // kernel.
-func Main(k Kernel) {
+func Main(k GuestKernel) {
 	control, err := kernel.NewChannel(ControlFD)
 	if err != nil {
 		os.Exit(1) // nobody to tell
@@ -33,22 +33,22 @@ func Main(k Kernel) {
 			_ = control.Send(data) // a host that went away needs no report
 		}
 	}
-	b := &box{control: control, kernel: k, gate: make(chan struct{})}
+	b := &box{control: control, guestKernel: k, gate: make(chan struct{})}
 	err = b.run(report) // which ends only by failing
 	report(Report{Error: err.Error(), Kind: paddock.KindOf(err), Step: b.step})
 	os.Exit(1)
 }
 
 type box struct {
-	control *kernel.Channel
-	kernel  Kernel // nil is the host's
-	step    string // what is being done, for the report of a failure
-	config  Config
-	server  *guest.Server
-	gate    chan struct{} // closed when a command has run inside
-	score   *os.File      // how soon this process is killed for lack of memory
-	spawn   *spawner
-	broker  *broker
+	control     *kernel.Channel
+	guestKernel GuestKernel // nil is the host's
+	step        string      // what is being done, for the report of a failure
+	config      Config
+	server      *guest.Server
+	gate        chan struct{} // closed when a command has run inside
+	score       *os.File      // how soon this process is killed for lack of memory
+	spawn       *spawner
+	broker      *broker
 
 	mu     sync.Mutex // guards config.PIDs once the box serves
 	saving sync.Mutex // held while the kernel is saved, or goes on
@@ -64,7 +64,7 @@ func (b *box) run(report func(Report)) error {
 		return err
 	}
 	kernel.CloseOnExec(ConnFD)
-	fds, err := b.receive()
+	files, err := b.receive()
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (b *box) run(report func(Report)) error {
 	if b.score, err = os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0); err != nil {
 		return err
 	}
-	if b.kernel == nil { // else the kernel's processes are still to be made, which needs this one's /proc
+	if b.guestKernel == nil { // else the kernel's processes are still to be made, which needs this one's /proc
 		if err := kernel.NotDumpable(); err != nil {
 			return err
 		}
@@ -80,18 +80,18 @@ func (b *box) run(report func(Report)) error {
 			return err
 		}
 	}
-	if b.config.Link && b.kernel == nil {
-		if err := b.makeLink(fds); err != nil {
+	if b.config.Link && b.guestKernel == nil {
+		if err := b.makeLink(files); err != nil {
 			return err
 		}
 	}
 	b.step = "build the file tree"
 	kernel.Umask(0)
-	if err := build(b.config.Mounts, fds); err != nil {
+	if err := build(b.config.Mounts, files); err != nil {
 		return err
 	}
-	if b.kernel != nil {
-		return b.runKernel(fds, report)
+	if b.guestKernel != nil {
+		return b.runGuestKernel(files, report)
 	}
 	b.step = "enter the working directory"
 	if st, err := os.Stat(b.config.Dir); err != nil || !st.IsDir() {
@@ -113,7 +113,7 @@ func (b *box) run(report func(Report)) error {
 }
 
 // receive reads the configuration and the descriptors that come with it.
-func (b *box) receive() ([]*os.File, error) {
+func (b *box) receive() (*Files, error) {
 	data, fds, err := b.control.Receive()
 	if err != nil {
 		return nil, fmt.Errorf("receive configuration: %w", err)
@@ -121,7 +121,7 @@ func (b *box) receive() ([]*os.File, error) {
 	if err := json.Unmarshal(data, &b.config); err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return fds, nil
+	return NamedFiles(b.config.Names, fds)
 }
 
 // confine gives up every privilege and puts up the walls. The order matters:

@@ -17,13 +17,13 @@ import (
 // build makes the file tree and enters it. Sources are opened before the new
 // root covers anything, and targets are walked without following any link, so
 // that nothing a former guest left in a workspace can divert them.
-func build(mounts []Mount, fds []*os.File) error {
+func build(mounts []Mount, files *Files) error {
 	if err := kernel.MakePrivate(); err != nil {
 		return err
 	}
 	sources := make([]*os.File, len(mounts))
 	for i, m := range mounts {
-		f, err := source(m, fds)
+		f, err := source(m, files)
 		if err != nil {
 			if m.Maybe && errors.Is(err, os.ErrNotExist) {
 				continue
@@ -81,7 +81,16 @@ func enterable(root *os.File) (*os.File, error) {
 	return nil, fmt.Errorf("no directory to build on: %w", paddock.Unsupported)
 }
 
-func source(m Mount, fds []*os.File) (*os.File, error) {
+// came returns the file of a mount that came along by name.
+func came(m Mount, files *Files) (*os.File, error) {
+	f := files.One(m.File)
+	if f == nil {
+		return nil, fmt.Errorf("no file %q came along: %w", m.File, paddock.Internal)
+	}
+	return f, nil
+}
+
+func source(m Mount, files *Files) (*os.File, error) {
 	switch m.Kind {
 	case MountTmpfs:
 		opts := []kernel.Option{{Key: "mode", Value: strconv.FormatUint(uint64(m.Mode), 8)}}
@@ -96,19 +105,17 @@ func source(m Mount, fds []*os.File) (*os.File, error) {
 		return kernel.NewMount("devpts", kernel.NoSUID|kernel.NoExec, kernel.Option{Key: "newinstance"},
 			kernel.Option{Key: "ptmxmode", Value: "0666"}, kernel.Option{Key: "mode", Value: "620"})
 	case MountCopy:
-		if m.FD < 1 || m.FD > len(fds) {
-			return nil, fmt.Errorf("descriptor %d of %d: %w", m.FD, len(fds), paddock.Internal)
-		}
-		return fds[m.FD-1], nil
+		return came(m, files)
 	case MountBind, MountOverlay:
 		if m.Layer {
 			return nil, nil
 		}
-		if m.FD > 0 {
-			if m.FD > len(fds) {
-				return nil, fmt.Errorf("descriptor %d of %d: %w", m.FD, len(fds), paddock.Internal)
+		if m.File != "" {
+			f, err := came(m, files)
+			if err != nil {
+				return nil, err
 			}
-			return fds[m.FD-1], setAttrs(fds[m.FD-1], m)
+			return f, setAttrs(f, m)
 		}
 		f, err := kernel.CloneReal(m.Source)
 		if err != nil {

@@ -53,7 +53,7 @@ func TestADirectoryIsWhereTheBrokerSeesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := newBroker(&Config{Trees: []Tree{{Path: dir, Protected: true, Source: dir}}, Kernel: &KernelConfig{}})
+	b, err := newBroker(&Config{Trees: []Tree{{Path: dir, Protected: true, Source: dir}}, GuestKernel: &GuestKernelConfig{}})
 	if err != nil {
 		t.Fatal(err)
 	}

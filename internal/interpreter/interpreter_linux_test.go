@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if box.Main(gvisor.Kernel()) || gateway.Main() {
+	if box.Main(jail.Runtime(), gvisor.Runtime()) || gateway.Main() {
 		return
 	}
 	if err := programtest.Build("paddock-gvisor"); err != nil {

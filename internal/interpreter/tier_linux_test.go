@@ -30,7 +30,7 @@ func TestTheTierGVisorKeepsContextsToo(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Hosts: drivertest.Hosts(), Kernel: kernel})
+		return gvisor.New(gvisor.Options{State: state, Data: data, Environ: os.Environ(), Hosts: drivertest.Hosts(), Init: kernel})
 	}
 	d, err := open(t.TempDir())
 	if err != nil {

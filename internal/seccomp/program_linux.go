@@ -12,7 +12,7 @@ import (
 func Base() ([]kernel.Instruction, error) { return assemble(baseRules(), kernel.Numbers()) }
 
 // Kernel is for a kernel in software and the program that starts it.
-func Kernel() ([]kernel.Instruction, error) { return assemble(kernelRules(), kernel.Numbers()) }
+func GuestKernel() ([]kernel.Instruction, error) { return assemble(kernelRules(), kernel.Numbers()) }
 
 // Reported is for what the broker stands behind, on top of Base or Kernel; with
 // trees it decides about changes of files too.

@@ -25,7 +25,7 @@ func open(state string) (paddock.Driver, error) {
 }
 
 func TestMain(m *testing.M) {
-	if box.Main(gvisor.Kernel()) || sentry.Main() || gateway.Main() {
+	if box.Main(gvisor.Runtime()) || sentry.Main() || gateway.Main() {
 		return
 	}
 	if os.Getenv(containedVariable) != "" {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
@@ -24,13 +23,13 @@ type Options struct {
 	// first.
 	Guest program.Program
 
-	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the
-	// calling program itself is executed as one: it must call gateway.Main first.
+	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the calling program itself is executed as one: it must
+	// call gateway.Main first.
 	Gateway program.Program
 
 	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper). Without it the calling program itself is executed as one:
-	// it must call box.Main first.
+	// (cmd/paddock-keeper). Without it the calling program itself
+	// is executed as one: it must call box.Main first.
 	Keeper program.Program
 
 	Ask   func(context.Context, owner.Question) owner.Answer // see box.Options
@@ -41,12 +40,10 @@ type Options struct {
 	Spares int // likewise
 }
 
-// New gives a driver. It changes nothing on the host, and does not fail where
-// no sandbox can be made: Info and Create tell.
-func New(o Options) (*box.Driver, error) {
-	return box.New(box.Options{
-		Tier: paddock.Jail, State: o.State, Environ: o.Environ, Cache: o.Cache, Guest: o.Guest,
-		Gateway: o.Gateway,
-		Keeper:  o.Keeper, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
-	})
+// driver are the options as package box has them.
+func (o *Options) driver() box.Options {
+	return box.Options{
+		State: o.State, Environ: o.Environ, Cache: o.Cache, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
+		Guest: o.Guest, Gateway: o.Gateway, Keeper: o.Keeper,
+	}
 }

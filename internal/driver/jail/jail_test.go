@@ -23,7 +23,7 @@ func open(state string) (paddock.Driver, error) {
 }
 
 func TestMain(m *testing.M) {
-	if box.Main() || gateway.Main() {
+	if box.Main(Runtime()) || gateway.Main() {
 		return
 	}
 	drivertest.Main(m, open)

@@ -24,7 +24,7 @@ func open(state string) (paddock.Driver, error) {
 }
 
 func TestMain(m *testing.M) {
-	if box.Main(microvm.Kernel()) || gateway.Main() {
+	if box.Main(microvm.Runtime()) || gateway.Main() {
 		return
 	}
 	if err := microvmtest.Build(); err != nil {

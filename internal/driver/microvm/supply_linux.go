@@ -64,7 +64,7 @@ type host struct {
 	khz      int
 }
 
-func newSupplier(o Options) box.Machine { return &supplier{o: o} }
+func newSupplier(o Options) *supplier { return &supplier{o: o} }
 
 // look finds them.
 func (s *supplier) look() (*host, error) {
@@ -119,7 +119,7 @@ func Emulated() string {
 	return why
 }
 
-// Lack implements box.Machine.
+// Lack tells what is missing on this host for any machine; nil is nothing.
 func (s *supplier) Lack() *paddock.Finding {
 	_, err := s.look()
 	if err == nil {
@@ -132,8 +132,8 @@ func (s *supplier) Lack() *paddock.Finding {
 	return &paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: err.Error(), Remedy: "run `paddock vm status`"}
 }
 
-// About implements box.Machine.
-func (s *supplier) About() string {
+// about says in words what runs machines here; empty where nothing can.
+func (s *supplier) about() string {
 	h, err := s.look()
 	if err != nil {
 		return ""
@@ -145,69 +145,64 @@ func (s *supplier) About() string {
 	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s", h.linux.Release, h.engine.Version, how)
 }
 
-// Supply implements box.Machine.
-func (s *supplier) Supply(n box.Need) (*box.Supply, error) {
+// supply gives what a box is to be made with.
+func (s *supplier) supply(n need) (*supply, error) {
 	h, err := s.look()
 	if err != nil {
 		return nil, err
 	}
-	agentInfo, err := n.Agent.Stat()
+	agentInfo, err := n.agent.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("the guest program: %w", err)
 	}
 	m := protocol.Machine{
 		Engine: h.engine.Path, Accel: h.accel, CPU: emulatedCPU, CPUs: 1, Firmware: h.firmware,
-		Memory: machineMemory(n.Limits.Memory, agentInfo.Size()), Limit: n.Limits.Memory, Arguments: boot.Arguments(h.accel, h.khz),
+		Memory: machineMemory(n.limits.Memory, agentInfo.Size()), Limit: n.limits.Memory, Arguments: boot.Arguments(h.accel, h.khz),
 	}
 	if h.accel == protocol.KVM {
-		m.CPU, m.CPUs = "host", int(math.Ceil(n.Limits.CPUs))
+		m.CPU, m.CPUs = "host", int(math.Ceil(n.limits.CPUs))
 	}
-	u := &box.Supply{Made: n.Limits.Memory, Overhead: m.Memory - n.Limits.Memory + engineOwn, Trees: trees(h)}
-	fail := func(err error) (*box.Supply, error) {
-		for _, f := range u.Files {
-			f.Close()
-		}
+	u := &supply{made: n.limits.Memory, overhead: m.Memory - n.limits.Memory + engineOwn, trees: trees(h)}
+	fail := func(err error) (*supply, error) {
+		u.close()
 		return nil, err
 	}
-	add := func(f *os.File) int {
-		u.Files = append(u.Files, f)
-		return len(u.Files)
-	}
-	agent, err := sumOf(n.Agent)
+	agent, err := sumOf(n.agent)
 	if err != nil {
 		return nil, err
 	}
-	u.Shape = shape(h, &m, agent)
+	u.shape = shape(h, &m, agent)
 	now, err := this(h.engine.Path, h.accel) // which may be replaced while this program runs
 	if err != nil {
 		return nil, err
 	}
-	u.Template = template(u.Shape, now)
-	u.About = fmt.Sprintf("QEMU %s with %s, Linux %s, %d MiB, %d processors", h.engine.Version, h.accel, h.linux.Release, m.Memory>>20, m.CPUs)
+	u.template = template(u.shape, now)
+	u.about = fmt.Sprintf("QEMU %s with %s, Linux %s, %d MiB, %d processors", h.engine.Version, h.accel, h.linux.Release, m.Memory>>20, m.CPUs)
 	if h.accel == protocol.KVM {
 		f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 		if err != nil {
 			return fail(fmt.Errorf("KVM: %w: %w", err, paddock.Unavailable))
 		}
-		m.KVM = add(f)
+		u.files.Add(protocol.FileKVM, f)
 	}
 	switch {
-	case n.Again:
-	case n.State != nil:
-		m.State, m.RAM = add(n.State), add(n.Memory)
+	case n.again:
+	case n.state != nil:
+		u.files.Add(protocol.FileState, n.state)
+		u.files.Add(protocol.FileMemory, n.memory)
 	default:
 		linux, err := os.Open(h.linux.Path)
 		if err != nil {
 			return fail(fmt.Errorf("the machine's kernel: %w: %w", err, paddock.Unavailable))
 		}
-		m.Kernel = add(linux)
+		u.files.Add(protocol.FileLinux, linux)
 		initrd, err := s.initrd(h, n, agent)
 		if err != nil {
 			return fail(fmt.Errorf("the machine's first file system: %w", err))
 		}
-		m.Initrd = add(initrd)
+		u.files.Add(protocol.FileInitrd, initrd)
 	}
-	if u.Config, err = json.Marshal(m); err != nil {
+	if u.config, err = json.Marshal(m); err != nil {
 		return fail(err)
 	}
 	return u, nil
@@ -247,8 +242,8 @@ func sumOf(f *os.File) (string, error) {
 
 // initrd gives the file system that a machine of this kernel starts with, which
 // is kept where that can be.
-func (s *supplier) initrd(h *host, n box.Need, agent string) (*os.File, error) {
-	dir := filepath.Join(n.Data, "vm", "initrd")
+func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
+	dir := filepath.Join(n.data, "vm", "initrd")
 	name := filepath.Join(dir, h.linux.ID+"-"+agent)
 	if f, err := os.Open(name); err == nil {
 		return f, nil
@@ -257,7 +252,7 @@ func (s *supplier) initrd(h *host, n box.Need, agent string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	guest, err := io.ReadAll(io.NewSectionReader(n.Agent, 0, 1<<40))
+	guest, err := io.ReadAll(io.NewSectionReader(n.agent, 0, 1<<40))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ const nobody = 64103
 // TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
 // and, in a box, the program that tries.
 func TestMain(m *testing.M) {
-	if gateway.Main() || box.Main(gvisor.Kernel(), microvm.Kernel()) || supervisor.Main() || wall.Main() || probeMain() {
+	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || supervisor.Main() || wall.Main() || probeMain() {
 		return
 	}
 	if status, done := apart(); done {
@@ -77,7 +77,7 @@ func tiers() []tier {
 			if err != nil {
 				return nil, err
 			}
-			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Kernel: kernel})
+			return gvisor.New(gvisor.Options{State: o.state, Data: filepath.Join(o.state, "data"), Environ: os.Environ(), Hosts: w.hosts(), Roots: w.CA, Audit: o.audit, Init: kernel})
 		}},
 		{paddock.MicroVM, func(w *world, o driverOptions) (paddock.Driver, error) {
 			guest, err := microvmtest.Guest()

@@ -34,7 +34,7 @@ const insideArgument = "serve-inside"
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	if box.Main() || gateway.Main() {
+	if box.Main(jail.Runtime()) || gateway.Main() {
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == insideArgument {

@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if box.Main() || gateway.Main() {
+	if box.Main(jail.Runtime()) || gateway.Main() {
 		return
 	}
 	drivertest.Main(m, jailed)

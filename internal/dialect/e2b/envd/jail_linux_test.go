@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if box.Main(gvisor.Kernel()) || gateway.Main() {
+	if box.Main(jail.Runtime(), gvisor.Runtime()) || gateway.Main() {
 		return
 	}
 	if err := programtest.Build("paddock-gvisor"); err != nil {
@@ -63,7 +63,7 @@ func TestRootRunsCommandsWhereTheTierHasUsers(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return gvisor.New(gvisor.Options{State: state, Data: dir, Environ: os.Environ(), Kernel: kernel})
+		return gvisor.New(gvisor.Options{State: state, Data: dir, Environ: os.Environ(), Init: kernel})
 	})
 	as := func(user, script string) string {
 		s := tr.open("process.Process/Start", start(script), "Authorization", "Basic "+base64Of(user+":"))

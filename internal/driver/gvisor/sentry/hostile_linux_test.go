@@ -73,7 +73,7 @@ type occupied struct {
 	conns map[string]net.Conn // to whom is in the place of gofer and boot
 }
 
-func (o *occupied) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
+func (o *occupied) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if _, err := os.Lstat(briefFile); err != nil {
 		return o.sentry.Start(c, f) // a trial: nobody is told anything
 	}

@@ -35,7 +35,7 @@ const (
 const reports = "/mnt/reports"
 
 func TestMain(m *testing.M) {
-	if box.Main(kernels()...) {
+	if box.Main(runtimes()...) {
 		return
 	}
 	switch {
@@ -69,28 +69,19 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func kernels() []*box.Kernel {
-	var list []*box.Kernel
-	for _, argv0 := range []string{observedArgv0, hostileArgv0} {
-		k := gvisor.Kernel()
-		k.Argv0 = argv0
-		list = append(list, k)
-	}
-	return list
+func runtimes() []*box.Runtime {
+	return []*box.Runtime{gvisor.RuntimeOf(observedArgv0), gvisor.RuntimeOf(hostileArgv0)}
 }
 
 func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {
-	k := gvisor.Kernel()
-	k.Argv0 = argv0
 	// As paddock has it: a program that is embedded, and a file in the cache.
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		return nil, err
 	}
-	k.Program = program.Embedded("observed", self)
-	return box.New(box.Options{
-		Tier: paddock.GVisor, State: state, Data: filepath.Join(state, "data"), Cache: filepath.Join(state, "cache"), Environ: os.Environ(), Kernel: k, Audit: sink,
-	})
+	return gvisor.NewWith(box.Options{
+		State: state, Data: filepath.Join(state, "data"), Cache: filepath.Join(state, "cache"), Environ: os.Environ(), Audit: sink,
+	}, program.Embedded("observed", self), gvisor.RuntimeOf(argv0))
 }
 
 // sunk is a sink that keeps nothing.
@@ -150,7 +141,7 @@ type observed struct {
 	observation
 }
 
-func (o *observed) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
+func (o *observed) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if err := os.WriteFile(saidMark, nil, 0o600); err != nil {
 		return err
 	}

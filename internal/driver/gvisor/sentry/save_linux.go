@@ -40,7 +40,7 @@ func said(what string, err error) error {
 	return fmt.Errorf("%s: gVisor: %s: %w", what, line, paddock.Internal)
 }
 
-// Save implements boxinit.Kernel. Files are, in this order, the state, the index
+// Save implements boxinit.GuestKernel. Files are, in this order, the state, the index
 // of pages, and the pages. gVisor's own way to save and end would end the box
 // also where saving failed; so it is paused, saved as one that goes on, and only
 // then may the host end it.
@@ -78,7 +78,7 @@ func (s *sentry) checkpoint(files []*os.File, limit int64) error {
 	return err
 }
 
-// Go implements boxinit.Kernel.
+// Go implements boxinit.GuestKernel.
 func (s *sentry) Go() error {
 	if !s.stopped {
 		return nil // gVisor ends where it is told to resume what runs
@@ -87,7 +87,7 @@ func (s *sentry) Go() error {
 	return s.call("go on", boot.ContMgrResume, nil)
 }
 
-// Archive implements boxinit.Kernel. What changes while it is read would spoil the
+// Archive implements boxinit.GuestKernel. What changes while it is read would spoil the
 // archive, so nothing runs meanwhile.
 func (s *sentry) Archive(file *os.File, room boxinit.Room) error {
 	if err := s.call("pause", boot.ContMgrPause, nil); err != nil {
@@ -134,7 +134,7 @@ const layerAnnotation = "dev.gvisor.tar.rootfs.upper"
 var layerLink = filepath.Join(boxinit.State, "layer")
 
 // beginning makes the link, and tells the annotations of a box.
-func beginning(k *boxinit.KernelConfig, image []*os.File) (map[string]string, error) {
+func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]string, error) {
 	if !k.Layered {
 		return nil, nil
 	}

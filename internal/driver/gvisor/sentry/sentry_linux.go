@@ -54,7 +54,7 @@ func Main() bool {
 	return true
 }
 
-// sentry is the boxinit.Kernel.
+// sentry is the boxinit.GuestKernel.
 type sentry struct {
 	conf *config.Config
 	box  *container.Container
@@ -68,8 +68,8 @@ type sentry struct {
 // name is the container's: there is one in a box.
 const name = "box"
 
-// Start implements boxinit.Kernel.
-func (s *sentry) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
+// Start implements boxinit.GuestKernel.
+func (s *sentry) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if withC {
 		// Its processes would have to execute themselves anew to give up what they
 		// do not need, which the broker's filter does not let them.
@@ -77,11 +77,11 @@ func (s *sentry) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 	}
 	log.SetTarget(&log.GoogleEmitter{Writer: &log.Writer{Next: os.Stderr}}) // which is /dev/null but for debugging
 	var err error
-	if s.conf, err = configuration(c.Kernel); err != nil {
+	if s.conf, err = configuration(c.GuestKernel); err != nil {
 		return err
 	}
 	spec := specification(c)
-	if spec.Annotations, err = beginning(c.Kernel, f.Image); err != nil {
+	if spec.Annotations, err = beginning(c.GuestKernel, f.Image); err != nil {
 		return err
 	}
 	bundle := filepath.Join(boxinit.State, "bundle")
@@ -122,13 +122,13 @@ func (s *sentry) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 	if err := conn.Call(boot.ContMgrSetNetworkArgs, args, nil); err != nil {
 		return fmt.Errorf("give gVisor its link: %w", err)
 	}
-	if err := begin(conn, f.Events, c.Kernel.Audit); err != nil {
+	if err := begin(conn, f.Events, c.GuestKernel.Audit); err != nil {
 		return err
 	}
 	if err := f.Seal(); err != nil {
 		return err
 	}
-	if c.Kernel.Memory {
+	if c.GuestKernel.Memory {
 		err := conn.Call(boot.ContMgrRestore, &boot.RestoreOpts{FilePayload: urpc.FilePayload{Files: f.Image}, HavePagesFile: true}, nil)
 		return said("go on from memory", err)
 	}
@@ -144,10 +144,10 @@ func (s *sentry) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 	return nil
 }
 
-// Processes implements boxinit.Kernel: the sentry and its gofer.
+// Processes implements boxinit.GuestKernel: the sentry and its gofer.
 func (s *sentry) Processes() int { return 2 }
 
-// Connect implements boxinit.Kernel. One connection the agent makes itself, when it
+// Connect implements boxinit.GuestKernel. One connection the agent makes itself, when it
 // has started; where it goes on from memory it does not, and listens a little
 // later than the kernel runs.
 func (s *sentry) Connect(ctx context.Context) (net.Conn, error) {
@@ -170,14 +170,14 @@ func (s *sentry) Connect(ctx context.Context) (net.Conn, error) {
 
 const connectTime = 30 * time.Second
 
-// Wait implements boxinit.Kernel.
+// Wait implements boxinit.GuestKernel.
 func (s *sentry) Wait() error {
 	_, err := s.box.Wait()
 	return err
 }
 
 // configuration is how gVisor is to be.
-func configuration(k *boxinit.KernelConfig) (*config.Config, error) {
+func configuration(k *boxinit.GuestKernelConfig) (*config.Config, error) {
 	flags := flag.NewFlagSet("gvisor", flag.ContinueOnError)
 	config.RegisterFlags(flags)
 	if err := flags.Parse([]string{
@@ -221,9 +221,9 @@ func specification(c *boxinit.Config) *specs.Spec {
 		{Destination: "/proc", Type: "proc"},
 		{Destination: "/sys", Type: "sysfs", Options: []string{"ro"}},
 		{Destination: guestinit.Argv0, Source: boxinit.Root + guestinit.Argv0, Type: "bind", Options: []string{"rbind", "ro"}},
-		{Destination: "/dev/shm", Type: "tmpfs", Options: []string{"mode=1777", fmt.Sprintf("size=%d", c.Kernel.Disk)}},
+		{Destination: "/dev/shm", Type: "tmpfs", Options: []string{"mode=1777", fmt.Sprintf("size=%d", c.GuestKernel.Disk)}},
 	}
-	for _, b := range c.Kernel.Binds {
+	for _, b := range c.GuestKernel.Binds {
 		options := []string{"rbind", "ro"}
 		if b.Write {
 			options[1] = "rw"
@@ -232,7 +232,7 @@ func specification(c *boxinit.Config) *specs.Spec {
 	}
 	files := uint64(max(c.Files, 4096))
 	args := []string{guestinit.Argv0}
-	if c.Kernel.Sudo {
+	if c.GuestKernel.Sudo {
 		args = append(args, guestinit.WithSudo)
 	}
 	return &specs.Spec{

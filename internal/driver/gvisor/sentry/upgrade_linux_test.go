@@ -124,7 +124,7 @@ func programsAreFound(t *testing.T) {
 }
 
 func configurationMeansIt(t *testing.T) {
-	c, err := configuration(&boxinit.KernelConfig{Disk: 1 << 30})
+	c, err := configuration(&boxinit.GuestKernelConfig{Disk: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}

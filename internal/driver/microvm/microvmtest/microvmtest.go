@@ -36,7 +36,7 @@ func Options() (microvm.Options, error) {
 	if o.Guest, err = Guest(); err != nil {
 		return o, err
 	}
-	o.Monitor, err = Monitor()
+	o.Init, err = Monitor()
 	return o, err
 }
 

@@ -34,13 +34,16 @@ type Machine struct {
 	Arguments string   `json:"arguments,omitempty"` // the kernel's
 	Firmware  []string `json:"firmware,omitempty"`  // directories of QEMU's own files, in boxinit.Engine
 
-	// Places among KernelFiles.Supplies, from 1; 0 is none.
-	Kernel int `json:"kernel,omitempty"` // an ELF kernel with a PVH entry
-	Initrd int `json:"initrd,omitempty"`
-	KVM    int `json:"kvm,omitempty"`   // /dev/kvm, open
-	State  int `json:"state,omitempty"` // of a template: its devices
-	RAM    int `json:"ram,omitempty"`   // of a template: its memory, read-only, as long as Memory
 }
+
+// Names of the files that a machine is made with, in boxinit.GuestKernelFiles.Supplies.
+const (
+	FileLinux  = "linux" // an ELF kernel with a PVH entry
+	FileInitrd = "initrd"
+	FileKVM    = "kvm"             // /dev/kvm, open
+	FileState  = "template state"  // of a template: its devices
+	FileMemory = "template memory" // of a template: its memory, read-only, as long as Machine.Memory
+)
 
 // An Accel is what runs a machine's processors.
 type Accel string

@@ -18,13 +18,13 @@ import (
 )
 
 // theirs gives a control, and what answers it.
-func theirs(t *testing.T, answer func(net.Conn)) *monitor {
+func theirs(t *testing.T, answer func(net.Conn)) *supervisor {
 	t.Helper()
 	ours, far := net.Pipe()
 	done := make(chan struct{})
 	go func() { defer close(done); defer far.Close(); answer(far) }()
 	t.Cleanup(func() { ours.Close(); <-done })
-	return &monitor{control: control{conn: ours}}
+	return &supervisor{control: control{conn: ours}}
 }
 
 func TestTheMachineIsAskedAndBelievedWithinBounds(t *testing.T) {
@@ -113,7 +113,7 @@ func TestALayerPassesInChunks(t *testing.T) {
 
 func TestAnArchiveIsNoLargerThanItsRoom(t *testing.T) {
 	const chunk = 1000
-	m := func() *monitor {
+	m := func() *supervisor {
 		return theirs(t, func(c net.Conn) {
 			var r protocol.Request
 			if protocol.Read(c, &r) != nil || protocol.Write(c, &protocol.Answer{}) != nil {

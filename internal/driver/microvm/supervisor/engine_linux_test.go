@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	if box.Main(microvm.Kernel()) || Main() {
+	if box.Main(microvm.Runtime()) || Main() {
 		return
 	}
 	os.Exit(m.Run())

@@ -30,8 +30,8 @@ func readIndex(f *os.File) ([]byte, error) {
 	return i.Files, nil
 }
 
-// Save implements boxinit.Kernel.
-func (m *monitor) Save(files []*os.File, stop bool, room boxinit.Room) error {
+// Save implements boxinit.GuestKernel.
+func (m *supervisor) Save(files []*os.File, stop bool, room boxinit.Room) error {
 	if len(files) != savedFiles {
 		return fmt.Errorf("save a machine to %d files: %w", len(files), paddock.Internal)
 	}
@@ -76,7 +76,7 @@ func (m *monitor) Save(files []*os.File, stop bool, room boxinit.Room) error {
 // user; environment and token after that. The files of the template are closed before.
 //
 // One that cannot be written is none, and the machine is no worse for it.
-func (m *monitor) keep(ctx context.Context, t *boxinit.Template) error {
+func (m *supervisor) keep(ctx context.Context, t *boxinit.Template) error {
 	if err := m.vm.Opened(ctx, protocol.ControlPort); err != nil {
 		t.Close(false)
 		return err
@@ -94,7 +94,7 @@ func (m *monitor) keep(ctx context.Context, t *boxinit.Template) error {
 }
 
 // save writes a machine that is at rest. It is stopped then.
-func (m *monitor) save(ctx context.Context, files []*os.File, room boxinit.Room, began bool) error {
+func (m *supervisor) save(ctx context.Context, files []*os.File, room boxinit.Room, began bool) error {
 	if err := m.vm.Stop(ctx); err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func (m *monitor) save(ctx context.Context, files []*os.File, room boxinit.Room,
 	return m.vm.SaveMemory(ctx, files[2], left)
 }
 
-// Go implements boxinit.Kernel.
-func (m *monitor) Go() error {
+// Go implements boxinit.GuestKernel.
+func (m *supervisor) Go() error {
 	m.control.mu.Lock()
 	defer m.control.mu.Unlock()
 	if !m.control.rest {
@@ -147,9 +147,9 @@ func (m *monitor) Go() error {
 	return errors.Join(err, e)
 }
 
-// Archive implements boxinit.Kernel. The machine's init sees to it that there is
+// Archive implements boxinit.GuestKernel. The machine's init sees to it that there is
 // room; that no more is written than there is, is for here.
-func (m *monitor) Archive(file *os.File, room boxinit.Room) error {
+func (m *supervisor) Archive(file *os.File, room boxinit.Room) error {
 	request := protocol.Request{Archive: &protocol.Archive{All: room.All, Content: room.Content, File: room.File}}
 	var failed error // of the file: what follows is read all the same
 	_, err := m.control.ask(request, archiveTime, nil, func(r io.Reader) error {

@@ -34,7 +34,7 @@ func Main() bool {
 	var err error
 	switch os.Args[0] {
 	case Argv0:
-		boxinit.Main(&monitor{})
+		boxinit.Main(&supervisor{})
 	case argvStub:
 		err = stub(os.Args[1:])
 	case argvFiles:
@@ -47,8 +47,8 @@ func Main() bool {
 	return true
 }
 
-// monitor is the boxinit.Kernel.
-type monitor struct {
+// monitor is the boxinit.GuestKernel.
+type supervisor struct {
 	spec    protocol.Machine
 	vm      *qemu.VM
 	files   *fileServer
@@ -89,12 +89,12 @@ type index struct {
 	Files []byte `json:"files"` // see share.Server.State
 }
 
-// Start implements boxinit.Kernel.
-func (m *monitor) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
-	if err := json.Unmarshal(c.Kernel.Machine, &m.spec); err != nil {
+// Start implements boxinit.GuestKernel.
+func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
+	if err := json.Unmarshal(c.GuestKernel.Machine, &m.spec); err != nil {
 		return fmt.Errorf("what the machine is to be: %w", err)
 	}
-	again := c.Kernel.Memory
+	again := c.GuestKernel.Memory
 	spec, state, err := m.plan(c, &f)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (m *monitor) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 	files := make(chan error, 1)
 	go func() { // while QEMU starts
 		var err error
-		m.files, err = startFiles(fileOrder{UID: c.User.UID, GID: c.User.GID, Binds: c.Kernel.Binds}, state)
+		m.files, err = startFiles(fileOrder{UID: c.User.UID, GID: c.User.GID, Binds: c.GuestKernel.Binds}, state)
 		files <- err
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
@@ -150,7 +150,7 @@ func (m *monitor) Start(c *boxinit.Config, f boxinit.KernelFiles) error {
 
 // plan says what QEMU is to run, and gives the state of the server of files that
 // the machine had.
-func (m *monitor) plan(c *boxinit.Config, f *boxinit.KernelFiles) (*qemu.Spec, []byte, error) {
+func (m *supervisor) plan(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*qemu.Spec, []byte, error) {
 	s := &qemu.Spec{Machine: m.spec}
 	m.engine.program = m.spec.Engine
 	given := map[string]*os.File{}
@@ -163,14 +163,15 @@ func (m *monitor) plan(c *boxinit.Config, f *boxinit.KernelFiles) (*qemu.Spec, [
 		}
 		return d, err
 	}
-	place := func(n int) (*os.File, error) {
-		if n < 1 || n > len(f.Supplies) {
-			return nil, fmt.Errorf("supply %d of %d: %w", n, len(f.Supplies), paddock.Internal)
+	supplied := func(name string) (*os.File, error) {
+		file := f.Supplies.One(name)
+		if file == nil {
+			return nil, fmt.Errorf("the machine was given no file %q: %w", name, paddock.Internal)
 		}
-		return f.Supplies[n-1], nil
+		return file, nil
 	}
 	if m.spec.Accel == protocol.KVM {
-		f, err := place(m.spec.KVM)
+		f, err := supplied(protocol.FileKVM)
 		if err == nil {
 			_, err = supply(kvmPath, f)
 		}
@@ -182,7 +183,7 @@ func (m *monitor) plan(c *boxinit.Config, f *boxinit.KernelFiles) (*qemu.Spec, [
 	var devices, memory *os.File
 	var err error
 	switch {
-	case c.Kernel.Memory:
+	case c.GuestKernel.Memory:
 		if len(f.Image) != savedFiles {
 			return nil, nil, fmt.Errorf("a saved machine of %d files: %w", len(f.Image), paddock.Internal)
 		}
@@ -190,12 +191,12 @@ func (m *monitor) plan(c *boxinit.Config, f *boxinit.KernelFiles) (*qemu.Spec, [
 		if state, err = readIndex(f.Image[1]); err != nil {
 			return nil, nil, err
 		}
-	case m.spec.State > 0:
-		if devices, err = place(m.spec.State); err == nil {
-			memory, err = place(m.spec.RAM)
+	case f.Supplies.One(protocol.FileState) != nil:
+		if devices, err = supplied(protocol.FileState); err == nil {
+			memory, err = supplied(protocol.FileMemory)
 		}
 	default:
-		if err := m.boot(s, place, supply); err != nil {
+		if err := m.boot(s, f.Supplies.One(protocol.FileInitrd) != nil, supplied, supply); err != nil {
 			return nil, nil, err
 		}
 		return s, nil, nil
@@ -213,14 +214,14 @@ func (m *monitor) plan(c *boxinit.Config, f *boxinit.KernelFiles) (*qemu.Spec, [
 }
 
 // boot is what a machine starts with.
-func (m *monitor) boot(s *qemu.Spec, place func(int) (*os.File, error), supply func(string, *os.File) (*os.File, error)) error {
-	f, err := place(m.spec.Kernel)
+func (m *supervisor) boot(s *qemu.Spec, initrd bool, supplied func(string) (*os.File, error), supply func(string, *os.File) (*os.File, error)) error {
+	f, err := supplied(protocol.FileLinux)
 	if err == nil {
 		s.Kernel = kernelPath
 		_, err = supply(kernelPath, f)
 	}
-	if err == nil && m.spec.Initrd > 0 {
-		if f, err = place(m.spec.Initrd); err == nil {
+	if err == nil && initrd {
+		if f, err = supplied(protocol.FileInitrd); err == nil {
 			s.Initrd = initrdPath
 			_, err = supply(initrdPath, f)
 		}
@@ -230,7 +231,7 @@ func (m *monitor) boot(s *qemu.Spec, place func(int) (*os.File, error), supply f
 
 // newWay makes the machine's network: its end is given, the other one a relay's,
 // which joins it with the link where there is one.
-func (m *monitor) newWay(c *boxinit.Config, f *boxinit.KernelFiles) (*os.File, error) {
+func (m *supervisor) newWay(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*os.File, error) {
 	fd, theirs, err := kernel.PacketPair(linkBuffer)
 	if err != nil {
 		return nil, err
@@ -258,7 +259,7 @@ func (m *monitor) newWay(c *boxinit.Config, f *boxinit.KernelFiles) (*os.File, e
 }
 
 // watch takes note of the machine's end, or that of what it cannot be without.
-func (m *monitor) watch() {
+func (m *supervisor) watch() {
 	machine := make(chan error, 1)
 	go func() { machine <- m.vm.Wait() }()
 	var err error
@@ -284,7 +285,7 @@ func (m *monitor) watch() {
 const causeTime = 5 * time.Second
 
 // complain adds what QEMU and the machine said last to an error about its end.
-func (m *monitor) complain(err error) error {
+func (m *supervisor) complain(err error) error {
 	if why := m.console.panic(); why != "" {
 		err = fmt.Errorf("%w: its kernel gave up: %s", err, why)
 	}
@@ -304,7 +305,7 @@ func (m *monitor) complain(err error) error {
 }
 
 // explain gives why the machine ended in place of an error that follows from it.
-func (m *monitor) explain(err error) error {
+func (m *supervisor) explain(err error) error {
 	select {
 	case <-m.ended:
 		return m.end
@@ -314,7 +315,7 @@ func (m *monitor) explain(err error) error {
 }
 
 // begin lets the machine run until the agent in it can be reached.
-func (m *monitor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.KernelFiles, ports map[string]port, again bool) error {
+func (m *supervisor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.GuestKernelFiles, ports map[string]port, again bool) error {
 	if err := m.vm.Cont(ctx); err != nil {
 		return err
 	}
@@ -331,9 +332,9 @@ func (m *monitor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Kerne
 		go func() { _ = m.relay.Run() }() // lives as long as the machine
 	}
 	b := &protocol.Begin{
-		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: hex.EncodeToString(c.Kernel.Number),
-		Link: c.Link, Binds: c.Kernel.Binds, Disk: c.Kernel.Disk, Memory: m.spec.Limit, UID: c.User.UID, GID: c.User.GID,
-		Sudo: c.Kernel.Sudo,
+		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: hex.EncodeToString(c.GuestKernel.Number),
+		Link: c.Link, Binds: c.GuestKernel.Binds, Disk: c.GuestKernel.Disk, Memory: m.spec.Limit, UID: c.User.UID, GID: c.User.GID,
+		Sudo: c.GuestKernel.Sudo,
 	}
 	_, _ = rand.Read(b.Entropy) // never fails
 	if !again {
@@ -346,7 +347,7 @@ func (m *monitor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Kerne
 		return err
 	}
 	var send func(io.Writer) error
-	if c.Kernel.Layered && !again && len(f.Image) == 1 {
+	if c.GuestKernel.Layered && !again && len(f.Image) == 1 {
 		b.Layer = true
 		send = func(w io.Writer) error { return sendLayer(w, f.Image[0]) }
 	}
@@ -365,7 +366,7 @@ func (m *monitor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Kerne
 }
 
 // share has the machine's files served.
-func (m *monitor) share(ctx context.Context, p port) error {
+func (m *supervisor) share(ctx context.Context, p port) error {
 	conn, err := p.dial(ctx)
 	if err != nil {
 		return err
@@ -399,22 +400,22 @@ func sendLayer(w io.Writer, f *os.File) error {
 	}
 }
 
-// Connect implements boxinit.Kernel.
-func (m *monitor) Connect(ctx context.Context) (net.Conn, error) { return m.link.connect(ctx) }
+// Connect implements boxinit.GuestKernel.
+func (m *supervisor) Connect(ctx context.Context) (net.Conn, error) { return m.link.connect(ctx) }
 
-// Wait implements boxinit.Kernel.
-func (m *monitor) Wait() error {
+// Wait implements boxinit.GuestKernel.
+func (m *supervisor) Wait() error {
 	<-m.ended
 	return m.end
 }
 
-// Processes implements boxinit.Kernel: the server of files. QEMU has no directory
+// Processes implements boxinit.GuestKernel: the server of files. QEMU has no directory
 // that it could change anything in.
-func (m *monitor) Processes() int { return 1 }
+func (m *supervisor) Processes() int { return 1 }
 
 // Bound implements boxinit.Bounder. The machine is asked to give back what commands
 // may not have any more, which it may do or not: the host sees what it has.
-func (m *monitor) Bound(memory int64) error {
+func (m *supervisor) Bound(memory int64) error {
 	if memory < 1 || memory > m.spec.Limit {
 		return fmt.Errorf("%d bytes of memory, in a machine that was made for %d: %w", memory, m.spec.Limit, paddock.Invalid)
 	}
@@ -432,7 +433,7 @@ const pageSize = 4096
 
 // Measure implements boxinit.Bounder. While the machine is being saved, or does not
 // run, it gives what was measured last.
-func (m *monitor) Measure() (kills, memory, peak int64, err error) {
+func (m *supervisor) Measure() (kills, memory, peak int64, err error) {
 	a, err := m.control.measure()
 	return a.Kills, a.Memory, a.Peak, err
 }

@@ -1,4 +1,4 @@
-package box
+package guestkernel
 
 import (
 	"crypto/rand"
@@ -9,28 +9,28 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// nest turns a layout for commands on the host's kernel into one for commands
-// on a kernel of the box's own.
+// Nest turns a layout for commands on the host's kernel into one for commands on a guest kernel.
 //
 // The commands' tree stands below boxinit.Root, where the kernel finds it, and is
 // read-only: the kernel keeps a private layer over it. What the kernel brings
 // itself (/proc, /dev, /sys) is left out. What of the host's is mounted there
 // by name is mounted past the layer: changes reach the host, or are refused,
 // and the broker decides about them as about any other's.
-func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
-	c := &l.config
-	c.PIDs = limits.PIDs // of commands alone: see hostPIDs
-	c.Kernel = &boxinit.KernelConfig{Disk: limits.Disk, Sudo: spec.Sudo, Audit: l.audit, Token: make([]byte, guestinit.TokenSize), Number: make([]byte, 16)}
-	_, _ = rand.Read(c.Kernel.Token) // never fails
-	_, _ = rand.Read(c.Kernel.Number)
+func Nest(l *box.Layout, spec *paddock.Spec, limits paddock.Limits) error {
+	c := &l.Config
+	c.PIDs = limits.PIDs // of commands alone: see Limiter.HostLimits
+	c.GuestKernel = &boxinit.GuestKernelConfig{Disk: limits.Disk, Sudo: spec.Sudo, Audit: audited(spec), Token: make([]byte, guestinit.TokenSize), Number: make([]byte, 16)}
+	_, _ = rand.Read(c.GuestKernel.Token) // never fails
+	_, _ = rand.Read(c.GuestKernel.Number)
 	below := func(path string) string { return strings.TrimSuffix(boxinit.Root+path, "/") }
 	past := func(path string) bool { // it is in a mount of the spec's
-		return slices.ContainsFunc(l.user, func(m boxinit.Mount) bool { return within(path, m.Target) })
+		return slices.ContainsFunc(l.Mounts, func(m boxinit.Mount) bool { return box.Within(path, m.Target) })
 	}
 	mounts := []boxinit.Mount{
 		{Kind: boxinit.MountTmpfs, Target: "/", Size: starterSize, Mode: 0o755, Write: true},
@@ -46,7 +46,7 @@ func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
 	// disk limit is not for and which no snapshot of files holds.
 	c.Mounts = append(c.Mounts, boxinit.Mount{Kind: boxinit.MountDir, Target: "/tmp/.X11-unix", Mode: 0o1777})
 	for _, m := range c.Mounts[1:] {
-		if within(m.Target, "/dev") || within(m.Target, "/proc") || within(m.Target, "/sys") {
+		if box.Within(m.Target, "/dev") || box.Within(m.Target, "/proc") || box.Within(m.Target, "/sys") {
 			continue
 		}
 		user := past(m.Target)
@@ -56,8 +56,8 @@ func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
 				m.Kind = boxinit.MountDir
 			}
 		case boxinit.MountBind:
-			if user && slices.ContainsFunc(l.user, func(u boxinit.Mount) bool { return u.Target == m.Target }) {
-				c.Kernel.Binds = append(c.Kernel.Binds, boxinit.Bind{Target: m.Target, Write: m.Write, IsFile: m.IsFile})
+			if user && slices.ContainsFunc(l.Mounts, func(u boxinit.Mount) bool { return u.Target == m.Target }) {
+				c.GuestKernel.Binds = append(c.GuestKernel.Binds, boxinit.Bind{Target: m.Target, Write: m.Write, IsFile: m.IsFile})
 			}
 		case boxinit.MountMask:
 			if !user && m.Maybe && slices.ContainsFunc(spec.Policy.Files.DenyRead, func(p string) bool { return filepath.Clean(p) == m.Target }) {
@@ -96,27 +96,45 @@ func (l *layout) nest(spec *paddock.Spec, limits paddock.Limits) error {
 // directories of the tree, and a few small ones of its own.
 const starterSize = 16 << 20
 
-// showAgent puts the agent's program into the tree, where the kernel mounts it from: the
+// audited lists the kinds of events that the guest kernel is to report.
+func audited(spec *paddock.Spec) []paddock.AuditKind {
+	var list []paddock.AuditKind
+	for _, kind := range spec.Policy.Audit {
+		if kind != paddock.AuditNetwork { // which the gateway reports
+			list = append(list, kind)
+		}
+	}
+	if len(list) == 0 {
+		return []paddock.AuditKind{paddock.AuditExec}
+	}
+	return list
+}
+
+// FileAgent is the name of the agent's program in box.Plan.Programs.
+const FileAgent = boxinit.FileAgent
+
+// ShowAgent puts the agent's program into the tree, where the guest kernel mounts it from: the
 // file itself, or where it is in memory only, a copy.
-func (l *layout) showAgent(program *os.File, fds *[]*os.File, own *closers) error {
+func ShowAgent(b *box.Box, c *box.Configuration) error {
+	program := b.Plan().Programs.One(FileAgent)
 	if name, ok := nameOf(program); ok {
-		return l.show(name, boxinit.Root+guestinit.Argv0, fds, own)
+		return b.Impossible(show(c, name, boxinit.Root+guestinit.Argv0))
 	}
 	st, err := program.Stat()
 	if err != nil {
 		return err
 	}
-	*fds = append(*fds, program)
-	l.config.Mounts[0].Size += st.Size()
-	l.config.Mounts = append(l.config.Mounts, boxinit.Mount{Kind: boxinit.MountCopy, Target: boxinit.Root + guestinit.Argv0, FD: len(*fds), IsFile: true})
+	c.Files.Add(FileAgent, program)
+	c.Layout.Config.Mounts[0].Size += st.Size()
+	c.Layout.Add(boxinit.Mount{Kind: boxinit.MountCopy, Target: boxinit.Root + guestinit.Argv0, File: FileAgent, IsFile: true})
 	return nil
 }
 
-// showKernel puts the kernel's program where its starter finds it by name. One
-// that is in memory only is too large to be copied: its starter does without.
-func (l *layout) showKernel(program *os.File, fds *[]*os.File, own *closers) error {
+// showProgram puts the program of the box's init where it finds itself by name. One
+// that is in memory only is too large to be copied: the init does without.
+func showProgram(c *box.Configuration, program *os.File) error {
 	if name, ok := nameOf(program); ok {
-		return l.show(name, boxinit.Program, fds, own)
+		return show(c, name, boxinit.Program)
 	}
 	return nil
 }
@@ -140,17 +158,17 @@ func nameOf(program *os.File) (string, bool) {
 }
 
 // show mounts a program's file.
-func (l *layout) show(name, target string, fds *[]*os.File, own *closers) error {
+func show(c *box.Configuration, name, target string) error {
 	m := boxinit.Mount{Kind: boxinit.MountBind, Target: target, Source: name, IsFile: true}
-	if l.id.root { // whose box's user may not reach it
+	if c.Layout.ID.Root { // whose box's user may not reach it
 		f, err := kernel.CloneReal(m.Source)
 		if err != nil {
 			return err
 		}
-		own.add(f)
-		*fds = append(*fds, f)
-		m.FD = len(*fds)
+		c.Own(f)
+		m.File = "program " + target
+		c.Files.Add(m.File, f)
 	}
-	l.config.Mounts = append(l.config.Mounts, m)
+	c.Layout.Add(m)
 	return nil
 }

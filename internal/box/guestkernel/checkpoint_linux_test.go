@@ -1,4 +1,4 @@
-package box
+package guestkernel
 
 import (
 	"os"
@@ -26,12 +26,12 @@ func TestWhatABoxWroteIsBoundedAgain(t *testing.T) {
 	}
 	set(0, 600)
 	set(1, 400)
-	if err := bounded(files, 1000); err != nil {
+	if err := Bounded(files, 1000); err != nil {
 		t.Error(err)
 	}
 	for _, size := range []int64{401, 8 << 40} {
 		set(1, size)
-		if err := bounded(files, 1000); paddock.KindOf(err) != paddock.Exhausted {
+		if err := Bounded(files, 1000); paddock.KindOf(err) != paddock.Exhausted {
 			t.Errorf("%d: %v", size, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package box
+package microvm
 
 import (
 	"context"
@@ -8,9 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
@@ -34,7 +37,7 @@ const (
 // openTemplate gives the files of one. Only its owner could have changed them;
 // what a disk that was full or a host that stopped left of one is errNotWhole.
 func openTemplate(dir string) (state, memory *os.File, err error) {
-	if err := errors.Join(checkOwn(filepath.Dir(dir)), checkOwn(dir)); err != nil {
+	if err := errors.Join(box.CheckOwn(filepath.Dir(dir)), box.CheckOwn(dir)); err != nil {
 		return nil, nil, err
 	}
 	var files []*os.File
@@ -44,14 +47,14 @@ func openTemplate(dir string) (state, memory *os.File, err error) {
 			err = fmt.Errorf("%s: %w", name, errNotWhole)
 		}
 		if err != nil {
-			closeAll(files)
+			box.CloseAll(files)
 			return nil, nil, err
 		}
 		files = append(files, f)
 	}
 	was, _ := os.ReadFile(filepath.Join(dir, templateSizes)) // one that cannot be read is no size
 	if is, err := sizes(files); err != nil || is != string(was) {
-		closeAll(files)
+		box.CloseAll(files)
 		return nil, nil, errors.Join(errNotWhole, err)
 	}
 	now := time.Now()
@@ -82,15 +85,15 @@ func sizes(files []*os.File) (string, error) {
 // knows of no box yet, and goes on. What it takes to have the template on the disk is
 // nobody's to wait for but of who wants it, and of Close.
 type nascent struct {
-	theirs  []*os.File      // what the box gets (boxinit.TemplateFiles)
+	theirs  boxinit.Files   // what the box gets: boxinit.FileTemplate and FileWritten
 	written <-chan struct{} // closed when it is, or never will be
 	over    <-chan struct{} // closed when the template is there, or never will be
 }
 
 // newTemplate begins one, where nobody has made it meanwhile.
-func (d *Driver) newTemplate(ctx context.Context, dir string, room boxinit.Room) (n *nascent, state, memory *os.File, err error) {
+func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.Room) (n *nascent, state, memory *os.File, err error) {
 	all := filepath.Dir(dir)
-	if err := ownDirectory(all); err != nil {
+	if err := box.OwnDirectory(all); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	lock, err := kernel.LockDir(ctx, all)
@@ -109,13 +112,14 @@ func (d *Driver) newTemplate(ctx context.Context, dir string, room boxinit.Room)
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(tmp), os.Mkdir(tmp, 0o700)); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	var ours, theirs []*os.File
+	var ours []*os.File
+	var theirs boxinit.Files
 	fail := func(err error) (*nascent, *os.File, *os.File, error) {
-		closeAll(ours)
-		closeAll(theirs)
+		box.CloseAll(ours)
+		theirs.Close()
 		return nil, nil, nil, errors.Join(fmt.Errorf("%w: %w", errNoRoom, err), os.RemoveAll(tmp))
 	}
-	for _, name := range []string{templateState, templateIndex, templateRAM} { // as memoryParts
+	for _, name := range []string{templateState, templateIndex, templateRAM} { // as guest kernels are saved
 		f, err := os.OpenFile(filepath.Join(tmp, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return fail(err)
@@ -124,19 +128,19 @@ func (d *Driver) newTemplate(ctx context.Context, dir string, room boxinit.Room)
 		if f, err = kernel.Duplicate(f); err != nil {
 			return fail(err)
 		}
-		theirs = append(theirs, f)
+		theirs.Add(boxinit.FileTemplate, f)
 	}
 	told, tell, err := os.Pipe()
 	if err != nil {
 		return fail(err)
 	}
-	theirs = append(theirs, tell)
+	theirs.Add(boxinit.FileWritten, tell)
 	written, over := make(chan struct{}), make(chan struct{})
-	finish := func() {
+	finish := func(context.Context) { // not cut short: what is written is of use
 		defer close(over)
 		defer lock.Close()
 		defer func() { _ = os.RemoveAll(tmp) }() // which is gone where it became the template
-		defer closeAll(ours)
+		defer box.CloseAll(ours)
 		// It ends without a word when the last has closed it that could write.
 		_, err := told.Read(make([]byte, 1))
 		told.Close()
@@ -145,28 +149,17 @@ func (d *Driver) newTemplate(ctx context.Context, dir string, room boxinit.Room)
 			_ = settleTemplate(tmp, dir, ours, room) // the next machine of the shape is for one, too
 		}
 	}
-	if !d.finishing(finish) {
+	if !site.Go(finish) {
 		told.Close()
 		return fail(fmt.Errorf("the driver is closed: %w", paddock.Unavailable))
 	}
 	return &nascent{theirs: theirs, written: written, over: over}, nil, nil, nil
 }
 
-// finishing has a template finished, which Close waits for.
-func (d *Driver) finishing(finish func()) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
-	d.templates.Go(finish)
-	return true
-}
-
 // settleTemplate makes one of what was written in tmp. It is there when it is on the disk.
 func settleTemplate(tmp, dir string, files []*os.File, room boxinit.Room) error {
 	// The box's init has seen to it, before anything of the box's ran.
-	if err := bounded(files, room.All); err != nil {
+	if err := guestkernel.Bounded(files, room.All); err != nil {
 		return err
 	}
 	kept := []*os.File{files[0], files[2]}
@@ -192,36 +185,38 @@ func slow(l paddock.Limits) bool { return l.CPUs > 0 && l.CPUs < 1 || l.IO > 0 }
 
 // apart starts a machine for a template in a box that nobody uses and that has no such
 // limits.
-func (d *Driver) apart(ctx context.Context, need Need, n *nascent) error {
-	if err := d.startApart(ctx, need, n); err != nil {
+func (d *machinist) apart(ctx context.Context, what need, n *nascent) error {
+	if err := d.startApart(ctx, what, n); err != nil {
 		return err
 	}
 	select {
 	case <-n.over:
 		return nil
 	case <-ctx.Done(): // it goes on to the disk, and is for the next
-		return fmt.Errorf("wait for it to be on the disk: %w: %w", kindOf(ctx.Err()), ctx.Err())
+		return fmt.Errorf("wait for it to be on the disk: %w: %w", box.EndKind(ctx.Err()), ctx.Err())
 	}
 }
 
-func (d *Driver) startApart(ctx context.Context, need Need, n *nascent) error {
-	defer closeAll(n.theirs) // also where there is no box
-	s, err := d.plain(need)
+func (d *machinist) startApart(ctx context.Context, what need, n *nascent) error {
+	starting, stop := context.WithCancel(ctx)
+	defer stop()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer n.theirs.Close() // also where there is no box; then nothing more is written
+	p, err := d.site.Bare(starting, d.tier, d.bare(what), what.limits)
 	if err != nil {
 		return err
 	}
-	defer closeAll(s.supplies)
-	s.template = n.theirs
-	starting, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { // ends at the latest when the files of n are closed
+	defer p.Files.Close()
+	p.First.Append(&n.theirs)
+	watch.Go(func() {
 		<-n.written
 		stop() // nobody needs more of it
-	}()
-	b, conn, err := newBox(starting, s)
+	})
+	b, conn, err := box.Make(starting, *p)
 	if err == nil {
 		conn.Close()
-		return b.remove(context.WithoutCancel(ctx))
+		return b.Remove(context.WithoutCancel(ctx))
 	}
 	if ctx.Err() == nil && starting.Err() != nil {
 		return nil // it was stopped
@@ -235,17 +230,17 @@ func makeRoom(dir string) {
 	if err != nil {
 		return
 	}
-	type template struct {
+	type kept struct {
 		name string
 		used time.Time
 	}
-	var list []template
+	var list []kept
 	for _, e := range entries {
 		if st, err := e.Info(); err == nil && e.IsDir() {
-			list = append(list, template{e.Name(), st.ModTime()})
+			list = append(list, kept{e.Name(), st.ModTime()})
 		}
 	}
-	slices.SortFunc(list, func(a, b template) int { return b.used.Compare(a.used) })
+	slices.SortFunc(list, func(a, b kept) int { return b.used.Compare(a.used) })
 	for _, t := range list[min(len(list), maxTemplates):] {
 		_ = os.RemoveAll(filepath.Join(dir, t.name)) // what uses it has it open
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
 )
 
-// A Kernel is one in software, on which commands run in place of the host's.
+// A GuestKernel is a kernel that a tier brings: commands run on it in place of the host's.
 // It is not a part of this program's walls: it is behind them, as hostile as
 // whoever takes it over.
-type Kernel interface {
+type GuestKernel interface {
 	// Start starts it, and in it the agent (package inside).
-	Start(c *Config, f KernelFiles) error
+	Start(c *Config, f GuestKernelFiles) error
 
 	// Connect gives a new connection to the agent.
 	Connect(ctx context.Context) (net.Conn, error)
@@ -48,16 +48,16 @@ type Kernel interface {
 	Processes() int
 }
 
-// A Bounder is a Kernel that bounds and measures the memory of commands by itself:
+// A Bounder is a GuestKernel that bounds and measures the memory of commands by itself:
 // the host's numbers are those of the machine that it runs in.
 type Bounder interface {
 	Bound(memory int64) error
 	Measure() (kills, memory, peak int64, err error)
 }
 
-// KernelFiles are what a kernel gets of the host. They are closed when Start
+// GuestKernelFiles are what a guest kernel gets of the host. They are closed when Start
 // returns.
-type KernelFiles struct {
+type GuestKernelFiles struct {
 	// Seal is called when the kernel's processes have set themselves up, and
 	// before anything of the guest's runs, or goes on: from then on they change
 	// nothing but what is the guest's to change.
@@ -70,16 +70,12 @@ type KernelFiles struct {
 	Events *os.File   // takes what the kernel tells of its processes; nil is nobody
 	Image  []*os.File // a saved box that is to go on; nil is none
 
-	Supplies []*os.File // what KernelConfig.Machine is about
+	Supplies *Files // all files that came along, for names that only this guest kernel knows
 
 	// Template takes a kernel that is started, before it is anybody's; nil is that
 	// nobody asks for it.
 	Template *Template
 }
-
-// TemplateFiles is how many descriptors a Template is made of: as many as Save takes
-// of a machine, and one by which the host hears that they are written.
-const TemplateFiles = 4
 
 // A Template takes a kernel as it is before it knows anything of its box: others are
 // to go on from it that are made for somebody else. So it is saved before anything is
@@ -102,37 +98,25 @@ func (t *Template) Close(whole bool) {
 	t.told.Close()
 }
 
-// runKernel is what a box does with a kernel of its own: it stands between that
-// and the host for as long as it lives.
-func (b *box) runKernel(fds []*os.File, report func(Report)) error {
-	k := b.config.Kernel
-	if k == nil || max(k.Image, k.Events, k.Supplies+k.Supplied-1) > len(fds) || k.Events < 0 || len(k.Token) != guestinit.TokenSize ||
-		k.Template > 0 && k.Template-1+TemplateFiles > len(fds) {
-		return fmt.Errorf("%d descriptors do not make a kernel: %w", len(fds), paddock.Internal)
+// runGuestKernel starts the guest kernel and then stands between it and the host for as long as it lives.
+func (b *box) runGuestKernel(came *Files, report func(Report)) error {
+	k := b.config.GuestKernel
+	if k == nil || len(k.Token) != guestinit.TokenSize {
+		return fmt.Errorf("the configuration has no guest kernel: %w", paddock.Internal)
 	}
-	files := KernelFiles{Link: b.giveLink}
-	if k.Events > 0 {
-		files.Events = fds[k.Events-1]
-	}
+	files := GuestKernelFiles{Link: b.giveLink, Events: came.One(FileEvents), Image: came.Of(FileImage), Supplies: came}
 	var guard *guard
 	files.Seal = func() error {
-		if err := guard.complete(b.kernel.Processes()); err != nil {
+		if err := guard.complete(b.guestKernel.Processes()); err != nil {
 			return err
 		}
 		b.broker.sealed.Store(true)
 		return nil
 	}
-	if k.Image > 0 {
-		files.Image = fds[k.Image-1:]
+	if written := came.One(FileWritten); written != nil {
+		files.Template = &Template{Files: came.Of(FileTemplate), Room: k.Room, told: written}
 	}
-	if k.Supplied > 0 {
-		files.Supplies = fds[k.Supplies-1 : k.Supplies-1+k.Supplied]
-	}
-	if k.Template > 0 {
-		t := fds[k.Template-1 : k.Template-1+TemplateFiles]
-		files.Template = &Template{Files: t[:TemplateFiles-1], Room: k.Room, told: t[TemplateFiles-1]}
-	}
-	if err := b.confineKernel(); err != nil {
+	if err := b.confineGuestKernel(); err != nil {
 		return err
 	}
 	b.step = "start the kernel"
@@ -140,15 +124,13 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	if guard, err = b.listen(); err != nil {
 		return err
 	}
-	if err := b.kernel.Start(&b.config, files); err != nil {
+	if err := b.guestKernel.Start(&b.config, files); err != nil {
 		return err
 	}
 	if !b.broker.sealed.Load() {
 		return fmt.Errorf("the kernel was started without its guard: %w", paddock.Internal)
 	}
-	for _, f := range fds {
-		f.Close()
-	}
+	came.Close()
 	b.step = "run a first command"
 	if _, err := b.tell(guestinit.Settle); err != nil {
 		return err
@@ -159,10 +141,10 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 		return err
 	}
 	go func() {
-		if err := b.kernel.Wait(); err != nil {
+		if err := b.guestKernel.Wait(); err != nil {
 			report(Report{Error: Words(err.Error(), MaxWords), Kind: paddock.KindOf(err), Step: "run the kernel"})
 		}
-		os.Exit(KernelEnded)
+		os.Exit(GuestKernelEnded)
 	}()
 	conn, err := connOf(os.NewFile(ConnFD, "connection"))
 	if err != nil {
@@ -181,11 +163,11 @@ func (b *box) runKernel(fds []*os.File, report func(Report)) error {
 	}
 }
 
-// confineKernel puts up the walls around the kernel, and what of them can stand
+// confineGuestKernel puts up the walls around the kernel, and what of them can stand
 // already around its starter.
-func (b *box) confineKernel() error {
+func (b *box) confineGuestKernel() error {
 	b.step = "filter system calls"
-	base, err := seccomp.Kernel()
+	base, err := seccomp.GuestKernel()
 	if err != nil {
 		return err
 	}
@@ -202,7 +184,7 @@ func (b *box) tell(what byte) (guestinit.Answer, error) {
 	var answer guestinit.Answer
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
 	defer cancel()
-	conn, err := b.kernel.Connect(ctx)
+	conn, err := b.guestKernel.Connect(ctx)
 	if err != nil {
 		return answer, fmt.Errorf("connect to the agent: %w", err)
 	}
@@ -215,7 +197,7 @@ func (b *box) tell(what byte) (guestinit.Answer, error) {
 	if what == guestinit.Settle {
 		s = guestinit.Settings{User: c.User, Env: c.Env, Dir: c.Dir, Files: c.Files, PIDs: c.PIDs}
 	}
-	form := guestinit.Form(b.config.Kernel.Machine != nil)
+	form := guestinit.Form(b.config.GuestKernel.Machine != nil)
 	said := bytes.NewBuffer(b.greeting(what))
 	if err := form.Write(said, &s); err != nil {
 		return answer, err
@@ -234,7 +216,7 @@ func (b *box) tell(what byte) (guestinit.Answer, error) {
 
 // greeting begins a connection to the agent.
 func (b *box) greeting(what byte) []byte {
-	return append([]byte{what}, b.config.Kernel.Token...)
+	return append([]byte{what}, b.config.GuestKernel.Token...)
 }
 
 // answerTime bounds what the agent has no reason to take long for.
@@ -266,21 +248,21 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 		if a, err := b.tell(guestinit.Inspect); err == nil {
 			i.PIDs = a.PIDs
 		}
-		if m, ok := b.kernel.(Bounder); ok {
+		if m, ok := b.guestKernel.(Bounder); ok {
 			i.Kills, i.Memory, i.Peak, _ = m.Measure() // what it does not tell is none
 		}
 		send(conn, i)
 	case OpSave, OpStop:
 		b.saving.Lock()
-		err = b.kernel.Save(fds[1:], op == OpStop, roomOf(arg))
+		err = b.guestKernel.Save(fds[1:], op == OpStop, roomOf(arg))
 		b.saving.Unlock()
 	case OpGo:
 		b.saving.Lock() // until what is being saved is
-		err = b.kernel.Go()
+		err = b.guestKernel.Go()
 		b.saving.Unlock()
 	case OpFiles:
 		if len(fds) == 2 {
-			err = b.kernel.Archive(fds[1], roomOf(arg))
+			err = b.guestKernel.Archive(fds[1], roomOf(arg))
 		}
 	case OpBound:
 		if len(arg) == 4 {
@@ -290,7 +272,7 @@ func (b *box) carryOut(op Op, arg []byte, fds []*os.File) {
 			_, err = b.tell(guestinit.Bound)
 		}
 	case OpMemory:
-		if m, ok := b.kernel.(Bounder); ok && len(arg) == 8 {
+		if m, ok := b.guestKernel.(Bounder); ok && len(arg) == 8 {
 			err = m.Bound(int64(binary.LittleEndian.Uint64(arg)))
 		}
 	default:
@@ -317,7 +299,7 @@ func send(conn net.Conn, v any) {
 func (b *box) join(host net.Conn) {
 	defer host.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
-	agent, err := b.kernel.Connect(ctx)
+	agent, err := b.guestKernel.Connect(ctx)
 	cancel()
 	if err != nil {
 		return

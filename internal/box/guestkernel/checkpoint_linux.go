@@ -1,4 +1,4 @@
-package box
+package guestkernel
 
 import (
 	"context"
@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +15,8 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
-	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
 // A checkpoint is a saved box: a directory of files that its kernel wrote, and what
@@ -26,7 +24,7 @@ import (
 // is checked before they read it: they do not find out by themselves.
 type checkpoint struct {
 	dir   string
-	about checkpointAbout
+	about about
 
 	// unnamed says that the parts have no names: they are held open, and go
 	// with this process, however it ends.
@@ -34,20 +32,20 @@ type checkpoint struct {
 	held    []*os.File
 }
 
-// A checkpointAbout is the file that makes an image one; it is written last.
-type checkpointAbout struct {
-	Format  int              `json:"format"`
-	Created time.Time        `json:"created"`
-	Name    string           `json:"name,omitempty"` // as SnapshotOptions has it
-	Kernel  string           `json:"kernel"`
-	Agent   string           `json:"agent"` // the sum of its program
-	Parts   []checkpointPart `json:"parts"`
-	Memory  bool             `json:"memory"` // with processes; else files only
-	Order   order            `json:"order"`  // how the box was made
+// An about is the file that makes a directory a checkpoint; it is written last.
+type about struct {
+	Format  int       `json:"format"`
+	Created time.Time `json:"created"`
+	Name    string    `json:"name,omitempty"` // as SnapshotOptions has it
+	Kernel  string    `json:"kernel"`
+	Agent   string    `json:"agent"` // the sum of its program
+	Parts   []part    `json:"parts"`
+	Memory  bool      `json:"memory"` // with processes; else files only
+	Order   box.Order `json:"order"`  // how the box was made
 }
 
-// A checkpointPart is one of the files.
-type checkpointPart struct {
+// A part is one of the files.
+type part struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"`
@@ -75,9 +73,9 @@ const (
 	pausedPrefix   = "paused-"
 )
 
-// newCheckpoint makes the directory of one.
-func newCheckpoint(data, prefix string, s start) (*checkpoint, error) {
-	if err := ownDirectory(data); err != nil {
+// newCheckpoint makes the directory of one, for a box of this plan.
+func newCheckpoint(data, prefix, kernel string, p *box.Plan) (*checkpoint, error) {
+	if err := box.OwnDirectory(data); err != nil {
 		return nil, err
 	}
 	var b [10]byte
@@ -86,14 +84,15 @@ func newCheckpoint(data, prefix string, s start) (*checkpoint, error) {
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("save the box: %w", err)
 	}
-	m.about = checkpointAbout{Format: checkpointFormat, Created: time.Now().UTC(), Kernel: s.kernel.Name, Order: order{
-		Argv0: s.argv0, Root: s.root, User: s.user, Policy: s.policy, Layout: s.layout.wire(), Limits: s.limits, Groups: s.groups,
-	}}
+	m.about = about{Format: checkpointFormat, Created: time.Now().UTC(), Kernel: kernel, Order: *box.OrderOf(p)}
 	return m, nil
 }
 
+// Dir implements box.Saved.
+func (m *checkpoint) Dir() string { return m.dir }
+
 // fill has a box write its parts.
-func (m *checkpoint) fill(ctx context.Context, b *box, op boxinit.Op) error {
+func (m *checkpoint) fill(ctx context.Context, s Saver, b *box.Box, op boxinit.Op) error {
 	names := memoryParts
 	if m.about.Memory = op != boxinit.OpFiles; !m.about.Memory {
 		names = fileParts
@@ -101,7 +100,7 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op boxinit.Op) error {
 	var files []*os.File
 	defer func() {
 		if !m.unnamed {
-			closeAll(files)
+			box.CloseAll(files)
 		}
 	}()
 	for _, name := range names {
@@ -117,12 +116,12 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op boxinit.Op) error {
 			return fmt.Errorf("save the box: %w", err)
 		}
 	}
-	room := b.room(m.about.Memory)
-	if err := b.save(ctx, op, room, files); err != nil {
+	room := s.room(b, m.about.Memory)
+	if err := write(ctx, b, op, room, files); err != nil {
 		return err
 	}
 	// The box's init has seen to it; but it was inside.
-	if err := bounded(files, room.All+room.All/8); err != nil {
+	if err := Bounded(files, room.All+room.All/8); err != nil {
 		return fmt.Errorf("save the box: %w", err)
 	}
 	if !m.about.Memory {
@@ -133,7 +132,7 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op boxinit.Op) error {
 	}
 	var err error
 	for i, f := range files {
-		p := checkpointPart{Name: names[i], Sparse: b.machine && m.about.Memory}
+		p := part{Name: names[i], Sparse: s.Memory != nil && m.about.Memory}
 		if p.Sum, p.Size, err = summing(p.Sparse)(f); err != nil {
 			return fmt.Errorf("save the box: %w", err)
 		}
@@ -143,27 +142,27 @@ func (m *checkpoint) fill(ctx context.Context, b *box, op boxinit.Op) error {
 }
 
 // room is how much may be saved of a box. What is in its memory and on its disk
-// is bounded; a kernel that was taken over, and could write anything, is not.
-func (b *box) room(memory bool) boxinit.Room {
-	l := b.bounds()
-	if memory && b.machine {
-		l.Memory = b.made // it is as large as it was made, whatever commands may have
-		return boxinit.Room{All: b.hosted(l).Memory + overhead}
+// is bounded; a guest kernel that was taken over, and could write anything, is not.
+func (s Saver) room(b *box.Box, memory bool) boxinit.Room {
+	l := b.Limits()
+	if memory && s.Memory != nil {
+		return boxinit.Room{All: s.Memory(b) + Overhead}
 	}
 	if memory {
-		return boxinit.Room{All: l.Memory + l.Disk + overhead}
+		return boxinit.Room{All: l.Memory + l.Disk + Overhead}
 	}
 	// Names have a header each. What is a hole is none any more in a box that begins
 	// with the archive. A file is in memory once more while it is written; where that
 	// is more than there is, it is the end of the box, as for any command that takes
 	// too much.
-	return boxinit.Room{All: l.Disk + l.Disk/4 + overhead, Content: l.Disk, File: min(l.Disk, l.Memory/2)}
+	return boxinit.Room{All: l.Disk + l.Disk/4 + Overhead, Content: l.Disk, File: min(l.Disk, l.Memory/2)}
 }
 
-// overhead is what a kernel needs for itself, in bytes.
-const overhead = 64 << 20
+// Overhead is what a guest kernel needs for itself, in bytes.
+const Overhead = 64 << 20
 
-func bounded(files []*os.File, limit int64) error {
+// Bounded refuses files that hold more than so many bytes.
+func Bounded(files []*os.File, limit int64) error {
 	var sum int64
 	for _, f := range files {
 		st, err := f.Stat()
@@ -195,7 +194,7 @@ func (m *checkpoint) seal(agent *os.File) (err error) {
 
 // readCheckpoint finds a checkpoint by its directory.
 func readCheckpoint(dir string) (*checkpoint, error) {
-	if err := errors.Join(checkOwn(filepath.Dir(dir)), checkOwn(dir)); err != nil {
+	if err := errors.Join(box.CheckOwn(filepath.Dir(dir)), box.CheckOwn(dir)); err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(dir, checkpointFile))
@@ -217,15 +216,15 @@ func readCheckpoint(dir string) (*checkpoint, error) {
 
 // open gives the parts, when it is certain that they are what was written, and
 // that whoever reads them now is what wrote them. Known may be nil.
-func (m *checkpoint) open(k *Kernel, agent *os.File, known *sums) (files []*os.File, err error) {
+func (m *checkpoint) open(kernel string, agent *os.File, known *sums) (files []*os.File, err error) {
 	defer func() {
 		if err != nil {
-			closeAll(files)
+			box.CloseAll(files)
 			files = nil
 		}
 	}()
-	if m.about.Kernel != k.Name {
-		return nil, fmt.Errorf("it was saved by %s, this is %s: %w", m.about.Kernel, k.Name, paddock.Unsupported)
+	if m.about.Kernel != kernel {
+		return nil, fmt.Errorf("it was saved by %s, this is %s: %w", m.about.Kernel, kernel, paddock.Unsupported)
 	}
 	if m.about.Memory {
 		sum, _, err := known.of(agent, sumOf)
@@ -257,9 +256,9 @@ func (m *checkpoint) open(k *Kernel, agent *os.File, known *sums) (files []*os.F
 	return files, nil
 }
 
-// remove deletes it. One that is gone is fine.
-func (m *checkpoint) remove() error {
-	closeAll(m.held)
+// Remove implements box.Saved. One that is gone is fine.
+func (m *checkpoint) Remove() error {
+	box.CloseAll(m.held)
 	m.held = nil
 	if err := os.RemoveAll(m.dir); err != nil {
 		return fmt.Errorf("remove what was saved: %w", err)
@@ -267,98 +266,14 @@ func (m *checkpoint) remove() error {
 	return nil
 }
 
-// save has the box's init write to files.
-func (b *box) save(ctx context.Context, op boxinit.Op, room boxinit.Room, files []*os.File) error {
-	f, err := b.ask(op, room.Bytes(), files...)
+// write has the box's init write to files.
+func write(ctx context.Context, b *box.Box, op boxinit.Op, room boxinit.Room, files []*os.File) error {
+	f, err := b.Ask(op, room.Bytes(), files...)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return b.report(ctx, f)
-}
-
-// report waits for the answer of the box's init.
-func (b *box) report(ctx context.Context, f *os.File) error {
-	conn, err := net.FileConn(f)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	var r boxinit.Report
-	err = json.NewDecoder(io.LimitReader(conn, kernel.PacketMax)).Decode(&r)
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", ctx.Err(), kindOf(ctx.Err()))
-	case err != nil:
-		return fmt.Errorf("the box's init did not answer: %w: %w", err, paddock.Unavailable)
-	case !r.Ready:
-		return &toldError{boxinit.Words(r.Error, boxinit.MaxWords), r.Kind}
-	}
-	return nil
-}
-
-// snapshotDir is where a snapshot is kept.
-func (d *Driver) snapshotDir(id paddock.SnapshotID) (string, error) {
-	if !paddock.ID(id).Valid() {
-		return "", fmt.Errorf("not a name: %w", paddock.Invalid)
-	}
-	if !strings.HasPrefix(string(id), snapshotPrefix) {
-		return "", fmt.Errorf("%w", paddock.NotFound)
-	}
-	return filepath.Join(d.data, string(id)), nil
-}
-
-// removeSnapshot deletes a snapshot, and what is left of one.
-func (d *Driver) removeSnapshot(id paddock.SnapshotID) error {
-	dir, err := d.snapshotDir(id)
-	if errors.Is(err, paddock.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(checkOwn(d.data), checkOwn(dir)); err != nil {
-		return err
-	}
-	// Nobody begins with what is half there.
-	if err := os.Remove(filepath.Join(dir, checkpointFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return (&checkpoint{dir: dir}).remove()
-}
-
-// snapshot finds an image that Snapshot has made.
-func (d *Driver) snapshot(id paddock.SnapshotID) (*checkpoint, error) {
-	var m *checkpoint
-	dir, err := d.snapshotDir(id)
-	if err == nil {
-		m, err = readCheckpoint(dir)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
-	}
-	return m, nil
-}
-
-// snapshot saves the box that runs, which goes on.
-func (l *life) snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	op := boxinit.OpFiles
-	if o.Memory {
-		op = boxinit.OpSave
-	}
-	m, err := l.save(ctx, l.now(), op)
-	if err != nil {
-		return "", err
-	}
-	m.about.Name = o.Name
-	if err := m.seal(l.start.agent); err != nil {
-		return "", errors.Join(err, m.remove())
-	}
-	return paddock.SnapshotID(filepath.Base(m.dir)), nil
+	return b.Report(ctx, f)
 }
 
 // adapt gives the spec of a box that begins with the image: what the spec leaves
@@ -370,9 +285,9 @@ func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 	if s.User == "" {
 		s.User = was.User
 	}
-	standard := defaults() // nobody asked for it then, and nobody does now
+	standard := box.Defaults() // nobody asked for it then, and nobody does now
 	memory := &was.Limits.Memory
-	if k := was.Layout.Config.Kernel; k != nil && k.Machine != nil && m.about.Memory {
+	if k := was.Layout.Config.GuestKernel; k != nil && k.Machine != nil && m.about.Memory {
 		memory = &s.Limits.Memory // of which a machine has as much as it was made with
 		if s.Limits.CPUs == 0 && was.Limits.CPUs != standard.CPUs {
 			s.Limits.CPUs = was.Limits.CPUs
@@ -403,11 +318,11 @@ func (m *checkpoint) adapt(spec *paddock.Spec) (*paddock.Spec, error) {
 }
 
 // fits tells whether memory can go on in a box of this layout.
-func (m *checkpoint) fits(l *layout) error {
+func (m *checkpoint) fits(l *box.Layout) error {
 	if !m.about.Memory {
 		return nil
 	}
-	was, now := m.about.Order.Layout.Config.Kernel.Binds, l.config.Kernel.Binds
+	was, now := m.about.Order.Layout.Config.GuestKernel.Binds, l.Config.GuestKernel.Binds
 	names := func(list []boxinit.Bind) string {
 		var words []string
 		for _, b := range list {
@@ -425,18 +340,26 @@ func (m *checkpoint) fits(l *layout) error {
 	if !slices.Equal(was, now) {
 		return fmt.Errorf("the snapshot's memory is of a sandbox with %s, and the spec has %s: %w", names(was), names(now), paddock.Invalid)
 	}
-	if was, now := m.about.Order.Layout.User, l.id.inside; was.UID != now.UID || was.GID != now.GID {
+	if was, now := m.about.Order.Layout.User, l.ID.User; was.UID != now.UID || was.GID != now.GID {
 		return fmt.Errorf("the snapshot's memory is of user %d, and the spec has %d: %w", was.UID, now.UID, paddock.Invalid)
 	}
-	if was, now := m.about.Order.Layout.Config.Kernel.Sudo, l.config.Kernel.Sudo; was != now {
+	if was, now := m.about.Order.Layout.Config.GuestKernel.Sudo, l.Config.GuestKernel.Sudo; was != now {
 		word := map[bool]string{true: "with sudo", false: "without sudo"}
 		return fmt.Errorf("the snapshot's memory is of a sandbox %s, and the spec is %s: %w", word[was], word[now], paddock.Invalid)
 	}
-	if err := alike(m.about.Order.Layout.Config.Kernel, l.config.Kernel); err != nil {
+	if err := Alike(m.about.Order.Layout.Config.GuestKernel, l.Config.GuestKernel); err != nil {
 		return err
 	}
-	l.config.Kernel.Token = m.about.Order.Layout.Config.Kernel.Token
+	l.Config.GuestKernel.Token = m.about.Order.Layout.Config.GuestKernel.Token
 	// What memory expects of the private layer's beginning.
-	l.config.Kernel.Layered = m.about.Order.Layout.Config.Kernel.Layered
+	l.Config.GuestKernel.Layered = m.about.Order.Layout.Config.GuestKernel.Layered
 	return nil
+}
+
+// Alike refuses to go on from memory of another machine.
+func Alike(was, now *boxinit.GuestKernelConfig) error {
+	if was.Shape == now.Shape {
+		return nil
+	}
+	return fmt.Errorf("its memory is of another machine, %s; this is %s: %w", was.About, now.About, paddock.Unsupported)
 }

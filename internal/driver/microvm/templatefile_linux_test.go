@@ -1,4 +1,4 @@
-package box
+package microvm
 
 import (
 	"context"
@@ -8,16 +8,28 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
+// driverIn gives a driver that makes nothing, and its site.
+func driverIn(t *testing.T) (*box.Site, *box.Driver) {
+	t.Helper()
+	site, err := box.NewSite(paddock.MicroVM, box.Options{State: t.TempDir(), Data: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return site, box.New(site, box.Tier{Name: paddock.MicroVM})
+}
+
 // A template is there when what was to write it has said that it is whole.
 func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
-	d := &Driver{data: t.TempDir()}
-	dir := filepath.Join(d.data, templatesName, "shape")
+	site, d := driverIn(t)
+	dir := filepath.Join(site.Data, templatesName, "shape")
 	begin := func() *nascent {
 		t.Helper()
-		n, _, _, err := d.newTemplate(t.Context(), dir, boxinit.Room{All: 100})
+		n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100})
 		if err != nil || n == nil {
 			t.Fatalf("%v, %v", n, err)
 		}
@@ -25,7 +37,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	}
 	write := func(n *nascent, text string) {
 		t.Helper()
-		for _, f := range n.theirs[:boxinit.TemplateFiles-1] {
+		for _, f := range n.theirs.Of(boxinit.FileTemplate) {
 			if _, err := f.WriteString(text); err != nil {
 				t.Fatal(err)
 			}
@@ -33,7 +45,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	}
 	tell := func(n *nascent) {
 		t.Helper()
-		if _, err := n.theirs[boxinit.TemplateFiles-1].Write([]byte{1}); err != nil {
+		if _, err := n.theirs.One(boxinit.FileWritten).Write([]byte{1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +66,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	}
 	n := begin()
 	write(n, "half")
-	closeAll(n.theirs) // its box was killed
+	n.theirs.Close() // its box was killed
 	<-n.over
 	left()
 	// A maker that was killed has left its files, and no lock.
@@ -64,7 +76,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	n = begin()
 	write(n, string(make([]byte, 60)))
 	tell(n)
-	closeAll(n.theirs)
+	n.theirs.Close()
 	<-n.over
 	left() // it was more than there is room for
 	n = begin()
@@ -72,7 +84,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	// Whoever else needs it waits, for as long as it wants to.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	if other, _, _, err := d.newTemplate(ended, dir, boxinit.Room{}); other != nil || !errors.Is(err, context.Canceled) {
+	if other, _, _, err := newTemplate(ended, site, dir, boxinit.Room{}); other != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("who does not wait has %v, %v", other, err)
 	}
 	if _, _, err := openTemplate(dir); !absent(err) {
@@ -80,8 +92,8 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	}
 	write(n, "whole")
 	tell(n)
-	closeAll(n.theirs)
-	other, state, memory, err := d.newTemplate(t.Context(), dir, boxinit.Room{})
+	n.theirs.Close()
+	other, state, memory, err := newTemplate(t.Context(), site, dir, boxinit.Room{})
 	if err != nil || other != nil {
 		t.Fatalf("who waited has %v, %v", other, err)
 	}
@@ -92,14 +104,19 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 		}
 		f.Close()
 	}
-	d.templates.Wait()
+	if err := d.Close(); err != nil { // which waits for it
+		t.Error(err)
+	}
 	left("shape")
 }
 
 func TestNoTemplateBeginsWhenTheDriverIsClosed(t *testing.T) {
-	d := &Driver{data: t.TempDir(), closed: true}
-	dir := filepath.Join(d.data, templatesName, "shape")
-	if n, _, _, err := d.newTemplate(t.Context(), dir, boxinit.Room{All: 100}); n != nil || !errors.Is(err, errNoRoom) {
+	site, d := driverIn(t)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(site.Data, templatesName, "shape")
+	if n, _, _, err := newTemplate(t.Context(), site, dir, boxinit.Room{All: 100}); n != nil || !errors.Is(err, errNoRoom) {
 		t.Errorf("%v, %v", n, err)
 	}
 	if _, err := os.Lstat(dir + ".new"); !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,288 @@
+package guestkernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+)
+
+// A Saver pauses a box by saving it and ending it, and has it go on in another box. It implements box.Pauser.
+type Saver struct {
+	// Kernel names the guest kernel with its release: what one has saved, no other reads.
+	Kernel string
+
+	// Memory says how much the memory of a box takes at most when it is saved, in bytes, where that is
+	// as large as the machine and mostly holes. Nil is that it is written as far as it is used.
+	Memory func(b *box.Box) int64
+}
+
+// Pause implements box.Pauser.
+func (s Saver) Pause(ctx context.Context, l *box.Life) error {
+	err := l.Suspend(ctx, func(ctx context.Context, b *box.Box) (box.Saved, error) {
+		m, err := s.save(ctx, l, b, boxinit.OpStop)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	})
+	if err != nil {
+		return fmt.Errorf("pause: %w", err)
+	}
+	return nil
+}
+
+// Resume implements box.Pauser.
+func (s Saver) Resume(ctx context.Context, l *box.Life) error {
+	err := l.Continue(ctx, func(saved box.Saved) (first boxinit.Files, err error) {
+		m, ok := saved.(*checkpoint)
+		if !ok {
+			return first, fmt.Errorf("a saved box of another kind (%T): %w", saved, paddock.Internal)
+		}
+		parts, err := m.open(s.Kernel, l.Plan().Programs.One(FileAgent), nil)
+		if err == nil {
+			first.Add(boxinit.FileImage, parts...)
+		}
+		return first, err
+	})
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	return nil
+}
+
+// Snapshot implements box.Pauser. The box goes on.
+func (s Saver) Snapshot(ctx context.Context, l *box.Life, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	op := boxinit.OpFiles
+	if o.Memory {
+		op = boxinit.OpSave
+	}
+	m, err := s.save(ctx, l, l.Box(), op)
+	if err != nil {
+		return "", err
+	}
+	m.about.Name = o.Name
+	if err := m.seal(l.Plan().Programs.One(FileAgent)); err != nil {
+		return "", errors.Join(err, m.Remove())
+	}
+	return paddock.SnapshotID(filepath.Base(m.dir)), nil
+}
+
+// save writes a box to files. With boxinit.OpStop it has ended then.
+func (s Saver) save(ctx context.Context, l *box.Life, b *box.Box, op boxinit.Op) (*checkpoint, error) {
+	prefix, stop := snapshotPrefix, op == boxinit.OpStop
+	if stop {
+		prefix = pausedPrefix
+	}
+	p := l.Plan()
+	m, err := newCheckpoint(l.Data(), prefix, s.Kernel, p)
+	if err != nil {
+		return nil, err
+	}
+	m.unnamed = l.Ephemeral() && stop
+	// All is safe before the box ends.
+	if err = m.fill(ctx, s, b, op); err == nil && p.Gateway != nil {
+		if err = p.Gateway.Remember(ctx); err == nil {
+			m.about.Order.Gateway = p.Gateway.Saved(stop)
+		}
+	}
+	if err == nil && stop {
+		err = m.seal(p.Programs.One(FileAgent))
+	}
+	if err == nil {
+		if stop {
+			l.Retire(ctx, b)
+		}
+		return m, nil
+	}
+	if stop {
+		// It may have stopped though nobody heard of it.
+		goCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goTime)
+		defer cancel()
+		_ = write(goCtx, b, boxinit.OpGo, boxinit.Room{}, nil) // a box that is gone does not go on
+	}
+	_ = m.Remove() // an unfinished one is of no use, and is known by that
+	return nil, err
+}
+
+// goTime bounds how long a box may take to go on that could not be saved: what
+// it is at may be a large write.
+const goTime = time.Minute
+
+// A Store holds the checkpoints of a driver. It implements box.Snapshots.
+type Store struct {
+	Site  *box.Site
+	Saver Saver
+	Agent func() (*os.File, error)
+
+	// Resupply returns what a saved box goes on with besides its parts, and completes the order. Nil is nothing.
+	Resupply func(ctx context.Context, o *box.Order) (boxinit.Files, error)
+
+	sums sums
+}
+
+// dir is where a snapshot is kept.
+func (s *Store) dir(id paddock.SnapshotID) (string, error) {
+	if !paddock.ID(id).Valid() {
+		return "", fmt.Errorf("not a name: %w", paddock.Invalid)
+	}
+	if !strings.HasPrefix(string(id), snapshotPrefix) {
+		return "", fmt.Errorf("%w", paddock.NotFound)
+	}
+	return filepath.Join(s.Site.Data, string(id)), nil
+}
+
+// Remove implements box.Snapshots. It also deletes what is left of a snapshot.
+func (s *Store) Remove(id paddock.SnapshotID) error {
+	dir, err := s.dir(id)
+	if errors.Is(err, paddock.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(box.CheckOwn(s.Site.Data), box.CheckOwn(dir)); err != nil {
+		return err
+	}
+	// Nobody begins with what is half there.
+	if err := os.Remove(filepath.Join(dir, checkpointFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return (&checkpoint{dir: dir}).Remove()
+}
+
+// find finds a snapshot.
+func (s *Store) find(id paddock.SnapshotID) (*checkpoint, error) {
+	var m *checkpoint
+	dir, err := s.dir(id)
+	if err == nil {
+		m, err = readCheckpoint(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
+	}
+	return m, nil
+}
+
+// Reopen implements box.Snapshots.
+func (s *Store) Reopen(ctx context.Context, dir string) (_ *box.Reopened, err error) {
+	m, err := readCheckpoint(dir)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := s.Agent()
+	if err != nil {
+		return nil, err
+	}
+	re := &box.Reopened{Order: m.about.Order, Saved: m}
+	re.Programs.Add(FileAgent, agent)
+	parts, err := m.open(s.Saver.Kernel, agent, &s.sums)
+	if err != nil {
+		return nil, err
+	}
+	re.First.Add(boxinit.FileImage, parts...)
+	if s.Resupply != nil {
+		if re.Files, err = s.Resupply(ctx, &re.Order); err != nil {
+			re.First.Close()
+			return nil, err
+		}
+	}
+	return re, nil
+}
+
+// A Beginning is a snapshot that a box begins with; nil is none.
+type Beginning struct {
+	store *Store
+	m     *checkpoint
+}
+
+// Draft begins a sandbox: where its root is a snapshot, the spec says the rest as that has it. The
+// tier's own supply gets the limits that memory of the snapshot was made with.
+func (s *Store) Draft(spec *paddock.Spec, supply func(ctx context.Context, p *box.Plan, from *Beginning) error, furnish func(l *box.Layout)) (box.Draft, error) {
+	var from *Beginning
+	if spec.Root.Kind == paddock.RootSnapshot {
+		m, err := s.find(spec.Root.Snapshot)
+		if err != nil {
+			return box.Draft{}, err
+		}
+		// What is added to the spec was checked when the snapshot's sandbox was made,
+		// and only Paddock writes it; whether the tree is still there is seen later.
+		if spec, err = m.adapt(spec); err != nil {
+			return box.Draft{}, fmt.Errorf("snapshot %s: %w", filepath.Base(m.dir), err)
+		}
+		from = &Beginning{s, m}
+	}
+	d := s.Bare(spec, func(ctx context.Context, p *box.Plan) error {
+		if err := from.open(p); err != nil || supply == nil {
+			return err
+		}
+		return supply(ctx, p, from)
+	}, furnish)
+	if from != nil {
+		d.Gateway = from.m.about.Order.Gateway
+		finish := d.Finish
+		d.Finish = func(l *box.Layout, limits paddock.Limits) error {
+			if err := finish(l, limits); err != nil {
+				return err
+			}
+			return from.m.fits(l)
+		}
+	}
+	return d, nil
+}
+
+// Bare begins a box with a guest kernel.
+func (s *Store) Bare(spec *paddock.Spec, supply func(ctx context.Context, p *box.Plan) error, furnish func(l *box.Layout)) box.Draft {
+	return box.Draft{
+		Spec: spec,
+		Supply: func(ctx context.Context, p *box.Plan) error {
+			agent, err := s.Agent()
+			if err != nil {
+				return err
+			}
+			p.Programs.Add(FileAgent, agent)
+			if supply == nil {
+				return nil
+			}
+			return supply(ctx, p)
+		},
+		Finish: func(l *box.Layout, limits paddock.Limits) error {
+			if err := Nest(l, spec, limits); err != nil {
+				return err
+			}
+			if furnish != nil {
+				furnish(l)
+			}
+			return nil
+		},
+	}
+}
+
+// open adds the snapshot's parts to a plan.
+func (b *Beginning) open(p *box.Plan) error {
+	if b == nil {
+		return nil
+	}
+	parts, err := b.m.open(b.store.Saver.Kernel, p.Programs.One(FileAgent), &b.store.sums)
+	if err != nil {
+		return fmt.Errorf("snapshot %s: %w", filepath.Base(b.m.dir), err)
+	}
+	p.First.Add(boxinit.FileImage, parts...)
+	return nil
+}
+
+// Memory returns the configuration of the guest kernel whose memory the box goes on from; nil is none.
+func (b *Beginning) Memory() *boxinit.GuestKernelConfig {
+	if b == nil || !b.m.about.Memory {
+		return nil
+	}
+	return b.m.about.Order.Layout.Config.GuestKernel
+}

@@ -1,0 +1,141 @@
+package guestkernel
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// Options are what a tier has of its own in the process that owns a box.
+type Options struct {
+	Argv0    string                                                                  // see box.Runtime
+	Receive  func(events *os.File, sandbox string, sink audit.Sink) error            // likewise
+	Diagnose func(s *box.Surroundings, says func(words ...string) bool) *box.Failure // likewise
+	Limiter  box.Limiter                                                             // likewise; see Limiter
+
+	// Configure adds the tier's own files; nil is none.
+	Configure func(b *box.Box, c *box.Configuration) error
+
+	Saver Saver
+}
+
+// NewRuntime returns the tier's part in the process that owns a box.
+func NewRuntime(o Options) *box.Runtime {
+	return &box.Runtime{
+		Argv0: o.Argv0, Capabilities: kernel.StartCaps(), Receive: o.Receive, Diagnose: o.Diagnose, Limiter: o.Limiter, Pauser: o.Saver,
+		Configure: func(b *box.Box, c *box.Configuration) error {
+			if err := configure(b, c); err != nil || o.Configure == nil {
+				return err
+			}
+			return o.Configure(b, c)
+		},
+	}
+}
+
+// configure adds what every guest kernel gets: its program, the end of a socket for events, and a
+// saved box that is to go on.
+func configure(b *box.Box, c *box.Configuration) error {
+	p, k := b.Plan(), c.Layout.Config.GuestKernel
+	c.Layout.Config.PIDs = p.Limits.PIDs // which may have changed since the layout was made
+	if err := showProgram(c, p.Programs.One(box.FileInit)); err != nil {
+		return b.Impossible(err)
+	}
+	if p.Runtime.Receive != nil {
+		events, err := b.Listen()
+		if err != nil {
+			return err
+		}
+		c.Own(events)
+		c.Files.Add(boxinit.FileEvents, events)
+	}
+	if p.Audit == nil {
+		k.Audit = nil
+	}
+	c.Files.Append(&p.Files)
+	c.Files.Append(&p.First)
+	image := p.First.Of(boxinit.FileImage)
+	k.Memory = len(image) == len(memoryParts)
+	k.Layered = k.Layered || len(image) == len(fileParts)
+	return nil
+}
+
+// A Limiter has the guest kernel bound the processes of commands, which the host cannot tell from its
+// own.
+type Limiter struct{}
+
+// HostLimits implements box.Limiter. A guest kernel has threads of its own, and
+// would end if it could not have one; it bounds commands itself.
+func (Limiter) HostLimits(l *box.Layout, limits paddock.Limits) paddock.Limits {
+	if limits.PIDs > 0 {
+		limits.PIDs = 3*limits.PIDs + 512
+	}
+	if limits.Memory > 0 {
+		limits.Memory += Reserve(l)
+	}
+	return limits
+}
+
+// Reserve is how much memory the host allows beside the limit, in bytes.
+func Reserve(l *box.Layout) int64 {
+	if k := l.Config.GuestKernel; k != nil && l.Reserve == 0 {
+		return k.Overhead
+	}
+	return l.Reserve
+}
+
+// Update implements box.Limiter.
+func (Limiter) Update(_ context.Context, b *box.Box, l paddock.Limits) error {
+	return UpdatePIDs(b, l, func() error { return b.UpdateGroup(l) })
+}
+
+// UpdatePIDs changes the bound of processes, where it is not zero, and then the rest by the host: all
+// or nothing.
+func UpdatePIDs(b *box.Box, l paddock.Limits, host func() error) error {
+	was := b.Limits().PIDs
+	if l.PIDs > 0 {
+		if err := boundPIDs(b, l.PIDs); err != nil {
+			return err
+		}
+	}
+	err := host()
+	if err != nil && l.PIDs > 0 {
+		err = errors.Join(err, boundPIDs(b, was))
+	}
+	return err
+}
+
+// Measure implements box.Limiter. The host sees what the box has.
+func (Limiter) Measure(context.Context, *box.Box, *box.Measure) {}
+
+// boundPIDs has the guest kernel bound its processes.
+func boundPIDs(b *box.Box, n int) error {
+	if err := Bound(context.Background(), b, boxinit.OpBound, binary.LittleEndian.AppendUint32(nil, uint32(n))); err != nil {
+		return fmt.Errorf("bound the processes: %w", err)
+	}
+	return nil
+}
+
+// Bound has the box's init change a limit that the guest kernel enforces.
+func Bound(ctx context.Context, b *box.Box, op boxinit.Op, arg []byte) error {
+	f, err := b.Ask(op, arg)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	ctx, cancel := context.WithTimeout(ctx, BoundTime)
+	defer cancel()
+	return b.Report(ctx, f)
+}
+
+// BoundTime is how long a box's init may take to change a limit: longer than it
+// waits itself for what is in the guest kernel.
+const BoundTime = 3 * time.Minute

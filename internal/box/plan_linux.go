@@ -1,0 +1,110 @@
+package box
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// A Plan is everything that it takes to make a box.
+type Plan struct {
+	Name    string
+	Root    paddock.Root   // as the spec has it
+	User    string         // likewise
+	Policy  paddock.Policy // likewise, of the network only the mode
+	Layout  *Layout
+	Limits  paddock.Limits
+	Gateway *owner.Gateway // nil is a box without a way out
+	Runtime *Runtime
+	Audit   audit.Sink // takes the events of the runtime; nil has none recorded
+	Groups  bool       // limits are enforced by control groups, else by a watchdog
+
+	// Programs are open for as long as the driver or the keeper is. Files are the sandbox's own,
+	// and closed when it is removed. First are for the first box alone, and closed when that is made.
+	Programs, Files, First boxinit.Files
+
+	host *cgroup.Host
+
+	// unrecorded is closed when events cannot be written any more, which is the end of the box; nil
+	// is never.
+	unrecorded <-chan struct{}
+
+	// finish completes the layout while the guest program starts; nil where it is complete.
+	finish func() error
+
+	// made is told of the box when its first process runs; connected gets the connection, on which
+	// nothing is answered before the box is ready. Both may be nil.
+	made      func(*Box)
+	connected func(net.Conn)
+}
+
+// OrderOf describes how the boxes of a plan are made, for a keeper or for whoever has a saved one go on.
+func OrderOf(p *Plan) *Order {
+	return &Order{Argv0: p.Runtime.Argv0, Root: p.Root, User: p.User, Policy: p.Policy, Layout: p.Layout.Planned(), Limits: p.Limits, Groups: p.Groups}
+}
+
+// Names of programs in Plan.Programs. A tier adds its own.
+const (
+	FileInit    = "init"    // the program of the box's init
+	fileGateway = "gateway" // that of the way out
+)
+
+// Tables are the names of the files that travel with an order, which the tables of a plan are
+// rebuilt from.
+type Tables struct {
+	Programs []string `json:"programs,omitempty"`
+	Files    []string `json:"files,omitempty"`
+	First    []string `json:"first,omitempty"`
+	Lock     bool     `json:"lock,omitempty"` // the last one is the lock of the sandbox's directory
+
+	// Places are the paths of programs, by name, which descriptors do not carry.
+	Places map[string]string `json:"places,omitempty"`
+}
+
+// tablesOf lists the files of a plan, in the order in which Tables.fill expects them.
+func tablesOf(programs, own, first *boxinit.Files) (Tables, []*os.File) {
+	t := Tables{Programs: programs.Names(), Files: own.Names(), First: first.Names(), Places: map[string]string{}}
+	var files []*os.File
+	for i, f := range programs.All() {
+		t.Places[t.Programs[i]] = f.Name()
+	}
+	for _, table := range []*boxinit.Files{programs, own, first} {
+		files = append(files, table.All()...)
+	}
+	return t, files
+}
+
+// fill gives a plan the files that came with an order, and returns the lock, if there is one.
+func (t *Tables) fill(p *Plan, files []*os.File) (lock *os.File, err error) {
+	n := len(t.Programs) + len(t.Files) + len(t.First)
+	if t.Lock {
+		n++
+	}
+	if len(files) != n {
+		CloseAll(files)
+		return nil, fmt.Errorf("%d descriptors came with an order for %d: %w", len(files), n, paddock.Internal)
+	}
+	for i, f := range files[:len(t.Programs)] {
+		name := t.Programs[i]
+		p.Programs.Add(name, kernel.Named(f, t.Places[name]))
+	}
+	files = files[len(t.Programs):]
+	for i, f := range files[:len(t.Files)] {
+		p.Files.Add(t.Files[i], f)
+	}
+	files = files[len(t.Files):]
+	for i, f := range files[:len(t.First)] {
+		p.First.Add(t.First[i], f)
+	}
+	if files = files[len(t.First):]; len(files) > 0 {
+		lock = files[0]
+	}
+	return lock, nil
+}

@@ -1,0 +1,89 @@
+package box
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A preparation is what the stages before the making of a box pass on.
+type preparation struct {
+	d        *Driver
+	draft    Draft
+	id       Identity
+	plan     Plan
+	findings []paddock.Finding
+}
+
+// prepare works out everything that can be known before a process is made. The files of its plan
+// are the caller's to close.
+func (d *Driver) prepare(ctx context.Context, spec *paddock.Spec) (*preparation, error) {
+	draft, err := d.draft(spec)
+	if err != nil {
+		return nil, err
+	}
+	spec = draft.Spec
+	p := &preparation{d: d, draft: draft}
+	p.plan = Plan{Name: string(spec.ID), Root: spec.Root, User: spec.User, Policy: spec.Policy, Runtime: d.tier.Runtime, Audit: d.site.o.Audit, host: d.site.host()}
+	p.plan.Policy.Network = paddock.NetworkPolicy{Mode: spec.Policy.Network.Mode} // the rest is the gateway's
+	for _, stage := range []func(context.Context) error{p.bound, p.lay, p.open, p.gateway, p.supply} {
+		if err := stage(ctx); err != nil {
+			p.plan.Close()
+			return nil, err
+		}
+	}
+	p.plan.finish = p.finish
+	return p, nil
+}
+
+// bound fills in the limits.
+func (p *preparation) bound(context.Context) (err error) {
+	p.plan.Limits, p.plan.Groups, p.findings, err = p.d.bounds(p.draft.Spec)
+	return err
+}
+
+// lay begins the layout.
+func (p *preparation) lay(context.Context) (err error) {
+	if p.id, err = identify(p.draft.Spec, p.d.site.env); err != nil {
+		return err
+	}
+	p.plan.Layout, err = newLayout(p.draft.Spec, p.plan.Limits, p.id, p.d.site, &p.d.tier)
+	return err
+}
+
+// open opens the program of the box's init.
+func (p *preparation) open(context.Context) error {
+	f, err := p.d.tier.Init()
+	if err == nil {
+		p.plan.Programs.Add(FileInit, f)
+	}
+	return err
+}
+
+// gateway makes the way out, which is not started yet.
+func (p *preparation) gateway(context.Context) (err error) {
+	if p.draft.Spec.Policy.Network.Mode != paddock.NetworkList {
+		return nil
+	}
+	if p.plan.Gateway, err = p.d.newGateway(p.draft.Spec, p.id, p.draft.Gateway); err != nil {
+		return err
+	}
+	f, err := p.d.gateway()
+	if err != nil {
+		return fmt.Errorf("the gateway's program: %w", err)
+	}
+	p.plan.Programs.Add(fileGateway, f)
+	return nil
+}
+
+// supply adds the tier's files. It is last because other sandboxes may wait for what becomes of them.
+func (p *preparation) supply(ctx context.Context) error { return p.draft.supply(ctx, &p.plan) }
+
+// finish completes the layout, which takes reading the host's file tree.
+func (p *preparation) finish() error {
+	if err := p.plan.Layout.finish(p.draft.Spec, p.plan.Limits, p.plan.Gateway); err != nil {
+		return err
+	}
+	return p.draft.finish(p.plan.Layout, p.plan.Limits)
+}

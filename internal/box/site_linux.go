@@ -1,0 +1,183 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/cgroup"
+	"github.com/paddock-sandbox/paddock/internal/program"
+)
+
+// A Site is where a driver makes its sandboxes on this host: directories, open programs, and what
+// runs in the background. The driver's Close ends it.
+type Site struct {
+	o     Options
+	env   environ
+	state string
+
+	// Data is where boxes of this tier are saved. Hidden is the same or a directory above, of which
+	// no sandbox sees anything. Cache is where programs are kept as files, or empty.
+	Data, Hidden, Cache string
+
+	host func() *cgroup.Host // found out once, when first needed
+
+	running context.Context // ends when the driver is closed
+	cancel  context.CancelFunc
+	jobs    sync.WaitGroup // Add only with mu held, before stopped
+
+	mu       sync.Mutex
+	stopped  bool       // guarded by mu
+	programs []*os.File // guarded by mu: what Open has opened
+}
+
+// NewSite finds the directories of a driver. It changes nothing on the host.
+func NewSite(tier paddock.Tier, o Options) (*Site, error) {
+	s := &Site{o: o, env: newEnviron(o.Environ), state: o.State, Cache: o.Cache, host: sync.OnceValue(cgroup.Probe)}
+	if s.state == "" {
+		s.state = filepath.Join(defaultState(s.env), string(tier))
+	}
+	if !filepath.IsAbs(s.state) {
+		return nil, fmt.Errorf("state directory %q is not absolute: %w", s.state, paddock.Invalid)
+	}
+	if s.Cache == "" {
+		s.Cache = program.Cache(s.env.lookup)
+	}
+	if s.Data, s.Hidden = o.Data, o.Data; s.Data == "" {
+		s.Hidden = defaultData(s.env, s.state) // that of all tiers
+		s.Data = filepath.Join(s.Hidden, string(tier))
+	}
+	if !filepath.IsAbs(s.Data) {
+		return nil, fmt.Errorf("data directory %q is not absolute: %w", s.Data, paddock.Invalid)
+	}
+	s.running, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Audit reports whether there is a sink for events of ephemeral sandboxes.
+func (s *Site) Audit() bool { return s.o.Audit != nil }
+
+// Open returns a function that opens a program when it is first needed. The site closes it.
+func (s *Site) Open(p program.Program) func() (*os.File, error) { return s.once(p.Open) }
+
+// OpenToMount is Open for a program that is only mounted, read-only: the calling program's own file
+// will do, if it is still there.
+func (s *Site) OpenToMount(p program.Program) func() (*os.File, error) { return s.once(p.OpenToMount) }
+
+func (s *Site) once(open func(cache string) (*os.File, error)) func() (*os.File, error) {
+	return sync.OnceValues(func() (*os.File, error) {
+		f, err := open(s.Cache)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.programs = append(s.programs, f)
+		return f, nil
+	})
+}
+
+// Go runs a job in the background, unless the driver is closed. Close cancels its context and waits.
+func (s *Site) Go(job func(ctx context.Context)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	s.jobs.Go(func() { job(s.running) })
+	return true
+}
+
+// stop has no more jobs begin, and those that run end.
+func (s *Site) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.cancel()
+}
+
+// close waits for all jobs, and closes the programs.
+func (s *Site) close() error {
+	s.jobs.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, f := range s.programs {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// own gives the real places of what this driver's sandboxes are made of.
+func (s *Site) own() []string {
+	var list []string
+	for _, path := range []string{s.Cache, s.state, "/proc/self/exe", s.o.Guest.Carrier()} {
+		if path == "" {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			list = append(list, real)
+		} else if filepath.IsAbs(path) {
+			list = append(list, filepath.Clean(path)) // not there yet
+		}
+	}
+	return list
+}
+
+// Bare returns the plan of a box that nobody asked for: for a trial, or for a template. Its files
+// are the caller's to close.
+func (s *Site) Bare(ctx context.Context, t *Tier, draft Draft, limits paddock.Limits) (*Plan, error) {
+	spec := paddock.Spec{ID: newID(), Ephemeral: true}
+	id, err := identify(&spec, s.env)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLayout(&spec, limits, id, s, t)
+	if err != nil {
+		return nil, err
+	}
+	init, err := t.Init()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Name: string(spec.ID), Layout: l, Limits: limits, Runtime: t.Runtime, host: s.host()}
+	p.Programs.Add(FileInit, init)
+	err = draft.supply(ctx, p)
+	if err == nil {
+		err = l.finish(&spec, limits, nil)
+	}
+	if err == nil {
+		err = draft.finish(l, limits)
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (d *Draft) supply(ctx context.Context, p *Plan) error {
+	if d.Supply == nil {
+		return nil
+	}
+	return d.Supply(ctx, p)
+}
+
+func (d *Draft) finish(l *Layout, limits paddock.Limits) error {
+	if d.Finish == nil {
+		return nil
+	}
+	return d.Finish(l, limits)
+}
+
+// Close closes the files that are the plan's own.
+func (p *Plan) Close() {
+	for _, t := range []*boxinit.Files{&p.Files, &p.First} {
+		t.Close()
+	}
+}

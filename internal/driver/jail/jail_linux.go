@@ -1,0 +1,104 @@
+package jail
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+	"github.com/paddock-sandbox/paddock/internal/guestclient"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// New returns a driver. It changes nothing on the host, and does not fail where
+// no sandbox can be made: Info and Create tell.
+func New(o Options) (*box.Driver, error) {
+	site, err := box.NewSite(paddock.Jail, o.driver())
+	if err != nil {
+		return nil, err
+	}
+	return box.New(site, box.Tier{
+		Name: paddock.Jail, Init: site.Open(o.Guest), Runtime: Runtime(),
+		Probe: probe{site}, Drafter: drafter{}, Client: client{}, Overlay: true,
+	}), nil
+}
+
+// Runtime is the tier's part in the process that owns a box, for box.Main. The init of a jail is the
+// agent itself, and commands are its children.
+func Runtime() *box.Runtime {
+	return &box.Runtime{Argv0: boxinit.Argv0, Configure: configure, Limiter: limiter{}, Pauser: pauser{}}
+}
+
+// configure sends the box's init the device by which it makes its link, which for a root caller it is
+// nobody to open itself.
+func configure(_ *box.Box, c *box.Configuration) error {
+	if l := c.Layout; !l.Config.Link || !l.ID.Root {
+		return nil
+	}
+	tun, err := kernel.OpenTUNOf(c.PID())
+	if err != nil {
+		return fmt.Errorf("make the link: %w", err)
+	}
+	c.Own(tun)
+	c.Files.Add(boxinit.FileTUN, tun)
+	return nil
+}
+
+// A limiter leaves limits to the control group, but for that of processes, which commands also inherit.
+type limiter struct{}
+
+// HostLimits implements box.Limiter. The agent's threads are counted beside those of commands.
+func (limiter) HostLimits(_ *box.Layout, l paddock.Limits) paddock.Limits {
+	if l.PIDs > 0 {
+		l.PIDs += boxinit.AgentThreads + boxinit.SpareThreads
+	}
+	return l
+}
+
+// Update implements box.Limiter.
+func (limiter) Update(_ context.Context, b *box.Box, l paddock.Limits) error {
+	if first := b.Plan().Limits.PIDs; l.PIDs > first {
+		return fmt.Errorf("change limits: commands inherit the limit of %d processes that the sandbox was made with, so it cannot be raised above: %w", first, paddock.Unsupported)
+	}
+	return b.UpdateGroup(l)
+}
+
+// Measure implements box.Limiter. The host sees everything.
+func (limiter) Measure(context.Context, *box.Box, *box.Measure) {}
+
+// A pauser freezes the processes of a box, which stays where it is.
+type pauser struct{}
+
+// Pause implements box.Pauser.
+func (pauser) Pause(ctx context.Context, l *box.Life) error { return l.Box().Freeze(ctx) }
+
+// Resume implements box.Pauser.
+func (pauser) Resume(_ context.Context, l *box.Life) error { return l.Box().Thaw() }
+
+// Snapshot implements box.Pauser.
+func (pauser) Snapshot(context.Context, *box.Life, paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	return "", fmt.Errorf("this tier has no snapshots yet: %w", paddock.Unsupported)
+}
+
+// A client corrects what the agent tells by what the host's kernel counts.
+type client struct{}
+
+// Warm implements box.Client.
+func (client) Warm(ctx context.Context, agent *guestclient.Guest) { agent.Warm(ctx) }
+
+// Refusals implements box.Client. The agent is also the broker, and has noted what it refused.
+func (client) Refusals(ctx context.Context, _ *box.Sandbox, agent *guestclient.Guest, st *paddock.Status) (err error) {
+	st.Refused, err = agent.Refusals(ctx)
+	return err
+}
+
+// Starting implements box.Client.
+func (client) Starting(ctx context.Context, s *box.Sandbox) { s.SampleKills(ctx) }
+
+// Amend implements box.Client.
+func (client) Amend(s *box.Sandbox, start guestclient.Start, exit *paddock.Exit) {
+	if exit.Cause != paddock.SandboxGone {
+		s.AmendMemory(start, exit, box.MemoryRule{})
+	}
+}

@@ -1,0 +1,93 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/kernel"
+)
+
+// landlockNeeded is the version of Landlock that the tier stands on: the first
+// that also knows cutting files short (Linux 6.2).
+const landlockNeeded = 3
+
+// A probe finds out what this host's kernel has.
+type probe struct{ site *box.Site }
+
+// Version implements box.Probe.
+func (probe) Version() string { return "Linux " + kernel.Release() }
+
+// Capabilities implements box.Probe.
+func (probe) Capabilities(grouped bool) []paddock.Capability {
+	list := []paddock.Capability{paddock.CanNetworkHost}
+	if rules().Strength == paddock.Full {
+		list = append(list, paddock.CanNetworkList, paddock.CanUpdatePolicy)
+	}
+	if grouped {
+		list = append(list, paddock.CanUpdateLimits, paddock.CanPause)
+	}
+	return list
+}
+
+// Controls implements box.Probe.
+func (probe) Controls(spec *paddock.Spec, trial *box.Failure) []paddock.Finding {
+	words := map[paddock.Control]string{
+		paddock.ControlNetNS:    "no interface but its own loopback",
+		paddock.ControlReadOnly: "recursive, by mount_setattr",
+		paddock.ControlSeccomp:  "a deny list for the agent and all commands; a second filter for commands",
+		paddock.ControlKeyring:  "a new session keyring; keyctl is refused",
+		paddock.ControlDisk:     "a tmpfs of that size holds everything private; a writable mount is bounded by its own file system only",
+		paddock.ControlFiles:    "RLIMIT_NOFILE",
+	}
+	if spec != nil && spec.Policy.Network.Mode == paddock.NetworkList {
+		words[paddock.ControlNetNS] = "its own loopback, and one link, which leads to its gateway and no further"
+	}
+	list := box.Findings(words, rules())
+	if trial != nil {
+		list = trial.Absent(list...)
+	}
+	own, protected := landlock(), landlock()
+	protected.Control = paddock.ControlProtected
+	if protected.Strength == paddock.Full {
+		protected.How = "a broker does every change below a writable mount, by name; Landlock refuses all others; a hard link that was there before is the file itself"
+	}
+	return append(list, own, protected)
+}
+
+// Limits implements box.Probe.
+func (p probe) Limits() []paddock.Finding {
+	return p.site.LimitFindings(paddock.Finding{Control: paddock.ControlPIDs, Strength: paddock.Full, How: "RLIMIT_NPROC, counted in the sandbox's own user namespace"})
+}
+
+// landlock tells whether this kernel restricts commands' files as the tier needs it.
+func landlock() paddock.Finding {
+	abi := kernel.LandlockABI()
+	f := paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Full, How: fmt.Sprintf("version %d", abi)}
+	switch {
+	case abi == 0:
+		f = paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Absent, Cause: "this kernel has no Landlock, or it is not in use",
+			Remedy: "boot with lsm=landlock,… (see /sys/kernel/security/lsm), on Linux 6.2 or later"}
+	case abi < landlockNeeded:
+		f = paddock.Finding{Control: paddock.ControlLandlock, Strength: paddock.Absent, Cause: fmt.Sprintf("this kernel has Landlock version %d, which does not know cutting files short", abi),
+			Remedy: "use Linux 6.2 or later"}
+	}
+	return f
+}
+
+// rules tells whether this host can give a box a link, which a network with rules needs.
+func rules() paddock.Finding {
+	tun, err := kernel.OpenTUN()
+	if err == nil {
+		tun.Close()
+		return paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Full, How: box.ListHow}
+	}
+	f := paddock.Finding{Control: paddock.ControlNetwork, Strength: paddock.Absent, Cause: fmt.Sprintf("a network with rules needs an interface for packets, and there is none to be had: %s", err),
+		Remedy: "load its module: sudo modprobe tun; in a container: --device " + kernel.TUNPath}
+	if errors.Is(err, fs.ErrPermission) {
+		f.Remedy = "let every user open it: sudo chmod 0666 " + kernel.TUNPath
+	}
+	return f
+}

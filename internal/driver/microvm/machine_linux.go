@@ -1,0 +1,214 @@
+package microvm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/box/guestkernel"
+	"github.com/paddock-sandbox/paddock/internal/boxinit"
+)
+
+// A need says what a machine is for.
+type need struct {
+	limits paddock.Limits
+	data   string   // a directory of the caller's alone, for what is made once
+	agent  *os.File // the guest program
+
+	again         bool     // it goes on from memory of its own, and needs nothing to begin with
+	state, memory *os.File // a template to go on from; nil is none
+}
+
+// A supply is what a box with a machine is made with.
+type supply struct {
+	config   json.RawMessage // boxinit.GuestKernelConfig.Machine
+	files    boxinit.Files   // boxinit.GuestKernelFiles.Supplies
+	trees    []boxinit.Mount // the host's, to be read only: targets are below boxinit.Engine
+	made     int64           // bytes that commands can have at most
+	overhead int64           // bytes of memory beside the limit
+	shape    string          // stands for what memory of the machine is compared by when it goes on
+	about    string          // the same in words
+	template string          // a file name that stands for the shape, the build of the engine, and the processor that it gives
+
+	first boxinit.Files // take the first one of its shape (boxinit.FileTemplate, FileWritten); empty is not it
+}
+
+// close closes the files of one that no box is made with.
+func (u *supply) close() {
+	u.files.Close()
+	u.first.Close()
+}
+
+// A machinist prepares boxes with machines.
+//
+// A machine that starts takes long. So the first one of a shape is saved when it
+// has started and knows of no box yet, and every later box goes on from that template.
+type machinist struct {
+	*supplier
+	site  *box.Site
+	store *guestkernel.Store
+	tier  *box.Tier
+}
+
+// Draft implements box.Drafter.
+func (d *machinist) Draft(spec *paddock.Spec) (box.Draft, error) {
+	if err := guestkernel.Refuse(spec, false); err != nil {
+		return box.Draft{}, err
+	}
+	var u *supply
+	return d.store.Draft(spec, func(ctx context.Context, p *box.Plan, from *guestkernel.Beginning) (err error) {
+		was := from.Memory()
+		// Last: others of its shape may wait for the template that it becomes.
+		if u, err = d.prepare(ctx, asMade(was, p.Limits), was != nil); err != nil {
+			return err
+		}
+		u.join(p)
+		return nil
+	}, func(l *box.Layout) { u.furnish(l) })
+}
+
+// trialMemory is what a machine has that is only tried, in bytes.
+const trialMemory = 128 << 20
+
+// Trial implements box.Drafter.
+func (d *machinist) Trial() (box.Draft, paddock.Limits, *box.Failure) {
+	limits := box.Defaults()
+	limits.Memory = trialMemory
+	if f := d.Lack(); f != nil {
+		return box.Draft{}, limits, &box.Failure{Cause: f.Cause, Remedy: f.Remedy}
+	}
+	agent, err := d.store.Agent()
+	if err != nil {
+		return box.Draft{}, limits, &box.Failure{Cause: err.Error()}
+	}
+	return d.bare(need{limits: limits, data: d.site.Hidden, agent: agent}), limits, nil
+}
+
+// bare begins a box that nobody asked for.
+func (d *machinist) bare(n need) box.Draft {
+	var u *supply
+	return d.store.Bare(&paddock.Spec{}, func(_ context.Context, p *box.Plan) (err error) {
+		if u, err = d.supply(n); err != nil {
+			return err
+		}
+		u.join(p)
+		return nil
+	}, func(l *box.Layout) { u.furnish(l) })
+}
+
+// prepare gives what a machine with these limits is made with, from a template
+// where there is one, or is to become one; again is one that goes on from memory of
+// its own.
+func (d *machinist) prepare(ctx context.Context, limits paddock.Limits, again bool) (*supply, error) {
+	if f := d.Lack(); f != nil {
+		return nil, &paddock.MissingError{Finding: *f}
+	}
+	agent, err := d.store.Agent()
+	if err != nil {
+		return nil, err
+	}
+	n := need{limits: limits, data: d.site.Hidden, agent: agent, again: again}
+	cold, err := d.supply(n)
+	if err != nil || again {
+		return cold, err
+	}
+	room := boxinit.Room{All: limits.Memory + cold.overhead + guestkernel.Overhead} // as that of a box
+	dir := filepath.Join(d.site.Data, templatesName, cold.template)
+	for made := false; ; made = true {
+		n.state, n.memory, err = openTemplate(dir)
+		var t *nascent
+		if absent(err) && !made {
+			t, n.state, n.memory, err = newTemplate(ctx, d.site, dir, room)
+		}
+		switch {
+		case t != nil && !slow(limits):
+			cold.first = t.theirs
+			return cold, nil
+		case t != nil:
+			if err := d.apart(ctx, n, t); err != nil {
+				cold.close()
+				return nil, fmt.Errorf("make a template: %w", err)
+			}
+		case err == nil:
+			cold.close()
+			return d.supply(n)
+		case (absent(err) || errors.Is(err, errNoRoom)) && ctx.Err() == nil:
+			return cold, nil // this machine starts by itself
+		default:
+			cold.close()
+			return nil, fmt.Errorf("make a template: %w", err)
+		}
+	}
+}
+
+// resupply gives what the machine of a saved box goes on with, and completes the order.
+func (d *machinist) resupply(ctx context.Context, o *box.Order) (boxinit.Files, error) {
+	k := o.Layout.Config.GuestKernel
+	u, err := d.prepare(ctx, asMade(k, o.Limits), true)
+	if err != nil {
+		return boxinit.Files{}, err
+	}
+	if err := guestkernel.Alike(k, &boxinit.GuestKernelConfig{Shape: u.shape, About: u.about}); err != nil {
+		u.close()
+		return boxinit.Files{}, err
+	}
+	k.Machine = u.config
+	return u.files, nil
+}
+
+// join adds the files to a plan, which closes them.
+func (u *supply) join(p *box.Plan) {
+	p.Files.Append(&u.files)
+	p.First.Append(&u.first)
+	p.Layout.Reserve = u.overhead
+}
+
+// furnish puts what a machine needs into a layout that is for a guest kernel.
+func (u *supply) furnish(l *box.Layout) {
+	k := l.Config.GuestKernel
+	k.Machine, k.Overhead, k.Shape, k.About, k.Made = u.config, u.overhead, u.shape, u.about, u.made
+	l.Add(boxinit.Mount{Kind: boxinit.MountDir, Target: boxinit.Engine, Mode: 0o555})
+	for _, m := range u.trees {
+		m.Target = boxinit.Engine + m.Target
+		l.Add(m)
+	}
+}
+
+// configure has the box's init make a template of the machine, where it is the first of its shape. The
+// machine brings the agent itself.
+func configure(b *box.Box, c *box.Configuration) error {
+	if b.Plan().First.One(boxinit.FileWritten) != nil {
+		c.Layout.Config.GuestKernel.Room = boxinit.Room{All: memoryOf(b) + guestkernel.Overhead}
+	}
+	return nil
+}
+
+// memoryOf is how much the host allows a box as it was made, whatever commands may have since.
+func memoryOf(b *box.Box) int64 {
+	l := b.Limits()
+	l.Memory = made(b)
+	return b.Plan().Runtime.Limiter.HostLimits(b.Plan().Layout, l).Memory
+}
+
+// made is how much memory commands of a box can have at most, in bytes.
+func made(b *box.Box) int64 {
+	p := b.Plan()
+	return asMade(p.Layout.Config.GuestKernel, p.Limits).Memory
+}
+
+// words are the ways of controls that are not those of other guest kernels.
+func words() map[paddock.Control]string {
+	return map[paddock.Control]string{
+		paddock.ControlNetNS:    "the machine's own; what runs the machine is in a namespace without any interface",
+		paddock.ControlReadOnly: "recursive, by mount_setattr; the system is below a private layer in the machine's memory",
+		paddock.ControlSeccomp:  "the emulator's own filter, and the box's deny list around it; a deny list for commands, in the machine",
+		paddock.ControlKeyring:  "the machine's own, of which keyctl is refused; what runs the machine is refused every call about the host's",
+		paddock.ControlDisk:     "a layer in the machine's memory of that size holds everything private; a writable mount is bounded by its own file system only",
+		paddock.ControlFiles:    "RLIMIT_NOFILE, in the machine",
+	}
+}
