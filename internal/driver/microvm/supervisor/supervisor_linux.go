@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
@@ -47,7 +48,7 @@ func Main() bool {
 	return true
 }
 
-// monitor is the boxinit.GuestKernel.
+// supervisor is the boxinit.GuestKernel.
 type supervisor struct {
 	spec    protocol.Machine
 	vm      *qemu.VM
@@ -62,6 +63,7 @@ type supervisor struct {
 	relay    *packetrelay.Relay // between the machine's network and the link; nil without one
 	ended    chan struct{}      // closed when the machine cannot go on
 	end      error              // then: why
+	jobs     sync.WaitGroup     // what runs for as long as the machine; Wait waits for it
 }
 
 // Names by which QEMU opens what it is given.
@@ -86,7 +88,7 @@ const linkBuffer = 4 << 20
 
 // An index is what is saved of a machine besides its devices and its memory.
 type index struct {
-	Files []byte `json:"files"` // see share.Server.State
+	Files []byte `json:"files"` // see fileserver.Server.State
 }
 
 // Start implements boxinit.GuestKernel.
@@ -138,7 +140,7 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 		return err
 	}
 	m.ended = make(chan struct{})
-	go m.watch()
+	m.jobs.Go(m.watch)
 	if err := f.Seal(); err != nil {
 		return m.explain(err)
 	}
@@ -261,7 +263,7 @@ func (m *supervisor) newWay(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*os
 // watch takes note of the machine's end, or that of what it cannot be without.
 func (m *supervisor) watch() {
 	machine := make(chan error, 1)
-	go func() { machine <- m.vm.Wait() }()
+	m.jobs.Go(func() { machine <- m.vm.Wait() })
 	var err error
 	select {
 	case err = <-machine:
@@ -279,6 +281,9 @@ func (m *supervisor) watch() {
 	}
 	m.end = err
 	close(m.ended)
+	if m.relay != nil {
+		m.relay.Close()
+	}
 }
 
 // causeTime is how long QEMU may take to be seen to have ended, where it has.
@@ -329,7 +334,7 @@ func (m *supervisor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Gu
 		defer cancel()
 	}
 	if m.relay != nil {
-		go func() { _ = m.relay.Run() }() // lives as long as the machine
+		m.jobs.Go(func() { _ = m.relay.Run() }) // until watch closes it
 	}
 	b := &protocol.Begin{
 		Again: again, Entropy: make([]byte, 64), Hostname: c.Hostname, Machine: hex.EncodeToString(c.GuestKernel.Number),
@@ -406,6 +411,7 @@ func (m *supervisor) Connect(ctx context.Context) (net.Conn, error) { return m.l
 // Wait implements boxinit.GuestKernel.
 func (m *supervisor) Wait() error {
 	<-m.ended
+	m.jobs.Wait()
 	return m.end
 }
 

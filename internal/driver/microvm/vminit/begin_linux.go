@@ -91,8 +91,8 @@ func (m *machine) mountLower() error {
 	}
 	m.pump = newPump(device, m.files)
 	m.pump.alone.Store(true)
-	go func() { end(m.pump.down(context.Background())) }()
-	go func() { end(m.pump.up(context.Background())) }()
+	m.job(func() error { return m.pump.down(m.running) })
+	m.job(func() error { return m.pump.up(m.running) })
 	return nil
 }
 
@@ -348,7 +348,7 @@ func (m *machine) startAgent() error {
 	defer order.Close()
 	m.order = orders
 	m.sessions = &sessions{ready: make(chan struct{})}
-	go m.sessions.follow(tell)
+	m.sessions.followed.Go(func() { m.sessions.follow(tell) })
 	if err := kernel.ShareMounts(); err != nil {
 		return err
 	}
@@ -389,13 +389,14 @@ func (m *machine) startAgent() error {
 	if s.err != nil {
 		return s.err
 	}
-	go func() {
+	m.job(func() error {
+		defer m.sessions.followed.Wait() // who listens to the agent hears its end
 		state, err := s.process.Wait()
 		if err == nil {
 			err = fmt.Errorf("the agent ended: %s", state)
 		}
-		end(err)
-	}()
+		return err
+	})
 	// Nothing of this process is given up for lack of memory: not before the agent
 	// was started, who would not be either.
 	return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
@@ -403,7 +404,8 @@ func (m *machine) startAgent() error {
 
 // sessions are the agent's, of which there is one at a time.
 type sessions struct {
-	ready chan struct{} // closed when the agent waits for an order
+	ready    chan struct{}  // closed when the agent waits for an order
+	followed sync.WaitGroup // done when nobody listens to the agent any more
 
 	mu   sync.Mutex
 	now  bool          // guarded by mu: there is one

@@ -60,15 +60,33 @@ func run() error {
 	// one at which whoever looks for work looks, too, and which it waits for.
 	runtime.GOMAXPROCS(2)
 	kernel.KeepSignals()
-	m := &machine{}
-	if err := m.prepare(); err != nil {
-		return err
-	}
-	return m.serve()
+	m := &machine{failed: make(chan error, jobs)}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel() // power-off, which follows, ends whatever still waits in a system call
+	m.running = ctx
+	m.job(func() error {
+		if err := m.prepare(); err != nil {
+			return err
+		}
+		return m.serve(ctx)
+	})
+	return <-m.failed
+}
+
+// jobs is how many of a machine's goroutines serve for as long as it does: requests, files in both
+// directions, and the agent.
+const jobs = 4
+
+// job has one of them run. Whichever ends first is why the machine ends; run hears of it.
+func (m *machine) job(do func() error) {
+	go func() { m.failed <- do() }()
 }
 
 // A machine is this one.
 type machine struct {
+	running context.Context // ends with the machine
+	failed  chan error      // takes how each job ended; has room for all
+
 	groups groups
 	pump   *pump
 	agent  *kernel.Port
@@ -236,10 +254,10 @@ const (
 	restTime = 20 * time.Second
 )
 
-// serve does what the monitor asks, in one session after another.
-func (m *machine) serve() error {
+// serve does what the supervisor asks, in one session after another.
+func (m *machine) serve(ctx context.Context) error {
 	for {
-		if err := m.control.WaitOpen(context.Background()); err != nil {
+		if err := m.control.WaitOpen(ctx); err != nil {
 			return err
 		}
 		if m.session() {
@@ -251,7 +269,7 @@ func (m *machine) serve() error {
 	}
 }
 
-// session ends when the monitor's end is closed, or makes no sense. It tells whether
+// session ends when the supervisor's end is closed, or makes no sense. It tells whether
 // all that was sent in it was read.
 func (m *machine) session() (read bool) {
 	for {

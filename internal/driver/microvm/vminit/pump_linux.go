@@ -287,7 +287,7 @@ func (p *pump) down(ctx context.Context) error {
 				return fmt.Errorf("wait for the host's files: %w", err)
 			}
 			p.setEnded(false)
-			go p.closeLate(ctx)
+			go p.closeLate(ctx) // soon over; ctx ends it with the machine
 			continue
 		}
 		if err != nil {

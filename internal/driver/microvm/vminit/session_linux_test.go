@@ -59,7 +59,7 @@ func TestTheFirstRequestOfASessionIsAnswered(t *testing.T) {
 	} {
 		s := &script{comes: comes}
 		m := &machine{control: s}
-		if err := m.serve(); !errors.Is(err, errOver) {
+		if err := m.serve(t.Context()); !errors.Is(err, errOver) {
 			t.Errorf("%s: %v", what, err)
 		}
 		var answer protocol.Answer
