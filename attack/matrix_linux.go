@@ -177,9 +177,24 @@ func Table(tiers map[paddock.Tier]Matrix) string {
 	}
 	b.WriteString("\n")
 	for i, r := range reasons {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, r)
+		b.WriteString(wrapped(fmt.Sprintf("%d. ", i+1), r))
 	}
 	return b.String()
+}
+
+// wrapped returns an entry of a list in lines of at most 120 characters.
+func wrapped(mark, text string) string {
+	const most = 120
+	var lines []string
+	line := mark
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+len(word) > most {
+			lines = append(lines, strings.TrimRight(line, " "))
+			line = strings.Repeat(" ", len(mark))
+		}
+		line += word + " "
+	}
+	return strings.Join(append(lines, strings.TrimRight(line, " ")), "\n") + "\n"
 }
 
 // Splice puts table between the markers of a document.
