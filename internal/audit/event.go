@@ -8,10 +8,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Kind is what happened: one of [paddock.AuditKinds], or Lost.
+// A Kind is the kind of an event: one of [paddock.AuditKinds], Did or Lost.
 type Kind = paddock.AuditKind
 
-// Which fields of an event are set depends on its kind.
+// Kinds of events. The kind decides which fields of an event are set.
 const (
 	Exec    = paddock.AuditExec    // Path, Args and Dir
 	Open    = paddock.AuditOpen    // Path, Flags and Error
@@ -20,17 +20,15 @@ const (
 	Exited  = paddock.AuditExit    // Exit
 	Network = paddock.AuditNetwork // Network, and no process: packets have none
 
-	// Did is an action of someone on a sandbox or its server: Action, of a
-	// command that was started Args and Dir, and of what has a second name that in
-	// Args. No process did it.
+	// Did is an action of a person or program outside on a sandbox or its server. It sets Action; Args and Dir for a
+	// command that was started; and Args for the second name of an action that has two. It has no process.
 	Did Kind = "action"
 
-	// Lost tells only that events were lost: Dropped. It stands where no other
-	// event follows that could tell it.
+	// Lost reports only that events were lost: Dropped. It is used where no later event can report the loss.
 	Lost Kind = "lost"
 )
 
-// Bounds of the texts of an event, in bytes. A text that is cut ends with [Cut].
+// Limits of the texts of an event, in bytes. A text that is cut ends with [Cut].
 const (
 	MaxPath  = 4096 // of a path, as Linux has it
 	MaxArgs  = 8192 // of all arguments
@@ -40,20 +38,17 @@ const (
 	MaxWord  = 256  // of anything else
 )
 
-// Cut ends a text that was longer than its bound. As the last of Args or of
-// Secrets, alone, it stands for those that were left out.
+// Cut ends a text that exceeded its limit. As the last element of Args or Secrets, it stands for the elements left out.
 const Cut = "…"
 
-// An Event is one thing that a process in a sandbox did. Which fields are set
-// depends on Kind; see there.
+// An Event is one action of a process in a sandbox. Kind decides which fields are set.
 //
-// The encoding of an event is always the same for the same event, so that lines
-// can be digested; it has no maps and no floats.
+// The encoding of equal events is equal, so that lines can be hashed. It has no maps and no floats.
 type Event struct {
-	Time    time.Time `json:"time"` // when the host heard of it, in UTC
+	Time    time.Time `json:"time"` // when the host received the event, in UTC
 	Sandbox string    `json:"sandbox"`
 	Kind    Kind      `json:"kind"`
-	// Dropped counts the events that were lost between the one before and this.
+	// Dropped counts the events lost between the previous event and this one.
 	Dropped uint64 `json:"dropped,omitempty"`
 
 	Process Process `json:"process,omitzero"`
@@ -62,7 +57,7 @@ type Event struct {
 	Args    []string `json:"args,omitempty"`
 	Dir     string   `json:"dir,omitempty"` // the working directory
 	Flags   string   `json:"flags,omitempty"`
-	Error   string   `json:"error,omitempty"` // why it came to nothing, where that is known
+	Error   string   `json:"error,omitempty"` // why the action failed, where that is known
 	Address string   `json:"address,omitempty"`
 	Child   int32    `json:"child,omitempty"` // PID, of Clone
 	Exit    *Exit    `json:"exit,omitempty"`
@@ -70,7 +65,7 @@ type Event struct {
 	Action  *Action  `json:"action,omitempty"`
 }
 
-// An Action is what someone did, or wanted to do, from outside of a sandbox.
+// An Action is an action from outside on a sandbox, successful or not.
 type Action struct {
 	Who     string `json:"who"`               // whose key, or which user; never the key
 	Tenant  string `json:"tenant,omitempty"`  // on whose behalf
@@ -80,10 +75,10 @@ type Action struct {
 	Target  string `json:"target,omitempty"`  // a file, process, snapshot or key
 	Result  string `json:"result"`            // "ok", or the kind of the error
 	Reason  string `json:"reason,omitempty"`  // the error, in words
-	Rule    string `json:"rule,omitempty"`    // what decided that it may be, or may not
+	Rule    string `json:"rule,omitempty"`    // the rule that allowed or denied it
 }
 
-// A Process is who did it, as the sandbox numbers and names it.
+// A Process is the process that acted, with the numbers and names of the sandbox.
 type Process struct {
 	PID    int32  `json:"pid"`
 	Parent int32  `json:"parent,omitempty"`
@@ -91,14 +86,14 @@ type Process struct {
 	Name   string `json:"name,omitempty"` // any text: a process names itself
 }
 
-// An Exit is how a process ended.
+// An Exit is the exit status of a process.
 type Exit struct {
 	Code   int `json:"code"`             // as a shell has it: 128+n for signal n
 	Signal int `json:"signal,omitempty"` // zero if it was not killed
 }
 
-// A Flow is what the way out decided of one lookup, connection, datagram flow or
-// request, and what it carried.
+// A Flow is the network's decision about one lookup, connection, flow of datagrams or request, and the bytes that it
+// carried.
 type Flow struct {
 	Protocol string        `json:"protocol"` // what was decided about: "dns", "tcp", "udp", "http", "proxy", or "rules": the way out as a whole
 	Host     string        `json:"host"`     // the name or address that was asked for
@@ -116,8 +111,8 @@ type Flow struct {
 	Count    int64         `json:"count,omitempty"`    // how many alike it stands for, where that is more than one
 }
 
-// Clean gives the event with its time in UTC and every text within its bound and
-// valid UTF-8. It shares no memory with e. Cleaning twice changes nothing.
+// Clean returns the event with its time in UTC and every text within its limit and valid UTF-8. It shares no memory
+// with e. Cleaning twice changes nothing.
 func (e Event) Clean() Event {
 	e.Time = e.Time.Round(0).UTC() // without the monotonic clock
 	e.Sandbox = Text(e.Sandbox, MaxWord)
@@ -171,9 +166,8 @@ func (f *Flow) clean() Flow {
 	return c
 }
 
-// Text gives s as valid UTF-8 of at most limit bytes, which is no less than
-// [Cut] has. A run of what is not UTF-8 becomes one U+FFFD; what is cut ends with
-// Cut.
+// Text returns s as valid UTF-8 of at most limit bytes, which must be at least the length of [Cut]. Each run of invalid
+// bytes becomes one U+FFFD. A text that is cut ends with Cut.
 func Text(s string, limit int) string {
 	if len(s) <= limit && utf8.ValidString(s) {
 		return strings.Clone(s)
@@ -193,7 +187,7 @@ func Text(s string, limit int) string {
 	return s[:end] + Cut
 }
 
-// Arguments gives args within [MaxCount] and, together, [MaxArgs].
+// Arguments returns args cut to [MaxCount] elements and [MaxArgs] bytes in all.
 func Arguments(args []string) []string {
 	if len(args) == 0 {
 		return nil

@@ -8,19 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine bounds what [Line] gives, in bytes: every byte of every text may take
-// six as an escape.
+// MaxLine is the longest result of [Line], in bytes: an escape may turn each byte of a text into six.
 const MaxLine = 6*(4*MaxPath+MaxArgs+2*MaxWhy+(18+MaxNames)*MaxWord) + 4*(MaxCount+MaxNames) + 2048
 
-// A Sink keeps events. Record takes the event as it is at the call, may be called
-// by many goroutines, and does not wait for a disk or a network: an event that
-// cannot be kept now is counted, and the next one tells it.
+// A Sink keeps events. Record copies the event, is safe for concurrent use, and waits for no disk and no network. An
+// event that cannot be kept is counted, and the next one reports the count.
 type Sink interface {
 	Record(Event)
 }
 
-// Line gives the event, cleaned, as one line of JSON with its line break. All that
-// could drive a terminal, break a line or turn its direction is an escape.
+// Line returns the cleaned event as one line of JSON with its line break. It escapes all characters that could drive a
+// terminal, break a line or change the direction of text.
 func Line(e Event) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -31,8 +29,8 @@ func Line(e Event) ([]byte, error) {
 	return Escape(b.Bytes()), nil
 }
 
-// Escape writes what unicode does not call printable in a line of JSON as escapes. In JSON such
-// runes stand in texts only. The bytes below 0x7f are the encoder's own care.
+// Escape escapes the runes in a line of JSON that unicode does not call printable. In JSON such runes occur in texts
+// only. The encoder itself escapes bytes below 0x7f.
 func Escape(line []byte) []byte {
 	plain := func(r rune) bool { return r < 0x7f || unicode.IsPrint(r) }
 	if bytes.IndexFunc(line, func(r rune) bool { return !plain(r) }) < 0 {

@@ -10,17 +10,15 @@ import (
 // held bounds the lines that wait for the writer, in bytes.
 const held = 4 << 20
 
-// A Sealer is a writer of lines that has something to add to them after a while.
-// It is used by one goroutine.
+// A Sealer is a writer of lines that adds a seal to them after a while. One goroutine uses it.
 type Sealer interface {
 	io.Writer
-	Due() <-chan time.Time // receives when Seal is to be called; nil while it need not
+	Due() <-chan time.Time // receives when Seal must be called; nil while it need not
 	Seal() error
 }
 
-// Lines is a [Sink] that writes each event as a line of JSON. It holds a bounded
-// amount that was not written yet; what comes beyond it is lost, and the next
-// event that finds room tells how many.
+// Lines is a [Sink] that writes each event as a line of JSON. It buffers a bounded amount. Events beyond it are lost,
+// and the next event that finds room reports how many.
 type Lines struct {
 	w      io.Writer
 	wake   chan struct{} // told of lines that wait; closed by Close
@@ -35,16 +33,15 @@ type Lines struct {
 	closed  bool   // guarded by mu
 }
 
-// NewLines makes a sink that writes to w, whole lines at a time, from one
-// goroutine, and has a [Sealer] seal them in time. Close ends it; w stays open.
+// NewLines makes a sink that writes whole lines to w from one goroutine, and calls Seal in time if w is a [Sealer].
+// Close ends it and leaves w open.
 func NewLines(w io.Writer) *Lines {
 	l := &Lines{w: w, wake: make(chan struct{}, 1), done: make(chan struct{}), failed: make(chan struct{})}
 	go l.write()
 	return l
 }
 
-// Record adds the event to the lines that wait. It never waits for the writer.
-// After Close it does nothing.
+// Record queues the event and never waits for the writer. After Close it does nothing.
 func (l *Lines) Record(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,13 +62,12 @@ func (l *Lines) Record(e Event) {
 	}
 }
 
-// Failed is closed when a line could not be written. Nothing is written after
-// that, so that a line that was half written stays the last: whoever must not go
-// on without a log ends the sandbox.
+// Failed returns a channel that is closed when a line could not be written. Nothing is written after that, so a
+// half-written line stays the last. A caller that must not run without a log then ends the sandbox.
 func (l *Lines) Failed() <-chan struct{} { return l.failed }
 
-// Close writes what waits, and gives the first error of writing. It waits for the
-// writer as long as that takes. Closing twice gives the same.
+// Close writes the queued lines and returns the first write error. It waits for the writer as long as that takes. A
+// second call returns the same.
 func (l *Lines) Close() error {
 	l.mu.Lock()
 	if !l.closed {

@@ -2,17 +2,16 @@ package interpreter
 
 import "sync"
 
-// A Room bounds the bytes of results that the host holds for several sandboxes: for those of
-// one caller, or for all. A nil one has no bound.
+// A Room limits the bytes of results that the host holds for several sandboxes: for those of one caller, or for all. A
+// nil Room has no limit.
 type Room struct{ b *budget }
 
-// NewRoom makes one of so many bytes. What is held there counts in the one above it as
-// well, if that is not nil.
+// NewRoom makes a Room of most bytes. Its content counts in above too, which may be nil.
 func NewRoom(most int, above *Room) *Room {
 	return &Room{&budget{most: most, above: above.budget()}}
 }
 
-// Held tells how many bytes are held.
+// Held returns the number of bytes held.
 func (r *Room) Held() int {
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()

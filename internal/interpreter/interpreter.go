@@ -1,20 +1,15 @@
-// Package interpreter runs cells of code in contexts that keep their state, as a
-// notebook does, in any sandbox that has the language: Python, JavaScript,
-// TypeScript, bash, R and Java. Each context is one process in the sandbox, a
-// kernel, whose program is in this package and needs the language's standard
-// library alone.
+// Package interpreter runs cells of code in contexts that keep their state, as a notebook does, in any sandbox that has
+// the language: Python, JavaScript, TypeScript, bash, R and Java. Each context is one process in the sandbox, a kernel.
+// This package holds the kernel's program, which needs only the language's standard library.
 //
 // # The boundary
 //
-// A kernel runs in the sandbox and is hostile, as all that runs there. It has
-// what every process there has: an input and two streams of output. Its output is
-// the user's; between the user's bytes stand messages, each behind a mark that was
-// drawn by lot for this kernel (frame.go). User code that learns the mark can
-// forge messages: it lies about itself, to the caller who sent it. What it must
-// not do is harm the host, so every message is capped, checked and decoded
-// strictly, nothing of it is used as a path, a command or a format, and a kernel
-// that breaks the form is killed. A caller that takes nothing holds the kernel up,
-// and never fills memory. A cell that does not end is interrupted, then killed.
+// A kernel runs in the sandbox and is hostile, like everything there. It has one input and two output streams. The
+// output is the user's. Between the user's bytes stand messages, each after a random mark made for this kernel
+// (frame.go). User code that learns the mark can forge messages: it then lies about itself, to the caller who sent it.
+// It must not harm the host. So the host caps, checks and strictly decodes every message, and uses no part of it as a
+// path, a command or a format. It kills a kernel that breaks the format. A caller that does not read slows the kernel
+// down and never fills memory. A cell that does not end is interrupted, then killed.
 package interpreter
 
 import (
@@ -44,31 +39,28 @@ const (
 	defaultStop = 5 * time.Second
 )
 
-// Options is what an Interpreter needs.
+// Options configure an Interpreter.
 type Options struct {
-	// Sandbox is where kernels run. It must be given, and stays the caller's.
+	// Sandbox is where kernels run. It is required and stays the caller's.
 	Sandbox paddock.Sandbox
 
-	// Env gives variables that each kernel starts with, on top of the sandbox's
-	// own; nil is none. It is asked at each start.
+	// Env returns variables for each kernel, in addition to the sandbox's own. It is called at each start and may be
+	// nil.
 	Env func() map[string]string
 
-	// Dir is the working directory of contexts that name none; empty is the
-	// sandbox's.
+	// Dir is the working directory of contexts that name none. The default is the sandbox's.
 	Dir string
 
-	// User is who kernels run as; empty is the sandbox's user.
+	// User is the user that kernels run as. The default is the sandbox's user.
 	User string
 
-	// Stop is how long a cell has to end after its interrupt, before its kernel
-	// is killed. Zero is 5 seconds.
+	// Stop is the time between the interrupt of a cell and the kill of its kernel. The default is 5 seconds.
 	Stop time.Duration
 
-	// Room is where results of this sandbox count with those of others; nil is that
-	// they count for themselves alone.
+	// Room counts the results of this sandbox together with those of others. It may be nil.
 	Room *Room
 
-	// Log is told what nobody else is; nil is nobody.
+	// Log receives errors that no caller sees. It may be nil.
 	Log *slog.Logger
 }
 
@@ -77,11 +69,11 @@ type Context struct {
 	ID       string    `json:"id"`
 	Language Language  `json:"language"`
 	Dir      string    `json:"dir"`     // where its kernel starts
-	Default  bool      `json:"default"` // the one of its language for cells that name no context
+	Default  bool      `json:"default"` // whether cells of its language that name no context run here
 	Created  time.Time `json:"created"`
 }
 
-// A Spec says what context to make.
+// A Spec describes a context to create.
 type Spec struct {
 	Language Language          `json:"language,omitempty"` // empty is Python
 	Dir      string            `json:"dir,omitempty"`      // absolute; empty is Options.Dir
@@ -92,16 +84,15 @@ type Spec struct {
 type Cell struct {
 	Code string `json:"code"`
 
-	// Context is where it runs. Empty is the default context of Language, which
-	// is made when it is first used. Both together are Invalid.
+	// Context is the context that it runs in. If empty, it runs in the default context of Language, which is created at
+	// its first use. Both together are Invalid.
 	Context  string   `json:"context,omitempty"`
 	Language Language `json:"language,omitempty"`
 
-	// Env are variables for this cell alone: afterwards they are as they were.
+	// Env holds variables for this cell alone. They are restored afterwards.
 	Env map[string]string `json:"env,omitempty"`
 
-	// Timeout interrupts the cell when it has run this long, and kills its
-	// kernel if it goes on. Zero is no bound.
+	// Timeout interrupts the cell after this time, and kills its kernel if it does not stop. Zero is no limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
@@ -114,8 +105,7 @@ func (c *Cell) size() int {
 	return n
 }
 
-// An Interpreter holds the contexts of one sandbox. Its methods are safe for many
-// goroutines.
+// An Interpreter holds the contexts of one sandbox. It is safe for concurrent use.
 type Interpreter struct {
 	o   Options
 	log *slog.Logger
@@ -136,8 +126,8 @@ type Interpreter struct {
 	order    []string // guarded by mu; of contexts, as they were made
 }
 
-// New makes an Interpreter. It starts nothing: kernels start with their first cell,
-// and those that an earlier process started are joined again.
+// New makes an Interpreter. It starts no process: a kernel starts with its first cell, and the first call attaches to the
+// kernels of an earlier process.
 func New(o Options) (*Interpreter, error) {
 	switch {
 	case o.Sandbox == nil:
@@ -156,8 +146,8 @@ func New(o Options) (*Interpreter, error) {
 	return i, nil
 }
 
-// Close ends what runs for callers and lets go of the kernels, which go on: the
-// next Interpreter of the sandbox finds them. Closing twice is fine.
+// Close ends the calls of callers and detaches from the kernels, which keep running: the next Interpreter of the
+// sandbox finds them. A second call does nothing.
 func (i *Interpreter) Close() error {
 	i.mu.Lock()
 	i.closed = true
@@ -186,7 +176,7 @@ func (i *Interpreter) Create(ctx context.Context, spec Spec) (Context, error) {
 	return s.context, nil
 }
 
-// List gives all contexts in the order in which they were made.
+// List returns all contexts in the order of their creation.
 func (i *Interpreter) List(ctx context.Context) ([]Context, error) {
 	if err := i.find(ctx); err != nil {
 		return nil, err
@@ -198,8 +188,8 @@ func (i *Interpreter) List(ctx context.Context) ([]Context, error) {
 	return list, nil
 }
 
-// Remove ends a context and its kernel. A cell that runs in it ends with an error.
-// Where the kernel could not be ended the context stays.
+// Remove ends a context and its kernel. A running cell ends with an error. The context stays if the kernel could not be
+// ended.
 func (i *Interpreter) Remove(ctx context.Context, id string) error {
 	s, err := i.lookup(ctx, id)
 	if err != nil {
@@ -216,8 +206,7 @@ func (i *Interpreter) Remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// Restart gives a context a new kernel: its state is lost. A cell that runs in it
-// ends with an error.
+// Restart gives a context a new kernel, which loses the state. A running cell ends with an error.
 func (i *Interpreter) Restart(ctx context.Context, id string) error {
 	s, err := i.lookup(ctx, id)
 	if err != nil {
@@ -229,10 +218,9 @@ func (i *Interpreter) Restart(ctx context.Context, id string) error {
 	return s.ready(ctx)
 }
 
-// Interrupt stops the cell that runs in a context, if one does, as Ctrl-C would, also
-// one that was begun before this Interpreter was there. One that goes on after
-// Options.Stop takes its kernel with it. While a kernel is being started nothing runs:
-// that is Conflict.
+// Interrupt stops the running cell of a context as Ctrl-C would, also one that an earlier Interpreter started. It does
+// nothing if no cell runs. If the cell does not stop within Options.Stop, its kernel is killed. While a kernel starts,
+// the error is Conflict.
 func (i *Interpreter) Interrupt(ctx context.Context, id string) error {
 	s, err := i.lookup(ctx, id)
 	if err != nil {
@@ -241,9 +229,8 @@ func (i *Interpreter) Interrupt(ctx context.Context, id string) error {
 	return s.interrupt(ctx)
 }
 
-// Run runs a cell and tells what happens, in order, to tell. It answers when the
-// cell has ended, and with nil also where the cell failed: that is an event. If tell
-// answers an error, or ctx ends, the cell is interrupted; Run answers why.
+// Run runs a cell and passes its events to tell, in order. It returns when the cell has ended, with nil even if the
+// cell failed: that is an event. If tell returns an error, or ctx ends, Run interrupts the cell and returns that error.
 func (i *Interpreter) Run(ctx context.Context, c Cell, tell func(Event) error) error {
 	switch {
 	case c.Context != "" && c.Language != "":
@@ -287,14 +274,14 @@ func (i *Interpreter) Run(ctx context.Context, c Cell, tell func(Event) error) e
 	})
 }
 
-// A Recorder is a sandbox that keeps a record of what is done with it. It runs a cell, and
-// records whose it was and how it ended; what cannot be recorded is not run.
+// A Recorder is a sandbox that keeps an audit log of its use. RecordCell runs a cell and records its context, language
+// and code, and how it ended. A cell that cannot be recorded is not run.
 type Recorder interface {
 	RecordCell(ctx context.Context, id, language, code string, run func() (failed bool, err error)) error
 }
 
-// Default gives the default context of a language, and makes it if it is not there;
-// its kernel starts with its first cell.
+// Default returns the default context of a language, and creates it if it is missing. Its kernel starts with its first
+// cell.
 func (i *Interpreter) Default(ctx context.Context, l Language) (Context, error) {
 	if err := i.find(ctx); err != nil {
 		return Context{}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Language is what cells are written in.
+// A Language is the language of a cell.
 type Language string
 
 const (
@@ -25,13 +25,12 @@ const (
 	Java       Language = "java"
 )
 
-// Languages lists them all.
+// Languages lists all languages.
 func Languages() []Language {
 	return []Language{Python, JavaScript, TypeScript, Bash, R, Java}
 }
 
-// ParseLanguage reads the name of a language, or one of its short forms. Empty is
-// Python.
+// ParseLanguage parses the name of a language, or one of its short forms. Empty is Python.
 func ParseLanguage(name string) (Language, error) {
 	switch name {
 	case "", "python", "py", "python3":

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Kind says what an event is about.
+// A Kind is the kind of an event.
 type Kind string
 
 const (
@@ -23,10 +23,10 @@ const (
 	Ended  Kind = "end"    // always the last, once
 )
 
-// An Event is something that happens while a cell runs.
+// An Event reports progress of a running cell.
 type Event struct {
 	Kind   Kind      `json:"type"`
-	Time   time.Time `json:"time"` // by the host's clock, when it was heard of
+	Time   time.Time `json:"time"` // by the host's clock, on receipt
 	Text   string    `json:"text,omitempty"`
 	Count  int       `json:"count,omitempty"`
 	Result *Result   `json:"result,omitempty"`
@@ -35,14 +35,14 @@ type Event struct {
 
 // A Result is a value in one or more forms.
 type Result struct {
-	// Main is the value of the cell's last expression; others were displayed.
+	// Main is set for the value of the cell's last expression. Other results were displayed.
 	Main bool `json:"main"`
-	// Data is by media type: text is a string, pictures and PDF are strings of
-	// base64, types of JSON are whatever it is.
+	// Data maps media types to values: text is a string, pictures and PDF are strings of base64, and JSON types are
+	// JSON values.
 	Data map[string]json.RawMessage `json:"data"`
 }
 
-// Text gives the plain text of a result, empty where there is none.
+// Text returns the plain text of a result, or the empty string.
 func (r *Result) Text() string {
 	var text string
 	_ = json.Unmarshal(r.Data["text/plain"], &text) // another type is no text
@@ -53,21 +53,20 @@ func (r *Result) Text() string {
 // has no name for that.
 const errInterrupted = "Interrupted"
 
-// Names of errors that come from the host's side, and not from the language.
+// Names of errors that come from the host, and not from the language.
 const (
-	// ErrorEnded is a kernel that ended in the middle of a cell; the value says
-	// why. The context begins anew with its next cell.
+	// ErrorEnded reports a kernel that ended in the middle of a cell; the value says why. The next cell starts the
+	// context anew.
 	ErrorEnded = "UnexpectedEndOfExecution"
 
-	// ErrorTimeout is a cell that was interrupted because its time was over, told
-	// after the language's own error.
+	// ErrorTimeout reports a cell that was interrupted at its time limit, after the language's own error.
 	ErrorTimeout = "ExecutionTimeout"
-	// ErrorRoom is a result, or an error, that the host had no room for: cells of
-	// the sandbox hold 64 MiB of them that nobody has taken yet.
+	// ErrorRoom reports a result, or an error, that the host had no room for: the host holds at most 64 MiB of unread
+	// results for the cells of a sandbox.
 	ErrorRoom = "ResultDropped"
 )
 
-// An Error is how a cell failed, in the language's own words.
+// An Error is the failure of a cell, in the language's own words.
 type Error struct {
 	Name      string `json:"name"`
 	Value     string `json:"value"`
@@ -166,7 +165,7 @@ func jsonForm(kind string) bool {
 	return kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == TypeData || kind == TypeChart
 }
 
-// Media types of our own, which are JSON.
+// Paddock's own media types, which are JSON.
 const (
 	TypeData  = "application/vnd.paddock.data+json"  // a table: column to list of values
 	TypeChart = "application/vnd.paddock.chart+json" // what a picture shows: docs/server/interpreter.md

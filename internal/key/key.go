@@ -14,26 +14,26 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// A Scope is something that a key allows.
+// A Scope is a permission of a key.
 type Scope string
 
 const (
 	Read  Scope = "read"  // see sandboxes, processes, files and events
 	Write Scope = "write" // make, change, use and remove sandboxes and snapshots
-	Admin Scope = "admin" // all of it for its tenant, and what is the host's
+	Admin Scope = "admin" // everything for its tenant, and administration of the host
 )
 
-// Scopes lists them all.
+// Scopes lists all scopes.
 func Scopes() []Scope { return []Scope{Read, Write, Admin} }
 
-// A Principal is who a caller turned out to be.
+// A Principal is an authenticated caller.
 type Principal struct {
 	Key    string // its ID
 	Tenant string
 	Scopes []Scope
 }
 
-// May tells whether a scope is there. Admin is all scopes.
+// May reports whether the principal has a scope. Admin includes all scopes.
 func (p Principal) May(s Scope) bool {
 	return slices.Contains(p.Scopes, s) || slices.Contains(p.Scopes, Admin)
 }
@@ -44,7 +44,7 @@ type Ring struct {
 	now func() time.Time
 }
 
-// New gives the keys of a store; now is the clock, and nil is the machine's.
+// New makes a Ring of the keys of a store. now is the clock; nil uses the machine's.
 func New(s *store.Store, now func() time.Time) *Ring {
 	if now == nil {
 		now = time.Now
@@ -52,16 +52,16 @@ func New(s *store.Store, now func() time.Time) *Ring {
 	return &Ring{s, now}
 }
 
-// A Grant is what a new key is to allow.
+// A Grant describes a new key.
 type Grant struct {
 	Tenant  string
 	Name    string // for people
 	Scopes  []Scope
 	Expires time.Time // zero is never
-	E2B     bool      // its text has the grammar of E2B's keys
+	E2B     bool      // write its text in the form of E2B's keys
 }
 
-// Make makes a key and gives its text, which cannot be had again.
+// Make creates a key and returns its text, which cannot be read again.
 func (r *Ring) Make(ctx context.Context, g Grant) (string, store.Key, error) {
 	scopes := make([]string, 0, len(g.Scopes))
 	for _, s := range g.Scopes {
@@ -89,8 +89,8 @@ func (r *Ring) Make(ctx context.Context, g Grant) (string, store.Key, error) {
 	return p.text(), k, nil
 }
 
-// Verify tells whose key a text is. One that is not valid (any more) is
-// [paddock.Denied]; only who has the secret learns why.
+// Verify returns the principal of a key's text. A key that is not valid, or no longer, is [paddock.Denied]. Only a
+// caller with the secret learns why.
 func (r *Ring) Verify(ctx context.Context, text string) (Principal, error) {
 	p, err := parse(text)
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *Ring) Verify(ctx context.Context, text string) (Principal, error) {
 	return principal(k), nil
 }
 
-// Live tells whether a tenant could show the key of an ID now, and it has a scope. It is
-// for what was done with a key and lasts: nobody shows the key itself.
+// Live reports whether the key with an ID is still valid for a tenant and has a scope. It is for effects of a key that
+// last longer than the request, for which no caller presents the key again.
 func (r *Ring) Live(ctx context.Context, tenant, id string, s Scope) (bool, error) {
 	k, err := r.s.Key(ctx, id)
 	switch {
@@ -161,25 +161,25 @@ func (r *Ring) note(ctx context.Context, k store.Key, now time.Time) {
 	_ = r.s.UseKey(ctx, k.ID, now, now.Add(-useEvery))
 }
 
-// Revoke ends a tenant's key, for good. Revoking twice is fine.
+// Revoke revokes a tenant's key for good. A second call does nothing.
 func (r *Ring) Revoke(ctx context.Context, tenant, id string) error {
 	return r.s.RevokeKey(ctx, tenant, id, r.now())
 }
 
-// List gives a tenant's keys, oldest first, with those that ended.
+// List returns a tenant's keys, oldest first, including expired and revoked ones.
 func (r *Ring) List(ctx context.Context, tenant string) ([]store.Key, error) {
 	return r.s.Keys(ctx, tenant)
 }
 
-// A Static is one key of any text, for development: it is in no store, and
-// never ends. Make one with [NewStatic]; the zero Static lets nobody in.
+// A Static is one key with any text, for development. It is in no store and never expires. Make one with [NewStatic];
+// the zero Static admits no caller.
 type Static struct {
 	sum [sha256.Size]byte
 	who Principal
 	set bool
 }
 
-// NewStatic gives a key for a principal. An empty text is [paddock.Invalid].
+// NewStatic makes a key for a principal. An empty text is [paddock.Invalid].
 func NewStatic(text string, who Principal) (Static, error) {
 	if text == "" {
 		return Static{}, fmt.Errorf("an empty key: %w", paddock.Invalid)
@@ -187,7 +187,7 @@ func NewStatic(text string, who Principal) (Static, error) {
 	return Static{sha256.Sum256([]byte(text)), who, true}, nil
 }
 
-// Verify tells whether a text is the key.
+// Verify returns the principal if text is the key.
 func (s Static) Verify(_ context.Context, text string) (Principal, error) {
 	sum := sha256.Sum256([]byte(text))
 	if subtle.ConstantTimeCompare(sum[:], s.sum[:]) != 1 || !s.set {
@@ -196,7 +196,7 @@ func (s Static) Verify(_ context.Context, text string) (Principal, error) {
 	return s.who, nil
 }
 
-// Live tells the same of it as [Ring.Live] does of others.
+// Live does for this key what [Ring.Live] does for stored ones.
 func (s Static) Live(tenant, id string, scope Scope) bool {
 	return s.set && s.who.Key == id && s.who.Tenant == tenant && s.who.May(scope)
 }

@@ -10,16 +10,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// Apply puts the file into spec, which has what is weaker than the file: call
-// it before flags are put into spec. What the file says replaces what spec
-// says; mounts and variables are added, and replace those of the same target
-// and name. What the file leaves out stays.
+// Apply puts the file into spec, which holds settings weaker than the file: call it before flags are put into spec.
+// Values of the file replace those of spec. Mounts and variables are added, and replace those of the same target and
+// name. What the file leaves out stays.
 //
-// The workspace becomes the first mount, writable, and the working directory.
-// Globs become what they match now, and "~" the home.
+// The workspace becomes the first mount, writable, and the working directory. Apply expands globs to the files that
+// match now, and "~" to the home.
 //
-// An error is an [*Error] of kind Invalid with every problem; spec is then
-// unchanged.
+// An error is an [*Error] of kind Invalid with every problem; spec is then unchanged.
 func (f *File) Apply(spec *paddock.Spec, o Host) error {
 	g, problems := f.resolved(o)
 	if len(problems) == 0 {

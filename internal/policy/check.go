@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Check tells what the file asks for that the tier described by info cannot
-// enforce on this host: each a Problem with the line. None means that it can.
-// AllowMissing is taken into account. Turn them into an error with Refuse.
+// Check returns the settings of the file that the tier described by info cannot enforce on this host, each as a Problem
+// with its line. None means that it can enforce all. AllowMissing is taken into account. Refuse turns the problems into
+// an error.
 func Check(f *File, info paddock.Info) []Problem {
 	var problems []Problem
 	if f.Tier != paddock.Auto && f.Tier != info.Tier {
@@ -23,7 +23,7 @@ func Check(f *File, info paddock.Info) []Problem {
 	return problems
 }
 
-// Refuse gives an [*Error] of kind Unsupported with the problems, or nil for none.
+// Refuse returns an [*Error] of kind Unsupported with the problems, or nil for none.
 func Refuse(name string, problems []Problem) error {
 	return newError(name, paddock.Unsupported, problems)
 }

@@ -12,19 +12,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/protect"
 )
 
-// A Question is what Explain answers.
+// A Question asks Explain about one action.
 type Question struct {
 	Verb   string // "read", "write", "connect" or "env"
 	Object string // a path inside, "host:port" or a URL, or a variable's name
-	Method string // of a URL: what is asked with; empty is GET
+	Method string // of a request to a URL; empty is GET
 }
 
 // verbs that ParseQuestion knows.
 var verbs = []string{"read", "write", "connect", "env"}
 
-// ParseQuestion reads a question as a person types it: "read PATH", "write
-// PATH", "connect HOST[:PORT]|URL", "env NAME", or a URL alone. Relative paths
-// and "~" are resolved with o. What is not understood is Invalid.
+// ParseQuestion parses a question as a person types it: "read PATH", "write PATH", "connect HOST[:PORT]|URL", "env
+// NAME", or a URL alone. It resolves relative paths and "~" with o. All else is Invalid.
 func ParseQuestion(args []string, o Host) (Question, error) {
 	if len(args) == 1 && strings.Contains(args[0], "://") {
 		args = []string{"connect", args[0]}
@@ -64,7 +63,7 @@ func ParseQuestion(args []string, o Host) (Question, error) {
 	return q, nil
 }
 
-// An Answer says whether something is allowed, and why.
+// An Answer says whether an action is allowed, and why.
 type Answer struct {
 	Allowed bool     `json:"allowed"`
 	Rule    string   `json:"rule"`             // what decided, in words
@@ -72,13 +71,12 @@ type Answer struct {
 	Change  string   `json:"change,omitempty"` // how to change it
 	Notes   []string `json:"notes,omitempty"`  // limits of the answer
 
-	Inspected bool     `json:"inspected,omitempty"` // TLS to there is looked into
-	Secrets   []string `json:"secrets,omitempty"`   // names of the secrets that requests to there can use
+	Inspected bool     `json:"inspected,omitempty"` // whether the gateway inspects TLS to this destination
+	Secrets   []string `json:"secrets,omitempty"`   // names of the secrets that requests to this destination can use
 }
 
-// Explain answers q for spec, the complete one after mode, file and flags. f
-// is the file that was applied, for places; nil is none. It looks at no file:
-// what is read or written may not exist, and a link may lead elsewhere.
+// Explain answers q for spec, which is complete after mode, file and flags. f is the file that was applied, for
+// positions, and may be nil. Explain opens no file: the path may not exist, and a link may lead elsewhere.
 func Explain(spec paddock.Spec, f *File, o Host, q Question) (Answer, error) {
 	e := explainer{spec: spec, host: o}
 	if f != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// Format writes spec as a policy file from which Read and Apply, on an empty
-// spec, make the same again, but for what a policy does not say: ID, hostname,
-// labels and whether it is ephemeral. A spec that no policy file can say is
+// Format writes spec as a policy file. Read and Apply on an empty spec make the same spec from it, except for the ID,
+// hostname, labels and whether it is ephemeral, which a policy does not hold. A spec that no policy file can express is
 // Unsupported; nothing is left out.
 func Format(spec paddock.Spec) ([]byte, error) {
 	if len(spec.Policy.Network.Secrets) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// Groups lists the names of the groups that Paddock has.
+// Groups lists the names of the built-in groups.
 func Groups() []string {
 	var names []string
 	for _, g := range groupTable() {
@@ -81,9 +81,8 @@ func productGroups() []group {
 	return groups
 }
 
-// Rules gives the rules that a flag such as --allow stands for: "HOST",
-// "HOST:PORT", "group:NAME" or "group:NAME:PORT", of the groups of f, where
-// there is a file, and of those that Paddock has. All else is Invalid.
+// Rules returns the rules for the value of a flag such as --allow: "HOST", "HOST:PORT", "group:NAME" or
+// "group:NAME:PORT". Groups are those of f, which may be nil, and the built-in ones. All else is Invalid.
 func Rules(text string, deny bool, f *File) ([]paddock.NetworkRule, error) {
 	named, ok := strings.CutPrefix(text, "group:")
 	if !ok {

@@ -15,7 +15,7 @@ const (
 	modeFull      = "full"
 )
 
-// Modes lists the names that Mode knows, the least permission first.
+// Modes lists the names of modes, the least permission first.
 func Modes() []string { return []string{modeRead, modeWorkspace, modeFull} }
 
 // Mode applies one of the modes known from Codex to spec, replacing its root,

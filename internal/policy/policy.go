@@ -1,14 +1,11 @@
-// Package policy turns what people write into a paddock.Spec: Paddock's own
-// policy files, the settings file of Anthropic's sandbox-runtime, and the
-// modes known from Codex. It also explains what a spec allows and why.
+// Package policy parses policies into a paddock.Spec: Paddock's own policy files, the settings file of Anthropic's
+// sandbox-runtime, and the modes known from Codex. It also explains what a spec allows and why.
 //
-// It is pure: no network, no environment, no clock. It reads no file but those
-// of the fs.FS that the caller hands in, and that only to expand globs and to
-// tell what exists.
+// It is pure: no network, no environment, no clock. It reads no file except in the fs.FS of the caller, and there only
+// to expand globs and to test whether a file exists.
 //
-// Nothing is ever ignored. A key that is not known, a value that is not
-// understood and a rule that a tier cannot enforce are [Problem]s with the
-// place where they stand; all of them are told at once, not only the first.
+// It ignores nothing. An unknown key, a value that it does not understand and a rule that a tier cannot enforce are
+// each a [Problem] with a position, and it reports all problems at once.
 package policy
 
 import (
@@ -19,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds on what is read; past them a document is refused, never cut.
+// Limits of a document. A document beyond them is refused, never cut.
 const (
 	MaxDocument = 1 << 20 // bytes of a policy or settings file
 	MaxProblems = 20      // problems told of one document
@@ -27,36 +24,33 @@ const (
 	MaxRules    = 1000    // entries of any one list
 )
 
-// Host is what the caller knows and this package does not look up.
+// Host holds the facts about the caller that this package does not look up.
 type Host struct {
-	// Home is the absolute path that "~" stands for. Empty: "~" is refused.
+	// Home is the absolute path of "~". If empty, "~" is refused.
 	Home string
 
-	// Dir is the absolute directory that the caller works in: what the
-	// workspace "." stands for, and what relative paths of the settings file
-	// of sandbox-runtime are relative to.
+	// Dir is the caller's absolute working directory. The workspace "." is this directory, and relative paths in the
+	// settings file of sandbox-runtime are relative to it.
 	Dir string
 
-	// Env looks up a variable of the caller's environment, for
-	// environment.pass. Nil has none.
+	// Env looks up a variable of the caller's environment for environment.pass. Nil has none.
 	Env func(name string) (string, bool)
 
-	// Secret reads a file that holds a secret and nothing else, by its absolute
-	// path: at most limit bytes, else an error. Nil: secrets from files are
-	// refused.
+	// Secret reads a file that holds one secret, by its absolute path. More than limit bytes are an error. If nil,
+	// secrets from files are refused.
 	Secret func(name string, limit int) ([]byte, error)
 
-	// WithoutSecrets leaves secrets without their values: for who only looks at
-	// what a policy says. No sandbox can be made of such a spec.
+	// WithoutSecrets leaves the values of secrets empty, for callers that only examine a policy. No sandbox can be made
+	// of such a spec.
 	WithoutSecrets bool
 
-	// Files is the host's file tree, rooted at "/" (os.DirFS("/")). Globs
-	// are expanded in it. Nil: globs are refused.
+	// Files is the host's file tree, rooted at "/" (os.DirFS("/")), in which globs are expanded. If nil, globs are
+	// refused.
 	Files fs.FS
 }
 
-// A File is a policy as it was written. Read and ReadSRT make it; the caller
-// may look at it and Apply it, and does not change it.
+// A File is a policy as it was written. Read and ReadSRT make it. The caller may read and Apply it, and must not change
+// it.
 type File struct {
 	Name    string // as given to Read, for messages
 	Version int    // 1
@@ -75,8 +69,7 @@ type File struct {
 	Audit        []paddock.AuditKind
 	AllowMissing []paddock.Control
 
-	// Notes are what the file says that is probably not meant, or has no
-	// effect. They are for telling, and are no errors.
+	// Notes are settings that are probably a mistake or have no effect. They are not errors.
 	Notes []Problem
 
 	at      map[string]Position
@@ -88,17 +81,16 @@ type File struct {
 	dir     string   // working directory; empty is the workspace's
 }
 
-// A Position is a place in a document, counted from 1. The zero Position is
-// unknown.
+// A Position is a line and column of a document, from 1. The zero Position is unknown.
 type Position struct {
 	Line, Column int
 }
 
-// Timeout gives limits.timeout; zero is none.
+// Timeout returns limits.timeout. Zero means none.
 func (f *File) Timeout() time.Duration { return f.Limits.Lifetime }
 
-// Where gives "name:line:column" of a key such as "limits.memory" or
-// "mounts[2]", or of the nearest key above it, or the name alone.
+// Where returns "name:line:column" of a key such as "limits.memory" or "mounts[2]", or of the nearest key above it, or
+// the name alone.
 func (f *File) Where(key string) string {
 	p := f.position(key)
 	return place(f.Name, p.Line, p.Column)

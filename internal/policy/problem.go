@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Problem is one thing that is wrong with a document, and where.
+// A Problem is one error in a document, with its position.
 type Problem struct {
 	Line   int    `json:"line,omitempty"`   // from 1; 0 is unknown
 	Column int    `json:"column,omitempty"` // from 1, in characters
@@ -16,9 +16,8 @@ type Problem struct {
 	Hint   string `json:"hint,omitempty"`   // what is allowed, or was meant
 }
 
-// Error is all the problems of one document, at least one, at most
-// MaxProblems. Its Kind is Invalid, or Unsupported where the document is right
-// and asks for what cannot be had; [paddock.KindOf] tells.
+// Error holds the problems of one document, from one to MaxProblems. Its Kind is Invalid, or Unsupported where the
+// document is correct and asks for something unavailable; see [paddock.KindOf].
 type Error struct {
 	Name     string    `json:"name"`
 	Problems []Problem `json:"problems"`
@@ -26,7 +25,7 @@ type Error struct {
 	Kind     paddock.Kind
 }
 
-// Error gives one line for each problem: "name:line:column: key: text (hint)".
+// Error returns one line for each problem: "name:line:column: key: text (hint)".
 func (e *Error) Error() string {
 	var b strings.Builder
 	for i, p := range e.Problems {
@@ -41,10 +40,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the kind.
+// Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// In gives the problem as one line, in the document called name.
+// In returns the problem in the document called name as one line.
 func (p Problem) In(name string) string {
 	var b strings.Builder
 	b.WriteString(place(name, p.Line, p.Column))

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Read reads a policy file, version 1, in YAML. name is for messages. An
-// error is an [*Error] of kind Invalid with every problem found.
+// Read parses a policy file, version 1, in YAML. name is for messages. An error is an [*Error] of kind Invalid with
+// every problem found.
 func Read(name string, data []byte) (*File, error) {
 	r := newReader(name, version1())
 	top, problem := parseYAML(data)

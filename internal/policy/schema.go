@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Schema gives the JSON Schema (draft 2020-12) of policy files, as in
-// docs/reference/policy.schema.json. What it refuses, Read refuses too; Read also
-// refuses what no schema can say, such as rules that contradict each other.
+// Schema returns the JSON Schema (draft 2020-12) of policy files, as in docs/reference/policy.schema.json. Read refuses
+// every document that the schema refuses, and also those that no schema can exclude, such as rules that contradict each
+// other.
 func Schema() []byte {
 	top := version1().schema()
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"

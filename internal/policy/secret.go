@@ -29,8 +29,8 @@ func checkSource(s string) error {
 	return nil
 }
 
-// CheckSource tells what is wrong with "env:VARIABLE" or "file:PATH", without
-// looking for the value. An error is Invalid and does not show the text.
+// CheckSource checks the form of "env:VARIABLE" or "file:PATH", without reading the value. An error is Invalid and does
+// not show the text.
 func CheckSource(from string) error {
 	if err := checkSource(from); err != nil {
 		return fmt.Errorf("%w (%s): %w", err, sourceHint, paddock.Invalid)
@@ -38,9 +38,8 @@ func CheckSource(from string) error {
 	return nil
 }
 
-// Value gives the value of a secret from "env:VARIABLE" or "file:PATH", with
-// what o knows. One line break at the end of a file is no part of it. What is
-// not there is NotFound, and no error holds the value.
+// Value reads the value of a secret from "env:VARIABLE" or "file:PATH" by means of o. It drops one line break at the
+// end of a file. A missing value is NotFound. No error holds the value.
 func Value(from string, o Host) (string, error) {
 	if err := CheckSource(from); err != nil {
 		return "", err

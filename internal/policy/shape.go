@@ -345,7 +345,7 @@ func hintFor(word string, words []string) string {
 	return "allowed: " + strings.Join(words, ", ")
 }
 
-// Nearest gives the word that was probably meant, or nothing.
+// Nearest returns the word of the list that was probably meant, or the empty string.
 func Nearest(word string, words []string) string {
 	if len(word) > 100 {
 		return ""

@@ -15,19 +15,16 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// ReadSRT reads the settings file of npm @anthropic-ai/sandbox-runtime, as of
-// version 0.0.83. Relative paths are relative to o.Dir, "~" is o.Home, and
-// globs are expanded in o.Files, as that program does when it starts.
+// ReadSRT parses the settings file of npm @anthropic-ai/sandbox-runtime, as of version 0.0.83. Relative paths are
+// relative to o.Dir, "~" is o.Home, and globs are expanded in o.Files, as that program does when it starts.
 //
-// Every key of that version is honoured, or has a note in File.Notes that
-// says why it has no effect here, or is refused by name: the error is then of
-// kind Unsupported. A key that is not of that version is Invalid.
+// ReadSRT honours every key of that version, adds a note to File.Notes that says why the key has no effect here, or
+// refuses the key by name with an error of kind Unsupported. Any other key is Invalid.
 //
-// There the whole host is readable by default: the File has an open root,
-// whose files can be read but for denyRead, and written only below
-// allowWrite. Two things are stricter than there: of the caller's environment
-// nothing enters but what flags name, and the directories that it makes
-// writable unasked (/tmp/claude, ~/.npm/_logs, ~/.claude/debug) are not.
+// That program lets a sandbox read the whole host by default. The File therefore has an open root: files can be read
+// except below denyRead, and written only below allowWrite. Two things are stricter here: no variable of the caller's
+// environment enters except those that flags name, and the directories that it makes writable unasked (/tmp/claude,
+// ~/.npm/_logs, ~/.claude/debug) are not writable.
 func ReadSRT(name string, data []byte, o Host) (*File, error) {
 	s := &srt{}
 	r := newReader(name, nil)

@@ -22,7 +22,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Hit says what a path is to a Set.
+// A Hit is the relation of a path to a Set.
 type Hit uint8
 
 const (
@@ -39,7 +39,7 @@ const (
 	Protected
 )
 
-// String gives the hit as a word.
+// String returns the hit as a word.
 func (h Hit) String() string {
 	switch h {
 	case Miss:
@@ -65,7 +65,7 @@ const (
 	maxText       = 1024
 )
 
-// A Set is protected names. It is safe for many goroutines.
+// A Set is a set of protected names. It is safe for concurrent use.
 type Set struct {
 	rules   []rule
 	byFirst map[string][]int // folded first component to rules
@@ -85,10 +85,9 @@ type part struct {
 	suffix string // its extension, with the dot
 }
 
-// New gives the built-in names, and extra, but for without. An entry of extra
-// is a run of path components such as ".envrc" or ".git/hooks", each literal
-// or "*" for any one; the first is literal. An entry of without must be the
-// exact text of a built-in one. At most 1,000 entries, 16 components each.
+// New makes a Set of the built-in names and extra, less without. An entry of extra is a sequence of path components
+// such as ".envrc" or ".git/hooks", each literal or "*" for any one; the first is literal. An entry of without must be
+// the exact text of a built-in one. The limits are 1,000 entries of 16 components.
 func New(extra, without []string) (*Set, error) {
 	drop := make(map[string]bool, len(without))
 	for _, text := range without {
@@ -115,19 +114,18 @@ func New(extra, without []string) (*Set, error) {
 	return build(names), nil
 }
 
-// Noteworthy gives the set of names that people edit in the course of work,
-// and that programs on the host obey later: they are not protected, and a run
-// tells which of them it changed. Its Match never answers anything but Miss,
-// Prefix, which means nothing here, and Protected, which means noteworthy.
+// Noteworthy returns the set of names that people edit in the course of work and that programs on the host obey later.
+// They are not protected; a run reports which of them it changed. Its Match returns Protected for a noteworthy path;
+// Prefix has no meaning here.
 func Noteworthy() *Set { return build(noteworthy) }
 
 // Names lists the built-in protected names.
 func Names() []Name { return append([]Name(nil), builtin...) }
 
-// NoteworthyNames lists the noteworthy ones.
+// NoteworthyNames lists the noteworthy names.
 func NoteworthyNames() []Name { return append([]Name(nil), noteworthy...) }
 
-// Check tells what is wrong with an entry for New's extra.
+// Check checks an entry for New's extra.
 func Check(text string) error {
 	switch {
 	case text == "":
@@ -196,7 +194,7 @@ func (s *Set) Rules() []string {
 	return texts
 }
 
-// Reason says what on the host trusts the name that Match answered.
+// Reason says what on the host trusts a name. rule is a text that Match returned.
 func (s *Set) Reason(rule string) string {
 	if rule == upward {
 		return "a path that goes upward cannot be judged"
@@ -207,12 +205,11 @@ func (s *Set) Reason(rule string) string {
 // upward is the rule that hits a path with "..".
 const upward = ".."
 
-// Match tells what rel is: a slash-separated path relative to the root of a
-// writable mount, at any depth, existing or not. rule is the text of the entry
-// that decided, empty for Miss. rel need not be clean or valid UTF-8; one with
-// a ".." is Protected, because where it leads depends on links.
+// Match compares rel, a slash-separated path relative to the root of a writable mount, with the set. The path may have
+// any depth and need not exist. rule is the text of the entry that decided, empty for Miss. rel need not be clean or
+// valid UTF-8. A path with ".." is Protected, because its target depends on links.
 //
-// Names are compared as the most lenient file system would: see fold.
+// Match compares names as the most lenient file system would: see fold.
 func (s *Set) Match(rel string) (rule string, hit Hit) {
 	comps, up := split(rel)
 	if up {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Kind says what an entry is.
+// A Kind is the kind of an entry.
 type Kind byte
 
 // Kinds of entries. The numbers are written to disk.
@@ -21,32 +21,30 @@ const (
 	Socket Kind = 5
 	Char   Kind = 6
 	Block  Kind = 7
-	Gone   Kind = 8 // the base has something here, this tree has not
-	Same   Kind = 9 // another name of an entry before
+	Gone   Kind = 8 // the base has a file here, this tree has none
+	Same   Kind = 9 // a hard link to an earlier entry
 )
 
-// An Entry is one path where a tree differs from its base. It takes the place
-// of what the base has there, unless both are directories: then it only
-// changes the directory itself.
+// An Entry is one path where a tree differs from its base. It replaces the base's file there, unless both are
+// directories: then it only changes the directory itself.
 //
-// Entries come in the order of [Compare], so that a directory comes before
-// what is in it, and each path once.
+// Entries are in the order of [Compare], so that a directory comes before its contents, and each path occurs once.
 type Entry struct {
-	Path string // bytes, without a slash in front; empty is the root directory
+	Path string // raw bytes, without a leading slash; empty is the root directory
 	Kind Kind
 
 	Mode     uint32 // permission bits, 07777
 	UID, GID uint32
 	ModTime  time.Time
 
-	Target string // of a link: what it says; of another name: the first path
+	Target string // of a symbolic link: its text; of a hard link: the first path
 	Device uint64 // of a device: major<<32 | minor
-	Opaque bool   // of a directory: nothing of what the base has in it shows
-	Shared bool   // of what is no directory: a later entry is another name of it
+	Opaque bool   // of a directory: hides all contents of the base's directory
+	Shared bool   // of a non-directory: a later entry is a hard link to it
 
 	Size int64 // of a file
-	// Data gives what a file holds, in order; what is between is a hole. The
-	// bytes are valid until the next step. Nil is a file that is one hole.
+	// Data yields the contents of a file in order; gaps are holes. The bytes are valid until the next step. A file with
+	// nil Data is one hole.
 	Data iter.Seq2[Extent, error]
 }
 
@@ -56,8 +54,7 @@ type Extent struct {
 	Bytes  []byte
 }
 
-// Compare orders paths as a walk meets them: by names, in order of bytes, a
-// directory before what is in it.
+// Compare orders paths as a walk visits them: by names in byte order, a directory before its contents.
 func Compare(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -25,12 +25,12 @@ import (
 // begins with, and the rest.
 const magic = "paddock snapshot 1\n"
 
-// A Meta describes a snapshot.
+// Meta describes a snapshot.
 type Meta struct {
 	ID      paddock.SnapshotID `json:"id"`
 	Tier    paddock.Tier       `json:"tier,omitempty"`   // that wrote it
-	Base    string             `json:"base,omitempty"`   // what the entries are relative to
-	Parent  paddock.SnapshotID `json:"parent,omitempty"` // that the sandbox began with: history only
+	Base    string             `json:"base,omitempty"`   // the root that the entries are relative to
+	Parent  paddock.SnapshotID `json:"parent,omitempty"` // the snapshot that the sandbox started from, for information only
 	Name    string             `json:"name,omitempty"`
 	Created time.Time          `json:"created,omitzero"`
 }

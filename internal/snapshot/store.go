@@ -24,15 +24,14 @@ import (
 // same bytes at the same place of two files are one blob.
 const chunkSize = 1 << 20
 
-// Options say how a store writes.
+// Options configure a Store.
 type Options struct {
-	// Sync waits until what is written is safe from a loss of power. Without
-	// it, a snapshot may turn out damaged afterwards, and says so.
+	// Sync makes writes survive a power failure. Without it a snapshot may be damaged after one, and reading it reports
+	// the damage.
 	Sync bool
 }
 
-// A Store is a directory of snapshots. It is safe for many goroutines, and for
-// several programs at once.
+// A Store is a directory of snapshots. It is safe for concurrent use, also by several programs.
 type Store struct {
 	root *os.Root
 	opts Options
@@ -46,7 +45,7 @@ const (
 	fileLock = "lock"
 )
 
-// Open opens the store in a directory, which is made (0700) if it is missing.
+// Open opens the store in a directory, and creates the directory (0700) if it is missing.
 func Open(dir string, o Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
@@ -66,7 +65,7 @@ func Open(dir string, o Options) (*Store, error) {
 // Close closes the store.
 func (s *Store) Close() error { return s.root.Close() }
 
-// NewID makes a name for a snapshot that there is not.
+// NewID returns a new random snapshot ID.
 func NewID() paddock.SnapshotID {
 	return paddock.SnapshotID("snap-" + strings.ToLower(rand.Text()))
 }
@@ -101,10 +100,8 @@ func (s *Store) lock(alone, wait bool) (io.Closer, error) {
 	return f, nil
 }
 
-// Write keeps a snapshot. Entries are those of a tree that differ from its
-// base; they must be in order. After an error there is no snapshot; blobs that
-// were written already go with the next [Store.Collect]. A name that is taken
-// is [paddock.Exists].
+// Write stores a snapshot. The entries must be in order. After an error there is no snapshot, and the next
+// [Store.Collect] removes the blobs written for it. An ID in use is [paddock.Exists].
 func (s *Store) Write(ctx context.Context, m Meta, entries iter.Seq2[Entry, error]) (err error) {
 	defer func() {
 		if err != nil {
@@ -295,7 +292,7 @@ func (s *Store) blob(c chunk) ([]byte, error) {
 	return b, nil
 }
 
-// A Snapshot is one that can be read. Close ends the reading.
+// A Snapshot is an open snapshot. Close it after reading.
 type Snapshot struct {
 	Meta  Meta
 	store *Store
@@ -335,9 +332,8 @@ func (s *Store) open(id paddock.SnapshotID) (*os.File, *reader, error) {
 // Close closes the snapshot.
 func (x *Snapshot) Close() error { return x.file.Close() }
 
-// Entries gives the entries in order. It ends at the first error, which it
-// yields; that the list was not changed on the disk is known only at its end.
-// The data of an entry can be read during its step.
+// Entries yields the entries in order and stops at the first error, which it yields. Only at its end is it known that
+// the list was not changed on the disk. The data of an entry can be read during its step.
 func (x *Snapshot) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if _, err := x.file.Seek(0, io.SeekStart); err != nil {
@@ -375,8 +371,8 @@ func (s *Store) data(chunks []chunk) iter.Seq2[Extent, error] {
 	}
 }
 
-// List describes all snapshots, the oldest first. Ones that cannot be read are
-// told by the error; the others are there all the same.
+// List describes all snapshots, the oldest first. The error reports snapshots that cannot be read; the result holds the
+// others.
 func (s *Store) List() ([]Meta, error) {
 	ids, err := s.ids()
 	if err != nil {
@@ -421,8 +417,8 @@ func (s *Store) names(dir string) ([]string, error) {
 	return d.Readdirnames(-1)
 }
 
-// Remove removes a snapshot. One that is not there is fine. What it alone held
-// is given back by [Store.Collect].
+// Remove removes a snapshot. A missing snapshot is not an error. [Store.Collect] frees the blobs that only this
+// snapshot had.
 func (s *Store) Remove(id paddock.SnapshotID) error {
 	if !paddock.ID(id).Valid() {
 		return fmt.Errorf("the snapshot name %q: %w", id, paddock.Invalid)
@@ -434,8 +430,8 @@ func (s *Store) Remove(id paddock.SnapshotID) error {
 	return err
 }
 
-// Discard removes a snapshot and, unless one is being written, what it alone
-// held; then that goes with the next one.
+// Discard removes a snapshot and the blobs that only it had. While another snapshot is being written it leaves the
+// blobs to the next Discard or Collect.
 func (s *Store) Discard(ctx context.Context, id paddock.SnapshotID) error {
 	if err := s.Remove(id); err != nil {
 		return err
@@ -446,9 +442,9 @@ func (s *Store) Discard(ctx context.Context, id paddock.SnapshotID) error {
 	return nil
 }
 
-// Collect removes blobs that no snapshot has, and tells how many bytes that
-// gave back. While a snapshot is written it is [paddock.Conflict]. If one
-// snapshot cannot be read it removes nothing: that one may still be saved.
+// Collect removes blobs that no snapshot has, and returns the number of bytes freed. While a snapshot is written it
+// returns [paddock.Conflict]. If a snapshot cannot be read it removes nothing, because that snapshot may still be
+// recovered.
 func (s *Store) Collect(ctx context.Context) (freed int64, err error) {
 	held, err := s.lock(true, false)
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Claim makes its caller the one server of a place, until release or Close, or until
-// the program dies. Where another has it that is [paddock.Conflict]. A file of
-// SQLite is one server's, whatever the place. A claim on PostgreSQL ends too when
-// its connection is lost. Releasing twice is fine.
+// Claim makes the caller the only server of a place until release, Close, or the end of the program. If another server
+// has the place, the error is [paddock.Conflict]. A SQLite file belongs to one server, whatever the place. On
+// PostgreSQL a claim also ends when its connection is lost. A second release does nothing.
 func (s *Store) Claim(ctx context.Context, place string) (release func() error, err error) {
 	free, err := s.engine.claim(ctx, place)
 	if err != nil {

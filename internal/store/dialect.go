@@ -4,18 +4,17 @@ import (
 	"context"
 )
 
-// Notes are what a dialect remembers of its own at one place: texts, by kind,
-// tenant and ID. What is in them is the dialect's business.
+// Notes are texts that a dialect stores at one place, by kind, tenant and ID. The store does not interpret them.
 type Notes struct {
 	s       *Store
 	place   string
 	dialect string
 }
 
-// NotesOf gives those of a dialect at a place.
+// NotesOf returns the notes of a dialect at a place.
 func NotesOf(s *Store, place, dialect string) *Notes { return &Notes{s, place, dialect} }
 
-// Keep writes a note, over one that is there.
+// Keep stores a note, and replaces an existing one.
 func (n *Notes) Keep(ctx context.Context, kind, tenant, id, data string) error {
 	return n.s.write(ctx, func(q query) error {
 		_, err := q.exec(`INSERT INTO dialects (place, dialect, kind, tenant, id, data) VALUES (?, ?, ?, ?, ?, ?)
@@ -25,7 +24,7 @@ func (n *Notes) Keep(ctx context.Context, kind, tenant, id, data string) error {
 	})
 }
 
-// Forget removes a note. Forgetting twice is fine.
+// Forget removes a note. A missing note is not an error.
 func (n *Notes) Forget(ctx context.Context, kind, tenant, id string) error {
 	return n.s.write(ctx, func(q query) error {
 		_, err := q.exec("DELETE FROM dialects WHERE place = ? AND dialect = ? AND kind = ? AND tenant = ? AND id = ?",
@@ -34,7 +33,7 @@ func (n *Notes) Forget(ctx context.Context, kind, tenant, id string) error {
 	})
 }
 
-// Each calls f with every note of a kind, of all tenants, in the order of IDs.
+// Each calls f with every note of a kind, in the order of tenants and IDs.
 func (n *Notes) Each(ctx context.Context, kind string, f func(tenant, id, data string) error) error {
 	return n.s.read(ctx, func(q query) error {
 		return q.each(func(r row) error {

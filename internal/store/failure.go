@@ -23,6 +23,6 @@ func (s *Store) told(err error) error {
 	return s.engine.told(err)
 }
 
-// Failures tells how many calls failed because the database was gone, full, too slow
-// or at fault, and not because of what was asked of it.
+// Failures returns the number of calls that failed because the database was gone, full, too slow or broken, and not
+// because of their arguments.
 func (s *Store) Failures() uint64 { return s.failed.Load() }

@@ -21,14 +21,13 @@ import (
 // others who write come in between.
 const foldBatch = 200
 
-// FoldRecords makes records of hours to records of days, in UTC: some of the oldest day
-// that has any and was over before a time, all or none. It tells how many there were;
-// with none there is nothing left to do.
+// FoldRecords merges records of hours into records of days, in UTC. One call handles some records of the oldest day
+// that has any and ended before a time, in one transaction. It returns their number; zero means that nothing is left to
+// do.
 //
-// A sandbox that was there on that day alone, with the same labels all the time, is added
-// to those of its tenant, tier and labels, and is known by its number among them from
-// then on. Any other keeps a record for each day, or part of one with other labels.
-// Nothing is rounded, and what a sum of full days says stays the same.
+// A sandbox that existed on that day alone, with unchanged labels, is added to a record for its tenant, tier and
+// labels, which counts sandboxes and does not name them. Any other sandbox keeps a record for each day, or for each
+// part of a day with other labels. Nothing is rounded, and sums over full days stay the same.
 func (s *Store) FoldRecords(ctx context.Context, before time.Time) (int, error) {
 	var n int
 	err := s.write(ctx, func(q query) error {
@@ -248,9 +247,8 @@ func (q query) crowd(r Record) error {
 	}
 }
 
-// Folded tells whether a time is in the middle of a record of a day, of one tenant or
-// of any where none is named: what was used before it is not told apart there from
-// what was used after it.
+// Folded reports whether a time lies within a day's record, of one tenant or, if tenant is empty, of any. Usage before
+// and after that time is not distinguished there.
 func (s *Store) Folded(ctx context.Context, tenant string, at time.Time) (bool, error) {
 	day := dayOf(at)
 	var n int64

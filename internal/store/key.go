@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A Key lets its bearer in as a tenant. The secret itself is nowhere: Hash is its
-// sum.
+// A Key authenticates its bearer as a tenant. Hash is the hash of the secret, which is stored nowhere.
 type Key struct {
 	ID      string    `json:"id"`
 	Tenant  string    `json:"tenant"`
@@ -15,11 +14,11 @@ type Key struct {
 	Scopes  []string  `json:"scopes"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"` // zero is never
-	Revoked time.Time `json:"revoked,omitzero"` // zero is not
+	Revoked time.Time `json:"revoked,omitzero"` // zero is not revoked
 	Used    time.Time `json:"used,omitzero"`    // last, to a minute; zero is never
 }
 
-// AddKey keeps a key of a tenant that is there.
+// AddKey stores a key of an existing tenant.
 func (s *Store) AddKey(ctx context.Context, k Key) error {
 	scopes, err := text(k.Scopes)
 	if err != nil {
@@ -48,7 +47,7 @@ func scanKey(r row) (Key, error) {
 	return k, value(scopes, &k.Scopes)
 }
 
-// Key finds one of any tenant.
+// Key returns the key with an ID, of any tenant.
 func (s *Store) Key(ctx context.Context, id string) (Key, error) {
 	var k Key
 	err := s.read(ctx, func(q query) (err error) {
@@ -58,7 +57,7 @@ func (s *Store) Key(ctx context.Context, id string) (Key, error) {
 	return k, err
 }
 
-// Keys gives a tenant's, oldest first, also those that were revoked.
+// Keys returns a tenant's keys, oldest first, including revoked ones.
 func (s *Store) Keys(ctx context.Context, tenant string) ([]Key, error) {
 	var list []Key
 	err := s.read(ctx, func(q query) error {
@@ -71,8 +70,7 @@ func (s *Store) Keys(ctx context.Context, tenant string) ([]Key, error) {
 	return list, err
 }
 
-// RevokeKey ends a tenant's key, for good. Revoking twice is fine, and keeps the
-// first time.
+// RevokeKey revokes a tenant's key for good. A second call keeps the first time.
 func (s *Store) RevokeKey(ctx context.Context, tenant, id string, now time.Time) error {
 	return s.write(ctx, func(q query) error {
 		n, err := q.exec("UPDATE keys SET revoked = CASE WHEN revoked = 0 THEN ? ELSE revoked END WHERE id = ? AND tenant = ?", stamp(now), clean(id), clean(tenant))
@@ -80,7 +78,7 @@ func (s *Store) RevokeKey(ctx context.Context, tenant, id string, now time.Time)
 	})
 }
 
-// UseKey notes that a key was used, unless that was noted since a given time.
+// UseKey records the use of a key, unless a use was recorded after since.
 func (s *Store) UseKey(ctx context.Context, id string, now, since time.Time) error {
 	return s.writeLive(ctx, func(q query) error {
 		_, err := q.exec("UPDATE keys SET used = ? WHERE id = ? AND used <= ?", stamp(now), clean(id), stamp(since))

@@ -9,18 +9,18 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Leases are records about the time of sandboxes of one place: one for each ID,
-// which may outlive the sandbox. R is a struct whose JSON is an object with a
-// string "id" and a number "version"; the store reads nothing else of it.
+// Leases are records about the lifetimes of the sandboxes of one place, one for each ID. A record may outlive its
+// sandbox. R is a struct whose JSON is an object with a string "id" and a number "version"; the store reads nothing
+// else of it.
 type Leases[R any] struct {
 	s     *Store
 	place string
 }
 
-// LeasesOf gives those of a place.
+// LeasesOf returns the leases of a place.
 func LeasesOf[R any](s *Store, place string) *Leases[R] { return &Leases[R]{s, place} }
 
-// Load gives every record, by ID.
+// Load returns every record, by ID.
 func (l *Leases[R]) Load(ctx context.Context) ([]R, error) {
 	var list []R
 	err := l.s.read(ctx, func(q query) error {
@@ -33,7 +33,7 @@ func (l *Leases[R]) Load(ctx context.Context) ([]R, error) {
 	return list, err
 }
 
-// Get gives one, or [paddock.NotFound].
+// Get returns a record, or [paddock.NotFound].
 func (l *Leases[R]) Get(ctx context.Context, id paddock.ID) (R, error) {
 	var r R
 	err := l.s.read(ctx, func(q query) (err error) {
@@ -57,9 +57,8 @@ func scanLease[R any](found row) (R, error) {
 	return r, value(fmt.Sprintf(`{"version":%d}`, version), &r)
 }
 
-// Save writes a record over the one with the version in it, where 0 is none, and
-// gives the new version. If another one is there it changes nothing, and is
-// [paddock.Conflict].
+// Save replaces the record that has the version in r, where 0 means that there is none, and returns the new version. If
+// the stored version differs it changes nothing and returns [paddock.Conflict].
 func (l *Leases[R]) Save(ctx context.Context, r R) (int64, error) {
 	data, err := text(r)
 	if err != nil {
@@ -90,7 +89,7 @@ func (l *Leases[R]) Save(ctx context.Context, r R) (int64, error) {
 	return head.Version + 1, err
 }
 
-// Delete removes a record, on the same condition. One that is gone is not an error.
+// Delete removes a record on the same condition. A missing record is not an error.
 func (l *Leases[R]) Delete(ctx context.Context, id paddock.ID, version int64) error {
 	return l.s.write(ctx, func(q query) error {
 		n, err := q.exec("DELETE FROM leases WHERE place = ? AND id = ? AND version = ?", l.place, clean(string(id)), version)

@@ -11,17 +11,17 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Port is what the owner of a sandbox said of one of its ports. Zero is private.
+// A Port is the sharing state of one port of a sandbox. The zero Port is private.
 type Port struct {
 	Public bool  // anyone may reach it
-	Epoch  int64 // raised each time that it is made private: what was given out before ends
-	Named  bool  // the owner said something of it
+	Epoch  int64 // incremented when the port is made private, which invalidates access given out before
+	Named  bool  // whether the owner has set or shared the port
 }
 
 // mostPorts is how many ports of one sandbox something may be said of.
 const mostPorts = 1000
 
-// Port tells what was said of a port of the sandbox with this token.
+// Port returns the state of a port of the sandbox with a token.
 func (s *Store) Port(ctx context.Context, token string, port int) (Port, error) {
 	p := Port{Named: true}
 	err := s.read(ctx, func(q query) error {
@@ -36,12 +36,12 @@ func (s *Store) Port(ctx context.Context, token string, port int) (Port, error) 
 	return p, err
 }
 
-// NamePort notes that the owner gives a port out, and leaves it as it is.
+// NamePort records that the owner shares a port, and leaves its state unchanged.
 func (s *Store) NamePort(ctx context.Context, token string, port int) error {
 	return s.setPort(ctx, token, port, "ON CONFLICT (token, port) DO NOTHING", 0)
 }
 
-// SetPort makes a port public, or private.
+// SetPort makes a port public or private.
 func (s *Store) SetPort(ctx context.Context, token string, port int, public bool) error {
 	if public {
 		return s.setPort(ctx, token, port, "ON CONFLICT (token, port) DO UPDATE SET public = 1", 1)
@@ -69,7 +69,7 @@ func (s *Store) setPort(ctx context.Context, token string, port int, have string
 	})
 }
 
-// Owned finds a sandbox, whoever's it is.
+// Owned returns a sandbox of any tenant.
 func (s *Store) Owned(ctx context.Context, id paddock.ID) (Sandbox, error) {
 	var b Sandbox
 	err := s.read(ctx, func(q query) (err error) {
@@ -82,8 +82,8 @@ func (s *Store) Owned(ctx context.Context, id paddock.ID) (Sandbox, error) {
 // secretSize is that of a secret, in bytes.
 const secretSize = 32
 
-// Secret gives the secret of this name, of 32 bytes, which is made when it is first
-// asked for. All servers on the store have the same.
+// Secret returns the secret with a name, 32 bytes, which is created at its first use. All servers on the store share
+// it.
 func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	if err := named("secret", name); err != nil {
 		return nil, err

@@ -8,9 +8,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Redact gives a copy of a spec without what may be a credential: values of
-// secrets, of the environment, of headers and queries of rules, answers, and
-// users and passwords of proxies. Names stay.
+// Redact returns a copy of a spec without possible credentials: values of secrets, of the environment, of headers and
+// queries of rules, answers, and users and passwords of proxies. Names stay.
 func Redact(spec paddock.Spec) paddock.Spec {
 	spec.Env = blank(spec.Env)
 	n := &spec.Policy.Network

@@ -8,24 +8,23 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A State is how far the making of a sandbox is. What it does then is its
-// driver's to say.
+// A State is the stage of a sandbox between its creation and removal. Its driver knows its status.
 type State string
 
 const (
-	Making   State = "making"   // its driver may have made it, or not yet
-	Ready    State = "ready"    // it was made
-	Removing State = "removing" // it was asked to go, and may be gone
-	Lost     State = "lost"     // its driver does not know it any more; it counts for no quota
+	Making   State = "making"   // its driver may or may not have created it yet
+	Ready    State = "ready"    // it was created
+	Removing State = "removing" // its removal was requested, and it may be gone
+	Lost     State = "lost"     // its driver no longer knows it; it counts for no quota
 )
 
-// A Sandbox is what is known of one besides what its driver tells.
+// A Sandbox is the server's record of a sandbox, besides the driver's status.
 type Sandbox struct {
 	ID     paddock.ID
 	Tenant string
-	Token  string // this sandbox's alone, though its ID may be another's later
-	Place  string // which driver has it, of those whose servers share the store
-	Maker  string // of an ephemeral one, the driver that it goes with; else empty
+	Token  string // unique to this sandbox, although its ID may be reused later
+	Place  string // the driver that has it, among those whose servers share the store
+	Maker  string // of an ephemeral sandbox: the driver whose end it shares; else empty
 	Tier   paddock.Tier
 	Spec   paddock.Spec // as asked, without what may be a credential
 	Labels map[string]string
@@ -35,8 +34,8 @@ type Sandbox struct {
 	Reserved
 }
 
-// Since gives a status in which the sandbox began when this was written down. One
-// that was made ahead of time was there before, which is nothing of its tenant's.
+// Since returns the status with the start moved to the time of this record. A sandbox made ahead of time existed
+// before, and that time is not its tenant's.
 func (b Sandbox) Since(st paddock.Status) paddock.Status {
 	early := b.Created.Sub(st.Created)
 	if b.Created.IsZero() || st.Created.IsZero() || early <= 0 {
@@ -65,9 +64,8 @@ func scanSandbox(r row) (Sandbox, error) {
 	return b, value(labels, &b.Labels)
 }
 
-// AddSandbox keeps a sandbox that is about to be made, if admit agrees to what
-// its tenant has already; nobody changes that meanwhile. admit may be called
-// many times. An ID in use, whoever's, is [paddock.Exists].
+// AddSandbox stores a sandbox that is about to be created, if admit accepts the tenant's total, which nothing else
+// changes meanwhile. admit may be called several times. An ID in use, by any tenant, is [paddock.Exists].
 func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) error) error {
 	if !b.ID.Valid() {
 		return fmt.Errorf("sandbox %q: 1 to 63 lower-case letters, digits and dashes: %w", b.ID, paddock.Invalid)
@@ -97,7 +95,7 @@ func (s *Store) AddSandbox(ctx context.Context, b Sandbox, admit func(*Total) er
 	})
 }
 
-// ReadySandbox notes that a sandbox was made, by which name and tier.
+// ReadySandbox records that a sandbox was created, with its ID and tier.
 func (s *Store) ReadySandbox(ctx context.Context, token string, id paddock.ID, tier paddock.Tier) error {
 	return s.writeLive(ctx, func(q query) error {
 		n, err := q.exec("UPDATE sandboxes SET state = ?, id = ?, tier = ? WHERE token = ? AND state = ?", Ready, id, tier, token, Making)
@@ -105,8 +103,7 @@ func (s *Store) ReadySandbox(ctx context.Context, token string, id paddock.ID, t
 	})
 }
 
-// MarkSandbox notes that a sandbox is being removed, or was lost. One that is
-// gone is [paddock.NotFound].
+// MarkSandbox records that a sandbox is being removed, or was lost. A missing sandbox is [paddock.NotFound].
 func (s *Store) MarkSandbox(ctx context.Context, token string, state State) error {
 	return s.writeLive(ctx, func(q query) error {
 		n, err := q.exec("UPDATE sandboxes SET state = ? WHERE token = ?", state, token)
@@ -114,7 +111,7 @@ func (s *Store) MarkSandbox(ctx context.Context, token string, state State) erro
 	})
 }
 
-// LabelSandbox changes the labels.
+// LabelSandbox replaces the labels.
 func (s *Store) LabelSandbox(ctx context.Context, token string, labels map[string]string) error {
 	kept, err := text(labels)
 	if err != nil {
@@ -126,8 +123,8 @@ func (s *Store) LabelSandbox(ctx context.Context, token string, labels map[strin
 	})
 }
 
-// ReserveSandbox changes what a sandbox may use, if admit agrees to what its
-// tenant has besides. It answers what it was before.
+// ReserveSandbox changes the reservation of a sandbox, if admit accepts the total of its tenant's others. It returns
+// the previous reservation.
 func (s *Store) ReserveSandbox(ctx context.Context, token string, change func(Reserved) Reserved, admit func(*Total) error) (Reserved, error) {
 	var before Reserved
 	err := s.write(ctx, func(q query) error {
@@ -154,7 +151,7 @@ func (s *Store) ReserveSandbox(ctx context.Context, token string, change func(Re
 	return before, err
 }
 
-// ForgetSandbox takes a sandbox out of the store. Forgetting twice is fine.
+// ForgetSandbox deletes a sandbox from the store. A missing sandbox is not an error.
 func (s *Store) ForgetSandbox(ctx context.Context, token string) error {
 	return s.writeLive(ctx, func(q query) error {
 		_, err := q.exec("DELETE FROM sandboxes WHERE token = ?", token)
@@ -162,8 +159,7 @@ func (s *Store) ForgetSandbox(ctx context.Context, token string) error {
 	})
 }
 
-// Sandbox finds a tenant's. Another's is not found, in the same words as one that
-// is not there.
+// Sandbox returns a tenant's sandbox. The error is the same for another tenant's sandbox as for a missing one.
 func (s *Store) Sandbox(ctx context.Context, tenant string, id paddock.ID) (Sandbox, error) {
 	var b Sandbox
 	err := s.read(ctx, func(q query) (err error) {
@@ -173,8 +169,7 @@ func (s *Store) Sandbox(ctx context.Context, tenant string, id paddock.ID) (Sand
 	return b, err
 }
 
-// Sandboxes gives those of a tenant, or of a place, or of both, oldest first. An
-// empty name is any.
+// Sandboxes returns the sandboxes of a tenant, of a place, or of both, oldest first. An empty name means any.
 func (s *Store) Sandboxes(ctx context.Context, tenant, place string) ([]Sandbox, error) {
 	var list []Sandbox
 	err := s.read(ctx, func(q query) error {

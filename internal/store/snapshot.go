@@ -7,17 +7,17 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Snapshot belongs to the tenant whose sandbox it was taken of.
+// A Snapshot belongs to the tenant of the sandbox that it was taken of.
 type Snapshot struct {
 	ID      paddock.SnapshotID
 	Place   string
 	Tenant  string
-	Sandbox paddock.ID // of which it was taken; it may be gone
+	Sandbox paddock.ID // that it was taken of, which may be gone
 	Name    string
 	Created time.Time
 }
 
-// AddSnapshot keeps a snapshot, if admit agrees to what its tenant has already.
+// AddSnapshot stores a snapshot, if admit accepts the tenant's total.
 func (s *Store) AddSnapshot(ctx context.Context, n Snapshot, admit func(*Total) error) error {
 	return s.write(ctx, func(q query) error {
 		t, err := q.total(n.Tenant)
@@ -43,8 +43,7 @@ func scanSnapshot(r row) (Snapshot, error) {
 	return n, err
 }
 
-// Snapshot finds a tenant's. Another's is not found, in the same words as one
-// that is not there.
+// Snapshot returns a tenant's snapshot. The error is the same for another tenant's snapshot as for a missing one.
 func (s *Store) Snapshot(ctx context.Context, tenant, place string, id paddock.SnapshotID) (Snapshot, error) {
 	var n Snapshot
 	err := s.read(ctx, func(q query) (err error) {
@@ -54,7 +53,7 @@ func (s *Store) Snapshot(ctx context.Context, tenant, place string, id paddock.S
 	return n, err
 }
 
-// Snapshots gives a tenant's, oldest first.
+// Snapshots returns a tenant's snapshots, oldest first.
 func (s *Store) Snapshots(ctx context.Context, tenant string) ([]Snapshot, error) {
 	var list []Snapshot
 	err := s.read(ctx, func(q query) error {
@@ -67,8 +66,7 @@ func (s *Store) Snapshots(ctx context.Context, tenant string) ([]Snapshot, error
 	return list, err
 }
 
-// ForgetSnapshot takes a tenant's snapshot out of the store. Forgetting twice is
-// fine.
+// ForgetSnapshot deletes a tenant's snapshot from the store. A missing snapshot is not an error.
 func (s *Store) ForgetSnapshot(ctx context.Context, tenant, place string, id paddock.SnapshotID) error {
 	return s.write(ctx, func(q query) error {
 		_, err := q.exec("DELETE FROM snapshots WHERE id = ? AND place = ? AND tenant = ?", clean(string(id)), place, tenant)

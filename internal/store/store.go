@@ -15,8 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Store is an open database. Make one with [Open]. Its methods are safe for
-// many goroutines.
+// A Store is an open database. Make one with [Open]. It is safe for concurrent use.
 type Store struct {
 	engine engine
 	writer *sql.DB // of SQLite: one connection, since it has one writer
@@ -50,9 +49,8 @@ type engine struct {
 	safe func(ctx context.Context, c *sql.Conn, safe bool) error
 }
 
-// Open opens the store at a place: the path of a file, which is made if it is
-// not there, or a URL postgres://…. It brings an older schema up to date; a newer
-// one, of a newer program, is refused with [paddock.Unsupported].
+// Open opens the store at a place: the path of a file, which is created if it is missing, or a URL postgres://…. It
+// upgrades an older schema. A newer schema, of a newer program, is [paddock.Unsupported].
 func Open(ctx context.Context, place string) (*Store, error) {
 	open := openSQLite
 	if strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://") {
@@ -72,7 +70,7 @@ func Open(ctx context.Context, place string) (*Store, error) {
 	return s, nil
 }
 
-// Close lets go of the database, and of what was claimed. Closing twice is fine.
+// Close closes the database and releases all claims. A second call does nothing.
 func (s *Store) Close() error {
 	err := s.unclaim()
 	if s.reader == s.writer {
@@ -81,11 +79,11 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.reader.Close(), s.writer.Close())
 }
 
-// ID names this store, for as long as it lives: the same for every server that
-// shares it, and no other store's.
+// ID returns the permanent identity of this store: the same for all servers that share it, and different from that of
+// any other store.
 func (s *Store) ID() string { return s.id }
 
-// Ping tells whether the store answers.
+// Ping checks that the store answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.read(ctx, func(q query) error {
 		var one int

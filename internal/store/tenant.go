@@ -7,19 +7,19 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Tenant is someone who has sandboxes, and sees nobody else's.
+// A Tenant has sandboxes, and sees no other tenant's.
 type Tenant struct {
-	ID      string    `json:"id"` // of the form of a paddock.ID
+	ID      string    `json:"id"` // with the grammar of a paddock.ID
 	Name    string    `json:"name,omitempty"`
 	Quota   Quota     `json:"quota"`
 	Created time.Time `json:"created"`
 }
 
-// Unbounded is a quota without a bound.
+// Unbounded in a Quota means no limit.
 const Unbounded = -1
 
-// A Quota bounds what a tenant may have at once. Zero is none at all, and
-// [Unbounded] no bound, each of which must be said.
+// A Quota limits what a tenant may have at once. Zero allows none and [Unbounded] has no limit, so both must be
+// explicit.
 type Quota struct {
 	Sandboxes int64 `json:"sandboxes"`
 	CPU       int64 `json:"cpu"`       // thousandths of a processor
@@ -30,19 +30,19 @@ type Quota struct {
 	Rate      int64 `json:"rate"`      // sandboxes made per minute
 }
 
-// A Total is what a tenant has: the sum of what its sandboxes may use.
+// A Total is the sum of a tenant's reservations, with its counts and quota.
 type Total struct {
-	Quota     Quota // what it may have
+	Quota     Quota // the tenant's quota
 	Sandboxes int64
 	Snapshots int64
 	Reserved
 
-	// Rate is when the tenant has used up what it may make in a minute; whoever
-	// admits one more moves it.
+	// Rate is the time at which the tenant has used up its rate of creations. The caller moves it for each sandbox that
+	// it admits.
 	Rate time.Time
 }
 
-// Reserved is what one sandbox may use.
+// Reserved holds the limits of one sandbox.
 type Reserved struct {
 	CPU    int64 // thousandths of a processor
 	Memory int64 // bytes
@@ -50,7 +50,7 @@ type Reserved struct {
 	Disk   int64 // bytes
 }
 
-// AddTenant makes a tenant; one of this name is [paddock.Exists].
+// AddTenant stores a tenant. An ID in use is [paddock.Exists].
 func (s *Store) AddTenant(ctx context.Context, t Tenant) error {
 	if err := named("tenant", t.ID); err != nil {
 		return err
@@ -65,8 +65,7 @@ func (s *Store) AddTenant(ctx context.Context, t Tenant) error {
 	})
 }
 
-// SetTenant changes name and quota. What the tenant has already stays, also
-// where it is more than the quota.
+// SetTenant changes name and quota. Existing sandboxes stay, even beyond the quota.
 func (s *Store) SetTenant(ctx context.Context, id, name string, quota Quota) error {
 	kept, err := text(quota)
 	if err != nil {
@@ -91,7 +90,7 @@ func scanTenant(r row) (Tenant, error) {
 	return t, value(quota, &t.Quota)
 }
 
-// Tenant finds one.
+// Tenant returns a tenant.
 func (s *Store) Tenant(ctx context.Context, id string) (Tenant, error) {
 	var t Tenant
 	err := s.read(ctx, func(q query) (err error) {
@@ -101,7 +100,7 @@ func (s *Store) Tenant(ctx context.Context, id string) (Tenant, error) {
 	return t, err
 }
 
-// Tenants gives all, by name.
+// Tenants returns all tenants, by ID.
 func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	var list []Tenant
 	err := s.read(ctx, func(q query) error {
@@ -114,8 +113,8 @@ func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	return list, err
 }
 
-// RemoveTenant forgets a tenant, with its keys and what dialects noted. One that still has
-// sandboxes or snapshots is [paddock.Conflict]. What it used stays on record.
+// RemoveTenant deletes a tenant with its keys and its notes. A tenant that still has sandboxes or snapshots is
+// [paddock.Conflict]. Its usage records stay.
 func (s *Store) RemoveTenant(ctx context.Context, id string) error {
 	if !paddock.ID(id).Valid() {
 		return missing("tenant", id)
@@ -152,7 +151,7 @@ func (q query) total(tenant string) (Total, error) {
 	return t, q.row("SELECT COUNT(*) FROM snapshots WHERE tenant = ?", tenant).Scan(&t.Snapshots)
 }
 
-// Total counts what a tenant has.
+// Total returns the present total of a tenant.
 func (s *Store) Total(ctx context.Context, tenant string) (Total, error) {
 	var t Total
 	err := s.write(ctx, func(q query) (err error) { // in a transaction, so that it is of one moment

@@ -8,10 +8,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Record is what one sandbox used within a part of one hour, or what
-// [Store.FoldRecords] made of such.
+// A Record is the usage of one sandbox within one hour, or a day's record made by [Store.FoldRecords].
 type Record struct {
-	Token   string // which sandbox
+	Token   string // of the sandbox
 	Begin   time.Time
 	End     time.Time
 	Sandbox paddock.ID
@@ -19,25 +18,26 @@ type Record struct {
 	Tier    paddock.Tier
 	Labels  map[string]string
 
-	Wall   time.Duration // how long it existed
-	Paused time.Duration // how long of that it was paused
-	CPU    time.Duration // processor time; -1 where it was not measured
-	Memory int64         // what was in use, in byte-seconds; -1 where it was not measured
+	Wall   time.Duration // time that it existed
+	Paused time.Duration // part of Wall in which it was paused
+	CPU    time.Duration // processor time; -1 if not measured
+	Memory int64         // memory in use, in byte-seconds; -1 if not measured
 
-	// What was reserved while it was not paused: thousandths of a processor, times
-	// milliseconds, and byte-seconds. Disk is reserved also while it is paused.
+	// CPUAsked is the reserved processor time in milliseconds times thousandths of a processor, and MemoryAsked and
+	// DiskAsked are reserved byte-seconds. Processors and memory count while the sandbox is not paused, disk also while
+	// it is.
 	CPUAsked    int64
 	MemoryAsked int64
 	DiskAsked   int64
 
-	NetIn  int64 // bytes; -1 where nobody counts
+	NetIn  int64 // bytes; -1 if not measured
 	NetOut int64
 
-	// Mark is where its meter stood at the end. The store does not read it.
+	// Mark is the state of the sandbox's meter at the end of the record. The store does not read it.
 	Mark json.RawMessage
 
-	// Boxes is 0 where it is of an hour. Else it is of a day: of one sandbox, or of
-	// so many together, which it does not name.
+	// Boxes is 0 for a record of an hour. For a record of a day it is the number of sandboxes: one, which it names, or
+	// several, which it does not.
 	Boxes int64
 }
 
@@ -55,8 +55,8 @@ func scanRecord(r row) (Record, error) {
 	return u, value(labels, &u.Labels)
 }
 
-// PutRecords keeps records of hours, all or none, each in place of what was known of the
-// same sandbox from the same time on, unless that reached farther or is of a day.
+// PutRecords stores records of hours in one transaction. Each replaces the stored record of the same sandbox and start,
+// unless that one reaches farther or is of a day.
 func (s *Store) PutRecords(ctx context.Context, records []Record) error {
 	if len(records) == 0 {
 		return nil
@@ -85,8 +85,7 @@ func (q query) putRecord(u Record) error {
 	return err
 }
 
-// LastRecord gives the newest of a sandbox; where there is none it is
-// [paddock.NotFound].
+// LastRecord returns the newest record of a sandbox, or [paddock.NotFound].
 func (s *Store) LastRecord(ctx context.Context, token string) (Record, error) {
 	var u Record
 	err := s.read(ctx, func(q query) (err error) {
@@ -96,8 +95,8 @@ func (s *Store) LastRecord(ctx context.Context, token string) (Record, error) {
 	return u, err
 }
 
-// Records calls f with what began within a time, oldest first: of one tenant, or
-// of all where none is named.
+// Records calls f with the records that began within a time, oldest first: those of one tenant or, if tenant is empty,
+// of all.
 func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, f func(Record) error) error {
 	where, values := " WHERE begins >= ? AND begins < ?", []any{stamp(from), stamp(to)}
 	if tenant != "" {
@@ -118,8 +117,8 @@ func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, 
 // between.
 const dropBatch = 5000
 
-// DropRecords forgets some of what ended before a time, and tells how many records that
-// were; with none there is nothing left to do.
+// DropRecords deletes some of the records that ended before a time, and returns their number. Zero means that nothing
+// is left to do.
 func (s *Store) DropRecords(ctx context.Context, before time.Time) (int, error) {
 	var n int64
 	err := s.write(ctx, func(q query) (err error) {

@@ -1,40 +1,34 @@
-// Package usage counts what sandboxes use, and what that costs.
+// Package usage measures what sandboxes use, and computes its cost.
 //
 // # The story
 //
-// A [Meter] asks a driver again and again how its sandboxes are, and writes one
-// record for each sandbox and hour of the clock, which grows. Between two
-// questions it is told of moments that count (a pause, a resume, a removal) by
-// package tenant. [Summarize] adds records up, and [Prices] say what a sum costs.
+// A [Meter] samples the status of a driver's sandboxes and writes one record for each sandbox and hour of the clock,
+// which grows. Between two samples package tenant notifies it of a pause, a resume or a removal. [Summarize] adds
+// records up, and [Prices] compute the cost of a sum.
 //
 // # Time
 //
-// How long something took is by the monotonic clock; the wall clock only says
-// when. So a clock that jumps costs nobody anything: after a jump forward there
-// is a gap between records, and after one back they go on where they were, until
-// the clock has come there too. While no meter ran, time is what the sandbox's
-// own count of it says, and the wall clock where it has none. Records of one
-// sandbox never overlap, and none crosses an hour, so that sums of hours add up.
+// Durations are by the monotonic clock; the wall clock only gives the time of day. So a jump of the clock costs no
+// tenant anything: after a jump forward there is a gap between records, and after a jump back records continue where
+// they were until the clock has caught up. While no meter ran, the duration is the sandbox's own, or the wall clock's
+// where it has none. Records of one sandbox never overlap and none crosses an hour, so sums of hours add up.
 //
-// # What is counted
+// # Quantities
 //
-// Processor time and memory are what the tier measures; memory is the middle of
-// two samples, times the time between. What the tier cannot measure is told as
-// not measured, never as nothing. Disk is what was reserved: no tier tells what
-// of it is in use. Network is what the tier's own way out counts, on the host's side;
-// of a sandbox with the host's network, which counts nobody apart, it is not measured.
+// Processor time and memory are the tier's measurements. Memory is the mean of two samples, times the time between
+// them. A quantity that the tier cannot measure is reported as not measured, never as zero. Disk is the reservation,
+// because no tier reports its use. Network is counted by the tier's gateway, on the host's side. For a sandbox with the
+// host's network it is not measured.
 //
-// # What is old
+// # Old records
 //
-// After a while the hours of a day become one record (store.FoldRecords), so that what
-// was used long ago takes room by the kinds of sandboxes that there were, and not by
-// their number. Sums of full days stay as they were.
+// After a while the hours of a day become one record (store.FoldRecords), so that old usage takes space by the kinds of
+// sandboxes and not by their number. Sums of full days stay the same.
 //
-// # What is lost
+// # Losses
 //
-// Nothing that was written. A crash loses no time, since the next meter begins
-// where the last record ended; of a sandbox that ended without a word (its boundary
-// died, and nobody removed it through a tenant's driver) what came after the last
-// sample. A store that cannot be written is tried again with the next sample, and
-// what it missed is kept meanwhile.
+// No written record is lost. A crash loses no time, because the next meter begins where the last record ended. For a
+// sandbox that ended unnoticed (its boundary died, and no caller removed it through a tenant's driver) the time after
+// the last sample is lost. If the store cannot be written, the meter keeps the records and retries with the next
+// sample.
 package usage

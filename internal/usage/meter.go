@@ -14,36 +14,36 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// Options is what a meter needs.
+// Options configure a Meter.
 type Options struct {
 	Driver Lister
 	Store  *store.Store
 	Place  string // the driver's, as in package tenant
 
-	// Every is the time between samples; zero is ten seconds.
+	// Every is the time between samples. The default is ten seconds.
 	Every time.Duration
 
-	// Keep is for how long records are kept; zero is for ever. Nothing is forgotten
-	// in the first hour, nor in one in which the wall clock jumped.
+	// Keep is the time that records are kept. Zero is for ever. No record is deleted in the first hour, nor in an hour
+	// in which the wall clock jumped.
 	Keep time.Duration
 
-	// Hours is for how long records are of one sandbox and one hour each, two days at
-	// least; older ones are of days. Zero is for ever. When it is done is as with Keep.
+	// Hours is the time that records stay separate for each sandbox and hour, at least two days; older ones are merged
+	// by day. Zero is for ever. No record is merged in the first hour, nor in an hour in which the wall clock jumped.
 	Hours time.Duration
 
-	// Log is told what goes wrong in the background; nil is no one.
+	// Log receives errors of the background work. It may be nil.
 	Log *slog.Logger
 
-	// Clock is nil but for tests.
+	// Clock is for tests. The default is the machine's.
 	Clock Clock
 }
 
-// A Lister tells how sandboxes are. A paddock.Driver does.
+// A Lister lists the status of sandboxes. A paddock.Driver is one.
 type Lister interface {
 	List(ctx context.Context) ([]paddock.Status, error)
 }
 
-// A Clock tells time in three ways.
+// A Clock provides wall time, monotonic time and ticks.
 type Clock interface {
 	Now() time.Time         // by the wall
 	Elapsed() time.Duration // since some moment, by a clock that never jumps
@@ -61,7 +61,7 @@ func (m machine) Tick(every time.Duration) (c <-chan time.Time, stop func()) {
 	return t.C, t.Stop
 }
 
-// A Meter counts what the sandboxes of a driver use. Make one with [New].
+// A Meter measures what the sandboxes of a driver use. Make one with [New].
 type Meter struct {
 	o      Options
 	stop   context.CancelFunc
@@ -76,7 +76,7 @@ type Meter struct {
 // leastHours is the least [Options.Hours]: what a meter may still write to is no day yet.
 const leastHours = 48 * time.Hour
 
-// New begins to count.
+// New starts a Meter.
 func New(o Options) (*Meter, error) {
 	if o.Driver == nil || o.Store == nil || o.Place == "" {
 		return nil, fmt.Errorf("a meter without a driver, a store or a place: %w", paddock.Invalid)
@@ -130,7 +130,7 @@ func (m *Meter) work(ctx context.Context, old oldness) {
 	}
 }
 
-// Close counts up to now, and ends. Closing twice is fine.
+// Close measures up to now and ends. A second call does nothing.
 func (m *Meter) Close() error { return m.end() }
 
 func (m *Meter) shut() error {
@@ -141,8 +141,7 @@ func (m *Meter) shut() error {
 	return m.Sample(ctx)
 }
 
-// Sample counts up to now. The meter does so by itself; who wants a sum of this
-// moment calls it first.
+// Sample measures up to now. The meter samples by itself; call Sample before a sum that must include this moment.
 func (m *Meter) Sample(ctx context.Context) error {
 	list, err := m.o.Driver.List(ctx)
 	if err != nil {
@@ -170,8 +169,7 @@ func (m *Meter) Sample(ctx context.Context) error {
 	return errors.Join(append(errs, m.flush(ctx))...)
 }
 
-// Note implements the Meter of package tenant: it counts up to now, and knows
-// that the sandbox is in another state from here on.
+// Note implements the Meter of package tenant: it measures up to now, and records the sandbox's new state.
 func (m *Meter) Note(ctx context.Context, b store.Sandbox, st paddock.Status) {
 	err := m.count(ctx, b, st)
 	if err == nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Model is a way to charge.
+// A Model is a pricing model.
 type Model string
 
 const (
-	// Alive charges for what is reserved: for sandboxes while they exist, and for
-	// their processors and memory while they are not paused.
+	// Alive charges for reservations: for sandboxes while they exist, and for their processors and memory while they
+	// are not paused.
 	Alive Model = "alive"
-	// Busy charges for what is used: processor time and memory as measured.
+	// Busy charges for use: processor time and memory as measured.
 	Busy Model = "busy"
 )
 
-// Prices are what a price file says. [ReadPrices] gives them.
+// Prices are the contents of a price file. Make them with [ReadPrices].
 type Prices struct {
 	Currency string
 	models   map[Model]rates
@@ -63,8 +63,8 @@ var (
 	decimal  = regexp.MustCompile(`^(0|[1-9][0-9]{0,11})(\.[0-9]{1,12})?$`)
 )
 
-// ReadPrices reads a price file, version 1, in YAML or JSON. What it does not know
-// it refuses: a price that was misspelled would be no price.
+// ReadPrices parses a price file, version 1, in YAML or JSON. It refuses unknown keys, because a misspelled price would
+// be no price.
 func ReadPrices(data []byte) (*Prices, error) {
 	if len(data) > maxPrices {
 		return nil, fmt.Errorf("prices of %d bytes; at most %d are allowed: %w", len(data), maxPrices, paddock.Invalid)
@@ -157,8 +157,7 @@ func (w documentRates) rates(model Model) (rates, error) {
 	return r, nil
 }
 
-// An Amount is money. Its text is rounded to a millionth, half away from zero; the
-// value is exact.
+// An Amount is money. Its text is rounded to a millionth, half away from zero; the value is exact.
 type Amount struct {
 	Currency string
 	Value    *big.Rat
@@ -166,13 +165,13 @@ type Amount struct {
 
 func (a Amount) String() string { return a.Value.FloatString(6) + " " + a.Currency }
 
-// MarshalJSON gives the value as a text: a number would be rounded by who reads it.
+// MarshalJSON encodes the value as a string, because clients would round a number.
 func (a Amount) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{"currency":%q,"value":%q}`, a.Currency, a.Value.FloatString(6)), nil
 }
 
-// Cost says what a sum costs. If it has a price for what was not measured it is
-// [paddock.Unsupported]: nothing is given away, and nothing made up.
+// Cost returns the cost of a sum. If a price applies to a quantity that was not measured, the error is
+// [paddock.Unsupported], because the cost is unknown.
 func (p *Prices) Cost(model Model, s *Sum) (Amount, error) {
 	r, ok := p.models[model]
 	if !ok {

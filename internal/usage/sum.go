@@ -13,17 +13,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// A Query says what to add up.
+// A Query selects and groups records for Summarize.
 type Query struct {
 	Tenant string    // empty is all
 	From   time.Time // full hours, so that what is added up adds up again; full days where they were folded
 	To     time.Time
 	By     string            // a label: one line for each value of it; empty is one line for each tenant
 	Where  map[string]string // labels that a sandbox had; nil is any
-	Each   bool              // one line for each sandbox; one without a name for all that nothing is told apart of any more
+	Each   bool              // one line for each sandbox, and one without a name for all sandboxes that are merged
 }
 
-// A Line is one sum.
+// A Line is one sum of a summary.
 type Line struct {
 	Tenant string `json:"tenant"`
 	Label  string `json:"label,omitempty"` // the value of Query.By
@@ -33,11 +33,11 @@ type Line struct {
 	Sum
 }
 
-// A Sum is what sandboxes used together. Numbers have no bound.
+// A Sum is the total usage of sandboxes. Its numbers have no upper limit.
 type Sum struct {
-	Sandboxes   int     `json:"sandboxes"`    // how many there were
+	Sandboxes   int     `json:"sandboxes"`    // number of sandboxes
 	Wall        big.Int `json:"wall"`         // nanoseconds in which they existed
-	Paused      big.Int `json:"paused"`       // of that, in which they did not run
+	Paused      big.Int `json:"paused"`       // part of Wall in which they did not run
 	CPU         big.Int `json:"cpu"`          // nanoseconds of processors that were used
 	Memory      big.Int `json:"memory"`       // byte-seconds that were used
 	CPUAsked    big.Int `json:"cpu_asked"`    // thousandths of processors times milliseconds, reserved while they ran
@@ -46,7 +46,7 @@ type Sum struct {
 	NetIn       big.Int `json:"net_in"`       // bytes
 	NetOut      big.Int `json:"net_out"`
 
-	// Unmeasured names what was not measured of some of it: cpu, memory, network.
+	// Unmeasured names the quantities that were not measured for some of it: cpu, memory, network.
 	Unmeasured []string `json:"unmeasured,omitempty"`
 }
 
@@ -74,9 +74,9 @@ func (s *Sum) add(r store.Record) {
 // A line is found by its tenant and label.
 type lineKey struct{ tenant, label, token string }
 
-// Summarize adds up what began within a time, by tenant and label. A time that
-// does not begin and end with an hour is [paddock.Invalid]: records are of hours. So is
-// one that begins or ends within a day of which the hours are not known any more.
+// Summarize adds up the records that began within a time, by tenant and label. A time that does not begin and end on a
+// full hour is [paddock.Invalid], because records are of hours. So is a time that begins or ends within a day whose
+// hours are merged.
 func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	for _, t := range []time.Time{q.From, q.To} {
 		if !t.Equal(t.Truncate(time.Hour)) {

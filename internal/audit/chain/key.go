@@ -18,8 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// KeyName is the file of a user's key, in the directory that is given to
-// [MakeKey]: PKCS #8, in PEM.
+// KeyName is the name of the file of a user's key in the directory given to [MakeKey]: PKCS #8, in PEM.
 const KeyName = "key.pem"
 
 // maxKey bounds a file of a key, in bytes.
@@ -39,14 +38,13 @@ type Key struct {
 
 func (k *Key) sign(message []byte) []byte { return ed25519.Sign(k.private, message) }
 
-// Fingerprint names the key: see [Fingerprint].
+// Fingerprint returns the fingerprint of the key; see [Fingerprint].
 func (k *Key) Fingerprint() string { return Fingerprint(k.public) }
 
-// Public gives the key that others verify with.
+// Public returns the public key, with which others verify.
 func (k *Key) Public() ed25519.PublicKey { return k.public }
 
-// Fingerprint names a public key: "sha256:" and the SHA-256 of its SubjectPublicKeyInfo
-// in DER, in hexadecimal digits.
+// Fingerprint identifies a public key: "sha256:" and the SHA-256 of its SubjectPublicKeyInfo in DER, in hexadecimal.
 func Fingerprint(key ed25519.PublicKey) string {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -56,13 +54,13 @@ func Fingerprint(key ed25519.PublicKey) string {
 	return prefix + hex.EncodeToString(hash[:])
 }
 
-// IsFingerprint tells whether text is written as a fingerprint is.
+// IsFingerprint reports whether text has the form of a fingerprint.
 func IsFingerprint(text string) bool {
 	digits, ok := strings.CutPrefix(text, prefix)
 	return ok && len(digits) == 2*sha256.Size && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// PublicPEM gives a public key as text.
+// PublicPEM encodes a public key in PEM.
 func PublicPEM(key ed25519.PublicKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -71,7 +69,7 @@ func PublicPEM(key ed25519.PublicKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: publicBlock, Bytes: der}), nil
 }
 
-// ParsePublic reads what PublicPEM gave.
+// ParsePublic decodes the output of PublicPEM.
 func ParsePublic(data []byte) (ed25519.PublicKey, error) {
 	b, _ := pem.Decode(data)
 	if b == nil || b.Type != publicBlock {
@@ -88,8 +86,8 @@ func ParsePublic(data []byte) (ed25519.PublicKey, error) {
 	return public, nil
 }
 
-// MakeKey gives the key that is in dir, and makes both where they are not there.
-// Whoever makes it first made it for all: two that begin at once have one key.
+// MakeKey returns the key in dir, and creates directory and key if they are missing. Two processes that start at once
+// get the same key.
 func MakeKey(dir string) (*Key, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, paddock.Unavailable)
@@ -109,8 +107,7 @@ func MakeKey(dir string) (*Key, error) {
 	return readKey(root)
 }
 
-// ReadKey gives the key that is in dir. Where there is none the error is
-// [paddock.NotFound].
+// ReadKey returns the key in dir. If there is none, the error is [paddock.NotFound].
 func ReadKey(dir string) (*Key, error) {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no key in %s: %w", dir, paddock.NotFound)

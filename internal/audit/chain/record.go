@@ -14,17 +14,16 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// Kinds of the lines that are a chain's own. Their fields are not those of an
-// event, and readers of events pass over them.
+// Kinds of the chain's own lines. Their fields are not those of an event, and readers of events skip them.
 const (
-	Begin audit.Kind = "begin" // the first line: which log it is, and who signs it
+	Begin audit.Kind = "begin" // the first line, with the identity of the log and the key that signs it
 	Head  audit.Kind = "head"  // a signed line
 )
 
-// Version of the format that a file begins with.
+// Version is the version of the format, written at the start of a file.
 const Version = 1
 
-// MaxLine bounds a line of a file, in bytes and without its line break.
+// MaxLine is the longest line of a file, in bytes, without its line break.
 const MaxLine = audit.MaxLine + 256
 
 // The parts of a line that follow what it tells. Their length and place are fixed,

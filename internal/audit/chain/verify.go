@@ -16,19 +16,19 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A State is what came of a verification.
+// A State is the result of a verification.
 type State string
 
 // States of a file.
 const (
-	Whole State = "whole" // closed, and every line is as it was written
-	// Open is a file without its closing head, in which nothing is wrong: it is
-	// being written, its writer was killed, or its end was cut off.
+	Whole State = "whole" // closed, and every line as it was written
+	// Open is a file without its closing head and without an error: it is being written, its writer was killed, or its
+	// end was cut off.
 	Open  State = "open"
 	Wrong State = "wrong"
 )
 
-// A Problem is what is wrong with a line, in a word for programs.
+// A Problem is the kind of an error in a line, for programs.
 type Problem string
 
 // Problems of lines.
@@ -44,17 +44,17 @@ const (
 	CutOff       Problem = "cut"       // a line that was seen earlier is gone with all behind it
 )
 
-// A Point is a line of a log by number and hash. Who keeps that of a head
-// elsewhere can tell later whether the file still has it.
+// A Point identifies a line of a log by number and hash. A reader who keeps the Point of a head elsewhere can check
+// later whether the file still has it.
 type Point struct {
 	Seq  uint64 `json:"seq"`
 	Hash string `json:"hash"` // hexadecimal digits
 }
 
-// String gives the point as ParsePoint reads it.
+// String returns the point in the form that ParsePoint reads.
 func (p Point) String() string { return fmt.Sprintf("%d:%s", p.Seq, p.Hash) }
 
-// ParsePoint reads SEQ:HASH.
+// ParsePoint parses SEQ:HASH.
 func ParsePoint(text string) (Point, error) {
 	number, hash, _ := strings.Cut(text, ":")
 	seq, err := strconv.ParseUint(number, 10, 53)
@@ -64,20 +64,19 @@ func ParsePoint(text string) (Point, error) {
 	return Point{seq, strings.ToLower(hash)}, nil
 }
 
-// Options say what a log is to be.
+// Options state the requirements on a log.
 type Options struct {
-	Fingerprint string // of the key that is to have signed it; it must be set
-	Seen        *Point // a line that it is to have; nil asks for none
+	Fingerprint string // of the key that must have signed it; required
+	Seen        *Point // a line that it must have; may be nil
 }
 
-// A Signed is a head that the key signed.
+// A Signed is a head with a valid signature.
 type Signed struct {
 	Point
 	Time time.Time `json:"time"`
 }
 
-// A Report tells what was found in a file. What it counts and names is from the
-// lines before the first that is wrong.
+// A Report is the result for one file. Its counts and names are from the lines before the first wrong one.
 type Report struct {
 	State   State   `json:"state"`
 	Line    uint64  `json:"line,omitempty"`    // the first that is wrong
@@ -96,8 +95,8 @@ type Report struct {
 	Partial  int     `json:"partial"`  // bytes of a line without an end, at the end of the file
 }
 
-// Verify reads a file to its end. The error is one of reading only; what is wrong
-// with the file is in the report. What it holds at once does not grow with the file.
+// Verify reads a file to its end. It returns an error only if reading fails; errors in the file are in the report. Its
+// memory does not grow with the file.
 func Verify(r io.Reader, o Options) (Report, error) {
 	v := &verifier{o: o}
 	in := bufio.NewReaderSize(r, MaxLine+1)

@@ -13,14 +13,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// How much may stand behind the last head of a file that is being written.
+// Limits of the lines after the last head of a file that is being written: a head is due when one is reached.
 const (
 	Every  = 256             // events
 	Within = 2 * time.Second // from the first of them
 )
 
-// A Writer takes lines of events and writes them as a chain. It is used by one
-// goroutine: that of [audit.Lines], for which it is an [audit.Sealer].
+// A Writer writes lines of events as a chain. It is the [audit.Sealer] of one [audit.Lines], whose goroutine uses it.
 type Writer struct {
 	w        io.Writer
 	key      *Key
@@ -34,8 +33,8 @@ type Writer struct {
 	err      error // the first; nothing is written after it
 }
 
-// NewWriter writes the first line and a head to w, which is empty. What is written
-// to it later are whole lines, as audit.Line gives them.
+// NewWriter writes the first line and a head to w, which must be empty. Later writes are whole lines, as audit.Line
+// returns them.
 func NewWriter(w io.Writer, key *Key) (*Writer, error) {
 	id := make([]byte, 16)
 	if _, err := rand.Read(id); err != nil {
@@ -54,8 +53,7 @@ func NewWriter(w io.Writer, key *Key) (*Writer, error) {
 	return c, c.sign(false)
 }
 
-// Write adds lines of events to the chain. A line that is none is refused, and
-// with it all that follows.
+// Write adds lines of events to the chain. It refuses an invalid line and all that follow.
 func (c *Writer) Write(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
@@ -85,7 +83,7 @@ func (c *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Due implements [audit.Sealer]: it tells when a head is to be written.
+// Due implements [audit.Sealer]: it returns a channel that receives when a head is due.
 func (c *Writer) Due() <-chan time.Time {
 	if c.unsigned == 0 || c.err != nil {
 		return nil
@@ -93,7 +91,7 @@ func (c *Writer) Due() <-chan time.Time {
 	return c.timer.C
 }
 
-// Seal writes a head, unless nothing was added since the last.
+// Seal writes a head, unless there is no new line since the last.
 func (c *Writer) Seal() error {
 	if c.unsigned == 0 || c.err != nil {
 		return c.err
@@ -101,7 +99,7 @@ func (c *Writer) Seal() error {
 	return c.sign(false)
 }
 
-// Close writes the last head, which says that nothing follows. It leaves w open.
+// Close writes the last head, which says that no line follows. It leaves w open.
 func (c *Writer) Close() error {
 	if c.err != nil {
 		return c.err
@@ -113,11 +111,10 @@ func (c *Writer) Close() error {
 	return nil
 }
 
-// Events counts the events that were taken.
+// Events returns the number of events written.
 func (c *Writer) Events() uint64 { return c.events }
 
-// Point is the last line: after Close that of the head which says that nothing
-// follows.
+// Point returns the last line. After Close this is the closing head.
 func (c *Writer) Point() Point { return Point{Seq: c.seq, Hash: c.last.String()} }
 
 // add puts a line into what is to be written.

@@ -17,11 +17,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit/chain"
 )
 
-// VerifyBucket is [Verify] of what was uploaded to a bucket: below its prefix, and not
-// in what looks like directories of that. Objects that have no name of a segment are
-// none. Each is read as it comes, and none is kept. The store is not trusted: what it
-// serves is checked as a file is, and where it serves something else the second time
-// that is an error.
+// VerifyBucket does what [Verify] does, for the segments uploaded to a bucket: directly below its prefix, and not in
+// subdirectories. It ignores objects without the name of a segment. It streams each object and keeps none. It does not
+// trust the store: it checks the content like a file, and different content at a second read is an error.
 func VerifyBucket(ctx context.Context, b Bucket, o chain.Options) (Series, error) {
 	s3, err := b.store()
 	if err != nil {

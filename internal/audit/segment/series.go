@@ -16,20 +16,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit/chain"
 )
 
-// A Series is what was found of all segments of a directory, as one record.
+// A Series is the result of verifying all segments of a directory as one log.
 type Series struct {
 	State chain.State `json:"state"`
 	Why   string      `json:"why,omitempty"` // in words: what is wrong, or what an open record lacks
 	Wrong string      `json:"wrong,omitempty"`
 
-	// Begins is the segment that the first one follows, where that is not here:
-	// it was put elsewhere, or removed.
+	// Begins names the segment before the first one, if it is not here, because it was moved or removed.
 	Begins string `json:"begins,omitempty"`
 
 	Segments []Verified `json:"segments"`
 }
 
-// A Verified segment is one of a series.
+// A Verified is the result for one segment of a series.
 type Verified struct {
 	Name   string `json:"name"` // with "sent/" before it, where it was uploaded
 	Before string `json:"before,omitempty"`
@@ -37,12 +36,11 @@ type Verified struct {
 	chain.Report
 }
 
-// Verify reads all segments of a directory, and of "sent" in it, as one record:
-// each is as it was written, and follows the one before it, which has the line that
-// it names. What is missing in between, was replaced, was put in another order or
-// cut short is wrong. Segments that are missing at the begin or the end are not:
-// who has put the first ones elsewhere is told so, and against the latter helps a
-// line that was seen, o.Seen, which is looked for in all of them.
+// Verify reads all segments of a directory, and of its subdirectory "sent", as one log. Each must be unchanged and must
+// follow the one before it, which must have the line that it names. A segment that is missing in between, replaced, out
+// of order or cut short is wrong. Missing segments at the beginning are not wrong, because they may be stored
+// elsewhere; Begins reports them. To notice missing segments at the end, set o.Seen to a line seen earlier, which
+// Verify looks for in all of them.
 func Verify(dir *os.Root, o chain.Options) (Series, error) { return verify(directory{dir}, o) }
 
 // A place holds segments.

@@ -33,15 +33,14 @@ type Bucket struct {
 
 	AccessKey, SecretKey string
 
-	// Client makes the requests; nil is one with a bound of time. It follows no
-	// redirect.
+	// Client makes the requests. Nil uses one with a time limit. It follows no redirect.
 	Client *http.Client
 }
 
-// String tells all but the secret, so that no log ever has it.
+// String returns all fields but the secret key, so that no log contains it.
 func (b Bucket) String() string { return b.Endpoint + "/" + b.Name + "/" + b.Prefix }
 
-// GoString is String.
+// GoString returns the same as String.
 func (b Bucket) GoString() string { return b.String() }
 
 const (
@@ -68,7 +67,7 @@ type store struct {
 	client http.Client
 }
 
-// NewUploader checks the bucket's words; it makes no request. A nil log is no one.
+// NewUploader checks the bucket's fields and makes no request. log may be nil.
 func NewUploader(dir *os.Root, b Bucket, log *slog.Logger) (*Uploader, error) {
 	s3, err := b.store()
 	if err != nil {
@@ -108,8 +107,8 @@ func loopback(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// Run uploads what is finished: at once, whenever wake receives, and after
-// failures again, after growing pauses. It returns when ctx ends.
+// Run uploads finished segments at once and whenever wake receives. After a failure it retries with growing pauses. It
+// returns when ctx ends.
 func (u *Uploader) Run(ctx context.Context, wake <-chan struct{}) {
 	for failures := 0; ; {
 		err := u.Sweep(ctx)
@@ -131,8 +130,8 @@ func (u *Uploader) Run(ctx context.Context, wake <-chan struct{}) {
 	}
 }
 
-// Sweep uploads what is finished, oldest first, and ends at the first failure.
-// What was uploaded is kept in the directory "sent".
+// Sweep uploads the finished segments, oldest first, and stops at the first failure. It keeps uploaded ones in the
+// directory "sent".
 func (u *Uploader) Sweep(ctx context.Context) error {
 	names, err := list(u.dir, ".")
 	if err != nil {

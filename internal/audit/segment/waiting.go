@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Waiting tells how many finished segments are not in the bucket yet, and when the
-// oldest of them was finished.
+// Waiting returns the number of finished segments that are not in the bucket yet, and when the oldest of them was
+// finished.
 func (u *Uploader) Waiting() (n int, since time.Time, err error) {
 	names, err := list(u.dir, ".")
 	if err != nil {

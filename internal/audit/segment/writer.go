@@ -26,24 +26,22 @@ const (
 	stamp     = "20060102T150405.000000000Z" // in a name
 	continues = "record.continue"            // the first event of each
 
-	// MaxSize bounds the size of segments that can be asked for.
+	// MaxSize is the largest Options.Size.
 	MaxSize = 64 << 20
 )
 
-// Options say how a record is cut.
+// Options configure a Writer.
 type Options struct {
 	Dir *os.Root
 	Key *chain.Key
 
-	// Size is how large a segment becomes, roughly, in bytes; zero is 16 MiB.
-	// Age is after how long it is finished though it is smaller; zero is an hour.
-	// One without events is not finished for its age.
+	// Size is the approximate size of a segment in bytes; the default is 16 MiB. Age is the time after which a smaller
+	// segment is finished; the default is an hour. A segment without events is not finished because of its age.
 	Size int64
 	Age  time.Duration
 }
 
-// A Writer is an [audit.Sealer] that writes segments. It is used by one goroutine,
-// that of [audit.Lines].
+// A Writer is an [audit.Sealer] that writes segments. The goroutine of one [audit.Lines] uses it.
 type Writer struct {
 	o        Options
 	finished chan struct{} // has one where there is a new finished one
@@ -59,7 +57,7 @@ type Writer struct {
 	err   error // the first; nothing is written after it
 }
 
-// NewWriter finishes what a crash has left, and begins a segment.
+// NewWriter finishes a segment that a crash left, and begins a new one.
 func NewWriter(o Options) (*Writer, error) {
 	if o.Size < 0 || o.Size > MaxSize || o.Age < 0 {
 		return nil, fmt.Errorf("segments of %d bytes and %v: %w", o.Size, o.Age, paddock.Invalid)
@@ -227,7 +225,7 @@ func (w *Writer) Due() <-chan time.Time {
 	return nil
 }
 
-// Seal signs what was written, or finishes a segment that is old.
+// Seal signs the lines written, or finishes a segment that has reached its age.
 func (w *Writer) Seal() error {
 	if w.err != nil {
 		return w.err
@@ -240,7 +238,7 @@ func (w *Writer) Seal() error {
 	return w.err
 }
 
-// Finished receives after segments were finished.
+// Finished returns a channel that receives after segments were finished.
 func (w *Writer) Finished() <-chan struct{} { return w.finished }
 
 // Close finishes the last segment. No line is written after it.
