@@ -19,18 +19,21 @@ PKG       ?= ./...
 TESTFLAGS ?=
 UPDATE    ?=
 VERSION   ?=
+WHICH     ?=
 
 # The WebAssembly runtime's file interface has a Seek of its own; the linter
 # checks standard methods too, and knows that exception by its line.
 VETFLAGS := -stdmethods=false
 
 TMP     := $(CURDIR)/.tmp
-GUEST   := cmd/paddock/guest.bin
-KERNEL  := cmd/paddock/gvisor.bin.gz
-GATEWAY := cmd/paddock/gateway.bin.gz
-KEEPER  := cmd/paddock/keeper.bin.gz
-MONITOR := cmd/paddock/microvm.bin.gz
-LDFLAGS := -s -w$(if $(VERSION), -X main.version=$(VERSION))
+LDFLAGS := -s -w$(if $(VERSION), -X github.com/paddock-sandbox/paddock/internal/cli.version=$(VERSION))
+
+# The programs behind paddock, which it carries. The first ones are what the tier jail
+# and networks with rules need.
+LIGHT  := guest keeper gateway
+HEAVY  := server tools microvm gvisor
+CARRIED = $(patsubst %,cmd/paddock/%.bin.gz,$(filter-out guest,$(1))) $(if $(filter guest,$(1)),cmd/paddock/guest.bin)
+
 PYTHON  := $(TMP)/python.tgz
 TOOLS   := $(or $(shell go env GOCACHE 2>/dev/null),$(TMP))-paddock
 LINT    := $(TOOLS)/$(notdir $(GOLANGCI_LINT))
@@ -51,18 +54,32 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build ./bin/paddock with the guest agent inside
-	@mkdir -p bin $(TMP)
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(GUEST) ./cmd/paddock-guest
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gvisor ./cmd/paddock-gvisor
-	gzip -9nc $(TMP)/gvisor > $(KERNEL)
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/microvm ./cmd/paddock-microvm
-	gzip -9nc $(TMP)/microvm > $(MONITOR)
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/gateway ./cmd/paddock-gateway
-	gzip -9nc $(TMP)/gateway > $(GATEWAY)
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "-s -w" -o $(TMP)/keeper ./cmd/paddock-keeper
-	gzip -9nc $(TMP)/keeper > $(KEEPER)
+build: ## Build ./bin/paddock: the tier jail first, and then all that it carries
+	@mkdir -p bin
+	@for f in $(call CARRIED,$(HEAVY)); do [ -e $$f ] || : > $$f; done # what is empty is not carried
+	@$(MAKE) carried WHICH="$(LIGHT)"
+	@$(MAKE) front
+	@echo "bin/paddock runs the tier jail now; what comes is carried for the other tiers and the server"
+	@$(MAKE) carried WHICH="$(HEAVY)"
+	@$(MAKE) front
+
+.PHONY: front
+front:
 	CGO_ENABLED=0 go build -trimpath -tags embedguest -ldflags "$(LDFLAGS)" -o bin/paddock ./cmd/paddock
+
+# One command compiles what programs share once. Go knows which are to be linked again.
+.PHONY: carried
+carried:
+	@mkdir -p $(TMP)/programs
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags "$(LDFLAGS)" -o $(TMP)/programs/ $(WHICH:%=./cmd/paddock-%)
+	@$(MAKE) -j4 $(call CARRIED,$(WHICH))
+
+cmd/paddock/guest.bin: $(TMP)/programs/paddock-guest
+	@cmp -s $< $@ || cp $< $@
+
+# The sum beside a program tells whether it has to be packed again.
+cmd/paddock/%.bin.gz: $(TMP)/programs/paddock-%
+	@sum=$$(sha256sum < $<); if [ ! -s $@ ] || [ "$$sum" != "$$(cat $<.sum 2>/dev/null)" ]; then gzip -9nc $< > $@ && echo "$$sum" > $<.sum; fi
 
 .PHONY: demo
 demo: build ## Build what is missing, and run a real job in a sandbox of the strongest tier that works here
@@ -72,12 +89,9 @@ demo: build ## Build what is missing, and run a real job in a sandbox of the str
 	bin/paddock run -v --workspace examples/report -- python3 report.py
 	@head -20 examples/report/report.md
 
-# Tests take what make build has built a moment ago, under its package's name.
+# Tests take what make build has built a moment ago.
 .PHONY: programs
 programs: build
-	@mkdir -p $(TMP)/programs
-	@ln -f $(GUEST) $(TMP)/programs/paddock-guest
-	@for p in gvisor microvm; do ln -f $(TMP)/$$p $(TMP)/programs/paddock-$$p; done
 
 .PHONY: test
 test: deps programs $(if $(CI),referees machine python sdk plotting) ## Run every test, of the heaviest suites a sample (make matrix has all)
@@ -203,7 +217,7 @@ generate: deps ## Regenerate code from its sources
 
 .PHONY: documents
 documents: ## Write the parts of documents that come from the code: the tree, the command line, the lists of sim
-	PADDOCK_UPDATE=1 go test -count=1 -run 'TheIndexOfReasons|TheTreeNames|TheReference|TheSchemaOfTheConf|TheDocumentLists' ./internal/arch ./cmd/paddock ./internal/driver/sim ./sim
+	PADDOCK_UPDATE=1 go test -count=1 -run 'TheIndexOfReasons|TheTreeNames|TheReference|TheSchemaOfTheConf|TheDocumentLists' ./internal/arch ./cmd/paddock ./internal/cli/serve ./internal/driver/sim ./sim
 
 .PHONY: deps
 deps:
@@ -211,4 +225,4 @@ deps:
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin $(TMP) $(GUEST) $(KERNEL) $(GATEWAY) $(MONITOR)
+	rm -rf bin $(TMP) $(call CARRIED,$(LIGHT) $(HEAVY))

@@ -1,45 +1,126 @@
-//go:build embedguest
+//go:build embedguest && linux
 
 package main
 
-import _ "embed"
+import (
+	_ "embed"
+	"os"
+	"slices"
 
-//go:embed guest.bin
-var guest []byte
+	"github.com/spf13/cobra"
 
-//go:embed gvisor.bin.gz
-var gvisorProgram []byte
+	"github.com/paddock-sandbox/paddock/cmd/internal/tiers"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/program"
+)
 
-// gvisorBinary is the program that starts gVisor, which the build put into this
-// one, compressed.
-func gvisorBinary() []byte { return gvisorProgram }
+// What the build put into this program: what stands behind it, each compressed by
+// gzip but for the guest, which every first sandbox waits for.
+var (
+	//go:embed guest.bin
+	guestProgram []byte
+	//go:embed gvisor.bin.gz
+	gvisorProgram []byte
+	//go:embed gateway.bin.gz
+	gatewayProgram []byte
+	//go:embed keeper.bin.gz
+	keeperProgram []byte
+	//go:embed microvm.bin.gz
+	microvmProgram []byte
+	//go:embed server.bin.gz
+	serverProgram []byte
+	//go:embed tools.bin.gz
+	toolsProgram []byte
+)
 
-//go:embed gateway.bin.gz
-var gatewayProgram []byte
+// guestFrom says where the program inside a sandbox is from.
+const guestFrom = "embedded"
 
-// gatewayBinary is the program of the way out, likewise.
-func gatewayBinary() []byte { return gatewayProgram }
+// part does the part of a sandbox that this program was started for, if it was.
+func part() bool { return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || wall.Main() }
 
-//go:embed keeper.bin.gz
-var keeperProgram []byte
+// embedded gives the programs that sandboxes are made with.
+func embedded() tiers.Programs {
+	return tiers.Programs{
+		Guest:   program.Embedded(tiers.Guest, guestProgram),
+		Gateway: program.Embedded(tiers.Gateway, gatewayProgram),
+		Keeper:  program.Embedded(tiers.Keeper, keeperProgram),
+		GVisor:  program.Embedded(tiers.GVisor, gvisorProgram),
+		MicroVM: program.Embedded(tiers.MicroVM, microvmProgram),
+	}
+}
 
-// keeperBinary is the program that owns a sandbox which outlives its maker, likewise.
-func keeperBinary() []byte { return keeperProgram }
+// A backer is a program behind this one that has some of its commands.
+type backer struct {
+	program  program.Program
+	hand     bool // it is handed the programs that sandboxes are made with
+	commands []cobra.Command
+}
 
-//go:embed microvm.bin.gz
-var monitorProgram []byte
+// backers are the programs that have commands, with what help tells of these. A test
+// compares it with what they say themselves.
+func backers() []backer {
+	return []backer{
+		{program.Embedded("server", serverProgram), true, []cobra.Command{
+			{Use: "serve [flags]", Short: "Make sandboxes for others, over the network or a socket"},
+			{Use: "tenant", Short: "Make and change those who share a server"},
+			{Use: "key", Short: "Make and revoke the keys of tenants"},
+			{Use: "usage [flags]", Short: "Add up what tenants used"},
+		}},
+		{program.Embedded("tools", toolsProgram), false, []cobra.Command{
+			{Use: "audit", Short: "Verify and read what paddock run --audit recorded"},
+			{Use: "sim", Short: "Prepare what the tier sim does not carry"},
+			{Use: "vm", Short: "Prepare what the tier microvm does not carry"},
+		}},
+	}
+}
 
-// monitorBinary is the program that runs machines, likewise.
-func monitorBinary() []byte { return monitorProgram }
+// commands stand for those that a program behind this one has: they are listed, and
+// behind executes them.
+func commands(*cli.App) []*cobra.Command {
+	var list []*cobra.Command
+	for _, b := range backers() {
+		for i := range b.commands {
+			c := &b.commands[i]
+			c.RunE = func(*cobra.Command, []string) error { return b.exec(os.Args[1:]) }
+			c.DisableFlagParsing = true
+			list = append(list, c)
+		}
+	}
+	return list
+}
 
-// monitorMain does nothing: what runs machines is a program of its own.
-func monitorMain() bool { return false }
+// behind executes the program that has the command of these arguments, in place of
+// this one. It returns nil where the command is this program's own.
+func behind(args []string) error {
+	at := 0
+	if len(args) > 1 && slices.Contains([]string{"help", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, args[0]) {
+		at = 1
+	}
+	if len(args) <= at {
+		return nil
+	}
+	for _, b := range backers() {
+		for i := range b.commands {
+			if b.commands[i].Name() == args[at] {
+				return b.exec(args)
+			}
+		}
+	}
+	return nil
+}
 
-// gatewayMain does nothing: the way out is a program of its own.
-func gatewayMain() bool { return false }
-
-// gvisorMain does nothing: gVisor is in a program of its own.
-func gvisorMain() bool { return false }
-
-// guestBinary is the guest agent that the build put into this program.
-func guestBinary() []byte { return guest }
+// exec executes the program with these arguments.
+func (b backer) exec(args []string) error {
+	var others []program.Program
+	if b.hand {
+		p := embedded()
+		others = []program.Program{p.Guest, p.Gateway, p.Keeper, p.GVisor, p.MicroVM}
+	}
+	return b.program.Exec(program.Cache(os.LookupEnv), append([]string{os.Args[0]}, args...), os.Environ(), others...)
+}

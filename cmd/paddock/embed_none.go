@@ -1,19 +1,27 @@
-//go:build !embedguest
+//go:build !embedguest || !linux
 
 package main
 
-// guestBinary is nothing: this build carries no guest agent of its own, and
-// the driver starts this very program as one.
-func guestBinary() []byte { return nil }
+import (
+	"github.com/spf13/cobra"
 
-// gvisorBinary is nothing likewise.
-func gvisorBinary() []byte { return nil }
+	"github.com/paddock-sandbox/paddock/cmd/internal/tiers"
+	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/cli/serve"
+	"github.com/paddock-sandbox/paddock/internal/cli/tools"
+)
 
-// monitorBinary is nothing likewise.
-func monitorBinary() []byte { return nil }
+// guestFrom says where the program inside a sandbox is from.
+const guestFrom = "self"
 
-// keeperBinary is nothing likewise.
-func keeperBinary() []byte { return nil }
+// embedded is nothing: this build carries no programs of its own, and starts itself
+// as each.
+func embedded() tiers.Programs { return tiers.Programs{} }
 
-// gatewayBinary is nothing likewise.
-func gatewayBinary() []byte { return nil }
+// commands are those that a build with programs has behind it.
+func commands(a *cli.App) []*cobra.Command {
+	return append(serve.Commands(a), tools.Commands(a)...)
+}
+
+// behind executes nothing: all commands are in this program.
+func behind([]string) error { return nil }

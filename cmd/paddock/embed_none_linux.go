@@ -5,24 +5,21 @@ package main
 import (
 	"os"
 
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/vminit"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
-// gvisorMain does gVisor's part, if that is what this program was started for.
-func gvisorMain() bool { return sentry.Main() }
-
-// monitorMain does a part of what runs a machine, or is what runs in one, if that
-// is what this program was started for.
-func monitorMain() bool {
+// part does the part of a sandbox that this program was started for, if it was.
+func part() bool {
 	if len(os.Args) > 0 && os.Args[0] == vminit.Argv0 {
 		vminit.Main()
 	}
-	return supervisor.Main()
+	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || gateway.Main() || wall.Main()
 }
-
-// gatewayMain is the way out of a sandbox, if that is what this program was
-// started for.
-func gatewayMain() bool { return gateway.Main() }

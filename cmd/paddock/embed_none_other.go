@@ -1,12 +1,6 @@
-//go:build !embedguest && !linux
+//go:build !linux
 
 package main
 
-// gvisorMain knows no gVisor on this system.
-func gvisorMain() bool { return false }
-
-// monitorMain knows no machines either.
-func monitorMain() bool { return false }
-
-// gatewayMain knows none either.
-func gatewayMain() bool { return false }
+// part does nothing: there are no other processes of a sandbox on this system.
+func part() bool { return false }

@@ -6,15 +6,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/paddock-sandbox/paddock/internal/box"
-	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/jail"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
 func TestMain(m *testing.M) {
-	if box.Main(jail.Runtime(), gvisor.Runtime()) || gvisorMain() || gatewayMain() || wall.Main() {
+	if part() {
 		os.Exit(0) // this was a part of a sandbox of a test
 	}
 	testscript.Main(m, map[string]func(){"paddock": main})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock/cmd/internal/tiers"
 )
 
 const referenceFile = "../../docs/reference/cli.md"
@@ -28,7 +30,7 @@ Messages of Paddock go to standard error, each on a line that begins with
 numbers of bytes, or numbers with k, m, g or t (powers of 1024) and kB, MB, GB or TB (powers of 1000).
 
 `)
-	root := invoke(t.TempDir(), nil, registry(nil)).app.root()
+	root := invoke(t.TempDir(), nil, tiers.Registry(tiers.Programs{})).App.Root()
 	root.InitDefaultCompletionCmd()
 	reference(&b, root)
 	if os.Getenv("PADDOCK_UPDATE") == "1" {
@@ -154,7 +156,7 @@ func TestEveryCommandThatAnswersCanDoSoInJSON(t *testing.T) {
 			}
 		}
 	}
-	walk(invoke(t.TempDir(), nil, registry(nil)).app.root())
+	walk(invoke(t.TempDir(), nil, tiers.Registry(tiers.Programs{})).App.Root())
 	delete(without, "paddock completion") // each shell is a command
 	for path := range without {
 		t.Errorf("there is no %s", path)
@@ -171,5 +173,5 @@ func TestEveryCommandTellsItsExitStatus(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(invoke(t.TempDir(), nil, registry(nil)).app.root())
+	walk(invoke(t.TempDir(), nil, tiers.Registry(tiers.Programs{})).App.Root())
 }

@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/cmd/internal/tiers"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/cli/clitest"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 )
 
@@ -29,9 +32,9 @@ func greeter(t *testing.T) (at string) {
 }
 
 // alone runs the program on its real tiers.
-func alone(t *testing.T, args ...string) *invocation {
+func alone(t *testing.T, args ...string) *clitest.Invocation {
 	t.Helper()
-	return invoke(t.TempDir(), map[string]string{"HOME": t.TempDir()}, registry(nil), args...)
+	return invoke(t.TempDir(), map[string]string{"HOME": t.TempDir()}, tiers.Registry(tiers.Programs{}), args...)
 }
 
 func TestWhatIsRefusedIsToldWithTheFlagThatAllowsIt(t *testing.T) {
@@ -40,12 +43,12 @@ func TestWhatIsRefusedIsToldWithTheFlagThatAllowsIt(t *testing.T) {
 	file := filepath.Join(dir, "events")
 	v := alone(t, "run", "--tier", "sim", "--allow", at, "--audit", file, "--audit-kinds", "network", "--",
 		"curl -sS http://"+at+"/; curl -s http://other.example:81/; exit 4")
-	if code := v.run(t.Context()); code != 4 || v.stdout.String() != "welcome\n" {
-		t.Fatalf("%d, %q, %q", code, v.stdout.String(), v.stderr.String())
+	if code := v.Run(t.Context()); code != 4 || v.Stdout.String() != "welcome\n" {
+		t.Fatalf("%d, %q, %q", code, v.Stdout.String(), v.Stderr.String())
 	}
 	for _, want := range []string{"  connect other.example:81: no rule allows other.example:81\n", "hint: --allow other.example:81\n"} {
-		if !strings.Contains(v.stderr.String(), want) {
-			t.Errorf("said %q, want %q in it", v.stderr.String(), want)
+		if !strings.Contains(v.Stderr.String(), want) {
+			t.Errorf("said %q, want %q in it", v.Stderr.String(), want)
 		}
 	}
 	data, err := os.ReadFile(file)
@@ -53,7 +56,7 @@ func TestWhatIsRefusedIsToldWithTheFlagThatAllowsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	verdicts := map[string]int{}
-	lines, _ := eventsIn(t, data)
+	lines, _ := clitest.EventsIn(t, data)
 	for _, line := range lines {
 		var e audit.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil || e.Kind != audit.Network || e.Network == nil {
@@ -78,12 +81,12 @@ func TestAPersonIsAskedWhileTheCommandWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A name that leads to the server; what it leads to must be listed all the same.
-	row := tier{name: paddock.Sim, open: func(g gear) (paddock.Driver, error) {
-		return wall.New(wall.Options{Hosts: map[string][]netip.Addr{"web.test": {netip.MustParseAddr("127.0.0.1")}}, Ask: g.ask, Audit: g.audit})
+	row := cli.Tier{Name: paddock.Sim, Open: func(g cli.Gear) (paddock.Driver, error) {
+		return wall.New(wall.Options{Hosts: map[string][]netip.Addr{"web.test": {netip.MustParseAddr("127.0.0.1")}}, Ask: g.Ask, Audit: g.Audit})
 	}}
 	url := "http://web.test:" + port + "/"
-	v := invoke(t.TempDir(), nil, []tier{row}, "run", "--tier", "sim", "--allow", at, "--ask", "--", "curl -sS "+url+" && curl -sS "+url)
-	v.app.tty = func() (*os.File, error) { return r, nil }
+	v := invoke(t.TempDir(), nil, []cli.Tier{row}, "run", "--tier", "sim", "--allow", at, "--ask", "--", "curl -sS "+url+" && curl -sS "+url)
+	v.App.Tty = func() (*os.File, error) { return r, nil }
 	ended := make(chan struct{})
 	var person sync.WaitGroup
 	person.Go(func() {
@@ -96,24 +99,24 @@ func TestAPersonIsAskedWhileTheCommandWaits(t *testing.T) {
 			}
 		}
 	})
-	code := v.run(t.Context())
+	code := v.Run(t.Context())
 	close(ended)
 	person.Wait()
-	if code != 0 || v.stdout.String() != "welcome\nwelcome\n" {
-		t.Errorf("%d, %q, %q", code, v.stdout.String(), v.stderr.String())
+	if code != 0 || v.Stdout.String() != "welcome\nwelcome\n" {
+		t.Errorf("%d, %q, %q", code, v.Stdout.String(), v.Stderr.String())
 	}
-	if want := "hint: to allow it from the start: --allow web.test:" + port + "\n"; !strings.HasSuffix(v.stderr.String(), want) {
-		t.Errorf("said %q, want %q at its end", v.stderr.String(), want)
+	if want := "hint: to allow it from the start: --allow web.test:" + port + "\n"; !strings.HasSuffix(v.Stderr.String(), want) {
+		t.Errorf("said %q, want %q at its end", v.Stderr.String(), want)
 	}
 }
 
 func TestLearningReachesNothingPrivate(t *testing.T) {
 	at := greeter(t)
 	v := alone(t, "policy", "learn", "--tier", "sim", "--", "curl -sS http://"+at+"/")
-	if code := v.run(t.Context()); code == 0 || strings.Contains(v.stdout.String(), "welcome") || strings.Contains(v.stderr.String(), "welcome") {
-		t.Fatalf("%d, %q, %q", code, v.stdout.String(), v.stderr.String())
+	if code := v.Run(t.Context()); code == 0 || strings.Contains(v.Stdout.String(), "welcome") || strings.Contains(v.Stderr.String(), "welcome") {
+		t.Fatalf("%d, %q, %q", code, v.Stdout.String(), v.Stderr.String())
 	}
-	if !strings.Contains(v.stdout.String(), "#   "+at+": ") || strings.Contains(v.stdout.String(), "- allow") {
-		t.Errorf("wrote %s", v.stdout.String())
+	if !strings.Contains(v.Stdout.String(), "#   "+at+": ") || strings.Contains(v.Stdout.String(), "- allow") {
+		t.Errorf("wrote %s", v.Stdout.String())
 	}
 }

@@ -1,0 +1,17 @@
+package tiers
+
+import "github.com/paddock-sandbox/paddock/internal/program"
+
+// Names of the programs that sandboxes are made with.
+const (
+	Guest   = "guest"
+	Gateway = "gateway"
+	Keeper  = "keeper"
+	GVisor  = "gvisor"
+	MicroVM = "microvm"
+)
+
+// Handed gives the programs that a program behind paddock was handed.
+func Handed(h program.Handed) Programs {
+	return Programs{Guest: h.Get(Guest), Gateway: h.Get(Gateway), Keeper: h.Get(Keeper), GVisor: h.Get(GVisor), MicroVM: h.Get(MicroVM)}
+}

@@ -1,0 +1,82 @@
+package tiers
+
+import (
+	"os"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/program"
+)
+
+// Programs are what sandboxes are made with. The zero one is the calling program,
+// in each of its parts.
+type Programs struct {
+	Guest, Gateway, Keeper, GVisor, MicroVM, Sim program.Program
+}
+
+// Registry lists the tiers, strongest first.
+func Registry(p Programs) []cli.Tier {
+	return []cli.Tier{
+		{Name: paddock.MicroVM, About: "a kernel of its own in a virtual machine: for the least trusted code", Open: p.openMicroVM, Weak: untried},
+		{Name: paddock.GVisor, About: "a second kernel in software: for untrusted code, without virtualization", Open: p.openGVisor, Audited: true},
+		{Name: paddock.Jail, About: "namespaces, Landlock, seccomp and control groups on this machine's kernel: native speed", Open: p.openJail},
+		{Name: paddock.Sim, About: "a shell, its tools and a file system in Go: text and files, no programs of this machine", Open: p.openSim, Limited: true},
+	}
+}
+
+func (p Programs) openSim(g cli.Gear) (paddock.Driver, error) {
+	d, err := wall.New(wall.Options{Limits: g.Limits, Python: cli.PythonDir(os.LookupEnv), Audit: g.Audit, Ask: g.Ask, Gateway: p.openGateway})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// untried says why auto takes no machine: where machines are emulated they are
+// slow, and with KVM nobody has tested them. One is made where it is asked for by
+// name.
+func untried() string {
+	if why := microvm.Emulated(); why != "" {
+		return "machines are emulated here, which is slow; --tier microvm makes one: " + why
+	}
+	return "machines with KVM were never tested in this version; --tier microvm makes one"
+}
+
+func (p Programs) openMicroVM(g cli.Gear) (paddock.Driver, error) {
+	state, data := g.Kept(paddock.MicroVM)
+	d, err := microvm.New(microvm.Options{Spares: g.Spares, State: state, Data: data, Guest: p.Guest, Init: p.MicroVM, Gateway: p.Gateway, Keeper: p.Keeper, Engine: os.Getenv(cli.EngineVariable), Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (p Programs) openGVisor(g cli.Gear) (paddock.Driver, error) {
+	state, data := g.Kept(paddock.GVisor)
+	d, err := gvisor.New(gvisor.Options{Spares: g.Spares, State: state, Data: data, Guest: p.Guest, Init: p.GVisor, Gateway: p.Gateway, Keeper: p.Keeper, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (p Programs) openJail(g cli.Gear) (paddock.Driver, error) {
+	state, _ := g.Kept(paddock.Jail)
+	d, err := jail.New(jail.Options{Spares: g.Spares, State: state, Guest: p.Guest, Gateway: p.Gateway, Keeper: p.Keeper, Environ: os.Environ(), Audit: g.Audit, Ask: g.Ask})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// openGateway opens the program of the way out for a driver that takes a file.
+func (p Programs) openGateway() (*os.File, error) {
+	if p.Gateway.Self() {
+		return os.Open("/proc/self/exe")
+	}
+	return p.Gateway.Open(program.Cache(os.LookupEnv))
+}

@@ -1,0 +1,32 @@
+// Command paddock-server is a part of paddock: it has the commands that open a
+// server's state, which need a database and much else that no other command is to pay
+// for. paddock carries it and executes it for them, and hands it the programs that
+// sandboxes are made with.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/paddock-sandbox/paddock/cmd/internal/tiers"
+	"github.com/paddock-sandbox/paddock/internal/box"
+	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/cli/serve"
+	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
+	"github.com/paddock-sandbox/paddock/internal/driver/jail"
+	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/program"
+)
+
+func main() {
+	if box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || wall.Main() {
+		return // this was a part of a sandbox
+	}
+	handed, err := program.Received()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "paddock: %v\n", err)
+		os.Exit(125)
+	}
+	os.Exit(cli.Process(tiers.Registry(tiers.Handed(handed)), "embedded", serve.Commands))
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+func TestFilesGoInAndOutAsTheyAre(t *testing.T) {
+	r := newRack(t)
+	tree := filepath.Join(r.dir, "tree")
+	Plant(t, filepath.Join(tree, "run.sh"), "#!/bin/sh\n", 0o755)
+	Plant(t, filepath.Join(tree, "deep", "er", "secret"), "s", 0o600)
+	Plant(t, filepath.Join(tree, "large"), strings.Repeat("0123456789abcdef", 1<<17), 0o640)
+	if err := os.Symlink("deep/er", filepath.Join(tree, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(tree, "deep"), 0o550); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // who is not root removes nothing from it else
+		for _, name := range []string{"tree", "back"} {
+			_ = os.Chmod(filepath.Join(r.dir, name, "deep"), 0o755)
+		}
+	})
+	id := r.do(t, "create")
+	r.do(t, "cp", tree, id+":/tmp")
+	if out := r.do(t, "exec", id, "--", "sh", "-c", "cd /tmp/tree; stat -c '%a %n' run.sh deep deep/er/secret; readlink link; wc -c <large"); out != "755 run.sh\n550 deep\n600 deep/er/secret\ndeep/er\n2097152" {
+		t.Errorf("inside %q", out)
+	}
+	r.do(t, "cp", id+":/tmp/tree", filepath.Join(r.dir, "back"))
+	for name, mode := range map[string]fs.FileMode{"run.sh": 0o755, "deep": fs.ModeDir | 0o550, "deep/er/secret": 0o600, "large": 0o640} {
+		info, err := os.Lstat(filepath.Join(r.dir, "back", name))
+		if err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v: %v", name, info, err)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(r.dir, "back", "link")); err != nil || to != "deep/er" {
+		t.Errorf("link to %q: %v", to, err)
+	}
+
+	// Into a directory it goes under its own name, and a file over a file.
+	if err := os.Mkdir(filepath.Join(r.dir, "in"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.do(t, "cp", id+":/tmp/tree/run.sh", "in")
+	r.do(t, "cp", id+":/tmp/tree/run.sh", "in/run.sh")
+	if data, err := os.ReadFile(filepath.Join(r.dir, "in", "run.sh")); err != nil || string(data) != "#!/bin/sh\n" {
+		t.Errorf("%q: %v", data, err)
+	}
+
+	// Standard streams.
+	in := r.invoke("cp", "-", id+":/tmp/typed")
+	in.App.Stdin = strings.NewReader("typed")
+	if code := in.Run(t.Context()); code != 0 {
+		t.Error(in.Stderr.String())
+	}
+	if out := r.do(t, "cp", id+":/tmp/typed", "-"); out != "typed" {
+		t.Errorf("came out as %q", out)
+	}
+
+	// Mistakes.
+	r.fail(t, 125, "cp", "a", "b")
+	r.fail(t, 125, "cp", id+":/a", id+":/b")
+	r.fail(t, 125, "cp", id+":/missing", ".")
+	r.fail(t, 125, "cp", "missing", id+":/tmp")
+	r.fail(t, 125, "cp", id+":/tmp/typed", "nowhere/")
+	r.fail(t, 125, "cp", id+":/tmp/tree", "-")
+}
+
+// A liar is files that say what is not so.
+type liar struct {
+	paddock.FS
+	stat map[string]paddock.FileInfo
+	list map[string][]paddock.FileInfo
+}
+
+func (l liar) Stat(_ context.Context, name string) (paddock.FileInfo, error) {
+	info, ok := l.stat[name]
+	if !ok {
+		return info, paddock.NotFound
+	}
+	return info, nil
+}
+
+func (l liar) List(_ context.Context, name string, _ int) iter.Seq2[paddock.FileInfo, error] {
+	return func(yield func(paddock.FileInfo, error) bool) {
+		for _, info := range l.list[name] {
+			if !yield(info, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (l liar) Open(context.Context, string, paddock.OpenOptions) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader("evil")), nil
+}
+
+func TestWhatComesOutOfASandboxStaysInTheTarget(t *testing.T) {
+	dir := fs.ModeDir | 0o755
+	for _, row := range []struct {
+		name string
+		list map[string][]paddock.FileInfo
+	}{
+		{"a name that leads up", map[string][]paddock.FileInfo{"/a": {{Name: "/a/../../outside/x", Mode: 0o644}}}},
+		{"a name from the root", map[string][]paddock.FileInfo{"/a": {{Name: "/outside/x", Mode: 0o644}}}},
+		{"two dots", map[string][]paddock.FileInfo{"/a": {{Name: "/a/..", Mode: dir}}}},
+		{"a name of nothing", map[string][]paddock.FileInfo{"/a": {{Name: "/a/", Mode: dir}}}},
+		{"a link, and a directory of the same name", map[string][]paddock.FileInfo{
+			"/a":   {{Name: "/a/l", Mode: fs.ModeSymlink | 0o777, Link: "../outside"}, {Name: "/a/l", Mode: dir}},
+			"/a/l": {{Name: "/a/l/x", Mode: 0o644}},
+		}},
+		{"a link, and a file of the same name", map[string][]paddock.FileInfo{
+			"/a": {{Name: "/a/l", Mode: fs.ModeSymlink | 0o777, Link: "../outside/x"}, {Name: "/a/l", Mode: 0o644}},
+		}},
+		{"a directory without end", map[string][]paddock.FileInfo{"/a": {{Name: "/a/a", Mode: dir}}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			top := t.TempDir()
+			Plant(t, filepath.Join(top, "outside", "x"), "mine", 0o644)
+			if err := os.Mkdir(filepath.Join(top, "target"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			v := invoke(top, nil, nil)
+			c := &copying{files: liar{stat: map[string]paddock.FileInfo{"/a": {Name: "/a", Mode: dir}}, list: row.list}, a: v.App}
+			err := c.out(t.Context(), "/a", "target")
+			if err == nil && !strings.Contains(row.name, "without end") {
+				t.Error("it was believed")
+			}
+			if data, err := os.ReadFile(filepath.Join(top, "outside", "x")); err != nil || string(data) != "mine" {
+				t.Errorf("outside is %q: %v", data, err)
+			}
+			if entries, err := os.ReadDir(filepath.Join(top, "outside")); err != nil || len(entries) != 1 {
+				t.Errorf("outside are %v: %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoFileIsLeftOutAndTold(t *testing.T) {
+	top := t.TempDir()
+	v := invoke(top, nil, nil)
+	c := &copying{a: v.App, files: liar{stat: map[string]paddock.FileInfo{"/a": {Name: "/a", Mode: fs.ModeDir | 0o755}},
+		list: map[string][]paddock.FileInfo{"/a": {{Name: "/a/\x1bpipe", Mode: fs.ModeNamedPipe | 0o644}, {Name: "/a/set", Mode: fs.ModeSetuid | 0o755}}}}}
+	if err := c.out(t.Context(), "/a", "."); err != nil || c.left != 1 {
+		t.Errorf("%d left out: %v", c.left, err)
+	}
+	if said := v.Stderr.String(); !strings.Contains(said, `\x1bpipe was left out`) {
+		t.Errorf("said %q", said)
+	}
+	if info, err := os.Stat(filepath.Join(top, "a", "set")); err != nil || info.Mode() != 0o755 {
+		t.Errorf("%v: %v", info, err)
+	}
+}

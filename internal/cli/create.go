@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/client"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+)
+
+// createFlags say what sandbox a server is to make.
+type createFlags struct {
+	specFlags
+	RemoteFlags
+	termFlags
+	name   string
+	labels []string
+	json   bool
+}
+
+func (f *createFlags) registerAll(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	f.RemoteFlags.register(fs)
+	fs.StringVar(&f.name, "name", "", "`ID` of the sandbox, of lower-case letters, digits and dashes (default: one that is made up)")
+	fs.StringArrayVarP(&f.labels, "label", "l", nil, "a label by which it is found: `NAME=VALUE` (repeatable)")
+	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: its status")
+	f.termFlags.register(fs)
+	f.specFlags.register(fs)
+}
+
+func (a *App) createCommand() *cobra.Command {
+	f := &createFlags{}
+	c := &cobra.Command{
+		Use:   "create [flags]",
+		Short: "Make a sandbox on a server, which stays until it is removed",
+		Long: `Make a sandbox on a server, and write its ID. It stays when this command has
+ended, and when the server has: paddock exec runs commands in it, paddock rm
+removes it. Of the tier sim it lives as long as the server.
+
+What it may see, change and reach is said as for paddock run. Files and
+directories of this machine can be shown to it where the server runs on this
+machine, and lets its callers do so; for any other there is paddock cp.
+
+With --lifetime, --idle-pause, --idle-remove or --renew-every it has these terms and
+none of the server's own; docs/server/leases.md tells what they promise.
+
+Where no server is named by --server, PADDOCK_SERVER or paddock login, one of
+your own is started. It ends by itself when it has had no sandbox and no call
+for five minutes.
+
+Exit status: 0, or 125 if no sandbox was made.`,
+		Example: `  id=$(paddock create --workspace . --memory 2G)
+  paddock exec "$id" -- make test
+  paddock create --name job-1 --label team=web --tier gvisor`,
+		Args:                  cobra.NoArgs,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, err := f.asked(a, c.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			terms, err := f.terms()
+			if err != nil {
+				return err
+			}
+			return a.createRemote(c.Context(), f, p.spec, terms)
+		},
+	}
+	f.registerAll(c.Flags())
+	return c
+}
+
+// asked gives what the flags ask of a server.
+func (f *createFlags) asked(a *App, changed func(string) bool) (*plan, error) {
+	p, err := f.plan(a, changed)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.limits != (budget.Limits{}):
+		return nil, WithHint(fmt.Errorf("--limit is of sandboxes that one command makes for itself: %w", paddock.Unsupported),
+			"leave it out, or use paddock run; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
+	case changed("name") && !paddock.ID(f.name).Valid():
+		return nil, WithHint(fmt.Errorf("--name %q is no ID of a sandbox: %w", f.name, paddock.Invalid),
+			"an ID has 1 to 63 lower-case letters, digits and dashes, and no dash at either end")
+	}
+	p.spec.ID = paddock.ID(f.name)
+	if p.spec.Labels, err = ParseLabels(f.labels); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// ParseLabels reads values of --label.
+func ParseLabels(texts []string) (map[string]string, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	labels := map[string]string{}
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, WithHint(fmt.Errorf("--label %s: there is no name and value in it: %w", text, paddock.Invalid), "write NAME=VALUE")
+		}
+		if _, twice := labels[name]; twice {
+			return nil, WithHint(fmt.Errorf("--label %s is there twice: %w", name, paddock.Invalid), "leave one out")
+		}
+		labels[name] = value
+	}
+	return labels, nil
+}
+
+func (a *App) createRemote(ctx context.Context, f *createFlags, spec paddock.Spec, terms *client.Terms) error {
+	return a.With(ctx, &f.RemoteFlags, func(ctx context.Context, r *Remote) error {
+		if err := r.sees(spec); err != nil {
+			return err
+		}
+		sb, err := a.make(ctx, r, spec, terms)
+		if err != nil {
+			return err
+		}
+		return a.told(ctx, sb, f.json)
+	})
+}
+
+// make makes a sandbox, and says so where it takes long.
+func (a *App) make(ctx context.Context, r *Remote, spec paddock.Spec, terms *client.Terms) (paddock.Sandbox, error) {
+	defer a.progress("making the sandbox")()
+	sb, err := r.on(ctx, spec, terms)
+	if err != nil {
+		return nil, NotMade{Err: err}
+	}
+	return sb, nil
+}
+
+// told writes the ID of a sandbox, or its status.
+func (a *App) told(ctx context.Context, sb paddock.Sandbox, asJSON bool) error {
+	if !asJSON {
+		return a.Say("%s\n", sb.ID())
+	}
+	s, err := sb.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return PrintJSON(a.Stdout, s)
+}
+
+// sees refuses what is of this machine where the server is another.
+func (r *Remote) sees(spec paddock.Spec) error {
+	if r.At.local() || len(spec.Mounts) == 0 && spec.Root.Kind != paddock.RootDir && spec.Root.Kind != paddock.RootOpen {
+		return nil
+	}
+	return WithHint(fmt.Errorf("the server %s is another machine, and does not see the files of this one: %w", r.At.Address, paddock.Unsupported),
+		"make the sandbox without them, and copy what it needs: paddock cp PATH ID:/PATH")
+}
+
+// With does something on the server. A signal cancels it: what is asked of a
+// server is done as a whole or not at all, and the server sees to that.
+func (a *App) With(ctx context.Context, f *RemoteFlags, do func(context.Context, *Remote) error) (err error) {
+	ctx, stop := a.Interruptible(ctx)
+	defer stop()
+	r, err := a.connect(ctx, f)
+	if err != nil {
+		return Because(ctx, err)
+	}
+	defer r.Close() //nolint:errcheck // a connection that was used to the end
+	if err := do(ctx, r); err != nil {
+		return Because(ctx, err)
+	}
+	return nil
+}
+
+// Say writes an answer to standard output.
+func (a *App) Say(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.Stdout, format, args...); err != nil {
+		return fmt.Errorf("write standard output: %w: %w", err, paddock.Exhausted)
+	}
+	return nil
+}
+
+func (a *App) forkCommand() *cobra.Command {
+	f := &createFlags{}
+	var memory bool
+	var count int
+	c := &cobra.Command{
+		Use:   "fork [flags] ID",
+		Short: "Make sandboxes that go on from where another one is",
+		Long: `Make sandboxes of the same tier with the files of another one, and write their
+IDs. With --live its processes go on in each of them too, on the tiers that
+can. The sandbox itself goes on as it was.
+
+Limits and labels are those of the sandbox. What it was shown and what it may
+reach is not: say so again, as for paddock create.
+
+Exit status: 0, or 125 if one of them was not made; those that were have been
+removed then.`,
+		Example: `  paddock fork "$id"
+  paddock fork -n 3 --live "$id"`,
+		Args:                  cobra.ExactArgs(1),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeIDs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := f.asked(a, c.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			terms, err := f.terms()
+			if err != nil {
+				return err
+			}
+			for _, name := range []string{"tier", "root"} {
+				if c.Flags().Changed(name) {
+					return WithHint(fmt.Errorf("--%s: a fork has that of its origin: %w", name, paddock.Invalid), "leave the flag out")
+				}
+			}
+			switch {
+			case count < 1 || count > maxForks:
+				return WithHint(fmt.Errorf("-n %d: there is no such number of forks: %w", count, paddock.Invalid), "it is 1 to %d", maxForks)
+			case count > 1 && f.name != "":
+				return WithHint(fmt.Errorf("--name is of one sandbox, and %d are asked for: %w", count, paddock.Invalid), "leave one out")
+			}
+			return a.With(c.Context(), &f.RemoteFlags, func(ctx context.Context, r *Remote) error {
+				return a.fork(ctx, r, fork{of: paddock.ID(args[0]), spec: p.spec, terms: terms, memory: memory, count: count, json: f.json})
+			})
+		},
+	}
+	f.registerAll(c.Flags())
+	c.Flags().BoolVar(&memory, "live", false, "the processes and their memory too, on tiers that can")
+	c.Flags().IntVarP(&count, "count", "n", 1, "`number` of forks")
+	return c
+}
+
+// keptFiles says which tiers keep the files of a sandbox.
+const keptFiles = "paddock create --tier gvisor makes sandboxes whose files, and processes, can be kept; so does --tier sim, for files"
+
+// maxForks is more than anyone means.
+const maxForks = 1000
+
+// A fork is what is asked of paddock fork.
+type fork struct {
+	of     paddock.ID
+	spec   paddock.Spec
+	terms  *client.Terms // nil are the server's
+	memory bool
+	count  int
+	json   bool
+}
+
+// fork makes them all, or none.
+func (a *App) fork(ctx context.Context, r *Remote, f fork) (err error) {
+	if err := r.sees(f.spec); err != nil {
+		return err
+	}
+	sb, err := r.Open(ctx, f.of)
+	if err != nil {
+		return err
+	}
+	s, err := sb.Status(ctx)
+	if err != nil {
+		return err
+	}
+	stop := a.progress("keeping the sandbox")
+	id, err := sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: f.memory})
+	stop()
+	if err != nil {
+		return Otherwise(err, keptFiles)
+	}
+	spec := f.spec
+	spec.Tier, spec.Root = s.Tier, paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}
+	spec.Limits = over(spec.Limits, s.Limits)
+	if spec.Labels == nil {
+		spec.Labels = s.Labels
+	}
+	forks := make([]paddock.Sandbox, 0, f.count)
+	for range f.count {
+		one, made := a.make(ctx, r, spec, f.terms)
+		if made != nil {
+			err = made
+			break
+		}
+		forks = append(forks, one)
+	}
+	gone, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
+	defer cancel()
+	if left := r.RemoveSnapshot(gone, id); left != nil {
+		a.complain(fmt.Errorf("remove the snapshot %s: %w", id, left))
+	}
+	if err != nil {
+		for _, one := range forks {
+			if left := one.Remove(gone); left != nil {
+				a.complain(fmt.Errorf("remove the fork %s: %w", one.ID(), left))
+			}
+		}
+		return err
+	}
+	for _, one := range forks {
+		if err := a.told(ctx, one, f.json); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// over gives limits, with those of the origin for what is not said.
+func over(l, origin paddock.Limits) paddock.Limits {
+	if l.Memory == 0 {
+		l.Memory = origin.Memory
+	}
+	if l.CPUs == 0 {
+		l.CPUs = origin.CPUs
+	}
+	if l.PIDs == 0 {
+		l.PIDs = origin.PIDs
+	}
+	if l.Disk == 0 {
+		l.Disk = origin.Disk
+	}
+	if l.Files == 0 {
+		l.Files = origin.Files
+	}
+	if l.IO == 0 {
+		l.IO = origin.IO
+	}
+	if l.Lifetime == 0 {
+		l.Lifetime = origin.Lifetime
+	}
+	return l
+}

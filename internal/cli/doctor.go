@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// Paragraph bounds what doctor says of one control, in runes: a remedy may name
+// several ways.
+const Paragraph = 2000
+
+// A diagnosis is what doctor found of one tier.
+type diagnosis struct {
+	Tier      paddock.Tier  `json:"tier"`
+	About     string        `json:"about"`
+	Available bool          `json:"available"`
+	Cause     string        `json:"cause,omitempty"` // why it is not available, where that is not a control's fault
+	Info      *paddock.Info `json:"info,omitempty"`  // absent where the tier is not in this version
+}
+
+// A checkup is the answer of doctor --json.
+type checkup struct {
+	Version   int          `json:"version"` // of this format: 1
+	Strongest paddock.Tier `json:"auto"`    // what --tier auto is for a plain run; empty is none
+	Tiers     []diagnosis  `json:"tiers"`   // strongest first
+}
+
+func (a *App) doctorCommand() *cobra.Command {
+	var asJSON bool
+	var only string
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Tell what this machine can enforce, and what to do about the rest",
+		Long: `Tell, tier by tier, what this machine can enforce: each control full, weak or
+absent, with the cause and the remedy.
+
+Without a delegated control group the default memory limit is kept by a
+watchdog (weak), and no processor or io limit stands. A run that asks for one by
+--memory, --cpus or --io is refused until that is accepted by name
+(--allow-missing CONTROL), and so is one that needs any other control that is
+weak or absent.
+
+Exit status: 0 if a plain sandbox can be made on some tier that runs programs
+of this machine (or on the one asked for with --tier), 1 if not, 125 if Paddock
+itself failed.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			tiers := a.Tiers
+			want, err := parseTier(only)
+			if err != nil {
+				return err
+			}
+			if want != paddock.Auto {
+				tiers = nil
+				for _, t := range a.Tiers {
+					if t.Name == want {
+						tiers = append(tiers, t)
+					}
+				}
+			}
+			found := examine(c.Context(), tiers)
+			if asJSON {
+				if err := PrintJSON(a.Stdout, found); err != nil {
+					return err
+				}
+			} else {
+				found.print(a.Stdout)
+			}
+			if found.Strongest == paddock.Auto && (want == paddock.Auto || !found.well()) {
+				return ExitStatus(1)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	c.Flags().StringVar(&only, "tier", "auto", "look at this `tier` only")
+	return c
+}
+
+// examine asks each tier.
+func examine(ctx context.Context, tiers []Tier) checkup {
+	out := checkup{Version: 1, Tiers: []diagnosis{}}
+	for _, t := range tiers {
+		d := t.examine(ctx)
+		if d.Available && out.Strongest == paddock.Auto && t.Name != paddock.Sim && !t.passedOver() {
+			out.Strongest = t.Name
+		}
+		out.Tiers = append(out.Tiers, d)
+	}
+	return out
+}
+
+func (t Tier) examine(ctx context.Context) diagnosis {
+	d := diagnosis{Tier: t.Name, About: t.About}
+	if t.Open == nil {
+		d.Cause = notInThisVersion
+		return d
+	}
+	driver, err := t.Open(Gear{})
+	if err != nil {
+		d.Cause = err.Error()
+		return d
+	}
+	info, err := driver.Info(ctx)
+	if err = errors.Join(err, driver.Close()); err != nil {
+		d.Cause = err.Error()
+		return d
+	}
+	d.Info = &info
+	d.Available = info.Available
+	return d
+}
+
+func (c checkup) well() bool {
+	for _, d := range c.Tiers {
+		if d.Available {
+			return true
+		}
+	}
+	return false
+}
+
+// print tells it to people: per tier a headline, then a line per control with
+// what is to be done below it.
+func (c checkup) print(w io.Writer) {
+	for i, d := range c.Tiers {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		d.print(w)
+	}
+	fmt.Fprintln(w)
+	switch {
+	case c.Strongest != paddock.Auto:
+		fmt.Fprintf(w, "a sandbox can be made here; --tier auto is %s\n", c.Strongest)
+	case c.well():
+		fmt.Fprintln(w, "a sandbox can be made here for text and files: --tier sim, which runs no programs of this machine")
+	default:
+		fmt.Fprintln(w, "no sandbox can be made here")
+	}
+}
+
+func (d diagnosis) print(w io.Writer) {
+	state := "available"
+	if !d.Available {
+		state = "not available"
+	}
+	if d.Cause != "" {
+		state = OneLine(d.Cause)
+	}
+	fmt.Fprintf(w, "%s: %s\n  %s", d.Tier, state, d.About)
+	if d.Info == nil {
+		fmt.Fprintln(w)
+		return
+	}
+	fmt.Fprintf(w, " (%s)\n", OneLine(d.Info.Version))
+	for i, f := range d.Info.Controls {
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-6s  %-21s  %s", f.Strength, f.Control, OneLineOf(f.How, Paragraph)), " "))
+		if i+1 < len(d.Info.Controls) && d.Info.Controls[i+1].Cause == f.Cause && d.Info.Controls[i+1].Remedy == f.Remedy {
+			continue // told once, below the last of those that share it
+		}
+		if f.Cause != "" {
+			fmt.Fprintf(w, "  %-6s  cause:  %s\n", "", OneLineOf(f.Cause, Paragraph))
+		}
+		if f.Remedy != "" {
+			fmt.Fprintf(w, "  %-6s  remedy: %s\n", "", OneLineOf(f.Remedy, Paragraph))
+		}
+	}
+	fmt.Fprintf(w, "  default limits: %s\n", limitsInWords(d.Info.Defaults))
+}
+
+// limitsInWords lists the limits that are set.
+func limitsInWords(l paddock.Limits) string {
+	var parts []string
+	add := func(set bool, format string, args ...any) {
+		if set {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(l.Memory > 0, "memory %s", BytesInWords(l.Memory))
+	add(l.CPUs > 0, "processors %g", l.CPUs)
+	add(l.PIDs > 0, "processes %d", l.PIDs)
+	add(l.Disk > 0, "private files %s", BytesInWords(l.Disk))
+	add(l.Files > 0, "open files %d", l.Files)
+	add(l.IO > 0, "disk traffic %s/s", BytesInWords(l.IO))
+	add(l.Lifetime > 0, "time %s", l.Lifetime.Round(time.Second))
+	if len(parts) == 0 {
+		return "none"
+	}
+	return Join(parts)
+}
+
+func PrintJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

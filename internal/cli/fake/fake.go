@@ -1,0 +1,235 @@
+// Package fake is a driver without any isolation, for tests of the command line.
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+// A Fake is a driver without any isolation: its "sandbox" starts programs on
+// this machine. It stands in where a test is about the command line and not
+// about a boundary. What it says in Status and Info is what the test gives it.
+type Fake struct {
+	About   paddock.Info
+	Refused []paddock.Refusal
+	Amend   func(*paddock.Exit)
+	Refuse  error // of Create
+
+	mu      sync.Mutex
+	spec    paddock.Spec // guarded by mu; of the last Create
+	Created int          // guarded by mu
+	Removed int          // guarded by mu
+}
+
+func (f *Fake) Info(context.Context) (paddock.Info, error) { return f.About, nil }
+
+func (f *Fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+	if f.Refuse != nil {
+		return nil, f.Refuse
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.spec = spec
+	f.Created++
+	return &fakeSandbox{f: f, spec: spec}, nil
+}
+
+func (f *Fake) Open(context.Context, paddock.ID) (paddock.Sandbox, error) {
+	return nil, paddock.NotFound
+}
+func (f *Fake) List(context.Context) ([]paddock.Status, error)           { return nil, nil }
+func (f *Fake) RemoveSnapshot(context.Context, paddock.SnapshotID) error { return nil }
+func (f *Fake) Close() error                                             { return nil }
+
+func (f *Fake) Made() paddock.Spec {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.spec
+}
+
+type fakeSandbox struct {
+	f    *Fake
+	spec paddock.Spec
+
+	mu   sync.Mutex
+	proc *FakeProcess // guarded by mu
+}
+
+func (s *fakeSandbox) ID() paddock.ID { return "fake-1" }
+
+func (s *fakeSandbox) Status(context.Context) (paddock.Status, error) {
+	return paddock.Status{
+		ID: s.ID(), Tier: s.spec.Tier, State: paddock.Ready, Refused: s.f.Refused,
+		Enforced: []paddock.Finding{{Control: paddock.ControlSeccomp, Strength: paddock.Absent, Cause: "a fake"}},
+	}, nil
+}
+
+func (s *fakeSandbox) Start(_ context.Context, cmd paddock.Cmd) (paddock.Process, error) {
+	path := cmd.Args[0]
+	if filepath.Base(path) == path {
+		var err error
+		if path, err = exec.LookPath(path); err != nil {
+			return nil, &paddock.StartError{Path: cmd.Args[0], Code: 127, Err: paddock.NotFound}
+		}
+	}
+	c := exec.Command(path, cmd.Args[1:]...)
+	c.Dir = s.spec.Dir
+	c.Stdout, c.Stderr = cmd.Output.Stdout, cmd.Output.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	for name, value := range s.spec.Env {
+		c.Env = append(c.Env, name+"="+value)
+	}
+	c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
+	p := &FakeProcess{c: c, exited: make(chan struct{}), amend: s.f.Amend}
+	var theirs *os.File
+	if cmd.Input {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		c.Stdin, theirs, p.in = r, r, w
+	}
+	if err := c.Start(); err != nil {
+		code := 126
+		if errors.Is(err, os.ErrNotExist) {
+			code = 127
+		}
+		return nil, &paddock.StartError{Path: path, Code: code, Err: fmt.Errorf("%w: %w", err, paddock.Invalid)}
+	}
+	if theirs != nil {
+		theirs.Close()
+	}
+	var limit *time.Timer
+	if s.spec.Limits.Lifetime > 0 {
+		limit = time.AfterFunc(s.spec.Limits.Lifetime, func() {
+			p.timedOut.Store(true)
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		})
+	}
+	s.mu.Lock()
+	s.proc = p
+	s.mu.Unlock()
+	go func() {
+		_ = c.Wait()
+		if limit != nil {
+			limit.Stop()
+		}
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+func (s *fakeSandbox) Remove(context.Context) error {
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	if p != nil {
+		_ = syscall.Kill(-p.c.Process.Pid, syscall.SIGKILL)
+		<-p.exited
+	}
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.f.Removed++
+	return nil
+}
+
+func (s *fakeSandbox) Attach(context.Context, paddock.PID, paddock.Output) (paddock.Process, error) {
+	return nil, paddock.Unsupported
+}
+func (s *fakeSandbox) Processes(context.Context) ([]paddock.ProcessInfo, error) {
+	return nil, paddock.Unsupported
+}
+func (s *fakeSandbox) FS() paddock.FS { return nil }
+func (s *fakeSandbox) Dial(context.Context, int) (net.Conn, error) {
+	return nil, paddock.Unsupported
+}
+func (s *fakeSandbox) Update(context.Context, paddock.Update) error { return paddock.Unsupported }
+func (s *fakeSandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddock.SnapshotID, error) {
+	return "", paddock.Unsupported
+}
+func (s *fakeSandbox) Pause(context.Context) error  { return paddock.Unsupported }
+func (s *fakeSandbox) Resume(context.Context) error { return paddock.Unsupported }
+
+type FakeProcess struct {
+	c        *exec.Cmd
+	in       io.WriteCloser
+	exited   chan struct{}
+	amend    func(*paddock.Exit)
+	timedOut flag
+
+	Mu      sync.Mutex
+	Signals []syscall.Signal // guarded by mu; that were sent
+}
+
+// flag is a boolean for two goroutines.
+type flag struct {
+	mu sync.Mutex
+	on bool // guarded by mu
+}
+
+func (f *flag) Store(on bool) { f.mu.Lock(); f.on = on; f.mu.Unlock() }
+func (f *flag) Load() bool    { f.mu.Lock(); defer f.mu.Unlock(); return f.on }
+
+func (p *FakeProcess) ID() paddock.PID       { return paddock.PID(p.c.Process.Pid) }
+func (p *FakeProcess) Input() io.WriteCloser { return p.in }
+func (p *FakeProcess) Release()              {}
+func (p *FakeProcess) Resize(context.Context, paddock.Size) error {
+	return paddock.Conflict
+}
+
+func (p *FakeProcess) Wait(context.Context) (paddock.Exit, error) {
+	<-p.exited
+	state := p.c.ProcessState
+	exit := paddock.Exit{Code: state.ExitCode(), Cause: paddock.Exited}
+	if ws := state.Sys().(syscall.WaitStatus); ws.Signaled() {
+		exit.Signal, exit.Cause = ws.Signal(), paddock.Signaled
+		exit.Code = 128 + int(exit.Signal)
+	}
+	if p.timedOut.Load() {
+		exit.Cause = paddock.TimedOut
+	}
+	if p.amend != nil {
+		p.amend(&exit)
+	}
+	return exit, nil
+}
+
+func (p *FakeProcess) Signal(_ context.Context, sig syscall.Signal) error {
+	select {
+	case <-p.exited:
+		return paddock.NotFound
+	default:
+	}
+	p.Mu.Lock()
+	p.Signals = append(p.Signals, sig)
+	p.Mu.Unlock()
+	return syscall.Kill(-p.c.Process.Pid, sig)
+}
+
+func GoodInfo() paddock.Info {
+	return paddock.Info{
+		Tier: paddock.Jail, Available: true, Version: runtime.GOOS,
+		Controls: []paddock.Finding{{Control: paddock.ControlSeccomp, Strength: paddock.Full, How: "a filter"}},
+		Defaults: paddock.Limits{Memory: 1 << 30, PIDs: 512},
+	}
+}
+
+// Slow is a driver whose Create ends only when it is cancelled.
+type Slow struct{ Fake }
+
+func (s *Slow) Create(ctx context.Context, _ paddock.Spec) (paddock.Sandbox, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("create: %w: %w", ctx.Err(), paddock.Canceled)
+}

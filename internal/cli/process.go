@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// Process runs the command line of the calling process, in its own surroundings,
+// and gives its exit status. The tiers are those that it can make sandboxes of,
+// commands those besides the ones of this package, and guest says where the program
+// inside a sandbox is from.
+func Process(tiers []Tier, guest string, commands func(*App) []*cobra.Command) int {
+	a := &App{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Lookup: os.LookupEnv, Dir: workingDir, Data: func() (string, error) { return DataDir(os.LookupEnv) }, Tiers: tiers, Notify: notify,
+		Tty:  func() (*os.File, error) { return os.OpenFile("/dev/tty", os.O_RDWR, 0) },
+		Dial: dial, Commands: commands, Guest: guest,
+	}
+	a.Private = a.startPrivate
+	return a.Execute(context.Background())
+}
+
+// workingDir gives the real place of the working directory: what is mounted is
+// named by it, and a link on the way could be somebody else's.
+func workingDir() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// notify listens to signals, but not to those that whoever started us wants
+// ignored (nohup): listening would undo that.
+func notify(sigs ...os.Signal) (<-chan os.Signal, func()) {
+	c := make(chan os.Signal, 16)
+	for _, s := range sigs {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c, func() { signal.Stop(c) }
+}

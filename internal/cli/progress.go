@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// visible is how long something takes before a person wonders.
+const visible = time.Second
+
+// progress tells on the terminal what is waited for, once it takes long, and
+// takes it away when stop is called, which may be called twice. Where standard
+// error is no terminal it tells nothing.
+func (a *App) progress(what string) (stop func()) {
+	if !isTerminal(a.Stderr) {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		t := time.NewTicker(visible)
+		defer t.Stop()
+		began, told := time.Now(), false
+		for {
+			select {
+			case <-t.C:
+				told = true
+				fmt.Fprintf(a.Stderr, "\r\x1b[Kpaddock: %s… %s", what, time.Since(began).Round(visible))
+			case <-done:
+				if told {
+					fmt.Fprint(a.Stderr, "\r\x1b[K")
+				}
+				return
+			}
+		}
+	})
+	return sync.OnceFunc(func() { close(done); wg.Wait() })
+}

@@ -1,0 +1,346 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paddock-sandbox/paddock"
+)
+
+type runFlags struct {
+	specFlags
+	audit    auditFlags
+	script   string
+	file     string
+	terminal bool
+	json     string
+	strip    bool
+	verbose  bool
+	ask      bool
+
+	amend func(*plan) error // changes the plan before it is carried out; nil leaves it
+}
+
+func (a *App) runCommand() *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run [flags] [--] [COMMAND [ARGUMENT…]]",
+		Short: "Run a command or a script in a sandbox of its own",
+		Long: `Run a command in a new sandbox, and remove the sandbox when it ends.
+
+The sandbox sees this machine's system directories, read-only, and private
+files that vanish with it. It sees nothing of your home, has no network, and
+runs with limits. --workspace gives it a directory to work in.
+
+In place of a command there may be a script for the sandbox's shell: as text
+(-c), from a file of this machine (-f; what follows are its arguments), or, with
+neither, on standard input. On the tier sim, which has no other programs than
+its shell and its tools, a single argument is a script too; and a workspace is
+seen through an overlay there: what changes stays inside.
+
+Standard input is passed on where it is not a terminal, or with -t. Output is
+passed on as it comes. SIGINT, SIGTERM, SIGHUP and SIGQUIT go to the command; a
+second SIGINT within a second kills it, and one more gives up on the sandbox.
+
+With --audit FILE, what commands do is recorded: each program that is started,
+and with --audit-kinds or the policy's key audit also files that are opened,
+connections that are asked for, and processes that are made and that end. The
+file must not be there yet, and not be where the sandbox may write. A sandbox
+whose events cannot be written any more is ended. docs/security/audit.md describes them.
+
+With --ask, what no rule of the network decides is asked at the terminal while
+the command waits: allowed once, always in this run, or denied, as it is where
+nobody answers within a minute. The terminal shows no output meanwhile. What was
+always allowed is told at the end, with the flags that allow it from the start.
+docs/reference/policy.md tells more.
+
+With --json, output is captured (the first 1 MiB of each stream) and one object
+with the exit, its cause, usage, what was enforced and what was refused is
+written to standard output. With --json=FILE the object goes to FILE, and
+output is passed on. docs/reference/run.schema.json describes it.
+
+Exit status: that of the command, 128+n if signal n killed it (a command that
+ran out of time or memory is killed by signal 9: 137); 126 if the command
+cannot be executed, 127 if it does not exist; 125 if Paddock itself failed;
+128+n if signal n arrived before the command was started.`,
+		Example: `  paddock run -- python3 -c 'print("hello")'
+  paddock run --workspace . -- make test
+  paddock run -t --workspace . --memory 2G --timeout 10m -- bash
+  paddock run --policy agent.yaml --json=result.json -- ./job
+  paddock run --tier gvisor --audit events.jsonl --workspace . -- make
+  paddock run --ask --workspace . -- ./fetch.sh
+  paddock run --tier sim --workspace . -- 'grep -c ERROR app.log | tee count'
+  paddock run --tier sim < script.sh`,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.run(c.Context(), f, args, c.Flags().Changed)
+		},
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	fs.SetInterspersed(false)
+	f.register(fs)
+	fs.StringVarP(&f.script, "command", "c", "", "run this `script` with the sandbox's shell; what follows are $0 and its arguments")
+	fs.StringVarP(&f.file, "file", "f", "", "run the script in this `file` of this machine with the sandbox's shell; what follows are its arguments")
+	fs.BoolVarP(&f.terminal, "terminal", "t", false, "give the command a terminal of its own, joined to yours")
+	fs.StringVar(&f.json, "json", "", "answer with one JSON object, on standard output or in a `FILE` (--json=FILE)")
+	fs.Lookup("json").NoOptDefVal = "-"
+	f.audit.register(fs)
+	fs.BoolVar(&f.ask, "ask", false, "ask at the terminal where no rule of the network decides: allow once, always in this run, or deny")
+	registerStrip(fs, &f.strip)
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "tell which tier was chosen, and why")
+	return c
+}
+
+// run is the command: check, create, start, follow, tell, remove.
+func (a *App) run(ctx context.Context, f *runFlags, args []string, changed func(string) bool) error {
+	if f.json == "" {
+		return a.runIn(ctx, f, args, changed, &result{})
+	}
+	to, err := openResult(f.json, a.Stdout)
+	if err != nil {
+		return err
+	}
+	r := &result{Version: 1, Args: args}
+	err = a.runIn(ctx, f, args, changed, r)
+	var status ExitStatus
+	switch {
+	case errors.As(err, &status):
+		r.Status = int(status)
+	case err != nil:
+		r.Status, r.Error = statusOf(err), failureOf(err)
+		a.complain(err)
+	}
+	if err := to.write(r); err != nil {
+		return err
+	}
+	return ExitStatus(r.Status)
+}
+
+// check finds what is wrong in itself, before anything is looked at.
+func (f *runFlags) check(a *App, args []string, changed func(string) bool) error {
+	text, file := changed("command"), changed("file")
+	switch {
+	case text && file:
+		return WithHint(fmt.Errorf("-c and -f are two scripts: %w", paddock.Invalid), "leave one out")
+	case text, file:
+	case len(args) == 0 && (isTerminal(a.Stdin) || isEmpty(a.Stdin)):
+		return WithHint(fmt.Errorf("there is no command to run, and no script on standard input: %w", paddock.Invalid),
+			"paddock run [flags] -- COMMAND [ARGUMENT…]; for a shell: paddock shell")
+	case len(args) == 0 && f.terminal:
+		return WithHint(fmt.Errorf("a terminal's input cannot be a script: %w", paddock.Invalid), "name a command, or leave -t out")
+	case len(args) > 0 && args[0] == "":
+		return WithHint(fmt.Errorf("the command's name is empty: %w", paddock.Invalid), "paddock run [flags] -- COMMAND [ARGUMENT…]")
+	case f.terminal && f.json == "-":
+		return WithHint(fmt.Errorf("-t and --json both want standard output: %w", paddock.Invalid), "write the object to a file: --json=FILE")
+	case f.terminal && f.strip:
+		return WithHint(fmt.Errorf("-t and --strip-escapes contradict each other: a terminal's programs need escape sequences: %w", paddock.Invalid), "leave one out")
+	}
+	return nil
+}
+
+// runIn runs args in a sandbox of its own and fills r. The command's own exit
+// comes back as an exitStatus.
+func (a *App) runIn(ctx context.Context, f *runFlags, args []string, changed func(string) bool, r *result) error {
+	if err := f.check(a, args, changed); err != nil {
+		return err
+	}
+	s, err := f.scripted(changed)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(a, changed)
+	if err != nil {
+		return err
+	}
+	p.spec.Ephemeral = true
+	if p.file != nil {
+		r.Notes = p.file.Notes
+	}
+	asker, err := f.asking(a, p)
+	if err != nil {
+		return err
+	}
+	defer asker.close()
+	events, err := f.audit.begin(a, p, changed)
+	if err != nil {
+		return err
+	}
+	if f.amend != nil {
+		if err := f.amend(p); err != nil {
+			return err
+		}
+	}
+
+	starting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals, stop := a.Notify(a.listen(f)...)
+	defer stop()
+	relay := newRelay(signals, cancel)
+	if f.terminal {
+		relay.size = func() paddock.Size { return sizeOf(a.Stdout, a.Stdin) }
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { relay.run(done) })
+	defer wg.Wait()
+	defer close(done)
+
+	var before change
+	if f.verbose || f.json != "" {
+		before = beginning()
+	}
+	b, err := a.create(starting, p)
+	if err != nil {
+		if lost := events.close(false); lost != nil {
+			a.complain(lost)
+		}
+		return Because(starting, err)
+	}
+	events.watch(ctx, b)
+	if f.verbose {
+		for _, n := range r.Notes {
+			fmt.Fprintf(a.Stderr, "paddock: note: %s\n", OneLine(n.In(p.file.Name)))
+		}
+		fmt.Fprintf(a.Stderr, "paddock: %s\n", OneLine(b.choice()))
+		for _, m := range p.spec.Mounts {
+			if m.Overlay {
+				fmt.Fprintf(a.Stderr, "paddock: note: %s is seen through an overlay: what changes there stays inside and vanishes with the sandbox\n", OneLine(m.Source))
+			}
+		}
+	}
+	r.Tier, r.Passed, r.ID = b.tier, b.passed, b.ID()
+	exit, err := a.runScript(starting, f, b, relay, s, args, r, asker)
+	seen := b.seen()
+	gone, cancelGone := context.WithTimeout(context.WithoutCancel(ctx), 6*Patience)
+	defer cancelGone()
+	left := b.close(gone)
+	if seen != nil {
+		r.Limits, r.Usage, r.Control, r.Refused = &seen.Limits, &seen.Usage, seen.Enforced, seen.Refused
+	}
+	r.Asked = asker.answers()
+	if left != nil {
+		a.complain(fmt.Errorf("remove the sandbox: %w", left))
+	}
+	if lost := events.close(true); lost != nil {
+		err = lost // and what became of the command came of it
+	}
+	if err != nil {
+		if seen != nil {
+			refusals(a.Stderr, seen.Refused)
+		}
+		allowed(a.Stderr, r.Asked)
+		return Because(starting, err)
+	}
+	r.Exit = &exit
+	tell(a.Stderr, exit, seen)
+	allowed(a.Stderr, r.Asked)
+	if b.tier == paddock.Sim && exit.Cause == paddock.Exited && exit.Code == 127 {
+		fmt.Fprintln(a.Stderr, "hint: the tier sim has only its own commands, which docs/use/sim.md lists; --tier jail runs the programs of this machine")
+	}
+	if f.verbose || f.json != "" {
+		var whole bool
+		r.Changed, whole = before.files(p.spec.Mounts)
+		r.Partial = !whole
+	}
+	if f.verbose {
+		changes(a.Stderr, r.Changed)
+	}
+	if left != nil {
+		return ExitStatus(paddock.Internal.Translate().Exit)
+	}
+	if exit.Cause == paddock.SandboxGone {
+		return ExitStatus(paddock.Unavailable.Translate().Exit)
+	}
+	return ExitStatus(exit.Code)
+}
+
+// listen lists the signals that this run wants.
+func (a *App) listen(f *runFlags) []os.Signal {
+	list := append(slices.Clone(forwarded), brokenPipe)
+	if f.terminal {
+		list = append(list, windowMoved)
+	}
+	return list
+}
+
+// follow joins the caller's streams to the command and stays to its end.
+func (a *App) follow(ctx context.Context, f *runFlags, b *oneShot, relay *relay, args []string, r *result, asker *asker) (paddock.Exit, error) {
+	s := &session{sandbox: b, stdout: a.Stdout, stderr: a.Stderr, relay: relay, tty: f.terminal}
+	cmd := paddock.Cmd{Args: args}
+	switch {
+	case f.terminal:
+		size := sizeOf(a.Stdout, a.Stdin)
+		cmd.Terminal = &size
+		s.stdin = asker.keysOf(a.Stdin)
+	case !isTerminal(a.Stdin) && !isEmpty(a.Stdin):
+		s.stdin = a.Stdin
+	}
+	if f.strip {
+		s.stdout, s.stderr = stripped(s.stdout), stripped(s.stderr)
+	}
+	s.stdout, s.stderr = asker.output(a.Stdout, s.stdout), asker.output(a.Stderr, s.stderr)
+	if f.json == "-" {
+		r.Stdout, r.Stderr = &captured{}, &captured{}
+		s.stdout, s.stderr = r.Stdout, r.Stderr
+	}
+	return s.run(ctx, cmd)
+}
+
+// registerStrip adds the flag that asks for it.
+func registerStrip(fs *pflag.FlagSet, strip *bool) {
+	fs.BoolVar(strip, "strip-escapes", false, "take terminal escape sequences out of output that goes to a terminal")
+}
+
+// stripped wraps a stream that is a terminal.
+func stripped(w io.Writer) io.Writer {
+	if !isTerminal(w) {
+		return w
+	}
+	return &stripper{out: w}
+}
+
+// isEmpty tells whether stdin is the null device, which a command without
+// input reads anyway: no stream is needed for it.
+func isEmpty(stdin io.Reader) bool {
+	f, ok := stdin.(*os.File)
+	if !ok {
+		return false
+	}
+	in, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(in, null)
+}
+
+// seen asks the sandbox what it enforced and refused. Where it does not
+// answer any more there is nothing to tell.
+func (b *oneShot) seen() *paddock.Status {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	s, err := b.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	return &s
+}
+
+// Because gives the reason for which ctx was cancelled in place of the error
+// that this led to.
+func Because(ctx context.Context, err error) error {
+	var cut Interrupted
+	if c := context.Cause(ctx); errors.As(c, &cut) {
+		return cut
+	}
+	return err
+}

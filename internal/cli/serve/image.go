@@ -1,0 +1,96 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/cli"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
+	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
+	"github.com/paddock-sandbox/paddock/internal/image/depot"
+	oci "github.com/paddock-sandbox/paddock/internal/image/registry"
+)
+
+// images keeps those that templates of E2B's clients begin with. What is saved of
+// sandboxes is hidden from all of them, so that images are beside it.
+func images(a *cli.App, f *serveFlags) (e2b.Images, error) {
+	dir, err := stateDir(a, f.store.state)
+	if err == nil && dir != "" {
+		dir = filepath.Join(dir, "images")
+	} else if err == nil {
+		if dir, err = a.Data(); err == nil {
+			dir += "-images"
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := depot.Open(depot.Options{Dir: dir, Dial: dialRegistry})
+	if err != nil {
+		return nil, cli.WithHint(err, "--state names another place")
+	}
+	return imageDepot{d}, nil
+}
+
+// baseImage pulls what the template base begins with, if that is not this machine's
+// system. It is nobody's among the tenants, and shared by all as the system is; who
+// starts the server may name a registry at any address.
+func baseImage(ctx context.Context, images e2b.Images, name string, log *slog.Logger) (*e2b.Image, error) {
+	if name == "" {
+		return nil, nil
+	}
+	img, err := images.Pull(ctx, e2b.Pull{Image: name, Private: true, Say: func(text string) { log.Info("e2b: base: " + text) }})
+	if err != nil {
+		return nil, cli.WithHint(fmt.Errorf("--e2b-base: %w", err), "without it base is this machine's system; an image that needs credentials can be pulled by no server at its start: have a registry of this machine's or its network's hold it")
+	}
+	return &img, nil
+}
+
+// dialRegistry connects to a registry, and to what it leads to. A tenant names it:
+// what is this host's, or its network's, is only for those who may name that.
+func dialRegistry(ctx context.Context, private bool, network, to string) (net.Conn, error) {
+	name, text, err := net.SplitHostPort(to)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", to, err, paddock.Invalid)
+	}
+	if private {
+		var d net.Dialer
+		return d.DialContext(ctx, network, to)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", to, err, paddock.Invalid)
+	}
+	if name == "localhost" { // which no server of names is asked for
+		return nil, fmt.Errorf("%s is loopback, this host: a key of the scope admin alone may name a registry there: %w", to, paddock.Denied)
+	}
+	host, err := decide.ParseHost(name)
+	if err != nil {
+		return nil, err
+	}
+	var d netstack.Dialer
+	return d.Dial(ctx, netstack.Target{Host: host, Port: uint16(port)})
+}
+
+// An imageDepot says in a depot's words what the dialect asks for.
+type imageDepot struct{ d *depot.Depot }
+
+func (i imageDepot) Pull(ctx context.Context, p e2b.Pull) (e2b.Image, error) {
+	img, err := i.d.Pull(ctx, depot.Request{
+		Tenant: p.Tenant, Reference: p.Image, Private: p.Private, Say: p.Say, Credentials: oci.Credentials{Username: p.Username, Password: p.Password},
+	})
+	if err != nil {
+		return e2b.Image{}, err
+	}
+	return e2b.Image{ID: img.ID, Dir: img.Dir, Env: img.Env}, nil
+}
+
+func (i imageDepot) Sweep(tenant string, used func(string) bool) error {
+	return i.d.Sweep(tenant, used)
+}

@@ -1,0 +1,191 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
+	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/server"
+)
+
+// A service is the API of a server, with what is around it: whether it lives,
+// whether it takes calls, and since when nobody has called.
+type service struct {
+	api    *server.Server
+	driver paddock.Driver
+	caller func(*http.Request) (server.Caller, error)
+	log    *slog.Logger
+	gate   *gate.Gate   // of ports inside sandboxes; nil is none
+	e2b    *e2b.Handler // nil speaks no other API
+	beside http.Handler // the same within the API's bounds
+
+	mu       sync.Mutex
+	draining bool          // guarded by mu
+	calls    int           // guarded by mu; under way
+	last     time.Time     // guarded by mu; of the end of the last one
+	changed  chan struct{} // of one place: something of this changed
+}
+
+func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, error), log *slog.Logger, g *gate.Gate) (*service, error) {
+	o := server.Options{Caller: caller, Log: log}
+	if g != nil {
+		o.Ports = recordedPorts{g}
+	}
+	api, err := server.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &service{api: api, driver: d, caller: caller, log: log, gate: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
+}
+
+// speak has the service speak E2B's API as well, to who asks for it.
+func (s *service) speak(h *e2b.Handler) {
+	s.e2b, s.beside = h, s.api.Beside("e2b", h)
+}
+
+// known tells whether a request shows a good key, in either of the headers that
+// clients send one in.
+func (s *service) known(r *http.Request) bool {
+	if text := r.Header.Get("X-Api-Key"); text != "" && r.Header.Get("Authorization") == "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+text)
+	}
+	_, err := s.caller(r)
+	return err == nil
+}
+
+// other tells whether a request is E2B's.
+func (s *service) other(r *http.Request) bool { return s.e2b != nil && s.e2b.Takes(r) }
+
+// ServeHTTP answers a call. What asks after the server's health is no use of it. What is
+// for a port is first, at a host of its own or by the gate's headers: there every path is
+// the sandbox's. Hosts of E2B's sandboxes, and E2B's name of the API, are below the
+// gate's domain, and the only ones there that are not the gate's.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	hurry(w, r)
+	defer hurry(w, r)
+	if s.gate != nil && (s.e2b == nil || !s.e2b.Hosts(r.Host)) && s.gate.Take(w, r) {
+		return
+	}
+	if s.other(r) {
+		s.count(1)
+		defer s.count(-1)
+		s.beside.ServeHTTP(w, r)
+		return
+	}
+	switch r.URL.Path {
+	case "/healthz":
+		answer(w, http.StatusOK, "it lives\n")
+		return
+	case "/readyz":
+		s.mu.Lock()
+		draining := s.draining
+		s.mu.Unlock()
+		if draining {
+			answer(w, http.StatusServiceUnavailable, "it ends\n")
+			return
+		}
+		answer(w, http.StatusOK, "it takes calls\n")
+		return
+	}
+	s.count(1)
+	defer s.count(-1)
+	s.api.ServeHTTP(w, r)
+}
+
+// strangerTime is what a body gets to arrive until it is known who sends it, and what is
+// left of one behind its answer, which package http reads.
+const strangerTime = 30 * time.Second
+
+// hurry bounds how long the rest of a body may take, where the connection is the
+// request's alone. Whoever finds out who calls takes that back.
+func hurry(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 && r.ProtoMajor == 1 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(strangerTime)) // what has none has its own
+	}
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // who went away does not need it
+}
+
+func (s *service) count(n int) {
+	s.mu.Lock()
+	s.calls += n
+	s.last = time.Now()
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// end takes no more calls, and gives those under way some time. Who reads output
+// then reads on at the next server.
+func (s *service) end(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	if err := s.api.Drain(ctx); err != nil {
+		s.log.Info("calls are cut", "why", err)
+	}
+	if s.gate != nil {
+		s.gate.Close() // what goes through it has no end of its own
+	}
+	if s.e2b != nil {
+		return errors.Join(s.e2b.Close(), s.api.Close())
+	}
+	return s.api.Close()
+}
+
+// quiet tells since when there is no call; false while there is one.
+func (s *service) quiet() (since time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.calls == 0
+}
+
+// leave waits until nobody has called for so long and there is no sandbox. It
+// answers false when ctx ended before. It looks for sandboxes only when there was
+// no call for that long, and again after as long.
+func (s *service) leave(ctx context.Context, idle time.Duration) bool {
+	t := time.NewTimer(idle)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.changed:
+			t.Reset(idle)
+			continue
+		case <-t.C:
+		}
+		since, ok := s.quiet()
+		if !ok {
+			continue // its end changes something
+		}
+		if left := time.Until(since.Add(idle)); left > 0 {
+			t.Reset(left)
+			continue
+		}
+		list, err := s.driver.List(ctx)
+		if err != nil {
+			s.log.Warn("is there a sandbox?", "error", err)
+		}
+		if now, ok := s.quiet(); err == nil && len(list) == 0 && ok && now.Equal(since) {
+			return true
+		}
+		t.Reset(idle)
+	}
+}

@@ -1,0 +1,148 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
+	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/server/api"
+	"github.com/paddock-sandbox/paddock/internal/store"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
+)
+
+// A deadlines remembers the deadlines that reads were given.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	reads []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.reads = append(d.reads, at)
+	return nil
+}
+
+func TestABodyOfNobodyKnownIsNotWaitedForWithoutAnEnd(t *testing.T) {
+	s, err := newService(&house{}, nobody, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/v1/none"} {
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader("never read")))
+		if n := len(w.reads); n < 2 || w.reads[0].IsZero() || w.reads[n-1].IsZero() {
+			t.Errorf("%s: deadlines %v; want one before the answer and one behind it", path, w.reads)
+		}
+	}
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", http.NoBody))
+	if len(w.reads) != 0 {
+		t.Errorf("deadlines %v of a request without a body", w.reads)
+	}
+}
+
+// noNotes are those of a server that never had any.
+type noNotes struct{}
+
+func (noNotes) Keep(context.Context, string, string, string, string) error { return nil }
+func (noNotes) Forget(context.Context, string, string, string) error       { return nil }
+func (noNotes) Each(context.Context, string, func(tenant, id, data string) error) error {
+	return nil
+}
+
+// fullService is one with everything that answers at its address.
+func fullService(t *testing.T) *service {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), filepath.Join(dir, "server.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gate.New(gate.Options{
+		Store: db, Key: make([]byte, 32), Base: "http://box.test:7463",
+		Caller: func(*http.Request) (gate.Caller, error) { return gate.Caller{}, paddock.Denied },
+		Live:   func(context.Context, string, string) (bool, error) { return false, nil },
+		Dial: func(context.Context, gate.Visit, paddock.ID, int) (net.Conn, error) {
+			return nil, paddock.Unavailable
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newService(&house{}, nobody, slog.New(slog.DiscardHandler), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := e2b.New(t.Context(), e2b.Options{
+		Domain: "box.test:7463", Store: noNotes{},
+		Caller: func(context.Context, string) (e2b.Caller, error) { return e2b.Caller{}, paddock.Denied },
+		Tenant: func(context.Context, string) (lease.Keeper, error) { return nil, paddock.Denied },
+		Envd:   func(e2b.Inside) (e2b.Port, error) { return nil, paddock.Unsupported },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.speak(h)
+	t.Cleanup(func() {
+		if err := s.end(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestAPathOfASandboxsHostIsNeverTheServers(t *testing.T) {
+	s := fullService(t)
+	theirs := "i" + strings.Repeat("a", 20)
+	for _, c := range []struct {
+		host, path string
+		head       [2]string
+		code       int
+		has        string
+	}{
+		{"8080-box.box.test:7463", "/files", [2]string{"E2b-Sandbox-Id", theirs}, 401, "private"},
+		{"8080-box.box.test:7463", "/health", [2]string{}, 401, "private"},
+		{"8080-box.box.test:7463", "/healthz", [2]string{}, 401, "private"},
+		{"nothing.box.test:7463", "/v2/sandboxes", [2]string{}, 404, "PORT-ID"},
+		{"127.0.0.1:7463", "/health", [2]string{gate.SandboxHeader, "box"}, 400, gate.PortHeader},
+		{"8080-" + theirs + ".box.test:7463", "/healthz", [2]string{}, 502, theirs},
+		{"api.box.test:7463", "/health", [2]string{}, 204, ""},
+		{"127.0.0.1:7463", "/health", [2]string{}, 204, ""},
+		{"127.0.0.1:7463", "/healthz", [2]string{}, 200, "it lives"},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, http.NoBody)
+		r.Host = c.host
+		if c.head[0] != "" {
+			r.Header.Set(c.head[0], c.head[1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.has) {
+			t.Errorf("%s%s %v: %d %s; want %d and %q", c.host, c.path, c.head, w.Code, w.Body, c.code, c.has)
+		}
+	}
+}
+
+func TestWhatE2BsClientsAskIsWithinTheServersBounds(t *testing.T) {
+	s := fullService(t)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/sandboxes", http.NoBody))
+	if w.Code != 401 || w.Header().Get(api.RequestHeader) == "" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}

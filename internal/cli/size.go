@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/policy"
+)
+
+// SizeFlag is an amount of bytes on the command line, as policy files write it.
+type SizeFlag int64
+
+func (s *SizeFlag) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*s), 10)
+}
+
+func (s *SizeFlag) Type() string { return "SIZE" }
+
+// Set refuses zero and less: zero is "the default" in a Spec, and nobody who
+// writes 0 means that.
+func (s *SizeFlag) Set(text string) error {
+	n, err := policy.ParseSize(text)
+	if err != nil || n <= 0 {
+		return errors.New("a size is a number and a unit, such as 512M or 2GiB, and more than nothing")
+	}
+	*s = SizeFlag(n)
+	return nil
+}
+
+// ProcessorsFlag is a number of processors on the command line.
+type ProcessorsFlag float64
+
+func (p *ProcessorsFlag) String() string {
+	if *p == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*p), 'g', -1, 64)
+}
+
+func (p *ProcessorsFlag) Type() string { return "number" }
+
+// Set refuses zero and less, as that of sizeFlag does, and what is no number.
+func (p *ProcessorsFlag) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0) || math.IsInf(n, 0) {
+		return errors.New("not a number above 0, such as 1.5")
+	}
+	*p = ProcessorsFlag(n)
+	return nil
+}
+
+// CountFlag is a number of things on the command line.
+type CountFlag int
+
+func (c *CountFlag) String() string {
+	if *c == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*c))
+}
+
+func (c *CountFlag) Type() string { return "number" }
+
+// Set refuses zero and less, as that of sizeFlag does.
+func (c *CountFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return errors.New("not a whole number above 0")
+	}
+	*c = CountFlag(n)
+	return nil
+}
+
+// TimeFlag is a length of time on the command line.
+type TimeFlag time.Duration
+
+func (t *TimeFlag) String() string {
+	if *t == 0 {
+		return ""
+	}
+	return time.Duration(*t).String()
+}
+
+func (t *TimeFlag) Type() string { return "time" }
+
+// Set refuses zero and less, as that of sizeFlag does.
+func (t *TimeFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("a time is a number and a unit, such as 30s or 5m, and more than nothing")
+	}
+	*t = TimeFlag(d)
+	return nil
+}
+
+// BytesInWords writes an amount of bytes for people.
+func BytesInWords(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	f, unit := float64(n)/1024, 0
+	for f >= 1023.95 && unit < len(units)-1 {
+		f /= 1024
+		unit++
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + " " + units[unit:unit+1] + "iB"
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker in a release; otherwise the Go tool chain knows.
+var version string
+
+// A provenance tells what this program was built from.
+type provenance struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Time     string `json:"time,omitempty"`     // of the revision
+	Modified bool   `json:"modified,omitempty"` // built from more than the revision
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Guest    string `json:"guest"` // "embedded", or "self": the program starts itself as the agent
+}
+
+func (a *App) versionCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Tell what this program was built from",
+		Long: `Tell what this program was built from, and whether it carries the small agent
+that runs inside a sandbox ("guest: embedded"), or starts itself as one ("self").
+
+Exit status: 0, or 125 if the answer cannot be written.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := Build()
+			v.Guest = cmp.Or(a.Guest, "self")
+			if asJSON {
+				return PrintJSON(a.Stdout, v)
+			}
+			_, err := fmt.Fprint(a.Stdout, v.String())
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer with one JSON object")
+	return c
+}
+
+// Build reads what the Go tool chain wrote into this program.
+func Build() provenance {
+	v := provenance{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		if v.Version == "" {
+			v.Version = "unknown"
+		}
+		return v
+	}
+	if v.Version == "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (v provenance) String() string {
+	s := fmt.Sprintf("paddock %s (%s, %s)\nguest: %s\n", v.Version, v.Platform, v.Go, v.Guest)
+	if v.Revision != "" {
+		s += "revision: " + v.Revision
+		if v.Time != "" {
+			s += " of " + v.Time
+		}
+		if v.Modified {
+			s += ", with changes"
+		}
+		s += "\n"
+	}
+	return s
+}
