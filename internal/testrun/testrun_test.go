@@ -66,6 +66,12 @@ func TestTheLastLineIsTheCount(t *testing.T) {
 			strict: true, last: "0 passed, 1 failed, 0 skipped", says: "it does not say why",
 		},
 		{
+			name: "a test whose turn it is not may be skipped",
+			events: `{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: left out of the sample: one commit in 3 tries it\n"}
+				{"Action":"skip","Package":"p","Test":"TestA"}`,
+			strict: true, well: true, last: "0 passed, 0 failed, 1 skipped", says: "one commit in 3 tries it",
+		},
+		{
 			name:   "a run without a test is not a success",
 			events: `{"Action":"skip","Package":"p"}`,
 			last:   "no test ran",

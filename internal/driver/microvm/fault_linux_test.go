@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 // own opens a driver that saves in a directory of its own.
@@ -93,6 +94,7 @@ func engines(t *testing.T) []int {
 }
 
 func TestAMachineThatIsKilledSaysSo(t *testing.T) {
+	sample.Turn(t, "machines", 3)
 	d, _ := own(t, nil)
 	sb := create(t, d, paddock.Spec{ID: "killed"})
 	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"sleep", "1000"}})
@@ -164,6 +166,7 @@ func TestAMachineThatIsKilledWhileNobodyAsksIsSeen(t *testing.T) {
 // A template that was cut off, by a full disk or a host that stopped, is made
 // again; a machine that cannot go on with what is in one says so.
 func TestATemplateThatIsNotWhole(t *testing.T) {
+	sample.Turn(t, "machines", 3)
 	d, data := own(t, nil)
 	if got := says(t, create(t, d, paddock.Spec{}), "echo", "one"); got != "one\n" {
 		t.Fatalf("%q", got)
@@ -205,6 +208,7 @@ func TestATemplateThatIsNotWhole(t *testing.T) {
 }
 
 func TestASnapshotThatWasChangedIsRefused(t *testing.T) {
+	sample.Turn(t, "machines", 3)
 	d, data := own(t, nil)
 	sb := create(t, d, paddock.Spec{ID: "kept"})
 	says(t, sb, "sh", "-c", "echo precious > /tmp/file")
@@ -314,6 +318,7 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 
 // The agent's own timers are late; a command knows nothing of that.
 func TestTimersOfCommandsAreOnTime(t *testing.T) {
+	sample.Turn(t, "machines", 3)
 	d, _ := own(t, nil)
 	if got := says(t, create(t, d, paddock.Spec{}), "cat", "/proc/self/timerslack_ns"); strings.TrimSpace(got) != "50000" {
 		t.Errorf("timers of a command are late by %q ns, want 50000", got)

@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/boot"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
+	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 // needBalloon skips a test where the kernel of machines was set up by an earlier
@@ -90,6 +91,7 @@ const (
 )
 
 func TestMemoryThatCommandsFreeGoesBackToTheHost(t *testing.T) {
+	sample.Turn(t, "machines", 3)
 	needBalloon(t)
 	d, data := own(t, nil)
 	if err := create(t, d, paddock.Spec{ID: "starts"}).Remove(t.Context()); err != nil {
@@ -125,6 +127,7 @@ func TestMemoryThatCommandsFreeGoesBackToTheHost(t *testing.T) {
 
 // What a machine gave back is not in what is saved of it, and stays its own to take.
 func TestAMachineThatGaveMemoryBackIsSavedAndGoesOn(t *testing.T) {
+	sample.Turn(t, "machines", 3)
 	needBalloon(t)
 	d, _ := own(t, nil)
 	sb := create(t, d, paddock.Spec{ID: "goes-on"})
@@ -154,6 +157,7 @@ func TestAMachineThatGaveMemoryBackIsSavedAndGoesOn(t *testing.T) {
 }
 
 func TestTheMemoryOfALivingMachineCanBeChanged(t *testing.T) {
+	sample.Turn(t, "machines", 3)
 	needBalloon(t)
 	d, _ := own(t, nil)
 	info, err := d.Info(t.Context())

@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"testing"
 )
 
 const (
@@ -56,6 +58,14 @@ func Subjects(name string, subjects ...string) []string {
 		return nil
 	}
 	return subjects
+}
+
+// Turn skips a test of a suite in all turns but about one of n.
+func Turn(t testing.TB, suite string, n int) {
+	t.Helper()
+	if seed := Seed(suite); seed != "" && Pick(seed, t.Name(), n) != 0 {
+		t.Skip(LeftOut + "one commit in " + strconv.Itoa(n) + " tries it")
+	}
 }
 
 // Pick returns a number below n that depends on seed and key alone.

@@ -6,6 +6,7 @@ func Suites() []Suite {
 	const (
 		onePromise = "one promise of each group"
 		ownGroups  = "the promises about what the wrapper overrides"
+		oneTest    = "each test by one commit in 3"
 		aThird     = "a third of the scripts, chosen by the commit"
 		oneRow     = "a part of the attacks, chosen by the commit"
 	)
@@ -15,6 +16,7 @@ func Suites() []Suite {
 		{Name: "gvisor as a user", Package: "internal/driver/gvisor", Test: "TestPromisesAsUser", Cost: 180, Sampled: onePromise},
 		{Name: "microvm", Package: "internal/driver/microvm", Test: "TestPromises", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
 		{Name: "microvm as a user", Package: "internal/driver/microvm", Test: "TestPromisesAsUser", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 300, Sampled: onePromise},
+		{Name: "machines", Package: "internal/driver/microvm", Test: "Test", Programs: []string{guest, "cmd/paddock-microvm"}, Cost: 100, Sampled: oneTest},
 		{Name: "client over the jail", Package: "client", Test: "TestPromisesOfTheJail", Cost: 60, Sampled: onePromise},
 		{Name: "client over the jail as a user", Package: "client", Test: "TestPromisesOfTheJailAsUser", Cost: 60, Sampled: onePromise},
 		{Name: "client over a socket", Package: "client", Test: "TestPromisesOverASocket", Cost: 30, Sampled: onePromise},
