@@ -3,6 +3,7 @@
 package programtest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
@@ -44,12 +46,16 @@ func Build(names ...string) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("wait for other tests that build programs: %w", err)
 	}
+	if err := sweep(dir); err != nil {
+		return err
+	}
 	for _, name := range names {
-		if err := provide(dir, name); err != nil {
+		file, err := provide(dir, name)
+		if err != nil {
 			return err
 		}
 		list, _ := os.LookupEnv(readyVariable)
-		if err := os.Setenv(readyVariable, filepath.Join(dir, name)+string(os.PathListSeparator)+list); err != nil {
+		if err := os.Setenv(readyVariable, file+string(os.PathListSeparator)+list); err != nil {
 			return err
 		}
 	}
@@ -93,8 +99,9 @@ func private(dir string) error {
 	return nil
 }
 
-// provide puts a program into the directory. A process that runs an older one keeps it.
-func provide(dir, name string) error {
+// provide puts a program into the directory and returns its file. The file is named after what is in it, so that
+// tests of another tree, which run meanwhile, have another one.
+func provide(dir, name string) (string, error) {
 	built := filepath.Join(dir, name+".built")
 	if from, _ := os.LookupEnv(BuiltVariable); from != "" {
 		built = filepath.Join(filepath.Clean(from), name)
@@ -103,16 +110,40 @@ func provide(dir, name string) error {
 		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", built, module+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", name, err, out)
+			return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
 	}
 	data, err := os.ReadFile(built) //nolint:gosec // make has built it, or the line above
 	if err != nil {
-		return err
+		return "", err
+	}
+	own := filepath.Join(dir, fmt.Sprintf("%x", sha256.Sum256(data)))
+	file := filepath.Join(own, name)
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
 	}
 	fresh := filepath.Join(dir, name+".new")
 	if err := os.WriteFile(fresh, data, 0o755); err != nil { //nolint:gosec // a program for every user
+		return "", err
+	}
+	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return file, os.Rename(fresh, file)
+}
+
+// sweep removes programs of an earlier day.
+func sweep(dir string) error {
+	list, err := os.ReadDir(dir)
+	if err != nil {
 		return err
 	}
-	return os.Rename(fresh, filepath.Join(dir, name))
+	for _, e := range list {
+		if info, err := e.Info(); err == nil && e.IsDir() && time.Since(info.ModTime()) > 24*time.Hour {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
