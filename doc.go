@@ -32,6 +32,19 @@
 //     namespace, socket or file behind, also after kill -9 of whoever made the
 //     sandbox.
 //
+// # Wrappers
+//
+// A wrapper is a Driver around a Driver: a pool, a quota, a record of actions. What a
+// driver has beyond this contract is found with [As], never with a type assertion,
+// because a wrapper may stand around it.
+//
+// A wrapper whose calls may be passed by has a method Unwrap, which returns the
+// driver, or the sandbox, inside it. Only a wrapper that observes may have one. A
+// wrapper that hides, counts, bounds, refuses or records anything has none, and As
+// stops there: whoever holds a tenant's driver never reaches the driver that all
+// tenants share. Where such a wrapper passes on more than the contract, it has the
+// methods itself, with its own checks, and only where the driver inside has them.
+//
 // # Words
 //
 // A sandbox is what others call a box, container or instance. The host is the

@@ -4,9 +4,11 @@ import "context"
 
 // A Driver makes sandboxes and finds them again.
 type Driver interface {
-	// Info tells the tier, what it can do on this host, what the host lacks,
-	// and the remedy. It answers also where no sandbox can be made.
-	Info(ctx context.Context) (Info, error)
+	// Info returns what a tier can do on this host, what the host lacks, and the
+	// remedy. It answers also where no sandbox can be made. The tier is one that
+	// [Spec.Tier] may name here; another is [Unsupported]. For [Auto] it is the
+	// tier that a spec without one gets.
+	Info(ctx context.Context, tier Tier) (Info, error)
 
 	// Create makes a sandbox and answers when a command can run in it. After
 	// an error nothing of it is left. A spec that asks for something this

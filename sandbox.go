@@ -2,14 +2,21 @@ package paddock
 
 import (
 	"context"
+	"maps"
 	"math"
 	"net"
+	"slices"
 	"time"
 )
 
 // A Sandbox is one isolated computer.
 type Sandbox interface {
 	ID() ID
+
+	// Born returns the status that Create captured. It makes no call. It reports
+	// false for a sandbox that Open found, and where the driver captured none.
+	// The caller may change what it gets. See [FirstStatus].
+	Born() (Status, bool)
 
 	// Status tells state, tier, limits, usage so far, and what is enforced
 	// and how.
@@ -97,6 +104,16 @@ type Status struct {
 	Traffic  *Traffic          `json:"traffic,omitempty"` // nil where nobody counts it
 	Enforced []Finding         `json:"enforced"`          // every control, and how
 	Refused  []Refusal         `json:"refused,omitempty"` // what the guest tried and may not, newest last, at most 1,000
+}
+
+// Clone returns a copy that shares no memory with the status.
+func (s Status) Clone() Status {
+	s.Labels, s.Enforced, s.Refused = maps.Clone(s.Labels), slices.Clone(s.Enforced), slices.Clone(s.Refused)
+	if s.Traffic != nil {
+		t := *s.Traffic
+		s.Traffic = &t
+	}
+	return s
 }
 
 // Usage is what was used so far: of a sandbox, or of one process with its

@@ -23,7 +23,7 @@ import (
 // The attacks have to succeed on it, or they prove nothing elsewhere.
 type bare struct{}
 
-func (bare) Info(context.Context) (paddock.Info, error) {
+func (bare) Info(context.Context, paddock.Tier) (paddock.Info, error) {
 	return paddock.Info{Tier: "bare", Available: true}, nil
 }
 
@@ -43,6 +43,8 @@ type bareBox struct {
 }
 
 func (*bareBox) ID() paddock.ID { return "bare" }
+
+func (*bareBox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 func (*bareBox) Status(context.Context) (paddock.Status, error) {
 	return paddock.Status{State: paddock.Ready}, nil
 }

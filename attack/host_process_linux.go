@@ -281,7 +281,7 @@ func (h Harness) make(t *testing.T) {
 	}
 	w := &world{brief: o.Brief}
 	x := &trial{t: t, c: Case{ID: "A23"}, w: w, h: h, driver: h.New(t, o.State)}
-	if x.info, err = x.driver.Info(t.Context()); err != nil {
+	if x.info, err = x.driver.Info(t.Context(), paddock.Auto); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.create(t.Context()); err != nil {

@@ -43,7 +43,7 @@ func (h Harness) share(t *testing.T, c Case, place, caller string) (*shared, err
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	x.driver = h.New(t, w.brief.State)
-	if x.info, err = x.driver.Info(ctx); err == nil {
+	if x.info, err = x.driver.Info(ctx, paddock.Auto); err == nil {
 		err = x.create(ctx)
 	}
 	if err != nil {

@@ -139,7 +139,7 @@ func (x *trial) run() (err error) {
 		}
 		x.extra = append(x.extra, x.w.leftovers()...)
 	}()
-	if x.info, err = x.driver.Info(ctx); err != nil {
+	if x.info, err = x.driver.Info(ctx, paddock.Auto); err != nil {
 		return fmt.Errorf("info: %w", err)
 	}
 	if x.c.host != nil {

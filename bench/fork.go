@@ -47,7 +47,7 @@ func forkedBoxes(ctx context.Context, o options, _ paddock.Driver, t tier) (_ []
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	info, err := d.Info(ctx)
+	info, err := d.Info(ctx, paddock.Auto)
 	if err != nil {
 		return nil, err
 	}

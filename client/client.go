@@ -86,10 +86,17 @@ func New(o Options) (*Driver, error) {
 func token() string { return rand.Text() }
 
 // Info implements paddock.Driver.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	path := "/v1/info"
+	if tier != paddock.Auto {
+		path += "?" + url.Values{"tier": {string(tier)}}.Encode()
+	}
 	var info paddock.Info
-	if err := d.call(ctx, call{method: "GET", path: "/v1/info", answer: &info, repeat: true}); err != nil {
+	if err := d.call(ctx, call{method: "GET", path: path, answer: &info, repeat: true}); err != nil {
 		return paddock.Info{}, fmt.Errorf("info: %w", err)
+	}
+	if tier != paddock.Auto && info.Tier != tier { // a server that does not know the parameter
+		return paddock.Info{}, fmt.Errorf("info: the server answers for tier %q, not %q: %w", clip(string(info.Tier)), clip(string(tier)), paddock.Unsupported)
 	}
 	return info, nil
 }
@@ -111,17 +118,17 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t *api.Terms) (pad
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
-	id, err := d.create(ctx, api.Create{Spec: spec, Terms: t})
+	st, err := d.create(ctx, api.Create{Spec: spec, Terms: t})
 	if l != nil {
-		d.made(l, id)
+		d.made(l, st.ID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create: %w", err)
 	}
-	return &sandbox{d: d, id: id}, nil
+	return &sandbox{d: d, id: st.ID, born: &st}, nil
 }
 
-func (d *Driver) create(ctx context.Context, asked api.Create) (paddock.ID, error) {
+func (d *Driver) create(ctx context.Context, asked api.Create) (paddock.Status, error) {
 	name := token()
 	var st paddock.Status
 	err := d.call(ctx, call{
@@ -135,9 +142,9 @@ func (d *Driver) create(ctx context.Context, asked api.Create) (paddock.ID, erro
 		d.takeBack(name)
 	}
 	if err != nil {
-		return "", err
+		return paddock.Status{}, err
 	}
-	return st.ID, nil
+	return st, nil
 }
 
 // named refuses a name of the server's that is none: it becomes a part of paths

@@ -238,7 +238,7 @@ func TestAThousandIdleConnectionsHoldUpNobody(t *testing.T) {
 		defer conn.Close()
 	}
 	d := connect(t, client.Options{Address: address})
-	if _, err := d.Info(bounded(t)); err != nil {
+	if _, err := d.Info(bounded(t), paddock.Auto); err != nil {
 		t.Error(err)
 	}
 }
@@ -253,7 +253,7 @@ func TestAnAddressThatIsNoneIsInvalid(t *testing.T) {
 
 func TestAWrongKeyIsDenied(t *testing.T) {
 	d := connect(t, client.Options{Address: serving(t), Key: "wrong"})
-	if _, err := d.Info(bounded(t)); !errors.Is(err, paddock.Denied) {
+	if _, err := d.Info(bounded(t), paddock.Auto); !errors.Is(err, paddock.Denied) {
 		t.Error(err)
 	}
 }
@@ -265,7 +265,7 @@ func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
 	}
 	_ = l.Close()
 	d := connect(t, client.Options{Address: address, Patience: time.Millisecond})
-	if _, err := d.Info(bounded(t)); !errors.Is(err, paddock.Unavailable) {
+	if _, err := d.Info(bounded(t), paddock.Auto); !errors.Is(err, paddock.Unavailable) {
 		t.Error(err)
 	}
 }
@@ -285,7 +285,7 @@ func TestAKeyDoesNotFollowARedirect(t *testing.T) {
 	defer wg.Wait()
 	defer web.Close()
 	d := connect(t, client.Options{Address: address})
-	if _, err := d.Info(bounded(t)); err == nil {
+	if _, err := d.Info(bounded(t), paddock.Auto); err == nil {
 		t.Error("no error")
 	}
 	if len(asked) != 1 {

@@ -19,6 +19,15 @@ const closeTime = 5 * time.Minute
 type sandbox struct {
 	d  *Driver
 	id paddock.ID
+
+	born *paddock.Status // what the server answered to Create; nil of a sandbox that was opened
+}
+
+func (s *sandbox) Born() (paddock.Status, bool) {
+	if s.born == nil {
+		return paddock.Status{}, false
+	}
+	return s.born.Clone(), true
 }
 
 func (s *sandbox) ID() paddock.ID { return s.id }

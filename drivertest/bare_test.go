@@ -112,7 +112,10 @@ func findings() []paddock.Finding {
 	return all
 }
 
-func (d *bare) Info(context.Context) (paddock.Info, error) {
+func (d *bare) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier != paddock.Auto && tier != "bare" && d.broken != answersAnyTier {
+		return paddock.Info{}, fmt.Errorf("tier %q: %w", tier, paddock.Unsupported)
+	}
 	info := paddock.Info{
 		Tier:    "bare",
 		Version: "1",
@@ -376,6 +379,10 @@ type bareSandbox struct {
 }
 
 func (s *bareSandbox) ID() paddock.ID { return s.spec.ID }
+
+func (b *bareSandbox) Born() (paddock.Status, bool) {
+	return paddock.Status{ID: b.ID()}, b.driver.broken == inventsBirth
+}
 
 func (s *bareSandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
 	if s.driver.broken == mixesStreams {

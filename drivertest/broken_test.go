@@ -16,6 +16,8 @@ import (
 const (
 	claimsTooMuch    = "claims a capability that it does not have"
 	claimsTooLittle  = "does what Info does not claim"
+	answersAnyTier   = "answers for any tier"
+	inventsBirth     = "invents a status at creation"
 	dropsControls    = "drops controls silently"
 	dropsAudit       = "takes what it does not record"
 	leaksEnvironment = "leaks the host's environment"
@@ -51,6 +53,8 @@ func TestTheSuiteSeesABrokenDriver(t *testing.T) {
 	}{
 		{claimsTooMuch, "together/pausing and resuming twice is fine", "unsupported"},
 		{claimsTooLittle, "together/what Info does not claim is refused", "terminal: no error"},
+		{answersAnyTier, "together/Info answers for the driver's own tier", "no error"},
+		{inventsBirth, "together/Born is the status at creation", "Born is"},
 		{dropsControls, "together/a control that is absent is refused", "a sandbox was made"},
 		{dropsAudit, "together/what Info does not claim is refused", "audit: no error"},
 		{leaksEnvironment, "together/no variable of the host's enters", "is visible"},

@@ -321,7 +321,7 @@ func newSuite(t testing.TB, h Harness) *suite {
 	})
 	s.state = state
 	s.driver = s.fresh(t)
-	s.info, err = s.driver.Info(bounded(t))
+	s.info, err = s.driver.Info(bounded(t), paddock.Auto)
 	if err != nil {
 		t.Fatalf("Info: %v", err)
 	}

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ func statusPromises() []group {
 		{"asked limits are told as asked", askedLimits},
 		{"every control is listed as enforced, none is absent unless that was accepted by name", listsEnforced},
 		{"usage is measured, and grows", usageGrows},
+		{"Info answers for the driver's own tier and for auto, and refuses a tier that does not exist", infoOfTier},
+		{"Born is the status at creation, and a sandbox that was opened has none", bornAsCreated},
 	}}}
 }
 
@@ -34,6 +37,46 @@ func tellsStatus(t *testing.T, s *suite) {
 	labels["owner"] = "changed by the caller afterwards"
 	if st, err := b.Status(bounded(t)); err != nil || st.Labels["owner"] != "drivertest" {
 		t.Errorf("the caller's map is the sandbox's: %v, %v", st.Labels, err)
+	}
+}
+
+func infoOfTier(t *testing.T, s *suite) {
+	for _, tier := range []paddock.Tier{paddock.Auto, s.info.Tier} {
+		info, err := s.driver.Info(bounded(t), tier)
+		if err != nil || info.Tier != s.info.Tier || info.Available != s.info.Available {
+			t.Errorf("Info of tier %q: tier %q, available %v, %v", tier, info.Tier, info.Available, err)
+		}
+	}
+	info, err := s.driver.Info(bounded(t), "no-such-tier")
+	wantKind(t, "Info of a tier that does not exist", err, paddock.Unsupported)
+	if info.Available || len(info.Capabilities) > 0 {
+		t.Errorf("Info of a tier that does not exist claims %+v", info)
+	}
+}
+
+func bornAsCreated(t *testing.T, s *suite) {
+	labels := map[string]string{"owner": "drivertest"}
+	b := s.own(t, func(spec *paddock.Spec) { spec.Labels = labels })
+	want, err := b.Status(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, ok := b.Born(); ok {
+		if st.ID != want.ID || st.Tier != want.Tier || st.State != paddock.Ready || st.User != want.User || st.Dir != want.Dir ||
+			st.Limits != want.Limits || !st.Created.Equal(want.Created) || !maps.Equal(st.Labels, labels) || len(st.Enforced) != len(want.Enforced) {
+			t.Errorf("Born is %+v, and Status %+v", st, want)
+		}
+		st.Labels["owner"] = "changed by the caller"
+		if again, _ := b.Born(); again.Labels["owner"] != "drivertest" {
+			t.Error("Born gives its own map away")
+		}
+	}
+	opened, err := s.driver.Open(bounded(t), b.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, ok := opened.Born(); ok {
+		t.Errorf("a sandbox that was opened has a status at creation: %+v", st)
 	}
 }
 

@@ -24,7 +24,7 @@ func Weak(t *testing.T, open func(state string) (paddock.Driver, error)) []paddo
 		t.Fatal(err)
 	}
 	defer d.Close()
-	info, err := d.Info(t.Context())
+	info, err := d.Info(t.Context(), paddock.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -77,15 +75,15 @@ type newborn struct {
 	born *paddock.Status // nil where it has not
 }
 
-// Born tells how it was when it was made, as leases have it.
 func (n *newborn) Born() (paddock.Status, bool) {
 	if n.born == nil {
 		return paddock.Status{}, false
 	}
-	st := *n.born
-	st.Labels, st.Enforced = maps.Clone(st.Labels), slices.Clone(st.Enforced)
-	return st, true
+	return n.born.Clone(), true
 }
+
+// Born is false: a sandbox that was opened, or that this process keeps, has to be asked.
+func (*Sandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 // employ has a keeper make a sandbox, and waits until its sandbox is ready. It gives
 // what connected takes, too.

@@ -4,6 +4,7 @@ package box
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"runtime"
 
@@ -46,7 +47,10 @@ func missing() error {
 		Cause: "this system is " + runtime.GOOS + ", not Linux", Remedy: "run paddock on Linux, or in a Linux virtual machine"}}
 }
 
-func (d *Driver) Info(context.Context) (paddock.Info, error) {
+func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier != paddock.Auto && tier != d.tier {
+		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(d.tier), paddock.Unsupported)
+	}
 	return paddock.Info{Tier: d.tier, Version: runtime.GOOS}, nil
 }
 func (*Driver) Create(context.Context, paddock.Spec) (paddock.Sandbox, error) { return nil, missing() }

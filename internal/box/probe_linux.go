@@ -15,7 +15,10 @@ import (
 )
 
 // Info implements paddock.Driver.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier != paddock.Auto && tier != d.tier.Name {
+		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(d.tier.Name), paddock.Unsupported)
+	}
 	info := paddock.Info{Tier: d.tier.Name, Version: d.tier.Probe.Version(), Defaults: Defaults()}
 	info.Controls = d.controls(d.trial(ctx))
 	info.Available = !slices.ContainsFunc(info.Controls, func(f paddock.Finding) bool {

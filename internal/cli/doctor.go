@@ -110,7 +110,7 @@ func (t Tier) examine(ctx context.Context) diagnosis {
 		d.Cause = err.Error()
 		return d
 	}
-	info, err := driver.Info(ctx)
+	info, err := driver.Info(ctx, paddock.Auto)
 	if err = errors.Join(err, driver.Close()); err != nil {
 		d.Cause = err.Error()
 		return d

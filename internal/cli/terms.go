@@ -63,7 +63,7 @@ type keeper interface {
 
 // keeper gives the server as one.
 func (r *Remote) keeper() (keeper, error) {
-	if k, ok := r.Driver.(keeper); ok {
+	if k, ok := paddock.As[keeper](r.Driver); ok {
 		return k, nil
 	}
 	return nil, fmt.Errorf("server %s: its sandboxes have no terms: %w", r.At.Address, paddock.Unsupported)

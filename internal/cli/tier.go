@@ -163,7 +163,7 @@ func (t Tier) opened(p *plan) (paddock.Driver, error) {
 // be enforced is refused with the line that asks for it.
 func (t Tier) createIn(ctx context.Context, d paddock.Driver, p *plan) (paddock.Sandbox, error) {
 	if p.file != nil {
-		info, err := d.Info(ctx)
+		info, err := d.Info(ctx, paddock.Auto)
 		if err != nil {
 			return nil, fmt.Errorf("tier %s: %w", t.Name, err)
 		}

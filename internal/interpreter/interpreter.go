@@ -261,7 +261,7 @@ func (i *Interpreter) Run(ctx context.Context, c Cell, tell func(Event) error) e
 		return fmt.Errorf("the cells that wait or run in this sandbox would have more than %d bytes: %w", maxHeld, paddock.Exhausted)
 	}
 	defer i.cells.give(size)
-	r, ok := i.o.Sandbox.(Recorder)
+	r, ok := paddock.As[Recorder](i.o.Sandbox)
 	if !ok {
 		return s.run(ctx, c, tell)
 	}

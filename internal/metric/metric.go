@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 	"github.com/paddock-sandbox/paddock/internal/wrap/call"
 )
 
@@ -147,10 +146,8 @@ func (a *arriving) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandb
 	return a.Driver.Create(context.WithValue(ctx, arrival{}, at), spec)
 }
 
-// InfoOf is the driver's of one tier.
-func (a *arriving) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	return auto.InfoOf(ctx, a.Driver, tier)
-}
+// Unwrap returns the driver whose creations are noted.
+func (a *arriving) Unwrap() paddock.Driver { return a.Driver }
 
 // arrivedAt counts how long a creation waited, once: only the first tier that is
 // asked ends the waiting.

@@ -213,11 +213,10 @@ type many struct{ paddock.Driver }
 
 func (many) List(context.Context) ([]paddock.Status, error) { return nil, nil }
 
-func (many) Info(context.Context) (paddock.Info, error) {
-	return paddock.Info{Tier: paddock.MicroVM, Available: true, Capabilities: []paddock.Capability{paddock.CanPause}}, nil
-}
-
-func (many) InfoOf(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+func (many) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier == paddock.Auto {
+		return paddock.Info{Tier: paddock.MicroVM, Available: true, Capabilities: []paddock.Capability{paddock.CanPause}}, nil
+	}
 	return paddock.Info{Tier: tier, Available: true}, nil
 }
 
@@ -234,13 +233,7 @@ func TestATierTellsOfItselfThroughAllThatIsBetween(t *testing.T) {
 	}
 	d := metric.New(metric.Build{}).Arrive(full)
 	defer d.Close()
-	several, ok := d.(interface {
-		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
-	})
-	if !ok {
-		t.Fatal("nobody can ask after one tier")
-	}
-	if info, err := several.InfoOf(t.Context(), paddock.Jail); err != nil || info.Tier != paddock.Jail || info.Can(paddock.CanPause) {
+	if info, err := d.Info(t.Context(), paddock.Jail); err != nil || info.Tier != paddock.Jail || info.Can(paddock.CanPause) {
 		t.Errorf("the jail: %+v %v; want one that cannot pause", info, err)
 	}
 }

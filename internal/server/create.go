@@ -8,7 +8,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
-	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // a lease here is of a client
 )
 
 const (
@@ -92,7 +91,7 @@ func (q *request) build(ctx context.Context, spec paddock.Spec, terms *api.Terms
 	}
 	var st paddock.Status
 	if err == nil {
-		st, err = lifetime.Born(ctx, sb)
+		st, err = paddock.FirstStatus(ctx, sb)
 	}
 	if err != nil {
 		return nil, st, q.account.undo(q.caller.Driver, sb, err)

@@ -22,10 +22,10 @@ const (
 	maxPage     = 500
 )
 
-// info tells what the caller's driver can do: GET /v1/info. Sandboxes outlive the
+// info tells what the caller's driver can do: GET /v1/info, of one tier with ?tier=. Sandboxes outlive the
 // client that made them, whatever the driver: it is the server that holds them.
 func (q *request) info() error {
-	info, err := q.caller.Driver.Info(q.Context())
+	info, err := q.caller.Driver.Info(q.Context(), paddock.Tier(q.URL.Query().Get("tier")))
 	if err != nil {
 		return err
 	}

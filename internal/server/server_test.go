@@ -300,7 +300,7 @@ func TestEventsAreToldAfterwardsToo(t *testing.T) {
 // A panicker is a driver with a fault.
 type panicker struct{ paddock.Driver }
 
-func (panicker) Info(context.Context) (paddock.Info, error) { panic("a fault") }
+func (panicker) Info(context.Context, paddock.Tier) (paddock.Info, error) { panic("a fault") }
 
 func TestAFaultOfTheServerIsAnAnswer(t *testing.T) {
 	tr := newTrial(t, func(c *Caller) { c.Driver = &panicker{c.Driver} })
@@ -347,7 +347,7 @@ func FuzzRequest(f *testing.F) {
 // An empty driver has nothing, and can make nothing.
 type empty struct{}
 
-func (empty) Info(context.Context) (paddock.Info, error) { return paddock.Info{}, nil }
+func (empty) Info(context.Context, paddock.Tier) (paddock.Info, error) { return paddock.Info{}, nil }
 func (empty) Create(context.Context, paddock.Spec) (paddock.Sandbox, error) {
 	return nil, paddock.Unsupported
 }

@@ -12,7 +12,7 @@ import (
 
 // keeper gives the caller's driver as one whose sandboxes have terms.
 func (c Caller) keeper() (lifetime.Keeper, error) {
-	k, ok := lifetime.Of(c.Driver)
+	k, ok := paddock.As[lifetime.Keeper](c.Driver)
 	if !ok {
 		return nil, fmt.Errorf("sandboxes of this server have no terms: each stays until it is removed: %w", paddock.Unsupported)
 	}

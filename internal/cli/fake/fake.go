@@ -33,7 +33,7 @@ type Fake struct {
 	Removed int          // guarded by mu
 }
 
-func (f *Fake) Info(context.Context) (paddock.Info, error) { return f.About, nil }
+func (f *Fake) Info(context.Context, paddock.Tier) (paddock.Info, error) { return f.About, nil }
 
 func (f *Fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	if f.Refuse != nil {
@@ -68,6 +68,8 @@ type fakeSandbox struct {
 }
 
 func (s *fakeSandbox) ID() paddock.ID { return "fake-1" }
+
+func (*fakeSandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 func (s *fakeSandbox) Status(context.Context) (paddock.Status, error) {
 	return paddock.Status{

@@ -80,7 +80,7 @@ func (c *accounts) keeper(_ context.Context, tenant string) (lease.Keeper, error
 	if err != nil {
 		return nil, err
 	}
-	k, ok := lease.Of(d)
+	k, ok := paddock.As[lease.Keeper](d)
 	if !ok {
 		return nil, fmt.Errorf("sandboxes of this server have no terms: %w", paddock.Unsupported)
 	}

@@ -14,10 +14,10 @@ import (
 // otherwise: what cannot be recorded is not done, but for what closes a port.
 type recordedPorts struct{ server.Ports }
 
-// recorder gives that of the request's caller; nil where nothing is recorded.
-func recorder(ctx context.Context) *actionlog.Driver {
+// recorder returns that of the request's caller; nil where nothing is recorded.
+func recorder(ctx context.Context) actionlog.Recorder {
 	q, _ := server.RequestOf(ctx)
-	r, _ := q.Caller.Driver.(*actionlog.Driver)
+	r, _ := paddock.As[actionlog.Recorder](q.Caller.Driver)
 	return r
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/usage"
+	"github.com/paddock-sandbox/paddock/internal/wrap/actionlog"
 )
 
 // sumsAtOnce is how many sums of use are made at once, whoever asks: each reads
@@ -99,9 +100,7 @@ func (k ownKeys) do(ctx context.Context, what string, call func() (id string, er
 	}
 	id, err := call()
 	if d, failed := k.c.driver(k.who.Tenant); failed == nil {
-		if r, ok := d.(interface {
-			Record(ctx context.Context, id paddock.ID, what, target string, err error)
-		}); ok {
+		if r, ok := paddock.As[actionlog.Recorder](d); ok {
 			r.Record(ctx, "", what, id, err)
 		}
 	}

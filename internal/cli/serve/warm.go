@@ -15,7 +15,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 	"github.com/paddock-sandbox/paddock/internal/wrap/pool"
 )
 
@@ -81,7 +80,7 @@ func readyE2B(tier paddock.Tier, sudo func(paddock.Tier) (bool, error)) (paddock
 // hasSudo tells whether sandboxes of a tier have sudo, of paddock.Auto those of the tier
 // that they get on this host.
 func hasSudo(ctx context.Context, d paddock.Driver, tier paddock.Tier) (bool, error) {
-	info, err := auto.InfoOf(ctx, d, tier)
+	info, err := d.Info(ctx, tier)
 	if errors.Is(err, paddock.Unsupported) || errors.Is(err, paddock.Invalid) {
 		return false, nil // there is no such tier, of which whoever keeps its sandboxes is told
 	}
@@ -146,7 +145,7 @@ func warm(ctx context.Context, d paddock.Driver, shelves []pool.Shelf, mark stri
 		return nil, nil
 	}
 	for _, s := range shelves {
-		if _, err := auto.InfoOf(ctx, d, s.Spec.Tier); err != nil {
+		if _, err := d.Info(ctx, s.Spec.Tier); err != nil {
 			return nil, cli.WithHint(fmt.Errorf("--warm: %w", err), "`paddock doctor` lists the tiers, and --tiers narrows them")
 		}
 	}

@@ -55,9 +55,7 @@ type capable struct {
 	can map[paddock.Tier][]paddock.Capability
 }
 
-func (c capable) Info(ctx context.Context) (paddock.Info, error) { return c.InfoOf(ctx, paddock.Auto) }
-
-func (c capable) InfoOf(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+func (c capable) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
 	can, ok := c.can[tier]
 	if !ok {
 		return paddock.Info{}, paddock.Unsupported

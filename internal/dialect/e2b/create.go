@@ -207,7 +207,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	if sb.ID() != rec.ID {
 		rec.Box = sb.ID()
 	}
-	st, err := lease.Born(ctx, sb)
+	st, err := paddock.FirstStatus(ctx, sb)
 	if err == nil {
 		rec.Template, rec.Alias, rec.Tier, rec.Limits, rec.User, rec.Dir = root.template, root.alias, st.Tier, st.Limits, st.User, st.Dir
 		rec.Image = root.image

@@ -64,7 +64,7 @@ func (v *verdict) find() error {
 	if err != nil {
 		return err
 	}
-	info, err := d.Info(ctx)
+	info, err := d.Info(ctx, paddock.Auto)
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func TestTheMemoryOfALivingMachineCanBeChanged(t *testing.T) {
 	sample.Turn(t, "machines", 3)
 	needBalloon(t)
 	d, _ := own(t, nil)
-	info, err := d.Info(t.Context())
+	info, err := d.Info(t.Context(), paddock.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

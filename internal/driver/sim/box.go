@@ -151,6 +151,9 @@ func (b *box) enter() error {
 
 func (b *box) ID() paddock.ID { return b.id }
 
+// Born is false: Create and Open return the same sandbox, and asking it costs nothing.
+func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
+
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.gate.RLock()
 	defer b.gate.RUnlock()

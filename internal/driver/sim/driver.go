@@ -120,7 +120,10 @@ func (d *Driver) Configure(s Setup) error {
 const Version = "1"
 
 // Info implements paddock.Driver.
-func (d *Driver) Info(context.Context) (paddock.Info, error) {
+func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier != paddock.Auto && tier != paddock.Sim {
+		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(paddock.Sim), paddock.Unsupported)
+	}
 	info := paddock.Info{
 		Tier: paddock.Sim, Available: true, Version: "sim " + Version, Defaults: d.defaults(), Controls: d.controls(),
 		Capabilities: []paddock.Capability{

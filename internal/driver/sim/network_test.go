@@ -58,7 +58,7 @@ func wrote(t *testing.T, sb paddock.Sandbox, script string) string {
 
 func TestAProgramsOwnNetworkIsReachedByTheRules(t *testing.T) {
 	d, dialled := connected(t)
-	info, err := d.Info(t.Context())
+	info, err := d.Info(t.Context(), paddock.Auto)
 	if err != nil || !info.Can(paddock.CanNetworkList) {
 		t.Fatalf("%v, %v", info.Capabilities, err)
 	}

@@ -137,7 +137,7 @@ func (w *world) box(t *testing.T, tr tier, network paddock.NetworkPolicy, change
 			t.Errorf("close: %v", err)
 		}
 	})
-	info, err := d.Info(t.Context())
+	info, err := d.Info(t.Context(), paddock.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func caller(ctx context.Context) actionlog.Caller {
 	return actionlog.Caller{Who: who, Tenant: "t", From: "192.0.2.1:9", Request: "r1", Rule: "scope"}
 }
 
-func set(t *testing.T, failed <-chan struct{}) (*actionlog.Driver, *list) {
+func set(t *testing.T, failed <-chan struct{}) (paddock.Driver, *list) {
 	t.Helper()
 	d, err := sim.New(sim.Options{})
 	if err != nil {
@@ -104,7 +104,9 @@ func TestEveryActionIsToldWithWhoAndHowItWent(t *testing.T) {
 	_ = sb.Update(ctx, paddock.Update{Labels: map[string]string{"secret": "hush"}})
 	_ = sb.Pause(ctx)
 	_ = sb.Resume(ctx)
-	d.Record(ctx, "", "key.create", "k1", nil)
+	if r, ok := paddock.As[actionlog.Recorder](d); ok {
+		r.Record(ctx, "", "key.create", "k1", nil)
+	}
 	again, err := d.Open(context.WithValue(t.Context(), callerKey{}, "bob"), "a")
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +180,8 @@ func TestWhatCannotBeRecordedIsNotDone(t *testing.T) {
 		"remove":          func() error { return files.Remove(ctx, "/tmp/a", true) },
 		"chmod":           func() error { return files.Chmod(ctx, "/tmp", 0o700) },
 		"another's": func() error {
-			return d.Do(ctx, "a", "port.public", "80", func() error { t.Error("it is done"); return nil })
+			r, _ := paddock.As[actionlog.Recorder](d)
+			return r.Do(ctx, "a", "port.public", "80", func() error { t.Error("it is done"); return nil })
 		},
 		"symlink": func() error { return files.Symlink(ctx, "a", "/tmp/l") },
 	} {
@@ -227,7 +230,7 @@ func TestACellIsRecordedByItsDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.take()
-	r, ok := sb.(interpreter.Recorder)
+	r, ok := paddock.As[interpreter.Recorder](sb)
 	if !ok {
 		t.Fatal("it records no cells")
 	}
@@ -257,7 +260,8 @@ func TestACellThatCannotBeRecordedIsNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(failed)
-	err = sb.(interpreter.Recorder).RecordCell(t.Context(), "c1", "python", "1", func() (bool, error) { //nolint:forcetypeassert // the test before
+	r, _ := paddock.As[interpreter.Recorder](sb)
+	err = r.RecordCell(t.Context(), "c1", "python", "1", func() (bool, error) {
 		t.Error("it ran")
 		return false, nil
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // A Caller is who makes a call.
@@ -30,19 +31,37 @@ type Options struct {
 	Failed <-chan struct{}
 }
 
-// A Driver records actions. Make one with [New].
-type Driver struct {
+// A Recorder records actions that are not the driver's own, such as a server's on its
+// keys. [paddock.As] finds the Recorder of a driver that was made with [New].
+type Recorder interface {
+	// Do does an action and records it. It does nothing that cannot be recorded.
+	Do(ctx context.Context, id paddock.ID, what, target string, call func() error) error
+
+	// Record records an action that was done; err says how it went.
+	Record(ctx context.Context, id paddock.ID, what, target string, err error)
+}
+
+// A driver records actions. It has no Unwrap, as package paddock says: nothing is done
+// past the record.
+type driver struct {
 	inner paddock.Driver
 	o     Options
 }
 
-// New records what is done through it. The driver is the new one's from here
-// on, and is closed with it; the sink is not.
-func New(d paddock.Driver, o Options) (*Driver, error) {
+var _ Recorder = (*driver)(nil)
+
+// New returns a driver that records what is done through it. It is a [Recorder] too, and
+// a [lease.Keeper] where d is one. It owns d from here on, and closes it; the sink stays
+// the caller's.
+func New(d paddock.Driver, o Options) (paddock.Driver, error) {
 	if o.Sink == nil {
 		return nil, fmt.Errorf("actions are to be recorded nowhere: %w", paddock.Invalid)
 	}
-	return &Driver{d, o}, nil
+	a := &driver{d, o}
+	if k, ok := paddock.As[lease.Keeper](d); ok {
+		return keeper{a, k}, nil
+	}
+	return a, nil
 }
 
 // A deed is an action that is being done.
@@ -55,7 +74,7 @@ type deed struct {
 }
 
 // ready refuses what could not be recorded.
-func (d *Driver) ready() error {
+func (d *driver) ready() error {
 	select {
 	case <-d.o.Failed:
 		return fmt.Errorf("actions cannot be recorded any more, so none is done; see to the disk of the record: %w", paddock.Unavailable)
@@ -65,7 +84,7 @@ func (d *Driver) ready() error {
 }
 
 // do does and records something.
-func (d *Driver) do(ctx context.Context, what deed, call func() error) error {
+func (d *driver) do(ctx context.Context, what deed, call func() error) error {
 	if err := d.ready(); err != nil {
 		return err
 	}
@@ -74,19 +93,15 @@ func (d *Driver) do(ctx context.Context, what deed, call func() error) error {
 	return err
 }
 
-// Do does and records an action that is none of the driver's, such as of a server on the
-// ports of a sandbox. What cannot be recorded is not done.
-func (d *Driver) Do(ctx context.Context, id paddock.ID, what, target string, call func() error) error {
+func (d *driver) Do(ctx context.Context, id paddock.ID, what, target string, call func() error) error {
 	return d.do(ctx, deed{sandbox: id, what: what, target: target}, call)
 }
 
-// Record tells an action that is none of the driver's, such as of a server on
-// its keys; err is how it went.
-func (d *Driver) Record(ctx context.Context, id paddock.ID, what, target string, err error) {
+func (d *driver) Record(ctx context.Context, id paddock.ID, what, target string, err error) {
 	d.tell(ctx, deed{sandbox: id, what: what, target: target}, err)
 }
 
-func (d *Driver) tell(ctx context.Context, what deed, err error) {
+func (d *driver) tell(ctx context.Context, what deed, err error) {
 	var c Caller
 	if d.o.Caller != nil {
 		c = d.o.Caller(ctx)
@@ -102,11 +117,11 @@ func (d *Driver) tell(ctx context.Context, what deed, err error) {
 }
 
 // Create implements paddock.Driver.
-func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+func (d *driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	return d.create(ctx, spec, d.inner.Create)
 }
 
-func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (sb paddock.Sandbox, err error) {
+func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (sb paddock.Sandbox, err error) {
 	if err := d.ready(); err != nil {
 		return nil, err
 	}
@@ -122,16 +137,18 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 }
 
 // Info is the driver's.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
+func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	return d.inner.Info(ctx, tier)
+}
 
 // List implements paddock.Driver.
-func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.inner.List(ctx) }
+func (d *driver) List(ctx context.Context) ([]paddock.Status, error) { return d.inner.List(ctx) }
 
 // Close closes the driver.
-func (d *Driver) Close() error { return d.inner.Close() }
+func (d *driver) Close() error { return d.inner.Close() }
 
 // Open implements paddock.Driver.
-func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	sb, err := d.inner.Open(ctx, id)
 	if err != nil {
 		return nil, err
@@ -140,6 +157,6 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 }
 
 // RemoveSnapshot implements paddock.Driver.
-func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
 	return d.do(ctx, deed{what: "snapshot.remove", target: string(id)}, func() error { return d.inner.RemoveSnapshot(ctx, id) })
 }

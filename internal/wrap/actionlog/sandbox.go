@@ -16,17 +16,7 @@ import (
 
 type sandbox struct {
 	paddock.Sandbox
-	d *Driver
-}
-
-// Born is of a sandbox that knows how it was when it was made, as leases have it.
-func (s *sandbox) Born() (paddock.Status, bool) {
-	if n, ok := s.Sandbox.(interface {
-		Born() (paddock.Status, bool)
-	}); ok {
-		return n.Born()
-	}
-	return paddock.Status{}, false
+	d *driver
 }
 
 func (s *sandbox) deed(what, target string) deed {
@@ -146,7 +136,7 @@ func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
 // An input tells once that it was used.
 type input struct {
 	io.WriteCloser
-	d     *Driver
+	d     *driver
 	first func()
 }
 

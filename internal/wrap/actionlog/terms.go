@@ -10,18 +10,11 @@ import (
 
 // A keeper records what is done with the terms of sandboxes.
 type keeper struct {
-	*Driver
+	*driver
 	k lease.Keeper
 }
 
-// Keeper implements [lease.Passer].
-func (d *Driver) Keeper() (lease.Keeper, bool) {
-	k, ok := lease.Of(d.inner)
-	if !ok {
-		return nil, false
-	}
-	return keeper{d, k}, true
-}
+var _ lease.Keeper = keeper{}
 
 func (k keeper) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
 	return k.create(ctx, spec, func(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {

@@ -31,7 +31,7 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	k, ok := lease.Of(d)
+	k, ok := paddock.As[lease.Keeper](d)
 	if !ok {
 		t.Fatal("no terms are passed on")
 	}
@@ -60,7 +60,7 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 
 func TestNoTermsArePassedOnWhereThereAreNone(t *testing.T) {
 	d, _ := set(t, nil)
-	if _, ok := lease.Of(d); ok {
+	if _, ok := paddock.As[lease.Keeper](d); ok {
 		t.Error("a keeper of nothing")
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // Options bound what a machine has to bear.
@@ -133,11 +131,8 @@ func or[T comparable](v *T, otherwise T) {
 }
 
 // Info is the driver's.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
-
-// InfoOf is the driver's of one tier.
-func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	return auto.InfoOf(ctx, d.inner, tier)
+func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	return d.inner.Info(ctx, tier)
 }
 
 // Create implements paddock.Driver; what there is no room for is Exhausted.
@@ -180,7 +175,7 @@ func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
 	if ok {
 		return usual, nil
 	}
-	info, err := auto.InfoOf(ctx, d.inner, spec.Tier)
+	info, err := d.inner.Info(ctx, spec.Tier)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +190,7 @@ func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
 // the sandbox is. What
 // there is no room for is removed.
 func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, paddock.Status, error) {
-	st, err := lease.Born(ctx, sb)
+	st, err := paddock.FirstStatus(ctx, sb)
 	more := max(0, st.Limits.Memory-memory)
 	if err == nil {
 		err = d.claim(ctx, 0, more)
@@ -263,12 +258,11 @@ type sandbox struct {
 	born *paddock.Status // how it was when it was made; nil of one that was opened
 }
 
-// Born is of a sandbox that knows how it was when it was made, as leases have it.
 func (s *sandbox) Born() (paddock.Status, bool) {
 	if s.born == nil {
 		return paddock.Status{}, false
 	}
-	return *s.born, true
+	return s.born.Clone(), true
 }
 
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {

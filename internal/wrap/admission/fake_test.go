@@ -36,7 +36,7 @@ type box struct {
 	memory          int64
 }
 
-func (f *fake) Info(context.Context) (paddock.Info, error) {
+func (f *fake) Info(context.Context, paddock.Tier) (paddock.Info, error) {
 	return paddock.Info{Tier: "fake", Defaults: paddock.Limits{Memory: 100 << 20}}, nil
 }
 

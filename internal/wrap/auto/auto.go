@@ -39,10 +39,20 @@ func New(tiers ...Tier) *Driver {
 	return &Driver{tiers: slices.Clone(tiers), names: map[paddock.ID]bool{}}
 }
 
-// Info is that of the tier that a spec that names none gets here, or, where there
-// is none that can, of the last one. What else can be asked for is
-// known to those who name a tier.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+// Info implements [paddock.Driver]. For [paddock.Auto] it is that of the tier that a
+// spec without one gets here, or of the last tier where none can make a sandbox.
+func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	if tier == paddock.Auto {
+		return d.usual(ctx)
+	}
+	t, ok := d.named(tier)
+	if !ok {
+		return paddock.Info{}, noTier(tier)
+	}
+	return t.Driver.Info(ctx, tier)
+}
+
+func (d *Driver) usual(ctx context.Context) (paddock.Info, error) {
 	err := noTier(paddock.Auto)
 	var info paddock.Info
 	for _, t := range d.tiers {
@@ -50,7 +60,7 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 			continue
 		}
 		var found paddock.Info
-		if found, err = t.Driver.Info(ctx); err != nil {
+		if found, err = t.Driver.Info(ctx, t.Name); err != nil {
 			return paddock.Info{}, fmt.Errorf("tier %s: %w", t.Name, err)
 		}
 		if info = found; info.Available {
@@ -59,37 +69,9 @@ func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
 	}
 	if err != nil && len(d.tiers) > 0 { // each can still be named
 		last := d.tiers[len(d.tiers)-1]
-		if info, err = last.Driver.Info(ctx); err != nil {
+		if info, err = last.Driver.Info(ctx, last.Name); err != nil {
 			return paddock.Info{}, fmt.Errorf("tier %s: %w", last.Name, err)
 		}
-	}
-	return info, err
-}
-
-// InfoOf is the info of one tier; of [paddock.Auto] it is Info.
-func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	if tier == paddock.Auto {
-		return d.Info(ctx)
-	}
-	t, ok := d.named(tier)
-	if !ok {
-		return paddock.Info{}, noTier(tier)
-	}
-	return t.Driver.Info(ctx)
-}
-
-// InfoOf is what a driver says of one of its tiers; of one that has a single tier,
-// what it says of itself, if that is the tier. A driver around a driver has a method of
-// this name that passes it on.
-func InfoOf(ctx context.Context, d paddock.Driver, tier paddock.Tier) (paddock.Info, error) {
-	if several, ok := d.(interface {
-		InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error)
-	}); ok {
-		return several.InfoOf(ctx, tier)
-	}
-	info, err := d.Info(ctx)
-	if err == nil && tier != paddock.Auto && tier != info.Tier {
-		return paddock.Info{}, noTier(tier)
 	}
 	return info, err
 }

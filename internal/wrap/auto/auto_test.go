@@ -31,7 +31,7 @@ type box struct {
 
 func (b box) ID() paddock.ID { return b.id }
 
-func (f *fake) Info(context.Context) (paddock.Info, error) {
+func (f *fake) Info(context.Context, paddock.Tier) (paddock.Info, error) {
 	return paddock.Info{Tier: f.tier, Available: !f.absent}, nil
 }
 
@@ -131,7 +131,7 @@ func TestAutoPassesOverWhatIsMarked(t *testing.T) {
 	if tier := madeOn(t, d, paddock.Spec{Tier: paddock.GVisor}); tier != paddock.GVisor {
 		t.Errorf("made on %s, though another was named", tier)
 	}
-	if info, err := d.Info(t.Context()); err != nil || info.Tier != paddock.Jail {
+	if info, err := d.Info(t.Context(), paddock.Auto); err != nil || info.Tier != paddock.Jail {
 		t.Errorf("told of %s: %v", info.Tier, err)
 	}
 }
@@ -193,11 +193,11 @@ func TestWhatAllAreAskedIsToldOfEach(t *testing.T) {
 func TestEachTierTellsOfItself(t *testing.T) {
 	_, _, d := tiers()
 	for asked, want := range map[paddock.Tier]paddock.Tier{paddock.Auto: paddock.GVisor, paddock.GVisor: paddock.GVisor, paddock.Jail: paddock.Jail} {
-		if info, err := d.InfoOf(t.Context(), asked); err != nil || info.Tier != want {
+		if info, err := d.Info(t.Context(), asked); err != nil || info.Tier != want {
 			t.Errorf("%q tells of %s: %v", asked, info.Tier, err)
 		}
 	}
-	if _, err := d.InfoOf(t.Context(), paddock.MicroVM); !errors.Is(err, paddock.Unsupported) {
+	if _, err := d.Info(t.Context(), paddock.MicroVM); !errors.Is(err, paddock.Unsupported) {
 		t.Errorf("a tier that is not there: %v", err)
 	}
 }

@@ -90,7 +90,12 @@ type driver struct {
 	s     *site
 }
 
-func (d *driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
+// Unwrap returns the driver that is observed.
+func (d *driver) Unwrap() paddock.Driver { return d.inner }
+
+func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	return d.inner.Info(ctx, tier)
+}
 
 func (d *driver) Close() error { return d.inner.Close() }
 
@@ -127,16 +132,11 @@ func (b *sandbox) ID() paddock.ID { return b.inner.ID() }
 
 func (b *sandbox) FS() paddock.FS { return &files{b.inner.FS(), b.s} }
 
-// Born is of a sandbox that knows how it was when it was made, as leases have it:
-// nobody is asked, so nobody is told.
-func (b *sandbox) Born() (paddock.Status, bool) {
-	if n, ok := b.inner.(interface {
-		Born() (paddock.Status, bool)
-	}); ok {
-		return n.Born()
-	}
-	return paddock.Status{}, false
-}
+// Unwrap returns the sandbox that is observed.
+func (b *sandbox) Unwrap() paddock.Sandbox { return b.inner }
+
+// Born calls no observer, because nothing is asked.
+func (b *sandbox) Born() (paddock.Status, bool) { return b.inner.Born() }
 
 func (b *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	return ask(ctx, b.s, Status, b.inner.Status)

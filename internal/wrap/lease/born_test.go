@@ -62,7 +62,7 @@ func TestASandboxIsAskedOnceHowItIsWhenItIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := lease.Born(t.Context(), sb)
+	st, err := paddock.FirstStatus(t.Context(), sb)
 	if n := a.of(sb.ID()); err != nil || n != 1 || st.ID != sb.ID() || st.State != paddock.Ready || st.Labels["a"] != "b" {
 		t.Errorf("asked %d times: %+v, %v", n, st, err)
 	}
@@ -70,7 +70,7 @@ func TestASandboxIsAskedOnceHowItIsWhenItIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, known := again.(lease.Newborn).Born(); known {
+	if _, known := again.Born(); known {
 		t.Error("one that was opened says how it was before")
 	}
 }
@@ -108,7 +108,7 @@ func TestASandboxThatWasReadyIsAskedOnceMoreWhenItIsTaken(t *testing.T) {
 	if err != nil || sb.ID() != all[0].ID {
 		t.Fatalf("%v, %v", sb, err)
 	}
-	st, err := lease.Born(t.Context(), sb)
+	st, err := paddock.FirstStatus(t.Context(), sb)
 	if n := a.of(sb.ID()) - before; err != nil || n != 1 || st.Labels["a"] != "b" || !st.Created.After(all[0].Created) {
 		t.Errorf("asked %d times: %+v, %v", n, st, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // Create makes a sandbox with the default terms, but for the idle pause where its
@@ -89,7 +88,7 @@ func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 	if !t.pauses() {
 		return nil
 	}
-	info, err := auto.InfoOf(ctx, d.inner, tier)
+	info, err := d.inner.Info(ctx, tier)
 	if err != nil {
 		return err
 	}

@@ -55,8 +55,8 @@
 //
 // # Wrappers
 //
-// What stands around a Driver passes its terms on, with checks of its own: [Of]
-// finds the [Keeper] of a driver, and tells where there is none.
+// A wrapper around a Driver that passes terms on is a [Keeper] too, with checks of its
+// own. [paddock.As] finds the Keeper of a driver.
 //
 // # Order
 //

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // Options say what holds for all sandboxes.
@@ -219,11 +218,8 @@ func (d *Driver) bury(ctx context.Context, rec Record) {
 }
 
 // Info is the driver's.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) { return d.inner.Info(ctx) }
-
-// InfoOf is the driver's of one tier.
-func (d *Driver) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	return auto.InfoOf(ctx, d.inner, tier)
+func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	return d.inner.Info(ctx, tier)
 }
 
 // Open implements paddock.Driver. Of a sandbox that was removed for its terms

@@ -43,7 +43,7 @@ type box struct {
 
 func newFake() *fake { return &fake{boxes: make(map[paddock.ID]*box)} }
 
-func (f *fake) Info(context.Context) (paddock.Info, error) {
+func (f *fake) Info(context.Context, paddock.Tier) (paddock.Info, error) {
 	info := paddock.Info{Tier: "fake", Version: "1"}
 	if !f.cannot {
 		info.Capabilities = []paddock.Capability{paddock.CanPause}
@@ -121,6 +121,8 @@ func (f *fake) does(ctx context.Context, count *int, change func()) error {
 }
 
 func (b *box) ID() paddock.ID { return b.id }
+
+func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.f.mu.Lock()

@@ -7,15 +7,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A plain driver has no terms, and a wrapper passes on what is below it.
+// A clear wrapper can be passed by, and a plain one cannot.
+type clear struct{ paddock.Driver }
+
+func (c clear) Unwrap() paddock.Driver { return c.Driver }
+
 type plain struct{ paddock.Driver }
-
-type passer struct {
-	paddock.Driver
-	k lease.Keeper
-}
-
-func (p passer) Keeper() (lease.Keeper, bool) { return p.k, p.k != nil }
 
 func TestAKeeperIsFoundWhereThereIsOneAlone(t *testing.T) {
 	d, err := lease.New(t.Context(), newFake(), lease.Options{})
@@ -27,16 +24,15 @@ func TestAKeeperIsFoundWhereThereIsOneAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if k, ok := lease.Of(d); !ok || k != lease.Keeper(d) {
-		t.Errorf("the driver itself: %v, %v", k, ok)
+	for name, around := range map[string]paddock.Driver{"the driver itself": d, "a clear wrapper": clear{d}} {
+		if k, ok := paddock.As[lease.Keeper](around); !ok || k != lease.Keeper(d) {
+			t.Errorf("%s: %v, %v", name, k, ok)
+		}
 	}
-	if k, ok := lease.Of(passer{d, d}); !ok || k != lease.Keeper(d) {
-		t.Errorf("a wrapper: %v, %v", k, ok)
-	}
-	if _, ok := lease.Of(passer{Driver: d}); ok {
+	if _, ok := paddock.As[lease.Keeper](plain{d}); ok {
 		t.Error("a wrapper that passes nothing on")
 	}
-	if _, ok := lease.Of(plain{d}); ok {
+	if _, ok := paddock.As[lease.Keeper](newFake()); ok {
 		t.Error("a driver without terms")
 	}
 }

@@ -49,19 +49,6 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	return st, nil
 }
 
-// Born implements [Newborn].
-func (s *sandbox) Born() (paddock.Status, bool) {
-	n, ok := s.Sandbox.(Newborn)
-	if !ok {
-		return paddock.Status{}, false
-	}
-	st, ok := n.Born()
-	if ok {
-		s.e.amend(&st)
-	}
-	return st, ok
-}
-
 func (s *sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
 	all, err := s.Sandbox.Processes(ctx)
 	return all, s.e.told(err)

@@ -15,8 +15,8 @@ type tier struct {
 	name paddock.Tier
 }
 
-func (d tier) Info(ctx context.Context) (paddock.Info, error) {
-	info, err := d.fake.Info(ctx)
+func (d tier) Info(ctx context.Context, _ paddock.Tier) (paddock.Info, error) {
+	info, err := d.fake.Info(ctx, paddock.Auto)
 	info.Tier, info.Available = d.name, true
 	return info, err
 }

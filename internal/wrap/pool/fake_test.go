@@ -42,7 +42,7 @@ type call struct {
 	own  bool // the pool's own
 }
 
-func (f *fake) Info(context.Context) (paddock.Info, error) {
+func (f *fake) Info(context.Context, paddock.Tier) (paddock.Info, error) {
 	return paddock.Info{Tier: "fake", Version: "1"}, nil
 }
 

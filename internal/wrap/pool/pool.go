@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // Options say what is kept ready.
@@ -169,11 +168,8 @@ func (p *Pool) stock(spec paddock.Spec) *stock {
 }
 
 // Info is the driver's: to be quicker is nothing that it tells.
-func (p *Pool) Info(ctx context.Context) (paddock.Info, error) { return p.d.Info(ctx) }
-
-// InfoOf is the driver's of one tier.
-func (p *Pool) InfoOf(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	return auto.InfoOf(ctx, p.d, tier)
+func (p *Pool) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	return p.d.Info(ctx, tier)
 }
 
 // Create implements paddock.Driver.

@@ -2,11 +2,9 @@ package pool
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // A birth is when a sandbox was handed out, which is when it begins for its
@@ -33,16 +31,11 @@ type sandbox struct {
 	first *paddock.Status // how it was when it was handed out; nil of one that was opened
 }
 
-var _ lease.Newborn = (*sandbox)(nil)
-
-// Born implements [lease.Newborn].
 func (s *sandbox) Born() (paddock.Status, bool) {
 	if s.first == nil {
 		return paddock.Status{}, false
 	}
-	st := *s.first
-	st.Labels = maps.Clone(st.Labels)
-	return st, true
+	return s.first.Clone(), true
 }
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {

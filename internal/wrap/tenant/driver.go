@@ -15,8 +15,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A Driver is one tenant's. [House.Driver] gives it.
-type Driver struct {
+// A driver is one tenant's. It has no Unwrap, as package paddock says: nothing that a
+// tenant holds leads to the shared driver.
+type driver struct {
 	h      *House
 	tenant string
 	maker  string // of its ephemeral sandboxes
@@ -30,14 +31,14 @@ type Driver struct {
 }
 
 // Info is the shared driver's.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	if err := d.alive(); err != nil {
 		return paddock.Info{}, err
 	}
-	return d.h.d.Info(ctx)
+	return d.h.d.Info(ctx, tier)
 }
 
-func (d *Driver) alive() error {
+func (d *driver) alive() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -47,7 +48,7 @@ func (d *Driver) alive() error {
 }
 
 // begin lets a Create go on before the driver is closed.
-func (d *Driver) begin() error {
+func (d *driver) begin() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -58,12 +59,12 @@ func (d *Driver) begin() error {
 }
 
 // Create implements paddock.Driver.
-func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
+func (d *driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	return d.create(ctx, spec, d.h.d.Create)
 }
 
 // create makes a sandbox by a call of the shared driver.
-func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
+func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
 	if err := d.begin(); err != nil {
 		return nil, err
 	}
@@ -108,8 +109,8 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 // welcome writes down what was made. The tier and the limits are those that the
 // driver chose: a snapshot brings its own, and each tier has its defaults. What is
 // more than was asked for has to be within the quota too.
-func (d *Driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, paddock.Status, error) {
-	st, err := lease.Born(ctx, sb)
+func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, paddock.Status, error) {
+	st, err := paddock.FirstStatus(ctx, sb)
 	if err != nil {
 		return b, st, fmt.Errorf("sandbox %s was made and does not say how it is: %w", sb.ID(), err)
 	}
@@ -129,7 +130,7 @@ func (d *Driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbo
 }
 
 // plan is what is written down of a spec, if it may be asked for at all.
-func (d *Driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, error) {
+func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, error) {
 	var none store.Sandbox
 	if spec.ID != "" && !spec.ID.Valid() {
 		return none, fmt.Errorf("sandbox %q: 1 to 63 lower-case letters, digits and dashes: %w", spec.ID, paddock.Invalid)
@@ -168,7 +169,7 @@ func (d *Driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 
 // admit writes down a sandbox that the quota has room for. If it has none,
 // sandboxes that ended without a word are looked for first.
-func (d *Driver) admit(ctx context.Context, b store.Sandbox) error {
+func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 	add := func() error {
 		err := d.h.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
 		if kind := paddock.KindOf(err); err != nil && (kind == paddock.Canceled || kind == paddock.Timeout || kind == paddock.Unavailable) {
@@ -191,7 +192,7 @@ func (d *Driver) admit(ctx context.Context, b store.Sandbox) error {
 
 // sweep forgets sandboxes that the shared driver does not know any more, and
 // tells whether there were any.
-func (d *Driver) sweep(ctx context.Context) (bool, error) {
+func (d *driver) sweep(ctx context.Context) (bool, error) {
 	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place) // before List: what is ready by now is in it
 	if err != nil {
 		return false, err
@@ -215,7 +216,7 @@ func (d *Driver) sweep(ctx context.Context) (bool, error) {
 }
 
 // Open implements paddock.Driver.
-func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
+func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
@@ -243,7 +244,7 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 }
 
 // List implements paddock.Driver.
-func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
+func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
@@ -275,7 +276,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 
 // RemoveSnapshot implements paddock.Driver. Another's snapshot is gone as far as
 // this tenant knows, and stays.
-func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
+func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
 	if err := d.alive(); err != nil {
 		return err
 	}
@@ -297,7 +298,7 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 
 // Close releases this tenant's driver, not the shared one, and removes the
 // ephemeral sandboxes that it made.
-func (d *Driver) Close() error {
+func (d *driver) Close() error {
 	d.mu.Lock()
 	again := d.closed
 	d.closed = true

@@ -46,7 +46,7 @@ func (f *fake) set(change func()) {
 	change()
 }
 
-func (f *fake) Info(context.Context) (paddock.Info, error) {
+func (f *fake) Info(context.Context, paddock.Tier) (paddock.Info, error) {
 	return paddock.Info{Tier: "fake", Defaults: paddock.Limits{Memory: 1 << 30, CPUs: 1, PIDs: 100, Disk: 1 << 30}}, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
+	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
 // Options is what a house needs.
@@ -43,7 +43,7 @@ type House struct {
 
 	mu      sync.Mutex
 	closed  bool                          // guarded by mu
-	drivers map[string]*Driver            // guarded by mu; by tenant
+	drivers map[string]*driver            // guarded by mu; by tenant
 	infos   map[paddock.Tier]paddock.Info // guarded by mu; what was asked for
 	turns   map[string]*turn              // guarded by mu; by token, while somebody is in one
 }
@@ -57,18 +57,27 @@ func New(d paddock.Driver, o Options) (*House, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &House{d: d, o: o, drivers: make(map[string]*Driver), infos: make(map[paddock.Tier]paddock.Info), turns: make(map[string]*turn)}, nil
+	return &House{d: d, o: o, drivers: make(map[string]*driver), infos: make(map[paddock.Tier]paddock.Info), turns: make(map[string]*turn)}, nil
 }
 
-// Driver gives a tenant's driver: the same one each time, until it is closed. A
-// tenant that is not in the store has nothing and can make nothing.
-func (h *House) Driver(tenant string) *Driver {
+// Driver returns a tenant's driver: the same one each time, until it is closed. A
+// tenant that is not in the store has nothing and can make nothing. Where the shared
+// driver is a [lease.Keeper], the tenant's is one for its own sandboxes.
+func (h *House) Driver(tenant string) paddock.Driver {
+	d := h.driver(tenant)
+	if k, ok := paddock.As[lease.Keeper](h.d); ok {
+		return keeper{d, k}
+	}
+	return d
+}
+
+func (h *House) driver(tenant string) *driver {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := h.drivers[tenant]; d != nil {
 		return d
 	}
-	d := &Driver{h: h, tenant: tenant, maker: token(), closed: h.closed}
+	d := &driver{h: h, tenant: tenant, maker: token(), closed: h.closed}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if h.closed {
 		d.cancel()
@@ -83,7 +92,7 @@ func (h *House) Driver(tenant string) *Driver {
 func (h *House) Close() error {
 	h.mu.Lock()
 	h.closed = true
-	var all []*Driver
+	var all []*driver
 	for _, d := range h.drivers {
 		all = append(all, d)
 	}
@@ -96,7 +105,7 @@ func (h *House) Close() error {
 }
 
 // leave forgets a driver that was closed.
-func (h *House) leave(d *Driver) {
+func (h *House) leave(d *driver) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.drivers[d.tenant] == d {
@@ -113,7 +122,7 @@ func (h *House) info(ctx context.Context, tier paddock.Tier) (paddock.Info, erro
 	if ok {
 		return known, nil
 	}
-	info, err := auto.InfoOf(ctx, h.d, tier)
+	info, err := h.d.Info(ctx, tier)
 	if err != nil {
 		return info, err
 	}

@@ -21,6 +21,8 @@ type lost struct {
 
 func (l *lost) ID() paddock.ID { return l.b.ID }
 
+func (*lost) Born() (paddock.Status, bool) { return paddock.Status{}, false }
+
 // told is the status of a lost sandbox.
 func told(b store.Sandbox) paddock.Status {
 	return paddock.Status{

@@ -19,7 +19,7 @@ import (
 
 // A tenancy is one tenant's driver that takes its house with it.
 type tenancy struct {
-	*tenant.Driver
+	paddock.Driver
 	house *tenant.House
 }
 

@@ -50,7 +50,7 @@ func counted(l paddock.Limits) store.Reserved {
 
 // room tells in words which quota has no room for one more sandbox, and takes
 // what it may use up of the rate.
-func (d *Driver) room(have *store.Total, asked store.Reserved, now time.Time) error {
+func (d *driver) room(have *store.Total, asked store.Reserved, now time.Time) error {
 	q := have.Quota
 	if over(q.Sandboxes, have.Sandboxes, 1) {
 		return d.full("sandboxes", q.Sandboxes, have.Sandboxes, 1, number)
@@ -62,7 +62,7 @@ func (d *Driver) room(have *store.Total, asked store.Reserved, now time.Time) er
 }
 
 // fits is room for what sandboxes may use.
-func (d *Driver) fits(have *store.Total, asked store.Reserved) error {
+func (d *driver) fits(have *store.Total, asked store.Reserved) error {
 	q := have.Quota
 	for _, row := range []struct {
 		what              string
@@ -87,13 +87,13 @@ func over(quota, has, asked int64) bool {
 	return quota != store.Unbounded && asked > 0 && (quota < 0 || has > quota || asked > quota-has)
 }
 
-func (d *Driver) full(what string, quota, has, asked int64, words func(int64) string) error {
+func (d *driver) full(what string, quota, has, asked int64, words func(int64) string) error {
 	return fmt.Errorf("tenant %s: quota of %s is %s, used are %s, asked for is %s: %w: %w", d.tenant, what, words(max(quota, 0)), words(has), words(asked), errQuota, paddock.Exhausted)
 }
 
 // pace lets so many sandboxes be made in a minute, all at once or one by one:
 // have.Rate is when all of them could be made again.
-func (d *Driver) pace(have *store.Total, now time.Time) error {
+func (d *driver) pace(have *store.Total, now time.Time) error {
 	rate := have.Quota.Rate
 	switch {
 	case rate == store.Unbounded:
@@ -115,7 +115,7 @@ func (d *Driver) pace(have *store.Total, now time.Time) error {
 }
 
 // keep tells in words whether there is room for one more snapshot.
-func (d *Driver) keep(have *store.Total) error {
+func (d *driver) keep(have *store.Total) error {
 	if over(have.Quota.Snapshots, have.Snapshots, 1) {
 		return d.full("snapshots", have.Quota.Snapshots, have.Snapshots, 1, number)
 	}

@@ -7,26 +7,22 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/store"
-	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
-
-var _ lease.Newborn = (*sandbox)(nil)
 
 // A sandbox is a tenant's. What is not here is the shared driver's.
 type sandbox struct {
 	paddock.Sandbox
-	d *Driver
+	d *driver
 	b store.Sandbox // as it was found; its state and labels may have changed
 
 	born *paddock.Status // how it was when it was made; nil of one that was opened
 }
 
-// Born implements [lease.Newborn].
 func (s *sandbox) Born() (paddock.Status, bool) {
 	if s.born == nil {
 		return paddock.Status{}, false
 	}
-	return *s.born, true
+	return s.born.Clone(), true
 }
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {

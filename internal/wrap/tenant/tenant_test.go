@@ -430,7 +430,7 @@ func TestAClosedHouseIsUnavailable(t *testing.T) {
 	d := r.Driver("acme")
 	must(t, r.Close())
 	must(t, r.Close())
-	for _, d := range []*tenant.Driver{d, r.Driver("acme"), r.Driver("other")} {
+	for _, d := range []paddock.Driver{d, r.Driver("acme"), r.Driver("other")} {
 		_, err := d.Create(t.Context(), paddock.Spec{})
 		wantKind(t, err, paddock.Unavailable)
 		_, err = d.List(t.Context())

@@ -8,22 +8,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A keeper is a tenant's driver whose sandboxes have terms. A keeper below knows
+// A keeper is a tenant's driver where the shared driver keeps terms. A keeper below knows
 // sandboxes by name, and a name can be another's a moment later: so each call here
 // holds the name, and none is made with it meanwhile.
 type keeper struct {
-	*Driver
+	*driver
 	k lease.Keeper
 }
 
-// Keeper implements [lease.Passer].
-func (d *Driver) Keeper() (lease.Keeper, bool) {
-	k, ok := lease.Of(d.h.d)
-	if !ok {
-		return nil, false
-	}
-	return keeper{d, k}, true
-}
+var _ lease.Keeper = keeper{}
 
 // CreateWith is Create, with these terms.
 func (k keeper) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {

@@ -242,7 +242,7 @@ func look(t *testing.T, argv0 string, sink audit.Sink, spec *paddock.Spec, into 
 			t.Error(err)
 		}
 	})
-	info, err := d.Info(t.Context())
+	info, err := d.Info(t.Context(), paddock.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func TestATakenOverSentryReachesNothing(t *testing.T) {
 			DenyRead: []string{p.brief.Mount + "/denied"}, DenyWrite: []string{p.brief.Mount + "/locked"},
 		}},
 	}
-	info, err := d.Info(t.Context())
+	info, err := d.Info(t.Context(), paddock.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

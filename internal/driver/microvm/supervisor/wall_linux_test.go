@@ -39,7 +39,7 @@ func startBox(t *testing.T) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	info, err := d.Info(t.Context())
+	info, err := d.Info(t.Context(), paddock.Auto)
 	if err != nil {
 		t.Fatal(err)
 	}

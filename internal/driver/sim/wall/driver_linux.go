@@ -79,12 +79,12 @@ func New(o Options) (*Driver, error) {
 }
 
 // Info implements paddock.Driver.
-func (d *Driver) Info(ctx context.Context) (paddock.Info, error) {
+func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	plain, err := d.plain()
 	if err != nil {
 		return paddock.Info{}, err
 	}
-	info, err := plain.Info(ctx)
+	info, err := plain.Info(ctx, tier)
 	if err != nil {
 		return info, err
 	}
@@ -332,6 +332,9 @@ func (s *sandbox) isPaused() bool {
 }
 
 func (s *sandbox) ID() paddock.ID { return s.spec.ID }
+
+// Born is false: Create and Open return the same sandbox.
+func (*sandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
 // Times that bound an exchange over the control socket, and the first one.
 const (
