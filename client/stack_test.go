@@ -101,6 +101,12 @@ type namedSandbox struct {
 
 func (s *namedSandbox) ID() paddock.ID { return s.id }
 
+func (s *namedSandbox) Born() (paddock.Status, bool) {
+	st, ok := s.Sandbox.Born()
+	st.ID = s.id
+	return st, ok
+}
+
 func (s *namedSandbox) Status(ctx context.Context) (paddock.Status, error) {
 	st, err := s.Sandbox.Status(ctx)
 	st.ID = s.id
@@ -176,7 +182,7 @@ func (s *stack) open(string) (paddock.Driver, error) {
 
 // A tenancy is one tenant's driver that takes its house with it.
 type tenancy struct {
-	*tenant.Driver
+	paddock.Driver
 	house *tenant.House
 }
 

@@ -101,6 +101,8 @@ func (f *fake) set(change func()) {
 
 func (b *box) ID() paddock.ID { return b.id }
 
+func (*box) Born() (paddock.Status, bool) { return paddock.Status{}, false }
+
 func (b *box) Status(context.Context) (paddock.Status, error) {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()

@@ -108,6 +108,12 @@ type namedSandbox struct {
 
 func (s *namedSandbox) ID() paddock.ID { return s.id }
 
+func (s *namedSandbox) Born() (paddock.Status, bool) {
+	st, ok := s.Sandbox.Born()
+	st.ID = s.id
+	return st, ok
+}
+
 func (s *namedSandbox) Status(ctx context.Context) (paddock.Status, error) {
 	st, err := s.Sandbox.Status(ctx)
 	st.ID = s.id

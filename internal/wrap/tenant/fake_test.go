@@ -116,6 +116,8 @@ type fakeSandbox struct {
 
 func (s *fakeSandbox) ID() paddock.ID { return s.st.ID }
 
+func (*fakeSandbox) Born() (paddock.Status, bool) { return paddock.Status{}, false }
+
 func (s *fakeSandbox) Status(context.Context) (paddock.Status, error) {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
