@@ -1,8 +1,7 @@
-// Command bench measures what docs/PROMISES.md promises, beside the peers and
-// in the same run: bubblewrap with the closest equivalent of the jail, and
-// Anthropic's sandbox-runtime (srt). It prints a table for that document.
+// Command bench measures the figures of docs/PROMISES.md beside the peers in the same run: bubblewrap
+// with the closest equivalent of the jail, and Anthropic's sandbox-runtime (srt). It prints a table
+// for that document.
 //
-// Commands that are compared take turns (A B C A B C …) after a warm-up, so
-// that what disturbs the machine disturbs all of them alike, and the ratios
-// hold where the absolute numbers do not.
+// Compared commands take turns (A B C A B C …) after a warm-up, so that a disturbance of the machine
+// affects all of them equally. The ratios hold even where the absolute numbers do not.
 package main

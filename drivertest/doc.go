@@ -1,6 +1,6 @@
-// Package drivertest states what every [paddock.Driver] promises, and checks
-// it: each law of package paddock, and each promise that follows from one, is
-// a sentence with a test. It also holds the benchmarks that drivers share.
+// Package drivertest checks the promises that every [paddock.Driver] makes: each law of package
+// paddock, and each promise that follows from one, is a sentence with a test. It also holds the
+// benchmarks that drivers share.
 //
 // A driver joins in about ten lines:
 //
@@ -16,18 +16,16 @@
 //
 // # What a driver need not do
 //
-// Nothing is skipped in silence. A promise that rests on a capability or a
-// control which [paddock.Info] does not claim is not expected; instead the
-// suite checks that what is not claimed is refused, by the call and by Create.
-// A promise that a driver cannot keep for another reason is listed in
-// [Harness.Skip] with that reason, and the suite fails if the capability that
-// the promise rests on is claimed all the same.
+// No promise is skipped silently. The suite does not expect a promise that depends on a capability or
+// a control which [paddock.Info] does not claim. Instead it checks that the call and Create refuse
+// whatever is not claimed. A promise that a driver cannot keep for another reason is listed in
+// [Harness.Skip] with that reason. The suite fails if the driver nevertheless claims the capability
+// that the promise depends on.
 //
 // # What the suite needs in a sandbox
 //
-// A POSIX shell and the usual small tools (cat, head, tail, env, id, ls, mv,
-// rm, mkdir, mkfifo, seq, sleep, stty, yes). What those cannot do (listen on a port, open a
-// connection) is done by a static program that the suite builds and copies
-// in. Nothing leaves the machine: the one foreign address that it tries is of
-// a range reserved for documentation.
+// A POSIX shell and the usual small tools (cat, head, tail, env, id, ls, mv, rm, mkdir, mkfifo, seq,
+// sleep, stty, yes). For actions beyond them (listen on a port, open a connection) the suite builds a
+// static program and copies it in. Nothing leaves the machine: the only foreign address that it tries
+// is in a range reserved for documentation.
 package drivertest

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command attacker tries to get out of the box that it runs in. It is the guest
-// program of package attack: one subcommand for each case, several techniques
-// in each, and one line of JSON that says what it saw.
+// Command attacker tries to escape from the sandbox that it runs in. It is the guest program of
+// package attack, with one subcommand for each case. A case tries several techniques and prints one
+// line of JSON with its observations.
 //
 //	attacker list          the techniques of every case
 //	attacker A08           try all techniques of a case
@@ -11,9 +11,9 @@
 //	attacker internet …    be all that lies beyond the host
 //	attacker terminal …    give a program a terminal, on the host
 //
-// It does no harm where it succeeds: it writes only values that are already
-// there, only names that carry the marker, and gives the kernel arguments that
-// are refused after the permission check. Run it only from package attack.
+// It does no harm where it succeeds: it writes only values that are already there and makes only names
+// that carry the marker. It gives the kernel arguments that are refused after the permission check.
+// Run it only from package attack.
 package main
 
 import (

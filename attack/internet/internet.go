@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package internet is what lies beyond the host in the rows about the way out: one
-// process that answers at every address, knows every name, and writes down
-// whatever comes. It is host code, and runs in a network of its own.
+// Package internet simulates the network beyond the host for the attacks on the way out: one process
+// that answers at every address, resolves every name, and records every request. It is host code and
+// runs in a network namespace of its own.
 package internet
 
 import (

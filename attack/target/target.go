@@ -1,9 +1,9 @@
-// Package target is what the attack harness on the host and the attacker inside
-// a sandbox say to each other: where the canaries are, and how each try went.
+// Package target defines the messages between the attack harness on the host and the attacker inside a
+// sandbox: where the canaries are, and the outcome of each attempt.
 //
-// The brief tells the attacker everything but the secrets themselves: a
-// boundary must hold also against someone who knows the way. Secrets are random
-// tokens, so that a token in the attacker's output proves a leak.
+// The brief tells the attacker everything but the secrets, because a boundary must hold against an
+// attacker who knows the way. Secrets are random tokens, so a token in the attacker's output proves a
+// leak.
 package target
 
 // BriefEnv is the environment variable that holds the brief, as JSON.

@@ -1,6 +1,6 @@
 // Package box makes sandboxes of namespaces, control groups, Landlock and
 // seccomp on the host's own kernel, for the tiers that stand on them. A box is
-// made by executing the guest program in new namespaces; package inner is what
+// made by executing the guest program in new namespaces; package boxinit is what
 // then runs inside. No helper program, no set-id bit and no daemon is needed,
 // as root or as anybody else.
 //

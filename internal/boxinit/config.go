@@ -1,10 +1,10 @@
-// Package boxinit is the part of a container that runs inside the box: it builds
-// the file tree, gives up every privilege, puts up the walls and then serves
-// as the box's agent and init, or starts the kernel that commands run on.
+// Package boxinit sets up a box from inside: it builds the file tree, drops every privilege and
+// installs the filters. Then it serves as the box's agent and init process, or starts the guest kernel
+// that commands run on.
 //
-// It runs from the first instruction inside the new namespaces, and as an
-// unprivileged user of the host. What the host decides arrives as a [Config]
-// on descriptor 3; descriptor 4 is the first connection of the agent.
+// It runs from the first instruction inside the new namespaces, as an unprivileged user of the host.
+// The host's decisions arrive as a [Config] on descriptor 3. Descriptor 4 is the first connection to
+// the agent.
 package boxinit
 
 import (

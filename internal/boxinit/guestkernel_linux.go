@@ -22,7 +22,7 @@ import (
 // It is not a part of this program's walls: it is behind them, as hostile as
 // whoever takes it over.
 type GuestKernel interface {
-	// Start starts it, and in it the agent (package inside).
+	// Start starts it, and in it the agent (package guestinit).
 	Start(c *Config, f GuestKernelFiles) error
 
 	// Connect gives a new connection to the agent.

@@ -1,8 +1,8 @@
-// Package framing writes messages as numbers and texts one after another, whose order
-// both ends know. It is for what is said once to a machine that is emulated, where code
-// costs by its length: JSON and reflection are thousands of blocks of it.
+// Package framing encodes messages as a fixed sequence of numbers and texts, whose order both ends
+// know. It carries the few messages of a start to an emulated machine, where the amount of code costs
+// time: JSON and reflection would execute thousands of translated blocks.
 //
-// A Reader takes nothing for granted: what it gives is never more than it was given.
+// A Reader trusts no length: it never returns more bytes than it received.
 package framing
 
 import (

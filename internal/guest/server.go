@@ -1,11 +1,11 @@
-// Package guest is the agent that runs inside a sandbox. It serves processes,
-// files and ports over one connection to the host, as guestpb describes, and
-// is the sandbox's init where it is told so.
+// Package guest implements the agent that runs inside a sandbox. It serves processes, files and ports
+// to the host over one connection, with the RPC service of guestpb, and acts as the sandbox's init
+// process if [Options] say so.
 //
-// It knows no tier: what differs between them (how a process is started under
-// the boundary, which names are protected) is given to New as [Options].
-// It trusts the host; it is not a security boundary against it. Against the
-// commands that it runs it keeps itself alive and its memory to itself.
+// The agent is the same on every tier. Differences between tiers, such as how a process starts under
+// the boundary and which names are protected, arrive in [Options]. The agent trusts the host and is
+// not a security boundary against it. It keeps itself alive, and its memory unreadable, against the
+// commands that it runs.
 package guest
 
 import (

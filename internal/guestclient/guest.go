@@ -1,10 +1,9 @@
-// Package guestclient is the host's side of the agent inside a sandbox: it turns a
-// net.Conn into processes, files and ports in the shape of package paddock.
-// A driver embeds [*Guest] in its sandbox and adds what only it can do.
+// Package guestclient calls the agent inside a sandbox from the host: it turns a net.Conn into
+// processes, files and ports with the types of package paddock. A driver embeds [*Guest] in its
+// sandbox and adds the methods that only the driver can implement.
 //
-// Every byte that comes from the guest is hostile. Messages are capped, every
-// answer has a deadline, names and numbers are checked before they are used,
-// and nothing that the guest says is ever used as a path on the host.
+// Every byte from the guest is hostile. Messages have a maximum size and answers have a deadline.
+// Names and numbers are checked before use. No text from the guest is ever used as a path on the host.
 package guestclient
 
 import (

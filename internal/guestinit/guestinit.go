@@ -1,11 +1,10 @@
-// Package guestinit is the agent on a kernel of the box's own: the first process
-// there, which the kernel's keeper outside reaches over the box's only link.
+// Package guestinit runs the agent as the first process of a guest kernel, which a supervisor outside
+// reaches over the box's only link.
 //
-// It listens on that link, and tells by a first connection of its own that it
-// does. Commands could connect to the same address, so it answers only who comes
-// from the other end, which nobody inside can pretend to, and who has the token
-// that the first connection brought. What the agent has of
-// privileges it gives up before the first command.
+// The agent listens on that link and announces itself by opening one connection to the host. Commands
+// could connect to the same address. The agent therefore answers only peers whose source address is
+// the link's other end, which no process inside can forge, and which present the token that came over
+// the first connection. The agent drops its privileges before it starts the first command.
 package guestinit
 
 import (

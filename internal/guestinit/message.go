@@ -17,7 +17,7 @@ type Form bool
 // Forms.
 const (
 	OfLink    Form = false // JSON
-	OfMachine Form = true  // package record
+	OfMachine Form = true  // package framing
 )
 
 // Write writes one.

@@ -1,8 +1,8 @@
-// Package image says where a root file tree comes from: what of a host is in
-// the root host, and what is not. Tiers build it from these lists, and policies
-// are explained with them, so that what is told is what is done.
+// Package image lists the host's directories that the root "host" contains, and those that it leaves
+// out. Tiers build the root from these lists, and policy explanations use the same lists, so that both
+// agree.
 //
-// The package is pure. Each function gives a list of the caller's own.
+// The package is pure. Each function returns a list that the caller may change.
 package image
 
 // SystemDirs are the directories of a host that hold its system and nothing

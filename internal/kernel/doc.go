@@ -1,7 +1,7 @@
-// Package kernel is the only importer of golang.org/x/sys/unix: thin wrappers
-// around the Linux interfaces that Paddock stands on, and probes that tell
-// whether this machine has them. It decides nothing.
+// Package kernel wraps the Linux interfaces that Paddock uses and probes whether this machine has
+// them. Other packages use golang.org/x/sys/unix only through it, apart from those that link gVisor,
+// and it makes no decisions.
 //
-// Files named *_linux.go hold the real thing; *_other.go answer Unsupported,
-// so that everything above builds everywhere.
+// Files named *_linux.go hold the implementations. Files named *_other.go return Unsupported, so that
+// every package above compiles on every system.
 package kernel

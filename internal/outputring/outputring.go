@@ -1,5 +1,5 @@
-// Package outputring keeps what a process has written: the newest bytes of both of
-// its streams, in order, for whoever reads along and whoever comes later.
+// Package outputring buffers the newest output of a process, both streams in order, for readers that
+// are attached and for readers that attach later.
 package outputring
 
 import (

@@ -1,17 +1,14 @@
-// Package program keeps the executables that a build of paddock carries, and
-// executes them: one file is installed, and what is heavy or confined is a program
-// of its own behind it.
+// Package program stores the executables that are embedded in a build of paddock and executes them.
+// The user installs one file, and heavy or confined code lives in programs of its own behind it.
 //
-// A program is unpacked once, into a cache directory of the caller, and executed
-// from there. Cached files run with all rights of the caller, so the cache is
-// trusted only where nobody else could have written it: the directory and the file
-// must belong to the caller, nobody but the caller may write to the directory,
-// nobody at all to the file, and the file must be the one that this build carries. Everything
-// is checked on open descriptors, and the descriptor that was checked is the one
-// that is executed. No sandbox sees the cache writable, whatever it mounts. Where
-// the cache cannot be trusted or written, a program is executed from sealed memory.
-// Not a boundary: another process of the same user, which could replace paddock
-// itself.
+// A program is unpacked once, into a cache directory of the caller, and executed from there. Cached
+// files run with all rights of the caller, so the cache is trusted only where no other user could have
+// written it. The directory and the file must belong to the caller. Only the caller may have write
+// permission on the directory, and nobody on the file. The file must be the one that this build
+// embeds. Every check uses open descriptors, and the checked descriptor is the one that is executed.
+// No sandbox can write to the cache, whatever it mounts. Where the cache cannot be trusted or written,
+// a program is executed from sealed memory. The cache is not a boundary against another process of the
+// same user, because that process could replace paddock itself.
 package program
 
 import (

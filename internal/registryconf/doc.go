@@ -1,8 +1,7 @@
-// Package registryconf reads from which hosts the package clients of a user get their
-// packages, out of the clients' own configuration. Paddock names none of these
-// hosts itself: which ones are used is a matter of each machine.
+// Package registryconf reads the configuration of a user's package clients and returns the registry
+// hosts that they use. Paddock itself names none of these hosts, because each machine has its own.
 //
-// What is read belongs to the user, but is not trusted to be well-formed: files
-// have a bound, lines that are not understood are passed over, and of a URL only
-// its host and port are taken, never the credentials in it.
+// The files belong to the user, but may be malformed. Their size is bounded, and lines that the parser
+// does not understand are skipped. Only the host and the port of a URL are returned, never its
+// credentials.
 package registryconf

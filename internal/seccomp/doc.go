@@ -1,6 +1,6 @@
-// Package seccomp has the tables of system calls that are refused or reported in
-// a container, and makes programs for a kernel of them. It is a package of its
-// own because both sides of a kernel in software have such tables, and share
-// rows: the host's side (package inner), and the agent on that kernel (package
-// inside), which inner imports.
+// Package seccomp builds the seccomp programs of a box from tables of the system calls that are
+// refused or reported.
+//
+// Package boxinit uses the tables on the host's kernel. Package guestinit, which boxinit imports, uses
+// them for the commands on a guest kernel. The tables share rows, so they have a package of their own.
 package seccomp

@@ -1,15 +1,16 @@
-// Command testrun runs go test with its arguments and prints for a person: what failed, in full; what was skipped and
-// why; how long the slowest packages and suites took; and as its last line the count.
+// Command testrun runs go test with its arguments and prints a readable report: the full output of
+// failed tests, the skipped tests with their reasons, the slowest packages and suites, and the count
+// as the last line.
 //
-// A test that skips itself proves nothing. With -strict, which continuous integration sets, a skip that is not in the
-// table of skip.go is a failure.
+// A test that skips itself proves nothing. With -strict, which continuous integration sets, a skip
+// that is not in the table of skip.go is a failure.
 //
-// With -sample the heavy suites of package sample run as samples, chosen by the hash of the commit or by
-// PADDOCK_TEST_TURN. Those whose dependencies changed run whole as long as they fit into -budget. The commit to compare
-// with is PADDOCK_TEST_BASE, or else the merge base with origin's main branch. In a clone that cannot know it, every
-// suite counts as changed.
+// With -sample the heavy suites of package sample run as samples, chosen by the hash of the commit or
+// by PADDOCK_TEST_TURN. Those whose dependencies changed run whole as long as they fit into -budget.
+// The commit to compare with is PADDOCK_TEST_BASE, or else the merge base with origin's main branch.
+// In a clone that cannot know it, every suite counts as changed.
 //
-// With -again a test that failed is tried once more, alone, and is listed as unsteady if it passes then.
+// With -again a failed test is tried once more, alone, and is listed as unsteady if it passes then.
 package main
 
 import (

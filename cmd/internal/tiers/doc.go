@@ -1,3 +1,2 @@
-// Package tiers joins drivers to the command line: it is the wiring that the programs
-// of paddock share.
+// Package tiers connects the drivers to the command line, for all programs of paddock.
 package tiers

@@ -1,5 +1,6 @@
-// Command probe does inside a sandbox what a shell cannot: it listens, it
-// connects, and it tells what its kernel gives as random. Package drivertest builds it and copies it in.
+// Command probe performs the actions inside a sandbox that a shell cannot: it listens on a port, opens
+// connections, and prints random data of the kernel. Package drivertest builds it and copies it into
+// the sandbox.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package guestpb is the wire format between host and guest, generated from
-// guest.proto. It leaves internal/guest and internal/guestclient nowhere.
+// Package guestpb defines the messages and the RPC service between host and guest agent, generated
+// from guest.proto. Only packages that serve an agent or call one import it.
 package guestpb
 
 //go:generate ./generate.sh

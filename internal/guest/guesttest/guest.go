@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package guesttest runs a guest and the host's side of it in one process, for
-// tests of whatever stands on them.
+// Package guesttest runs a guest agent and its host client in one process, for tests of the packages
+// above them.
 package guesttest
 
 import (

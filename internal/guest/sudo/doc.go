@@ -1,12 +1,11 @@
-// Package sudo is what the command sudo of a sandbox is made of: the options
-// that it knows, the request that it makes of the agent, and the command itself.
+// Package sudo implements the command sudo of a sandbox: it parses the options, encodes the request to
+// the agent, and runs the command's own side.
 //
-// It gains nothing by itself: no bit of its file does anything, and it runs as
-// who called it. The agent, which starts commands as any user of the sandbox
-// anyway, starts this one, with the caller's streams, and tells how it ended.
-// Whatever runs in the sandbox may say such a request, as that is what the
-// spec asked for: what it says is hostile, and Decode takes nothing else than
-// what a command could be.
+// The command gains no privilege by itself: its file has no set-id bit, and its process runs as the
+// calling user. The agent can start commands as any user of the sandbox. It starts the requested
+// command with the caller's streams and reports the exit. Every process in the sandbox may send such a
+// request, because the spec asked for sudo. A request is therefore hostile input, and Decode accepts
+// only requests that describe a valid command.
 package sudo
 
 // Name is the command's name, by which the guest program knows that it was

@@ -1,11 +1,10 @@
-// Package depot keeps images that were pulled, each unpacked in a directory that
-// sandboxes begin with.
+// Package depot stores pulled images per tenant, each unpacked in a directory that sandboxes use as
+// their root.
 //
-// What is pulled for one tenant is that tenant's. Nothing is shared between two, also
-// not where both name the same image or the same sum: a registry decides who may have
-// an image, and a stranger's registry can name any sum that its owner heard of. A
-// tenant that asks for an image again asks its registry again, with the credentials
-// that it shows then; only what the registry grants is taken from the directory.
+// Tenants share no image, even if both name the same image or the same digest. A registry decides who
+// may have an image, and another registry could name any digest that its owner knows. A tenant that
+// asks for an image again asks its registry again, with the credentials of that request. The depot
+// returns stored content only for images that the registry grants.
 package depot
 
 import (

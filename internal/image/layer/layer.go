@@ -1,11 +1,10 @@
-// Package layer unpacks the layers of an image into a directory, one over the
-// other, as the image's specification has it.
+// Package layer unpacks the layers of an image into a directory, one over the other, by the OCI image
+// specification.
 //
-// A layer is written by a stranger. Nothing of it leaves the directory: every call
-// goes through an [os.Root], and links of the tree are followed as the tree itself
-// would follow them, with its top as the root. Devices and sockets are left out, and
-// so are the bits that give rights (setuid, setgid) and extended attributes. What is
-// unpacked is counted, names and bytes.
+// A layer is hostile input, and none of its files is written outside the directory. Every call goes
+// through an [os.Root], and symbolic links resolve with the directory as their root. Devices, sockets,
+// set-id bits and extended attributes are left out. Names and bytes are counted while they are
+// unpacked.
 package layer
 
 import (

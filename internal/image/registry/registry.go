@@ -1,15 +1,14 @@
-// Package registry pulls images of OCI and Docker. The protocol of registries is spoken
-// by go-containerregistry; what is here says what may be asked, and what is taken.
+// Package registry pulls OCI and Docker images from registries. go-containerregistry implements the
+// protocol; this package decides which requests are allowed and which answers are accepted.
 //
-// A registry is a stranger, also where the caller named it. All that it sends is
-// bounded, and has the sum that its manifest says, which for a reference with a
-// digest is the caller's word. It leads to other hosts, by redirects and by the
-// address of what gives tokens: each request goes through a guard, which refuses what
-// is not encrypted, and each connection is made by the function that the client was
-// given, which decides. A password goes to the registry that it is for and to what
-// that registry names for tokens, encrypted unless both are this machine's own; it
-// stands in no error. Nothing of the host's is read for it: no file, no variable and
-// no helper of Docker's.
+// A registry is hostile, even if the caller named it. The size of every answer is bounded. Content
+// must match the digest in the manifest, and a manifest must match the digest in a reference that has
+// one. A registry can lead to other hosts, by redirects and by the address of its token server. Each
+// request therefore passes a guard, which refuses unencrypted requests. Each connection is made by the
+// dial function that the client was given, which decides about the address. A password is sent only to
+// its own registry and to that registry's token server, and only encrypted, unless both are on this
+// machine. No error contains it. The package reads none of the host's Docker configuration: no file,
+// no variable and no credential helper.
 package registry
 
 import (

@@ -1,5 +1,6 @@
-// Package programtest gives tests the programs that paddock carries, without linking them into each test: those that
-// make has just built, or else those that it builds itself, once for all test programs of a user.
+// Package programtest gives tests the programs that paddock embeds, without linking them into each
+// test. It uses the programs that make has just built, or else builds them once for all test programs
+// of a user.
 package programtest
 
 import (

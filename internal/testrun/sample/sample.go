@@ -1,9 +1,11 @@
-// Package sample says which heavy test suites a run tries whole, and chooses the part that it tries of the others.
+// Package sample chooses which heavy test suites a run tries whole, and which part of each other suite
+// it tries.
 //
-// A heavy suite is one that takes long beside what it finds on most days: the promises of a tier for a second kind of
-// caller, or attacks on an emulated machine. [Suites] lists all of them. Without [TurnVariable] each is whole, so go
-// test by hand, and make matrix, leave nothing out. With it a suite tries a part that depends on the variable's value
-// alone: the hash of the commit. The same value gives the same part again.
+// A heavy suite takes long compared with what it finds on most days: the promises of a tier for a
+// second kind of caller, or attacks on an emulated machine. [Suites] lists all of them. Without
+// [TurnVariable] every suite is whole, so go test by hand and make matrix leave nothing out. With it a
+// suite tries a part that depends on the variable's value alone: the hash of the commit. The same
+// value chooses the same part again.
 package sample
 
 import (

@@ -1,17 +1,17 @@
-// Package procevent receives what gVisor's kernel, the sentry, tells of the processes
-// in it, and makes events of it.
+// Package procevent receives the process events of gVisor's kernel, the sentry, and converts them to
+// audit events.
 //
-// Packets come over a socket whose other end the sentry holds; [Pair] makes both.
-// The sentry's side is package tap. Each packet is a header of eight bytes and a
-// message in the format of protocol buffers:
+// Packets arrive over a socket whose other end the sentry holds; [Pair] makes both ends. Package
+// emitter is the sentry's side. Each packet is a header of eight bytes and a message in the format of
+// protocol buffers:
 //
 //	u16 size of the header · u16 type of the message · u32 packets lost so far
 //
-// The messages are those of gVisor's trace points, of which only the few fields
-// that an event has are read, by number: linking the messages' own types would
-// cost every program that decodes.
+// The messages are those of gVisor's trace points. Only the few fields that an event needs are
+// decoded, by number, because the messages' own types would have to be linked into every program that
+// decodes.
 //
-// A sentry that was taken over can write anything. Nothing that arrives is
-// trusted: it can lie about what happened inside, but not about when the host
-// heard of it, nor harm who reads, nor grow without bounds.
+// A sentry that was taken over can write anything, so no packet is trusted. It can lie about the
+// events inside, but not about the time at which the host received them. It can neither harm the
+// reader nor make it grow without bound.
 package procevent

@@ -61,7 +61,7 @@ func exit(status uint32) *audit.Exit {
 	return &audit.Exit{Code: int(status >> 8 & 0xff)}
 }
 
-// readOpen reads what package tap sends: of a file that was opened, the path that
+// readOpen reads what package emitter sends: of a file that was opened, the path that
 // it has; of one that was not, the path that was asked for and the directory that
 // it begins from.
 func readOpen(message []byte, e *audit.Event) error {

@@ -1,10 +1,9 @@
-// Package sentry runs gVisor as the kernel of a box: it starts gVisor's
-// processes from the box's init and keeps the link to the agent in it.
+// Package sentry runs gVisor as the guest kernel of a box: it starts gVisor's processes from the box's
+// init process and maintains the link to the agent in it.
 //
-// gVisor is driven as a library, from a process of the box, because its code
-// may panic, holds global state, and re-executes the program that it is linked
-// into. Only a program that is made for it imports this package: initialising
-// gVisor's packages takes milliseconds that no other tier is to pay.
+// gVisor is used as a library, in a process of the box, because its code may panic, holds global
+// state, and re-executes the program that it is linked into. Only a program made for it imports this
+// package, because initialising gVisor's packages takes milliseconds that no other tier should pay.
 package sentry
 
 import (

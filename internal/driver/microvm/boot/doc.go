@@ -1,7 +1,6 @@
-// Package boot finds what a machine is started with: the program that runs it,
-// its kernel, the modules that the kernel needs, and the initrd with both the
-// modules and the machine's init.
+// Package boot finds the files that a virtual machine starts with: the QEMU program, the kernel, the
+// modules that the kernel needs, and the initrd with the modules and the machine's init.
 //
-// A kernel is somebody else's bytes, and so is a package with one: every reader
-// here bounds what it takes. Nothing of a guest is read here.
+// A kernel and a package that contains one are third-party input, so every reader here bounds what it
+// reads. This package reads nothing from a guest.
 package boot

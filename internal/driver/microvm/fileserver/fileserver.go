@@ -1,10 +1,10 @@
-// Package fileserver serves a directory of the host to the kernel of a machine, as a
-// FUSE server (protocol 7.31 or later) over a stream of bytes.
+// Package fileserver serves a directory of the host to the kernel of a virtual machine, as a FUSE
+// server (protocol 7.31 or later) over a stream of bytes.
 //
-// The machine is hostile: it may ask anything in any order. What it gets at is
-// below the directory: names are walked one by one from there, links are never
-// followed, and of special files only what they are is told. What it can change
-// is below a bind with Write, and there what the process that serves may change.
+// The machine is hostile and may send any request in any order. It reaches only files below the
+// directory: names are walked one by one from there, and links are never followed. Of special files
+// the server returns only the attributes. The machine can change files only below a bind with Write,
+// and only those that the serving process may change.
 package fileserver
 
 import (

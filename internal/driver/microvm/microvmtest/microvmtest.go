@@ -1,6 +1,5 @@
-// Package microvmtest gives tests of machines what they are made of: the programs
-// that a box with a machine runs, which a test's own program is too large to be,
-// and a kernel.
+// Package microvmtest gives tests of virtual machines a kernel and the programs that a box with a
+// machine runs. A test's own program is too large to serve as one of them.
 package microvmtest
 
 import (

@@ -1,10 +1,9 @@
-// Package packetrelay carries packets between a machine's network device and the link
-// of its box.
+// Package packetrelay copies packets between the network device of a virtual machine and the link of
+// its box.
 //
-// The device speaks Ethernet, the link IP. There are only two ends, so no address
-// of the link layer is ever asked for: the machine's is known, and every frame of
-// its own is for whoever is at the other end. What is no IP packet of a sane
-// length is dropped, in both directions.
+// The device speaks Ethernet and the link IP. Because there are only two ends, no address of the link
+// layer is ever resolved: the machine's address is known, and each of its frames is for the other end.
+// Frames that hold no IP packet of a valid length are dropped, in both directions.
 package packetrelay
 
 import "encoding/binary"

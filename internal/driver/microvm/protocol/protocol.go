@@ -1,8 +1,7 @@
-// Package protocol is what the three parties of a virtual machine say to each other:
-// the driver on the host, the monitor in the box, and the init in the machine.
+// Package protocol defines the messages between the three parties of a virtual machine: the driver on
+// the host, the supervisor in the box, and the init process in the machine.
 //
-// The machine is hostile: whatever comes out of it may say anything, and every
-// reader here bounds what it takes.
+// The machine is hostile and may send anything, so every reader here bounds what it reads.
 package protocol
 
 import (
@@ -20,7 +19,7 @@ import (
 const (
 	ControlPort = "paddock.control" // requests and answers, see Conn
 	FilesPort   = "paddock.files"   // FUSE, as /dev/fuse speaks it: messages begin with their length
-	AgentPort   = "paddock.agent"   // yamux, whose server is inside; each stream is a connection to the agent (package inside)
+	AgentPort   = "paddock.agent"   // yamux, whose server is inside; each stream is a connection to the agent (package guestinit)
 )
 
 // A Machine says what the monitor is to run. The host makes it.

@@ -1,8 +1,8 @@
-// Package qemu is QEMU as an engine: a machine that is started, stopped,
-// saved, and goes on from memory in another process.
+// Package qemu starts, stops, saves and restores a QEMU virtual machine; a saved machine goes on from
+// memory in another process.
 //
-// QEMU is trusted until its guest runs. From then on whatever it says may be
-// the guest's: answers are bounded, and no number in them is believed.
+// QEMU is trusted until its guest runs. From then on its answers may be the guest's: their size is
+// bounded, and no number in them is trusted.
 package qemu
 
 import (

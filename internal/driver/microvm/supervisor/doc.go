@@ -1,9 +1,7 @@
-// Package supervisor runs a machine as the kernel of a box: it starts QEMU and the
-// server of the box's files from the box's init, and keeps the link to the agent
-// in the machine.
+// Package supervisor runs a virtual machine as the guest kernel of a box: it starts QEMU and the file
+// server from the box's init process, and maintains the link to the agent in the machine.
 //
-// QEMU is trusted until its guest runs. From then on it may do anything that its
-// process can, which is little: it has a tree that cannot be written to, no
-// capability, no process of the box within reach, and of files those that were
-// handed to it.
+// QEMU is trusted until its guest runs. From then on it may do anything that its process can, which is
+// little: its file tree is read-only, it has no capability, it can reach no process of the box, and it
+// has only the files that it was handed.
 package supervisor

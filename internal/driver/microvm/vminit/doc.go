@@ -1,9 +1,9 @@
-// Package vminit is the first process of a virtual machine: it builds the
-// commands' file tree of what the host serves, starts the agent in it, and does
-// what the monitor asks (package wire).
+// Package vminit runs as the first process of a virtual machine: it builds the commands' file tree
+// from the files that the host serves, starts the agent in it, and carries out the supervisor's
+// requests (package protocol).
 //
-// It has all of the machine, and is as much the guest's as anything there: a
-// command that takes over the machine's kernel has it too.
+// It has all rights in the machine and is no boundary against the guest: a command that takes over the
+// machine's kernel controls this process too.
 package vminit
 
 // Argv0 is what a kernel calls the first program of an initrd.

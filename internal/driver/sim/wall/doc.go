@@ -6,6 +6,6 @@
 //
 // The child is this same program, started again under another name; [Main]
 // must be called first by the program's main. It speaks the protocol of a
-// guest on one socket (package agent is the host's side, which distrusts every
+// guest on one socket (package guestclient is the host's side, which distrusts every
 // byte) and answers to what concerns the sandbox as a whole on another one.
 package wall

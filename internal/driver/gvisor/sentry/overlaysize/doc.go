@@ -1,10 +1,9 @@
-// Package overlaysize counts, in the sentry, how large an archive of a box's private
-// layer would be.
+// Package overlaysize computes, in the sentry, the size of an archive of a box's private layer before
+// gVisor writes it.
 //
-// gVisor writes such archives, reads each file into memory for it as a whole,
-// holes too, and ends where it cannot: a file of an exabyte, which costs a
-// command nothing, would be the end of the box. There is no way to ask gVisor
-// first, so this looks at the tree with gVisor's own means. How it comes to the
-// tree is not a promise of gVisor's: the count then fails in words, and with it
-// the snapshot.
+// To write an archive gVisor reads each file whole into memory, holes included, and ends when it runs
+// out of memory. A sparse file of an exabyte, which costs a command nothing, would end the box. gVisor
+// has no call that returns the size first, so this package walks the tree with gVisor's own means.
+// gVisor does not promise the way that leads to the tree. If that way changes, the count returns an
+// error, and so does the snapshot.
 package overlaysize

@@ -1,14 +1,14 @@
 //go:build linux
 
-// Command generate makes the files of seccomp programs that package filter
-// embeds, programs-GOARCH.gz in the working directory's package:
+// Command generate compiles the seccomp programs that package filter embeds and writes
+// programs-GOARCH.gz into that package's directory:
 //
 //	go run ./internal/driver/gvisor/sentry/filter/generate
 //	go run ./internal/driver/gvisor/sentry/filter/generate -arch arm64 -emulator qemu-aarch64-static
 //
-// It is to be run whenever the version of gVisor in go.mod changes; a test of
-// package filter says so. A program depends on the numbers of system calls, so
-// it is compiled by a process of its own architecture, emulated if need be.
+// Run it whenever the version of gVisor in go.mod changes; a test of package filter fails otherwise. A
+// program depends on the numbers of system calls, so a process of its own architecture compiles it,
+// emulated if necessary.
 package main
 
 import (
