@@ -140,34 +140,36 @@ func simLayers() []layer {
 	list := []layer{
 		{sim + "arith", nil, "an engine: it knows numbers, and asks for variables"},
 		{sim + "budget", nil, "counts; everything that grows leans on it"},
+		{sim + "linux", nil, "numbers of Linux as programs see them, the same on every host"},
 		{sim + "pattern", nil, "an engine: text to text"},
 		{sim + "quote", nil, "text to text"},
 		{sim + "regex", nil, "an engine: what it costs is told to the caller's meter"},
 		{sim + "strftime", nil, "text to time and back"},
 		{sim + "printf", below("quote"), "an engine, of the builtin and of the tool"},
-		{sim + "vfs", []string{"internal/snapshot"}, "files know no tasks, and no limits but numbers"},
-		{sim + "proc", below("budget", "vfs"), "the kernel knows files, and no program"},
-		{sim + "condition", below("vfs"), "what test and [ ask of files"},
+		{sim + "vfs", below("linux"), "files know no tasks, and no limits but numbers"},
+		{sim + "proc", below("budget", "linux", "vfs"), "the kernel knows files, and no program"},
+		{sim + "condition", below("linux", "vfs"), "what test and [ ask of files"},
 		{sim + "shell/variable", below("budget"), "variables know the shell by what they need of it"},
-		{sim + "shell/expand", below("arith", "pattern", "proc", "quote", "regex", "shell/variable", "vfs"), "words know the shell by what they need of it"},
+		{sim + "shell/expand", below("arith", "linux", "pattern", "proc", "quote", "regex", "shell/variable", "vfs"), "words know the shell by what they need of it"},
 		{sim + "shell/parse", below("shell/expand"), "syntax; words are compiled once, while they are read"},
 		{sim + "shell/readline", below("command"), "an editor of lines knows no shell"},
-		{sim + "shell", below("budget", "condition", "printf", "proc", "quote", "shell/expand", "shell/parse", "shell/readline", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
-		{sim + "command", below("proc", "quote", "regex", "vfs"), "what a tool is, and what tools of several kinds share"},
-		{sim + "command/commandtest", below("budget", "command", "proc", "vfs"), "the referee, for tests"},
-		{sim + "command/ripgrep/gitignore", below("pattern", "proc", "regex", "vfs"), "what rg passes over"},
+		{sim + "shell", below("budget", "condition", "linux", "printf", "proc", "quote", "shell/expand", "shell/parse", "shell/readline", "shell/variable", "strftime", "vfs"), "the shell knows no tool: it starts programs by name"},
+		{sim + "command", below("linux", "proc", "quote", "regex", "vfs"), "what a tool is, and what tools of several kinds share"},
+		{sim + "command/commandtest", below("budget", "command", "linux", "proc", "vfs"), "the referee, for tests"},
+		{sim + "command/ripgrep/gitignore", below("linux", "pattern", "proc", "regex", "vfs"), "what rg passes over"},
 		{sim + "command/javascript/quickjs", nil, "JavaScript without a world: what it may reach is handed to it"},
-		{sim + "command/tools", append(below("command", "proc"), "tool"), "the caller's tools as commands"},
+		{"internal/driver/sim/entry", append(below("vfs"), "internal/snapshot"), "the engine's changes as entries of stored snapshots, and back"},
+		{"internal/driver/sim/tools", append(below("command", "command/javascript", "linux", "proc"), "tool"), "the caller's tools as commands"},
 		{"internal/driver/sim/wall/flat", nil, "bytes of Go values"},
 		{"internal/driver/sim/wall/spawn", nil, "it runs before the rest of the program is initialised"},
 		{"internal/driver/sim/wall", append(below("budget", "command/python"), "internal/driver/sim/wall/flat", "internal/driver/sim/wall/spawn", "internal/guestclient", "internal/audit", "internal/driver/sim", "internal/egress/owner", "internal/guest", "internal/guest/guestpb", "internal/image", "internal/kernel", "internal/roster", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
 	}
-	parts := below("command", "condition", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
-	driver := layer{"internal/driver/sim", append(below("budget", "command", "proc", "shell", "vfs"), "internal/egress/decide", "internal/outputring", "internal/roster", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	parts := below("command", "condition", "linux", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/entry", "internal/driver/sim/tools", "internal/egress/decide", "internal/outputring", "internal/roster", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":       below("command/sort"), // ls sorts versions as sort does
 		"grep":       below("command/ripgrep"),
-		"javascript": append(below("budget", "command/javascript/quickjs", "command/tools"), "tool"),
+		"javascript": below("budget", "command/javascript/quickjs"),
 		"python":     below("budget"),
 		"ripgrep":    below("command/ripgrep/gitignore"),
 	}
@@ -175,7 +177,6 @@ func simLayers() []layer {
 		list = append(list, layer{sim + "command/" + kind, append(slices.Clone(parts), extra[kind]...), "tools of one kind know none of another, nor the shell"})
 		driver.imports = append(driver.imports, sim+"command/"+kind)
 	}
-	driver.imports = append(driver.imports, sim+"command/tools")
 	return append(list, driver)
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -62,7 +62,7 @@ func (p programs) base() (*vfs.Snapshot, error) {
 	for name, dev := range map[string]uint32{
 		"null": proc.DevNull, "zero": proc.DevZero, "full": proc.DevFull, "random": proc.DevRandom, "urandom": proc.DevURandom, "tty": proc.DevTTY,
 	} {
-		try(v.Mknod("/dev/"+name, syscall.S_IFCHR|0o666, dev))
+		try(v.Mknod("/dev/"+name, linux.S_IFCHR|0o666, dev))
 	}
 	for _, a := range accounts() {
 		if a.name == "nobody" {
@@ -118,7 +118,7 @@ func etc() map[string]string {
 }
 
 func write(v *vfs.View, name string, b []byte, mode uint32) error {
-	f, err := v.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC, mode)
+	f, err := v.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_TRUNC, mode)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

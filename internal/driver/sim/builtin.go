@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/tools"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/archive"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/awk"
@@ -25,7 +26,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sqlite"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/text"
-	"github.com/paddock-sandbox/paddock/internal/sim/command/tools"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/xan"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 )
@@ -48,7 +48,7 @@ func builtin(o Options) []command.Command {
 		sort.Commands(),
 		finding.Commands(),
 		python.Commands(o.Python),
-		javascript.Commands(o.Tools),
+		javascript.Commands(tools.Caller(o.Tools)),
 		sed.Commands(),
 		tasks.Commands(),
 		sqlite.Commands(),

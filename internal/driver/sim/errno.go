@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -26,48 +27,52 @@ func invalid(op, name, words string) error {
 // classify gives the kind of a file's error.
 func classify(err error) (paddock.Kind, string) {
 	var kind paddock.Kind
-	var errno syscall.Errno
+	errno, ok := linux.FromHost(err)
+	var limit *budget.Exceeded
 	if errors.As(err, &kind) {
 		return kind, err.Error()
 	}
+	if errors.As(err, &limit) {
+		return paddock.Exhausted, err.Error()
+	}
 	var of *fs.PathError
 	switch {
-	case errors.As(err, &errno):
+	case ok:
 	case errors.As(err, &of): // what a directory of the host refuses, not its kernel
 		return paddock.Denied, "leads out of the mount: " + of.Err.Error()
 	default:
 		return paddock.Internal, err.Error()
 	}
 	switch errno {
-	case syscall.ENOSPC:
+	case linux.ENOSPC:
 		return paddock.Exhausted, "the disk is full"
-	case syscall.EFBIG:
+	case linux.EFBIG:
 		return paddock.Exhausted, "the file would be larger than is allowed"
-	case syscall.EMFILE, syscall.ENOMEM, syscall.EMLINK:
+	case linux.EMFILE, linux.ENOMEM, linux.EMLINK:
 		return paddock.Exhausted, vfs.Message(err)
-	case syscall.ENOENT:
+	case linux.ENOENT:
 		return paddock.NotFound, "does not exist"
-	case syscall.EEXIST:
+	case linux.EEXIST:
 		return paddock.Exists, "is already there"
-	case syscall.EACCES, syscall.EPERM:
+	case linux.EACCES, linux.EPERM:
 		return paddock.Denied, vfs.Message(err)
-	case syscall.EROFS:
+	case linux.EROFS:
 		return paddock.Denied, "is on a read-only file system"
-	case syscall.EISDIR:
+	case linux.EISDIR:
 		return paddock.Invalid, "is a directory"
-	case syscall.ENOTDIR:
+	case linux.ENOTDIR:
 		return paddock.Invalid, "is not a directory, or goes through something that is not one"
-	case syscall.ENAMETOOLONG:
+	case linux.ENAMETOOLONG:
 		return paddock.Invalid, "the name is too long"
-	case syscall.ELOOP:
+	case linux.ELOOP:
 		return paddock.Invalid, "too many links, one after another"
-	case syscall.EXDEV:
+	case linux.EXDEV:
 		return paddock.Invalid, "the new name is on another file system: copy it there, then remove it"
-	case syscall.EINVAL, syscall.ENXIO:
+	case linux.EINVAL, linux.ENXIO:
 		return paddock.Invalid, vfs.Message(err)
-	case syscall.ENOTEMPTY:
+	case linux.ENOTEMPTY:
 		return paddock.Conflict, "the directory is not empty"
-	case syscall.EBUSY:
+	case linux.EBUSY:
 		return paddock.Conflict, vfs.Message(err)
 	}
 	return paddock.Internal, vfs.Message(err)

@@ -9,9 +9,9 @@ import (
 	"iter"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -37,8 +37,8 @@ func (f *files) begin(ctx context.Context, op, name string) (vfs.View, error) {
 
 func (f *files) done() { f.b.gate.RUnlock() }
 
-// entry refuses names that are no entry of a directory.
-func entry(op, name string) error {
+// checkEntry refuses names that are no entry of a directory.
+func checkEntry(op, name string) error {
 	if last := path.Base(strings.TrimRight(name, "/")); last == "." || last == ".." || strings.Trim(name, "/") == "" {
 		return invalid(op, name, `"/", and names that end in "." or "..", cannot be made, moved or removed`)
 	}
@@ -47,14 +47,14 @@ func entry(op, name string) error {
 
 // ordinary refuses what cannot be read or written to an end.
 func ordinary(op, name string, i vfs.Info) error {
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFREG:
 		return nil
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		return invalid(op, name, "is a directory")
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		return invalid(op, name, "is a FIFO, not an ordinary file")
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		if i.Rdev != proc.DevTTY {
 			return nil
 		}
@@ -78,7 +78,7 @@ func (f *files) Open(ctx context.Context, name string, o paddock.OpenOptions) (i
 	if err := ordinary("open", name, i); err != nil {
 		return nil, err
 	}
-	h, err := v.Open(name, syscall.O_RDONLY, 0)
+	h, err := v.Open(name, linux.O_RDONLY, 0)
 	if err != nil {
 		return nil, failed("open", name, err)
 	}
@@ -129,7 +129,7 @@ func (r *reader) Close() error { return r.h.Close() }
 func permission(op, name string, mode fs.FileMode, usual uint32) (uint32, error) {
 	m := uint32(mode.Perm())
 	if mode&fs.ModeSticky != 0 {
-		m |= syscall.S_ISVTX
+		m |= linux.S_ISVTX
 	}
 	switch {
 	case mode&(fs.ModeSetuid|fs.ModeSetgid) != 0:
@@ -152,7 +152,7 @@ func (f *files) Create(ctx context.Context, name string, o paddock.CreateOptions
 		return nil, err
 	}
 	defer f.done()
-	if strings.HasSuffix(name, "/") || entry("create", name) != nil {
+	if strings.HasSuffix(name, "/") || checkEntry("create", name) != nil {
 		return nil, invalid("create", name, "the name is that of a directory")
 	}
 	v.Umask = 0
@@ -161,14 +161,14 @@ func (f *files) Create(ctx context.Context, name string, o paddock.CreateOptions
 			return nil, failed("create", name, err)
 		}
 	}
-	flags := syscall.O_WRONLY | syscall.O_CREAT
+	flags := linux.O_WRONLY | linux.O_CREAT
 	if o.Append {
-		flags |= syscall.O_APPEND
+		flags |= linux.O_APPEND
 	} else {
-		flags |= syscall.O_TRUNC
+		flags |= linux.O_TRUNC
 	}
 	if o.Exclusive {
-		flags |= syscall.O_EXCL
+		flags |= linux.O_EXCL
 	} else if i, err := v.Stat(name); err == nil {
 		if err := ordinary("create", name, i); err != nil {
 			return nil, err
@@ -186,13 +186,13 @@ func parents(v *vfs.View, dir string) error {
 	if dir == "/" {
 		return nil
 	}
-	if _, err := v.Stat(dir); err != syscall.ENOENT {
+	if _, err := v.Stat(dir); err != linux.ENOENT {
 		return err
 	}
 	if err := parents(v, path.Dir(dir)); err != nil {
 		return err
 	}
-	if err := v.Mkdir(dir, 0o755); err != nil && err != syscall.EEXIST {
+	if err := v.Mkdir(dir, 0o755); err != nil && err != linux.EEXIST {
 		return err
 	}
 	return nil
@@ -256,27 +256,27 @@ func (f *files) info(v *vfs.View, name string, i vfs.Info) paddock.FileInfo {
 
 func fileMode(m uint32) fs.FileMode {
 	mode := fs.FileMode(m & 0o777)
-	switch m & syscall.S_IFMT {
-	case syscall.S_IFDIR:
+	switch m & linux.S_IFMT {
+	case linux.S_IFDIR:
 		mode |= fs.ModeDir
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		mode |= fs.ModeSymlink
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		mode |= fs.ModeNamedPipe
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		mode |= fs.ModeSocket
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		mode |= fs.ModeDevice | fs.ModeCharDevice
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		mode |= fs.ModeDevice
 	}
-	if m&syscall.S_ISVTX != 0 {
+	if m&linux.S_ISVTX != 0 {
 		mode |= fs.ModeSticky
 	}
-	if m&syscall.S_ISUID != 0 {
+	if m&linux.S_ISUID != 0 {
 		mode |= fs.ModeSetuid
 	}
-	if m&syscall.S_ISGID != 0 {
+	if m&linux.S_ISGID != 0 {
 		mode |= fs.ModeSetgid
 	}
 	return mode
@@ -353,9 +353,9 @@ func (f *files) Mkdir(ctx context.Context, name string, o paddock.MkdirOptions) 
 			return failed("mkdir", name, err)
 		}
 	}
-	if err := entry("mkdir", name); err != nil {
+	if err := checkEntry("mkdir", name); err != nil {
 		if _, serr := v.Stat(name); serr == nil {
-			return failed("mkdir", name, syscall.EEXIST)
+			return failed("mkdir", name, linux.EEXIST)
 		}
 		return err
 	}
@@ -368,7 +368,7 @@ func (f *files) Rename(ctx context.Context, from, to string) error {
 		return err
 	}
 	defer f.done()
-	if err := errors.Join(entry("rename", from), entry("rename to", to)); err != nil {
+	if err := errors.Join(checkEntry("rename", from), checkEntry("rename to", to)); err != nil {
 		return err
 	}
 	if !strings.HasPrefix(to, "/") || strings.IndexByte(to, 0) >= 0 || len(to) > 4095 {
@@ -386,18 +386,18 @@ func (f *files) Remove(ctx context.Context, name string, all bool) error {
 		return err
 	}
 	defer f.done()
-	if err := entry("remove", name); err != nil {
+	if err := checkEntry("remove", name); err != nil {
 		return err
 	}
 	if all {
 		err := v.RemoveAll(name)
-		if err == syscall.ENOENT {
+		if err == linux.ENOENT {
 			err = nil
 		}
 		return failed("remove", name, err)
 	}
 	err = v.Unlink(name)
-	if err == syscall.EISDIR {
+	if err == linux.EISDIR {
 		err = v.Rmdir(name)
 	}
 	return failed("remove", name, err)
@@ -430,7 +430,7 @@ func (f *files) Symlink(ctx context.Context, target, name string) error {
 	case strings.IndexByte(target, 0) >= 0:
 		return invalid("symlink", name, "the target holds a NUL byte")
 	}
-	if err := entry("symlink", name); err != nil {
+	if err := checkEntry("symlink", name); err != nil {
 		return err
 	}
 	return failed("symlink", name, v.Symlink(target, name))

@@ -66,7 +66,7 @@ func limits() []reached {
 // elsewhere are limits of a network that this tier has none of: the tests of the
 // tools that would use it reach them, each in a test of that name.
 func elsewhere() map[budget.Name]string {
-	const file, start = "command/fetch/fetch_test.go", "budget.Limits{"
+	const file, start = "../../sim/command/fetch/fetch_test.go", "budget.Limits{"
 	return map[budget.Name]string{"download": start + "Download:", "redirects": start + "Redirects:", "request": start + "Request:", "": file}
 }
 

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // networked tells whether computers can have a network.
@@ -91,7 +91,7 @@ func (b *box) network(p paddock.NetworkPolicy) (func(ctx context.Context, networ
 func (b *box) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	rules := b.rules.Load()
 	if rules == nil || !strings.HasPrefix(network, "tcp") {
-		return nil, syscall.ENETUNREACH
+		return nil, linux.ENETUNREACH
 	}
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/outputring"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -135,7 +136,7 @@ func (b *box) chdir(v *vfs.View, dir string) (string, error) {
 	}
 	if err := v.Chdir(dir); err != nil {
 		kind, words := classify(err)
-		if err == syscall.ENOTDIR {
+		if err == linux.ENOTDIR {
 			kind = paddock.NotFound
 		}
 		return "", fmt.Errorf("directory %s %s: %w", dir, words, kind)
@@ -147,7 +148,7 @@ func (b *box) chdir(v *vfs.View, dir string) (string, error) {
 func startError(name string, err error) error {
 	e := &paddock.StartError{Path: name, Code: 126}
 	switch {
-	case errors.Is(err, syscall.ENOENT):
+	case errors.Is(err, linux.ENOENT):
 		e.Code = 127
 		e.Err = fmt.Errorf("there is no such program: %w", paddock.NotFound)
 		var i *proc.Interpreter
@@ -155,14 +156,14 @@ func startError(name string, err error) error {
 			e.Code = 126
 			e.Err = fmt.Errorf("its interpreter %s does not exist: %w", i.Path, paddock.NotFound)
 		}
-	case errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, linux.ENOTDIR):
 		e.Code = 127
 		e.Err = fmt.Errorf("there is no such program: %w", paddock.NotFound)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+	case errors.Is(err, linux.EACCES), errors.Is(err, linux.EPERM):
 		e.Err = fmt.Errorf("it may not be executed: %w", paddock.Denied)
-	case errors.Is(err, syscall.ENOEXEC):
+	case errors.Is(err, linux.ENOEXEC):
 		e.Err = fmt.Errorf("exec format error: it is neither a script with an interpreter nor one of this computer's own programs, and others do not run on this tier: %w", paddock.Unsupported)
-	case errors.Is(err, syscall.E2BIG):
+	case errors.Is(err, linux.E2BIG):
 		e.Err = fmt.Errorf("its arguments and environment are too long: %w", paddock.Invalid)
 	default:
 		e.Err = fmt.Errorf("%s: %w", vfs.Message(err), paddock.Invalid)
@@ -193,7 +194,7 @@ func (p *process) connect(cmd paddock.Cmd) error {
 		p.in = w
 		set(0, d)
 	} else {
-		d, err := t.Open("/dev/null", syscall.O_RDONLY, 0)
+		d, err := t.Open("/dev/null", linux.O_RDONLY, 0)
 		if err != nil {
 			return fmt.Errorf("open /dev/null: %w", err)
 		}
@@ -216,7 +217,7 @@ type sink struct {
 	stderr bool
 }
 
-func (s *sink) Read(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (s *sink) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (s *sink) Write(t *proc.Task, b []byte) (int, error) {
 	_ = t.Must(t.Run.Output().Add(int64(len(b))))
@@ -233,7 +234,7 @@ func (s *sink) Write(t *proc.Task, b []byte) (int, error) {
 }
 
 func (s *sink) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
+	return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil
 }
 
 func (s *sink) Close() {}
@@ -289,7 +290,7 @@ func (b *box) keep(p *process) {
 func (p *process) explain(s proc.Status) paddock.Exit {
 	heap := p.b.kernel.Heap()
 	exit := paddock.Exit{
-		Code: s.Shell(), Signal: s.Signal, Cause: paddock.Exited,
+		Code: s.Shell(), Signal: syscall.Signal(s.Signal), Cause: paddock.Exited,
 		Usage: paddock.Usage{Wall: time.Since(p.started), CPU: p.run.Busy(), Memory: 0, MemoryPeak: heap.Peak(), PIDs: 0},
 	}
 	cause := p.task.Run.Cause() // a session moves from run to run
@@ -315,7 +316,7 @@ func (p *process) explain(s proc.Status) paddock.Exit {
 	default:
 		exit.Cause, exit.Reason = paddock.KilledByPolicy, cause.Error()
 	}
-	exit.Signal, exit.Code = syscall.SIGKILL, 128+int(syscall.SIGKILL)
+	exit.Signal, exit.Code = syscall.Signal(linux.SIGKILL), 128+int(linux.SIGKILL)
 	return exit
 }
 
@@ -567,7 +568,7 @@ func (h *handle) Signal(_ context.Context, sig syscall.Signal) error {
 	if h.hasEnded() {
 		return fmt.Errorf("process %d has ended: %w", h.ID(), paddock.NotFound)
 	}
-	if err := h.b.kernel.SignalGroup(h.task.PID, sig); err != nil {
+	if err := h.b.kernel.SignalGroup(h.task.PID, linux.Signal(sig)); err != nil {
 		return fmt.Errorf("process %d has ended: %w", h.ID(), paddock.NotFound)
 	}
 	return nil

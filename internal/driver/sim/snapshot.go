@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/entry"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
@@ -78,7 +79,7 @@ func (d *Driver) Export(sb paddock.Sandbox) iter.Seq2[snapshot.Entry, error] {
 	if b.gone {
 		return failed(fmt.Errorf("sandbox %s was removed: %w", b.id, paddock.Unavailable))
 	}
-	return b.fs.Snapshot().Export(base)
+	return entry.Export(b.fs.Snapshot().Export(base))
 }
 
 // Import makes a snapshot known whose files are kept elsewhere. They are
@@ -109,7 +110,7 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 		if err != nil {
 			return "", err
 		}
-		if err := s.store.Write(ctx, m, k.tree.Export(base)); err != nil {
+		if err := s.store.Write(ctx, m, entry.Export(k.tree.Export(base))); err != nil {
 			return "", fmt.Errorf("write the snapshot: %w", err)
 		}
 	}
@@ -167,7 +168,7 @@ func (s *snapshots) learn(id paddock.SnapshotID, entries iter.Seq2[snapshot.Entr
 		return nil, err
 	}
 	fs := base.FS(vfs.Options{})
-	if err := fs.Import(entries); err != nil {
+	if err := fs.Import(entry.Import(entries)); err != nil {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}
 	tree := fs.Snapshot()

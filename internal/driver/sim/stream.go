@@ -3,8 +3,8 @@ package sim
 import (
 	"io"
 	"sync"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -13,7 +13,7 @@ import (
 type pipe struct{}
 
 func (pipe) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
+	return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil
 }
 
 func (pipe) Close() {}
@@ -78,7 +78,7 @@ func (i *inlet) fetch(done chan struct{}) {
 	close(done)
 }
 
-func (i *inlet) Write(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (i *inlet) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 // An outlet joins a descriptor to a writer outside.
 type outlet struct {
@@ -87,7 +87,7 @@ type outlet struct {
 	to io.Writer // nil discards
 }
 
-func (o *outlet) Read(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (o *outlet) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (o *outlet) Write(t *proc.Task, p []byte) (int, error) {
 	_ = t.Must(t.Run.Output().Add(int64(len(p))))
@@ -95,7 +95,7 @@ func (o *outlet) Write(t *proc.Task, p []byte) (int, error) {
 		return len(p), nil
 	}
 	if n, err := o.to.Write(p); err != nil {
-		return n, syscall.EPIPE
+		return n, linux.EPIPE
 	}
 	return len(p), nil
 }

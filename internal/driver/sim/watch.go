@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -38,9 +38,9 @@ type watcher struct {
 func (w *watcher) Next(ctx context.Context) (paddock.Event, error) {
 	e, err := w.w.Next(ctx)
 	switch {
-	case err == syscall.EBADF && w.b.removed():
+	case err == linux.EBADF && w.b.removed():
 		return paddock.Event{}, fmt.Errorf("sandbox %s was removed: %w", w.b.id, paddock.Unavailable)
-	case err == syscall.EBADF:
+	case err == linux.EBADF:
 		return paddock.Event{}, fmt.Errorf("the watcher is closed: %w", paddock.Canceled)
 	case err != nil:
 		return paddock.Event{}, ended(ctx, "watch "+w.name)

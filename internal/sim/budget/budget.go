@@ -11,14 +11,12 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/paddock-sandbox/paddock"
 )
 
 // A Name names a limit, as it appears in messages.
 type Name string
 
-// An Exceeded error is a limit that was reached. It is [paddock.Exhausted].
+// An Exceeded error says that a limit was reached.
 type Exceeded struct {
 	Name  Name
 	Limit int64
@@ -27,9 +25,6 @@ type Exceeded struct {
 func (e *Exceeded) Error() string {
 	return fmt.Sprintf("the limit %q (%d) is used up", string(e.Name), e.Limit)
 }
-
-// Unwrap gives [paddock.Exhausted].
-func (e *Exceeded) Unwrap() error { return paddock.Exhausted }
 
 // A Counter counts up to a limit. The zero Counter allows nothing; make one
 // with [NewCounter]. It is safe for many goroutines.

@@ -1,8 +1,7 @@
 package command
 
 import (
-	"syscall"
-
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -20,7 +19,7 @@ func Stat(t *proc.Task, path string) (vfs.Info, error) {
 func StatFD(t *proc.Task, fd int) (vfs.Info, error) {
 	d := t.FD(fd)
 	if d == nil {
-		return vfs.Info{}, syscall.ENOENT
+		return vfs.Info{}, linux.ENOENT
 	}
 	return d.File.Info()
 }

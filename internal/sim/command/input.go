@@ -2,8 +2,8 @@ package command
 
 import (
 	"io"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -19,11 +19,11 @@ func Open(t *proc.Task, name string) (*Input, error) {
 	if name == "-" {
 		d := t.FD(0)
 		if d == nil {
-			return nil, syscall.EBADF
+			return nil, linux.EBADF
 		}
 		return &Input{t, d.Hold()}, nil
 	}
-	d, err := t.Open(name, syscall.O_RDONLY, 0)
+	d, err := t.Open(name, linux.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ type Output struct {
 // Create opens a file for writing, with the flags of open(2) besides
 // O_WRONLY|O_CREAT; "-" is not special.
 func Create(t *proc.Task, name string, flags int) (*Output, error) {
-	d, err := t.Open(name, syscall.O_WRONLY|syscall.O_CREAT|flags, 0o666)
+	d, err := t.Open(name, linux.O_WRONLY|linux.O_CREAT|flags, 0o666)
 	if err != nil {
 		return nil, err
 	}

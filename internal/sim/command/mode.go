@@ -2,7 +2,8 @@ package command
 
 import (
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // ModeBits are the permission bits that chmod can change.
@@ -39,7 +40,7 @@ func ParseMode(s string) (ModeChange, bool) {
 		}
 		mentioned := uint32(ModeBits)
 		if len(s) < 5 {
-			mentioned = v&setIDBits | syscall.S_ISVTX | 0o777
+			mentioned = v&setIDBits | linux.S_ISVTX | 0o777
 		}
 		return ModeChange{[]modeStep{{op: '=', affected: ModeBits, value: v, mentioned: mentioned}}}, true
 	}
@@ -92,11 +93,11 @@ func symbolicMode(s string) (ModeChange, bool) {
 func modeClass(c byte) uint32 {
 	switch c {
 	case 'u':
-		return syscall.S_ISUID | 0o700
+		return linux.S_ISUID | 0o700
 	case 'g':
-		return syscall.S_ISGID | 0o070
+		return linux.S_ISGID | 0o070
 	case 'o':
-		return syscall.S_ISVTX | 0o007
+		return linux.S_ISVTX | 0o007
 	}
 	return ModeBits
 }
@@ -148,7 +149,7 @@ loop:
 		case 's':
 			st.value |= setIDBits
 		case 't':
-			st.value |= syscall.S_ISVTX
+			st.value |= linux.S_ISVTX
 		default:
 			break loop
 		}
@@ -248,28 +249,28 @@ func ModeString(m uint32) string {
 			b[at] = without
 		}
 	}
-	special(syscall.S_ISUID, 3, 's', 'S')
-	special(syscall.S_ISGID, 6, 's', 'S')
-	special(syscall.S_ISVTX, 9, 't', 'T')
+	special(linux.S_ISUID, 3, 's', 'S')
+	special(linux.S_ISGID, 6, 's', 'S')
+	special(linux.S_ISVTX, 9, 't', 'T')
 	return string(b)
 }
 
 // TypeLetter returns the letter with which ls shows a file's type.
 func TypeLetter(m uint32) byte {
-	switch m & syscall.S_IFMT {
-	case syscall.S_IFREG:
+	switch m & linux.S_IFMT {
+	case linux.S_IFREG:
 		return '-'
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		return 'd'
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		return 'l'
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		return 'c'
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		return 'b'
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		return 'p'
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		return 's'
 	}
 	return '?'
@@ -277,23 +278,23 @@ func TypeLetter(m uint32) byte {
 
 // TypeName returns the name that stat has for a file's type.
 func TypeName(m uint32, size int64) string {
-	switch m & syscall.S_IFMT {
-	case syscall.S_IFREG:
+	switch m & linux.S_IFMT {
+	case linux.S_IFREG:
 		if size == 0 {
 			return "regular empty file"
 		}
 		return "regular file"
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		return "directory"
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		return "symbolic link"
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		return "character special file"
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		return "block special file"
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		return "fifo"
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		return "socket"
 	}
 	return "weird file"

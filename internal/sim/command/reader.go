@@ -3,9 +3,9 @@ package command
 import (
 	"bytes"
 	"io"
-	"syscall"
 	"unicode/utf8"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -40,7 +40,7 @@ func OpenReader(t *proc.Task, name string) (*Reader, error) {
 // StdinReader returns a reader of standard input.
 func StdinReader(t *proc.Task) (*Reader, error) {
 	if t.FD(0) == nil {
-		return nil, syscall.EBADF
+		return nil, linux.EBADF
 	}
 	return &Reader{t: t}, nil
 }

@@ -2,8 +2,8 @@ package command
 
 import (
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -115,7 +115,7 @@ func (w *walker) describe(e *WalkEntry, follow bool) error {
 		switch err {
 		case nil:
 			i, e.Link = target, true
-		case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP:
+		case linux.ENOENT, linux.ENOTDIR, linux.ELOOP:
 		default:
 			return err
 		}
@@ -145,7 +145,7 @@ func (w *walker) step() bool {
 	if err == nil {
 		err = w.describe(&e, w.o.Follow == FollowAll)
 	}
-	if err == syscall.ENOENT {
+	if err == linux.ENOENT {
 		return true // it went meanwhile
 	}
 	if err != nil {
@@ -174,14 +174,14 @@ func (w *walker) enter(e WalkEntry) bool {
 	l := walkLevel{view: *e.In, entry: e}
 	err := l.view.Chdir(e.Name)
 	if err == nil && l.view.Dir != e.Info.Ino && e.Info.Ino != 0 {
-		err = syscall.ENOENT // something else stands there now
+		err = linux.ENOENT // something else stands there now
 	}
 	switch err {
 	case nil:
 		l.names, err = l.view.Names(".")
-	case syscall.EACCES:
+	case linux.EACCES:
 		if l.names, err = e.In.Names(e.Name); err == nil {
-			l.deaf = syscall.EACCES
+			l.deaf = linux.EACCES
 		}
 	}
 	if err != nil && !w.o.Bare {

@@ -5,8 +5,8 @@ package condition
 import (
 	"fmt"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -89,9 +89,9 @@ func (h *Host) Unary(op byte, s string) (bool, error) {
 	}
 	switch op {
 	case 'b':
-		return i.Mode&syscall.S_IFMT == syscall.S_IFBLK, nil
+		return i.Mode&linux.S_IFMT == linux.S_IFBLK, nil
 	case 'c':
-		return i.Mode&syscall.S_IFMT == syscall.S_IFCHR, nil
+		return i.Mode&linux.S_IFMT == linux.S_IFCHR, nil
 	case 'd':
 		return i.IsDir(), nil
 	case 'a', 'e':
@@ -99,23 +99,23 @@ func (h *Host) Unary(op byte, s string) (bool, error) {
 	case 'f':
 		return i.IsRegular(), nil
 	case 'g':
-		return i.Mode&syscall.S_ISGID != 0, nil
+		return i.Mode&linux.S_ISGID != 0, nil
 	case 'G':
 		return i.GID == h.View.GID, nil
 	case 'k':
-		return i.Mode&syscall.S_ISVTX != 0, nil
+		return i.Mode&linux.S_ISVTX != 0, nil
 	case 'N':
 		return i.Mtime.After(i.Atime), nil
 	case 'O':
 		return i.UID == h.View.UID, nil
 	case 'p':
-		return i.Mode&syscall.S_IFMT == syscall.S_IFIFO, nil
+		return i.Mode&linux.S_IFMT == linux.S_IFIFO, nil
 	case 's':
 		return i.Size > 0, nil
 	case 'S':
-		return i.Mode&syscall.S_IFMT == syscall.S_IFSOCK, nil
+		return i.Mode&linux.S_IFMT == linux.S_IFSOCK, nil
 	case 'u':
-		return i.Mode&syscall.S_ISUID != 0, nil
+		return i.Mode&linux.S_ISUID != 0, nil
 	}
 	return false, nil
 }

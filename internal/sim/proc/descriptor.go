@@ -2,8 +2,8 @@ package proc
 
 import (
 	"sync/atomic"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -89,7 +89,7 @@ func (t *Task) FD(fd int) *Desc {
 // over the limit.
 func (t *Task) SetFD(fd int, d *Desc, cloexec bool) error {
 	if fd < 0 || int64(fd) >= t.maxFDs() {
-		return syscall.EBADF
+		return linux.EBADF
 	}
 	for len(t.fds) <= fd {
 		t.fds = append(t.fds, fdEntry{})
@@ -116,7 +116,7 @@ func (t *Task) Cloexec(fd int) bool { return t.FD(fd) != nil && t.fds[fd].cloexe
 func (t *Task) Dup2(from, to int) error {
 	d := t.FD(from)
 	if d == nil {
-		return syscall.EBADF
+		return linux.EBADF
 	}
 	return t.SetFD(to, d, false)
 }
@@ -128,7 +128,7 @@ func (t *Task) AddFD(d *Desc, least int, cloexec bool) (int, error) {
 		fd++
 	}
 	if err := t.SetFD(fd, d, cloexec); err != nil {
-		return 0, syscall.EMFILE
+		return 0, linux.EMFILE
 	}
 	return fd, nil
 }
@@ -136,7 +136,7 @@ func (t *Task) AddFD(d *Desc, least int, cloexec bool) (int, error) {
 // CloseFD closes a descriptor.
 func (t *Task) CloseFD(fd int) error {
 	if t.FD(fd) == nil {
-		return syscall.EBADF
+		return linux.EBADF
 	}
 	d := t.fds[fd].d
 	t.fds[fd] = fdEntry{}
@@ -164,7 +164,7 @@ const stepShift = 4
 func (t *Task) Read(fd int, p []byte) (int, error) {
 	d := t.FD(fd)
 	if d == nil {
-		return 0, syscall.EBADF
+		return 0, linux.EBADF
 	}
 	n, err := d.File.Read(t, p)
 	t.Step(1 + n>>stepShift)
@@ -176,12 +176,12 @@ func (t *Task) Read(fd int, p []byte) (int, error) {
 func (t *Task) Write(fd int, p []byte) (int, error) {
 	d := t.FD(fd)
 	if d == nil {
-		return 0, syscall.EBADF
+		return 0, linux.EBADF
 	}
 	t.Step(1 + len(p)>>stepShift)
 	n, err := d.File.Write(t, p)
-	if err == syscall.EPIPE {
-		t.Signal(syscall.SIGPIPE)
+	if err == linux.EPIPE {
+		t.Signal(linux.SIGPIPE)
 		t.Check()
 	}
 	return n, err

@@ -2,14 +2,15 @@ package proc
 
 import (
 	"context"
-	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // Doomed tells whether a signal that kills is on its way to the task, or its
 // run was stopped. Unlike other methods it may be called from any goroutine.
 func (t *Task) Doomed() bool {
-	const kill = 1<<uint(syscall.SIGKILL) | 1<<uint(syscall.SIGTERM) | 1<<uint(syscall.SIGINT) | 1<<uint(syscall.SIGHUP)
+	const kill = 1<<uint(linux.SIGKILL) | 1<<uint(linux.SIGTERM) | 1<<uint(linux.SIGINT) | 1<<uint(linux.SIGHUP)
 	return t.Run.cause.Load() != nil || t.pending.Load()&kill != 0
 }
 

@@ -1,6 +1,6 @@
 package proc
 
-import "syscall"
+import "github.com/paddock-sandbox/paddock/internal/sim/linux"
 
 // Due tells whether the task is to end at its next checkpoint. Unlike other
 // methods it may be called from any goroutine, by whoever watches an engine
@@ -11,12 +11,12 @@ func (t *Task) Due() bool {
 		return true
 	}
 	p := t.pending.Load()
-	for sig := syscall.Signal(1); p != 0 && sig < maxSignal; sig++ {
+	for sig := linux.Signal(1); p != 0 && sig < maxSignal; sig++ {
 		if p&bit(sig) == 0 {
 			continue
 		}
 		switch sig {
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+		case linux.SIGCHLD, linux.SIGURG, linux.SIGWINCH, linux.SIGCONT, linux.SIGSTOP, linux.SIGTSTP, linux.SIGTTIN, linux.SIGTTOU:
 		default:
 			if t.action[sig] == Default {
 				return true

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -25,7 +25,7 @@ type Script struct{ Path string }
 func (e *Script) Error() string { return e.Path + ": Exec format error" }
 
 // Unwrap gives ENOEXEC.
-func (e *Script) Unwrap() error { return syscall.ENOEXEC }
+func (e *Script) Unwrap() error { return linux.ENOEXEC }
 
 // A Command is a program to start.
 type Command struct {
@@ -48,12 +48,12 @@ func (t *Task) Getenv(name string) string {
 // directories of path. ENOENT is none; EACCES is one that cannot be executed.
 func (t *Task) Lookup(name, path string) (string, error) {
 	if name == "" {
-		return "", syscall.ENOENT
+		return "", linux.ENOENT
 	}
 	if strings.Contains(name, "/") {
 		return name, t.executable(name)
 	}
-	result := error(syscall.ENOENT)
+	result := error(linux.ENOENT)
 	for _, dir := range strings.Split(path, ":") {
 		file := name
 		if dir != "" {
@@ -63,7 +63,7 @@ func (t *Task) Lookup(name, path string) (string, error) {
 		if err == nil {
 			return file, nil
 		}
-		if err == syscall.EACCES {
+		if err == linux.EACCES {
 			result = err
 		}
 	}
@@ -76,7 +76,7 @@ func (t *Task) executable(file string) error {
 	case err != nil:
 		return err
 	case !i.IsRegular():
-		return syscall.EACCES
+		return linux.EACCES
 	}
 	return t.View.Access(file, 1)
 }
@@ -98,7 +98,7 @@ func (t *Task) resolve(file string, args []string) (Program, []string, error) {
 			name, _, _ = strings.Cut(name, "\n")
 			p, ok := t.K.Programs(name)
 			if !ok {
-				return nil, nil, syscall.ENOEXEC
+				return nil, nil, linux.ENOEXEC
 			}
 			return p, args, nil
 		}
@@ -106,7 +106,7 @@ func (t *Task) resolve(file string, args []string) (Program, []string, error) {
 		if !ok {
 			first, _, _ := strings.Cut(head, "\n")
 			if strings.IndexByte(first, 0) >= 0 {
-				return nil, nil, syscall.ENOEXEC
+				return nil, nil, linux.ENOEXEC
 			}
 			return nil, nil, &Script{file}
 		}
@@ -125,7 +125,7 @@ func (t *Task) resolve(file string, args []string) (Program, []string, error) {
 		}
 		file = interpreter
 	}
-	return nil, nil, syscall.ELOOP
+	return nil, nil, linux.ELOOP
 }
 
 // An Interpreter error is a "#!" line that names none.
@@ -142,9 +142,9 @@ func (e *Interpreter) Error() string {
 func (e *Interpreter) Unwrap() error { return e.Err }
 
 func (t *Task) head(file string) (string, error) {
-	f, err := t.View.Open(file, syscall.O_RDONLY, 0)
-	if errors.Is(err, syscall.EACCES) {
-		return "", syscall.EACCES
+	f, err := t.View.Open(file, linux.O_RDONLY, 0)
+	if errors.Is(err, linux.EACCES) {
+		return "", linux.EACCES
 	}
 	if err != nil {
 		return "", err
@@ -246,7 +246,7 @@ const maxArgument = 128 << 10
 
 func (t *Task) find(c *Command) (Program, error) {
 	if len(c.Args) == 0 {
-		return nil, syscall.ENOENT
+		return nil, linux.ENOENT
 	}
 	if c.Env == nil {
 		c.Env = t.Env
@@ -254,7 +254,7 @@ func (t *Task) find(c *Command) (Program, error) {
 	size := 0
 	for _, a := range c.Args {
 		if len(a) >= maxArgument {
-			return nil, syscall.E2BIG
+			return nil, linux.E2BIG
 		}
 		size += len(a) + 1
 	}
@@ -262,7 +262,7 @@ func (t *Task) find(c *Command) (Program, error) {
 		size += len(e) + 1
 	}
 	if int64(size) > t.K.Limits.Arguments {
-		return nil, syscall.E2BIG
+		return nil, linux.E2BIG
 	}
 	if int64(t.Depth) >= t.K.Limits.Shells {
 		_ = t.Must(&budget.Exceeded{Name: "shells", Limit: t.K.Limits.Shells})

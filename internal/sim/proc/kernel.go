@@ -5,10 +5,10 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -117,9 +117,9 @@ func (k *Kernel) Task(pid int) (*Task, bool) {
 }
 
 // SignalGroup signals every task of a process group, or gives ESRCH.
-func (k *Kernel) SignalGroup(pgid int, sig syscall.Signal) error {
+func (k *Kernel) SignalGroup(pgid int, sig linux.Signal) error {
 	if !k.signalAll(sig, func(t *Task) bool { return int(t.pgid.Load()) == pgid }) {
-		return syscall.ESRCH
+		return linux.ESRCH
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (k *Kernel) Close() {
 	k.ended = true
 	k.mu.Unlock()
 	for _, t := range k.Tasks() {
-		t.Signal(syscall.SIGKILL)
+		t.Signal(linux.SIGKILL)
 	}
 	k.Resume()
 	k.wg.Wait()

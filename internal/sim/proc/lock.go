@@ -1,9 +1,9 @@
 package proc
 
 import (
-	"syscall"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -49,7 +49,7 @@ func (t *Task) Lock(d *Desc, exclusive, try bool, deadline time.Time) error {
 			d.lock.Store(&hold{t.K, key})
 			return nil
 		case try:
-			return syscall.EWOULDBLOCK
+			return linux.EWOULDBLOCK
 		}
 		if err := t.Await(wait, deadline); err != nil {
 			return err

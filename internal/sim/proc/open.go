@@ -5,8 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -27,7 +27,7 @@ func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
 	if fd, ok := OwnFD(path); ok {
 		d := t.FD(fd)
 		if d == nil {
-			return nil, syscall.ENOENT
+			return nil, linux.ENOENT
 		}
 		return d, nil
 	}
@@ -40,12 +40,12 @@ func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG, syscall.S_IFDIR:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFREG, linux.S_IFDIR:
 		return NewDesc(&diskFile{f}, path), nil
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		return t.openFifo(f, path)
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		_ = f.Close()
 		if i.Rdev == DevTTY {
 			return t.openTTY()
@@ -53,7 +53,7 @@ func (t *Task) Open(path string, flags int, mode uint32) (*Desc, error) {
 		return NewDesc(&device{i}, path), nil
 	}
 	_ = f.Close()
-	return nil, syscall.ENXIO
+	return nil, linux.ENXIO
 }
 
 // OpenFD opens a file at the lowest free descriptor from least on.
@@ -95,7 +95,7 @@ func (t *Task) openTTY() (*Desc, error) {
 			return t.FD(fd), nil
 		}
 	}
-	return nil, syscall.ENXIO
+	return nil, linux.ENXIO
 }
 
 // A diskFile is a file or directory of the FS.
@@ -121,11 +121,11 @@ func (f *diskFile) Write(t *Task, p []byte) (int, error) {
 	}
 	if err == nil {
 		if n, err = f.f.Write(part); err == nil && n < len(p) {
-			err = syscall.EFBIG
+			err = linux.EFBIG
 		}
 	}
-	if err == syscall.EFBIG && t != nil {
-		t.Signal(syscall.SIGXFSZ)
+	if err == linux.EFBIG && t != nil {
+		t.Signal(linux.SIGXFSZ)
 		t.Check()
 	}
 	return n, err
@@ -149,7 +149,7 @@ func (d *device) Read(_ *Task, p []byte) (int, error) {
 	case DevRandom, DevURandom:
 		return rand.Read(p)
 	}
-	return 0, syscall.ENXIO
+	return 0, linux.ENXIO
 }
 
 func (d *device) Write(_ *Task, p []byte) (int, error) {
@@ -157,9 +157,9 @@ func (d *device) Write(_ *Task, p []byte) (int, error) {
 	case DevNull, DevZero, DevRandom, DevURandom:
 		return len(p), nil
 	case DevFull:
-		return 0, syscall.ENOSPC
+		return 0, linux.ENOSPC
 	}
-	return 0, syscall.ENXIO
+	return 0, linux.ENXIO
 }
 
 func (d *device) Seek(int64, int) (int64, error) { return 0, nil }
@@ -171,8 +171,8 @@ func (d *device) Close() {}
 // openFifo joins a named pipe and waits for the other end.
 func (t *Task) openFifo(f *vfs.File, path string) (*Desc, error) {
 	k := t.K
-	read := f.Flags()&syscall.O_ACCMODE != syscall.O_WRONLY
-	write := f.Flags()&syscall.O_ACCMODE != syscall.O_RDONLY
+	read := f.Flags()&linux.O_ACCMODE != linux.O_WRONLY
+	write := f.Flags()&linux.O_ACCMODE != linux.O_RDONLY
 	k.mu.Lock()
 	p, ok := k.fifos[f.Ino()]
 	if !ok {
@@ -205,12 +205,12 @@ func (t *Task) openFifo(f *vfs.File, path string) (*Desc, error) {
 		if joined {
 			return d, nil
 		}
-		if f.Flags()&syscall.O_NONBLOCK != 0 {
+		if f.Flags()&linux.O_NONBLOCK != 0 {
 			if read {
 				return d, nil
 			}
 			d.Drop()
-			return nil, syscall.ENXIO
+			return nil, linux.ENXIO
 		}
 		if err := t.awaitOpen(d, opened); err != nil {
 			return nil, err
@@ -231,7 +231,7 @@ func (t *Task) awaitOpen(d *Desc, opened <-chan struct{}) (err error) {
 	for {
 		t.Check()
 		if t.caught != 0 {
-			return syscall.EINTR
+			return linux.EINTR
 		}
 		select {
 		case <-opened:
@@ -261,14 +261,14 @@ type fifo struct {
 
 func (f *fifo) Read(t *Task, b []byte) (int, error) {
 	if !f.read {
-		return 0, syscall.EBADF
+		return 0, linux.EBADF
 	}
 	return (&pipeReader{f.p}).Read(t, b)
 }
 
 func (f *fifo) Write(t *Task, b []byte) (int, error) {
 	if !f.write {
-		return 0, syscall.EBADF
+		return 0, linux.EBADF
 	}
 	return (&pipeWriter{f.p}).Write(t, b)
 }

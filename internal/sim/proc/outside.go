@@ -1,8 +1,7 @@
 package proc
 
 import (
-	"syscall"
-
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -17,7 +16,7 @@ type OutsideFile interface {
 // to somebody who is no task.
 func Outside(f *vfs.File) OutsideFile {
 	i, err := f.Info()
-	if err == nil && i.Mode&syscall.S_IFMT == syscall.S_IFCHR {
+	if err == nil && i.Mode&linux.S_IFMT == linux.S_IFCHR {
 		return &outsideDevice{f, device{i}}
 	}
 	return f

@@ -3,8 +3,8 @@ package proc
 import (
 	"io"
 	"sync"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -156,11 +156,11 @@ func (r *pipeReader) Discard(n int) {
 	p.wakeAll()
 }
 
-func (r *pipeReader) Write(*Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (r *pipeReader) Write(*Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (r *pipeReader) Info() (vfs.Info, error) { return pipeInfo(), nil }
 
-func pipeInfo() vfs.Info { return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1} }
+func pipeInfo() vfs.Info { return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1} }
 
 func (r *pipeReader) Close() { r.p.close(1, 0) }
 
@@ -179,7 +179,7 @@ type pipeWriter struct {
 	p *pipe
 }
 
-func (w *pipeWriter) Read(*Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (w *pipeWriter) Read(*Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (w *pipeWriter) Write(t *Task, b []byte) (int, error) {
 	p := w.p
@@ -188,7 +188,7 @@ func (w *pipeWriter) Write(t *Task, b []byte) (int, error) {
 		p.mu.Lock()
 		if p.readers == 0 {
 			p.mu.Unlock()
-			return done, syscall.EPIPE
+			return done, linux.EPIPE
 		}
 		if k := p.put(b[done:]); k > 0 {
 			done += k
@@ -231,7 +231,7 @@ func (w *OutsideWriter) Write(b []byte) (int, error) {
 		p.mu.Lock()
 		if p.readers == 0 {
 			p.mu.Unlock()
-			return done, syscall.EPIPE
+			return done, linux.EPIPE
 		}
 		if k := p.put(b[done:]); k > 0 {
 			done += k
@@ -286,7 +286,7 @@ func (b *Buffer) Bytes() []byte {
 // Closed is closed when nobody can write any more.
 func (b *Buffer) Closed() <-chan struct{} { return b.gone }
 
-func (b *Buffer) Read(*Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (b *Buffer) Read(*Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (b *Buffer) Write(t *Task, p []byte) (int, error) {
 	b.mu.Lock()

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -77,20 +77,20 @@ func TestAPipeHoldsBackItsWriterAndKeepsTheOrder(t *testing.T) {
 func TestASignalDoesWhatTheTaskSaysOfIt(t *testing.T) {
 	for _, row := range []struct {
 		action proc.Action
-		sig    syscall.Signal
+		sig    linux.Signal
 		want   proc.Status
 	}{
-		{proc.Default, syscall.SIGTERM, proc.Status{Signal: syscall.SIGTERM}},
-		{proc.Catch, syscall.SIGTERM, proc.Status{Code: 15}},
-		{proc.Ignore, syscall.SIGKILL, proc.Status{Signal: syscall.SIGKILL}},
-		{proc.Catch, syscall.SIGKILL, proc.Status{Signal: syscall.SIGKILL}},
+		{proc.Default, linux.SIGTERM, proc.Status{Signal: linux.SIGTERM}},
+		{proc.Catch, linux.SIGTERM, proc.Status{Code: 15}},
+		{proc.Ignore, linux.SIGKILL, proc.Status{Signal: linux.SIGKILL}},
+		{proc.Catch, linux.SIGKILL, proc.Status{Signal: linux.SIGKILL}},
 	} {
 		_, task := computer(t, budget.Limits{})
 		started := make(chan struct{})
 		task.Go(func(t *proc.Task) int {
 			t.On(row.sig, row.action)
 			close(started)
-			if err := t.Sleep(time.Hour); !errors.Is(err, syscall.EINTR) {
+			if err := t.Sleep(time.Hour); !errors.Is(err, linux.EINTR) {
 				return 1
 			}
 			return int(t.Caught())
@@ -121,10 +121,10 @@ func TestALimitEndsEveryTaskOfItsRunAndNoOther(t *testing.T) {
 		}
 	})
 	var limit *budget.Exceeded
-	if s := ends(t, task); s.Signal != syscall.SIGKILL || !errors.As(task.Run.Cause(), &limit) || limit.Name != "commands" || limit.Limit != 10 {
+	if s := ends(t, task); s.Signal != linux.SIGKILL || !errors.As(task.Run.Cause(), &limit) || limit.Name != "commands" || limit.Limit != 10 {
 		t.Errorf("%v, %v", s, task.Run.Cause())
 	}
-	if s := ends(t, child); s.Signal != syscall.SIGKILL {
+	if s := ends(t, child); s.Signal != linux.SIGKILL {
 		t.Errorf("the child: %v", s)
 	}
 	if _, ended := other.Status(); ended {
@@ -153,7 +153,7 @@ func TestTasksAndDescriptorsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := task.Fork(); !errors.Is(err, syscall.EAGAIN) {
+	if _, err := task.Fork(); !errors.Is(err, linux.EAGAIN) {
 		t.Errorf("a third task: %v", err)
 	}
 	child.Abandon()
@@ -168,7 +168,7 @@ func TestTasksAndDescriptorsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := task.AddFD(w, 0, false); !errors.Is(err, syscall.EMFILE) {
+	if _, err := task.AddFD(w, 0, false); !errors.Is(err, linux.EMFILE) {
 		t.Errorf("a fifth descriptor: %v", err)
 	}
 	w.Drop()
@@ -220,7 +220,7 @@ func TestANamedPipeWaitsForItsOtherEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	child.Go(func(t *proc.Task) int {
-		d, err := t.Open("/fifo", syscall.O_WRONLY, 0)
+		d, err := t.Open("/fifo", linux.O_WRONLY, 0)
 		if err != nil || t.SetFD(1, d, false) != nil {
 			return 1
 		}
@@ -229,7 +229,7 @@ func TestANamedPipeWaitsForItsOtherEnd(t *testing.T) {
 	})
 	var got []byte
 	task.Go(func(t *proc.Task) int {
-		d, err := t.Open("/fifo", syscall.O_RDONLY, 0)
+		d, err := t.Open("/fifo", linux.O_RDONLY, 0)
 		if err != nil || t.SetFD(0, d, false) != nil {
 			return 1
 		}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -22,7 +22,7 @@ func Proc() vfs.Dynamic { return procRoot{} }
 // A made file is a regular one with made-up content.
 type made func(t *Task) string
 
-func (made) Mode() uint32                                 { return syscall.S_IFREG | 0o444 }
+func (made) Mode() uint32                                 { return linux.S_IFREG | 0o444 }
 func (made) Lookup(*vfs.View, string) (vfs.Dynamic, bool) { return nil, false }
 func (made) Names(*vfs.View) []string                     { return nil }
 func (m made) Content(v *vfs.View) ([]byte, error)        { return m.with(v) }
@@ -37,7 +37,7 @@ func (m made) with(v *vfs.View) ([]byte, error) {
 // A madeLink is a symbolic link with made-up text.
 type madeLink func(v *vfs.View) (string, error)
 
-func (madeLink) Mode() uint32                                 { return syscall.S_IFLNK | 0o777 }
+func (madeLink) Mode() uint32                                 { return linux.S_IFLNK | 0o777 }
 func (madeLink) Lookup(*vfs.View, string) (vfs.Dynamic, bool) { return nil, false }
 func (madeLink) Names(*vfs.View) []string                     { return nil }
 func (m madeLink) Content(v *vfs.View) ([]byte, error) {
@@ -48,7 +48,7 @@ func (m madeLink) Content(v *vfs.View) ([]byte, error) {
 // A madeDir is a directory with a fixed list of entries.
 type madeDir map[string]vfs.Dynamic
 
-func (madeDir) Mode() uint32 { return syscall.S_IFDIR | 0o555 }
+func (madeDir) Mode() uint32 { return linux.S_IFDIR | 0o555 }
 func (d madeDir) Lookup(_ *vfs.View, name string) (vfs.Dynamic, bool) {
 	x, ok := d[name]
 	return x, ok
@@ -62,12 +62,12 @@ func (d madeDir) Names(*vfs.View) []string {
 	slices.Sort(names)
 	return names
 }
-func (madeDir) Content(*vfs.View) ([]byte, error) { return nil, syscall.EISDIR }
+func (madeDir) Content(*vfs.View) ([]byte, error) { return nil, linux.EISDIR }
 
 type procRoot struct{}
 
-func (procRoot) Mode() uint32                      { return syscall.S_IFDIR | 0o555 }
-func (procRoot) Content(*vfs.View) ([]byte, error) { return nil, syscall.EISDIR }
+func (procRoot) Mode() uint32                      { return linux.S_IFDIR | 0o555 }
+func (procRoot) Content(*vfs.View) ([]byte, error) { return nil, linux.EISDIR }
 
 func (procRoot) Lookup(v *vfs.View, name string) (vfs.Dynamic, bool) {
 	if pid, err := strconv.Atoi(name); err == nil {
@@ -106,7 +106,7 @@ func system() madeDir {
 			if t, ok := v.Self.(*Task); ok {
 				return strconv.Itoa(t.PID), nil
 			}
-			return "", syscall.ENOENT
+			return "", linux.ENOENT
 		}),
 		"version":     fixed("Linux version " + Release + " (paddock) #1 SMP\n"),
 		"cmdline":     fixed("\n"),
@@ -162,7 +162,7 @@ func uuid() string {
 func taskDir(t *Task) vfs.Dynamic {
 	own := func(v *vfs.View) error {
 		if v.Self != any(t) {
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		return nil
 	}
@@ -253,8 +253,8 @@ Seccomp:	2
 // fdDir lists a task's own descriptors.
 type fdDir struct{ t *Task }
 
-func (*fdDir) Mode() uint32                      { return syscall.S_IFDIR | 0o555 }
-func (*fdDir) Content(*vfs.View) ([]byte, error) { return nil, syscall.EISDIR }
+func (*fdDir) Mode() uint32                      { return linux.S_IFDIR | 0o555 }
+func (*fdDir) Content(*vfs.View) ([]byte, error) { return nil, linux.EISDIR }
 
 func (d *fdDir) Lookup(v *vfs.View, name string) (vfs.Dynamic, bool) {
 	fd, err := strconv.Atoi(name)

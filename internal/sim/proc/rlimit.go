@@ -2,7 +2,8 @@ package proc
 
 import (
 	"io"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // rlimit bounds one task and what it forks, below what the machine allows.
@@ -33,7 +34,7 @@ func (t *Task) maxFDs() int64 {
 // fit cuts p to what the bound on the size of files leaves.
 func (f *diskFile) fit(t *Task, p []byte) ([]byte, error) {
 	at := int64(0)
-	if f.f.Flags()&syscall.O_APPEND != 0 {
+	if f.f.Flags()&linux.O_APPEND != 0 {
 		i, err := f.f.Info()
 		if err != nil {
 			return nil, err
@@ -50,7 +51,7 @@ func (f *diskFile) fit(t *Task, p []byte) ([]byte, error) {
 	case len(p) == 0:
 		return p, nil
 	case room <= 0:
-		return nil, syscall.EFBIG
+		return nil, linux.EFBIG
 	}
 	return p[:min(room, int64(len(p)))], nil
 }

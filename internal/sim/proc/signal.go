@@ -2,17 +2,18 @@ package proc
 
 import (
 	"math/bits"
-	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
-func bit(sig syscall.Signal) uint64 { return 1 << uint(sig) }
+func bit(sig linux.Signal) uint64 { return 1 << uint(sig) }
 
 // maxSignal is the greatest signal number.
 const maxSignal = 64
 
 // Signal sends a signal. To a task that has ended it does nothing.
-func (t *Task) Signal(sig syscall.Signal) {
+func (t *Task) Signal(sig linux.Signal) {
 	if sig <= 0 || sig > maxSignal-1 {
 		return
 	}
@@ -27,11 +28,11 @@ func (t *Task) dieOf(p uint64) {
 	for p != 0 {
 		n := bits.TrailingZeros64(p)
 		p &^= 1 << n
-		switch sig := syscall.Signal(n); sig {
-		case syscall.SIGKILL:
+		switch sig := linux.Signal(n); sig {
+		case linux.SIGKILL:
 			t.Die(sig)
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGSTOP, syscall.SIGTSTP,
-			syscall.SIGTTIN, syscall.SIGTTOU:
+		case linux.SIGCHLD, linux.SIGURG, linux.SIGWINCH, linux.SIGCONT, linux.SIGSTOP, linux.SIGTSTP,
+			linux.SIGTTIN, linux.SIGTTOU:
 		default:
 			if t.action[n] == Default {
 				t.Die(sig)
@@ -48,14 +49,14 @@ func (t *Task) wakeUp() {
 }
 
 // On says what a signal does from now on. KILL and STOP cannot be changed.
-func (t *Task) On(sig syscall.Signal, a Action) {
-	if sig > 0 && sig < maxSignal && sig != syscall.SIGKILL && sig != syscall.SIGSTOP {
+func (t *Task) On(sig linux.Signal, a Action) {
+	if sig > 0 && sig < maxSignal && sig != linux.SIGKILL && sig != linux.SIGSTOP {
 		t.action[sig] = a
 	}
 }
 
 // Action tells what a signal does.
-func (t *Task) Action(sig syscall.Signal) Action {
+func (t *Task) Action(sig linux.Signal) Action {
 	if sig <= 0 || sig >= maxSignal {
 		return Default
 	}
@@ -63,7 +64,7 @@ func (t *Task) Action(sig syscall.Signal) Action {
 }
 
 // Caught takes one caught signal that arrived, lowest number first, or 0.
-func (t *Task) Caught() syscall.Signal {
+func (t *Task) Caught() linux.Signal {
 	if t.pending.Load() != 0 {
 		t.deliver()
 	}
@@ -72,11 +73,11 @@ func (t *Task) Caught() syscall.Signal {
 	}
 	n := bits.TrailingZeros64(t.caught)
 	t.caught &^= 1 << n
-	return syscall.Signal(n)
+	return linux.Signal(n)
 }
 
 // Waits tells whether a caught signal waits to be taken.
-func (t *Task) Waits(sig syscall.Signal) bool {
+func (t *Task) Waits(sig linux.Signal) bool {
 	if t.pending.Load() != 0 {
 		t.deliver()
 	}
@@ -90,22 +91,22 @@ func (t *Task) deliver() {
 		if p == 0 {
 			return
 		}
-		if p&bit(syscall.SIGKILL) != 0 {
-			t.Die(syscall.SIGKILL)
+		if p&bit(linux.SIGKILL) != 0 {
+			t.Die(linux.SIGKILL)
 		}
 		stop := false
 		for p != 0 {
 			n := bits.TrailingZeros64(p)
 			p &^= 1 << n
-			sig := syscall.Signal(n)
+			sig := linux.Signal(n)
 			switch {
 			case t.action[n] == Catch:
 				t.caught |= bit(sig)
-			case t.action[n] == Ignore && sig != syscall.SIGSTOP:
+			case t.action[n] == Ignore && sig != linux.SIGSTOP:
 			default:
 				switch sig {
-				case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGWINCH, syscall.SIGCONT:
-				case syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:
+				case linux.SIGCHLD, linux.SIGURG, linux.SIGWINCH, linux.SIGCONT:
+				case linux.SIGSTOP, linux.SIGTSTP, linux.SIGTTIN, linux.SIGTTOU:
 					stop = true
 				default:
 					t.Die(sig)
@@ -121,12 +122,12 @@ func (t *Task) deliver() {
 // Kill signals as kill(2) does: one task, those of a group by its negated
 // number, those of the own group by 0, all but this one by -1. Signal 0 only
 // asks whether there is anyone.
-func (t *Task) Kill(pid int, sig syscall.Signal) error {
+func (t *Task) Kill(pid int, sig linux.Signal) error {
 	switch {
 	case pid > 0:
 		other, ok := t.K.Task(pid)
 		if !ok {
-			return syscall.ESRCH
+			return linux.ESRCH
 		}
 		other.Signal(sig)
 	case pid == 0:
@@ -141,7 +142,7 @@ func (t *Task) Kill(pid int, sig syscall.Signal) error {
 
 // signalAll signals every task that is meant, also those that appear
 // meanwhile: nobody outruns a signal by forking. It tells whether there was any.
-func (k *Kernel) signalAll(sig syscall.Signal, meant func(*Task) bool) bool {
+func (k *Kernel) signalAll(sig linux.Signal, meant func(*Task) bool) bool {
 	last, ever := 0, false
 	for {
 		found := false
@@ -169,11 +170,11 @@ func (t *Task) stopped() {
 		t.clock.start()
 		t.halted.Store(false)
 	}()
-	for t.pending.Load()&(bit(syscall.SIGCONT)|bit(syscall.SIGKILL)) == 0 && t.Run.cause.Load() == nil {
+	for t.pending.Load()&(bit(linux.SIGCONT)|bit(linux.SIGKILL)) == 0 && t.Run.cause.Load() == nil {
 		<-t.wake
 	}
 	if t.Run.cause.Load() != nil {
-		t.Die(syscall.SIGKILL)
+		t.Die(linux.SIGKILL)
 	}
 }
 
@@ -187,7 +188,7 @@ func (t *Task) sleep() error {
 	}
 	t.Check()
 	if t.caught != 0 {
-		return syscall.EINTR
+		return linux.EINTR
 	}
 	return nil
 }
@@ -217,13 +218,13 @@ func (t *Task) await(ready <-chan struct{}, deadline time.Time) error {
 	for {
 		t.Check()
 		if t.caught != 0 {
-			return syscall.EINTR
+			return linux.EINTR
 		}
 		select {
 		case <-ready:
 			return nil
 		case <-timer:
-			return syscall.ETIMEDOUT
+			return linux.ETIMEDOUT
 		case <-t.wake:
 		}
 	}
@@ -241,7 +242,7 @@ func (t *Task) Until(ok func() bool) error {
 			return nil
 		}
 		if t.caught != 0 {
-			return syscall.EINTR
+			return linux.EINTR
 		}
 		t.clock.stop(t.Run)
 		<-t.wake
@@ -252,7 +253,7 @@ func (t *Task) Until(ok func() bool) error {
 // Sleep waits for a time to pass. EINTR is that a caught signal arrived.
 func (t *Task) Sleep(d time.Duration) error {
 	err := t.Await(nil, time.Now().Add(d))
-	if err == syscall.ETIMEDOUT {
+	if err == linux.ETIMEDOUT {
 		return nil
 	}
 	return err
@@ -286,7 +287,7 @@ func (t *Task) WaitAny(deadline time.Time, others ...*Task) (int, error) {
 		return late
 	})
 	if err == nil && first < 0 && late {
-		err = syscall.ETIMEDOUT
+		err = linux.ETIMEDOUT
 	}
 	return first, err
 }

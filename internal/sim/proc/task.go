@@ -7,16 +7,16 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 // A Status says how a task ended.
 type Status struct {
-	Code   int            // of its own exit
-	Signal syscall.Signal // that killed it, or 0
+	Code   int          // of its own exit
+	Signal linux.Signal // that killed it, or 0
 }
 
 // Shell gives the status as a shell has it: 128+n for signal n.
@@ -120,17 +120,17 @@ func (k *Kernel) enter(t *Task, outside bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
-		return syscall.EPERM
+		return linux.EPERM
 	}
 	limit := k.maxTasks.Load()
 	if !outside {
 		limit -= min(kept, limit/8)
 	}
 	if int64(len(k.tasks)) >= limit {
-		return syscall.EAGAIN
+		return linux.EAGAIN
 	}
 	if own := t.rlimit.tasks; own > 0 && int64(len(k.tasks)) >= own-1 {
-		return syscall.EAGAIN
+		return linux.EAGAIN
 	}
 	t.publish()
 	t.PID = k.next
@@ -155,7 +155,7 @@ func (t *Task) Fork() (*Task, error) {
 	c.pgid.Store(t.pgid.Load())
 	// What the keyboard sent to the group and t has not taken yet is as if it
 	// was sent now.
-	c.pending.Or((t.pending.Load()|t.caught)&(bit(syscall.SIGINT)|bit(syscall.SIGQUIT)) | t.pending.Load()&bit(syscall.SIGKILL))
+	c.pending.Or((t.pending.Load()|t.caught)&(bit(linux.SIGINT)|bit(linux.SIGQUIT)) | t.pending.Load()&bit(linux.SIGKILL))
 	c.fds = slices.Clone(t.fds)
 	for _, e := range c.fds {
 		if e.d != nil {
@@ -235,7 +235,7 @@ func (t *Task) try(run func(*Task) int) (s Status, other *unwind) {
 			}
 		default:
 			t.Run.Stop(broken(t, r))
-			s = Status{Signal: syscall.SIGKILL}
+			s = Status{Signal: linux.SIGKILL}
 		}
 	}()
 	t.Check()
@@ -254,7 +254,7 @@ func (t *Task) complain(err error) {
 
 func (t *Task) end(s Status) {
 	for _, c := range t.unborn { // t ended between forking and starting it
-		c.end(Status{Signal: syscall.SIGKILL})
+		c.end(Status{Signal: linux.SIGKILL})
 	}
 	t.unborn = nil
 	for i := range t.fds {
@@ -278,7 +278,7 @@ func (t *Task) end(s Status) {
 	t.mu.Unlock()
 	close(t.done)
 	if parent != nil {
-		parent.Signal(syscall.SIGCHLD)
+		parent.Signal(linux.SIGCHLD)
 	}
 }
 
@@ -308,7 +308,7 @@ func (t *Task) Exit(code int) {
 }
 
 // Die ends the task as if sig had killed it.
-func (t *Task) Die(sig syscall.Signal) { panic(unwind{t, Status{Signal: sig}}) }
+func (t *Task) Die(sig linux.Signal) { panic(unwind{t, Status{Signal: sig}}) }
 
 // PGID tells the process group.
 func (t *Task) PGID() int { return int(t.pgid.Load()) }
@@ -400,7 +400,7 @@ func (t *Task) Check() {
 		t.paused(g)
 	}
 	if t.Run.cause.Load() != nil {
-		t.Die(syscall.SIGKILL)
+		t.Die(linux.SIGKILL)
 	}
 	if t.pending.Load() != 0 {
 		t.deliver()
@@ -417,7 +417,7 @@ func (t *Task) paused(g *gate) {
 		select {
 		case <-g.open:
 		case <-t.wake:
-			if t.pending.Load()&bit(syscall.SIGKILL) != 0 || t.Run.cause.Load() != nil {
+			if t.pending.Load()&bit(linux.SIGKILL) != 0 || t.Run.cause.Load() != nil {
 				return
 			}
 			continue

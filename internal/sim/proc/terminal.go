@@ -3,8 +3,8 @@ package proc
 import (
 	"io"
 	"sync"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -90,7 +90,7 @@ func (y *TTY) SetModes(m Modes) {
 		ahead, y.ready = y.ready, nil
 	}
 	y.modes = m
-	var sent []syscall.Signal
+	var sent []linux.Signal
 	for _, c := range ahead {
 		if sig := y.typed(c); sig != 0 {
 			sent = append(sent, sig)
@@ -120,7 +120,7 @@ func (y *TTY) Resize(rows, cols int) {
 	y.rows, y.cols = rows, cols
 	pgid := y.foreground
 	y.mu.Unlock()
-	_ = y.k.SignalGroup(pgid, syscall.SIGWINCH) // nobody may be there
+	_ = y.k.SignalGroup(pgid, linux.SIGWINCH) // nobody may be there
 }
 
 // EOF is as if the end-of-file character was typed.
@@ -152,7 +152,7 @@ func (y *TTY) Write(p []byte) (int, error) {
 			y.mu.Lock()
 			if y.hung {
 				y.mu.Unlock()
-				return i, syscall.EIO
+				return i, linux.EIO
 			}
 			if len(y.ready)+len(y.line) < maxTyped {
 				break
@@ -176,16 +176,16 @@ func (y *TTY) Write(p []byte) (int, error) {
 }
 
 // typed takes in one character. y is locked.
-func (y *TTY) typed(c byte) syscall.Signal {
+func (y *TTY) typed(c byte) linux.Signal {
 	if y.modes.Signals {
-		var sig syscall.Signal
+		var sig linux.Signal
 		switch c {
 		case 3:
-			sig = syscall.SIGINT
+			sig = linux.SIGINT
 		case 28:
-			sig = syscall.SIGQUIT
+			sig = linux.SIGQUIT
 		case 26:
-			sig = syscall.SIGTSTP
+			sig = linux.SIGTSTP
 		}
 		if sig != 0 {
 			y.show(c)
@@ -319,7 +319,7 @@ func (f *ttyFile) Read(t *Task, p []byte) (int, error) {
 		y.mu.Lock()
 		if y.foreground != t.PGID() && !y.hung {
 			y.mu.Unlock()
-			return 0, syscall.EIO // as where SIGTTIN is ignored
+			return 0, linux.EIO // as where SIGTTIN is ignored
 		}
 		n, err := y.take(p)
 		if n > 0 || err != nil {
@@ -356,7 +356,7 @@ func (f *ttyFile) Write(t *Task, p []byte) (int, error) {
 }
 
 func (f *ttyFile) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFCHR | 0o620, Nlink: 1, Rdev: 136 << 8}, nil
+	return vfs.Info{Mode: linux.S_IFCHR | 0o620, Nlink: 1, Rdev: 136 << 8}, nil
 }
 
 func (f *ttyFile) Close() {}

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // workdir gives the logical working directory.
@@ -191,7 +192,7 @@ func (s *Shell) canonical(p string) (string, error) {
 				return "", err
 			}
 			if !i.IsDir() {
-				return "", syscall.ENOTDIR
+				return "", linux.ENOTDIR
 			}
 			out = out[:max(1, bytes.LastIndexByte(out, '/'))]
 		default:

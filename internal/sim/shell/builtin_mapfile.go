@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 )
@@ -210,7 +210,7 @@ func (m *mapping) line(in *input) (text string, ok bool, err error) {
 	var b []byte
 	for {
 		chunk, err := in.more()
-		if err == syscall.EINTR {
+		if err == linux.EINTR {
 			return "", false, err
 		}
 		if err != nil {

@@ -7,10 +7,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -149,7 +149,7 @@ func (r *reading) poll(d *proc.Desc) int {
 	al := r.s.alarm(0)
 	_, err := p.Peek(r.s.t)
 	al.stop()
-	if err == syscall.EINTR {
+	if err == linux.EINTR {
 		return 1
 	}
 	return 0
@@ -165,14 +165,14 @@ type alarm struct {
 
 // alarm sets one; 0 rings at once.
 func (s *Shell) alarm(after time.Duration) *alarm {
-	a := &alarm{s: s, old: s.t.Action(syscall.SIGALRM)}
-	s.t.On(syscall.SIGALRM, proc.Catch)
+	a := &alarm{s: s, old: s.t.Action(linux.SIGALRM)}
+	s.t.On(linux.SIGALRM, proc.Catch)
 	if after == 0 {
-		s.t.Signal(syscall.SIGALRM)
+		s.t.Signal(linux.SIGALRM)
 		return a
 	}
 	t := s.t
-	a.timer = time.AfterFunc(after, func() { t.Signal(syscall.SIGALRM) })
+	a.timer = time.AfterFunc(after, func() { t.Signal(linux.SIGALRM) })
 	return a
 }
 
@@ -182,15 +182,15 @@ func (a *alarm) stop() bool {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	var others []syscall.Signal
+	var others []linux.Signal
 	for sig := a.s.t.Caught(); sig != 0; sig = a.s.t.Caught() {
-		if sig == syscall.SIGALRM {
+		if sig == linux.SIGALRM {
 			a.rang = true
 		} else {
 			others = append(others, sig)
 		}
 	}
-	a.s.t.On(syscall.SIGALRM, a.old)
+	a.s.t.On(linux.SIGALRM, a.old)
 	for _, sig := range others {
 		a.s.t.Signal(sig)
 	}
@@ -198,7 +198,7 @@ func (a *alarm) stop() bool {
 }
 
 // timedOut is the status of a read that ran out of time.
-const timedOut = 128 + int(syscall.SIGALRM)
+const timedOut = 128 + int(linux.SIGALRM)
 
 func (r *reading) run(d *proc.Desc) int {
 	s := r.s
@@ -211,9 +211,9 @@ func (r *reading) run(d *proc.Desc) int {
 	line, found, err := r.line(in)
 	in.finish()
 	st := 0
-	if al != nil && al.stop() && err == syscall.EINTR {
+	if al != nil && al.stop() && err == linux.EINTR {
 		st = timedOut
-	} else if err == syscall.EINTR {
+	} else if err == linux.EINTR {
 		st = timedOut
 		if sig := s.t.Caught(); sig != 0 {
 			st = 128 + int(sig)
@@ -378,8 +378,8 @@ func (in *input) open(d *proc.Desc) {
 // more gives what comes next, at least a byte. It counts that, and where there
 // is always more it stops for the signals that end a read.
 func (in *input) more() (b []byte, err error) {
-	if in.t.Waits(syscall.SIGALRM) || in.t.Waits(syscall.SIGINT) {
-		return nil, syscall.EINTR
+	if in.t.Waits(linux.SIGALRM) || in.t.Waits(linux.SIGINT) {
+		return nil, linux.EINTR
 	}
 	b, err = in.next()
 	in.t.Step(1 + len(b)>>6)

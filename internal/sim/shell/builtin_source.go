@@ -3,8 +3,8 @@ package shell
 import (
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 )
@@ -47,7 +47,7 @@ func biSource(s *Shell, args []string) int {
 	}
 	text, err := s.readFile(file)
 	if err != nil {
-		if err == syscall.EISDIR {
+		if err == linux.EISDIR {
 			s.Warn("%s: %s: is a directory", args[0], rest[0])
 		} else {
 			s.Warn("%s: %s", rest[0], message(err))
@@ -110,14 +110,14 @@ func bytesBinary(b []byte) bool {
 
 // readFile reads a script.
 func (s *Shell) readFile(file string) ([]byte, error) {
-	d, err := s.t.Open(file, syscall.O_RDONLY, 0)
+	d, err := s.t.Open(file, linux.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	d.Hold()
 	defer d.Drop()
 	if i, err := d.File.Info(); err == nil && i.IsDir() {
-		return nil, syscall.EISDIR
+		return nil, linux.EISDIR
 	}
 	return s.readAll(d)
 }
@@ -168,7 +168,7 @@ func biExec(s *Shell, args []string) int {
 }
 
 func (s *Shell) execNotFound(name string, err error) int {
-	if err == syscall.ENOENT || err == syscall.ENOTDIR {
+	if err == linux.ENOENT || err == linux.ENOTDIR {
 		s.Warn("exec: %s: not found", name)
 		return 127
 	}
@@ -184,7 +184,7 @@ func (s *Shell) cannotExec(file, name string, err error) int {
 	}
 	s.Warn("%s: %s", name, message(err))
 	s.Warn("exec: %s: cannot execute: %s", name, message(err))
-	if err == syscall.ENOENT {
+	if err == linux.ENOENT {
 		return 127
 	}
 	return 126

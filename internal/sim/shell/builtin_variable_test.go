@@ -2,9 +2,9 @@ package shell_test
 
 import (
 	"os/exec"
-	"syscall"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -20,7 +20,7 @@ func sim(t *testing.T, script string) (string, int) {
 			t.Fatal(err)
 		}
 	}
-	if err := root.Mknod("/dev/null", syscall.S_IFCHR|0o666, proc.DevNull); err != nil {
+	if err := root.Mknod("/dev/null", linux.S_IFCHR|0o666, proc.DevNull); err != nil {
 		t.Fatal(err)
 	}
 	k := proc.New(proc.Options{FS: fs, Programs: func(string) (proc.Program, bool) { return nil, false }})

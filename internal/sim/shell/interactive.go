@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/readline"
@@ -52,13 +52,13 @@ func (s *Shell) becomeInteractive(in invocation) {
 	if s.terminal(0) != nil {
 		s.setOption(oMonitor, true)
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, sig := range []linux.Signal{linux.SIGINT, linux.SIGTERM} {
 		if s.t.Action(sig) == proc.Default {
 			s.t.On(sig, proc.Catch)
 		}
 	}
 	// A command that is stopped could not be brought back.
-	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+	for _, sig := range []linux.Signal{linux.SIGTSTP, linux.SIGTTIN, linux.SIGTTOU} {
 		s.t.On(sig, proc.Ignore)
 	}
 	home, _ := s.vars.Get("HOME")
@@ -94,11 +94,11 @@ func (s *Shell) becomeInteractive(in invocation) {
 
 // keyboard is what a signal does that kills others, and not a shell that
 // talks to a person: the command that runs is given up.
-func (s *Shell) keyboard(sig syscall.Signal) bool {
-	if !s.interactive || sig == syscall.SIGHUP {
+func (s *Shell) keyboard(sig linux.Signal) bool {
+	if !s.interactive || sig == linux.SIGHUP {
 		return false
 	}
-	if sig == syscall.SIGINT {
+	if sig == linux.SIGINT {
 		s.errout("\n")
 		s.status, s.last, s.pipe = 128+int(sig), 128+int(sig), nil
 		s.flow = flowDiscard
@@ -269,7 +269,7 @@ func (c *conversation) read(prompt string) (string, error) {
 		s.errout(prompt)
 		for {
 			text, err := s.readLine(0)
-			if err != syscall.EINTR {
+			if err != linux.EINTR {
 				return text, err
 			}
 			if c.interrupted() {
@@ -283,7 +283,7 @@ func (c *conversation) read(prompt string) (string, error) {
 	for {
 		text, err := c.editor.Line(prompt, s.history)
 		s.t.Run.Renew()
-		if !errors.Is(err, syscall.EINTR) {
+		if !errors.Is(err, linux.EINTR) {
 			return text, err
 		}
 		if c.interrupted() {

@@ -4,9 +4,9 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -465,7 +465,7 @@ func (s *Shell) waitNext(ids []string, name string) int {
 		if err != nil {
 			if sig := s.t.Caught(); sig != 0 {
 				s.caught(sig)
-				if sig != syscall.SIGCHLD {
+				if sig != linux.SIGCHLD {
 					return 128 + int(sig)
 				}
 			}
@@ -507,13 +507,13 @@ func (s *Shell) foreground(args []string, wait bool) int {
 		}
 		if !wait {
 			s.print("[" + strconv.Itoa(j.id) + "]+ " + j.text + " &\n")
-			j.task.Signal(syscall.SIGCONT)
+			j.task.Signal(linux.SIGCONT)
 			continue
 		}
 		s.print(j.text + "\n")
 		s.flushOut()
 		back := s.lend(j)
-		j.task.Signal(syscall.SIGCONT)
+		j.task.Signal(linux.SIGCONT)
 		st, _ = s.wait(j)
 		back()
 	}
@@ -589,13 +589,13 @@ func biSuspend(s *Shell, args []string) int {
 		s.Warn("suspend: cannot suspend: no job control")
 		return 1
 	}
-	s.t.Signal(syscall.SIGSTOP)
+	s.t.Signal(linux.SIGSTOP)
 	s.t.Check()
 	return 0
 }
 
 func biKill(s *Shell, args []string) int {
-	sig := syscall.SIGTERM
+	sig := linux.SIGTERM
 	rest := args[1:]
 	usage := "kill: usage: kill [-s sigspec | -n signum | -sigspec] pid | jobspec ... or kill -l [sigspec]"
 	if len(rest) == 0 {
@@ -654,7 +654,7 @@ func biKill(s *Shell, args []string) int {
 }
 
 // killOne signals a process, a group or a job.
-func (s *Shell) killOne(a string, sig syscall.Signal) bool {
+func (s *Shell) killOne(a string, sig linux.Signal) bool {
 	if strings.HasPrefix(a, "%") {
 		j, why := s.findJob(a)
 		if j == nil {
@@ -684,7 +684,7 @@ func (s *Shell) killList(specs []string) int {
 	if len(specs) == 0 {
 		shown := 0
 		for n := 1; n <= 64; n++ {
-			name := signalName(syscall.Signal(n))
+			name := signalName(linux.Signal(n))
 			if name == "" {
 				continue
 			}
@@ -708,7 +708,7 @@ func (s *Shell) killList(specs []string) int {
 				s.print("EXIT\n")
 				continue
 			}
-			if name := signalName(syscall.Signal(n)); name != "" {
+			if name := signalName(linux.Signal(n)); name != "" {
 				s.print(name + "\n")
 				continue
 			}
@@ -723,8 +723,8 @@ func (s *Shell) killList(specs []string) int {
 }
 
 // tellSignal says that a command was killed, as bash does in scripts.
-func (s *Shell) tellSignal(sig syscall.Signal, pid int, text string) {
-	if sig == syscall.SIGINT || sig == syscall.SIGPIPE {
+func (s *Shell) tellSignal(sig linux.Signal, pid int, text string) {
+	if sig == linux.SIGINT || sig == linux.SIGPIPE {
 		return
 	}
 	s.Warn("%5d %-24s%s", pid, signalText(sig), text)

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
@@ -200,11 +200,11 @@ func digits(a string, base, width int) (n, k int) {
 
 // writeFile writes a file of the shell's own.
 func (s *Shell) writeFile(file, text string, add bool) error {
-	flags := syscall.O_WRONLY | syscall.O_CREAT
+	flags := linux.O_WRONLY | linux.O_CREAT
 	if add {
-		flags |= syscall.O_APPEND
+		flags |= linux.O_APPEND
 	} else {
-		flags |= syscall.O_TRUNC
+		flags |= linux.O_TRUNC
 	}
 	d, err := s.t.Open(file, flags, 0o600)
 	if err != nil {

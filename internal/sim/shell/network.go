@@ -6,8 +6,8 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -35,7 +35,7 @@ func (s *Shell) dial(name, kind, address string) (*proc.Desc, error) {
 		return nil, errors.New(name + ": " + why)
 	}
 	if s.t.K.Dial == nil {
-		return fail(syscall.ENETUNREACH)
+		return fail(linux.ENETUNREACH)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -71,15 +71,15 @@ func (s *Shell) dial(name, kind, address string) (*proc.Desc, error) {
 
 // networkError gives the system's words for why there is no connection.
 func networkError(err error) string {
-	var e syscall.Errno
+	e, known := linux.FromHost(err)
 	var dns *net.DNSError
 	switch {
-	case errors.As(err, &e):
+	case known:
 		return vfs.Message(e)
 	case errors.As(err, &dns):
 		return "Name or service not known"
 	}
-	return vfs.Message(syscall.ENETUNREACH)
+	return vfs.Message(linux.ENETUNREACH)
 }
 
 // A connection is a file whose other end is elsewhere.
@@ -139,21 +139,21 @@ func (c *connection) Write(t *proc.Task, p []byte) (int, error) {
 	own := append([]byte(nil), p...)
 	w := start(func(w *transfer) { w.n, w.err = c.conn.Write(own) })
 	switch err := t.AwaitIO(w.done); {
-	case err == syscall.EINTR:
+	case err == linux.EINTR:
 		_ = c.conn.Close() // half of it may be gone: there is no going on
 		<-w.done
-		return w.n, syscall.EINTR
+		return w.n, linux.EINTR
 	case err != nil:
 		return 0, err
 	}
 	if w.err != nil {
-		return w.n, syscall.EPIPE
+		return w.n, linux.EPIPE
 	}
 	return w.n, nil
 }
 
 func (c *connection) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFSOCK | 0o777, Nlink: 1}, nil
+	return vfs.Info{Mode: linux.S_IFSOCK | 0o777, Nlink: 1}, nil
 }
 
 // Close ends the connection and what still runs on it.

@@ -6,11 +6,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
@@ -229,7 +229,7 @@ func (s *Shell) pipes(c *parse.Pipeline) int {
 	for i, t := range tasks {
 		st := s.waitTask(t)
 		statuses = append(statuses, st.Shell())
-		if st.Signal != 0 && st.Signal != syscall.SIGPIPE && i == len(tasks)-1 {
+		if st.Signal != 0 && st.Signal != linux.SIGPIPE && i == len(tasks)-1 {
 			s.tellSignal(st.Signal, t.PID, c.Src)
 		}
 	}
@@ -372,11 +372,11 @@ func (s *Shell) background(run func(sub *Shell) int, quiet bool) *proc.Task {
 		return nil
 	}
 	if quiet {
-		if d, err := t.Open("/dev/null", syscall.O_RDONLY, 0); err == nil {
+		if d, err := t.Open("/dev/null", linux.O_RDONLY, 0); err == nil {
 			_ = t.SetFD(0, d, false)
 		}
-		t.On(syscall.SIGINT, proc.Ignore)
-		t.On(syscall.SIGQUIT, proc.Ignore)
+		t.On(linux.SIGINT, proc.Ignore)
+		t.On(linux.SIGQUIT, proc.Ignore)
 	}
 	if s.opt[oMonitor] {
 		t.SetPGID(0)
@@ -420,7 +420,7 @@ func (s *Shell) Substitute(c *syntax.CmdSubst) (string, error) {
 func (s *Shell) capture(run func(sub *Shell) int) ([]byte, int, error) {
 	t := s.forkTask()
 	if t == nil {
-		return nil, forkStatus, syscall.EAGAIN
+		return nil, forkStatus, linux.EAGAIN
 	}
 	d, buf := proc.NewBuffer(s.t.K.Limits.String)
 	_ = t.SetFD(1, d, false)
@@ -514,7 +514,7 @@ func (s *Shell) Process(p *syntax.ProcSubst) (string, error) {
 	t := s.forkTask()
 	if t == nil {
 		its.Drop()
-		return "", syscall.EAGAIN
+		return "", linux.EAGAIN
 	}
 	_ = t.SetFD(fd, its, false)
 	its.Drop()

@@ -5,8 +5,8 @@ import (
 	"io"
 	"path"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 )
@@ -21,14 +21,14 @@ func Program(t *proc.Task) int {
 	base := path.Base(name)
 	s := New(t, Options{Name: name, Posix: base == "sh" || base == "-sh"})
 	s.login = strings.HasPrefix(name, "-")
-	for sig := syscall.Signal(1); sig < 32; sig++ {
+	for sig := linux.Signal(1); sig < 32; sig++ {
 		if t.Action(sig) == proc.Ignore {
 			if s.traps.ignored == nil {
-				s.traps.ignored = map[syscall.Signal]bool{}
+				s.traps.ignored = map[linux.Signal]bool{}
 			}
 			s.traps.ignored[sig] = true
 			if s.traps.signals == nil {
-				s.traps.signals = map[syscall.Signal]string{}
+				s.traps.signals = map[linux.Signal]string{}
 			}
 			s.traps.signals[sig] = ""
 		}
@@ -101,17 +101,17 @@ func (s *Shell) runMain(p *parse.Parser) { s.interpret(p, true) }
 // script runs a file.
 func (s *Shell) script(rest []string) (int, bool) {
 	file := rest[0]
-	d, err := s.t.Open(file, syscall.O_RDONLY, 0)
-	if err == syscall.ENOENT && !strings.Contains(file, "/") {
+	d, err := s.t.Open(file, linux.O_RDONLY, 0)
+	if err == linux.ENOENT && !strings.Contains(file, "/") {
 		p, _ := s.vars.Get("PATH")
 		if found, e := s.t.Lookup(file, p); e == nil {
 			file = found
-			d, err = s.t.Open(file, syscall.O_RDONLY, 0)
+			d, err = s.t.Open(file, linux.O_RDONLY, 0)
 		}
 	}
 	if err != nil {
 		s.errout(s.name + ": " + rest[0] + ": " + message(err) + "\n")
-		if err == syscall.ENOENT {
+		if err == linux.ENOENT {
 			return 127, false
 		}
 		return 126, false

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -118,13 +118,13 @@ func (s *Shell) redirectOne(u *undo, r *parse.Redirect) error {
 	fd, flags := 1, 0
 	switch r.Op {
 	case syntax.RdrIn:
-		fd, flags = 0, syscall.O_RDONLY
+		fd, flags = 0, linux.O_RDONLY
 	case syntax.RdrInOut:
-		fd, flags = 0, syscall.O_RDWR|syscall.O_CREAT
+		fd, flags = 0, linux.O_RDWR|linux.O_CREAT
 	case syntax.AppOut:
-		flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_APPEND
+		flags = linux.O_WRONLY | linux.O_CREAT | linux.O_APPEND
 	default:
-		flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC
+		flags = linux.O_WRONLY | linux.O_CREAT | linux.O_TRUNC
 	}
 	d, err := s.open(word, flags, r.Op == syntax.RdrOut)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Shell) open(name string, flags int, clobbers bool) (*proc.Desc, error) 
 		if i, err := s.t.View.Stat(name); err == nil && i.IsRegular() {
 			return nil, errors.New(name + ": cannot overwrite existing file")
 		} else if err != nil {
-			flags |= syscall.O_EXCL
+			flags |= linux.O_EXCL
 		}
 	}
 	if kind, address, ok := network(name); ok {
@@ -192,7 +192,7 @@ func (s *Shell) open(name string, flags int, clobbers bool) (*proc.Desc, error) 
 	if err == nil {
 		return d, nil
 	}
-	if err == syscall.EEXIST && flags&syscall.O_EXCL != 0 {
+	if err == linux.EEXIST && flags&linux.O_EXCL != 0 {
 		return nil, errors.New(name + ": cannot overwrite existing file")
 	}
 	return nil, errors.New(name + ": " + vfs.Message(err))
@@ -320,9 +320,9 @@ func (s *Shell) getName(name string) (string, bool) {
 
 // both makes &>word and &>>word.
 func (s *Shell) both(u *undo, r *parse.Redirect, word string) error {
-	flags := syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC
+	flags := linux.O_WRONLY | linux.O_CREAT | linux.O_TRUNC
 	if r.Op == syntax.AppAll {
-		flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_APPEND
+		flags = linux.O_WRONLY | linux.O_CREAT | linux.O_APPEND
 	}
 	d, err := s.open(word, flags, r.Op != syntax.AppAll)
 	if err != nil {
@@ -363,7 +363,7 @@ func (d *document) Read(_ *proc.Task, p []byte) (int, error) {
 	return n, nil
 }
 
-func (d *document) Write(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (d *document) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 // Peek shows what is left.
 func (d *document) Peek(*proc.Task) ([]byte, error) {
@@ -383,7 +383,7 @@ func (d *document) Discard(n int) {
 }
 
 func (d *document) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
+	return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil
 }
 
 // Close gives its bytes back; giving back does not fail.
@@ -395,7 +395,7 @@ func (s *Shell) readLine(fd int) (string, error) {
 	var line []byte
 	d := s.t.FD(fd)
 	if d == nil {
-		return "", syscall.EBADF
+		return "", linux.EBADF
 	}
 	if p, ok := d.File.(proc.Peeker); ok {
 		for {

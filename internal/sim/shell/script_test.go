@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/command/file"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sort"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/text"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -59,7 +59,7 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 	for _, d := range []string{"/usr", "/usr/bin", "/dev", "/tmp"} {
 		must(t, root.Mkdir(d, 0o755))
 	}
-	must(t, root.Symlink("usr/bin", "/bin"), root.Chmod("/tmp", 0o1777), root.Mknod("/dev/null", syscall.S_IFCHR|0o666, proc.DevNull))
+	must(t, root.Symlink("usr/bin", "/bin"), root.Chmod("/tmp", 0o1777), root.Mknod("/dev/null", linux.S_IFCHR|0o666, proc.DevNull))
 	programs := map[string]proc.Program{"bash": shell.Program, "sh": shell.Program, "sleep": sleep}
 	for _, c := range slices.Concat(text.Commands(), file.Commands(), sort.Commands(), []command.Command{}) {
 		for _, name := range append([]string{c.Name}, c.Aliases...) {
@@ -67,7 +67,7 @@ func run(t testing.TB, script string, limits budget.Limits, args ...string) resu
 		}
 	}
 	for name := range programs {
-		f, err := root.Open("/usr/bin/"+name, syscall.O_WRONLY|syscall.O_CREAT, 0o755)
+		f, err := root.Open("/usr/bin/"+name, linux.O_WRONLY|linux.O_CREAT, 0o755)
 		must(t, err)
 		_, err = f.Write(proc.ProgramFile(name))
 		must(t, err, f.Close())

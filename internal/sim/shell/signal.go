@@ -3,7 +3,8 @@ package shell
 import (
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // signalNames are the names without SIG, from 1 on.
@@ -11,7 +12,7 @@ const signalNames = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE
 	"TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS"
 
 // signalName gives a signal's name without SIG, or "".
-func signalName(sig syscall.Signal) string {
+func signalName(sig linux.Signal) string {
 	n := int(sig)
 	switch {
 	case n >= 1 && n <= 31:
@@ -29,9 +30,9 @@ func signalName(sig syscall.Signal) string {
 }
 
 // findSignal finds a signal by number or name, with or without SIG. EXIT is 0.
-func findSignal(spec string) (syscall.Signal, bool) {
+func findSignal(spec string) (linux.Signal, bool) {
 	if n, err := strconv.ParseUint(spec, 10, 31); err == nil {
-		return syscall.Signal(n), n <= 64
+		return linux.Signal(n), n <= 64
 	}
 	name := strings.TrimPrefix(strings.ToUpper(spec), "SIG")
 	if name == "EXIT" {
@@ -39,21 +40,21 @@ func findSignal(spec string) (syscall.Signal, bool) {
 	}
 	for i, n := range strings.Fields(signalNames) {
 		if n == name {
-			return syscall.Signal(i + 1), true
+			return linux.Signal(i + 1), true
 		}
 	}
 	switch name {
 	case "CLD":
-		return syscall.SIGCHLD, true
+		return linux.SIGCHLD, true
 	case "POLL":
-		return syscall.SIGIO, true
+		return linux.SIGIO, true
 	case "":
 		return 0, false
 	}
 	if strings.HasPrefix(name, "RT") {
 		for n := 34; n <= 64; n++ {
-			if signalName(syscall.Signal(n)) == name {
-				return syscall.Signal(n), true
+			if signalName(linux.Signal(n)) == name {
+				return linux.Signal(n), true
 			}
 		}
 	}
@@ -61,41 +62,41 @@ func findSignal(spec string) (syscall.Signal, bool) {
 }
 
 // signalText describes a signal as strsignal does.
-func signalText(sig syscall.Signal) string {
+func signalText(sig linux.Signal) string {
 	switch sig {
-	case syscall.SIGHUP:
+	case linux.SIGHUP:
 		return "Hangup"
-	case syscall.SIGINT:
+	case linux.SIGINT:
 		return "Interrupt"
-	case syscall.SIGQUIT:
+	case linux.SIGQUIT:
 		return "Quit"
-	case syscall.SIGILL:
+	case linux.SIGILL:
 		return "Illegal instruction"
-	case syscall.SIGTRAP:
+	case linux.SIGTRAP:
 		return "Trace/breakpoint trap"
-	case syscall.SIGABRT:
+	case linux.SIGABRT:
 		return "Aborted"
-	case syscall.SIGBUS:
+	case linux.SIGBUS:
 		return "Bus error"
-	case syscall.SIGFPE:
+	case linux.SIGFPE:
 		return "Floating point exception"
-	case syscall.SIGKILL:
+	case linux.SIGKILL:
 		return "Killed"
-	case syscall.SIGUSR1:
+	case linux.SIGUSR1:
 		return "User defined signal 1"
-	case syscall.SIGSEGV:
+	case linux.SIGSEGV:
 		return "Segmentation fault"
-	case syscall.SIGUSR2:
+	case linux.SIGUSR2:
 		return "User defined signal 2"
-	case syscall.SIGPIPE:
+	case linux.SIGPIPE:
 		return "Broken pipe"
-	case syscall.SIGALRM:
+	case linux.SIGALRM:
 		return "Alarm clock"
-	case syscall.SIGTERM:
+	case linux.SIGTERM:
 		return "Terminated"
-	case syscall.SIGXCPU:
+	case linux.SIGXCPU:
 		return "CPU time limit exceeded"
-	case syscall.SIGXFSZ:
+	case linux.SIGXFSZ:
 		return "File size limit exceeded"
 	}
 	return "Unknown signal " + strconv.Itoa(int(sig))

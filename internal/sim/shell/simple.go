@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/variable"
@@ -504,7 +504,7 @@ func (s *Shell) program(name string) (string, error) {
 	}
 	path, ok := s.vars.Get("PATH")
 	if !ok {
-		return "", syscall.ENOENT
+		return "", linux.ENOENT
 	}
 	file, err := s.t.Lookup(name, path)
 	if err != nil {
@@ -519,16 +519,16 @@ func (s *Shell) program(name string) (string, error) {
 // notFound tells that there is no such command.
 func (s *Shell) notFound(args []string, err error) int {
 	name := args[0]
-	if f, ok := s.funcs["command_not_found_handle"]; ok && err == syscall.ENOENT {
+	if f, ok := s.funcs["command_not_found_handle"]; ok && err == linux.ENOENT {
 		return s.inSubshell(func(c *Shell) int {
 			return c.call(f, append([]string{f.name}, args...))
 		})
 	}
-	if err == syscall.EACCES {
+	if err == linux.EACCES {
 		s.Warn("%s: Permission denied", name)
 		return 126
 	}
-	if err == syscall.ENOENT || err == syscall.ENOTDIR {
+	if err == linux.ENOENT || err == linux.ENOTDIR {
 		if name == "" {
 			s.Warn(": command not found")
 		} else {
@@ -546,25 +546,25 @@ func (s *Shell) cannotRun(file, name string, err error) int {
 	switch {
 	case errors.As(err, &in):
 		s.Warn("%s: cannot execute: required file not found", file)
-		if in.Err == syscall.ENOENT {
+		if in.Err == linux.ENOENT {
 			return 127
 		}
 		return 126
-	case err == syscall.EAGAIN:
+	case err == linux.EAGAIN:
 		s.Warn("fork: retry: Resource temporarily unavailable")
 		return 254
-	case err == syscall.ENOENT || err == syscall.ENOTDIR && !strings.Contains(name, "/"):
+	case err == linux.ENOENT || err == linux.ENOTDIR && !strings.Contains(name, "/"):
 		s.Warn("%s: No such file or directory", name)
 		return 127
-	case err == syscall.EACCES:
+	case err == linux.EACCES:
 		if i, e := s.t.View.Stat(file); e == nil && i.IsDir() {
 			s.Warn("%s: Is a directory", name)
 			return 126
 		}
-	case errors.Is(err, syscall.ENOEXEC):
+	case errors.Is(err, linux.ENOEXEC):
 		s.Warn("%s: cannot execute binary file: Exec format error", file)
 		return 126
-	case err == syscall.ENOTDIR:
+	case err == linux.ENOTDIR:
 		s.Warn("%s: Not a directory", name)
 		return 126
 	}

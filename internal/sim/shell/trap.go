@@ -4,8 +4,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
@@ -15,11 +15,11 @@ import (
 // empty ignores.
 type traps struct {
 	exit, err, debug, ret *string
-	signals               map[syscall.Signal]string // never changed in place
-	shown                 *traps                    // what trap -p shows in a subshell that has set none
-	ignored               map[syscall.Signal]bool   // when the shell started; never changed
-	running               int                       // > 0 within DEBUG, ERR or RETURN
-	later                 []syscall.Signal
+	signals               map[linux.Signal]string // never changed in place
+	shown                 *traps                  // what trap -p shows in a subshell that has set none
+	ignored               map[linux.Signal]bool   // when the shell started; never changed
+	running               int                     // > 0 within DEBUG, ERR or RETURN
+	later                 []linux.Signal
 	debugged              bool // the next command's DEBUG has been run
 }
 
@@ -41,7 +41,7 @@ func (t *traps) inherit(s *Shell, task *proc.Task) traps {
 			continue
 		}
 		if c.signals == nil {
-			c.signals = map[syscall.Signal]string{}
+			c.signals = map[linux.Signal]string{}
 		}
 		c.signals[sig] = text
 	}
@@ -174,7 +174,7 @@ func (s *Shell) exitTrap() {
 }
 
 // caught runs the trap of a signal that has arrived.
-func (s *Shell) caught(sig syscall.Signal) {
+func (s *Shell) caught(sig linux.Signal) {
 	if s.handling {
 		s.traps.later = append(s.traps.later, sig)
 		return
@@ -208,7 +208,7 @@ func (s *Shell) caught(sig syscall.Signal) {
 }
 
 // caughtLater keeps a signal until the command that runs has ended.
-func (s *Shell) caughtLater(sig syscall.Signal) {
+func (s *Shell) caughtLater(sig linux.Signal) {
 	s.traps.later = append(s.traps.later, sig)
 	s.t.Signal(sig)
 	_ = s.t.Caught()
@@ -216,9 +216,9 @@ func (s *Shell) caughtLater(sig syscall.Signal) {
 
 // fatal tells whether a signal is caught only so that EXIT runs before it
 // kills.
-func (s *Shell) fatal(sig syscall.Signal) bool {
+func (s *Shell) fatal(sig linux.Signal) bool {
 	switch sig {
-	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM:
+	case linux.SIGHUP, linux.SIGINT, linux.SIGTERM:
 		return true
 	}
 	return false
@@ -226,7 +226,7 @@ func (s *Shell) fatal(sig syscall.Signal) bool {
 
 // childTrap runs CHLD for children that have ended.
 func (s *Shell) childTrap(int) {
-	if text, ok := s.traps.signals[syscall.SIGCHLD]; ok && text != "" {
+	if text, ok := s.traps.signals[linux.SIGCHLD]; ok && text != "" {
 		if sig := s.t.Caught(); sig != 0 {
 			s.caught(sig)
 		}
@@ -264,7 +264,7 @@ func (s *Shell) setTrap(name string, text *string) bool {
 		s.t.Grow(len(*text))
 	}
 	s.t.Shrink(len(s.traps.signals[sig]))
-	m := make(map[syscall.Signal]string, len(s.traps.signals)+1)
+	m := make(map[linux.Signal]string, len(s.traps.signals)+1)
 	for k, v := range s.traps.signals {
 		m[k] = v
 	}
@@ -289,7 +289,7 @@ func (s *Shell) watchFatal() {
 	if s.interactive {
 		return // it catches them anyway
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
+	for _, sig := range []linux.Signal{linux.SIGHUP, linux.SIGINT, linux.SIGTERM} {
 		if _, ok := s.traps.signals[sig]; ok {
 			continue
 		}
@@ -423,7 +423,7 @@ func (s *Shell) showTraps(names []string) int {
 	}
 	sort.Ints(nums)
 	for _, n := range nums {
-		show("SIG"+signalName(syscall.Signal(n)), t.signals[syscall.Signal(n)])
+		show("SIG"+signalName(linux.Signal(n)), t.signals[linux.Signal(n)])
 	}
 	for _, name := range []string{"DEBUG", "ERR", "RETURN"} {
 		if p := event(name); p != nil {

@@ -1,8 +1,9 @@
 package vfs
 
 import (
-	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // change walks to a file and changes it, if the user may: by owning it unless
@@ -17,11 +18,11 @@ func (v *View) change(path string, w way, allowed func(*node) error, do func(*no
 		n := p.node
 		switch {
 		case n.dynamic != nil:
-			return syscall.EPERM
+			return linux.EPERM
 		case f.frozen(n):
-			return syscall.EROFS
+			return linux.EROFS
 		case p.write, p.read:
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		if err := allowed(n); err != nil {
 			return err
@@ -38,7 +39,7 @@ func (v *View) change(path string, w way, allowed func(*node) error, do func(*no
 // owns gives EPERM unless the user owns a file.
 func (v *View) owns(n *node) error {
 	if v.UID != 0 && v.UID != int(n.uid) {
-		return syscall.EPERM
+		return linux.EPERM
 	}
 	return nil
 }
@@ -48,7 +49,7 @@ func (v *View) Chmod(path string, mode uint32) error {
 	return v.change(path, following, v.owns, func(n *node) {
 		n.mode = n.typ() | mode&0o7777
 		if v.UID != 0 && !v.inGroup(int(n.gid)) {
-			n.mode &^= syscall.S_ISGID
+			n.mode &^= linux.S_ISGID
 		}
 	})
 }
@@ -61,12 +62,12 @@ func (v *View) Chown(path string, uid, gid int, follow bool) error {
 		case v.UID == 0:
 			return nil
 		case uid < 0 && gid < 0:
-			if n.isDir() || n.mode&syscall.S_ISUID == 0 && n.mode&(syscall.S_ISGID|0o010) != syscall.S_ISGID|0o010 {
+			if n.isDir() || n.mode&linux.S_ISUID == 0 && n.mode&(linux.S_ISGID|0o010) != linux.S_ISGID|0o010 {
 				return nil
 			}
 			return v.owns(n) // set-id bits go
 		case v.UID != int(n.uid), uid >= 0 && uid != v.UID, gid >= 0 && gid != int(n.gid) && !v.inGroup(gid):
-			return syscall.EPERM
+			return linux.EPERM
 		}
 		return nil
 	}
@@ -85,9 +86,9 @@ func (v *View) Chown(path string, uid, gid int, follow bool) error {
 
 // dropSetID takes away what a file that others changed must not keep.
 func (n *node) dropSetID() {
-	n.mode &^= syscall.S_ISUID
+	n.mode &^= linux.S_ISUID
 	if n.mode&0o010 != 0 {
-		n.mode &^= syscall.S_ISGID
+		n.mode &^= linux.S_ISGID
 	}
 }
 
@@ -118,7 +119,7 @@ func (v *View) Chtimes(path string, atime, mtime time.Time, follow bool) error {
 func (v *View) Touch(path string, follow bool) error {
 	allowed := func(n *node) error {
 		if v.owns(n) != nil && !v.may(n, 2) {
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		return nil
 	}
@@ -129,7 +130,7 @@ func (v *View) Touch(path string, follow bool) error {
 func (v *View) Truncate(path string, size int64) error {
 	f := v.FS
 	if size < 0 {
-		return syscall.EINVAL
+		return linux.EINVAL
 	}
 	return f.write(func(t *trip) error {
 		p, err := v.find(t, path, following)
@@ -139,13 +140,13 @@ func (v *View) Truncate(path string, size int64) error {
 		n := p.node
 		switch {
 		case n.isDir():
-			return syscall.EISDIR
+			return linux.EISDIR
 		case !n.isRegular():
-			return syscall.EINVAL
+			return linux.EINVAL
 		case f.frozen(n):
-			return syscall.EROFS
+			return linux.EROFS
 		case !v.may(n, 2), p.write, p.read, n.dynamic != nil:
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		return f.truncate(n, size, v.UID != 0)
 	})
@@ -154,7 +155,7 @@ func (v *View) Truncate(path string, size int64) error {
 // truncate sets the size of a regular file.
 func (f *FS) truncate(n *node, size int64, drop bool) error {
 	if size > f.opts.FileSize {
-		return syscall.EFBIG
+		return linux.EFBIG
 	}
 	if n.lower != nil {
 		if size > 0 {

@@ -3,7 +3,8 @@ package vfs
 import (
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // An Entry is one name of a directory.
@@ -99,9 +100,9 @@ func (v *View) readable(t *trip, path string) (place, error) {
 	case err != nil:
 		return p, err
 	case !p.node.isDir():
-		return p, syscall.ENOTDIR
+		return p, linux.ENOTDIR
 	case p.read, !v.may(p.node, 4):
-		return p, syscall.EACCES
+		return p, linux.EACCES
 	}
 	return p, nil
 }
@@ -181,7 +182,7 @@ func (f *FS) listDynamic(v *View, d *node, after string, most int) []Entry {
 func (f *FS) empty(t *trip, v *View, d *node) error {
 	if d.dynamic != nil {
 		if len(d.dynamic.Names(v)) > 0 {
-			return syscall.ENOTEMPTY
+			return linux.ENOTEMPTY
 		}
 		return nil
 	}
@@ -189,7 +190,7 @@ func (f *FS) empty(t *trip, v *View, d *node) error {
 	holds := func(below bool) {
 		d.entries.after("", func(_ string, ino Ino) bool {
 			if n := f.nodes.get(uint64(ino)); n != nil && (below || n.lower == nil) {
-				err = syscall.ENOTEMPTY
+				err = linux.ENOTEMPTY
 			}
 			return err == nil
 		})
@@ -204,7 +205,7 @@ func (f *FS) empty(t *trip, v *View, d *node) error {
 		return err
 	}
 	if holds(true); err == nil && len(t.extra) > 0 {
-		err = syscall.ENOTEMPTY
+		err = linux.ENOTEMPTY
 	}
 	return err
 }

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -24,11 +24,11 @@ type made struct {
 func (m made) Mode() uint32 {
 	switch {
 	case m.in != nil:
-		return syscall.S_IFDIR | 0o555
+		return linux.S_IFDIR | 0o555
 	case m.link:
-		return syscall.S_IFLNK | 0o777
+		return linux.S_IFLNK | 0o777
 	}
-	return syscall.S_IFREG | 0o444
+	return linux.S_IFREG | 0o444
 }
 
 func (m made) Lookup(_ *vfs.View, name string) (vfs.Dynamic, bool) {
@@ -45,7 +45,7 @@ func (m made) Content(v *vfs.View) ([]byte, error) {
 		return fmt.Append(nil, v.Self), nil
 	}
 	if m.text == "" {
-		return nil, syscall.EPERM
+		return nil, linux.EPERM
 	}
 	return []byte(m.text), nil
 }
@@ -67,15 +67,15 @@ func TestDynamicFilesAreMadeUpForWhoAsks(t *testing.T) {
 	expect(t, "for another", read(&other, "/proc/7/../7/./name"), "task 8")
 	expect(t, "by a link", read(v, "/proc/self/fd/0"), "x")
 	expect(t, "upwards", read(v, "/proc/self/fd/../../b"), "bee")
-	expect(t, "one that refuses", read(v, "/proc/7/shut"), "error: "+vfs.Message(syscall.EPERM))
-	expect(t, "what is not there", read(v, "/proc/8"), "error: "+vfs.Message(syscall.ENOENT))
+	expect(t, "one that refuses", read(v, "/proc/7/shut"), "error: "+vfs.Message(linux.EPERM))
+	expect(t, "what is not there", read(v, "/proc/8"), "error: "+vfs.Message(linux.ENOENT))
 	names, err := v.Names("/proc")
 	must(t, err)
 	expect(t, "names", names, []string{"7", "b", "self"})
 	entries, err := v.ReadDir("/proc/7")
 	must(t, err)
 	expect(t, "entries", len(entries), 3)
-	d, err := v.Open("/proc", syscall.O_DIRECTORY, 0)
+	d, err := v.Open("/proc", linux.O_DIRECTORY, 0)
 	must(t, err)
 	defer d.Close()
 	for _, want := range []string{"7", "b", "self"} {
@@ -93,7 +93,7 @@ func TestDynamicFilesAreMadeUpForWhoAsks(t *testing.T) {
 		"rmdir":  v.Rmdir("/proc/7"),
 		"cut":    v.Truncate("/proc/b", 0),
 	} {
-		if err != syscall.EPERM && err != syscall.EACCES {
+		if err != linux.EPERM && err != linux.EACCES {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -130,13 +130,13 @@ func TestDynamicFilesAreMadeUpForWhoAsks(t *testing.T) {
 		}
 	}
 	must(t, v.FS.Unmount("/proc"))
-	expect(t, "after unmounting", read(v, "/proc/b"), "error: "+vfs.Message(syscall.ENOENT))
+	expect(t, "after unmounting", read(v, "/proc/b"), "error: "+vfs.Message(linux.ENOENT))
 	vfs.CheckForTest(t, v.FS)
 }
 
 func TestHolesAreFound(t *testing.T) {
 	v := root(vfs.New(vfs.Options{}))
-	h, err := v.Open("/f", syscall.O_RDWR|syscall.O_CREAT, 0o644)
+	h, err := v.Open("/f", linux.O_RDWR|linux.O_CREAT, 0o644)
 	must(t, err)
 	_, err = h.WriteAt([]byte("x"), 1<<20)
 	must(t, err)
@@ -150,11 +150,11 @@ func TestHolesAreFound(t *testing.T) {
 		{0, 0, vfs.SeekHole, nil},
 		{1 << 20, 1 << 20, vfs.SeekData, nil},
 		{1 << 20, 1<<20 + 64<<10, vfs.SeekHole, nil},
-		{1<<20 + 64<<10, 0, vfs.SeekData, syscall.ENXIO},
-		{2 << 20, 0, vfs.SeekHole, syscall.ENXIO},
-		{-1, 0, vfs.SeekData, syscall.ENXIO},
-		{-1, 0, io.SeekStart, syscall.EINVAL},
-		{0, 0, 9, syscall.EINVAL},
+		{1<<20 + 64<<10, 0, vfs.SeekData, linux.ENXIO},
+		{2 << 20, 0, vfs.SeekHole, linux.ENXIO},
+		{-1, 0, vfs.SeekData, linux.ENXIO},
+		{-1, 0, io.SeekStart, linux.EINVAL},
+		{0, 0, 9, linux.EINVAL},
 	} {
 		got, err := h.Seek(x.off, x.whence)
 		if got != x.want || !errors.Is(err, x.err) {
@@ -169,12 +169,12 @@ func TestHolesAreFound(t *testing.T) {
 	must(t, err)
 	expect(t, "the path", p, "/g")
 	must(t, v.Unlink("/g"))
-	if p, err := h.Path(); err != syscall.ENOENT {
+	if p, err := h.Path(); err != linux.ENOENT {
 		t.Errorf("the path of what has no name: %s %v", p, err)
 	}
 	must(t, h.Close())
 	must(t, h.Close())
-	if _, err := h.Read(make([]byte, 1)); err != syscall.EBADF {
+	if _, err := h.Read(make([]byte, 1)); err != linux.EBADF {
 		t.Errorf("after Close: %v", err)
 	}
 	vfs.CheckForTest(t, v.FS)
@@ -202,7 +202,7 @@ func TestADeepTreeIsRemoved(t *testing.T) {
 		must(t, in.Chdir("d"))
 	}
 	expect(t, "removing", v.RemoveAll("/d"), nil)
-	if _, err := in.Stat("."); err != syscall.ENOENT {
+	if _, err := in.Stat("."); err != linux.ENOENT {
 		t.Errorf("a directory that is gone: %v", err)
 	}
 	_, files, _, _ := v.FS.Usage()

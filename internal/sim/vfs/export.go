@@ -5,12 +5,11 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/snapshot"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
-// Export gives what differs from base, in the order that [snapshot.Compare]
+// Export gives what differs from base, in the order that [Change]
 // says; a nil base is an empty tree. It takes time by what changed: what both
 // trees share is not looked at, except that files with several names that
 // changed are looked for in the whole tree.
@@ -18,8 +17,8 @@ import (
 // Of a mount with something below, what was changed there is given, relative
 // to what lies below. Read-only and dynamic mounts are left out. The base must
 // be one that this tree came from.
-func (s *Snapshot) Export(base *Snapshot) iter.Seq2[snapshot.Entry, error] {
-	return func(yield func(snapshot.Entry, error) bool) {
+func (s *Snapshot) Export(base *Snapshot) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
 		if base == nil {
 			base = &Snapshot{}
 		}
@@ -43,7 +42,7 @@ func (s *Snapshot) node(ino Ino) *node { return s.nodes.get(uint64(ino)) }
 // An export is an Export that goes on.
 type export struct {
 	now, base *Snapshot
-	yield     func(snapshot.Entry, error) bool
+	yield     func(Change, error) bool
 	dirty     map[Ino]map[string]bool // directories in which a file below changed, and its name
 	shared    map[Ino]string          // files with several names: the first one given
 }
@@ -114,7 +113,7 @@ func (x *export) mark(dir Ino, name string, ino Ino) {
 // was is what the base has there, if that is a directory too.
 func (x *export) dir(path string, was, is *node) bool {
 	if len(path) > maxPath {
-		return x.yield(snapshot.Entry{}, syscall.ENAMETOOLONG)
+		return x.yield(Change{}, linux.ENAMETOOLONG)
 	}
 	names := map[string]bool{}
 	switch {
@@ -156,7 +155,7 @@ func (x *export) name(path, name string, dirWas, dirIs *node) bool {
 		if was == nil && (!ok || dirIs.lower == nil) {
 			return true
 		}
-		return x.give(snapshot.Entry{Path: path, Kind: snapshot.Gone}, nil)
+		return x.give(Change{Path: path, Kind: ChangeGone}, nil)
 	}
 	if is.mnt != dirIs.mnt {
 		return x.mount(path, is)
@@ -214,14 +213,14 @@ func (x *export) file(path string, was, is *node) bool {
 	}
 	if is.nlink > 1 {
 		if first, ok := x.shared[is.ino]; ok {
-			return x.give(snapshot.Entry{Path: path, Kind: snapshot.Same, Target: first}, nil)
+			return x.give(Change{Path: path, Kind: ChangeSame, Target: first}, nil)
 		}
 		x.shared[is.ino] = path
 	}
 	return x.give(x.entry(path, is))
 }
 
-func (x *export) give(e snapshot.Entry, err error) bool { return x.yield(e, err) && err == nil }
+func (x *export) give(e Change, err error) bool { return x.yield(e, err) && err == nil }
 
 // alike tells whether a directory's own attributes are the same.
 func alike(a, b *node) bool {
@@ -229,14 +228,14 @@ func alike(a, b *node) bool {
 }
 
 // entry describes a node.
-func (x *export) entry(path string, n *node) (snapshot.Entry, error) {
-	e := snapshot.Entry{
+func (x *export) entry(path string, n *node) (Change, error) {
+	e := Change{
 		Path: path, Mode: n.mode & 0o7777, UID: n.uid, GID: n.gid, ModTime: n.mtime.time(),
 		Shared: !n.isDir() && n.nlink > 1,
 	}
 	switch n.typ() {
-	case syscall.S_IFREG:
-		e.Kind, e.Size = snapshot.File, n.size
+	case linux.S_IFREG:
+		e.Kind, e.Size = ChangeFile, n.size
 		if n.lower == nil {
 			if n.pages.root != nil {
 				e.Data = n.extents()
@@ -244,36 +243,36 @@ func (x *export) entry(path string, n *node) (snapshot.Entry, error) {
 			return e, nil
 		}
 		return belowEntry(e, n.lower)
-	case syscall.S_IFDIR:
-		e.Kind = snapshot.Dir
-	case syscall.S_IFLNK:
-		e.Kind, e.Target = snapshot.Link, n.target
-	case syscall.S_IFIFO:
-		e.Kind = snapshot.Pipe
-	case syscall.S_IFSOCK:
-		e.Kind = snapshot.Socket
-	case syscall.S_IFCHR:
-		e.Kind, e.Device = snapshot.Char, uint64(n.rdev>>8)<<32|uint64(n.rdev&0xff)
+	case linux.S_IFDIR:
+		e.Kind = ChangeDir
+	case linux.S_IFLNK:
+		e.Kind, e.Target = ChangeLink, n.target
+	case linux.S_IFIFO:
+		e.Kind = ChangePipe
+	case linux.S_IFSOCK:
+		e.Kind = ChangeSocket
+	case linux.S_IFCHR:
+		e.Kind, e.Device = ChangeChar, uint64(n.rdev>>8)<<32|uint64(n.rdev&0xff)
 	default:
-		e.Kind, e.Device = snapshot.Block, uint64(n.rdev>>8)<<32|uint64(n.rdev&0xff)
+		e.Kind, e.Device = ChangeBlock, uint64(n.rdev>>8)<<32|uint64(n.rdev&0xff)
 	}
 	return e, nil
 }
 
 // extents gives the contents of a file in memory. The node never changes: it
 // is a snapshot's.
-func (n *node) extents() iter.Seq2[snapshot.Extent, error] {
-	return func(yield func(snapshot.Extent, error) bool) {
+func (n *node) extents() iter.Seq2[Extent, error] {
+	return func(yield func(Extent, error) bool) {
 		n.pages.each(func(i uint64, p *page) bool {
 			off := int64(i) * pageSize
 			b := p.b[:min(int64(len(p.b)), n.size-off)]
-			return len(b) == 0 || yield(snapshot.Extent{Offset: off, Bytes: b}, nil)
+			return len(b) == 0 || yield(Extent{Offset: off, Bytes: b}, nil)
 		})
 	}
 }
 
 // belowEntry describes a file whose contents lie below, as they are now.
-func belowEntry(e snapshot.Entry, l Lower) (snapshot.Entry, error) {
+func belowEntry(e Change, l Lower) (Change, error) {
 	h, err := l.Open()
 	if err != nil {
 		return e, errno(err)
@@ -283,17 +282,17 @@ func belowEntry(e snapshot.Entry, l Lower) (snapshot.Entry, error) {
 		err = cerr
 	}
 	size := e.Size
-	e.Data = func(yield func(snapshot.Extent, error) bool) {
+	e.Data = func(yield func(Extent, error) bool) {
 		h, err := l.Open()
 		if err != nil {
-			yield(snapshot.Extent{}, errno(err))
+			yield(Extent{}, errno(err))
 			return
 		}
 		defer h.Close()
 		buf := make([]byte, pageSize)
 		for off := int64(0); off < size; {
 			n, err := fill(h, buf[:min(int64(len(buf)), size-off)], off)
-			if n > 0 && !zero(buf[:n]) && !yield(snapshot.Extent{Offset: off, Bytes: buf[:n]}, nil) {
+			if n > 0 && !zero(buf[:n]) && !yield(Extent{Offset: off, Bytes: buf[:n]}, nil) {
 				return
 			}
 			off += int64(n)
@@ -301,7 +300,7 @@ func belowEntry(e snapshot.Entry, l Lower) (snapshot.Entry, error) {
 				return // it got shorter: what is missing is a hole
 			}
 			if err != nil {
-				yield(snapshot.Extent{}, errno(err))
+				yield(Extent{}, errno(err))
 				return
 			}
 		}

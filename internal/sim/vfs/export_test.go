@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/entry"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
@@ -43,7 +44,7 @@ func TestAnExportIntoItsBaseGivesTheSameTree(t *testing.T) {
 		v := root(fs)
 		_ = v.Chmod("/1", 0o4711)
 		_ = v.Chown("/2", 5, 6, false)
-		_ = v.Mknod("/0/dev", syscall.S_IFCHR|0o600, 1<<8|3)
+		_ = v.Mknod("/0/dev", linux.S_IFCHR|0o600, 1<<8|3)
 		_ = v.Mkfifo("/3/fifo", 0o640)
 		_ = v.Chtimes("/", time.Time{}, time.Unix(12345, 678), true)
 		now := fs.Snapshot()
@@ -54,10 +55,10 @@ func TestAnExportIntoItsBaseGivesTheSameTree(t *testing.T) {
 				to = from.FS(vfs.Options{})
 			}
 			id := snapshot.NewID()
-			must(t, store.Write(t.Context(), snapshot.Meta{ID: id}, now.Export(from)))
+			must(t, store.Write(t.Context(), snapshot.Meta{ID: id}, entry.Export(now.Export(from))))
 			x, err := store.Read(id)
 			must(t, err)
-			must(t, to.Import(x.Entries()))
+			must(t, to.Import(entry.Import(x.Entries())))
 			must(t, x.Close())
 			if got := portable(t, to); got != want {
 				t.Fatalf("seed %d, relative to %s:\n%s\nwant\n%s", seed, what, got, want)
@@ -73,7 +74,7 @@ func TestAnExportIntoItsBaseGivesTheSameTree(t *testing.T) {
 	}
 }
 
-func count(t *testing.T, entries iter.Seq2[snapshot.Entry, error]) int {
+func count(t *testing.T, entries iter.Seq2[vfs.Change, error]) int {
 	t.Helper()
 	n := 0
 	for _, err := range entries {
@@ -134,8 +135,8 @@ func TestAnExportOfAnOverlayHoldsWhatChanged(t *testing.T) {
 }
 
 func TestAnImportFollowsNoLink(t *testing.T) {
-	seq := func(all ...snapshot.Entry) iter.Seq2[snapshot.Entry, error] {
-		return func(yield func(snapshot.Entry, error) bool) {
+	seq := func(all ...vfs.Change) iter.Seq2[vfs.Change, error] {
+		return func(yield func(vfs.Change, error) bool) {
 			for _, e := range all {
 				if !yield(e, nil) {
 					return
@@ -143,14 +144,14 @@ func TestAnImportFollowsNoLink(t *testing.T) {
 			}
 		}
 	}
-	for what, all := range map[string][]snapshot.Entry{
-		"below a link of its own":    {{Path: "l", Kind: snapshot.Link, Target: "etc"}, {Path: "l/passwd", Kind: snapshot.File}},
-		"below a link of the base":   {{Path: "there/passwd", Kind: snapshot.File}},
-		"upwards":                    {{Path: "home/../etc/passwd", Kind: snapshot.File}},
-		"the name of a directory up": {{Path: "home/..", Kind: snapshot.Gone}},
-		"a dot":                      {{Path: "etc/.", Kind: snapshot.Gone}},
-		"another name of nothing":    {{Path: "x", Kind: snapshot.Same, Target: "etc/passwd"}},
-		"below a file":               {{Path: "etc/passwd/x", Kind: snapshot.File}},
+	for what, all := range map[string][]vfs.Change{
+		"below a link of its own":    {{Path: "l", Kind: vfs.ChangeLink, Target: "etc"}, {Path: "l/passwd", Kind: vfs.ChangeFile}},
+		"below a link of the base":   {{Path: "there/passwd", Kind: vfs.ChangeFile}},
+		"upwards":                    {{Path: "home/../etc/passwd", Kind: vfs.ChangeFile}},
+		"the name of a directory up": {{Path: "home/..", Kind: vfs.ChangeGone}},
+		"a dot":                      {{Path: "etc/.", Kind: vfs.ChangeGone}},
+		"another name of nothing":    {{Path: "x", Kind: vfs.ChangeSame, Target: "etc/passwd"}},
+		"below a file":               {{Path: "etc/passwd/x", Kind: vfs.ChangeFile}},
 		"no kind":                    {{Path: "x"}},
 	} {
 		v := root(vfs.New(vfs.Options{}))
@@ -166,18 +167,18 @@ func TestAnImportFollowsNoLink(t *testing.T) {
 }
 
 // fuzzed makes entries of bytes.
-func fuzzed(b []byte) iter.Seq2[snapshot.Entry, error] {
-	return func(yield func(snapshot.Entry, error) bool) {
+func fuzzed(b []byte) iter.Seq2[vfs.Change, error] {
+	return func(yield func(vfs.Change, error) bool) {
 		paths := []string{"a", "a/b", "a/b/c", "b", "b/..", "a/../b", "/a", "", ".", "a//b", "c", "l", "l/x", "a\x00", "..", "b/c"}
 		for len(b) >= 4 {
-			e := snapshot.Entry{
-				Path: paths[b[0]%16], Kind: snapshot.Kind(b[1] % 11), Mode: uint32(b[2]) << 4, Target: paths[b[3]%16],
+			e := vfs.Change{
+				Path: paths[b[0]%16], Kind: vfs.ChangeKind(b[1] % 11), Mode: uint32(b[2]) << 4, Target: paths[b[3]%16],
 				Opaque: b[2]&1 != 0, Shared: b[2]&2 != 0, Size: int64(b[3]) << (b[2] % 50),
 			}
 			if b[2]&4 != 0 {
 				data := b[:4]
-				e.Data = func(yield func(snapshot.Extent, error) bool) {
-					yield(snapshot.Extent{Offset: int64(data[0]) << (data[1] % 56), Bytes: data}, nil)
+				e.Data = func(yield func(vfs.Extent, error) bool) {
+					yield(vfs.Extent{Offset: int64(data[0]) << (data[1] % 56), Bytes: data}, nil)
 				}
 			}
 			b = b[4:]

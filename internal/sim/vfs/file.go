@@ -3,7 +3,8 @@ package vfs
 import (
 	"io"
 	"sync"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // A File is an open file of any type. Its offset is its own; duplicates of a
@@ -68,12 +69,12 @@ func (h *File) ReadAt(p []byte, off int64) (int, error) {
 
 func (h *File) readAt(p []byte, off int64) (int, error) {
 	switch {
-	case h.done, h.flags&syscall.O_ACCMODE == syscall.O_WRONLY:
-		return 0, syscall.EBADF
+	case h.done, h.flags&linux.O_ACCMODE == linux.O_WRONLY:
+		return 0, linux.EBADF
 	case off < 0:
-		return 0, syscall.EINVAL
+		return 0, linux.EINVAL
 	case h.dynamic && h.opened.IsDir():
-		return 0, syscall.EISDIR
+		return 0, linux.EISDIR
 	case h.dynamic:
 		if off >= int64(len(h.made)) {
 			return 0, io.EOF
@@ -105,7 +106,7 @@ func (h *File) readMemory(p []byte, off int64) (n int, err error, below bool) {
 	case err != nil:
 		return 0, err, false
 	case x.isDir():
-		return 0, syscall.EISDIR, false
+		return 0, linux.EISDIR, false
 	case x.lower != nil:
 		return 0, nil, h.lower != nil
 	case len(p) == 0:
@@ -119,7 +120,7 @@ func (h *File) readMemory(p []byte, off int64) (n int, err error, below bool) {
 func (h *File) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n, end, err := h.writeAt(p, h.off, h.flags&syscall.O_APPEND != 0)
+	n, end, err := h.writeAt(p, h.off, h.flags&linux.O_APPEND != 0)
 	if n > 0 {
 		h.off = end
 	}
@@ -135,8 +136,8 @@ func (h *File) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (h *File) writeAt(p []byte, off int64, atEnd bool) (n int, end int64, err error) {
-	if h.done || h.flags&syscall.O_ACCMODE == syscall.O_RDONLY || h.dynamic {
-		return 0, off, syscall.EBADF
+	if h.done || h.flags&linux.O_ACCMODE == linux.O_RDONLY || h.dynamic {
+		return 0, off, linux.EBADF
 	}
 	f := h.fs
 	f.mu.Lock()
@@ -149,7 +150,7 @@ func (h *File) writeAt(p []byte, off int64, atEnd bool) (n int, end int64, err e
 		off = x.size
 	}
 	if off < 0 || !x.isRegular() {
-		return 0, off, syscall.EINVAL
+		return 0, off, linux.EINVAL
 	}
 	x = f.owned(x)
 	n, err = f.writeAt(x, p, off)
@@ -165,8 +166,8 @@ func (h *File) writeAt(p []byte, off int64, atEnd bool) (n int, end int64, err e
 
 // Truncate sets the file's size.
 func (h *File) Truncate(size int64) error {
-	if h.flags&syscall.O_ACCMODE == syscall.O_RDONLY || h.dynamic || size < 0 {
-		return syscall.EINVAL
+	if h.flags&linux.O_ACCMODE == linux.O_RDONLY || h.dynamic || size < 0 {
+		return linux.EINVAL
 	}
 	f := h.fs
 	return f.write(func(*trip) error {
@@ -175,7 +176,7 @@ func (h *File) Truncate(size int64) error {
 		case err != nil:
 			return err
 		case !n.isRegular():
-			return syscall.EINVAL
+			return linux.EINVAL
 		}
 		return f.truncate(n, size, h.drop)
 	})
@@ -198,16 +199,16 @@ func (h *File) Seek(off int64, whence int) (int64, error) {
 		off += size
 	case SeekData, SeekHole:
 		if off < 0 || off >= size {
-			return 0, syscall.ENXIO
+			return 0, linux.ENXIO
 		}
 		if off, err = h.next(off, size, whence == SeekData); err != nil {
 			return 0, err
 		}
 	default:
-		return 0, syscall.EINVAL
+		return 0, linux.EINVAL
 	}
 	if off < 0 {
-		return 0, syscall.EINVAL
+		return 0, linux.EINVAL
 	}
 	if h.opened.IsDir() || off == 0 {
 		h.after, h.trip = "", nil
@@ -246,7 +247,7 @@ func (h *File) next(off, size int64, data bool) (int64, error) {
 	}
 	to := n.nextData(off, data)
 	if data && to >= n.size {
-		return 0, syscall.ENXIO
+		return 0, linux.ENXIO
 	}
 	return to, nil
 }
@@ -273,7 +274,7 @@ func (h *File) ReadDir(v *View, most int) ([]Entry, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.done {
-		return nil, syscall.EBADF
+		return nil, linux.EBADF
 	}
 	var entries []Entry
 	f := h.fs
@@ -290,7 +291,7 @@ func (h *File) ReadDir(v *View, most int) ([]Entry, error) {
 			}
 		}
 		if !d.isDir() {
-			return syscall.ENOTDIR
+			return linux.ENOTDIR
 		}
 		if h.after == "" {
 			if err := t.list(d); err != nil {

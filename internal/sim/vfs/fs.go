@@ -3,8 +3,9 @@ package vfs
 import (
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // Options bound an FS. Zero fields are the defaults of package budget.
@@ -52,7 +53,7 @@ func New(o Options) *FS {
 	f := &FS{opts: o.filled(), owner: &token{}, next: Root + 1, count: 1, mounts: []*mount{{}}}
 	now := stampOf(f.opts.Now())
 	f.nodes.set(f.owner, uint64(Root), &node{
-		owner: f.owner, ino: Root, mode: syscall.S_IFDIR | 0o755, nlink: 1, parent: Root,
+		owner: f.owner, ino: Root, mode: linux.S_IFDIR | 0o755, nlink: 1, parent: Root,
 		atime: now, mtime: now, ctime: now,
 	})
 	return f
@@ -129,7 +130,7 @@ func (f *FS) get(ino Ino) (*node, error) {
 	if n := f.nodes.get(uint64(ino)); n != nil {
 		return n, nil
 	}
-	return nil, syscall.ENOENT
+	return nil, linux.ENOENT
 }
 
 // make adds a node that has no name yet.
@@ -137,7 +138,7 @@ func (f *FS) make(mode uint32, uid, gid int) (*node, error) {
 	if f.count >= f.opts.Inodes {
 		f.sweep()
 		if f.count >= f.opts.Inodes {
-			return nil, syscall.ENOSPC
+			return nil, linux.ENOSPC
 		}
 	}
 	now := stampOf(f.opts.Now())
@@ -188,7 +189,7 @@ func (f *FS) spare(d *node, name string) error {
 		return nil // of something below that is gone, or about to be replaced
 	}
 	if f.named+nameCost+int64(len(name)) > f.opts.Inodes*nameRoom {
-		return syscall.ENOSPC
+		return linux.ENOSPC
 	}
 	return nil
 }

@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"sync"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // A Host is a directory or file of the host, as something that lies below. It
@@ -45,7 +46,7 @@ func HostDir(root *os.Root) (*Host, error) {
 		return nil, errno(err)
 	}
 	if !i.IsDir() {
-		return nil, syscall.ENOTDIR
+		return nil, linux.ENOTDIR
 	}
 	if err := realDir(root); err != nil {
 		return nil, errno(err)
@@ -71,9 +72,9 @@ func HostFile(root *os.Root, name string) (*Host, error) {
 	case err != nil:
 		return nil, errno(err)
 	case i.Mode()&fs.ModeSymlink != 0:
-		return nil, syscall.ELOOP
+		return nil, linux.ELOOP
 	case !i.Mode().IsRegular():
-		return nil, syscall.EINVAL
+		return nil, linux.EINVAL
 	}
 	h := &Host{top: root, name: name}
 	f, err := h.openRegular(root, name)
@@ -81,7 +82,7 @@ func HostFile(root *os.Root, name string) (*Host, error) {
 	case err == nil:
 		return h, f.Close()
 	case os.IsPermission(err):
-		return nil, syscall.EACCES
+		return nil, linux.EACCES
 	}
 	return nil, errno(err)
 }
@@ -120,7 +121,7 @@ func (h *Host) Stat() (LowerInfo, error) {
 // Lookup describes an entry of the directory.
 func (h *Host) Lookup(name string) (LowerInfo, error) {
 	if h.name != "" {
-		return LowerInfo{}, syscall.ENOTDIR
+		return LowerInfo{}, linux.ENOTDIR
 	}
 	return (&hostFile{host: h, name: name, depth: 1}).Stat()
 }
@@ -128,7 +129,7 @@ func (h *Host) Lookup(name string) (LowerInfo, error) {
 // List names the entries of the directory.
 func (h *Host) List() ([]string, error) {
 	if h.name != "" {
-		return nil, syscall.ENOTDIR
+		return nil, linux.ENOTDIR
 	}
 	return list(h.top)
 }
@@ -136,7 +137,7 @@ func (h *Host) List() ([]string, error) {
 // Open opens the file.
 func (h *Host) Open() (LowerFile, error) {
 	if h.name == "" {
-		return nil, syscall.EISDIR
+		return nil, linux.EISDIR
 	}
 	return h.self().Open()
 }
@@ -168,7 +169,7 @@ func (x *hostFile) in(do func(*os.Root) error) error {
 // inside runs do in a directory itself.
 func (x *hostFile) inside(do func(*os.Root) error) error {
 	if x.depth > maxHostDepth {
-		return syscall.ENAMETOOLONG
+		return linux.ENAMETOOLONG
 	}
 	var d *hostDir
 	err := x.in(func(above *os.Root) error {
@@ -191,7 +192,7 @@ func (h *Host) hold(x *hostFile, above *os.Root) (*hostDir, error) {
 		return nil, err
 	}
 	if !was.IsDir() {
-		return nil, syscall.ENOTDIR
+		return nil, linux.ENOTDIR
 	}
 	if d := h.kept(x, was); d != nil {
 		return d, nil
@@ -204,7 +205,7 @@ func (h *Host) hold(x *hostFile, above *os.Root) (*hostDir, error) {
 	}
 	is, err := root.Lstat(".")
 	if err == nil && !os.SameFile(was, is) {
-		err = syscall.ENOENT // it became a link, or another directory
+		err = linux.ENOENT // it became a link, or another directory
 	}
 	if err == nil && device(is) != h.dev {
 		err = realDir(root)
@@ -285,7 +286,7 @@ func (x *hostFile) Stat() (LowerInfo, error) {
 			return err
 		}
 		l = lowerInfo(i, x)
-		if l.Mode&syscall.S_IFMT == syscall.S_IFLNK {
+		if l.Mode&linux.S_IFMT == linux.S_IFLNK {
 			l.Target, err = dir.Readlink(x.name)
 		}
 		return err
@@ -325,7 +326,7 @@ func list(dir *os.Root) ([]string, error) {
 		case err != nil:
 			return nil, errno(err)
 		case len(all) > maxHostNames:
-			return nil, syscall.EOVERFLOW
+			return nil, linux.EOVERFLOW
 		}
 	}
 }
@@ -339,7 +340,7 @@ func (x *hostFile) Open() (LowerFile, error) {
 	err := x.in(func(dir *os.Root) error {
 		var err error
 		for range 3 { // it may be replaced by renaming while it is opened
-			if f, err = x.host.openRegular(dir, x.name); err != syscall.ESTALE {
+			if f, err = x.host.openRegular(dir, x.name); err != linux.ESTALE {
 				return err
 			}
 		}
@@ -360,9 +361,9 @@ func (h *Host) openRegular(dir *os.Root, name string) (*os.File, error) {
 		return nil, err
 	}
 	if !was.Mode().IsRegular() {
-		return nil, syscall.EACCES
+		return nil, linux.EACCES
 	}
-	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := dir.OpenFile(name, os.O_RDONLY|noFollow, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -370,9 +371,9 @@ func (h *Host) openRegular(dir *os.Root, name string) (*os.File, error) {
 	switch {
 	case err != nil:
 	case !is.Mode().IsRegular():
-		err = syscall.EACCES
+		err = linux.EACCES
 	case !os.SameFile(was, is):
-		err = syscall.ESTALE
+		err = linux.ESTALE
 	case device(is) != h.dev || h.name != "":
 		err = real(f)
 	}
@@ -387,7 +388,7 @@ func (h *Host) count(n int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n > 0 && h.files >= maxHostFiles {
-		return syscall.ENFILE
+		return linux.ENFILE
 	}
 	h.files += n
 	return nil
@@ -419,24 +420,24 @@ func lowerInfo(i fs.FileInfo, l Lower) LowerInfo {
 	m := i.Mode()
 	mode := uint32(m.Perm())
 	if m&fs.ModeSticky != 0 {
-		mode |= syscall.S_ISVTX
+		mode |= linux.S_ISVTX
 	}
 	size := i.Size()
 	switch {
 	case m.IsRegular():
-		mode |= syscall.S_IFREG
+		mode |= linux.S_IFREG
 	case m.IsDir():
-		mode |= syscall.S_IFDIR
+		mode |= linux.S_IFDIR
 	case m&fs.ModeSymlink != 0:
-		mode, size = syscall.S_IFLNK|0o777, 0
+		mode, size = linux.S_IFLNK|0o777, 0
 	case m&fs.ModeNamedPipe != 0:
-		mode |= syscall.S_IFIFO
+		mode |= linux.S_IFIFO
 	case m&fs.ModeSocket != 0:
-		mode |= syscall.S_IFSOCK
+		mode |= linux.S_IFSOCK
 	case m&fs.ModeCharDevice != 0:
-		mode |= syscall.S_IFCHR
+		mode |= linux.S_IFCHR
 	default:
-		mode |= syscall.S_IFBLK
+		mode |= linux.S_IFBLK
 	}
 	return LowerInfo{Mode: mode, Size: size, Mtime: i.ModTime(), Lower: l}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -71,7 +72,7 @@ func bare(err error) string {
 	switch e := err.(type) {
 	case nil:
 		return "ok"
-	case syscall.Errno:
+	case syscall.Errno, linux.Errno:
 		return vfs.Message(e)
 	case *os.PathError:
 		return bare(e.Err)

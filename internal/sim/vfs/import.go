@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"syscall"
 
-	"github.com/paddock-sandbox/paddock/internal/snapshot"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // Import makes the tree into what an export says, which must be relative to
@@ -15,7 +14,7 @@ import (
 // that is not a directory is an error. The bounds of the FS hold.
 //
 // It is for a tree that nobody uses yet: it is not one step for others.
-func (f *FS) Import(entries iter.Seq2[snapshot.Entry, error]) error {
+func (f *FS) Import(entries iter.Seq2[Change, error]) error {
 	x := intake{fs: f, at: Root, shared: map[string]Ino{}, times: map[Ino]stamp{}}
 	for e, err := range entries {
 		if err != nil {
@@ -66,7 +65,7 @@ func (x *intake) into(path string) (*View, string, error) {
 		x.dir, x.at = dir, v.Dir
 	}
 	if name == "." || name == ".." || strings.IndexByte(name, 0) >= 0 {
-		return nil, "", syscall.EINVAL
+		return nil, "", linux.EINVAL
 	}
 	return &View{FS: x.fs, Dir: x.at}, name, nil
 }
@@ -74,22 +73,22 @@ func (x *intake) into(path string) (*View, string, error) {
 // enterDir goes into a directory that is no link.
 func enterDir(v *View, name string) error {
 	if name == "" || name == "." || name == ".." {
-		return syscall.EINVAL
+		return linux.EINVAL
 	}
 	i, err := v.Lstat(name)
 	if err != nil {
 		return err
 	}
 	if !i.IsDir() {
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	}
 	return v.Chdir(name)
 }
 
-func (x *intake) take(e *snapshot.Entry) error {
+func (x *intake) take(e *Change) error {
 	if e.Path == "" {
-		if e.Kind != snapshot.Dir {
-			return syscall.EINVAL
+		if e.Kind != ChangeDir {
+			return linux.EINVAL
 		}
 		return x.dress(&View{FS: x.fs, Dir: Root}, ".", e)
 	}
@@ -97,7 +96,7 @@ func (x *intake) take(e *snapshot.Entry) error {
 	if err != nil {
 		return err
 	}
-	if e.Kind == snapshot.Dir && !e.Opaque {
+	if e.Kind == ChangeDir && !e.Opaque {
 		if i, err := v.Lstat(name); err == nil && i.IsDir() {
 			return x.dress(v, name, e)
 		}
@@ -113,10 +112,10 @@ func (x *intake) take(e *snapshot.Entry) error {
 		return err
 	}
 	x.dir, x.at = "", 0 // the path may lead elsewhere now
-	if e.Kind == snapshot.Gone {
+	if e.Kind == ChangeGone {
 		return nil
 	}
-	if e.Kind == snapshot.Same {
+	if e.Kind == ChangeSame {
 		return x.same(v, name, e.Target)
 	}
 	if err := build(v, name, e); err != nil {
@@ -136,30 +135,30 @@ func (x *intake) take(e *snapshot.Entry) error {
 }
 
 // build makes a file of any type.
-func build(v *View, name string, e *snapshot.Entry) error {
+func build(v *View, name string, e *Change) error {
 	rdev := uint32(e.Device>>32)<<8 | uint32(e.Device&0xff)
 	switch e.Kind {
-	case snapshot.Dir:
+	case ChangeDir:
 		return v.Mkdir(name, 0o700)
-	case snapshot.Link:
+	case ChangeLink:
 		return v.Symlink(e.Target, name)
-	case snapshot.Pipe:
+	case ChangePipe:
 		return v.Mkfifo(name, 0o600)
-	case snapshot.Socket:
-		return v.Mknod(name, syscall.S_IFSOCK|0o600, 0)
-	case snapshot.Char:
-		return v.Mknod(name, syscall.S_IFCHR|0o600, rdev)
-	case snapshot.Block:
-		return v.Mknod(name, syscall.S_IFBLK|0o600, rdev)
-	case snapshot.File:
+	case ChangeSocket:
+		return v.Mknod(name, linux.S_IFSOCK|0o600, 0)
+	case ChangeChar:
+		return v.Mknod(name, linux.S_IFCHR|0o600, rdev)
+	case ChangeBlock:
+		return v.Mknod(name, linux.S_IFBLK|0o600, rdev)
+	case ChangeFile:
 		return pour(v, name, e)
 	}
-	return syscall.EINVAL
+	return linux.EINVAL
 }
 
 // pour makes a regular file.
-func pour(v *View, name string, e *snapshot.Entry) error {
-	h, err := v.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+func pour(v *View, name string, e *Change) error {
+	h, err := v.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -178,16 +177,16 @@ func pour(v *View, name string, e *snapshot.Entry) error {
 }
 
 // dress sets the attributes of what name leads to.
-func (x *intake) dress(v *View, name string, e *snapshot.Entry) error {
+func (x *intake) dress(v *View, name string, e *Change) error {
 	if err := v.Chown(name, int(e.UID), int(e.GID), false); err != nil {
 		return err
 	}
-	if e.Kind != snapshot.Link {
+	if e.Kind != ChangeLink {
 		if err := v.Chmod(name, e.Mode); err != nil {
 			return err
 		}
 	}
-	if e.Kind != snapshot.Dir {
+	if e.Kind != ChangeDir {
 		return v.Chtimes(name, e.ModTime, e.ModTime, false)
 	}
 	i, err := v.Lstat(name)
@@ -203,7 +202,7 @@ func (x *intake) same(v *View, name, target string) error {
 	f := x.fs
 	ino, ok := x.shared[target]
 	if !ok {
-		return syscall.EINVAL
+		return linux.EINVAL
 	}
 	return f.write(func(t *trip) error {
 		p, err := v.vacant(t, name, false)
@@ -215,9 +214,9 @@ func (x *intake) same(v *View, name, target string) error {
 		case err != nil:
 			return err
 		case n.isDir() || n.mnt != p.dir.mnt:
-			return syscall.EINVAL
+			return linux.EINVAL
 		case n.nlink >= maxNames:
-			return syscall.EMLINK
+			return linux.EMLINK
 		}
 		f.link(p.dir, p.name, n)
 		return nil

@@ -5,7 +5,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // A lazy file has contents that are made when they are first needed. It is
@@ -31,7 +32,7 @@ func (v *View) Provide(path string, mode uint32, size int64, load func() ([]byte
 		if err != nil {
 			return err
 		}
-		n, err := v.add(p, syscall.S_IFREG|mode&0o7777&^v.Umask)
+		n, err := v.add(p, linux.S_IFREG|mode&0o7777&^v.Umask)
 		if err != nil {
 			return err
 		}
@@ -74,9 +75,9 @@ func (l *lazy) Stat() (LowerInfo, error) {
 	return i, nil
 }
 
-func (*lazy) Lookup(string) (LowerInfo, error) { return LowerInfo{}, syscall.ENOTDIR }
+func (*lazy) Lookup(string) (LowerInfo, error) { return LowerInfo{}, linux.ENOTDIR }
 
-func (*lazy) List() ([]string, error) { return nil, syscall.ENOTDIR }
+func (*lazy) List() ([]string, error) { return nil, linux.ENOTDIR }
 
 func (l *lazy) Open() (LowerFile, error) {
 	b, err := l.content()
@@ -145,13 +146,13 @@ func (x *tree) Lookup(name string) (LowerInfo, error) {
 func (x *tree) List() ([]string, error) { return x.view().Names(x.name) }
 
 func (x *tree) Open() (LowerFile, error) {
-	h, err := x.view().Open(x.name, syscall.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	h, err := x.view().Open(x.name, linux.O_RDONLY|linux.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
 	i, err := h.Info()
 	if err == nil && !i.IsRegular() {
-		err = syscall.EACCES
+		err = linux.EACCES
 	}
 	if err != nil {
 		_ = h.Close() // it was not used

@@ -2,11 +2,11 @@ package vfs
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"slices"
-	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // A Lower is what lies below a node until it is changed: a directory or file
@@ -172,14 +172,11 @@ func wanted(err error) (*want, error) {
 
 // errno makes an Errno of what a lower says.
 func errno(err error) error {
-	var e syscall.Errno
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &e):
-		return e
 	}
-	return syscall.EIO
+	e, _ := linux.FromHost(err)
+	return e
 }
 
 // settle fetches what is wanted. Nothing is locked.
@@ -188,7 +185,7 @@ func (f *FS) settle(t *trip, w *want) (*trip, error) {
 		t = &trip{seen: map[Ino]bool{}}
 	}
 	if t.rounds++; t.rounds > maxRounds {
-		return t, syscall.EIO
+		return t, linux.EIO
 	}
 	switch {
 	case w.what == wantOpen:
@@ -212,9 +209,9 @@ func (f *FS) settle(t *trip, w *want) (*trip, error) {
 	i, err := w.lower.Lookup(w.name)
 	err = errno(err)
 	switch {
-	case (err == syscall.ENOENT || err == syscall.ENOTDIR) && !t.seen[w.dir]:
+	case (err == linux.ENOENT || err == linux.ENOTDIR) && !t.seen[w.dir]:
 		return t, f.recheck(t, w) // the directory itself may be what went
-	case err == syscall.ENOENT:
+	case err == linux.ENOENT:
 		t.absent = append(t.absent, absent{w.dir, w.name})
 		return t, nil
 	case err != nil:
@@ -295,7 +292,7 @@ func (f *FS) renew(t *trip, w *want, i LowerInfo, err error) error {
 // refresh is renew with the FS locked.
 func (f *FS) refresh(t *trip, dir Ino, name string, n *node, i LowerInfo, err error) error {
 	switch {
-	case err == nil && i.Mode&syscall.S_IFMT == n.typ():
+	case err == nil && i.Mode&linux.S_IFMT == n.typ():
 		t.seen[n.ino] = true
 		if i.Size != n.size || i.Target != n.target || !n.mine && (i.Mode != n.mode || stampOf(i.Mtime) != n.mtime) {
 			f.named += int64(len(i.Target) - len(n.target))
@@ -303,8 +300,8 @@ func (f *FS) refresh(t *trip, dir Ino, name string, n *node, i LowerInfo, err er
 		}
 		return nil
 	case n.ino == f.mounts[n.mnt].root:
-		return syscall.ENOENT
-	case err == nil, err == syscall.ENOENT, err == syscall.ENOTDIR:
+		return linux.ENOENT
+	case err == nil, err == linux.ENOENT, err == linux.ENOTDIR:
 		t.seen[n.ino] = true // once is enough, even where it has no place to go from
 		f.vanish(dir, name, n)
 		return nil
@@ -397,7 +394,7 @@ func (f *FS) copyUp(w *want) error {
 	// It may be all holes: to read them takes as long as if they were not.
 	if size, err := src.Size(); err != nil || size > f.opts.FileSize {
 		if err == nil {
-			err = syscall.EFBIG
+			err = linux.EFBIG
 		}
 		return errno(err)
 	}
@@ -406,7 +403,7 @@ func (f *FS) copyUp(w *want) error {
 	for off := int64(0); ; {
 		m, rerr := fill(src, buf, off)
 		if off+int64(m) > f.opts.FileSize {
-			err = syscall.EFBIG
+			err = linux.EFBIG
 			break
 		}
 		if !zero(buf[:m]) {
@@ -449,7 +446,7 @@ func (f *FS) reserve(bytes int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.used+bytes > f.opts.Disk {
-		return syscall.ENOSPC
+		return linux.ENOSPC
 	}
 	f.used += bytes
 	return nil

@@ -1,104 +1,104 @@
 package vfs
 
 import (
-	"errors"
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // Message gives the words that Unix tools print for an error: those of the C
 // library for an Errno, else the error's own.
 func Message(err error) string {
-	var e syscall.Errno
-	if !errors.As(err, &e) {
+	e, ok := linux.FromHost(err)
+	if !ok {
 		return err.Error()
 	}
 	switch e {
-	case syscall.EPERM:
+	case linux.EPERM:
 		return "Operation not permitted"
-	case syscall.ENOENT:
+	case linux.ENOENT:
 		return "No such file or directory"
-	case syscall.ESRCH:
+	case linux.ESRCH:
 		return "No such process"
-	case syscall.EINTR:
+	case linux.EINTR:
 		return "Interrupted system call"
-	case syscall.EIO:
+	case linux.EIO:
 		return "Input/output error"
-	case syscall.ENXIO:
+	case linux.ENXIO:
 		return "No such device or address"
-	case syscall.E2BIG:
+	case linux.E2BIG:
 		return "Argument list too long"
-	case syscall.ENOEXEC:
+	case linux.ENOEXEC:
 		return "Exec format error"
-	case syscall.EBADF:
+	case linux.EBADF:
 		return "Bad file descriptor"
-	case syscall.ECHILD:
+	case linux.ECHILD:
 		return "No child processes"
-	case syscall.EAGAIN:
+	case linux.EAGAIN:
 		return "Resource temporarily unavailable"
-	case syscall.ENOMEM:
+	case linux.ENOMEM:
 		return "Cannot allocate memory"
-	case syscall.EACCES:
+	case linux.EACCES:
 		return "Permission denied"
-	case syscall.EBUSY:
+	case linux.EBUSY:
 		return "Device or resource busy"
-	case syscall.EEXIST:
+	case linux.EEXIST:
 		return "File exists"
-	case syscall.EXDEV:
+	case linux.EXDEV:
 		return "Invalid cross-device link"
-	case syscall.ENODEV:
+	case linux.ENODEV:
 		return "No such device"
-	case syscall.ENOTDIR:
+	case linux.ENOTDIR:
 		return "Not a directory"
-	case syscall.EISDIR:
+	case linux.EISDIR:
 		return "Is a directory"
-	case syscall.EINVAL:
+	case linux.EINVAL:
 		return "Invalid argument"
-	case syscall.ENFILE:
+	case linux.ENFILE:
 		return "Too many open files in system"
-	case syscall.EMFILE:
+	case linux.EMFILE:
 		return "Too many open files"
-	case syscall.ENOTTY:
+	case linux.ENOTTY:
 		return "Inappropriate ioctl for device"
-	case syscall.ETXTBSY:
+	case linux.ETXTBSY:
 		return "Text file busy"
-	case syscall.EFBIG:
+	case linux.EFBIG:
 		return "File too large"
-	case syscall.ENOSPC:
+	case linux.ENOSPC:
 		return "No space left on device"
-	case syscall.ESPIPE:
+	case linux.ESPIPE:
 		return "Illegal seek"
-	case syscall.EROFS:
+	case linux.EROFS:
 		return "Read-only file system"
-	case syscall.EMLINK:
+	case linux.EMLINK:
 		return "Too many links"
-	case syscall.EPIPE:
+	case linux.EPIPE:
 		return "Broken pipe"
-	case syscall.ENAMETOOLONG:
+	case linux.ENAMETOOLONG:
 		return "File name too long"
-	case syscall.ENOTEMPTY:
+	case linux.ENOTEMPTY:
 		return "Directory not empty"
-	case syscall.ELOOP:
+	case linux.ELOOP:
 		return "Too many levels of symbolic links"
-	case syscall.ERANGE:
+	case linux.ERANGE:
 		return "Numerical result out of range"
-	case syscall.EOVERFLOW:
+	case linux.EOVERFLOW:
 		return "Value too large for defined data type"
-	case syscall.ESTALE:
+	case linux.ESTALE:
 		return "Stale file handle"
-	case syscall.ECONNRESET:
+	case linux.ECONNRESET:
 		return "Connection reset by peer"
-	case syscall.ENETUNREACH:
+	case linux.ENETUNREACH:
 		return "Network is unreachable"
-	case syscall.EHOSTUNREACH:
+	case linux.EHOSTUNREACH:
 		return "No route to host"
-	case syscall.ENOSYS:
+	case linux.ENOSYS:
 		return "Function not implemented"
-	case syscall.EOPNOTSUPP:
+	case linux.EOPNOTSUPP:
 		return "Operation not supported"
-	case syscall.ETIMEDOUT:
+	case linux.ETIMEDOUT:
 		return "Connection timed out"
-	case syscall.ECONNREFUSED:
+	case linux.ECONNREFUSED:
 		return "Connection refused"
 	}
 	words := e.Error() // the same, but for the first letter

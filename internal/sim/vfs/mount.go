@@ -3,7 +3,8 @@ package vfs
 import (
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // MountOptions say how a mount behaves.
@@ -47,7 +48,7 @@ func (f *FS) Mount(path string, below Lower, o MountOptions) error {
 	if err != nil {
 		return errno(err)
 	}
-	return f.mount(path, o, i.Mode&syscall.S_IFMT == syscall.S_IFDIR, func(n *node) {
+	return f.mount(path, o, i.Mode&linux.S_IFMT == linux.S_IFDIR, func(n *node) {
 		n.lower = below
 		f.clean++
 		f.named += int64(len(i.Target))
@@ -60,7 +61,7 @@ func (f *FS) Mount(path string, below Lower, o MountOptions) error {
 // tree.
 func (f *FS) MountDynamic(path string, d Dynamic, o MountOptions) error {
 	mode := d.Mode()
-	return f.mount(path, o, mode&syscall.S_IFMT == syscall.S_IFDIR, func(n *node) {
+	return f.mount(path, o, mode&linux.S_IFMT == linux.S_IFDIR, func(n *node) {
 		n.mode, n.dynamic = mode, d
 	})
 }
@@ -68,7 +69,7 @@ func (f *FS) MountDynamic(path string, d Dynamic, o MountOptions) error {
 // MountEmpty puts an empty directory in the tree that counts as another
 // device.
 func (f *FS) MountEmpty(path string, mode uint32, o MountOptions) error {
-	return f.mount(path, o, true, func(n *node) { n.mode = syscall.S_IFDIR | mode&0o7777 })
+	return f.mount(path, o, true, func(n *node) { n.mode = linux.S_IFDIR | mode&0o7777 })
 }
 
 func (f *FS) mount(path string, o MountOptions, dir bool, fill func(*node)) error {
@@ -86,13 +87,13 @@ func (f *FS) mount(path string, o MountOptions, dir bool, fill func(*node)) erro
 		case err != nil:
 			return err
 		case p.dir == nil || p.dir.dynamic != nil:
-			return syscall.EBUSY
+			return linux.EBUSY
 		case p.node.isDir() != dir:
-			return syscall.ENOTDIR
+			return linux.ENOTDIR
 		case f.mounted(p.node):
-			return syscall.EBUSY
+			return linux.EBUSY
 		}
-		n, err := f.make(syscall.S_IFDIR, o.UID, o.GID)
+		n, err := f.make(linux.S_IFDIR, o.UID, o.GID)
 		if err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (v *View) holder(path string) error {
 			return err
 		}
 	}
-	h, err := v.Open(path, syscall.O_CREAT, 0o644)
+	h, err := v.Open(path, linux.O_CREAT, 0o644)
 	if err != nil {
 		return err
 	}
@@ -132,11 +133,11 @@ func (f *FS) Unmount(path string) error {
 		}
 		n := p.node
 		if !f.mounted(n) {
-			return syscall.EINVAL
+			return linux.EINVAL
 		}
 		for i, m := range f.mounts {
 			if i > 0 && m != nil && uint32(i) != n.mnt && f.inside(m, n.mnt) {
-				return syscall.EBUSY
+				return linux.EBUSY
 			}
 		}
 		m := f.mounts[n.mnt]

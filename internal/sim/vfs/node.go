@@ -1,8 +1,9 @@
 package vfs
 
 import (
-	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // An Ino is the number of a file in its FS. Numbers are never used twice.
@@ -71,18 +72,18 @@ type Info struct {
 }
 
 // IsDir tells directories.
-func (i Info) IsDir() bool { return i.Mode&syscall.S_IFMT == syscall.S_IFDIR }
+func (i Info) IsDir() bool { return i.Mode&linux.S_IFMT == linux.S_IFDIR }
 
 // IsRegular tells regular files.
-func (i Info) IsRegular() bool { return i.Mode&syscall.S_IFMT == syscall.S_IFREG }
+func (i Info) IsRegular() bool { return i.Mode&linux.S_IFMT == linux.S_IFREG }
 
 // IsLink tells symbolic links.
-func (i Info) IsLink() bool { return i.Mode&syscall.S_IFMT == syscall.S_IFLNK }
+func (i Info) IsLink() bool { return i.Mode&linux.S_IFMT == linux.S_IFLNK }
 
-func (n *node) typ() uint32     { return n.mode & syscall.S_IFMT }
-func (n *node) isDir() bool     { return n.typ() == syscall.S_IFDIR }
-func (n *node) isLink() bool    { return n.typ() == syscall.S_IFLNK }
-func (n *node) isRegular() bool { return n.typ() == syscall.S_IFREG }
+func (n *node) typ() uint32     { return n.mode & linux.S_IFMT }
+func (n *node) isDir() bool     { return n.typ() == linux.S_IFDIR }
+func (n *node) isLink() bool    { return n.typ() == linux.S_IFLNK }
+func (n *node) isRegular() bool { return n.typ() == linux.S_IFREG }
 
 // firstDev is the number of the root mount's device; the others follow.
 const firstDev = 64
@@ -94,7 +95,7 @@ func (n *node) info() Info {
 		Atime: n.atime.time(), Mtime: n.mtime.time(), Ctime: n.ctime.time(),
 	}
 	switch n.typ() {
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		i.Size, i.Blocks = 4096, 8
 		switch {
 		case n.lower != nil, n.dynamic != nil:
@@ -102,9 +103,9 @@ func (n *node) info() Info {
 		case n.nlink > 0:
 			i.Nlink = 2 + int(n.subdirs)
 		}
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		i.Size = int64(len(n.target))
-	case syscall.S_IFREG:
+	case linux.S_IFREG:
 		if n.lower != nil {
 			i.Blocks = charge(n.size) / 512
 		}

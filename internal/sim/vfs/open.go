@@ -1,24 +1,24 @@
 package vfs
 
-import "syscall"
+import "github.com/paddock-sandbox/paddock/internal/sim/linux"
 
 // Open opens a file, with the flags of open(2): O_RDONLY, O_WRONLY, O_RDWR,
 // O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_DIRECTORY and O_NOFOLLOW. Of named
 // pipes and devices it gives a File that can only be asked what it is: the
 // caller reads and writes those itself.
 func (v *View) Open(path string, flags int, mode uint32) (*File, error) {
-	const fresh = syscall.O_CREAT | syscall.O_EXCL
-	if flags&syscall.O_ACCMODE == syscall.O_ACCMODE ||
-		flags&syscall.O_CREAT != 0 && flags&syscall.O_DIRECTORY != 0 {
-		return nil, syscall.EINVAL
+	const fresh = linux.O_CREAT | linux.O_EXCL
+	if flags&linux.O_ACCMODE == linux.O_ACCMODE ||
+		flags&linux.O_CREAT != 0 && flags&linux.O_DIRECTORY != 0 {
+		return nil, linux.EINVAL
 	}
 	w := following
 	switch {
-	case flags&fresh == fresh, flags&syscall.O_CREAT != 0 && flags&syscall.O_NOFOLLOW != 0:
+	case flags&fresh == fresh, flags&linux.O_CREAT != 0 && flags&linux.O_NOFOLLOW != 0:
 		w = naming
-	case flags&syscall.O_CREAT != 0:
+	case flags&linux.O_CREAT != 0:
 		w = making
-	case flags&syscall.O_NOFOLLOW != 0:
+	case flags&linux.O_NOFOLLOW != 0:
 		w = staying
 	}
 	var h *File
@@ -28,7 +28,7 @@ func (v *View) Open(path string, flags int, mode uint32) (*File, error) {
 		return err
 	}
 	var err error
-	if flags&(syscall.O_CREAT|syscall.O_TRUNC) == 0 {
+	if flags&(linux.O_CREAT|linux.O_TRUNC) == 0 {
 		err = v.FS.read(do)
 	} else {
 		err = v.FS.write(do)
@@ -46,24 +46,24 @@ func (v *View) open(t *trip, path string, flags int, mode uint32, w way) (*File,
 		return nil, err
 	}
 	if w == naming && p.slash && p.last == aName {
-		return nil, syscall.EISDIR
+		return nil, linux.EISDIR
 	}
 	n := p.node
 	made := false
 	switch {
-	case n == nil && flags&syscall.O_CREAT == 0:
-		return nil, syscall.ENOENT
+	case n == nil && flags&linux.O_CREAT == 0:
+		return nil, linux.ENOENT
 	case n == nil:
 		if err := v.writable(p.dir); err != nil {
 			return nil, err
 		}
 		if p.write || p.read {
-			return nil, syscall.EACCES
+			return nil, linux.EACCES
 		}
 		if err := f.spare(p.dir, p.name); err != nil {
 			return nil, err
 		}
-		if n, err = v.add(p, syscall.S_IFREG|mode&0o7777&^v.Umask); err != nil {
+		if n, err = v.add(p, linux.S_IFREG|mode&0o7777&^v.Umask); err != nil {
 			return nil, err
 		}
 		made = true
@@ -89,7 +89,7 @@ func (v *View) open(t *trip, path string, flags int, mode uint32, w way) (*File,
 func (v *View) ready(t *trip, h *File, p place, n *node) error {
 	f := v.FS
 	switch {
-	case h.flags&syscall.O_TRUNC != 0:
+	case h.flags&linux.O_TRUNC != 0:
 		n = f.owned(n)
 		if n.lower != nil {
 			f.detach(n)
@@ -101,7 +101,7 @@ func (v *View) ready(t *trip, h *File, p place, n *node) error {
 		}
 		f.tell(Written, p.dir, p.name, n)
 	case n.lower == nil:
-	case h.flags&syscall.O_ACCMODE != syscall.O_RDONLY:
+	case h.flags&linux.O_ACCMODE != linux.O_RDONLY:
 		return &want{what: wantContents, ino: n.ino, lower: n.lower}
 	default:
 		h.below, h.lower = n.lower, t.take(n.lower)
@@ -116,34 +116,34 @@ func (v *View) ready(t *trip, h *File, p place, n *node) error {
 func (v *View) openable(p place, flags int) error {
 	n := p.node
 	ask := uint32(4)
-	switch flags & syscall.O_ACCMODE {
-	case syscall.O_WRONLY:
+	switch flags & linux.O_ACCMODE {
+	case linux.O_WRONLY:
 		ask = 2
-	case syscall.O_RDWR:
+	case linux.O_RDWR:
 		ask = 6
 	}
-	if flags&syscall.O_TRUNC != 0 {
+	if flags&linux.O_TRUNC != 0 {
 		ask |= 2
 	}
 	switch {
-	case flags&(syscall.O_CREAT|syscall.O_EXCL) == syscall.O_CREAT|syscall.O_EXCL:
-		return syscall.EEXIST
-	case n.isDir() && flags&syscall.O_CREAT != 0:
-		return syscall.EISDIR
-	case flags&syscall.O_DIRECTORY != 0 && !n.isDir():
-		return syscall.ENOTDIR
+	case flags&(linux.O_CREAT|linux.O_EXCL) == linux.O_CREAT|linux.O_EXCL:
+		return linux.EEXIST
+	case n.isDir() && flags&linux.O_CREAT != 0:
+		return linux.EISDIR
+	case flags&linux.O_DIRECTORY != 0 && !n.isDir():
+		return linux.ENOTDIR
 	case n.isLink():
-		return syscall.ELOOP
+		return linux.ELOOP
 	case n.isDir() && ask&2 != 0:
-		return syscall.EISDIR
+		return linux.EISDIR
 	case ask&2 != 0 && n.isRegular() && v.FS.frozen(n):
-		return syscall.EROFS
+		return linux.EROFS
 	case !v.may(n, ask), p.read, ask&2 != 0 && p.write:
-		return syscall.EACCES
+		return linux.EACCES
 	case n.lower != nil && !n.isRegular() && !n.isDir():
-		return syscall.EACCES // a pipe, socket or device of the host
-	case n.typ() == syscall.S_IFSOCK:
-		return syscall.ENXIO
+		return linux.EACCES // a pipe, socket or device of the host
+	case n.typ() == linux.S_IFSOCK:
+		return linux.ENXIO
 	}
 	return nil
 }
@@ -151,8 +151,8 @@ func (v *View) openable(p place, flags int) error {
 func (v *View) openDynamic(n *node, flags int) (*File, error) {
 	h := &File{fs: v.FS, flags: flags, dynamic: true, opened: n.info(), node: n}
 	if n.isRegular() {
-		if flags&syscall.O_ACCMODE != syscall.O_RDONLY {
-			return nil, syscall.EACCES
+		if flags&linux.O_ACCMODE != linux.O_RDONLY {
+			return nil, linux.EACCES
 		}
 		b, err := n.dynamic.Content(v)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -65,14 +66,14 @@ func TestALinkOfTheHostLeadsToTheSimulatedTree(t *testing.T) {
 	v := over(t, dir, vfs.MountOptions{})
 	must(t, v.Mkdir("/etc", 0o755))
 	must(t, v.WriteFile("/etc/passwd", []byte("simulated"), 0o644))
-	gone := "error: " + vfs.Message(syscall.ENOENT)
+	gone := "error: " + vfs.Message(linux.ENOENT)
 	expect(t, "an absolute link", read(v, "/w/abs"), gone)
 	expect(t, "a link upwards", read(v, "/w/up"), gone)
 	expect(t, "below a link to a directory", read(v, "/w/dir/secret"), gone)
 	expect(t, "through /proc", read(v, "/w/proc"), gone)
 	expect(t, "a link to what is in the tree", read(v, "/w/etc"), "simulated")
 	expect(t, "a link beside it", read(v, "/w/in"), "inside")
-	expect(t, "a link to itself", read(v, "/w/loop"), "error: "+vfs.Message(syscall.ELOOP))
+	expect(t, "a link to itself", read(v, "/w/loop"), "error: "+vfs.Message(linux.ELOOP))
 	target, err := v.Readlink("/w/abs")
 	must(t, err)
 	expect(t, "what a link says", target, outside+"/secret")
@@ -87,7 +88,7 @@ func TestANameThatTurnsIntoALinkIsNotFollowed(t *testing.T) {
 	put(t, dir+"/other/file", "secret too, by a link that stays inside")
 	v := over(t, dir, vfs.MountOptions{})
 	expect(t, "before", read(v, "/w/sub/file"), "inside")
-	h, err := v.Open("/w/sub", syscall.O_DIRECTORY, 0)
+	h, err := v.Open("/w/sub", linux.O_DIRECTORY, 0)
 	must(t, err)
 	defer h.Close()
 	for _, target := range []string{outside, "other", dir + "/other"} {
@@ -138,20 +139,20 @@ func TestANameThatTurnsIntoALinkIsNotFollowed(t *testing.T) {
 func TestOnlyRegularFilesOfTheHostAreOpened(t *testing.T) {
 	dir := t.TempDir()
 	must(t, syscall.Mkfifo(dir+"/fifo", 0o666))
-	must(t, syscall.Mknod(dir+"/sock", syscall.S_IFSOCK|0o666, 0))
-	devices := syscall.Mknod(dir+"/null", syscall.S_IFCHR|0o666, 1<<8|3) == nil
+	must(t, syscall.Mknod(dir+"/sock", linux.S_IFSOCK|0o666, 0))
+	devices := syscall.Mknod(dir+"/null", linux.S_IFCHR|0o666, 1<<8|3) == nil
 	v := over(t, dir, vfs.MountOptions{})
-	for name, typ := range map[string]uint32{"fifo": syscall.S_IFIFO, "sock": syscall.S_IFSOCK, "null": syscall.S_IFCHR} {
+	for name, typ := range map[string]uint32{"fifo": linux.S_IFIFO, "sock": linux.S_IFSOCK, "null": linux.S_IFCHR} {
 		if name == "null" && !devices {
 			continue
 		}
 		i, err := v.Stat("/w/" + name)
 		must(t, err)
-		if i.Mode&syscall.S_IFMT != typ || i.Rdev != 0 {
+		if i.Mode&linux.S_IFMT != typ || i.Rdev != 0 {
 			t.Errorf("%s has mode %o, device %#x", name, i.Mode, i.Rdev)
 		}
-		for _, flags := range []int{syscall.O_RDONLY, syscall.O_WRONLY, syscall.O_RDWR | syscall.O_TRUNC} {
-			if _, err := v.Open("/w/"+name, flags, 0); err != syscall.EACCES {
+		for _, flags := range []int{linux.O_RDONLY, linux.O_WRONLY, linux.O_RDWR | linux.O_TRUNC} {
+			if _, err := v.Open("/w/"+name, flags, 0); err != linux.EACCES {
 				t.Errorf("opening %s: %v", name, err)
 			}
 		}
@@ -161,7 +162,7 @@ func TestOnlyRegularFilesOfTheHostAreOpened(t *testing.T) {
 	expect(t, "a file", read(v, "/w/file"), "text")
 	must(t, os.Remove(dir+"/file"))
 	must(t, syscall.Mkfifo(dir+"/file", 0o666))
-	expect(t, "a file that became a pipe", read(v, "/w/file"), "error: "+vfs.Message(syscall.EACCES))
+	expect(t, "a file that became a pipe", read(v, "/w/file"), "error: "+vfs.Message(linux.EACCES))
 	// A directory that becomes a pipe must not make anybody wait.
 	put(t, dir+"/sub/file", "text")
 	expect(t, "below", read(v, "/w/sub/file"), "text")
@@ -187,7 +188,7 @@ func TestAnOverlayFollowsTheHost(t *testing.T) {
 	put(t, dir+"/new", "new")
 	expect(t, "a new file", read(v, "/w/new"), "new")
 	must(t, os.Remove(dir+"/new"))
-	if _, err := v.Stat("/w/new"); err != syscall.ENOENT {
+	if _, err := v.Stat("/w/new"); err != linux.ENOENT {
 		t.Errorf("a file that went: %v", err)
 	}
 	must(t, v.WriteFile("/w/sub/mine", []byte("mine"), 0o644))
@@ -195,7 +196,7 @@ func TestAnOverlayFollowsTheHost(t *testing.T) {
 	names, err := v.Names("/w/sub")
 	must(t, err)
 	expect(t, "a directory that went, with something of ours", names, []string{"mine"})
-	expect(t, "what was in it", read(v, "/w/sub/a"), "error: "+vfs.Message(syscall.ENOENT))
+	expect(t, "what was in it", read(v, "/w/sub/a"), "error: "+vfs.Message(linux.ENOENT))
 	expect(t, "what we made in it", read(v, "/w/sub/mine"), "mine")
 	h, err := v.Open("/w/file", 0, 0)
 	must(t, err)
@@ -219,7 +220,7 @@ func TestCopyingUpIsBounded(t *testing.T) {
 	must(t, err)
 	v := root(vfs.New(vfs.Options{Disk: 200_000}))
 	must(t, v.FS.Mount("/w", h, vfs.MountOptions{}))
-	if _, err := v.Open("/w/big", syscall.O_WRONLY|syscall.O_APPEND, 0); err != syscall.ENOSPC {
+	if _, err := v.Open("/w/big", linux.O_WRONLY|linux.O_APPEND, 0); err != linux.ENOSPC {
 		t.Errorf("opening to write: %v", err)
 	}
 	expect(t, "what is charged", first(v.FS.Usage()), 0)
@@ -235,7 +236,7 @@ func TestAHugeFileOfHolesIsNotCopiedUp(t *testing.T) {
 	must(t, os.Truncate(dir+"/f", 1<<40))
 	v := over(t, dir, vfs.MountOptions{})
 	began := time.Now()
-	if _, err := v.Open("/w/f", syscall.O_WRONLY, 0); err != syscall.EFBIG {
+	if _, err := v.Open("/w/f", linux.O_WRONLY, 0); err != linux.EFBIG {
 		t.Errorf("it was opened to be changed: %v", err)
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -268,7 +269,7 @@ func TestManyFilesOfTheHostDoNotUseUpTheInodes(t *testing.T) {
 	for i := range 400 {
 		expect(t, "a file", read(v, fmt.Sprintf("/w/%03d", i)), "text")
 	}
-	d, err := v.Open("/w", syscall.O_DIRECTORY, 0)
+	d, err := v.Open("/w", linux.O_DIRECTORY, 0)
 	must(t, err)
 	defer d.Close()
 	seen := 0
@@ -295,7 +296,7 @@ func TestAFileOfTheHostIsMountedAlone(t *testing.T) {
 	r, err := os.OpenRoot(dir)
 	must(t, err)
 	defer r.Close()
-	if _, err := vfs.HostFile(r, "link"); err != syscall.ELOOP {
+	if _, err := vfs.HostFile(r, "link"); err != linux.ELOOP {
 		t.Errorf("a link: %v", err)
 	}
 	h, err := vfs.HostFile(r, "file")
@@ -304,11 +305,11 @@ func TestAFileOfTheHostIsMountedAlone(t *testing.T) {
 		v := root(vfs.New(vfs.Options{}))
 		must(t, v.FS.Mount("/deep/down/name", h, vfs.MountOptions{ReadOnly: only}))
 		expect(t, "the text", read(v, "/deep/down/name"), "text")
-		expect(t, "removing", v.Unlink("/deep/down/name"), syscall.EBUSY)
-		expect(t, "renaming", v.Rename("/deep/down/name", "/deep/x"), syscall.EBUSY)
+		expect(t, "removing", v.Unlink("/deep/down/name"), linux.EBUSY)
+		expect(t, "renaming", v.Rename("/deep/down/name", "/deep/x"), linux.EBUSY)
 		err := v.WriteFile("/deep/down/name", []byte("ours"), 0o644)
 		if only {
-			expect(t, "writing", err, syscall.EROFS)
+			expect(t, "writing", err, linux.EROFS)
 			continue
 		}
 		must(t, err)
@@ -346,12 +347,12 @@ func TestAReadOnlyMountRefusesEveryChange(t *testing.T) {
 		"truncate": v.Truncate("/w/file", 1),
 		"access":   v.Access("/w/file", 2),
 	} {
-		expect(t, what, err, syscall.EROFS)
+		expect(t, what, err, linux.EROFS)
 	}
-	expect(t, "out", v.Rename("/w/file", "/file"), syscall.EXDEV)
-	expect(t, "in", v.Rename("/mine", "/w/mine"), syscall.EXDEV)
-	expect(t, "link in", v.Link("/mine", "/w/mine"), syscall.EROFS)
-	expect(t, "the mount's root", v.Rmdir("/w"), syscall.EBUSY)
+	expect(t, "out", v.Rename("/w/file", "/file"), linux.EXDEV)
+	expect(t, "in", v.Rename("/mine", "/w/mine"), linux.EXDEV)
+	expect(t, "link in", v.Link("/mine", "/w/mine"), linux.EROFS)
+	expect(t, "the mount's root", v.Rmdir("/w"), linux.EBUSY)
 	expect(t, "a file", read(v, "/w/sub/deep"), "text")
 	up := *v
 	must(t, up.Chdir("/w/sub"))
@@ -388,7 +389,7 @@ func TestRulesCloseAPathHoweverItIsReached(t *testing.T) {
 		}
 		return true, true
 	}})
-	no := "error: " + vfs.Message(syscall.EACCES)
+	no := "error: " + vfs.Message(linux.EACCES)
 	in := *v
 	must(t, in.Chdir("/w/.git"))
 	for what, got := range map[string]string{
@@ -416,12 +417,12 @@ func TestRulesCloseAPathHoweverItIsReached(t *testing.T) {
 		"move the directory": v.Rename("/w/.git/hooks", "/w/hooks"),
 		"truncate":           v.Truncate("/w/.git/hooks/pre-commit", 0),
 	} {
-		expect(t, what, err, syscall.EACCES)
+		expect(t, what, err, linux.EACCES)
 	}
-	expect(t, "move what holds it", v.Rename("/w/.git", "/w/x"), syscall.EXDEV)
+	expect(t, "move what holds it", v.Rename("/w/.git", "/w/x"), linux.EXDEV)
 	must(t, v.MkdirAll("/w/trick/hooks", 0o755))
 	must(t, v.WriteFile("/w/trick/hooks/evil", nil, 0o755))
-	expect(t, "bring it in place", v.Rename("/w/trick", "/w/src/.git"), syscall.EACCES)
+	expect(t, "bring it in place", v.Rename("/w/trick", "/w/src/.git"), linux.EACCES)
 	must(t, v.Rename("/w/trick", "/w/harmless"))
 	if _, err := v.Stat("/w/.ssh"); err != nil {
 		t.Errorf("it can be described: %v", err)
@@ -471,7 +472,7 @@ func TestALazyFileIsLoadedOnce(t *testing.T) {
 	if i, err := v.Stat("/sized"); err != nil || i.Size != 4 || loads != 0 {
 		t.Errorf("a size that is known: %+v %v, loaded %d times", i, err, loads)
 	}
-	if _, err := v.Stat("/f"); err != syscall.EIO {
+	if _, err := v.Stat("/f"); err != linux.EIO {
 		t.Errorf("an error of load: %v", err)
 	}
 	fork := root(v.FS.Snapshot().FS(vfs.Options{}))
@@ -489,7 +490,7 @@ func TestALazyFileIsLoadedOnce(t *testing.T) {
 	expect(t, "loads", loads, 2)
 	must(t, fork.WriteFile("/f", []byte("ours"), 0o644))
 	must(t, v.Chmod("/f", 0o600))
-	h, err := v.Open("/f", syscall.O_RDWR|syscall.O_APPEND, 0)
+	h, err := v.Open("/f", linux.O_RDWR|linux.O_APPEND, 0)
 	must(t, err)
 	_, err = h.Write([]byte("+"))
 	must(t, err)
@@ -502,7 +503,7 @@ func TestALazyFileIsLoadedOnce(t *testing.T) {
 
 func TestTheScriptCannotUseMoreThanItsShare(t *testing.T) {
 	v := root(vfs.New(vfs.Options{Disk: 64 << 10, Inodes: 50, FileSize: 1 << 40}))
-	h, err := v.Open("/sparse", syscall.O_RDWR|syscall.O_CREAT, 0o644)
+	h, err := v.Open("/sparse", linux.O_RDWR|linux.O_CREAT, 0o644)
 	must(t, err)
 	var full error
 	for i := int64(0); full == nil; i++ {
@@ -511,10 +512,10 @@ func TestTheScriptCannotUseMoreThanItsShare(t *testing.T) {
 		}
 		_, full = h.WriteAt([]byte("x"), i<<30)
 	}
-	expect(t, "sparse", full, syscall.ENOSPC)
+	expect(t, "sparse", full, linux.ENOSPC)
 	must(t, h.Truncate(0))
 	n, err := h.WriteAt(bytes.Repeat([]byte("y"), 100_000), 0)
-	expect(t, "what fits is written", fmt.Sprint(n, err), "65536 "+syscall.ENOSPC.Error())
+	expect(t, "what fits is written", fmt.Sprint(n, err), "65536 "+linux.ENOSPC.Error())
 	must(t, h.Close())
 	must(t, v.Unlink("/sparse"))
 	expect(t, "nothing is left", first(v.FS.Usage()), 0)
@@ -527,9 +528,9 @@ func TestTheScriptCannotUseMoreThanItsShare(t *testing.T) {
 		if full = v.Link("/f", fmt.Sprintf("/%s%d", long, i)); full != nil {
 			break
 		}
-		full = syscall.EAGAIN
+		full = linux.EAGAIN
 	}
-	expect(t, "names", full, syscall.ENOSPC)
+	expect(t, "names", full, linux.ENOSPC)
 	vfs.CheckForTest(t, v.FS)
 }
 
@@ -538,7 +539,7 @@ func TestAMillionHolesTakeLittle(t *testing.T) {
 	v := root(vfs.New(vfs.Options{FileSize: 1 << 50}))
 	runtime.ReadMemStats(&before)
 	for i := range 1000 {
-		h, err := v.Open(fmt.Sprint("/", i), syscall.O_RDWR|syscall.O_CREAT, 0o644)
+		h, err := v.Open(fmt.Sprint("/", i), linux.O_RDWR|linux.O_CREAT, 0o644)
 		must(t, err)
 		_, err = h.WriteAt([]byte("x"), 1<<49)
 		must(t, err)
@@ -576,11 +577,11 @@ func TestManyTasksUseOneTree(t *testing.T) {
 				case 2:
 					_ = task.Unlink(p)
 				case 3:
-					if _, err := task.ReadDir("/w/1"); err != nil && err != syscall.ENOENT {
+					if _, err := task.ReadDir("/w/1"); err != nil && err != linux.ENOENT {
 						t.Error(err)
 					}
 				case 4:
-					if h, err := task.Open(p, syscall.O_RDWR|syscall.O_APPEND, 0); err == nil {
+					if h, err := task.Open(p, linux.O_RDWR|linux.O_APPEND, 0); err == nil {
 						_, _ = h.Write([]byte("+"))
 						_ = h.Close()
 					}

@@ -3,7 +3,8 @@ package vfs
 import (
 	"bytes"
 	"io"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // pageSize is the unit in which contents are shared and copied.
@@ -51,10 +52,10 @@ func (f *FS) writeAt(n *node, p []byte, off int64) (int, error) {
 		return 0, nil
 	}
 	if off >= f.opts.FileSize {
-		return 0, syscall.EFBIG
+		return 0, linux.EFBIG
 	}
 	if rest := f.opts.FileSize - off; int64(len(p)) > rest {
-		p, short = p[:rest], syscall.EFBIG
+		p, short = p[:rest], linux.EFBIG
 	}
 	done := 0
 	for done < len(p) {
@@ -84,9 +85,9 @@ func (f *FS) writePage(n *node, i uint64, at int, part []byte) (int, error) {
 			// What is charged already can be filled.
 			fits := int(charge(int64(have)) + max(room, 0))
 			if fits <= at {
-				return 0, syscall.ENOSPC
+				return 0, linux.ENOSPC
 			}
-			part, err = part[:fits-at], syscall.ENOSPC
+			part, err = part[:fits-at], linux.ENOSPC
 			more = charge(int64(fits)) - charge(int64(have))
 		}
 		f.used += more

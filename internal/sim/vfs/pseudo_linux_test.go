@@ -2,9 +2,9 @@ package vfs_test
 
 import (
 	"os"
-	"syscall"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -18,12 +18,12 @@ func TestFilesOfTheHostsKernelAreNotShown(t *testing.T) {
 		if _, err := os.Lstat(name); err != nil {
 			continue
 		}
-		if _, err := v.Open("/w"+name, syscall.O_RDONLY, 0); err == nil {
+		if _, err := v.Open("/w"+name, linux.O_RDONLY, 0); err == nil {
 			t.Errorf("%s was opened", name)
 		}
 	}
 	for _, name := range []string{"/proc", "/sys"} {
-		if _, err := v.ReadDir("/w" + name); err != syscall.EACCES {
+		if _, err := v.ReadDir("/w" + name); err != linux.EACCES {
 			t.Errorf("%s is listed: %v", name, err)
 		}
 		r, err := os.OpenRoot(name)
@@ -31,7 +31,7 @@ func TestFilesOfTheHostsKernelAreNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if _, err := vfs.HostDir(r); err != syscall.EACCES {
+		if _, err := vfs.HostDir(r); err != linux.EACCES {
 			t.Errorf("%s is mounted: %v", name, err)
 		}
 	}
@@ -40,7 +40,7 @@ func TestFilesOfTheHostsKernelAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := vfs.HostFile(r, "version"); err != syscall.EACCES {
+	if _, err := vfs.HostFile(r, "version"); err != linux.EACCES {
 		t.Errorf("a file of /proc is mounted: %v", err)
 	}
 }

@@ -3,7 +3,8 @@ package vfs
 import (
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // SetRules puts rules for the whole tree in place of those that were set
@@ -86,7 +87,7 @@ func (f *FS) parts(n *node) (parts []string, own int, err error) {
 		}
 		parts = append(parts, d.name)
 		if size += len(d.name) + 1; size > maxPath {
-			return nil, 0, syscall.ENAMETOOLONG
+			return nil, 0, linux.ENAMETOOLONG
 		}
 		if d, err = f.up(d); err != nil {
 			return nil, 0, err
@@ -125,9 +126,9 @@ func (f *FS) movable(n, dir *node, name string) error {
 		here, there := slices.Concat(old, x.at), slices.Concat(to, []string{name}, x.at)
 		switch {
 		case looked > maxMoved, x.n.lower != nil && x.n.isDir():
-			return syscall.EXDEV
+			return linux.EXDEV
 		case f.judge(closed{}, m, here, own) != none, f.judge(closed{}, m, there, own) != none:
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		x.n.entries.after("", func(name string, ino Ino) bool {
 			if kid := f.nodes.get(uint64(ino)); kid != nil {

@@ -1,6 +1,6 @@
 package vfs
 
-import "syscall"
+import "github.com/paddock-sandbox/paddock/internal/sim/linux"
 
 // A View is how a task sees an FS. It is a value: copy it to fork it. A View
 // by itself is used by one goroutine at a time; its FS by many.
@@ -39,12 +39,12 @@ func (v *View) Access(path string, mode uint32) error {
 		if err != nil {
 			return err
 		}
-		special := p.node.typ() != syscall.S_IFREG && !p.node.isDir() && !p.node.isLink()
+		special := p.node.typ() != linux.S_IFREG && !p.node.isDir() && !p.node.isLink()
 		switch {
 		case mode&2 != 0 && !special && v.FS.frozen(p.node):
-			return syscall.EROFS
+			return linux.EROFS
 		case mode&2 != 0 && p.write, mode&4 != 0 && p.read, !v.may(p.node, mode):
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		return nil
 	})
@@ -52,47 +52,47 @@ func (v *View) Access(path string, mode uint32) error {
 
 // Mkdir makes a directory.
 func (v *View) Mkdir(path string, mode uint32) error {
-	return v.create(path, syscall.S_IFDIR|mode&0o1777&^v.Umask, "", 0)
+	return v.create(path, linux.S_IFDIR|mode&0o1777&^v.Umask, "", 0)
 }
 
 // Mkfifo makes a named pipe.
 func (v *View) Mkfifo(path string, mode uint32) error {
-	return v.create(path, syscall.S_IFIFO|mode&0o7777&^v.Umask, "", 0)
+	return v.create(path, linux.S_IFIFO|mode&0o7777&^v.Umask, "", 0)
 }
 
 // Mknod makes a file of the type in mode. Devices are made by user 0 only.
 func (v *View) Mknod(path string, mode, rdev uint32) error {
-	switch mode & syscall.S_IFMT {
-	case syscall.S_IFCHR, syscall.S_IFBLK:
+	switch mode & linux.S_IFMT {
+	case linux.S_IFCHR, linux.S_IFBLK:
 		if v.UID != 0 {
-			return syscall.EPERM
+			return linux.EPERM
 		}
-	case syscall.S_IFREG, syscall.S_IFIFO, syscall.S_IFSOCK:
+	case linux.S_IFREG, linux.S_IFIFO, linux.S_IFSOCK:
 	default:
-		return syscall.EINVAL
+		return linux.EINVAL
 	}
-	return v.create(path, mode&(syscall.S_IFMT|0o7777)&^v.Umask, "", rdev)
+	return v.create(path, mode&(linux.S_IFMT|0o7777)&^v.Umask, "", rdev)
 }
 
 // Symlink makes a link at path that says target.
 func (v *View) Symlink(target, path string) error {
 	if target == "" {
-		return syscall.ENOENT
+		return linux.ENOENT
 	}
 	if int64(len(target)) >= v.FS.opts.Path {
-		return syscall.ENAMETOOLONG
+		return linux.ENAMETOOLONG
 	}
-	return v.create(path, syscall.S_IFLNK|0o777, target, 0)
+	return v.create(path, linux.S_IFLNK|0o777, target, 0)
 }
 
 func (v *View) create(path string, mode uint32, target string, rdev uint32) error {
 	return v.FS.write(func(t *trip) error {
-		p, err := v.vacant(t, path, mode&syscall.S_IFMT == syscall.S_IFDIR)
+		p, err := v.vacant(t, path, mode&linux.S_IFMT == linux.S_IFDIR)
 		if err != nil {
 			return err
 		}
 		if v.FS.named+int64(len(target)) > v.FS.opts.Inodes*nameRoom {
-			return syscall.ENOSPC
+			return linux.ENOSPC
 		}
 		n, err := v.add(p, mode)
 		if err != nil {
@@ -108,10 +108,10 @@ func (v *View) create(path string, mode uint32, target string, rdev uint32) erro
 func (v *View) add(p place, mode uint32) (*node, error) {
 	f := v.FS
 	gid := v.GID
-	if p.dir.mode&syscall.S_ISGID != 0 {
+	if p.dir.mode&linux.S_ISGID != 0 {
 		gid = int(p.dir.gid)
-		if mode&syscall.S_IFMT == syscall.S_IFDIR {
-			mode |= syscall.S_ISGID
+		if mode&linux.S_IFMT == linux.S_IFDIR {
+			mode |= linux.S_ISGID
 		}
 	}
 	n, err := f.make(mode, v.UID, gid)
@@ -133,7 +133,7 @@ func (v *View) Link(old, path string) error {
 			return err
 		}
 		p, err := v.vacant(t, path, false)
-		if err != nil && err != syscall.EACCES && err != syscall.ENOSPC {
+		if err != nil && err != linux.EACCES && err != linux.ENOSPC {
 			return err
 		}
 		if lerr := v.linkable(from, p); lerr != nil {
@@ -145,9 +145,9 @@ func (v *View) Link(old, path string) error {
 		n := from.node
 		switch {
 		case n.isDir(), n.dynamic != nil:
-			return syscall.EPERM
+			return linux.EPERM
 		case n.nlink >= maxNames:
-			return syscall.EMLINK
+			return linux.EMLINK
 		}
 		if err := f.lift(n); err != nil {
 			return err
@@ -165,15 +165,15 @@ func (v *View) linkable(from, p place) error {
 	n := from.node
 	switch {
 	case p.dir == nil:
-		return syscall.EACCES
+		return linux.EACCES
 	case n.mnt != p.dir.mnt:
-		return syscall.EXDEV
+		return linux.EXDEV
 	case v.owns(n) == nil:
-	case !n.isRegular(), n.mode&syscall.S_ISUID != 0, n.mode&(syscall.S_ISGID|0o010) == syscall.S_ISGID|0o010, !v.may(n, 6):
-		return syscall.EPERM
+	case !n.isRegular(), n.mode&linux.S_ISUID != 0, n.mode&(linux.S_ISGID|0o010) == linux.S_ISGID|0o010, !v.may(n, 6):
+		return linux.EPERM
 	}
 	if from.read || from.write {
-		return syscall.EACCES
+		return linux.EACCES
 	}
 	return nil
 }
@@ -203,9 +203,9 @@ func (v *View) Readlink(path string) (string, error) {
 		case err != nil:
 			return err
 		case !p.node.isLink():
-			return syscall.EINVAL
+			return linux.EINVAL
 		case p.read:
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		target = p.node.target
 		return nil
@@ -229,13 +229,13 @@ func (v *View) remove(path string, dir bool) error {
 		if p.last != aName {
 			switch {
 			case !dir:
-				return syscall.EISDIR
+				return linux.EISDIR
 			case p.last == aSlash:
-				return syscall.EBUSY
+				return linux.EBUSY
 			case p.last == aDots:
-				return syscall.ENOTEMPTY
+				return linux.ENOTEMPTY
 			}
-			return syscall.EINVAL
+			return linux.EINVAL
 		}
 		if err := v.removable(t, p, dir); err != nil {
 			return err
@@ -256,28 +256,28 @@ func (v *View) removable(t *trip, p place, dir bool) error {
 	n := p.node
 	switch {
 	case p.dir.dynamic == nil && f.frozen(p.dir):
-		return syscall.EROFS
+		return linux.EROFS
 	case n == nil:
-		return syscall.ENOENT
+		return linux.ENOENT
 	case !dir && p.slash && n.isDir():
-		return syscall.EISDIR
+		return linux.EISDIR
 	case !dir && p.slash:
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	}
 	if err := v.writable(p.dir); err != nil {
 		return err
 	}
 	switch {
 	case p.write, p.read:
-		return syscall.EACCES
+		return linux.EACCES
 	case v.sticky(p.dir, n):
-		return syscall.EPERM
+		return linux.EPERM
 	case dir && !n.isDir():
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	case !dir && n.isDir():
-		return syscall.EISDIR
+		return linux.EISDIR
 	case f.mounted(n):
-		return syscall.EBUSY
+		return linux.EBUSY
 	case dir:
 		return f.empty(t, v, n)
 	}
@@ -324,22 +324,22 @@ func (v *View) renamable(t *trip, from, to place) error {
 	f := v.FS
 	fromDir, toDir := from.dir, to.dir
 	if fromDir == nil || toDir == nil {
-		return syscall.EBUSY
+		return linux.EBUSY
 	}
 	n := from.node
 	switch {
 	case fromDir.mnt != toDir.mnt:
-		return syscall.EXDEV
+		return linux.EXDEV
 	case fromDir.dynamic == nil && f.frozen(fromDir):
-		return syscall.EROFS
+		return linux.EROFS
 	case n == nil:
-		return syscall.ENOENT
+		return linux.ENOENT
 	case !n.isDir() && (from.slash || to.slash):
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	case n.isDir() && f.within(toDir, n):
-		return syscall.EINVAL
+		return linux.EINVAL
 	case to.node != nil && to.node.isDir() && f.within(fromDir, to.node):
-		return syscall.ENOTEMPTY
+		return linux.ENOTEMPTY
 	case to.node != nil && to.node.ino == n.ino:
 		return nil
 	}
@@ -348,9 +348,9 @@ func (v *View) renamable(t *trip, from, to place) error {
 	}
 	switch {
 	case from.write, from.read:
-		return syscall.EACCES
+		return linux.EACCES
 	case v.sticky(fromDir, n):
-		return syscall.EPERM
+		return linux.EPERM
 	}
 	if err := v.writable(toDir); err != nil {
 		return err
@@ -360,9 +360,9 @@ func (v *View) renamable(t *trip, from, to place) error {
 	}
 	switch {
 	case n.isDir() && fromDir.ino != toDir.ino && !v.may(n, 2):
-		return syscall.EACCES // ".." in it is rewritten
+		return linux.EACCES // ".." in it is rewritten
 	case f.mounted(n), to.node != nil && f.mounted(to.node):
-		return syscall.EBUSY
+		return linux.EBUSY
 	}
 	if n.isDir() && f.ruled(n) {
 		if err := f.movable(n, toDir, to.name); err != nil {
@@ -379,15 +379,15 @@ func (v *View) renamable(t *trip, from, to place) error {
 func (v *View) replaceable(n *node, to place) error {
 	switch {
 	case to.write, to.node != nil && to.read:
-		return syscall.EACCES
+		return linux.EACCES
 	case to.node == nil:
 		return nil
 	case v.sticky(to.dir, to.node):
-		return syscall.EPERM
+		return linux.EPERM
 	case n.isDir() && !to.node.isDir():
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	case !n.isDir() && to.node.isDir():
-		return syscall.EISDIR
+		return linux.EISDIR
 	}
 	return nil
 }
@@ -417,9 +417,9 @@ func (v *View) Chdir(path string) error {
 		case err != nil:
 			return err
 		case !p.node.isDir():
-			return syscall.ENOTDIR
+			return linux.ENOTDIR
 		case !v.may(p.node, 1), p.read, p.node.above != nil:
-			return syscall.EACCES
+			return linux.EACCES
 		}
 		v.Dir = p.node.ino
 		return nil

@@ -2,7 +2,8 @@ package vfs
 
 import (
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // maxLinks is how many symbolic links one path may follow, as in Linux.
@@ -46,13 +47,13 @@ type place struct {
 func (v *View) walk(t *trip, path string, w way) (place, error) {
 	f := v.FS
 	if path == "" {
-		return place{}, syscall.ENOENT
+		return place{}, linux.ENOENT
 	}
 	if int64(len(path)) >= f.opts.Path {
-		return place{}, syscall.ENAMETOOLONG
+		return place{}, linux.ENAMETOOLONG
 	}
 	if strings.IndexByte(path, 0) >= 0 {
-		return place{}, syscall.EINVAL
+		return place{}, linux.EINVAL
 	}
 	s := step{v: v, trip: t, way: w}
 	start := v.Dir
@@ -112,21 +113,21 @@ func (s *step) follow(rest string) (place, error) {
 			continue
 		}
 		if final && slash && s.way == making {
-			return place{}, syscall.EISDIR
+			return place{}, linux.EISDIR
 		}
 		if len(name) > maxName {
-			return place{}, syscall.ENAMETOOLONG
+			return place{}, linux.ENAMETOOLONG
 		}
 		n, err := f.child(s.trip, v, s.dir, name, final)
 		if err != nil {
-			if err == syscall.ENOENT && final {
+			if err == linux.ENOENT && final {
 				return place{dir: s.dir, name: name, slash: slash, closed: f.closedAt(s.dir, name, shut)}, nil
 			}
 			return place{}, err
 		}
 		if n.isLink() && (!final || s.way == following || s.way == making || slash && s.way == staying) {
 			if f.closedAt(s.dir, name, shut).read {
-				return place{}, syscall.EACCES
+				return place{}, linux.EACCES
 			}
 			if rest, err = s.jump(n, after, slash); err != nil {
 				return place{}, err
@@ -135,7 +136,7 @@ func (s *step) follow(rest string) (place, error) {
 		}
 		if final {
 			if slash && s.way != naming && !n.isDir() {
-				return place{}, syscall.ENOTDIR
+				return place{}, linux.ENOTDIR
 			}
 			return place{dir: s.dir, name: name, node: n, slash: slash, closed: f.closedAt(s.dir, name, shut)}, nil
 		}
@@ -147,14 +148,14 @@ func (s *step) follow(rest string) (place, error) {
 // stands.
 func (s *step) enter() (closed, error) {
 	if !s.dir.isDir() {
-		return closed{}, syscall.ENOTDIR
+		return closed{}, linux.ENOTDIR
 	}
 	if !s.v.may(s.dir, 1) {
-		return closed{}, syscall.EACCES
+		return closed{}, linux.EACCES
 	}
 	shut := s.v.FS.closed(s.dir)
 	if shut.read {
-		return closed{}, syscall.EACCES
+		return closed{}, linux.EACCES
 	}
 	return shut, nil
 }
@@ -162,10 +163,10 @@ func (s *step) enter() (closed, error) {
 // jump gives the path that is left after a link.
 func (s *step) jump(n *node, after string, slash bool) (string, error) {
 	if s.links++; s.links > maxLinks {
-		return "", syscall.ELOOP
+		return "", linux.ELOOP
 	}
 	if n.target == "" {
-		return "", syscall.ENOENT
+		return "", linux.ENOENT
 	}
 	if n.target[0] == '/' {
 		root, err := s.v.FS.get(Root)
@@ -199,18 +200,18 @@ func (f *FS) child(t *trip, v *View, d *node, name string, last bool) (*node, er
 	if d.dynamic != nil {
 		x, ok := d.dynamic.Lookup(v, name)
 		if !ok {
-			return nil, syscall.ENOENT
+			return nil, linux.ENOENT
 		}
 		return f.dynamicNode(v, x, d, name), nil
 	}
 	ino, ok := d.entries.get(name)
 	switch {
 	case ok && ino == 0:
-		return nil, syscall.ENOENT
+		return nil, linux.ENOENT
 	case ok:
 		n := f.nodes.get(uint64(ino))
 		if n == nil {
-			return nil, syscall.ENOENT
+			return nil, linux.ENOENT
 		}
 		if n.lower != nil && (last || n.isLink()) && !t.fresh(n) {
 			return nil, &want{dir: d.ino, name: name, ino: ino, lower: n.lower}
@@ -219,14 +220,14 @@ func (f *FS) child(t *trip, v *View, d *node, name string, last bool) (*node, er
 	case d.lower != nil && !t.missing(d.ino, name):
 		return nil, &want{dir: d.ino, name: name, lower: d.lower}
 	}
-	return nil, syscall.ENOENT
+	return nil, linux.ENOENT
 }
 
 // find walks to a file that must be there.
 func (v *View) find(t *trip, path string, w way) (place, error) {
 	p, err := v.walk(t, path, w)
 	if err == nil && p.node == nil {
-		err = syscall.ENOENT
+		err = linux.ENOENT
 	}
 	return p, err
 }
@@ -239,15 +240,15 @@ func (v *View) vacant(t *trip, path string, dir bool) (place, error) {
 	case err != nil:
 		return p, err
 	case p.node != nil:
-		return p, syscall.EEXIST
+		return p, linux.EEXIST
 	case p.slash && !dir:
-		return p, syscall.ENOENT
+		return p, linux.ENOENT
 	}
 	if err := v.writable(p.dir); err != nil {
 		return p, err
 	}
 	if p.write {
-		return p, syscall.EACCES
+		return p, linux.EACCES
 	}
 	return p, v.FS.spare(p.dir, p.name)
 }
@@ -256,20 +257,20 @@ func (v *View) vacant(t *trip, path string, dir bool) (place, error) {
 func (v *View) writable(d *node) error {
 	switch {
 	case d.dynamic != nil:
-		return syscall.EPERM
+		return linux.EPERM
 	case v.FS.frozen(d):
-		return syscall.EROFS
+		return linux.EROFS
 	case !v.may(d, 3):
-		return syscall.EACCES
+		return linux.EACCES
 	case d.nlink == 0:
-		return syscall.ENOENT
+		return linux.ENOENT
 	}
 	return nil
 }
 
 // sticky tells whether a name of n in d is another's to remove.
 func (v *View) sticky(d, n *node) bool {
-	return d.mode&syscall.S_ISVTX != 0 && v.UID != 0 && int(n.uid) != v.UID && int(d.uid) != v.UID
+	return d.mode&linux.S_ISVTX != 0 && v.UID != 0 && int(n.uid) != v.UID && int(d.uid) != v.UID
 }
 
 // may tells whether the view's user has all of the rights r (4 read, 2 write,
@@ -309,18 +310,18 @@ func (f *FS) path(n *node) (string, error) {
 	size := int64(0)
 	for n.ino != Root {
 		if n.nlink == 0 {
-			return "", syscall.ENOENT
+			return "", linux.ENOENT
 		}
 		parts = append(parts, n.name)
 		if size += int64(len(n.name)) + 1; size > maxPath {
-			return "", syscall.ENAMETOOLONG
+			return "", linux.ENAMETOOLONG
 		}
 		up, err := f.up(n)
 		if err != nil {
 			return "", err
 		}
 		if ino, ok := up.entries.get(n.name); up.dynamic == nil && (!ok || ino != n.ino) {
-			return "", syscall.ENOENT // it had another name, which is gone
+			return "", linux.ENOENT // it had another name, which is gone
 		}
 		n = up
 	}

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // An Op says what happened to a file.
@@ -55,9 +56,9 @@ func (v *View) Watch(path string, recursive bool) (*Watch, error) {
 		case err != nil:
 			return err
 		case p.read, !v.may(p.node, 4):
-			return syscall.EACCES
+			return linux.EACCES
 		case p.node.above != nil:
-			return syscall.EPERM
+			return linux.EPERM
 		}
 		w.ino, w.dir = p.node.ino, p.node.isDir()
 		v.FS.watches = append(slices.Clip(v.FS.watches), w)
@@ -94,7 +95,7 @@ func (w *Watch) pop() (Event, bool, error) {
 	defer w.mu.Unlock()
 	switch {
 	case w.closed:
-		return Event{}, false, syscall.EBADF
+		return Event{}, false, linux.EBADF
 	case len(w.queue) == 0:
 		return Event{}, false, nil
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"syscall"
 	"testing"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -45,7 +45,7 @@ func TestAWatchTellsWhatChanges(t *testing.T) {
 	must(t, v.Chmod("/d/file", 0o600))
 	must(t, v.WriteFile("/elsewhere", nil, 0o644))
 	must(t, v.Rename("/d/sub", "/d/moved"))
-	h, err := v.Open("/d/file", syscall.O_WRONLY, 0)
+	h, err := v.Open("/d/file", linux.O_WRONLY, 0)
 	must(t, err)
 	for range 3 {
 		_, err = h.Write([]byte("a"))
@@ -74,7 +74,7 @@ func TestAWatchTellsWhatChanges(t *testing.T) {
 		"removed /d/file", "written /d/file")
 	must(t, flat.Close())
 	must(t, flat.Close())
-	if _, err := flat.Next(t.Context()); err != syscall.EBADF {
+	if _, err := flat.Next(t.Context()); err != linux.EBADF {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestAWatchThatIsNotReadLosesTheOldest(t *testing.T) {
 		done <- err
 	}()
 	must(t, w.Close())
-	if err := <-done; err != syscall.EBADF {
+	if err := <-done; err != linux.EBADF {
 		t.Errorf("one that waited: %v", err)
 	}
 }

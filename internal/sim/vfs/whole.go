@@ -3,7 +3,8 @@ package vfs
 import (
 	"io"
 	"strings"
-	"syscall"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // MkdirAll makes a directory with its parents. One that is there is fine.
@@ -12,7 +13,7 @@ func (v *View) MkdirAll(path string, mode uint32) error {
 		if i.IsDir() {
 			return nil
 		}
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	}
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' || path[i-1] == '/' {
@@ -28,7 +29,7 @@ func (v *View) MkdirAll(path string, mode uint32) error {
 		case serr != nil:
 			return err
 		case !x.IsDir():
-			return syscall.ENOTDIR
+			return linux.ENOTDIR
 		}
 	}
 	return nil
@@ -39,16 +40,16 @@ func (v *View) MkdirAll(path string, mode uint32) error {
 func (v *View) RemoveAll(path string) error {
 	err := v.Unlink(path)
 	switch err {
-	case nil, syscall.ENOENT:
+	case nil, linux.ENOENT:
 		return nil
-	case syscall.EISDIR:
+	case linux.EISDIR:
 	default:
 		return err
 	}
 	if strings.Trim(path, "/") == "" {
-		return syscall.EBUSY
+		return linux.EBUSY
 	}
-	if err = v.Rmdir(path); err != syscall.ENOTEMPTY {
+	if err = v.Rmdir(path); err != linux.ENOTEMPTY {
 		return err
 	}
 	return v.clear(path)
@@ -64,7 +65,7 @@ func (v *View) clear(path string) error {
 	}
 	var first error
 	keep := func(err error) {
-		if err != nil && err != syscall.ENOENT && first == nil {
+		if err != nil && err != linux.ENOENT && first == nil {
 			first = err
 		}
 	}
@@ -105,9 +106,9 @@ func (v *View) clear(path string) error {
 			continue
 		}
 		switch err := in.Unlink(name); err {
-		case nil, syscall.ENOENT:
-		case syscall.EISDIR:
-			if err = in.Rmdir(name); err == syscall.ENOTEMPTY {
+		case nil, linux.ENOENT:
+		case linux.EISDIR:
+			if err = in.Rmdir(name); err == linux.ENOTEMPTY {
 				if l, ok := enter(in, name); ok {
 					stack = append(stack, l)
 				}
@@ -124,7 +125,7 @@ func (v *View) clear(path string) error {
 // ReadFile gives what a file holds, if it is at most limit bytes; a longer
 // one is EFBIG.
 func (v *View) ReadFile(path string, limit int64) ([]byte, error) {
-	h, err := v.Open(path, syscall.O_RDONLY, 0)
+	h, err := v.Open(path, linux.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (v *View) ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if i.Size > limit {
-		return nil, syscall.EFBIG
+		return nil, linux.EFBIG
 	}
 	b := make([]byte, 0, i.Size+1)
 	for {
@@ -145,7 +146,7 @@ func (v *View) ReadFile(path string, limit int64) ([]byte, error) {
 		b = b[:len(b)+n]
 		switch {
 		case int64(len(b)) > limit:
-			return nil, syscall.EFBIG
+			return nil, linux.EFBIG
 		case err == io.EOF:
 			return b, nil
 		case err != nil:
@@ -156,7 +157,7 @@ func (v *View) ReadFile(path string, limit int64) ([]byte, error) {
 
 // WriteFile makes a file, or cuts one that is there, and writes it.
 func (v *View) WriteFile(path string, b []byte, mode uint32) error {
-	h, err := v.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC, mode)
+	h, err := v.Open(path, linux.O_WRONLY|linux.O_CREAT|linux.O_TRUNC, mode)
 	if err != nil {
 		return err
 	}

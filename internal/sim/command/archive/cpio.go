@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -215,7 +215,7 @@ func (c *cpio) create() {
 		name, ok = c.a.Value("F")
 	}
 	if ok {
-		out, err := command.Create(c.t, name, syscall.O_TRUNC)
+		out, err := command.Create(c.t, name, linux.O_TRUNC)
 		if err != nil {
 			c.fatal("Cannot open %s: %s", name, reason(err))
 			return
@@ -261,16 +261,16 @@ func (c *cpio) describe(name string, i vfs.Info) (*record, error) {
 		c.inodes[key] = number
 	}
 	h.ino = number
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFREG:
 		h.size = i.Size
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		target, err := c.t.View.Readlink(name)
 		if err != nil {
 			return nil, err
 		}
 		h.target, h.size = target, int64(len(target))
-	case syscall.S_IFCHR, syscall.S_IFBLK:
+	case linux.S_IFCHR, linux.S_IFBLK:
 		h.rdev = uint64(i.Rdev)
 	}
 	return h, nil
@@ -296,7 +296,7 @@ func (c *cpio) add(w *cpioWriter, name string, i vfs.Info) error {
 	}
 	c.tell(name)
 	if err := w.head(h); err != nil {
-		if errors.Is(err, syscall.EFBIG) || w.tape != nil {
+		if errors.Is(err, linux.EFBIG) || w.tape != nil {
 			c.fail("%s: cannot be stored in this format; not dumped", name)
 			return nil
 		}
@@ -363,7 +363,7 @@ func (c *cpio) long(h *record) {
 		user, group = fmt.Sprint(h.uid), fmt.Sprint(h.gid)
 	}
 	size := fmt.Sprintf("%8d", h.size)
-	if k := h.mode & syscall.S_IFMT; k == syscall.S_IFCHR || k == syscall.S_IFBLK {
+	if k := h.mode & linux.S_IFMT; k == linux.S_IFCHR || k == linux.S_IFBLK {
 		size = fmt.Sprintf("%3d, %3d", h.rdev>>8, h.rdev&0xff)
 	}
 	at := time.Unix(h.mtime, 0).UTC()
@@ -372,7 +372,7 @@ func (c *cpio) long(h *record) {
 		stamp = at.Format("Jan _2  2006")
 	}
 	line := fmt.Sprintf("%s %3d %-8.8s %-8.8s %s %s %s", command.ModeString(h.mode), h.nlink, user, group, size, stamp, h.name)
-	if h.target != "" && h.mode&syscall.S_IFMT == syscall.S_IFLNK {
+	if h.target != "" && h.mode&linux.S_IFMT == linux.S_IFLNK {
 		line += " -> " + h.target
 	}
 	_, _ = c.t.Out().WriteString(line + "\n") // the end of the program tells of it

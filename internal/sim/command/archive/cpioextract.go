@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -83,7 +83,7 @@ func (c *cpio) extract() {
 		case c.a.Has("t"):
 			_, _ = c.t.Out().WriteString(h.name + "\n") // the end of the program tells of it
 		case c.a.Has("to-stdout"):
-			if h.mode&syscall.S_IFMT == syscall.S_IFREG {
+			if h.mode&linux.S_IFMT == linux.S_IFREG {
 				err = copyAll(c.t.Out(), contents{c, cr}, c.buf)
 			}
 		default:
@@ -116,7 +116,7 @@ func (m contents) Read(b []byte) (n int, err error) {
 func (c *cpio) pass() {
 	if i, err := c.t.View.Stat(c.dir); err != nil || !i.IsDir() {
 		if err == nil {
-			err = syscall.ENOTDIR
+			err = linux.ENOTDIR
 		}
 		c.fatal("%s: Cannot stat: %s", strings.TrimRight(c.dir, "/"), reason(err))
 		return
@@ -187,15 +187,15 @@ func (c *cpio) member(h *record, r io.Reader) error {
 		return nil
 	}
 	v := &c.t.View
-	kind := h.mode & syscall.S_IFMT
+	kind := h.mode & linux.S_IFMT
 	at := time.Unix(h.mtime, 0)
 	if old, err := v.Lstat(name); err == nil {
 		if old.IsDir() {
-			if kind == syscall.S_IFDIR {
+			if kind == linux.S_IFDIR {
 				c.directory(h, name)
 				return nil
 			}
-			c.fail("cannot remove current %s: %s", name, reason(syscall.EISDIR))
+			c.fail("cannot remove current %s: %s", name, reason(linux.EISDIR))
 			return nil
 		}
 		if !c.a.Has("u") && old.Mtime.Unix() >= h.mtime {
@@ -213,25 +213,25 @@ func (c *cpio) member(h *record, r io.Reader) error {
 			return nil
 		}
 	} else if i := strings.LastIndexByte(name, '/'); i > 0 && c.a.Has("d") {
-		if err := v.MkdirAll(name[:i], 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+		if err := v.MkdirAll(name[:i], 0o777); err != nil && !errors.Is(err, linux.EEXIST) {
 			c.fail("cannot make directory `%s': %s", name[:i], reason(err))
 			return nil
 		}
 	}
 	var err error
 	switch kind {
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		if err = v.Mkdir(name, 0o700); err == nil {
 			c.directory(h, name)
 			return nil
 		}
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		err = v.Symlink(h.target, name)
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		err = v.Mkfifo(name, h.mode&0o7777)
-	case syscall.S_IFCHR, syscall.S_IFBLK:
+	case linux.S_IFCHR, linux.S_IFBLK:
 		err = v.Mknod(name, h.mode, uint32(h.rdev))
-	case syscall.S_IFREG:
+	case linux.S_IFREG:
 		done, ferr := c.file(h, name, r)
 		if ferr != nil || !done {
 			return ferr
@@ -247,7 +247,7 @@ func (c *cpio) member(h *record, r io.Reader) error {
 	if v.UID == 0 && !c.a.Has("no-preserve-owner") {
 		_ = v.Chown(name, h.uid, h.gid, false) // root may
 	}
-	if kind != syscall.S_IFLNK {
+	if kind != linux.S_IFLNK {
 		_ = v.Chmod(name, h.mode&0o7777) // it is ours
 	}
 	if c.a.Has("m") {
@@ -282,10 +282,10 @@ func (c *cpio) file(h *record, name string, r io.Reader) (bool, error) {
 			from, linked = first.name, true
 		}
 	}
-	flags := syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL
+	flags := linux.O_WRONLY | linux.O_CREAT | linux.O_EXCL
 	if linked {
 		err := v.Link(from, name)
-		if err != nil && (c.dir == "" || !errors.Is(err, syscall.EXDEV)) {
+		if err != nil && (c.dir == "" || !errors.Is(err, linux.EXDEV)) {
 			c.fail("cannot link %s to %s: %s", from, name, reason(err))
 			return false, nil
 		}
@@ -294,7 +294,7 @@ func (c *cpio) file(h *record, name string, r io.Reader) (bool, error) {
 			return false, nil
 		}
 		if err == nil {
-			flags = syscall.O_WRONLY | syscall.O_TRUNC // the contents come with a later name
+			flags = linux.O_WRONLY | linux.O_TRUNC // the contents come with a later name
 		}
 	}
 	f, err := v.Open(name, flags, 0o600)

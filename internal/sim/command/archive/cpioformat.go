@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"syscall"
 	"time"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // A record is a member of a cpio archive, in any of its forms.
@@ -103,7 +104,7 @@ func (c *cpioReader) next() (*record, error) {
 		return nil, io.EOF
 	}
 	c.left, c.pad = h.size, -h.size&(align-1)
-	if h.mode&syscall.S_IFMT == syscall.S_IFLNK {
+	if h.mode&linux.S_IFMT == linux.S_IFLNK {
 		if h.size > maxCPIOName {
 			return nil, errCPIOName
 		}
@@ -206,20 +207,20 @@ func (c *cpioReader) tapeNext() (*record, error) {
 	r := &record{name: h.Name, target: h.Linkname, mode: uint32(h.Mode) & 0o7777, uid: h.Uid, gid: h.Gid, nlink: 1, mtime: h.ModTime.Unix(), size: h.Size}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		r.mode |= syscall.S_IFDIR
+		r.mode |= linux.S_IFDIR
 	case tar.TypeSymlink:
-		r.mode |= syscall.S_IFLNK
+		r.mode |= linux.S_IFLNK
 	case tar.TypeFifo:
-		r.mode |= syscall.S_IFIFO
+		r.mode |= linux.S_IFIFO
 	case tar.TypeChar:
-		r.mode |= syscall.S_IFCHR
+		r.mode |= linux.S_IFCHR
 	case tar.TypeBlock:
-		r.mode |= syscall.S_IFBLK
+		r.mode |= linux.S_IFBLK
 	case tar.TypeLink:
-		r.mode |= syscall.S_IFREG
+		r.mode |= linux.S_IFREG
 		r.hard = h.Linkname
 	default:
-		r.mode |= syscall.S_IFREG
+		r.mode |= linux.S_IFREG
 	}
 	return r, nil
 }
@@ -250,13 +251,13 @@ func (c *cpioWriter) head(h *record) error {
 		b = fmt.Appendf(nil, "%s%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", magic, uint32(h.ino), h.mode, uint32(h.uid), uint32(h.gid),
 			h.nlink, uint32(h.mtime), uint32(h.size), h.devMajor, h.devMin, h.rdev>>8, h.rdev&0xff, n, h.sum)
 		if h.size > 1<<32-1 {
-			return syscall.EFBIG
+			return linux.EFBIG
 		}
 	case "odc":
 		b = fmt.Appendf(nil, "070707%06o%06o%06o%06o%06o%06o%06o%011o%06o%011o", 0, h.ino&0o777777, h.mode&0o777777, h.uid&0o777777, h.gid&0o777777,
 			h.nlink&0o777777, h.rdev&0o777777, max(h.mtime, 0), n, h.size)
 		if h.size > 1<<33-1 || n > 0o777777 {
-			return syscall.EFBIG
+			return linux.EFBIG
 		}
 	default:
 		align = 2
@@ -264,7 +265,7 @@ func (c *cpioWriter) head(h *record) error {
 			b = binary.LittleEndian.AppendUint16(b, uint16(x))
 		}
 		if h.size > 1<<31-1 || n > 1<<16-1 {
-			return syscall.EFBIG
+			return linux.EFBIG
 		}
 	}
 	b = append(append(b, h.name...), 0)
@@ -292,17 +293,17 @@ func (c *cpioWriter) Write(p []byte) (int, error) {
 
 func (c *cpioWriter) tapeHead(h *record) error {
 	t := &tar.Header{Name: h.name, Mode: int64(h.mode & 0o7777), Uid: h.uid, Gid: h.gid, ModTime: time.Unix(h.mtime, 0), Size: h.size, Format: tar.FormatUSTAR, Typeflag: tar.TypeReg}
-	switch h.mode & syscall.S_IFMT {
-	case syscall.S_IFDIR:
+	switch h.mode & linux.S_IFMT {
+	case linux.S_IFDIR:
 		t.Typeflag = tar.TypeDir
 		t.Name += "/"
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		t.Typeflag, t.Linkname, t.Size = tar.TypeSymlink, h.target, 0
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		t.Typeflag = tar.TypeFifo
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		t.Typeflag = tar.TypeChar
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		t.Typeflag = tar.TypeBlock
 	}
 	return c.tape.WriteHeader(t)

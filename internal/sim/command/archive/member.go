@@ -2,8 +2,8 @@ package archive
 
 import (
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -90,7 +90,7 @@ func (g *guardian) parents(name string) error {
 // clear removes what stands at a member's place, if that is no directory.
 func (g *guardian) clear(name string) error {
 	err := g.t.View.Unlink(name)
-	if err == syscall.ENOENT || err == syscall.ENOTDIR {
+	if err == linux.ENOENT || err == linux.ENOTDIR {
 		return nil
 	}
 	return err

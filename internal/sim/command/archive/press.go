@@ -8,10 +8,10 @@ import (
 	"io"
 	"path"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -338,7 +338,7 @@ func (p *press) broken(name string, err error) {
 	case zst:
 		p.complain(1, "%s : Decoding error (36) : %s ", name, err)
 	default:
-		var e syscall.Errno
+		var e linux.Errno
 		switch {
 		case errors.As(err, &e):
 			p.complain(1, "%s: %s", name, reason(err))
@@ -400,7 +400,7 @@ func (p *press) file(name string) {
 			return
 		}
 	}
-	if err == syscall.ENOENT && p.unpack && p.format == gz {
+	if err == linux.ENOENT && p.unpack && p.format == gz {
 		if _, ok := p.target(name); !ok {
 			name += p.suffix
 			i, err = t.View.Stat(name)
@@ -468,7 +468,7 @@ func (p *press) named(name string, to *string, ok bool) bool {
 		case zst:
 			p.complain(1, "%s: unknown suffix (.zst/.tzst/.gz/.tgz/.lzma/.xz/.txz/.lz4/.tlz4 expected). Can't derive the output file name. Specify it with -o dstFileName. Ignoring.", name)
 		default:
-			if b, err := p.t.View.Open(name, syscall.O_RDONLY, 0); err == nil {
+			if b, err := p.t.View.Open(name, linux.O_RDONLY, 0); err == nil {
 				head := make([]byte, 13)
 				n, _ := b.ReadAt(head, 0) // an empty file is of no format
 				_ = b.Close()             // it was only read
@@ -527,12 +527,12 @@ func (p *press) named(name string, to *string, ok bool) bool {
 func (p *press) replace(name, to string, i vfs.Info, r *bufio.Reader, s settings) {
 	t := p.t
 	if p.force {
-		if err := t.View.Unlink(to); err != nil && err != syscall.ENOENT {
+		if err := t.View.Unlink(to); err != nil && err != linux.ENOENT {
 			p.complain(1, "%s: %s", to, reason(err))
 			return
 		}
 	}
-	out, err := command.Create(t, to, syscall.O_EXCL)
+	out, err := command.Create(t, to, linux.O_EXCL)
 	if err != nil {
 		p.complain(1, "%s: %s", to, reason(err))
 		return

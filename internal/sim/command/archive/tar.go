@@ -8,11 +8,11 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -155,10 +155,10 @@ func (p *tape) describe(h *tar.Header, name string, detailed bool) string {
 		return shown(name) + "\n"
 	}
 	kind := map[byte]uint32{
-		tar.TypeDir: syscall.S_IFDIR, tar.TypeSymlink: syscall.S_IFLNK, tar.TypeChar: syscall.S_IFCHR, tar.TypeBlock: syscall.S_IFBLK, tar.TypeFifo: syscall.S_IFIFO,
+		tar.TypeDir: linux.S_IFDIR, tar.TypeSymlink: linux.S_IFLNK, tar.TypeChar: linux.S_IFCHR, tar.TypeBlock: linux.S_IFBLK, tar.TypeFifo: linux.S_IFIFO,
 	}[h.Typeflag]
 	if kind == 0 {
-		kind = syscall.S_IFREG
+		kind = linux.S_IFREG
 	}
 	perms := []byte(command.ModeString(kind | uint32(h.Mode)&command.ModeBits))
 	if h.Typeflag == tar.TypeLink {
@@ -172,7 +172,7 @@ func (p *tape) describe(h *tar.Header, name string, detailed bool) string {
 		group = strconv.Itoa(h.Gid)
 	}
 	size := strconv.FormatInt(h.Size, 10)
-	if kind == syscall.S_IFCHR || kind == syscall.S_IFBLK {
+	if kind == linux.S_IFCHR || kind == linux.S_IFBLK {
 		size = fmt.Sprintf("%d,%d", h.Devmajor, h.Devminor)
 	}
 	pad := len(user) + 1 + len(group) + 1 + len(size)
@@ -429,21 +429,21 @@ func (p *tape) header(i vfs.Info, name, target string) *tar.Header {
 	case "ustar":
 		h.Format = tar.FormatUSTAR
 	}
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFREG:
 		h.Typeflag, h.Size = tar.TypeReg, i.Size
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		h.Typeflag = tar.TypeDir
 		if !strings.HasSuffix(h.Name, "/") {
 			h.Name += "/"
 		}
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		h.Typeflag = tar.TypeSymlink
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		h.Typeflag = tar.TypeFifo
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		h.Typeflag = tar.TypeChar
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		h.Typeflag = tar.TypeBlock
 	}
 	if h.Typeflag == tar.TypeChar || h.Typeflag == tar.TypeBlock {

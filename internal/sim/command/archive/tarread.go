@@ -6,10 +6,10 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -142,7 +142,7 @@ func (x *extraction) extract(s *source, h *tar.Header, name string) error {
 			t.Errorf("Current `%s' is newer or same age", shown(name))
 			return x.skip(s)
 		case p.keepOld:
-			p.fail("%s: Cannot open: %s", shown(name), reason(syscall.EEXIST))
+			p.fail("%s: Cannot open: %s", shown(name), reason(linux.EEXIST))
 			return x.skip(s)
 		}
 	}
@@ -161,12 +161,12 @@ func (x *extraction) extract(s *source, h *tar.Header, name string) error {
 	}
 	make := func(do func() error) {
 		err := do()
-		if err == syscall.ENOENT {
+		if err == linux.ENOENT {
 			if err = p.g.parents(trimmed); err == nil {
 				err = do()
 			}
 		}
-		if err == syscall.EEXIST {
+		if err == linux.EEXIST {
 			if err = p.g.clear(trimmed); err == nil {
 				err = do()
 			}
@@ -210,9 +210,9 @@ func (x *extraction) extract(s *source, h *tar.Header, name string) error {
 	case tar.TypeFifo:
 		make(func() error { return v.Mkfifo(trimmed, bits) })
 	case tar.TypeChar, tar.TypeBlock:
-		kind := uint32(syscall.S_IFCHR)
+		kind := uint32(linux.S_IFCHR)
 		if h.Typeflag == tar.TypeBlock {
-			kind = syscall.S_IFBLK
+			kind = linux.S_IFBLK
 		}
 		make(func() error { return v.Mknod(trimmed, kind|bits, uint32(h.Devmajor)<<8|uint32(h.Devminor)) })
 	default:
@@ -239,7 +239,7 @@ func (x *extraction) directory(h *tar.Header, name string, bits uint32, i vfs.In
 	}
 	if !there {
 		err := v.Mkdir(name, 0o700)
-		if err == syscall.ENOENT {
+		if err == linux.ENOENT {
 			if err = p.g.parents(name); err == nil {
 				err = v.Mkdir(name, 0o700)
 			}
@@ -260,22 +260,22 @@ func (x *extraction) file(s *source, h *tar.Header, name string, bits uint32) er
 	p := x.p
 	v := &p.t.View
 	open := func() (*vfs.File, error) {
-		return v.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+		return v.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_EXCL, 0o600)
 	}
 	f, err := open()
-	if err == syscall.ENOENT || err == syscall.ENOTDIR {
+	if err == linux.ENOENT || err == linux.ENOTDIR {
 		if err = p.g.parents(name); err == nil {
 			f, err = open()
 		}
 	}
-	if err == syscall.EEXIST {
+	if err == linux.EEXIST {
 		if err = p.g.clear(name); err == nil {
 			f, err = open()
-		} else if err == syscall.EISDIR {
+		} else if err == linux.EISDIR {
 			if err = v.Rmdir(name); err == nil {
 				f, err = open()
 			} else {
-				err = syscall.EISDIR
+				err = linux.EISDIR
 			}
 		}
 	}
@@ -285,7 +285,7 @@ func (x *extraction) file(s *source, h *tar.Header, name string, bits uint32) er
 	}
 	err = copyAll(fileWriter{f}, members{x, s.r}, x.buf)
 	_ = f.Close() // every write was looked at
-	var e syscall.Errno
+	var e linux.Errno
 	if errors.As(err, &e) {
 		p.fail("%s: Cannot write: %s", shown(h.Name), reason(e))
 		return x.skip(s)

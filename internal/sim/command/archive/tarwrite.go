@@ -5,10 +5,10 @@ import (
 	"bufio"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -45,7 +45,7 @@ func (p *tape) create() int {
 	if p.file == "-" {
 		out = t.Stream(1)
 	} else {
-		o, err := command.Create(t, p.file, syscall.O_TRUNC)
+		o, err := command.Create(t, p.file, linux.O_TRUNC)
 		if err != nil {
 			return p.fatal("%s: Cannot open: %s", p.file, reason(err))
 		}
@@ -99,14 +99,14 @@ func (p *tape) append() int {
 	if len(p.names) == 0 && p.op == 'r' {
 		return p.usage("Cowardly refusing to create an empty archive")
 	}
-	if _, err := t.View.Stat(p.file); err == syscall.ENOENT {
+	if _, err := t.View.Stat(p.file); err == linux.ENOENT {
 		return p.create()
 	}
 	end, times, status := p.last()
 	if status != 0 {
 		return status
 	}
-	d, err := t.Open(p.file, syscall.O_RDWR, 0)
+	d, err := t.Open(p.file, linux.O_RDWR, 0)
 	if err != nil {
 		return p.fatal("%s: Cannot open: %s", p.file, reason(err))
 	}
@@ -114,7 +114,7 @@ func (p *tape) append() int {
 	defer d.Drop()
 	f, ok := d.VFS()
 	if !ok {
-		return p.fatal("%s: Cannot seek: %s", p.file, reason(syscall.ESPIPE))
+		return p.fatal("%s: Cannot seek: %s", p.file, reason(linux.ESPIPE))
 	}
 	if err = f.Truncate(end); err == nil {
 		_, err = f.Seek(end, io.SeekStart)
@@ -258,7 +258,7 @@ func (s *sink) add(e *command.WalkEntry, name string, key link) error {
 		}
 		target = p.renamed(target, true)
 	}
-	if e.Info.Mode&syscall.S_IFMT == syscall.S_IFSOCK {
+	if e.Info.Mode&linux.S_IFMT == linux.S_IFSOCK {
 		p.t.Errorf("%s: socket ignored", shown(e.Path))
 		return nil
 	}
@@ -273,7 +273,7 @@ func (s *sink) add(e *command.WalkEntry, name string, key link) error {
 	}
 	var src *vfs.File
 	if h.Typeflag == tar.TypeReg {
-		d, err := command.OpenIn(p.t, e.In, e.Name, syscall.O_RDONLY, 0)
+		d, err := command.OpenIn(p.t, e.In, e.Name, linux.O_RDONLY, 0)
 		if err != nil {
 			p.fail("%s: Cannot open: %s", shown(e.Path), reason(err))
 			return nil
@@ -284,7 +284,7 @@ func (s *sink) add(e *command.WalkEntry, name string, key link) error {
 	}
 	p.tell(h, h.Name, 1)
 	if err := s.w.WriteHeader(h); err != nil {
-		if _, isErrno := err.(syscall.Errno); isErrno {
+		if _, isErrno := err.(linux.Errno); isErrno {
 			return err
 		}
 		p.fail("%s: file name is too long or cannot be stored; not dumped", shown(e.Path))

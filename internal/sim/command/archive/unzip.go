@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
@@ -405,7 +405,7 @@ func (u *unzipper) overwritten(name string, f *zip.File) (string, bool) {
 		}
 		switch {
 		case i.IsDir():
-			u.complain("error:  cannot create " + u.shown(name) + "\n        " + reason(syscall.EISDIR) + "\n")
+			u.complain("error:  cannot create " + u.shown(name) + "\n        " + reason(linux.EISDIR) + "\n")
 			u.status = max(u.status, 2)
 			return name, false
 		case u.nothing:
@@ -464,7 +464,7 @@ func (u *unzipper) member(f *zip.File, name string) {
 		return
 	}
 	attrs := f.ExternalAttrs >> 16
-	if attrs&syscall.S_IFMT == syscall.S_IFLNK && f.UncompressedSize64 < 4096 {
+	if attrs&linux.S_IFMT == linux.S_IFLNK && f.UncompressedSize64 < 4096 {
 		var b bytes.Buffer
 		if err := drain(t, f, &b); err != nil {
 			bad(err)
@@ -487,7 +487,7 @@ func (u *unzipper) member(f *zip.File, name string) {
 	if u.quiet == 0 {
 		fmt.Fprintf(t.Out(), "%s: %-22s  \n", verb, u.shown(name))
 	}
-	h, err := t.View.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
+	h, err := t.View.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_EXCL, 0o600)
 	if err != nil {
 		bad(err)
 		return

@@ -10,10 +10,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
@@ -189,7 +189,7 @@ func runZip(t *proc.Task) int {
 func (z *zipper) find(name string) bool {
 	t := z.t
 	if name == "-" {
-		z.add(wanting{name: "-", path: "-", info: vfs.Info{Mode: syscall.S_IFREG | 0o600, Mtime: time.Now()}})
+		z.add(wanting{name: "-", path: "-", info: vfs.Info{Mode: linux.S_IFREG | 0o600, Mtime: time.Now()}})
 		return true
 	}
 	o := command.WalkOptions{Bounded: !z.a.Has("r") && !z.a.Has("R"), Follow: command.FollowAll}

@@ -3,9 +3,9 @@ package awk
 import (
 	"io"
 	"strconv"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -79,11 +79,11 @@ func (m *machine) openMain(name string) bool {
 	if err == nil {
 		if i, ierr := d.File.Info(); ierr == nil && i.IsDir() {
 			d.Drop()
-			d, err = nil, syscall.EISDIR
+			d, err = nil, linux.EISDIR
 		}
 	}
 	if err != nil && len(in.begin) == 0 {
-		if err == syscall.EISDIR {
+		if err == linux.EISDIR {
 			m.warn("command line argument `%s' is a directory: skipped", name)
 			return false
 		}
@@ -244,7 +244,7 @@ func (m *machine) openSource(from tok, name string) (*reader, error) {
 	}
 	if i, err := d.File.Info(); err == nil && i.IsDir() {
 		d.Drop()
-		return nil, syscall.EISDIR
+		return nil, linux.EISDIR
 	}
 	return m.newReader(d), nil
 }

@@ -3,10 +3,10 @@ package awk
 import (
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -399,7 +399,7 @@ func (m *machine) leave(frame []cell) {
 // A task's descriptors are bounded, and so are a program's open files.
 func (m *machine) mayOpen() error {
 	if len(m.sources)+len(m.sinks) >= m.t.K.MaxDescriptors() {
-		return syscall.EMFILE
+		return linux.EMFILE
 	}
 	return nil
 }

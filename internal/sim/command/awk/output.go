@@ -2,9 +2,9 @@ package awk
 
 import (
 	"errors"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -33,12 +33,12 @@ func (x tap) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	n, err := x.s.desc.File.Write(x.m.t, b)
-	if errors.Is(err, syscall.EPIPE) {
+	if errors.Is(err, linux.EPIPE) {
 		if x.s.quiet {
 			x.s.gone = true
 			return len(b), nil
 		}
-		x.m.t.Signal(syscall.SIGPIPE)
+		x.m.t.Signal(linux.SIGPIPE)
 		x.m.t.Check()
 	}
 	return n, err
@@ -98,9 +98,9 @@ func (m *machine) openSink(to tok, name string) (*sink, error) {
 			return nil, err
 		}
 	} else {
-		flags := syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC
+		flags := linux.O_WRONLY | linux.O_CREAT | linux.O_TRUNC
 		if to == tAppend {
-			flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_APPEND
+			flags = linux.O_WRONLY | linux.O_CREAT | linux.O_APPEND
 		}
 		d, err := m.t.Open(name, flags, 0o666)
 		if err != nil {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -59,8 +59,8 @@ func RunWithin(t *testing.T, commands []command.Command, c Case, limits budget.L
 	programs := map[string]proc.Program{}
 	do(t, root.Mkdir("/usr", 0o755), root.Mkdir("/usr/bin", 0o755), root.Mkdir("/dev", 0o755), root.Mkdir("/tmp", 0o777),
 		root.Mkdir(dir, 0o755), root.Chown(dir, 1000, 1000, true), root.Chmod("/tmp", 0o1777),
-		root.Mknod("/dev/null", syscall.S_IFCHR|0o666, proc.DevNull), root.Mknod("/dev/zero", syscall.S_IFCHR|0o666, proc.DevZero),
-		root.Mknod("/dev/full", syscall.S_IFCHR|0o666, proc.DevFull))
+		root.Mknod("/dev/null", linux.S_IFCHR|0o666, proc.DevNull), root.Mknod("/dev/zero", linux.S_IFCHR|0o666, proc.DevZero),
+		root.Mknod("/dev/full", linux.S_IFCHR|0o666, proc.DevFull))
 	for _, cmd := range commands {
 		for _, name := range append([]string{cmd.Name}, cmd.Aliases...) {
 			programs[name] = cmd.Run
@@ -156,7 +156,7 @@ func Compare(t *testing.T, commands []command.Command, cases []Case) {
 }
 
 func look(v *vfs.View, name string) string {
-	f, err := v.Open(name, syscall.O_RDONLY, 0)
+	f, err := v.Open(name, linux.O_RDONLY, 0)
 	if err != nil {
 		return "missing"
 	}
@@ -174,7 +174,7 @@ func place(t *testing.T, v *vfs.View, name, text string) {
 	t.Helper()
 	for i, c := range name {
 		if c == '/' && i > 0 {
-			if err := v.Mkdir(name[:i], 0o755); err != nil && err != syscall.EEXIST {
+			if err := v.Mkdir(name[:i], 0o755); err != nil && err != linux.EEXIST {
 				t.Fatal(err)
 			}
 		}
@@ -191,7 +191,7 @@ func place(t *testing.T, v *vfs.View, name, text string) {
 
 func write(t *testing.T, v *vfs.View, name string, b []byte, mode uint32) {
 	t.Helper()
-	f, err := v.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC, mode)
+	f, err := v.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_TRUNC, mode)
 	do(t, err)
 	_, err = f.Write(b)
 	do(t, err, f.Close(), v.Chmod(name, mode))

@@ -3,11 +3,11 @@ package commandtest_test
 import (
 	"io"
 	"os"
-	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -71,7 +71,7 @@ func TestATaskThatReadsNothingEndsItsWriterBySIGPIPE(t *testing.T) {
 		}
 		r.Drop()
 		s, err := t.Wait(child)
-		if err != nil || s.Signal != syscall.SIGPIPE {
+		if err != nil || s.Signal != linux.SIGPIPE {
 			t.Errorf("%v %v", s, err)
 			return 3
 		}

@@ -3,10 +3,10 @@ package date
 import (
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -188,7 +188,7 @@ func (d *dater) run(a *command.Args, setting string, set bool, stamp string) int
 
 // refuse does not set the clock: it is the host's.
 func (d *dater) refuse(when time.Time) int {
-	d.t.Errorf("cannot set date: %s", vfs.Message(syscall.EPERM))
+	d.t.Errorf("cannot set date: %s", vfs.Message(linux.EPERM))
 	d.show(when)
 	return 1
 }

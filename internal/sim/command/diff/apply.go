@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -341,7 +341,7 @@ func (p *patcher) store(c *change, name string, text []byte, info vfs.Info, exis
 		_ = t.View.Chmod(to, c.newMode&0o777) // it is ours
 	}
 	if to != name && p.out == "" && !c.copied {
-		if err := t.View.Unlink(name); err != nil && err != syscall.ENOENT {
+		if err := t.View.Unlink(name); err != nil && err != linux.ENOENT {
 			t.Errorf("**** Can't remove file %s : %s", name, reason(err))
 			return false
 		}

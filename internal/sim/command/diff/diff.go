@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
@@ -467,7 +467,7 @@ func (d *differ) trouble(name string, err error) int {
 // pair compares two files or directories. inner says that they were found in
 // directories.
 func (d *differ) pair(a, b *side, inner bool) int {
-	absent := func(s *side) bool { return s.err == syscall.ENOENT && s.name != "-" }
+	absent := func(s *side) bool { return s.err == linux.ENOENT && s.name != "-" }
 	if !inner {
 		if (d.newFile || d.newLeft) && absent(a) && !absent(b) {
 			a.missing, a.err, a.info.Mode = true, nil, b.info.Mode
@@ -525,27 +525,27 @@ func special(i vfs.Info) uint32 {
 	if i.IsRegular() {
 		return 0
 	}
-	return i.Mode & syscall.S_IFMT
+	return i.Mode & linux.S_IFMT
 }
 
 func kind(i vfs.Info) string {
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFREG:
 		if i.Size == 0 {
 			return "regular empty file"
 		}
 		return "regular file"
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		return "directory"
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		return "fifo"
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		return "character special file"
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		return "block special file"
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		return "symbolic link"
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		return "socket"
 	}
 	return "weird file"

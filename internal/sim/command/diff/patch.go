@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -219,7 +219,7 @@ func (p *patcher) say(format string, args ...any) { say(p.t, fmt.Sprintf(format,
 // ask asks, and gives the answer or the default where nobody can answer.
 func (p *patcher) ask(question string) string {
 	_, _ = p.t.Out().WriteString(question)
-	d, err := p.t.Open("/dev/tty", syscall.O_RDONLY, 0)
+	d, err := p.t.Open("/dev/tty", linux.O_RDONLY, 0)
 	if err == nil {
 		d.Hold()
 		defer d.Drop()
@@ -429,7 +429,7 @@ func (p *patcher) apply(c *change) bool {
 	}
 	text, info, err := p.load(name)
 	exists := err == nil
-	if err != nil && err != syscall.ENOENT {
+	if err != nil && err != linux.ENOENT {
 		t.Errorf("**** Can't open file %s : %s", name, reason(err))
 		return false
 	}

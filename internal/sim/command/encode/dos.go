@@ -3,9 +3,9 @@ package encode
 import (
 	"bytes"
 	"fmt"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -161,7 +161,7 @@ func (d *breaker) file(in, out string) int {
 			d.t.Errorf("converting file %s to file %s in %s format...", in, out, d.to)
 		}
 	}
-	o, err := command.Create(d.t, out, syscall.O_TRUNC)
+	o, err := command.Create(d.t, out, linux.O_TRUNC)
 	if err != nil {
 		d.t.Errorf("%s: %s", out, reason(err))
 		return 2

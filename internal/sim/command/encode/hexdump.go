@@ -7,9 +7,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -383,7 +383,7 @@ func (h *hexdump) run() {
 	left := h.skip
 	for left > 0 && h.r != nil {
 		if _, ok := h.r.Desc().File.(proc.Seeker); !ok {
-			h.t.Errorf("stdin: %s", reason(syscall.ESPIPE))
+			h.t.Errorf("stdin: %s", reason(linux.ESPIPE))
 			h.t.Exit(1)
 		}
 		left -= h.r.Skip(left)

@@ -2,9 +2,9 @@ package encode
 
 import (
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -94,7 +94,7 @@ func runIconv(t *proc.Task) int {
 	}), func(error) {})
 	status = c.files(command.InputNames(a.Operands))
 	c.w.Flush()
-	o, err := command.Create(t, output, syscall.O_TRUNC)
+	o, err := command.Create(t, output, linux.O_TRUNC)
 	if err != nil {
 		t.Errorf("unable to open output file: %s", reason(err))
 		return 1

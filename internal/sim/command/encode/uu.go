@@ -4,9 +4,9 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -132,7 +132,7 @@ func uudecode(t *proc.Task, r *command.Reader, name, output string) bool {
 		}
 		w := command.Stdout(t)
 		if file != "-" && file != "/dev/stdout" {
-			o, err := command.Create(t, file, syscall.O_TRUNC)
+			o, err := command.Create(t, file, linux.O_TRUNC)
 			if err != nil {
 				t.Errorf("%s: %s: %s", name, file, reason(err))
 				return false

@@ -5,9 +5,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -74,7 +74,7 @@ func runXxd(t *proc.Task) int {
 	x.w = command.StdoutStatus(t, 3)
 	var patch *command.Output
 	if len(operands) > 1 && operands[1] != "-" {
-		flags := syscall.O_TRUNC
+		flags := linux.O_TRUNC
 		if x.reverse {
 			flags = 0
 		}

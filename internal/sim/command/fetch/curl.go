@@ -15,10 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -344,7 +344,7 @@ func (x *transfer) receive(u *url.URL, a *answer, out string, began time.Time) (
 				return 0, &local{curlWrite, "Failed to create directory for " + out}
 			}
 		}
-		f, err := command.Create(x.t, out, syscall.O_TRUNC)
+		f, err := command.Create(x.t, out, linux.O_TRUNC)
 		if err != nil {
 			return 0, &local{curlWrite, "Failed to open the file " + out + ": " + vfs.Message(err)}
 		}
@@ -352,7 +352,7 @@ func (x *transfer) receive(u *url.URL, a *answer, out string, began time.Time) (
 		w = f
 	}
 	if name, ok := x.a.Value("D"); ok {
-		f, err := command.Create(x.t, name, syscall.O_TRUNC)
+		f, err := command.Create(x.t, name, linux.O_TRUNC)
 		if err != nil {
 			return 0, &local{curlWrite, "Failed to open " + name}
 		}

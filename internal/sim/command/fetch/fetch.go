@@ -15,10 +15,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -148,7 +148,7 @@ func beside(t *proc.Task, f func() error) error {
 		if e == nil {
 			return err
 		}
-		if e != syscall.EINTR {
+		if e != linux.EINTR {
 			return e
 		}
 		t.Caught() // it is for nobody

@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -164,7 +164,7 @@ func TestFilesAreWrittenInside(t *testing.T) {
 
 func TestAnAnswerWithoutEndReachesALimit(t *testing.T) {
 	_, _, status, _, cause := fetched(t, budget.Limits{Download: 1 << 20}, "curl", "-s", "-o", "/x", "http://h/endless")
-	if cause == nil || !strings.Contains(cause.Error(), `"download"`) || status != 128+int(syscall.SIGKILL) {
+	if cause == nil || !strings.Contains(cause.Error(), `"download"`) || status != 128+int(linux.SIGKILL) {
 		t.Errorf("%d %v", status, cause)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -165,9 +165,9 @@ func wgetSave(t *proc.Task, a *command.Args, u *url.URL, x *answer, again bool, 
 		}
 	}
 	if name != "-" {
-		flags := syscall.O_TRUNC
+		flags := linux.O_TRUNC
 		if again && given {
-			flags = syscall.O_APPEND
+			flags = linux.O_APPEND
 		}
 		f, err := command.Create(t, name, flags)
 		if err != nil {

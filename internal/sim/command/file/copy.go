@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -121,7 +121,7 @@ func (c *copier) visit(e *command.WalkEntry) command.WalkOrder {
 	case command.VisitBefore:
 	}
 	if e.Info.IsLink() && (c.follow == command.FollowAll || c.follow == command.FollowRoots && e.Depth == 0) {
-		c.fail("cannot stat %s: %s", command.QuoteAlways(e.Path), reason(syscall.ENOENT))
+		c.fail("cannot stat %s: %s", command.QuoteAlways(e.Path), reason(linux.ENOENT))
 		return command.WalkNext
 	}
 	if e.Info.IsDir() {
@@ -168,7 +168,7 @@ func (c *copier) enter(e *command.WalkEntry) command.WalkOrder {
 		c.fail("%s and %s are the same file", command.QuoteAlways(e.Path), command.QuoteAlways(path))
 		return command.WalkSkip
 	case err == nil:
-	case err != syscall.ENOENT && err != syscall.ENOTDIR:
+	case err != linux.ENOENT && err != linux.ENOTDIR:
 		c.fail("cannot stat %s: %s", command.QuoteAlways(path), reason(err))
 		return command.WalkSkip
 	default:
@@ -208,8 +208,8 @@ func (c *copier) leave(e *command.WalkEntry) {
 		if c.noMode {
 			bits = 0o777 &^ c.t.View.Umask
 		}
-		if i, err := v.Stat(name); err == nil && i.Mode&command.ModeBits != bits&0o1777|i.Mode&syscall.S_ISGID {
-			_ = v.Chmod(name, bits&0o1777|i.Mode&syscall.S_ISGID) // it is ours
+		if i, err := v.Stat(name); err == nil && i.Mode&command.ModeBits != bits&0o1777|i.Mode&linux.S_ISGID {
+			_ = v.Chmod(name, bits&0o1777|i.Mode&linux.S_ISGID) // it is ours
 		}
 	}
 }
@@ -269,7 +269,7 @@ func (c *copier) file(e *command.WalkEntry, v *vfs.View, name, path string) {
 			kept = path[:len(path)-len(name)] + kept
 		} else if c.removeFirst || c.keep.links && i.Nlink > 1 || c.follow != command.FollowAll && !c.regular(e) ||
 			i.IsLink() && (c.symbolic || c.hard) || (c.hard || c.symbolic) && c.forced {
-			if err := v.Unlink(name); err != nil && err != syscall.ENOENT {
+			if err := v.Unlink(name); err != nil && err != linux.ENOENT {
 				c.fail("cannot remove %s: %s", command.QuoteAlways(path), reason(err))
 				return
 			}
@@ -317,7 +317,7 @@ func (c *copier) file(e *command.WalkEntry, v *vfs.View, name, path string) {
 		if !c.contents(e, v, name, path, exists) {
 			return
 		}
-	case e.Info.Mode&syscall.S_IFMT == syscall.S_IFIFO:
+	case e.Info.Mode&linux.S_IFMT == linux.S_IFIFO:
 		if err := v.Mkfifo(name, e.Info.Mode&0o777); err != nil {
 			c.fail("cannot create fifo %s: %s", command.QuoteAlways(path), reason(err))
 			return
@@ -363,7 +363,7 @@ func (c *copier) linked(e *command.WalkEntry, v *vfs.View, name, path, kept stri
 		return false
 	}
 	err := v.Link(earlier, name)
-	if err == syscall.EEXIST {
+	if err == linux.EEXIST {
 		if err = v.Unlink(name); err == nil {
 			err = v.Link(earlier, name)
 		}
@@ -391,16 +391,16 @@ func (c *copier) inTheWay(e *command.WalkEntry, v *vfs.View, name, path string) 
 	}
 	switch err {
 	case nil:
-	case syscall.ENOENT:
+	case linux.ENOENT:
 		return i, false, true
-	case syscall.ENOTDIR:
+	case linux.ENOTDIR:
 		if strings.HasSuffix(name, "/") {
 			return i, false, true
 		}
 		c.fail("cannot stat %s: %s", command.QuoteAlways(path), reason(err))
 		return i, false, false
 	default:
-		if err == syscall.ELOOP && c.forced {
+		if err == linux.ELOOP && c.forced {
 			return l, true, true
 		}
 		c.fail("cannot stat %s: %s", command.QuoteAlways(path), reason(err))
@@ -466,7 +466,7 @@ func (c *copier) ask(v *vfs.View, name, path string, i vfs.Info) bool {
 // contents copies what a file holds.
 func (c *copier) contents(e *command.WalkEntry, v *vfs.View, name, path string, exists bool) bool {
 	t := c.t
-	src, err := command.OpenIn(t, e.In, e.Name, syscall.O_RDONLY, 0)
+	src, err := command.OpenIn(t, e.In, e.Name, linux.O_RDONLY, 0)
 	if err != nil {
 		c.fail("cannot open %s for reading: %s", command.QuoteAlways(e.Path), reason(err))
 		return false
@@ -482,9 +482,9 @@ func (c *copier) contents(e *command.WalkEntry, v *vfs.View, name, path string, 
 	case c.keep.owner:
 		bits &^= 0o077
 	}
-	flags := syscall.O_WRONLY
+	flags := linux.O_WRONLY
 	if !c.bare {
-		flags |= syscall.O_TRUNC
+		flags |= linux.O_TRUNC
 	}
 	var dst *proc.Desc
 	if exists {
@@ -501,16 +501,16 @@ func (c *copier) contents(e *command.WalkEntry, v *vfs.View, name, path string, 
 		}
 	}
 	if !exists && err == nil {
-		dst, err = command.OpenIn(t, v, name, flags|syscall.O_CREAT|syscall.O_EXCL, bits)
-		if err == syscall.EEXIST {
+		dst, err = command.OpenIn(t, v, name, flags|linux.O_CREAT|linux.O_EXCL, bits)
+		if err == linux.EEXIST {
 			if l, lerr := v.Lstat(name); lerr == nil && l.IsLink() {
 				c.fail("not writing through dangling symlink %s", command.QuoteAlways(path))
 				return false
 			}
 		}
-		if err == syscall.EISDIR && strings.HasSuffix(name, "/") {
-			err = syscall.ENOTDIR
-			if _, serr := v.Stat(name); serr == syscall.ENOENT {
+		if err == linux.EISDIR && strings.HasSuffix(name, "/") {
+			err = linux.ENOTDIR
+			if _, serr := v.Stat(name); serr == linux.ENOENT {
 				c.fail("cannot create regular file %s: %s", command.QuoteAlways(path), "Not a directory")
 				return false
 			}
@@ -564,7 +564,7 @@ func transfer(t *proc.Task, src, dst *proc.Desc) (err error, reading bool) {
 	at := int64(0)
 	for {
 		from, err := in.Seek(at, vfs.SeekData)
-		if err == syscall.ENXIO {
+		if err == linux.ENXIO {
 			break
 		}
 		if err != nil {

@@ -2,9 +2,9 @@ package file
 
 import (
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -191,7 +191,7 @@ func (c *copier) all(a *command.Args, s *command.Spec, parents bool) int {
 	if toDir {
 		i, err := t.View.Stat(dir)
 		if err == nil && !i.IsDir() {
-			err = syscall.ENOTDIR
+			err = linux.ENOTDIR
 		}
 		if err != nil {
 			t.Errorf("target directory %s: %s", command.QuoteAlways(dir), reason(err))
@@ -205,7 +205,7 @@ func (c *copier) all(a *command.Args, s *command.Spec, parents bool) int {
 			dir, toDir, files = last, true, files[:len(files)-1]
 		case len(files) > 2:
 			if err == nil {
-				err = syscall.ENOTDIR
+				err = linux.ENOTDIR
 			}
 			t.Errorf("target %s: %s", command.QuoteAlways(last), reason(err))
 			return 1

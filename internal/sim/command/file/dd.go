@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -216,7 +216,7 @@ func (d *duplicator) open() int {
 	t := d.t
 	d.src, d.dst = t.FD(0), t.FD(1)
 	if d.in != "" {
-		f, err := t.Open(d.in, syscall.O_RDONLY, 0)
+		f, err := t.Open(d.in, linux.O_RDONLY, 0)
 		if err != nil {
 			t.Errorf("failed to open %s: %s", command.QuoteAlways(d.in), reason(err))
 			return 1
@@ -224,23 +224,23 @@ func (d *duplicator) open() int {
 		d.src = f
 	}
 	if d.src == nil {
-		t.Errorf("failed to open 'standard input': %s", reason(syscall.EBADF))
+		t.Errorf("failed to open 'standard input': %s", reason(linux.EBADF))
 		return 1
 	}
 	d.src.Hold()
 	if d.out != "" {
-		flags := syscall.O_WRONLY
+		flags := linux.O_WRONLY
 		if !d.conv["nocreat"] {
-			flags |= syscall.O_CREAT
+			flags |= linux.O_CREAT
 		}
 		if d.conv["excl"] {
-			flags |= syscall.O_EXCL
+			flags |= linux.O_EXCL
 		}
 		if !d.conv["notrunc"] && d.seek == 0 {
-			flags |= syscall.O_TRUNC
+			flags |= linux.O_TRUNC
 		}
 		if d.conv["o:append"] {
-			flags |= syscall.O_APPEND
+			flags |= linux.O_APPEND
 		}
 		f, err := t.Open(d.out, flags, 0o666)
 		if err != nil {
@@ -252,7 +252,7 @@ func (d *duplicator) open() int {
 		d.dst = f
 	}
 	if d.dst == nil {
-		t.Errorf("failed to open 'standard output': %s", reason(syscall.EBADF))
+		t.Errorf("failed to open 'standard output': %s", reason(linux.EBADF))
 		d.src.Drop()
 		d.src = nil
 		return 1
@@ -545,8 +545,8 @@ func (d *duplicator) write(b []byte) bool {
 	n, err := d.dst.File.Write(d.t, b)
 	d.t.Step(n>>6 + 1)
 	if err != nil {
-		if err == syscall.EPIPE {
-			d.t.Signal(syscall.SIGPIPE)
+		if err == linux.EPIPE {
+			d.t.Signal(linux.SIGPIPE)
 			d.t.Check()
 		}
 		d.written += int64(max(n, 0))

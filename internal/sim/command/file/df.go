@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -301,10 +301,10 @@ func runShred(t *proc.Task) int {
 }
 
 func shred(t *proc.Task, name string, a *command.Args, passes int) bool {
-	f, err := t.View.Open(name, syscall.O_WRONLY, 0)
-	if err == syscall.EACCES && a.Has("f") {
+	f, err := t.View.Open(name, linux.O_WRONLY, 0)
+	if err == linux.EACCES && a.Has("f") {
 		if err = t.View.Chmod(name, 0o200); err == nil {
-			f, err = t.View.Open(name, syscall.O_WRONLY, 0)
+			f, err = t.View.Open(name, linux.O_WRONLY, 0)
 		}
 	}
 	if err != nil {

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -112,7 +112,7 @@ func runInstall(t *proc.Task) int {
 	if toDir {
 		i, err := t.View.Stat(dir)
 		if err == nil && !i.IsDir() {
-			err = syscall.ENOTDIR
+			err = linux.ENOTDIR
 		}
 		if err != nil {
 			t.Errorf("target directory %s: %s", command.QuoteAlways(dir), reason(err))
@@ -126,7 +126,7 @@ func runInstall(t *proc.Task) int {
 			dir, toDir, files = last, true, files[:len(files)-1]
 		case len(files) > 2:
 			if err == nil {
-				err = syscall.ENOTDIR
+				err = linux.ENOTDIR
 			}
 			t.Errorf("target %s: %s", command.QuoteAlways(last), reason(err))
 			return 1
@@ -214,12 +214,12 @@ func (c *installer) equal(from, to string) bool {
 	if f, err := v.Stat(from); err != nil || f.Size != i.Size {
 		return false
 	}
-	a, err := v.Open(from, syscall.O_RDONLY, 0)
+	a, err := v.Open(from, linux.O_RDONLY, 0)
 	if err != nil {
 		return false
 	}
 	defer a.Close()
-	b, err := v.Open(to, syscall.O_RDONLY, 0)
+	b, err := v.Open(to, linux.O_RDONLY, 0)
 	if err != nil {
 		return false
 	}

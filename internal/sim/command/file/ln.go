@@ -3,9 +3,9 @@ package file
 import (
 	"bufio"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -80,7 +80,7 @@ func runLn(t *proc.Task) int {
 	if hasDir {
 		if i, err := t.View.Stat(dir); err != nil || !i.IsDir() {
 			if err == nil {
-				err = syscall.ENOTDIR
+				err = linux.ENOTDIR
 			}
 			t.Errorf("target directory %s: %s", command.QuoteAlways(dir), reason(err))
 			return 1
@@ -101,7 +101,7 @@ func runLn(t *proc.Task) int {
 		if !isDir {
 			_, err := t.View.Stat(last)
 			if err == nil {
-				err = syscall.ENOTDIR
+				err = linux.ENOTDIR
 			}
 			t.Errorf("target %s: %s", command.QuoteAlways(last), reason(err))
 			return 1
@@ -173,7 +173,7 @@ func (l *linker) link(target, name string) int {
 		}
 	}
 	err := l.make(target, text, name)
-	if err == syscall.EEXIST && (l.force || l.ask) {
+	if err == linux.EEXIST && (l.force || l.ask) {
 		if err = t.View.Unlink(name); err == nil {
 			err = l.make(target, text, name)
 		} else {
@@ -187,9 +187,9 @@ func (l *linker) link(target, name string) int {
 		}
 		arrow := ""
 		switch {
-		case l.symbolic && err == syscall.ENAMETOOLONG, l.symbolic && text == "":
+		case l.symbolic && err == linux.ENAMETOOLONG, l.symbolic && text == "":
 			arrow = " -> " + command.QuoteAlways(text)
-		case !l.symbolic && err != syscall.EEXIST:
+		case !l.symbolic && err != linux.EEXIST:
 			arrow = " => " + command.QuoteAlways(target)
 		}
 		t.Errorf("failed to create %s %s%s: %s", what, command.QuoteAlways(name), arrow, reason(err))

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sort"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -119,7 +119,7 @@ func (l *lister) describe(v *vfs.View, name string, named bool) (item, error) {
 		to, terr := v.Stat(name)
 		follow := l.follow == command.FollowAll || named && l.follow == command.FollowRoots || named && l.followDirs && terr == nil && to.IsDir()
 		if follow && terr != nil && (!named || l.follow != command.FollowRoots) && l.follow == command.FollowAll {
-			if terr != syscall.ENOENT || named {
+			if terr != linux.ENOENT || named {
 				return it, terr
 			}
 		}
@@ -208,7 +208,7 @@ func (l *lister) entries(in *vfs.View, name, path string) (items []item, view vf
 		}
 		it, err := l.describe(&view, n, false)
 		if err != nil {
-			if err == syscall.ENOENT && l.follow != command.FollowAll {
+			if err == linux.ENOENT && l.follow != command.FollowAll {
 				continue
 			}
 			l.t.Errorf("cannot access %s: %s", command.QuoteAlways(command.JoinPath(path, n)), reason(err))

@@ -2,8 +2,8 @@ package file
 
 import (
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -39,12 +39,12 @@ func coloured(term string) bool {
 // kindColour gives the key of a file's colour.
 func (l *lister) kindColour(name string, i vfs.Info, broken bool) string {
 	has := func(k string) bool { c := l.colours[k]; return c != "" && c != "0" && c != "00" }
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFREG:
 		switch {
-		case i.Mode&syscall.S_ISUID != 0 && has("su"):
+		case i.Mode&linux.S_ISUID != 0 && has("su"):
 			return "su"
-		case i.Mode&syscall.S_ISGID != 0 && has("sg"):
+		case i.Mode&linux.S_ISGID != 0 && has("sg"):
 			return "sg"
 		case i.Mode&0o111 != 0 && has("ex"):
 			return "ex"
@@ -61,8 +61,8 @@ func (l *lister) kindColour(name string, i vfs.Info, broken bool) string {
 			return longest
 		}
 		return "fi"
-	case syscall.S_IFDIR:
-		sticky, other := i.Mode&syscall.S_ISVTX != 0, i.Mode&0o002 != 0
+	case linux.S_IFDIR:
+		sticky, other := i.Mode&linux.S_ISVTX != 0, i.Mode&0o002 != 0
 		switch {
 		case sticky && other && has("tw"):
 			return "tw"
@@ -72,18 +72,18 @@ func (l *lister) kindColour(name string, i vfs.Info, broken bool) string {
 			return "st"
 		}
 		return "di"
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		if broken && has("or") {
 			return "or"
 		}
 		return "ln"
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		return "pi"
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		return "so"
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		return "bd"
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		return "cd"
 	}
 	return "or"

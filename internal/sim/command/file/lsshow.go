@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -71,22 +71,22 @@ func (l *lister) sign(i vfs.Info) string {
 	if l.classify == 0 {
 		return ""
 	}
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFDIR:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFDIR:
 		return "/"
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		if l.classify != '/' {
 			return "@"
 		}
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		if l.classify != '/' {
 			return "|"
 		}
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		if l.classify != '/' {
 			return "="
 		}
-	case syscall.S_IFREG:
+	case linux.S_IFREG:
 		if l.classify == 'F' && i.Mode&0o111 != 0 {
 			return "*"
 		}
@@ -326,7 +326,7 @@ func (l *lister) long(items []item) {
 			if !l.numeric {
 				r.owner, r.group = l.book.UserText(it.info.UID), l.book.GroupText(it.info.GID)
 			}
-			if k := it.info.Mode & syscall.S_IFMT; k == syscall.S_IFCHR || k == syscall.S_IFBLK {
+			if k := it.info.Mode & linux.S_IFMT; k == linux.S_IFCHR || k == linux.S_IFBLK {
 				r.major, r.minor = strconv.Itoa(int(it.info.Rdev>>8&0xfff)), strconv.Itoa(int(it.info.Rdev&0xff|it.info.Rdev>>12&0xfff00))
 				w.major, w.minor = max(w.major, len(r.major)), max(w.minor, len(r.minor))
 				w.size = max(w.size, w.major+2+w.minor)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -129,30 +129,30 @@ func judge(t *proc.Task, name string, follow, special bool) verdict {
 			return verdict{text: "cannot open `" + name + "' (" + reason(err) + ")"}
 		}
 		bits := ""
-		if i.Mode&syscall.S_ISUID != 0 {
+		if i.Mode&linux.S_ISUID != 0 {
 			bits += "setuid, "
 		}
-		if i.Mode&syscall.S_ISGID != 0 {
+		if i.Mode&linux.S_ISGID != 0 {
 			bits += "setgid, "
 		}
-		if i.Mode&syscall.S_ISVTX != 0 {
+		if i.Mode&linux.S_ISVTX != 0 {
 			bits += "sticky, "
 		}
 		node := func(text, mime string) verdict { return verdict{bits + text, "inode/" + mime, "binary"} }
-		switch i.Mode & syscall.S_IFMT {
-		case syscall.S_IFDIR:
+		switch i.Mode & linux.S_IFMT {
+		case linux.S_IFDIR:
 			return node("directory", "directory")
-		case syscall.S_IFIFO:
+		case linux.S_IFIFO:
 			if !special {
 				return node("fifo (named pipe)", "fifo")
 			}
-		case syscall.S_IFSOCK:
+		case linux.S_IFSOCK:
 			return node("socket", "socket")
-		case syscall.S_IFCHR:
+		case linux.S_IFCHR:
 			if !special {
 				return node(fmt.Sprintf("character special (%d/%d)", i.Rdev>>8&0xfff, i.Rdev&0xff), "chardevice")
 			}
-		case syscall.S_IFBLK:
+		case linux.S_IFBLK:
 			if !special {
 				return node(fmt.Sprintf("block special (%d/%d)", i.Rdev>>8&0xfff, i.Rdev&0xff), "blockdevice")
 			}
@@ -160,7 +160,7 @@ func judge(t *proc.Task, name string, follow, special bool) verdict {
 	}
 	in, err := command.Open(t, name)
 	if err != nil {
-		if err == syscall.EACCES {
+		if err == linux.EACCES {
 			return verdict{"regular file, no read permission", "inode/x-empty", "binary"}
 		}
 		return verdict{text: "cannot open `" + name + "' (" + reason(err) + ")"}

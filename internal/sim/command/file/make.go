@@ -3,9 +3,9 @@ package file
 import (
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -85,7 +85,7 @@ func (m *maker) dir(name string) bool {
 	}
 	err := t.View.Mkdir(name, 0o777)
 	if err != nil {
-		if m.parents && (err == syscall.EEXIST || err == syscall.EROFS || err == syscall.EACCES || err == syscall.EPERM || err == syscall.EISDIR) {
+		if m.parents && (err == linux.EEXIST || err == linux.EROFS || err == linux.EACCES || err == linux.EPERM || err == linux.EISDIR) {
 			if i, serr := t.View.Stat(name); serr == nil && i.IsDir() {
 				return true
 			}
@@ -120,8 +120,8 @@ func (m *maker) above(name string) bool {
 			continue
 		}
 		if s, serr := t.View.Stat(part); serr != nil || !s.IsDir() {
-			if serr == nil && err == syscall.EEXIST {
-				err = syscall.ENOTDIR
+			if serr == nil && err == linux.EEXIST {
+				err = linux.ENOTDIR
 			}
 			t.Errorf("cannot create directory %s: %s", command.Quote(part), reason(err))
 			return false
@@ -157,10 +157,10 @@ func runRmdir(t *proc.Task) int {
 		switch {
 		case err == nil:
 			return true
-		case err == syscall.ENOTEMPTY && full:
+		case err == linux.ENOTEMPTY && full:
 			return false
 		}
-		if err == syscall.ENOTDIR && what == "" && strings.HasSuffix(name, "/") {
+		if err == linux.ENOTDIR && what == "" && strings.HasSuffix(name, "/") {
 			if i, lerr := t.View.Lstat(strings.TrimRight(name, "/")); lerr == nil && i.IsLink() {
 				t.Errorf("failed to remove %s: Symbolic link not followed", command.QuoteAlways(name))
 				status = 1
@@ -318,15 +318,15 @@ func runMknod(t *proc.Task) int {
 	kind, dev := uint32(0), uint32(0)
 	switch a.Operands[1][:min(1, len(a.Operands[1]))] {
 	case "p":
-		kind = syscall.S_IFIFO
+		kind = linux.S_IFIFO
 	case "b":
-		kind = syscall.S_IFBLK
+		kind = linux.S_IFBLK
 	case "c", "u":
-		kind = syscall.S_IFCHR
+		kind = linux.S_IFCHR
 	default:
 		return mknodSpec.Usage(t, "invalid device type %s", command.Quote(a.Operands[1]))
 	}
-	if kind != syscall.S_IFIFO {
+	if kind != linux.S_IFIFO {
 		major, err1 := strconv.ParseUint(a.Operands[2], 0, 12)
 		minor, err2 := strconv.ParseUint(a.Operands[3], 0, 20)
 		if err1 != nil {

@@ -3,9 +3,9 @@ package file
 import (
 	"crypto/rand"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -97,19 +97,19 @@ func runMktemp(t *proc.Task) int {
 		switch {
 		case a.Has("u"):
 			if _, err = t.View.Lstat(name); err == nil {
-				err = syscall.EEXIST
-			} else if err == syscall.ENOENT {
+				err = linux.EEXIST
+			} else if err == linux.ENOENT {
 				err = nil
 			}
 		case a.Has("d"):
 			err = t.View.Mkdir(name, 0o700)
 		default:
 			var d *proc.Desc
-			if d, err = t.Open(name, syscall.O_RDWR|syscall.O_CREAT|syscall.O_EXCL, 0o600); err == nil {
+			if d, err = t.Open(name, linux.O_RDWR|linux.O_CREAT|linux.O_EXCL, 0o600); err == nil {
 				d.Drop()
 			}
 		}
-		if err == syscall.EEXIST {
+		if err == linux.EEXIST {
 			continue
 		}
 		if err != nil {
@@ -118,7 +118,7 @@ func runMktemp(t *proc.Task) int {
 		say(t, name)
 		return 0
 	}
-	return fail("failed to create %s via template %s: %s", what, command.Quote(template+suffix), reason(syscall.EEXIST))
+	return fail("failed to create %s via template %s: %s", what, command.Quote(template+suffix), reason(linux.EEXIST))
 }
 
 // joinShort puts the next argument behind a short option that has an optional

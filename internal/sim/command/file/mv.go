@@ -2,9 +2,9 @@ package file
 
 import (
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -69,7 +69,7 @@ func (c *copier) moveOne(from, to string) {
 		if !c.moveOver(from, to, i, d, &kept) {
 			return
 		}
-	case err != syscall.ENOENT:
+	case err != linux.ENOENT:
 		c.fail("cannot stat %s: %s", command.QuoteAlways(to), reason(err))
 		return
 	}
@@ -86,12 +86,12 @@ func (c *copier) moveOne(from, to string) {
 		if n, err := v.Lstat(to); err == nil {
 			c.made[nodeOf(n)] = true
 		}
-	case syscall.EXDEV:
+	case linux.EXDEV:
 		c.across(from, to)
-	case syscall.EINVAL:
+	case linux.EINVAL:
 		c.fail("cannot move %s to a subdirectory of itself, %s", command.QuoteAlways(from), command.QuoteAlways(to))
 	default:
-		if err == syscall.ENOTDIR && i.IsDir() && d.Mode != 0 && !d.IsDir() {
+		if err == linux.ENOTDIR && i.IsDir() && d.Mode != 0 && !d.IsDir() {
 			c.fail("cannot overwrite non-directory %s with directory %s", command.QuoteAlways(to), command.QuoteAlways(from))
 			return
 		}

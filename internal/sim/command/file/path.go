@@ -2,9 +2,9 @@ package file
 
 import (
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -117,7 +117,7 @@ const maxLinks = 40
 // are not resolved, only the names are looked at.
 func canonical(v *vfs.View, path string, need int, links bool) (string, error) {
 	if path == "" {
-		return "", syscall.ENOENT
+		return "", linux.ENOENT
 	}
 	var done []string
 	if path[0] != '/' {
@@ -150,7 +150,7 @@ func canonical(v *vfs.View, path string, need int, links bool) (string, error) {
 		i, err := v.Lstat(at)
 		last := len(left) == 0
 		switch {
-		case err == syscall.ENOENT && (need == noPart || need == allButLast && last):
+		case err == linux.ENOENT && (need == noPart || need == allButLast && last):
 			missing = true
 		case err != nil && need == noPart:
 			missing = true
@@ -161,7 +161,7 @@ func canonical(v *vfs.View, path string, need int, links bool) (string, error) {
 				if need == noPart {
 					continue
 				}
-				return "", syscall.ELOOP
+				return "", linux.ELOOP
 			}
 			target, err := v.Readlink(at)
 			if err != nil {
@@ -182,7 +182,7 @@ func canonical(v *vfs.View, path string, need int, links bool) (string, error) {
 				}
 			}
 			if !i.IsDir() {
-				return "", syscall.ENOTDIR
+				return "", linux.ENOTDIR
 			}
 		}
 	}
@@ -323,7 +323,7 @@ func runRealpath(t *proc.Task) int {
 		path, err := real(dir)
 		if err == nil && need == allParts {
 			if i, serr := t.View.Stat(path); serr == nil && !i.IsDir() {
-				err = syscall.ENOTDIR
+				err = linux.ENOTDIR
 			}
 		}
 		if err != nil {

@@ -3,9 +3,9 @@ package file
 import (
 	"errors"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -129,7 +129,7 @@ func renameLink(t *proc.Task, a *command.Args, from, to, name string) int {
 		}
 	}
 	if !a.Has("n") {
-		if err := t.View.Unlink(name); err != nil && !errors.Is(err, syscall.ENOENT) {
+		if err := t.View.Unlink(name); err != nil && !errors.Is(err, linux.ENOENT) {
 			t.Errorf("%s: unlink failed: %s", name, reason(err))
 			return renameFailed
 		}

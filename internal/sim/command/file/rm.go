@@ -2,9 +2,9 @@ package file
 
 import (
 	"fmt"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -155,7 +155,7 @@ func (r *remover) single(f string, i vfs.Info, err error) {
 		r.missing(f, err)
 		return
 	case i.IsDir() && !r.dirs:
-		r.fail(f, syscall.EISDIR)
+		r.fail(f, linux.EISDIR)
 		return
 	case i.IsDir():
 		e := &command.WalkEntry{In: &r.t.View, Name: f, Path: f, Info: i}
@@ -168,7 +168,7 @@ func (r *remover) single(f string, i vfs.Info, err error) {
 }
 
 func (r *remover) missing(f string, err error) {
-	if r.force && (err == syscall.ENOENT || err == syscall.ENOTDIR) {
+	if r.force && (err == linux.ENOENT || err == linux.ENOTDIR) {
 		return
 	}
 	r.fail(f, err)
@@ -268,7 +268,7 @@ func (r *remover) file(e *command.WalkEntry) bool {
 		return false
 	}
 	if err := e.In.Unlink(e.Name); err != nil {
-		if err == syscall.ENOENT && r.force {
+		if err == linux.ENOENT && r.force {
 			return true
 		}
 		r.fail(e.Path, err)

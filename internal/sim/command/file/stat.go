@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -100,14 +100,14 @@ func runStat(t *proc.Task) int {
 }
 
 func (s *stater) usual(terse bool) string {
-	switch kind := s.info.Mode & syscall.S_IFMT; {
+	switch kind := s.info.Mode & linux.S_IFMT; {
 	case s.fs && terse:
 		return statFSTerse
 	case s.fs:
 		return statFS
 	case terse:
 		return statTerse
-	case kind == syscall.S_IFCHR, kind == syscall.S_IFBLK:
+	case kind == linux.S_IFCHR, kind == linux.S_IFBLK:
 		return statDevice
 	}
 	return statFormat

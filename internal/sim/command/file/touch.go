@@ -3,10 +3,10 @@ package file
 import (
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
@@ -122,14 +122,14 @@ func touch(t *proc.Task, name string, onlyThere, link bool, change func(string) 
 		return true
 	}
 	err := change(name)
-	if err == syscall.ENOENT && !onlyThere && !link && name != "" {
+	if err == linux.ENOENT && !onlyThere && !link && name != "" {
 		var d *proc.Desc
-		if d, err = t.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_NONBLOCK, 0o666); err == nil {
+		if d, err = t.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_NONBLOCK, 0o666); err == nil {
 			d.Drop()
 			err = change(name)
 		} else {
-			if err == syscall.EISDIR {
-				err = syscall.ENOENT
+			if err == linux.EISDIR {
+				err = linux.ENOENT
 				t.Errorf("setting times of %s: %s", command.QuoteAlways(name), reason(err))
 				return false
 			}
@@ -138,11 +138,11 @@ func touch(t *proc.Task, name string, onlyThere, link bool, change func(string) 
 		}
 	}
 	switch {
-	case err == nil, onlyThere && err == syscall.ENOENT:
+	case err == nil, onlyThere && err == linux.ENOENT:
 		return true
-	case err == syscall.ENOENT:
+	case err == linux.ENOENT:
 		t.Errorf("cannot touch %s: %s", command.QuoteAlways(name), reason(err))
-	case err == syscall.EPERM || err == syscall.EACCES || err == syscall.ENOTDIR || err == syscall.ELOOP:
+	case err == linux.EPERM || err == linux.EACCES || err == linux.ENOTDIR || err == linux.ELOOP:
 		t.Errorf("cannot touch %s: %s", command.QuoteAlways(name), reason(err))
 	default:
 		t.Errorf("setting times of %s: %s", command.QuoteAlways(name), reason(err))
@@ -260,13 +260,13 @@ func runTruncate(t *proc.Task) int {
 }
 
 func truncate(t *proc.Task, name string, onlyThere bool, base, n int64, how byte, sized bool) bool {
-	flags := syscall.O_WRONLY
+	flags := linux.O_WRONLY
 	if !onlyThere {
-		flags |= syscall.O_CREAT
+		flags |= linux.O_CREAT
 	}
 	f, err := t.View.Open(name, flags, 0o666)
 	if err != nil {
-		if onlyThere && err == syscall.ENOENT {
+		if onlyThere && err == linux.ENOENT {
 			return true
 		}
 		t.Errorf("cannot open %s for writing: %s", command.QuoteAlways(name), reason(err))
@@ -378,7 +378,7 @@ func unportable(t *proc.Task, name string, portable, strict bool) string {
 		switch _, err := t.View.Lstat(name); {
 		case err == nil:
 			return ""
-		case err != syscall.ENOENT || name == "":
+		case err != linux.ENOENT || name == "":
 			return command.QuoteFile(name) + ": " + reason(err)
 		}
 	}

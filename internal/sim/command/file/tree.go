@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/sort"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -110,7 +110,7 @@ func runTree(t *proc.Task) int {
 		}
 	}
 	if name, given := a.Value("o"); given {
-		o, err := command.Create(t, name, syscall.O_TRUNC)
+		o, err := command.Create(t, name, linux.O_TRUNC)
 		if err != nil {
 			_, _ = t.Write(2, []byte("tree: invalid filename '"+name+"'\n"))
 			return 1

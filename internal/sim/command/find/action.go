@@ -3,9 +3,9 @@ package find
 import (
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -81,7 +81,7 @@ func remove(f *finder, e *command.WalkEntry) bool {
 	} else {
 		err = e.In.Unlink(e.Name)
 	}
-	if err != nil && err != syscall.ENOENT {
+	if err != nil && err != linux.ENOENT {
 		f.errorf("cannot delete %s: %s", command.Quote(e.Path), reason(err))
 		return false
 	}
@@ -164,7 +164,7 @@ func (f *finder) long(e *command.WalkEntry) string {
 		stamp = at.Format("Jan _2 15:04")
 	}
 	size := fmt.Sprintf("%8d", i.Size)
-	if k := i.Mode & syscall.S_IFMT; k == syscall.S_IFCHR || k == syscall.S_IFBLK {
+	if k := i.Mode & linux.S_IFMT; k == linux.S_IFCHR || k == linux.S_IFBLK {
 		size = fmt.Sprintf("%3d, %3d", i.Rdev>>8&0xfff, i.Rdev&0xff)
 	}
 	s := fmt.Sprintf("%9d %6d %s %3d %-8s %-8s %s %s %s", uint64(i.Ino), (max(i.Blocks, 0)+1)/2, command.ModeString(i.Mode), i.Nlink,

@@ -4,10 +4,10 @@ package find
 import (
 	"bytes"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
@@ -257,7 +257,7 @@ func (f *finder) run(args []string, in *vfs.View) bool {
 		f.t.Errorf("%s: %s", command.Quote(args[0]), reason(err))
 		return false
 	}
-	if s.Signal == syscall.SIGINT || s.Signal == syscall.SIGQUIT {
+	if s.Signal == linux.SIGINT || s.Signal == linux.SIGQUIT {
 		f.t.Die(s.Signal)
 	}
 	return s.Code == 0 && s.Signal == 0
@@ -299,7 +299,7 @@ func (f *finder) open(name string) (*output, bool) {
 	switch name {
 	case "", "/dev/stdout":
 	default:
-		file, err := command.Create(f.t, name, syscall.O_TRUNC)
+		file, err := command.Create(f.t, name, linux.O_TRUNC)
 		if err != nil {
 			f.errorf("%s: %s", command.Quote(name), reason(err))
 			return nil, false

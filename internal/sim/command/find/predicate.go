@@ -4,10 +4,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/pattern"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
@@ -257,19 +257,19 @@ func (p *parser) flavour(a string) test {
 func kind(c byte) (uint32, bool) {
 	switch c {
 	case 'b':
-		return syscall.S_IFBLK, true
+		return linux.S_IFBLK, true
 	case 'c':
-		return syscall.S_IFCHR, true
+		return linux.S_IFCHR, true
 	case 'd':
-		return syscall.S_IFDIR, true
+		return linux.S_IFDIR, true
 	case 'p':
-		return syscall.S_IFIFO, true
+		return linux.S_IFIFO, true
 	case 'f':
-		return syscall.S_IFREG, true
+		return linux.S_IFREG, true
 	case 'l':
-		return syscall.S_IFLNK, true
+		return linux.S_IFLNK, true
 	case 's':
-		return syscall.S_IFSOCK, true
+		return linux.S_IFSOCK, true
 	}
 	return 0, false
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/strftime"
 )
 
@@ -227,9 +227,9 @@ func (f *finder) field(s *segment, e *command.WalkEntry) string {
 			switch err {
 			case nil:
 				return str(letter(to.Mode))
-			case syscall.ENOENT, syscall.ENOTDIR:
+			case linux.ENOENT, linux.ENOTDIR:
 				return str("N")
-			case syscall.ELOOP:
+			case linux.ELOOP:
 				return str("L")
 			}
 			return str("?")
@@ -261,7 +261,7 @@ func (f *finder) field(s *segment, e *command.WalkEntry) string {
 }
 
 func letter(m uint32) string {
-	if m&syscall.S_IFMT == syscall.S_IFREG {
+	if m&linux.S_IFMT == linux.S_IFREG {
 		return "f"
 	}
 	return string(command.TypeLetter(m))

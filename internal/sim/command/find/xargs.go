@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/quote"
 )
@@ -499,7 +499,7 @@ func (r *runner) run(args []string) {
 		case !r.deaf:
 			return nil
 		}
-		d, err := child.Open(name, syscall.O_RDONLY, 0)
+		d, err := child.Open(name, linux.O_RDONLY, 0)
 		if err != nil {
 			return nil //nolint:nilerr // then it reads what xargs reads
 		}
@@ -508,7 +508,7 @@ func (r *runner) run(args []string) {
 	if err != nil {
 		t.Errorf("%s: %s", command.QuoteFile(args[0]), reason(err))
 		r.stop = true
-		if r.status = 126; err == syscall.ENOENT {
+		if r.status = 126; err == linux.ENOENT {
 			r.status = 127
 		}
 		return
@@ -520,7 +520,7 @@ func (r *runner) run(args []string) {
 }
 
 func (r *runner) agreed() bool {
-	d, err := r.t.Open("/dev/tty", syscall.O_RDONLY, 0)
+	d, err := r.t.Open("/dev/tty", linux.O_RDONLY, 0)
 	if err != nil {
 		r.fail("failed to open /dev/tty for reading: " + reason(err))
 		return false

@@ -7,10 +7,10 @@ package git
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	lib "github.com/go-git/go-git/v5"
@@ -21,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -114,8 +115,17 @@ func (w *work) guarded(name string, args []string) (err error) {
 }
 
 func message(err error) string {
-	var n syscall.Errno
-	if errors.As(err, &n) {
+	var n linux.Errno
+	switch {
+	case errors.As(err, &n):
+	case errors.Is(err, fs.ErrNotExist):
+		n = linux.ENOENT
+	case errors.Is(err, fs.ErrExist):
+		n = linux.EEXIST
+	case errors.Is(err, fs.ErrPermission):
+		n = linux.EACCES
+	}
+	if n != 0 {
 		return vfs.Message(n)
 	}
 	s := err.Error()

@@ -6,13 +6,13 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // revisions takes the words of log and rev-list apart: where to start, where
@@ -494,7 +494,7 @@ func (w *work) archive(args []string) error {
 	if out == "" {
 		return w.tarOf(tar.NewWriter(to), s, c, o.flags["--prefix"], paths)
 	}
-	f, err := command.Create(w.t, out, syscall.O_TRUNC)
+	f, err := command.Create(w.t, out, linux.O_TRUNC)
 	if err != nil {
 		return fail("could not create archive file '%s': %s", out, message(err))
 	}

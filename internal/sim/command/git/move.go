@@ -4,12 +4,13 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // put writes a file of a side into the worktree.
@@ -25,7 +26,7 @@ func (w *work) put(name string, i item, s side) error {
 	if err := w.t.View.MkdirAll(path.Dir(full), 0o777); err != nil {
 		return fail("cannot create directory at '%s': %s", path.Dir(name), message(err))
 	}
-	if err := w.t.View.Unlink(full); err != nil && err != syscall.ENOENT {
+	if err := w.t.View.Unlink(full); err != nil && err != linux.ENOENT {
 		return fail("unable to unlink old '%s': %s", name, message(err))
 	}
 	if i.mode == filemode.Symlink {

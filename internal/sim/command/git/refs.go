@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // file names a file of the repository.
@@ -39,7 +40,7 @@ func (w *work) writeFile(name, text string) error {
 
 func (w *work) removeFiles(names ...string) {
 	for _, n := range names {
-		if err := w.t.View.Unlink(w.file(n)); err == syscall.EISDIR {
+		if err := w.t.View.Unlink(w.file(n)); err == linux.EISDIR {
 			w.removeBelow(w.file(n))
 		}
 	}
@@ -105,7 +106,7 @@ func (w *work) note(ref string, old, now plumbing.Hash, text string) error {
 	}
 	name := "logs/" + ref
 	b, err := w.t.View.ReadFile(w.file(name), 16<<20)
-	if err != nil && err != syscall.ENOENT && err != syscall.ENOTDIR {
+	if err != nil && err != linux.ENOENT && err != linux.ENOTDIR {
 		return err
 	}
 	l := old.String() + " " + now.String() + " " + who.Name + " <" + who.Email + "> " + strconv.FormatInt(who.When.Unix(), 10) + who.When.Format(" -0700") + "\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", " ") + "\n"

@@ -6,11 +6,11 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/go-git/go-billy/v5"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -24,10 +24,18 @@ type tree struct {
 
 func (x *tree) at(name string) string { return path.Join(x.root, path.Join("/", name)) }
 
-// failure makes an error what the library's os.IsNotExist and its like know.
+// failure makes an error that the library's os.IsNotExist, os.IsExist and
+// os.IsPermission recognise; these know the numbers of the host alone.
 func failure(op, name string, err error) error {
-	if err == nil {
+	switch err {
+	case nil:
 		return nil
+	case linux.ENOENT:
+		err = fs.ErrNotExist
+	case linux.EEXIST:
+		err = fs.ErrExist
+	case linux.EACCES:
+		err = fs.ErrPermission
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
@@ -41,25 +49,44 @@ func (x *tree) Open(name string) (billy.File, error) { return x.OpenFile(name, o
 func (x *tree) OpenFile(name string, flag int, perm os.FileMode) (billy.File, error) {
 	x.t.Step(16)
 	if flag&os.O_CREATE != 0 {
-		if err := x.t.View.MkdirAll(path.Dir(x.at(name)), 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+		if err := x.t.View.MkdirAll(path.Dir(x.at(name)), 0o777); err != nil && !errors.Is(err, linux.EEXIST) {
 			return nil, failure("open", name, err)
 		}
 	}
-	f, err := x.t.View.Open(x.at(name), flag, uint32(perm.Perm()))
+	f, err := x.t.View.Open(x.at(name), openFlags(flag), uint32(perm.Perm()))
 	if err != nil {
 		return nil, failure("open", name, err)
 	}
 	i, err := f.Info()
 	if err == nil && !i.IsRegular() && !i.IsDir() {
-		err = syscall.EINVAL // reading a pipe would wait
+		err = linux.EINVAL // reading a pipe would wait
 	}
 	if err == nil && !soundIndex(name, f, i.Size) {
-		err = syscall.EINVAL
+		err = linux.EINVAL
 	}
 	if err != nil {
 		return nil, errors.Join(failure("open", name, err), f.Close())
 	}
 	return &file{f, x.t, name}, nil
+}
+
+// openFlags translates the flags of the host's open, which the library speaks.
+func openFlags(flag int) int {
+	out := linux.O_RDONLY
+	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
+	case os.O_WRONLY:
+		out = linux.O_WRONLY
+	case os.O_RDWR:
+		out = linux.O_RDWR
+	}
+	for _, f := range [...]struct{ host, own int }{
+		{os.O_APPEND, linux.O_APPEND}, {os.O_CREATE, linux.O_CREAT}, {os.O_EXCL, linux.O_EXCL}, {os.O_TRUNC, linux.O_TRUNC},
+	} {
+		if flag&f.host != 0 {
+			out |= f.own
+		}
+	}
+	return out
 }
 
 func (x *tree) Stat(name string) (os.FileInfo, error) {
@@ -76,7 +103,7 @@ func (x *tree) Lstat(name string) (os.FileInfo, error) {
 
 func (x *tree) Rename(from, to string) error {
 	x.t.Step(16)
-	if err := x.t.View.MkdirAll(path.Dir(x.at(to)), 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+	if err := x.t.View.MkdirAll(path.Dir(x.at(to)), 0o777); err != nil && !errors.Is(err, linux.EEXIST) {
 		return failure("rename", to, err)
 	}
 	return failure("rename", from, x.t.View.Rename(x.at(from), x.at(to)))
@@ -85,7 +112,7 @@ func (x *tree) Rename(from, to string) error {
 func (x *tree) Remove(name string) error {
 	x.t.Step(16)
 	err := x.t.View.Unlink(x.at(name))
-	if err == syscall.EISDIR {
+	if err == linux.EISDIR {
 		err = x.t.View.Rmdir(x.at(name))
 	}
 	return failure("remove", name, err)
@@ -97,11 +124,11 @@ func (x *tree) TempFile(dir, prefix string) (billy.File, error) {
 	for i := range 10_000 {
 		name := path.Join(dir, prefix+strconv.Itoa(x.t.PID)+"-"+strconv.Itoa(i))
 		f, err := x.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		if !errors.Is(err, syscall.EEXIST) {
+		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}
 	}
-	return nil, failure("open", prefix, syscall.EEXIST)
+	return nil, failure("open", prefix, linux.EEXIST)
 }
 
 func (x *tree) ReadDir(name string) ([]os.FileInfo, error) {
@@ -122,7 +149,7 @@ func (x *tree) MkdirAll(name string, perm os.FileMode) error {
 }
 
 func (x *tree) Symlink(target, link string) error {
-	if err := x.t.View.MkdirAll(path.Dir(x.at(link)), 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+	if err := x.t.View.MkdirAll(path.Dir(x.at(link)), 0o777); err != nil && !errors.Is(err, linux.EEXIST) {
 		return failure("symlink", link, err)
 	}
 	return failure("symlink", link, x.t.View.Symlink(target, x.at(link)))
@@ -192,11 +219,11 @@ func (info) Sys() any             { return nil }
 
 func (i info) Mode() os.FileMode {
 	m := os.FileMode(i.i.Mode & 0o777)
-	switch i.i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG:
-	case syscall.S_IFDIR:
+	switch i.i.Mode & linux.S_IFMT {
+	case linux.S_IFREG:
+	case linux.S_IFDIR:
 		m |= os.ModeDir
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		m |= os.ModeSymlink
 	default:
 		m |= os.ModeIrregular

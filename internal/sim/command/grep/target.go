@@ -4,9 +4,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -79,7 +79,7 @@ func (s *search) operand(name string, bare bool) {
 		s.fail(name, err)
 		return
 	}
-	switch kind := info.Mode & syscall.S_IFMT; {
+	switch kind := info.Mode & linux.S_IFMT; {
 	case s.o.devices == devicesSkip && device(kind), !bare && s.skipped(name, info, true):
 	case info.IsDir() && s.o.dirs == dirsRecurse:
 		s.tree(name, bare)
@@ -100,7 +100,7 @@ func (s *search) operand(name string, bare bool) {
 }
 
 func device(kind uint32) bool {
-	return kind == syscall.S_IFCHR || kind == syscall.S_IFBLK || kind == syscall.S_IFIFO || kind == syscall.S_IFSOCK
+	return kind == linux.S_IFCHR || kind == linux.S_IFBLK || kind == linux.S_IFIFO || kind == linux.S_IFSOCK
 }
 
 func (s *search) skipped(name string, info vfs.Info, given bool) bool {
@@ -141,7 +141,7 @@ func (s *search) tree(root string, bare bool) {
 			return command.WalkSkip
 		case e.Info.IsDir():
 			return command.WalkNext
-		case e.Info.IsLink() && !s.o.follow, s.o.devices != devicesRead && device(e.Info.Mode&syscall.S_IFMT):
+		case e.Info.IsLink() && !s.o.follow, s.o.devices != devicesRead && device(e.Info.Mode&linux.S_IFMT):
 			return command.WalkNext
 		}
 		s.found(e, name)
@@ -178,7 +178,7 @@ func (s *search) found(e *command.WalkEntry, name string) {
 		s.looped()
 		return
 	}
-	f, err := e.In.Open(e.Name, syscall.O_RDONLY, 0)
+	f, err := e.In.Open(e.Name, linux.O_RDONLY, 0)
 	if err != nil {
 		s.fail(name, err)
 		return

@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -36,11 +36,11 @@ func (p *program) childEntries() []entry {
 		{"feed", func(a args) (any, error) {
 			c, ok := p.children[a.int(0)]
 			if !ok || c.in == nil {
-				return nil, failed(syscall.EPIPE, "write", "", "")
+				return nil, failed(linux.EPIPE, "write", "", "")
 			}
 			b := append([]byte(nil), a.bytes(1)...)
 			_, err := p.retry(func() (int, error) { return c.in.File.Write(p.t, b) })
-			if err == syscall.EPIPE {
+			if err == linux.EPIPE {
 				return nil, nil // it listens no more; its end will tell
 			}
 			return nil, failed(err, "write", "", "")
@@ -54,7 +54,7 @@ func (p *program) childEntries() []entry {
 		}},
 		{"killChild", func(a args) (any, error) {
 			if c, ok := p.children[a.int(0)]; ok {
-				c.task.Signal(syscall.Signal(a.int(1)))
+				c.task.Signal(linux.Signal(a.int(1)))
 			}
 			return nil, nil
 		}},
@@ -83,7 +83,7 @@ func (p *program) spawn(s start, pipes [3]*proc.Desc) (*proc.Task, error) {
 		clean = clean && !strings.Contains(a, "\x00")
 	}
 	if !clean || len(s.args) == 0 {
-		return nil, syscall.EINVAL
+		return nil, linux.EINVAL
 	}
 	return p.t.Spawn(proc.Command{Args: s.args, Env: s.env}, func(c *proc.Task) error {
 		own := c.FDs()
@@ -91,14 +91,14 @@ func (p *program) spawn(s start, pipes [3]*proc.Desc) (*proc.Task, error) {
 			d := pipes[fd]
 			switch n := s.stdio[fd]; {
 			case n == ignored:
-				opened, err := c.Open("/dev/null", syscall.O_RDWR, 0)
+				opened, err := c.Open("/dev/null", linux.O_RDWR, 0)
 				if err != nil {
 					return err
 				}
 				d = opened
 			case n >= 0:
 				if d = p.t.FD(n); d == nil {
-					return syscall.EBADF
+					return linux.EBADF
 				}
 			}
 			if err := c.SetFD(fd, d, false); err != nil {
@@ -121,11 +121,11 @@ func (p *program) spawn(s start, pipes [3]*proc.Desc) (*proc.Task, error) {
 func refusal(err error) (code string, number int) {
 	var script *proc.Script
 	if errors.As(err, &script) {
-		return "ENOEXEC", -int(syscall.ENOEXEC)
+		return "ENOEXEC", -int(linux.ENOEXEC)
 	}
-	var no syscall.Errno
+	var no linux.Errno
 	if !errors.As(err, &no) {
-		no = syscall.ENOENT
+		no = linux.ENOENT
 	}
 	code, _ = errnoName(no)
 	return code, -int(no)
@@ -166,10 +166,10 @@ func (p *program) runChild(a args) (any, error) {
 			break
 		}
 		switch err {
-		case syscall.ETIMEDOUT:
+		case linux.ETIMEDOUT:
 			late, deadline = true, time.Time{}
-			c.Signal(syscall.Signal(a.int(10)))
-		case syscall.EINTR:
+			c.Signal(linux.Signal(a.int(10)))
+		case linux.EINTR:
 			p.takeSignals()
 		default:
 			return nil, failed(err, "write", "", "")
@@ -290,9 +290,9 @@ func (g *given) Discard(n int) {
 	g.b = g.b[min(n, len(g.b)):]
 }
 
-func (*given) Write(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (*given) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
-func (*given) Info() (vfs.Info, error) { return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil }
+func (*given) Info() (vfs.Info, error) { return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil }
 
 func (*given) Close() {}
 
@@ -305,7 +305,7 @@ type tap struct {
 	ended bool   // guarded by mu
 }
 
-func (*tap) Read(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (*tap) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (x *tap) Write(t *proc.Task, b []byte) (int, error) {
 	x.mu.Lock()
@@ -316,7 +316,7 @@ func (x *tap) Write(t *proc.Task, b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (*tap) Info() (vfs.Info, error) { return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil }
+func (*tap) Info() (vfs.Info, error) { return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil }
 
 func (x *tap) Close() {
 	x.mu.Lock()

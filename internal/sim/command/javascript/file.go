@@ -6,10 +6,10 @@ import (
 	"io"
 	"math"
 	"path"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -57,7 +57,7 @@ func (p *program) fileEntries() []entry {
 				return nil, failed(err, "write", "", "")
 			}
 			n, err := p.retry(func() (int, error) { return p.t.Read(0, b) })
-			if err == io.EOF || err == syscall.EBADF || n == 0 && err == nil {
+			if err == io.EOF || err == linux.EBADF || n == 0 && err == nil {
 				return nil, nil
 			}
 			return b[:n], failed(err, "read", "", "")
@@ -69,7 +69,7 @@ func (p *program) fileEntries() []entry {
 				f, call = v.Lstat, "lstat"
 			}
 			i, err := f(name)
-			if a.truth(2) && (errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENOTDIR)) {
+			if a.truth(2) && (errors.Is(err, linux.ENOENT) || errors.Is(err, linux.ENOTDIR)) {
 				return nil, nil
 			}
 			if err != nil {
@@ -80,7 +80,7 @@ func (p *program) fileEntries() []entry {
 		{"fstat", func(a args) (any, error) {
 			d := p.t.FD(a.int(0))
 			if d == nil {
-				return nil, failed(syscall.EBADF, "fstat", "", "")
+				return nil, failed(linux.EBADF, "fstat", "", "")
 			}
 			i, err := d.File.Info()
 			return stats(i), failed(err, "fstat", "", "")
@@ -97,11 +97,11 @@ func (p *program) fileEntries() []entry {
 					b[i] = letters[int(b[i])%len(letters)]
 				}
 				name := a.str(0) + string(b)
-				if err := v.Mkdir(name, 0o700); err != syscall.EEXIST {
+				if err := v.Mkdir(name, 0o700); err != linux.EEXIST {
 					return name, failed(err, "mkdtemp", a.str(0)+"XXXXXX", "")
 				}
 			}
-			return nil, failed(syscall.EEXIST, "mkdtemp", a.str(0)+"XXXXXX", "")
+			return nil, failed(linux.EEXIST, "mkdtemp", a.str(0)+"XXXXXX", "")
 		}},
 		plain("rmdir", "rmdir", func(name string, _ args) error { return v.Rmdir(name) }),
 		{"rm", p.remove},
@@ -130,11 +130,11 @@ func (p *program) fileEntries() []entry {
 		{"ftruncate", func(a args) (any, error) {
 			d := p.t.FD(a.int(0))
 			if d == nil {
-				return nil, failed(syscall.EBADF, "ftruncate", "", "")
+				return nil, failed(linux.EBADF, "ftruncate", "", "")
 			}
 			f, ok := d.VFS()
 			if !ok {
-				return nil, failed(syscall.EINVAL, "ftruncate", "", "")
+				return nil, failed(linux.EINVAL, "ftruncate", "", "")
 			}
 			return nil, failed(f.Truncate(int64(a.int(1))), "ftruncate", "", "")
 		}},
@@ -161,7 +161,7 @@ func stats(i vfs.Info) []float64 {
 func (p *program) desc(v quickjs.Value, flags int, mode uint32) (d *proc.Desc, name string, err error) {
 	if !quickjs.IsString(v) {
 		if d = p.t.FD(p.e.Int(v)); d == nil {
-			return nil, "", failed(syscall.EBADF, "read", "", "")
+			return nil, "", failed(linux.EBADF, "read", "", "")
 		}
 		return d.Hold(), "", nil
 	}
@@ -214,8 +214,8 @@ func (p *program) put(d *proc.Desc, b []byte) (int, error) {
 	}
 	p.t.Step(1 + len(b)/256)
 	n, err := d.File.Write(p.t, b)
-	if err == syscall.EPIPE {
-		p.t.Signal(syscall.SIGPIPE)
+	if err == linux.EPIPE {
+		p.t.Signal(linux.SIGPIPE)
 		p.t.Check()
 	}
 	return n, err
@@ -225,7 +225,7 @@ func (p *program) put(d *proc.Desc, b []byte) (int, error) {
 func (p *program) retry(f func() (int, error)) (int, error) {
 	for {
 		n, err := f()
-		if err != syscall.EINTR {
+		if err != linux.EINTR {
 			return n, err
 		}
 		p.takeSignals()
@@ -235,7 +235,7 @@ func (p *program) retry(f func() (int, error)) (int, error) {
 func (p *program) readFD(a args) (any, error) {
 	d := p.t.FD(a.int(0))
 	if d == nil {
-		return nil, failed(syscall.EBADF, "read", "", "")
+		return nil, failed(linux.EBADF, "read", "", "")
 	}
 	want := len(a.bytes(1))
 	b := make([]byte, want) // reading may run other tasks, and they this engine never; but a buffer of its own is safe
@@ -260,7 +260,7 @@ func (p *program) readFD(a args) (any, error) {
 func (p *program) writeFD(a args) (any, error) {
 	d := p.t.FD(a.int(0))
 	if d == nil {
-		return nil, failed(syscall.EBADF, "write", "", "")
+		return nil, failed(linux.EBADF, "write", "", "")
 	}
 	b, at := a.bytes(1), a.int(4)
 	if f, ok := d.VFS(); ok && at >= 0 {
@@ -280,24 +280,24 @@ func (p *program) readDir(a args) (any, error) {
 	p.t.Traverse(len(list))
 	out := make([]string, 0, 2*len(list))
 	for i := range list {
-		out = append(out, list[i].Name, kindDigits(list[i].Info.Mode&syscall.S_IFMT))
+		out = append(out, list[i].Name, kindDigits(list[i].Info.Mode&linux.S_IFMT))
 	}
 	return out, nil
 }
 
 func kindDigits(mode uint32) string {
 	switch mode {
-	case syscall.S_IFDIR:
+	case linux.S_IFDIR:
 		return "16384"
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		return "40960"
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		return "4096"
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		return "8192"
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		return "24576"
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		return "49152"
 	}
 	return "32768"
@@ -315,9 +315,9 @@ func (p *program) mkdir(a args) (any, error) {
 	for dir := full; dir != "/"; dir = path.Dir(dir) {
 		i, err := v.Stat(dir)
 		if err == nil && !i.IsDir() {
-			no := syscall.ENOTDIR
+			no := linux.ENOTDIR
 			if dir == full {
-				no = syscall.EEXIST
+				no = linux.EEXIST
 			}
 			return nil, failed(no, "mkdir", name, "")
 		}
@@ -339,7 +339,7 @@ func (p *program) remove(a args) (any, error) {
 	name, v := a.str(0), &p.t.View
 	i, err := v.Lstat(name)
 	if err != nil {
-		if a.truth(2) && errors.Is(err, syscall.ENOENT) {
+		if a.truth(2) && errors.Is(err, linux.ENOENT) {
 			return nil, nil
 		}
 		return nil, failed(err, "lstat", name, "")
@@ -348,7 +348,7 @@ func (p *program) remove(a args) (any, error) {
 	case !i.IsDir():
 		return nil, failed(v.Unlink(name), "unlink", name, "")
 	case !a.truth(1):
-		return nil, &quickjs.Thrown{Message: "Path is a directory: rm returned EISDIR (is a directory) " + name, Code: "ERR_FS_EISDIR", Errno: -int(syscall.EISDIR), Syscall: "rm", Path: name}
+		return nil, &quickjs.Thrown{Message: "Path is a directory: rm returned EISDIR (is a directory) " + name, Code: "ERR_FS_EISDIR", Errno: -int(linux.EISDIR), Syscall: "rm", Path: name}
 	}
 	p.t.Step(16)
 	return nil, failed(v.RemoveAll(name), "rm", name, "")
@@ -356,7 +356,7 @@ func (p *program) remove(a args) (any, error) {
 
 func (p *program) copyFile(a args) (any, error) {
 	from, to := a.str(0), a.str(1)
-	in, err := p.t.Open(from, syscall.O_RDONLY, 0)
+	in, err := p.t.Open(from, linux.O_RDONLY, 0)
 	if err != nil {
 		return nil, failed(err, "copyfile", from, to)
 	}
@@ -364,14 +364,14 @@ func (p *program) copyFile(a args) (any, error) {
 	defer in.Drop()
 	i, err := in.File.Info()
 	if err == nil && i.IsDir() {
-		err = syscall.EISDIR
+		err = linux.EISDIR
 	}
 	if err != nil {
 		return nil, failed(err, "copyfile", from, to)
 	}
-	flags := syscall.O_WRONLY | syscall.O_CREAT | syscall.O_TRUNC
+	flags := linux.O_WRONLY | linux.O_CREAT | linux.O_TRUNC
 	if a.truth(2) {
-		flags |= syscall.O_EXCL
+		flags |= linux.O_EXCL
 	}
 	if j, err := p.t.View.Stat(to); err == nil && j.Ino == i.Ino && j.Dev == i.Dev {
 		return nil, nil

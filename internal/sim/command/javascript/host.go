@@ -4,11 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
-	"github.com/paddock-sandbox/paddock/internal/sim/command/tools"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -80,7 +79,7 @@ func (p *program) processEntries() []entry {
 		{"exit", func(a args) (any, error) { panic(exit{a.int(0) & 0xff}) }},
 		{"memory", func(args) (any, error) { return p.e.Used(), nil }},
 		{"kill", func(a args) (any, error) {
-			err := t.Kill(a.int(0), syscall.Signal(a.int(1)))
+			err := t.Kill(a.int(0), linux.Signal(a.int(1)))
 			t.Check()
 			return nil, failed(err, "kill", "", "")
 		}},
@@ -89,7 +88,7 @@ func (p *program) processEntries() []entry {
 			if a.truth(1) {
 				action = proc.Catch
 			}
-			t.On(syscall.Signal(a.int(0)), action)
+			t.On(linux.Signal(a.int(0)), action)
 			return nil, nil
 		}},
 		{"hostname", func(args) (any, error) { return t.K.Hostname, nil }},
@@ -152,7 +151,7 @@ func (p *program) print(fd int, s string) error {
 }
 
 func (p *program) callTool(name, input string) (any, error) {
-	result, err := tools.Call(p.t, p.tools, name, json.RawMessage(input), p.takeSignals)
+	result, err := p.tools(p.t, name, json.RawMessage(input), p.takeSignals)
 	if err != nil {
 		return nil, &quickjs.Thrown{Message: err.Error(), Code: "ERR_TOOL"}
 	}
@@ -174,7 +173,7 @@ func failed(err error, call, name, dest string) error {
 	if err == nil {
 		return nil
 	}
-	var no syscall.Errno
+	var no linux.Errno
 	if !errors.As(err, &no) {
 		return &quickjs.Thrown{Message: err.Error()}
 	}
@@ -190,59 +189,59 @@ func failed(err error, call, name, dest string) error {
 }
 
 // errnoName gives an error's name and the words that node has for it.
-func errnoName(no syscall.Errno) (code, words string) {
+func errnoName(no linux.Errno) (code, words string) {
 	switch no {
-	case syscall.ENOENT:
+	case linux.ENOENT:
 		return "ENOENT", "no such file or directory"
-	case syscall.EEXIST:
+	case linux.EEXIST:
 		return "EEXIST", "file already exists"
-	case syscall.EISDIR:
+	case linux.EISDIR:
 		return "EISDIR", "illegal operation on a directory"
-	case syscall.ENOTDIR:
+	case linux.ENOTDIR:
 		return "ENOTDIR", "not a directory"
-	case syscall.ENOTEMPTY:
+	case linux.ENOTEMPTY:
 		return "ENOTEMPTY", "directory not empty"
-	case syscall.EACCES:
+	case linux.EACCES:
 		return "EACCES", "permission denied"
-	case syscall.EPERM:
+	case linux.EPERM:
 		return "EPERM", "operation not permitted"
-	case syscall.EROFS:
+	case linux.EROFS:
 		return "EROFS", "read-only file system"
-	case syscall.EINVAL:
+	case linux.EINVAL:
 		return "EINVAL", "invalid argument"
-	case syscall.EBADF:
+	case linux.EBADF:
 		return "EBADF", "bad file descriptor"
-	case syscall.ELOOP:
+	case linux.ELOOP:
 		return "ELOOP", "too many symbolic links encountered"
-	case syscall.ENOSPC:
+	case linux.ENOSPC:
 		return "ENOSPC", "no space left on device"
-	case syscall.EMFILE:
+	case linux.EMFILE:
 		return "EMFILE", "too many open files"
-	case syscall.ENAMETOOLONG:
+	case linux.ENAMETOOLONG:
 		return "ENAMETOOLONG", "name too long"
-	case syscall.EXDEV:
+	case linux.EXDEV:
 		return "EXDEV", "cross-device link not permitted"
-	case syscall.EFBIG:
+	case linux.EFBIG:
 		return "EFBIG", "file too large"
-	case syscall.ESRCH:
+	case linux.ESRCH:
 		return "ESRCH", "no such process"
-	case syscall.EPIPE:
+	case linux.EPIPE:
 		return "EPIPE", "broken pipe"
-	case syscall.ENXIO:
+	case linux.ENXIO:
 		return "ENXIO", "no such device or address"
-	case syscall.EBUSY:
+	case linux.EBUSY:
 		return "EBUSY", "resource busy or locked"
-	case syscall.EAGAIN:
+	case linux.EAGAIN:
 		return "EAGAIN", "resource temporarily unavailable"
-	case syscall.ESPIPE:
+	case linux.ESPIPE:
 		return "ESPIPE", "invalid seek"
-	case syscall.E2BIG:
+	case linux.E2BIG:
 		return "E2BIG", "argument list too long"
-	case syscall.EMLINK:
+	case linux.EMLINK:
 		return "EMLINK", "too many links"
-	case syscall.EIO:
+	case linux.EIO:
 		return "EIO", "i/o error"
-	case syscall.ENOEXEC:
+	case linux.ENOEXEC:
 		return "ENOEXEC", "exec format error"
 	}
 	return "UNKNOWN", vfs.Message(no)

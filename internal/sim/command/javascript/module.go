@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // A packageFile is what counts of a package.json.
@@ -306,7 +306,7 @@ func (p *program) source(file string) (string, error) {
 	case ".node", ".wasm":
 		return "", &quickjs.Thrown{Message: file + ": native code is not supported in this sandbox", Code: "ERR_UNKNOWN_FILE_EXTENSION", Class: "TypeError"}
 	}
-	b, err := p.readAll(file, syscall.O_RDONLY, p.t.K.Limits.Source)
+	b, err := p.readAll(file, linux.O_RDONLY, p.t.K.Limits.Source)
 	if err != nil {
 		return "", failed(err, "open", file, "")
 	}

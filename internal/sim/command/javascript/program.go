@@ -8,13 +8,12 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript/quickjs"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
-	"github.com/paddock-sandbox/paddock/tool"
 )
 
 // modules lists what a script finds by name alone.
@@ -30,7 +29,7 @@ func modules() []string {
 type program struct {
 	t     *proc.Task
 	e     *quickjs.Engine
-	tools *tool.Set
+	tools Caller
 	lib   *library
 	began time.Time
 	hooks map[string]quickjs.Value
@@ -39,7 +38,7 @@ type program struct {
 	children map[int]*child
 	nextID   int
 	hashes   []*digest
-	caught   []syscall.Signal
+	caught   []linux.Signal
 	packages map[string]*packageFile
 	typed    map[string]bool // modules that are known to be ES modules
 }
@@ -47,7 +46,7 @@ type program struct {
 // An exit ends the program from wherever JavaScript is.
 type exit struct{ code int }
 
-func run(t *proc.Task, tools *tool.Set, lib *library) (code int) {
+func run(t *proc.Task, tools Caller, lib *library) (code int) {
 	in, status, done := parse(t)
 	if done {
 		return status
@@ -387,7 +386,7 @@ func (p *program) await(ms float64) {
 			until = at
 		}
 	}
-	if err := p.t.Await(p.wake, until); err != nil && err != syscall.ETIMEDOUT && err != syscall.EINTR {
+	if err := p.t.Await(p.wake, until); err != nil && err != linux.ETIMEDOUT && err != linux.EINTR {
 		p.t.Exit(1) // standard output is gone
 	}
 }
@@ -437,7 +436,7 @@ func (p *program) readAll(name string, flags int, limit int64) ([]byte, error) {
 	var d *proc.Desc
 	if name == "-" {
 		if d = p.t.FD(0); d == nil {
-			return nil, syscall.EBADF
+			return nil, linux.EBADF
 		}
 		d.Hold()
 	} else {
@@ -456,7 +455,7 @@ func (p *program) readDesc(d *proc.Desc, limit int64) ([]byte, error) {
 	if i, err := d.File.Info(); err == nil {
 		switch {
 		case i.IsDir():
-			return nil, syscall.EISDIR
+			return nil, linux.EISDIR
 		case i.IsRegular():
 			p.t.Bound("input", i.Size, limit)
 			size = int(i.Size) + 1

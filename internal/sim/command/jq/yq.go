@@ -6,11 +6,11 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -632,7 +632,7 @@ func (p *yqPrinter) toFile(r spot, b []byte) error {
 
 // replace writes a file anew.
 func (w *weaver) replace(name string, b []byte) error {
-	f, err := command.Create(w.m.t, name, syscall.O_TRUNC)
+	f, err := command.Create(w.m.t, name, linux.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("open %s: %s", name, strings.ToLower(vfs.Message(err)))
 	}

@@ -2,9 +2,9 @@ package process
 
 import (
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -72,7 +72,7 @@ func runEnv(t *proc.Task) int {
 		switch f.Key {
 		case "u":
 			if f.Value == "" || strings.Contains(f.Value, "=") {
-				t.Errorf("cannot unset %s: %s", command.Quote(f.Value), reason(syscall.EINVAL))
+				t.Errorf("cannot unset %s: %s", command.Quote(f.Value), reason(linux.EINVAL))
 				return 125
 			}
 			debug("unset:    ", f.Value)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -82,7 +82,7 @@ func runFlock(t *proc.Task) int {
 	}
 	d := t.FD(fd)
 	if d == nil {
-		t.Errorf("%s: %s", args[0], reason(syscall.EBADF))
+		t.Errorf("%s: %s", args[0], reason(linux.EBADF))
 		return flockData
 	}
 	if run != nil && a.Has("o") {
@@ -136,16 +136,16 @@ func flockTarget(t *proc.Task, args []string, shell bool) (fd int, run []string,
 		}
 		run = []string{sh, "-c", run[0]}
 	}
-	fd, err := t.OpenFD(args[0], syscall.O_RDONLY|syscall.O_CREAT, 0o666, 3)
-	if errors.Is(err, syscall.EISDIR) {
-		fd, err = t.OpenFD(args[0], syscall.O_RDONLY, 0, 3)
+	fd, err := t.OpenFD(args[0], linux.O_RDONLY|linux.O_CREAT, 0o666, 3)
+	if errors.Is(err, linux.EISDIR) {
+		fd, err = t.OpenFD(args[0], linux.O_RDONLY, 0, 3)
 	}
 	if err != nil {
 		t.Errorf("cannot open lock file %s: %s", args[0], reason(err))
 		switch {
-		case errors.Is(err, syscall.ENOMEM):
+		case errors.Is(err, linux.ENOMEM):
 			return 0, nil, 71
-		case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
+		case errors.Is(err, linux.EROFS), errors.Is(err, linux.ENOSPC):
 			return 0, nil, flockCannotOpen
 		}
 		return 0, nil, flockNoInput
@@ -167,12 +167,12 @@ func flockTake(t *proc.Task, d *proc.Desc, exclusive, try bool, wait time.Durati
 			t.Errorf("getting lock took %s seconds", fmt.Sprintf("%.6f", time.Since(begun).Seconds()))
 		}
 		return 0, true
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	case errors.Is(err, linux.EWOULDBLOCK):
 		if verbose {
 			t.Errorf("failed to get lock")
 		}
 		return conflict, false
-	case errors.Is(err, syscall.ETIMEDOUT):
+	case errors.Is(err, linux.ETIMEDOUT):
 		if verbose {
 			t.Errorf("timeout while waiting to get lock")
 		}

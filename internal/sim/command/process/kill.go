@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -32,7 +32,7 @@ For more details see kill(1).
 // runKill is kill as a program; shells have their own.
 func runKill(t *proc.Task) int {
 	args := t.Args[1:]
-	sig := syscall.SIGTERM
+	sig := linux.SIGTERM
 	usage := func() int {
 		_, _ = t.Write(2, []byte(killHelp))
 		return 1
@@ -171,7 +171,7 @@ var killallSpec = &command.Spec{
 
 func runKillall(t *proc.Task) int {
 	args := t.Args[1:]
-	sig := syscall.SIGTERM
+	sig := linux.SIGTERM
 	if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
 		if s, ok := parseSignal(args[0][1:]); ok {
 			sig, args = s, args[1:]

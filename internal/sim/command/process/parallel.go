@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -309,9 +309,9 @@ func (p *parallel) launch(j *job) {
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, syscall.EAGAIN) && len(p.running) > 0:
+		case errors.Is(err, linux.EAGAIN) && len(p.running) > 0:
 			p.reap(time.Time{})
-		case errors.Is(err, syscall.E2BIG):
+		case errors.Is(err, linux.E2BIG):
 			p.t.Errorf("Error: Command line too long (%d >= %d) at input %d.", len(j.line), p.chars, j.seq)
 			p.stop, p.broken = true, true
 		default:
@@ -423,15 +423,15 @@ func (p *parallel) openLog() bool {
 		return true
 	}
 	name, add := strings.CutPrefix(p.logName, "+")
-	flags := syscall.O_TRUNC
+	flags := linux.O_TRUNC
 	if add || p.resume {
-		flags = syscall.O_APPEND
+		flags = linux.O_APPEND
 	}
 	if p.resume && !p.recall(name) {
 		return false
 	}
 	i, err := p.t.View.Stat(name)
-	fresh := err != nil || flags == syscall.O_TRUNC || i.Size == 0
+	fresh := err != nil || flags == linux.O_TRUNC || i.Size == 0
 	if p.journal, err = command.Create(p.t, name, flags); err == nil && fresh {
 		_, err = p.journal.Write([]byte("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"))
 	}
@@ -445,7 +445,7 @@ func (p *parallel) openLog() bool {
 // recall reads which jobs of a --joblog need not run again.
 func (p *parallel) recall(name string) bool {
 	b, err := command.ReadAll(p.t, name)
-	if errors.Is(err, syscall.ENOENT) {
+	if errors.Is(err, linux.ENOENT) {
 		return true
 	}
 	if err != nil {
@@ -493,7 +493,7 @@ func (p *parallel) save(j *job, out, errs []byte) {
 			base += "/" + label + "/" + escape.Replace(a)
 		}
 	}
-	if err := p.t.View.MkdirAll(base, 0o777); err != nil && !errors.Is(err, syscall.EEXIST) {
+	if err := p.t.View.MkdirAll(base, 0o777); err != nil && !errors.Is(err, linux.EEXIST) {
 		p.t.Errorf("Error: Cannot make dir %s: %s.", base, reason(err))
 		p.stop, p.broken = true, true
 		return
@@ -506,7 +506,7 @@ func (p *parallel) save(j *job, out, errs []byte) {
 		if !strings.Contains(name, "/") {
 			name = strings.TrimRight(base, "/") + "/" + name
 		}
-		w, err := command.Create(p.t, name, syscall.O_TRUNC)
+		w, err := command.Create(p.t, name, linux.O_TRUNC)
 		if err == nil {
 			_, err = w.Write(file.text)
 			_ = w.Close() // the write was looked at

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -60,7 +60,7 @@ type gateway struct {
 	turn chan struct{}
 }
 
-func (s *sink) Read(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (s *sink) Read(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 func (s *sink) Write(t *proc.Task, p []byte) (int, error) {
 	whole, err := s.take(t, p)
@@ -85,7 +85,7 @@ func (s *sink) take(t *proc.Task, p []byte) (whole []byte, err error) {
 	defer s.mu.Unlock()
 	s.all += len(p)
 	if s.gone {
-		return nil, syscall.EPIPE
+		return nil, linux.EPIPE
 	}
 	t.Bound("string", int64(len(s.b)+len(p)), s.limit)
 	_ = t.Must(s.k.Heap().Add(int64(len(p)))) // an excess ends the run
@@ -102,7 +102,7 @@ func (s *sink) take(t *proc.Task, p []byte) (whole []byte, err error) {
 
 // Info says that it is a pipe.
 func (s *sink) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
+	return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil
 }
 
 // Close has nothing to do: the job's end is what counts.
@@ -159,11 +159,11 @@ func (b *block) Read(_ *proc.Task, p []byte) (int, error) {
 	return n, nil
 }
 
-func (b *block) Write(*proc.Task, []byte) (int, error) { return 0, syscall.EBADF }
+func (b *block) Write(*proc.Task, []byte) (int, error) { return 0, linux.EBADF }
 
 // Info says that it is a pipe.
 func (b *block) Info() (vfs.Info, error) {
-	return vfs.Info{Mode: syscall.S_IFIFO | 0o600, Nlink: 1}, nil
+	return vfs.Info{Mode: linux.S_IFIFO | 0o600, Nlink: 1}, nil
 }
 
 // Close has nothing to do.
@@ -226,7 +226,7 @@ func (p *parallel) prepare(c *proc.Task, j *job) error {
 			return err
 		}
 	case p.deaf || !p.first:
-		if d, err := c.Open("/dev/null", syscall.O_RDONLY, 0); err == nil {
+		if d, err := c.Open("/dev/null", linux.O_RDONLY, 0); err == nil {
 			if err := c.SetFD(0, d, false); err != nil {
 				return err
 			}
@@ -267,7 +267,7 @@ func (p *parallel) reap(deadline time.Time) {
 		}
 	}
 	i, err := p.t.WaitAny(deadline, tasks...)
-	if err == syscall.ETIMEDOUT {
+	if err == linux.ETIMEDOUT {
 		now := time.Now()
 		for _, j := range p.running {
 			if !j.deadline.IsZero() && !j.timedOut && !now.Before(j.deadline) {
@@ -300,10 +300,10 @@ func (p *parallel) kill(j *job) {
 	}
 	for _, o := range p.t.K.Tasks() {
 		if family[o.PID] {
-			o.Signal(syscall.SIGTERM)
+			o.Signal(linux.SIGTERM)
 		}
 	}
-	j.task.Signal(syscall.SIGKILL) // a shell that ignores it ends too
+	j.task.Signal(linux.SIGKILL) // a shell that ignores it ends too
 }
 
 // ended deals with a job that has.

@@ -4,9 +4,9 @@ package process
 
 import (
 	"errors"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -94,7 +94,7 @@ func become(t *proc.Task, c proc.Command) int {
 
 // unstarted is the status for a program that cannot be started.
 func unstarted(err error) int {
-	if errors.Is(err, syscall.ENOENT) {
+	if errors.Is(err, linux.ENOENT) {
 		return 127
 	}
 	return 126

@@ -2,12 +2,12 @@ package process
 
 import (
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/text"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -24,7 +24,7 @@ func programs() []command.Command {
 			return 0
 		}},
 		{Name: "deaf", Run: func(t *proc.Task) int {
-			t.On(syscall.SIGTERM, proc.Ignore)
+			t.On(linux.SIGTERM, proc.Ignore)
 			d, ok := duration(t.Args[1])
 			if !ok || t.Sleep(d) != nil {
 				return 1

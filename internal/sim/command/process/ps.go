@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
@@ -456,7 +456,7 @@ func pgrepSpec(name string) *command.Spec {
 func runPgrep(t *proc.Task) int {
 	killing := t.Name() == "pkill"
 	args := t.Args[1:]
-	sig := syscall.SIGTERM
+	sig := linux.SIGTERM
 	if killing {
 		for i, a := range args {
 			if len(a) > 1 && a[0] == '-' && a[1] != '-' {

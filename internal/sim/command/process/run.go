@@ -5,10 +5,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -59,7 +59,7 @@ func runTimeout(t *proc.Task) int {
 		return status
 	}
 	var after time.Duration
-	sig := syscall.SIGTERM
+	sig := linux.SIGTERM
 	if s, given := a.Value("k"); given {
 		if after, ok = duration(s); !ok {
 			return timeoutSpec.Usage(t, "invalid time interval %s", command.Quote(s))
@@ -87,7 +87,7 @@ func runTimeout(t *proc.Task) int {
 		t.Errorf("failed to run command %s: %s", command.Quote(a.Operands[1]), reason(err))
 		return unstarted(err)
 	}
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGALRM} {
+	for _, s := range []linux.Signal{linux.SIGTERM, linux.SIGINT, linux.SIGHUP, linux.SIGQUIT, linux.SIGALRM} {
 		if t.Action(s) != proc.Ignore {
 			t.On(s, proc.Catch)
 		}
@@ -95,7 +95,7 @@ func runTimeout(t *proc.Task) int {
 	r.child = child
 	timedOut := r.wait(limit, sig)
 	if timedOut && after > 0 {
-		r.wait(after, syscall.SIGKILL)
+		r.wait(after, linux.SIGKILL)
 	}
 	r.wait(0, 0)
 	s, _ := child.Status()
@@ -104,7 +104,7 @@ func runTimeout(t *proc.Task) int {
 			t.On(s.Signal, proc.Default)
 			t.Die(s.Signal)
 		}
-		if s.Signal == syscall.SIGKILL {
+		if s.Signal == linux.SIGKILL {
 			return 137
 		}
 	}
@@ -125,7 +125,7 @@ type run struct {
 
 // wait waits for the end, or for a time to pass (0 is for ever) after which
 // the program gets a signal; true is that it got one.
-func (r *run) wait(limit time.Duration, sig syscall.Signal) bool {
+func (r *run) wait(limit time.Duration, sig linux.Signal) bool {
 	var deadline time.Time
 	if limit > 0 {
 		deadline = time.Now().Add(limit)
@@ -135,12 +135,12 @@ func (r *run) wait(limit time.Duration, sig syscall.Signal) bool {
 		switch err {
 		case nil:
 			return false
-		case syscall.ETIMEDOUT:
+		case linux.ETIMEDOUT:
 			r.send(sig)
 			return true
-		case syscall.EINTR:
+		case linux.EINTR:
 			for s := r.t.Caught(); s != 0; s = r.t.Caught() {
-				if s == syscall.SIGALRM {
+				if s == linux.SIGALRM {
 					r.send(sig)
 					return true
 				}
@@ -152,14 +152,14 @@ func (r *run) wait(limit time.Duration, sig syscall.Signal) bool {
 	}
 }
 
-func (r *run) send(sig syscall.Signal) {
+func (r *run) send(sig linux.Signal) {
 	if r.verbose {
 		name, _ := signalName(int(sig))
 		r.t.Errorf("sending signal %s to command %s", name, command.Quote(r.name))
 	}
 	r.child.Signal(sig)
-	if sig != syscall.SIGKILL && sig != syscall.SIGCONT {
-		defer r.child.Signal(syscall.SIGCONT)
+	if sig != linux.SIGKILL && sig != linux.SIGCONT {
+		defer r.child.Signal(linux.SIGCONT)
 	}
 	if !r.group {
 		return
@@ -220,7 +220,7 @@ func runNohup(t *proc.Task) int {
 	_, _, out := command.TerminalSize(t, 1)
 	_, _, errs := command.TerminalSize(t, 2)
 	if in {
-		d, err := t.Open("/dev/null", syscall.O_RDONLY, 0)
+		d, err := t.Open("/dev/null", linux.O_RDONLY, 0)
 		if err == nil {
 			err = t.SetFD(0, d, false)
 		}
@@ -234,10 +234,10 @@ func runNohup(t *proc.Task) int {
 	}
 	if out {
 		name := "nohup.out"
-		d, err := t.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_APPEND, 0o600)
+		d, err := t.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_APPEND, 0o600)
 		if err != nil && t.Getenv("HOME") != "" {
 			name = strings.TrimRight(t.Getenv("HOME"), "/") + "/nohup.out"
-			d, err = t.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_APPEND, 0o600)
+			d, err = t.Open(name, linux.O_WRONLY|linux.O_CREAT|linux.O_APPEND, 0o600)
 		}
 		if err == nil {
 			err = t.SetFD(1, d, false)
@@ -264,7 +264,7 @@ func runNohup(t *proc.Task) int {
 			return 125
 		}
 	}
-	t.On(syscall.SIGHUP, proc.Ignore)
+	t.On(linux.SIGHUP, proc.Ignore)
 	if err := t.Flush(); err != nil {
 		return 125
 	}
@@ -332,6 +332,6 @@ func runChroot(t *proc.Task) int {
 	if len(a.Operands) == 0 {
 		return chrootSpec.Usage(t, "missing operand")
 	}
-	t.Errorf("cannot change root directory to %s: %s", command.QuoteAlways(a.Operands[0]), reason(syscall.EPERM))
+	t.Errorf("cannot change root directory to %s: %s", command.QuoteAlways(a.Operands[0]), reason(linux.EPERM))
 	return 125
 }

@@ -3,8 +3,8 @@ package process
 import (
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -32,38 +32,38 @@ func signalName(n int) (string, bool) {
 }
 
 // parseSignal reads a signal's name, with or without SIG, or its number.
-func parseSignal(s string) (syscall.Signal, bool) {
+func parseSignal(s string) (linux.Signal, bool) {
 	if n, err := strconv.Atoi(s); err == nil {
 		if n > 128 {
 			n -= 128
 		}
-		return syscall.Signal(n), n >= 0 && n <= 64
+		return linux.Signal(n), n >= 0 && n <= 64
 	}
 	name := strings.TrimPrefix(strings.ToUpper(s), "SIG")
 	switch name {
 	case "EXIT":
 		return 0, true
 	case "IOT":
-		return syscall.SIGABRT, true
+		return linux.SIGABRT, true
 	case "CLD":
-		return syscall.SIGCHLD, true
+		return linux.SIGCHLD, true
 	case "IO":
-		return syscall.SIGIO, true
+		return linux.SIGIO, true
 	}
 	for n := 1; n <= 64; n++ {
 		if known, ok := signalName(n); ok && known == name {
-			return syscall.Signal(n), true
+			return linux.Signal(n), true
 		}
 	}
 	return 0, false
 }
 
 // signalList reads signals with commas between them; empty is all.
-func signalList(s string) ([]syscall.Signal, bool) {
-	var list []syscall.Signal
+func signalList(s string) ([]linux.Signal, bool) {
+	var list []linux.Signal
 	if s == "" {
 		for n := 1; n < 32; n++ {
-			list = append(list, syscall.Signal(n))
+			list = append(list, linux.Signal(n))
 		}
 		return list, true
 	}
@@ -79,13 +79,13 @@ func signalList(s string) ([]syscall.Signal, bool) {
 
 // send sends a signal as kill(2) does: to one task, to a group (negative), to
 // the own group (0) or to all but the first (-1).
-func send(t *proc.Task, pid int, sig syscall.Signal) error {
+func send(t *proc.Task, pid int, sig linux.Signal) error {
 	var to []*proc.Task
 	switch {
 	case pid > 0:
 		other, ok := t.K.Task(pid)
 		if !ok {
-			return syscall.ESRCH
+			return linux.ESRCH
 		}
 		to = append(to, other)
 	default:
@@ -99,9 +99,9 @@ func send(t *proc.Task, pid int, sig syscall.Signal) error {
 		}
 	}
 	if len(to) == 0 {
-		return syscall.ESRCH
+		return linux.ESRCH
 	}
-	err := error(syscall.EPERM)
+	err := error(linux.EPERM)
 	for _, other := range to {
 		if t.View.UID != 0 && other != t {
 			if p, ok := look(t, other); ok && p.uid != t.View.UID {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -68,7 +68,7 @@ func runStty(t *proc.Task) int {
 	}
 	d, name := t.FD(0), "standard input"
 	if file, given := a.Value("F"); given {
-		f, err := t.Open(file, syscall.O_RDWR|syscall.O_NONBLOCK, 0)
+		f, err := t.Open(file, linux.O_RDWR|linux.O_NONBLOCK, 0)
 		if err != nil {
 			command.FailFile(t, file, err)
 			return 1
@@ -81,7 +81,7 @@ func runStty(t *proc.Task) int {
 		y, _ = d.TTY()
 	}
 	if y == nil {
-		t.Errorf("%s: %s", command.QuoteAlways(name), reason(syscall.ENOTTY))
+		t.Errorf("%s: %s", command.QuoteAlways(name), reason(linux.ENOTTY))
 		return 1
 	}
 	m := y.Modes()

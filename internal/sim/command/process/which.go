@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -143,11 +143,11 @@ func runTime(t *proc.Task) int {
 	}
 	out := 2
 	if name, given := a.Value("o"); given {
-		flags := syscall.O_TRUNC
+		flags := linux.O_TRUNC
 		if a.Has("a") {
-			flags = syscall.O_APPEND
+			flags = linux.O_APPEND
 		}
-		fd, err := t.OpenFD(name, syscall.O_WRONLY|syscall.O_CREAT|flags, 0o666, 3)
+		fd, err := t.OpenFD(name, linux.O_WRONLY|linux.O_CREAT|flags, 0o666, 3)
 		if err != nil {
 			t.Errorf("%s: %s", name, reason(err))
 			return 125
@@ -174,7 +174,7 @@ func runTime(t *proc.Task) int {
 		result = ""
 	}
 	text := result + usage(format, a.Operands, time.Since(begin), t.Run.Busy()-busy, status) + "\n"
-	if _, err := t.Write(out, []byte(text)); err != nil && !errors.Is(err, syscall.EPIPE) {
+	if _, err := t.Write(out, []byte(text)); err != nil && !errors.Is(err, linux.EPIPE) {
 		return max(status, 1)
 	}
 	return status

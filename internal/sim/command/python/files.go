@@ -5,12 +5,12 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"syscall"
 	"time"
 
 	ours "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/sys"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -37,42 +37,42 @@ func errno(err error) ours.Errno {
 	if err == nil || err == io.EOF {
 		return 0
 	}
-	var no syscall.Errno
+	var no linux.Errno
 	if !errors.As(err, &no) {
 		return ours.EIO
 	}
 	switch no {
-	case syscall.EACCES:
+	case linux.EACCES:
 		return ours.EACCES
-	case syscall.EAGAIN:
+	case linux.EAGAIN:
 		return ours.EAGAIN
-	case syscall.EBADF:
+	case linux.EBADF:
 		return ours.EBADF
-	case syscall.EEXIST:
+	case linux.EEXIST:
 		return ours.EEXIST
-	case syscall.EINTR:
+	case linux.EINTR:
 		return ours.EINTR
-	case syscall.EINVAL:
+	case linux.EINVAL:
 		return ours.EINVAL
-	case syscall.EISDIR:
+	case linux.EISDIR:
 		return ours.EISDIR
-	case syscall.ELOOP:
+	case linux.ELOOP:
 		return ours.ELOOP
-	case syscall.ENAMETOOLONG:
+	case linux.ENAMETOOLONG:
 		return ours.ENAMETOOLONG
-	case syscall.ENOENT:
+	case linux.ENOENT:
 		return ours.ENOENT
-	case syscall.ENOTDIR:
+	case linux.ENOTDIR:
 		return ours.ENOTDIR
-	case syscall.ENOTEMPTY:
+	case linux.ENOTEMPTY:
 		return ours.ENOTEMPTY
-	case syscall.EPERM:
+	case linux.EPERM:
 		return ours.EPERM
-	case syscall.EROFS:
+	case linux.EROFS:
 		return ours.EROFS
-	case syscall.ENOSYS:
+	case linux.ENOSYS:
 		return ours.ENOSYS
-	case syscall.EOPNOTSUPP:
+	case linux.EOPNOTSUPP:
 		return ours.ENOTSUP
 	}
 	return ours.EIO
@@ -83,19 +83,19 @@ func (f *files) OpenFile(name string, flag ours.Oflag, perm fs.FileMode) (ours.F
 	if e := f.p.own[name]; e != nil {
 		return &own{entry: e}, 0
 	}
-	flags := syscall.O_RDONLY
+	flags := linux.O_RDONLY
 	switch flag & (ours.O_RDONLY | ours.O_RDWR | ours.O_WRONLY) {
 	case ours.O_RDWR:
-		flags = syscall.O_RDWR
+		flags = linux.O_RDWR
 	case ours.O_WRONLY:
-		flags = syscall.O_WRONLY
+		flags = linux.O_WRONLY
 	}
 	for _, x := range []struct {
 		from ours.Oflag
 		to   int
 	}{
-		{ours.O_APPEND, syscall.O_APPEND}, {ours.O_CREAT, syscall.O_CREAT}, {ours.O_DIRECTORY, syscall.O_DIRECTORY}, {ours.O_EXCL, syscall.O_EXCL},
-		{ours.O_NOFOLLOW, syscall.O_NOFOLLOW}, {ours.O_NONBLOCK, syscall.O_NONBLOCK}, {ours.O_TRUNC, syscall.O_TRUNC},
+		{ours.O_APPEND, linux.O_APPEND}, {ours.O_CREAT, linux.O_CREAT}, {ours.O_DIRECTORY, linux.O_DIRECTORY}, {ours.O_EXCL, linux.O_EXCL},
+		{ours.O_NOFOLLOW, linux.O_NOFOLLOW}, {ours.O_NONBLOCK, linux.O_NONBLOCK}, {ours.O_TRUNC, linux.O_TRUNC},
 	} {
 		if flag&x.from != 0 {
 			flags |= x.to
@@ -145,18 +145,18 @@ func (f *files) stat(name string, follow bool) (st sys.Stat_t, no ours.Errno) {
 
 func described(i vfs.Info) sys.Stat_t {
 	mode := fs.FileMode(i.Mode & 0o777)
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFDIR:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFDIR:
 		mode |= fs.ModeDir
-	case syscall.S_IFLNK:
+	case linux.S_IFLNK:
 		mode |= fs.ModeSymlink
-	case syscall.S_IFIFO:
+	case linux.S_IFIFO:
 		mode |= fs.ModeNamedPipe
-	case syscall.S_IFSOCK:
+	case linux.S_IFSOCK:
 		mode |= fs.ModeSocket
-	case syscall.S_IFCHR:
+	case linux.S_IFCHR:
 		mode |= fs.ModeDevice | fs.ModeCharDevice
-	case syscall.S_IFBLK:
+	case linux.S_IFBLK:
 		mode |= fs.ModeDevice
 	}
 	return sys.Stat_t{
@@ -274,7 +274,7 @@ func (o *open) at(op func(*vfs.File) (int, error)) (n int, no ours.Errno) {
 	no = o.f.try(func() (err error) {
 		f, ok := o.d.VFS()
 		if !ok {
-			return syscall.EINVAL
+			return linux.EINVAL
 		}
 		n, err = op(f)
 		return err
@@ -294,7 +294,7 @@ func (o *open) Seek(off int64, whence int) (now int64, no ours.Errno) { //nolint
 	no = o.f.try(func() (err error) {
 		s, ok := o.d.File.(proc.Seeker)
 		if !ok {
-			return syscall.EINVAL
+			return linux.EINVAL
 		}
 		now, err = s.Seek(off, whence)
 		return err
@@ -309,7 +309,7 @@ func (o *open) Readdir(n int) (list []ours.Dirent, no ours.Errno) {
 	no = o.f.try(func() error {
 		f, ok := o.d.VFS()
 		if !ok {
-			return syscall.ENOTDIR
+			return linux.ENOTDIR
 		}
 		entries, err := f.ReadDir(&o.f.p.t.View, n)
 		o.f.p.t.Traverse(len(entries))

@@ -5,9 +5,9 @@ package ripgrep
 
 import (
 	"errors"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -129,8 +129,8 @@ func (f *finder) readable() bool {
 	if err != nil {
 		return false
 	}
-	switch i.Mode & syscall.S_IFMT {
-	case syscall.S_IFREG, syscall.S_IFIFO, syscall.S_IFSOCK:
+	switch i.Mode & linux.S_IFMT {
+	case linux.S_IFREG, linux.S_IFIFO, linux.S_IFSOCK:
 		return true
 	}
 	return false
@@ -141,7 +141,7 @@ func (f *finder) fail(name string, err error) {
 	if f.o.silent {
 		return
 	}
-	var e syscall.Errno
+	var e linux.Errno
 	if errors.As(err, &e) {
 		f.t.Errorf("%s: %s (os error %d)", name, vfs.Message(err), int(e))
 		return

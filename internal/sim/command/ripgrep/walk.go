@@ -5,10 +5,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -85,7 +85,7 @@ func (f *finder) entry(e *command.WalkEntry, top string, implicit bool, levels *
 	if !e.Info.IsRegular() {
 		return command.WalkNext
 	}
-	f.visit(shown, e.Info, false, func() (io.ReadCloser, error) { return e.In.Open(e.Name, syscall.O_RDONLY, 0) })
+	f.visit(shown, e.Info, false, func() (io.ReadCloser, error) { return e.In.Open(e.Name, linux.O_RDONLY, 0) })
 	if f.o.quiet && f.matched && !f.o.stats {
 		return command.WalkStop
 	}

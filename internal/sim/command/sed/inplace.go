@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
@@ -36,8 +36,8 @@ func (in *input) edit(name string) bool {
 	p := &place{m: m, name: name, info: info, out: &output{m: m}}
 	for n := m.t.PID; ; n++ {
 		p.temp = path.Join(path.Dir(name), fmt.Sprintf("sed%06d", n))
-		p.out.file, err = command.Create(m.t, p.temp, syscall.O_EXCL)
-		if !errors.Is(err, syscall.EEXIST) {
+		p.out.file, err = command.Create(m.t, p.temp, linux.O_EXCL)
+		if !errors.Is(err, linux.EEXIST) {
 			break
 		}
 		m.t.Step(1)

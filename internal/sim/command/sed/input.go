@@ -6,9 +6,9 @@ import (
 	"io"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -104,7 +104,7 @@ func (in *input) open(name string) {
 	}
 	if name == "-" && !m.o.inPlace {
 		if m.t.FD(0) == nil {
-			in.lacks(name, syscall.EBADF)
+			in.lacks(name, linux.EBADF)
 			return
 		}
 		in.opened = name
@@ -171,7 +171,7 @@ func (m *machine) target(name string) string {
 		}
 		name = dir + to
 	}
-	m.die(trouble, "couldn't follow symlink %s: %s", name, reason(syscall.ELOOP))
+	m.die(trouble, "couldn't follow symlink %s: %s", name, reason(linux.ELOOP))
 	return name
 }
 

@@ -2,9 +2,9 @@ package sed
 
 import (
 	"bytes"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
 // An output is a file that is written.
@@ -34,7 +34,7 @@ func (m *machine) file(name string) *output {
 	case "/dev/stderr":
 		o.w = command.NewWriter(m.t.Stream(2), o.fail)
 	default:
-		f, err := command.Create(m.t, name, syscall.O_TRUNC)
+		f, err := command.Create(m.t, name, linux.O_TRUNC)
 		if err != nil {
 			m.die(trouble, "couldn't open file %s: %s", name, reason(err))
 		}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -95,7 +95,7 @@ func runJoin(t *proc.Task) int {
 	case len(operands) > 2:
 		return joinSpec.Usage(t, "extra operand %s", command.QuoteAlways(operands[2]))
 	case operands[0] == "-" && operands[1] == "-":
-		t.Errorf("both files cannot be standard input: %s", message(syscall.ENOENT))
+		t.Errorf("both files cannot be standard input: %s", message(linux.ENOENT))
 		return 1
 	}
 	for i := range j.field {

@@ -7,9 +7,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -308,7 +308,7 @@ func (s *shuffle) write(output string, do func()) int {
 		do()
 		return 0
 	}
-	o, err := command.Create(s.t, output, syscall.O_TRUNC)
+	o, err := command.Create(s.t, output, linux.O_TRUNC)
 	if err != nil {
 		command.FailFile(s.t, output, err)
 		return 1

@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -475,7 +475,7 @@ func (j *job) run(names []string) int {
 			}
 			_ = o.Close()
 		} else if i, err := j.t.View.Stat(j.output); err == nil && i.IsDir() {
-			j.t.Errorf("open failed: %s: %s", command.QuoteFile(j.output), vfs.Message(syscall.EISDIR))
+			j.t.Errorf("open failed: %s: %s", command.QuoteFile(j.output), vfs.Message(linux.EISDIR))
 			return 2
 		}
 	}
@@ -499,7 +499,7 @@ func (j *job) writing(do func(w *command.Writer)) int {
 		do(command.StdoutStatus(j.t, 2))
 		return 0
 	}
-	o, err := command.Create(j.t, j.output, syscall.O_TRUNC)
+	o, err := command.Create(j.t, j.output, linux.O_TRUNC)
 	if err != nil {
 		j.t.Errorf("open failed: %s: %s", command.QuoteFile(j.output), vfs.Message(err))
 		return 2

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"math"
 	"strconv"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -81,7 +81,7 @@ func runUniq(t *proc.Task) int {
 	}
 	defer r.Close()
 	out := a.Operands[1]
-	o, err := command.Create(t, out, syscall.O_TRUNC)
+	o, err := command.Create(t, out, linux.O_TRUNC)
 	if err != nil {
 		command.FailFile(t, out, err)
 		return 1

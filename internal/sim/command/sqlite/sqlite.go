@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"modernc.org/sqlite"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -172,7 +172,7 @@ func (c *console) open() error {
 	if c.isFile() {
 		b, err := command.ReadAll(c.t, c.file)
 		switch {
-		case errors.Is(err, syscall.ENOENT):
+		case errors.Is(err, linux.ENOENT):
 		case err != nil:
 			return fmt.Errorf("unable to open database %q: %s", c.file, vfs.Message(err))
 		default:
@@ -230,7 +230,7 @@ func (c *console) save() error {
 	if err != nil || string(now) == string(c.before) {
 		return err
 	}
-	o, err := command.Create(c.t, c.file, syscall.O_TRUNC)
+	o, err := command.Create(c.t, c.file, linux.O_TRUNC)
 	if err != nil {
 		return fmt.Errorf("unable to write database %q: %s", c.file, vfs.Message(err))
 	}

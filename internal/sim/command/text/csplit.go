@@ -7,9 +7,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/regex"
 )
@@ -401,7 +401,7 @@ func (s *contextSplitter) rest() {
 
 func (s *contextSplitter) create() {
 	name := s.prefix + fmt.Sprintf(s.format, len(s.made))
-	o, err := command.Create(s.t, name, syscall.O_TRUNC)
+	o, err := command.Create(s.t, name, linux.O_TRUNC)
 	if err != nil {
 		command.FailFile(s.t, name, err)
 		s.fatal()

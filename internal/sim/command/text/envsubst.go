@@ -1,9 +1,8 @@
 package text
 
 import (
-	"syscall"
-
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -120,9 +119,9 @@ func runSponge(t *proc.Task) int {
 		command.Stdout(t).Bytes(b)
 		return 0
 	}
-	flags := syscall.O_TRUNC
+	flags := linux.O_TRUNC
 	if a.Has("a") {
-		flags = syscall.O_APPEND
+		flags = linux.O_APPEND
 	}
 	o, err := command.Create(t, a.Operands[0], flags)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"io"
 	"path"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
@@ -75,7 +75,7 @@ func (x *tail) following(names []string) int {
 		if f.f == nil {
 			// A pipe has been read to its end; there will be no more. Of a
 			// device nobody knows.
-			if i, err := x.t.View.Stat(name); err == nil && i.Mode&syscall.S_IFMT == syscall.S_IFCHR {
+			if i, err := x.t.View.Stat(name); err == nil && i.Mode&linux.S_IFMT == linux.S_IFCHR {
 				device = true
 			}
 			r.Close()
@@ -84,7 +84,7 @@ func (x *tail) following(names []string) int {
 		}
 	}
 	for len(list) == 0 && device && x.follow.pid == 0 {
-		if err := x.t.Until(func() bool { return false }); err != nil && err != syscall.EINTR {
+		if err := x.t.Until(func() bool { return false }); err != nil && err != linux.EINTR {
 			return 1
 		}
 		x.t.Caught() // tail handles none
@@ -207,7 +207,7 @@ func (w *waker) wait() {
 	if w.blind {
 		deadline = time.Now().Add(100 * time.Millisecond)
 	}
-	if err := w.t.Await(w.ready, deadline); errors.Is(err, syscall.EPIPE) {
+	if err := w.t.Await(w.ready, deadline); errors.Is(err, linux.EPIPE) {
 		w.t.Exit(1)
 	}
 }

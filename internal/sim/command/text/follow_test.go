@@ -2,11 +2,11 @@ package text
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -30,7 +30,7 @@ func following(t *testing.T, args []string, files map[string]string, write func(
 			got += string(buf[:n])
 			return string(buf[:n])
 		})
-		child.Signal(syscall.SIGTERM)
+		child.Signal(linux.SIGTERM)
 		if _, err := task.Wait(child); err != nil {
 			return 2
 		}
@@ -60,9 +60,9 @@ func put(t *proc.Task, name, text string, flags int) {
 func TestTailFollowsWhatIsAppended(t *testing.T) {
 	got := following(t, []string{"tail", "-n1", "-f", "log"}, map[string]string{"log": "1\n2\n"}, func(t *proc.Task, tail func() string) {
 		tail()
-		put(t, "log", "3\n", syscall.O_APPEND)
+		put(t, "log", "3\n", linux.O_APPEND)
 		tail()
-		put(t, "log", "4\n5\n", syscall.O_APPEND)
+		put(t, "log", "4\n5\n", linux.O_APPEND)
 		tail()
 	})
 	if got != "2\n3\n4\n5\n" {
@@ -78,7 +78,7 @@ func TestTailFollowsANameToANewFile(t *testing.T) {
 			t.Exit(9)
 		}
 		tail()
-		put(t, "log", "more\n", syscall.O_APPEND)
+		put(t, "log", "more\n", linux.O_APPEND)
 		tail()
 	})
 	if got != "old\nrotated\nmore\n" {
@@ -101,7 +101,7 @@ func TestToolsEndWhenTheirReaderDoes(t *testing.T) {
 		}
 		main := command.Command{Name: "main", Run: func(task *proc.Task) int {
 			r, w := proc.Pipe()
-			zero, err := task.Open("/dev/zero", syscall.O_RDONLY, 0)
+			zero, err := task.Open("/dev/zero", linux.O_RDONLY, 0)
 			if err != nil {
 				return 1
 			}
@@ -120,7 +120,7 @@ func TestToolsEndWhenTheirReaderDoes(t *testing.T) {
 			}
 			r.Drop()
 			s, err := task.Wait(child)
-			if err != nil || s.Signal != syscall.SIGPIPE {
+			if err != nil || s.Signal != linux.SIGPIPE {
 				task.Errorf("%v %v", s, err)
 				return 3
 			}

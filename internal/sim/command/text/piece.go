@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -44,7 +44,7 @@ func (s *splitter) create() *piece {
 		s.t.Errorf("%s would overwrite input; aborting", command.QuoteAlways(name))
 		s.t.Exit(1)
 	}
-	o, err := command.Create(s.t, name, syscall.O_TRUNC)
+	o, err := command.Create(s.t, name, linux.O_TRUNC)
 	if err != nil {
 		command.FailFile(s.t, name, err)
 		s.t.Exit(1)
@@ -107,7 +107,7 @@ func (s *splitter) put(p *piece, b []byte) {
 		s.t.Step(1)
 		if _, err := p.pipe.File.Write(s.t, b); err != nil {
 			p.closed = true
-			if !errors.Is(err, syscall.EPIPE) {
+			if !errors.Is(err, linux.EPIPE) {
 				command.FailFile(s.t, p.name, err)
 				s.t.Exit(1)
 			}
@@ -141,7 +141,7 @@ func (s *splitter) end(p *piece) {
 	case err != nil:
 		s.t.Errorf("waiting for child process: %s", reason(err))
 		s.t.Exit(1)
-	case st.Signal != 0 && st.Signal != syscall.SIGPIPE:
+	case st.Signal != 0 && st.Signal != linux.SIGPIPE:
 		s.t.Errorf("with FILE=%s, signal %s from command: %s", p.name, signalName(st.Signal), s.filter)
 		s.t.Exit(128 + int(st.Signal))
 	case st.Code != 0:
@@ -150,7 +150,7 @@ func (s *splitter) end(p *piece) {
 	}
 }
 
-func signalName(sig syscall.Signal) string { return fmt.Sprintf("%d", int(sig)) }
+func signalName(sig linux.Signal) string { return fmt.Sprintf("%d", int(sig)) }
 
 func (s *splitter) finish() {
 	s.closePiece()

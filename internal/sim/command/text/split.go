@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -509,7 +509,7 @@ const mostOpen = 4096
 func (s *splitter) roundRobin() {
 	if s.chunk == 0 {
 		if s.size > mostOpen {
-			s.t.Errorf("%s", reason(syscall.EMFILE))
+			s.t.Errorf("%s", reason(linux.EMFILE))
 			s.t.Exit(1)
 		}
 		for range s.size {

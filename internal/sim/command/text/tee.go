@@ -2,9 +2,9 @@ package text
 
 import (
 	"errors"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -28,7 +28,7 @@ func runTee(t *proc.Task) int {
 	for _, f := range a.Flags {
 		switch f.Key {
 		case "i":
-			t.On(syscall.SIGINT, proc.Ignore)
+			t.On(linux.SIGINT, proc.Ignore)
 		case "p":
 			mode = "warn-nopipe"
 		case "output-error":
@@ -43,11 +43,11 @@ func runTee(t *proc.Task) int {
 		}
 	}
 	if mode != "" {
-		t.On(syscall.SIGPIPE, proc.Ignore)
+		t.On(linux.SIGPIPE, proc.Ignore)
 	}
-	flags := syscall.O_TRUNC
+	flags := linux.O_TRUNC
 	if a.Has("a") {
-		flags = syscall.O_APPEND
+		flags = linux.O_APPEND
 	}
 	x := &tee{t: t, mode: mode}
 	defer x.close()
@@ -133,7 +133,7 @@ func (x *tee) write(b []byte) bool {
 
 // failed complains, and tells whether to go on.
 func (x *tee) failed(name string, err error) bool {
-	pipe := errors.Is(err, syscall.EPIPE)
+	pipe := errors.Is(err, linux.EPIPE)
 	if pipe && (x.mode == "warn-nopipe" || x.mode == "exit-nopipe") {
 		return true
 	}

@@ -8,9 +8,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 )
 
@@ -49,7 +49,7 @@ func byName(name string) (byte, bool) {
 }
 
 func create(t *proc.Task, name string) (*command.Output, error) {
-	f, err := command.Create(t, name, syscall.O_TRUNC)
+	f, err := command.Create(t, name, linux.O_TRUNC)
 	if err != nil {
 		return nil, fileError(name, err)
 	}

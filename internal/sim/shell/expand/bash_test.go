@@ -5,11 +5,11 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/expand"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell/parse"
@@ -245,7 +245,7 @@ func newMini(t testing.TB) *mini {
 		}
 	}
 	put := func(name, content string) {
-		f, err := root.Open(name, syscall.O_CREAT|syscall.O_WRONLY, 0o644)
+		f, err := root.Open(name, linux.O_CREAT|linux.O_WRONLY, 0o644)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/tools"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/commandtest"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript"
-	"github.com/paddock-sandbox/paddock/internal/sim/command/tools"
 	"github.com/paddock-sandbox/paddock/internal/sim/shell"
 	"github.com/paddock-sandbox/paddock/tool"
 )
@@ -81,7 +81,7 @@ func set(t *testing.T, l *ledger) *tool.Set {
 }
 
 func computer(s *tool.Set) []command.Command {
-	return slices.Concat([]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}}, javascript.Commands(s), tools.Commands(s))
+	return slices.Concat([]command.Command{{Name: "bash", Aliases: []string{"sh"}, Run: shell.Program}}, javascript.Commands(tools.Caller(s)), tools.Commands(s))
 }
 
 func TestToolsAreCommandsWithStatusesOfTheirOwn(t *testing.T) {

@@ -9,11 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
+	"github.com/paddock-sandbox/paddock/internal/sim/command/javascript"
+	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/tool"
 )
@@ -82,6 +83,16 @@ func print(t *proc.Task, s string) int {
 	return 0
 }
 
+// Caller returns what JavaScript calls tools by, or nil for a nil set.
+func Caller(set *tool.Set) javascript.Caller {
+	if set == nil {
+		return nil
+	}
+	return func(t *proc.Task, name string, args json.RawMessage, caught func()) (json.RawMessage, error) {
+		return Call(t, set, name, args, caught)
+	}
+}
+
 // Call calls a tool in the name of a task. The tool's function runs beside the
 // task, which can be ended meanwhile: the function's context is done then.
 // Caught is called when a signal arrives that the task catches.
@@ -101,9 +112,9 @@ func Call(t *proc.Task, set *tool.Set, name string, args json.RawMessage, caught
 		case e == nil:
 			t.Bound("string", int64(len(result)), t.K.Limits.String)
 			return result, err
-		case e == syscall.EINTR && caught != nil:
+		case e == linux.EINTR && caught != nil:
 			caught()
-		case e == syscall.EINTR:
+		case e == linux.EINTR:
 			t.Caught() // it is for nobody
 		default:
 			return nil, e
