@@ -6,7 +6,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
-	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
 var dcSpec = command.Spec{
@@ -65,7 +64,11 @@ func runDC(t *proc.Task) int {
 		out.String("Usage: dc [OPTION] [file ...]\n")
 		return 0
 	}
-	c := &dc{t: t, e: &engine{t: t}, w: &wrapper{width: lineLength(t, "DC_LINE_LENGTH"), out: out.String}, out: out, ibase: 10, obase: big.NewInt(10)}
+	width := lineLength(t, "DC_LINE_LENGTH")
+	if width > 0 {
+		width++ // dc has one digit more on a line than bc
+	}
+	c := &dc{t: t, e: &engine{t: t}, w: &wrapper{width: width, out: out.String}, out: out, ibase: 10, obase: big.NewInt(10)}
 	stdin, err := command.StdinReader(t)
 	if err == nil {
 		defer stdin.Close()
@@ -77,14 +80,12 @@ func runDC(t *proc.Task) int {
 		fed = true
 		if f.Key == "e" {
 			c.run(&source{s: f.Value, next: -1})
-		} else if !c.file(f.Value) {
-			return 1
+		} else {
+			c.file(f.Value)
 		}
 	}
 	for _, name := range files {
-		if !c.file(name) {
-			return 1
-		}
+		c.file(name)
 	}
 	if !fed && stdin != nil {
 		c.run(&source{r: stdin, next: -1})
@@ -92,21 +93,20 @@ func runDC(t *proc.Task) int {
 	return 0
 }
 
-func (c *dc) file(name string) bool {
+func (c *dc) file(name string) {
 	if name == "-" {
 		if c.stdin != nil {
 			c.run(&source{r: c.stdin, next: -1})
 		}
-		return true
+		return
 	}
 	r, err := command.OpenReader(c.t, name)
 	if err != nil {
-		c.t.Errorf("Could not open file %s: %s", name, vfs.Message(err))
-		return false
+		c.t.Errorf("Could not open file %s", name)
+		return
 	}
 	defer r.Close()
 	c.run(&source{r: r, next: -1})
-	return true
 }
 
 func (c *dc) complain(format string, args ...any) { c.t.Errorf(format, args...) }
@@ -392,11 +392,14 @@ func (c *dc) register(b, name byte) {
 		c.t.Shrink(size(reg.item.d) + len(reg.item.s) + 96)
 		c.registers[name] = reg.below
 	case ':', ';':
-		i, ok := c.one()
+		x, ok := c.pop()
 		if !ok {
 			return
 		}
-		n, fits := c.e.int64(i)
+		n, fits := int64(-1), false
+		if x.d != nil {
+			n, fits = c.e.int64(x.d)
+		}
 		if !fits || n < 0 {
 			c.complain("array index must be a nonnegative integer")
 			return
@@ -411,8 +414,7 @@ func (c *dc) register(b, name byte) {
 			c.number(whole(0))
 			return
 		}
-		x, ok := c.pop()
-		if !ok {
+		if x, ok = c.pop(); !ok {
 			return
 		}
 		if reg == nil {
@@ -446,7 +448,9 @@ func (c *dc) control(s *source, b byte) {
 		if !ok {
 			return
 		}
-		if n, fits := c.e.int64(x); fits && n >= 1 {
+		if n, fits := c.e.int64(x); fits && n == 1 {
+			// As the real one has it: the macro goes on.
+		} else if fits && n > 1 {
 			// It does not end the program itself.
 			keep := max(1, int64(len(c.running))-n)
 			c.running = c.running[:keep]
@@ -468,10 +472,11 @@ func (c *dc) control(s *source, b byte) {
 			c.compare(s, x, true)
 			return
 		}
-		if ok && x != '\n' {
-			for x, ok = s.byte(); ok && x != '\n'; x, ok = s.byte() {
-				c.t.Step(1)
-			}
+		if !ok || x == '\n' {
+			return // there is no command
+		}
+		for ; ok && x != '\n'; x, ok = s.byte() {
+			c.t.Step(1)
 		}
 		c.complain("running commands of the shell is not possible here")
 	default:
@@ -482,6 +487,9 @@ func (c *dc) control(s *source, b byte) {
 // leave ends macros; the outermost ends the program.
 func (c *dc) leave(n int) {
 	if len(c.running) <= n {
+		if c.running[0].r != nil {
+			c.t.Exit(1) // as the real one has it where it reads a file
+		}
 		c.t.Exit(0)
 	}
 	c.running = c.running[:len(c.running)-n]

@@ -38,6 +38,10 @@ func (c *dc) arithmetic(op byte) {
 			c.complain("warning: non-zero scale in exponent")
 		}
 		n, ok := c.e.int64(b)
+		if ok && n < 0 && a.n.Sign() == 0 {
+			c.number(whole(0)) // as the real one has it
+			return
+		}
 		if !ok {
 			back("exponent too large in raise")
 			return
@@ -83,7 +87,6 @@ func (c *dc) stacks(b byte) {
 		}
 	case 'r':
 		if n < 2 {
-			c.complain("stack empty")
 			return
 		}
 		c.stack[n-1], c.stack[n-2] = c.stack[n-2], c.stack[n-1]
@@ -114,7 +117,7 @@ func (c *dc) stacks(b byte) {
 		case x.s != "":
 			c.push(item{s: x.s[:1]})
 		default:
-			c.push(x)
+			c.push(item{s: "\x00"})
 		}
 	case 'v':
 		x, ok := c.one()
@@ -122,7 +125,6 @@ func (c *dc) stacks(b byte) {
 		case !ok:
 		case x.n.Sign() < 0:
 			c.complain("square root of negative number")
-			c.number(x)
 		default:
 			c.number(c.e.sqrt(x, c.scale))
 		}
@@ -192,12 +194,13 @@ func (c *dc) modexp() {
 	e, _ := c.pop()
 	b, _ := c.pop()
 	mod, exp := c.e.at(m.d, 0), c.e.at(e.d, 0)
-	if mod.Sign() == 0 {
-		c.complain("remainder by zero")
-		return
-	}
-	if exp.Sign() < 0 {
-		c.complain("negative exponent")
+	if mod.Sign() == 0 || exp.Sign() < 0 {
+		if mod.Sign() == 0 {
+			c.complain("remainder by zero")
+		}
+		c.push(b)
+		c.push(e)
+		c.push(m)
 		return
 	}
 	words := len(mod.Bits())
