@@ -72,6 +72,9 @@ func (w *work) branch(args []string) error {
 		if len(o.rest) > 1 {
 			start = o.rest[1]
 		}
+		if o.has("-f", "--force") && attached && o.rest[0] == current {
+			return fail("cannot force update the branch '%s' checked out at '%s'", current, w.dir)
+		}
 		if err := w.newBranch(o.rest[0], start, o.has("-f", "--force")); err != nil || start == "" || o.has("--no-track") {
 			return err
 		}

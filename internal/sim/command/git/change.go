@@ -159,7 +159,10 @@ func (w *work) add(args []string) error {
 			w.printf("add '%s'\n", n)
 		}
 		for _, p := range paths {
-			if o.has("-f", "--force") && !dry {
+			if !o.has("-f", "--force") {
+				continue
+			}
+			if !dry {
 				if i, err := (&tree{w.t, w.dir}).Lstat(p); err == nil && !i.IsDir() {
 					if err := w.stage(idx, p); err != nil {
 						return err
@@ -168,7 +171,29 @@ func (w *work) add(args []string) error {
 			}
 		}
 	}
-	return w.repo.Storer.SetIndex(idx)
+	if err := w.repo.Storer.SetIndex(idx); err != nil || o.has("-f", "--force", "-u", "--update", "-n", "--dry-run") {
+		return err
+	}
+	return w.ignoredPaths(names, paths)
+}
+
+// ignoredPaths reports files that were named and that a .gitignore leaves out.
+func (w *work) ignoredPaths(names, paths []string) error {
+	var ignored []string
+	for i, p := range paths {
+		if hit, err := w.ignores(p); err != nil {
+			return err
+		} else if hit {
+			ignored = append(ignored, names[i])
+		}
+	}
+	if len(ignored) == 0 {
+		return nil
+	}
+	if err := w.tell("The following paths are ignored by one of your .gitignore files:\n%s\nhint: Use -f if you really want to add them.\nhint: Turn this message off by running\nhint: \"git config advice.addIgnoredFile false\"\n", strings.Join(ignored, "\n")); err != nil {
+		return err
+	}
+	return status(1)
 }
 
 // stage puts a file's state into the index.
@@ -226,11 +251,14 @@ func (w *work) store(kind plumbing.ObjectType, b []byte) (plumbing.Hash, error) 
 }
 
 func (w *work) remove(args []string) error {
-	o, err := w.options(args, "--cached -r -f --force -q --quiet", "")
+	o, err := w.options(args, "--cached -r -f --force -q --quiet -n --dry-run --ignore-unmatch", "")
 	if err != nil {
 		return err
 	}
 	names := append(o.rest, o.paths...)
+	if len(names) == 0 {
+		return fail("No pathspec was given. Which files should I remove?")
+	}
 	paths, err := w.relatives(names)
 	if err != nil {
 		return err
@@ -239,6 +267,12 @@ func (w *work) remove(args []string) error {
 	if err != nil {
 		return err
 	}
+	if !o.has("-f", "--force") {
+		if err := w.removable(idx, paths, o.has("--cached")); err != nil {
+			return err
+		}
+	}
+	dry := o.has("-n", "--dry-run")
 	for i, p := range paths {
 		found := false
 		for _, e := range slices.Clone(idx.Entries) {
@@ -252,7 +286,7 @@ func (w *work) remove(args []string) error {
 			if _, err := idx.Remove(e.Name); err != nil {
 				return err
 			}
-			if !o.has("--cached") {
+			if !o.has("--cached") && !dry {
 				_ = (&tree{w.t, w.dir}).Remove(e.Name) // it may be gone already
 				w.prune(e.Name)
 			}
@@ -260,11 +294,62 @@ func (w *work) remove(args []string) error {
 				w.printf("rm '%s'\n", e.Name)
 			}
 		}
-		if !found {
+		if !found && !o.has("--ignore-unmatch") {
 			return fail("pathspec '%s' did not match any files", names[i])
 		}
 	}
+	if dry {
+		return nil
+	}
 	return w.repo.Storer.SetIndex(idx)
+}
+
+// removable refuses to remove files whose changes are nowhere else.
+func (w *work) removable(idx *index.Index, paths []string, cached bool) error {
+	s, err := w.state(nil)
+	if err != nil {
+		return err
+	}
+	in := func(list []change, name string) bool {
+		return slices.ContainsFunc(list, func(c change) bool { return c.name == name && c.to != nil })
+	}
+	var both, staged, local []string
+	for _, e := range idx.Entries {
+		if e.Stage != 0 || !within(e.Name, paths) {
+			continue
+		}
+		switch inIndex, inTree := in(s.staged, e.Name), in(s.unstaged, e.Name); {
+		case inIndex && inTree:
+			both = append(both, e.Name)
+		case cached:
+		case inIndex:
+			staged = append(staged, e.Name)
+		case inTree:
+			local = append(local, e.Name)
+		}
+	}
+	var failed error
+	for _, kind := range []struct {
+		names     []string
+		what, way string
+	}{
+		{both, "staged content different from both the\nfile and the HEAD", "(use -f to force removal)"},
+		{staged, "changes staged in the index", "(use --cached to keep the file, or -f to force removal)"},
+		{local, "local modifications", "(use --cached to keep the file, or -f to force removal)"},
+	} {
+		if len(kind.names) == 0 {
+			continue
+		}
+		who := "file has "
+		if len(kind.names) > 1 {
+			who = "files have "
+		}
+		failed = status(1)
+		if err := w.tell("error: the following %s%s:\n    %s\n%s\n", who, kind.what, strings.Join(kind.names, "\n    "), kind.way); err != nil {
+			return err
+		}
+	}
+	return failed
 }
 
 // prune removes directories that a file was the last of.

@@ -209,6 +209,12 @@ func (w *work) create(name string, start []string, force, quiet bool) error {
 	if len(start) > 0 {
 		from = start[0]
 	}
+	if _, err := w.commitOf(from); err != nil && from != "" {
+		return fail("'%s' is not a commit and a branch '%s' cannot be created from it", from, name)
+	}
+	_, err := w.repo.Reference(plumbing.NewBranchReferenceName(name), true)
+	was := err == nil
+	at, _ := w.branchName()
 	if err := w.newBranch(name, from, force); err != nil {
 		return err
 	}
@@ -217,6 +223,12 @@ func (w *work) create(name string, start []string, force, quiet bool) error {
 	}
 	if quiet {
 		return nil
+	}
+	if was && at == name {
+		return w.tell("Reset branch '%s'\n", name)
+	}
+	if was {
+		return w.tell("Switched to and reset branch '%s'\n", name)
 	}
 	return w.tell("Switched to a new branch '%s'\n", name)
 }

@@ -40,6 +40,8 @@ type work struct {
 	wt   *lib.Worktree
 	set  [][2]string // of -c
 
+	aliases int // how often an alias was another's
+
 	capture *strings.Builder // takes what would be printed
 	narrow  int              // how wide a statistic may be, if not as usual
 }
@@ -192,6 +194,10 @@ func (w *work) command(name string, args []string) error {
 	}
 	f, bare := w.verb(name)
 	if f == nil {
+		_ = w.open() // an alias of the user needs no repository
+		if text, ok := w.configured("alias." + name); ok {
+			return w.alias(name, text, args)
+		}
 		return &fatal{"git: '" + name + "' is not a git command. See 'git --help'.", 1}
 	}
 	err := w.open()
@@ -202,6 +208,21 @@ func (w *work) command(name string, args []string) error {
 		return fail("this operation must be run in a work tree")
 	}
 	return f(args)
+}
+
+// alias runs a command under a name of the user's.
+func (w *work) alias(name, text string, args []string) error {
+	words := strings.Fields(text)
+	switch {
+	case strings.HasPrefix(text, "!"):
+		return fail("alias '%s' starts a program, which is not supported in this sandbox", name)
+	case len(words) == 0:
+		return fail("empty alias for %s", name)
+	case w.aliases > 10:
+		return fail("alias loop detected: expansion of '%s' does not terminate", name)
+	}
+	w.aliases++
+	return w.command(words[0], append(words[1:], args...))
 }
 
 // verb finds what does a command; bare tells that it needs no worktree.

@@ -136,6 +136,23 @@ func (w *work) grepFile(re *regex.Regexp, b []byte, name string, o *options) (bo
 	return count > 0 && !o.has("-L"), nil
 }
 
+// ignores reports whether a file is there, is not tracked, and a .gitignore
+// leaves it out with everything in it.
+func (w *work) ignores(p string) (bool, error) {
+	loose, err := w.untracked(nil)
+	if err != nil {
+		return false, err
+	}
+	idx, err := w.indexSide()
+	if err != nil {
+		return false, err
+	}
+	_, tracked := idx.files[p]
+	below := slices.ContainsFunc(loose, func(l string) bool { return within(l, []string{p}) }) || slices.ContainsFunc(sortedKeys(idx.files), func(l string) bool { return within(l, []string{p}) })
+	_, err = w.t.View.Lstat(path.Join(w.dir, p))
+	return err == nil && !tracked && !below && p != ".", nil //nolint:nilerr // what is not there is not ignored
+}
+
 func (w *work) checkIgnore(args []string) error {
 	o, err := w.options(args, "-q --quiet --stdin --no-index -n", "")
 	if err != nil {
@@ -149,23 +166,15 @@ func (w *work) checkIgnore(args []string) error {
 		}
 		names = append(names, strings.Fields(string(b))...)
 	}
-	loose, err := w.untracked(nil)
-	if err != nil {
-		return err
-	}
-	idx, err := w.indexSide()
-	if err != nil {
-		return err
-	}
 	hit := false
 	for _, n := range names {
 		p, err := w.relative(n)
 		if err != nil {
 			return err
 		}
-		_, tracked := idx.files[p]
-		below := slices.ContainsFunc(loose, func(l string) bool { return within(l, []string{p}) }) || slices.ContainsFunc(sortedKeys(idx.files), func(l string) bool { return within(l, []string{p}) })
-		if _, err := w.t.View.Lstat(path.Join(w.dir, p)); err != nil || tracked || below {
+		if ok, err := w.ignores(p); err != nil {
+			return err
+		} else if !ok {
 			continue
 		}
 		hit = true

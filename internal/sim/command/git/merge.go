@@ -69,12 +69,8 @@ func (w *work) mergeWords(rev string) string {
 
 // into names the branch that is merged into, if it is not the usual one.
 func (w *work) into() string {
-	usual, ok := w.configured("init.defaultbranch")
-	if !ok {
-		usual = "master"
-	}
 	current, _ := w.branchName()
-	if current == usual {
+	if current == "main" || current == "master" {
 		return ""
 	}
 	return " into " + current

@@ -132,7 +132,7 @@ func (w *work) renameBranch(from, to string, current, force bool) error {
 			return err
 		}
 	} else if !current {
-		return fail("no branch named '%s'", from)
+		return fail("No branch named '%s'.", from)
 	}
 	if current {
 		return w.repo.Storer.SetReference(plumbing.NewSymbolicReference(plumbing.HEAD, name))
@@ -154,7 +154,7 @@ func (w *work) newBranch(name, start string, force bool) error {
 	}
 	c, err := w.commitOf(start)
 	if err != nil {
-		return err
+		return fail("not a valid object name: '%s'", start)
 	}
 	from := start
 	if from == "" {
@@ -255,6 +255,11 @@ func (w *work) reset(args []string) error {
 		return w.take("", append(names, w.dir), true, false)
 	}
 	if len(names) > 0 {
+		for _, how := range []string{"soft", "hard", "merge", "keep"} {
+			if o.has("--" + how) {
+				return fail("Cannot do %s reset with paths.", how)
+			}
+		}
 		if err := w.take(rev, names, true, false); err != nil {
 			return err
 		}
@@ -277,7 +282,12 @@ func (w *work) reset(args []string) error {
 	switch {
 	case o.has("--soft"):
 		return w.moveHead(c.Hash, "reset: moving to "+rev)
-	case o.has("--hard", "--merge", "--keep"):
+	case o.has("--merge", "--keep"):
+		if err := w.resetKeeping(rev, after, o.has("--keep")); err != nil {
+			return err
+		}
+		return w.moveHead(c.Hash, "reset: moving to "+rev)
+	case o.has("--hard"):
 		if err := w.update(side{}, after, true); err != nil {
 			return err
 		}
@@ -310,6 +320,33 @@ func (w *work) reset(args []string) error {
 		return err
 	}
 	return w.unstaged(o)
+}
+
+// resetKeeping makes index and worktree what a commit is, and leaves what was
+// changed in the worktree alone: a file that would lose such a change ends it.
+// With keep, changes in the index count as those of the worktree.
+func (w *work) resetKeeping(rev string, after side, keep bool) error {
+	s, err := w.state(nil)
+	if err != nil {
+		return err
+	}
+	list := changes(s.head, after, nil)
+	local := s.unstaged
+	if keep {
+		local = append(slices.Clone(local), s.staged...)
+	} else {
+		for _, c := range changes(s.idx, after, nil) {
+			if !slices.ContainsFunc(list, func(d change) bool { return d.name == c.name }) {
+				list = append(list, c)
+			}
+		}
+	}
+	for _, c := range list {
+		if slices.ContainsFunc(local, func(d change) bool { return d.name == c.name }) {
+			return &fatal{"error: Entry '" + c.name + "' not uptodate. Cannot merge.\nfatal: Could not reset index file to revision '" + rev + "'.", 128}
+		}
+	}
+	return w.bring(list, after, true)
 }
 
 // knows tells whether the index has a file of that name, or below it.

@@ -271,7 +271,7 @@ func (w *work) applyPatch(args []string) error {
 	for _, f := range files {
 		b, err := command.ReadAll(w.t, f)
 		if err != nil {
-			return fail("can't open patch '%s': %s", f, message(err))
+			return &fatal{"error: can't open patch '" + f + "': " + message(err), 128}
 		}
 		more, err := w.readPatch(string(b), strip)
 		if err != nil {

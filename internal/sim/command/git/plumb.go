@@ -78,9 +78,10 @@ func (w *work) tag(args []string) error {
 	if _, err := w.repo.Reference(ref, true); err == nil && !o.has("-f", "--force") {
 		return fail("tag '%s' already exists", name)
 	}
+	old, _ := w.repo.Reference(ref, true)
 	c, err := w.commitOf(rev)
 	if err != nil {
-		return err
+		return fail("Failed to resolve '%s' as a valid ref.", rev)
 	}
 	h := c.Hash
 	if text := o.flags["-m"] + o.flags["--message"]; text != "" || o.has("-a", "--annotate") {
@@ -100,7 +101,13 @@ func (w *work) tag(args []string) error {
 			return err
 		}
 	}
-	return w.repo.Storer.SetReference(plumbing.NewHashReference(ref, h))
+	if err := w.repo.Storer.SetReference(plumbing.NewHashReference(ref, h)); err != nil {
+		return err
+	}
+	if old != nil && old.Hash() != h {
+		w.printf("Updated tag '%s' (was %s)\n", name, short(old.Hash()))
+	}
+	return nil
 }
 
 func (w *work) config(args []string) error {
@@ -310,8 +317,8 @@ func (w *work) revParse(args []string) error {
 				if needed {
 					return fail("Needed a single revision")
 				}
-				if a == "HEAD" {
-					w.printf("HEAD\n")
+				if !verify {
+					w.printf("%s\n", a) // git prints what it does not know before it complains
 				}
 				return err
 			}
@@ -403,9 +410,6 @@ func (w *work) catFile(args []string) error {
 	rev := args[1]
 	h, err := w.resolve(rev)
 	if err != nil {
-		if args[0] == "-e" {
-			return status(1)
-		}
 		return fail("Not a valid object name %s", rev)
 	}
 	if k := args[0]; k == "commit" || k == "tree" {
