@@ -168,6 +168,20 @@ func (w *work) listBranches(o *options, current string, attached bool) error {
 	if err != nil {
 		return err
 	}
+	if rev, ok := o.flags["--points-at"]; ok {
+		c, err := w.commitOf(rev)
+		if err != nil {
+			return wrong("malformed object name %s", rev)
+		}
+		list = slices.DeleteFunc(list, func(b listed) bool { return b.hash != c.Hash })
+	}
+	switch key := o.flags["--sort"]; key {
+	case "", "refname":
+	case "-refname":
+		slices.Reverse(list)
+	default:
+		return fail("branch --sort=%s is not supported in this sandbox", key)
+	}
 	width := 0
 	head := ""
 	if h := w.head(); !attached && h != nil && !remotes {

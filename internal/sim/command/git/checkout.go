@@ -191,10 +191,38 @@ func (w *work) taken(from string, names []string, o *options) error {
 			n++
 		}
 	}
+	if err := w.has(from, names); err != nil {
+		return err
+	}
 	if err := w.take(from, names, from != "", true); err != nil || o.dash || o.has("-q", "--quiet") {
 		return err
 	}
 	return w.tell("Updated %s from %s\n", strings.Replace(plural(n), "commit", "path", 1), where)
+}
+
+// has tells of a path that a commit does not hold.
+func (w *work) has(rev string, names []string) error {
+	if rev == "" {
+		return nil
+	}
+	c, err := w.commitOf(rev)
+	if err != nil {
+		return err
+	}
+	source, err := w.commitSide(c)
+	if err != nil {
+		return err
+	}
+	paths, err := w.relatives(names)
+	if err != nil {
+		return err
+	}
+	for i, p := range paths {
+		if !slices.ContainsFunc(sortedKeys(source.files), func(n string) bool { return within(n, []string{p}) }) {
+			return wrong("pathspec '%s' did not match any file(s) known to git", names[i])
+		}
+	}
+	return nil
 }
 
 // create makes a branch and goes there.

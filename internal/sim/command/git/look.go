@@ -254,6 +254,15 @@ func (w *work) describe(args []string) error {
 	}
 	at := map[plumbing.Hash]string{}
 	plain := false
+	if o.has("--all") {
+		heads, err := w.refsOf("refs/heads/")
+		if err != nil {
+			return err
+		}
+		for _, n := range sortedKeys(heads) {
+			at[heads[n]] = "heads/" + n
+		}
+	}
 	for _, n := range sortedKeys(tags) {
 		if m, ok := o.flags["--match"]; ok {
 			if hit, err := path.Match(m, n); err != nil || !hit {
@@ -267,6 +276,9 @@ func (w *work) describe(args []string) error {
 		}
 		if h, err := w.peel(tags[n], "commit", n); err == nil {
 			at[h] = n
+			if o.has("--all") {
+				at[h] = "tags/" + n
+			}
 		}
 	}
 	digits := 7

@@ -431,7 +431,11 @@ func (w *work) nameRev(args []string) error {
 			return err
 		}
 		name := "undefined"
-		for _, n := range sortedKeys(heads) {
+		names := sortedKeys(heads)
+		slices.SortStableFunc(names, func(a, b string) int { // tags are preferred
+			return strings.Compare(strings.TrimPrefix(path.Dir(b), "heads"), strings.TrimPrefix(path.Dir(a), "heads"))
+		})
+		for _, n := range names {
 			tip, err := w.commitOf("refs/" + n)
 			if err != nil {
 				continue

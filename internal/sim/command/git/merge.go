@@ -81,6 +81,12 @@ func (w *work) merge(args []string) error {
 	if err != nil {
 		return err
 	}
+	if v := o.flags["-s"] + o.flags["--strategy"]; v != "" && v != "ort" && v != "recursive" {
+		return fail("merge -s %s is not supported in this sandbox", v)
+	}
+	if v := o.flags["-X"] + o.flags["--strategy-option"]; v != "" {
+		return fail("merge -X %s is not supported in this sandbox", v)
+	}
 	_, merging := w.readFile("MERGE_HEAD")
 	switch {
 	case o.has("--abort"):
@@ -167,7 +173,7 @@ func (w *work) mergeCommit(o *options, rev string, c *object.Commit, note string
 	}
 	if o.has("--ff-only") {
 		//nolint:dupword // as git says it
-		return &fatal{"hint: Diverging branches can't be fast-forwarded, you need to either:\nhint: \nhint: \tgit merge --no-ff\nhint: \nhint: or:\nhint: \nhint: \tgit rebase\nhint: \nhint: Disable this message with \"git config advice.diverging false\"\nfatal: Not possible to fast-forward, aborting.", 128}
+		return fail("Not possible to fast-forward, aborting.")
 	}
 	if err := w.keep("ORIG_HEAD", head.Hash); err != nil {
 		return err

@@ -333,6 +333,9 @@ func (w *work) fetch(args []string) error {
 		word = o.rest[0]
 	}
 	remote, url := w.remoteOf(word)
+	if remote == "" && len(o.rest) == 0 && word == "origin" {
+		return nil // as git has it where there is no remote at all
+	}
 	if remote == "" && len(o.rest) == 0 {
 		return fail("No remote repository specified.  Please, specify either a URL or a\nremote name from which new revisions should be fetched.")
 	}

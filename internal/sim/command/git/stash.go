@@ -33,7 +33,7 @@ func (w *work) stash(args []string) error {
 		return w.dropRef(stashRef)
 	case "pop", "apply", "drop", "show", "branch":
 	default:
-		return &fatal{"fatal: subcommand wasn't specified; 'push' can't be assumed due to unexpected token '" + verb + "'", 1}
+		return &fatal{"fatal: subcommand wasn't specified; 'push' can't be assumed due to unexpected token '" + verb + "'", 128}
 	}
 	o, err := w.options(args, "-q --quiet --index -p --patch -u --stat --name-only --name-status --numstat", "")
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *work) stash(args []string) error {
 	case len(list) == 0:
 		return &fatal{"No stash entries found.", 1}
 	case n >= len(list):
-		return &fatal{sprintf("fatal: log for 'stash' only has %d entries", len(list)), 1}
+		return &fatal{sprintf("fatal: log for 'stash' only has %d entries", len(list)), 128}
 	}
 	c, err := w.repo.CommitObject(list[n].new)
 	if err != nil {
