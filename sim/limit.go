@@ -122,5 +122,5 @@ type Limits struct {
 	Request time.Duration `json:"request,omitempty"`
 }
 
-// Defaults gives the limits with the default in every field.
+// Defaults returns the limits with the default in every field.
 func Defaults() Limits { return Limits(budget.Limits{}.Filled()) }

@@ -222,7 +222,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, w.err
 }
 
-// Close tells what went wrong: the caller may not have looked before.
+// Close returns what went wrong: the caller may not have looked before.
 func (w *writer) Close() error { return errors.Join(w.err, w.h.Close()) }
 
 func (f *files) Stat(ctx context.Context, name string) (paddock.FileInfo, error) {

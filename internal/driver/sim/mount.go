@@ -94,7 +94,7 @@ func (b *box) mount(m paddock.Mount) error {
 	return nil
 }
 
-// same tells whether what was opened is what was looked at: a link that took
+// same reports whether what was opened is what was looked at: a link that took
 // its place meanwhile was followed.
 func (x mounted) same(was os.FileInfo, name string) error {
 	if x.dir {

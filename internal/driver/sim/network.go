@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
-// networked tells whether computers can have a network.
+// networked reports whether computers can have a network.
 func (d *Driver) networked() bool { return d.way != nil || d.o.Dial != nil }
 
 // checkNetwork refuses what is not understood or obeyed.

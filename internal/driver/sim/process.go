@@ -320,7 +320,7 @@ func (p *process) explain(s proc.Status) paddock.Exit {
 	return exit
 }
 
-// ofMemory tells whether a limit that was reached is that of memory. A limit of
+// ofMemory reports whether a limit that was reached is that of memory. A limit of
 // one value is where it leaves as much: that of memory would have been next.
 func ofMemory(x *budget.Exceeded, heap int64) bool {
 	switch x.Name {
@@ -597,7 +597,7 @@ func (h *handle) Release() {
 	})
 }
 
-// HasInput tells whether a process of this driver was started with a way in.
+// HasInput reports whether a process of this driver was started with a way in.
 func HasInput(p paddock.Process) bool {
 	h, ok := p.(*handle)
 	return ok && h.in != nil

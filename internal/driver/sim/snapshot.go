@@ -52,7 +52,7 @@ func NewMeta(name string, parent paddock.SnapshotID) snapshot.Meta {
 	return snapshot.Meta{ID: snapshot.NewID(), Tier: paddock.Sim, Base: baseName, Parent: parent, Name: name, Created: time.Now()}
 }
 
-// CheckBase tells whether this tier can open a snapshot.
+// CheckBase reports whether this tier can open a snapshot.
 func CheckBase(m snapshot.Meta) error {
 	if m.Base != baseName {
 		return fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(m.ID), m.Base, baseName, paddock.Unsupported)
@@ -60,7 +60,7 @@ func CheckBase(m snapshot.Meta) error {
 	return nil
 }
 
-// Export gives the files of a sandbox of this driver as they are now, for a
+// Export returns the files of a sandbox of this driver as they are now, for a
 // snapshot that is kept elsewhere.
 func (d *Driver) Export(sb paddock.Sandbox) iter.Seq2[snapshot.Entry, error] {
 	failed := func(err error) iter.Seq2[snapshot.Entry, error] {

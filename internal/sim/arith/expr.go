@@ -1,5 +1,5 @@
-// Package arith evaluates the arithmetic of the shell: $(( )), (( )), let,
-// subscripts and integer variables, as bash 5.2 does, with its messages.
+// Package arith evaluates shell arithmetic as bash 5.2 does, with its messages:
+// $(( )), (( )), let, subscripts and integer variables.
 //
 // It works on expanded text: the shell puts the values of $x in first, as bash
 // does, and what is left is names, numbers and operators. Compile the text once

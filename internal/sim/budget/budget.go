@@ -1,5 +1,4 @@
-// Package budget holds the limits of a simulated computer and counts what is
-// used of them.
+// Package budget holds the limits of a simulated computer and counts their use.
 //
 // A limit is reached in one of two ways. Where a program has a word for it
 // (no space left, too many open files, no more processes), the call fails with
@@ -64,19 +63,19 @@ func (c *Counter) Add(n int64) error {
 	}
 }
 
-// Used tells what is counted now.
+// Used returns what is counted now.
 func (c *Counter) Used() int64 { return c.used.Load() }
 
-// Peak tells the most that was ever counted.
+// Peak returns the most that was ever counted.
 func (c *Counter) Peak() int64 { return c.peak.Load() }
 
-// Limit tells the bound.
+// Limit returns the bound.
 func (c *Counter) Limit() int64 { return c.limit.Load() }
 
 // SetLimit moves the bound; what is counted stays.
 func (c *Counter) SetLimit(limit int64) { c.limit.Store(limit) }
 
-// Check gives an [*Exceeded] where n by itself is over the limit of that name.
+// Check returns an [*Exceeded] where n by itself is over the limit of that name.
 func Check(name Name, n, limit int64) error {
 	if n > limit {
 		return &Exceeded{name, limit}
@@ -137,7 +136,7 @@ type Limits struct {
 	Request    time.Duration `json:"request,omitempty"`     // of one network request: 30 s
 }
 
-// Filled gives the limits with the default in every zero field.
+// Filled returns the limits with the default in every zero field.
 func (l Limits) Filled() Limits {
 	const mib = 1 << 20
 	set := func(v *int64, d int64) {

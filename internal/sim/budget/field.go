@@ -39,8 +39,8 @@ func Fields() []Field {
 	return list
 }
 
-// In gives the limit's value among l.
+// In returns the limit's value among l.
 func (f Field) In(l Limits) int64 { return reflect.ValueOf(l).Field(f.index).Int() }
 
-// Set gives the limit a value in l.
+// Set sets the limit in l.
 func (f Field) Set(l *Limits, v int64) { reflect.ValueOf(l).Elem().Field(f.index).SetInt(v) }

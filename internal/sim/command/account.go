@@ -98,14 +98,14 @@ func (b *Accounts) Groups() []Group {
 	return b.groups
 }
 
-// UserName gives a user's name, if there is one.
+// UserName returns a user's name, if there is one.
 func (b *Accounts) UserName(uid int) (string, bool) {
 	b.Users()
 	name, ok := b.byUID[uid]
 	return name, ok
 }
 
-// GroupName gives a group's name, if there is one.
+// GroupName returns a group's name, if there is one.
 func (b *Accounts) GroupName(gid int) (string, bool) {
 	b.Groups()
 	name, ok := b.byGID[gid]

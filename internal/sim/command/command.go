@@ -63,7 +63,7 @@ type Args struct {
 	Operands []string
 }
 
-// Has tells whether an option was given.
+// Has reports whether an option was given.
 func (a *Args) Has(key string) bool {
 	for i := range a.Flags {
 		if a.Flags[i].Key == key {
@@ -73,7 +73,7 @@ func (a *Args) Has(key string) bool {
 	return false
 }
 
-// Value gives an option's last value.
+// Value returns an option's last value.
 func (a *Args) Value(key string) (string, bool) {
 	for i := len(a.Flags) - 1; i >= 0; i-- {
 		if a.Flags[i].Key == key {

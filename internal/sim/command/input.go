@@ -30,7 +30,7 @@ func Open(t *proc.Task, name string) (*Input, error) {
 	return &Input{t, d.Hold()}, nil
 }
 
-// Desc gives the open file, to ask what it is or to seek in it.
+// Desc returns the open file, to ask what it is or to seek in it.
 func (i *Input) Desc() *proc.Desc { return i.d }
 
 func (i *Input) Read(p []byte) (int, error) {
@@ -38,7 +38,7 @@ func (i *Input) Read(p []byte) (int, error) {
 	return i.d.File.Read(i.t, p)
 }
 
-// Close lets go of the file.
+// Close releases the file.
 func (i *Input) Close() error {
 	i.d.Drop()
 	return nil
@@ -60,7 +60,7 @@ func Create(t *proc.Task, name string, flags int) (*Output, error) {
 	return &Output{t, d.Hold()}, nil
 }
 
-// Desc gives the open file.
+// Desc returns the open file.
 func (o *Output) Desc() *proc.Desc { return o.d }
 
 func (o *Output) Write(p []byte) (int, error) {
@@ -68,7 +68,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.d.File.Write(o.t, p)
 }
 
-// Close lets go of the file.
+// Close releases the file.
 func (o *Output) Close() error {
 	o.d.Drop()
 	return nil

@@ -178,7 +178,7 @@ func (st *modeStep) mention() {
 	}
 }
 
-// Apply gives the permissions of a file after the change, and the bits that
+// Apply returns the permissions of a file after the change, and the bits that
 // the change speaks of. The umask counts where a clause does not say whose
 // permissions it means.
 func (c ModeChange) Apply(old uint32, dir bool, umask uint32) (bits, spoken uint32) {

@@ -45,7 +45,7 @@ func StdinReader(t *proc.Task) (*Reader, error) {
 	return &Reader{t: t}, nil
 }
 
-// Close lets go of the file.
+// Close releases the file.
 func (r *Reader) Close() {
 	if r.in != nil {
 		_ = r.in.Close()
@@ -61,7 +61,7 @@ func (r *Reader) Close() {
 	}
 }
 
-// Desc gives the open file.
+// Desc returns the open file.
 func (r *Reader) Desc() *proc.Desc {
 	if r.in != nil {
 		return r.in.Desc()
@@ -69,7 +69,7 @@ func (r *Reader) Desc() *proc.Desc {
 	return r.t.FD(0)
 }
 
-// Err tells what ended the reading, if that was not the end of the file.
+// Err returns what ended the reading, if that was not the end of the file.
 func (r *Reader) Err() error {
 	if r.err == io.EOF {
 		return nil
@@ -292,7 +292,7 @@ func (r *Reader) Skip(n int64) int64 {
 // Unread puts back the last n bytes of what was taken last.
 func (r *Reader) Unread(n int) { r.r -= n }
 
-// Return gives what was read but not taken back to the file, where it can
+// Return returns what was read but not taken back to the file, where it can
 // seek, so that the next program continues after what was taken.
 func (r *Reader) Return() {
 	if r.r == r.w {

@@ -74,7 +74,7 @@ func (w *Writer) Repeat(c byte, n int) {
 // Printf writes formatted text.
 func (w *Writer) Printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
-// Space gives an empty slice in the writer's own buffer, to append to and
+// Space returns an empty slice in the writer's own buffer, to append to and
 // give to Bytes at once.
 func (w *Writer) Space() []byte { return w.w.AvailableBuffer() }
 

@@ -1,5 +1,5 @@
-// Package condition decides what test, [ and [[ ask of strings, numbers and
-// files.
+// Package condition evaluates the conditions of test, [ and [[ about strings,
+// numbers and files.
 package condition
 
 import (
@@ -26,12 +26,12 @@ type Host struct {
 	Number func(s string) (int64, error)
 }
 
-// IsUnary tells whether "-c" is an operator with one operand.
+// IsUnary reports whether "-c" is an operator with one operand.
 func IsUnary(op string) bool {
 	return len(op) == 2 && op[0] == '-' && strings.IndexByte("abcdefghknoprstuvwxzGLNORS", op[1]) >= 0
 }
 
-// IsBinary tells whether op is an operator with two operands.
+// IsBinary reports whether op is an operator with two operands.
 func IsBinary(op string) bool {
 	switch op {
 	case "=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef":

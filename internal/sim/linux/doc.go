@@ -1,5 +1,4 @@
-// Package linux holds the numbers of Linux that the programs of a simulated
-// computer see: errors, signals, file modes and the flags of open. They are
-// the same on every system that the engine is compiled for; package syscall has
-// those of the host.
+// Package linux holds the numbers of Linux that a simulated computer's programs
+// see: errors, signals, file modes and the flags of open. They are the same on
+// every host; package syscall has the host's.
 package linux

@@ -1,6 +1,6 @@
-// Package pattern matches bytes with the patterns of the shell: the wildcards
-// of case, [[ ]], ${x#…} and ${x/…}, with bash's extended groups, and the names
-// of files.
+// Package pattern matches bytes with the shell's patterns: the wildcards of
+// case, [[ ]], ${x#…} and ${x/…}, with the extended patterns of bash, and
+// pathname expansion.
 //
 // A pattern comes with its quoting resolved: a backslash takes the meaning from
 // the character after it, and Quote puts those backslashes. Characters are

@@ -1,5 +1,5 @@
-// Package printf is the engine of bash's printf and of the GNU tool: formats,
-// escapes, numbers as long doubles have them, and the messages of either.
+// Package printf implements bash's printf and the GNU tool: formats, escapes,
+// numbers of long double precision, and the messages of both.
 //
 // A Format is compiled once; Append runs it over arguments as often as it takes
 // to use them up. The result is bytes in memory, and no more of them than a

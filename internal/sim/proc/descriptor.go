@@ -77,7 +77,7 @@ type fdEntry struct {
 	cloexec bool
 }
 
-// FD gives what a descriptor leads to, or nil.
+// FD returns what a descriptor leads to, or nil.
 func (t *Task) FD(fd int) *Desc {
 	if fd < 0 || fd >= len(t.fds) {
 		return nil
@@ -109,7 +109,7 @@ func (t *Task) SetCloexec(fd int, on bool) {
 	}
 }
 
-// Cloexec tells whether a program that is started does not get fd.
+// Cloexec reports whether a program that is started does not get fd.
 func (t *Task) Cloexec(fd int) bool { return t.FD(fd) != nil && t.fds[fd].cloexec }
 
 // Dup2 makes to lead where from leads.

@@ -1,7 +1,7 @@
-// Package proc is the kernel of a simulated computer: tasks with numbers,
+// Package proc is the kernel of a simulated computer: tasks with process IDs,
 // descriptors, pipes and signals, all of them Go values. A task runs a Go
-// function on a goroutine; what it does to the world it does through its
-// [Task], which is also where it is counted, stopped and killed.
+// function on a goroutine. Everything it does to the computer goes through its
+// [Task], which counts, stops and kills it.
 //
 // A [Kernel] is one computer. A [Run] is one command that was started from
 // outside, with every task that comes of it; limits that count work are per

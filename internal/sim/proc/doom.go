@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
-// Doomed tells whether a signal that kills is on its way to the task, or its
+// Doomed reports whether a signal that kills is on its way to the task, or its
 // run was stopped. Unlike other methods it may be called from any goroutine.
 func (t *Task) Doomed() bool {
 	const kill = 1<<uint(linux.SIGKILL) | 1<<uint(linux.SIGTERM) | 1<<uint(linux.SIGINT) | 1<<uint(linux.SIGHUP)
@@ -17,7 +17,7 @@ func (t *Task) Doomed() bool {
 // how often somebody looks whether a task is doomed.
 const doomPeriod = 20 * time.Millisecond
 
-// Bounded gives a context for a library that reaches no checkpoint: it ends
+// Bounded returns a context for a library that reaches no checkpoint: it ends
 // when the task is doomed or the time is over. The caller calls release, which
 // waits for what Bounded started.
 func (t *Task) Bounded(limit time.Duration) (ctx context.Context, release func()) {

@@ -2,7 +2,7 @@ package proc
 
 import "github.com/paddock-sandbox/paddock/internal/sim/linux"
 
-// Due tells whether the task is to end at its next checkpoint. Unlike other
+// Due reports whether the task is to end at its next checkpoint. Unlike other
 // methods it may be called from any goroutine, by whoever watches an engine
 // that cannot reach checkpoints itself, while that engine runs and the task
 // changes nothing about its signals.

@@ -15,7 +15,7 @@ import (
 // follows, up to a newline. A copy of such a file is the same program.
 const Marker = "\x7fPADDOCK program\n"
 
-// ProgramFile gives the contents of a file that stands for a program.
+// ProgramFile returns the contents of a file that stands for a program.
 func ProgramFile(name string) []byte { return []byte(Marker + name + "\n") }
 
 // A Script error is a file that is no program but can be read: a shell runs
@@ -24,7 +24,7 @@ type Script struct{ Path string }
 
 func (e *Script) Error() string { return e.Path + ": Exec format error" }
 
-// Unwrap gives ENOEXEC.
+// Unwrap returns ENOEXEC.
 func (e *Script) Unwrap() error { return linux.ENOEXEC }
 
 // A Command is a program to start.
@@ -34,7 +34,7 @@ type Command struct {
 	Env  []string // nil is the caller's
 }
 
-// Getenv gives a variable of the task's environment.
+// Getenv returns a variable of the task's environment.
 func (t *Task) Getenv(name string) string {
 	for i := len(t.Env) - 1; i >= 0; i-- {
 		if v, ok := strings.CutPrefix(t.Env[i], name); ok && strings.HasPrefix(v, "=") {
@@ -138,7 +138,7 @@ func (e *Interpreter) Error() string {
 	return fmt.Sprintf("%s: bad interpreter: %s", e.Path, vfs.Message(e.Err))
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Interpreter) Unwrap() error { return e.Err }
 
 func (t *Task) head(file string) (string, error) {

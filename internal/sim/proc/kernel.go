@@ -86,10 +86,10 @@ func (k *Kernel) Relimit(l budget.Limits, cpus float64) {
 	k.share.set(cpus)
 }
 
-// MaxDescriptors tells how many descriptors a task may have.
+// MaxDescriptors returns how many descriptors a task may have.
 func (k *Kernel) MaxDescriptors() int { return int(k.maxFDs.Load()) }
 
-// MaxTasks tells how many tasks there may be.
+// MaxTasks returns how many tasks there may be.
 func (k *Kernel) MaxTasks() int { return int(k.maxTasks.Load()) }
 
 // Heap counts the bytes of live values and buffers.
@@ -223,7 +223,7 @@ func (r *Run) Release() {
 	}
 }
 
-// Cause tells why the run was stopped, or nil.
+// Cause returns why the run was stopped, or nil.
 func (r *Run) Cause() error {
 	if c := r.cause.Load(); c != nil {
 		return *c
@@ -231,11 +231,11 @@ func (r *Run) Cause() error {
 	return nil
 }
 
-// Busy tells for how long tasks of the run have run, each by itself, up to
+// Busy returns for how long tasks of the run have run, each by itself, up to
 // their last checkpoints.
 func (r *Run) Busy() time.Duration { return time.Duration(r.busy.Load()) }
 
-// Started tells when the run began.
+// Started returns when the run began.
 func (r *Run) Started() time.Time { return r.started }
 
 // End releases the run's timer. The end of its last task does so too.

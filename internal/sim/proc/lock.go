@@ -77,7 +77,7 @@ func (k *Kernel) take(key lockKey, d *Desc, exclusive bool) <-chan struct{} {
 	return nil
 }
 
-// Unlock lets go of the lock of an open file, if it has one.
+// Unlock releases the lock of an open file, if it has one.
 func (*Task) Unlock(d *Desc) { d.letGo() }
 
 func (d *Desc) letGo() {

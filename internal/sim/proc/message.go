@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
-// Name gives the program's name as messages have it.
+// Name returns the program's name as messages have it.
 func (t *Task) Name() string {
 	if len(t.Args) == 0 {
 		return ""

@@ -69,7 +69,7 @@ func (t *Task) OpenFD(path string, flags int, mode uint32, least int) (int, erro
 	return fd, err
 }
 
-// OwnFD gives the descriptor that a path names: /dev/fd/N, /dev/stdin and its
+// OwnFD returns the descriptor that a path names: /dev/fd/N, /dev/stdin and its
 // like, /proc/self/fd/N.
 func OwnFD(path string) (int, bool) {
 	switch path {
@@ -101,7 +101,7 @@ func (t *Task) openTTY() (*Desc, error) {
 // A diskFile is a file or directory of the FS.
 type diskFile struct{ f *vfs.File }
 
-// VFS gives the file below a descriptor, where it is one of the FS.
+// VFS returns the file below a descriptor, where it is one of the FS.
 func (d *Desc) VFS() (*vfs.File, bool) {
 	f, ok := d.File.(*diskFile)
 	if !ok {

@@ -12,7 +12,7 @@ type OutsideFile interface {
 	Close() error
 }
 
-// Outside gives a file that was opened by a View, an ordinary one or a device,
+// Outside returns a file that was opened by a View, an ordinary one or a device,
 // to somebody who is no task.
 func Outside(f *vfs.File) OutsideFile {
 	i, err := f.Info()

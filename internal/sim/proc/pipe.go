@@ -276,7 +276,7 @@ func NewBuffer(limit int64) (*Desc, *Buffer) {
 	return NewDesc(b, "pipe"), b
 }
 
-// Bytes gives what was written.
+// Bytes returns what was written.
 func (b *Buffer) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // Release is the version of Linux that the computer looks like.
 const Release = "6.1.0-paddock"
 
-// Proc gives what /proc holds.
+// Proc returns what /proc holds.
 func Proc() vfs.Dynamic { return procRoot{} }
 
 // A made file is a regular one with made-up content.

@@ -55,7 +55,7 @@ func (t *Task) On(sig linux.Signal, a Action) {
 	}
 }
 
-// Action tells what a signal does.
+// Action returns what a signal does.
 func (t *Task) Action(sig linux.Signal) Action {
 	if sig <= 0 || sig >= maxSignal {
 		return Default
@@ -76,7 +76,7 @@ func (t *Task) Caught() linux.Signal {
 	return linux.Signal(n)
 }
 
-// Waits tells whether a caught signal waits to be taken.
+// Waits reports whether a caught signal waits to be taken.
 func (t *Task) Waits(sig linux.Signal) bool {
 	if t.pending.Load() != 0 {
 		t.deliver()
@@ -159,7 +159,7 @@ func (k *Kernel) signalAll(sig linux.Signal, meant func(*Task) bool) bool {
 	}
 }
 
-// Stopped tells whether a signal has stopped the task.
+// Stopped reports whether a signal has stopped the task.
 func (t *Task) Stopped() bool { return t.halted.Load() }
 
 // stopped waits for CONT or KILL.

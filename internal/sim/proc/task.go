@@ -19,7 +19,7 @@ type Status struct {
 	Signal linux.Signal // that killed it, or 0
 }
 
-// Shell gives the status as a shell has it: 128+n for signal n.
+// Shell returns the status as a shell has it: 128+n for signal n.
 func (s Status) Shell() int {
 	if s.Signal != 0 {
 		return 128 + int(s.Signal)
@@ -291,7 +291,7 @@ func (t *Task) Abandon() {
 // Done is closed when the task has ended.
 func (t *Task) Done() <-chan struct{} { return t.done }
 
-// Status tells how the task ended; ok is false while it has not.
+// Status returns how the task ended; ok is false while it has not.
 func (t *Task) Status() (s Status, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -310,7 +310,7 @@ func (t *Task) Exit(code int) {
 // Die ends the task as if sig had killed it.
 func (t *Task) Die(sig linux.Signal) { panic(unwind{t, Status{Signal: sig}}) }
 
-// PGID tells the process group.
+// PGID returns the process group.
 func (t *Task) PGID() int { return int(t.pgid.Load()) }
 
 // SetPGID moves the task to a process group; 0 is one of its own.
@@ -366,7 +366,7 @@ func (t *Task) Grow(n int) {
 	t.held += int64(n)
 }
 
-// Shrink gives bytes back.
+// Shrink returns bytes back.
 func (t *Task) Shrink(n int) {
 	_ = t.K.heap.Add(-int64(n))
 	t.held -= int64(n)
@@ -426,7 +426,7 @@ func (t *Task) paused(g *gate) {
 	}
 }
 
-// Out gives the buffered standard output. It is flushed when the program
+// Out returns the buffered standard output. It is flushed when the program
 // returns, and before it starts another or waits for something.
 func (t *Task) Out() *bufio.Writer {
 	if t.out == nil {
@@ -435,7 +435,7 @@ func (t *Task) Out() *bufio.Writer {
 	return t.out
 }
 
-// In gives the buffered standard input.
+// In returns the buffered standard input.
 func (t *Task) In() *bufio.Reader {
 	if t.in == nil {
 		t.in = bufio.NewReaderSize(t.Stream(0), 32<<10)
@@ -459,7 +459,7 @@ type Stream struct {
 	fd int
 }
 
-// Stream gives descriptor fd as a reader and writer, open or not.
+// Stream returns descriptor fd as a reader and writer, open or not.
 func (t *Task) Stream(fd int) Stream { return Stream{t, fd} }
 
 func (s Stream) Read(p []byte) (int, error) { return s.t.Read(s.fd, p) }

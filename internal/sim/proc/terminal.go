@@ -62,14 +62,14 @@ func (y *TTY) SetForeground(pgid int) {
 	y.foreground = pgid
 }
 
-// Foreground tells the process group that has the terminal.
+// Foreground returns the process group that has the terminal.
 func (y *TTY) Foreground() int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return y.foreground
 }
 
-// Modes tells what the terminal does by itself.
+// Modes returns what the terminal does by itself.
 func (y *TTY) Modes() Modes {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -302,7 +302,7 @@ type ttyFile struct {
 	out File
 }
 
-// TTY gives the terminal that a descriptor leads to.
+// TTY returns the terminal that a descriptor leads to.
 func (d *Desc) TTY() (*TTY, bool) {
 	f, ok := d.File.(*ttyFile)
 	if !ok {

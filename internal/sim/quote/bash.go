@@ -1,7 +1,6 @@
-// Package quote writes strings so that a shell or a person reads them back:
-// in the forms of bash (%q, ${x@Q}, declare -p, set, set -x) and in those of the
-// GNU tools (ls, error messages). Strings are bytes; what is no UTF-8 is
-// escaped, never replaced.
+// Package quote quotes strings in the forms of bash (%q, ${x@Q}, declare -p,
+// set, set -x) and of the GNU tools (ls, error messages). Strings are bytes:
+// invalid UTF-8 is escaped, never replaced.
 package quote
 
 import (

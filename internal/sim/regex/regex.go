@@ -1,5 +1,4 @@
-// Package regex is the regular-expression engine of the sim tier: every tool
-// and the shell match with it.
+// Package regex is the regular-expression engine of all tools and of the shell.
 //
 // It reads the POSIX syntaxes with GNU's extensions in the variants of the
 // tools, and the part of PCRE that people write. It works on bytes: characters

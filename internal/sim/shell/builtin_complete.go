@@ -220,7 +220,7 @@ func completed(name string) string {
 	return name
 }
 
-// String gives the options of complete that make c.
+// String returns the options of complete that make c.
 func (c *completion) String() string {
 	var b strings.Builder
 	for i, on := range c.options {

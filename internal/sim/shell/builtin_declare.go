@@ -256,7 +256,7 @@ func (d *declaration) operands(c *parse.Simple, args []string) ([]operand, error
 	return list, nil
 }
 
-// keys tells whether a name is, or is going to be, an associative array.
+// keys reports whether a name is, or is going to be, an associative array.
 func (d *declaration) keys(name string) bool {
 	if d.on&variable.Arrays != 0 {
 		return d.on&variable.Associate != 0

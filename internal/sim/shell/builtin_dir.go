@@ -232,7 +232,7 @@ func (s *Shell) stackIndex(spec string) (int, bool) {
 	return n, n >= 0 && n <= len(s.dirs)
 }
 
-// indexSign tells whether an argument is +N or -N, or wants to be.
+// indexSign reports whether an argument is +N or -N, or wants to be.
 func indexSign(a string) bool { return len(a) > 1 && (a[0] == '+' || a[0] == '-') }
 
 func isIndex(a string) bool {

@@ -394,7 +394,7 @@ func biType(s *Shell, args []string) int {
 	return st
 }
 
-// known tells whether a name is something else than a program.
+// known reports whether a name is something else than a program.
 func (s *Shell) known(name string) bool {
 	_, alias := s.aliases[name]
 	_, fn := s.funcs[name]

@@ -140,7 +140,7 @@ func (r *reading) option(c byte, value string) int {
 	return -1
 }
 
-// poll tells whether there is input.
+// poll reports whether there is input.
 func (r *reading) poll(d *proc.Desc) int {
 	p, ok := d.File.(proc.Peeker)
 	if !ok {

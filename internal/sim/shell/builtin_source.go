@@ -95,7 +95,7 @@ func (s *Shell) source1(name, file string, text []byte, params []string) int {
 	return s.status
 }
 
-// bytesBinary tells whether a file is no script.
+// bytesBinary reports whether a file is no script.
 func bytesBinary(b []byte) bool {
 	for _, c := range b[:min(len(b), 80)] {
 		if c == '\n' {

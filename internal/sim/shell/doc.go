@@ -1,6 +1,6 @@
-// Package shell is a bash-compatible shell (5.2) on a simulated computer.
-// Everything that a script does goes through the [proc.Task] that the shell
-// runs on, which counts it.
+// Package shell is a shell that is compatible with bash 5.2, on a simulated
+// computer. Every effect of a script goes through the [proc.Task] that runs the
+// shell and counts what it uses.
 //
 // Words are trees of mvdan.cc/sh/v3/syntax. The commands above them, and the
 // reader that makes both, are the shell's own: syntax refuses bytes that are

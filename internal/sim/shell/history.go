@@ -21,7 +21,7 @@ func (s *Shell) forgetCommand() {
 	}
 }
 
-// recording tells whether the command that runs is in the history already.
+// recording reports whether the command that runs is in the history already.
 func (s *Shell) recording() bool { return s.interactive && s.opt[oHistory] }
 
 func biHistory(s *Shell, args []string) int {

@@ -38,7 +38,7 @@ func (s *Shell) terminal(fd int) *proc.TTY {
 	return y
 }
 
-// asks tells whether the shell talks to a person by itself: where nothing says
+// asks reports whether the shell talks to a person by itself: where nothing says
 // otherwise, and both standard input and error are terminals.
 func (s *Shell) asks(in invocation) bool {
 	return !in.command && (in.stdin || len(in.rest) == 0) && s.terminal(0) != nil && s.terminal(2) != nil
@@ -178,7 +178,7 @@ func (c *conversation) commands(p *parse.Parser) bool {
 	}
 }
 
-// ignored tells whether the end of input is no reason to leave.
+// ignored reports whether the end of input is no reason to leave.
 func (c *conversation) ignored() bool {
 	s := c.s
 	if !s.opt[oIgnoreeof] || c.editor == nil {

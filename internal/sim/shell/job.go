@@ -25,7 +25,7 @@ type job struct {
 	ended   bool
 }
 
-// done tells whether the job has ended.
+// done reports whether the job has ended.
 func (j *job) done() bool {
 	if !j.ended && j.task != nil {
 		if st, ok := j.task.Status(); ok {
@@ -195,7 +195,7 @@ func (s *Shell) findJob(spec string) (*job, string) {
 	return found, ""
 }
 
-// jobName tells whether a command is a job by itself: "%1".
+// jobName reports whether a command is a job by itself: "%1".
 func (s *Shell) jobName(args []string) bool {
 	return len(args) == 1 && len(args[0]) > 0 && args[0][0] == '%' && s.opt[oMonitor]
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 )
 
-// network tells whether a redirection's file is /dev/tcp/HOST/PORT or
+// network reports whether a redirection's file is /dev/tcp/HOST/PORT or
 // /dev/udp/HOST/PORT.
 func network(name string) (kind, address string, ok bool) {
 	rest, ok := strings.CutPrefix(name, "/dev/")

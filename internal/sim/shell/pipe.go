@@ -141,7 +141,7 @@ func (s *Shell) pipeline(c *parse.Pipeline) int {
 	return st
 }
 
-// endsInSubshell tells whether the last command of a pipeline is a subshell.
+// endsInSubshell reports whether the last command of a pipeline is a subshell.
 func endsInSubshell(c *parse.Pipeline) bool {
 	last := c.Cmds[len(c.Cmds)-1]
 	if r, ok := last.(*parse.Redirected); ok {

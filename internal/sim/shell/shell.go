@@ -155,7 +155,7 @@ func New(t *proc.Task, o Options) *Shell {
 	return s
 }
 
-// Use gives the shell another task, for the next run.
+// Use returns the shell another task, for the next run.
 func (s *Shell) Use(t *proc.Task) {
 	s.t, s.x = t, nil
 	s.vars.Meter = t
@@ -190,28 +190,28 @@ func (s *Shell) fork(t *proc.Task, beside bool) *Shell {
 	return &c
 }
 
-// Task gives the task that the shell runs on: where to count, read and write.
+// Task returns the task that the shell runs on: where to count, read and write.
 func (s *Shell) Task() *proc.Task { return s.t }
 
-// Variables gives the shell's variables.
+// Variables returns the shell's variables.
 func (s *Shell) Variables() *variable.Store { return s.vars }
 
-// Flags gives the options that change expansions.
+// Flags returns the options that change expansions.
 func (s *Shell) Flags() *expand.Flags { return &s.flags }
 
-// Params gives $1 and on. They must not be changed.
+// Params returns $1 and on. They must not be changed.
 func (s *Shell) Params() []string { return s.params }
 
-// Name gives $0.
+// Name returns $0.
 func (s *Shell) Name() string { return s.name }
 
-// Line gives the number of the line of the command that runs.
+// Line returns the number of the line of the command that runs.
 func (s *Shell) Line() int { return s.line }
 
-// Status gives $?.
+// Status returns $?.
 func (s *Shell) Status() int { return s.status }
 
-// Special gives the values of $? $$ $! $- $# $_ and $0 by that character; ok
+// Special returns the values of $? $$ $! $- $# $_ and $0 by that character; ok
 // is false for $! before the first background command.
 func (s *Shell) Special(name byte) (value string, ok bool) {
 	switch name {
@@ -233,7 +233,7 @@ func (s *Shell) Special(name byte) (value string, ok bool) {
 	return "", false
 }
 
-// Expander gives what expands the shell's words.
+// Expander returns what expands the shell's words.
 func (s *Shell) Expander() *expand.Expander {
 	if s.x == nil {
 		s.x = expand.New(s)
@@ -300,7 +300,7 @@ func (s *Shell) RunString(script string) int {
 	return s.status
 }
 
-// posixExits tells whether an error of a special builtin ends the shell.
+// posixExits reports whether an error of a special builtin ends the shell.
 func (s *Shell) posixExits() bool { return s.opt[oPosix] && !s.interactive && s.plain == 0 }
 
 // environ gives the environment of programs: variables and functions that are
@@ -321,7 +321,7 @@ func (s *Shell) environ() []string {
 	return env
 }
 
-// Exited tells whether a command has ended the shell.
+// Exited reports whether a command has ended the shell.
 func (s *Shell) Exited() bool { return s.flow == flowExit }
 
 // End runs the EXIT trap and gives the shell's status.

@@ -228,12 +228,12 @@ func (s *Shell) assignBeneath(before []*parse.Assign, a *parse.Assign) error {
 	return s.vars.SetTemporary(a.Name, value, a.X.Append)
 }
 
-// assigns tells whether the words of redirections may change variables.
+// assigns reports whether the words of redirections may change variables.
 func assigns(list []*parse.Redirect) bool {
 	return slices.ContainsFunc(list, func(r *parse.Redirect) bool { return !r.Word.Fixed && changes(r.Word.Src) })
 }
 
-// changes tells whether an expansion in a text may change variables.
+// changes reports whether an expansion in a text may change variables.
 func changes(src string) bool {
 	return strings.IndexByte(src, '$') >= 0 &&
 		(strings.Contains(src, "=") || strings.Contains(src, "++") || strings.Contains(src, "--"))
@@ -358,7 +358,7 @@ func (s *Shell) runBuiltin(c *parse.Simple, b builtin, args []string) int {
 	return st
 }
 
-// misused tells whether status 2 of a special builtin means that it was called
+// misused reports whether status 2 of a special builtin means that it was called
 // wrongly, which ends a shell that follows POSIX.
 func misused(name string, args []string) bool {
 	switch name {
@@ -468,7 +468,7 @@ func (s *Shell) atTail(l *parse.List) {
 	}
 }
 
-// last1 tells whether the program that starts now may take the shell's place.
+// last1 reports whether the program that starts now may take the shell's place.
 func (s *Shell) last1(args []string) bool {
 	if s.tail == nil || s.tailArgs == nil || &s.tailArgs[0] != &args[0] {
 		return false

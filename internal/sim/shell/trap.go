@@ -214,7 +214,7 @@ func (s *Shell) caughtLater(sig linux.Signal) {
 	_ = s.t.Caught()
 }
 
-// fatal tells whether a signal is caught only so that EXIT runs before it
+// fatal reports whether a signal is caught only so that EXIT runs before it
 // kills.
 func (s *Shell) fatal(sig linux.Signal) bool {
 	switch sig {

@@ -33,7 +33,7 @@ func (s *Shell) single(w *parse.Word) (string, error) {
 	return s.Expander().String(w.X)
 }
 
-// match tells whether a value matches a pattern of case.
+// match reports whether a value matches a pattern of case.
 func (s *Shell) match(w *parse.Word, value string) (bool, error) {
 	x := s.Expander()
 	pat, err := x.Pattern(w.X)

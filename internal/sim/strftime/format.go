@@ -1,5 +1,5 @@
-// Package strftime writes and reads dates: the conversions of strftime, with
-// what GNU date adds to them, and the language of date -d.
+// Package strftime formats and parses dates: the conversions of strftime with
+// the additions of GNU date, and the language of date -d.
 //
 // The locale is C: names are English. Zones come from the data that Go brings
 // along or finds on the host, and from POSIX rules in TZ.

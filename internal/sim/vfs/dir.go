@@ -36,7 +36,7 @@ func (v *View) ReadDir(path string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Names gives the names in a directory in order of bytes, without "." and
+// Names returns the names in a directory in order of bytes, without "." and
 // "..". It is cheaper than ReadDir, above all where something lies below.
 func (v *View) Names(path string) ([]string, error) {
 	var all []string

@@ -1,6 +1,6 @@
 // Package vfs is the file system of a simulated computer: a POSIX tree in
-// memory, with modes, links, times, renames over, files that live on after
-// their name, and snapshots that cost nothing.
+// memory with modes, links, times, atomic renames, open files that outlive
+// their names, and snapshots in constant time.
 //
 // An [FS] is one live tree. All of it stands in persistent maps: a [Snapshot]
 // is taken, and a new FS is made from one, in constant time; what the two
@@ -11,6 +11,6 @@
 // Names and contents are bytes. Nothing in this package follows a name of the
 // host.
 //
-// Errors are [syscall.Errno], bare; [Message] gives the words that Unix tools
+// Errors are [linux.Errno], bare; [Message] gives the words that Unix tools
 // print for them.
 package vfs

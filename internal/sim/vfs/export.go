@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
-// Export gives what differs from base, in the order that [Change]
+// Export returns what differs from base, in the order that [Change]
 // says; a nil base is an empty tree. It takes time by what changed: what both
 // trees share is not looked at, except that files with several names that
 // changed are looked for in the whole tree.
@@ -79,7 +79,7 @@ func (x *export) prepare() {
 	})
 }
 
-// stands tells whether a file still has the name that it got last.
+// stands reports whether a file still has the name that it got last.
 func (x *export) stands(n *node) bool {
 	d := x.now.node(n.parent)
 	if d == nil {
@@ -222,7 +222,7 @@ func (x *export) file(path string, was, is *node) bool {
 
 func (x *export) give(e Change, err error) bool { return x.yield(e, err) && err == nil }
 
-// alike tells whether a directory's own attributes are the same.
+// alike reports whether a directory's own attributes are the same.
 func alike(a, b *node) bool {
 	return a.mode == b.mode && a.uid == b.uid && a.gid == b.gid && a.mtime == b.mtime
 }

@@ -30,13 +30,13 @@ type File struct {
 	done  bool      // guarded by mu
 }
 
-// Flags tells what the file was opened with.
+// Flags returns what the file was opened with.
 func (h *File) Flags() int { return h.flags }
 
-// Ino tells the file's number.
+// Ino returns the file's number.
 func (h *File) Ino() Ino { return h.ino }
 
-// Info describes the file as it is now.
+// Info returns the attributes of the file as it is now.
 func (h *File) Info() (Info, error) {
 	if h.dynamic {
 		return h.opened, nil
@@ -267,7 +267,7 @@ func (h *File) Path() (string, error) {
 	return h.fs.path(n)
 }
 
-// ReadDir gives the next entries of a directory, up to most, in order of
+// ReadDir returns the next entries of a directory, up to most, in order of
 // bytes; none means that there are no more. What is made or removed meanwhile
 // may be seen or not.
 func (h *File) ReadDir(v *View, most int) ([]Entry, error) {
@@ -311,7 +311,7 @@ func (h *File) ReadDir(v *View, most int) ([]Entry, error) {
 	return entries, nil
 }
 
-// Close lets go of the file. Closing twice is fine.
+// Close releases the file. Closing twice is fine.
 func (h *File) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -119,7 +119,7 @@ func (s *Snapshot) FS(o Options) *FS {
 	return f
 }
 
-// Usage tells the bytes of contents and the number of files, and the bounds.
+// Usage returns the bytes of contents and the number of files, and the bounds.
 func (f *FS) Usage() (bytes, files, maxBytes, maxFiles int64) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -182,7 +182,7 @@ func (f *FS) release(n *node) {
 	}
 }
 
-// spare tells whether there is room for one more name in d. It changes
+// spare reports whether there is room for one more name in d. It changes
 // nothing.
 func (f *FS) spare(d *node, name string) error {
 	if _, ok := d.entries.get(name); ok {

@@ -37,7 +37,7 @@ const (
 	maxHostDepth = 1000
 )
 
-// HostDir gives a directory of the host for [FS.Mount]. The root stays the
+// HostDir returns a directory of the host for [FS.Mount]. The root stays the
 // caller's, who closes it after the last FS that has it below.
 func HostDir(root *os.Root) (*Host, error) {
 	h := &Host{top: root}
@@ -65,7 +65,7 @@ func realDir(dir *os.Root) error {
 	return real(d)
 }
 
-// HostFile gives one regular file in a directory of the host, as HostDir.
+// HostFile returns one regular file in a directory of the host, as HostDir.
 func HostFile(root *os.Root, name string) (*Host, error) {
 	i, err := root.Lstat(name)
 	switch {
@@ -87,7 +87,7 @@ func HostFile(root *os.Root, name string) (*Host, error) {
 	return nil, errno(err)
 }
 
-// Close lets go of directories that are kept open. The Host can still be used.
+// Close releases directories that are kept open. The Host can still be used.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,7 +104,7 @@ func (h *Host) Close() error {
 // self is the file or directory itself.
 func (h *Host) self() *hostFile { return &hostFile{host: h, name: h.name} }
 
-// Stat describes the directory or file.
+// Stat returns the attributes of the directory or file.
 func (h *Host) Stat() (LowerInfo, error) {
 	if h.name == "" {
 		i, err := h.top.Lstat(".")
@@ -118,7 +118,7 @@ func (h *Host) Stat() (LowerInfo, error) {
 	return l, err
 }
 
-// Lookup describes an entry of the directory.
+// Lookup returns the attributes of an entry of the directory.
 func (h *Host) Lookup(name string) (LowerInfo, error) {
 	if h.name != "" {
 		return LowerInfo{}, linux.ENOTDIR
@@ -277,7 +277,7 @@ func (h *Host) back(x *hostFile, d *hostDir) {
 	}
 }
 
-// Stat describes a file.
+// Stat returns the attributes of a file.
 func (x *hostFile) Stat() (LowerInfo, error) {
 	var l LowerInfo
 	err := x.in(func(dir *os.Root) error {
@@ -294,7 +294,7 @@ func (x *hostFile) Stat() (LowerInfo, error) {
 	return l, errno(err)
 }
 
-// Lookup describes an entry of a directory.
+// Lookup returns the attributes of an entry of a directory.
 func (x *hostFile) Lookup(name string) (LowerInfo, error) {
 	return (&hostFile{host: x.host, dir: x, name: name, depth: x.depth + 1}).Stat()
 }
@@ -400,7 +400,7 @@ type hostOpen struct {
 	host *Host
 }
 
-// Size tells how long the file is now.
+// Size returns how long the file is now.
 func (o *hostOpen) Size() (int64, error) {
 	i, err := o.Stat()
 	if err != nil {

@@ -101,7 +101,7 @@ type tree struct {
 	name string
 }
 
-// Tree gives a directory or file of an FS, for [FS.Mount] in another one: what
+// Tree returns a directory or file of an FS, for [FS.Mount] in another one: what
 // is changed there is not changed in f, and what is changed in f shows where
 // it was not changed there. Devices and pipes do not open.
 func (f *FS) Tree(path string) (Lower, error) {

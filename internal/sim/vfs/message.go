@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 )
 
-// Message gives the words that Unix tools print for an error: those of the C
+// Message returns the words that Unix tools print for an error: those of the C
 // library for an Errno, else the error's own.
 func Message(err error) string {
 	e, ok := linux.FromHost(err)

@@ -33,10 +33,10 @@ type mount struct {
 	covered Ino // what stood there, or 0
 }
 
-// frozen tells whether a node lies in a read-only mount.
+// frozen reports whether a node lies in a read-only mount.
 func (f *FS) frozen(n *node) bool { return f.mounts[n.mnt].ReadOnly }
 
-// mounted tells whether a mount stands at a node.
+// mounted reports whether a mount stands at a node.
 func (f *FS) mounted(n *node) bool { return n.mnt != 0 && f.mounts[n.mnt].root == n.ino }
 
 // Mount puts something from outside in the tree: at a directory, which is made
@@ -66,7 +66,7 @@ func (f *FS) MountDynamic(path string, d Dynamic, o MountOptions) error {
 	})
 }
 
-// MountEmpty puts an empty directory in the tree that counts as another
+// MountEmpty mounts an empty directory in the tree that counts as another
 // device.
 func (f *FS) MountEmpty(path string, mode uint32, o MountOptions) error {
 	return f.mount(path, o, true, func(n *node) { n.mode = linux.S_IFDIR | mode&0o7777 })
@@ -153,7 +153,7 @@ func (f *FS) Unmount(path string) error {
 	})
 }
 
-// inside tells whether a mount stands in another.
+// inside reports whether a mount stands in another.
 func (f *FS) inside(m *mount, mnt uint32) bool {
 	d := f.nodes.get(uint64(m.dir))
 	return m.root != 0 && d != nil && d.mnt == mnt

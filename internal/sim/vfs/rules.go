@@ -31,7 +31,7 @@ func (f *FS) Relimit(o Options) {
 // closed tells what rules refuse.
 type closed struct{ read, write bool }
 
-// ruled tells whether there are rules for where a node is.
+// ruled reports whether there are rules for where a node is.
 func (f *FS) ruled(n *node) bool { return f.rules != nil || f.mounts[n.mnt].Allow != nil }
 
 // closed tells what the rules refuse at a file.
@@ -103,7 +103,7 @@ func (f *FS) parts(n *node) (parts []string, own int, err error) {
 // maxMoved is how many files below a directory are looked at before it moves.
 const maxMoved = 20_000
 
-// movable tells whether a directory, of which there are rules, may get another
+// movable reports whether a directory, of which there are rules, may get another
 // place: nothing in it may be closed here or there.
 func (f *FS) movable(n, dir *node, name string) error {
 	old, own, err := f.parts(n)

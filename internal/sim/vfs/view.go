@@ -13,10 +13,10 @@ type View struct {
 	Self     any // what a Dynamic knows the asking task by
 }
 
-// Stat describes a file; a link is followed.
+// Stat returns the attributes of a file; a link is followed.
 func (v *View) Stat(path string) (Info, error) { return v.stat(path, following) }
 
-// Lstat describes a file; a link is described itself.
+// Lstat returns the attributes of a file; a link is described itself.
 func (v *View) Lstat(path string) (Info, error) { return v.stat(path, staying) }
 
 func (v *View) stat(path string, w way) (Info, error) {
@@ -31,7 +31,7 @@ func (v *View) stat(path string, w way) (Info, error) {
 	return i, err
 }
 
-// Access tells whether the user has all of the rights in mode (4 read, 2
+// Access reports whether the user has all of the rights in mode (4 read, 2
 // write, 1 execute); 0 asks only whether the file is there.
 func (v *View) Access(path string, mode uint32) error {
 	return v.FS.read(func(t *trip) error {
@@ -124,7 +124,7 @@ func (v *View) add(p place, mode uint32) (*node, error) {
 	return n, nil
 }
 
-// Link gives a file one more name. A link is not followed.
+// Link adds a name to a file. A link is not followed.
 func (v *View) Link(old, path string) error {
 	f := v.FS
 	return f.write(func(t *trip) error {
@@ -194,7 +194,7 @@ func (f *FS) lift(n *node) error {
 	return nil
 }
 
-// Readlink tells what a link says.
+// Readlink returns what a link says.
 func (v *View) Readlink(path string) (string, error) {
 	var target string
 	err := v.FS.read(func(t *trip) error {
@@ -392,7 +392,7 @@ func (v *View) replaceable(n *node, to place) error {
 	return nil
 }
 
-// within tells whether d is n or lies below it.
+// within reports whether d is n or lies below it.
 func (f *FS) within(d, n *node) bool {
 	for {
 		if d.ino == n.ino {
@@ -426,7 +426,7 @@ func (v *View) Chdir(path string) error {
 	})
 }
 
-// Getwd tells the working directory's path, without links.
+// Getwd returns the working directory's path, without links.
 func (v *View) Getwd() (string, error) {
 	v.FS.mu.RLock()
 	defer v.FS.mu.RUnlock()

@@ -144,7 +144,7 @@ func (s *step) follow(rest string) (place, error) {
 	}
 }
 
-// enter tells whether the walk may look up a name in the directory where it
+// enter reports whether the walk may look up a name in the directory where it
 // stands.
 func (s *step) enter() (closed, error) {
 	if !s.dir.isDir() {
@@ -253,7 +253,7 @@ func (v *View) vacant(t *trip, path string, dir bool) (place, error) {
 	return p, v.FS.spare(p.dir, p.name)
 }
 
-// writable tells whether names may be made and removed in d.
+// writable reports whether names may be made and removed in d.
 func (v *View) writable(d *node) error {
 	switch {
 	case d.dynamic != nil:
@@ -268,12 +268,12 @@ func (v *View) writable(d *node) error {
 	return nil
 }
 
-// sticky tells whether a name of n in d is another's to remove.
+// sticky reports whether a name of n in d is another's to remove.
 func (v *View) sticky(d, n *node) bool {
 	return d.mode&linux.S_ISVTX != 0 && v.UID != 0 && int(n.uid) != v.UID && int(d.uid) != v.UID
 }
 
-// may tells whether the view's user has all of the rights r (4 read, 2 write,
+// may reports whether the view's user has all of the rights r (4 read, 2 write,
 // 1 execute) on n.
 func (v *View) may(n *node, r uint32) bool {
 	if v.UID == 0 {

@@ -45,7 +45,7 @@ type Watch struct {
 	wake   chan struct{} // has one element, or is closed, where there may be something
 }
 
-// Watch tells what changes from now on in a directory, or of one file.
+// Watch returns what changes from now on in a directory, or of one file.
 // With recursive, also in directories below. Paths begin with the given one,
 // without a slash at its end. It ends with Close.
 func (v *View) Watch(path string, recursive bool) (*Watch, error) {
@@ -186,7 +186,7 @@ func (w *Watch) shown(rest string) string {
 	return w.path
 }
 
-// seen tells whether a watch sees what is in a directory, and the path from
+// seen reports whether a watch sees what is in a directory, and the path from
 // the one to the other, with a slash at its end if there is any.
 func (f *FS) seen(d *node, w *Watch) (string, bool) {
 	if d == nil {

@@ -122,7 +122,7 @@ func (v *View) clear(path string) error {
 	return first
 }
 
-// ReadFile gives what a file holds, if it is at most limit bytes; a longer
+// ReadFile returns what a file holds, if it is at most limit bytes; a longer
 // one is EFBIG.
 func (v *View) ReadFile(path string, limit int64) ([]byte, error) {
 	h, err := v.Open(path, linux.O_RDONLY, 0)

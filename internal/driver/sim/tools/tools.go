@@ -1,6 +1,6 @@
-// Package tools makes the caller's tools commands of a simulated computer: the
-// first word of each is a program, and the program tools tells which there
-// are.
+// Package tools offers the functions of the embedding Go program as commands of
+// a simulated computer. The first word of a function's name is a program; the
+// program tools lists and describes all of them.
 package tools
 
 import (

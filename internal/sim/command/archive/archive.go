@@ -1,6 +1,6 @@
-// Package archive holds the tools that pack files together and make them
-// smaller. Whatever an archive says, its members stay below the directory they
-// are unpacked in, and all that comes out counts against a limit.
+// Package archive has the tools that pack and compress files. Members never
+// leave the directory that they are unpacked in, whatever an archive says, and
+// unpacked bytes count against a limit.
 package archive
 
 import "github.com/paddock-sandbox/paddock/internal/sim/command"

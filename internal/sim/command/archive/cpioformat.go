@@ -127,7 +127,7 @@ func (c *cpioReader) full(b []byte) error {
 	return nil
 }
 
-// Read gives the contents of the member.
+// Read returns the contents of the member.
 func (c *cpioReader) Read(p []byte) (int, error) {
 	if c.tape != nil {
 		return c.tape.Read(p)

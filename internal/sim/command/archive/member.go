@@ -56,7 +56,7 @@ func (g *guardian) made(name, target string) {
 	}
 }
 
-// through tells whether a name leads through such a link. The last part does
+// through reports whether a name leads through such a link. The last part does
 // not count unless whole.
 func (g *guardian) through(name string, whole bool) bool {
 	if len(g.links) == 0 {

@@ -452,7 +452,7 @@ func (p *press) file(name string) {
 	p.replace(name, to, i, r, s)
 }
 
-// named tells whether a file may be packed or unpacked under its name.
+// named reports whether a file may be packed or unpacked under its name.
 func (p *press) named(name string, to *string, ok bool) bool {
 	switch {
 	case p.unpack && !ok:

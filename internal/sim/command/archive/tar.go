@@ -87,7 +87,7 @@ func (p *tape) renamed(name string, link bool) string {
 	return name
 }
 
-// excluded tells whether a name is left out.
+// excluded reports whether a name is left out.
 func (p *tape) excluded(name string) bool {
 	name = strings.TrimRight(name, "/")
 	for _, x := range p.exclude {
@@ -387,7 +387,7 @@ func (p *tape) read() int {
 	return 0
 }
 
-// chosen tells whether a member is asked for, and the directory for it.
+// chosen reports whether a member is asked for, and the directory for it.
 func (p *tape) chosen(want []*wanted, name string) (string, bool) {
 	if len(want) == 0 {
 		return p.dir, true

@@ -253,7 +253,7 @@ func (x *extraction) directory(h *tar.Header, name string, bits uint32, i vfs.In
 	x.dirs = append(x.dirs, made{v.Dir, name, bits, h.ModTime})
 }
 
-// ownLink tells whether a link was made of this archive.
+// ownLink reports whether a link was made of this archive.
 func (p *tape) ownLink(name string) bool { return p.g.through(name, true) }
 
 func (x *extraction) file(s *source, h *tar.Header, name string, bits uint32) error {

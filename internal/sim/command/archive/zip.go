@@ -326,7 +326,7 @@ func (z *zipper) write(file string) int {
 	return 0
 }
 
-// stale tells whether a file is to replace the archive's.
+// stale reports whether a file is to replace the archive's.
 func (z *zipper) stale(f wanting, at time.Time) bool {
 	if !z.a.Has("u") && !z.a.Has("f") {
 		return true

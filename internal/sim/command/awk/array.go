@@ -85,7 +85,7 @@ func (m *machine) at(a *array, v value) *element {
 	return m.get(a, m.str(v))
 }
 
-// has tells whether there is an element.
+// has reports whether there is an element.
 func (m *machine) has(a *array, v value) bool {
 	if v.k == number {
 		m.numKey(v.n)

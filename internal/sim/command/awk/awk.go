@@ -216,7 +216,7 @@ next:
 	}
 }
 
-// selected tells whether a rule's pattern takes the record.
+// selected reports whether a rule's pattern takes the record.
 func (m *machine) selected(r *compiledRule, i int) bool {
 	if r.to == nil {
 		return r.from(m)
@@ -348,7 +348,7 @@ func option(a string) (key, value string, given bool) {
 	return "?", "", false
 }
 
-// wants tells whether an option takes a value.
+// wants reports whether an option takes a value.
 func wants(key string) bool {
 	switch key {
 	case "F", "v", "f", "e", "E", "i", "W":

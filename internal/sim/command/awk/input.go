@@ -22,7 +22,7 @@ type input0 struct {
 	begin, end []stmtFn // BEGINFILE and ENDFILE
 }
 
-// isAssignment tells whether an operand assigns to a variable.
+// isAssignment reports whether an operand assigns to a variable.
 func isAssignment(s string) (name, v string, ok bool) {
 	name, v, ok = cut(s)
 	if !ok || name == "" || !isNameStart(name[0]) {

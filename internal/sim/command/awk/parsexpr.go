@@ -122,7 +122,7 @@ func (p *parser) concatFrom(l expr) expr {
 	return l
 }
 
-// operand tells whether the token begins an operand of a concatenation.
+// operand reports whether the token begins an operand of a concatenation.
 func (p *parser) operand() bool {
 	switch p.kind {
 	case tNumber, tString, tTypedRegex, tName, tFuncName, tBuiltin, '$', '!', '(', '-', '+', tInc, tDec, '@':
@@ -191,7 +191,7 @@ func (p *parser) exponent() expr {
 	return p.power()
 }
 
-// isLvalue tells whether something can be assigned to.
+// isLvalue reports whether something can be assigned to.
 func isLvalue(e expr) bool {
 	switch e.(type) {
 	case *nameExpr, *indexExpr, *fieldExpr:

@@ -166,7 +166,7 @@ func translate(s string) string {
 	return string(b)
 }
 
-// interval tells whether a brace opens a repetition.
+// interval reports whether a brace opens a repetition.
 func interval(s string) bool {
 	i := 1
 	for i < len(s) && isDigit(s[i]) {

@@ -74,7 +74,7 @@ func pieces(s string, groups bool) []piece {
 	return append(list, piece{string(b), -1})
 }
 
-// amp tells whether backslashes, if any, lead to an ampersand.
+// amp reports whether backslashes, if any, lead to an ampersand.
 func amp(s string) bool {
 	s = strings.TrimLeft(s, `\`)
 	return strings.HasPrefix(s, "&")

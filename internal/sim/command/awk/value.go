@@ -76,7 +76,7 @@ func (v value) bool() bool {
 	return v.s != ""
 }
 
-// integral tells whether a number is printed as an integer, and which.
+// integral reports whether a number is printed as an integer, and which.
 func integral(n float64) (int64, bool) {
 	i := int64(n)
 	return i, float64(i) == n && i != math.MinInt64 && i != math.MaxInt64

@@ -1,5 +1,5 @@
-// Package calc holds the desk calculators, bc and dc: decimal numbers of any
-// length, with as many digits behind the point as a program asks for.
+// Package calc has the calculators bc and dc: decimal numbers of any length and
+// precision.
 package calc
 
 import "github.com/paddock-sandbox/paddock/internal/sim/command"

@@ -385,7 +385,7 @@ func (c *columner) grow(id, parent int) {
 	c.rows = flat
 }
 
-// below tells whether p stands below r already, which would make a loop.
+// below reports whether p stands below r already, which would make a loop.
 func (c *columner) below(p, r *row, known map[string]*row, parent int) bool {
 	for range len(c.rows) {
 		c.t.Step(1)

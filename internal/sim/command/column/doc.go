@@ -1,5 +1,5 @@
-// Package column holds the tools that arrange text on lines and pages: column,
-// pr, col and colrm.
+// Package column has the tools that arrange text in columns and on pages:
+// column, pr, col and colrm.
 package column
 
 import (

@@ -530,7 +530,7 @@ func (p *printer) collect(feeds []*feed) (rows [][]*string, numbers [][]int, any
 	return rows, numbers, any || p.fed(feeds)
 }
 
-// fed tells whether a form feed makes a page even of nothing.
+// fed reports whether a form feed makes a page even of nothing.
 func (p *printer) fed(feeds []*feed) bool {
 	for _, f := range feeds {
 		if f.page {

@@ -1,5 +1,5 @@
-// Package commandtest runs a tool of the simulated computer and the real one
-// of the same name, so that the second is the referee of the first.
+// Package commandtest compares a tool of the simulated computer with the real
+// tool of the same name, for tests.
 package commandtest
 
 import (

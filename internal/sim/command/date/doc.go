@@ -1,4 +1,4 @@
-// Package date holds the tools that tell dates: date, cal and ncal.
+// Package date has the tools that print dates: date, cal and ncal.
 package date
 
 import "github.com/paddock-sandbox/paddock/internal/sim/command"

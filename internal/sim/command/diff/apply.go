@@ -223,7 +223,7 @@ func (p *patcher) search(h piece, fuzz int) int {
 	return 0
 }
 
-// match1 tells whether the file has a hunk's lines at a line, from 1, but for
+// match1 reports whether the file has a hunk's lines at a line, from 1, but for
 // some at both ends.
 func (p *patcher) match1(old []patchLine, at, prefix, suffix int) bool {
 	if at < 1 || at-1+len(old) > len(p.lines) || at-1 < p.frozen {

@@ -1,5 +1,5 @@
-// Package diff holds the tools that compare files and apply differences, as
-// GNU's diffutils and patch do.
+// Package diff has the tools of GNU diffutils and patch, which compare files
+// and apply differences.
 package diff
 
 import (

@@ -51,7 +51,7 @@ func (s *side) read(t *proc.Task) error {
 	return err
 }
 
-// binary tells whether a file is no text: it has a NUL near its start.
+// binary reports whether a file is no text: it has a NUL near its start.
 func (s *side) binary() bool {
 	return bytes.IndexByte(s.text[:min(len(s.text), 4096)], 0) >= 0
 }
@@ -230,7 +230,7 @@ func (d *differ) ends(a, b *side) (prefix, suffix int) {
 	return prefix, suffix
 }
 
-// blank tells whether a line counts as blank for -B.
+// blank reports whether a line counts as blank for -B.
 func (d *differ) blank(line []byte) bool {
 	line = bytes.TrimSuffix(line, []byte{'\n'})
 	if d.spaces >= trailing && d.spaces != tabsExpand {
@@ -274,7 +274,7 @@ func (d *differ) hunks(a, b *side) []hunk {
 	return list
 }
 
-// trivial tells whether all lines of a hunk are blank, or such as -I names.
+// trivial reports whether all lines of a hunk are blank, or such as -I names.
 func (d *differ) trivial(a, b *side, h hunk) bool {
 	if !d.ignoreBlank && d.ignore == nil {
 		return false

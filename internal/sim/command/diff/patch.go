@@ -252,7 +252,7 @@ func (p *patcher) stripped(name string) string {
 	return name
 }
 
-// safe tells whether a name stays below the working directory.
+// safe reports whether a name stays below the working directory.
 func safe(name string) bool {
 	if strings.HasPrefix(name, "/") {
 		return false
@@ -313,7 +313,7 @@ func (p *patcher) target(c *change) string {
 	return best
 }
 
-// creates tells whether a change makes its file.
+// creates reports whether a change makes its file.
 func (p *patcher) creates(c *change) bool {
 	if c.created && !p.reverse || c.deleted && p.reverse {
 		return true
@@ -335,7 +335,7 @@ func (p *patcher) creates(c *change) bool {
 	return first == 0 && epoch(c.stamps[n])
 }
 
-// deletes tells whether a change removes its file.
+// deletes reports whether a change removes its file.
 func (p *patcher) deletes(c *change) bool {
 	if c.deleted && !p.reverse || c.created && p.reverse {
 		return true

@@ -317,7 +317,7 @@ func (d *decoder) whole(g []byte, x byte) bool {
 	return true
 }
 
-// padding tells whether a group of i characters may be filled up like that.
+// padding reports whether a group of i characters may be filled up like that.
 func (d *decoder) padding(g []byte, i int) bool {
 	if len(g) < d.code.out {
 		return false

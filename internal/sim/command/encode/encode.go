@@ -1,5 +1,5 @@
-// Package encode holds the tools that write bytes in other forms: base64 and
-// its like, checksums, dumps, and other character sets.
+// Package encode has the tools that convert bytes: base64 and similar
+// encodings, checksums, dumps and character sets.
 package encode
 
 import (

@@ -1,7 +1,7 @@
-// Package fetch holds the programs that reach for the network: curl and wget.
-// They have no way there but the kernel's dialer; where there is none, they
-// fail as the tools do that cannot connect, and the attempt is noted. They
-// read no file of the host: no configuration, no certificates, no proxies.
+// Package fetch has the network clients curl and wget. They connect through the
+// kernel's dialer only; without one they fail as the real tools do that cannot
+// connect, and the attempt is recorded. They read no file of the host: no
+// configuration, no certificates, no proxies.
 package fetch
 
 import (

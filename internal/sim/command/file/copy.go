@@ -331,7 +331,7 @@ func (c *copier) file(e *command.WalkEntry, v *vfs.View, name, path string) {
 	c.attributes(e.Info, v, name, path, true)
 }
 
-// regular tells whether a file is copied by what it holds.
+// regular reports whether a file is copied by what it holds.
 func (c *copier) regular(e *command.WalkEntry) bool {
 	return e.Info.IsRegular() || c.asOne && !e.Info.IsLink()
 }

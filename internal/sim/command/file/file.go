@@ -1,5 +1,5 @@
-// Package file holds the tools that make, move, describe and remove files, as
-// those of GNU's coreutils do.
+// Package file has the tools of GNU coreutils that create, move, describe and
+// remove files.
 package file
 
 import "github.com/paddock-sandbox/paddock/internal/sim/command"

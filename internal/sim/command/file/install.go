@@ -203,7 +203,7 @@ func (c *installer) install(from, to string) {
 	}
 }
 
-// equal tells whether to is already what installing from would make.
+// equal reports whether to is already what installing from would make.
 func (c *installer) equal(from, to string) bool {
 	v := &c.t.View
 	i, err := v.Lstat(to)
@@ -238,7 +238,7 @@ func (c *installer) equal(from, to string) bool {
 	}
 }
 
-// ended tells whether a read met the end of the file.
+// ended reports whether a read met the end of the file.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

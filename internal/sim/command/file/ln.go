@@ -116,7 +116,7 @@ func runLn(t *proc.Task) int {
 	return status
 }
 
-// directory tells whether links go into what stands at a path.
+// directory reports whether links go into what stands at a path.
 func (l *linker) directory(path string) bool {
 	if l.keep {
 		if i, err := l.t.View.Lstat(path); err == nil && i.IsLink() {
@@ -209,7 +209,7 @@ func (l *linker) link(target, name string) int {
 	return 0
 }
 
-// sameName tells whether two paths are the same entry of a directory.
+// sameName reports whether two paths are the same entry of a directory.
 func sameName(t *proc.Task, a, b string) bool {
 	if base(a) != base(b) {
 		return false

@@ -567,7 +567,7 @@ func textKind(b []byte) (kind, mime string) {
 	return "", "text/plain"
 }
 
-// csv tells whether all of the first lines have as many commas, at least one.
+// csv reports whether all of the first lines have as many commas, at least one.
 func csv(b []byte) bool {
 	want, lines := -1, 0
 	for line := range bytes.SplitSeq(b, []byte("\n")) {

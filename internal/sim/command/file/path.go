@@ -357,7 +357,7 @@ func runRealpath(t *proc.Task) int {
 	return status
 }
 
-// below tells whether an absolute path is dir or lies in it.
+// below reports whether an absolute path is dir or lies in it.
 func below(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }

@@ -44,7 +44,7 @@ func runPwd(t *proc.Task) int {
 	return 0
 }
 
-// names tells whether an absolute path without "." and ".." leads to dir.
+// names reports whether an absolute path without "." and ".." leads to dir.
 func names(t *proc.Task, path, dir string) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false

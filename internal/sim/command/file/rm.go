@@ -243,7 +243,7 @@ func (r *remover) unwritable(e *command.WalkEntry) bool {
 	return !e.Info.IsLink() && r.ask == sometimes && r.terminal && e.In.Access(e.Name, 2) != nil
 }
 
-// questioned tells whether a file is asked about.
+// questioned reports whether a file is asked about.
 func (r *remover) questioned(e *command.WalkEntry, _ string) bool {
 	return r.ask == always || r.unwritable(e)
 }

@@ -425,7 +425,7 @@ func (p *planter) enter(in *vfs.View, name, path, indent string) (bough, bool) {
 	return b, true
 }
 
-// bears tells whether anything below a directory is shown.
+// bears reports whether anything below a directory is shown.
 func (p *planter) bears(in *vfs.View, name string) bool {
 	found := false
 	own := p.t.View.Dir

@@ -1,4 +1,4 @@
-// Package find holds find and xargs, as GNU's findutils have them.
+// Package find has find and xargs of GNU findutils.
 package find
 
 import (
@@ -141,7 +141,7 @@ func (f *finder) startingPoints(name string) ([]string, bool) {
 	return roots, true
 }
 
-// expression tells whether an argument begins the expression.
+// expression reports whether an argument begins the expression.
 func expression(a string) bool {
 	return len(a) > 1 && a[0] == '-' || a == "(" || a == ")" || a == "!" || a == ","
 }

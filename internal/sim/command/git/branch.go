@@ -279,7 +279,7 @@ func (w *work) remoteBranches(prefixed bool) ([]listed, error) {
 	return list, err
 }
 
-// listedAs tells whether a branch is one that was asked for.
+// listedAs reports whether a branch is one that was asked for.
 func (w *work) listedAs(b listed, o *options) (bool, error) {
 	if len(o.rest) > 0 && !slices.ContainsFunc(o.rest, func(p string) bool {
 		ok, err := path.Match(p, strings.TrimPrefix(b.name, "remotes/"))

@@ -153,7 +153,7 @@ func changes(a, b side, paths []string) []change {
 	return list
 }
 
-// within tells whether a file is one of paths, or below one.
+// within reports whether a file is one of paths, or below one.
 func within(name string, paths []string) bool {
 	if len(paths) == 0 {
 		return true

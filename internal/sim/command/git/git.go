@@ -1,7 +1,7 @@
-// Package git is git for local work on a simulated computer: go-git over its
-// file system, with git's words. Nothing of it reaches a network or a file of
-// the host: the library's own ways there (transports, the host's configuration,
-// alternates) are never taken.
+// Package git is git for local work: go-git on the computer's file system, with
+// the messages of git. It reaches neither a network nor a file of the host: the
+// library's transports, its use of the host's configuration and alternates are
+// never called.
 package git
 
 import (
@@ -272,7 +272,7 @@ func (w *work) open() error {
 	}
 }
 
-// isBare tells whether a directory is itself a repository.
+// isBare reports whether a directory is itself a repository.
 func (w *work) isBare(dir string) bool {
 	for _, n := range []string{"HEAD", "objects", "refs"} {
 		if i, err := w.t.View.Stat(path.Join(dir, n)); err != nil || i.IsDir() != (n != "HEAD") {

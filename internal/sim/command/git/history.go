@@ -330,7 +330,7 @@ func (w *work) approximate(v string) (time.Time, error) {
 	return strftime.Parse(strings.NewReplacer(".", " ", "_", " ").Replace(v), w.t.K.Now().UTC())
 }
 
-// touches tells whether a commit changes how often a text occurs.
+// touches reports whether a commit changes how often a text occurs.
 func (w *work) touches(c *object.Commit, text string) (bool, error) {
 	a, b, err := w.sides(c)
 	if err != nil {

@@ -41,7 +41,7 @@ func (w *work) bases(a, b *object.Commit) ([]*object.Commit, error) {
 	return out, err
 }
 
-// leads tells whether a is b or an ancestor of it.
+// leads reports whether a is b or an ancestor of it.
 func (w *work) leads(a, b *object.Commit) (bool, error) {
 	found := false
 	err := w.walk([]*object.Commit{b}, nil, func(c *object.Commit) (bool, error) {
@@ -381,7 +381,7 @@ func orStatus(err error) error {
 	return status(1)
 }
 
-// isHash tells whether a text is an object's whole name.
+// isHash reports whether a text is an object's whole name.
 func isHash(s string) bool {
 	_, err := hex.DecodeString(s)
 	return len(s) == 40 && err == nil

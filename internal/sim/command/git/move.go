@@ -349,7 +349,7 @@ func (w *work) resetKeeping(rev string, after side, keep bool) error {
 	return w.bring(list, after, true)
 }
 
-// knows tells whether the index has a file of that name, or below it.
+// knows reports whether the index has a file of that name, or below it.
 func (w *work) knows(name string) bool {
 	p, err := w.relative(name)
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	packTrailer = 20 + 20
 )
 
-// soundIndex tells whether the index of a pack, if name is one, can hold what it
+// soundIndex reports whether the index of a pack, if name is one, can hold what it
 // says.
 func soundIndex(name string, r io.ReaderAt, size int64) bool {
 	if !strings.HasSuffix(name, ".idx") {

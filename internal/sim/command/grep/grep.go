@@ -1,5 +1,4 @@
-// Package grep holds the tools that look for patterns in files: grep, egrep
-// and fgrep as GNU's are, and, below it, rg.
+// Package grep has grep, egrep and fgrep of GNU.
 //
 // A file is searched in large pieces, and only lines that are selected are
 // looked at one by one.

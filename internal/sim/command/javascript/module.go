@@ -313,7 +313,7 @@ func (p *program) source(file string) (string, error) {
 	return withoutShebang(strings.TrimPrefix(string(b), "\uFEFF")), nil
 }
 
-// isModule tells whether a file is an ES module.
+// isModule reports whether a file is an ES module.
 func (p *program) isModule(file, code string) (bool, error) {
 	switch path.Ext(file) {
 	case ".mjs":

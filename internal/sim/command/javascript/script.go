@@ -1,7 +1,7 @@
-// Package javascript is JavaScript on a simulated computer: node, as far as its
-// programs need no more than files, standard streams and other programs of the
-// computer. The language is that of package quickjs, its library is written in
-// JavaScript (directory lib), and both reach the world only through the task.
+// Package javascript is node on a simulated computer, for programs that need
+// only files, standard streams and the computer's other programs. Package
+// quickjs is the language; the library is written in JavaScript (directory
+// lib). Both reach the world only through the task.
 package javascript
 
 import (

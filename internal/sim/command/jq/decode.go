@@ -451,7 +451,7 @@ func (d *decoder) number() (value, error) {
 	return parseNumber(s), nil
 }
 
-// wellFormed tells whether jq takes a text for a number: it lets pass more
+// wellFormed reports whether jq takes a text for a number: it lets pass more
 // than JSON does.
 func wellFormed(s string) bool {
 	i := 0

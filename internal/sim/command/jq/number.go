@@ -48,7 +48,7 @@ func parseNumber(s string) value {
 	return &literal{f, strings.Clone(text)}
 }
 
-// plainDecimal tells whether a number is in the canonical form as it stands.
+// plainDecimal reports whether a number is in the canonical form as it stands.
 func plainDecimal(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	whole, fraction, ok := strings.Cut(s, ".")

@@ -414,7 +414,7 @@ func (p *parser) postfix() *node {
 	}
 }
 
-// patternsFollow tells whether ?// stands between patterns; in postfix
+// patternsFollow reports whether ?// stands between patterns; in postfix
 // position it does not.
 func (p *parser) patternsFollow() bool { return false }
 

@@ -192,7 +192,7 @@ func (m *machine) path(n *node, e *env, p pathValue, yield pathFn) error {
 	})
 }
 
-// same tells whether two values are the very same.
+// same reports whether two values are the very same.
 func same(a, b value) bool {
 	switch x := a.(type) {
 	case nil:

@@ -217,7 +217,7 @@ func (r *resolver) pattern(p *pattern, s *scope) *scope {
 	return s
 }
 
-// single tells whether a pattern matches once.
+// single reports whether a pattern matches once.
 func (p *pattern) single() bool {
 	for _, x := range p.list {
 		if !x.single() {

@@ -322,7 +322,7 @@ func number(v value) (float64, bool) {
 	return 0, false
 }
 
-// truthy tells whether a value counts as true.
+// truthy reports whether a value counts as true.
 func truthy(v value) bool { return v != nil && v != false }
 
 // kind orders the kinds of values as jq does.

@@ -318,7 +318,7 @@ func (w *weaver) readProperties(b []byte) (value, error) {
 	return root, nil
 }
 
-// odd tells whether a line ends with a backslash that continues it.
+// odd reports whether a line ends with a backslash that continues it.
 func odd(s string) bool { return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1 }
 
 func unslash(s string) string {

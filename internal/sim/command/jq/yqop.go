@@ -220,7 +220,7 @@ func (w *weaver) path(n *node, e *env, p pathValue, yield pathFn) (done bool, er
 	})
 }
 
-// derived tells whether a value is made of another.
+// derived reports whether a value is made of another.
 func derived(x, v value) bool {
 	switch a := x.(type) {
 	case *object:

@@ -7,7 +7,7 @@ import (
 
 // What the language of mikefarah's yq has and jq has not.
 
-// isPlain tells whether a byte may begin a name behind a dot.
+// isPlain reports whether a byte may begin a name behind a dot.
 func isPlain(c byte) bool { return isLetter(c) || isDigit(c) || c >= utf8.RuneSelf }
 
 // plain reads a name behind a dot, which may hold dashes.
@@ -64,7 +64,7 @@ func lenient(n *node) *node {
 	return n
 }
 
-// attribute tells whether the name that stands behind an expression is that of
+// attribute reports whether the name that stands behind an expression is that of
 // an attribute which is given a value.
 func (p *parser) attribute() bool {
 	switch snake(p.text) {

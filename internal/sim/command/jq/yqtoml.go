@@ -459,7 +459,7 @@ func tomlKey(k string) string {
 	return k
 }
 
-// tables tells whether a value is written as tables with heads of their own.
+// tables reports whether a value is written as tables with heads of their own.
 func tables(v value) bool {
 	switch x := v.(type) {
 	case *object:

@@ -53,7 +53,7 @@ func moved(n, old *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// unchanged tells whether a value is the one that was read from a node.
+// unchanged reports whether a value is the one that was read from a node.
 func (w *weaver) unchanged(v value, n *yaml.Node) bool {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -1,5 +1,5 @@
-// Package number holds the tools that count and calculate: seq, factor,
-// numfmt and expr.
+// Package number has the tools that count and calculate: seq, factor, numfmt
+// and expr.
 package number
 
 import "github.com/paddock-sandbox/paddock/internal/sim/command"

@@ -191,7 +191,7 @@ func words(parts []part) [][]part {
 	return list
 }
 
-// has tells whether a template has a place for arguments.
+// has reports whether a template has a place for arguments.
 func has(parts []part) bool {
 	for _, p := range parts {
 		if p.is && p.kind != "#" && p.kind != "%" {

@@ -1,5 +1,5 @@
-// Package process holds the tools that start, watch and end programs, and
-// those that tell of users and of the computer.
+// Package process has the tools that start, watch and end programs, and those
+// that describe users and the computer.
 package process
 
 import (

@@ -85,7 +85,7 @@ var hostnameSpec = &command.Spec{
 	},
 }
 
-// validHostname tells whether a name consists of letters, digits, inner
+// validHostname reports whether a name consists of letters, digits, inner
 // hyphens and dots.
 func validHostname(s string) bool {
 	if s == "" {

@@ -35,7 +35,7 @@ const (
 
 var errMissing = errors.New("the interpreter is missing")
 
-// Installed tells whether a directory holds the interpreter.
+// Installed reports whether a directory holds the interpreter.
 func Installed(dir string) bool {
 	f, err := openCode(dir)
 	if err != nil {

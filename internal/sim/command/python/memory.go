@@ -43,7 +43,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return b
 }
 
-// Free gives all back.
+// Free releases all memory.
 func (m *memory) Free() {
 	_ = m.t.K.Heap().Add(-m.counted)
 	m.counted, m.b = 0, nil

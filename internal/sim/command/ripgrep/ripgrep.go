@@ -1,6 +1,6 @@
-// Package ripgrep holds rg, which looks through trees of files for patterns
-// and leaves out what .gitignore and its like say, hidden files and binary
-// ones. Files come in order of their names.
+// Package ripgrep is rg: it searches directories for patterns and skips hidden
+// files, binary files and what .gitignore and similar files name. Results are
+// sorted by path.
 package ripgrep
 
 import (

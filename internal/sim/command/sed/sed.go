@@ -1,6 +1,6 @@
-// Package sed holds the stream editor, as GNU's is: its commands, addresses
-// and options, what it does with a missing newline at the end, and its
-// complaints with the places they name.
+// Package sed is the stream editor of GNU: its commands, addresses and options,
+// its handling of a missing last newline, and its error messages with their
+// positions.
 package sed
 
 import (

@@ -1,5 +1,5 @@
-// Package sort holds the tools that put lines in an order or rely on one:
-// sort, uniq, comm, join, tsort, look and shuf.
+// Package sort has the tools that sort lines or need sorted lines: sort, uniq,
+// comm, join, tsort, look and shuf.
 package sort
 
 import "github.com/paddock-sandbox/paddock/internal/sim/command"

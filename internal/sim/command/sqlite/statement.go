@@ -98,7 +98,7 @@ func (c *cutter) next(s string) bool {
 	}
 }
 
-// complete tells whether s ends with a statement's end.
+// complete reports whether s ends with a statement's end.
 func (c *cutter) complete(s string) bool {
 	for c.next(s) {
 	}

@@ -76,7 +76,7 @@ func runCat(t *proc.Task) int {
 	return status
 }
 
-// ownOutput tells whether r has something to read that the task writes.
+// ownOutput reports whether r has something to read that the task writes.
 func ownOutput(t *proc.Task, r *command.Reader) bool {
 	out := t.FD(1)
 	if out == nil {

@@ -127,7 +127,7 @@ func (x *tail) following(names []string) int {
 	}
 }
 
-// ended tells whether a task has ended; nil is one that there never was.
+// ended reports whether a task has ended; nil is one that there never was.
 func ended(done <-chan struct{}) bool {
 	if done == nil {
 		return true

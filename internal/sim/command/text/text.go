@@ -1,5 +1,5 @@
-// Package text holds the tools that show, cut, join and translate text by
-// lines and bytes, as those of GNU's coreutils do.
+// Package text has the tools of GNU coreutils that print, cut, join and
+// translate text by lines and bytes.
 package text
 
 import (

@@ -1,7 +1,6 @@
-// Package xan is the tool xan: commands that read and write tables of
-// comma-separated values, in the manner of the tool of that name. Rows stream
-// through wherever a command does not need them all; those that are held are
-// counted.
+// Package xan is the tool xan, which reads and writes tables of comma-separated
+// values. Rows are streamed unless a command needs all of them; rows in memory
+// are counted.
 package xan
 
 import (

@@ -128,7 +128,7 @@ func (a *Arith) speed() {
 	a.fast = arith.Compile(b.String())
 }
 
-// operatorEnd tells whether a part ends, or begins, with an operator.
+// operatorEnd reports whether a part ends, or begins, with an operator.
 func operatorEnd(p part, end bool) bool {
 	if p.kind != text || p.text == "" {
 		return false

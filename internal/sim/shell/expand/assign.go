@@ -56,10 +56,10 @@ func CompileAssignment(a *syntax.Assign) *Assignment {
 	return c
 }
 
-// IsList tells whether it is name=( ).
+// IsList reports whether it is name=( ).
 func (a *Assignment) IsList() bool { return a.isList }
 
-// Subscript gives the source of the subscript; ok is false without one.
+// Subscript returns the source of the subscript; ok is false without one.
 func (a *Assignment) Subscript() (source string, ok bool) {
 	if a.sub == nil {
 		return "", false
@@ -106,7 +106,7 @@ func (x *Expander) AssignValue(a *Assignment, value string) error {
 	return x.vars.Set(a.Name, value)
 }
 
-// associative tells whether a name is an associative array's.
+// associative reports whether a name is an associative array's.
 func (x *Expander) associative(name string) bool {
 	v, _ := x.vars.Var(name)
 	return v != nil && v.Is(variable.Associate)
@@ -267,7 +267,7 @@ func (x *Expander) Key(subscript string) (string, error) { return x.key(x.subscr
 // Index computes a subscript that is known only now.
 func (x *Expander) Index(subscript string) (int64, error) { return x.index(x.subscript(subscript)) }
 
-// IsSet tells whether a name, or name[subscript], or a number of a parameter
+// IsSet reports whether a name, or name[subscript], or a number of a parameter
 // is set: test -v.
 func (x *Expander) IsSet(name string) (bool, error) {
 	p, ok := x.named(name)

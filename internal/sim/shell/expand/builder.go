@@ -121,7 +121,7 @@ func appendPatternQuoted(b []byte, s string) []byte {
 	return append(b, pattern.Quote(s)...)
 }
 
-// bracketed tells whether a regular expression ends within brackets.
+// bracketed reports whether a regular expression ends within brackets.
 func bracketed(re []byte) bool {
 	if bytes.IndexByte(re, '[') < 0 {
 		return false
@@ -174,7 +174,7 @@ func appendRegexQuoted(b []byte, s string) []byte {
 	return b
 }
 
-// magic tells whether unquoted text may match names.
+// magic reports whether unquoted text may match names.
 func magic(s string, ext bool) bool {
 	for i := range len(s) {
 		switch s[i] {
@@ -336,7 +336,7 @@ func (b *builder) match() error {
 	return nil
 }
 
-// pathMeta tells whether a pattern of paths holds a wildcard; a bracket does not
+// pathMeta reports whether a pattern of paths holds a wildcard; a bracket does not
 // reach over a slash.
 func pathMeta(pat string, ext bool) bool {
 	if !pattern.HasMeta(pat, ext) {

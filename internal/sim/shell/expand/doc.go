@@ -1,6 +1,6 @@
-// Package expand turns the words of a shell into what they stand for, as bash
-// 5.2 does: braces, tildes, parameters, command substitutions, arithmetic, the
-// splitting of words and the matching of file names.
+// Package expand performs the expansions of bash 5.2: braces, tildes,
+// parameters, command substitutions, arithmetic, word splitting and pathname
+// expansion.
 //
 // [Compile] looks at a word once; what it gives does not change and may be used
 // by many shells at the same time. An [Expander] belongs to one shell.

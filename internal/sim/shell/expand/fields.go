@@ -172,7 +172,7 @@ func (x *Expander) Int(w *Word) (n int64, ok bool) {
 	return x.vars.Int(w.parts[0].param.name)
 }
 
-// Computed gives the expression of a word that is nothing but $(( )).
+// Computed returns the expression of a word that is nothing but $(( )).
 func (w *Word) Computed() (*Arith, bool) {
 	if len(w.parts) != 1 || w.parts[0].kind != arithmetic {
 		return nil, false

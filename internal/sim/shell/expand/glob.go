@@ -72,7 +72,7 @@ type compiled struct {
 // maxPatterns is how many patterns are kept.
 const maxPatterns = 64
 
-// Compiled gives a pattern for a text, by the options of the shell; fold says
+// Compiled returns a pattern for a text, by the options of the shell; fold says
 // that nocasematch counts.
 func (x *Expander) Compiled(text string, fold bool) *pattern.Pattern {
 	fold = fold && x.flags.NoCaseMatch
@@ -100,7 +100,7 @@ func (x *Expander) MatchCond(pat, s string) (bool, error) {
 	return ok, err
 }
 
-// Match tells whether a text matches a pattern that Pattern gave, as case asks.
+// Match reports whether a text matches a pattern that Pattern gave, as case asks.
 func (x *Expander) Match(pat, s string) (bool, error) {
 	return x.Compiled(pat, true).Match(s, meter{x.task})
 }
@@ -114,7 +114,7 @@ type regexKey struct {
 // maxRegexes is how many regular expressions are kept.
 const maxRegexes = 16
 
-// Regexp gives a regular expression for =~. It is not to be used at the same
+// Regexp returns a regular expression for =~. It is not to be used at the same
 // time as what was given for the same text before.
 func (x *Expander) Regexp(text string) (*regex.Regexp, error) {
 	key := regexKey{text, x.flags.NoCaseMatch}

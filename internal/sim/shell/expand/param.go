@@ -390,7 +390,7 @@ func (x *Expander) emitParam(b *builder, p *Param, quoted bool) error {
 	return x.emitValue(b, p, v, quoted)
 }
 
-// isRef tells whether a name is a reference to another variable.
+// isRef reports whether a name is a reference to another variable.
 func (x *Expander) isRef(name string) bool {
 	v := x.vars.Lookup(name)
 	return v != nil && v.Is(refAttr)

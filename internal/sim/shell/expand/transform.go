@@ -63,7 +63,7 @@ func mapChars(s string, op operation) string {
 	return b.String()
 }
 
-// Letters gives the attributes of a variable as ${x@a} has them.
+// Letters returns the attributes of a variable as ${x@a} has them.
 func Letters(a variable.Attr) string {
 	var b []byte
 	for _, l := range []struct {

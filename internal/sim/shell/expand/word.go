@@ -75,7 +75,7 @@ func Compile(w *syntax.Word, mode Mode) *Word {
 	return c
 }
 
-// Literal gives the text of a word that is always the same and one field.
+// Literal returns the text of a word that is always the same and one field.
 func (w *Word) Literal() (string, bool) { return w.lit, w.literal }
 
 func (w *Word) finish(parts []part) {

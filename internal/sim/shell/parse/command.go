@@ -181,7 +181,7 @@ func withErrors(c Command, line int) Command {
 	return &Redirected{Body: c, Redirs: []*Redirect{r}, Line: line}
 }
 
-// bare tells whether nothing follows "!" or "time".
+// bare reports whether nothing follows "!" or "time".
 func (p *Parser) bare() bool {
 	t := p.peek()
 	return t.kind == tNewline || t.kind == tEOF || t.kind == tOp && (t.op == ";" || t.op == "&" || t.op == "&&" || t.op == "||" || t.op == ")")

@@ -61,13 +61,13 @@ func (p *Parser) condBlanks() {
 	}
 }
 
-// condWord tells whether a word is next; it does not take it.
+// condWord reports whether a word is next; it does not take it.
 func (p *Parser) condWord(w string) bool {
 	p.condBlanks()
 	return p.isAt(w) && (p.pos+len(w) >= p.limit() || meta(p.at(len(w))))
 }
 
-// isAt tells whether text stands at the position.
+// isAt reports whether text stands at the position.
 func (p *Parser) isAt(w string) bool {
 	for i := range len(w) {
 		if p.at(i) != w[i] {
@@ -270,7 +270,7 @@ func unaryTest(c byte) (syntax.UnTestOperator, bool) {
 	return 0, false
 }
 
-// isLit tells whether a word is that text, without quotes.
+// isLit reports whether a word is that text, without quotes.
 func isLit(parts []syntax.WordPart, text string) bool {
 	if len(parts) != 1 {
 		return false

@@ -1,5 +1,5 @@
-// Package parse reads scripts as bash reads them: line by line, with aliases,
-// so that what one line changes has its effect on how the next one is read.
+// Package parse parses scripts as bash does: line by line and with aliases, so
+// that a line can change how the next one is parsed.
 //
 // The result is trees of commands whose words are those of
 // mvdan.cc/sh/v3/syntax. A tree does not change once it is made, so many may
@@ -215,10 +215,10 @@ type Body struct {
 	Line int
 }
 
-// SubstBody gives what a command substitution runs.
+// SubstBody returns what a command substitution runs.
 func SubstBody(c *syntax.CmdSubst) *Body { return body(c.Stmts) }
 
-// ProcBody gives what a process substitution runs.
+// ProcBody returns what a process substitution runs.
 func ProcBody(p *syntax.ProcSubst) *Body { return body(p.Stmts) }
 
 func body(stmts []*syntax.Stmt) *Body {

@@ -167,7 +167,7 @@ func (p *Parser) at(i int) byte {
 	return p.src[p.pos+i]
 }
 
-// end tells whether there is nothing left.
+// end reports whether there is nothing left.
 func (p *Parser) end() bool {
 	for p.pos >= p.limit() {
 		if !p.fill() {
@@ -209,12 +209,12 @@ func (p *Parser) tell() {
 	p.told = p.size
 }
 
-// Size tells how many bytes Grow was told of for what Next gave last, and
+// Size returns how many bytes Grow was told of for what Next gave last, and
 // whether all of them can be given back when it has been run: not if it
 // defines functions.
 func (p *Parser) Size() (n int, all bool) { return p.told, !p.defines }
 
-// Ended tells whether there is nothing but blanks left.
+// Ended reports whether there is nothing but blanks left.
 func (p *Parser) Ended() bool {
 	p.have = false
 	for !p.end() {
@@ -228,7 +228,7 @@ func (p *Parser) Ended() bool {
 	return true
 }
 
-// Line gives the number of the line up to which the script has been read.
+// Line returns the number of the line up to which the script has been read.
 func (p *Parser) Line() int { return p.lineAt(p.pos) }
 
 func (p *Parser) posAt(pos int) syntax.Pos {
@@ -372,13 +372,13 @@ func (p *Parser) peek() *token {
 	return &p.tok
 }
 
-// isOp tells whether the next token is an operator.
+// isOp reports whether the next token is an operator.
 func (p *Parser) isOp(op string) bool {
 	t := p.peek()
 	return t.kind == tOp && t.op == op
 }
 
-// isWord tells whether the next token is a word without quotes.
+// isWord reports whether the next token is a word without quotes.
 func (p *Parser) isWord(w string) bool {
 	t := p.peek()
 	return t.kind == tWord && t.plain == w
@@ -580,7 +580,7 @@ func nameStart(c byte) bool {
 
 func nameByte(c byte) bool { return nameStart(c) || c >= '0' && c <= '9' }
 
-// Name tells whether s can name a variable.
+// Name reports whether s can name a variable.
 func Name(s string) bool {
 	if s == "" || !nameStart(s[0]) {
 		return false

@@ -1,7 +1,6 @@
-// Package readline is the line editor of an interactive shell: the
-// keys of readline's Emacs mode that hands know, history, search, completion,
-// paste. It knows no shell: what it reads, shows and completes with are the
-// caller's functions.
+// Package readline is the line editor of an interactive shell: the common keys
+// of readline's Emacs mode, history, search, completion and paste. It knows no
+// shell: the caller passes functions that read, show and complete.
 //
 // A line is bytes. What is no UTF-8 is kept as it is, and shown as "?".
 package readline

@@ -49,7 +49,7 @@ func (a *Array) share(mine bool) *Array {
 	return c
 }
 
-// Len tells how many elements are set.
+// Len returns how many elements are set.
 func (a *Array) Len() int { return a.count }
 
 // End is one more than the greatest index.
@@ -64,12 +64,12 @@ func (a *Array) End() int64 {
 	return int64(len(a.dense))
 }
 
-// Dense gives the elements if they have no gaps. It is not to be changed.
+// Dense returns the elements if they have no gaps. It is not to be changed.
 func (a *Array) Dense() ([]string, bool) {
 	return a.dense, a.sparse == nil && a.count == len(a.dense)
 }
 
-// Get gives an element.
+// Get returns an element.
 func (a *Array) Get(i int64) (string, bool) {
 	if a.sparse != nil {
 		v, ok := a.sparse[i]
@@ -81,7 +81,7 @@ func (a *Array) Get(i int64) (string, bool) {
 	return a.dense[i], true
 }
 
-// All gives the elements in order.
+// All returns the elements in order.
 func (a *Array) All() iter.Seq2[int64, string] {
 	return func(yield func(int64, string) bool) {
 		if a.sparse != nil {
@@ -100,7 +100,7 @@ func (a *Array) All() iter.Seq2[int64, string] {
 	}
 }
 
-// Values gives the elements in order, in a slice of their own or not: it is
+// Values returns the elements in order, in a slice of their own or not: it is
 // not to be changed.
 func (a *Array) Values() []string {
 	if d, ok := a.Dense(); ok {

@@ -78,10 +78,10 @@ func (a *Assoc) own() {
 	a.order.Store(nil)
 }
 
-// Len tells how many elements there are.
+// Len returns how many elements there are.
 func (a *Assoc) Len() int { return len(a.index) }
 
-// Get gives an element.
+// Get returns an element.
 func (a *Assoc) Get(key string) (string, bool) {
 	i, ok := a.index[key]
 	if !ok {
@@ -90,7 +90,7 @@ func (a *Assoc) Get(key string) (string, bool) {
 	return a.list[i].value, true
 }
 
-// All gives the elements in order.
+// All returns the elements in order.
 func (a *Assoc) All() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, i := range a.sorted() {

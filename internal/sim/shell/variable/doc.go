@@ -1,7 +1,6 @@
-// Package variable is the store of a shell's variables, as bash has them:
-// scalars, indexed and associative arrays, references by name, attributes,
-// the dynamic scopes of functions, temporary environments, and variables whose
-// values are computed.
+// Package variable stores a shell's variables as bash has them: scalars,
+// indexed and associative arrays, name references, attributes, dynamic scopes
+// of functions, temporary environments, and variables with computed values.
 //
 // A [Store] belongs to one shell and is used by one goroutine at a time.
 // [Store.Fork] makes the store of a shell that runs beside it, [Store.Borrow]

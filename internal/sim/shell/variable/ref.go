@@ -35,13 +35,13 @@ func (s *Store) Resolve(name string) (Ref, error) {
 	return Ref{Name: first}, &Error{Kind: Circular, Name: first}
 }
 
-// hides tells whether a variable is a local reference to its own name, which
+// hides reports whether a variable is a local reference to its own name, which
 // means the variable that it hides.
 func (v *Var) hides(name string) bool {
 	return v != nil && v.attr&NameRef != 0 && v.level > 0 && v.str == name
 }
 
-// Target gives what a reference is to, or "".
+// Target returns what a reference is to, or "".
 func (s *Store) Target(name string) string {
 	v := s.Lookup(name)
 	if v == nil || v.attr&NameRef == 0 {
@@ -50,7 +50,7 @@ func (s *Store) Target(name string) string {
 	return v.str
 }
 
-// Valid tells whether a string can be a variable's name.
+// Valid reports whether a string can be a variable's name.
 func Valid(name string) bool {
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		return false

@@ -64,7 +64,7 @@ func (s *Store) reveal(name string, v *Var) {
 	}
 }
 
-// Function tells the depth of the innermost function's scope, 0 if there is
+// Function returns the depth of the innermost function's scope, 0 if there is
 // none.
 func (s *Store) Function() int {
 	n := len(s.scopes) - 1
@@ -190,7 +190,7 @@ func (s *Store) SetTemporary(name, value string, add bool) error {
 	return nil
 }
 
-// Temporary tells whether a variable is of an assignment before a command.
+// Temporary reports whether a variable is of an assignment before a command.
 func (s *Store) Temporary(name string) bool {
 	v := s.Lookup(name)
 	return v != nil && v.level > 0 && s.scopes[v.level].temporary

@@ -67,7 +67,7 @@ func (s *Store) count(n int) {
 	}
 }
 
-// Lookup gives a variable by its own name, that of a reference by its name
+// Lookup returns a variable by its own name, that of a reference by its name
 // too. A local variable without a value is one; nil is none at all.
 func (s *Store) Lookup(name string) *Var {
 	if v, ok := s.own[name]; ok {
@@ -85,7 +85,7 @@ func (s *Store) below(name string) *Var {
 	return nil
 }
 
-// Get gives the value of $name; ok is false where it is not set. Of an array
+// Get returns the value of $name; ok is false where it is not set. Of an array
 // it is element 0. References are followed, those to elements too; but where a
 // subscript is to be expanded first, ok is false.
 func (s *Store) Get(name string) (value string, ok bool) {
@@ -126,7 +126,7 @@ func (s *Store) element(v *Var, r Ref) (string, bool) {
 	return "", false
 }
 
-// Int gives a variable's value where it is a plain decimal number, which it
+// Int returns a variable's value where it is a plain decimal number, which it
 // remembers. Of what is not it says nothing.
 func (s *Store) Int(name string) (int64, bool) {
 	v := s.Lookup(name)
@@ -234,7 +234,7 @@ func (s *Store) changed(name string, v *Var) {
 	}
 }
 
-// Environ gives the exported variables as a process gets them, in order of
+// Environ returns the exported variables as a process gets them, in order of
 // bytes. The slice never changes.
 func (s *Store) Environ() []string {
 	if s.environValid {
@@ -257,7 +257,7 @@ func (s *Store) Environ() []string {
 	return list
 }
 
-// Mark gives the number that SetMark keeps beside a variable's value. It is 0
+// Mark returns the number that SetMark keeps beside a variable's value. It is 0
 // for a new variable, and again when a value is assigned.
 func (s *Store) Mark(name string) int {
 	if v := s.Lookup(name); v != nil {

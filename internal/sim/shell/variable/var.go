@@ -53,30 +53,30 @@ type Var struct {
 // present one. Those that have an earlier one are frozen.
 type token struct{ home *Store }
 
-// Attr tells the attributes.
+// Attr returns the attributes.
 func (v *Var) Attr() Attr { return v.attr &^ (inform | hidden) }
 
-// Is tells whether the variable has one of the attributes.
+// Is reports whether the variable has one of the attributes.
 func (v *Var) Is(a Attr) bool { return v.attr&a != 0 }
 
-// Hidden tells whether it only keeps the place of a local variable that was
+// Hidden reports whether it only keeps the place of a local variable that was
 // unset.
 func (v *Var) Hidden() bool { return v.attr&hidden != 0 }
 
-// IsSet tells whether the variable has a value. An array has one when it was
+// IsSet reports whether the variable has a value. An array has one when it was
 // assigned to, even if it is empty.
 func (v *Var) IsSet() bool { return v.set }
 
-// Array gives the elements of an indexed array, or nil.
+// Array returns the elements of an indexed array, or nil.
 func (v *Var) Array() *Array { return v.array }
 
-// Assoc gives the elements of an associative array, or nil.
+// Assoc returns the elements of an associative array, or nil.
 func (v *Var) Assoc() *Assoc { return v.assoc }
 
-// Level tells in which scope the variable stands; 0 is the global one.
+// Level returns the scope of the variable; 0 is the global one.
 func (v *Var) Level() int { return int(v.level) }
 
-// Scalar gives the value of $name: that of a scalar, or of element 0.
+// Scalar returns the value of $name: that of a scalar, or of element 0.
 func (v *Var) Scalar() (string, bool) {
 	switch {
 	case v.array != nil:

@@ -137,7 +137,7 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close gives all memory back. No value may be used any more.
+// Close returns all memory back. No value may be used any more.
 func (e *Engine) Close() {
 	_ = e.mem.Close() // unmapping our own pages
 	e.tls.Close()
@@ -146,10 +146,10 @@ func (e *Engine) Close() {
 	runtime.KeepAlive(e.fixed)
 }
 
-// Used tells the bytes that are allocated.
+// Used returns the bytes that are allocated.
 func (e *Engine) Used() int64 { return e.used }
 
-// OutOfHeap tells whether memory was refused: by the engine's own bound, or
+// OutOfHeap reports whether memory was refused: by the engine's own bound, or
 // by whoever is behind Take.
 func (e *Engine) OutOfHeap() (own, taken bool) { return e.refused == errHeap, e.refused == errTaken }
 
@@ -213,7 +213,7 @@ func usable(_ *libc.TLS, p uintptr) lib.Size_t {
 	return lib.Size_t(memory.UintptrUsableSize(p))
 }
 
-// room tells whether n more bytes may be allocated.
+// room reports whether n more bytes may be allocated.
 func (e *Engine) room(n int64) bool {
 	if n < 0 || e.used+n > e.o.Heap {
 		e.refused = errHeap
@@ -337,12 +337,12 @@ func (e *Engine) hidden(o Value, name string, v Value) {
 	lib.XJS_DefinePropertyValueStr(e.tls, e.ctx, o, e.cString(0, name), v, lib.MJS_PROP_WRITABLE|lib.MJS_PROP_CONFIGURABLE)
 }
 
-// Set gives an object a property; it takes v.
+// Set sets a property of an object; it takes v.
 func (e *Engine) Set(o Value, name string, v Value) {
 	lib.XJS_DefinePropertyValueStr(e.tls, e.ctx, o, e.cString(0, name), v, lib.MJS_PROP_C_W_E)
 }
 
-// Get gives a property; a getter that throws is undefined.
+// Get returns a property; a getter that throws is undefined.
 func (e *Engine) Get(o Value, name string) Value {
 	v := lib.XJS_GetPropertyStr(e.tls, e.ctx, o, e.cString(0, name))
 	if v.Ftag == lib.EJS_TAG_EXCEPTION {
@@ -352,13 +352,13 @@ func (e *Engine) Get(o Value, name string) Value {
 	return v
 }
 
-// Global gives the global object.
+// Global returns the global object.
 func (e *Engine) Global() Value { return lib.XJS_GetGlobalObject(e.tls, e.ctx) }
 
-// Dup gives one more reference.
+// Dup returns one more reference to a value.
 func (e *Engine) Dup(v Value) Value { return lib.XDupValue(e.tls, e.ctx, v) }
 
-// Free gives a reference up.
+// Free releases a reference.
 func (e *Engine) Free(v Value) { lib.XFreeValue(e.tls, e.ctx, v) }
 
 // cString puts a string where C code finds it, until the next one of the same

@@ -58,7 +58,7 @@ func (e *Engine) Compile(source, name string, module bool) error {
 	return err
 }
 
-// IsModule tells whether a source begins as a module does.
+// IsModule reports whether a source begins as a module does.
 func (e *Engine) IsModule(source string) bool {
 	return lib.XJS_DetectModule(e.tls, e.cString(0, source), lib.Size_t(len(source))) != 0
 }

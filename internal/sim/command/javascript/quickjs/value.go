@@ -8,7 +8,7 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// String gives a value as a string. Halves of surrogate pairs are U+FFFD. A
+// String returns a value as a string. Halves of surrogate pairs are U+FFFD. A
 // value whose conversion throws is empty.
 func (e *Engine) String(v Value) string {
 	p := lib.XJS_ToCStringLen2(e.tls, e.ctx, e.length, v, 0)
@@ -43,7 +43,7 @@ func surrogates(s string) string {
 	return b.String()
 }
 
-// Float gives a value as a number; one whose conversion throws is 0.
+// Float returns a value as a number; one whose conversion throws is 0.
 func (e *Engine) Float(v Value) float64 {
 	switch v.Ftag {
 	case lib.EJS_TAG_INT, lib.EJS_TAG_BOOL:
@@ -58,7 +58,7 @@ func (e *Engine) Float(v Value) float64 {
 	return *(*float64)(at(e.length))
 }
 
-// Int gives a value as a whole number, cut to what an int of 54 bits holds.
+// Int returns a value as a whole number, cut to what an int of 54 bits holds.
 func (e *Engine) Int(v Value) int {
 	f := e.Float(v)
 	const most = 1 << 53
@@ -73,7 +73,7 @@ func (e *Engine) Int(v Value) int {
 	return int(f)
 }
 
-// Bool gives a value as a truth.
+// Bool returns a value as a truth.
 func (e *Engine) Bool(v Value) bool { return lib.XJS_ToBool(e.tls, e.ctx, v) > 0 }
 
 // IsNone tells undefined and null.
@@ -105,7 +105,7 @@ func (e *Engine) View(buffer Value, offset, length int) []byte {
 	return unsafe.Slice((*byte)(at(p)), n)[offset : offset+length]
 }
 
-// Strings gives an array's elements as strings.
+// Strings returns an array's elements as strings.
 func (e *Engine) Strings(v Value) []string {
 	if IsNone(v) {
 		return nil
@@ -122,7 +122,7 @@ func (e *Engine) Strings(v Value) []string {
 	return list
 }
 
-// Promise tells how a promise stands (0 waits, 1 fulfilled, 2 rejected, -1
+// Promise returns how a promise stands (0 waits, 1 fulfilled, 2 rejected, -1
 // none) and with which value.
 func (e *Engine) Promise(v Value) (state int, result Value) {
 	state = int(lib.XJS_PromiseState(e.tls, e.ctx, v))
@@ -132,7 +132,7 @@ func (e *Engine) Promise(v Value) (state int, result Value) {
 	return state, lib.XJS_PromiseResult(e.tls, e.ctx, v)
 }
 
-// ProxyTarget gives what is behind a Proxy, or undefined where there is none.
+// ProxyTarget returns what is behind a Proxy, or undefined where there is none.
 func (e *Engine) ProxyTarget(v Value) Value {
 	if v.Ftag != lib.EJS_TAG_OBJECT || lib.XJS_GetClassID(e.tls, v) != lib.EJS_CLASS_PROXY {
 		return Undefined()
@@ -144,7 +144,7 @@ func (e *Engine) ProxyTarget(v Value) Value {
 	return e.Dup((*lib.TJSProxyData)(at(p)).Ftarget)
 }
 
-// Values gives an array's elements; each is the caller's.
+// Values returns an array's elements; each is the caller's.
 func (e *Engine) Values(v Value) []Value {
 	length := e.Get(v, "length")
 	n := min(e.Int(length), 1<<24)

@@ -1,5 +1,4 @@
-// Package gitignore reads the files that say which files to leave out, as git's
-// .gitignore does.
+// Package gitignore parses .gitignore files and matches paths against them.
 package gitignore
 
 import "strings"
