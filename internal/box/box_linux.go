@@ -239,6 +239,7 @@ func (c *closers) close() {
 	}
 }
 
+// EndKind returns Timeout for the end of a deadline, else Canceled.
 func EndKind(err error) paddock.Kind {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return paddock.Timeout
@@ -253,6 +254,7 @@ func (b *Box) explain(err error) error {
 	return fmt.Errorf("%w: %s: %w", err, b.Reason(), paddock.Unavailable)
 }
 
+// Reason returns why the box ended; it is empty while the box lives.
 func (b *Box) Reason() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -275,7 +277,7 @@ func (b *Box) connect() (*os.File, error) {
 	return b.Ask(boxinit.OpConnect, nil)
 }
 
-// ask asks the box for something; the answer comes on the file.
+// Ask asks the box for something; the answer comes on the file.
 func (b *Box) Ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error) {
 	mine, theirs, err := kernel.Pair()
 	if err != nil {
@@ -289,7 +291,7 @@ func (b *Box) Ask(op boxinit.Op, arg []byte, files ...*os.File) (*os.File, error
 	return mine, nil
 }
 
-// remove ends the box. Twice is fine.
+// Remove ends the box. Twice is fine.
 func (b *Box) Remove(ctx context.Context) error {
 	b.mu.Lock()
 	if b.why == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A failure is why a box cannot be made here, and what to do.
+// A Failure is why a box cannot be made here, and what to do.
 type Failure struct {
 	Cause, Remedy string
 	Control       paddock.Control // that is missing; empty is namespaces
@@ -36,7 +36,7 @@ func impossible(err error, r *Runtime) error {
 	return &paddock.MissingError{Finding: paddock.Finding{Control: cmp.Or(f.Control, paddock.ControlUserNS), Strength: paddock.Absent, Cause: f.Cause, Remedy: f.Remedy}}
 }
 
-// surroundings are what a cause is looked for in: this host, and the container
+// Surroundings are what a cause is looked for in: this host, and the container
 // that this process may itself be in.
 type Surroundings struct {
 	root  bool
@@ -120,7 +120,7 @@ func (s Surroundings) switchedOff(says func(words ...string) bool) *Failure {
 	return nil
 }
 
-// contained says what to do inside a container, whose walls stand behind one
+// Contained says what to do inside a container, whose walls stand behind one
 // another: a trial tells of the first one only, and so the remedy names all that are
 // seen here. Where none is, it is otherwise.
 func (s Surroundings) Contained(otherwise string) string {

@@ -23,5 +23,5 @@ func (d *Driver) newGateway(spec *paddock.Spec, id Identity, was *owner.Config) 
 // gatewayIDs is how far the number of a gateway is from that of its box's user.
 const gatewayIDs = 1 << 24
 
-// listHow is how rules about the network are enforced.
+// ListHow is how rules about the network are enforced.
 const ListHow = "a network stack in a process of its own outside holds the other end of the only link, and decides about every packet by the rules"

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
-// An identity is who commands are: inside, and to the host's kernel.
+// An Identity is who commands are: inside, and to the host's kernel.
 type Identity struct {
 	User guest.User
 	KUID int  // the host's number for inside.UID

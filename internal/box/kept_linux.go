@@ -152,7 +152,7 @@ func (d *Driver) instruct(ctx context.Context, data []byte, files []*os.File) (c
 	}
 }
 
-// A toldError is an error that another process tells, with its kind.
+// A ToldError is an error that another process tells, with its kind.
 type ToldError struct {
 	Text string
 	Kind paddock.Kind
@@ -183,7 +183,7 @@ func (d *Driver) claim(id paddock.ID) (string, error) {
 	return dir, nil
 }
 
-// ownDirectory makes a directory that nobody else may enter, and refuses one
+// OwnDirectory makes a directory that nobody else may enter, and refuses one
 // that somebody else has prepared.
 func OwnDirectory(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -192,7 +192,7 @@ func OwnDirectory(path string) error {
 	return CheckOwn(path)
 }
 
-// checkOwn refuses a directory that somebody else could have prepared, or is
+// CheckOwn refuses a directory that somebody else could have prepared, or is
 // reached by one that somebody else could have. One that is not there is fine.
 func CheckOwn(path string) error {
 	for dir := path; ; dir = filepath.Dir(dir) {

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image"
 )
 
-// A layout is what a spec means on this host: the configuration of the box,
+// A Layout is what a spec means on this host: the configuration of the box,
 // and the host paths behind its mounts.
 type Layout struct {
 	Config boxinit.Config

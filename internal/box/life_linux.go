@@ -39,9 +39,10 @@ type Life struct {
 // Plan returns how its boxes are made. The caller changes nothing in it.
 func (l *Life) Plan() *Plan { return &l.plan }
 
-// Data is the directory where boxes are saved, and Ephemeral says that what is saved there is of no
-// use after this process.
-func (l *Life) Data() string    { return l.data }
+// Data returns the directory where boxes are saved.
+func (l *Life) Data() string { return l.data }
+
+// Ephemeral reports whether saved boxes are of no use after this process ends.
 func (l *Life) Ephemeral() bool { return l.ephemeral }
 
 // begin makes the first box, and gives the connection to its agent.
@@ -364,7 +365,7 @@ const maxRefusals = 1000
 
 var _ boxOwner = (*Life)(nil)
 
-// closeAll closes files whose content is safe already, or of no use.
+// CloseAll closes files whose content is safe already, or of no use.
 func CloseAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
@@ -385,7 +386,7 @@ func (l *Life) image() Saved {
 	return l.saved
 }
 
-// report waits for the answer of the box's init.
+// Report waits for the answer of the box's init.
 func (b *Box) Report(ctx context.Context, f *os.File) error {
 	conn, err := net.FileConn(f)
 	if err != nil {

@@ -76,13 +76,13 @@ func (b *Box) Limits() paddock.Limits {
 	return b.limits
 }
 
-// A standing is whether a box goes, and if not, why.
+// A Standing is whether a box goes, and if not, why.
 type Standing struct {
 	State  paddock.State `json:"state"`
 	Reason string        `json:"reason,omitempty"`
 }
 
-// A measure is what the owner knows of a box at a moment.
+// A Measure is what the owner knows of a box at a moment.
 type Measure struct {
 	Standing
 	Usage  paddock.Usage  `json:"usage"`

@@ -76,6 +76,7 @@ type Sandbox struct {
 	samples []sample           // guarded by mu
 }
 
+// ID implements paddock.Sandbox.
 func (s *Sandbox) ID() paddock.ID { return s.id }
 
 // attach makes conn the way to the agent, and b what its owner shows; nil is nothing.
@@ -313,6 +314,7 @@ func (s *Sandbox) gone() string {
 	}
 }
 
+// Status implements paddock.Sandbox.
 func (s *Sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	m, err := s.owner.Measure(ctx)
 	if err != nil {
@@ -377,6 +379,7 @@ func (s *Sandbox) tellEgress(st *paddock.Status, e owner.State) {
 	}
 }
 
+// Start implements paddock.Sandbox.
 func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {
 	g, err := s.running(ctx)
 	if err != nil {
@@ -386,6 +389,7 @@ func (s *Sandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, 
 	return g.Start(ctx, cmd)
 }
 
+// Attach implements paddock.Sandbox.
 func (s *Sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Output) (paddock.Process, error) {
 	g, err := s.running(ctx)
 	if err != nil {
@@ -394,6 +398,7 @@ func (s *Sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Outpu
 	return g.Attach(ctx, pid, out)
 }
 
+// Processes implements paddock.Sandbox.
 func (s *Sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) {
 	g, err := s.running(ctx)
 	if err != nil {
@@ -402,6 +407,7 @@ func (s *Sandbox) Processes(ctx context.Context) ([]paddock.ProcessInfo, error) 
 	return g.Processes(ctx)
 }
 
+// Dial implements paddock.Sandbox.
 func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	g, err := s.running(ctx)
 	if err != nil {
@@ -410,6 +416,7 @@ func (s *Sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	return g.Dial(ctx, port)
 }
 
+// Update implements paddock.Sandbox.
 func (s *Sandbox) Update(ctx context.Context, u paddock.Update) error {
 	if u.Policy != nil {
 		if err := checkNetwork(&paddock.Spec{Policy: *u.Policy}); err != nil {
@@ -438,6 +445,7 @@ func (s *Sandbox) Update(ctx context.Context, u paddock.Update) error {
 	return nil
 }
 
+// Snapshot implements paddock.Sandbox.
 func (s *Sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.SnapshotID, error) {
 	if s.driver.tier.Snapshots == nil {
 		return "", fmt.Errorf("snapshot of sandbox %s: this tier has none yet: %w", s.id, paddock.Unsupported)
@@ -452,6 +460,7 @@ func (s *Sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	return id, nil
 }
 
+// Pause implements paddock.Sandbox.
 func (s *Sandbox) Pause(ctx context.Context) error {
 	if err := s.owner.pause(ctx); err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
@@ -459,6 +468,7 @@ func (s *Sandbox) Pause(ctx context.Context) error {
 	return nil
 }
 
+// Resume implements paddock.Sandbox.
 func (s *Sandbox) Resume(ctx context.Context) error {
 	if err := s.owner.resume(ctx); err != nil {
 		return fmt.Errorf("sandbox %s: %w", s.id, err)
@@ -466,6 +476,7 @@ func (s *Sandbox) Resume(ctx context.Context) error {
 	return nil
 }
 
+// Remove implements paddock.Sandbox.
 func (s *Sandbox) Remove(ctx context.Context) error {
 	s.mu.Lock()
 	s.removed = true

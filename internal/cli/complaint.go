@@ -29,6 +29,7 @@ type Hinted struct {
 func (h *Hinted) Error() string { return h.err.Error() }
 func (h *Hinted) Unwrap() error { return h.err }
 
+// WithHint adds to an error what the caller can do about it.
 func WithHint(err error, format string, args ...any) error {
 	return &Hinted{err, fmt.Sprintf(format, args...)}
 }

@@ -199,6 +199,7 @@ func limitsInWords(l paddock.Limits) string {
 	return Join(parts)
 }
 
+// PrintJSON writes a value as indented JSON, without escaping for HTML.
 func PrintJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

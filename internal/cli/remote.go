@@ -274,6 +274,7 @@ func (a *App) readKey(fromInput bool) (string, error) {
 	return CheckKey(string(data), err)
 }
 
+// CheckKey returns a key without the white space around it, and an error where it cannot be one.
 func CheckKey(key string, err error) (string, error) {
 	key = strings.TrimSpace(key)
 	switch {

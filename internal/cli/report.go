@@ -137,6 +137,7 @@ func changes(w io.Writer, list []changedFile) {
 	}
 }
 
+// Plural returns a number with its noun: "1 file", "2 files".
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -21,6 +21,7 @@ func (s *SizeFlag) String() string {
 	return strconv.FormatInt(int64(*s), 10)
 }
 
+// Type implements pflag.Value.
 func (s *SizeFlag) Type() string { return "SIZE" }
 
 // Set refuses zero and less: zero is "the default" in a Spec, and nobody who
@@ -44,6 +45,7 @@ func (p *ProcessorsFlag) String() string {
 	return strconv.FormatFloat(float64(*p), 'g', -1, 64)
 }
 
+// Type implements pflag.Value.
 func (p *ProcessorsFlag) Type() string { return "number" }
 
 // Set refuses zero and less, as that of sizeFlag does, and what is no number.
@@ -66,6 +68,7 @@ func (c *CountFlag) String() string {
 	return strconv.Itoa(int(*c))
 }
 
+// Type implements pflag.Value.
 func (c *CountFlag) Type() string { return "number" }
 
 // Set refuses zero and less, as that of sizeFlag does.
@@ -88,6 +91,7 @@ func (t *TimeFlag) String() string {
 	return time.Duration(*t).String()
 }
 
+// Type implements pflag.Value.
 func (t *TimeFlag) Type() string { return "time" }
 
 // Set refuses zero and less, as that of sizeFlag does.

@@ -474,6 +474,7 @@ func controls() []paddock.Control {
 	}
 }
 
+// Join returns the texts of a list, separated by commas.
 func Join[T ~string](list []T) string {
 	text := make([]string, len(list))
 	for i, s := range list {

@@ -12,8 +12,8 @@ import (
 // version is set by the linker in a release; otherwise the Go tool chain knows.
 var version string
 
-// A provenance tells what this program was built from.
-type provenance struct {
+// A Provenance tells what this program was built from.
+type Provenance struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
 	Time     string `json:"time,omitempty"`     // of the revision
@@ -48,8 +48,8 @@ Exit status: 0, or 125 if the answer cannot be written.`,
 }
 
 // Build reads what the Go tool chain wrote into this program.
-func Build() provenance {
-	v := provenance{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+func Build() Provenance {
+	v := Provenance{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		if v.Version == "" {
@@ -73,7 +73,7 @@ func Build() provenance {
 	return v
 }
 
-func (v provenance) String() string {
+func (v Provenance) String() string {
 	s := fmt.Sprintf("paddock %s (%s, %s)\nguest: %s\n", v.Version, v.Platform, v.Go, v.Guest)
 	if v.Revision != "" {
 		s += "revision: " + v.Revision

@@ -99,7 +99,7 @@ func (p Program) cached(cache string) (*os.File, error) {
 	name := p.cacheName()
 	dir, err := os.OpenRoot(cache)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(cache, 0o700); err == nil {
+		if err = os.MkdirAll(cache, 0o700); err == nil { //nolint:gosec // the caller's own directory
 			dir, err = os.OpenRoot(cache)
 		}
 	}

@@ -53,7 +53,7 @@ func (p Program) Exec(cache string, argv, environ []string, others ...Program) e
 	if len(handed) > 0 {
 		env = append(env, handedVariable+"="+strings.Join(handed, ","))
 	}
-	return syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), argv, env)
+	return syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), argv, env) //nolint:gosec // the file was checked, and the arguments are the caller's own
 }
 
 // Received gives the programs that this process was handed, and keeps them from

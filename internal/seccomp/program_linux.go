@@ -11,7 +11,7 @@ import (
 // Base is for the agent in a jail and everything it starts.
 func Base() ([]kernel.Instruction, error) { return assemble(baseRules(), kernel.Numbers()) }
 
-// Kernel is for a kernel in software and the program that starts it.
+// GuestKernel is for a kernel in software and the program that starts it.
 func GuestKernel() ([]kernel.Instruction, error) { return assemble(kernelRules(), kernel.Numbers()) }
 
 // Reported is for what the broker stands behind, on top of Base or Kernel; with

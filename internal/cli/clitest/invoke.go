@@ -38,6 +38,7 @@ func Invoke(dir string, env map[string]string, tiers []cli.Tier, args ...string)
 	return v
 }
 
+// Run executes the command line and returns its exit status.
 func (v *Invocation) Run(ctx context.Context) int { return v.App.Execute(ctx) }
 
 // AsTier is a tier of this driver.
@@ -79,6 +80,7 @@ func Recording(f *fake.Fake) cli.Tier {
 	return t
 }
 
+// Plant writes a file and makes the directories above it.
 func Plant(t *testing.T, name, text string, mode fs.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

@@ -33,8 +33,10 @@ type Fake struct {
 	Removed int          // guarded by mu
 }
 
+// Info implements paddock.Driver.
 func (f *Fake) Info(context.Context, paddock.Tier) (paddock.Info, error) { return f.About, nil }
 
+// Create implements paddock.Driver.
 func (f *Fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	if f.Refuse != nil {
 		return nil, f.Refuse
@@ -46,13 +48,21 @@ func (f *Fake) Create(_ context.Context, spec paddock.Spec) (paddock.Sandbox, er
 	return &fakeSandbox{f: f, spec: spec}, nil
 }
 
+// Open implements paddock.Driver.
 func (f *Fake) Open(context.Context, paddock.ID) (paddock.Sandbox, error) {
 	return nil, paddock.NotFound
 }
-func (f *Fake) List(context.Context) ([]paddock.Status, error)           { return nil, nil }
-func (f *Fake) RemoveSnapshot(context.Context, paddock.SnapshotID) error { return nil }
-func (f *Fake) Close() error                                             { return nil }
 
+// List implements paddock.Driver.
+func (f *Fake) List(context.Context) ([]paddock.Status, error) { return nil, nil }
+
+// RemoveSnapshot implements paddock.Driver.
+func (f *Fake) RemoveSnapshot(context.Context, paddock.SnapshotID) error { return nil }
+
+// Close implements paddock.Driver.
+func (f *Fake) Close() error { return nil }
+
+// Made returns the spec of the last Create.
 func (f *Fake) Made() paddock.Spec {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +103,7 @@ func (s *fakeSandbox) Start(_ context.Context, cmd paddock.Cmd) (paddock.Process
 	for name, value := range s.spec.Env {
 		c.Env = append(c.Env, name+"="+value)
 	}
-	c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
+	c.Env = append(c.Env, "PATH="+os.Getenv("PATH")) //nolint:forbidigo // programs of a fake are found as its caller finds them
 	p := &FakeProcess{c: c, exited: make(chan struct{}), amend: s.f.Amend}
 	var theirs *os.File
 	if cmd.Input {
@@ -111,7 +121,7 @@ func (s *fakeSandbox) Start(_ context.Context, cmd paddock.Cmd) (paddock.Process
 		return nil, &paddock.StartError{Path: path, Code: code, Err: fmt.Errorf("%w: %w", err, paddock.Invalid)}
 	}
 	if theirs != nil {
-		theirs.Close()
+		_ = theirs.Close() // the program has its own now
 	}
 	var limit *time.Timer
 	if s.spec.Limits.Lifetime > 0 {
@@ -164,6 +174,7 @@ func (s *fakeSandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddoc
 func (s *fakeSandbox) Pause(context.Context) error  { return paddock.Unsupported }
 func (s *fakeSandbox) Resume(context.Context) error { return paddock.Unsupported }
 
+// A FakeProcess is a program of this machine, started without any isolation.
 type FakeProcess struct {
 	c        *exec.Cmd
 	in       io.WriteCloser
@@ -184,13 +195,21 @@ type flag struct {
 func (f *flag) Store(on bool) { f.mu.Lock(); f.on = on; f.mu.Unlock() }
 func (f *flag) Load() bool    { f.mu.Lock(); defer f.mu.Unlock(); return f.on }
 
-func (p *FakeProcess) ID() paddock.PID       { return paddock.PID(p.c.Process.Pid) }
+// ID implements paddock.Process.
+func (p *FakeProcess) ID() paddock.PID { return paddock.PID(p.c.Process.Pid) }
+
+// Input implements paddock.Process.
 func (p *FakeProcess) Input() io.WriteCloser { return p.in }
-func (p *FakeProcess) Release()              {}
+
+// Release lets go of the process; there is nothing to let go of.
+func (p *FakeProcess) Release() {}
+
+// Resize implements paddock.Process.
 func (p *FakeProcess) Resize(context.Context, paddock.Size) error {
 	return paddock.Conflict
 }
 
+// Wait implements paddock.Process.
 func (p *FakeProcess) Wait(context.Context) (paddock.Exit, error) {
 	<-p.exited
 	state := p.c.ProcessState
@@ -208,6 +227,7 @@ func (p *FakeProcess) Wait(context.Context) (paddock.Exit, error) {
 	return exit, nil
 }
 
+// Signal implements paddock.Process.
 func (p *FakeProcess) Signal(_ context.Context, sig syscall.Signal) error {
 	select {
 	case <-p.exited:
@@ -220,6 +240,7 @@ func (p *FakeProcess) Signal(_ context.Context, sig syscall.Signal) error {
 	return syscall.Kill(-p.c.Process.Pid, sig)
 }
 
+// GoodInfo returns the info of a tier that can do all that tests ask for.
 func GoodInfo() paddock.Info {
 	return paddock.Info{
 		Tier: paddock.Jail, Available: true, Version: runtime.GOOS,
@@ -231,6 +252,7 @@ func GoodInfo() paddock.Info {
 // Slow is a driver whose Create ends only when it is cancelled.
 type Slow struct{ Fake }
 
+// Create implements paddock.Driver.
 func (s *Slow) Create(ctx context.Context, _ paddock.Spec) (paddock.Sandbox, error) {
 	<-ctx.Done()
 	return nil, fmt.Errorf("create: %w: %w", ctx.Err(), paddock.Canceled)

@@ -191,7 +191,7 @@ type accounts struct {
 // openAccounts builds what stands between callers and a driver: keys, the layers of
 // stack.go, usage and the record. It owns the driver from here on, and closes it if it
 // fails.
-func openAccounts(a *cli.App, ctx context.Context, d paddock.Driver, f *serveFlags, shown string, o *operation) (_ *accounts, err error) {
+func openAccounts(ctx context.Context, a *cli.App, d paddock.Driver, f *serveFlags, shown string, o *operation) (_ *accounts, err error) {
 	c := &accounts{app: a, flags: f, watch: o, log: o.log, shared: d, sums: make(chan struct{}, sumsAtOnce), drivers: map[string]paddock.Driver{}}
 	defer func() {
 		if err != nil {

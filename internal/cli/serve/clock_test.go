@@ -33,7 +33,7 @@ func TestNoSandboxIsLostWhereTheClockOfAServerJumps(t *testing.T) {
 			listen: "127.0.0.1:0", store: storeFlags{state: filepath.Join(dir, "state")},
 			account: accountFlags{host: "a", idleRemove: cli.TimeFlag(12 * time.Hour), longest: cli.TimeFlag(30 * time.Hour)},
 		}
-		c, err := openAccounts(v.App, t.Context(), d, f, "static", &operation{log: slog.New(slog.DiscardHandler)})
+		c, err := openAccounts(t.Context(), v.App, d, f, "static", &operation{log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ import (
 )
 
 // openE2B speaks E2B's API to the sandboxes of the accounts.
-func openE2B(a *cli.App, ctx context.Context, c *accounts, f *serveFlags, address string, log *slog.Logger, api *server.Server) (*e2b.Handler, error) {
+func openE2B(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, address string, log *slog.Logger, api *server.Server) (*e2b.Handler, error) {
 	uploads, err := f.store.uploads(a)
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func newTown(t *testing.T) *town {
 	}
 	log := slog.New(slog.DiscardHandler)
 	f := &serveFlags{listen: "127.0.0.1:0", store: storeFlags{state: filepath.Join(dir, "state")}, account: accountFlags{host: "a"}}
-	c, err := openAccounts(invoke(dir, nil, nil).App, t.Context(), d, f, "static", &operation{log: log})
+	c, err := openAccounts(t.Context(), invoke(dir, nil, nil).App, d, f, "static", &operation{log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

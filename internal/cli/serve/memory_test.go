@@ -83,7 +83,7 @@ func TestWhatAServerHoldsDoesNotGrowWithCallsOrWithSandboxesThatWere(t *testing.
 			listen: "127.0.0.1:0", store: storeFlags{state: filepath.Join(dir, "state")},
 			account: accountFlags{host: "a", audit: filepath.Join(dir, "audit")},
 		}
-		c, err := openAccounts(invoke(dir, nil, nil).App, t.Context(), o.driver(d, "sim"), f, "static", o)
+		c, err := openAccounts(t.Context(), invoke(dir, nil, nil).App, o.driver(d, "sim"), f, "static", o)
 		if err != nil {
 			t.Fatal(err)
 		}

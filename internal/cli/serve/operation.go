@@ -128,7 +128,7 @@ type operation struct {
 }
 
 // operate begins to watch, as the flags and the environment say.
-func operate(a *cli.App, ctx context.Context, f *serveFlags) (*operation, error) {
+func operate(ctx context.Context, a *cli.App, f *serveFlags) (*operation, error) {
 	o := &operation{level: new(slog.LevelVar), reload: f.operate.reload, stop: func() {}}
 	o.level.Set(f.operate.level.Level)
 	o.log = slog.New(slog.NewJSONHandler(logTo(a, f.private), &slog.HandlerOptions{Level: o.level}))

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/cli"
 )
 
-func readyCommand(a *cli.App) *cobra.Command {
+func readyCommand() *cobra.Command {
 	within := cli.TimeFlag(5 * time.Second)
 	c := &cobra.Command{
 		Use:   "ready [flags] ADDRESS",

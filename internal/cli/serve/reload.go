@@ -50,9 +50,9 @@ func serveAs(a *cli.App, c *cobra.Command, f *serveFlags) error {
 		f.operate.reload = r
 	}
 	if f.operate.check {
-		return checkServe(a, c.Context(), f)
+		return checkServe(c.Context(), a, f)
 	}
-	return serve(a, c.Context(), f)
+	return serve(c.Context(), a, f)
 }
 
 // hangups are the signals that do not end a server, but have it read its file again.
@@ -65,7 +65,7 @@ func (f *operateFlags) hangups() []os.Signal {
 
 // checkServe reads and checks what a server would be told at its start, and changes
 // nothing: what can only be known by opening it (places, addresses, the database) is left.
-func checkServe(a *cli.App, ctx context.Context, f *serveFlags) error {
+func checkServe(ctx context.Context, a *cli.App, f *serveFlags) error {
 	if _, err := f.sharedKey(a.Lookup); err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func (p *keyPlace) args(names ...string) cobra.PositionalArgs {
 // with does something with the keys of the tenant that is named, or of the caller's.
 func (p *keyPlace) with(ctx context.Context, a *cli.App, args []string, do func(context.Context, keyring, []string) error) error {
 	if p.remote.Server == "" {
-		return withStore(a, ctx, &p.where, func(s *store.Store) error {
+		return withStore(ctx, a, &p.where, func(s *store.Store) error {
 			return do(ctx, storedKeys{s, args[0]}, args[1:])
 		})
 	}

@@ -75,7 +75,7 @@ failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return serveAs(a, c, f) },
 	}
-	c.AddCommand(readyCommand(a))
+	c.AddCommand(readyCommand())
 	fs := c.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7463", "`address` to listen at: unix:/path, or HOST:PORT; port 0 is a free one")
@@ -243,7 +243,7 @@ func (f *serveFlags) gear(a *cli.App) (g cli.Gear, err error) {
 	return g, err
 }
 
-func serve(a *cli.App, ctx context.Context, f *serveFlags) (err error) {
+func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 	if f.tls.acme != "" && f.way.domain == "" {
 		f.way.domain = f.tls.acme
 	}
@@ -260,7 +260,7 @@ func serve(a *cli.App, ctx context.Context, f *serveFlags) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
-	o, err := operate(a, ctx, f)
+	o, err := operate(ctx, a, f)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func serve(a *cli.App, ctx context.Context, f *serveFlags) (err error) {
 	caller, end := ownerCaller(d), d.Close
 	var ports *gate.Gate
 	if !strings.HasPrefix(l.address, "unix:") {
-		c, err = openAccounts(a, ctx, d, f, key, o) // d is its own from here on
+		c, err = openAccounts(ctx, a, d, f, key, o) // d is its own from here on
 		if err == nil {
 			if err = c.openGate(ctx, f.way.base(l.address)); err != nil {
 				err = errors.Join(err, c.Close())
@@ -307,14 +307,14 @@ func serve(a *cli.App, ctx context.Context, f *serveFlags) (err error) {
 		return err
 	}
 	if c != nil {
-		h, err := openE2B(a, ctx, c, f, l.address, log, s.api)
+		h, err := openE2B(ctx, a, c, f, l.address, log, s.api)
 		if err != nil {
 			l.Close()
 			return errors.Join(cli.Because(ctx, err), s.api.Close())
 		}
 		s.speak(h)
 	}
-	return serveOn(a, ctx, l, s, o, time.Duration(f.idle))
+	return serveOn(ctx, a, l, s, o, time.Duration(f.idle))
 }
 
 // logTo gives where the log goes: a caller's own server keeps its file small.
@@ -348,7 +348,7 @@ func stateDir(a *cli.App, text string) (string, error) {
 
 // serveOn serves until ctx ends or nobody uses the server any more, and lets the
 // calls end that are under way.
-func serveOn(a *cli.App, ctx context.Context, l listening, s *service, o *operation, idle time.Duration) error {
+func serveOn(ctx context.Context, a *cli.App, l listening, s *service, o *operation, idle time.Duration) error {
 	h := s.api.HTTP()
 	h.Handler, h.ConnState = o.around(s), o.limit.State
 	o.begin(a, s)

@@ -53,7 +53,7 @@ func wholeStack(t *testing.T) *accounts {
 		account: accountFlags{host: "a", warm: []string{"auto=1"}, audit: filepath.Join(dir, "audit")},
 	}
 	o := &operation{log: slog.New(slog.DiscardHandler), set: metric.New(metric.Build{})}
-	c, err := openAccounts(invoke(dir, nil, nil).App, t.Context(), o.driver(newInmost(t), paddock.Sim), f, "static", o)
+	c, err := openAccounts(t.Context(), invoke(dir, nil, nil).App, o.driver(newInmost(t), paddock.Sim), f, "static", o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // withStore runs f on the store of a server, which may run meanwhile.
-func withStore(a *cli.App, ctx context.Context, where *storeFlags, f func(*store.Store) error) error {
+func withStore(ctx context.Context, a *cli.App, where *storeFlags, f func(*store.Store) error) error {
 	s, err := where.open(ctx, a)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ Exit status: 0, or 125 if there is one already or Paddock itself failed.`,
 		Example: "  paddock tenant create acme --sandboxes 20 --memory 16G --state /var/lib/paddock",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(a, c.Context(), &where, func(s *store.Store) error {
+			return withStore(c.Context(), a, &where, func(s *store.Store) error {
 				if err := s.AddTenant(c.Context(), store.Tenant{ID: args[0], Name: name, Quota: quota.quota(), Created: time.Now()}); err != nil {
 					return err
 				}
@@ -137,7 +137,7 @@ What the tenant has already stays, also where it is more.
 Exit status: 0, or 125 if there is no such tenant or Paddock itself failed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(a, c.Context(), &where, func(s *store.Store) error {
+			return withStore(c.Context(), a, &where, func(s *store.Store) error {
 				return s.SetTenant(c.Context(), args[0], name, quota.quota())
 			})
 		},
@@ -161,7 +161,7 @@ func tenantListCommand(a *cli.App) *cobra.Command {
 Exit status: 0, or 125 if Paddock itself failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(a, c.Context(), &where, func(s *store.Store) error {
+			return withStore(c.Context(), a, &where, func(s *store.Store) error {
 				list, err := s.Tenants(c.Context())
 				if err != nil {
 					return err
@@ -206,7 +206,7 @@ refused; what it used stays on record.
 Exit status: 0, or 125 if it cannot be or Paddock itself failed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(a, c.Context(), &where, func(s *store.Store) error {
+			return withStore(c.Context(), a, &where, func(s *store.Store) error {
 				err := s.RemoveTenant(c.Context(), args[0])
 				if errors.Is(err, paddock.Conflict) {
 					return cli.WithHint(err, "paddock rm removes its sandboxes, with one of its keys")

@@ -60,9 +60,9 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 				return err
 			}
 			if f.remote.Server != "" {
-				return usageOf(a, c.Context(), f, q, prices)
+				return usageOf(c.Context(), a, f, q, prices)
 			}
-			return withStore(a, c.Context(), &f.where, func(s *store.Store) error {
+			return withStore(c.Context(), a, &f.where, func(s *store.Store) error {
 				list, err := usage.Summarize(c.Context(), s, q)
 				if err != nil {
 					return err
@@ -96,7 +96,7 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 }
 
 // usageOf asks a server.
-func usageOf(a *cli.App, ctx context.Context, f *usageFlags, q usage.Query, prices *usage.Prices) error {
+func usageOf(ctx context.Context, a *cli.App, f *usageFlags, q usage.Query, prices *usage.Prices) error {
 	return a.With(ctx, &f.remote, func(ctx context.Context, r *cli.Remote) error {
 		d, err := accountOf(r)
 		if err != nil {

@@ -26,7 +26,7 @@ func TestMetricsTellOfShelvesWhereThereAreAny(t *testing.T) {
 				account: accountFlags{host: "a", warm: warm},
 			}
 			o := &operation{log: slog.New(slog.DiscardHandler)}
-			c, err := openAccounts(v.App, t.Context(), d, f, "static", o)
+			c, err := openAccounts(t.Context(), v.App, d, f, "static", o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,7 +59,7 @@ Exit status: 0, or 125 if the file cannot be read.`,
 			if asJSON {
 				t.show = func(line []byte) error { return showLine(a, line) }
 			}
-			return followTail(a, c.Context(), t, follow)
+			return followTail(c.Context(), a, t, follow)
 		},
 	}
 	c.Flags().SortFlags = false
@@ -103,7 +103,7 @@ type tail struct {
 	show   func(line []byte) error
 }
 
-func followTail(a *cli.App, ctx context.Context, t *tail, follow bool) error {
+func followTail(ctx context.Context, a *cli.App, t *tail, follow bool) error {
 	const often = 250 * time.Millisecond
 	tick := time.NewTicker(often)
 	defer tick.Stop()

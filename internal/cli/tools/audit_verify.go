@@ -105,7 +105,7 @@ its last; 125 if it or the key cannot be read.`,
 				return err
 			}
 			if strings.Contains(args[0], "://") {
-				return verifyBucket(a, c.Context(), args[0], o, asJSON)
+				return verifyBucket(c.Context(), a, args[0], o, asJSON)
 			}
 			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
 				return verifySeries(a, args[0], o, asJSON)
@@ -214,7 +214,7 @@ func verifySeries(a *cli.App, name string, o chain.Options, asJSON bool) error {
 }
 
 // verifyBucket verifies the segments of a bucket.
-func verifyBucket(a *cli.App, ctx context.Context, address string, o chain.Options, asJSON bool) error {
+func verifyBucket(ctx context.Context, a *cli.App, address string, o chain.Options, asJSON bool) error {
 	b, err := segment.ParseBucket(address, a.Lookup)
 	if err != nil {
 		return cli.WithHint(fmt.Errorf("%s: %w", cli.OneLine(address), err), segment.BucketHint)

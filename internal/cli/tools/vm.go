@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ Exit status: 0, or 125 if there is no such kernel or it cannot be used.`,
   paddock vm setup --package linux-image-cloud-amd64.deb --sum SHA256
   paddock vm setup --kernel /boot/vmlinuz-6.1.0-56-amd64`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return vmSetup(a, c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error { return vmSetup(c.Context(), a, o) },
 	}
 	c.Flags().SortFlags = false
 	c.Flags().StringVar(&o.Package, "package", "", "take it from this `file`, a package of Debian's (linux-image-….deb)")
@@ -54,7 +53,7 @@ Exit status: 0, or 125 if there is no such kernel or it cannot be used.`,
 	return c
 }
 
-func vmSetup(a *cli.App, ctx context.Context, o boot.Options) (err error) {
+func vmSetup(ctx context.Context, a *cli.App, o boot.Options) (err error) {
 	if o.Data, err = vmData(a); err != nil {
 		return err
 	}
@@ -86,7 +85,8 @@ failed.`,
 			if err != nil {
 				return err
 			}
-			return vmStatus(a.Stdout, boot.Options{Data: dir})
+			engine, _ := a.Lookup(cli.EngineVariable)
+			return vmStatus(a.Stdout, engine, boot.Options{Data: dir})
 		},
 	}
 }
@@ -103,7 +103,7 @@ func tellMemory(tell func(name, what string, err error) error, k boot.Kernel) er
 }
 
 // vmStatus tells one thing on a line.
-func vmStatus(w io.Writer, o boot.Options) error {
+func vmStatus(w io.Writer, program string, o boot.Options) error {
 	lacks := false
 	tell := func(name, what string, err error) error {
 		var missing *paddock.MissingError
@@ -119,7 +119,7 @@ func vmStatus(w io.Writer, o boot.Options) error {
 		}
 		return nil
 	}
-	engine, err := boot.FindEngine(os.Getenv(cli.EngineVariable))
+	engine, err := boot.FindEngine(program)
 	if err := tell("engine", fmt.Sprintf("QEMU %s, %s", engine.Version, engine.Path), err); err != nil {
 		return err
 	}

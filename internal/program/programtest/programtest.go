@@ -39,7 +39,7 @@ func Build(names ...string) error {
 	if err := private(dir); err != nil {
 		return err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the directory is this user's
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func Program(name string) (program.Program, error) {
 	if file == "" {
 		return program.Embedded(name, nil), nil
 	}
-	data, err := os.ReadFile(file) //nolint:gosec // Build has set it
+	data, err := os.ReadFile(file)
 	return program.Embedded(name, data), err
 }
 
@@ -114,7 +114,7 @@ func provide(dir, name string) (string, error) {
 			return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
 	}
-	data, err := os.ReadFile(built) //nolint:gosec // make has built it, or the line above
+	data, err := os.ReadFile(built)
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ func CompileRegex(t *proc.Task, pattern string, o regex.Options) (*regex.Regexp,
 	o.Meter = regexMeter{t}
 	re, err := regex.Compile(pattern, o)
 	if err != nil && strings.HasPrefix(err.Error(), "Unmatched [") {
-		return nil, errors.New("Invalid regular expression")
+		return nil, errors.New("Invalid regular expression") //nolint:staticcheck // the words of the C library
 	}
 	return re, err
 }

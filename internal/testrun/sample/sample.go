@@ -63,17 +63,17 @@ func Subjects(name string, subjects ...string) []string {
 }
 
 // Turn skips a test of a suite in all turns but about one of n.
-func Turn(t testing.TB, suite string, n int) {
-	t.Helper()
-	if seed := Seed(suite); seed != "" && Pick(seed, t.Name(), n) != 0 {
-		t.Skip(LeftOut + "one commit in " + strconv.Itoa(n) + " tries it")
+func Turn(tb testing.TB, suite string, n int) {
+	tb.Helper()
+	if seed := Seed(suite); seed != "" && Pick(seed, tb.Name(), n) != 0 {
+		tb.Skip(LeftOut + "one commit in " + strconv.Itoa(n) + " tries it")
 	}
 }
 
 // Pick returns a number below n that depends on seed and key alone.
 func Pick(seed, key string, n int) int {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s", seed, key))
-	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n)) //nolint:gosec // it is below n
+	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(n))
 }
 
 // Part divides a list into n parts and returns the one that seed and key choose, and the rest. Without a seed it
