@@ -33,10 +33,10 @@ const (
 	SpareThreads = 16
 )
 
-// BrokerFailed is the status that a box ends with when its broker does.
+// BrokerFailed is the exit status of a box whose broker failed.
 const BrokerFailed = 3
 
-// GuestKernelEnded is the status that a box ends with when its guest kernel ends.
+// GuestKernelEnded is the exit status of a box whose guest kernel ended.
 const GuestKernelEnded = 4
 
 // Ended says what the other statuses mean that a box's init ends with. A crash is 2, of
@@ -68,7 +68,7 @@ const (
 // Argv0 is the name by which a program knows that it was started as a box.
 const Argv0 = "paddock-guest-jail"
 
-// A Config says how to build a box. It comes from the host and is trusted.
+// A Config tells the box's init how to build the box. It comes from the host and is trusted.
 type Config struct {
 	Mounts   []Mount           `json:"mounts"`
 	Hostname string            `json:"hostname"`
@@ -255,7 +255,7 @@ type Mount struct {
 	Maybe bool `json:"maybe,omitempty"`
 }
 
-// A Report is what the box tells the host on the control descriptor.
+// A Report is a message from the box to the host on the control descriptor.
 type Report struct {
 	Ready bool         `json:"ready,omitempty"` // a command has run
 	Error string       `json:"error,omitempty"` // why there is no box; or, of one that was ready, why its kernel ended

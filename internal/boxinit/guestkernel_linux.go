@@ -25,7 +25,7 @@ type GuestKernel interface {
 	// Start starts it, and in it the agent (package guestinit).
 	Start(c *Config, f GuestKernelFiles) error
 
-	// Connect gives a new connection to the agent.
+	// Connect opens a new connection to the agent.
 	Connect(ctx context.Context) (net.Conn, error)
 
 	// Save writes all that a box needs to go on elsewhere. With stop nothing
@@ -33,13 +33,13 @@ type GuestKernel interface {
 	// [paddock.Exhausted], and hardly more is written, whatever the kernel does.
 	Save(files []*os.File, stop bool, room Room) error
 
-	// Go undoes a Save with stop. What runs goes on.
+	// Go undoes a Save with stop: the stopped processes go on.
 	Go() error
 
 	// Archive writes the private layer, as a tar archive, with room as in Save.
 	Archive(file *os.File, room Room) error
 
-	// Wait waits for the kernel's end, and says why it came, where that is known.
+	// Wait waits for the kernel's end and returns its cause, if known.
 	Wait() error
 
 	// Processes is how many processes Start starts that can change files of

@@ -31,9 +31,8 @@ func mechanismOf(c paddock.Control) mechanism {
 	}
 }
 
-// Findings tells, for the limits of memory, processor, processes and disk
-// bandwidth, whether groups made here can have them, and if not, why and what
-// to do about it.
+// Findings reports, for the limits of memory, CPU time, processes and disk bandwidth, whether groups
+// made here can enforce them. If not, it gives the reason and the remedy.
 func (h *Host) Findings() []paddock.Finding {
 	var all []paddock.Finding
 	for _, c := range [...]paddock.Control{

@@ -225,7 +225,7 @@ func (h *Host) look(name string) []string {
 	return dirs
 }
 
-// Dirs names the group's directories, for a later Open.
+// Dirs returns the group's directories, for a later Open.
 func (g *Group) Dirs() []string {
 	var dirs []string
 	for _, p := range g.parts {
@@ -234,7 +234,7 @@ func (g *Group) Dirs() []string {
 	return dirs
 }
 
-// Name gives the name that Create was called with.
+// Name returns the name that Create received.
 func (g *Group) Name() string { return g.name }
 
 // file names a control file: v1 or v2, whichever the controller is on here.

@@ -27,7 +27,7 @@ const (
 	freezer = "freezer"
 )
 
-// A Mode says which versions of control groups are mounted.
+// A Mode names the mounted versions of control groups.
 type Mode string
 
 const (
@@ -37,8 +37,8 @@ const (
 	V2     Mode = "v2"     // version 2 only
 )
 
-// A Host is what this process may do with control groups here. Its methods are
-// safe for many goroutines.
+// A Host holds the rights of this process on the control groups here. Its methods are safe for many
+// goroutines.
 type Host struct {
 	Mode Mode
 
@@ -79,8 +79,7 @@ type hierarchy struct {
 	absent map[string]error
 }
 
-// Probe finds out what this process may do. It reads a few small files and
-// changes nothing.
+// Probe finds the rights of this process. It reads a few small files and changes nothing.
 func Probe() *Host {
 	return probe(environment{
 		proc: "/proc", sys: "/sys", run: "/run", euid: os.Geteuid(), pid: os.Getpid(),

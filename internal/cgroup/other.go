@@ -4,13 +4,13 @@ package cgroup
 
 import "github.com/paddock-sandbox/paddock"
 
-// A Host is what this process may do with control groups here: nothing.
+// A Host holds the rights of this process on control groups: none on this system.
 type Host struct{}
 
-// Probe finds out what this process may do.
+// Probe returns a Host without rights.
 func Probe() *Host { return &Host{} }
 
-// Findings tells that no limit can be had here.
+// Findings reports that no limit can be enforced here.
 func (*Host) Findings() []paddock.Finding {
 	var all []paddock.Finding
 	for _, c := range [...]paddock.Control{

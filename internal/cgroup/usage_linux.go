@@ -62,9 +62,8 @@ func (g *Group) cpuTime() (int64, error) {
 	return -1, nil
 }
 
-// OOM tells how many processes the kernel killed because the memory limit was
-// reached, and the most memory that was ever in use, in bytes; -1 where it
-// cannot be measured.
+// OOM returns the number of processes that the kernel's OOM killer ended at the group's memory limit,
+// and the peak of used memory in bytes; -1 if it cannot be measured.
 func (g *Group) OOM() (kills, peak int64, err error) {
 	if kills, err = g.Kills(); err != nil {
 		return -1, -1, err
@@ -75,7 +74,7 @@ func (g *Group) OOM() (kills, peak int64, err error) {
 	return kills, peak, nil
 }
 
-// Kills is what OOM tells of how many were killed.
+// Kills returns the number of OOM kills, as OOM does.
 func (g *Group) Kills() (int64, error) {
 	f, ok := g.file(memory, "memory.oom_control", "memory.events")
 	if !ok {
@@ -88,8 +87,7 @@ func (g *Group) Kills() (int64, error) {
 	return n, nil
 }
 
-// PIDsHit tells how often a process or thread was refused because of the limit
-// on them; -1 where it cannot be measured.
+// PIDsHit returns how often the limit refused a new process or thread; -1 if it cannot be measured.
 func (g *Group) PIDsHit() (int64, error) {
 	f, ok := g.file(pids, "pids.events", "pids.events")
 	if !ok {

@@ -89,7 +89,7 @@ func Watch(pid int, limit int64) (*Watchdog, error) {
 	return w, nil
 }
 
-// WatchFindings says what a Watchdog does for the limits that a [Group] has.
+// WatchFindings reports how well a Watchdog enforces the limits that a [Group] has.
 func WatchFindings() []paddock.Finding {
 	none := func(c paddock.Control) paddock.Finding {
 		return paddock.Finding{
@@ -324,15 +324,15 @@ func (w *Watchdog) Usage() (paddock.Usage, error) {
 	return w.usage, w.err
 }
 
-// OOM tells how many processes were killed because of the limit, and the most
-// memory that was seen in use.
+// OOM returns the number of processes that the watchdog killed at the limit, and the highest memory
+// use that it saw.
 func (w *Watchdog) OOM() (kills, peak int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.kills, w.usage.MemoryPeak, w.err
 }
 
-// PIDsHit is -1: a watchdog does not refuse processes.
+// PIDsHit returns -1, because a watchdog refuses no processes.
 func (w *Watchdog) PIDsHit() (int64, error) { return -1, nil }
 
 // Update changes the limit of memory, if it is not zero. Others are

@@ -13,18 +13,18 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Message can be written and read again.
+// A Message can be encoded and decoded.
 type Message interface {
-	// Append appends the message.
+	// Append appends the encoded message to b.
 	Append(b []byte) []byte
-	// Take sets the message to what a reader has next.
+	// Take decodes the message from the reader's next bytes.
 	Take(r *Reader)
 }
 
-// AppendInt appends a number: eight bytes, the lowest first.
+// AppendInt appends a number as eight bytes, lowest first.
 func AppendInt(b []byte, n int64) []byte { return binary.LittleEndian.AppendUint64(b, uint64(n)) }
 
-// AppendBool appends a byte, which is 0 or 1.
+// AppendBool appends a byte that is 0 or 1.
 func AppendBool(b []byte, yes bool) []byte {
 	if yes {
 		return append(b, 1)
@@ -32,18 +32,18 @@ func AppendBool(b []byte, yes bool) []byte {
 	return append(b, 0)
 }
 
-// AppendText appends a text: four bytes of length, the lowest first, and then it.
+// AppendText appends a text: its length as four bytes, lowest first, and then its bytes.
 func AppendText(b []byte, text string) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(text))), text...)
 }
 
-// A Reader reads one message. What is not there is zero, and End tells.
+// A Reader decodes one message. Missing values are zero, and End reports them.
 type Reader struct {
 	data []byte
 	bad  bool
 }
 
-// NewReader reads what is in data, which is not to change meanwhile.
+// NewReader returns a Reader of data, which must not change during its use.
 func NewReader(data []byte) *Reader { return &Reader{data: data} }
 
 func (r *Reader) take(n uint64) []byte {
@@ -64,7 +64,7 @@ func (r *Reader) Int() int64 {
 	return 0
 }
 
-// Bool reads whether something is so.
+// Bool reads a boolean.
 func (r *Reader) Bool() bool {
 	b := r.take(1)
 	if b == nil {
@@ -83,7 +83,7 @@ func (r *Reader) Text() string {
 	return string(r.take(uint64(binary.LittleEndian.Uint32(b))))
 }
 
-// Count reads how many of something follow, each of which takes so many bytes at least.
+// Count reads the number of items that follow, each of which takes at least the given number of bytes.
 func (r *Reader) Count(least int) int {
 	n := r.Int()
 	if n < 0 || n > int64(len(r.data)/least) {
@@ -93,10 +93,10 @@ func (r *Reader) Count(least int) int {
 	return int(n)
 }
 
-// Refuse has End tell that the message makes no sense.
+// Refuse marks the message as invalid, so that End returns an error.
 func (r *Reader) Refuse() { r.bad = true }
 
-// End tells whether all was there that was read, and nothing is left.
+// End returns an error unless every value that was read existed and no bytes are left.
 func (r *Reader) End() error {
 	if r.bad || len(r.data) > 0 {
 		return fmt.Errorf("a message that makes no sense: %w", paddock.Invalid)
@@ -104,12 +104,12 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// Write writes a message, in a frame.
+// Write writes a message in a frame.
 func Write(w io.Writer, m Message) error {
 	return writeFrame(w, m.Append(make([]byte, headSize, 256)))
 }
 
-// Read reads a message of no more than so many bytes.
+// Read reads a message of at most the given number of bytes.
 func Read(r io.Reader, m Message, most uint32) error {
 	data, err := ReadFrame(r, most)
 	if err != nil {
@@ -135,7 +135,7 @@ func writeFrame(w io.Writer, frame []byte) error {
 	return err
 }
 
-// ReadFrame reads what is in a frame, of no more than so many bytes.
+// ReadFrame reads the content of a frame of at most the given number of bytes.
 func ReadFrame(r io.Reader, most uint32) ([]byte, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -10,15 +10,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// First runs the smallest program once more, with nothing else being started
-// or reaped meanwhile.
+// First runs the smallest program once more, while no other process is started or reaped.
 func (s *Server) First() error {
 	s.processes.starting.Lock()
 	defer s.processes.starting.Unlock()
 	return First(s.o.StartProcess)
 }
 
-// First makes a Probe, and runs it once.
+// First makes a Probe and runs it once.
 func First(start func(argv0 string, argv []string, attr *ProcAttr) (pid int, err error)) error {
 	p, err := NewProbe()
 	if err != nil {
@@ -30,7 +29,7 @@ func First(start func(argv0 string, argv []string, attr *ProcAttr) (pid int, err
 // A Probe is the smallest program there is, open to be run.
 type Probe struct{ program, null *os.File }
 
-// NewProbe makes one. Nobody can change it.
+// NewProbe returns a Probe whose program nobody can change.
 func NewProbe() (*Probe, error) {
 	program, err := kernel.SealedFile("probe", kernel.ExitZero())
 	if err != nil {
@@ -43,7 +42,7 @@ func NewProbe() (*Probe, error) {
 	return &Probe{program, null}, nil
 }
 
-// Close closes it.
+// Close closes the program's files.
 func (p *Probe) Close() error { return errors.Join(p.program.Close(), p.null.Close()) }
 
 // Run runs it, started by start as commands are, so that Ready is a fact. It needs

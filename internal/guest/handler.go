@@ -14,7 +14,7 @@ import (
 // protocol is the version that Hello tells.
 const protocol = 1
 
-// Protocol is what a handler of another guest answers to Hello.
+// Protocol is the protocol version that another guest's handler returns to Hello.
 const Protocol = protocol
 
 // Bounds of one connection. The host may have a call open per process, per

@@ -45,9 +45,8 @@ func (b *begun) Read(p []byte) (int, error) {
 	return b.Conn.Read(p)
 }
 
-// ServeHandler answers the calls that a host makes on conn until conn ends or
-// ctx does, and waits for those under way. It is for guests that are no Linux
-// system. A call is answered if pass allows it; pass may wait.
+// ServeHandler answers the host's calls on conn until conn or ctx ends, and waits for calls under way.
+// It is for guests that are no Linux system. It answers a call only if pass allows it; pass may wait.
 func ServeHandler(ctx context.Context, conn net.Conn, h guestpb.GuestHandler, pass func(done <-chan struct{}) bool) error {
 	return newAnswerer(h, pass).serve(ctx, conn)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Options say what kind of sandbox the agent runs in.
+// Options describe the sandbox in which the agent runs.
 type Options struct {
 	// User is who commands run as. The agent runs as the same one.
 	User User
@@ -48,16 +48,16 @@ type Options struct {
 	// Nil holds nothing back.
 	Gate <-chan struct{}
 
-	// Killed tells how many processes the kernel has killed for lack of memory, where
-	// the agent is who can count them; it is asked before each start. Nil is that the
-	// host counts them.
+	// Killed returns the number of processes that the kernel has killed for lack of memory. It is set
+	// if the agent can count them, and is called before each start. Nil means that the host counts
+	// them.
 	Killed func() (int64, error)
 
 	// Guard is asked before the agent itself changes a file on the host's
 	// behalf; nil allows all.
 	Guard Guard
 
-	// Refusals gives what the tier refused inside; nil is nothing.
+	// Refusals returns the actions inside that the tier refused; nil means none.
 	Refusals func() []paddock.Refusal
 }
 
@@ -79,7 +79,7 @@ type ProcAttr struct {
 	User     *User      // who it runs as; nil is Options.User. Another one is given only where Options.Signal is
 }
 
-// A Guard decides about changes of files by name.
+// A Guard decides whether a file may be changed, by its name.
 type Guard interface {
 	// Check answers an error of kind Denied if op may not be done to the
 	// entry base of dir, a directory that was opened with O_PATH, links

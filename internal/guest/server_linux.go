@@ -28,7 +28,7 @@ type Server struct {
 	probed  bool // guarded by probing
 }
 
-// New makes an agent. Close ends it.
+// New starts an agent. Close ends it.
 func New(o Options) (*Server, error) {
 	if o.Kept < 0 {
 		return nil, fmt.Errorf("keep %d bytes of output: %w", o.Kept, paddock.Invalid)
@@ -53,16 +53,15 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Settle changes what commands find, from now on: the base environment, and the
-// working directory of those that name none.
+// Settle changes the base environment of commands that start from now on, and the working directory of
+// commands that name none.
 func (s *Server) Settle(env map[string]string, dir string) {
 	s.settled.Lock()
 	defer s.settled.Unlock()
 	s.o.Env, s.o.Dir = env, dir
 }
 
-// Own says who commands run as, where that was not known when the agent was made. The
-// gate is not open yet.
+// Own sets the user that commands run as, if New did not know it. Call it before the gate opens.
 func (s *Server) Own(u User) { s.o.User = u }
 
 // settings gives what Settle has changed.

@@ -19,7 +19,7 @@ type Server struct {
 	answerer *answerer
 }
 
-// New answers Unsupported: the agent runs on Linux.
+// New returns Unsupported: the agent runs on Linux.
 func New(Options) (*Server, error) {
 	return nil, fmt.Errorf("the agent of a sandbox runs on Linux: %w", paddock.Unsupported)
 }

@@ -24,7 +24,7 @@ const (
 	maxBatch = 1024
 )
 
-// FS gives the sandbox's files.
+// FS returns the sandbox's file system.
 func (g *Guest) FS() paddock.FS { return files{g} }
 
 // files is a paddock.FS. It checks names before they are sent, and every

@@ -20,15 +20,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guest/guestpb"
 )
 
-// Options are what a driver knows and the guest cannot be asked.
+// Options hold the facts and callbacks of the driver that the guest cannot provide.
 type Options struct {
 	// Amend may improve an exit that the guest reported, or that its end was,
 	// with what the host measured (out of memory, killed by the driver). It is called once for
 	// each process and attached output, before Wait answers. May be nil.
 	Amend func(start Start, exit *paddock.Exit)
 
-	// Gone says in words why the guest is no longer there, when its
-	// connection has ended. It may wait a little to find out. May be nil.
+	// Gone returns the reason for the guest's absence after its connection has ended. It may wait
+	// briefly to find out. May be nil.
 	Gone func() string
 
 	// Stuck is called when the guest did not report the end of a process
@@ -36,29 +36,29 @@ type Options struct {
 	// hostile. The driver may end the sandbox. May be nil.
 	Stuck func()
 
-	// Paused tells that the sandbox is paused, so that a guest that does not
-	// answer is not taken for stuck. May be nil.
+	// Paused reports whether the sandbox is paused, so that a paused guest does not count as stuck.
+	// May be nil.
 	Paused func() bool
 
-	// Again is asked for another way to the guest when this one has ended under
-	// a process that is followed. It waits while the sandbox is paused; nil is
-	// that there is none any more. May be nil.
+	// Again returns another connection to the guest if this one has ended under a process that is
+	// followed. It waits while the sandbox is paused; a nil result means that no connection is left.
+	// May be nil.
 	Again func(ctx context.Context) *Guest
 
-	// Aside makes another connection to the same guest, over which the content of a
-	// large file goes past the calls. May be nil: then it goes by the calls.
+	// Aside opens another connection to the same guest, which carries the content of a large file
+	// beside the calls. May be nil: then the calls carry it.
 	Aside func(ctx context.Context) (net.Conn, error)
 
 	// Lifetime is paddock.Limits.Lifetime: the bound of every command.
 	Lifetime time.Duration
 }
 
-// A Start is what is known of how a process began.
+// A Start records how a process began.
 type Start struct {
 	At time.Time // when it was asked for, or attached to
 
-	// Killed is how many processes the guest says were killed for lack of memory
-	// before; -1 is that it does not count them.
+	// Killed is the number of processes that were killed for lack of memory before the start, as the
+	// guest reports it; -1 means that the guest does not count them.
 	Killed int64
 }
 
@@ -89,9 +89,9 @@ type Guest struct {
 	gone     string // written under goneOnce
 }
 
-// New takes over conn, whose other end is served by a guest. It makes no
-// call: the guest may still be starting. Close ends the connection, and so does
-// that nobody holds the Guest any more, nor anything that is under way by it.
+// New takes over conn, whose other end a guest serves. It makes no call, because the guest may still
+// be starting. The connection ends by Close, or when nothing holds the Guest and no call of it is
+// under way.
 func New(conn net.Conn, o Options) (*Guest, error) {
 	w, err := dial(conn)
 	if err != nil {
@@ -115,14 +115,14 @@ func (g *Guest) Close() error { return g.wire.Close() }
 // Done is closed when the connection has ended.
 func (g *Guest) Done() <-chan struct{} { return g.wire.done }
 
-// Hello is what the guest tells about itself. It is data: it comes from inside.
+// Hello holds the guest's description of itself. It comes from inside and is hostile data.
 type Hello struct {
 	User string
 	Home string
 	Dir  string // working directory of commands that name none
 }
 
-// Hello answers when a command has run inside.
+// Hello returns after a command has run inside.
 func (g *Guest) Hello(ctx context.Context) (Hello, error) {
 	ctx, cancel := g.bound(ctx)
 	defer cancel()
@@ -137,8 +137,7 @@ func (g *Guest) Hello(ctx context.Context) (Hello, error) {
 	return Hello{User: m.User, Home: m.Home, Dir: m.Dir}, nil
 }
 
-// Refusals lists what was tried inside and may not be done, newest last, at
-// most 1,000.
+// Refusals lists the refused actions inside, newest last, at most 1,000.
 func (g *Guest) Refusals(ctx context.Context) ([]paddock.Refusal, error) {
 	ctx, cancel := g.bound(ctx)
 	defer cancel()
@@ -182,12 +181,11 @@ func (g *Guest) goneReason() string {
 	return g.gone
 }
 
-// Prepare does what the first call of this process would do once, without a call.
+// Prepare does the one-time work of this process's first call, without a call.
 func Prepare() { guestpb.Warm() }
 
-// Warm makes a first call, of the sort that Start is, about a process that is
-// not there. It is answered when the guest answers calls, and the next call is
-// faster for it.
+// Warm makes a first call, of the same kind as Start, about a process that does not exist. It returns
+// when the guest answers calls, and makes the next call faster.
 func (g *Guest) Warm(ctx context.Context) {
 	Prepare()
 	if p, err := g.Attach(ctx, 1, paddock.Output{Detached: true}); err == nil {

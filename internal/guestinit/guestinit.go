@@ -75,7 +75,7 @@ const (
 	Port    = 1
 )
 
-// TokenSize is how long a token is, in bytes.
+// TokenSize is the size of a token in bytes.
 const TokenSize = 32
 
 // The first byte of a connection says what it is for; a token follows.
@@ -103,5 +103,5 @@ type Answer struct {
 	Kind  paddock.Kind `json:"kind,omitempty"`
 }
 
-// MaxSettings bounds Settings on the wire, in bytes.
+// MaxSettings is the maximum size of encoded Settings, in bytes.
 const MaxSettings = 1 << 20

@@ -5,17 +5,16 @@
 // The package is pure. Each function returns a list that the caller may change.
 package image
 
-// SystemDirs are the directories of a host that hold its system and nothing
-// of its users.
+// SystemDirs returns the host's directories that hold its system and no data of its users.
 func SystemDirs() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"}
 }
 
-// PrivateDirs are a sandbox's own, besides the home.
+// PrivateDirs returns the directories that each sandbox has for itself, in addition to the home.
 func PrivateDirs() []string { return []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} }
 
-// Credentials are files and directories of a host's system that may be readable
-// and are nobody's business inside: they are hidden.
+// Credentials returns files and directories of a host's system that may be readable but hold secrets.
+// Tiers hide them.
 func Credentials() []string {
 	return []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
 		"/etc/krb5.keytab", "/etc/docker", "/etc/containers/auth.json", "/etc/kubernetes", "/etc/rancher", "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant",

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// DefaultKept is how many bytes are kept of a process unless asked otherwise.
+// DefaultKept is the default size of a process's kept output, in bytes.
 const DefaultKept = 1 << 20
 
 // A Ring is what a process has written: the newest bytes of both streams in
@@ -38,7 +38,7 @@ type run struct {
 	stderr bool
 }
 
-// A Reader is a stream that output goes to; Ring.Join makes one.
+// A Reader is a consumer of output; Ring.Join returns one.
 type Reader struct {
 	wake    chan struct{} // holds one: there is more, or the end is known
 	at      int64         // guarded by Ring.mu; next offset wanted
@@ -46,7 +46,7 @@ type Reader struct {
 	dropped int64         // guarded by Ring.mu; bytes that were wanted and not kept
 }
 
-// New makes a ring that keeps up to limit bytes.
+// New returns a ring that keeps up to limit bytes.
 func New(limit int) *Ring {
 	return &Ring{limit: limit, readers: map[*Reader]struct{}{}}
 }
@@ -71,7 +71,7 @@ func (o *Ring) Join(from int64) *Reader {
 	return r
 }
 
-// Leave takes a reader away; output no longer waits for it.
+// Leave removes a reader; output no longer waits for it.
 func (o *Ring) Leave(r *Reader) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,7 +79,7 @@ func (o *Ring) Leave(r *Reader) {
 	o.freed()
 }
 
-// Write keeps p. It waits while a reader needs the space.
+// Write stores p. It waits while a reader needs the space.
 func (o *Ring) Write(stderr bool, p []byte) {
 	for {
 		n, room := o.Offer(stderr, p)
@@ -195,7 +195,7 @@ func (o *Ring) grow(n int) {
 	o.ring = ring
 }
 
-// Wait waits until take has something to give.
+// Wait waits until Take has bytes or an end to return.
 func (o *Ring) Wait(ctx context.Context, r *Reader) error {
 	for {
 		o.mu.Lock()
@@ -212,9 +212,8 @@ func (o *Ring) Wait(ctx context.Context, r *Reader) error {
 	}
 }
 
-// Take gives the next bytes of one stream and their offset; io.EOF is where
-// the process has ended. It does not wait: no bytes without an error is
-// nothing yet.
+// Take returns the next bytes of one stream and their offset, or io.EOF at the end of the process. It
+// does not wait: no bytes and no error mean that none have arrived yet.
 func (o *Ring) Take(r *Reader, p []byte) (n int, stderr bool, offset int64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -265,15 +264,15 @@ func (o *Ring) Close() {
 	}
 }
 
-// Bounds gives the offsets of the oldest byte kept and after the newest, and
-// the memory that they take.
+// Bounds returns the offset of the oldest kept byte, the offset after the newest, and the memory that
+// they use.
 func (o *Ring) Bounds() (first, next int64, size int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.first, o.next, len(o.ring)
 }
 
-// Missed says how many bytes a reader wanted that were not kept.
+// Missed returns the number of bytes that a reader asked for and that were no longer kept.
 func (o *Ring) Missed(r *Reader) int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

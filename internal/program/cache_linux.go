@@ -17,13 +17,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Open gives what is executed: a file of the cache that holds the program, or else
-// a copy in memory that is sealed. An empty cache is none.
+// Open returns an executable file of the program: a file of the cache, or else a sealed copy in
+// memory. An empty cache is no cache.
 //
-// A box that got hold of its init's executable must not be able to change what
-// the next box is made of. Its commands cannot open it (the agent is not
-// dumpable), no box may change the cache, and the file is checked to be nobody's
-// but the caller's before it is used.
+// A box that obtained its init's executable must not be able to change the program of the next box.
+// Its commands cannot open the file (the agent is not dumpable), and no box may change the cache.
+// Before its use the file is checked to belong to the caller alone.
 func (p Program) Open(cache string) (*os.File, error) {
 	content := p.content
 	switch {
@@ -59,8 +58,8 @@ func (p Program) reopen() (*os.File, error) {
 	return kernel.HighFile(os.NewFile(uintptr(fd), p.file.Name()))
 }
 
-// OpenToMount is Open for a program that is only mounted, read-only: the calling
-// one's own file will do, if it is still there.
+// OpenToMount is Open for a program that is only mounted, read-only. For the calling program it may
+// return that program's own file, if the file still exists.
 func (p Program) OpenToMount(cache string) (*os.File, error) {
 	if p.Self() {
 		if path, err := filepath.EvalSymlinks("/proc/self/exe"); err == nil {

@@ -34,8 +34,8 @@ type Program struct {
 	carrier string // leads to the file that carries what was handed on
 }
 
-// Carrier gives a path that leads to the file that carries the program, which no
-// sandbox may change.
+// Carrier returns a path that leads to the file that contains the program. No sandbox may change that
+// file.
 func (p Program) Carrier() string {
 	if p.carrier == "" {
 		return "/proc/self/exe"
@@ -50,7 +50,7 @@ func Embedded(name string, data []byte) Program {
 	return Program{Name: name, data: data, gzip: len(data) > 1 && data[0] == 0x1f && data[1] == 0x8b, absent: data != nil && len(data) == 0}
 }
 
-// Self tells whether it is the calling program.
+// Self reports whether the program is the calling program.
 func (p Program) Self() bool { return p.data == nil && p.file == nil && !p.absent }
 
 // missing says that a build lacks the program.
@@ -58,8 +58,8 @@ func (p Program) missing() error {
 	return fmt.Errorf("this build of paddock does not carry its program %s: build it whole, with make build: %w", p.Name, paddock.Unsupported)
 }
 
-// Cache gives the directory for what can be made again, of a caller with this
-// environment. It is empty where there is none.
+// Cache returns the cache directory of a caller with this environment, or an empty text if there is
+// none.
 func Cache(lookup func(name string) (string, bool)) string {
 	if os.Geteuid() == 0 {
 		return "/var/cache/paddock"
@@ -80,10 +80,10 @@ const handedVariable = "PADDOCK_PROGRAMS"
 // carrierName is the program that was installed, among those that are handed on.
 const carrierName = "paddock"
 
-// Handed are the programs that this process was handed by the one that executed it.
+// Handed holds the programs that this process received from the process that executed it.
 type Handed map[string]Program
 
-// Get gives a program. One that was not handed on is not in this build.
+// Get returns a program. A program that was not handed on counts as missing from this build.
 func (h Handed) Get(name string) Program {
 	if p, ok := h[name]; ok {
 		return p

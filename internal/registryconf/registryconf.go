@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// A Machine is what configuration is read from.
+// A Machine is the environment and the files from which configuration is read.
 type Machine struct {
 	Home  string                      // absolute; empty is none
 	Dir   string                      // the project's, absolute; empty is none
@@ -20,7 +20,7 @@ type Machine struct {
 	Files fs.FS                       // of the root directory
 }
 
-// A Group is the hosts of one client.
+// A Group lists the hosts of one client.
 type Group struct {
 	Name  string
 	Hosts []string // each with its port where that is neither 443 nor 80
@@ -34,7 +34,7 @@ const (
 	maxHosts = 256     // of one client
 )
 
-// Read gives a group for each client that has a configuration that names hosts.
+// Read returns a group for each client whose configuration names hosts.
 func Read(m Machine) []Group {
 	var list []Group
 	for _, c := range []struct {

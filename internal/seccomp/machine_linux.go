@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Machine is for what runs a machine, on top of Kernel, from before its program
-// is executed; process is its number. With reads every opening of a file is
-// reported, and else only one to write.
+// Machine returns the filter for the process that runs a machine, on top of GuestKernel. It is
+// installed before the program is executed, and process is its number. With reads the filter reports
+// every opening of a file, else only an opening to write.
 func Machine(process int, reads bool) ([]kernel.Instruction, error) {
 	return assemble(machineRules(process, reads), kernel.Numbers())
 }

@@ -8,30 +8,31 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Base is for the agent in a jail and everything it starts.
+// Base returns the filter for the agent in a jail and every process that it starts.
 func Base() ([]kernel.Instruction, error) { return assemble(baseRules(), kernel.Numbers()) }
 
-// GuestKernel is for a kernel in software and the program that starts it.
+// GuestKernel returns the filter for a guest kernel and the program that starts it.
 func GuestKernel() ([]kernel.Instruction, error) { return assemble(kernelRules(), kernel.Numbers()) }
 
-// Reported is for what the broker stands behind, on top of Base or Kernel; with
-// trees it decides about changes of files too.
+// Reported returns the filter that reports system calls to the broker, on top of Base or GuestKernel.
+// With trees the broker decides about changes of files too.
 func Reported(trees bool) ([]kernel.Instruction, error) {
 	return assemble(guestRules(trees), kernel.Numbers())
 }
 
-// Sealed is Reported for what has its namespaces and mounts, and makes no more.
+// Sealed returns the filter of Reported for a process that has its namespaces and mounts, and makes no
+// more of them.
 func Sealed(trees bool) ([]kernel.Instruction, error) {
 	return assemble(slices.Concat(wallRules(), guestRules(trees)), kernel.Numbers())
 }
 
-// Inside is for commands on a kernel of the box's own.
+// Inside returns the filter for commands on a guest kernel.
 func Inside() ([]kernel.Instruction, error) { return assemble(insideRules(), kernel.Numbers()) }
 
-// InsideParts is Inside in two: the first is for the thread that starts commands, from
-// which they have it, and the second for each command itself. To put up a filter the
-// kernel tries it with every number there is, so the second is the short one: what
-// starts a command, and no command may call.
+// InsideParts returns the filter of Inside in two parts. held is for the thread that starts commands,
+// from which they inherit it. each is for every command itself, and refuses the calls that only the
+// starting thread needs. Installing a filter makes the kernel evaluate it for every system call
+// number, so each is the short part.
 func InsideParts() (held, each []kernel.Instruction, err error) {
 	first, second := insideParts()
 	if held, err = assemble(first, kernel.Numbers()); err != nil {

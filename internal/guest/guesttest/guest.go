@@ -14,16 +14,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// New gives the host's side of a guest that runs in this process, and ends
-// both with the test. Where o has no environment, commands get this process's
-// PATH and HOME.
+// New returns the host's client of a guest that runs in this process, and ends both with the test. If
+// o has no environment, commands get this process's PATH and HOME.
 func New(t testing.TB, o guest.Options) *guestclient.Guest {
 	t.Helper()
 	g, _ := Both(t, o, guestclient.Options{})
 	return g
 }
 
-// Both is New with the host's options, and gives the guest's side too.
+// Both is New with options for the host's client; it returns the guest's server too.
 func Both(t testing.TB, o guest.Options, h guestclient.Options) (*guestclient.Guest, *guest.Server) {
 	t.Helper()
 	if o.Env == nil {
@@ -47,7 +46,7 @@ func Both(t testing.TB, o guest.Options, h guestclient.Options) (*guestclient.Gu
 	return Join(t, s, h), s
 }
 
-// Join gives a new connection to a guest that runs in this process.
+// Join returns a new connection to a guest that runs in this process.
 func Join(t testing.TB, s *guest.Server, h guestclient.Options) *guestclient.Guest {
 	t.Helper()
 	host, inside := Pair(t)
@@ -68,7 +67,7 @@ func Join(t testing.TB, s *guest.Server, h guestclient.Options) *guestclient.Gue
 	return g
 }
 
-// Pair gives the two ends of a connection with the kernel's buffers.
+// Pair returns the two ends of a connection that uses the kernel's buffers.
 func Pair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
 	fd, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

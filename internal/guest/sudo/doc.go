@@ -15,9 +15,9 @@ const (
 	Path = "/usr/bin/" + Name
 )
 
-// Address is where the agent listens: a name that no file has, which is taken
-// before there is a command.
+// Address is the abstract socket on which the agent listens for requests. The agent takes it before
+// the first command starts.
 const Address = "@paddock-sudo"
 
-// SecurePath is the PATH of what sudo starts, whatever the caller's is.
+// SecurePath is the PATH of commands that sudo starts, whatever the caller's PATH is.
 const SecurePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Main is the command sudo, and does not return.
+// Main runs the command sudo and does not return.
 func Main() {
 	o, err := parse(os.Args[1:])
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Request asks for a command. With it come three descriptors, which are its
-// streams, and the caller's credentials, of which the kernel vouches.
+// A Request asks for a command. Three descriptors accompany it, the streams of the command, and the
+// caller's credentials, which the kernel vouches for.
 type Request struct {
 	User     []byte   `json:"user,omitempty"` // name or number; empty is root
 	Args     [][]byte `json:"args,omitempty"` // empty only with Shell
@@ -26,7 +26,7 @@ type Request struct {
 	Terminal bool     `json:"terminal,omitempty"`  // descriptor 0 becomes the controlling terminal
 }
 
-// An Answer is the last thing that the agent says.
+// An Answer is the agent's last message.
 type Answer struct {
 	Error  string `json:"error,omitempty"` // why there was no command
 	Code   int    `json:"code"`            // of its end
@@ -40,7 +40,7 @@ const (
 	maxWords   = 32 << 10 // arguments and variables, each
 )
 
-// Head is how long the head of a message is: its length, the lowest byte first.
+// Head is the size of a message's head in bytes: the length of the message, lowest byte first.
 const Head = 4
 
 // Length reads a head.
@@ -52,7 +52,7 @@ func Length(head [Head]byte, most int) (int, error) {
 	return int(n), nil
 }
 
-// Encode gives a message with its head.
+// Encode returns a message with its head.
 func Encode(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -61,7 +61,7 @@ func Encode(v any) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...), nil
 }
 
-// Decode reads a request, and refuses what no command could be.
+// Decode reads a request, and refuses a request that describes no valid command.
 func Decode(data []byte) (*Request, error) {
 	wrong := func(what string) (*Request, error) {
 		return nil, fmt.Errorf("%s: %w", what, paddock.Invalid)
@@ -107,7 +107,7 @@ func Decode(data []byte) (*Request, error) {
 	return r, nil
 }
 
-// ReadAnswer reads what the agent says.
+// ReadAnswer reads the agent's answer.
 func ReadAnswer(r io.Reader) (a Answer, err error) {
 	var head [Head]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -133,9 +133,8 @@ type Account struct {
 	Shell string
 }
 
-// Command gives what is to be executed as a user: the program as it is to be
-// looked for, its arguments, the first of which is its name, its environment and
-// its directory.
+// Command returns the command to execute as a user: the program name to look up, its arguments (the
+// first is its own name), its environment and its directory.
 func (r *Request) Command(as, caller Account) (program string, args []string, env map[string]string, dir string) {
 	for _, a := range r.Args {
 		args = append(args, string(a))
