@@ -37,7 +37,7 @@ func layers() []layer {
 		{"internal/guest/guesttest", []string{"internal/guestclient", "internal/guest", "internal/guest/guestpb"}, "both sides joined, for tests"},
 		{"internal/guestclient", []string{"internal/guest/guestpb"}, "the host's side shares only the wire format with the guest: it distrusts every byte"},
 		{"internal/cgroup", []string{"internal/kernel"}, "limits for any tier"},
-		{"internal/box", []string{"internal/guestclient", "internal/audit", "internal/cgroup", "internal/boxinit", "internal/guestinit", "internal/egress/decide", "internal/egress/owner", "internal/guest", "internal/guest/sudo", "internal/image", "internal/kernel", "internal/program", "internal/protect"}, "what tiers of namespaces share; it knows none of them, no server, no dialect and no policy file"},
+		{"internal/box", []string{"internal/guestclient", "internal/audit", "internal/cgroup", "internal/boxinit", "internal/guestinit", "internal/inventory", "internal/egress/decide", "internal/egress/owner", "internal/guest", "internal/guest/sudo", "internal/image", "internal/kernel", "internal/program", "internal/protect"}, "what tiers of namespaces share; it knows none of them, no server, no dialect and no policy file"},
 		{"internal/box/guestkernel", []string{"internal/audit", "internal/box", "internal/boxinit", "internal/guest/sudo", "internal/guestclient", "internal/guestinit", "internal/kernel", "internal/program"}, "what tiers share whose commands run on a kernel of the box's own; it knows none of them"},
 		{"internal/boxinit", []string{"internal/seccomp", "internal/guestinit", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/protect"}, "a container's inside: linked into the guest, so it knows nothing of the host's side"},
 		{"internal/seccomp", []string{"internal/kernel"}, "tables: both sides of a kernel of the box's own have them"},
@@ -101,7 +101,7 @@ func layers() []layer {
 		{"internal/wrap/admission", []string{"internal/kernel"}, "a driver around any driver: it knows no tier, and of the machine only how much is left"},
 		{"internal/wrap/lease", nil, "a driver around any driver: it knows no tier and no database, only a small interface for its records"},
 		{"internal/wrap/pool", nil, "a driver around any driver: it knows no tier, and can be put around a wrapper too"},
-		{"internal/wrap/auto", nil, "a driver of several: it knows tiers by name, so that a server knows one driver and no tier"},
+		{"internal/wrap/auto", []string{"internal/inventory"}, "a driver of several: it knows tiers by name, so that a server knows one driver and no tier"},
 		{"internal/store", nil, "a database: it knows what is kept, and neither drivers nor servers"},
 		{"internal/store/storetest", []string{"internal/store"}, "the databases, for tests"},
 		{"internal/key", []string{"internal/store"}, "who a caller is: it knows no request and no sandbox"},
@@ -110,7 +110,7 @@ func layers() []layer {
 		{"internal/wrap/call", nil, "it tells observers of a driver's calls: it knows no tier and no observer"},
 		{"internal/metric", []string{"internal/wrap/admission", "internal/wrap/call", "internal/wrap/pool"}, "it counts what others tell: no tier, no server and no key"},
 		{"internal/tracing", []string{"internal/wrap/call"}, "spans of requests and calls: no tier, no server and no key"},
-		{"internal/roster", nil, "the names of a driver's sandboxes, whatever they are"},
+		{"internal/inventory", nil, "the IDs of a driver's sandboxes, whatever they are"},
 		{"internal/ingress", nil, "the way in: it knows any driver's Dial, and no tier, no key and no disk"},
 		{"internal/ingress/certificate", nil, "certificates: it knows names and files, and no connections"},
 		{"internal/ingress/gate", []string{"internal/ingress", "internal/server/api", "internal/store"}, "who may reach a port: it knows tenants' records, and no tier, no driver and no server"},
@@ -162,10 +162,10 @@ func simLayers() []layer {
 		{"internal/driver/sim/tools", append(below("command", "command/javascript", "linux", "proc"), "tool"), "the caller's tools as commands"},
 		{"internal/driver/sim/wall/flat", nil, "bytes of Go values"},
 		{"internal/driver/sim/wall/spawn", nil, "it runs before the rest of the program is initialised"},
-		{"internal/driver/sim/wall", append(below("budget", "command/python"), "internal/driver/sim/wall/flat", "internal/driver/sim/wall/spawn", "internal/guestclient", "internal/audit", "internal/driver/sim", "internal/egress/owner", "internal/guest", "internal/guest/guestpb", "internal/image", "internal/kernel", "internal/roster", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{"internal/driver/sim/wall", append(below("budget", "command/python"), "internal/driver/sim/wall/flat", "internal/driver/sim/wall/spawn", "internal/guestclient", "internal/audit", "internal/driver/sim", "internal/egress/owner", "internal/guest", "internal/guest/guestpb", "internal/image", "internal/kernel", "internal/inventory", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
 	}
 	parts := below("command", "condition", "linux", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
-	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/entry", "internal/driver/sim/tools", "internal/egress/decide", "internal/outputring", "internal/roster", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/entry", "internal/driver/sim/tools", "internal/egress/decide", "internal/outputring", "internal/inventory", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":       below("command/sort"), // ls sorts versions as sort does
 		"grep":       below("command/ripgrep"),

@@ -24,6 +24,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guest/sudo"
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
+	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -140,15 +141,13 @@ type Driver struct {
 	recents  recents
 	swept    sync.Once
 
-	mu        sync.Mutex
-	closed    bool                    // guarded by mu
-	ephemeral map[paddock.ID]*Sandbox // guarded by mu; nil while one is being made
+	ephemeral inventory.Set[*Sandbox] // and the IDs of all that are being made
 }
 
 // New returns a driver of a tier. It changes nothing on the host, and does not fail where
 // no sandbox can be made: Info and Create tell.
 func New(s *Site, t Tier) *Driver {
-	d := &Driver{tier: t, site: s, ephemeral: map[paddock.ID]*Sandbox{}, gateway: s.Open(s.o.Gateway), spares: spareKeepers{most: s.o.Spares, program: selfProgram}}
+	d := &Driver{tier: t, site: s, gateway: s.Open(s.o.Gateway), spares: spareKeepers{most: s.o.Spares, program: selfProgram}}
 	if !s.o.Keeper.Self() {
 		keeper := s.Open(s.o.Keeper)
 		d.spares.program = func() (string, error) {
@@ -216,43 +215,33 @@ func (d *Driver) create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	if err := d.reserve(spec.ID); err != nil {
 		return nil, err
 	}
-	var sb paddock.Sandbox
-	var here *Sandbox
-	var err error
-	if spec.Ephemeral {
-		here, err = d.createHere(ctx, &spec)
-		sb = here
-	} else {
-		sb, err = d.createKept(ctx, &spec)
+	if !spec.Ephemeral {
+		defer d.ephemeral.Forget(spec.ID)
+		return d.createKept(ctx, &spec)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	sb, err := d.createHere(ctx, &spec)
 	if err != nil {
-		delete(d.ephemeral, spec.ID)
+		d.ephemeral.Forget(spec.ID)
 		return nil, err
 	}
-	if here == nil {
-		delete(d.ephemeral, spec.ID)
-		return sb, nil
+	if err := d.ephemeral.Add(sb); err != nil { // the driver was closed meanwhile
+		ctx, cancel := context.WithTimeout(context.Background(), removeTime)
+		defer cancel()
+		return nil, errors.Join(err, sb.Remove(ctx))
 	}
-	d.ephemeral[spec.ID] = here
 	return sb, nil
 }
 
-// reserve takes an ID, so that nobody else makes a sandbox of that name.
+// reserve takes an ID, so that nobody else makes a sandbox of that name: neither this
+// driver nor, where its directory is there, another process.
 func (d *Driver) reserve(id paddock.ID) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
-	}
-	if _, ok := d.ephemeral[id]; ok {
-		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
+	if err := d.ephemeral.Reserve(id); err != nil {
+		return err
 	}
 	if _, err := os.Lstat(filepath.Join(d.site.state, string(id))); err == nil {
+		d.ephemeral.Forget(id)
 		return fmt.Errorf("sandbox %s: %w", id, paddock.Exists)
 	}
-	d.ephemeral[id] = nil
 	return nil
 }
 
@@ -332,32 +321,19 @@ func (d *Driver) open(ctx context.Context, id paddock.ID) (*Sandbox, error) {
 	if !id.Valid() {
 		return nil, fmt.Errorf("not a name: %w", paddock.Invalid)
 	}
-	d.mu.Lock()
-	closed, sb := d.closed, d.ephemeral[id]
-	d.mu.Unlock()
-	switch {
-	case closed:
-		return nil, fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
-	case sb != nil:
-		return sb, nil
+	sb, err := d.ephemeral.Open(id)
+	if !errors.Is(err, paddock.NotFound) {
+		return sb, err
 	}
 	return d.openKept(ctx, id)
 }
 
 // List implements paddock.Driver.
 func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return nil, fmt.Errorf("list sandboxes: the driver is closed: %w", paddock.Unavailable)
+	if err := d.ephemeral.Err(); err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
 	}
-	var found []*Sandbox
-	for _, sb := range d.ephemeral {
-		if sb != nil {
-			found = append(found, sb)
-		}
-	}
-	d.mu.Unlock()
+	found := d.ephemeral.All()
 	kept, err := d.keptIDs()
 	if err != nil {
 		return nil, fmt.Errorf("list sandboxes: %w", err)
@@ -394,13 +370,9 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 
 // RemoveSnapshot implements paddock.Driver.
 func (d *Driver) RemoveSnapshot(_ context.Context, id paddock.SnapshotID) error {
-	d.mu.Lock()
-	closed := d.closed
-	d.mu.Unlock()
-	var err error
+	err := d.ephemeral.Err()
 	switch {
-	case closed:
-		err = fmt.Errorf("the driver is closed: %w", paddock.Unavailable)
+	case err != nil:
 	case d.tier.Snapshots == nil:
 		err = fmt.Errorf("this tier takes none: %w", paddock.Unsupported)
 	default:
@@ -414,19 +386,10 @@ func (d *Driver) RemoveSnapshot(_ context.Context, id paddock.SnapshotID) error 
 
 // Close implements paddock.Driver.
 func (d *Driver) Close() error {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+	left, first := d.ephemeral.Shut()
+	if !first {
 		return nil
 	}
-	d.closed = true
-	var left []*Sandbox
-	for _, sb := range d.ephemeral {
-		if sb != nil {
-			left = append(left, sb)
-		}
-	}
-	d.mu.Unlock()
 	d.site.stop()
 	d.spares.close()
 	d.recents.close()
@@ -443,9 +406,7 @@ const removeTime = 30 * time.Second
 
 func (d *Driver) forget(sb *Sandbox) {
 	d.recents.drop(sb)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.ephemeral, sb.id)
+	d.ephemeral.Forget(sb.id)
 }
 
 // Defaults are the limits of a spec that leaves them zero.

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/roster"
+	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/fetch"
@@ -65,7 +65,7 @@ type Driver struct {
 	way      Dial                          // decides by itself; nil is none
 	base     func() (*vfs.Snapshot, error) // made when it is first needed
 
-	boxes roster.Roster[*box]
+	boxes inventory.Set[*box]
 
 	mu    sync.Mutex
 	limit budget.Limits // guarded by mu

@@ -10,9 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/inventory"
 )
 
 // A Tier is one of the drivers to choose from.
@@ -28,15 +28,13 @@ type Tier struct {
 // A Driver chooses. Make one with [New].
 type Driver struct {
 	tiers []Tier
-
-	mu    sync.Mutex
-	names map[paddock.ID]bool // guarded by mu; names that are being made, on whatever tier
+	names inventory.Set[paddock.Sandbox] // reserves names that are being made, on whatever tier
 }
 
 // New gives a driver of these tiers, strongest first. They are the driver's own
 // from here on, and are closed with it.
 func New(tiers ...Tier) *Driver {
-	return &Driver{tiers: slices.Clone(tiers), names: map[paddock.ID]bool{}}
+	return &Driver{tiers: slices.Clone(tiers)}
 }
 
 // Info implements [paddock.Driver]. For [paddock.Auto] it is that of the tier that a
@@ -124,24 +122,15 @@ func (d *Driver) reserve(ctx context.Context, id paddock.ID) (done func(), err e
 	if id == "" {
 		return func() {}, nil
 	}
-	taken := fmt.Errorf("create sandbox: sandbox %s: %w", id, paddock.Exists)
-	d.mu.Lock()
-	busy := d.names[id]
-	d.names[id] = true
-	d.mu.Unlock()
-	if busy {
-		return nil, taken
+	if err := d.names.Reserve(id); err != nil {
+		return nil, fmt.Errorf("create sandbox: %w", err)
 	}
-	done = func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.names, id)
-	}
+	done = func() { d.names.Forget(id) }
 	switch _, err := d.Open(ctx, id); {
 	case err == nil:
 		done()
-		return nil, taken
-	case !errors.Is(err, paddock.NotFound) && id.Valid(): // what is not valid the tier tells
+		return nil, fmt.Errorf("create sandbox: sandbox %s: %w", id, paddock.Exists)
+	case !errors.Is(err, paddock.NotFound):
 		done()
 		return nil, err
 	}

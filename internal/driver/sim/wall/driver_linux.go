@@ -20,8 +20,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
+	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
-	"github.com/paddock-sandbox/paddock/internal/roster"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
@@ -63,7 +63,7 @@ type Driver struct {
 	answer time.Duration               // how long a child may take to answer
 	plain  func() (*sim.Driver, error) // tells what a child's driver would
 
-	boxes roster.Roster[*sandbox]
+	boxes inventory.Set[*sandbox]
 
 	mu        sync.Mutex
 	begun     *spawn.Process // guarded by mu

@@ -1,4 +1,4 @@
-package roster
+package inventory
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 // A member is a sandbox that has a name and nothing else.
 type member struct {
 	paddock.Sandbox
-	r    *Roster[*member]
+	r    *Set[*member]
 	id   paddock.ID
 	fail error
 }
@@ -27,7 +27,7 @@ func (m *member) Remove(context.Context) error {
 	return m.fail
 }
 
-func enter(t *testing.T, r *Roster[*member], id paddock.ID) *member {
+func enter(t *testing.T, r *Set[*member], id paddock.ID) *member {
 	t.Helper()
 	if err := r.Reserve(id); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func enter(t *testing.T, r *Roster[*member], id paddock.ID) *member {
 }
 
 func TestANameIsTakenFromItsReservationOn(t *testing.T) {
-	var r Roster[*member]
+	var r Set[*member]
 	if err := r.Reserve("a"); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestANameIsTakenFromItsReservationOn(t *testing.T) {
 }
 
 func TestTheyAreListedInTheOrderInWhichTheyCame(t *testing.T) {
-	var r Roster[*member]
+	var r Set[*member]
 	enter(t, &r, "c")
 	gone := enter(t, &r, "a")
 	enter(t, &r, "b")
@@ -84,7 +84,7 @@ func TestTheyAreListedInTheOrderInWhichTheyCame(t *testing.T) {
 }
 
 func TestAClosedOneHasNone(t *testing.T) {
-	var r Roster[*member]
+	var r Set[*member]
 	enter(t, &r, "a").fail = paddock.Timeout
 	enter(t, &r, "b")
 	if err := r.Reserve("late"); err != nil {

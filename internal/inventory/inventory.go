@@ -1,7 +1,7 @@
-// Package roster keeps the sandboxes that a driver holds in its own process, by
-// their IDs, with the laws of package paddock about names: none is taken twice,
-// and a driver that is closed has no more.
-package roster
+// Package inventory holds the sandboxes that a driver owns in its own process, by ID,
+// and reserves the IDs of sandboxes that are being made. No ID is taken twice, and a
+// closed driver has no sandboxes.
+package inventory
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Roster is ready to use when it is zero. Its methods are safe for many
+// A Set is empty and ready to use when it is zero. Its methods are safe for many
 // goroutines at once.
-type Roster[S paddock.Sandbox] struct {
+type Set[S paddock.Sandbox] struct {
 	mu     sync.Mutex
 	closed bool                    // guarded by mu
 	places map[paddock.ID]place[S] // guarded by mu
@@ -30,8 +30,9 @@ type place[S paddock.Sandbox] struct {
 
 func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.Unavailable) }
 
-// Reserve takes a name for a sandbox that is being made.
-func (r *Roster[S]) Reserve(id paddock.ID) error {
+// Reserve takes an ID for a sandbox that is being made. [Set.Add] or [Set.Forget] ends
+// the reservation. An ID that is taken is [paddock.Exists].
+func (r *Set[S]) Reserve(id paddock.ID) error {
 	if !id.Valid() {
 		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", id, paddock.Invalid)
 	}
@@ -50,9 +51,9 @@ func (r *Roster[S]) Reserve(id paddock.ID) error {
 	return nil
 }
 
-// Add puts a sandbox in the place that was reserved for it. An error says that
-// the driver was closed meanwhile: the sandbox is the caller's to end.
-func (r *Roster[S]) Add(s S) error {
+// Add puts a sandbox in the place that was reserved for it. It fails where the set was
+// closed meanwhile; the caller then removes the sandbox.
+func (r *Set[S]) Add(s S) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -64,15 +65,15 @@ func (r *Roster[S]) Add(s S) error {
 	return nil
 }
 
-// Forget frees a name, whether its sandbox was there or never made.
-func (r *Roster[S]) Forget(id paddock.ID) {
+// Forget frees an ID, whether its sandbox was added or never made.
+func (r *Set[S]) Forget(id paddock.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.places, id)
 }
 
-// Open finds a sandbox, for a driver's Open.
-func (r *Roster[S]) Open(id paddock.ID) (s S, err error) {
+// Open returns a sandbox, for a driver's Open. A reserved ID is [paddock.NotFound].
+func (r *Set[S]) Open(id paddock.ID) (s S, err error) {
 	if !id.Valid() {
 		return s, fmt.Errorf("id %q: %w", id, paddock.Invalid)
 	}
@@ -87,15 +88,15 @@ func (r *Roster[S]) Open(id paddock.ID) (s S, err error) {
 	return s, fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
 }
 
-// All gives the sandboxes that are there, oldest first.
-func (r *Roster[S]) All() []S {
+// All returns the sandboxes that were added, oldest first.
+func (r *Set[S]) All() []S {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all()
 }
 
 // all is with mu held.
-func (r *Roster[S]) all() []S {
+func (r *Set[S]) all() []S {
 	there := make([]place[S], 0, len(r.places))
 	for _, p := range r.places {
 		if p.number > 0 {
@@ -110,9 +111,9 @@ func (r *Roster[S]) all() []S {
 	return list
 }
 
-// List describes them, for a driver's List. What is removed meanwhile is left
-// out.
-func (r *Roster[S]) List(ctx context.Context) ([]paddock.Status, error) {
+// List returns the status of each sandbox, oldest first, for a driver's List. It leaves
+// out sandboxes that are removed meanwhile.
+func (r *Set[S]) List(ctx context.Context) ([]paddock.Status, error) {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -129,15 +130,31 @@ func (r *Roster[S]) List(ctx context.Context) ([]paddock.Status, error) {
 	return list, nil
 }
 
-// Close removes every sandbox, for a driver's Close, and lets none in any more.
-// It goes on after a failure and tells the first.
-func (r *Roster[S]) Close() error {
+// Err is [paddock.Unavailable] once the set is closed.
+func (r *Set[S]) Err() error {
 	r.mu.Lock()
-	r.closed = true
-	all := r.all()
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errClosed()
+	}
+	return nil
+}
+
+// Shut closes the set: it takes no more sandboxes. It returns those that are there,
+// oldest first, for the caller to remove, and whether this was the first call.
+func (r *Set[S]) Shut() (left []S, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, r.closed = !r.closed, true
+	return r.all(), first
+}
+
+// Close shuts the set and removes every sandbox, for a driver's Close. It goes on after
+// a failure and returns the first error.
+func (r *Set[S]) Close() error {
+	left, _ := r.Shut()
 	var first error
-	for _, s := range all {
+	for _, s := range left {
 		if err := s.Remove(context.Background()); err != nil && first == nil {
 			first = fmt.Errorf("remove sandbox %s: %w", s.ID(), err)
 		}
