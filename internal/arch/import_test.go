@@ -119,9 +119,8 @@ func layers() []layer {
 		{"internal/dialect/e2b/code", []string{"internal/interpreter"}, "translation of what the interpreter tells: it knows one sandbox, and neither tiers nor servers"},
 		{"internal/server", []string{"internal/interpreter", "internal/wrap/lease", "internal/server/api"}, "any driver over HTTP: it knows no tier, no key and no disk; of lifetimes, what a driver may have beside"},
 		{"client", []string{"internal/server/api"}, "a driver whose sandboxes are a server's: it shares the words with it, and nothing else"},
-		{"internal/dialect/e2b", []string{"internal/dialect/e2b/signature", "internal/ingress", "internal/wrap/lease"}, "translation: it knows drivers with terms, the way to ports, and what answers inside a sandbox only by an interface; no server, no key, no database"},
-		{"internal/dialect/e2b/signature", nil, "how E2B signs addresses of files: both who finds the sandbox and who serves the file have to agree"},
-		{"internal/dialect/e2b/envd", []string{"internal/dialect/e2b/envd/envdpb", "internal/dialect/e2b/signature"}, "E2B's in-box API over any sandbox: it knows no tier and no server"},
+		{"internal/dialect/e2b", []string{"internal/ingress", "internal/wrap/lease"}, "translation: it knows drivers with terms, the way to ports, and what answers inside a sandbox only by an interface; no server, no key, no database"},
+		{"internal/dialect/e2b/envd", []string{"internal/dialect/e2b", "internal/dialect/e2b/envd/envdpb"}, "E2B's in-box API over any sandbox: it knows no tier and no server, and of the API outside how addresses of files are signed"},
 		{"internal/dialect/e2b/envd/envdpb", nil, "generated wire format"},
 		{"internal/snapshot", nil, "pure but for its own directory: every tier opens what another kept"},
 	})

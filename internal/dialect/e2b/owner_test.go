@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
@@ -113,9 +112,9 @@ func TestAKeyThatMayOnlyLookGetsNothingThatMayDoMore(t *testing.T) {
 func TestOnlyWhoHasTheTokenWakesASandboxAtTheAgentsPort(t *testing.T) {
 	h, d := handler(t, record{Paused: true, AutoResume: true})
 	good := url.Values{"path": {"a"}}
-	good.Set("signature", signature.Of(testToken, "GET", good))
+	good.Set("signature", Signature(testToken, "GET", good))
 	late := url.Values{"path": {"a"}, "signature_expiration": {"1"}}
-	late.Set("signature", signature.Of(testToken, "GET", late))
+	late.Set("signature", Signature(testToken, "GET", late))
 	for _, c := range []struct {
 		path   string
 		header []string

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 )
 
@@ -203,7 +202,7 @@ func shows(r *http.Request, rec record, now time.Time) bool {
 			return false
 		}
 	}
-	return signature.Shown(rec.Token, r.Method, q)
+	return Signed(rec.Token, r.Method, q)
 }
 
 func same(shown, want string) bool {

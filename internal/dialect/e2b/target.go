@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 )
 
@@ -137,7 +136,7 @@ func (h *Handler) bySecret(r *http.Request) (*box, error) {
 		if !ok {
 			continue
 		}
-		if signed && signature.Shown(rec.Token, r.Method, q) || !signed && same(shown, rec.Token) {
+		if signed && Signed(rec.Token, r.Method, q) || !signed && same(shown, rec.Token) {
 			match = b
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 )
 
 // put writes a file through the API.
@@ -164,7 +164,7 @@ func TestWhatIsSignedIsOfTheUserThatItIsSignedFor(t *testing.T) {
 	tr := newTrial(t, func(o *Options) { o.Token = token })
 	tr.put("here", "x", "X-Access-Token", token)
 	q := url.Values{"path": {"here"}}
-	q.Set("signature", signature.Of(token, "GET", q))
+	q.Set("signature", e2b.Signature(token, "GET", q))
 	if code, body, _ := tr.ask("GET", "/files?"+q.Encode(), ""); code != 200 || body != "x" {
 		t.Fatalf("%d %s", code, body)
 	}

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 )
 
 // nothing is a sandbox in which nothing is.
@@ -122,7 +122,7 @@ func FuzzRequestsHaveAnAnswer(f *testing.F) {
 // FuzzQueriesOfFilesAreRead asks for files by any query.
 func FuzzQueriesOfFilesAreRead(f *testing.F) {
 	f.Add("path=a&username=user&signature=v1_x&signature_expiration=1")
-	f.Add("path=%00&signature=" + url.QueryEscape(signature.Of(token, "GET", url.Values{"path": {"\x00"}})))
+	f.Add("path=%00&signature=" + url.QueryEscape(e2b.Signature(token, "GET", url.Values{"path": {"\x00"}})))
 	b, err := New(Options{Sandbox: nothing{}, Token: token})
 	if err != nil {
 		f.Fatal(err)
@@ -133,7 +133,7 @@ func FuzzQueriesOfFilesAreRead(f *testing.F) {
 		r.URL.RawQuery = query
 		w := httptest.NewRecorder()
 		b.ServeHTTP(w, r)
-		if q := r.URL.Query(); w.Code != http.StatusUnauthorized && !signature.Shown(token, "GET", q) {
+		if q := r.URL.Query(); w.Code != http.StatusUnauthorized && !e2b.Signed(token, "GET", q) {
 			t.Errorf("%s: %d without a signature", query, w.Code)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 )
 
@@ -32,7 +32,7 @@ func TestASignatureOpensOneFileForOneThing(t *testing.T) {
 				q.Set(k, v)
 			}
 		}
-		q.Set("signature", signature.Of(token, map[string]string{"read": "GET", "write": "POST"}[op], q))
+		q.Set("signature", e2b.Signature(token, map[string]string{"read": "GET", "write": "POST"}[op], q))
 		return q.Encode()
 	}
 	for _, c := range []struct {

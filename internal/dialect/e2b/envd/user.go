@@ -15,7 +15,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/paddock-sandbox/paddock"
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
+	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 )
 
 // tokenHeader has the token of a request.
@@ -52,7 +52,7 @@ func (b *Box) signed(r *http.Request) error {
 	if q.Get("signature") == "" {
 		return no("missing signature query parameter")
 	}
-	if !signature.Shown(b.o.Token, r.Method, q) {
+	if !e2b.Signed(b.o.Token, r.Method, q) {
 		return no("invalid signature")
 	}
 	if text := q.Get("signature_expiration"); text != "" {

@@ -1,10 +1,8 @@
-package signature_test
+package e2b
 
 import (
 	"net/url"
 	"testing"
-
-	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/signature"
 )
 
 // The values are those that E2B's own tests and the formula give.
@@ -16,17 +14,17 @@ func TestASignatureIsTheirs(t *testing.T) {
 		"root": "v1_L6BLpSFZ4erpM7k1y1Z8n/iTxhp2HuTk3ZVsMQd1Pw8",
 	} {
 		q := url.Values{"path": {"hello.txt"}, "username": {user}}
-		if got := signature.Of(token, "GET", q); got != want {
+		if got := Signature(token, "GET", q); got != want {
 			t.Errorf("%q: %s", user, got)
 		}
 		q.Set("signature", want)
-		if !signature.Shown(token, "GET", q) || signature.Shown(token, "POST", q) || signature.Shown("other", "GET", q) {
+		if !Signed(token, "GET", q) || Signed(token, "POST", q) || Signed("other", "GET", q) {
 			t.Errorf("%q: it is not told whose it is, and for what", user)
 		}
 	}
 	none := url.Values{}
-	none.Set("signature", signature.Of("", "GET", none))
-	if signature.Shown("", "GET", none) || signature.Shown(token, "GET", url.Values{}) {
+	none.Set("signature", Signature("", "GET", none))
+	if Signed("", "GET", none) || Signed(token, "GET", url.Values{}) {
 		t.Error("no token, or no signature, counts")
 	}
 }
