@@ -31,7 +31,7 @@ LDFLAGS := -s -w$(if $(VERSION), -X github.com/paddock-sandbox/paddock/internal/
 # The programs behind paddock, which it carries. The first ones are what the tier jail
 # and networks with rules need.
 LIGHT  := guest keeper gateway
-HEAVY  := server tools microvm gvisor
+HEAVY  := sim server tools microvm gvisor
 CARRIED = $(patsubst %,cmd/paddock/%.bin.gz,$(filter-out guest,$(1))) $(if $(filter guest,$(1)),cmd/paddock/guest.bin)
 
 PYTHON  := $(TMP)/python.tgz

@@ -19,13 +19,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/child"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
 func TestMain(m *testing.M) {
-	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || wall.Main() {
+	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || child.Main() {
 		return
 	}
 	os.Exit(run(m))
@@ -106,7 +107,7 @@ func TestNothingEscapesTheSim(t *testing.T) {
 		Turn:    seed("attacks on sim"),
 		Turns:   3,
 		New: func(t *testing.T, _ string) paddock.Driver {
-			d, err := wall.New(wall.Options{})
+			d, err := confined.New(confined.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -77,7 +77,7 @@ func (x *trial) scriptTime() time.Duration {
 }
 
 // noCalls is why a row about system calls has no cell of its own. The process
-// that scripts run in is tried by the tests of internal/driver/sim/wall.
+// that scripts run in is tried by the tests of internal/driver/sim/confined.
 const noCalls = "a script makes no system calls, and no program that would make them is executed (tried); what the process around it could call is tried beside its code"
 
 // script tries one way. What the caller is in truth, it is inside too: root of

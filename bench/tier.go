@@ -10,13 +10,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 // inside is true where this process was started as a part of a sandbox, which
 // then has run and ended.
-func inside() bool { return box.Main(jail.Runtime(), gvisor.Runtime()) || wall.Main() || client() }
+func inside() bool { return box.Main(jail.Runtime(), gvisor.Runtime()) || child.Main() || client() }
 
 // A tier is one whose sandboxes are measured in process.
 type tier struct {

@@ -15,12 +15,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
 func main() {
-	if box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || wall.Main() {
+	if box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) {
 		return // this was a part of a sandbox
 	}
 	handed, err := program.Received()

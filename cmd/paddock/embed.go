@@ -15,7 +15,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
@@ -34,6 +33,8 @@ var (
 	microvmProgram []byte
 	//go:embed server.bin.gz
 	serverProgram []byte
+	//go:embed sim.bin.gz
+	simProgram []byte
 	//go:embed tools.bin.gz
 	toolsProgram []byte
 )
@@ -42,7 +43,9 @@ var (
 const guestFrom = "embedded"
 
 // part does the part of a sandbox that this program was started for, if it was.
-func part() bool { return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || wall.Main() }
+func part() bool {
+	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime())
+}
 
 // embedded gives the programs that sandboxes are made with.
 func embedded() tiers.Programs {
@@ -52,6 +55,7 @@ func embedded() tiers.Programs {
 		Keeper:  program.Embedded(tiers.Keeper, keeperProgram),
 		GVisor:  program.Embedded(tiers.GVisor, gvisorProgram),
 		MicroVM: program.Embedded(tiers.MicroVM, microvmProgram),
+		Sim:     program.Embedded(tiers.Sim, simProgram),
 	}
 }
 
@@ -62,21 +66,11 @@ type backer struct {
 	commands []cobra.Command
 }
 
-// backers are the programs that have commands, with what help tells of these. A test
-// compares it with what they say themselves.
+// backers are the programs that have commands.
 func backers() []backer {
 	return []backer{
-		{program.Embedded("server", serverProgram), true, []cobra.Command{
-			{Use: "serve [flags]", Short: "Make sandboxes for others, over the network or a socket"},
-			{Use: "tenant", Short: "Make and change those who share a server"},
-			{Use: "key", Short: "Make and revoke the keys of tenants"},
-			{Use: "usage [flags]", Short: "Add up what tenants used"},
-		}},
-		{program.Embedded("tools", toolsProgram), false, []cobra.Command{
-			{Use: "audit", Short: "Verify and read what paddock run --audit recorded"},
-			{Use: "sim", Short: "Prepare what the tier sim does not carry"},
-			{Use: "vm", Short: "Prepare what the tier microvm does not carry"},
-		}},
+		{program.Embedded("server", serverProgram), true, serverCommands()},
+		{program.Embedded("tools", toolsProgram), false, toolCommands()},
 	}
 }
 
@@ -119,8 +113,7 @@ func behind(args []string) error {
 func (b backer) exec(args []string) error {
 	var others []program.Program
 	if b.hand {
-		p := embedded()
-		others = []program.Program{p.Guest, p.Gateway, p.Keeper, p.GVisor, p.MicroVM}
+		others = embedded().All()
 	}
 	return b.program.Exec(program.Cache(os.LookupEnv), append([]string{os.Args[0]}, args...), os.Environ(), others...)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/vminit"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
@@ -21,5 +21,5 @@ func part() bool {
 	if len(os.Args) > 0 && os.Args[0] == vminit.Argv0 {
 		vminit.Main()
 	}
-	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || gateway.Main() || wall.Main()
+	return box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || sentry.Main() || supervisor.Main() || gateway.Main() || child.Main()
 }

@@ -91,8 +91,8 @@ func layers() []layer {
 		{"cmd/paddock", []string{"*"}, "the only wiring"},
 		{"cmd/paddock-server", []string{"*"}, "wiring, of the commands that open a server's state"},
 		{"cmd/paddock-tools", []string{"internal/cli", "internal/cli/tools"}, "wiring, of the commands that are rarely used"},
-		{"cmd/internal/tiers", []string{"internal/cli", "internal/driver/gvisor", "internal/driver/jail", "internal/driver/microvm", "internal/driver/sim/wall", "internal/program"}, "wiring that the programs of paddock share"},
-		{"internal/cli", []string{"client", "internal/audit", "internal/audit/chain", "internal/box", "internal/egress/decide", "internal/egress/netstack", "internal/egress/owner", "internal/interpreter", "internal/kernel", "internal/policy", "internal/program", "internal/protect", "internal/registryconf", "internal/sim/budget"}, "commands that start fast: no tier, no server and no database"},
+		{"cmd/internal/tiers", []string{"internal/cli", "internal/driver/gvisor", "internal/driver/jail", "internal/driver/microvm", "internal/driver/sim/confined", "internal/program"}, "wiring that the programs of paddock share"},
+		{"internal/cli", []string{"client", "internal/audit", "internal/audit/chain", "internal/box", "internal/egress/decide", "internal/egress/owner", "internal/interpreter", "internal/kernel", "internal/policy", "internal/program", "internal/protect", "internal/registryconf", "internal/sim/budget"}, "commands that start fast: no tier, no server and no database"},
 		{"internal/cli/serve", []string{"client", "internal/audit", "internal/audit/chain", "internal/audit/segment", "internal/cli", "internal/dialect/e2b", "internal/dialect/e2b/code", "internal/dialect/e2b/envd", "internal/egress/decide", "internal/egress/netstack", "internal/image/depot", "internal/image/registry", "internal/ingress", "internal/ingress/certificate", "internal/ingress/gate", "internal/key", "internal/metric", "internal/policy", "internal/server", "internal/server/api", "internal/store", "internal/tracing", "internal/usage", "internal/wrap/actionlog", "internal/wrap/admission", "internal/wrap/auto", "internal/wrap/call", "internal/wrap/lease", "internal/wrap/pool", "internal/wrap/tenant"}, "a server's parts, but for its tiers"},
 		{"internal/cli/tools", []string{"internal/audit", "internal/audit/chain", "internal/audit/segment", "internal/cli", "internal/driver/microvm/boot", "internal/driver/microvm/protocol", "internal/sim/command/python"}, "commands that are rarely used, and what they take"},
 		{"internal/cli/fake", nil, "a driver for tests of the command line"},
@@ -159,12 +159,15 @@ func simLayers() []layer {
 		{sim + "command/javascript/quickjs", nil, "JavaScript without a world: what it may reach is handed to it"},
 		{"internal/driver/sim/entry", append(below("vfs"), "internal/snapshot"), "the engine's changes as entries of stored snapshots, and back"},
 		{"internal/driver/sim/tools", append(below("command", "command/javascript", "linux", "proc"), "tool"), "the caller's tools as commands"},
-		{"internal/driver/sim/wall/flat", nil, "bytes of Go values"},
-		{"internal/driver/sim/wall/spawn", nil, "it runs before the rest of the program is initialised"},
-		{"internal/driver/sim/wall", append(below("budget", "command/python"), "internal/driver/sim/wall/flat", "internal/driver/sim/wall/spawn", "internal/guestclient", "internal/audit", "internal/driver/sim", "internal/egress/owner", "internal/guest", "internal/guest/guestpb", "internal/image", "internal/kernel", "internal/inventory", "internal/snapshot"), "both sides of the child process: it answers as a guest does, and is distrusted as one"},
+		{"internal/driver/sim/confined/encoding", nil, "bytes of Go values"},
+		{"internal/driver/sim/description", []string{"internal/sim/budget", "internal/snapshot"}, "what a computer can do, without one: for who only asks"},
+		{"internal/driver/sim/confined", []string{"internal/audit", "internal/driver/sim/confined/protocol", "internal/driver/sim/description", "internal/egress/owner", "internal/guestclient", "internal/image", "internal/kernel", "internal/program", "internal/inventory", "internal/sim/budget", "internal/snapshot"}, "the host's side of a child process: it distrusts what that says, and knows nothing of the engine"},
+		{"internal/driver/sim/confined/protocol", []string{"internal/driver/sim/confined/encoding", "internal/sim/budget", "internal/snapshot"}, "what host and child say to each other"},
+		{"internal/driver/sim/child", []string{"internal/driver/sim", "internal/driver/sim/confined/protocol", "internal/egress/owner", "internal/guest", "internal/guest/guestpb", "internal/kernel", "internal/sim/command/python"}, "the child's side: it answers as a guest does, with the engine inside"},
+		{"cmd/paddock-sim", []string{"internal/driver/sim/child"}, "the process of a simulated computer"},
 	}
 	parts := below("command", "condition", "linux", "pattern", "printf", "proc", "quote", "regex", "strftime", "vfs")
-	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/entry", "internal/driver/sim/tools", "internal/egress/decide", "internal/outputring", "internal/inventory", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
+	driver := layer{"internal/driver/sim", append(below("budget", "command", "linux", "proc", "shell", "vfs"), "internal/driver/sim/description", "internal/driver/sim/entry", "internal/driver/sim/tools", "internal/egress/decide", "internal/outputring", "internal/inventory", "internal/snapshot", "tool"), "a tier knows no other tier, no server and no policy file; it alone joins shell and tools"}
 	extra := map[string][]string{
 		"file":       below("command/sort"), // ls sorts versions as sort does
 		"grep":       below("command/ripgrep"),
@@ -226,7 +229,7 @@ func foreigners() []foreign {
 	return []foreign{
 		{"gvisor.dev/gvisor", []string{"internal/driver/gvisor/sentry", "internal/driver/gvisor/sentry/filter", "internal/driver/gvisor/sentry/filter/generate", "internal/driver/gvisor/sentry/overlaysize", "internal/driver/gvisor/procevent/emitter", "internal/egress/egresstest", "internal/egress/netstack"}, "gVisor takes milliseconds to initialise; nobody else is to pay"},
 		{"golang.org/x/sys/unix", []string{"internal/kernel", "attack/attacker", "attack/internet"}, "system calls are wrapped once, where their traps are known; the attacker and its internet need them raw"},
-		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/guestclient", "internal/dialect/e2b/envd", "internal/dialect/e2b/envd/envdpb", "internal/driver/sim/wall"}, "RPC is the wire between guest and host, where drivers see a paddock.Sandbox, and what E2B's clients speak"},
+		{"connectrpc.com/connect", []string{"internal/guest/guestpb", "internal/guest", "internal/guestclient", "internal/dialect/e2b/envd", "internal/dialect/e2b/envd/envdpb", "internal/driver/sim/child"}, "RPC is the wire between guest and host, where drivers see a paddock.Sandbox, and what E2B's clients speak"},
 		{"google.golang.org/protobuf", []string{"internal/guest/guestpb", "internal/guest", "internal/guestclient", "internal/dialect/e2b/envd", "internal/dialect/e2b/envd/envdpb", "internal/driver/gvisor/procevent", "internal/driver/gvisor/procevent/emitter"}, "as connect; and gVisor's trace points have its format"},
 		{"github.com/hashicorp/yamux", []string{"internal/guestinit", "internal/driver/microvm/supervisor"}, "connections over a machine's port"},
 		{"github.com/creack/pty", []string{"internal/guest"}, "terminals are opened inside"},

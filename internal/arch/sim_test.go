@@ -10,10 +10,12 @@ import (
 func hosts() map[string]map[string]string {
 	const names = "names of types and errors alone"
 	return map[string]map[string]string{
-		"internal/driver/sim":      {"os": "sources of mounts are opened here", "path/filepath": "as os", "net": "a way to the network is handed on"},
-		"internal/sim/vfs":         {"os": "what was opened is read here, through os.Root"},
-		"internal/driver/sim/wall": {"os": "the process", "os/exec": "the process", "net": "sockets to it", "path/filepath": "as os"},
-		"internal/sim/proc":        {"net": names}, "internal/sim/shell": {"net": names},
+		"internal/driver/sim":                   {"os": "sources of mounts are opened here", "path/filepath": "as os", "net": "a way to the network is handed on"},
+		"internal/sim/vfs":                      {"os": "what was opened is read here, through os.Root"},
+		"internal/driver/sim/confined":          {"os": "the process", "net": "sockets to it"},
+		"internal/driver/sim/confined/protocol": {"os": "errors of deadlines", "net": "the socket"},
+		"internal/driver/sim/child":             {"os": "the process", "net": "sockets to the host", "path/filepath": "as os"},
+		"internal/sim/proc":                     {"net": names}, "internal/sim/shell": {"net": names},
 		"internal/sim/command/fetch":       {"net": names, "net/http": "over the dialer that it is handed"},
 		"internal/sim/command/git":         {"os": names + ", and of flags"},
 		"internal/sim/command/python":      {"os": "the interpreter's package is read, and installed", "path/filepath": "as os"},

@@ -21,7 +21,6 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 )
@@ -141,7 +140,7 @@ func (l *lessons) open(p *plan) {
 	p.audit = l
 	p.ask = func(_ context.Context, q owner.Question) owner.Answer {
 		addr, err := netip.ParseAddr(q.Host)
-		if err == nil && netstack.CheckAddress(addr, func(netip.Addr) bool { return false }) != nil {
+		if err == nil && decide.CheckAddress(addr, func(netip.Addr) bool { return false }) != nil {
 			return owner.AnswerDeny // an answer would list the address, and what is listed may be private
 		}
 		return owner.AnswerOnce

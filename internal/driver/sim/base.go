@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
 	"github.com/paddock-sandbox/paddock/internal/sim/linux"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
@@ -104,8 +105,8 @@ func etc() map[string]string {
 		"passwd": passwd.String(),
 		"group":  group.String(),
 		"hosts":  "127.0.0.1\tlocalhost\n::1\tlocalhost\n",
-		"os-release": "PRETTY_NAME=\"Paddock simulated computer " + Version + "\"\nNAME=\"Paddock sim\"\nID=paddock-sim\nVERSION_ID=\"" +
-			Version + "\"\n",
+		"os-release": "PRETTY_NAME=\"Paddock simulated computer " + description.Version + "\"\nNAME=\"Paddock sim\"\nID=paddock-sim\nVERSION_ID=\"" +
+			description.Version + "\"\n",
 		"shells":        "/bin/sh\n/bin/bash\n",
 		"profile":       "",
 		"resolv.conf":   "",

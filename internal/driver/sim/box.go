@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 	"github.com/paddock-sandbox/paddock/internal/sim/proc"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
@@ -57,7 +58,7 @@ const keptProcesses = 100
 func (d *Driver) make(spec paddock.Spec) (_ *box, err error) {
 	b := &box{
 		d: d, id: spec.ID, created: time.Now(), labels: maps.Clone(spec.Labels),
-		processes: map[paddock.PID]*process{}, watchers: map[*watcher]bool{}, enforced: d.controls(), accounts: accounts(), from: spec.Root.Snapshot,
+		processes: map[paddock.PID]*process{}, watchers: map[*watcher]bool{}, enforced: description.Controls(d.o.Walls), accounts: accounts(), from: spec.Root.Snapshot,
 	}
 	if b.user, err = find(b.accounts, spec.User); err != nil {
 		return nil, err

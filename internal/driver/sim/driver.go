@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/sim/command"
@@ -116,56 +117,9 @@ func (d *Driver) Configure(s Setup) error {
 	return nil
 }
 
-// Version is what the simulated computer calls itself.
-const Version = "1"
-
 // Info implements paddock.Driver.
 func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
-	if tier != paddock.Auto && tier != paddock.Sim {
-		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(paddock.Sim), paddock.Unsupported)
-	}
-	info := paddock.Info{
-		Tier: paddock.Sim, Available: true, Version: "sim " + Version, Defaults: d.defaults(), Controls: d.controls(),
-		Capabilities: []paddock.Capability{
-			paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanPause, paddock.CanSnapshotFiles, paddock.CanUpdateLimits,
-			paddock.CanUpdatePolicy, paddock.CanUsers, paddock.CanRootHost, paddock.CanRootSnapshot, paddock.CanMount, paddock.CanMountOverlay,
-		},
-	}
-	if d.networked() {
-		info.Capabilities = append(info.Capabilities, paddock.CanNetworkList)
-	}
-	return info, nil
-}
-
-// controls lists what stands between a script and the host.
-func (d *Driver) controls() []paddock.Finding {
-	const none = "there is no process: what runs is a Go function that is handed a task and nothing else"
-	full := func(c paddock.Control, how string) paddock.Finding {
-		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
-	}
-	return append([]paddock.Finding{
-		full(paddock.ControlUserNS, none),
-		full(paddock.ControlMountNS, "a file system in memory; a mount is read through a directory that was opened beforehand, and no link of it is followed on the host"),
-		full(paddock.ControlPIDNS, none),
-		full(paddock.ControlNetNS, "no tool can make a socket"),
-		full(paddock.ControlIPCNS, none),
-		full(paddock.ControlUTSNS, none),
-		full(paddock.ControlReadOnly, "nothing is ever written to a mount's source"),
-		full(paddock.ControlNoNewPrivs, none),
-		full(paddock.ControlCapabilities, none),
-		full(paddock.ControlEnvironment, "made anew from a list"),
-		full(paddock.ControlDescriptors, none),
-		full(paddock.ControlIdentity, none),
-		full(paddock.ControlNetwork, "no tool has a way to the network"),
-		{
-			Control: paddock.ControlMemory, Strength: paddock.Full,
-			How: "counted by the interpreter and the tools; libraries that hold memory of their own have a bound each",
-		},
-		full(paddock.ControlCPU, "tasks are made to wait at their checkpoints"),
-		full(paddock.ControlPIDs, "counted"),
-		full(paddock.ControlDisk, "counted"),
-		full(paddock.ControlFiles, "counted"),
-	}, d.o.Walls...)
+	return description.Info(tier, description.Facts{Limits: d.bounds(), Networked: d.networked(), Walls: d.o.Walls})
 }
 
 // Create implements paddock.Driver.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"sync"
-	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim/entry"
 	"github.com/paddock-sandbox/paddock/internal/sim/vfs"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
@@ -41,23 +41,6 @@ func openSnapshots(dir string, base func() (*vfs.Snapshot, error)) (*snapshots, 
 		return nil, fmt.Errorf("open the snapshots in %s: %w", dir, err)
 	}
 	return s, nil
-}
-
-// baseName is what snapshots of this tier are relative to.
-const baseName = "sim:" + Version
-
-// NewMeta describes a new snapshot of a computer that began with another one,
-// or with none.
-func NewMeta(name string, parent paddock.SnapshotID) snapshot.Meta {
-	return snapshot.Meta{ID: snapshot.NewID(), Tier: paddock.Sim, Base: baseName, Parent: parent, Name: name, Created: time.Now()}
-}
-
-// CheckBase reports whether this tier can open a snapshot.
-func CheckBase(m snapshot.Meta) error {
-	if m.Base != baseName {
-		return fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(m.ID), m.Base, baseName, paddock.Unsupported)
-	}
-	return nil
 }
 
 // Export returns the files of a sandbox of this driver as they are now, for a
@@ -103,7 +86,7 @@ func (b *box) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (paddock.
 		return "", fmt.Errorf("a snapshot of memory: tasks are not kept on this tier: %w", paddock.Unsupported)
 	}
 	s := b.d.snapshots
-	m := NewMeta(o.Name, b.from)
+	m := description.NewMeta(o.Name, b.from)
 	k := kept{b.fs.Snapshot(), b.mounts}
 	if s.store != nil {
 		base, err := s.base()
@@ -155,7 +138,7 @@ func (s *snapshots) read(id paddock.SnapshotID) (_ *vfs.Snapshot, err error) {
 		return nil, fmt.Errorf("snapshot %q: %w", string(id), err)
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	if err := CheckBase(x.Meta); err != nil {
+	if err := description.CheckBase(x.Meta); err != nil {
 		return nil, err
 	}
 	return s.learn(id, x.Entries())

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
@@ -82,7 +83,7 @@ func (d *Driver) check(spec *paddock.Spec) error {
 		return err
 	}
 	for _, c := range spec.AllowMissing {
-		if !slices.ContainsFunc(d.controls(), func(f paddock.Finding) bool { return f.Control == c }) {
+		if !slices.ContainsFunc(description.Controls(d.o.Walls), func(f paddock.Finding) bool { return f.Control == c }) {
 			return fmt.Errorf("allow missing %q: this tier has no such control: %w", string(c), paddock.Invalid)
 		}
 	}
@@ -187,12 +188,6 @@ func (d *Driver) bounds() budget.Limits {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.limit
-}
-
-// defaults are the limits of a spec that names none.
-func (d *Driver) defaults() paddock.Limits {
-	l := d.bounds().Filled()
-	return paddock.Limits{Memory: l.Heap, CPUs: 1, PIDs: int(l.Tasks), Disk: l.Disk, Files: int(l.Descriptors)}
 }
 
 // limits gives what a spec's limits mean for the machine.

@@ -24,7 +24,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/supervisor"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
@@ -38,7 +38,7 @@ const nobody = 64103
 // TestMain makes this program all that boxes need: the guest, gVisor, the gateway,
 // and, in a box, the program that tries.
 func TestMain(m *testing.M) {
-	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || supervisor.Main() || wall.Main() || probeMain() {
+	if gateway.Main() || box.Main(jail.Runtime(), gvisor.Runtime(), microvm.Runtime()) || supervisor.Main() || child.Main() || probeMain() {
 		return
 	}
 	if status, done := apart(); done {

@@ -160,7 +160,7 @@ func (c *connection) decide(granted bool) decide.Verdict {
 // listed is not asked for.
 func (c *connection) askable(s *state) bool {
 	addr, ok := c.flow.Host.Addr()
-	return c.g.asker.can() && (!ok || netstack.CheckAddress(addr, s.rules.Lists) == nil)
+	return c.g.asker.can() && (!ok || decide.CheckAddress(addr, s.rules.Lists) == nil)
 }
 
 // arrived keeps where it was dialled to, and tells whether the rules of now, which

@@ -7,7 +7,6 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
-	"github.com/paddock-sandbox/paddock/internal/egress/netstack"
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
 
@@ -84,5 +83,5 @@ func (s *state) carries(i int, r paddock.NetworkRule, m *meter) bool {
 
 // reaches tells whether an address may be connected to for a flow.
 func (s *state) reaches(f decide.Flow, a netip.Addr) bool {
-	return netstack.CheckAddress(a, s.rules.Lists) == nil && s.rules.Dials(f, a).Allow
+	return decide.CheckAddress(a, s.rules.Lists) == nil && s.rules.Dials(f, a).Allow
 }

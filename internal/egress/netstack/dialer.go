@@ -147,9 +147,9 @@ func (d *Dialer) check(found []netip.Addr, t Target) ([]netip.Addr, error) {
 	var first error
 	var checked []netip.Addr
 	for _, addr := range found {
-		err := CheckAddress(addr, t.Lists)
+		err := decide.CheckAddress(addr, t.Lists)
 		if err == nil && slices.Contains(ours, addr) && (t.Lists == nil || !t.Lists(addr)) {
-			err = refusal(addr, "this host's own")
+			err = decide.RefuseAddress(addr, "this host's own")
 		}
 		if err == nil && t.Denies != nil {
 			err = t.Denies(addr)

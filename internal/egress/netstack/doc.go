@@ -11,5 +11,5 @@
 //     read one (RFC 8914). A name of one label is a name like any other. "localhost" and the names below it are the
 //     sandbox itself, whatever the rules say.
 //   - A [Dialer] connects to hosts. It checks which addresses of the host's network the sandbox may reach
-//     ([CheckAddress]), resolves a name, and dials exactly the addresses that it checked.
+//     (decide.CheckAddress), resolves a name, and dials exactly the addresses that it checked.
 package netstack

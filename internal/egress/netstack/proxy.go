@@ -22,7 +22,7 @@ import (
 // affair; an address is checked as ever.
 func (d *Dialer) dialVia(ctx context.Context, t Target) (net.Conn, error) {
 	if addr, ok := t.Host.Addr(); ok {
-		if err := CheckAddress(addr, t.Lists); err != nil {
+		if err := decide.CheckAddress(addr, t.Lists); err != nil {
 			return nil, err
 		}
 	}

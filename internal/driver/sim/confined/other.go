@@ -1,6 +1,6 @@
 //go:build !linux
 
-package wall
+package confined
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock/internal/audit"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 )
 
@@ -30,8 +30,8 @@ type Options struct {
 	Roots   []byte
 	Audit   audit.Sink
 
-	// Begun must be nil.
-	Begun *spawn.Process
+	// Program is of the processes of computers, which there are not here.
+	Program program.Program
 }
 
 // New makes a driver. Away from Linux there is no wall around the process: it
@@ -39,6 +39,3 @@ type Options struct {
 func New(o Options) (*sim.Driver, error) {
 	return sim.New(sim.Options{Limits: o.Limits, Python: o.Python})
 }
-
-// Main is the child's part; there are no children here.
-func Main() bool { return false }

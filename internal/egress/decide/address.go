@@ -1,8 +1,9 @@
-package netstack
+package decide
 
 import (
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/paddock-sandbox/paddock"
 )
@@ -10,8 +11,8 @@ import (
 // CheckAddress returns an error of kind Denied if an address must not be dialled, and says why. It denies addresses of
 // the host or of a network of its own (loopback, private, link-local, metadata, shared, reserved and the like, in every
 // form), unless lists reports that a rule lists the address. A nil lists lists nothing. Addresses that no connection
-// goes to (unspecified, multicast, broadcast, or with a zone) are denied even if listed. A [Dialer] checks the
-// addresses of the host's interfaces itself.
+// goes to (unspecified, multicast, broadcast, or with a zone) are denied even if listed. Whoever dials checks
+// the addresses of the host's interfaces itself.
 func CheckAddress(addr netip.Addr, lists func(netip.Addr) bool) error {
 	addr = addr.Unmap()
 	if what := never(addr); what != "" {
@@ -21,10 +22,11 @@ func CheckAddress(addr netip.Addr, lists func(netip.Addr) bool) error {
 	if what == "" || (lists != nil && lists(addr)) {
 		return nil
 	}
-	return refusal(addr, what)
+	return RefuseAddress(addr, what)
 }
 
-func refusal(addr netip.Addr, what string) error {
+// RefuseAddress returns the error of an address that only a rule that lists it allows, with what it is.
+func RefuseAddress(addr netip.Addr, what string) error {
 	return fmt.Errorf("%s is %s: only a rule that lists this address, or a range that holds it, allows it: %w", addr, what, paddock.Denied)
 }
 
@@ -54,7 +56,7 @@ type span struct {
 // after), and the addresses of clouds' metadata services, which come first as they
 // lie in other ranges. All IPv6 addresses that are not global unicast are special
 // besides.
-var spans = func() []span {
+var spans = sync.OnceValue(func() []span {
 	table := []struct{ prefix, what string }{
 		{"169.254.169.254/32", "a cloud's metadata service"},
 		{"169.254.170.2/32", "a cloud's metadata service"},
@@ -94,7 +96,7 @@ var spans = func() []span {
 		list = append(list, span{netip.MustParsePrefix(row.prefix), row.what})
 	}
 	return list
-}()
+})
 
 var (
 	global = netip.MustParsePrefix("2000::/3")
@@ -105,7 +107,7 @@ var (
 
 // special says what an address is that is not of the public Internet.
 func special(addr netip.Addr) string {
-	for _, s := range spans {
+	for _, s := range spans() {
 		if s.prefix.Contains(addr) {
 			return s.what
 		}

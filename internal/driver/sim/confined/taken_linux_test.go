@@ -1,4 +1,4 @@
-package wall
+package confined
 
 import (
 	"bytes"
@@ -19,7 +19,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+	inside "github.com/paddock-sandbox/paddock/internal/driver/sim/child"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
@@ -224,7 +225,7 @@ func taken() error {
 		return err
 	}
 	if !b.Open {
-		if err := kernel.CloseFrom(spawn.Control + 1); err != nil {
+		if err := kernel.CloseFrom(protocol.ControlFD + 1); err != nil {
 			return err
 		}
 	}
@@ -233,12 +234,12 @@ func taken() error {
 		return err
 	}
 	if !b.Open {
-		d, err := sim.New(sim.Options{Walls: findings()})
+		d, err := sim.New(sim.Options{Walls: protocol.Findings()})
 		if err != nil {
 			return err
 		}
 		spec := paddock.Spec{ID: "taken", Mounts: []paddock.Mount{{Source: b.Mount, Overlay: true}}}
-		if _, err := (&served{driver: d}).create(order{Op: "create", Spec: spec}); err != nil {
+		if _, err := (&inside.Served{Driver: d}).Create(protocol.Order{Op: "create", Spec: spec}); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package wall
+package confined
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
 )
 
 // A mouth is a child that says what it likes, whatever it is asked.
@@ -21,26 +22,26 @@ func (mouth) Write(p []byte) (int, error) { return len(p), nil }
 func message(t testing.TB, v any) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := send(&b, v); err != nil {
+	if err := protocol.Send(&b, v); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
 func FuzzAnswer(f *testing.F) {
-	f.Add(message(f, reply{Status: &paddock.Status{ID: "x", Refused: []paddock.Refusal{{What: "x", Target: "\x1b[31m"}}}}))
-	f.Add(message(f, reply{Kind: paddock.Denied, Error: "no"}))
+	f.Add(message(f, protocol.Reply{Status: &paddock.Status{ID: "x", Refused: []paddock.Refusal{{What: "x", Target: "\x1b[31m"}}}}))
+	f.Add(message(f, protocol.Reply{Kind: paddock.Denied, Error: "no"}))
 	f.Add([]byte("\xff\xff\xff\xff"))
 	f.Add([]byte("\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := link{mouth{bytes.NewReader(b)}}.ask(order{Op: "status"})
+		r, err := protocol.Link{Conn: mouth{bytes.NewReader(b)}}.Ask(protocol.Order{Op: "status"})
 		if err == nil {
 			return
 		}
 		if r.Status != nil {
 			t.Errorf("an error came with a status: %v", err)
 		}
-		if strings.ContainsAny(err.Error(), "\x1b\x07\n") || len(err.Error()) > 2*maxText {
+		if strings.ContainsAny(err.Error(), "\x1b\x07\n") || len(err.Error()) > 2*protocol.MaxText {
 			t.Errorf("words that a terminal obeys: %q", err)
 		}
 		var kind paddock.Kind
@@ -52,7 +53,7 @@ func FuzzAnswer(f *testing.F) {
 
 func TestWhatAHostileChildSaysIsNotBelieved(t *testing.T) {
 	long := make([]byte, 4)
-	binary.BigEndian.PutUint32(long, maxReply+1)
+	binary.BigEndian.PutUint32(long, protocol.MaxReply+1)
 	for name, row := range map[string]struct {
 		says []byte
 		kind paddock.Kind
@@ -62,18 +63,18 @@ func TestWhatAHostileChildSaysIsNotBelieved(t *testing.T) {
 		"less than it promised": {[]byte{0, 0, 0, 9, 1}, paddock.Unavailable},
 		"more than is read":     {long, paddock.Internal},
 		"no message":            {[]byte{0, 0, 0, 2, 0xff, 0xff}, paddock.Internal},
-		"a kind there is not":   {message(t, reply{Kind: 200, Error: "x"}), paddock.Internal},
-		"escape sequences":      {message(t, reply{Kind: paddock.Denied, Error: "\x1b]0;owned\x07\u009b31m\n"}), paddock.Denied},
-		"a long story":          {message(t, reply{Kind: paddock.Denied, Error: strings.Repeat("x", 1<<20)}), paddock.Denied},
+		"a kind there is not":   {message(t, protocol.Reply{Kind: 200, Error: "x"}), paddock.Internal},
+		"escape sequences":      {message(t, protocol.Reply{Kind: paddock.Denied, Error: "\x1b]0;owned\x07\u009b31m\n"}), paddock.Denied},
+		"a long story":          {message(t, protocol.Reply{Kind: paddock.Denied, Error: strings.Repeat("x", 1<<20)}), paddock.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := link{mouth{bytes.NewReader(row.says)}}.ask(order{Op: "status"})
+			_, err := protocol.Link{Conn: mouth{bytes.NewReader(row.says)}}.Ask(protocol.Order{Op: "status"})
 			switch {
 			case err == nil:
 				t.Fatal("it was taken for an answer")
 			case paddock.KindOf(err) != row.kind:
 				t.Errorf("%v is %v, not %v", err, paddock.KindOf(err), row.kind)
-			case strings.ContainsAny(err.Error(), "\x1b\x07\u009b\n"), len(err.Error()) > maxText:
+			case strings.ContainsAny(err.Error(), "\x1b\x07\u009b\n"), len(err.Error()) > protocol.MaxText:
 				t.Errorf("its words come through as they are: %.200q", err.Error())
 			}
 		})

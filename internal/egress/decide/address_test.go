@@ -1,4 +1,4 @@
-package netstack
+package decide
 
 import (
 	"errors"
@@ -63,17 +63,6 @@ func TestWhatARuleListsMayBeDialled(t *testing.T) {
 	}
 	if err := CheckAddress(netip.MustParseAddr("10.0.0.1"), func(netip.Addr) bool { return false }); !errors.Is(err, paddock.Denied) {
 		t.Errorf("not listed: %v", err)
-	}
-}
-
-func TestPlacesOfTheLinkAreNotDialled(t *testing.T) {
-	for _, a := range []netip.Addr{Gateway4(), Gateway6(), Guest4(), Guest6()} {
-		if err := CheckAddress(a, nil); !errors.Is(err, paddock.Denied) {
-			t.Errorf("%s: %v", a, err)
-		}
-	}
-	if Gateway6().String() != "fd7a:6f74::1" || Guest6().String() != "fd7a:6f74::2" {
-		t.Errorf("the places are %s and %s", Gateway6(), Guest6())
 	}
 }
 

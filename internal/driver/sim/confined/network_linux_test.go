@@ -1,4 +1,4 @@
-package wall
+package confined
 
 import (
 	"bytes"

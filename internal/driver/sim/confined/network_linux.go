@@ -1,15 +1,12 @@
-package wall
+package confined
 
 import (
 	"context"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"os"
-	"sync"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock"
@@ -17,12 +14,6 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/image"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
-
-// nowhere has the driver that only tells what children could do tell of their
-// network too.
-func nowhere(context.Context, string, uint16) (net.Conn, error) {
-	return nil, fmt.Errorf("nothing runs here: %w", paddock.Internal)
-}
 
 // wayOut makes the way out that a spec asks for, and puts into the spec what the
 // sandbox must know of it. Nil is none.
@@ -117,37 +108,6 @@ func give(control net.Conn, out *owner.Gateway) error {
 		return fmt.Errorf("hand over the network: %w: %w", err, paddock.Unavailable)
 	}
 	return nil
-}
-
-// dialerOf is the child's side of give.
-func dialerOf(control net.Conn) (*owner.Dialer, error) {
-	conn, ok := control.(*net.UnixConn)
-	if !ok {
-		return nil, fmt.Errorf("%T is no socket: %w", control, paddock.Internal)
-	}
-	oob := make([]byte, syscall.CmsgSpace(4))
-	_, n, _, _, err := conn.ReadMsgUnix(make([]byte, 1), oob)
-	if err != nil {
-		return nil, err
-	}
-	messages, err := syscall.ParseSocketControlMessage(oob[:n])
-	if err != nil || len(messages) != 1 {
-		return nil, errors.Join(err, errNonsense)
-	}
-	fds, err := syscall.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, errors.Join(err, errNonsense)
-	}
-	return owner.NewDialer(os.NewFile(uintptr(fds[0]), "dial"))
-}
-
-// pool reads certificates when they are first needed.
-func pool(pem []byte) func() *x509.CertPool {
-	return sync.OnceValue(func() *x509.CertPool {
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(pem)
-		return roots
-	})
 }
 
 // listHow is how rules about the network are enforced.

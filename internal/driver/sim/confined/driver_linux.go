@@ -1,4 +1,4 @@
-package wall
+package confined
 
 import (
 	"context"
@@ -16,12 +16,13 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/audit"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
+	"github.com/paddock-sandbox/paddock/internal/program"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
@@ -52,39 +53,30 @@ type Options struct {
 	Roots []byte
 	Audit audit.Sink
 
-	// Begun is a process that was started for the first computer; nil has it
-	// started when it is wanted.
-	Begun *spawn.Process
+	// Program is what computers run in (cmd/paddock-sim). Without it the calling
+	// program itself is executed as one: it must call child.Main first.
+	Program program.Program
 }
 
 // A Driver makes simulated computers in child processes. Make one with [New].
 type Driver struct {
 	o      Options
-	answer time.Duration               // how long a child may take to answer
-	plain  func() (*sim.Driver, error) // tells what a child's driver would
+	answer time.Duration // how long a child may take to answer
 
 	boxes inventory.Set[*sandbox]
 
 	mu        sync.Mutex
-	begun     *spawn.Process // guarded by mu
-	snapshots string         // guarded by mu: their directory; empty until one of its own is needed
+	snapshots string // guarded by mu: their directory; empty until one of its own is needed
 }
 
 // New makes a driver.
 func New(o Options) (*Driver, error) {
-	plain := sync.OnceValues(func() (*sim.Driver, error) {
-		return sim.New(sim.Options{Limits: o.Limits, Walls: findings(), Dial: nowhere})
-	})
-	return &Driver{o: o, answer: answerTime, plain: plain, begun: o.Begun, snapshots: o.Snapshots}, nil
+	return &Driver{o: o, answer: answerTime, snapshots: o.Snapshots}, nil
 }
 
 // Info implements paddock.Driver.
-func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	plain, err := d.plain()
-	if err != nil {
-		return paddock.Info{}, err
-	}
-	info, err := plain.Info(ctx, tier)
+func (d *Driver) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) {
+	info, err := description.Info(tier, description.Facts{Limits: d.o.Limits, Networked: true, Walls: protocol.Findings()})
 	if err != nil {
 		return info, err
 	}
@@ -155,7 +147,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 	if err != nil {
 		return nil, err
 	}
-	sb := &sandbox{child: c, d: d, spec: spec, link: link{c.control}, out: from.out}
+	sb := &sandbox{child: c, d: d, spec: spec, link: protocol.Link{Conn: c.control}, out: from.out}
 	defer func() {
 		if err != nil {
 			sb.kill()
@@ -165,20 +157,20 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		return nil, fmt.Errorf("start the computer: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Now()) })
-	first := order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python}
+	first := protocol.Order{Op: "create", Spec: within(spec), Limits: d.o.Limits, Python: d.o.Python}
 	if from.out != nil {
 		first.Roots = append(believed(), slices.Concat(d.o.Roots, from.out.Certificate())...)
 	}
-	if err = send(c.control, first); err != nil {
+	if err = protocol.Send(c.control, first); err != nil {
 		err = fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
 	}
 	if err == nil && from.out != nil {
 		err = give(c.control, from.out)
 	}
 	if err == nil && from.files != nil {
-		err = sendFiles(patient{c.control, createTime}, from.files)
+		err = protocol.SendFiles(protocol.Patient{Conn: c.control, Time: createTime}, from.files)
 	}
-	var r reply
+	var r protocol.Reply
 	if err == nil {
 		// What the child's answer need not be waited for. A child that refuses
 		// ends, and this with it: its answer says why.
@@ -186,7 +178,7 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 		sb.Guest, ended = guestclient.New(c.conn, guestclient.Options{
 			Lifetime: spec.Limits.Lifetime, Gone: sb.reason, Stuck: sb.kill, Paused: sb.isPaused,
 		})
-		if r, err = sb.link.answer(); err == nil {
+		if r, err = sb.link.Answer(); err == nil {
 			err = ended
 		}
 		if err == nil && from.out != nil {
@@ -209,16 +201,18 @@ func (d *Driver) start(ctx context.Context, from beginning) (_ *sandbox, err err
 	return sb, nil
 }
 
-// child gives the one that was begun, or a new one.
+// child starts a child.
 func (d *Driver) child() (*child, error) {
-	d.mu.Lock()
-	p := d.begun
-	d.begun = nil
-	d.mu.Unlock()
-	if p != nil {
-		return adopt(*p, make(chan struct{}))
+	path := "/proc/self/exe"
+	if !d.o.Program.Self() {
+		f, err := d.o.Program.Open(program.Cache(os.LookupEnv))
+		if err != nil {
+			return nil, fmt.Errorf("the program of simulated computers: %w", err)
+		}
+		defer f.Close()
+		path = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	}
-	return begin()
+	return begin(path)
 }
 
 // Open implements paddock.Driver.
@@ -251,15 +245,6 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) { return d.
 
 // Close removes every sandbox: none outlives this process.
 func (d *Driver) Close() error {
-	d.mu.Lock()
-	begun := d.begun
-	d.begun = nil
-	d.mu.Unlock()
-	if begun != nil {
-		if c, err := adopt(*begun, make(chan struct{})); err == nil {
-			c.end()
-		}
-	}
 	return errors.Join(d.boxes.Close(), d.removeStore())
 }
 
@@ -275,7 +260,7 @@ type sandbox struct {
 	grown atomic.Int64 // the largest limit of the disk that an update asked for
 
 	asking sync.Mutex
-	link   link // guarded by asking
+	link   protocol.Link // guarded by asking
 
 	mu     sync.Mutex
 	paused bool   // guarded by mu
@@ -320,7 +305,7 @@ func (s *sandbox) reason() string {
 		return "its process nested deeper than a limit had counted"
 	case strings.Contains(text, "panic:"), strings.Contains(text, "fatal error:"):
 		line, _, _ := strings.Cut(text[max(strings.Index(text, "panic:"), strings.Index(text, "fatal error:")):], "\n")
-		return "its process failed: " + plain(line[:min(len(line), 200)])
+		return "its process failed: " + protocol.Plain(line[:min(len(line), 200)])
 	}
 	return "its process ended: " + s.state.String()
 }
@@ -342,9 +327,9 @@ const (
 	createTime = time.Minute
 )
 
-func (s *sandbox) ask(o order) (r reply, err error) {
+func (s *sandbox) ask(o protocol.Order) (r protocol.Reply, err error) {
 	err = s.converse(func() error {
-		r, err = s.link.ask(o)
+		r, err = s.link.Ask(o)
 		return err
 	})
 	return r, err
@@ -364,7 +349,7 @@ func (s *sandbox) converse(exchange func() error) error {
 		return fmt.Errorf("sandbox %s: %s: %w", s.spec.ID, s.reason(), paddock.Unavailable)
 	}
 	err := exchange()
-	if errors.Is(err, errNonsense) || errors.Is(err, errSilent) {
+	if errors.Is(err, protocol.ErrNonsense) || errors.Is(err, protocol.ErrSilent) {
 		// What comes next could be the answer to this, or anything: it is of
 		// no use any more.
 		s.lost(err)
@@ -386,7 +371,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	if s.out != nil {
 		s.out.Settle(ctx)
 	}
-	r, err := s.ask(order{Op: "status"})
+	r, err := s.ask(protocol.Order{Op: "status"})
 	s.mu.Lock()
 	gone := s.gone
 	s.mu.Unlock()
@@ -420,7 +405,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		p.Network = hidden(p.Network)
 		u.Policy = &p
 	}
-	_, err = s.ask(order{Op: "update", Update: u})
+	_, err = s.ask(protocol.Order{Op: "update", Update: u})
 	if err != nil {
 		undo()
 	}
@@ -431,7 +416,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 }
 
 func (s *sandbox) Pause(context.Context) error {
-	if _, err := s.ask(order{Op: "pause"}); err != nil {
+	if _, err := s.ask(protocol.Order{Op: "pause"}); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -441,7 +426,7 @@ func (s *sandbox) Pause(context.Context) error {
 }
 
 func (s *sandbox) Resume(context.Context) error {
-	if _, err := s.ask(order{Op: "resume"}); err != nil {
+	if _, err := s.ask(protocol.Order{Op: "resume"}); err != nil {
 		return err
 	}
 	s.mu.Lock()

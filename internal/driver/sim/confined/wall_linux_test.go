@@ -1,4 +1,4 @@
-package wall
+package confined
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/drivertest"
+	inside "github.com/paddock-sandbox/paddock/internal/driver/sim/child"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
 )
 
 func open(string) (paddock.Driver, error) { return New(Options{Hosts: drivertest.Hosts()}) }
 
 func TestMain(m *testing.M) {
-	if Main() || gateway.Main() {
+	if inside.Main() || gateway.Main() {
 		return
 	}
 	if os.Args[0] == takenName {

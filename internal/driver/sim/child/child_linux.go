@@ -1,4 +1,4 @@
-package wall
+package child
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
 	"github.com/paddock-sandbox/paddock/internal/guest"
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 	"github.com/paddock-sandbox/paddock/internal/sim/command/python"
@@ -25,7 +25,7 @@ import (
 // one, after it has ended. A program that makes sandboxes with this package
 // calls it before anything else.
 func Main() bool {
-	if len(os.Args) == 0 || os.Args[0] != spawn.Name {
+	if len(os.Args) == 0 || os.Args[0] != protocol.ChildName {
 		return false
 	}
 	if err := serve(); err != nil {
@@ -37,25 +37,25 @@ func Main() bool {
 
 func serve() error {
 	// What the caller left open by mistake is no business of a computer.
-	if err := kernel.CloseFrom(spawn.Control + 1); err != nil {
+	if err := kernel.CloseFrom(protocol.ControlFD + 1); err != nil {
 		return err
 	}
-	control, err := fileConn(spawn.Control)
+	control, err := protocol.FileConn(protocol.ControlFD)
 	if err != nil {
 		return err
 	}
-	conn, err := fileConn(spawn.Guest)
+	conn, err := protocol.FileConn(protocol.GuestFD)
 	if err != nil {
 		return err
 	}
-	c := &served{conn: control}
-	if c.driver, err = sim.New(sim.Options{Walls: findings()}); err != nil {
+	c := &Served{conn: control}
+	if c.Driver, err = sim.New(sim.Options{Walls: protocol.Findings()}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	// What takes a while and needs no order is done while the host writes it.
-	go c.driver.Prepare()
+	go c.Driver.Prepare()
 	confined := make(chan struct{})
 	in := &inside{}
 	go func() {
@@ -70,13 +70,13 @@ func serve() error {
 		})
 		os.Exit(0)
 	}()
-	var first order
-	if err := receive(control, &first, math.MaxUint32); err != nil {
+	var first protocol.Order
+	if err := protocol.Receive(control, &first, math.MaxUint32); err != nil {
 		return err
 	}
-	sb, err := c.create(first)
+	sb, err := c.Create(first)
 	if err != nil {
-		return send(control, failure(err))
+		return protocol.Send(control, protocol.Failure(err))
 	}
 	in.sb = sb
 	close(confined)
@@ -84,22 +84,22 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	if err := send(control, reply{Status: &st}); err != nil {
+	if err := protocol.Send(control, protocol.Reply{Status: &st}); err != nil {
 		return err
 	}
-	go watchMemory(ctx, c.driver, first)
+	go watchMemory(ctx, c.Driver, first)
 	return c.serve(ctx, sb)
 }
 
-// A served is the child's end of the control socket.
-type served struct {
+// A Served is the child's end of the control socket.
+type Served struct {
 	conn   net.Conn
-	driver *sim.Driver
+	Driver *sim.Driver
 }
 
-// create makes the sandbox, which opens what it needs of the host, and then
+// Create makes the sandbox, which opens what it needs of the host, and then
 // gives up everything else.
-func (c *served) create(o order) (paddock.Sandbox, error) {
+func (c *Served) Create(o protocol.Order) (paddock.Sandbox, error) {
 	setup := sim.Setup{Limits: o.Limits, Python: o.Python}
 	if o.Spec.Policy.Network.Mode == paddock.NetworkList {
 		dialer, err := dialerOf(c.conn)
@@ -108,17 +108,17 @@ func (c *served) create(o order) (paddock.Sandbox, error) {
 		}
 		setup.Way, setup.Roots = dialer.Dial, pool(o.Roots)
 	}
-	if err := c.driver.Configure(setup); err != nil {
+	if err := c.Driver.Configure(setup); err != nil {
 		return nil, err
 	}
 	if o.Spec.Root.Kind == paddock.RootSnapshot {
-		x := &stream{r: c.conn, bytes: math.MaxInt64, pieces: math.MaxInt64} // the host is trusted
-		err := c.driver.Import(o.Spec.Root.Snapshot, x.entries())
-		if err := errors.Join(err, x.drain()); err != nil {
+		x := &protocol.Stream{R: c.conn, Bytes: math.MaxInt64, Pieces: math.MaxInt64} // the host is trusted
+		err := c.Driver.Import(o.Spec.Root.Snapshot, x.Entries())
+		if err := errors.Join(err, x.Drain()); err != nil {
 			return nil, err
 		}
 	}
-	sb, err := c.driver.Create(context.Background(), o.Spec)
+	sb, err := c.Driver.Create(context.Background(), o.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ const slack = 512 << 20
 const reserve = 1 << 30
 
 // confine gives up what the process does not need. It fails closed.
-func confine(o order, sb paddock.Sandbox) error {
+func confine(o protocol.Order, sb paddock.Sandbox) error {
 	st, err := sb.Status(context.Background())
 	if err != nil {
 		return err
@@ -177,20 +177,9 @@ func confine(o order, sb paddock.Sandbox) error {
 	return kernel.ConfineRuntime()
 }
 
-// findings lists what stands around the process.
-func findings() []paddock.Finding {
-	full := func(c paddock.Control, how string) paddock.Finding {
-		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
-	}
-	return []paddock.Finding{
-		full(paddock.ControlSeccomp, "an allow-list: the process can compute, answer its host, and read what is open to it"),
-		full(paddock.ControlLandlock, "only the sources of mounts can be opened, to be read"),
-	}
-}
-
 // watchMemory ends what runs when the process holds far more than its sandbox
 // counts: libraries have memory of their own.
-func watchMemory(ctx context.Context, d *sim.Driver, o order) {
+func watchMemory(ctx context.Context, d *sim.Driver, o protocol.Order) {
 	bound := uint64(cmp.Or(o.Spec.Limits.Memory, o.Limits.Filled().Heap) + cmp.Or(o.Spec.Limits.Disk, o.Limits.Filled().Disk) + slack/2)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -210,17 +199,17 @@ func watchMemory(ctx context.Context, d *sim.Driver, o order) {
 }
 
 // serve answers orders until the host has gone.
-func (c *served) serve(ctx context.Context, sb paddock.Sandbox) error {
+func (c *Served) serve(ctx context.Context, sb paddock.Sandbox) error {
 	for {
-		var o order
-		err := receive(c.conn, &o, math.MaxUint32)
+		var o protocol.Order
+		err := protocol.Receive(c.conn, &o, math.MaxUint32)
 		if err != nil {
 			return nil //nolint:nilerr // the host has gone: there is nobody to tell
 		}
 		if o.Op == "snapshot" {
-			err = sendFiles(c.conn, c.driver.Export(sb))
+			err = protocol.SendFiles(c.conn, c.Driver.Export(sb))
 		} else {
-			err = send(c.conn, c.answer(ctx, sb, o))
+			err = protocol.Send(c.conn, c.answer(ctx, sb, o))
 		}
 		if err != nil {
 			return nil //nolint:nilerr // as above
@@ -228,8 +217,8 @@ func (c *served) serve(ctx context.Context, sb paddock.Sandbox) error {
 	}
 }
 
-func (c *served) answer(ctx context.Context, sb paddock.Sandbox, o order) reply {
-	var r reply
+func (c *Served) answer(ctx context.Context, sb paddock.Sandbox, o protocol.Order) protocol.Reply {
+	var r protocol.Reply
 	var err error
 	switch o.Op {
 	case "status":
@@ -246,7 +235,7 @@ func (c *served) answer(ctx context.Context, sb paddock.Sandbox, o order) reply 
 		err = fmt.Errorf("order %q: %w", o.Op, paddock.Internal)
 	}
 	if err != nil {
-		return failure(err)
+		return protocol.Failure(err)
 	}
 	return r
 }

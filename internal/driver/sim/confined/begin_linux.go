@@ -1,4 +1,4 @@
-package wall
+package confined
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/paddock-sandbox/paddock/internal/driver/sim/wall/spawn"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
 )
 
 // A child is a process that prepares itself to be a simulated computer, until
@@ -26,19 +26,19 @@ type child struct {
 	state *os.ProcessState // written before
 }
 
-// begin starts a child.
-func begin() (*child, error) {
-	type started struct {
-		spawn.Process
+// begin starts a child, which executes the program at this path.
+func begin(program string) (*child, error) {
+	type result struct {
+		started
 		err error
 	}
-	began, ended := make(chan started), make(chan struct{})
+	began, ended := make(chan result), make(chan struct{})
 	go func() {
 		// The child is killed when the thread ends that started it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		p, err := spawn.Start()
-		began <- started{p, err}
+		p, err := spawn(program)
+		began <- result{p, err}
 		<-ended
 	}()
 	p := <-began
@@ -46,17 +46,17 @@ func begin() (*child, error) {
 		close(ended)
 		return nil, fmt.Errorf("start the computer's process: %w", p.err)
 	}
-	return adopt(p.Process, ended)
+	return adopt(p.started, ended)
 }
 
 // adopt makes a process that was started a child. It closes ended when it was
 // waited for.
-func adopt(p spawn.Process, ended chan struct{}) (*child, error) {
+func adopt(p started, ended chan struct{}) (*child, error) {
 	c := &child{ended: ended, found: make(chan struct{})}
 	go c.reap(p.PID, os.NewFile(uintptr(p.Stderr), "stderr"))
 	var errs [2]error
-	c.conn, errs[0] = fileConn(p.Guest)
-	c.control, errs[1] = fileConn(p.Control)
+	c.conn, errs[0] = protocol.FileConn(p.Guest)
+	c.control, errs[1] = protocol.FileConn(p.Control)
 	if err := errors.Join(errs[:]...); err != nil {
 		c.end()
 		return nil, err
@@ -84,12 +84,6 @@ func (c *child) end() {
 			_ = conn.Close()
 		}
 	}
-}
-
-func fileConn(fd int) (net.Conn, error) {
-	f := os.NewFile(uintptr(fd), "socket")
-	defer f.Close()
-	return net.FileConn(f)
 }
 
 // A tail keeps the first bytes that were written.

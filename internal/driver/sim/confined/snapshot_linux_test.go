@@ -1,4 +1,4 @@
-package wall
+package confined
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/description"
 	"github.com/paddock-sandbox/paddock/internal/snapshot"
 )
 
@@ -74,7 +76,7 @@ func say(t *testing.T, sb paddock.Sandbox, script string) string {
 }
 
 // pieces gives messages, as the other side would send them.
-func pieces(t testing.TB, list ...piece) []byte {
+func pieces(t testing.TB, list ...protocol.Piece) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	for _, p := range list {
@@ -84,11 +86,11 @@ func pieces(t testing.TB, list ...piece) []byte {
 }
 
 func FuzzStream(f *testing.F) {
-	dir, file := &entry{Path: "a", Kind: byte(snapshot.Dir), Mode: 0o755}, &entry{Path: "a/b", Kind: byte(snapshot.File), Size: 3}
-	f.Add(pieces(f, piece{Entry: dir}, piece{Entry: file}, piece{Bytes: "abc"}, piece{End: true}))
-	f.Add(pieces(f, piece{Entry: file}, piece{Offset: 1, Bytes: "bc"}, piece{End: true, Error: "x", Kind: paddock.Denied}))
-	f.Add(pieces(f, piece{Bytes: "abc"}))
-	f.Add(pieces(f, piece{}))
+	dir, file := &protocol.Entry{Path: "a", Kind: byte(snapshot.Dir), Mode: 0o755}, &protocol.Entry{Path: "a/b", Kind: byte(snapshot.File), Size: 3}
+	f.Add(pieces(f, protocol.Piece{Entry: dir}, protocol.Piece{Entry: file}, protocol.Piece{Bytes: "abc"}, protocol.Piece{End: true}))
+	f.Add(pieces(f, protocol.Piece{Entry: file}, protocol.Piece{Offset: 1, Bytes: "bc"}, protocol.Piece{End: true, Error: "x", Kind: paddock.Denied}))
+	f.Add(pieces(f, protocol.Piece{Bytes: "abc"}))
+	f.Add(pieces(f, protocol.Piece{}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
 	store, err := snapshot.Open(f.TempDir(), snapshot.Options{})
 	if err != nil {
@@ -96,42 +98,42 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = store.Close() })
 	f.Fuzz(func(t *testing.T, b []byte) {
-		x := bounded(bytes.NewReader(b), 1<<20, 100)
-		m := sim.NewMeta("", "")
-		err := store.Write(t.Context(), m, x.entries())
-		rest := x.drain()
+		x := protocol.Bounded(bytes.NewReader(b), 1<<20, 100)
+		m := description.NewMeta("", "")
+		err := store.Write(t.Context(), m, x.Entries())
+		rest := x.Drain()
 		if err == nil && rest != nil {
 			t.Errorf("it was kept, and then: %v", rest)
 		}
-		if err == nil && !x.ended {
+		if err == nil && !x.Ended {
 			t.Error("it was kept without an end")
 		}
-		if _, again := x.look(); again == nil {
+		if _, again := x.Look(); again == nil {
 			t.Error("something comes after the end")
 		}
 	})
 }
 
 func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
-	file := &entry{Path: "f", Kind: byte(snapshot.File), Size: 3}
+	file := &protocol.Entry{Path: "f", Kind: byte(snapshot.File), Size: 3}
 	for what, row := range map[string]struct {
-		list []piece
+		list []protocol.Piece
 		kind paddock.Kind // of the error; 0 is any
 	}{
-		"bytes first":           {[]piece{{Bytes: "abc"}, {End: true}}, 0},
-		"nothing":               {[]piece{{}, {End: true}}, 0},
-		"both":                  {[]piece{{Entry: file, Bytes: "abc"}, {End: true}}, 0},
-		"no end":                {[]piece{{Entry: file}}, 0},
-		"a path that leads out": {[]piece{{Entry: &entry{Path: "../f", Kind: byte(snapshot.File)}}, {End: true}}, paddock.Invalid},
-		"bytes behind its end":  {[]piece{{Entry: file}, {Offset: 2, Bytes: "abc"}, {End: true}}, paddock.Invalid},
-		"an error of its own":   {[]piece{{Entry: file}, {End: true, Error: "no", Kind: paddock.Exhausted}}, paddock.Exhausted},
+		"bytes first":           {[]protocol.Piece{{Bytes: "abc"}, {End: true}}, 0},
+		"nothing":               {[]protocol.Piece{{}, {End: true}}, 0},
+		"both":                  {[]protocol.Piece{{Entry: file, Bytes: "abc"}, {End: true}}, 0},
+		"no end":                {[]protocol.Piece{{Entry: file}}, 0},
+		"a path that leads out": {[]protocol.Piece{{Entry: &protocol.Entry{Path: "../f", Kind: byte(snapshot.File)}}, {End: true}}, paddock.Invalid},
+		"bytes behind its end":  {[]protocol.Piece{{Entry: file}, {Offset: 2, Bytes: "abc"}, {End: true}}, paddock.Invalid},
+		"an error of its own":   {[]protocol.Piece{{Entry: file}, {End: true, Error: "no", Kind: paddock.Exhausted}}, paddock.Exhausted},
 	} {
 		store, err := snapshot.Open(t.TempDir(), snapshot.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := sim.NewMeta("", "")
-		err = store.Write(t.Context(), m, bounded(bytes.NewReader(pieces(t, row.list...)), 1<<20, 100).entries())
+		m := description.NewMeta("", "")
+		err = store.Write(t.Context(), m, protocol.Bounded(bytes.NewReader(pieces(t, row.list...)), 1<<20, 100).Entries())
 		if err == nil || row.kind != 0 && !errors.Is(err, row.kind) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -146,16 +148,16 @@ func TestAStreamThatIsWrongIsNotKept(t *testing.T) {
 	broken := func(yield func(snapshot.Entry, error) bool) {
 		yield(snapshot.Entry{}, fmt.Errorf("gone: %w", paddock.NotFound))
 	}
-	if err := sendFiles(&b, broken); err != nil {
+	if err := protocol.SendFiles(&b, broken); err != nil {
 		t.Error(err)
 	}
-	x := bounded(&b, 1<<20, 100)
-	for _, err := range x.entries() {
+	x := protocol.Bounded(&b, 1<<20, 100)
+	for _, err := range x.Entries() {
 		if !errors.Is(err, paddock.NotFound) {
 			t.Error(err)
 		}
 	}
-	if err := x.drain(); err != nil && !errors.Is(err, io.EOF) {
+	if err := x.Drain(); err != nil && !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 }
@@ -166,17 +168,17 @@ func TestAStreamWithoutEndIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	one := pieces(t, piece{Bytes: "x"})
-	file := pieces(t, piece{Entry: &entry{Path: "f", Kind: byte(snapshot.File), Size: 1 << 40}})
-	large := bounded(io.MultiReader(bytes.NewReader(file), bytes.NewReader(bytes.Repeat(one, 10))), 0, 0)
-	large.bytes = 5
-	many := bounded(bytes.NewReader(bytes.Repeat(one, 10)), 0, 0)
-	many.pieces = 5
-	for what, x := range map[string]*stream{"bytes": large, "pieces": many} {
-		if err := store.Write(t.Context(), sim.NewMeta("", ""), x.entries()); err == nil {
+	one := pieces(t, protocol.Piece{Bytes: "x"})
+	file := pieces(t, protocol.Piece{Entry: &protocol.Entry{Path: "f", Kind: byte(snapshot.File), Size: 1 << 40}})
+	large := protocol.Bounded(io.MultiReader(bytes.NewReader(file), bytes.NewReader(bytes.Repeat(one, 10))), 0, 0)
+	large.Bytes = 5
+	many := protocol.Bounded(bytes.NewReader(bytes.Repeat(one, 10)), 0, 0)
+	many.Pieces = 5
+	for what, x := range map[string]*protocol.Stream{"bytes": large, "pieces": many} {
+		if err := store.Write(t.Context(), description.NewMeta("", ""), x.Entries()); err == nil {
 			t.Errorf("%s: it was kept", what)
 		}
-		if err := x.drain(); !errors.Is(err, errNonsense) {
+		if err := x.Drain(); !errors.Is(err, protocol.ErrNonsense) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

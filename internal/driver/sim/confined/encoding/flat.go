@@ -1,8 +1,8 @@
-// Package flat writes Go values as bytes and reads them again, for messages
+// Package encoding writes Go values as bytes and reads them again, for messages
 // between two processes of one program: fields have no names and types are not
 // described, so that the first message costs no more than any other. Strings
 // are bytes; nothing is changed in them.
-package flat
+package encoding
 
 import (
 	"encoding/binary"

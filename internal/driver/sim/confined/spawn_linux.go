@@ -1,30 +1,22 @@
-// Package spawn starts this program again as the process of a simulated
-// computer. It imports next to nothing, so that it can be used before the rest
-// of the program is initialised.
-package spawn
+package confined
 
-import "syscall"
+import (
+	"syscall"
 
-// Name is what the program is called as a child.
-const Name = "paddock-sim"
-
-// Descriptors of a child beside the usual three.
-const (
-	Guest   = 3
-	Control = 4
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/protocol"
 )
 
-// A Process is a child. Its descriptors are its starter's.
-type Process struct {
+// A started process is a child. Its descriptors are its starter's.
+type started struct {
 	PID     int
 	Guest   int // a socket to its guest
 	Control int // a socket to what the guest is in
 	Stderr  int // a pipe
 }
 
-// Start starts a child, in a session of its own and without an environment. It
+// spawn executes a program as a child, in a session of its own and without an environment. It
 // is killed when the calling thread ends.
-func Start() (p Process, err error) {
+func spawn(program string) (p started, err error) {
 	var open, closed []int // closed in case of an error, and in any case
 	defer func() {
 		if err != nil {
@@ -54,16 +46,16 @@ func Start() (p Process, err error) {
 	p.Control, control = pair(socket)
 	p.Stderr, stderr = pair(func(fds *[2]int) error { return syscall.Pipe2(fds[:], syscall.O_CLOEXEC) })
 	if err != nil {
-		return Process{}, err
+		return started{}, err
 	}
 	null, err := syscall.Open("/dev/null", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return Process{}, err
+		return started{}, err
 	}
 	closed = append(closed, null)
-	p.PID, err = syscall.ForkExec("/proc/self/exe", []string{Name}, &syscall.ProcAttr{
+	p.PID, err = syscall.ForkExec(program, []string{protocol.ChildName}, &syscall.ProcAttr{
 		Dir: "/", Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-		Files: []uintptr{uintptr(null), uintptr(null), uintptr(stderr), Guest: uintptr(guest), Control: uintptr(control)},
+		Files: []uintptr{uintptr(null), uintptr(null), uintptr(stderr), protocol.GuestFD: uintptr(guest), protocol.ControlFD: uintptr(control)},
 	})
 	return p, err
 }

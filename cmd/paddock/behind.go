@@ -1,0 +1,23 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// What help tells of the commands that programs behind this one have. A test compares
+// it with what they say themselves.
+
+func serverCommands() []cobra.Command {
+	return []cobra.Command{
+		{Use: "serve [flags]", Short: "Make sandboxes for others, over the network or a socket"},
+		{Use: "tenant", Short: "Keep the tenants of a server"},
+		{Use: "key", Short: "Keep the keys that callers of a server show"},
+		{Use: "usage [flags]", Short: "Tell what sandboxes of a server used, and what that costs"},
+	}
+}
+
+func toolCommands() []cobra.Command {
+	return []cobra.Command{
+		{Use: "audit", Short: "Verify and read what paddock run --audit recorded"},
+		{Use: "sim", Short: "Prepare what the tier sim does not carry"},
+		{Use: "vm", Short: "Prepare what the tier microvm does not carry"},
+	}
+}

@@ -1,0 +1,3 @@
+// Package child is the process that one simulated computer runs in. Package confined
+// starts it.
+package child

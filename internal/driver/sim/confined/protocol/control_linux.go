@@ -1,0 +1,194 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/driver/sim/confined/encoding"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+)
+
+// An Order is what the host asks of a child. The host is trusted.
+type Order struct {
+	Op     string // "create", after which a channel comes where there is a network, "status", "update", "pause", "resume", "snapshot"
+	Spec   paddock.Spec
+	Limits budget.Limits
+	Python string // the directory of the interpreter
+	Roots  []byte // certificates that tools believe, in PEM
+	Update paddock.Update
+}
+
+// A Reply is the child's answer, which the host distrusts: bounded, and read
+// by a parser that takes anything.
+type Reply struct {
+	Kind   paddock.Kind
+	Error  string // empty is none
+	Status *paddock.Status
+}
+
+// MaxReply bounds a reply: a status with 1,000 refusals of long paths. In
+// memory it can be some twenty times as large.
+const MaxReply = 8 << 20
+
+func Failure(err error) Reply {
+	return Reply{Kind: paddock.KindOf(err), Error: err.Error()}
+}
+
+func (r Reply) err() error {
+	if r.Error == "" {
+		return nil
+	}
+	kind := r.Kind
+	if kind > paddock.Canceled {
+		kind = paddock.Internal
+	}
+	return &told{Plain(r.Error), kind}
+}
+
+// MaxText bounds words that come from a child.
+const MaxText = 4096
+
+// Plain makes words of a child fit to be shown: a terminal obeys others than
+// printable characters.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), MaxText)])
+}
+
+// A told error is one that the child had: its words already name the kind.
+type told struct {
+	text string
+	kind paddock.Kind
+}
+
+func (e *told) Error() string { return e.text }
+func (e *told) Unwrap() error { return e.kind }
+
+// A Link is the host's end of the control socket. One exchange at a time.
+type Link struct{ Conn io.ReadWriter }
+
+// Ask sends an order and gives the checked answer.
+func (l Link) Ask(o Order) (Reply, error) {
+	if err := Send(l.Conn, o); err != nil {
+		return Reply{}, fmt.Errorf("ask: %w: %w", err, paddock.Unavailable)
+	}
+	return l.Answer()
+}
+
+func (l Link) Answer() (Reply, error) {
+	var r Reply
+	if err := Receive(l.Conn, &r, MaxReply); err != nil {
+		return Reply{}, l.Failed(err)
+	}
+	if err := r.err(); err != nil {
+		return Reply{}, err
+	}
+	return r, nil
+}
+
+// Failed tells what it means that a message could not be read.
+func (Link) Failed(err error) error {
+	switch {
+	case errors.Is(err, ErrNonsense):
+		return fmt.Errorf("the child answered nonsense: %w: %w", err, paddock.Internal)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: %w", ErrSilent, paddock.Unavailable)
+	}
+	return fmt.Errorf("the child has ended: %w", paddock.Unavailable)
+}
+
+// A Patient writer gives each message its own time.
+type Patient struct {
+	Conn net.Conn
+	Time time.Duration
+}
+
+func (p Patient) Write(b []byte) (int, error) {
+	if err := p.Conn.SetDeadline(time.Now().Add(p.Time)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Write(b)
+}
+
+// ErrSilent says that an answer did not come in time.
+var ErrSilent = errors.New("the child does not answer")
+
+// ErrNonsense says that a message came whole, and is none.
+var ErrNonsense = errors.New("no message")
+
+// Send writes a message: its length, and the value.
+func Send(w io.Writer, v any) error {
+	b, err := encoding.Append(make([]byte, 4, 1024), v)
+	if err != nil {
+		return fmt.Errorf("write a message: %w", err)
+	}
+	if uint64(len(b)-4) > math.MaxUint32 {
+		return fmt.Errorf("a message of %d bytes: %w", len(b), paddock.Invalid)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	_, err = w.Write(b)
+	return err
+}
+
+// Receive reads what send wrote, of at most so many bytes.
+func Receive(r io.Reader, v any, most uint32) error {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > most {
+		return fmt.Errorf("%d bytes: %w", n, ErrNonsense)
+	}
+	// It grows with what comes: a length alone is no reason for memory.
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
+		return err
+	}
+	if err := encoding.Parse(b.Bytes(), v); err != nil {
+		return fmt.Errorf("%w: %w", ErrNonsense, err)
+	}
+	return nil
+}
+
+// FileConn gives the socket of a descriptor, which it closes.
+func FileConn(fd int) (net.Conn, error) {
+	f := os.NewFile(uintptr(fd), "socket")
+	defer f.Close()
+	return net.FileConn(f)
+}
+
+// Findings lists what stands around the process.
+func Findings() []paddock.Finding {
+	full := func(c paddock.Control, how string) paddock.Finding {
+		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
+	}
+	return []paddock.Finding{
+		full(paddock.ControlSeccomp, "an allow-list: the process can compute, answer its host, and read what is open to it"),
+		full(paddock.ControlLandlock, "only the sources of mounts can be opened, to be read"),
+	}
+}
+
+// ChildName is what the program is called as a child.
+const ChildName = "paddock-sim"
+
+// Descriptors of a child beside the usual three.
+const (
+	GuestFD   = 3
+	ControlFD = 4
+)

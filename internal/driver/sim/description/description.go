@@ -1,0 +1,92 @@
+// Package description tells what a simulated computer can do, without one: what
+// makes them and what only asks for them both need it, and the second is to start
+// fast.
+package description
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/snapshot"
+)
+
+// Version is what the simulated computer calls itself.
+const Version = "1"
+
+// Facts are what a description depends on.
+type Facts struct {
+	Limits    budget.Limits
+	Networked bool              // there is a way to a network, for those that ask for one
+	Walls     []paddock.Finding // controls around the process
+}
+
+// Info describes the computers that these facts are of. Another tier than
+// [paddock.Sim] is unsupported.
+func Info(tier paddock.Tier, f Facts) (paddock.Info, error) {
+	if tier != paddock.Auto && tier != paddock.Sim {
+		return paddock.Info{}, fmt.Errorf("tier %q is not %q: %w", string(tier), string(paddock.Sim), paddock.Unsupported)
+	}
+	l := f.Limits.Filled()
+	info := paddock.Info{
+		Tier: paddock.Sim, Available: true, Version: "sim " + Version, Controls: Controls(f.Walls),
+		Defaults: paddock.Limits{Memory: l.Heap, CPUs: 1, PIDs: int(l.Tasks), Disk: l.Disk, Files: int(l.Descriptors)},
+		Capabilities: []paddock.Capability{
+			paddock.CanTerminal, paddock.CanAttach, paddock.CanWatch, paddock.CanPause, paddock.CanSnapshotFiles, paddock.CanUpdateLimits,
+			paddock.CanUpdatePolicy, paddock.CanUsers, paddock.CanRootHost, paddock.CanRootSnapshot, paddock.CanMount, paddock.CanMountOverlay,
+		},
+	}
+	if f.Networked {
+		info.Capabilities = append(info.Capabilities, paddock.CanNetworkList)
+	}
+	return info, nil
+}
+
+// Controls lists what stands between a script and the host.
+func Controls(walls []paddock.Finding) []paddock.Finding {
+	const none = "there is no process: what runs is a Go function that is handed a task and nothing else"
+	full := func(c paddock.Control, how string) paddock.Finding {
+		return paddock.Finding{Control: c, Strength: paddock.Full, How: how}
+	}
+	return append([]paddock.Finding{
+		full(paddock.ControlUserNS, none),
+		full(paddock.ControlMountNS, "a file system in memory; a mount is read through a directory that was opened beforehand, and no link of it is followed on the host"),
+		full(paddock.ControlPIDNS, none),
+		full(paddock.ControlNetNS, "no tool can make a socket"),
+		full(paddock.ControlIPCNS, none),
+		full(paddock.ControlUTSNS, none),
+		full(paddock.ControlReadOnly, "nothing is ever written to a mount's source"),
+		full(paddock.ControlNoNewPrivs, none),
+		full(paddock.ControlCapabilities, none),
+		full(paddock.ControlEnvironment, "made anew from a list"),
+		full(paddock.ControlDescriptors, none),
+		full(paddock.ControlIdentity, none),
+		full(paddock.ControlNetwork, "no tool has a way to the network"),
+		{
+			Control: paddock.ControlMemory, Strength: paddock.Full,
+			How: "counted by the interpreter and the tools; libraries that hold memory of their own have a bound each",
+		},
+		full(paddock.ControlCPU, "tasks are made to wait at their checkpoints"),
+		full(paddock.ControlPIDs, "counted"),
+		full(paddock.ControlDisk, "counted"),
+		full(paddock.ControlFiles, "counted"),
+	}, walls...)
+}
+
+// BaseName names the system that a snapshot is relative to.
+const BaseName = "sim:" + Version
+
+// NewMeta describes a new snapshot of a computer that began with another one,
+// or with none.
+func NewMeta(name string, parent paddock.SnapshotID) snapshot.Meta {
+	return snapshot.Meta{ID: snapshot.NewID(), Tier: paddock.Sim, Base: BaseName, Parent: parent, Name: name, Created: time.Now()}
+}
+
+// CheckBase tells whether this tier can open a snapshot.
+func CheckBase(m snapshot.Meta) error {
+	if m.Base != BaseName {
+		return fmt.Errorf("snapshot %q is relative to %q, and this computer's system is %q: %w", string(m.ID), m.Base, BaseName, paddock.Unsupported)
+	}
+	return nil
+}
