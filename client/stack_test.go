@@ -172,21 +172,21 @@ func (s *stack) open(string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	house, err := tenant.New(&named{Driver: l, inner: make(map[paddock.ID]paddock.ID), outer: make(map[paddock.ID]paddock.ID)},
+	tenants, err := tenant.New(&named{Driver: l, inner: make(map[paddock.ID]paddock.ID), outer: make(map[paddock.ID]paddock.ID)},
 		tenant.Options{Store: s.store, Place: fmt.Sprint("place-", s.made.Add(1))})
 	if err != nil {
 		return nil, err
 	}
-	return actionlog.New(tenancy{house.Driver("acme"), house}, actionlog.Options{Sink: nowhere{}})
+	return actionlog.New(tenancy{tenants.Driver("acme"), tenants}, actionlog.Options{Sink: nowhere{}})
 }
 
-// A tenancy is one tenant's driver that takes its house with it.
+// A tenancy is one tenant's driver that closes the set with itself.
 type tenancy struct {
 	paddock.Driver
-	house *tenant.House
+	tenants *tenant.Set
 }
 
-func (t tenancy) Close() error { return t.house.Close() }
+func (t tenancy) Close() error { return t.tenants.Close() }
 
 // A nowhere keeps nothing.
 type nowhere struct{}

@@ -153,7 +153,7 @@ type inspected struct {
 
 // lease gives how a sandbox stands to its terms; nil is that it can have none.
 func (r *Remote) lease(ctx context.Context, id paddock.ID) (*client.Lease, error) {
-	k, err := r.keeper()
+	k, err := r.lessor()
 	if err != nil {
 		return nil, nil //nolint:nilerr // none is what it has
 	}

@@ -53,17 +53,17 @@ func (f *termFlags) terms() (*client.Terms, error) {
 	return &t, nil
 }
 
-// A keeper is a server whose sandboxes have terms.
-type keeper interface {
+// A lessor is a server whose sandboxes have terms.
+type lessor interface {
 	CreateWith(ctx context.Context, spec paddock.Spec, t client.Terms) (paddock.Sandbox, error)
 	Terms(ctx context.Context, id paddock.ID) (client.Lease, error)
 	Extend(ctx context.Context, id paddock.ID, by time.Duration) (client.Lease, error)
 	Renew(ctx context.Context, id paddock.ID) (client.Lease, error)
 }
 
-// keeper gives the server as one.
-func (r *Remote) keeper() (keeper, error) {
-	if k, ok := paddock.As[keeper](r.Driver); ok {
+// lessor gives the server as one.
+func (r *Remote) lessor() (lessor, error) {
+	if k, ok := paddock.As[lessor](r.Driver); ok {
 		return k, nil
 	}
 	return nil, fmt.Errorf("server %s: its sandboxes have no terms: %w", r.At.Address, paddock.Unsupported)
@@ -74,7 +74,7 @@ func (r *Remote) on(ctx context.Context, spec paddock.Spec, t *client.Terms) (pa
 	if t == nil {
 		return r.Create(ctx, spec)
 	}
-	k, err := r.keeper()
+	k, err := r.lessor()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ Exit status: 0, or 125 if it was not moved.`,
 				return WithHint(fmt.Errorf("%s: %w: %w", args[1], err, paddock.Invalid), "paddock extend ID 30m")
 			}
 			return a.With(c.Context(), &f, func(ctx context.Context, r *Remote) error {
-				k, err := r.keeper()
+				k, err := r.lessor()
 				if err != nil {
 					return err
 				}
@@ -144,7 +144,7 @@ Exit status: 0, or 125 if one of them could not be renewed.`,
 		ValidArgsFunction:     a.completeIDs(0),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.With(c.Context(), &f, func(ctx context.Context, r *Remote) error {
-				k, err := r.keeper()
+				k, err := r.lessor()
 				if err != nil {
 					return err
 				}

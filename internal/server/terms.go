@@ -10,9 +10,9 @@ import (
 	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // a lease here is of a client
 )
 
-// keeper gives the caller's driver as one whose sandboxes have terms.
-func (c Caller) keeper() (lifetime.Keeper, error) {
-	k, ok := paddock.As[lifetime.Keeper](c.Driver)
+// lessor gives the caller's driver as one whose sandboxes have terms.
+func (c Caller) lessor() (lifetime.Lessor, error) {
+	k, ok := paddock.As[lifetime.Lessor](c.Driver)
 	if !ok {
 		return nil, fmt.Errorf("sandboxes of this server have no terms: each stays until it is removed: %w", paddock.Unsupported)
 	}
@@ -24,7 +24,7 @@ func (c Caller) create(ctx context.Context, spec paddock.Spec, t *api.Terms) (pa
 	if t == nil {
 		return c.Driver.Create(ctx, spec)
 	}
-	k, err := c.keeper()
+	k, err := c.lessor()
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func told(l lifetime.Lease) api.Lease {
 
 // terms tells how a sandbox stands to its terms: GET /v1/sandboxes/{id}/terms.
 func (q *request) terms() error {
-	return q.keep("", func(lifetime.Keeper, paddock.ID) error { return nil })
+	return q.keep("", func(lifetime.Lessor, paddock.ID) error { return nil })
 }
 
 // setTerms gives a sandbox other terms, all of them: PUT /v1/sandboxes/{id}/terms.
@@ -81,7 +81,7 @@ func (q *request) setTerms() error {
 	if err != nil {
 		return err
 	}
-	return q.keep(api.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Change(q.Context(), id, t) })
+	return q.keep(api.Updated, func(k lifetime.Lessor, id paddock.ID) error { return k.Change(q.Context(), id, t) })
 }
 
 // extend moves a deadline: POST /v1/sandboxes/{id}/extend.
@@ -90,22 +90,22 @@ func (q *request) extend() error {
 	if err := q.body(&by); err != nil {
 		return err
 	}
-	return q.keep(api.Updated, func(k lifetime.Keeper, id paddock.ID) error { return k.Extend(q.Context(), id, by.By) })
+	return q.keep(api.Updated, func(k lifetime.Lessor, id paddock.ID) error { return k.Extend(q.Context(), id, by.By) })
 }
 
 // renew says that a sandbox is still wanted: POST /v1/sandboxes/{id}/renew.
 func (q *request) renew() error {
-	return q.keep("", func(k lifetime.Keeper, id paddock.ID) error { return k.Renew(q.Context(), id) })
+	return q.keep("", func(k lifetime.Lessor, id paddock.ID) error { return k.Renew(q.Context(), id) })
 }
 
 // keep does something with a sandbox's terms, and answers with how it stands to
 // them then. news is empty where there is none.
-func (q *request) keep(news api.NewsKind, do func(lifetime.Keeper, paddock.ID) error) error {
+func (q *request) keep(news api.NewsKind, do func(lifetime.Lessor, paddock.ID) error) error {
 	id, err := q.sandboxID()
 	if err != nil {
 		return err
 	}
-	k, err := q.caller.keeper()
+	k, err := q.caller.lessor()
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/key"
 	"github.com/paddock-sandbox/paddock/internal/server"
 	"github.com/paddock-sandbox/paddock/internal/store"
@@ -176,13 +176,13 @@ type accounts struct {
 	release func() error   // of the claim that this is the one server here; nil is none
 	shelves []pool.Shelf   // of --warm
 	ready   []paddock.Tier // of which it keeps what clients of E2B ask for
-	shared  paddock.Driver // what all tenants share; the house closes it once there is one
+	shared  paddock.Driver // what all tenants share; the tenants' set closes it once there is one
 	pool    *pool.Pool     // a layer of it; nil keeps nothing ready
 	meter   *usage.Meter
-	house   *tenant.House
-	record  *journal      // nil records nothing
-	sums    chan struct{} // has one for each sum of use that is being made
-	gate    *gate.Gate    // of ports; nil until openGate
+	tenants *tenant.Set
+	record  *journal        // nil records nothing
+	sums    chan struct{}   // has one for each sum of use that is being made
+	access  *access.Control // of ports; nil until openAccess
 
 	mu      sync.Mutex
 	drivers map[string]paddock.Driver // guarded by mu; by tenant
@@ -206,7 +206,7 @@ func openAccounts(ctx context.Context, a *cli.App, d paddock.Driver, f *serveFla
 			c.shared, err = wrapAll(ctx, c.shared, c.sharedLayers())
 			return err
 		},
-		c.openHouse,
+		c.openTenants,
 		c.openRecord,
 		c.adopt,
 	} {
@@ -263,8 +263,8 @@ func (c *accounts) readShelves(ctx context.Context) (err error) {
 	return nil
 }
 
-// openHouse meters what sandboxes use, and keeps tenants apart.
-func (c *accounts) openHouse(context.Context) (err error) {
+// openTenants meters what sandboxes use, and keeps tenants apart.
+func (c *accounts) openTenants(context.Context) (err error) {
 	f := &c.flags.account
 	if c.meter, err = usage.New(usage.Options{
 		Driver: c.shared, Store: c.store, Place: c.host, Log: c.log,
@@ -272,7 +272,7 @@ func (c *accounts) openHouse(context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	c.house, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.Wall})
+	c.tenants, err = tenant.New(c.shared, tenant.Options{Store: c.store, Place: c.host, Meter: c.meter, Now: c.app.Wall})
 	return err
 }
 
@@ -289,7 +289,7 @@ func (c *accounts) openRecord(context.Context) (err error) {
 
 // adopt goes on with the sandboxes that an earlier server left.
 func (c *accounts) adopt(ctx context.Context) error {
-	found, err := c.house.Adopt(ctx)
+	found, err := c.tenants.Adopt(ctx)
 	if err != nil {
 		return err
 	}
@@ -414,14 +414,14 @@ func (c *accounts) driver(id string) (paddock.Driver, error) {
 // Close lets go of everything. Sandboxes stay.
 func (c *accounts) Close() error {
 	var errs []error
-	if c.gate != nil {
-		c.gate.Close()
+	if c.access != nil {
+		c.access.Close()
 	}
 	if c.meter != nil {
 		errs = append(errs, c.meter.Close())
 	}
-	if c.house != nil {
-		errs = append(errs, c.house.Close())
+	if c.tenants != nil {
+		errs = append(errs, c.tenants.Close())
 	} else {
 		errs = append(errs, c.shared.Close())
 	}

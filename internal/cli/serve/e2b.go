@@ -39,9 +39,9 @@ func openE2B(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, addres
 		return nil, err
 	}
 	_, domain, _ := strings.Cut(f.way.base(address), "://")
-	var ports *ingress.Proxy // those of the gate: a tenant has no two shares
-	if c.gate != nil {
-		ports = c.gate.Proxy()
+	var ports *ingress.Proxy // those of access: a tenant has no two shares
+	if c.access != nil {
+		ports = c.access.Proxy()
 	}
 	return e2b.New(ctx, e2b.Options{
 		Ports: ports, Domain: domain, Secret: secret, Ready: c.ready,
@@ -52,7 +52,7 @@ func openE2B(ctx context.Context, a *cli.App, c *accounts, f *serveFlags, addres
 			}
 			return place, nil
 		},
-		Caller: c.e2bCaller, Tenant: c.keeper, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Wall: a.Wall, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
+		Caller: c.e2bCaller, Tenant: c.lessor, Mark: c.mark, Store: store.NotesOf(c.store, c.host, "e2b"), Uploads: uploads, Images: images, Base: base, Wall: a.Wall, Envd: e2bAgent(api), Code: e2bCode(api), Log: log,
 	})
 }
 
@@ -74,13 +74,13 @@ func (f *storeFlags) uploads(a *cli.App) (string, error) {
 	return dir, nil
 }
 
-// keeper is a tenant's driver, whose sandboxes have terms.
-func (c *accounts) keeper(_ context.Context, tenant string) (lease.Keeper, error) {
+// lessor is a tenant's driver, whose sandboxes have terms.
+func (c *accounts) lessor(_ context.Context, tenant string) (lease.Lessor, error) {
 	d, err := c.driver(tenant)
 	if err != nil {
 		return nil, err
 	}
-	k, ok := paddock.As[lease.Keeper](d)
+	k, ok := paddock.As[lease.Lessor](d)
 	if !ok {
 		return nil, fmt.Errorf("sandboxes of this server have no terms: %w", paddock.Unsupported)
 	}
@@ -93,7 +93,7 @@ func (c *accounts) e2bCaller(ctx context.Context, text string) (e2b.Caller, erro
 	if err != nil {
 		return e2b.Caller{}, err
 	}
-	k, err := c.keeper(ctx, who.Name)
+	k, err := c.lessor(ctx, who.Name)
 	if err != nil {
 		return e2b.Caller{}, err
 	}

@@ -121,10 +121,10 @@ func newTown(t *testing.T) *town {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.openGate(t.Context(), "http://box.test:7463"); err != nil {
+	if err := c.openAccess(t.Context(), "http://box.test:7463"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newService(d, c.caller, log, c.gate)
+	s, err := newService(d, c.caller, log, c.access)
 	if err != nil {
 		t.Fatal(err)
 	}

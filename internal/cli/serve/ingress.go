@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
 	"github.com/paddock-sandbox/paddock/internal/ingress"
-	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/key"
 	"github.com/paddock-sandbox/paddock/internal/server"
 )
@@ -76,17 +76,17 @@ func (f *ingressFlags) base(address string) string {
 	return scheme + "://" + f.domain + ":" + port
 }
 
-// openGate lets requests for ports in: those of the keys that the API knows, and whom owners say.
-func (c *accounts) openGate(ctx context.Context, base string) error {
+// openAccess lets requests for ports in: those of the keys that the API knows, and whom owners say.
+func (c *accounts) openAccess(ctx context.Context, base string) error {
 	secret, err := c.store.Secret(ctx, "ports")
 	if err != nil {
 		return err
 	}
-	c.gate, err = gate.New(gate.Options{
+	c.access, err = access.New(access.Options{
 		Store: c.store, Key: secret, Base: base, Log: c.log,
-		Caller: func(r *http.Request) (gate.Caller, error) {
+		Caller: func(r *http.Request) (access.Caller, error) {
 			who, err := c.caller(r)
-			return gate.Caller{Tenant: who.Name, Who: who.Who, ReadOnly: who.ReadOnly}, err
+			return access.Caller{Tenant: who.Name, Who: who.Who, ReadOnly: who.ReadOnly}, err
 		},
 		Live: c.live,
 		Dial: c.dialPort,
@@ -103,7 +103,7 @@ func (c *accounts) live(ctx context.Context, tenant, id string) (bool, error) {
 }
 
 // dialPort connects to a port of a tenant's sandbox, as the tenant would.
-func (c *accounts) dialPort(ctx context.Context, v gate.Visit, id paddock.ID, port int) (net.Conn, error) {
+func (c *accounts) dialPort(ctx context.Context, v access.Visit, id paddock.ID, port int) (net.Conn, error) {
 	d, err := c.driver(v.Tenant)
 	if err != nil {
 		return nil, err

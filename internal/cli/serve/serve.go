@@ -17,7 +17,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli"
-	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 )
 
 // serveFlags say how a server is reached, and by whom.
@@ -268,7 +268,7 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 	ctx, stop := a.Interruptible(ctx, f.operate.hangups()...)
 	defer stop()
 	var c *accounts
-	l, err := f.open(ctx, a, o, func(ctx context.Context, host string) error { return c.gate.Certifiable(ctx, host) }) // asked from Serve on
+	l, err := f.open(ctx, a, o, func(ctx context.Context, host string) error { return c.access.Certifiable(ctx, host) }) // asked from Serve on
 	if err != nil {
 		return cli.Because(ctx, err)
 	}
@@ -285,11 +285,11 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 	}
 	log := o.log
 	caller, end := ownerCaller(d), d.Close
-	var ports *gate.Gate
+	var ports *access.Control
 	if !strings.HasPrefix(l.address, "unix:") {
 		c, err = openAccounts(ctx, a, d, f, key, o) // d is its own from here on
 		if err == nil {
-			if err = c.openGate(ctx, f.way.base(l.address)); err != nil {
+			if err = c.openAccess(ctx, f.way.base(l.address)); err != nil {
 				err = errors.Join(err, c.Close())
 			}
 		}
@@ -298,7 +298,7 @@ func serve(ctx context.Context, a *cli.App, f *serveFlags) (err error) {
 			return cli.Because(ctx, err)
 		}
 		quietLibraries(log)
-		caller, end, ports = c.caller, c.Close, c.gate
+		caller, end, ports = c.caller, c.Close, c.access
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	s, err := newService(d, caller, log, ports)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
@@ -21,9 +21,9 @@ type service struct {
 	driver paddock.Driver
 	caller func(*http.Request) (server.Caller, error)
 	log    *slog.Logger
-	gate   *gate.Gate   // of ports inside sandboxes; nil is none
-	e2b    *e2b.Handler // nil speaks no other API
-	beside http.Handler // the same within the API's bounds
+	access *access.Control // of ports inside sandboxes; nil is none
+	e2b    *e2b.Handler    // nil speaks no other API
+	beside http.Handler    // the same within the API's bounds
 
 	mu       sync.Mutex
 	draining bool          // guarded by mu
@@ -32,7 +32,7 @@ type service struct {
 	changed  chan struct{} // of one place: something of this changed
 }
 
-func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, error), log *slog.Logger, g *gate.Gate) (*service, error) {
+func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, error), log *slog.Logger, g *access.Control) (*service, error) {
 	o := server.Options{Caller: caller, Log: log}
 	if g != nil {
 		o.Ports = recordedPorts{g}
@@ -41,7 +41,7 @@ func newService(d paddock.Driver, caller func(*http.Request) (server.Caller, err
 	if err != nil {
 		return nil, err
 	}
-	return &service{api: api, driver: d, caller: caller, log: log, gate: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
+	return &service{api: api, driver: d, caller: caller, log: log, access: g, last: time.Now(), changed: make(chan struct{}, 1)}, nil
 }
 
 // speak has the service speak E2B's API as well, to who asks for it.
@@ -64,13 +64,13 @@ func (s *service) known(r *http.Request) bool {
 func (s *service) other(r *http.Request) bool { return s.e2b != nil && s.e2b.Takes(r) }
 
 // ServeHTTP answers a call. What asks after the server's health is no use of it. What is
-// for a port is first, at a host of its own or by the gate's headers: there every path is
+// for a port is first, at a host of its own or by its headers: there every path is
 // the sandbox's. Hosts of E2B's sandboxes, and E2B's name of the API, are below the
-// gate's domain, and the only ones there that are not the gate's.
+// domain of ports, and the only ones there that are no port's.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hurry(w, r)
 	defer hurry(w, r)
-	if s.gate != nil && (s.e2b == nil || !s.e2b.Hosts(r.Host)) && s.gate.Take(w, r) {
+	if s.access != nil && (s.e2b == nil || !s.e2b.Hosts(r.Host)) && s.access.Take(w, r) {
 		return
 	}
 	if s.other(r) {
@@ -140,8 +140,8 @@ func (s *service) end(ctx context.Context) error {
 	if err := s.api.Drain(ctx); err != nil {
 		s.log.Info("calls are cut", "why", err)
 	}
-	if s.gate != nil {
-		s.gate.Close() // what goes through it has no end of its own
+	if s.access != nil {
+		s.access.Close() // what goes through it has no end of its own
 	}
 	if s.e2b != nil {
 		return errors.Join(s.e2b.Close(), s.api.Close())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
-	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
@@ -70,11 +70,11 @@ func fullService(t *testing.T) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gate.New(gate.Options{
+	g, err := access.New(access.Options{
 		Store: db, Key: make([]byte, 32), Base: "http://box.test:7463",
-		Caller: func(*http.Request) (gate.Caller, error) { return gate.Caller{}, paddock.Denied },
+		Caller: func(*http.Request) (access.Caller, error) { return access.Caller{}, paddock.Denied },
 		Live:   func(context.Context, string, string) (bool, error) { return false, nil },
-		Dial: func(context.Context, gate.Visit, paddock.ID, int) (net.Conn, error) {
+		Dial: func(context.Context, access.Visit, paddock.ID, int) (net.Conn, error) {
 			return nil, paddock.Unavailable
 		},
 	})
@@ -88,7 +88,7 @@ func fullService(t *testing.T) *service {
 	h, err := e2b.New(t.Context(), e2b.Options{
 		Domain: "box.test:7463", Store: noNotes{},
 		Caller: func(context.Context, string) (e2b.Caller, error) { return e2b.Caller{}, paddock.Denied },
-		Tenant: func(context.Context, string) (lease.Keeper, error) { return nil, paddock.Denied },
+		Tenant: func(context.Context, string) (lease.Lessor, error) { return nil, paddock.Denied },
 		Envd:   func(e2b.Inside) (e2b.Port, error) { return nil, paddock.Unsupported },
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func TestAPathOfASandboxsHostIsNeverTheServers(t *testing.T) {
 		{"8080-box.box.test:7463", "/health", [2]string{}, 401, "private"},
 		{"8080-box.box.test:7463", "/healthz", [2]string{}, 401, "private"},
 		{"nothing.box.test:7463", "/v2/sandboxes", [2]string{}, 404, "PORT-ID"},
-		{"127.0.0.1:7463", "/health", [2]string{gate.SandboxHeader, "box"}, 400, gate.PortHeader},
+		{"127.0.0.1:7463", "/health", [2]string{access.SandboxHeader, "box"}, 400, access.PortHeader},
 		{"8080-" + theirs + ".box.test:7463", "/healthz", [2]string{}, 502, theirs},
 		{"api.box.test:7463", "/health", [2]string{}, 204, ""},
 		{"127.0.0.1:7463", "/health", [2]string{}, 204, ""},

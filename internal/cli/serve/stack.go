@@ -118,7 +118,7 @@ func (c *accounts) sharedLayers() []layer {
 // driver that all tenants share, which the tenant cannot reach by any other way.
 func (c *accounts) tenantLayers(id string) []layer {
 	return []layer{
-		{"tenant", func(context.Context, paddock.Driver) (paddock.Driver, error) { return c.house.Driver(id), nil }},
+		{"tenant", func(context.Context, paddock.Driver) (paddock.Driver, error) { return c.tenants.Driver(id), nil }},
 		{"actionlog", func(_ context.Context, d paddock.Driver) (paddock.Driver, error) { return c.actionlogLayer(d, id) }},
 	}
 }

@@ -129,7 +129,7 @@ func TestATenantHasTermsAndARecordAndNothingOfTheDriversBelow(t *testing.T) {
 	if _, ok := paddock.As[*lease.Driver](d); ok {
 		t.Error("a tenant's driver leads to the terms of all tenants")
 	}
-	if _, ok := paddock.As[lease.Keeper](d); !ok {
+	if _, ok := paddock.As[lease.Lessor](d); !ok {
 		t.Error("a tenant's driver has no terms")
 	}
 	if _, ok := paddock.As[actionlog.Recorder](d); !ok {

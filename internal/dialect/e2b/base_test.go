@@ -13,14 +13,14 @@ import (
 
 // An order is a driver that is asked for roots which nothing of the tier sim has.
 type order struct {
-	lease.Keeper
+	lease.Lessor
 	roots []paddock.Root
 }
 
 func (o *order) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
 	o.roots = append(o.roots, spec.Root)
 	spec.Root, spec.Policy = paddock.Root{}, paddock.Policy{}
-	return o.Keeper.CreateWith(ctx, spec, t)
+	return o.Lessor.CreateWith(ctx, spec, t)
 }
 
 func TestBaseBeginsWithTheImageThatIsConfigured(t *testing.T) {
@@ -28,8 +28,8 @@ func TestBaseBeginsWithTheImageThatIsConfigured(t *testing.T) {
 	for name, want := range map[string]paddock.Root{"base:sim": image, "BASE:sim": image, "code-interpreter-v1:sim": {}} {
 		b := newBench(t)
 		b.close()
-		o := &order{Keeper: b.d}
-		b.keeper, b.base = o, &e2b.Image{ID: "one", Dir: image.Path, Env: []string{"FROM=the image", "no variable", "A=b"}}
+		o := &order{Lessor: b.d}
+		b.lessor, b.base = o, &e2b.Image{ID: "one", Dir: image.Path, Env: []string{"FROM=the image", "no variable", "A=b"}}
 		b.check = func(spec paddock.Spec) error { // of a tenant that may name no directory
 			if spec.Root.Kind == paddock.RootDir {
 				return fmt.Errorf("%s: %w", spec.Root.Path, paddock.Denied)

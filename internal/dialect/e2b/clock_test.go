@@ -60,7 +60,7 @@ func (w *watch) open() {
 		Caller: func(_ context.Context, key string) (e2b.Caller, error) {
 			return e2b.Caller{Tenant: key, Who: key, Driver: late{w.d, w.late}}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Keeper, error) { return w.d, nil },
+		Tenant: func(context.Context, string) (lease.Lessor, error) { return w.d, nil },
 		Store:  w.notes, Wall: w.now,
 		Envd: func(in e2b.Inside) (e2b.Port, error) { return agent{in, nil}, nil },
 	})
@@ -117,14 +117,14 @@ func (w *watch) make(body string) string {
 	return id
 }
 
-// A late keeper tells of terms as they were a while ago.
+// A late lessor tells of terms as they were a while ago.
 type late struct {
-	lease.Keeper
+	lease.Lessor
 	by time.Duration
 }
 
 func (l late) Terms(ctx context.Context, id paddock.ID) (lease.Lease, error) {
-	t, err := l.Keeper.Terms(ctx, id)
+	t, err := l.Lessor.Terms(ctx, id)
 	<-time.After(l.by)
 	return t, err
 }

@@ -107,7 +107,7 @@ func (b *bench) nothingIsLeft(kept paddock.SnapshotID) {
 // A stubborn driver removes no snapshot, as one whose server is killed before; then it
 // tells of each.
 type stubborn struct {
-	lease.Keeper
+	lease.Lessor
 	removes chan error // nil refuses
 }
 
@@ -115,26 +115,26 @@ func (s stubborn) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) err
 	if s.removes == nil {
 		return fmt.Errorf("killed: %w", paddock.Unavailable)
 	}
-	err := s.Keeper.RemoveSnapshot(ctx, id)
+	err := s.Lessor.RemoveSnapshot(ctx, id)
 	s.removes <- err
 	return err
 }
 
 func TestASnapshotThatAKilledServerLeftIsRemovedByTheNext(t *testing.T) {
 	b := newBench(t)
-	reopen := func(k lease.Keeper) {
+	reopen := func(k lease.Lessor) {
 		b.close()
-		b.keeper = k
+		b.lessor = k
 		b.open()
 	}
 	id, _ := b.make("acme")
-	reopen(stubborn{Keeper: b.d})
+	reopen(stubborn{Lessor: b.d})
 	if code, v := b.ask("acme", "POST", "/sandboxes/"+id+"/pause", `{"memory":false}`); code != 204 {
 		t.Fatalf("pause: %d %v", code, v)
 	}
 	kept := b.cold()
 	reopen(stubborn{b.d, make(chan error)}) // it would hang if what is in use were removed
-	reopen(stubborn{Keeper: b.d})
+	reopen(stubborn{Lessor: b.d})
 	if code, v := b.ask("acme", "POST", "/v2/sandboxes/"+id+"/connect", ""); code != 201 {
 		t.Fatalf("connect: %d %v", code, v)
 	}
@@ -147,7 +147,7 @@ func TestASnapshotThatAKilledServerLeftIsRemovedByTheNext(t *testing.T) {
 		t.Errorf("what goes on: %d %v", code, v)
 	}
 	b.close()
-	b.keeper = b.d
+	b.lessor = b.d
 	b.open()
 	if code, v := b.ask("acme", "DELETE", "/sandboxes/"+id, ""); code != 204 {
 		t.Errorf("kill: %d %v", code, v)

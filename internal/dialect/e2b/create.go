@@ -238,7 +238,7 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 // createWith makes a sandbox, with sudo where its tier can: E2B's have it. What goes
 // on from a snapshot has it if what that was taken of had, since memory is of one or
 // the other. The spec then says which it was.
-func createWith(ctx context.Context, d lease.Keeper, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
+func createWith(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
 	spec.Sudo = root.sudo
 	if root.root.Kind == paddock.RootSnapshot {
 		return d.CreateWith(ctx, *spec, t)

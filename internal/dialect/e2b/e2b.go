@@ -23,7 +23,7 @@ type Caller struct {
 	// Who is written into records of what was done: a key's ID, never a key.
 	Who string
 	// Driver makes and finds the tenant's sandboxes, and no other's.
-	Driver lease.Keeper
+	Driver lease.Lessor
 	// Check refuses what the caller may not ask for; nil refuses nothing.
 	Check func(paddock.Spec) error
 	// Private tells that registries of private addresses may be reached for it.
@@ -82,7 +82,7 @@ type Options struct {
 
 	// Tenant gives the driver of a tenant that has sandboxes here, for calls that
 	// show a sandbox's token in place of a key.
-	Tenant func(ctx context.Context, tenant string) (lease.Keeper, error)
+	Tenant func(ctx context.Context, tenant string) (lease.Lessor, error)
 
 	// Mark has a context tell drivers who calls; nil marks nothing.
 	Mark func(ctx context.Context, r *http.Request, tenant, who string) context.Context

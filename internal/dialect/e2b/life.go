@@ -238,7 +238,7 @@ func (c *call) cool(b *box, rec record) error {
 }
 
 // warm makes a sandbox anew that was paused with its files alone. The turn is held.
-func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) error {
+func (b *box) warm(ctx context.Context, d lease.Lessor, life time.Duration) error {
 	rec, _ := b.record()
 	b.h.lasts(&rec, life)
 	if err := left(ctx, d, rec); err != nil {
@@ -276,7 +276,7 @@ func (b *box) warm(ctx context.Context, d lease.Keeper, life time.Duration) erro
 }
 
 // wake resumes a sandbox that is paused, and gives it an end. The turn is held.
-func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) error {
+func (b *box) wake(ctx context.Context, d lease.Lessor, life time.Duration) error {
 	rec, _ := b.record()
 	if rec.Cold != "" {
 		return b.warm(ctx, d, life)
@@ -301,7 +301,7 @@ func (b *box) wake(ctx context.Context, d lease.Keeper, life time.Duration) erro
 }
 
 // resumed gives a sandbox its terms, and resumes it, whatever paused it.
-func resumed(ctx context.Context, d lease.Keeper, rec record) (paddock.Sandbox, error) {
+func resumed(ctx context.Context, d lease.Lessor, rec record) (paddock.Sandbox, error) {
 	now, err := d.Terms(ctx, rec.name())
 	if err == nil && now.Paused == lease.ByDeadline {
 		err = d.Extend(ctx, rec.name(), rec.life) // which resumes it

@@ -40,7 +40,7 @@ func (s shelf) Each(_ context.Context, kind string, f func(tenant, id, data stri
 
 // An asked is a driver that notes whether anything was asked of it.
 type asked struct {
-	lease.Keeper
+	lease.Lessor
 	terms int
 }
 
@@ -68,7 +68,7 @@ func handler(t *testing.T, rec record) (*Handler, *asked) {
 			}
 			return Caller{Tenant: "acme", Who: "key-" + key, Driver: d, ReadOnly: key == "read"}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Keeper, error) { return d, nil },
+		Tenant: func(context.Context, string) (lease.Lessor, error) { return d, nil },
 		Store:  shelf{rec: rec}, Envd: func(Inside) (Port, error) { return nil, fmt.Errorf("none: %w", paddock.Unsupported) },
 	})
 	if err != nil {

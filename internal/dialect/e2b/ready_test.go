@@ -15,7 +15,7 @@ import (
 // A shelf is a driver with a pool: what is asked for as it is kept has a name already.
 // Nothing of the tier sim has the network of E2B's, so it has none.
 type shelf struct {
-	lease.Keeper
+	lease.Lessor
 	asked []paddock.Spec
 }
 
@@ -27,14 +27,14 @@ func (s *shelf) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms
 		spec.ID = "pool-one"
 	}
 	spec.Policy = paddock.Policy{}
-	return s.Keeper.CreateWith(ctx, spec, t)
+	return s.Lessor.CreateWith(ctx, spec, t)
 }
 
 func newShelf(t *testing.T, ready ...paddock.Tier) (*bench, *shelf) {
 	b := newBench(t)
 	b.close()
-	s := &shelf{Keeper: b.d}
-	b.keeper, b.ready = s, ready
+	s := &shelf{Lessor: b.d}
+	b.lessor, b.ready = s, ready
 	b.open()
 	return b, s
 }
@@ -130,7 +130,7 @@ func TestWhatIsReadyIsAskedForAsItIsKept(t *testing.T) {
 		t.Run(fmt.Sprint(c.template, c.sudo), func(t *testing.T) {
 			b, s := newShelf(t, paddock.GVisor, paddock.Jail, paddock.Auto)
 			b.close()
-			b.keeper = host{s, c.sudo}
+			b.lessor = host{s, c.sudo}
 			b.open()
 			_, v := b.ask("acme", "POST", "/v2/sandboxes", `{"templateID":"`+c.template+`"}`)
 			if len(s.asked) == 0 {

@@ -78,7 +78,7 @@ func (a agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type bench struct {
 	*testing.T
 	d      *lease.Driver
-	keeper lease.Keeper // d, or what is around it
+	lessor lease.Lessor // d, or what is around it
 	notes  *notes
 	held   chan struct{}
 	h      *e2b.Handler
@@ -105,7 +105,7 @@ func newBench(t *testing.T) *bench {
 	if b.d, err = lease.New(t.Context(), inner, lease.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	b.keeper = b.d
+	b.lessor = b.d
 	t.Cleanup(func() {
 		b.close()
 		if err := b.d.Close(); err != nil {
@@ -124,7 +124,7 @@ func (b *bench) open() {
 			if strings.HasPrefix(key, "bad") {
 				return e2b.Caller{}, fmt.Errorf("no key: %w", paddock.Denied)
 			}
-			return e2b.Caller{Tenant: key, Who: key, Driver: b.keeper, Check: b.check, ReadOnly: key == "looker"}, nil
+			return e2b.Caller{Tenant: key, Who: key, Driver: b.lessor, Check: b.check, ReadOnly: key == "looker"}, nil
 		},
 		Domain: "box.test", Base: b.base,
 		Enter: func(context.Context, string) (e2b.Place, error) {
@@ -133,7 +133,7 @@ func (b *bench) open() {
 			}
 			return counted{}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Keeper, error) { return b.keeper, nil },
+		Tenant: func(context.Context, string) (lease.Lessor, error) { return b.lessor, nil },
 		Ready:  b.ready,
 		Store:  b.notes,
 		Envd:   func(in e2b.Inside) (e2b.Port, error) { return agent{in, b.held}, nil },

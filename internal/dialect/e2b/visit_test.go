@@ -33,7 +33,7 @@ func (s wired) Dial(ctx context.Context, _ int) (net.Conn, error) {
 }
 
 type wiredDriver struct {
-	lease.Keeper
+	lease.Lessor
 	sb paddock.Sandbox
 }
 
@@ -64,7 +64,7 @@ func newCrossing(t *testing.T, rec record, ports *ingress.Proxy, inside http.Han
 			}
 			return Caller{Tenant: "acme", Who: "key-write", Driver: d}, nil
 		},
-		Tenant: func(context.Context, string) (lease.Keeper, error) { return d, nil },
+		Tenant: func(context.Context, string) (lease.Lessor, error) { return d, nil },
 		Mark: func(ctx context.Context, _ *http.Request, _, who string) context.Context {
 			c.marked.Store(&who)
 			return ctx

@@ -51,15 +51,15 @@ type driver struct {
 var _ Recorder = (*driver)(nil)
 
 // New returns a driver that records what is done through it. It is a [Recorder] too, and
-// a [lease.Keeper] where d is one. It owns d from here on, and closes it; the sink stays
+// a [lease.Lessor] where d is one. It owns d from here on, and closes it; the sink stays
 // the caller's.
 func New(d paddock.Driver, o Options) (paddock.Driver, error) {
 	if o.Sink == nil {
 		return nil, fmt.Errorf("actions are to be recorded nowhere: %w", paddock.Invalid)
 	}
 	a := &driver{d, o}
-	if k, ok := paddock.As[lease.Keeper](d); ok {
-		return keeper{a, k}, nil
+	if k, ok := paddock.As[lease.Lessor](d); ok {
+		return lessor{a, k}, nil
 	}
 	return a, nil
 }

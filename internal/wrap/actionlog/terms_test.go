@@ -31,7 +31,7 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	k, ok := paddock.As[lease.Keeper](d)
+	k, ok := paddock.As[lease.Lessor](d)
 	if !ok {
 		t.Fatal("no terms are passed on")
 	}
@@ -60,7 +60,7 @@ func TestWhatIsDoneWithTermsIsRecorded(t *testing.T) {
 
 func TestNoTermsArePassedOnWhereThereAreNone(t *testing.T) {
 	d, _ := set(t, nil)
-	if _, ok := paddock.As[lease.Keeper](d); ok {
-		t.Error("a keeper of nothing")
+	if _, ok := paddock.As[lease.Lessor](d); ok {
+		t.Error("a lessor of nothing")
 	}
 }

@@ -55,8 +55,8 @@
 //
 // # Wrappers
 //
-// A wrapper around a Driver that passes terms on is a [Keeper] too, with checks of its
-// own. [paddock.As] finds the Keeper of a driver.
+// A wrapper around a Driver that passes terms on is a [Lessor] too, with checks of its
+// own. [paddock.As] finds the Lessor of a driver.
 //
 // # Order
 //

@@ -21,15 +21,15 @@ type Adoption struct {
 // Adopt brings store and driver to agree, after whatever befell the server. It is
 // called when the server begins, before anything is made at this place. What cannot
 // be removed is told, and the rest is done.
-func (h *House) Adopt(ctx context.Context) (Adoption, error) {
+func (ts *Set) Adopt(ctx context.Context) (Adoption, error) {
 	var a Adoption
-	list, err := h.d.List(ctx)
+	list, err := ts.d.List(ctx)
 	if err != nil {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
 	}
 	// After List: what is written down is written before it is made. Of every
 	// place, since a server with another name may have made what is here.
-	rows, err := h.o.Store.Sandboxes(ctx, "", "")
+	rows, err := ts.o.Store.Sandboxes(ctx, "", "")
 	if err != nil {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
 	}
@@ -40,8 +40,8 @@ func (h *House) Adopt(ctx context.Context) (Adoption, error) {
 	}
 	known := make(map[string]record, len(rows))
 	for _, b := range rows {
-		mark := h.mark(b.Token)
-		if b.Place != h.o.Place {
+		mark := ts.mark(b.Token)
+		if b.Place != ts.o.Place {
 			known[mark] = record{}
 			continue
 		}
@@ -55,15 +55,15 @@ func (h *House) Adopt(ctx context.Context) (Adoption, error) {
 			b.ID = list[i].ID
 			known[mark] = record{true, b.ID}
 		}
-		errs = append(errs, h.adopt(ctx, b, i >= 0, &a))
+		errs = append(errs, ts.adopt(ctx, b, i >= 0, &a))
 	}
-	ours := Marked(h.o.Store.ID())
+	ours := Marked(ts.o.Store.ID())
 	for _, st := range list {
 		switch rec, known := known[st.Labels[Label]]; {
 		case rec.here && rec.id == st.ID:
 		case rec.here, ours(st) && !known: // the first was given up for another of the same mark
 			a.Removed = append(a.Removed, st.ID)
-			errs = append(errs, h.destroy(ctx, st))
+			errs = append(errs, ts.destroy(ctx, st))
 		default:
 			a.Left = append(a.Left, st.ID)
 		}
@@ -75,28 +75,28 @@ func (h *House) Adopt(ctx context.Context) (Adoption, error) {
 }
 
 // adopt brings one record and the driver to agree.
-func (h *House) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adoption) error {
+func (ts *Set) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adoption) error {
 	switch {
 	case b.State == store.Making, b.State == store.Removing, b.Maker != "" && !there:
 		a.Removed = append(a.Removed, b.ID)
 		if !there { // what has its name now is another
-			return h.o.Store.ForgetSandbox(ctx, b.Token)
+			return ts.o.Store.ForgetSandbox(ctx, b.Token)
 		}
-		return h.drop(ctx, b)
+		return ts.drop(ctx, b)
 	case there:
 		a.Kept = append(a.Kept, b.ID)
 		if b.State == store.Lost { // it was found again
-			return h.o.Store.MarkSandbox(ctx, b.Token, store.Ready)
+			return ts.o.Store.MarkSandbox(ctx, b.Token, store.Ready)
 		}
 		return nil
 	}
 	a.Lost = append(a.Lost, b.ID)
-	return h.o.Store.MarkSandbox(ctx, b.Token, store.Lost)
+	return ts.o.Store.MarkSandbox(ctx, b.Token, store.Lost)
 }
 
 // destroy removes a sandbox that no record is of.
-func (h *House) destroy(ctx context.Context, found paddock.Status) error {
-	sb, err := h.d.Open(ctx, found.ID)
+func (ts *Set) destroy(ctx context.Context, found paddock.Status) error {
+	sb, err := ts.d.Open(ctx, found.ID)
 	if errors.Is(err, paddock.NotFound) {
 		return nil
 	}

@@ -2,8 +2,8 @@
 //
 // # The story
 //
-// A [House] is a driver that tenants share, beside a store that knows what is
-// whose. [House.Driver] gives a tenant a paddock.Driver of its own: it makes, sees,
+// A [Set] is a driver that tenants share, beside a store that knows what is
+// whose. [Set.Driver] gives a tenant a paddock.Driver of its own: it makes, sees,
 // opens, lists and removes this tenant's sandboxes and snapshots, and of another's
 // it says the same as of what never was. A name is another matter: IDs are names
 // of hosts too, and so one space. Whoever asks for a name in use is told Exists,
@@ -14,7 +14,7 @@
 //
 // The owner is written down before a sandbox is made, and taken out after it was
 // removed. So whenever the server dies, every sandbox is either known to be whole,
-// or known to be halfway: [House.Adopt] removes the latter when the server begins
+// or known to be halfway: [Set.Adopt] removes the latter when the server begins
 // again. A sandbox that its driver has lost is shown as dead, with the reason,
 // until its tenant removes it.
 //

@@ -18,7 +18,7 @@ import (
 // A driver is one tenant's. It has no Unwrap, as package paddock says: nothing that a
 // tenant holds leads to the shared driver.
 type driver struct {
-	h      *House
+	ts     *Set
 	tenant string
 	maker  string // of its ephemeral sandboxes
 
@@ -35,7 +35,7 @@ func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	if err := d.alive(); err != nil {
 		return paddock.Info{}, err
 	}
-	return d.h.d.Info(ctx, tier)
+	return d.ts.d.Info(ctx, tier)
 }
 
 func (d *driver) alive() error {
@@ -60,7 +60,7 @@ func (d *driver) begin() error {
 
 // Create implements paddock.Driver.
 func (d *driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
-	return d.create(ctx, spec, d.h.d.Create)
+	return d.create(ctx, spec, d.ts.d.Create)
 }
 
 // create makes a sandbox by a call of the shared driver.
@@ -77,7 +77,7 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	if err != nil {
 		return nil, err
 	}
-	leave, err := d.h.name(ctx, spec.ID)
+	leave, err := d.ts.name(ctx, spec.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	if err := d.admit(ctx, b); err != nil {
 		return nil, err
 	}
-	spec.Labels = d.h.owned(spec.Labels, b.Token)
+	spec.Labels = d.ts.owned(spec.Labels, b.Token)
 	sb, err := create(ctx, spec)
 	ctx, done := after(ctx)
 	defer done()
@@ -101,9 +101,9 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 		}
 	}
 	if errors.Is(err, lease.ErrLeft) { // it runs on, and counts: its tenant removes it, or the next Adopt
-		return nil, errors.Join(err, d.h.o.Store.MarkSandbox(ctx, b.Token, store.Removing))
+		return nil, errors.Join(err, d.ts.o.Store.MarkSandbox(ctx, b.Token, store.Removing))
 	}
-	return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
+	return nil, errors.Join(err, d.ts.o.Store.ForgetSandbox(ctx, b.Token))
 }
 
 // welcome writes down what was made. The tier and the limits are those that the
@@ -116,14 +116,14 @@ func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbo
 	}
 	most := larger(b.Reserved, counted(st.Limits))
 	if most != b.Reserved {
-		_, err := d.h.o.Store.ReserveSandbox(ctx, b.Token, func(store.Reserved) store.Reserved { return most },
+		_, err := d.ts.o.Store.ReserveSandbox(ctx, b.Token, func(store.Reserved) store.Reserved { return most },
 			func(have *store.Total) error { return d.fits(have, most) })
 		if err != nil {
 			return b, st, fmt.Errorf("sandbox %s got more than was asked for: %w", sb.ID(), err)
 		}
 	}
 	b.ID, b.State, b.Tier, b.Reserved = sb.ID(), store.Ready, cmp.Or(st.Tier, b.Tier), most
-	if err := d.h.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
+	if err := d.ts.o.Store.ReadySandbox(ctx, b.Token, b.ID, b.Tier); err != nil {
 		return b, st, fmt.Errorf("sandbox %s was made and could not be written down: %w", b.ID, err)
 	}
 	return b, st, nil
@@ -139,11 +139,11 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 		return none, err
 	}
 	if spec.Root.Kind == paddock.RootSnapshot {
-		if _, err := d.h.o.Store.Snapshot(ctx, d.tenant, d.h.o.Place, spec.Root.Snapshot); err != nil {
+		if _, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, spec.Root.Snapshot); err != nil {
 			return none, fmt.Errorf("root: %w", err)
 		}
 	}
-	info, err := d.h.info(ctx, spec.Tier)
+	info, err := d.ts.info(ctx, spec.Tier)
 	if err != nil {
 		return none, err
 	}
@@ -152,8 +152,8 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 		return none, err
 	}
 	b := store.Sandbox{
-		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.h.o.Place, Tier: spec.Tier, Spec: spec,
-		Labels: maps.Clone(spec.Labels), State: store.Making, Created: d.h.o.Now().Round(0), Reserved: reserved,
+		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.ts.o.Place, Tier: spec.Tier, Spec: spec,
+		Labels: maps.Clone(spec.Labels), State: store.Making, Created: d.ts.o.Now().Round(0), Reserved: reserved,
 	}
 	if b.ID == "" { // the driver chooses the name: one that is made already has one
 		b.ID = paddock.ID(token())
@@ -171,11 +171,11 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 // sandboxes that ended without a word are looked for first.
 func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 	add := func() error {
-		err := d.h.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
+		err := d.ts.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
 		if kind := paddock.KindOf(err); err != nil && (kind == paddock.Canceled || kind == paddock.Timeout || kind == paddock.Unavailable) {
 			late, done := after(ctx) // it may have been written down all the same
 			defer done()
-			return errors.Join(err, d.h.o.Store.ForgetSandbox(late, b.Token))
+			return errors.Join(err, d.ts.o.Store.ForgetSandbox(late, b.Token))
 		}
 		return err
 	}
@@ -193,21 +193,21 @@ func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 // sweep forgets sandboxes that the shared driver does not know any more, and
 // tells whether there were any.
 func (d *driver) sweep(ctx context.Context) (bool, error) {
-	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place) // before List: what is ready by now is in it
+	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place) // before List: what is ready by now is in it
 	if err != nil {
 		return false, err
 	}
-	list, err := d.h.d.List(ctx)
+	list, err := d.ts.d.List(ctx)
 	if err != nil {
 		return false, err
 	}
 	found := false
 	for _, b := range rows {
-		known := slices.ContainsFunc(list, func(st paddock.Status) bool { return d.h.is(st, b) })
+		known := slices.ContainsFunc(list, func(st paddock.Status) bool { return d.ts.is(st, b) })
 		if known || b.State != store.Ready || (b.Maker != "" && b.Maker != d.maker) {
 			continue
 		}
-		if err := d.h.o.Store.ForgetSandbox(ctx, b.Token); err != nil {
+		if err := d.ts.o.Store.ForgetSandbox(ctx, b.Token); err != nil {
 			return found, err
 		}
 		found = true
@@ -220,22 +220,22 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
-	b, err := d.h.o.Store.Sandbox(ctx, d.tenant, id)
+	b, err := d.ts.o.Store.Sandbox(ctx, d.tenant, id)
 	switch {
 	case err != nil:
 		return nil, err
 	case b.State == store.Making:
 		return nil, missing("sandbox", string(id))
-	case b.Place != d.h.o.Place:
-		return nil, fmt.Errorf("sandbox %s is at %s, and this server is for %s: %w", id, b.Place, d.h.o.Place, paddock.NotFound)
+	case b.Place != d.ts.o.Place:
+		return nil, fmt.Errorf("sandbox %s is at %s, and this server is for %s: %w", id, b.Place, d.ts.o.Place, paddock.NotFound)
 	case b.State == store.Lost:
-		return &lost{d.h, b}, nil
+		return &lost{d.ts, b}, nil
 	}
-	sb, err := d.h.open(ctx, b)
+	sb, err := d.ts.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
 		// It ended without a word: its time was over, or its process died. What
 		// has its name by now is another.
-		return nil, errors.Join(err, d.h.o.Store.ForgetSandbox(ctx, b.Token))
+		return nil, errors.Join(err, d.ts.o.Store.ForgetSandbox(ctx, b.Token))
 	}
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
-	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place)
+	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +259,7 @@ func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 			list = append(list, told(b))
 		case store.Ready, store.Removing:
 			// One by one: what all others of the server do is asked for nobody's list.
-			st, err := d.h.look(ctx, b)
+			st, err := d.ts.look(ctx, b)
 			switch {
 			case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // it ends, or has
 			case err != nil:
@@ -283,17 +283,17 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 	if name := string(id); name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("snapshot %q: no snapshot has such a name: %w", id, paddock.Invalid)
 	}
-	_, err := d.h.o.Store.Snapshot(ctx, d.tenant, d.h.o.Place, id)
+	_, err := d.ts.o.Store.Snapshot(ctx, d.tenant, d.ts.o.Place, id)
 	if errors.Is(err, paddock.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.h.d.RemoveSnapshot(ctx, id); err != nil {
+	if err := d.ts.d.RemoveSnapshot(ctx, id); err != nil {
 		return err
 	}
-	return d.h.o.Store.ForgetSnapshot(ctx, d.tenant, d.h.o.Place, id)
+	return d.ts.o.Store.ForgetSnapshot(ctx, d.tenant, d.ts.o.Place, id)
 }
 
 // Close releases this tenant's driver, not the shared one, and removes the
@@ -308,13 +308,13 @@ func (d *driver) Close() error {
 	}
 	d.cancel()
 	d.making.Wait()
-	d.h.leave(d)
+	d.ts.leave(d)
 	ctx := context.Background()
-	rows, err := d.h.o.Store.Sandboxes(ctx, d.tenant, d.h.o.Place)
+	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place)
 	errs := []error{err}
 	for _, b := range rows {
 		if b.Maker == d.maker {
-			errs = append(errs, d.h.drop(ctx, b))
+			errs = append(errs, d.ts.drop(ctx, b))
 		}
 	}
 	return errors.Join(errs...)

@@ -173,9 +173,9 @@ func (s *fakeSandbox) Remove(context.Context) error {
 	return nil
 }
 
-// A rig is a house around a fake, with the tenants acme and other.
+// A rig is a set of tenants around a fake, with the tenants acme and other.
 type rig struct {
-	*tenant.House
+	*tenant.Set
 	f *fake
 	s *store.Store
 	c *clock
@@ -233,7 +233,7 @@ func (r rig) again(t *testing.T) rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.House = h
+	r.Set = h
 	return r
 }
 

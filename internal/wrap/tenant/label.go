@@ -15,7 +15,7 @@ import (
 const Label = "paddock.owner"
 
 // mark is the label of the sandbox that a record is of.
-func (h *House) mark(token string) string { return h.o.Store.ID() + "." + token }
+func (ts *Set) mark(token string) string { return ts.o.Store.ID() + "." + token }
 
 // Marked gives what tells whether a sandbox was made for a tenant of a store,
 // whatever the store knows of it. No sandbox is of a store without an ID.
@@ -24,20 +24,20 @@ func Marked(storeID string) func(paddock.Status) bool {
 }
 
 // is tells whether a record is of this sandbox, and not of another of its name.
-func (h *House) is(st paddock.Status, b store.Sandbox) bool {
-	return st.ID == b.ID && st.Labels[Label] == h.mark(b.Token)
+func (ts *Set) is(st paddock.Status, b store.Sandbox) bool {
+	return st.ID == b.ID && st.Labels[Label] == ts.mark(b.Token)
 }
 
 // open opens the sandbox that a record is of. Where another has its name by now
 // it is missing, in the words of one that never was.
-func (h *House) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, error) {
-	sb, err := h.d.Open(ctx, b.ID)
+func (ts *Set) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, error) {
+	sb, err := ts.d.Open(ctx, b.ID)
 	if err != nil {
 		return nil, err
 	}
 	st, err := sb.Status(ctx)
 	switch {
-	case h.is(st, b): // also of one that can tell little more than that
+	case ts.is(st, b): // also of one that can tell little more than that
 		return sb, nil
 	case err != nil:
 		return nil, err
@@ -46,23 +46,23 @@ func (h *House) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, err
 }
 
 // look tells how the sandbox is that a record is of.
-func (h *House) look(ctx context.Context, b store.Sandbox) (paddock.Status, error) {
-	sb, err := h.d.Open(ctx, b.ID)
+func (ts *Set) look(ctx context.Context, b store.Sandbox) (paddock.Status, error) {
+	sb, err := ts.d.Open(ctx, b.ID)
 	if err != nil {
 		return paddock.Status{}, err
 	}
 	st, err := sb.Status(ctx)
-	if err == nil && !h.is(st, b) {
+	if err == nil && !ts.is(st, b) {
 		err = missing("sandbox", string(b.ID))
 	}
 	return st, err
 }
 
 // owned adds the label to those of a caller.
-func (h *House) owned(labels map[string]string, token string) map[string]string {
+func (ts *Set) owned(labels map[string]string, token string) map[string]string {
 	all := make(map[string]string, len(labels)+1)
 	maps.Copy(all, labels)
-	all[Label] = h.mark(token)
+	all[Label] = ts.mark(token)
 	return all
 }
 
@@ -98,7 +98,7 @@ func ordinary(labels map[string]string) error {
 	return nil
 }
 
-// plain takes the label of the house out of a status.
+// plain takes the owner label out of a status.
 func plain(st paddock.Status) paddock.Status {
 	if _, ok := st.Labels[Label]; !ok {
 		return st

@@ -15,8 +15,8 @@ import (
 // A lost sandbox is one that the driver does not know any more. It is dead: its
 // status says why, and it can be removed.
 type lost struct {
-	h *House
-	b store.Sandbox
+	ts *Set
+	b  store.Sandbox
 }
 
 func (l *lost) ID() paddock.ID { return l.b.ID }
@@ -62,7 +62,7 @@ func (l *lost) Pause(context.Context) error { return l.gone() }
 func (l *lost) Resume(context.Context) error { return l.gone() }
 
 func (l *lost) Remove(ctx context.Context) error {
-	return l.h.o.Store.ForgetSandbox(ctx, l.b.Token)
+	return l.ts.o.Store.ForgetSandbox(ctx, l.b.Token)
 }
 
 // lostFiles are the files of a lost sandbox: none.

@@ -17,13 +17,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
-// A tenancy is one tenant's driver that takes its house with it.
+// A tenancy is one tenant's driver that closes the set with itself.
 type tenancy struct {
 	paddock.Driver
-	house *tenant.House
+	tenants *tenant.Set
 }
 
-func (t tenancy) Close() error { return t.house.Close() }
+func (t tenancy) Close() error { return t.tenants.Close() }
 
 // unbounded is a quota without any bound.
 func unbounded() store.Quota {

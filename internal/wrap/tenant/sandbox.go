@@ -27,7 +27,7 @@ func (s *sandbox) Born() (paddock.Status, bool) {
 
 func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	st, err := s.Sandbox.Status(ctx)
-	if err == nil && !s.d.h.is(st, s.b) {
+	if err == nil && !s.d.ts.is(st, s.b) {
 		return paddock.Status{}, missing("sandbox", string(s.b.ID))
 	}
 	return plain(s.b.Since(st)), err
@@ -36,7 +36,7 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 // there fails where the sandbox was removed since it was opened: another may have
 // its name by now.
 func (s *sandbox) there(ctx context.Context) error {
-	now, err := s.d.h.o.Store.Sandbox(ctx, s.b.Tenant, s.b.ID)
+	now, err := s.d.ts.o.Store.Sandbox(ctx, s.b.Tenant, s.b.ID)
 	if err == nil && now.Token != s.b.Token {
 		return missing("sandbox", string(s.b.ID))
 	}
@@ -49,7 +49,7 @@ func (s *sandbox) Pause(ctx context.Context) error {
 	}
 	err := s.Sandbox.Pause(ctx)
 	if err == nil {
-		s.d.h.note(ctx, s.b, s.Sandbox)
+		s.d.ts.note(ctx, s.b, s.Sandbox)
 	}
 	return err
 }
@@ -60,23 +60,23 @@ func (s *sandbox) Resume(ctx context.Context) error {
 	}
 	err := s.Sandbox.Resume(ctx)
 	if err == nil {
-		s.d.h.note(ctx, s.b, s.Sandbox)
+		s.d.ts.note(ctx, s.b, s.Sandbox)
 	}
 	return err
 }
 
 // Update asks the quota for new limits before they hold. What was asked for is
 // reserved until it is known what the driver made of it. Changes of limits take
-// turns.
+// locks.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	labels := u.Labels
 	if labels != nil {
 		if err := ordinary(labels); err != nil {
 			return err
 		}
-		u.Labels = s.d.h.owned(labels, s.b.Token)
+		u.Labels = s.d.ts.owned(labels, s.b.Token)
 	}
-	leave, err := s.d.h.enter(ctx, s.b.Token)
+	leave, err := s.d.ts.enter(ctx, s.b.Token)
 	if err != nil {
 		return err
 	}
@@ -96,11 +96,11 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		return errors.Join(changed, settled)
 	}
 	if labels != nil {
-		if err := s.d.h.o.Store.LabelSandbox(late, s.b.Token, labels); err != nil {
+		if err := s.d.ts.o.Store.LabelSandbox(late, s.b.Token, labels); err != nil {
 			return errors.Join(fmt.Errorf("write down the labels: %w", err), settled)
 		}
 	}
-	s.d.h.note(late, s.b, s.Sandbox)
+	s.d.ts.note(late, s.b, s.Sandbox)
 	return settled
 }
 
@@ -109,7 +109,7 @@ func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.
 	if l == nil {
 		return before, nil
 	}
-	info, err := s.d.h.info(ctx, s.b.Tier)
+	info, err := s.d.ts.info(ctx, s.b.Tier)
 	if err != nil {
 		return before, err
 	}
@@ -117,7 +117,7 @@ func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.
 	if err != nil {
 		return before, err
 	}
-	return s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
+	return s.d.ts.o.Store.ReserveSandbox(ctx, s.b.Token, func(r store.Reserved) store.Reserved {
 		return larger(r, asked)
 	}, func(have *store.Total) error { return s.d.fits(have, asked) })
 }
@@ -141,7 +141,7 @@ func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Re
 
 // set writes down what is reserved, without asking.
 func (s *sandbox) set(ctx context.Context, r store.Reserved) error {
-	_, err := s.d.h.o.Store.ReserveSandbox(ctx, s.b.Token, func(store.Reserved) store.Reserved { return r }, func(*store.Total) error { return nil })
+	_, err := s.d.ts.o.Store.ReserveSandbox(ctx, s.b.Token, func(store.Reserved) store.Reserved { return r }, func(*store.Total) error { return nil })
 	return err
 }
 
@@ -154,7 +154,7 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	if err := s.there(ctx); err != nil {
 		return "", err
 	}
-	st := s.d.h.o.Store
+	st := s.d.ts.o.Store
 	have, err := st.Total(ctx, s.d.tenant)
 	if err != nil {
 		return "", err
@@ -169,28 +169,28 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	ctx, done := after(ctx)
 	defer done()
 	err = st.AddSnapshot(ctx, store.Snapshot{
-		ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Created: s.d.h.o.Now().Round(0),
+		ID: id, Place: s.b.Place, Tenant: s.b.Tenant, Sandbox: s.b.ID, Name: o.Name, Created: s.d.ts.o.Now().Round(0),
 	}, s.d.keep)
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("write down the snapshot: %w", err), s.d.h.d.RemoveSnapshot(ctx, id))
+		return "", errors.Join(fmt.Errorf("write down the snapshot: %w", err), s.d.ts.d.RemoveSnapshot(ctx, id))
 	}
 	return id, nil
 }
 
 // Remove goes on where the store cannot be written: removing makes room.
-func (s *sandbox) Remove(ctx context.Context) error { return s.d.h.remove(ctx, s.b, s.Sandbox) }
+func (s *sandbox) Remove(ctx context.Context) error { return s.d.ts.remove(ctx, s.b, s.Sandbox) }
 
 // remove destroys a sandbox, and forgets it when it is gone. What has its name
 // later is another, and stays.
-func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) error {
-	if err := h.o.Store.MarkSandbox(ctx, b.Token, store.Removing); errors.Is(err, paddock.NotFound) {
+func (ts *Set) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) error {
+	if err := ts.o.Store.MarkSandbox(ctx, b.Token, store.Removing); errors.Is(err, paddock.NotFound) {
 		return nil // it is gone already
 	}
 	asked, cancel := context.WithTimeout(ctx, noteTime)
 	st, err := sb.Status(asked)
-	gone := errors.Is(err, paddock.NotFound) || (err == nil && !h.is(st, b))
+	gone := errors.Is(err, paddock.NotFound) || (err == nil && !ts.is(st, b))
 	if err == nil { // else the meter finds out by itself
-		h.noteThat(asked, b, st)
+		ts.noteThat(asked, b, st)
 	}
 	cancel()
 	if !gone { // also where nobody can tell how it is
@@ -200,17 +200,17 @@ func (h *House) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox)
 	}
 	ctx, done := after(ctx)
 	defer done()
-	return h.o.Store.ForgetSandbox(ctx, b.Token)
+	return ts.o.Store.ForgetSandbox(ctx, b.Token)
 }
 
 // drop removes a sandbox of which only the record is at hand.
-func (h *House) drop(ctx context.Context, b store.Sandbox) error {
-	sb, err := h.open(ctx, b)
+func (ts *Set) drop(ctx context.Context, b store.Sandbox) error {
+	sb, err := ts.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) {
-		return h.o.Store.ForgetSandbox(ctx, b.Token)
+		return ts.o.Store.ForgetSandbox(ctx, b.Token)
 	}
 	if err != nil {
 		return err
 	}
-	return h.remove(ctx, b, sb)
+	return ts.remove(ctx, b, sb)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
-// shelved is a house around a pool around the fake, with one shelf.
+// shelved is a set of tenants around a pool around the fake, with one shelf.
 func shelved(t *testing.T, quota store.Quota) rig {
 	t.Helper()
 	r := build(t, storetest.SQLite(), quota)
@@ -22,14 +22,14 @@ func shelved(t *testing.T, quota store.Quota) rig {
 	return r
 }
 
-// pool puts a pool between the house and the fake, as the next server does.
+// pool puts a pool between the set and the fake, as the next server does.
 func (r *rig) pool(t *testing.T) {
 	t.Helper()
 	_, err := pool.Clean(t.Context(), r.f, "mark")
 	must(t, err)
 	p, err := pool.New(r.f, pool.Options{Mark: "mark", Shelves: []pool.Shelf{{Spec: paddock.Spec{Dir: "/work"}, Size: 2}}})
 	must(t, err)
-	r.House, err = tenant.New(p, tenant.Options{Store: r.s, Place: "here", Now: r.c.now, Meter: r.m})
+	r.Set, err = tenant.New(p, tenant.Options{Store: r.s, Place: "here", Now: r.c.now, Meter: r.m})
 	must(t, err)
 	t.Cleanup(func() { must(t, p.Close()) })
 	must(t, p.Wait(t.Context()))

@@ -8,24 +8,24 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A keeper is a tenant's driver where the shared driver keeps terms. A keeper below knows
+// A lessor is a tenant's driver where the shared driver keeps terms. A lessor below knows
 // sandboxes by name, and a name can be another's a moment later: so each call here
 // holds the name, and none is made with it meanwhile.
-type keeper struct {
+type lessor struct {
 	*driver
-	k lease.Keeper
+	k lease.Lessor
 }
 
-var _ lease.Keeper = keeper{}
+var _ lease.Lessor = lessor{}
 
 // CreateWith is Create, with these terms.
-func (k keeper) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
+func (k lessor) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
 	return k.create(ctx, spec, func(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 		return k.k.CreateWith(ctx, spec, t)
 	})
 }
 
-func (k keeper) Terms(ctx context.Context, id paddock.ID) (l lease.Lease, err error) {
+func (k lessor) Terms(ctx context.Context, id paddock.ID) (l lease.Lease, err error) {
 	err = k.with(ctx, id, func(ctx context.Context) error {
 		l, err = k.k.Terms(ctx, id)
 		return err
@@ -33,22 +33,22 @@ func (k keeper) Terms(ctx context.Context, id paddock.ID) (l lease.Lease, err er
 	return l, err
 }
 
-func (k keeper) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
+func (k lessor) Change(ctx context.Context, id paddock.ID, t lease.Terms) error {
 	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Change(ctx, id, t) })
 }
 
-func (k keeper) Extend(ctx context.Context, id paddock.ID, by time.Duration) error {
+func (k lessor) Extend(ctx context.Context, id paddock.ID, by time.Duration) error {
 	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Extend(ctx, id, by) })
 }
 
-func (k keeper) Renew(ctx context.Context, id paddock.ID) error {
+func (k lessor) Renew(ctx context.Context, id paddock.ID) error {
 	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Renew(ctx, id) })
 }
 
 // with calls something with the name of a sandbox that is this tenant's until it
 // has answered.
-func (k keeper) with(ctx context.Context, id paddock.ID, call func(context.Context) error) error {
-	leave, err := k.h.name(ctx, id)
+func (k lessor) with(ctx context.Context, id paddock.ID, call func(context.Context) error) error {
+	leave, err := k.ts.name(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (k keeper) with(ctx context.Context, id paddock.ID, call func(context.Conte
 		return err
 	}
 	if own, ok := sb.(*sandbox); ok { // it may have been resumed
-		k.h.note(ctx, own.b, own.Sandbox)
+		k.ts.note(ctx, own.b, own.Sandbox)
 	}
 	return nil
 }

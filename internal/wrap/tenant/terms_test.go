@@ -12,22 +12,22 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
-// timed is a house around a driver with terms, around the fake.
+// timed is a set of tenants around a driver with terms, around the fake.
 func timed(t *testing.T, quota store.Quota, longest time.Duration) rig {
 	t.Helper()
 	r := build(t, storetest.SQLite(), quota)
 	d, err := lease.New(t.Context(), r.f, lease.Options{Of: tenant.Marked(r.s.ID()), Longest: longest})
 	must(t, err)
-	if r.House, err = tenant.New(d, tenant.Options{Store: r.s, Place: "here", Now: r.c.now, Meter: r.m}); err != nil {
+	if r.Set, err = tenant.New(d, tenant.Options{Store: r.s, Place: "here", Now: r.c.now, Meter: r.m}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { must(t, r.Close()) })
 	return r
 }
 
-func (r rig) keeper(t *testing.T, who string) lease.Keeper {
+func (r rig) lessor(t *testing.T, who string) lease.Lessor {
 	t.Helper()
-	k, ok := paddock.As[lease.Keeper](r.Driver(who))
+	k, ok := paddock.As[lease.Lessor](r.Driver(who))
 	if !ok {
 		t.Fatal("no terms are passed on")
 	}
@@ -36,15 +36,15 @@ func (r rig) keeper(t *testing.T, who string) lease.Keeper {
 
 func TestNoTermsArePassedOnWhereThereAreNone(t *testing.T) {
 	r := build(t, storetest.SQLite(), unbounded())
-	if _, ok := paddock.As[lease.Keeper](r.Driver("acme")); ok {
-		t.Error("a keeper of nothing")
+	if _, ok := paddock.As[lease.Lessor](r.Driver("acme")); ok {
+		t.Error("a lessor of nothing")
 	}
 }
 
 func TestATenantHasTheTermsOfItsSandboxesAndOfNoOthers(t *testing.T) {
 	r := timed(t, unbounded(), 3*time.Hour)
 	ctx := t.Context()
-	k := r.keeper(t, "acme")
+	k := r.lessor(t, "acme")
 	sb, err := k.CreateWith(ctx, paddock.Spec{ID: "one"}, lease.Terms{Lifetime: time.Hour, KeepAlive: time.Minute})
 	must(t, err)
 	must(t, k.Extend(ctx, "one", time.Hour))
@@ -62,7 +62,7 @@ func TestATenantHasTheTermsOfItsSandboxesAndOfNoOthers(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 
-	other := r.keeper(t, "other")
+	other := r.lessor(t, "other")
 	for _, id := range []paddock.ID{"one", "never"} {
 		_, err := other.Terms(ctx, id)
 		for what, err := range map[string]error{
@@ -82,7 +82,7 @@ func TestASandboxWithTermsIsWithinTheQuotaToo(t *testing.T) {
 	q := unbounded()
 	q.Sandboxes = 1
 	r := timed(t, q, 0)
-	k := r.keeper(t, "acme")
+	k := r.lessor(t, "acme")
 	_, err := k.CreateWith(t.Context(), paddock.Spec{}, lease.Terms{Lifetime: time.Hour})
 	must(t, err)
 	_, err = k.CreateWith(t.Context(), paddock.Spec{}, lease.Terms{Lifetime: time.Hour})
@@ -93,14 +93,14 @@ func TestASandboxWithTermsIsWithinTheQuotaToo(t *testing.T) {
 
 func TestTermsThatAreRefusedLeaveNothing(t *testing.T) {
 	r := timed(t, unbounded(), 0)
-	_, err := r.keeper(t, "acme").CreateWith(t.Context(), paddock.Spec{ID: "one"}, lease.Terms{Lifetime: 1})
+	_, err := r.lessor(t, "acme").CreateWith(t.Context(), paddock.Spec{ID: "one"}, lease.Terms{Lifetime: 1})
 	wantKind(t, err, paddock.Invalid)
 	if have, err := r.s.Total(t.Context(), "acme"); err != nil || have.Sandboxes != 0 || len(r.f.boxes) != 0 {
 		t.Errorf("%+v, %v, %v", have, r.f.boxes, err)
 	}
 }
 
-// A slow keeper stops in Change until it is let go on.
+// A slow lessor stops in Change until it is let go on.
 type slow struct {
 	*lease.Driver
 	reached, proceed chan struct{}
@@ -117,13 +117,13 @@ func TestTermsThatAreUnderWayMeetNoLaterSandboxOfTheName(t *testing.T) {
 	inner, err := lease.New(t.Context(), r.f, lease.Options{})
 	must(t, err)
 	s := slow{inner, make(chan struct{}), make(chan struct{})}
-	r.House, err = tenant.New(s, tenant.Options{Store: r.s, Place: "here"})
+	r.Set, err = tenant.New(s, tenant.Options{Store: r.s, Place: "here"})
 	must(t, err)
 	t.Cleanup(func() { must(t, r.Close()) })
 	ctx := t.Context()
 	sb := r.create(t, "acme", paddock.Spec{ID: "one"})
 	changed := make(chan error, 1)
-	go func() { changed <- r.keeper(t, "acme").Change(ctx, "one", lease.Terms{Lifetime: time.Hour}) }()
+	go func() { changed <- r.lessor(t, "acme").Change(ctx, "one", lease.Terms{Lifetime: time.Hour}) }()
 	<-s.reached
 	must(t, sb.Remove(ctx))
 
@@ -134,7 +134,7 @@ func TestTermsThatAreUnderWayMeetNoLaterSandboxOfTheName(t *testing.T) {
 	close(s.proceed)
 	wantKind(t, <-changed, paddock.NotFound)
 	r.create(t, "other", paddock.Spec{ID: "one"})
-	if l, err := r.keeper(t, "other").Terms(ctx, "one"); err != nil || l.Terms != (lease.Terms{}) {
+	if l, err := r.lessor(t, "other").Terms(ctx, "one"); err != nil || l.Terms != (lease.Terms{}) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package gate says who may reach which port of which sandbox from outside, and
+// Package access says who may reach which port of which sandbox from outside, and
 // takes those requests of a server that are for ports.
 //
 // # The boundary, and who attacks it
@@ -29,7 +29,7 @@
 // can also be reached at the server's own host: that is for programs, and a browser is
 // refused, since what is inside could otherwise speak as the server does. Should one get such an answer all
 // the same, it runs no script and keeps no cookie.
-package gate
+package access
 
 import (
 	"context"
@@ -78,7 +78,7 @@ type Visit struct {
 	Request string // a name of its own
 }
 
-// Options is what a gate needs.
+// Options is what access control needs.
 type Options struct {
 	// Store says whose a sandbox is, and what was said of its ports. It must be given.
 	Store *store.Store
@@ -107,8 +107,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// A Gate takes requests for ports. Make one with [New].
-type Gate struct {
+// A Control takes requests for ports. Make one with [New].
+type Control struct {
 	o      Options
 	scheme string
 	domain string // as it was given, perhaps with a port
@@ -116,10 +116,10 @@ type Gate struct {
 	live   lives
 }
 
-// New makes a gate.
-func New(o Options) (*Gate, error) {
+// New returns an access control.
+func New(o Options) (*Control, error) {
 	if o.Store == nil || len(o.Key) < 32 || o.Caller == nil || o.Live == nil || o.Dial == nil {
-		return nil, fmt.Errorf("a gate without a store, a key of 32 bytes or more, a caller, what tells of keys, or a dial: %w", paddock.Invalid)
+		return nil, fmt.Errorf("access to ports without a store, a key of 32 bytes or more, a caller, what tells of keys, or a dial: %w", paddock.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -127,7 +127,7 @@ func New(o Options) (*Gate, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gate{o: o}
+	g := &Control{o: o}
 	g.proxy.Log = o.Log
 	if o.Base != "" {
 		var ok bool
@@ -142,18 +142,18 @@ func New(o Options) (*Gate, error) {
 }
 
 // Close ends what is under way, and waits for it. Closing twice is fine.
-func (g *Gate) Close() { g.proxy.Close() }
+func (g *Control) Close() { g.proxy.Close() }
 
 // Proxy is what carries requests, for another way to ports, which then has the same bounds. It
-// ends with the gate.
-func (g *Gate) Proxy() *ingress.Proxy { return &g.proxy }
+// ends with the control.
+func (g *Control) Proxy() *ingress.Proxy { return &g.proxy }
 
 // Cut ends what is under way to a port; 0 is all of a sandbox.
-func (g *Gate) Cut(id paddock.ID, port int) { g.proxy.Cut(id, port) }
+func (g *Control) Cut(id paddock.ID, port int) { g.proxy.Cut(id, port) }
 
 // Take answers a request that is for a port, or for a host that is nobody's. False is that
 // it is the server's own, and untouched.
-func (g *Gate) Take(w http.ResponseWriter, r *http.Request) bool {
+func (g *Control) Take(w http.ResponseWriter, r *http.Request) bool {
 	if ingress.Within(r.Host, g.domain) {
 		id, port, ok := ingress.Split(r.Host, g.domain)
 		if !ok {
@@ -186,7 +186,7 @@ func browser(r *http.Request) bool {
 }
 
 // serve judges a request, and carries it.
-func (g *Gate) serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int, own bool) {
+func (g *Control) serve(w http.ResponseWriter, r *http.Request, id paddock.ID, port int, own bool) {
 	ctx, end := g.proxy.Watch(r.Context(), id, port)
 	defer end()
 	v := &visitor{g: g, r: r.Clone(ctx), id: id, port: port, own: own}

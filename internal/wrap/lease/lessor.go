@@ -7,10 +7,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Keeper is a driver whose sandboxes have terms: a [Driver], or a wrapper around
+// A Lessor is a driver whose sandboxes have terms: a [Driver], or a wrapper around
 // one that passes terms on with checks of its own. Its methods are the Driver's.
-// [paddock.As] finds the Keeper of a driver.
-type Keeper interface {
+// [paddock.As] finds the Lessor of a driver.
+type Lessor interface {
 	paddock.Driver
 	CreateWith(ctx context.Context, spec paddock.Spec, t Terms) (paddock.Sandbox, error)
 	Terms(ctx context.Context, id paddock.ID) (Lease, error)
@@ -19,4 +19,4 @@ type Keeper interface {
 	Renew(ctx context.Context, id paddock.ID) error
 }
 
-var _ Keeper = (*Driver)(nil)
+var _ Lessor = (*Driver)(nil)

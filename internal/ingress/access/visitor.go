@@ -1,4 +1,4 @@
-package gate
+package access
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// A visitor is a request for a port on its way through the gate.
+// A visitor is a request for a port that access control judges.
 type visitor struct {
-	g    *Gate
+	g    *Control
 	r    *http.Request // a copy, without what is the server's
 	id   paddock.ID
 	port int

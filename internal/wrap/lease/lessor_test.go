@@ -14,7 +14,7 @@ func (c clear) Unwrap() paddock.Driver { return c.Driver }
 
 type plain struct{ paddock.Driver }
 
-func TestAKeeperIsFoundWhereThereIsOneAlone(t *testing.T) {
+func TestALessorIsFoundWhereThereIsOneAlone(t *testing.T) {
 	d, err := lease.New(t.Context(), newFake(), lease.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -25,14 +25,14 @@ func TestAKeeperIsFoundWhereThereIsOneAlone(t *testing.T) {
 		}
 	}()
 	for name, around := range map[string]paddock.Driver{"the driver itself": d, "a clear wrapper": clear{d}} {
-		if k, ok := paddock.As[lease.Keeper](around); !ok || k != lease.Keeper(d) {
+		if k, ok := paddock.As[lease.Lessor](around); !ok || k != lease.Lessor(d) {
 			t.Errorf("%s: %v, %v", name, k, ok)
 		}
 	}
-	if _, ok := paddock.As[lease.Keeper](plain{d}); ok {
+	if _, ok := paddock.As[lease.Lessor](plain{d}); ok {
 		t.Error("a wrapper that passes nothing on")
 	}
-	if _, ok := paddock.As[lease.Keeper](newFake()); ok {
+	if _, ok := paddock.As[lease.Lessor](newFake()); ok {
 		t.Error("a driver without terms")
 	}
 }

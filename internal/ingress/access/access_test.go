@@ -1,4 +1,4 @@
-package gate
+package access
 
 import (
 	"bufio"
@@ -22,19 +22,19 @@ import (
 
 const patience = time.Minute
 
-// A yard is a gate before one program, which stands for the port of any sandbox.
+// A yard is access control before one program, which stands for the port of any sandbox.
 // acme has the sandbox box, other has theirs; their keys are the same words.
 type yard struct {
 	*httptest.Server
-	gate  *Gate
-	store *store.Store
-	dials atomic.Int64
-	seen  chan *http.Request
-	shift atomic.Int64 // of the clock
-	last  atomic.Pointer[Visit]
-	ended atomic.Bool // the key with which URLs are signed
-	asked atomic.Int64
-	fault atomic.Pointer[error] // of asking for it
+	access *Control
+	store  *store.Store
+	dials  atomic.Int64
+	seen   chan *http.Request
+	shift  atomic.Int64 // of the clock
+	last   atomic.Pointer[Visit]
+	ended  atomic.Bool // the key with which URLs are signed
+	asked  atomic.Int64
+	fault  atomic.Pointer[error] // of asking for it
 }
 
 func newYard(t *testing.T, base string) *yard {
@@ -68,7 +68,7 @@ func newYard(t *testing.T, base string) *yard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.gate, err = New(Options{
+	y.access, err = New(Options{
 		Store: y.store, Key: key, Base: base,
 		Now: func() time.Time { return time.Now().Add(time.Duration(y.shift.Load())) },
 		Caller: func(r *http.Request) (Caller, error) {
@@ -95,11 +95,11 @@ func newYard(t *testing.T, base string) *yard {
 		t.Fatal(err)
 	}
 	y.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !y.gate.Take(w, r) {
+		if !y.access.Take(w, r) {
 			_, _ = io.WriteString(w, "API")
 		}
 	}))
-	t.Cleanup(func() { y.gate.Close(); y.CloseClientConnections(); y.Close() })
+	t.Cleanup(func() { y.access.Close(); y.CloseClientConnections(); y.Close() })
 	return y
 }
 
@@ -151,7 +151,7 @@ func (y *yard) wants(t *testing.T, want int, method, host, path string, header .
 // link signs a URL, and gives its path and query.
 func (y *yard) link(t *testing.T, port int, ask api.Link) string {
 	t.Helper()
-	linked, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", port, ask)
+	linked, err := y.access.Link(t.Context(), "acme", "key-acme", "box", port, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestAnothersSandboxIsAnsweredAsOneThatDoesNotExist(t *testing.T) {
 func TestAPublicPortIsForAnyoneUntilItIsClosed(t *testing.T) {
 	y := newYard(t, domain)
 	ctx := t.Context()
-	p, err := y.gate.SetPublic(ctx, "acme", "box", 8080, true)
+	p, err := y.access.SetPublic(ctx, "acme", "box", 8080, true)
 	if want := (api.Port{Port: 8080, Public: true, URL: "http://8080-box.example.com:7463/"}); err != nil || p != want {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -237,7 +237,7 @@ func TestAPublicPortIsForAnyoneUntilItIsClosed(t *testing.T) {
 	}
 	y.wants(t, 400, "GET", host, "/", "Authorization", "Bearer of-the-app", "Authorization", "Bearer acme")
 	y.wants(t, 401, "GET", "8081-box.example.com", "/")
-	if _, err := y.gate.SetPublic(ctx, "other", "box", 8080, false); paddock.KindOf(err) != paddock.NotFound {
+	if _, err := y.access.SetPublic(ctx, "other", "box", 8080, false); paddock.KindOf(err) != paddock.NotFound {
 		t.Errorf("another closes it: %v", err)
 	}
 	y.wants(t, 200, "GET", host, "/")
@@ -255,7 +255,7 @@ func TestAPublicPortIsForAnyoneUntilItIsClosed(t *testing.T) {
 	}()
 	for r := <-y.seen; r.URL.Path != "/hang"; r = <-y.seen {
 	}
-	if p, err := y.gate.SetPublic(ctx, "acme", "box", 8080, false); err != nil || p.Public {
+	if p, err := y.access.SetPublic(ctx, "acme", "box", 8080, false); err != nil || p.Public {
 		t.Errorf("%+v, %v", p, err)
 	}
 	select {
@@ -271,7 +271,7 @@ func TestAPublicPortIsForAnyoneUntilItIsClosed(t *testing.T) {
 
 func TestWhatIsSaidOfAPortIsThereForTheNextServer(t *testing.T) {
 	y := newYard(t, domain)
-	if _, err := y.gate.SetPublic(t.Context(), "acme", "box", 8080, true); err != nil {
+	if _, err := y.access.SetPublic(t.Context(), "acme", "box", 8080, true); err != nil {
 		t.Fatal(err)
 	}
 	link := y.link(t, 81, api.Link{})
@@ -279,10 +279,10 @@ func TestWhatIsSaidOfAPortIsThereForTheNextServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := y.gate.o
+	o := y.access.o
 	o.Key = key
-	y.gate.Close()
-	if y.gate, err = New(o); err != nil {
+	y.access.Close()
+	if y.access, err = New(o); err != nil {
 		t.Fatal(err)
 	}
 	y.wants(t, 200, "GET", host, "/")
@@ -335,11 +335,11 @@ func TestASignatureIsForOnePortOfOneIncarnationAlone(t *testing.T) {
 	y.wants(t, 400, "GET", host, link+"&paddock-token=x")
 	y.wants(t, 400, "GET", host, link+"&%70addock-token=x")
 
-	if _, err := y.gate.SetPublic(ctx, "acme", "box", 8081, false); err != nil { // another port
+	if _, err := y.access.SetPublic(ctx, "acme", "box", 8081, false); err != nil { // another port
 		t.Fatal(err)
 	}
 	y.wants(t, 200, "GET", host, link)
-	if _, err := y.gate.SetPublic(ctx, "acme", "box", 8080, false); err != nil {
+	if _, err := y.access.SetPublic(ctx, "acme", "box", 8080, false); err != nil {
 		t.Fatal(err)
 	}
 	y.wants(t, 403, "GET", host, link)
@@ -385,7 +385,7 @@ func TestWhatAKeySignedEndsWithTheKey(t *testing.T) {
 		t.Errorf("%q", body)
 	}
 	for _, key := range []string{"", "a.b", "K", strings.Repeat("k", longestKey+1)} {
-		if _, err := y.gate.Link(t.Context(), "acme", key, "box", 80, api.Link{}); paddock.KindOf(err) != paddock.Denied {
+		if _, err := y.access.Link(t.Context(), "acme", key, "box", 80, api.Link{}); paddock.KindOf(err) != paddock.Denied {
 			t.Errorf("a URL is signed for the key %q: %v", key, err)
 		}
 	}
@@ -429,7 +429,7 @@ func TestASignatureWithAPathIsForWhatIsBelowIt(t *testing.T) {
 		y.wants(t, want, "GET", host, path+"?"+query)
 	}
 	for _, bad := range []string{"a", "/a/../b", "/a//b", "/a?b", "/%2e", "/a b", "/a\\b", "/" + strings.Repeat("a", 2000), "/é", "/a;b", "/a#"} {
-		if _, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{Path: bad}); paddock.KindOf(err) != paddock.Invalid {
+		if _, err := y.access.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{Path: bad}); paddock.KindOf(err) != paddock.Invalid {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -438,28 +438,28 @@ func TestASignatureWithAPathIsForWhatIsBelowIt(t *testing.T) {
 func TestALinkIsForTheOwnerAndForATime(t *testing.T) {
 	y := newYard(t, domain)
 	for _, d := range []time.Duration{-1, time.Millisecond, 7*24*time.Hour + 1} {
-		if _, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{Lifetime: d}); paddock.KindOf(err) != paddock.Invalid {
+		if _, err := y.access.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{Lifetime: d}); paddock.KindOf(err) != paddock.Invalid {
 			t.Errorf("%v: %v", d, err)
 		}
 	}
 	for _, id := range []paddock.ID{"theirs", "nobody"} {
-		_, err := y.gate.Link(t.Context(), "acme", "key-acme", id, 80, api.Link{})
+		_, err := y.access.Link(t.Context(), "acme", "key-acme", id, 80, api.Link{})
 		if paddock.KindOf(err) != paddock.NotFound {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
 	bare := newYard(t, "")
-	if _, err := bare.gate.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{}); paddock.KindOf(err) != paddock.Unsupported || !strings.Contains(err.Error(), "--domain") {
+	if _, err := bare.access.Link(t.Context(), "acme", "key-acme", "box", 80, api.Link{}); paddock.KindOf(err) != paddock.Unsupported || !strings.Contains(err.Error(), "--domain") {
 		t.Errorf("without a domain: %v", err)
 	}
-	if p, err := bare.gate.SetPublic(t.Context(), "acme", "box", 80, true); err != nil || p != (api.Port{Port: 80, Public: true}) {
+	if p, err := bare.access.SetPublic(t.Context(), "acme", "box", 80, true); err != nil || p != (api.Port{Port: 80, Public: true}) {
 		t.Errorf("without a domain: %+v, %v", p, err)
 	}
 }
 
 func TestAPageInABrowserLosesTheParameterBeforeItRuns(t *testing.T) {
 	y := newYard(t, "https://example.com")
-	linked, err := y.gate.Link(t.Context(), "acme", "key-acme", "box", 8080, api.Link{Path: "/a"})
+	linked, err := y.access.Link(t.Context(), "acme", "key-acme", "box", 8080, api.Link{Path: "/a"})
 	if err != nil || !strings.HasPrefix(linked.URL, "https://8080-box.example.com/a?") {
 		t.Fatalf("%+v %v", linked, err)
 	}
@@ -563,18 +563,18 @@ func TestAHostHasACertificateOnceItsOwnerGaveItOut(t *testing.T) {
 	y := newYard(t, domain)
 	ctx := t.Context()
 	for _, name := range []string{host, "8080-nobody.example.com", "example.org", "x.example.com", ""} {
-		if err := y.gate.Certifiable(ctx, name); err == nil {
+		if err := y.access.Certifiable(ctx, name); err == nil {
 			t.Errorf("%q may have one", name)
 		}
 	}
 	y.link(t, 8080, api.Link{})
-	if err := y.gate.Certifiable(ctx, host); err != nil {
+	if err := y.access.Certifiable(ctx, host); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAGateNeedsWhatItJudgesBy(t *testing.T) {
-	good := newYard(t, domain).gate.o
+	good := newYard(t, domain).access.o
 	for name, change := range map[string]func(*Options){
 		"store": func(o *Options) { o.Store = nil }, "key": func(o *Options) { o.Key = o.Key[:16] }, "caller": func(o *Options) { o.Caller = nil },
 		"dial": func(o *Options) { o.Dial = nil }, "scheme": func(o *Options) { o.Base = "ftp://example.com" }, "base": func(o *Options) { o.Base = "example.com" },

@@ -1,4 +1,4 @@
-package gate
+package access
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 )
 
 // mine finds a tenant's own sandbox; any other is not there.
-func (g *Gate) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sandbox, error) {
+func (g *Control) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sandbox, error) {
 	b, err := g.o.Store.Sandbox(ctx, tenant, id)
 	if err == nil && b.State == store.Making {
 		err = fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)
@@ -27,7 +27,7 @@ func (g *Gate) mine(ctx context.Context, tenant string, id paddock.ID) (store.Sa
 }
 
 // Port tells how a port of a tenant's sandbox is reached.
-func (g *Gate) Port(ctx context.Context, tenant string, id paddock.ID, port int) (api.Port, error) {
+func (g *Control) Port(ctx context.Context, tenant string, id paddock.ID, port int) (api.Port, error) {
 	b, err := g.mine(ctx, tenant, id)
 	if err != nil {
 		return api.Port{}, err
@@ -45,7 +45,7 @@ func (g *Gate) Port(ctx context.Context, tenant string, id paddock.ID, port int)
 
 // SetPublic lets anyone reach a port, or nobody but who has a key: then what was signed for it
 // before ends, and so does what is under way.
-func (g *Gate) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (api.Port, error) {
+func (g *Control) SetPublic(ctx context.Context, tenant string, id paddock.ID, port int, public bool) (api.Port, error) {
 	b, err := g.mine(ctx, tenant, id)
 	if err != nil {
 		return api.Port{}, err
@@ -60,7 +60,7 @@ func (g *Gate) SetPublic(ctx context.Context, tenant string, id paddock.ID, port
 }
 
 // Link signs a URL with the right of a key, whose ID is given: it ends with the key.
-func (g *Gate) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error) {
+func (g *Control) Link(ctx context.Context, tenant, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error) {
 	switch {
 	case ask.Lifetime == 0:
 		ask.Lifetime = usualLife
@@ -98,7 +98,7 @@ func (g *Gate) Link(ctx context.Context, tenant, key string, id paddock.ID, port
 }
 
 // base is where a browser finds a port.
-func (g *Gate) base(id paddock.ID, port int) (string, error) {
+func (g *Control) base(id paddock.ID, port int) (string, error) {
 	if g.domain == "" {
 		return "", fmt.Errorf("this server has no domain for ports: start it with --domain, or reach the port with a key and the headers %s and %s: %w", SandboxHeader, PortHeader, paddock.Unsupported)
 	}
@@ -111,7 +111,7 @@ func (g *Gate) base(id paddock.ID, port int) (string, error) {
 
 // Certifiable tells whether a host may have a certificate of its own: one of a port that
 // its owner made public or signed a URL for.
-func (g *Gate) Certifiable(ctx context.Context, host string) error {
+func (g *Control) Certifiable(ctx context.Context, host string) error {
 	id, port, ok := ingress.Split(host, g.domain)
 	if !ok {
 		return fmt.Errorf("host %q is not of this server: %w", host, paddock.Denied)

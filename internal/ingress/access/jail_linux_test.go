@@ -1,4 +1,4 @@
-package gate_test
+package access_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 	"github.com/paddock-sandbox/paddock/internal/egress/gateway"
-	"github.com/paddock-sandbox/paddock/internal/ingress/gate"
+	"github.com/paddock-sandbox/paddock/internal/ingress/access"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 	"github.com/paddock-sandbox/paddock/internal/store"
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
@@ -63,10 +63,10 @@ func jailed(state string) (paddock.Driver, error) {
 	return jail.New(jail.Options{State: state, Environ: os.Environ(), Hosts: drivertest.Hosts()})
 }
 
-// A world is a gate before the jail, with tenants and lifetimes between them.
+// A world is access control before the jail, with tenants and lifetimes between them.
 type world struct {
 	*httptest.Server
-	gate   *gate.Gate
+	access *access.Control
 	driver paddock.Driver // of acme
 }
 
@@ -90,12 +90,12 @@ func newWorld(t *testing.T) *world {
 	if err := s.AddTenant(ctx, store.Tenant{ID: "acme", Quota: all, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	house, err := tenant.New(leased, tenant.Options{Store: s, Place: "here"})
+	tenants, err := tenant.New(leased, tenant.Options{Store: s, Place: "here"})
 	if err != nil {
 		t.Fatal(errors.Join(err, leased.Close()))
 	}
 	t.Cleanup(func() {
-		if err := house.Close(); err != nil {
+		if err := tenants.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -103,13 +103,13 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{driver: house.Driver("acme")}
-	w.gate, err = gate.New(gate.Options{
+	w := &world{driver: tenants.Driver("acme")}
+	w.access, err = access.New(access.Options{
 		Store: s, Key: secret, Base: "http://example.com",
-		Caller: func(*http.Request) (gate.Caller, error) { return gate.Caller{}, paddock.Denied },
+		Caller: func(*http.Request) (access.Caller, error) { return access.Caller{}, paddock.Denied },
 		Live:   func(context.Context, string, string) (bool, error) { return true, nil },
-		Dial: func(ctx context.Context, v gate.Visit, id paddock.ID, port int) (net.Conn, error) {
-			sb, err := house.Driver(v.Tenant).Open(ctx, id)
+		Dial: func(ctx context.Context, v access.Visit, id paddock.ID, port int) (net.Conn, error) {
+			sb, err := tenants.Driver(v.Tenant).Open(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -120,11 +120,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !w.gate.Take(rw, r) {
+		if !w.access.Take(rw, r) {
 			http.NotFound(rw, r)
 		}
 	}))
-	t.Cleanup(func() { w.gate.Close(); w.CloseClientConnections(); w.Close() })
+	t.Cleanup(func() { w.access.Close(); w.CloseClientConnections(); w.Close() })
 	return w
 }
 
@@ -215,10 +215,10 @@ func TestAServerInAJailIsReachedAndWoken(t *testing.T) {
 	w := newWorld(t)
 	sb := w.box(t)
 	ctx := t.Context()
-	if _, err := w.gate.SetPublic(ctx, "acme", "box", 8080, true); err != nil {
+	if _, err := w.access.SetPublic(ctx, "acme", "box", 8080, true); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.gate.SetPublic(ctx, "acme", "box", 8081, true); err != nil {
+	if _, err := w.access.SetPublic(ctx, "acme", "box", 8081, true); err != nil {
 		t.Fatal(err)
 	}
 	if code, body := w.get(t, "8080-box.example.com", "/a?b"); code != 200 || body != "PUT /a?b body" {
@@ -262,7 +262,7 @@ func TestAServerInAJailIsReachedAndWoken(t *testing.T) {
 	if err := errors.Join(websocket.Message.Send(c, "hello"), websocket.Message.Receive(c, &got)); err != nil || got != "hello" {
 		t.Errorf("%q, %v", got, err)
 	}
-	linked, err := w.gate.Link(ctx, "acme", "key-acme", "box", 8080, api.Link{})
+	linked, err := w.access.Link(ctx, "acme", "key-acme", "box", 8080, api.Link{})
 	if err != nil {
 		t.Fatal(err)
 	}

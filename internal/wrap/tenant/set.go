@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// Options is what a house needs.
+// Options is what a set needs.
 type Options struct {
 	Store *store.Store
 
@@ -36,8 +36,8 @@ type Meter interface {
 	Note(ctx context.Context, b store.Sandbox, st paddock.Status)
 }
 
-// A House is a driver that tenants share. Make one with [New].
-type House struct {
+// A Set is the tenants of one driver, which they share. Make one with [New].
+type Set struct {
 	d paddock.Driver
 	o Options
 
@@ -45,90 +45,90 @@ type House struct {
 	closed  bool                          // guarded by mu
 	drivers map[string]*driver            // guarded by mu; by tenant
 	infos   map[paddock.Tier]paddock.Info // guarded by mu; what was asked for
-	turns   map[string]*turn              // guarded by mu; by token, while somebody is in one
+	locks   map[string]*lock              // guarded by mu; by token, while somebody is in one
 }
 
-// New gives a house. The driver is the house's from here on, and is closed with
-// it; of an error it stays the caller's. Call [House.Adopt] before anything else.
-func New(d paddock.Driver, o Options) (*House, error) {
+// New returns a set that owns the driver, and closes it. After an error the driver stays
+// the caller's. Call [Set.Adopt] before anything else.
+func New(d paddock.Driver, o Options) (*Set, error) {
 	if o.Store == nil || o.Place == "" {
-		return nil, fmt.Errorf("a house of tenants without a store or a place: %w", paddock.Invalid)
+		return nil, fmt.Errorf("a set of tenants without a store or a place: %w", paddock.Invalid)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &House{d: d, o: o, drivers: make(map[string]*driver), infos: make(map[paddock.Tier]paddock.Info), turns: make(map[string]*turn)}, nil
+	return &Set{d: d, o: o, drivers: make(map[string]*driver), infos: make(map[paddock.Tier]paddock.Info), locks: make(map[string]*lock)}, nil
 }
 
-// Driver returns a tenant's driver: the same one each time, until it is closed. A
+// Driver relocks a tenant's driver: the same one each time, until it is closed. A
 // tenant that is not in the store has nothing and can make nothing. Where the shared
-// driver is a [lease.Keeper], the tenant's is one for its own sandboxes.
-func (h *House) Driver(tenant string) paddock.Driver {
-	d := h.driver(tenant)
-	if k, ok := paddock.As[lease.Keeper](h.d); ok {
-		return keeper{d, k}
+// driver is a [lease.Lessor], the tenant's is one for its own sandboxes.
+func (ts *Set) Driver(tenant string) paddock.Driver {
+	d := ts.driver(tenant)
+	if k, ok := paddock.As[lease.Lessor](ts.d); ok {
+		return lessor{d, k}
 	}
 	return d
 }
 
-func (h *House) driver(tenant string) *driver {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if d := h.drivers[tenant]; d != nil {
+func (ts *Set) driver(tenant string) *driver {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if d := ts.drivers[tenant]; d != nil {
 		return d
 	}
-	d := &driver{h: h, tenant: tenant, maker: token(), closed: h.closed}
+	d := &driver{ts: ts, tenant: tenant, maker: token(), closed: ts.closed}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	if h.closed {
+	if ts.closed {
 		d.cancel()
 	} else {
-		h.drivers[tenant] = d
+		ts.drivers[tenant] = d
 	}
 	return d
 }
 
 // Close closes the drivers of all tenants, and the driver that they share.
 // Closing twice is fine.
-func (h *House) Close() error {
-	h.mu.Lock()
-	h.closed = true
+func (ts *Set) Close() error {
+	ts.mu.Lock()
+	ts.closed = true
 	var all []*driver
-	for _, d := range h.drivers {
+	for _, d := range ts.drivers {
 		all = append(all, d)
 	}
-	h.mu.Unlock()
+	ts.mu.Unlock()
 	var errs []error
 	for _, d := range all {
 		errs = append(errs, d.Close())
 	}
-	return errors.Join(append(errs, h.d.Close())...)
+	return errors.Join(append(errs, ts.d.Close())...)
 }
 
 // leave forgets a driver that was closed.
-func (h *House) leave(d *driver) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.drivers[d.tenant] == d {
-		delete(h.drivers, d.tenant)
+func (ts *Set) leave(d *driver) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.drivers[d.tenant] == d {
+		delete(ts.drivers, d.tenant)
 	}
 }
 
 // info gives what the driver said first of a tier: which one it is and its defaults
 // do not change.
-func (h *House) info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
-	h.mu.Lock()
-	known, ok := h.infos[tier]
-	h.mu.Unlock()
+func (ts *Set) info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
+	ts.mu.Lock()
+	known, ok := ts.infos[tier]
+	ts.mu.Unlock()
 	if ok {
 		return known, nil
 	}
-	info, err := h.d.Info(ctx, tier)
+	info, err := ts.d.Info(ctx, tier)
 	if err != nil {
 		return info, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.infos[tier] = info
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.infos[tier] = info
 	return info, nil
 }
 
@@ -136,27 +136,27 @@ func (h *House) info(ctx context.Context, tier paddock.Tier) (paddock.Info, erro
 const noteTime = 10 * time.Second
 
 // note tells the meter how a sandbox is.
-func (h *House) note(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) {
-	if h.o.Meter == nil {
+func (ts *Set) note(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) {
+	if ts.o.Meter == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	if st, err := sb.Status(ctx); err == nil { // else the meter finds out by itself
-		h.noteThat(ctx, b, st)
+		ts.noteThat(ctx, b, st)
 	}
 }
 
 // noteThat tells the meter that a sandbox is so.
-func (h *House) noteThat(ctx context.Context, b store.Sandbox, st paddock.Status) {
-	if h.o.Meter == nil {
+func (ts *Set) noteThat(ctx context.Context, b store.Sandbox, st paddock.Status) {
+	if ts.o.Meter == nil {
 		return
 	}
 	// Labels and limits may have changed since it was found.
-	if now, err := h.o.Store.Sandbox(ctx, b.Tenant, b.ID); err == nil && now.Token == b.Token {
+	if now, err := ts.o.Store.Sandbox(ctx, b.Tenant, b.ID); err == nil && now.Token == b.Token {
 		b = now
 	}
-	h.o.Meter.Note(ctx, b, plain(b.Since(st)))
+	ts.o.Meter.Note(ctx, b, plain(b.Since(st)))
 }
 
 // afterTime bounds what has to be done though its caller has gone.
