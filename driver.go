@@ -10,16 +10,16 @@ type Driver interface {
 	// tier that a spec without one gets.
 	Info(ctx context.Context, tier Tier) (Info, error)
 
-	// Create makes a sandbox and answers when a command can run in it. After
-	// an error nothing of it is left. A spec that asks for something this
-	// tier or host cannot do is refused with [Unsupported] beforehand.
+	// Create makes a sandbox and returns when a command can run in it. After an
+	// error nothing of the sandbox is left. Create refuses a spec with
+	// [Unsupported] where the tier or the host cannot do all that it asks for.
 	Create(ctx context.Context, spec Spec) (Sandbox, error)
 
-	// Open finds a sandbox, also one that an earlier process made. An
-	// [Spec.Ephemeral] sandbox is found only by the driver that made it.
+	// Open returns a sandbox by its ID, also one that an earlier process made.
+	// Only the driver that made a [Spec.Ephemeral] sandbox finds it.
 	Open(ctx context.Context, id ID) (Sandbox, error)
 
-	// List gives the status of every sandbox that Open would find, in the
+	// List returns the status of every sandbox that Open would find, in the
 	// order of creation.
 	List(ctx context.Context) ([]Status, error)
 
@@ -29,8 +29,8 @@ type Driver interface {
 	RemoveSnapshot(ctx context.Context, id SnapshotID) error
 
 	// Close releases the driver. Sandboxes stay, but for ephemeral ones,
-	// which are removed. Closing twice is fine; other calls after Close
-	// answer [Unavailable].
+	// which are removed. Closing twice is fine; other calls after Close return
+	// [Unavailable].
 	Close() error
 }
 
@@ -68,7 +68,7 @@ type Info struct {
 	Defaults Limits `json:"defaults"`
 }
 
-// Can tells whether c is listed.
+// Can reports whether the tier has the capability c.
 func (i Info) Can(c Capability) bool {
 	for _, have := range i.Capabilities {
 		if have == c {
@@ -78,7 +78,7 @@ func (i Info) Can(c Capability) bool {
 	return false
 }
 
-// Finding gives what is known of a control, and whether it is listed.
+// Finding returns the finding of a control, and false where the tier does not have it.
 func (i Info) Finding(c Control) (Finding, bool) {
 	for _, f := range i.Controls {
 		if f.Control == c {

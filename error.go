@@ -41,7 +41,7 @@ var kindNames = [...]string{
 	"exhausted", "timed out", "conflict", "unavailable", "canceled",
 }
 
-// Error gives the kind in words.
+// Error returns the kind in words.
 func (k Kind) Error() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -49,8 +49,8 @@ func (k Kind) Error() string {
 	return fmt.Sprintf("error kind %d", uint8(k))
 }
 
-// KindOf gives the kind of err: that of the first Kind in its tree, or
-// Internal where there is none. KindOf(nil) is Internal too; ask err first.
+// KindOf returns the first Kind in the tree of err, or Internal where there is none.
+// KindOf(nil) is Internal too, so check err first.
 func KindOf(err error) Kind {
 	var k Kind
 	if errors.As(err, &k) {
@@ -81,7 +81,7 @@ var translations = [...]Translation{
 	Canceled:    {499, "canceled", 125},
 }
 
-// Translate gives the row of the table for k. Unknown kinds are internal errors.
+// Translate returns how k appears in each protocol. An unknown kind is Internal.
 func (k Kind) Translate() Translation {
 	if int(k) < len(translations) {
 		return translations[k]
@@ -111,7 +111,7 @@ type StartError struct {
 
 func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Path, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
 // A MissingError is a control or a capability that this host lacks, with what
@@ -128,5 +128,5 @@ func (e *MissingError) Error() string {
 	return s
 }
 
-// Unwrap gives [Unsupported].
+// Unwrap returns [Unsupported].
 func (e *MissingError) Unwrap() error { return Unsupported }

@@ -18,16 +18,16 @@ import (
 // directory where a file is needed, or the reverse) or [Conflict] (a directory
 // that is not empty).
 type FS interface {
-	// Open reads a file from an offset. ctx bounds the opening only; Close
-	// ends the reading.
+	// Open reads a file from an offset. ctx bounds only the opening; Close ends
+	// the reading.
 	Open(ctx context.Context, name string, o OpenOptions) (io.ReadCloser, error)
 
-	// Create writes a file: it is made, or cut to nothing. It answers when
-	// the file is open. Close waits until everything was written and tells
-	// what went wrong.
+	// Create creates a file, or truncates an existing one, for writing. It
+	// returns when the file is open. Close waits until everything was written,
+	// and returns the first error.
 	Create(ctx context.Context, name string, o CreateOptions) (io.WriteCloser, error)
 
-	// Stat describes a file; a link is described itself, not followed.
+	// Stat describes a file. It does not follow a link, but describes it.
 	Stat(ctx context.Context, name string) (FileInfo, error)
 
 	// List gives what a directory holds, without "." and "..", in no
@@ -53,8 +53,8 @@ type FS interface {
 	// Symlink makes a link named name that says target.
 	Symlink(ctx context.Context, target, name string) error
 
-	// Watch tells what changes in a directory (or of one file) from now on.
-	// It answers when it watches. Events end when the watcher is closed.
+	// Watch reports changes in a directory, or of one file. It returns when the
+	// watch has begun. Events end when the watcher is closed.
 	Watch(ctx context.Context, name string, o WatchOptions) (Watcher, error)
 }
 
@@ -96,9 +96,9 @@ type FileInfo struct {
 	Group   string      `json:"group,omitempty"`
 }
 
-// A Watcher gives events until it is closed.
+// A Watcher returns events until it is closed.
 type Watcher interface {
-	// Next waits for the next event. After Close it answers [Canceled], after
+	// Next waits for the next event. After Close it returns [Canceled], after
 	// the end of the sandbox [Unavailable].
 	Next(ctx context.Context) (Event, error)
 	Close() error

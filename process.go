@@ -72,9 +72,9 @@ type Process interface {
 	// process it is the same way in.
 	Input() io.WriteCloser
 
-	// Wait waits for the end of the process and of its output, and says how
-	// it ended. A non-zero code is not an error. It can be called many
-	// times; each answers the same. ctx bounds the waiting only.
+	// Wait waits for the end of the process and of its output, and returns how
+	// the process ended. A non-zero code is not an error. Each call returns the
+	// same. ctx bounds only the waiting.
 	Wait(ctx context.Context) (Exit, error)
 
 	// Signal sends a signal to the command's process group. A process that

@@ -18,34 +18,34 @@ type Sandbox interface {
 	// The caller may change what it gets. See [FirstStatus].
 	Born() (Status, bool)
 
-	// Status tells state, tier, limits, usage so far, and what is enforced
-	// and how.
+	// Status returns the state, tier, limits and usage so far, and how each
+	// control is enforced.
 	Status(ctx context.Context) (Status, error)
 
-	// Start runs a command. It answers when the program was executed; a
-	// program that cannot be is a [*StartError]. The process outlives ctx.
+	// Start runs a command. It returns when the program was executed. A program
+	// that cannot be executed is a [*StartError]. The process outlives ctx.
 	Start(ctx context.Context, cmd Cmd) (Process, error)
 
-	// Attach joins a process that runs, or one that ended and whose output
-	// is still kept: kept output from out.From, then live. A process that is
-	// not known is [NotFound].
+	// Attach copies the output of a process to out: the kept output from
+	// out.From, then live output. The process runs, or has ended and its output
+	// is still kept; any other is [NotFound].
 	Attach(ctx context.Context, pid PID, out Output) (Process, error)
 
-	// Processes lists what Start started: all that run, and the ended ones
-	// whose output is still kept.
+	// Processes lists the processes that Start started: all running ones, and
+	// the ended ones whose output is still kept.
 	Processes(ctx context.Context) ([]ProcessInfo, error)
 
-	// FS gives the sandbox's files, with the rights of its user.
+	// FS returns the sandbox's files, with the rights of its user.
 	FS() FS
 
 	// Dial connects to a TCP port that listens inside.
 	Dial(ctx context.Context, port int) (net.Conn, error)
 
-	// Update changes policy, limits and labels of the living sandbox, all of
-	// it or nothing.
+	// Update changes policy, limits and labels of a sandbox while it runs. It
+	// makes the whole change or none.
 	Update(ctx context.Context, u Update) error
 
-	// Snapshot keeps the sandbox's files, or files and memory.
+	// Snapshot saves the sandbox's files, or files and memory.
 	Snapshot(ctx context.Context, o SnapshotOptions) (SnapshotID, error)
 
 	// Pause stops everything inside; nothing is lost. Pausing twice is fine.
@@ -64,7 +64,7 @@ type Sandbox interface {
 // beginning and ending with a letter or digit (a DNS label).
 type ID string
 
-// Valid tells whether the ID is well-formed.
+// Valid reports whether the ID is well-formed.
 func (id ID) Valid() bool {
 	if len(id) == 0 || len(id) > 63 || id[0] == '-' || id[len(id)-1] == '-' {
 		return false
@@ -126,15 +126,15 @@ type Usage struct {
 	PIDs       int           `json:"pids"`        // processes and threads now
 }
 
-// Traffic is how many bytes crossed the way out of a sandbox so far: what its
-// connections and datagrams carried, without the headers of packets. It never
-// shrinks while the sandbox lives. Nobody inside counts it.
+// Traffic is the number of bytes that a sandbox has exchanged with the network: the
+// payload of its connections and datagrams, without packet headers. It never decreases
+// while the sandbox exists. It is counted outside the sandbox.
 type Traffic struct {
 	In  int64 `json:"in"`  // from the network
 	Out int64 `json:"out"` // to it
 }
 
-// Plus adds up. What would be more than any number is the largest.
+// Plus returns the sum. A sum that overflows is the largest number.
 func (t Traffic) Plus(o Traffic) Traffic {
 	return Traffic{most(t.In, o.In), most(t.Out, o.Out)}
 }

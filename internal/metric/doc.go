@@ -1,21 +1,20 @@
 // Package metric counts what a server does, for Prometheus.
 //
-// # What is counted
+// # Metrics
 //
-// Requests and their durations by route, code and tier; calls of drivers by
-// operation, tier and result; what is there now, as its owners tell it when they
-// are asked ([Sources]). docs/server/operations.md has each name with its type, unit and
+// It counts requests and their durations by route, code and tier, and calls of drivers by
+// operation, tier and result. Gauges read the current state from their owners at each
+// scrape ([Sources]). docs/server/operations.md lists each metric with type, unit and
 // labels.
 //
 // # Labels
 //
-// Every label's values come from a list in this program: patterns of routes, codes,
-// tiers, operations, kinds of errors. None is an ID, a path, or a text that a caller
-// chose: such labels would tell tenants of each other, and grow until the server
-// falls. What is not in a list is "other".
+// Every label value comes from a list in this program: routes, codes, tiers, operations,
+// kinds of errors. Any other value is "other". No label holds an ID, a path or a text that
+// a caller chose, because it would show tenants to each other and grow without a bound.
 //
-// # Who may see it
+// # Access
 //
-// How much is going on is no tenant's business either, so [Set.Handler] is not for
-// the API's own address: it is served on a listener of its own.
+// The amount of work is confidential to the operator. So [Set.Handler] has a listener of
+// its own, apart from the API.
 package metric

@@ -1,7 +1,7 @@
-// Package server offers any paddock.Driver over HTTP. It knows no tier, keeps no
-// keys and no state on disk: who calls, and which driver that one may use, is
-// told by [Options.Caller]; tenants, quotas and leases are drivers around a
-// driver. What it says is in package api, in openapi.yaml and in docs/reference/api.md.
+// Package server offers any paddock.Driver over HTTP. It knows no tier, and keeps no keys
+// and no state on disk. [Options.Caller] returns the caller of a request and the driver
+// for that caller; tenants, quotas and lifetimes are drivers around a driver. Package api
+// has the messages; openapi.yaml and docs/reference/api.md describe them.
 package server
 
 import (

@@ -1,25 +1,22 @@
-// Package tracing tells a collector of OpenTelemetry what a server does: a span for
-// each request, and below it one for each call of a driver. It is off unless the
-// environment names a collector by OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT.
+// Package tracing sends spans to an OpenTelemetry collector: one for each request, and
+// below it one for each call of a driver. It is off unless OTEL_EXPORTER_OTLP_ENDPOINT or
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector.
 //
-// # What a span says
+// # Contents of a span
 //
-// Its route, method, status code, operation, tier and kind of error: words from this
-// program's own lists, and the request's number, which the log has too. No ID, path,
-// argument, header or error text is sent: collectors are read by many, and kept by
-// others.
+// A span has the route, method, status code, operation, tier and kind of error, each from
+// a list in this program, and the request number that is also in the log. It has no ID,
+// path, argument, header or error text, because many people read a collector.
 //
-// # Whom it believes
+// # Trust
 //
-// The traceparent of a request with a good key names the trace that its span joins, so that a
-// caller finds its own calls; it decides nothing else. Anybody else's is passed over, and gets a
-// trace of its own: the number alone would choose what a sampler keeps, and put a stranger's
-// spans among those of others. That a caller asks for a trace to be kept is
-// not believed where the environment samples a part, since one tenant could then have
-// the server write without end: the sampler decides by the trace's number alone.
-// tracestate and baggage are free text of callers, and are not taken.
+// A request with a valid key may name its trace in traceparent, so that callers find their
+// own calls. The traceparent of any other request is ignored: the trace number would decide
+// what a sampler keeps, and could put a stranger's spans among another caller's. The
+// sampled flag of a caller is ignored where the environment samples a part, because one
+// tenant could then make the server write without end. The sampler decides by the trace
+// number alone. tracestate and baggage are ignored, because they are free text of callers.
 //
-// A collector that is slow or gone costs spans, never requests: they wait in a queue
-// with a bound, and what does not fit is dropped.
+// A slow collector costs spans, never requests: spans wait in a bounded queue, and the
+// rest is dropped.
 package tracing

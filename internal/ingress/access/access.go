@@ -1,34 +1,39 @@
-// Package access says who may reach which port of which sandbox from outside, and
-// takes those requests of a server that are for ports.
+// Package access decides who may reach which port of which sandbox from outside, and
+// takes the requests of a server that are for ports.
 //
 // # The boundary, and who attacks it
 //
-// Outside is everyone: whoever knows or guesses a host name, tenants of each other, pages in the
-// browser of somebody who may. A port is private unless its owner says otherwise, and its owner is a
-// tenant. What lets a request in is one of
+// Everybody outside may attack: strangers who know or guess a host name, one tenant
+// another, and web pages in the browser of a person with access. A port is private unless
+// its owner, a tenant, makes it public. A request gets in by one of
 //
 //   - a key of the tenant with the scope write, as for the server's own API;
-//   - a signature of the server's (HMAC-SHA-256), over the sandbox's ID and
-//     incarnation, the port, how often the owner has closed it, the key that it was asked for with, a
-//     path and an end. It comes as a parameter of the URL, and becomes a cookie of that host alone.
-//     It holds while that key does: who takes a stolen key back takes back what the thief signed;
-//   - that the owner made the port public.
+//   - a signature of the server (HMAC-SHA-256) over the sandbox's ID and incarnation, the
+//     port, the count of its closings, the key that asked for it, a path and an end. It
+//     arrives as a parameter of the URL and becomes a cookie of that host alone. It is
+//     valid as long as its key is, so the owner of a stolen key who revokes the key also
+//     revokes what the thief signed;
+//   - the port being public.
 //
-// All of it is judged for each request, by what the store says now. A sandbox of another tenant is answered
-// as one that does not exist; who shows nothing at all is told that it is private, whether it exists or not.
+// The control judges each request by the current state of the store. A sandbox of another
+// tenant gets the same answer as one that does not exist. A request without any of these
+// is told that the port is private, whether or not the sandbox exists.
 //
-// A cookie is sent by a browser, whoever's page asks: all hosts of one domain are one site. So it counts only
-// where the browser says that the page of that very host asks, or that a person went there. Browsers say so
-// only with encryption. Without it the Origin or the Referer has to be that host's, or, where there is neither,
-// the browser has to ask for a page: that other pages can bring about, too, but they cannot read it.
+// A browser sends a cookie whichever page asks, because all hosts of one domain are one
+// site. So a cookie counts only where the browser says that a page of the same host asks,
+// or that a person opened the address. Browsers say so only with encryption. Without
+// encryption the Origin or the Referer must be of that host. Where both are missing, the
+// browser must ask for a page. Another page can cause such a request, but cannot read the
+// answer.
 //
-// What let a request in never reaches the sandbox: a key of the server's, in whichever header, the
-// parameter and the cookie are taken out.
+// Nothing that lets a request in reaches the sandbox: the control removes keys of the
+// server from any header, the parameter and the cookie.
 //
-// A host of the domain is a port's or nobody's, never the server's. With the header Paddock-Sandbox a port
-// can also be reached at the server's own host: that is for programs, and a browser is
-// refused, since what is inside could otherwise speak as the server does. Should one get such an answer all
-// the same, it runs no script and keeps no cookie.
+// A host of the domain is a port's or nobody's, and never the server's. With the header
+// Paddock-Sandbox a program can reach a port at the server's own host. A browser is
+// refused there, because a page from inside could otherwise act as the server. If a
+// browser gets such an answer in spite of that, the answer runs no script and sets no
+// cookie.
 package access
 
 import (

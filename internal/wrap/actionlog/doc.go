@@ -1,9 +1,8 @@
-// Package actionlog records who did what to which sandbox: a [Driver] is a
-// paddock.Driver around another, and tells a sink every call that changes
-// something or that lets something out, when it has answered, with how it went.
-// docs/security/audit.md lists them. Contents, environments and what is typed are never
-// recorded.
+// Package actionlog records who did what to which sandbox. Its driver wraps another one,
+// and records each call that changes something or returns contents, with the result, when
+// the call has ended. docs/security/audit.md lists the actions. File contents,
+// environments and input are never recorded.
 //
-// Deny by default: once nothing can be recorded any more, every such call is
-// refused, but for the removal of sandboxes.
+// When the record cannot be written any more, every such call is refused, except the
+// removal of a sandbox.
 package actionlog

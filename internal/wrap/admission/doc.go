@@ -1,29 +1,29 @@
-// Package admission refuses sandboxes that the machine has no room for, in words.
+// Package admission refuses sandboxes that the machine has no room for.
 //
 // # The story
 //
-// A [Driver] is a paddock.Driver around another. Before a Create reaches that it
-// has to pass three things, each of which is paddock.Exhausted where it does not:
+// A [Driver] is a paddock.Driver around another. A Create passes three checks before it
+// reaches that driver. Each of them fails with paddock.Exhausted:
 //
-//   - A claim. The sandboxes are counted, and the limits of their memory summed,
-//     those that are being made included. The sum may be the machine's memory,
-//     times [Options.Overcommit]. The machine's memory is what the control groups
-//     of this process leave of it.
-//   - A line. Few sandboxes are made at once, or all of them would be slow. Who
-//     has a claim waits in line, for as long as its context allows. The line has
-//     an end, and whoever comes after that is refused. Where callers have keys,
-//     such as tenants, these take turns, and none has more than half of the line.
-//   - A look. So much memory and disk as is reserved must be left, as the machine
-//     itself tells it at that moment: limits do not tell what else runs there.
+//   - A claim. The driver counts the sandboxes and adds up their memory limits, with those
+//     that are being created. The sum must not exceed the machine's memory times
+//     [Options.Overcommit]. The machine's memory is what the control groups of this
+//     process leave.
+//   - A queue. Few sandboxes are created at once, because more would all be slow. A Create
+//     with a claim waits for as long as its context allows. The queue has a maximum
+//     length. Where callers have keys, such as tenants, the keys take turns, and no key
+//     has more than half of the queue.
+//   - A measurement. The machine must have the reserved memory and disk free at that
+//     moment, because limits do not show what else runs there.
 //
-// A larger limit by Update needs a claim too. Remove gives it back. What went by
-// itself is found before anyone is refused: then the driver is asked what is
-// there, though not more than once a second.
+// An Update to a larger limit needs a claim too. Remove returns it. Before the driver
+// refuses a claim, it lists the sandboxes to find those that ended by themselves, at most
+// once a second.
 //
-// # What it does not count
+// # Limits of the count
 //
-// A paused sandbox counts as one that runs, since it may be resumed at any time.
-// Sandboxes that a pool below holds ready are counted where [Options.Besides]
-// tells of them; one that is handed out counts twice until the pool has noted it,
-// and a pool that fills its shelves is not held up.
+// A paused sandbox counts as running, because it may be resumed at any time.
+// [Options.Besides] adds the ready sandboxes of a pool below. A sandbox that the pool
+// hands out counts twice until the pool has noted it. A pool that refills its shelves is
+// not held up.
 package admission

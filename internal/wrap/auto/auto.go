@@ -1,7 +1,6 @@
-// Package auto is a driver of several tiers: each sandbox is made by the driver
-// of the tier that its spec names, or by the strongest that can make it where it
-// names none. It knows tiers by name only, so that a server that knows one driver
-// has them all.
+// Package auto is a driver of several tiers. The driver of the tier that a spec names
+// creates the sandbox; for a spec without a tier it is the strongest tier that can. The
+// package knows tiers by name only, so that a server has all tiers behind one driver.
 package auto
 
 import (

@@ -1,14 +1,12 @@
-// Package call tells observers of the calls of a driver: that one begins, and how
-// it ended. It adds no behaviour: what a driver answers passes as it is. Metrics
-// and traces observe, so that no driver has a branch for them.
+// Package call reports the calls of a driver to observers: the begin and the end of each
+// call. It changes no answer. Metrics and traces are observers, so no driver has a branch
+// for them.
 //
-// # What is told
+// # What an observer gets
 //
-// A call is its [Op] and the tier of the driver, both from short lists, and the
-// kind of its error. Nothing of a sandbox, a command, a path or a caller is: what an
-// observer writes goes to systems that many people read, and what is counted must
-// not grow with what tenants do.
+// An observer gets the [Op], the tier and the error of a call. It gets no sandbox, command,
+// path or caller. Observers write to systems that many people read, and their data must
+// not grow with the use of tenants.
 //
-// Of a process, an open file and a watcher it is their making that is told, not
-// how they are used.
+// Of processes, open files and watchers only the creation is reported, not the use.
 package call

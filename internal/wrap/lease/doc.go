@@ -2,65 +2,60 @@
 //
 // # The story
 //
-// A [Driver] is a paddock.Driver around another. Each sandbox has [Terms]: when
-// it ends, after how much idle time it is paused or removed, whether someone
-// has to say again and again that it is still wanted, and whether a call wakes
-// it. The zero Terms ask for nothing: the sandbox stays until it is removed.
+// A [Driver] is a paddock.Driver around another. Each sandbox has [Terms]: a deadline, the
+// idle times after which it is paused or removed, a lease that must be renewed, and
+// whether a call wakes it. The zero Terms set nothing: the sandbox stays until it is
+// removed.
 //
-// # What is activity
+// # Activity
 //
-// A call that reaches in is: Start, Attach, Dial, input, signals, files, Update
-// and Snapshot. So is what stays open after the call: a file, a watcher, a
-// connection, and a process that runs (with [Terms.IgnoreProcesses] only one
-// whose output someone is attached to). Looking from outside is not: Status,
-// Processes, List and Open. Idle time begins when the last of it is over.
+// These calls are activity: Start, Attach, Dial, input, signals, files, Update and
+// Snapshot. So is what stays open after a call: a file, a watcher, a connection, and a
+// running process. With [Terms.IgnoreProcesses] a process counts only while somebody is
+// attached to its output. Status, Processes, List and Open are not activity. Idle time
+// begins when the last activity ends.
 //
-// Processes are asked for only when the idle time is otherwise over. One that
-// runs then counts as activity of that moment, one that ended as activity of
-// its end.
+// The driver asks for processes only when the idle time is otherwise over. A process that
+// still runs is activity at that moment; an ended process is activity of its end.
 //
-// # What pauses and wakes
+// # Pause and wake
 //
-// A sandbox that was paused for being idle is resumed by the next call that
-// reaches in, if [Terms.Wake] says so: once, however many callers there are, and
-// they wait for it. Input to a process wakes too. What a person paused, a
-// deadline or a lease that was not renewed is not woken: a call is a
-// paddock.Conflict, which says how to go on. That is Resume, [Driver.Extend]
-// and [Driver.Renew], in that order.
+// With [Terms.Wake] the next activity resumes a sandbox that was paused for being idle. It
+// is resumed once for all callers, and they wait. Input to a process wakes the sandbox too.
+// No call wakes a sandbox that a person, a deadline or an expired lease paused. Such a
+// call is a paddock.Conflict, whose text names the remedy: Resume, [Driver.Extend] or
+// [Driver.Renew].
 //
-// # How it ends
+// # Removal
 //
-// What is due is written down before it is done, with the version of the record
-// that was known. So of two servers with one store one does it, and a deadline
-// that another has moved is not carried out. From then on calls are refused.
-// What fails is tried again, after pauses that grow from a second to a minute;
-// Status.Reason and the log tell why. For a day later calls are told in words
-// that, and why, the sandbox was removed.
+// The driver records a due action before it carries the action out, with the version of
+// the record that it knew. So of two servers with one store one acts, and a deadline that
+// another server moved is not carried out. From then on calls are refused. A failed action
+// is tried again, after pauses that grow from a second to a minute; Status.Reason and the
+// log give the cause. For one day, calls for a removed sandbox say that and why it was
+// removed.
 //
 // # Clocks
 //
-// While the driver lives the monotonic clock counts. What the wall clock does
-// changes nothing of a [Terms.Lifetime], a [Terms.Timeout], and of idle times and leases: the
-// record follows the wall clock. A machine that slept has used up nothing of
-// them. A [Terms.Deadline] is by the wall clock: where that jumps forward it
-// comes sooner, but not before a grace is over; where it jumps back it comes no
-// later than the monotonic clock says.
+// While the driver runs, the monotonic clock counts. A jump of the wall clock changes no
+// [Terms.Lifetime], [Terms.Timeout], idle time or lease; the record follows the wall
+// clock. Time that the machine slept does not count. A [Terms.Deadline] is wall-clock
+// time. A jump forward brings it nearer, but never within a grace period. A jump back
+// moves it no later than the monotonic clock says.
 //
-// After a restart the wall clock has to do. What became due while nobody looked
-// ends when a grace is over, so that a wrong clock can be set right meanwhile;
-// then it counts anew. A clock that stands before the moment when the record was
-// written is not believed: what was left then is left now. A lease has all of
-// its time again, since nobody could renew it; the idle time of a sandbox that
-// runs begins anew, and that of a paused one goes on.
+// After a restart only the wall clock is left. Whatever became due while no server ran
+// waits for a grace period, in which an operator can correct the clock. The driver does
+// not believe a clock that is earlier than the last write of a record; the time that was
+// left then is left now. A lease starts again in full, because nobody could renew it. So
+// does the idle time of a running sandbox; that of a paused one goes on.
 //
 // # Wrappers
 //
 // A wrapper around a Driver that passes terms on is a [Lessor] too, with checks of its
 // own. [paddock.As] finds the Lessor of a driver.
 //
-// # Order
+// # Goroutines
 //
-// One goroutine knows what is due next of thousands of sandboxes. What is to be
-// done takes turns of a few others, so that a driver that hangs delays few.
-// Close ends all of them.
+// One goroutine holds the queue of due actions for all sandboxes. A few others carry the
+// actions out, so that a call that hangs delays few sandboxes. Close ends all of them.
 package lease

@@ -1,70 +1,67 @@
-// Package pool keeps sandboxes ready, so that Create answers at once.
+// Package pool keeps sandboxes ready, so that Create returns at once.
 //
 // # The story
 //
-// A [Pool] is a paddock.Driver around another. For each [Shelf] it makes a
-// number of sandboxes ahead of time, with exactly the shelf's spec. A Create
-// whose spec is the same takes one of them; every other goes to the driver,
-// untouched. In the background the shelf is filled again.
+// A [Pool] is a paddock.Driver around another. For each [Shelf] it creates a number of
+// sandboxes ahead of time, with the shelf's spec. A Create with an equal spec takes one of
+// them. Every other Create goes to the driver unchanged. The pool refills its shelves in
+// the background.
 //
-// # What is the same
+// # Equal specs
 //
-// Two specs are the same if all their fields are, however deep, where no
-// elements and nil are one; the order of a list counts. Two fields stand out.
-// The ID must be empty: a ready sandbox has one already. Labels may differ:
-// they are changed by Update before anyone gets the sandbox. If that fails the
-// sandbox is removed, and the driver makes one.
+// Two specs are equal if all their fields are, at any depth. An empty list equals nil; the
+// order of a list counts. Two fields are special. The ID must be empty, because a ready
+// sandbox already has one. Labels may differ, because Update changes them before the
+// caller gets the sandbox. If Update fails, the pool removes the sandbox and the driver
+// creates one.
 //
-// A ready sandbox was made earlier, and of the host as it was then: what is
-// replaced on the host meanwhile (the directory of a mount, a denied file) is
-// inside as it was. That is so of any sandbox; here it begins before Create.
+// A ready sandbox shows the host as it was when the sandbox was created. If a mounted
+// directory or a denied file is replaced on the host later, the sandbox keeps the old one.
+// The same holds for any sandbox; here the time begins before Create.
 //
 // # One sandbox, one caller
 //
-// Nothing of one caller is ever seen by the next. A sandbox is handed out once
-// and never comes back. Until then only the pool knows it: its ID is random,
-// Open does not find it, List leaves it out, and no command of anybody's has
-// run in it but the shelf's own Warm. For this the driver must be the pool's alone.
+// No caller sees anything of another. The pool hands out each sandbox once and takes none
+// back. Before that only the pool knows the sandbox: its ID is random, Open does not find
+// it, List leaves it out, and it has run no command but the shelf's Warm. So the driver
+// must belong to the pool alone.
 //
 // # After a crash
 //
-// Ephemeral sandboxes go with their process. Those that outlive it carry a
-// [Label] with the pool's mark for as long as they are ready. Handing one out is
-// one Update of its labels, which takes the mark away and sets the caller's at
-// once. So whatever carries the mark was never handed out, whenever the process
-// died, and [Clean] removes it; what does not is its caller's. Where the Update
-// says that it failed the sandbox is removed, whether it did or not, and nobody
-// gets it. New refuses a shelf of such sandboxes without a mark.
+// Ephemeral sandboxes end with their process. Other ready sandboxes carry a [Label] with
+// the pool's mark. One Update of the labels hands a sandbox out: it removes the mark and
+// sets the caller's labels. So a sandbox with the mark was never handed out, whenever the
+// process died, and [Clean] removes it. A sandbox without the mark belongs to its caller.
+// Where the Update fails, the pool removes the sandbox, whether or not the change was
+// made. New refuses a shelf of sandboxes that outlive the process without a mark.
 //
 // # Time
 //
-// For its caller a sandbox begins when it is handed out: that is its
-// Status.Created, and its Usage.Wall counts from there. So a bill or a lease
-// does not begin before Create, List is in the order of the Creates, and no one
-// can tell whether a sandbox was ready. Processor time and memory stay as
-// measured: they hold the cost of the start, as without a pool.
-// Limits.Lifetime bounds each command from its own start, so waiting on a shelf
-// uses nothing of it.
+// For its caller a sandbox begins when the pool hands it out: Status.Created is that
+// moment, and Usage.Wall counts from it. So no bill and no lease begins before Create,
+// List is in the order of the Creates, and no caller can tell whether a sandbox was ready.
+// Processor time and memory include the start, as they do without a pool.
+// Limits.Lifetime counts from the start of each command, so time on a shelf uses none of
+// it.
 //
-// # How many
+// # Size
 //
-// A shelf has its Size at least. Each Create that finds it empty has one more
-// kept, up to Most; each minute without one less, of which the oldest goes. What
-// is older than the TTL is handed out to nobody: it is removed, and replaced.
-// [Pool.Counts] tells how that went.
+// A shelf holds at least Size sandboxes. Each Create that finds it empty raises the target
+// by one, up to Most. Each minute without such a Create lowers it by one and removes the
+// oldest sandbox. The pool replaces sandboxes that are older than the TTL. [Pool.Counts]
+// returns hits, misses and failures.
 //
-// # Order
+// # Refill
 //
-// One goroutine removes what is not usable and fills the shelves, one sandbox
-// at a time, the emptiest shelf first. Of a shelf that was full it waits a
-// moment, so that the first command in what was taken has the machine. It begins no sandbox while a Create
-// waits for the driver, which has the machine first; if Creates never cease it
-// makes one each second all the same, or the shelves would stay empty where
-// they are needed most. What it has begun it finishes: a Create that finds the
-// shelf empty does not wait for it, but asks the driver.
+// One goroutine removes unusable sandboxes and fills the shelves, one sandbox at a time,
+// the emptiest shelf first. After a full shelf handed out a sandbox, the refill waits a
+// moment, so that the first command does not compete with it. It starts no sandbox while a
+// Create waits for the driver. If Creates never cease it still starts one each second,
+// because empty shelves matter most then. A Create that finds its shelf empty does not
+// wait for the refill, but goes to the driver.
 //
-// A sandbox that cannot be made is tried again, after pauses that grow from a
-// second to a minute, ten times. Then, or at once where trying again cannot
-// help, the shelf is given up: Creates go to the driver, and the first that
-// succeeds there with the shelf's spec shows that it is worth trying again.
+// A failed creation is tried again ten times, after pauses that grow from a second to a
+// minute. Then the pool gives the shelf up, or at once where another try cannot help.
+// Creates go to the driver. The first one that succeeds with the shelf's spec makes the
+// pool try again.
 package pool

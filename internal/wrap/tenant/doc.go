@@ -1,38 +1,39 @@
-// Package tenant keeps tenants apart on one driver.
+// Package tenant isolates the tenants of a shared driver from each other.
 //
 // # The story
 //
-// A [Set] is a driver that tenants share, beside a store that knows what is
-// whose. [Set.Driver] gives a tenant a paddock.Driver of its own: it makes, sees,
-// opens, lists and removes this tenant's sandboxes and snapshots, and of another's
-// it says the same as of what never was. A name is another matter: IDs are names
-// of hosts too, and so one space. Whoever asks for a name in use is told Exists,
-// whoever has it; who wants nothing known leaves the ID empty, and gets a name
-// that nobody can guess.
+// A [Set] joins a driver that tenants share with a store that records the owner of each
+// sandbox. [Set.Driver] returns a paddock.Driver for one tenant. It creates, opens, lists
+// and removes the sandboxes and snapshots of this tenant only. For a sandbox of another
+// tenant it answers NotFound, in the same words as for one that never existed.
 //
-// # Nothing is left over
+// IDs are one name space for all tenants, because an ID is also a host name. A Create with
+// an ID that another tenant uses answers Exists. A caller who must not reveal or learn
+// names leaves the ID empty and gets one that cannot be guessed.
 //
-// The owner is written down before a sandbox is made, and taken out after it was
-// removed. So whenever the server dies, every sandbox is either known to be whole,
-// or known to be halfway: [Set.Adopt] removes the latter when the server begins
-// again. A sandbox that its driver has lost is shown as dead, with the reason,
-// until its tenant removes it.
+// # Recovery
 //
-// Each sandbox carries a label, [Label], with the name of the store, which nobody
-// sees through a tenant's driver. One that carries this store's name, and that the
-// store does not know, is of a time that the store has forgotten (it was restored
-// from a copy): nobody could ever reach it, and Adopt removes it. All others of the
-// driver are left alone, and so is what a server of another place made. A record opens
-// and removes no sandbox but the one that carries its mark, whatever has its name.
+// The store records the owner before a sandbox is created, and deletes the record after
+// the sandbox is removed. So after a crash every record is complete or marked as in
+// progress. [Set.Adopt] removes what was in progress when the server starts again. A
+// sandbox that the driver no longer knows is shown as dead, with the reason, until its
+// tenant removes it.
 //
-// Of a snapshot the driver chooses the name, so it is written down afterwards. A
-// crash between the two leaves a snapshot that nobody can reach.
+// Each sandbox has the label [Label] with the name of the store and of its record. No
+// tenant can see or set it. A sandbox with this store's name and without a record was
+// created before the store was restored from a backup. Nobody could reach it, so Adopt
+// removes it. Adopt leaves all other sandboxes of the driver alone, and those of servers
+// at another place. A record opens and removes only the sandbox that has its label,
+// whatever sandbox has its ID.
+//
+// The driver chooses the ID of a snapshot, so the store records it afterwards. A crash
+// between the two leaves a snapshot that nobody can reach.
 //
 // # Quotas
 //
-// A quota bounds what specs may ask for in sum, with the driver's defaults for
-// what they leave out, not what is in use at the moment: who was let in has what was
-// promised. It is asked for in the same transaction in which the sandbox is written
-// down, so servers that share a store share its quotas. What ephemeral sandboxes, and
-// those being made or removed, have counts too; what was lost does not.
+// A quota bounds the sum of the limits that a tenant's specs ask for, with the driver's
+// defaults for zero limits. It does not depend on current use, because an admitted
+// sandbox keeps what it was promised. The check is in the transaction that records the
+// sandbox, so servers with one store share its quotas. Ephemeral sandboxes count, and so
+// do sandboxes that are being created or removed. Lost sandboxes do not count.
 package tenant
