@@ -380,8 +380,8 @@ type bareSandbox struct {
 
 func (s *bareSandbox) ID() paddock.ID { return s.spec.ID }
 
-func (b *bareSandbox) Born() (paddock.Status, bool) {
-	return paddock.Status{ID: b.ID()}, b.driver.broken == inventsBirth
+func (s *bareSandbox) Born() (paddock.Status, bool) {
+	return paddock.Status{ID: s.ID()}, s.driver.broken == inventsBirth
 }
 
 func (s *bareSandbox) Start(ctx context.Context, cmd paddock.Cmd) (paddock.Process, error) {

@@ -150,7 +150,7 @@ func TestTwoInterruptsBeforeTheStartIsKnownKill(t *testing.T) {
 	r.started <- proc
 	close(done)
 	wg.Wait()
-	p := proc.(*fake.FakeProcess)
+	p := proc.(*fake.Process)
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	if !slices.Contains(p.Signals, syscall.SIGKILL) {
@@ -182,7 +182,7 @@ func TestTwoInterruptsFarApartDoNotKill(t *testing.T) {
 	signals <- syscall.SIGTERM
 	close(done)
 	wg.Wait()
-	p := proc.(*fake.FakeProcess)
+	p := proc.(*fake.Process)
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
 	for _, s := range p.Signals {

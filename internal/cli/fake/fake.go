@@ -74,7 +74,7 @@ type fakeSandbox struct {
 	spec paddock.Spec
 
 	mu   sync.Mutex
-	proc *FakeProcess // guarded by mu
+	proc *Process // guarded by mu
 }
 
 func (s *fakeSandbox) ID() paddock.ID { return "fake-1" }
@@ -104,7 +104,7 @@ func (s *fakeSandbox) Start(_ context.Context, cmd paddock.Cmd) (paddock.Process
 		c.Env = append(c.Env, name+"="+value)
 	}
 	c.Env = append(c.Env, "PATH="+os.Getenv("PATH")) //nolint:forbidigo // programs of a fake are found as its caller finds them
-	p := &FakeProcess{c: c, exited: make(chan struct{}), amend: s.f.Amend}
+	p := &Process{c: c, exited: make(chan struct{}), amend: s.f.Amend}
 	var theirs *os.File
 	if cmd.Input {
 		r, w, err := os.Pipe()
@@ -174,8 +174,8 @@ func (s *fakeSandbox) Snapshot(context.Context, paddock.SnapshotOptions) (paddoc
 func (s *fakeSandbox) Pause(context.Context) error  { return paddock.Unsupported }
 func (s *fakeSandbox) Resume(context.Context) error { return paddock.Unsupported }
 
-// A FakeProcess is a program of this machine, started without any isolation.
-type FakeProcess struct {
+// A Process is a program of this machine, started without any isolation.
+type Process struct {
 	c        *exec.Cmd
 	in       io.WriteCloser
 	exited   chan struct{}
@@ -196,25 +196,25 @@ func (f *flag) Store(on bool) { f.mu.Lock(); f.on = on; f.mu.Unlock() }
 func (f *flag) Load() bool    { f.mu.Lock(); defer f.mu.Unlock(); return f.on }
 
 // ID implements paddock.Process.
-func (p *FakeProcess) ID() paddock.PID { return paddock.PID(p.c.Process.Pid) }
+func (p *Process) ID() paddock.PID { return paddock.PID(p.c.Process.Pid) }
 
 // Input implements paddock.Process.
-func (p *FakeProcess) Input() io.WriteCloser { return p.in }
+func (p *Process) Input() io.WriteCloser { return p.in }
 
 // Release lets go of the process; there is nothing to let go of.
-func (p *FakeProcess) Release() {}
+func (p *Process) Release() {}
 
 // Resize implements paddock.Process.
-func (p *FakeProcess) Resize(context.Context, paddock.Size) error {
+func (p *Process) Resize(context.Context, paddock.Size) error {
 	return paddock.Conflict
 }
 
 // Wait implements paddock.Process.
-func (p *FakeProcess) Wait(context.Context) (paddock.Exit, error) {
+func (p *Process) Wait(context.Context) (paddock.Exit, error) {
 	<-p.exited
 	state := p.c.ProcessState
 	exit := paddock.Exit{Code: state.ExitCode(), Cause: paddock.Exited}
-	if ws := state.Sys().(syscall.WaitStatus); ws.Signaled() {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		exit.Signal, exit.Cause = ws.Signal(), paddock.Signaled
 		exit.Code = 128 + int(exit.Signal)
 	}
@@ -228,7 +228,7 @@ func (p *FakeProcess) Wait(context.Context) (paddock.Exit, error) {
 }
 
 // Signal implements paddock.Process.
-func (p *FakeProcess) Signal(_ context.Context, sig syscall.Signal) error {
+func (p *Process) Signal(_ context.Context, sig syscall.Signal) error {
 	select {
 	case <-p.exited:
 		return paddock.NotFound

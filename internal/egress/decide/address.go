@@ -10,7 +10,7 @@ import (
 
 // CheckAddress returns an error of kind Denied if an address must not be dialled, and says why. It denies addresses of
 // the host or of a network of its own (loopback, private, link-local, metadata, shared, reserved and the like, in every
-// form), unless lists reports that a rule lists the address. A nil lists lists nothing. Addresses that no connection
+// form), unless lists reports that a rule lists the address. Without lists, no address is listed. Addresses that no connection
 // goes to (unspecified, multicast, broadcast, or with a zone) are denied even if listed. Whoever dials checks
 // the addresses of the host's interfaces itself.
 func CheckAddress(addr netip.Addr, lists func(netip.Addr) bool) error {

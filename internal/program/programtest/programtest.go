@@ -120,17 +120,17 @@ func provide(dir, name string) (string, error) {
 	}
 	own := filepath.Join(dir, fmt.Sprintf("%x", sha256.Sum256(data)))
 	file := filepath.Join(own, name)
-	if _, err := os.Stat(file); err == nil {
+	if _, err := os.Stat(file); err == nil { //nolint:gosec // the build's own directory
 		return file, nil
 	}
 	fresh := filepath.Join(dir, name+".new")
 	if err := os.WriteFile(fresh, data, 0o755); err != nil { //nolint:gosec // a program for every user
 		return "", err
 	}
-	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // likewise
 		return "", err
 	}
-	return file, os.Rename(fresh, file)
+	return file, os.Rename(fresh, file) //nolint:gosec // likewise
 }
 
 // sweep removes programs of an earlier day.

@@ -13,9 +13,9 @@ const SizeSuffixes = "bkKmMGTPEZY0"
 
 // The errors of numbers. Tools print their texts.
 var (
-	ErrSyntax = errors.New("Invalid argument")                          //nolint:staticcheck // the words of the C library
-	ErrSuffix = errors.New("invalid suffix")                            // a number with something else behind it
-	ErrLarge  = errors.New("Value too large for defined data type")     //nolint:staticcheck // the words of the C library
+	ErrSyntax = errors.New("Invalid argument") //nolint:staticcheck // the words of the C library
+	ErrSuffix = errors.New("invalid suffix")   // a number with something else behind it
+	ErrLarge  = errors.New("Value too large for defined data type")
 	ErrRange  = errors.New("Numerical result out of range")             //nolint:staticcheck // the words of the C library
 	errBoth   = errors.New("too large, with an invalid suffix besides") // tells like ErrSyntax
 )

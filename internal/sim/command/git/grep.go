@@ -150,7 +150,7 @@ func (w *work) ignores(p string) (bool, error) {
 	_, tracked := idx.files[p]
 	below := slices.ContainsFunc(loose, func(l string) bool { return within(l, []string{p}) }) || slices.ContainsFunc(sortedKeys(idx.files), func(l string) bool { return within(l, []string{p}) })
 	_, err = w.t.View.Lstat(path.Join(w.dir, p))
-	return err == nil && !tracked && !below && p != ".", nil //nolint:nilerr // what is not there is not ignored
+	return err == nil && !tracked && !below && p != ".", nil
 }
 
 func (w *work) checkIgnore(args []string) error {

@@ -172,7 +172,6 @@ func (w *work) mergeCommit(o *options, rev string, c *object.Commit, note string
 		return w.forward(head, c, before, after, note, quiet, o.has("-n", "--no-stat"))
 	}
 	if o.has("--ff-only") {
-		//nolint:dupword // as git says it
 		return fail("Not possible to fast-forward, aborting.")
 	}
 	if err := w.keep("ORIG_HEAD", head.Hash); err != nil {

@@ -41,6 +41,7 @@ type Reply struct {
 // memory it can be some twenty times as large.
 const MaxReply = 8 << 20
 
+// Failure returns the answer that carries an error and its kind.
 func Failure(err error) Reply {
 	return Reply{Kind: paddock.KindOf(err), Error: err.Error()}
 }
@@ -90,6 +91,7 @@ func (l Link) Ask(o Order) (Reply, error) {
 	return l.Answer()
 }
 
+// Answer reads the next answer.
 func (l Link) Answer() (Reply, error) {
 	var r Reply
 	if err := Receive(l.Conn, &r, MaxReply); err != nil {
