@@ -1,54 +1,53 @@
-// Package paddock is the vocabulary of Paddock, which gives every agent a
-// computer of its own. It holds types, interfaces and errors, and no
-// behaviour: standard library only, no I/O, no state.
+// Package paddock defines the types, interfaces and errors of Paddock, which runs the
+// commands of AI agents in sandboxes. It has no behaviour: it uses only the standard
+// library, does no I/O and keeps no state.
 //
-// # The story
+// # Overview
 //
-// A [Driver] makes sandboxes of one [Tier]. [Driver.Create] turns a [Spec]
-// into a [Sandbox]: an isolated computer in which a command can run. The
-// sandbox starts a [Cmd] as a [Process], which ends with an [Exit] that says
-// why. Its files are reached by its [FS], a port that listens inside by
-// [Sandbox.Dial]. [Sandbox.Remove] destroys it.
+// A [Driver] makes sandboxes of one [Tier]. [Driver.Create] turns a [Spec] into a
+// [Sandbox]: an isolated computer in which a command can run. [Sandbox.Start] starts a
+// [Cmd] and returns a [Process]. The process ends with an [Exit] that says why.
+// [Sandbox.FS] returns the files of the sandbox. [Sandbox.Dial] connects to a port that
+// listens inside. [Sandbox.Remove] destroys the sandbox.
 //
-// Isolation tiers, wrappers around a tier, the client of a Paddock server and
-// a cluster are all Drivers. Package drivertest states what all of them keep.
+// Isolation tiers, wrappers around a tier, the client of a Paddock server and a cluster
+// are all Drivers. Package drivertest tests the promises that all of them keep.
 //
-// # The laws
+// # Contract
 //
-//  1. All methods are safe for many goroutines at once.
-//  2. A context bounds the call, never the thing: a process outlives the call
-//     that started it, and the connection that the call came over.
-//  3. What a tier cannot do answers [Unsupported]. [Driver.Info] says so
-//     beforehand, and Create refuses a spec that asks for it. No control is
-//     ever dropped silently: [Status] lists what is enforced, and how.
-//  4. A timeout kills the command's whole process group. The sandbox stays
-//     usable, and the exit says why.
-//  5. An [Exit] tells its cause: code, signal, timed out, out of memory (with
-//     limit and peak), killed by policy. A dead run without a reason is a bug.
-//  6. Ready means that a command has run inside, not that a process was forked.
-//  7. The zero value is the safe one: no network, no mounts, default limits
-//     (never "no limit").
-//  8. [Sandbox.Remove] leaves no process, mount, control group, network
-//     namespace, socket or file behind, also after kill -9 of whoever made the
-//     sandbox.
+//  1. All methods are safe for concurrent use.
+//  2. A context bounds the call, never its result: a process outlives the call that
+//     started it, and the connection of that call.
+//  3. A call that a tier cannot serve returns [Unsupported]. [Driver.Info] lists the
+//     capabilities beforehand, and Create refuses a spec that needs another one. No
+//     control is dropped silently: [Status] lists what is enforced, and how.
+//  4. A timeout kills the command's whole process group. The sandbox stays usable, and
+//     the exit names the timeout as its cause.
+//  5. An [Exit] has a cause: code, signal, timeout, out of memory (with limit and peak),
+//     killed by policy. An exit without a cause is a bug.
+//  6. Ready means that a command has run inside, not only that a process was forked.
+//  7. The zero value is the safe one: no network, no mounts, default limits (never "no
+//     limit").
+//  8. [Sandbox.Remove] leaves no process, mount, control group, network namespace, socket
+//     or file behind, even if the process that made the sandbox was killed by signal 9.
 //
 // # Wrappers
 //
-// A wrapper is a Driver around a Driver: a pool, a quota, a record of actions. What a
-// driver has beyond this contract is found with [As], never with a type assertion,
-// because a wrapper may stand around it.
+// A wrapper is a Driver around a Driver, for example a pool, a quota or an action log.
+// Find methods beyond this contract with [As], never with a type assertion, because a
+// wrapper may surround the driver that has them.
 //
-// A wrapper whose calls may be passed by has a method Unwrap, which returns the
-// driver, or the sandbox, inside it. Only a wrapper that observes may have one. A
-// wrapper that hides, counts, bounds, refuses or records anything has none, and As
-// stops there: whoever holds a tenant's driver never reaches the driver that all
-// tenants share. Where such a wrapper passes on more than the contract, it has the
-// methods itself, with its own checks, and only where the driver inside has them.
+// A wrapper whose methods may be bypassed has a method Unwrap, which returns the driver or
+// sandbox inside it. Only a wrapper that merely observes may have one. A wrapper that
+// hides, counts, limits, refuses or records anything has none, and As stops there. So the
+// holder of a tenant's driver never reaches the driver that all tenants share. If such a
+// wrapper forwards methods beyond the contract, it implements them itself, with its own
+// checks, and only if the driver inside has them.
 //
 // # Words
 //
-// A sandbox is what others call a box, container or instance. The host is the
-// machine that Paddock runs on; the guest is what runs inside a sandbox and is
-// hostile. A control is one thing that stands between the two (a namespace, a
-// system-call filter, a memory limit).
+// Other systems call a sandbox a box, container or instance. The host is the machine that
+// Paddock runs on. The guest is the code inside a sandbox, and is hostile. A control is one
+// mechanism that separates the two, for example a namespace, a system-call filter or a
+// memory limit.
 package paddock

@@ -4,33 +4,32 @@ import "context"
 
 // A Driver makes sandboxes and finds them again.
 type Driver interface {
-	// Info returns what a tier can do on this host, what the host lacks, and the
-	// remedy. It answers also where no sandbox can be made. The tier is one that
-	// [Spec.Tier] may name here; another is [Unsupported]. For [Auto] it is the
-	// tier that a spec without one gets.
+	// Info returns what a tier can do on this host, what the host lacks, and the remedy. It
+	// also answers on a host where no sandbox can be made. tier is a value that [Spec.Tier]
+	// may have for this driver; for any other value Info returns [Unsupported]. For [Auto],
+	// Info describes the tier that a spec without a tier gets.
 	Info(ctx context.Context, tier Tier) (Info, error)
 
-	// Create makes a sandbox and returns when a command can run in it. After an
-	// error nothing of the sandbox is left. Create refuses a spec with
-	// [Unsupported] where the tier or the host cannot do all that it asks for.
+	// Create makes a sandbox and returns when a command can run in it. After an error,
+	// nothing of the sandbox is left. If the tier or the host cannot do everything that the
+	// spec asks for, Create returns [Unsupported].
 	Create(ctx context.Context, spec Spec) (Sandbox, error)
 
-	// Open returns a sandbox by its ID, also one that an earlier process made.
+	// Open returns a sandbox by its ID, including a sandbox that an earlier process made.
 	// Only the driver that made a [Spec.Ephemeral] sandbox finds it.
 	Open(ctx context.Context, id ID) (Sandbox, error)
 
-	// List returns the status of every sandbox that Open would find, in the
-	// order of creation.
+	// List returns the status of every sandbox that Open would find, in the order of
+	// creation.
 	List(ctx context.Context) ([]Status, error)
 
-	// RemoveSnapshot deletes a snapshot. Sandboxes that were made from it, and
-	// snapshots of those, stay as they are. Removing one that is gone is not
-	// an error, so callers may retry.
+	// RemoveSnapshot deletes a snapshot. It does not change sandboxes that were made from
+	// the snapshot, or snapshots of those sandboxes. Removing a snapshot that does not
+	// exist is not an error, so callers may retry.
 	RemoveSnapshot(ctx context.Context, id SnapshotID) error
 
-	// Close releases the driver. Sandboxes stay, but for ephemeral ones,
-	// which are removed. Closing twice is fine; other calls after Close return
-	// [Unavailable].
+	// Close releases the driver. It removes ephemeral sandboxes and leaves all others. A
+	// second Close does nothing. Every other call after Close returns [Unavailable].
 	Close() error
 }
 
@@ -40,13 +39,15 @@ type Tier string
 const (
 	// Auto asks for the strongest tier that this host can really run.
 	Auto Tier = ""
-	// Sim is a shell, its tools and a file system in Go: no process at all.
+	// Sim is a shell, its tools and a file system in Go. It starts no host process for a
+	// command.
 	Sim Tier = "sim"
-	// Jail is namespaces, Landlock, seccomp and control groups on the host's kernel.
+	// Jail isolates with namespaces, Landlock, seccomp and control groups on the host's
+	// kernel.
 	Jail Tier = "jail"
-	// GVisor is a second kernel in software.
+	// GVisor runs commands on a user-space kernel.
 	GVisor Tier = "gvisor"
-	// MicroVM is a kernel of its own in a virtual machine.
+	// MicroVM runs commands on their own kernel in a virtual machine.
 	MicroVM Tier = "microvm"
 )
 
@@ -56,15 +57,14 @@ type Info struct {
 	Available bool   `json:"available"` // a sandbox with a zero Spec can be made here, now
 	Version   string `json:"version"`   // of the boundary: kernel release, gVisor version, …
 
-	// Capabilities lists what the tier can do on this host. What is not
-	// listed answers Unsupported.
+	// Capabilities lists what the tier can do on this host. A call that needs any other
+	// capability returns [Unsupported].
 	Capabilities []Capability `json:"capabilities"`
 
 	// Controls lists every control of the tier, present or not.
 	Controls []Finding `json:"controls"`
 
-	// Limits that this driver puts on any spec, and the defaults for what a
-	// spec leaves zero.
+	// Defaults are the limits of a spec that sets none.
 	Defaults Limits `json:"defaults"`
 }
 
@@ -78,7 +78,8 @@ func (i Info) Can(c Capability) bool {
 	return false
 }
 
-// Finding returns the finding of a control, and false where the tier does not have it.
+// Finding returns the finding of control c. It reports false if the tier does not have the
+// control.
 func (i Info) Finding(c Control) (Finding, bool) {
 	for _, f := range i.Controls {
 		if f.Control == c {
@@ -88,8 +89,8 @@ func (i Info) Finding(c Control) (Finding, bool) {
 	return Finding{}, false
 }
 
-// A Capability is something a tier may be able to do beyond running commands
-// and reading and writing files.
+// A Capability is something that a tier may support beyond running commands and reading and
+// writing files.
 type Capability string
 
 const (
@@ -107,17 +108,17 @@ const (
 	CanSudo           Capability = "sudo"            // Spec.Sudo
 	CanNetworkHost    Capability = "network-host"    // NetworkHost
 	CanNetworkList    Capability = "network-list"    // NetworkList: the policy's rules decide
-	CanPrograms       Capability = "programs"        // executables for this machine's kind of processor
+	CanPrograms       Capability = "programs"        // executables built for the host's processor architecture
 	CanRootHost       Capability = "root-host"       // RootHost
 	CanRootDir        Capability = "root-dir"        // RootDir
 	CanRootSnapshot   Capability = "root-snapshot"   // RootSnapshot
-	CanMount          Capability = "mount"           // Spec.Mounts, to read
+	CanMount          Capability = "mount"           // Spec.Mounts, read-only
 	CanMountWrite     Capability = "mount-write"     // Mount.Write
 	CanMountOverlay   Capability = "mount-overlay"   // Mount.Overlay
 	CanAudit          Capability = "audit"           // Policy.Audit
 )
 
-// A Control is one thing that stands between guest and host.
+// A Control is one mechanism that separates guest and host.
 type Control string
 
 const (
@@ -149,24 +150,24 @@ const (
 	ControlFiles        Control = "open-files-limit"
 )
 
-// A Strength says how well a control holds.
+// A Strength says how strictly a control is enforced.
 type Strength string
 
 const (
-	// Absent is not enforced.
+	// Absent means that the control is not enforced.
 	Absent Strength = "absent"
-	// Weak is enforced by a mechanism with a gap that Finding.How names.
+	// Weak means that the control is enforced by a mechanism with a gap, which Finding.How
+	// names.
 	Weak Strength = "weak"
-	// Full is enforced by the kernel or the hypervisor.
+	// Full means that the kernel or the hypervisor enforces the control.
 	Full Strength = "full"
 )
 
-// A Finding is what is known of one control: on a host (in Info), or in a
-// sandbox (in Status).
+// A Finding describes one control: on a host (in Info) or in a sandbox (in Status).
 type Finding struct {
 	Control  Control  `json:"control"`
 	Strength Strength `json:"strength"`
 	How      string   `json:"how,omitempty"`    // the mechanism, with its gap if it is weak
-	Cause    string   `json:"cause,omitempty"`  // why it is not full
-	Remedy   string   `json:"remedy,omitempty"` // what a person can do about that
+	Cause    string   `json:"cause,omitempty"`  // why the strength is not Full
+	Remedy   string   `json:"remedy,omitempty"` // what an operator can do about it
 }

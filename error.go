@@ -5,34 +5,35 @@ import (
 	"fmt"
 )
 
-// Kind is the kind of an error. Kinds are themselves errors: wrap one with %w
-// where the kind is first known, and test for it with [errors.Is].
-// The numbers cross the wire; they are never reordered.
+// Kind is the kind of an error. A Kind is itself an error: wrap it with %w where the kind
+// is first known, and test for it with [errors.Is]. Kinds cross the network by number, so
+// their order never changes.
 type Kind uint8
 
 const (
-	// Internal is Paddock's own fault, or one that nobody classified.
+	// Internal is a fault of Paddock, or an error without a kind.
 	Internal Kind = iota
-	// Invalid is a request that is wrong in itself; repeating it will not help.
+	// Invalid means that the request itself is wrong. Repeating it does not help.
 	Invalid
-	// NotFound is a sandbox, process, file or snapshot that does not exist.
+	// NotFound means that a sandbox, process, file or snapshot does not exist.
 	NotFound
-	// Exists is something to be made that is already there.
+	// Exists means that the object to be made already exists.
 	Exists
-	// Denied is refused by a policy, a permission or a protected name.
+	// Denied means that a policy, a permission or a protected name refuses the operation.
 	Denied
-	// Unsupported is something that this tier or this host cannot do.
+	// Unsupported means that this tier or this host cannot do what was asked.
 	Unsupported
-	// Exhausted is a limit that was reached: memory, disk, processes, quota.
+	// Exhausted means that a limit was reached: memory, disk, processes or a quota.
 	Exhausted
-	// Timeout is a deadline that passed.
+	// Timeout means that a deadline passed.
 	Timeout
-	// Conflict is something that the present state does not allow, for
-	// example a command in a paused sandbox.
+	// Conflict means that the present state does not allow the operation, for example a
+	// command in a paused sandbox.
 	Conflict
-	// Unavailable is a sandbox or server that cannot be reached (any more).
+	// Unavailable means that a sandbox or server cannot be reached, or can no longer be
+	// reached.
 	Unavailable
-	// Canceled is a call that its caller gave up.
+	// Canceled means that the caller gave up the call.
 	Canceled
 )
 
@@ -41,7 +42,7 @@ var kindNames = [...]string{
 	"exhausted", "timed out", "conflict", "unavailable", "canceled",
 }
 
-// Error returns the kind in words.
+// Error returns the name of the kind.
 func (k Kind) Error() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -49,7 +50,7 @@ func (k Kind) Error() string {
 	return fmt.Sprintf("error kind %d", uint8(k))
 }
 
-// KindOf returns the first Kind in the tree of err, or Internal where there is none.
+// KindOf returns the first Kind in the tree of err, or Internal if there is none.
 // KindOf(nil) is Internal too, so check err first.
 func KindOf(err error) Kind {
 	var k Kind
@@ -63,10 +64,10 @@ func KindOf(err error) Kind {
 type Translation struct {
 	HTTP    int    // status code
 	Connect string // code of the Connect and gRPC protocols
-	Exit    int    // exit status of the command line (sysexits where one fits)
+	Exit    int    // exit status of the command line
 }
 
-// translations is the one table from kinds to protocols, by number.
+// translations maps kinds, by number, to their form in each protocol.
 var translations = [...]Translation{
 	Internal:    {500, "internal", 125},
 	Invalid:     {400, "invalid_argument", 125},
@@ -89,7 +90,7 @@ func (k Kind) Translate() Translation {
 	return translations[Internal]
 }
 
-// KindFromConnect is the inverse of Translate for Connect codes. An unknown
+// KindFromConnect returns the first kind that Translate maps to a Connect code. An unknown
 // code is an internal error.
 func KindFromConnect(code string) Kind {
 	for k, t := range translations {
@@ -100,13 +101,13 @@ func KindFromConnect(code string) Kind {
 	return Internal
 }
 
-// A StartError is a command that could not be started. Its Code is what a
-// shell would exit with: 127 where the program does not exist, 126 where it
-// exists and cannot be executed.
+// A StartError reports that a command could not be started. Code is the exit status that a
+// shell would use: 127 if the program does not exist, 126 if it exists and cannot be
+// executed.
 type StartError struct {
 	Path string
 	Code int
-	Err  error // wraps a Kind and says why
+	Err  error // wraps a Kind and gives the reason
 }
 
 func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Path, e.Err) }
@@ -114,8 +115,8 @@ func (e *StartError) Error() string { return fmt.Sprintf("start %s: %v", e.Path,
 // Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// A MissingError is a control or a capability that this host lacks, with what
-// to do about it. It is [Unsupported].
+// A MissingError reports a control or capability that this host lacks, with the remedy. It
+// is [Unsupported].
 type MissingError struct {
 	Finding Finding
 }

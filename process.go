@@ -7,89 +7,89 @@ import (
 	"time"
 )
 
-// A PID is a process's number inside its sandbox.
+// A PID is the number of a process inside its sandbox.
 type PID int
 
 // A Cmd is a command to run.
 type Cmd struct {
-	// Args are the program and its arguments. A program without a slash is
-	// looked up in the PATH of the command's environment.
+	// Args are the program and its arguments. A program name without a slash is looked up
+	// in the PATH of the command's environment.
 	Args []string
 
-	// Env is added to the sandbox's environment, and wins over it.
+	// Env is added to the sandbox's environment and overrides it.
 	Env map[string]string
 
-	// Dir is the working directory; empty is the sandbox's.
+	// Dir is the working directory. Empty selects the sandbox's.
 	Dir string
 
-	// User is who it runs as; empty is the sandbox's user. Another one needs
+	// User is the user to run as. Empty selects the sandbox's user. Another user needs
 	// [CanUsers].
 	User string
 
-	// Input keeps a way in open: Process.Input. Without it the command reads
+	// Input keeps standard input open for [Process.Input]. Without it the command reads
 	// from an empty file.
 	Input bool
 
-	// Terminal gives the command a terminal of this size in place of three
-	// streams. It implies Input; its output arrives at Output.Stdout.
+	// Terminal gives the command a terminal of this size instead of three streams. It
+	// implies Input. The output arrives at Output.Stdout.
 	Terminal *Size
 
-	// Timeout kills the command's process group when it has run this long.
-	// Zero is no bound of its own.
+	// Timeout is the time after which the command's process group is killed. Zero sets no
+	// bound for this command.
 	Timeout time.Duration
 
-	// Output is where output goes while the caller is there.
+	// Output receives the command's output while the caller is attached.
 	Output Output
 }
 
-// Output says where a process's output is copied to. Stdout and Stderr are
-// written from one goroutine, in the order in which the output was made.
+// Output says where the output of a process is copied to. Stdout and Stderr are written by
+// one goroutine, in the order in which the output was produced.
 //
-// While an Output is attached the process waits for its writers, as it would
-// for a pipe, so nothing is lost. A writer that returns an error detaches the
-// Output: the process goes on. Where no Output is attached the newest output
-// is kept, up to the tier's bound; what was dropped is told by Process.Wait
-// in [Exit.Dropped].
+// While an Output is attached, the process waits for its writers, as it would for a pipe,
+// so nothing is lost. A writer that returns an error detaches the Output, and the process
+// continues. Without an Output, the newest output is kept, up to the bound of the tier.
+// [Exit.Dropped] counts what was dropped.
 type Output struct {
 	Stdout io.Writer // nil discards
 	Stderr io.Writer // nil discards
 
-	// From is the offset to begin at: bytes of output since the start of the
-	// process, both streams together. What is no longer kept is skipped.
+	// From is the offset to begin at: bytes of output since the start of the process, both
+	// streams together. Output that is no longer kept is skipped.
 	From int64
 
-	// Detached asks for no copying at all; Stdout and Stderr are not used.
+	// Detached asks for no copying at all. Stdout and Stderr are then ignored.
 	Detached bool
 }
 
-// A Process is a command that was started.
+// A Process is a started command.
 type Process interface {
 	ID() PID
 
-	// Input is the way to the command's standard input or terminal. Close is
-	// the end of file; for a terminal it sends the end-of-file character. Of
-	// a command without Input it fails with [Conflict]. Of an attached
-	// process it is the same way in.
+	// Input returns the writer to the command's standard input or terminal. Close sends the
+	// end of file; for a terminal it sends the end-of-file character. The writer of a
+	// command without Input fails with [Conflict]. An attached process has the same input
+	// as the one that Start returned.
 	Input() io.WriteCloser
 
-	// Wait waits for the end of the process and of its output, and returns how
-	// the process ended. A non-zero code is not an error. Each call returns the
-	// same. ctx bounds only the waiting.
+	// Wait waits for the end of the process and of its output, and returns how the process
+	// ended. A non-zero code is not an error. Every call returns the same Exit. ctx bounds
+	// only the waiting.
 	Wait(ctx context.Context) (Exit, error)
 
-	// Signal sends a signal to the command's process group. A process that
-	// has ended is [NotFound].
+	// Signal sends a signal to the command's process group. It returns [NotFound] if the
+	// process has ended.
 	Signal(ctx context.Context, sig syscall.Signal) error
 
-	// Resize changes the terminal's size; without a terminal it is [Conflict].
+	// Resize changes the size of the terminal. It returns [Conflict] if there is no
+	// terminal.
 	Resize(ctx context.Context, size Size) error
 
-	// Release lets go of the process: its output is no longer copied, and
-	// Wait ends with [Canceled]. The process goes on. Releasing twice is fine.
+	// Release stops copying the output; a pending Wait returns [Canceled]. The process
+	// continues. A second Release does nothing.
 	Release()
 }
 
-// Size is a terminal's, in characters.
+// Size is the size of a terminal in characters.
 type Size struct {
 	Rows, Cols uint16
 }
@@ -98,37 +98,38 @@ type Size struct {
 type Cause string
 
 const (
-	// Exited is by itself, with a code.
+	// Exited means that the process ended by itself, with a code.
 	Exited Cause = "exited"
-	// Signaled is by a signal that came from inside, or by Process.Signal.
+	// Signaled means that a signal from inside, or from Process.Signal, killed it.
 	Signaled Cause = "signaled"
-	// TimedOut is by Cmd.Timeout or Limits.Lifetime.
+	// TimedOut means that Cmd.Timeout or Limits.Lifetime ended it.
 	TimedOut Cause = "timed-out"
-	// OutOfMemory is by the memory limit; Exit.Limit and Exit.Peak tell.
+	// OutOfMemory means that the memory limit ended it. Exit.Limit and Exit.Peak have the
+	// figures.
 	OutOfMemory Cause = "out-of-memory"
-	// KilledByPolicy is by a forbidden system call or a policy.
+	// KilledByPolicy means that a forbidden system call or a policy ended it.
 	KilledByPolicy Cause = "killed-by-policy"
-	// OutOfBudget is by a limit of the tier that is none of the others: on
-	// work, on depth, on output. Exit.Reason names it.
+	// OutOfBudget means that another limit of the tier ended it: on work, depth or output.
+	// Exit.Reason names the limit.
 	OutOfBudget Cause = "out-of-budget"
-	// SandboxGone is by the end of the sandbox: removed, or its boundary
-	// process died.
+	// SandboxGone means that the sandbox ended: it was removed, or its boundary process
+	// died.
 	SandboxGone Cause = "sandbox-gone"
 )
 
 // An Exit says how a process ended.
 type Exit struct {
-	Code    int            `json:"code"`             // as a shell has it: 128+n for signal n
-	Signal  syscall.Signal `json:"signal,omitempty"` // zero if it was not killed
+	Code    int            `json:"code"`             // as a shell reports it: 128+n for signal n
+	Signal  syscall.Signal `json:"signal,omitempty"` // zero if no signal killed it
 	Cause   Cause          `json:"cause"`
 	Reason  string         `json:"reason,omitempty"`  // one sentence; empty for a plain exit
 	Limit   int64          `json:"limit,omitempty"`   // of OutOfMemory, bytes
 	Peak    int64          `json:"peak,omitempty"`    // of OutOfMemory, bytes
-	Dropped int64          `json:"dropped,omitempty"` // bytes of output that this Output missed because no one was attached
+	Dropped int64          `json:"dropped,omitempty"` // bytes of output that this Output missed while detached
 	Usage   Usage          `json:"usage"`
 }
 
-// ProcessInfo describes a process that Start started.
+// ProcessInfo describes a process that [Sandbox.Start] started.
 type ProcessInfo struct {
 	PID      PID       `json:"pid"`
 	Args     []string  `json:"args"`

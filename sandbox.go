@@ -13,50 +13,49 @@ import (
 type Sandbox interface {
 	ID() ID
 
-	// Born returns the status that Create captured. It makes no call. It reports
-	// false for a sandbox that Open found, and where the driver captured none.
-	// The caller may change what it gets. See [FirstStatus].
+	// Born returns the status that Create captured. It makes no call. It reports false for
+	// a sandbox that Open found, and if the driver captured no status. The caller may
+	// change the returned status. See [FirstStatus].
 	Born() (Status, bool)
 
-	// Status returns the state, tier, limits and usage so far, and how each
-	// control is enforced.
+	// Status returns the state, tier, limits and usage so far, and how each control is
+	// enforced.
 	Status(ctx context.Context) (Status, error)
 
-	// Start runs a command. It returns when the program was executed. A program
-	// that cannot be executed is a [*StartError]. The process outlives ctx.
+	// Start runs a command. It returns when the program was executed, or a [*StartError] if
+	// it cannot be executed. The process outlives ctx.
 	Start(ctx context.Context, cmd Cmd) (Process, error)
 
-	// Attach copies the output of a process to out: the kept output from
-	// out.From, then live output. The process runs, or has ended and its output
-	// is still kept; any other is [NotFound].
+	// Attach copies the output of a process to out: first the kept output from out.From,
+	// then live output. The process may have ended if its output is still kept. For any
+	// other process Attach returns [NotFound].
 	Attach(ctx context.Context, pid PID, out Output) (Process, error)
 
-	// Processes lists the processes that Start started: all running ones, and
-	// the ended ones whose output is still kept.
+	// Processes lists the processes that Start started: all running ones, and the ended
+	// ones whose output is still kept.
 	Processes(ctx context.Context) ([]ProcessInfo, error)
 
 	// FS returns the sandbox's files, with the rights of its user.
 	FS() FS
 
-	// Dial connects to a TCP port that listens inside.
+	// Dial connects to a TCP port on which a process inside listens.
 	Dial(ctx context.Context, port int) (net.Conn, error)
 
-	// Update changes policy, limits and labels of a sandbox while it runs. It
-	// makes the whole change or none.
+	// Update changes policy, limits and labels while the sandbox runs. It applies the whole
+	// change or none of it.
 	Update(ctx context.Context, u Update) error
 
-	// Snapshot saves the sandbox's files, or files and memory.
+	// Snapshot saves the sandbox's files, or its files and memory.
 	Snapshot(ctx context.Context, o SnapshotOptions) (SnapshotID, error)
 
-	// Pause stops everything inside; nothing is lost. Pausing twice is fine.
+	// Pause stops all processes inside and keeps their state. A second Pause does nothing.
 	Pause(ctx context.Context) error
 
-	// Resume undoes Pause. Resuming what runs is fine.
+	// Resume continues a paused sandbox. Resuming a running sandbox does nothing.
 	Resume(ctx context.Context) error
 
-	// Remove destroys the sandbox and everything in it. Removing one that is
-	// gone is not an error, so callers may retry. Calls under way end with
-	// [Unavailable].
+	// Remove destroys the sandbox and everything in it. Removing a sandbox that does not
+	// exist is not an error, so callers may retry. Pending calls return [Unavailable].
 	Remove(ctx context.Context) error
 }
 
@@ -77,33 +76,34 @@ func (id ID) Valid() bool {
 	return true
 }
 
-// A State is what a sandbox is doing.
+// A State is the state of a sandbox.
 type State string
 
 const (
-	// Ready can run commands: one has run.
+	// Ready means that the sandbox can run commands, because one has run.
 	Ready State = "ready"
-	// Paused keeps everything and runs nothing.
+	// Paused means that the sandbox keeps its files and processes and runs nothing.
 	Paused State = "paused"
-	// Dead lost its boundary process; only Remove works. Status.Reason says why.
+	// Dead means that the boundary process died. Only Remove works. Status.Reason has the
+	// cause.
 	Dead State = "dead"
 )
 
-// Status is what is known of a sandbox.
+// Status describes a sandbox at one moment.
 type Status struct {
 	ID       ID                `json:"id"`
 	Tier     Tier              `json:"tier"`
 	State    State             `json:"state"`
-	Reason   string            `json:"reason,omitempty"` // why it is dead
+	Reason   string            `json:"reason,omitempty"` // why the state is Dead
 	Created  time.Time         `json:"created"`
 	User     string            `json:"user"`
 	Dir      string            `json:"dir"`
 	Limits   Limits            `json:"limits"` // with defaults filled in
 	Labels   map[string]string `json:"labels,omitempty"`
 	Usage    Usage             `json:"usage"`
-	Traffic  *Traffic          `json:"traffic,omitempty"` // nil where nobody counts it
-	Enforced []Finding         `json:"enforced"`          // every control, and how
-	Refused  []Refusal         `json:"refused,omitempty"` // what the guest tried and may not, newest last, at most 1,000
+	Traffic  *Traffic          `json:"traffic,omitempty"` // nil if nothing counts it
+	Enforced []Finding         `json:"enforced"`          // every control, with its strength
+	Refused  []Refusal         `json:"refused,omitempty"` // refused operations, newest last, at most 1,000
 }
 
 // Clone returns a copy that shares no memory with the status.
@@ -116,12 +116,12 @@ func (s Status) Clone() Status {
 	return s
 }
 
-// Usage is what was used so far: of a sandbox, or of one process with its
-// children. A field that the tier cannot measure is -1.
+// Usage is the resource usage so far, of a sandbox or of one process with its children. A
+// field that the tier cannot measure is -1.
 type Usage struct {
 	Wall       time.Duration `json:"wall"`
 	CPU        time.Duration `json:"cpu"`         // user and system
-	Memory     int64         `json:"memory"`      // bytes now; for a process that ended, 0
+	Memory     int64         `json:"memory"`      // bytes now; 0 for an ended process
 	MemoryPeak int64         `json:"memory_peak"` // bytes
 	PIDs       int           `json:"pids"`        // processes and threads now
 }
@@ -131,10 +131,10 @@ type Usage struct {
 // while the sandbox exists. It is counted outside the sandbox.
 type Traffic struct {
 	In  int64 `json:"in"`  // from the network
-	Out int64 `json:"out"` // to it
+	Out int64 `json:"out"` // to the network
 }
 
-// Plus returns the sum. A sum that overflows is the largest number.
+// Plus returns the sum. A sum that overflows is math.MaxInt64.
 func (t Traffic) Plus(o Traffic) Traffic {
 	return Traffic{most(t.In, o.In), most(t.Out, o.Out)}
 }
@@ -146,21 +146,21 @@ func most(a, b int64) int64 {
 	return math.MaxInt64
 }
 
-// A Refusal is something the guest tried and may not do.
+// A Refusal is an operation that the guest tried and that was refused.
 type Refusal struct {
 	Time   time.Time `json:"time"`
 	What   string    `json:"what"`   // the operation: "write", "rename", "connect"
-	Target string    `json:"target"` // the path or address, as data: it comes from the guest
-	Rule   string    `json:"rule"`   // what decided
+	Target string    `json:"target"` // the path or address; untrusted, because it comes from the guest
+	Rule   string    `json:"rule"`   // the rule that decided
 	Remedy string    `json:"remedy,omitempty"`
-	Count  int       `json:"count"` // how often the same was refused
+	Count  int       `json:"count"` // number of equal refusals
 }
 
 // A SnapshotID names a snapshot.
 type SnapshotID string
 
-// SnapshotOptions says what to keep.
+// SnapshotOptions are the options of [Sandbox.Snapshot].
 type SnapshotOptions struct {
-	Memory bool   `json:"memory,omitempty"` // processes and memory too
+	Memory bool   `json:"memory,omitempty"` // also save processes and memory
 	Name   string `json:"name,omitempty"`
 }

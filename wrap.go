@@ -3,8 +3,8 @@ package paddock
 import "context"
 
 // As returns the outermost layer of v that has the methods of T. v is a [Driver] or a
-// [Sandbox]; its layers are v itself, what the Unwrap method of v returns, and so on.
-// The package comment says which layers have an Unwrap method.
+// [Sandbox]. Its layers are v itself, the result of its Unwrap method, and so on. The
+// package comment says which layers have an Unwrap method.
 func As[T any](v any) (T, bool) {
 	for {
 		if t, ok := v.(T); ok {
@@ -23,7 +23,7 @@ func As[T any](v any) (T, bool) {
 }
 
 // FirstStatus returns the status of a sandbox that Create has just returned. It calls
-// Status only where the driver captured none.
+// Status only if the driver captured none.
 func FirstStatus(ctx context.Context, sb Sandbox) (Status, error) {
 	if st, ok := sb.Born(); ok {
 		return st, nil

@@ -12,40 +12,40 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// A UsageQuery says what use to add up: of the caller's own sandboxes.
+// A UsageQuery selects which usage of the caller's own sandboxes to add up.
 type UsageQuery struct {
-	Since, Until time.Time         // full hours; zero is the first of the month, UTC, and the end of this hour
-	Label        map[string]string // only of sandboxes that had these
+	Since, Until time.Time         // full hours; zero is the start of the month in UTC, and the end of this hour
+	Label        map[string]string // count only sandboxes with these labels
 	By           string            // one line for each value of this label; empty is one line
-	Each         bool              // one line for each sandbox, and then By is empty
+	Each         bool              // one line for each sandbox; By must then be empty
 }
 
-// A Usage is what sandboxes used within a time. What a server of now writes may be
-// ten seconds old.
+// A Usage is the usage of sandboxes within a period. The server may count usage up to ten
+// seconds late.
 type Usage struct {
 	Since, Until time.Time
 	Lines        []UsageLine
 }
 
-// A UsageLine is one sum. Numbers have no bound, and are never nil.
+// A UsageLine is one sum. Its numbers have no upper bound and are never nil.
 type UsageLine struct {
-	Sandbox     paddock.ID // of UsageQuery.Each
-	Label       string     // the value of UsageQuery.By
-	Sandboxes   int        // how many there were
+	Sandbox     paddock.ID // with UsageQuery.Each
+	Label       string     // the value of the label UsageQuery.By
+	Sandboxes   int        // the number of sandboxes
 	Wall        *big.Int   // nanoseconds in which they existed
-	Paused      *big.Int   // of that, in which they did not run
-	CPU         *big.Int   // nanoseconds of processors that were used
-	Memory      *big.Int   // byte-seconds that were used
-	CPUAsked    *big.Int   // thousandths of processors times milliseconds, reserved while they ran
-	MemoryAsked *big.Int   // byte-seconds, reserved while they ran
+	Paused      *big.Int   // nanoseconds of Wall in which they were paused
+	CPU         *big.Int   // nanoseconds of processor time
+	Memory      *big.Int   // byte-seconds in use
+	CPUAsked    *big.Int   // thousandths of a processor times milliseconds, reserved while running
+	MemoryAsked *big.Int   // byte-seconds, reserved while running
 	DiskAsked   *big.Int   // byte-seconds, reserved
 	NetIn       *big.Int   // bytes
 	NetOut      *big.Int
-	Unmeasured  []string // what was not measured of some of it: cpu, memory, network
+	Unmeasured  []string // resources that were not measured for some sandboxes: cpu, memory, network
 }
 
-// Usage tells what the caller's sandboxes used. A server that does not count is
-// paddock.Unsupported.
+// Usage returns the usage of the caller's sandboxes. It returns paddock.Unsupported if the
+// server does not count usage.
 func (d *Driver) Usage(ctx context.Context, q UsageQuery) (Usage, error) {
 	query := url.Values{}
 	for name, t := range map[string]time.Time{"since": q.Since, "until": q.Until} {
@@ -83,23 +83,23 @@ func (d *Driver) Usage(ctx context.Context, q UsageQuery) (Usage, error) {
 	return u, nil
 }
 
-// A Key is what is known of a key of the caller's tenant.
+// A Key describes a key of the caller's tenant.
 type Key struct {
 	ID      string
-	Name    string   // for people
+	Name    string   // for display
 	Scopes  []string // read, write, admin
 	Created time.Time
-	Expires time.Time // zero is never
-	Used    time.Time // the last time, to a minute; zero is never
-	Revoked time.Time // zero is not
+	Expires time.Time // zero means never
+	Used    time.Time // time of the last use, to the minute; zero means never
+	Revoked time.Time // zero means not revoked
 }
 
 func keyOf(k api.Key) Key {
 	return Key{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Created: k.Created, Expires: k.Expires, Used: k.Used, Revoked: k.Revoked}
 }
 
-// Keys lists the keys of the caller's tenant, oldest first, with those that ended.
-// It takes a key of the scope admin, as the methods beside it do.
+// Keys lists the keys of the caller's tenant, oldest first, including expired and revoked
+// keys. Like MakeKey and RevokeKey, it needs a key with the scope admin.
 func (d *Driver) Keys(ctx context.Context) ([]Key, error) {
 	var got api.Keys
 	if err := d.call(ctx, call{method: "GET", path: "/v1/keys", answer: &got, repeat: true}); err != nil {
@@ -112,15 +112,15 @@ func (d *Driver) Keys(ctx context.Context) ([]Key, error) {
 	return list, nil
 }
 
-// A NewKey says what a key is to allow.
+// A NewKey describes a key to make.
 type NewKey struct {
 	Name    string
-	Scopes  []string  // none that the caller's own key has not
-	Expires time.Time // zero is never
+	Scopes  []string  // each must be a scope of the caller's own key
+	Expires time.Time // zero means never
 }
 
-// MakeKey makes a key of the caller's tenant, and gives its text, which cannot be
-// had again.
+// MakeKey makes a key for the caller's tenant and returns its text. The server does not
+// return the text again.
 func (d *Driver) MakeKey(ctx context.Context, k NewKey) (text string, made Key, err error) {
 	var got api.Key
 	err = d.call(ctx, call{method: "POST", path: "/v1/keys", body: api.NewKey{Name: k.Name, Scopes: append([]string{}, k.Scopes...), Expires: k.Expires}, answer: &got})
@@ -130,10 +130,11 @@ func (d *Driver) MakeKey(ctx context.Context, k NewKey) (text string, made Key, 
 	return got.Text, keyOf(got), nil
 }
 
-// RevokeKey ends a key of the caller's tenant, for good. Twice is fine.
+// RevokeKey revokes a key of the caller's tenant permanently. Revoking it again is not an
+// error.
 func (d *Driver) RevokeKey(ctx context.Context, id string) error {
 	if id == "" || id == "." || id == ".." {
-		return fmt.Errorf("revoke key %q: not a name: %w", id, paddock.Invalid)
+		return fmt.Errorf("revoke key %q: invalid name: %w", id, paddock.Invalid)
 	}
 	if err := d.call(ctx, call{method: "DELETE", path: "/v1/keys/" + url.PathEscape(id), repeat: true}); err != nil {
 		return fmt.Errorf("revoke key %q: %w", id, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// oneKey is a tenant's keys: there is one.
+// oneKey is a tenant that has one key.
 type oneKey struct{ revoked bool }
 
 func (k *oneKey) List(context.Context) ([]api.Key, error) {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// patiently writes, and shows the server now and then that this client lives.
+// patiently writes data to w. While the write lasts, it acknowledges output at intervals so
+// that the server keeps the attachment.
 func (p *process) patiently(w io.Writer, data []byte) (int, error) {
 	var alive *time.Timer
 	alive = time.AfterFunc(time.Hour, func() {
@@ -23,8 +24,8 @@ func (p *process) patiently(w io.Writer, data []byte) (int, error) {
 	return n, err
 }
 
-// ack tells how much arrived. Where it cannot be told, the stream is cut too, and
-// the next one tells it.
+// ack acknowledges the output that has arrived. It ignores errors: if the request fails,
+// the stream breaks too, and the next stream sends the offset.
 func (p *process) ack() {
 	p.mu.Lock()
 	offset := p.offset
@@ -40,7 +41,7 @@ func (p *process) ack() {
 	}
 }
 
-// forget ends the attachment: the process goes on without waiting for us.
+// forget ends the attachment. The process then continues without waiting for this client.
 func (p *process) forget() {
 	p.mu.Lock()
 	attached := p.attached
@@ -51,12 +52,12 @@ func (p *process) forget() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), p.s.d.o.Patience)
 	defer cancel()
-	// Where it cannot be told, the server finds out by itself.
+	// On an error, the server ends the attachment by its own timeout.
 	_ = p.s.d.ask(ctx, call{method: "DELETE", path: "/v1/attachments/" + p.token})
 }
 
-// forgetLarge ends the attachment of a process that has ended, if the server
-// would keep much for it.
+// forgetLarge ends the attachment of an ended process if the server would otherwise keep
+// much output for it.
 func (p *process) forgetLarge() {
 	p.mu.Lock()
 	large := p.offset-p.acked > 64<<10

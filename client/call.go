@@ -17,22 +17,22 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// Bounds of what the server may make the client hold.
+// Bounds on what the client holds in memory for an answer.
 const (
-	maxAnswer = 256 << 20 // of an answer in JSON
-	maxError  = 1 << 20   // of one that is an error
+	maxAnswer = 256 << 20 // an answer in JSON
+	maxError  = 1 << 20   // an error
 )
 
 // dialer connects to the server.
 type dialer func(ctx context.Context) (net.Conn, error)
 
-// reach prepares the ways to the server.
+// reach prepares the HTTP client for the server's address.
 func (d *Driver) reach(base *url.URL) error {
 	t := &http.Transport{
 		MaxIdleConnsPerHost:   64,
 		IdleConnTimeout:       90 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Hour, // a file is written when it is open, not sooner
+		ExpectContinueTimeout: time.Hour, // the body of a file is sent only after the server has opened the file
 		TLSClientConfig:       d.o.TLS,
 		ForceAttemptHTTP2:     true,
 		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
@@ -53,7 +53,7 @@ func (d *Driver) reach(base *url.URL) error {
 		network, address = "unix", base.Path
 		base = &url.URL{Scheme: "http", Host: "paddock"}
 	default:
-		return fmt.Errorf("the server's address %q begins with none of https://, http:// and unix://: %w", d.o.Address, paddock.Invalid)
+		return fmt.Errorf("the server's address %q must begin with https://, http:// or unix://: %w", d.o.Address, paddock.Invalid)
 	}
 	plain := &net.Dialer{Timeout: 10 * time.Second}
 	connect := func(ctx context.Context) (net.Conn, error) { return plain.DialContext(ctx, network, address) }
@@ -62,13 +62,13 @@ func (d *Driver) reach(base *url.URL) error {
 	d.dial = d.secured(connect)
 	d.http = &http.Client{
 		Transport: t,
-		// A key goes to the server that it is for, and nowhere else.
+		// No redirects, so that the key is sent to no other server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return nil
 }
 
-// A call is a request whose answer is short.
+// A call is a request with a short answer.
 type call struct {
 	method, path string
 	query        url.Values
@@ -76,10 +76,10 @@ type call struct {
 	body         any    // sent as JSON, if not nil
 	raw          []byte // sent as it is, if not nil
 	answer       any    // filled from JSON, if not nil
-	repeat       bool   // done twice it does what it does once
+	repeat       bool   // the request is idempotent
 }
 
-// call makes a request, again where the connection broke and that is no harm.
+// call makes a request. It repeats an idempotent request if the connection broke.
 func (d *Driver) call(ctx context.Context, c call) error {
 	if err := d.open(); err != nil {
 		return err
@@ -87,13 +87,13 @@ func (d *Driver) call(ctx context.Context, c call) error {
 	return d.ask(ctx, c)
 }
 
-// ask is call, of a driver that may be closed.
+// ask is call for a driver that may be closed.
 func (d *Driver) ask(ctx context.Context, c call) error {
 	body := c.raw
 	if c.body != nil {
 		var err error
 		if body, err = json.Marshal(c.body); err != nil {
-			return fmt.Errorf("say it in JSON: %w: %w", err, paddock.Invalid)
+			return fmt.Errorf("encode as JSON: %w: %w", err, paddock.Invalid)
 		}
 	}
 	tries := d.tries()
@@ -135,23 +135,23 @@ func (d *Driver) once(ctx context.Context, c call, body []byte) error {
 			return d.lost(ctx, err)
 		}
 	}
-	// What follows the value would keep the connection from being used again.
+	// Read the rest of the body, because otherwise the connection cannot be reused.
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
 	return nil
 }
 
-// maxPath bounds the parameters of a request: what is longer is no name of a file
-// anywhere, and no server takes it.
+// maxPath bounds the path and query of a request. A longer path cannot be the name of a
+// file, and no server accepts it.
 const maxPath = 32 << 10
 
-// request makes one, with what each of them carries.
+// request returns a request with the headers that every request has.
 func (d *Driver) request(ctx context.Context, method, path string, query url.Values) (*http.Request, error) {
 	target := d.base.Scheme + "://" + d.base.Host + path
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
 	if len(target) > maxPath {
-		return nil, fmt.Errorf("a name of %d bytes is too long: %w", len(target), paddock.Invalid)
+		return nil, fmt.Errorf("a path of %d bytes is too long: %w", len(target), paddock.Invalid)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, http.NoBody)
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *Driver) request(ctx context.Context, method, path string, query url.Val
 	return req, nil
 }
 
-// do sends a request. An answer that is no success is an error.
+// do sends a request. An answer without a success status is an error.
 func (d *Driver) do(req *http.Request) (*http.Response, error) {
 	res, err := d.http.Do(req)
 	if err != nil {
@@ -182,17 +182,17 @@ func (d *Driver) do(req *http.Request) (*http.Response, error) {
 	return nil, refusal(res)
 }
 
-// refusal reads an answer that is no success.
+// refusal reads an answer without a success status.
 func refusal(res *http.Response) error {
 	var f api.Failure
 	err := api.DecodeAnswer(res.Body, maxError, &f)
 	if err == nil && f.Error.Kind != "" {
 		return f.Error.Err()
 	}
-	return fmt.Errorf("the server answered %q, which is none of its own answers: %w", res.Status, kindOf(res.StatusCode))
+	return fmt.Errorf("unexpected answer %q, which is not from a Paddock server: %w", res.Status, kindOf(res.StatusCode))
 }
 
-// kindOf gives the kind of an answer that something on the way to the server made.
+// kindOf returns the kind of an answer that a proxy between client and server gave.
 func kindOf(code int) paddock.Kind {
 	switch code {
 	case http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
@@ -207,18 +207,18 @@ func kindOf(code int) paddock.Kind {
 	return paddock.Internal
 }
 
-// errBroken is that a connection could not be made, or broke.
+// errBroken reports that a connection could not be made, or broke.
 var errBroken = errors.New("no connection to the server")
 
 func broken(err error) bool { return errors.Is(err, errBroken) }
 
-// lost makes an error of one that the connection had.
+// lost classifies an error of the connection.
 func (d *Driver) lost(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("no answer in time: %w: %w", paddock.Timeout, context.DeadlineExceeded)
 	case ctx.Err() != nil:
-		return fmt.Errorf("given up: %w: %w", paddock.Canceled, context.Canceled)
+		return fmt.Errorf("the call was canceled: %w: %w", paddock.Canceled, context.Canceled)
 	}
 	var known paddock.Kind
 	if errors.As(err, &known) && known != paddock.Unavailable {
@@ -231,7 +231,7 @@ func (d *Driver) lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %s: %w", errBroken, strings.TrimSpace(err.Error()), paddock.Unavailable)
 }
 
-// tries counts the time in which a connection is tried again.
+// tries bounds the time for which a broken connection is retried.
 type tries struct {
 	d     *Driver
 	until time.Time
@@ -242,7 +242,8 @@ func (d *Driver) tries() *tries {
 	return &tries{d: d, until: time.Now().Add(d.o.Patience), pause: 5 * time.Millisecond}
 }
 
-// again waits a little, longer each time. False is that it has been enough.
+// again waits before the next try, longer each time. It reports false when the time is
+// over.
 func (t *tries) again(ctx context.Context) bool {
 	if time.Now().After(t.until) {
 		return false

@@ -1,11 +1,11 @@
-// Package client is a paddock.Driver whose sandboxes are a server's.
+// Package client implements paddock.Driver by a Paddock server.
 //
 //	d, err := client.New(client.Options{Address: "https://paddock.example.com", Key: key})
 //
-// Everything that a driver on this machine promises holds: kinds of errors
-// survive, a process outlives the call and the connection, and nothing of its
-// output or input is lost or doubled when a connection is cut. A process that is
-// attached waits for its client, up to a minute while there is no connection.
+// The driver keeps every promise of a local driver. Errors keep their kinds. A process
+// outlives the call and the connection. When a connection is cut, no input or output of the
+// process is lost or repeated. An attached process waits for its client, for up to a minute
+// without a connection.
 package client
 
 import (
@@ -24,26 +24,25 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// Options says where the server is, and who calls.
+// Options select the server and identify the caller.
 type Options struct {
-	// Address is "https://host:port", "http://host:port" or "unix:///path". It
-	// must be given. A key over http goes in clear text.
+	// Address is "https://host:port", "http://host:port" or "unix:///path". It is required.
+	// Over http the key is sent unencrypted.
 	Address string
 
-	// Key is sent with each request; empty is none.
+	// Key is sent with each request. Empty sends none.
 	Key string
 
-	// TLS says whom to trust, and as whom to appear. Nil is the system's
-	// certificates.
+	// TLS configures the trusted certificates and the client certificate. Nil trusts the
+	// system's certificates.
 	TLS *tls.Config
 
-	// Patience is how long a connection that was cut is tried again. Zero is 30
-	// seconds.
+	// Patience is how long a broken connection is retried. Zero is 30 seconds.
 	Patience time.Duration
 }
 
-// A Driver is a server's, over the network. Close ends all that it has under
-// way, and removes its ephemeral sandboxes.
+// A Driver makes sandboxes on a server. Close ends all its calls and removes its ephemeral
+// sandboxes.
 type Driver struct {
 	o    Options
 	base *url.URL
@@ -52,17 +51,17 @@ type Driver struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // its goroutines
+	wg     sync.WaitGroup // goroutines of the driver
 
 	mu     sync.Mutex
 	closed bool                  // guarded by mu
-	lease  *lease                // guarded by mu; nil until there is something ephemeral
-	live   map[*process]struct{} // guarded by mu; those that are followed
+	lease  *lease                // guarded by mu; nil until the first ephemeral sandbox
+	live   map[*process]struct{} // guarded by mu; the followed processes
 }
 
 var _ paddock.Driver = (*Driver)(nil)
 
-// New makes a driver. It does not connect: the first call does.
+// New makes a driver. It does not connect; the first call does.
 func New(o Options) (*Driver, error) {
 	base, err := url.Parse(o.Address)
 	if err != nil {
@@ -82,7 +81,7 @@ func New(o Options) (*Driver, error) {
 	return d, nil
 }
 
-// token gives a name that nobody guesses.
+// token returns an unguessable name.
 func token() string { return rand.Text() }
 
 // Info implements paddock.Driver.
@@ -95,18 +94,18 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	if err := d.call(ctx, call{method: "GET", path: path, answer: &info, repeat: true}); err != nil {
 		return paddock.Info{}, fmt.Errorf("info: %w", err)
 	}
-	if tier != paddock.Auto && info.Tier != tier { // a server that does not know the parameter
+	if tier != paddock.Auto && info.Tier != tier { // an older server does not know the parameter
 		return paddock.Info{}, fmt.Errorf("info: the server answers for tier %q, not %q: %w", clip(string(info.Tier)), clip(string(tier)), paddock.Unsupported)
 	}
 	return info, nil
 }
 
-// Create implements paddock.Driver. A creation that is given up is taken back.
+// Create implements paddock.Driver. If ctx ends first, the creation is undone.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	return d.make(ctx, spec, nil)
 }
 
-// make makes a sandbox; without terms they are the server's.
+// make makes a sandbox. With nil terms, the server's terms apply.
 func (d *Driver) make(ctx context.Context, spec paddock.Spec, t *api.Terms) (paddock.Sandbox, error) {
 	if err := text(spec); err != nil {
 		return nil, fmt.Errorf("create: %w", err)
@@ -147,29 +146,29 @@ func (d *Driver) create(ctx context.Context, asked api.Create) (paddock.Status, 
 	return st, nil
 }
 
-// named refuses a name of the server's that is none: it becomes a part of paths
+// named refuses an invalid name from the server, because the name becomes a part of paths
 // and is shown to people.
 func named(what, name string) error {
 	if !paddock.ID(name).Valid() {
-		return fmt.Errorf("the server's name %q of a %s is none: %w", clip(name), what, paddock.Internal)
+		return fmt.Errorf("the server sent an invalid %s name %q: %w", what, clip(name), paddock.Internal)
 	}
 	return nil
 }
 
 func clip(text string) string { return text[:min(len(text), 100)] }
 
-// takeBack sees to it that nothing is left of a creation whose answer nobody got.
+// takeBack undoes a creation whose answer did not arrive.
 func (d *Driver) takeBack(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.o.Patience)
 	defer cancel()
-	// If the server cannot be told, it gives the creation up by itself.
+	// On an error, the server undoes the creation by its own timeout.
 	_ = d.call(ctx, call{method: "DELETE", path: "/v1/creations/" + name})
 }
 
 // Open implements paddock.Driver.
 func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	if !id.Valid() {
-		return nil, fmt.Errorf("open sandbox %q: not a name: %w", string(id), paddock.Invalid)
+		return nil, fmt.Errorf("open sandbox %q: invalid name: %w", string(id), paddock.Invalid)
 	}
 	sb := &sandbox{d: d, id: id}
 	if _, err := sb.Status(ctx); err != nil {
@@ -208,7 +207,7 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 		if err := d.open(); err != nil {
 			return fmt.Errorf("remove snapshot %q: %w", string(id), err)
 		}
-		return fmt.Errorf("remove snapshot %q: not a name: %w", string(id), paddock.Invalid)
+		return fmt.Errorf("remove snapshot %q: invalid name: %w", string(id), paddock.Invalid)
 	}
 	err := d.call(ctx, call{method: "DELETE", path: "/v1/snapshots/" + url.PathEscape(string(id)), repeat: true})
 	if err != nil {
@@ -217,7 +216,7 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 	return nil
 }
 
-// open tells whether the driver is.
+// open returns an error if the driver is closed.
 func (d *Driver) open() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,8 +226,8 @@ func (d *Driver) open() error {
 	return nil
 }
 
-// Close implements paddock.Driver. It waits until the server has removed what is
-// ephemeral.
+// Close implements paddock.Driver. It waits until the server has removed the ephemeral
+// sandboxes.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	again := d.closed

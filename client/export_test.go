@@ -1,4 +1,4 @@
 package client
 
-// CloseIdle closes connections that no call is using.
+// CloseIdle closes idle connections.
 func (d *Driver) CloseIdle() { d.http.CloseIdleConnections() }

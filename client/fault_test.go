@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
-// serving gives the address of a server over the simulated tier.
+// serving starts a server over the simulated tier and returns its address.
 func serving(t testing.TB) string {
 	t.Helper()
 	d, err := sim.New(sim.Options{})
@@ -36,7 +36,7 @@ func serving(t testing.TB) string {
 	}
 	web := s.HTTP()
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+	wg.Go(func() { _ = web.Serve(l) }) // always http.ErrServerClosed
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), web.Close(), d.Close()); err != nil {
 			t.Errorf("stop the server: %v", err)
@@ -78,7 +78,7 @@ func newBox(t testing.TB, d paddock.Driver) paddock.Sandbox {
 	return sb
 }
 
-// A cutter passes connections on to a server, and cuts each after so many bytes.
+// A cutter forwards connections to a server, and cuts each after a number of bytes.
 type cutter struct {
 	to    string
 	after int64
@@ -110,8 +110,8 @@ func (c *cutter) listen(t testing.TB) string {
 	return address
 }
 
-// pass copies both ways until so many bytes came back, and then cuts in the
-// middle of whatever it is.
+// pass copies both ways until c.after bytes came back, and then cuts the connection, in the
+// middle of a message or not.
 func (c *cutter) pass(conn net.Conn) {
 	defer conn.Close()
 	far, err := new(net.Dialer).Dial("tcp", c.to)
@@ -177,7 +177,7 @@ func TestAConnectionThatIsCutOverAndOverLosesAndDoublesNothing(t *testing.T) {
 
 func TestACreationWhoseAnswerNobodyGotLeavesNothing(t *testing.T) {
 	address := serving(t)
-	c := &cutter{to: strings.TrimPrefix(address, "http://"), after: 100} // less than any answer
+	c := &cutter{to: strings.TrimPrefix(address, "http://"), after: 100} // fewer than in any answer
 	cut := connect(t, client.Options{Address: c.listen(t), Patience: 50 * time.Millisecond})
 	if _, err := cut.Create(bounded(t), paddock.Spec{ID: "lost"}); !errors.Is(err, paddock.Unavailable) {
 		t.Errorf("create: %v", err)
@@ -207,7 +207,7 @@ func TestAClientThatNeverReadsHoldsUpItsProcessAlone(t *testing.T) {
 	fmt.Fprintf(conn, "POST /v1/sandboxes/%s/processes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
 		sb.ID(), key, len(body), body)
 	ctx := bounded(t)
-	for { // it runs
+	for { // until the process runs
 		all, err := sb.Processes(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -281,7 +281,7 @@ func TestAKeyDoesNotFollowARedirect(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})}
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+	wg.Go(func() { _ = web.Serve(l) }) // always http.ErrServerClosed
 	defer wg.Wait()
 	defer web.Close()
 	d := connect(t, client.Options{Address: address})
@@ -310,7 +310,7 @@ func TestAProcessIsAttachedAgainWhereItsServerWasReplaced(t *testing.T) {
 		}
 		web := s.HTTP()
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+		wg.Go(func() { _ = web.Serve(l) }) // always http.ErrServerClosed
 		return func() {
 			if err := errors.Join(s.Close(), web.Close()); err != nil {
 				t.Error(err)
@@ -338,8 +338,8 @@ func TestAProcessIsAttachedAgainWhereItsServerWasReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer serve(l)()
-	// A writer that is new: of one that was cut off in a write nobody could tell
-	// what the first server took.
+	// Use a new writer: after a cut in the middle of a write, nothing could tell how much
+	// of it the first server accepted.
 	q, err := sb.Attach(bounded(t), p.ID(), paddock.Output{Detached: true})
 	if err != nil {
 		t.Fatal(err)

@@ -16,10 +16,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// files is a sandbox's.
+// files implements paddock.FS for a sandbox.
 type files struct{ s *sandbox }
 
-// octal says permission bits as chmod does.
+// octal formats permission bits as chmod does.
 func octal(mode fs.FileMode) string {
 	n := uint64(mode.Perm())
 	for bit, flag := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
@@ -90,8 +90,7 @@ func (f files) Open(ctx context.Context, name string, o paddock.OpenOptions) (io
 	return &reader{d: f.s.d, name: name, res: res, cancel: cancel}, nil
 }
 
-// begin begins a request whose answer outlives ctx, which bounds the beginning
-// only.
+// begin starts a request whose answer outlives ctx. ctx bounds only the start.
 func (d *Driver) begin(ctx context.Context, path string, query url.Values) (*http.Response, context.CancelFunc, error) {
 	if err := d.open(); err != nil {
 		return nil, nil, err
@@ -105,7 +104,7 @@ func (d *Driver) begin(ctx context.Context, path string, query url.Values) (*htt
 			err = d.lost(ctx, ctx.Err())
 		}
 		if res != nil {
-			_ = res.Body.Close() // nobody wants it
+			_ = res.Body.Close() // the answer is not needed
 		}
 		return nil, nil, err
 	}
@@ -152,7 +151,7 @@ func (r *reader) Close() error {
 	r.closed = true
 	r.mu.Unlock()
 	r.cancel()
-	_ = r.res.Body.Close() // it was only read
+	_ = r.res.Body.Close() // the body was only read
 	return nil
 }
 
@@ -174,8 +173,8 @@ func (f files) Create(ctx context.Context, name string, o paddock.CreateOptions)
 	return w, nil
 }
 
-// create begins to send a file. The server asks for the content when the file is
-// open.
+// create starts to send a file. The server asks for the content after it has opened the
+// file.
 func (f files) create(ctx context.Context, query url.Values) (*writer, error) {
 	d := f.s.d
 	if err := d.open(); err != nil {
@@ -207,7 +206,7 @@ func (f files) create(ctx context.Context, query url.Values) (*writer, error) {
 		if w.err != nil {
 			return nil, w.err
 		}
-		return w, nil // all that was sent is nothing, and that was taken
+		return w, nil // the server accepted an empty file
 	case <-ctx.Done():
 		cancel()
 		<-w.done
@@ -215,13 +214,13 @@ func (f files) create(ctx context.Context, query url.Values) (*writer, error) {
 	}
 }
 
-// A writer is a file that is being written.
+// A writer is a file being written.
 type writer struct {
 	name   string
 	pipe   *io.PipeWriter
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the server has answered, or the connection has ended
-	err    error         // before done is closed
+	err    error         // set before done is closed
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -237,7 +236,7 @@ func (w *writer) send(d *Driver, req *http.Request, body *io.PipeReader) {
 	if err == nil {
 		err = io.ErrClosedPipe
 	}
-	_ = body.CloseWithError(err) // it ends a Write that waits; it never fails
+	_ = body.CloseWithError(err) // wakes a pending Write; it never fails
 }
 
 func (w *writer) Write(p []byte) (int, error) {
@@ -251,7 +250,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	if closed {
 		return n, fmt.Errorf("write %q: %w: %w", w.name, io.ErrClosedPipe, paddock.Canceled)
 	}
-	<-w.done // the error of the pipe says only that nobody reads it
+	<-w.done // the error of the pipe has no cause; w.err has
 	if w.err != nil {
 		err = w.err
 	}

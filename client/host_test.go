@@ -17,12 +17,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server"
 )
 
-// A host serves one driver for each state directory, to as many clients as come.
-// A client in another process finds it by its socket.
+// A host serves one driver for each state directory, to any number of clients. A client in
+// another process finds it by its socket.
 type host struct {
 	driver func(state string) (paddock.Driver, error)
-	listen func(state string) (net.Listener, string, error) // and the address for clients; nil is a socket
-	tls    *tls.Config                                      // of clients
+	listen func(state string) (net.Listener, string, error) // and the address for clients; nil listens on a socket
+	tls    *tls.Config                                      // for clients
 
 	mu      sync.Mutex
 	servers map[string]*served // guarded by mu; by state directory
@@ -35,7 +35,7 @@ type served struct {
 	clients []*client.Driver // guarded by host.mu
 }
 
-// socket is where a client in another process finds the server.
+// socket returns the path where a client in another process finds the server.
 func socket(state string) string { return filepath.Join(state, "s.sock") }
 
 func onSocket(state string) (net.Listener, string, error) {
@@ -51,8 +51,8 @@ func onTCP(string) (net.Listener, string, error) {
 	return l, "http://" + l.Addr().String(), nil
 }
 
-// open gives a client of the server of a state directory, and starts that first if
-// there is none.
+// open returns a client of the server of a state directory. It starts the server if there
+// is none.
 func (h *host) open(state string) (paddock.Driver, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,7 +77,7 @@ func (h *host) open(state string) (paddock.Driver, error) {
 const key = "key-of-the-tests"
 
 func (h *host) serve(state string) (*served, error) {
-	if _, err := os.Lstat(socket(state)); err == nil { // of the process that started this one
+	if _, err := os.Lstat(socket(state)); err == nil { // made by the process that started this one
 		return &served{address: "unix://" + socket(state)}, nil
 	}
 	d, err := h.driver(state)
@@ -107,7 +107,7 @@ func (h *host) serve(state string) (*served, error) {
 	web := s.HTTP()
 	var wg sync.WaitGroup
 	for _, l := range listeners {
-		wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+		wg.Go(func() { _ = web.Serve(l) }) // always http.ErrServerClosed
 	}
 	return &served{address: address, stop: func() error {
 		err := errors.Join(s.Close(), web.Close(), d.Close())
@@ -116,7 +116,7 @@ func (h *host) serve(state string) (*served, error) {
 	}}, nil
 }
 
-// caller knows one key, and trusts it.
+// caller accepts one key.
 func caller(d paddock.Driver) func(*http.Request) (server.Caller, error) {
 	return func(r *http.Request) (server.Caller, error) {
 		if r.Header.Get("Authorization") != "Bearer "+key {
@@ -126,8 +126,7 @@ func caller(d paddock.Driver) func(*http.Request) (server.Caller, error) {
 	}
 }
 
-// quiet closes connections that nobody uses: they are kept for the next call, and
-// so are no leak.
+// quiet closes idle connections. They are kept for the next call, so they are no leak.
 func (h *host) quiet(state string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,19 +13,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// maxInput is what one request carries.
+// maxInput is the largest piece of input in one request.
 const maxInput = 256 << 10
 
-// An input is the way to a process's standard input. Each piece is a request that
-// is answered when the process's pipe has taken it. A request that was cut is
-// repeated with the same offset, so that the server knows what it took already.
+// An input writes to the standard input of a process. Each piece is a request, which the
+// server answers when the pipe of the process has accepted it. A request whose connection
+// broke is repeated with the same offset, so that the server knows which bytes it already
+// has.
 type input struct {
 	p      *process
 	writer string
 	ctx    context.Context // ends with Close and Release
 	abort  context.CancelFunc
-	turn   chan struct{} // holds one: whoever has it may write
-	next   int64         // of whoever has the turn
+	turn   chan struct{} // holds one element; its sender may write
+	next   int64         // owned by the holder of turn
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -38,7 +39,7 @@ func (in *input) init(p *process) {
 		select {
 		case <-p.released:
 			in.abort()
-		default: // the output has ended; a write is told so by the server
+		default: // the output has ended; the server refuses a later write
 		}
 	})
 }
@@ -70,8 +71,8 @@ func (in *input) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-// Close is the end of file. A write under way is given up. Closing twice is fine,
-// and so is closing the input of a process that has ended.
+// Close sends the end of file. It cancels a pending write. A second Close does nothing, and
+// closing the input of an ended process is not an error.
 func (in *input) Close() error {
 	in.mu.Lock()
 	again := in.closed
@@ -86,7 +87,7 @@ func (in *input) Close() error {
 	default:
 	}
 	in.abort()
-	in.turn <- struct{}{} // whoever has it gives it back: its context has ended
+	in.turn <- struct{}{} // a pending Write gives the turn back, because its context has ended
 	defer func() { <-in.turn }()
 	ctx, cancel := context.WithTimeout(in.p.s.d.ctx, 2*time.Minute)
 	defer cancel()
@@ -100,7 +101,7 @@ func (in *input) ended() error {
 	return fmt.Errorf("input of process %d: %w: %w", in.p.pid, paddock.Canceled, io.ErrClosedPipe)
 }
 
-// send makes a request until it was answered.
+// send makes a request until the server answers.
 func (in *input) send(ctx context.Context, data []byte, end bool) error {
 	d := in.p.s.d
 	query := url.Values{"writer": {in.writer}, "offset": {strconv.FormatInt(in.next, 10)}}

@@ -13,32 +13,31 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// What the server's interpreter takes and tells; docs/server/interpreter.md says what each
-// field means.
+// Types of the server's interpreter. docs/server/interpreter.md describes their fields.
 type (
-	// Cell is what the interpreter is given to run.
+	// Cell is code for the interpreter to run.
 	Cell = api.Cell
-	// NewContext asks for a place where cells keep their state.
+	// NewContext describes a context to make.
 	NewContext = api.NewContext
-	// Context is such a place.
+	// Context keeps the state of the cells that run in it.
 	Context = api.Context
-	// CellEvent is one thing that a cell tells while it runs.
+	// CellEvent is an event of a running cell.
 	CellEvent = api.CellEvent
-	// CellResult is a value that a cell shows, in one form or several.
+	// CellResult is a value that a cell displays, in one or several formats.
 	CellResult = api.CellResult
-	// CellError is what a cell ended with.
+	// CellError is the error that ended a cell.
 	CellError = api.CellError
 )
 
-// maxLine bounds one event.
+// maxLine bounds the size of one event.
 const maxLine = 64 << 20
 
-// Interpret runs a cell in a sandbox, and tells what happens in order. It answers
-// when the cell has ended, with nil also where the cell failed: that is an event. If
-// tell answers an error, or ctx ends, the cell is interrupted.
+// Interpret runs a cell in a sandbox and calls tell for each event, in order. It returns
+// when the cell has ended. It returns nil even if the cell failed, because the failure is
+// an event. If tell returns an error, or ctx ends, the cell is interrupted.
 func (d *Driver) Interpret(ctx context.Context, id paddock.ID, c Cell, tell func(CellEvent) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // which ends the answer, where it is not over
+	defer cancel() // ends the answer if it is still open
 	res, err := d.post(ctx, "/v1/sandboxes/"+string(id)+"/interpret", c)
 	if err != nil {
 		return fmt.Errorf("interpret: %w", err)
@@ -49,7 +48,7 @@ func (d *Driver) Interpret(ctx context.Context, id paddock.ID, c Cell, tell func
 	for lines.Scan() {
 		var e CellEvent
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return fmt.Errorf("interpret: an event that is no JSON: %w", paddock.Internal)
+			return fmt.Errorf("interpret: an event is not valid JSON: %w", paddock.Internal)
 		}
 		switch e.Type {
 		case "alive":
@@ -85,24 +84,24 @@ func (d *Driver) CreateContext(ctx context.Context, id paddock.ID, c NewContext)
 	return made, about("create a context", err)
 }
 
-// Contexts lists those of a sandbox, in the order in which they were made.
+// Contexts lists the contexts of a sandbox, in the order of creation.
 func (d *Driver) Contexts(ctx context.Context, id paddock.ID) ([]Context, error) {
 	var list api.Contexts
 	err := d.call(ctx, call{method: "GET", path: contexts(id, "", ""), answer: &list, repeat: true})
 	return list.Contexts, about("contexts", err)
 }
 
-// RemoveContext ends a context, with a cell that runs in it.
+// RemoveContext removes a context and ends a cell that runs in it.
 func (d *Driver) RemoveContext(ctx context.Context, id paddock.ID, context string) error {
 	return about("remove a context", d.call(ctx, call{method: "DELETE", path: contexts(id, context, "")}))
 }
 
-// RestartContext gives a context a new kernel, which has no state.
+// RestartContext gives a context a new kernel without state.
 func (d *Driver) RestartContext(ctx context.Context, id paddock.ID, context string) error {
 	return about("restart a context", d.call(ctx, call{method: "POST", path: contexts(id, context, "/restart")}))
 }
 
-// InterruptContext stops the cell that runs in a context, if one does.
+// InterruptContext interrupts the running cell of a context, if there is one.
 func (d *Driver) InterruptContext(ctx context.Context, id paddock.ID, context string) error {
 	return about("interrupt a context", d.call(ctx, call{method: "POST", path: contexts(id, context, "/interrupt"), repeat: true}))
 }

@@ -10,20 +10,21 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A lease shows the server that this client lives: a stream that stays open for as
-// long as there is something ephemeral.
+// A lease shows the server that this client lives. It is a stream that stays open as long
+// as the client has an ephemeral sandbox.
 type lease struct {
 	token  string
 	ctx    context.Context // ends with the lease
 	cancel context.CancelFunc
-	ready  chan struct{} // closed when held for the first time, or err is set
-	err    error         // before ready is closed
+	ready  chan struct{} // closed when the lease is held for the first time, or err is set
+	err    error         // set before ready is closed
 
-	making int                     // guarded by Driver.mu; creations under way
-	boxes  map[paddock.ID]struct{} // guarded by Driver.mu; what belongs to it
+	making int                     // guarded by Driver.mu; creations in progress
+	boxes  map[paddock.ID]struct{} // guarded by Driver.mu; the sandboxes of the lease
 }
 
-// hold makes a lease where there is none, for one creation, which ends with made.
+// hold returns the lease for one creation, and makes one if there is none. made ends the
+// creation.
 func (d *Driver) hold(ctx context.Context) (*lease, error) {
 	d.mu.Lock()
 	if d.closed {
@@ -52,7 +53,7 @@ func (d *Driver) hold(ctx context.Context) (*lease, error) {
 	return l, err
 }
 
-// made ends a creation: id is empty where it failed.
+// made ends a creation. id is empty if it failed.
 func (d *Driver) made(l *lease, id paddock.ID) {
 	d.mu.Lock()
 	l.making--
@@ -63,7 +64,7 @@ func (d *Driver) made(l *lease, id paddock.ID) {
 	d.spare(l)
 }
 
-// removed notes that a sandbox is gone.
+// removed notes that a sandbox was removed.
 func (d *Driver) removed(id paddock.ID) {
 	d.mu.Lock()
 	l := d.lease
@@ -80,7 +81,7 @@ func (d *Driver) removed(id paddock.ID) {
 	}
 }
 
-// spare ends a lease that nothing needs any more.
+// spare ends a lease that has no sandbox and no creation left.
 func (d *Driver) spare(l *lease) {
 	d.mu.Lock()
 	needless := d.lease == l && l.making == 0 && len(l.boxes) == 0 && !d.closed
@@ -89,11 +90,11 @@ func (d *Driver) spare(l *lease) {
 	}
 	d.mu.Unlock()
 	if needless {
-		l.cancel() // the server ends it when its stream has gone for a while
+		l.cancel() // the server ends the lease some time after the end of its stream
 	}
 }
 
-// keep holds a lease until its end, with one connection after the other.
+// keep holds a lease until its end, and reconnects when a connection breaks.
 func (d *Driver) keep(l *lease) {
 	defer l.cancel()
 	first := true
@@ -110,7 +111,7 @@ func (d *Driver) keep(l *lease) {
 			for err == nil {
 				_, err = lines.ReadSlice('\n')
 			}
-			_ = res.Body.Close() // it has ended
+			_ = res.Body.Close() // the stream has ended
 			if l.ctx.Err() == nil {
 				continue
 			}
@@ -124,14 +125,14 @@ func (d *Driver) keep(l *lease) {
 		}
 		d.mu.Lock()
 		if d.lease == l && !d.closed {
-			d.lease = nil // the next one tries again
+			d.lease = nil // the next creation makes a new one
 		}
 		d.mu.Unlock()
 		return
 	}
 }
 
-// letGo has the server remove what is ephemeral, and waits for it.
+// letGo makes the server remove the ephemeral sandboxes, and waits for it.
 func (d *Driver) letGo(l *lease) error {
 	if l == nil {
 		return nil
@@ -139,12 +140,12 @@ func (d *Driver) letGo(l *lease) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	if err := d.ask(ctx, call{method: "DELETE", path: "/v1/leases/" + l.token, repeat: true}); err != nil {
-		return fmt.Errorf("close: remove what is ephemeral: %w", err)
+		return fmt.Errorf("close: remove ephemeral sandboxes: %w", err)
 	}
 	return nil
 }
 
-// stream begins a request whose answer goes on.
+// stream starts a request with a streaming answer.
 func (d *Driver) stream(ctx context.Context, path string, query map[string][]string) (*http.Response, error) {
 	req, err := d.request(ctx, "GET", path, query)
 	if err != nil {
@@ -153,8 +154,8 @@ func (d *Driver) stream(ctx context.Context, path string, query map[string][]str
 	return d.do(req)
 }
 
-// drain reads what is left of an answer, so that its connection can be used again.
+// drain reads the rest of an answer, so that its connection can be reused.
 func drain(r io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, r, 4<<10)
-	_ = r.Close() // it was only read
+	_ = r.Close() // the body was only read
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// post begins a request with a body in JSON whose answer goes on.
+// post starts a request with a body in JSON and a streaming answer.
 func (d *Driver) post(ctx context.Context, path string, body any) (*http.Response, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return nil, fmt.Errorf("say it in JSON: %w: %w", err, paddock.Invalid)
+		return nil, fmt.Errorf("encode as JSON: %w: %w", err, paddock.Invalid)
 	}
 	req, err := d.request(ctx, "POST", path, nil)
 	if err != nil {
@@ -26,15 +26,15 @@ func (d *Driver) post(ctx context.Context, path string, body any) (*http.Respons
 	return d.do(req)
 }
 
-// decode reads the payload of a frame.
+// decode decodes the payload of a frame.
 func decode(payload []byte, v any) error {
 	if err := json.Unmarshal(payload, v); err != nil {
-		return fmt.Errorf("a frame of the server's: %w: %w", err, paddock.Internal)
+		return fmt.Errorf("decode a frame from the server: %w: %w", err, paddock.Internal)
 	}
 	return nil
 }
 
-// add notes a process that is followed, so that Close lets go of it.
+// add registers a followed process, so that Close detaches it.
 func (d *Driver) add(p *process) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,7 +50,7 @@ func (d *Driver) remove(p *process) {
 	delete(d.live, p)
 }
 
-// leave lets every process go on without this client.
+// leave detaches all processes. They continue without this client.
 func (d *Driver) leave() {
 	d.mu.Lock()
 	list := make([]*process, 0, len(d.live))
@@ -63,7 +63,7 @@ func (d *Driver) leave() {
 	}
 }
 
-// run starts a goroutine that Close waits for; false is that the driver is closed.
+// run starts a goroutine that Close waits for. It reports false if the driver is closed.
 func (d *Driver) run(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

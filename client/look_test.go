@@ -30,7 +30,7 @@ func TestAKeyThatMayOnlyLookGetsAllOutputThroughTheClient(t *testing.T) {
 	}
 	web := s.HTTP()
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = web.Serve(l) }) // it says that it was closed
+	wg.Go(func() { _ = web.Serve(l) }) // always http.ErrServerClosed
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), web.Close(), d.Close()); err != nil {
 			t.Errorf("stop the server: %v", err)

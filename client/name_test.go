@@ -30,7 +30,7 @@ func TestANameOfTheServersThatIsNoneIsRefused(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = web.Serve(l) // it says that it was closed
+			_ = web.Serve(l) // always http.ErrServerClosed
 		}()
 		t.Cleanup(func() {
 			_ = web.Close()

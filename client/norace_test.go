@@ -2,5 +2,5 @@
 
 package client_test
 
-// unmeasured is nothing without the race detector.
+// unmeasured is empty without the race detector.
 func unmeasured() map[string]string { return nil }

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// secured adds TLS to a dialer where the address asks for it. HTTP/2 cannot be
-// upgraded, so it is not offered.
+// secured adds TLS to a dialer if the address is https. It does not offer HTTP/2, because
+// an HTTP/2 connection cannot be upgraded.
 func (d *Driver) secured(connect dialer) dialer {
 	if d.base.Scheme != "https" {
 		return connect
@@ -42,8 +42,8 @@ func (d *Driver) secured(connect dialer) dialer {
 	}
 }
 
-// Dial implements paddock.Sandbox. The connection also has a method CloseWrite, as
-// that of TCP.
+// Dial implements paddock.Sandbox. Like a TCP connection, the result also has a method
+// CloseWrite.
 func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	if port < 1 || port > 65535 {
 		return nil, fmt.Errorf("dial port %d: a port is a number from 1 to 65535: %w", port, paddock.Invalid)
@@ -65,11 +65,11 @@ func (s *sandbox) dial(ctx context.Context, port int) (net.Conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	r, err := s.upgrade(ctx, conn, port)
-	if !stop() && err == nil { // ctx ended on the way
+	if !stop() && err == nil { // ctx ended meanwhile
 		err = s.d.lost(ctx, ctx.Err())
 	}
 	if err != nil {
-		_ = conn.Close() // nothing was written to it that counts
+		_ = conn.Close() // no data was written yet
 		return nil, err
 	}
 	c := &portConn{Conn: conn, r: r}
@@ -77,7 +77,7 @@ func (s *sandbox) dial(ctx context.Context, port int) (net.Conn, error) {
 	return c, nil
 }
 
-// upgrade makes the connection one to the port.
+// upgrade turns the connection into one to the port.
 func (s *sandbox) upgrade(ctx context.Context, conn net.Conn, port int) (*bufio.Reader, error) {
 	req, err := s.d.request(ctx, "GET", s.path("/ports/"+strconv.Itoa(port)), nil)
 	if err != nil {
@@ -100,16 +100,16 @@ func (s *sandbox) upgrade(ctx context.Context, conn net.Conn, port int) (*bufio.
 	return r, nil
 }
 
-// A portConn is a connection to a port inside.
+// A portConn is a connection to a port inside a sandbox.
 type portConn struct {
 	net.Conn
-	r    *bufio.Reader // what was read ahead
+	r    *bufio.Reader // has the bytes that were read ahead
 	stop func() bool
 }
 
 func (c *portConn) Read(p []byte) (int, error) { return c.r.Read(p) }
 
-// CloseWrite ends one direction.
+// CloseWrite closes the writing direction.
 func (c *portConn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {

@@ -18,12 +18,12 @@ import (
 
 const (
 	ackEvery = 256 << 10        // bytes of output between two acknowledgements; a quarter of the server's window
-	beat     = 15 * time.Second // between signs of life while a writer of the caller's takes its time
+	beat     = 15 * time.Second // interval of acknowledgements during a slow write of the caller
 )
 
-// A process is one of the server's. One goroutine follows it; it ends with the
-// process, with Release and with the driver, as soon as the writer that it may be
-// in returns.
+// A process is a process of the server. One goroutine follows it. The goroutine ends with
+// the process, with Release or with the driver, but not before a pending write to the
+// caller's writer returns.
 type process struct {
 	s     *sandbox
 	pid   paddock.PID
@@ -36,15 +36,15 @@ type process struct {
 	released chan struct{} // closed by Release
 	release  sync.Once
 	done     chan struct{} // closed when exit or err is set
-	exit     paddock.Exit  // before done is closed
-	err      error         // before done is closed
+	exit     paddock.Exit  // set before done is closed
+	err      error         // set before done is closed
 
 	mu       sync.Mutex
-	offset   int64 // guarded by mu; of the next byte of output
-	missed   int64 // guarded by mu; bytes before offset that were not kept for this client
+	offset   int64 // guarded by mu; offset of the next byte of output
+	missed   int64 // guarded by mu; bytes before offset that the server did not keep for this client
 	acked    int64 // guarded by mu
 	attached bool  // guarded by mu; the server keeps output for this client
-	asked    bool  // guarded by mu; something will tell the exit
+	asked    bool  // guarded by mu; a goroutine follows the process
 }
 
 func (s *sandbox) process(out paddock.Output) *process {
@@ -90,7 +90,8 @@ func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Outpu
 	return p, nil
 }
 
-// again asks for the output from where it was cut, or for the end alone.
+// again requests the output from the point where it was cut, or only the exit if the
+// process is detached.
 func (p *process) again(ctx context.Context) (*http.Response, error) {
 	p.mu.Lock()
 	query := url.Values{"detached": {"true"}}
@@ -105,7 +106,7 @@ func (p *process) path(rest string) string {
 	return p.s.path("/processes/" + strconv.Itoa(int(p.pid)) + rest)
 }
 
-// open begins to follow. ctx bounds the beginning only.
+// open starts to follow the process. ctx bounds only the start.
 func (p *process) open(ctx context.Context, request func(context.Context) (*http.Response, error)) error {
 	if err := p.s.d.open(); err != nil {
 		p.cancel()
@@ -113,7 +114,7 @@ func (p *process) open(ctx context.Context, request func(context.Context) (*http
 	}
 	stop := context.AfterFunc(ctx, p.cancel)
 	st, err := p.connect(request, p.s.d.tries())
-	if !stop() && err == nil { // ctx ended on the way
+	if !stop() && err == nil { // ctx ended meanwhile
 		st.close()
 		err = errBroken
 	}
@@ -134,14 +135,14 @@ func (p *process) open(ctx context.Context, request func(context.Context) (*http
 	return nil
 }
 
-// begin starts the goroutine that follows. It is not waited for: it may be in a
-// writer of the caller's.
+// begin starts the goroutine that follows the process. Close does not wait for it, because
+// it may be blocked in the caller's writer.
 func (p *process) begin(st *frames) {
 	p.s.d.add(p)
 	go p.follow(st)
 }
 
-// frames is a stream of frames under way.
+// frames is an open stream of frames.
 type frames struct {
 	*api.FrameReader
 	body io.ReadCloser
@@ -149,8 +150,8 @@ type frames struct {
 
 func (f *frames) close() { drain(f.body) }
 
-// connect makes a request until its first frame has come, which says where the
-// output begins.
+// connect repeats a request until its first frame arrives. The frame has the offset at
+// which the output begins.
 func (p *process) connect(request func(context.Context) (*http.Response, error), t *tries) (*frames, error) {
 	for {
 		st, err := p.first(request)
@@ -168,21 +169,21 @@ func (p *process) first(request func(context.Context) (*http.Response, error)) (
 	st := &frames{FrameReader: api.NewFrameReader(res.Body), body: res.Body}
 	k, payload, err := st.Next()
 	if err != nil {
-		_ = res.Body.Close() // it has ended
+		_ = res.Body.Close() // the stream has ended
 		return nil, p.s.d.lost(p.ctx, err)
 	}
 	var begun api.Begun
 	if k != api.Begin {
-		_ = res.Body.Close() // what comes is not understood
+		_ = res.Body.Close() // the stream is not valid
 		return nil, fmt.Errorf("the server's stream begins with a frame of kind %d: %w", k, paddock.Internal)
 	}
 	if err := decode(payload, &begun); err != nil {
-		_ = res.Body.Close() // what comes is not understood
+		_ = res.Body.Close() // the stream is not valid
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pid == 0 { // of a start; from then on it does not change
+	if p.pid == 0 { // set by start, and never changed
 		p.pid = begun.PID
 	}
 	if p.attached {
@@ -192,11 +193,10 @@ func (p *process) first(request func(context.Context) (*http.Response, error)) (
 	return st, nil
 }
 
-// errDetached is that a writer of the caller's wants no more.
+// errDetached reports that the caller's writer failed.
 var errDetached = errors.New("a writer failed")
 
-// follow copies output until the end is known, over one connection after the
-// other.
+// follow copies output until the exit is known, and reconnects when a connection breaks.
 func (p *process) follow(st *frames) {
 	defer p.s.d.remove(p)
 	defer p.cancel()
@@ -209,14 +209,14 @@ func (p *process) follow(st *frames) {
 			p.forgetLarge()
 			return
 		case errors.Is(err, errDetached):
-			_ = st.body.Close() // nobody wants what comes
+			_ = st.body.Close() // the rest is not needed
 			p.forget()
 		case !broken(err):
-			_ = st.body.Close() // it has ended
+			_ = st.body.Close() // the stream has ended
 			p.finish(paddock.Exit{}, err)
 			return
 		default:
-			_ = st.body.Close() // it has ended
+			_ = st.body.Close() // the stream has ended
 		}
 		if st, err = p.connect(p.again, p.s.d.tries()); err != nil {
 			p.finish(paddock.Exit{}, fmt.Errorf("follow process %d: %w", p.pid, err))
@@ -225,7 +225,7 @@ func (p *process) follow(st *frames) {
 	}
 }
 
-// receive takes frames until the last one.
+// receive handles frames up to the last one.
 func (p *process) receive(st *frames) (paddock.Exit, error) {
 	for {
 		k, payload, err := st.Next()
@@ -242,7 +242,8 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 			err := decode(payload, &exit)
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			// The server knows what this attachment missed, not what one before it did.
+			// The server knows what this attachment missed, but not what an earlier
+			// attachment missed.
 			exit.Dropped = max(exit.Dropped, p.missed)
 			return exit, err
 		case api.Fail:
@@ -256,7 +257,7 @@ func (p *process) receive(st *frames) (paddock.Exit, error) {
 	}
 }
 
-// write hands output on, and acknowledges it.
+// write passes output to the caller's writer and acknowledges it.
 func (p *process) write(k api.Kind, data []byte) error {
 	w := p.out.Stdout
 	if k == api.Stderr {
@@ -300,7 +301,7 @@ func (p *process) Wait(ctx context.Context) (paddock.Exit, error) {
 	ask := !p.asked
 	p.asked = true
 	p.mu.Unlock()
-	if ask { // a detached one: nothing follows it yet
+	if ask { // a detached process, which no goroutine follows yet
 		p.s.d.add(p)
 		go p.await()
 	}
@@ -319,7 +320,7 @@ func (p *process) Wait(ctx context.Context) (paddock.Exit, error) {
 	}
 }
 
-// await follows a process of which only the end is wanted.
+// await follows a detached process to learn its exit.
 func (p *process) await() {
 	st, err := p.connect(p.again, p.s.d.tries())
 	if err != nil {

@@ -23,7 +23,7 @@ func promises(t *testing.T, h *host, seed string) {
 	drivertest.Run(t, harness)
 }
 
-// The promises of any driver hold through a client and a server.
+// Every promise of a driver holds through a client and a server.
 func TestPromisesOverASocket(t *testing.T) {
 	promises(t, &host{driver: simulated}, sample.Seed("client over a socket"))
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// closeTime bounds Close, and what is told to the server on the way out.
+// closeTime bounds Close and its last requests to the server.
 const closeTime = 5 * time.Minute
 
-// A sandbox is one of the server's.
+// A sandbox is a sandbox of the server.
 type sandbox struct {
 	d  *Driver
 	id paddock.ID
 
-	born *paddock.Status // what the server answered to Create; nil of a sandbox that was opened
+	born *paddock.Status // the server's answer to Create; nil for an opened sandbox
 }
 
 func (s *sandbox) Born() (paddock.Status, bool) {
@@ -96,7 +96,7 @@ func (s *sandbox) Resume(ctx context.Context) error {
 }
 
 func (s *sandbox) Remove(ctx context.Context) error {
-	// Also of a driver that is closed: a caller who gave it up may tidy up later.
+	// ask also works on a closed driver, so that a caller may clean up after Close.
 	if err := s.d.ask(ctx, call{method: "DELETE", path: s.path(""), repeat: true}); err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}
@@ -107,7 +107,7 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	return nil
 }
 
-// text refuses a spec whose texts are not UTF-8: JSON would change them.
+// text refuses a spec with text that is not UTF-8, because JSON would change it.
 func text(spec paddock.Spec) error {
 	var all []string
 	for name, value := range spec.Env {

@@ -25,26 +25,26 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/tenant"
 )
 
-// A plenty is a machine that is never full.
+// A plenty reports a host that is never full.
 type plenty struct{}
 
 func (plenty) Memory() (total, available int64, err error) { return 1 << 40, 1 << 40, nil }
 func (plenty) Disk(string) (int64, error)                  { return 1 << 40, nil }
 
-// A named driver gives sandboxes the IDs that are asked for, above a stack that
-// has chosen others: the suite names every sandbox, and a ready one has a name.
+// A named driver gives sandboxes the requested IDs, above a stack that chooses other IDs:
+// the suite names every sandbox, but a sandbox of the pool already has a name.
 type named struct {
 	*lease.Driver
 
 	mu    sync.Mutex
-	inner map[paddock.ID]paddock.ID // guarded by mu; what the stack calls it; empty while it is made
+	inner map[paddock.ID]paddock.ID // guarded by mu; the ID in the stack; empty during creation
 	outer map[paddock.ID]paddock.ID // guarded by mu
 }
 
 func (d *named) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	id := spec.ID
 	if !id.Valid() {
-		return d.Driver.Create(ctx, spec) // it chooses, or refuses
+		return d.Driver.Create(ctx, spec) // the stack chooses an ID, or refuses
 	}
 	d.mu.Lock()
 	_, taken := d.inner[id]
@@ -126,13 +126,13 @@ func (s *namedSandbox) Remove(ctx context.Context) error {
 	return nil
 }
 
-// A stack is what stands between a caller and the tier on a server, in the order of
-// cmd/paddock: observers, a pool, admission, lifetimes, one tenant's quota and a record.
+// A stack is the wrappers between a caller and the tier on a server, in the order of
+// cmd/paddock: observers, pool, admission, lifetimes, a tenant's quota and its action log.
 type stack struct {
 	store *store.Store
-	place string        // a file, which the store holds
-	taken atomic.Uint64 // how many sandboxes were ready
-	made  atomic.Int64  // a simulated driver holds its sandboxes itself, so each is a place of its own
+	place string        // the file of the store
+	taken atomic.Uint64 // number of sandboxes that the pool had ready
+	made  atomic.Int64  // gives each simulated driver a directory of its own, because it holds its sandboxes itself
 }
 
 func newStack(t *testing.T) *stack {
@@ -159,7 +159,7 @@ func (s *stack) open(string) (paddock.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The suite counts what is held: at rest, the pool is full.
+	// The suite counts what is held, so wait until the pool is full.
 	if err := p.Wait(ctx); err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (s *stack) open(string) (paddock.Driver, error) {
 	return actionlog.New(tenancy{tenants.Driver("acme"), tenants}, actionlog.Options{Sink: nowhere{}})
 }
 
-// A tenancy is one tenant's driver that closes the set with itself.
+// A tenancy is a tenant's driver that closes the set of tenants when it is closed.
 type tenancy struct {
 	paddock.Driver
 	tenants *tenant.Set
@@ -188,12 +188,12 @@ type tenancy struct {
 
 func (t tenancy) Close() error { return t.tenants.Close() }
 
-// A nowhere keeps nothing.
+// A nowhere discards everything.
 type nowhere struct{}
 
 func (nowhere) Record(audit.Event) {}
 
-// A closing driver is told of its end.
+// A closing driver calls a function when it is closed.
 type closing struct {
 	*pool.Pool
 	end func()
@@ -204,8 +204,8 @@ func (c closing) Close() error {
 	return c.Pool.Close()
 }
 
-// TestPromisesOfAServersStack is the one whole run of the promises over every wrapper,
-// a server and a client. It has TLS, and so HTTP/2.
+// TestPromisesOfAServersStack is the one full run of the promises over every wrapper, a
+// server and a client. It uses TLS, and so HTTP/2.
 func TestPromisesOfAServersStack(t *testing.T) {
 	stack := newStack(t)
 	h := overHTTP2(t, stack.open)
@@ -213,13 +213,13 @@ func TestPromisesOfAServersStack(t *testing.T) {
 		harness := h.harness(t)
 		harness.Memory, harness.Skip = true, unmeasured()
 		held := harness.Leaks
-		// The store is not the driver's: it opens the file once more where several read at once.
+		// Do not count the store: it opens its file again for concurrent readers.
 		harness.Leaks = func(t testing.TB, state, name string) drivertest.Counts {
 			c := held(t, state, name)
 			c["descriptor"] = slices.DeleteFunc(c["descriptor"], func(held string) bool { return strings.HasPrefix(held, stack.place) })
 			return c
 		}
-		if testing.Short() { // under the race detector, beside much else
+		if testing.Short() { // under the race detector, which is slow
 			harness.Sample = sample.Seed("client over TCP")
 		}
 		drivertest.Run(t, harness)

@@ -25,7 +25,7 @@ func (l lines) next() (api.Line, error) {
 	for {
 		part, err := l.r.ReadSlice('\n')
 		if len(text)+len(part) > api.MaxLine {
-			return api.Line{}, fmt.Errorf("a line of the server's is too long: %w", paddock.Internal)
+			return api.Line{}, fmt.Errorf("a line from the server is too long: %w", paddock.Internal)
 		}
 		text = append(text, part...)
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -77,23 +77,23 @@ func (f files) list(ctx context.Context, name string, depth int, yield func(padd
 	}
 }
 
-// maxEvents is how many changes a watcher keeps for its reader. Beyond it the
-// oldest are lost, which is told.
+// maxEvents is the number of changes that a watcher keeps for its reader. Beyond it, the
+// oldest are dropped, and Event.Lost reports the gap.
 const maxEvents = 4096
 
-// A watcher takes what the server tells, over one connection after the other, so
-// that the server never waits for its reader.
+// A watcher reads events from the server, and reconnects when a connection breaks. It reads
+// ahead of its reader so that the server never waits.
 type watcher struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing comes any more
+	done   chan struct{} // closed when no more events come
 	once   sync.Once
 	closed chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	events []paddock.Event // guarded by mu
-	lost   bool            // guarded by mu; before the next one that is kept
-	err    error           // guarded by mu; why nothing comes any more
-	more   chan struct{}   // holds one: there may be more
+	lost   bool            // guarded by mu; events were dropped before the next one that is kept
+	err    error           // guarded by mu; why no more events come
+	more   chan struct{}   // holds one element: there may be more events
 }
 
 func (f files) Watch(ctx context.Context, name string, o paddock.WatchOptions) (paddock.Watcher, error) {
@@ -105,10 +105,10 @@ func (f files) Watch(ctx context.Context, name string, o paddock.WatchOptions) (
 	}
 	w := &watcher{cancel: cancel, done: make(chan struct{}), closed: make(chan struct{}), more: make(chan struct{}, 1)}
 	in := newLines(res.Body)
-	// The headers came with the first line, or just before it.
+	// The headers arrive with the first line or just before it.
 	if _, err := in.next(); err != nil {
 		cancel()
-		_ = res.Body.Close() // it has ended
+		_ = res.Body.Close() // the stream has ended
 		return nil, fmt.Errorf("watch %q: %w", name, d.lost(ctx, err))
 	}
 	if !d.run(func() { w.follow(f, query, in, res.Body) }) {
@@ -118,7 +118,7 @@ func (f files) Watch(ctx context.Context, name string, o paddock.WatchOptions) (
 	return w, nil
 }
 
-// follow takes what comes until the end.
+// follow reads events until the end.
 func (w *watcher) follow(f files, query url.Values, in lines, body io.ReadCloser) {
 	d := f.s.d
 	ctx, cancel := context.WithCancel(d.ctx)
@@ -134,7 +134,7 @@ func (w *watcher) follow(f files, query url.Values, in lines, body io.ReadCloser
 	}()
 	for tries := d.tries(); ; {
 		err := w.receive(in)
-		_ = body.Close() // it has ended
+		_ = body.Close() // the stream has ended
 		if paddock.KindOf(err) != paddock.Internal || ctx.Err() != nil || errors.Is(err, errTold) {
 			w.end(err)
 			return
@@ -145,7 +145,7 @@ func (w *watcher) follow(f files, query url.Values, in lines, body io.ReadCloser
 				w.end(fmt.Errorf("watch: %w", d.lost(context.Background(), err)))
 				return
 			}
-			res, failed := d.stream(ctx, f.s.path("/files/watch"), query) //nolint:bodyclose // kept, and closed at the next turn or the end
+			res, failed := d.stream(ctx, f.s.path("/files/watch"), query) //nolint:bodyclose // closed in the next iteration or at the end
 			if failed == nil {
 				in, body, tries = newLines(res.Body), res.Body, d.tries()
 				break
@@ -158,10 +158,10 @@ func (w *watcher) follow(f files, query url.Values, in lines, body io.ReadCloser
 	}
 }
 
-// errTold is that the server said why nothing comes any more.
-var errTold = errors.New("the server ended it")
+// errTold reports that the server ended the stream and said why.
+var errTold = errors.New("the server ended the watch")
 
-// receive takes lines until the last one.
+// receive reads lines up to the last one.
 func (w *watcher) receive(in lines) error {
 	for {
 		line, err := in.next()
@@ -184,14 +184,14 @@ func (w *watcher) keep(e paddock.Event) {
 	e.Lost = e.Lost || w.lost
 	w.lost = false
 	w.events = append(w.events, e)
-	if len(w.events) > maxEvents { // the newest say most
+	if len(w.events) > maxEvents { // keep the newest
 		w.events = w.events[1:]
 		w.events[0].Lost = true
 	}
 	w.wake()
 }
 
-// skip notes that there is a gap.
+// skip notes a gap.
 func (w *watcher) skip() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +206,7 @@ func (w *watcher) end(err error) {
 	close(w.done)
 }
 
-// wake tells a reader. w.mu is held.
+// wake wakes a reader. w.mu is held.
 func (w *watcher) wake() {
 	select {
 	case w.more <- struct{}{}:
@@ -218,7 +218,7 @@ func (w *watcher) Next(ctx context.Context) (paddock.Event, error) {
 	for {
 		select {
 		case <-w.closed:
-			return paddock.Event{}, fmt.Errorf("watch: it was closed: %w", paddock.Canceled)
+			return paddock.Event{}, fmt.Errorf("watch: the watcher was closed: %w", paddock.Canceled)
 		default:
 		}
 		w.mu.Lock()
@@ -235,7 +235,7 @@ func (w *watcher) Next(ctx context.Context) (paddock.Event, error) {
 		w.mu.Unlock()
 		if err != nil {
 			w.mu.Lock()
-			w.wake() // the next reader is to know, too
+			w.wake() // the next reader gets the error too
 			w.mu.Unlock()
 			return paddock.Event{}, fmt.Errorf("watch: %w", err)
 		}
@@ -246,7 +246,7 @@ func (w *watcher) Next(ctx context.Context) (paddock.Event, error) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return paddock.Event{}, fmt.Errorf("watch: no event in time: %w", paddock.Timeout)
 			}
-			return paddock.Event{}, fmt.Errorf("watch: given up: %w", paddock.Canceled)
+			return paddock.Event{}, fmt.Errorf("watch: the call was canceled: %w", paddock.Canceled)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (q *request) sandbox() (paddock.Sandbox, error) {
 func (q *request) sandboxID() (paddock.ID, error) {
 	id := paddock.ID(q.PathValue("id"))
 	if !id.Valid() {
-		return "", fmt.Errorf("sandbox %q: not a name: %w", string(id), paddock.Invalid)
+		return "", fmt.Errorf("sandbox %q: invalid name: %w", string(id), paddock.Invalid)
 	}
 	if !q.visible(id) {
 		return "", fmt.Errorf("sandbox %s: %w", id, paddock.NotFound)

@@ -207,7 +207,7 @@ type cellLines struct {
 func (l *cellLines) send(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("say it in JSON: %w", err)
+		return fmt.Errorf("encode as JSON: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
