@@ -23,7 +23,7 @@ func attachPromises() []group {
 	}}}
 }
 
-// attach joins a process and collects its output.
+// attach attaches to a process and collects its output.
 func (b box) attach(t testing.TB, pid paddock.PID, from int64) (paddock.Process, *syncBuffer, *syncBuffer) {
 	t.Helper()
 	var out, errs syncBuffer
@@ -35,7 +35,8 @@ func (b box) attach(t testing.TB, pid paddock.PID, from int64) (paddock.Process,
 	return p, &out, &errs
 }
 
-// detached starts a script that nobody listens to, and waits for its end if asked.
+// detached starts a script with nobody attached. If ended, it waits until the script has
+// ended.
 func (b box) detached(t testing.TB, script string, ended bool) paddock.PID {
 	t.Helper()
 	cmd := b.shell(script)
@@ -51,7 +52,7 @@ func (b box) detached(t testing.TB, script string, ended bool) paddock.PID {
 func attachLater(t *testing.T, s *suite) {
 	b := s.box(t)
 	pid := b.detached(t, "echo hello; echo trouble >&2; exit 6", true)
-	for range 2 { // reading it does not use it up
+	for range 2 { // reading the kept output does not discard it
 		p, out, errs := b.attach(t, pid, 0)
 		exit := wait(t, p)
 		if out.String() != "hello\n" || errs.String() != "trouble\n" || exit.Code != 6 || exit.Cause != paddock.Exited || exit.Dropped != 0 {
@@ -76,8 +77,8 @@ func attachOffset(t *testing.T, s *suite) {
 	wantKind(t, "from -1", err, paddock.Invalid)
 }
 
-// attachOrder lets the command wait for each piece to be taken, so that the
-// order is known, and then has it replayed.
+// attachOrder makes the command wait until each piece was received, so that the order is
+// known. Then it has the output replayed.
 func attachOrder(t *testing.T, s *suite) {
 	b := s.box(t)
 	var live, replayed syncBuffer
@@ -195,7 +196,7 @@ func attachUnknown(t *testing.T, s *suite) {
 	}
 	for _, pid := range []paddock.PID{1 << 29, 1, 0, -1} {
 		if known(pid) {
-			continue // some number is the first
+			continue // the first number may be any
 		}
 		_, err := b.Attach(bounded(t), pid, paddock.Output{})
 		wantKind(t, "attach", err, paddock.NotFound, paddock.Invalid)

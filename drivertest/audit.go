@@ -6,15 +6,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Where events go is between a driver and whoever opens it, so what they say is
-// for the driver's own tests.
+// The suite does not check the content of events, because the opener of a driver decides
+// where they go. The drivers' own tests check it.
 func auditPromises() []group {
 	return []group{{can: []paddock.Capability{paddock.CanAudit}, promises: []promise{
 		{"every kind of event can be recorded, and commands can do what they can without", auditChangesNothing},
 	}}}
 }
 
-// deeds are what events are told of, and some of what is none.
+// deeds is a script whose actions are of every kind of event, and some of no kind.
 const deeds = `umask; echo text > f; cat < f; cat /missing 2>&1; ls /proc/self/fd | wc -l; (exit 3); echo $?; sh -c 'kill -9 $$'; echo $?`
 
 func auditChangesNothing(t *testing.T, s *suite) {

@@ -26,21 +26,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// bare is a driver without any isolation: the guest runs in this process, and
-// its commands on the host. It shows that the suite runs, that it expects no
-// more than what Info claims, and that it sees what is refused. It is for
-// tests only.
+// bare is a driver without any isolation: the guest runs in this process, and its commands
+// run on the host. It shows that the suite runs, that the suite expects no more than Info
+// claims, and that the suite detects refusals. It is for tests only.
 type bare struct {
 	state  string
 	forks  *forks
-	broken string // what this one does wrong on purpose
+	broken string // the promise that this driver breaks on purpose
 
 	mu     sync.Mutex
 	closed bool                        // guarded by mu
-	boxes  map[paddock.ID]*bareSandbox // guarded by mu; nil while one is made
+	boxes  map[paddock.ID]*bareSandbox // guarded by mu; nil during creation
 }
 
-// opener gives what makes a bare driver, broken or not.
+// opener returns a constructor of bare drivers, broken or not.
 func opener(broken string) func(state string) (paddock.Driver, error) {
 	shared := &forks{}
 	return func(state string) (paddock.Driver, error) {
@@ -48,8 +47,8 @@ func opener(broken string) func(state string) (paddock.Driver, error) {
 	}
 }
 
-// forks lets one sandbox at a time start a process: a child between fork and
-// exec holds what another sandbox's guest, in this same process, writes.
+// forks lets one sandbox at a time start a process. Between fork and exec, a child holds
+// the files that another sandbox's guest, in this same process, is writing.
 type forks struct{ mu sync.Mutex }
 
 func (f *forks) start(argv0 string, argv []string, attr *guest.ProcAttr) (int, error) {
@@ -69,15 +68,15 @@ func (f *forks) start(argv0 string, argv []string, attr *guest.ProcAttr) (int, e
 		if err != syscall.ETXTBSY || try == 200 {
 			return pid, err
 		}
-		// ForkExec answers while the kernel still closes the child's files,
-		// one after the other: the one that was just written may come last.
+		// ForkExec returns while the kernel still closes the child's files, one after the
+		// other. The file just written may be the last.
 		<-tick.C
 	}
 }
 
 func TestMain(m *testing.M) {
-	// Where the tests run with signals ignored (nohup), bare's commands, which
-	// are this process's own children, would ignore them too.
+	// If the tests run with signals ignored (nohup), bare's commands, which are children of
+	// this process, would ignore them too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
 	drivertest.Main(m, opener(""))
 }
@@ -90,7 +89,7 @@ func TestBare(t *testing.T) { drivertest.Run(t, bareHarness("")) }
 
 func BenchmarkBare(b *testing.B) { drivertest.Bench(b, bareHarness("")) }
 
-// absent is every control that bare does not have: all but one.
+// absent returns the controls that bare reports as absent.
 func absent() []paddock.Control {
 	return []paddock.Control{
 		paddock.ControlUserNS, paddock.ControlMountNS, paddock.ControlPIDNS, paddock.ControlNetNS, paddock.ControlIPCNS,
@@ -98,7 +97,7 @@ func absent() []paddock.Control {
 		paddock.ControlSeccomp, paddock.ControlNoNewPrivs, paddock.ControlCapabilities, paddock.ControlKeyring,
 		paddock.ControlIdentity, paddock.ControlProtected, paddock.ControlNetwork, paddock.ControlMemory, paddock.ControlCPU,
 		paddock.ControlPIDs, paddock.ControlDisk, paddock.ControlFiles, paddock.ControlDescriptors,
-		// ControlIO is not even listed: asking for it is unsupported.
+		// ControlIO is not even listed, so asking for it is unsupported.
 	}
 }
 
@@ -133,7 +132,7 @@ func (d *bare) Info(_ context.Context, tier paddock.Tier) (paddock.Info, error) 
 	return info, nil
 }
 
-// check refuses what is wrong, and what cannot be done here.
+// check refuses a spec that is wrong, or that this driver does not support.
 func (d *bare) check(spec paddock.Spec) error {
 	switch {
 	case spec.ID != "" && !spec.ID.Valid():

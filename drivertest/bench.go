@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bench measures the driver of h. Times of single calls are reported as
-// medians too, since a mean hides what most callers see.
+// Bench measures the driver of h. It also reports medians for single calls, because a mean
+// hides what most callers see.
 func Bench(b *testing.B, h Harness) {
 	s := newSuite(b, h)
 	b.Run("create to first output", s.benchFirstOutput)
@@ -34,7 +34,7 @@ func medians(b *testing.B, times []time.Duration) {
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
 }
 
-// firstByte tells when output begins.
+// firstByte notes when output begins.
 type firstByte struct{ at time.Time }
 
 func (f *firstByte) Write(p []byte) (int, error) {
@@ -105,7 +105,7 @@ func (s *suite) benchExec(b *testing.B) {
 
 const benchSize = 1 << 30
 
-// roomy asks for room for a file of benchSize.
+// roomy makes a sandbox whose limits admit a file of benchSize.
 func (s *suite) roomy(b *testing.B) box {
 	return s.own(b, func(spec *paddock.Spec) {
 		if s.enforces(paddock.ControlDisk) {
@@ -136,7 +136,7 @@ func (s *suite) benchOutput(b *testing.B) {
 	}
 }
 
-// counter counts what is written.
+// counter counts the bytes written to it.
 type counter int64
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -144,7 +144,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// same reads the same bytes for ever: making new ones would be what is measured.
+// same reads the same bytes without end. New bytes would cost more than what is measured.
 type same struct{ block []byte }
 
 func (r same) Read(p []byte) (int, error) { return copy(p, r.block), nil }
@@ -184,8 +184,8 @@ func (s *suite) benchFileOut(b *testing.B) {
 	}
 }
 
-// benchIdle measures what a sandbox that does nothing costs: the memory of
-// its processes on the host, shared pages counted in parts.
+// benchIdle measures the cost of an idle sandbox: the memory of its processes on the host,
+// with shared pages counted proportionally.
 func (s *suite) benchIdle(b *testing.B) {
 	const n = 8
 	ctx := context.Background()

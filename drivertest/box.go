@@ -25,9 +25,8 @@ type box struct {
 	dir string
 }
 
-// box gives the sandbox that gentle promises share, which also shows that they
-// do not disturb each other. A promise that needs a spec or breaks things
-// takes one of its own.
+// box returns the sandbox that promises without side effects share, which also shows that
+// they do not disturb each other. A promise that needs a spec or breaks things calls own.
 func (s *suite) box(t testing.TB) box {
 	t.Helper()
 	return s.scratch(t, s.shared(t))
@@ -58,7 +57,7 @@ func (s *suite) shared(t testing.TB) paddock.Sandbox {
 	return sb
 }
 
-// dropCommon removes the common sandbox.
+// dropCommon removes the shared sandbox.
 func (s *suite) dropCommon(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -91,7 +90,7 @@ func (s *suite) ownOf(t testing.TB, d paddock.Driver, change ...func(*paddock.Sp
 func (s *suite) removeAfter(t testing.TB, sb paddock.Sandbox) {
 	t.Helper()
 	t.Cleanup(func() {
-		// t.Context is over by now.
+		// t.Context has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := sb.Remove(ctx); err != nil {
@@ -100,7 +99,7 @@ func (s *suite) removeAfter(t testing.TB, sb paddock.Sandbox) {
 	})
 }
 
-// scratch makes an empty directory below the home.
+// scratch makes an empty directory in the home directory.
 func (s *suite) scratch(t testing.TB, sb paddock.Sandbox) box {
 	t.Helper()
 	b := box{Sandbox: sb, s: s}
@@ -112,23 +111,23 @@ func (s *suite) scratch(t testing.TB, sb paddock.Sandbox) box {
 	return b
 }
 
-// in gives a name in the box's directory.
+// in returns a path in the box's directory.
 func (b box) in(name ...string) string {
 	return path.Join(append([]string{b.dir}, name...)...)
 }
 
-// A result is what a command that ended left.
+// A result is the output and exit of an ended command.
 type result struct {
 	out, err string
 	exit     paddock.Exit
 }
 
-// shell gives the command that runs script in the box's directory.
+// shell returns the command that runs script in the box's directory.
 func (b box) shell(script string, args ...string) paddock.Cmd {
 	return paddock.Cmd{Args: append([]string{b.s.h.Shell, "-c", script, "sh"}, args...), Dir: b.dir}
 }
 
-// run runs a command to its end.
+// run runs a command and waits for its end.
 func (b box) run(t testing.TB, cmd paddock.Cmd) result {
 	t.Helper()
 	r, err := b.try(bounded(t), cmd)
@@ -138,7 +137,7 @@ func (b box) run(t testing.TB, cmd paddock.Cmd) result {
 	return r
 }
 
-// try is run for goroutines, which may not end the test.
+// try is run for goroutines, because those must not end the test.
 func (b box) try(ctx context.Context, cmd paddock.Cmd) (result, error) {
 	var out, errs bytes.Buffer
 	cmd.Output = paddock.Output{Stdout: &out, Stderr: &errs}
@@ -154,13 +153,13 @@ func (b box) try(ctx context.Context, cmd paddock.Cmd) (result, error) {
 	return result{out.String(), errs.String(), exit}, nil
 }
 
-// sh runs a script to its end.
+// sh runs a script and waits for its end.
 func (b box) sh(t testing.TB, script string, args ...string) result {
 	t.Helper()
 	return b.run(t, b.shell(script, args...))
 }
 
-// must runs a script that has to succeed, and gives its output.
+// must runs a script that has to succeed, and returns its output.
 func (b box) must(t testing.TB, script string, args ...string) string {
 	t.Helper()
 	r := b.sh(t, script, args...)
@@ -191,7 +190,7 @@ func wait(t testing.TB, p paddock.Process) paddock.Exit {
 	return exit
 }
 
-// kill ends a process that a promise left running.
+// kill kills a process that a promise left running.
 func kill(t testing.TB, p paddock.Process) {
 	t.Helper()
 	if err := p.Signal(bounded(t), sigKill); err != nil && !errors.Is(err, paddock.NotFound) {
@@ -207,7 +206,7 @@ func (b box) put(t testing.TB, name string, data []byte, mode fs.FileMode) {
 	}
 }
 
-// write copies r to a file; whichever step fails, the file is closed.
+// write copies r to a file. It closes the file even after an error.
 func (b box) write(ctx context.Context, name string, r io.Reader, o paddock.CreateOptions) error {
 	w, err := b.FS().Create(ctx, name, o)
 	if err != nil {
@@ -236,7 +235,7 @@ func (b box) read(ctx context.Context, name string, o paddock.OpenOptions) ([]by
 	return data, errors.Join(err, r.Close())
 }
 
-// exists tells whether a name is there.
+// exists reports whether a name exists.
 func (b box) exists(t testing.TB, name string) bool {
 	t.Helper()
 	_, err := b.FS().Stat(bounded(t), name)
@@ -246,7 +245,7 @@ func (b box) exists(t testing.TB, name string) bool {
 	return err == nil
 }
 
-// gone waits until the processes whose numbers a script wrote to a file are no more.
+// gone waits until the processes whose numbers a script wrote to a file have ended.
 func (b box) gone(t testing.TB, file string) {
 	t.Helper()
 	until(t, "the processes in "+file+" are gone", func() bool {
@@ -254,7 +253,7 @@ func (b box) gone(t testing.TB, file string) {
 	})
 }
 
-// helper copies the probe in and gives its name.
+// helper copies the probe into the box and returns its path.
 func (b box) helper(t testing.TB) string {
 	t.Helper()
 	built, err := b.s.probe()
@@ -267,7 +266,7 @@ func (b box) helper(t testing.TB) string {
 	}
 	name := b.in("probe")
 	if b.exists(t, name) {
-		return name // it may be running, and cannot be written then
+		return name // it may be running, and then it cannot be written
 	}
 	b.put(t, name, data, 0o755)
 	if r := b.run(t, paddock.Cmd{Args: []string{name, "hello"}}); r.out != "hello\n" {
@@ -276,14 +275,14 @@ func (b box) helper(t testing.TB) string {
 	return name
 }
 
-// ProbeVariable names the probe where it was built beforehand: by whoever runs
-// the suite as a user that cannot read the source.
+// ProbeVariable names the environment variable with the path of a prebuilt probe. It is for
+// a user who cannot read the source.
 const ProbeVariable = "PADDOCK_DRIVERTEST_PROBE"
 
-// Probe is the package of the static program that does what a shell cannot.
+// Probe is the package of the probe, a static program for actions beyond those of a shell.
 const Probe = "github.com/paddock-sandbox/paddock/drivertest/internal/probe"
 
-// buildProbe builds the static program that does what a shell cannot.
+// buildProbe builds the probe, or returns the prebuilt one.
 func buildProbe(t testing.TB) (string, error) {
 	if name := os.Getenv(ProbeVariable); name != "" {
 		return name, nil
@@ -308,7 +307,7 @@ func wantKind(t testing.TB, what string, err error, kinds ...paddock.Kind) {
 	}
 }
 
-// clip shortens what may be long.
+// clip shortens a long text.
 func clip(s string) string {
 	if len(s) > 600 {
 		return s[:300] + " … " + s[len(s)-300:]

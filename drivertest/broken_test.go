@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 )
 
-// What a bare driver may do wrong on purpose.
+// Defects that a bare driver may have on purpose.
 const (
 	claimsTooMuch    = "claims a capability that it does not have"
 	claimsTooLittle  = "does what Info does not claim"
@@ -29,11 +29,12 @@ const (
 	skipsUnsaid      = "skips without a reason"
 )
 
-// brokenVariable says, in a process that this test started, what is broken.
+// brokenVariable names the environment variable that tells a child process of this test
+// which defect its driver has.
 const brokenVariable = "PADDOCK_DRIVERTEST_BROKEN"
 
-// A suite that cannot fail promises nothing: each of these drivers breaks one
-// promise, and the suite, run in a process of its own, has to say which.
+// A suite that cannot fail proves nothing. Each of these drivers breaks one promise, and
+// the suite, run in a process of its own, must report which.
 func TestTheSuiteSeesABrokenDriver(t *testing.T) {
 	if broken := os.Getenv(brokenVariable); broken != "" {
 		h := bareHarness(broken)

@@ -136,7 +136,7 @@ func manySandboxes(t *testing.T, s *suite) {
 			if err != nil {
 				t.Errorf("start: %v", err)
 			} else {
-				made.Wait() // all of them are there at once
+				made.Wait() // all of them exist at once
 				if _, err := io.WriteString(p.Input(), "go\n"); err != nil {
 					t.Errorf("write: %v", err)
 				}

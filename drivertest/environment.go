@@ -26,12 +26,12 @@ func environmentPromises() []group {
 	}}}
 }
 
-// tierVariables is the list in the comment of Spec.Env.
+// tierVariables returns the list in the comment of Spec.Env.
 func tierVariables() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR"}
 }
 
-// environ gives the variables of a command that no shell has added to.
+// environ returns the variables of a command, before a shell adds to them.
 func (b box) environ(t testing.TB, env map[string]string) map[string]string {
 	t.Helper()
 	r := b.run(t, paddock.Cmd{Args: []string{"env", "-0"}, Env: env})

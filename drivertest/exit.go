@@ -78,7 +78,7 @@ func signalGroup(t *testing.T, s *suite) {
 	b.gone(t, b.in("child"))
 }
 
-// announce starts a command with input, and waits for its first line.
+// announce starts a command with input and waits for its first line.
 func (b box) announce(t testing.TB, script string) (paddock.Process, *syncBuffer) {
 	t.Helper()
 	var out syncBuffer
@@ -90,7 +90,7 @@ func (b box) announce(t testing.TB, script string) (paddock.Process, *syncBuffer
 	return p, &out
 }
 
-// A syncBuffer is read while it is written.
+// A syncBuffer may be read while it is written.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -102,7 +102,7 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// Bytes gives a copy of what was written so far.
+// Bytes returns a copy of what was written so far.
 func (b *syncBuffer) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +116,7 @@ func signalHandled(t *testing.T, s *suite) {
 	if err := p.Signal(bounded(t), syscall.SIGTERM); err != nil {
 		t.Fatalf("signal: %v", err)
 	}
-	// The sleep dies of it too, which the shell may tell in words.
+	// The signal ends the sleep too, and the shell may report that.
 	exit := wait(t, p)
 	if exit.Cause != paddock.Exited || exit.Code != 3 || !bytes.Contains(out.Bytes(), []byte("got it")) {
 		t.Errorf("%+v, output %q", exit, out)

@@ -216,7 +216,7 @@ func describes(t *testing.T, s *suite) {
 	wantKind(t, "stat", err, paddock.NotFound)
 }
 
-// list gives what List yields, by name below the box's directory.
+// list returns what List yields, keyed by path below the box's directory.
 func (b box) list(ctx context.Context, name string, depth int) (map[string]paddock.FileInfo, error) {
 	found := make(map[string]paddock.FileInfo)
 	for fi, err := range b.FS().List(ctx, name, depth) {
@@ -377,8 +377,8 @@ func fifos(t *testing.T, s *suite) {
 	}
 }
 
-// runsAtOnce meets the moment in which a command that is being started still
-// holds what another call has just written.
+// runsAtOnce executes a file at a moment when a command that is being started still holds
+// the file open for writing.
 func runsAtOnce(t *testing.T, s *suite) {
 	b := s.box(t)
 	ctx := bounded(t)
@@ -473,7 +473,7 @@ func stalledReader(t *testing.T, s *suite) {
 	}
 }
 
-// blocks reads or checks size bytes that are nowhere the same.
+// blocks generates or checks size bytes in which no block repeats.
 type blocks struct {
 	block []byte
 	n     int64
@@ -485,12 +485,12 @@ const blockSize = 1 << 20
 func newBlocks() *blocks {
 	b := &blocks{block: make([]byte, blockSize)}
 	if _, err := io.ReadFull(noise(9), b.block); err != nil {
-		panic(err) // ChaCha8 does not fail
+		panic(err) // ChaCha8 never fails
 	}
 	return b
 }
 
-// part gives what comes next, at most to the end of a block.
+// part returns the next bytes, at most up to the end of a block.
 func (b *blocks) part() []byte {
 	binary.LittleEndian.PutUint64(b.block, uint64(b.n/blockSize)*0x9e3779b97f4a7c15)
 	return b.block[b.n%blockSize:]
@@ -524,7 +524,7 @@ func gigabyte(t *testing.T, s *suite) {
 			spec.Limits.Disk = 2 * size
 		}
 		if s.enforces(paddock.ControlMemory) {
-			spec.Limits.Memory = 3 * size // where the private layer is memory
+			spec.Limits.Memory = 3 * size // the private layer may be in memory
 		}
 	})
 	limit := int64(64 << 20)
@@ -558,7 +558,8 @@ func userRights(t *testing.T, s *suite) {
 	}
 	for _, name := range []string{"/etc/shadow", "/etc/sudoers", "/proc/1/environ", "/proc/1/mem"} {
 		if _, err := b.read(bounded(t), name, paddock.OpenOptions{}); err == nil {
-			// Fine if the file is the sandbox's own and commands can read it too.
+			// A readable file is fine if it is the sandbox's own and commands can read it
+			// too.
 			if r := b.sh(t, `cat "$1"`, name); r.exit.Code != 0 {
 				t.Errorf("the caller reads %s, which commands cannot", name)
 			}

@@ -14,9 +14,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// KilledGateway finds out that a sandbox goes on without a way out when the
-// process that is its way out, a child of this one with the given name, was
-// killed; that it says so; and that nothing spins or stays.
+// KilledGateway tests a sandbox whose gateway process was killed. The gateway is the child
+// of this process with the given name. The sandbox must continue without network and report
+// the kill in its status. No processor time may be wasted, and no gateway process may be
+// left.
 func KilledGateway(t *testing.T, open func(state string) (paddock.Driver, error), name string) {
 	s := newSuite(t, Harness{New: open, Base: paddock.Spec{AllowMissing: Weak(t, open)}})
 	if !s.info.Can(paddock.CanNetworkList) {
@@ -62,7 +63,7 @@ func KilledGateway(t *testing.T, open func(state string) (paddock.Driver, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const little = 500_000_000 // of a second that it sleeps, on any number of processors
+	const little = 500_000_000 // nanoseconds within a second of sleep, on any number of processors
 	if used := again.Usage.CPU - st.Usage.CPU; st.Usage.CPU >= 0 && used > little {
 		t.Errorf("%v of processor time went by while nothing ran", used)
 	}
@@ -74,8 +75,7 @@ func KilledGateway(t *testing.T, open func(state string) (paddock.Driver, error)
 	}
 }
 
-// HeldOverPause finds out that a connection which a pause has cut off is over for
-// the program that has it.
+// HeldOverPause tests that a program sees the end of a connection that a pause has cut.
 func HeldOverPause(t *testing.T, open func(state string) (paddock.Driver, error)) {
 	s := newSuite(t, Harness{New: open, Base: paddock.Spec{AllowMissing: Weak(t, open)}})
 	port := greeter(t)
@@ -94,7 +94,7 @@ func HeldOverPause(t *testing.T, open func(state string) (paddock.Driver, error)
 	wait(t, held)
 }
 
-// children lists those of this process that were started by a name.
+// children returns the children of this process with the given name.
 func children(t *testing.T, name string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -109,7 +109,7 @@ func children(t *testing.T, name string) []int {
 		}
 		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil || !bytes.HasPrefix(words, append([]byte(name), 0)) {
-			continue // it has ended meanwhile, or is another
+			continue // it has ended, or belongs to another parent
 		}
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {

@@ -16,67 +16,66 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// A Harness tells the suite how to reach a driver.
+// A Harness tells the suite how to open a driver.
 type Harness struct {
-	// New gives a driver on a state directory. Two drivers on the same
-	// directory are two processes' view of the same sandboxes, or the same
-	// process's before and after a restart. The suite closes what it opens. One
-	// that has rules about the network takes [Hosts] for the addresses of names.
+	// New opens a driver on a state directory. Two drivers on the same directory stand for
+	// two processes, or for one process before and after a restart. The suite closes what
+	// it opens. A driver with network rules must resolve the names of [Hosts].
 	New func(state string) (paddock.Driver, error)
 
 	// Shell is a POSIX shell inside; empty is /bin/sh.
 	Shell string
 
-	// Base is what the spec of every sandbox begins with. It is zero but for
-	// drivers that need a root, and hosts that lack a control (AllowMissing).
+	// Base is the spec that every sandbox starts from. It is zero except for drivers that
+	// need a root, and on hosts that lack a control (AllowMissing).
 	Base paddock.Spec
 
-	// Leaks counts what the driver holds on the host; nil is [Held].
+	// Leaks lists what the driver holds on the host. Nil is [Held].
 	Leaks func(t testing.TB, state, name string) Counts
 
-	// Memory says that this process holds the files of its sandboxes, so that
-	// it grows by what is in them, once.
+	// Memory means that this process holds the files of its sandboxes in memory, so it
+	// grows by their size once.
 	Memory bool
 
-	// Sample, where it is not empty, has one promise of each group checked, which
-	// it chooses by hash. It is for a driver that takes too long where the tests often
-	// run. The other promises are logged as left out.
+	// Sample, if not empty, restricts the run to one promise of each group, chosen by a
+	// hash of Sample. It is for a driver that takes too long for frequent runs. The other
+	// promises are logged as left out.
 	Sample string
 
-	// Subjects, where it is not empty, has only the promises of these subjects checked:
-	// for a wrapper, what it overrides. The other promises are logged as left out.
+	// Subjects, if not empty, restricts the run to the promises of these subjects: for a
+	// wrapper, those that it overrides. The other promises are logged as left out.
 	Subjects []string
 
-	// Skip lists promises, by their text, that the driver cannot keep, each
-	// with the reason.
+	// Skip lists promises, by their text, that the driver cannot keep, each with the
+	// reason.
 	Skip map[string]string
 }
 
-// A promise is a sentence that a driver keeps, and how to find out.
+// A promise is a sentence that a driver keeps, and its test.
 type promise struct {
 	text string
 	keep func(t *testing.T, s *suite)
 }
 
-// A group is promises that rest on the same ground.
+// A group is promises with the same preconditions.
 type group struct {
-	subject string // that the group belongs to
-	// can lists capabilities that the promises rest on.
+	subject string // subject of the group
+	// can lists the capabilities that the promises need.
 	can []paddock.Capability
-	// limits lists controls that a driver may lack altogether; then a spec
-	// that asks for the limit is refused.
+	// limits lists controls that a driver may lack completely. Then it refuses a spec that
+	// asks for the limit.
 	limits []paddock.Control
-	// walls lists controls that the promises follow from, however the tier
-	// builds them: they are expected unless Info calls one of them absent.
+	// walls lists controls that imply the promises, however the tier implements them. The
+	// promises are expected unless Info reports one of the controls as absent.
 	walls []paddock.Control
-	// alone says that nothing else may run meanwhile: the promises count what
-	// the process holds.
+	// alone means that nothing else may run meanwhile, because the promises count what the
+	// process holds.
 	alone bool
 
 	promises []promise
 }
 
-// groups returns all that the suite knows, in the order in which it is checked.
+// groups returns all groups of the suite, in the order of the run.
 func groups() []group {
 	var all []group
 	for _, subject := range []struct {
@@ -145,7 +144,7 @@ func Run(t *testing.T, h Harness) {
 	})
 }
 
-// each runs the promises that are, or are not, to be checked alone.
+// each runs the promises of the groups whose field alone has this value.
 func (s *suite) each(t *testing.T, all []group, alone bool) {
 	for _, g := range all {
 		if g.alone != alone || s.lacks(g) != "" {
@@ -165,10 +164,10 @@ func (s *suite) each(t *testing.T, all []group, alone bool) {
 	}
 }
 
-// part returns the promises of a group that are to be checked, and logs the others.
+// part returns the promises of a group to check, and logs the others.
 func (s *suite) part(t *testing.T, g group) []promise {
 	t.Helper()
-	only := 0 // which promise is checked alone
+	only := 0 // index of the only promise to check
 	switch {
 	case len(s.h.Subjects) > 0 && !slices.Contains(s.h.Subjects, g.subject):
 		only = -1
@@ -188,7 +187,7 @@ func (s *suite) part(t *testing.T, g group) []promise {
 	return checked
 }
 
-// checkSubjects fails on a subject that there is not.
+// checkSubjects fails on an unknown subject.
 func (s *suite) checkSubjects(t *testing.T, all []group) {
 	t.Helper()
 	for _, name := range s.h.Subjects {
@@ -198,8 +197,8 @@ func (s *suite) checkSubjects(t *testing.T, all []group) {
 	}
 }
 
-// tellLacks lists the promises that are not expected. That what they rest on
-// is refused is a promise of its own, so none of them is a skipped test.
+// tellLacks logs the promises that are not expected. They are not skipped tests, because
+// another promise checks that their preconditions are refused.
 func (s *suite) tellLacks(t *testing.T, all []group) {
 	t.Helper()
 	for _, g := range all {
@@ -213,7 +212,8 @@ func (s *suite) tellLacks(t *testing.T, all []group) {
 	}
 }
 
-// lacks says in words what of the group's ground the driver does not claim.
+// lacks describes the precondition of the group that the driver does not claim. Empty means
+// that it claims all.
 func (s *suite) lacks(g group) string {
 	for _, c := range g.can {
 		if !s.info.Can(c) {
@@ -233,20 +233,20 @@ func (s *suite) lacks(g group) string {
 	return ""
 }
 
-// enforces tells whether Info lists c as present.
+// enforces reports whether Info lists c as present.
 func (s *suite) enforces(c paddock.Control) bool {
 	f, ok := s.info.Finding(c)
 	return ok && f.Strength != paddock.Absent
 }
 
-// absent tells whether Info lists c as absent.
+// absent reports whether Info lists c as absent.
 func (s *suite) absent(c paddock.Control) bool {
 	f, ok := s.info.Finding(c)
 	return ok && f.Strength == paddock.Absent
 }
 
-// checkSkip fails on an entry of Harness.Skip that no promise has, that gives
-// no reason, or that hides something which the driver claims.
+// checkSkip fails on an entry of Harness.Skip that matches no promise, that gives no
+// reason, or that hides a capability which the driver claims.
 func (s *suite) checkSkip(t *testing.T, all []group) {
 	t.Helper()
 	for text, reason := range s.h.Skip {
@@ -277,21 +277,21 @@ func find(all []group, text string) (group, bool) {
 type suite struct {
 	h      Harness
 	state  string // directory of the driver's state
-	name   string // begins the ID of every sandbox, and is found in nothing else
+	name   string // prefix of the ID of every sandbox, and found in no other name
 	info   paddock.Info
 	driver paddock.Driver
-	probe  func() (string, error) // path of the program that is copied in
+	probe  func() (string, error) // path of the probe
 
 	mu     sync.Mutex
-	common paddock.Sandbox // guarded by mu; the sandbox of promises that need none of their own
+	common paddock.Sandbox // guarded by mu; the shared sandbox
 	made   int             // guarded by mu; numbers IDs
 }
 
-// secret is a variable of the host's environment that no sandbox may see.
+// secret names a variable of the host's environment that no sandbox may see.
 const secret = "PADDOCK_DRIVERTEST_SECRET"
 
-// againVariable marks the process in which tests run again as an ordinary user. Its
-// value chooses the sample that [Run] checks there; empty is every promise.
+// againVariable marks the process that runs tests again as an ordinary user. Its value
+// chooses the sample that [Run] checks there. Empty checks every promise.
 const againVariable = "PADDOCK_DRIVERTEST_AS_USER"
 
 func newSuite(t testing.TB, h Harness) *suite {
@@ -309,7 +309,7 @@ func newSuite(t testing.TB, h Harness) *suite {
 	s := &suite{h: h, name: "dt" + strings.ToLower(rand.Text()[:8])}
 	t.Setenv(secret, s.name+"-secret")
 
-	// Not t.TempDir: its names are longer than a Unix socket's may be.
+	// Not t.TempDir, because its paths are too long for a Unix socket.
 	state, err := os.MkdirTemp("", "dt")
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func newSuite(t testing.TB, h Harness) *suite {
 	return s
 }
 
-// fresh gives one more driver on the same state.
+// fresh opens another driver on the same state.
 func (s *suite) fresh(t testing.TB) paddock.Driver {
 	t.Helper()
 	d, err := s.h.New(s.state)
@@ -344,8 +344,8 @@ func (s *suite) fresh(t testing.TB) paddock.Driver {
 	return d
 }
 
-// warm makes whatever a driver makes once, and the probe, so that it is not
-// taken for a leak.
+// warm makes the driver create what it creates only once, and builds the probe. Otherwise
+// they would count as leaks.
 func (s *suite) warm(t *testing.T) {
 	t.Helper()
 	if _, err := s.probe(); err != nil {
@@ -356,13 +356,13 @@ func (s *suite) warm(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
-	s.warmOne(t, s.driver) // it holds its programs until the end
+	s.warmOne(t, s.driver) // the driver holds its programs until it is closed
 }
 
 func (s *suite) warmOne(t *testing.T, d paddock.Driver) {
 	t.Helper()
 	spec := s.spec()
-	if s.info.Can(paddock.CanNetworkList) { // whose programs are held too
+	if s.info.Can(paddock.CanNetworkList) { // its programs are held too
 		spec.Policy.Network.Mode = paddock.NetworkList
 	}
 	sb, err := d.Create(bounded(t), spec)
@@ -377,7 +377,7 @@ func (s *suite) warmOne(t *testing.T, d paddock.Driver) {
 	}
 }
 
-// id gives an ID that no other sandbox has.
+// id returns an ID that no other sandbox has.
 func (s *suite) id() paddock.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -385,7 +385,7 @@ func (s *suite) id() paddock.ID {
 	return paddock.ID(fmt.Sprintf("%s-%d", s.name, s.made))
 }
 
-// spec gives the base spec with an ID of its own.
+// spec returns the base spec with an ID of its own.
 func (s *suite) spec(change ...func(*paddock.Spec)) paddock.Spec {
 	spec := s.h.Base
 	spec.AllowMissing = slices.Clone(spec.AllowMissing)
@@ -397,7 +397,7 @@ func (s *suite) spec(change ...func(*paddock.Spec)) paddock.Spec {
 	return spec
 }
 
-// held counts what the driver holds.
+// held lists what the driver holds.
 func (s *suite) held(t testing.TB) Counts {
 	t.Helper()
 	return s.h.Leaks(t, s.state, s.name)
@@ -415,18 +415,18 @@ func (s *suite) nothingLeft(t testing.TB, before Counts) {
 	}
 }
 
-// patience is how long any one call may take before it counts as hanging. What is
-// many calls has as long: an emulated machine takes its time for them.
+// patience bounds any one call, and any sequence of calls, because an emulated machine is
+// slow. A call that takes longer counts as hanging.
 const patience = 180 * time.Second
 
-// bounded gives a context for calls that must not hang.
+// bounded returns a context for calls that must not hang.
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// eventually asks until the answer is yes or the time is over.
+// eventually polls until yes returns true or the time is over.
 func eventually(d time.Duration, yes func() bool) bool {
 	deadline := time.NewTimer(d)
 	defer deadline.Stop()
@@ -442,7 +442,7 @@ func eventually(d time.Duration, yes func() bool) bool {
 	return true
 }
 
-// until fails if what is promised does not come true.
+// until fails the test if yes does not return true in time.
 func until(t testing.TB, what string, yes func() bool) {
 	t.Helper()
 	if !eventually(30*time.Second, yes) {

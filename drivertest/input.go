@@ -91,8 +91,8 @@ func inputAfterEnd(t *testing.T, s *suite) {
 
 func inputUnread(t *testing.T, s *suite) {
 	b := s.box(t)
-	// It ends when it is told to, and by then the writer has filled whatever
-	// lies between.
+	// The command ends when the file exists. By then the writer has filled every buffer in
+	// between.
 	cmd := b.shell("while ! [ -e go ]; do sleep 0.05; done")
 	cmd.Input = true
 	p := b.start(t, cmd)
@@ -113,7 +113,7 @@ func inputUnread(t *testing.T, s *suite) {
 	}
 }
 
-// writeUntilError fails if more can be written than anything may hold.
+// writeUntilError fails if it can write more than any buffer may hold.
 func writeUntilError(t testing.TB, p paddock.Process) {
 	t.Helper()
 	failed := make(chan error, 1)
@@ -131,7 +131,7 @@ func writeUntilError(t testing.TB, p paddock.Process) {
 	}
 }
 
-// noise gives endless bytes that repeat nowhere, the same ones for a seed.
+// noise returns endless bytes without repetition. The same seed gives the same bytes.
 func noise(seed byte) io.Reader {
 	return rand.NewChaCha8([32]byte{seed})
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Counts is what a driver holds on the host: names, by the kind of thing.
-// Names rather than numbers, so that a leak says what it is.
+// Counts lists what a driver holds on the host, by kind. It holds names rather than
+// numbers, so that a leak can be identified.
 type Counts map[string][]string
 
-// extra lists what after has and c has not, kind by kind.
+// extra lists what after has and c has not, by kind.
 func (c Counts) extra(after Counts) []string {
 	var extra []string
 	for kind, names := range after {
@@ -31,8 +31,8 @@ func (c Counts) extra(after Counts) []string {
 	return extra
 }
 
-// goroutines names every goroutine by the function that started it, but for
-// those of the test runner.
+// goroutines names every goroutine by the function that started it, except those of the
+// test runner.
 func goroutines() []string {
 	buf := make([]byte, 4<<20)
 	buf = buf[:runtime.Stack(buf, true)]

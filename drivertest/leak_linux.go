@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// Held counts what a driver holds on this host: processes that descend from
-// this one or carry the state directory or a sandbox of the suite, their
-// network namespaces, mounts, control groups, sockets with a name, open
-// descriptors, files in the state directory, and goroutines. What belongs to
-// another driver that is tested meanwhile is not counted.
+// Held lists what a driver holds on this host. It lists processes that descend from this
+// process, or that carry the name of the state directory or of a sandbox of the suite. It
+// lists their network namespaces, mounts, control groups, named sockets, open descriptors,
+// files in the state directory, and goroutines. It leaves out what belongs to another
+// driver under test.
 func Held(t testing.TB, state, name string) Counts {
 	t.Helper()
 	mine := processes(state, name)
@@ -38,8 +38,8 @@ func Held(t testing.TB, state, name string) Counts {
 	return c
 }
 
-// processes gives the processes that belong to the driver, each described. A
-// process that ends meanwhile is none.
+// processes returns the processes that belong to the driver, with descriptions. It leaves
+// out a process that ends meanwhile.
 func processes(state, name string) map[int]string {
 	names, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -59,7 +59,7 @@ func processes(state, name string) map[int]string {
 		if err != nil {
 			continue
 		}
-		// The name in brackets may hold anything, brackets too.
+		// The name in parentheses may hold any character, including parentheses.
 		end := bytes.LastIndexByte(stat, ')')
 		if end < 0 {
 			continue
@@ -99,13 +99,13 @@ func processes(state, name string) map[int]string {
 func read(dir, name string) string {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
-		return "" // gone, or not ours to read
+		return "" // ended, or not readable for this user
 	}
 	return string(data)
 }
 
-// netNamespaces gives the namespaces of processes other than this one's, and
-// those that have a name.
+// netNamespaces returns the network namespaces of the processes that differ from this
+// process's own, and the named ones.
 func netNamespaces(pids map[int]string) []string {
 	own, _ := os.Readlink("/proc/self/ns/net")
 	found := make(map[string]bool)
@@ -124,7 +124,7 @@ func netNamespaces(pids map[int]string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// lines gives the lines of a file that hold text.
+// lines returns the lines of a file that contain text.
 func lines(file, text string) []string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -143,7 +143,7 @@ func controlGroups(name string) []string {
 	var found []string
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return fs.SkipDir // gone meanwhile
+			return fs.SkipDir // removed meanwhile
 		}
 		if d.IsDir() && strings.Contains(p, name) {
 			found = append(found, p)
@@ -160,7 +160,7 @@ func descriptors() []string {
 	}
 	var found []string
 	for _, e := range entries {
-		// The one that reads the directory is gone by now.
+		// The descriptor that reads the directory is closed by now.
 		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
 			found = append(found, target)
 		}
@@ -179,8 +179,8 @@ func files(dir string) []string {
 	return found
 }
 
-// pss gives the memory of the driver's processes, each shared page counted in
-// parts.
+// pss returns the memory of the driver's processes, with shared pages counted
+// proportionally.
 func pss(state, name string) (int64, bool) {
 	var sum int64
 	for pid := range processes(state, name) {
@@ -195,12 +195,12 @@ func pss(state, name string) (int64, bool) {
 				sum += kib << 10
 			}
 		}
-		_ = f.Close() // only read
+		_ = f.Close() // the file was only read
 	}
 	return sum, true
 }
 
-// rss gives the resident memory of this process.
+// rss returns the resident memory of this process.
 func rss() int64 {
 	var size, resident int64
 	if _, err := fmt.Sscan(read("/proc/self", "statm"), &size, &resident); err != nil {

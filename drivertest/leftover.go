@@ -82,8 +82,8 @@ func hundred(t *testing.T, s *suite) {
 	s.nothingLeft(t, before)
 }
 
-// createGivenUp cancels at many moments: whichever step Create is at, it has
-// to undo the ones before.
+// createGivenUp cancels Create at many moments, because it must undo its earlier steps from
+// whichever step it is at.
 func createGivenUp(t *testing.T, s *suite) {
 	d := s.seasoned(t)
 	before := s.held(t)
@@ -98,7 +98,7 @@ func createGivenUp(t *testing.T, s *suite) {
 		if err := sb.Remove(bounded(t)); err != nil {
 			t.Errorf("remove: %v", err)
 		}
-		break // from here on it is fast enough
+		break // from here on Create finishes first
 	}
 	if all, err := d.List(bounded(t)); err != nil || len(all) != 0 {
 		t.Errorf("listed %+v, %v", all, err)
@@ -112,7 +112,7 @@ func createRefused(t *testing.T, s *suite) {
 	for _, row := range badSpecs(t, s) {
 		sb, err := d.Create(bounded(t), s.spec(row.change))
 		if err == nil {
-			_ = sb.Remove(bounded(t)) // that it was made is another promise's failure
+			_ = sb.Remove(bounded(t)) // another promise checks that it was made
 		}
 	}
 	if all, err := d.List(bounded(t)); err != nil || len(all) != 0 {
@@ -149,8 +149,8 @@ func makerKilled(t *testing.T, s *suite) {
 	s.removeAfter(t, sb)
 	_, err = d.Open(bounded(t), short.ID)
 	wantKind(t, "open of the ephemeral one", err, paddock.NotFound)
-	// What must outlast the maker's death may be set up a moment after its
-	// sandboxes are ready.
+	// The process that outlasts the maker may be set up shortly after the sandboxes are
+	// ready.
 	until(t, "the sandboxes are some moments old", func() bool {
 		st, err := sb.Status(bounded(t))
 		return err == nil && st.Usage.Wall > 500*time.Millisecond
@@ -165,7 +165,7 @@ func makerKilled(t *testing.T, s *suite) {
 		t.Errorf("of the ephemeral sandbox there is still:\n\t%s", strings.Join(still, "\n\t"))
 	}
 
-	// A driver that is new, as after a crash.
+	// A new driver, as after a crash.
 	next := s.fresh(t)
 	if !s.listed(t, next, kept.ID) || s.listed(t, next, short.ID) {
 		t.Error("List does not give the kept one alone")
@@ -218,8 +218,8 @@ func (s *suite) holding(t testing.TB, id paddock.ID) []string {
 	return found
 }
 
-// seasoned gives a driver that has made a sandbox before, and so holds what it
-// holds once for all.
+// seasoned returns a driver that has made a sandbox before, and so already holds what it
+// creates only once.
 func (s *suite) seasoned(t testing.TB) paddock.Driver {
 	t.Helper()
 	d := s.fresh(t)
@@ -232,8 +232,8 @@ func (s *suite) seasoned(t testing.TB) paddock.Driver {
 	return d
 }
 
-// containsID tells whether a name on the host is about a sandbox: its ID, not
-// as the beginning of a longer one.
+// containsID reports whether a name on the host contains the ID of a sandbox. The ID must
+// not be the prefix of a longer ID.
 func containsID(name string, id paddock.ID) bool {
 	for {
 		i := strings.Index(name, string(id))

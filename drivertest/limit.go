@@ -38,7 +38,7 @@ func (s *suite) small(t testing.TB) box {
 	return s.own(t, func(spec *paddock.Spec) { spec.Limits.Memory = memoryLimit })
 }
 
-// doubling makes the shell itself grow; tailing makes a child of it grow.
+// doubling makes the shell itself grow. tailing makes a child of the shell grow.
 const (
 	doubling = "x=0123456789abcdef; while :; do x=$x$x; done"
 	tailing  = "head -c 4000000000 /dev/zero | tail"
@@ -52,7 +52,7 @@ func wantOutOfMemory(t testing.TB, exit paddock.Exit) {
 	if exit.Limit != memoryLimit {
 		t.Errorf("limit %d, want %d", exit.Limit, memoryLimit)
 	}
-	// Where a watchdog keeps the limit, it looks now and then.
+	// A watchdog that enforces the limit looks only at intervals.
 	if exit.Peak < memoryLimit/2 || exit.Peak > 4*memoryLimit {
 		t.Errorf("peak %d is not near the limit %d", exit.Peak, memoryLimit)
 	}
@@ -91,8 +91,8 @@ func memoryUsable(t *testing.T, s *suite) {
 	}
 }
 
-// ended tells whether a sandbox that was out of memory has ended by it, which
-// those may whose commands' memory is their kernel's.
+// ended reports whether a sandbox has ended because it was out of memory. A sandbox may, if
+// its kernel holds the memory of its commands.
 func (s *suite) ended(t *testing.T, b box) bool {
 	st, err := b.Status(bounded(t))
 	if err != nil || st.State != paddock.Dead || !s.enforces(paddock.ControlKernel) {
@@ -130,7 +130,7 @@ func pidsLimit(t *testing.T, s *suite) {
 	if err != nil || last < limit/4 || last > limit {
 		t.Errorf("%q processes were made, the limit is %d (%v)", lastLine(r.out), limit, err)
 	}
-	// The shell that is gone left one free; fill it.
+	// The shell that ended left one process free. Use it up.
 	until(t, "a start is exhausted", func() bool {
 		p, err := b.Start(bounded(t), paddock.Cmd{Args: []string{"sleep", "1000"}})
 		if err == nil {
@@ -153,8 +153,8 @@ func lastLine(s string) string {
 
 func forkBomb(t *testing.T, s *suite) {
 	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.PIDs = 128 })
-	// The bomb itself falls over the limit and may be gone when one looks, so it
-	// goes off where most of the room is taken.
+	// The bomb itself exceeds the limit and may have ended before the test looks. So it
+	// starts when most processes are used up.
 	cmd := b.shell("i=0; while [ $i -lt 80 ]; do sleep 1000 & i=$((i+1)); done; f() { f | f & }; f; wait")
 	cmd.Output = paddock.Output{Detached: true}
 	p := b.start(t, cmd)
@@ -221,13 +221,13 @@ func filesLimit(t *testing.T, s *suite) {
 	}
 }
 
-// cpuLimit cannot fail on a busy machine, which only gives less time.
+// cpuLimit cannot fail on a busy machine, because that only gives less time.
 func cpuLimit(t *testing.T, s *suite) {
 	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.CPUs = 0.25 })
 	cmd := b.shell("while :; do :; done")
 	cmd.Timeout = 2 * time.Second
 	exit := b.run(t, cmd).exit
-	if exit.Cause != paddock.TimedOut && exit.Cause != paddock.OutOfBudget { // a tier may count loops too
+	if exit.Cause != paddock.TimedOut && exit.Cause != paddock.OutOfBudget { // a tier may count loop iterations too
 		t.Fatalf("%+v", exit)
 	}
 	if exit.Usage.CPU > exit.Usage.Wall/2 {
@@ -235,8 +235,8 @@ func cpuLimit(t *testing.T, s *suite) {
 	}
 }
 
-// limitless lists the limits whose control Info does not list at all: a spec
-// that asks for one of them asks for what cannot be done.
+// limitless lists the limits whose control Info does not list. A spec that sets one of them
+// is unsupported.
 func limitless(info paddock.Info) map[paddock.Control]func(*paddock.Limits) {
 	all := map[paddock.Control]func(*paddock.Limits){
 		paddock.ControlMemory: func(l *paddock.Limits) { l.Memory = memoryLimit },
@@ -254,7 +254,7 @@ func limitless(info paddock.Info) map[paddock.Control]func(*paddock.Limits) {
 	return all
 }
 
-// refusesAbsent creates without accepting that one control is absent.
+// refusesAbsent creates sandboxes without accepting that a control is absent.
 func refusesAbsent(t *testing.T, s *suite) {
 	for _, f := range s.info.Controls {
 		if f.Strength != paddock.Absent {
@@ -263,7 +263,7 @@ func refusesAbsent(t *testing.T, s *suite) {
 		sb, err := s.driver.Create(bounded(t), s.spec(func(spec *paddock.Spec) {
 			spec.AllowMissing = without(spec.AllowMissing, f.Control)
 			if ask := limits()[f.Control]; ask != nil {
-				ask(&spec.Limits, true) // the default is enforced as well as the host can
+				ask(&spec.Limits, true) // a default is enforced as well as the host can
 			}
 		}))
 		if err == nil {

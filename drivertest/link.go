@@ -42,7 +42,7 @@ func linksInside(t *testing.T, s *suite) {
 		}
 	}
 	wantKind(t, "a link over what is there", b.FS().Symlink(bounded(t), "x", b.in("dir")), paddock.Exists)
-	// The root has no parent: a link to /etc means the sandbox's own.
+	// The root directory has no parent, so a link to /etc leads to the sandbox's own.
 	b.must(t, "ln -s /etc/passwd root; ln -s ../../../../../../../../../../etc/passwd up")
 	want := b.must(t, "cat /etc/passwd")
 	for _, name := range []string{"root", "up"} {
@@ -109,7 +109,7 @@ func linksOutside(t *testing.T, s *suite) {
 			if err == nil || strings.Contains(string(got), text) {
 				t.Errorf("%s is readable: %q", name, got)
 			}
-			// Writing may fail or make a file inside; it never reaches the host.
+			// Writing may fail or make a file inside. It must never reach the host.
 			_ = b.write(bounded(t), name, strings.NewReader("planted"), paddock.CreateOptions{})
 			_ = b.FS().Chmod(bounded(t), name, 0o600)
 			if name != link {

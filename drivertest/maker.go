@@ -14,27 +14,27 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// makerVariable makes the test binary a maker: a process that makes sandboxes
-// and is then killed. It holds the order.
+// makerVariable holds an order. It turns the test binary into a maker: a process that makes
+// sandboxes and is then killed.
 const makerVariable = "PADDOCK_DRIVERTEST_MAKER"
 
-// An order says what a maker makes.
+// An order describes what a maker makes.
 type order struct {
 	State string         `json:"state"`
 	Specs []paddock.Spec `json:"specs"`
-	Args  []string       `json:"args"` // of a command to leave running in each
+	Args  []string       `json:"args"` // the command to leave running in each sandbox
 }
 
-// A made says what a maker made.
+// A made describes what a maker made.
 type made struct {
 	Sandboxes []paddock.ID  `json:"sandboxes"`
 	Processes []paddock.PID `json:"processes"`
 	Error     string        `json:"error,omitempty"`
 }
 
-// Main is the TestMain of a driver's package. It runs the tests, or, where
-// the suite started the test binary again to be killed, makes sandboxes with
-// the driver that open gives. It does not return.
+// Main is the TestMain of a driver's package. It runs the tests. If the suite started the
+// test binary as a maker, it makes sandboxes with the driver that open returns, and waits
+// to be killed. It does not return.
 func Main(m *testing.M, open func(state string) (paddock.Driver, error)) {
 	text, ok := os.LookupEnv(makerVariable)
 	if !ok {
@@ -47,8 +47,8 @@ func Main(m *testing.M, open func(state string) (paddock.Driver, error)) {
 	os.Exit(0)
 }
 
-// serveOrder makes what was ordered, tells it, and waits to be killed. If the
-// suite goes away first it removes everything again.
+// serveOrder makes the ordered sandboxes, reports them, and waits to be killed. If the
+// suite ends first, it removes them.
 func serveOrder(text string, open func(state string) (paddock.Driver, error)) error {
 	if err := os.Unsetenv(makerVariable); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *suite) maker(t testing.TB, args []string, specs ...paddock.Spec) *maker
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A package that forgot Main runs no test and says nothing.
+	// A package without Main runs no test and prints nothing.
 	cmd := exec.Command(self, "-test.run=^$")
 	cmd.Env = append(os.Environ(), makerVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
@@ -123,7 +123,7 @@ func (s *suite) maker(t testing.TB, args []string, specs ...paddock.Spec) *maker
 	}
 	m := &maker{cmd: cmd}
 	t.Cleanup(func() {
-		_ = stdin.Close() // it may be closed by kill
+		_ = stdin.Close() // kill may have closed it
 		m.kill(t)
 	})
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
@@ -139,7 +139,7 @@ func (s *suite) maker(t testing.TB, args []string, specs ...paddock.Spec) *maker
 	return m
 }
 
-// kill ends the maker as kill -9 does, and waits until it is gone.
+// kill kills the maker by signal 9 and waits for its end.
 func (m *maker) kill(t testing.TB) {
 	t.Helper()
 	if m.cmd.ProcessState != nil {
@@ -148,6 +148,6 @@ func (m *maker) kill(t testing.TB) {
 	if err := m.cmd.Process.Kill(); err != nil {
 		t.Errorf("kill the maker: %v", err)
 	}
-	// The error says that it was killed.
+	// The error reports the signal.
 	_ = m.cmd.Wait()
 }

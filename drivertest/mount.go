@@ -34,8 +34,8 @@ func mountPromises() []group {
 	}}}
 }
 
-// desk is a mount that can be written inside, however the driver keeps the
-// changes.
+// desk returns a mount that is writable inside, by Write or by Overlay, whichever the
+// driver supports.
 func (s *suite) desk(dir string) paddock.Mount {
 	m := paddock.Mount{Source: dir, Target: "/mnt/desk"}
 	if s.info.Can(paddock.CanMountWrite) {
@@ -46,7 +46,7 @@ func (s *suite) desk(dir string) paddock.Mount {
 	return m
 }
 
-// hostTree makes files on the host, by name below a new directory.
+// hostTree makes files in a new directory on the host.
 func hostTree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,8 +99,7 @@ func tree(t testing.TB, dir string) map[string]string {
 	return found
 }
 
-// wantTree fails unless a directory of the host is as it was, but for the
-// names that are allowed to differ.
+// wantTree fails if a directory of the host has changed, except for the allowed names.
 func wantTree(t testing.TB, dir string, before map[string]string, allowed ...string) {
 	t.Helper()
 	after := tree(t, dir)
@@ -114,7 +113,7 @@ func wantTree(t testing.TB, dir string, before map[string]string, allowed ...str
 	}
 }
 
-// mounted makes a sandbox with mounts, and runs its commands in the first.
+// mounted makes a sandbox with mounts. Its commands run in the first mount.
 func (s *suite) mounted(t testing.TB, mounts ...paddock.Mount) box {
 	t.Helper()
 	return s.policed(t, paddock.FilePolicy{}, mounts...)
@@ -163,7 +162,7 @@ func mountWrite(t *testing.T, s *suite) {
 			t.Errorf("on the host %s is %q, %v", name, got, err)
 			continue
 		}
-		b.must(t, `cat "$1" >/dev/null`, name) // so that what was there is known inside
+		b.must(t, `cat "$1" >/dev/null`, name) // so that the sandbox has the old content cached
 		if err := os.WriteFile(full, []byte("by the host"), 0o644); err != nil {
 			t.Errorf("the caller cannot write %s: %v", name, err)
 		}

@@ -34,24 +34,24 @@ func networkPromises() []group {
 	}}}
 }
 
-// Names that the suite's own servers have, both on loopback.
+// Names of the suite's own servers, both on loopback.
 const (
 	hostListed = "listed.drivertest.test"
 	hostOther  = "other.drivertest.test"
 )
 
-// Hosts are the addresses of the names that the suite uses, for drivers that look
-// names up.
+// Hosts returns the addresses of the names that the suite uses, for drivers that resolve
+// names.
 func Hosts() map[string][]netip.Addr {
 	here := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 	return map[string][]netip.Addr{hostListed: here, hostOther: here}
 }
 
-// greeting is what the suite's server says.
+// greeting is the answer of the suite's server.
 const greeting = "drivertest greets"
 
-// greeter starts a server on loopback, and gives its port. It answers whatever
-// anybody says, in a way that the clients of web servers understand too.
+// greeter starts a server on loopback and returns its port. It gives every client the same
+// answer, which HTTP clients understand too.
 func greeter(t testing.TB) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func greeter(t testing.TB) uint16 {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				return // it is closed
+				return // the listener is closed
 			}
 			wg.Go(func() { greet(conn) })
 		}
@@ -77,10 +77,10 @@ func greeter(t testing.TB) uint16 {
 	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
-// greet answers one who speaks. Whoever goes away needs no answer.
+// greet answers a client. A client that leaves early needs no answer.
 func greet(conn net.Conn) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience)) // a connection takes one
+	_ = conn.SetDeadline(time.Now().Add(patience)) // the bound of a call is enough for a connection
 	if n, err := conn.Read(make([]byte, 4096)); err != nil || n == 0 {
 		return
 	}
@@ -91,8 +91,8 @@ func answer() string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(greeting), greeting)
 }
 
-// listing allows a name of the suite's server, whose address is one that only a
-// rule that names it makes reachable.
+// listing allows a name of the suite's server. Only a rule that names it makes its loopback
+// address reachable.
 func listing(port uint16, more ...paddock.NetworkRule) paddock.NetworkPolicy {
 	return paddock.NetworkPolicy{Mode: paddock.NetworkList, Rules: append([]paddock.NetworkRule{
 		{Host: hostListed, Ports: []uint16{port}},
@@ -100,17 +100,17 @@ func listing(port uint16, more ...paddock.NetworkRule) paddock.NetworkPolicy {
 	}, more...)}
 }
 
-// within makes a sandbox with a network.
+// within makes a sandbox with a network policy.
 func (s *suite) within(t testing.TB, p paddock.NetworkPolicy, change ...func(*paddock.Spec)) box {
 	t.Helper()
 	return s.own(t, append(change, func(spec *paddock.Spec) { spec.Policy.Network = p })...)
 }
 
-// request has a program without a proxy ask the server.
+// request makes a request to the server from a program that does not use a proxy.
 func (b box) request(t testing.TB, host string, port uint16) result {
 	t.Helper()
 	at := net.JoinHostPort(host, strconv.Itoa(int(port)))
-	if !b.s.info.Can(paddock.CanPrograms) { // the tier's own knows none that was not named
+	if !b.s.info.Can(paddock.CanPrograms) { // the tier's own programs reach no other names
 		return b.sh(t, `curl -sS --max-time 20 "http://$1/"`, at)
 	}
 	return b.run(t, paddock.Cmd{Args: []string{b.helper(t), "get", at}})
@@ -133,7 +133,7 @@ func (b box) reachesNot(t testing.TB, host string, port uint16) {
 	}
 }
 
-// tellsOf waits until it is told that a host was refused.
+// tellsOf waits until the status reports that a host was refused.
 func (b box) tellsOf(t testing.TB, host string) {
 	t.Helper()
 	var last paddock.Status
@@ -296,10 +296,10 @@ func networkPause(t *testing.T, s *suite) {
 	}
 }
 
-// sent is what the suite's server says to one who speaks, in bytes.
+// sent is the size of the server's answer in bytes.
 var sent = int64(len(answer()))
 
-// crossed is what a sandbox's way out has carried.
+// crossed returns the traffic of the sandbox so far.
 func (b box) crossed(t testing.TB) paddock.Traffic {
 	t.Helper()
 	st, err := b.Status(bounded(t))
@@ -344,7 +344,7 @@ func networkFork(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.reaches(t, hostListed, port) // it goes on
+	b.reaches(t, hostListed, port) // the sandbox continues
 	fork := s.within(t, listing(port), func(spec *paddock.Spec) { spec.Root = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id} })
 	if got := fork.crossed(t); got != (paddock.Traffic{}) {
 		t.Errorf("a fork begins with %+v, which is not its own", got)

@@ -59,8 +59,8 @@ func streamsInOrder(t *testing.T, s *suite) {
 	}
 }
 
-// oneGoroutine writes both streams to a buffer without a lock: the race
-// detector sees what the lengths do not.
+// oneGoroutine writes both streams to a buffer without a lock. The race detector finds
+// concurrent writes that the lengths do not show.
 func oneGoroutine(t *testing.T, s *suite) {
 	b := s.box(t)
 	var both bytes.Buffer
@@ -96,14 +96,14 @@ func binaryOutput(t *testing.T, s *suite) {
 
 func discarded(t *testing.T, s *suite) {
 	b := s.box(t)
-	// More than any pipe or ring holds.
+	// More than any pipe or ring buffer holds.
 	exit := wait(t, b.start(t, b.shell("yes | head -c 20000000; yes | head -c 20000000 >&2")))
 	if exit.Cause != paddock.Exited || exit.Code != 0 {
 		t.Errorf("exit %+v", exit)
 	}
 }
 
-// A refuser takes some writes and fails the rest.
+// A refuser accepts some writes and fails the rest.
 type refuser struct{ left int }
 
 func (r *refuser) Write(p []byte) (int, error) {
@@ -128,10 +128,10 @@ func writerFails(t *testing.T, s *suite) {
 	}
 }
 
-// A gate is a writer that waits until it is opened.
+// A gate is a writer that blocks until it is opened.
 type gate struct {
 	w       io.Writer
-	entered chan struct{} // closed when the first write waits
+	entered chan struct{} // closed when the first write blocks
 	open    chan struct{} // closed by the test
 	once    sync.Once
 }
@@ -158,7 +158,7 @@ func slowReader(t *testing.T, s *suite) {
 	p := b.start(t, cmd)
 	<-g.entered
 
-	// It is held up when it has made no more output for a while.
+	// The process is blocked when it has produced no more output for a while.
 	last, same := int64(-1), 0
 	until(t, "the process waits for its reader", func() bool {
 		next := b.info(t, p.ID()).Next
@@ -204,7 +204,7 @@ func stalledOutput(t *testing.T, s *suite) {
 	}
 }
 
-// bulkOutput does not take the shared box: it measures.
+// bulkOutput does not use the shared box, because it measures.
 func bulkOutput(t *testing.T, s *suite, to string, output func(io.Writer) paddock.Output) {
 	const size = 100 << 20
 	b := s.own(t)
@@ -221,7 +221,7 @@ func bulkOutput(t *testing.T, s *suite, to string, output func(io.Writer) paddoc
 	grown()
 }
 
-// info gives what Processes says of one process.
+// info returns the entry of one process in Processes.
 func (b box) info(t testing.TB, pid paddock.PID) paddock.ProcessInfo {
 	t.Helper()
 	all, err := b.Processes(bounded(t))
@@ -235,16 +235,16 @@ func (b box) info(t testing.TB, pid paddock.PID) paddock.ProcessInfo {
 	return all[i]
 }
 
-// patternLine is a line that makes every loss and repetition show: no part of
-// it looks like another.
+// patternLine is a line in which every loss and repetition shows, because no part of it
+// equals another.
 const patternLine = "0123456789abcde\n"
 
-// patternScript prints so many bytes of the pattern.
+// patternScript returns a script that prints size bytes of the pattern.
 func patternScript(size int) string {
 	return fmt.Sprintf("yes 0123456789abcde | head -c %d", size)
 }
 
-// A pattern is a writer that checks what it is given.
+// A pattern is a writer that checks what it receives.
 type pattern struct {
 	text []byte
 	n    int64
@@ -279,12 +279,12 @@ func (p *pattern) check(t testing.TB, size int64) {
 	}
 }
 
-// growth watches this process's memory until the function that it gives is
-// called, which fails if it grew by more than limit.
+// growth measures the growth of this process's memory until the returned function is
+// called. That function fails the test if the growth exceeds limit.
 func growth(t testing.TB, limit int64) func() {
 	t.Helper()
-	// What is collected late, on a busy machine, is not what grows: neither what is
-	// there now, nor what comes.
+	// Garbage that is collected late, on a busy machine, does not count as growth, whether
+	// it exists now or comes later.
 	debug.FreeOSMemory()
 	baseHeap, baseRSS := heap(), rss()
 	before := debug.SetMemoryLimit(mapped() + limit - 16<<20)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ownerOf gives the user whom a file of the host belongs to.
+// ownerOf returns the owner of a file on the host.
 func ownerOf(t testing.TB, name string) (int, bool) {
 	t.Helper()
 	fi, err := os.Stat(name)

@@ -4,5 +4,5 @@ package drivertest
 
 import "testing"
 
-// ownerOf is not asked on this system.
+// ownerOf is unknown on this system.
 func ownerOf(testing.TB, string) (int, bool) { return 0, false }

@@ -32,8 +32,8 @@ func pausePromises() []group {
 	}}}
 }
 
-// counting is a command that counts for as long as the file "go" is there, and
-// then tells how far it came: in memory alone.
+// counting is a command that counts, in memory only, while the file "go" exists. Then it
+// prints the count.
 const counting = `cd "$1" && : > go && i=0; while [ -e go ]; do i=$((i+1)); sleep 0.01; done; echo "$i"`
 
 func pausedElsewhere(t *testing.T, s *suite) {
@@ -73,7 +73,7 @@ func pausedElsewhere(t *testing.T, s *suite) {
 	b.must(t, "echo usable")
 }
 
-// count ends a counting and gives what it says.
+// count ends a counting command and returns its count.
 func count(t testing.TB, b box, pid paddock.PID) int {
 	t.Helper()
 	var out syncBuffer
@@ -105,7 +105,7 @@ func memoryForks(t *testing.T, s *suite) {
 	}
 	first, second := s.from(t, id), s.from(t, id)
 	first.must(t, `echo two > "$1"/file`, b.dir)
-	first.dir, second.dir = b.dir, b.dir // where the process works
+	first.dir, second.dir = b.dir, b.dir // the directory of the process
 	for what, sb := range map[string]box{"the first": first, "the second": second, "the source": b} {
 		if n := count(t, sb, p.ID()); n < 1 {
 			t.Errorf("%s came to %d", what, n)
@@ -114,7 +114,7 @@ func memoryForks(t *testing.T, s *suite) {
 	if got := string(second.get(t, b.in("file"))); got != "one\n" {
 		t.Errorf("the second has %q", got)
 	}
-	// New commands are as the new spec says.
+	// New commands follow the new spec.
 	third := s.own(t, func(spec *paddock.Spec) {
 		spec.Root, spec.Env = paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id}, map[string]string{"FORK": "third"}
 	})
@@ -123,9 +123,9 @@ func memoryForks(t *testing.T, s *suite) {
 	}
 }
 
-// memoryRandom compares sandboxes from one snapshot, its source, and new ones: all
-// may have begun in the same memory. What a process had taken before the snapshot
-// its copies have too; what it takes later is its own.
+// memoryRandom compares sandboxes from one snapshot, its source, and new sandboxes, because
+// all of them may start from the same memory image. Random numbers that a process took
+// before the snapshot are the same in its copies. Later ones must differ.
 func memoryRandom(t *testing.T, s *suite) {
 	b := s.own(t)
 	probe, file := b.helper(t), b.in("waits")
@@ -135,7 +135,7 @@ func memoryRandom(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatalf("snapshot: %v", err)
 	}
-	seen := map[string]string{} // by value: who has it
+	seen := map[string]string{} // the owner of each value
 	note := func(who, text string) {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
 		if len(lines) < 3 {
@@ -164,7 +164,7 @@ func memoryRandom(t *testing.T, s *suite) {
 		}
 		note(who+", in what ran", out.String())
 	}
-	probes := map[string]string{} // where it is not where it was
+	probes := map[string]string{} // addresses that differ
 	for range 2 {
 		fresh := s.own(t)
 		who := string(fresh.ID())
@@ -211,8 +211,8 @@ func pauses(t *testing.T, s *suite) {
 	if err := b.Pause(bounded(t)); err != nil {
 		t.Fatalf("pause: %v", err)
 	}
-	// What was on its way arrives; then it stands still: fifty times as long
-	// as one step takes.
+	// Output on its way still arrives. Then there is none, for fifty times as long as one
+	// step takes.
 	settled := count()
 	until(t, "it stands still", func() bool {
 		before := settled
@@ -366,7 +366,7 @@ func snapshotRemoved(t *testing.T, s *suite) {
 	child := s.from(t, first)
 	child.must(t, `echo second > "$1"/other`, b.dir)
 	second := child.snapshot(t)
-	for range 2 { // the second time is fine
+	for range 2 { // the second time must succeed too
 		if err := s.driver.RemoveSnapshot(bounded(t), first); err != nil {
 			t.Fatalf("remove: %v", err)
 		}

@@ -28,7 +28,7 @@ func portPromises() []group {
 	}}}
 }
 
-// echoPort starts a listener that sends everything back.
+// echoPort starts an echo server and returns its port.
 func (b box) echoPort(t testing.TB, address string) int {
 	t.Helper()
 	var out syncBuffer
@@ -54,7 +54,7 @@ func (b box) dial(t testing.TB, port int) net.Conn {
 	if err != nil {
 		t.Fatalf("dial %d: %v", port, err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // most are closed by then
+	t.Cleanup(func() { _ = conn.Close() }) // most are already closed
 	return conn
 }
 

@@ -28,7 +28,7 @@ func protectPromises() []group {
 	}}
 }
 
-// repository is the part of a working tree that matters here.
+// repository makes the relevant part of a git working tree.
 func repository(t testing.TB) string {
 	t.Helper()
 	files := map[string]string{"README": "read me", "src/main.c": "int main;"}
@@ -44,8 +44,8 @@ func repository(t testing.TB) string {
 	return hostTree(t, files)
 }
 
-// attempt runs scripts that try to do what is forbidden. What they answer does
-// not count; what the host's files are afterwards does.
+// attempt runs scripts that try forbidden operations. Their exit does not count, because
+// the test then compares the host's files.
 func (b box) attempt(t testing.TB, scripts ...string) {
 	t.Helper()
 	for _, script := range scripts {
@@ -104,7 +104,7 @@ func protectDeep(t *testing.T, s *suite) {
 		"echo x > a/b/c/d/.mcp.json", "mkdir a/b/.vscode && echo x > a/b/.vscode/tasks.json",
 	)
 	wantTree(t, dir, before)
-	// Directories that are made now are no way round.
+	// Directories made now must not bypass the protection.
 	b.attempt(t, "mkdir -p n/e/w/.git/hooks; echo x > n/e/w/.git/hooks/pre-commit; echo x > n/e/w/.git/config; echo x > n/.mcp.json",
 		"mkdir m; echo x > m/t; mv m/t m/.mcp.json", "mkdir -p q/x; echo x > q/x/config; mv q/x q/.git",
 		"mkdir -p r/x/hooks; echo x > r/x/hooks/pre-commit; mv r/x r/.git")
@@ -156,13 +156,13 @@ func protectParent(t *testing.T, s *suite) {
 		"mv a/b/c/d a/free && echo x > a/free/.git/hooks/pre-commit && mv a/free a/b/c/d",
 		"rm -rf .git && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
 	)
-	// A tree that holds a repository may be moved, as long as the repository
-	// stays what it is.
+	// A tree that holds a repository may be moved, as long as the repository does not
+	// change.
 	wantSame(t, protectedIn(before), protectedIn(tree(t, dir)))
 }
 
-// protectedIn lists the protected files of a tree by the end of their names,
-// which is what makes them protected, with what they are.
+// protectedIn lists the protected files of a tree by the end of their paths, which makes
+// them protected, with their descriptions.
 func protectedIn(tree map[string]string) []string {
 	var found []string
 	for name, what := range tree {

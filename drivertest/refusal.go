@@ -18,7 +18,7 @@ func refusalPromises() []group {
 	}}}
 }
 
-// refusals says for each capability how it would be used.
+// refusals has, for each capability, a call that uses it.
 func refusals(t *testing.T, s *suite) map[paddock.Capability]func(ctx context.Context, b box) error {
 	create := func(change func(*paddock.Spec)) func(context.Context, box) error {
 		return func(ctx context.Context, _ box) error {
@@ -170,7 +170,7 @@ func infoSane(t *testing.T, s *suite) {
 	}
 }
 
-// checkFinding fails on a finding that leaves a question open.
+// checkFinding fails on an incomplete finding.
 func checkFinding(t testing.TB, f paddock.Finding) {
 	t.Helper()
 	switch f.Strength {

@@ -20,15 +20,14 @@ func removePromises() []group {
 	}}}
 }
 
-// ending says what calls may answer when their sandbox is removed: those under
-// way Unavailable, those that come later perhaps NotFound.
+// ending reports whether a call may return err when its sandbox is removed: Unavailable if
+// it was pending, and also NotFound if it came later.
 func ending(err error) bool {
 	return errors.Is(err, paddock.Unavailable) || errors.Is(err, paddock.NotFound)
 }
 
-// An activity is something that is under way when the sandbox is removed.
-// once does it one time, and tells that it began; it is done over and over
-// until it fails.
+// An activity is an operation in progress when the sandbox is removed. once performs it one
+// time and reports that it began. It is repeated until it fails.
 type activity struct {
 	what string
 	once func(ctx context.Context, began func()) error
@@ -52,7 +51,7 @@ func (b box) activities(t *testing.T) []activity {
 				return paddock.Unavailable
 			}
 			if err == nil && exit.Cause == paddock.OutOfBudget {
-				return nil // faster than the removal: once more
+				return nil // finished before the removal: repeat
 			}
 			if err == nil {
 				t.Errorf("a process of a removed sandbox ended with %+v", exit)
@@ -103,7 +102,7 @@ func (b box) activities(t *testing.T) []activity {
 			began()
 			<-ctx.Value(removedKey{}).(chan struct{})
 			_, err = io.Copy(io.Discard, r)
-			_ = r.Close() // it may tell the same again
+			_ = r.Close() // it may return the same error again
 			return err
 		}},
 		{"writing", func(ctx context.Context, began func()) error {
@@ -155,7 +154,7 @@ func (b box) activities(t *testing.T) []activity {
 			for err == nil {
 				_, err = w.Next(ctx)
 			}
-			_ = w.Close() // it may tell the same again
+			_ = w.Close() // it may return the same error again
 			return err
 		}})
 	}
@@ -170,7 +169,7 @@ func (b box) activities(t *testing.T) []activity {
 			began()
 			_, err = conn.Read(make([]byte, 1))
 			if err != nil {
-				return paddock.Unavailable // a connection's errors have no kind
+				return paddock.Unavailable // errors of a connection have no kind
 			}
 			return nil
 		}})
@@ -178,7 +177,7 @@ func (b box) activities(t *testing.T) []activity {
 	return all
 }
 
-// removedKey is of the context value that is closed when Remove has answered.
+// removedKey is the key of the context value that is closed when Remove has returned.
 type removedKey struct{}
 
 func removeDuring(t *testing.T, s *suite) {
@@ -196,7 +195,7 @@ func removeDuring(t *testing.T, s *suite) {
 			for err == nil {
 				err = a.once(ctx, once)
 			}
-			once() // where it could not even begin
+			once() // the activity could not begin
 			if !ending(err) {
 				t.Errorf("%s ended with: %v (kind %q)", a.what, err, paddock.KindOf(err))
 			}
@@ -207,7 +206,7 @@ func removeDuring(t *testing.T, s *suite) {
 		t.Errorf("remove: %v", err)
 	}
 	close(removedNow)
-	ended.Wait() // ctx bounds it, and then the kind is wrong
+	ended.Wait() // ctx bounds it; then the kind of the error is wrong
 }
 
 func removed(t *testing.T, s *suite) { s.removed(t, s.own(t)) }
@@ -262,7 +261,7 @@ func (s *suite) removed(t *testing.T, b box) {
 	}
 }
 
-// listed tells whether a driver lists a sandbox.
+// listed reports whether a driver lists a sandbox.
 func (s *suite) listed(t testing.TB, d paddock.Driver, id paddock.ID) bool {
 	t.Helper()
 	all, err := d.List(bounded(t))

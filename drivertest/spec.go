@@ -18,7 +18,7 @@ func specPromises() []group {
 	}}}
 }
 
-// A badSpec is a spec that no driver may accept.
+// A badSpec is a spec that every driver must refuse.
 type badSpec struct {
 	what   string
 	change func(*paddock.Spec)
@@ -34,7 +34,7 @@ func badSpecs(t testing.TB, s *suite) []badSpec {
 	}
 	invalid := []paddock.Kind{paddock.Invalid}
 	absent := []paddock.Kind{paddock.Invalid, paddock.NotFound}
-	// What a tier cannot do at all it may refuse before it looks closer.
+	// A tier may refuse an unsupported field before it checks the value.
 	either := []paddock.Kind{paddock.Invalid, paddock.NotFound, paddock.Unsupported}
 	mount := func(m paddock.Mount) func(*paddock.Spec) {
 		return func(spec *paddock.Spec) { spec.Mounts = append(spec.Mounts, m) }
@@ -152,8 +152,8 @@ func hostname(t *testing.T, s *suite) {
 	}
 }
 
-// rootDir copies the probe and what makes a user into a directory: it needs
-// nothing of the host.
+// rootDir copies the probe and the files that define a user into a directory. It needs no
+// file of the host.
 func rootDir(t *testing.T, s *suite) {
 	built, err := s.probe()
 	if err != nil {

@@ -22,7 +22,7 @@ func startPromises() []group {
 	}}}
 }
 
-// refused starts a command that cannot be, and checks what is said about it.
+// refused starts a command that cannot start, and checks the error.
 func (b box) refused(t *testing.T, cmd paddock.Cmd, code int, words ...string) {
 	t.Helper()
 	_, err := b.try(bounded(t), cmd)
@@ -71,8 +71,8 @@ func programForeign(t *testing.T, s *suite) {
 	b.refused(t, paddock.Cmd{Args: []string{b.in("nonsense")}}, 126, "format")
 }
 
-// foreign gives the head of a program for a machine that nobody has: an ELF
-// file for the PDP-11, little-endian, 64 bits.
+// foreign returns the start of a program for a machine that no host is: an ELF file for the
+// PDP-11, little-endian, 64 bits.
 func foreign() []byte {
 	elf := make([]byte, 4096)
 	copy(elf, "\x7fELF\x02\x01\x01")
@@ -83,7 +83,7 @@ func foreign() []byte {
 	binary.LittleEndian.PutUint64(elf[32:], 64)       // program headers
 	binary.LittleEndian.PutUint16(elf[52:], 64)       // size of this header
 	binary.LittleEndian.PutUint16(elf[54:], 56)       // size of a program header
-	binary.LittleEndian.PutUint16(elf[56:], 1)        // one of them
+	binary.LittleEndian.PutUint16(elf[56:], 1)        // number of program headers
 	return elf
 }
 
@@ -117,7 +117,7 @@ func argumentBytes(t *testing.T, s *suite) {
 
 func argumentsTooLong(t *testing.T, s *suite) {
 	b := s.box(t)
-	// Linux takes at most 128 KiB for one.
+	// Linux accepts at most 128 KiB for one argument.
 	_, err := b.try(bounded(t), paddock.Cmd{Args: []string{"true", strings.Repeat("x", 512<<10)}})
 	wantKind(t, "one of 512 KiB", err, paddock.Invalid, paddock.Exhausted)
 	many := append([]string{"true"}, strings.Split(strings.Repeat(strings.Repeat("x", 64<<10)+" ", 512), " ")...)

@@ -99,7 +99,7 @@ func defaultLimits(t *testing.T, s *suite) {
 		{paddock.ControlFiles, float64(st.Limits.Files), float64(want.Files), s.h.Base.Limits.Files != 0},
 	} {
 		if !s.enforces(l.c) {
-			continue // refused where it is asked for
+			continue // refused if it is asked for
 		}
 		if l.got <= 0 || !l.asked && l.got != l.fallback {
 			t.Errorf("%s is %v, Info's default is %v", l.c, l.got, l.fallback)
@@ -107,7 +107,7 @@ func defaultLimits(t *testing.T, s *suite) {
 	}
 }
 
-// limits gives, for each limit by its control, how to ask for one.
+// limits has, for each control of a limit, a function that sets the limit.
 func limits() map[paddock.Control]func(l *paddock.Limits, ask bool) {
 	return map[paddock.Control]func(l *paddock.Limits, ask bool){
 		paddock.ControlMemory: func(l *paddock.Limits, ask bool) { l.Memory = pick(ask, int64(300<<20)) },
@@ -133,7 +133,7 @@ func askedLimits(t *testing.T, s *suite) {
 	got := st.Limits
 	for c, set := range full {
 		if !s.askable(c) {
-			set(&got, false) // whatever its default is
+			set(&got, false) // ignore the default
 		}
 	}
 	if got != want {
@@ -141,8 +141,7 @@ func askedLimits(t *testing.T, s *suite) {
 	}
 }
 
-// askable tells whether a limit can be asked for without more ado: what is
-// weak has to be accepted by name.
+// askable reports whether a spec may set a limit without AllowMissing.
 func (s *suite) askable(c paddock.Control) bool {
 	f, ok := s.info.Finding(c)
 	return ok && (f.Strength == paddock.Full || f.Strength == paddock.Weak && slices.Contains(s.h.Base.AllowMissing, c))

@@ -26,7 +26,7 @@ func sudoPromises() []promise {
 
 func asking(spec *paddock.Spec) { spec.Sudo = true }
 
-// says runs lines of a shell as the sandbox's user and compares what they say.
+// says runs a script as the sandbox's user and compares its output.
 func (b box) says(t *testing.T, script, want string) {
 	t.Helper()
 	r := b.run(t, paddock.Cmd{Args: []string{"sh", "-c", script}})
@@ -75,7 +75,7 @@ func sudoEnvironment(t *testing.T, s *suite) {
 	b.says(t, `sudo sh -c 'echo "$HOME"'; sudo -E sh -c '[ "$HOME" = "$0" ] && echo kept' "$HOME"; sudo -EH sh -c 'echo "$HOME"'`, "/root\nkept\n/root\n")
 }
 
-// sudoRights compares with a command that the host has run as root.
+// sudoRights compares with a command that the host runs as root.
 func sudoRights(t *testing.T, s *suite) {
 	const look = `grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status | tr -s ' \t' ' '
 kill -0 1 2> /dev/null && echo signals the agent
@@ -127,13 +127,13 @@ func sudoTerminal(t *testing.T, s *suite) {
 	}
 	var out syncBuffer
 	p := b.start(t, paddock.Cmd{Args: []string{"sh", "-c", `sudo sleep 4321; echo ended $?`}, Terminal: &paddock.Size{Rows: 24, Cols: 80}, Output: paddock.Output{Stdout: &out}})
-	// Not a shell that says it is up: dash, once it makes the next process, hears a
-	// signal of that time only when that has ended.
+	// Do not use a shell that prints a line when it is ready. dash would handle a signal
+	// that arrives before its next fork only after the child has ended.
 	until(t, "it is up", func() bool {
-		// Of sudo, and of the command: the script has it with another character after it.
+		// Count sudo and the command. In the script itself another character follows.
 		return strings.Count(b.must(t, "cat /proc/[0-9]*/cmdline 2> /dev/null | tr '\\0' ' '"), "sleep 4321 ") == 2
 	})
-	if _, err := p.Input().Write([]byte{3}); err != nil { // what a person types to end it
+	if _, err := p.Input().Write([]byte{3}); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
 	wait(t, p)
@@ -163,8 +163,8 @@ func sudoRefuses(t *testing.T, s *suite) {
 	b.says(t, "sudo whoami", "root\n")
 }
 
-// sudoMounts: whoever a command is, the host's files are the caller's, and what is protected
-// is so by its name.
+// sudoMounts checks that any user inside has the caller's rights to the host's files, and
+// that protected names are protected from all users.
 func sudoMounts(t *testing.T, s *suite) {
 	dir := repository(t)
 	for name, mode := range map[string]os.FileMode{"src": 0o777, ".git/hooks": 0o777, ".git/config": 0o666, "README": 0o644} {

@@ -23,7 +23,7 @@ func terminalPromises() []group {
 	}}}
 }
 
-// terminal starts a script on a terminal of 24 lines with 80 characters.
+// terminal starts a script on a terminal of 24 lines with 80 columns.
 func (b box) terminal(t testing.TB, script string) (paddock.Process, *syncBuffer) {
 	t.Helper()
 	var out syncBuffer
@@ -33,7 +33,7 @@ func (b box) terminal(t testing.TB, script string) (paddock.Process, *syncBuffer
 	return b.start(t, cmd), &out
 }
 
-// says waits until the output holds text.
+// says waits until the output contains text.
 func says(t testing.TB, out *syncBuffer, text string) {
 	t.Helper()
 	if !eventually(patience/2, func() bool { return strings.Contains(out.String(), text) }) {
@@ -108,7 +108,7 @@ func terminalEOF(t *testing.T, s *suite) {
 func terminalEchoes(t *testing.T, s *suite) {
 	p, out := s.box(t).terminal(t, `echo ready; read -r line; echo "<$line>"`)
 	says(t, out, "ready")
-	send(t, p, "axx\x7f\x7fb\n") // two are rubbed out
+	send(t, p, "axx\x7f\x7fb\n") // two characters are erased
 	says(t, out, "<ab>")
 	wait(t, p)
 }

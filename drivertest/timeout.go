@@ -19,7 +19,7 @@ func timeoutPromises() []group {
 	}}}
 }
 
-// shortly is a time in which an emulated machine begins a command, too.
+// shortly is a time in which an emulated machine also starts a command.
 const shortly = time.Second
 
 func wantTimedOut(t testing.TB, exit paddock.Exit) {
@@ -94,7 +94,7 @@ func timeoutDetached(t *testing.T, s *suite) {
 
 func lifetime(t *testing.T, s *suite) {
 	b := s.own(t, func(spec *paddock.Spec) { spec.Limits.Lifetime = 2 * shortly })
-	for range 2 { // each command, not the sandbox
+	for range 2 { // the timeout ends each command, not the sandbox
 		r := b.sh(t, "sleep 1000")
 		wantTimedOut(t, r.exit)
 	}

@@ -50,7 +50,7 @@ func sameUser(t *testing.T, s *suite) {
 	}
 	b.must(t, `[ -d "$HOME" ] && [ -O "$HOME" ]`)
 	if s.absent(paddock.ControlMountNS) {
-		return // the users are the host's, and the home is not
+		return // the users are the host's, but the home is not
 	}
 	b.must(t, `IFS=:; while read -r name _ uid _ _ home _; do
 	[ "$uid" = "$(id -u)" ] && [ "$home" = "$HOME" ] && exit 0
@@ -100,8 +100,8 @@ func otherUser(t *testing.T, s *suite) {
 	}
 }
 
-// otherUserRights is tried of each user against the agent, which is process 1, and
-// against the others' processes.
+// otherUserRights tries operations, as each user, against process 1, which is the agent,
+// and against processes of the other users.
 func otherUserRights(t *testing.T, s *suite) {
 	const tries = `
 grep ^Cap /proc/self/status | grep -v '[[:space:]]0000000000000000$'
@@ -132,7 +132,7 @@ echo tried`
 	}
 }
 
-// strangers are users who are not the sandbox's.
+// strangers returns users other than the sandbox's.
 func (b box) strangers(t testing.TB) []string {
 	t.Helper()
 	own := strings.TrimSpace(b.must(t, "id -un"))
@@ -182,7 +182,7 @@ func otherUserUnknown(t *testing.T, s *suite) {
 	b.must(t, "true")
 }
 
-// stranger names a user who is not the sandbox's.
+// stranger returns a user other than the sandbox's.
 func (b box) stranger(t testing.TB) string {
 	t.Helper()
 	if strings.TrimSpace(b.must(t, "id -un")) == "nobody" {

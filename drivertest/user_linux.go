@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// Weak names what a driver enforces weakly on this host, for a suite that asks
-// for every limit: memory, where the caller may make no control group.
+// Weak returns the controls that a driver enforces weakly on this host, for a suite that
+// sets every limit. An example is memory, if the caller cannot make a control group.
 func Weak(t *testing.T, open func(state string) (paddock.Driver, error)) []paddock.Control {
 	t.Helper()
 	d, err := open(t.TempDir())
@@ -37,29 +37,29 @@ func Weak(t *testing.T, open func(state string) (paddock.Driver, error)) []paddo
 	return list
 }
 
-// nobodyInParticular is a user that no account has.
+// nobodyInParticular is a user number without an account.
 const nobodyInParticular = 64102
 
-// AsUser runs tests of the calling package again, in a program of its own, as an
-// unprivileged user. Where the caller is one, run is what they were already.
+// AsUser runs tests of the calling package again, in a process of its own, as an
+// unprivileged user. It does nothing if the caller is unprivileged.
 func AsUser(t *testing.T, run string) {
 	t.Helper()
 	SampleAsUser(t, run, "")
 }
 
-// SampleAsUser does the same with a sample of the promises, as Harness.Sample chooses
-// it.
+// SampleAsUser is AsUser with a sample of the promises, chosen by seed as for
+// Harness.Sample.
 func SampleAsUser(t *testing.T, run, seed string) {
 	t.Helper()
-	least := 50 // a driver has more promises than that
+	least := 50 // a driver has more promises
 	if seed != "" {
-		least = 20 // and more groups than that
+		least = 20 // and more groups
 	}
 	again(t, run, seed, least)
 }
 
-// SomeAsUser does the same with tests that are no driver's promises, of which at
-// least so many are to pass.
+// SomeAsUser is AsUser for tests other than a driver's promises. At least that many must
+// pass.
 func SomeAsUser(t *testing.T, run string, least int) {
 	t.Helper()
 	again(t, run, "", least)
@@ -108,7 +108,7 @@ func again(t *testing.T, run, seed string, least int) {
 		}
 	}
 	if err != nil {
-		// What failed comes last: of much output the end is kept.
+		// The failures come last, because the end of a long output is kept.
 		t.Fatalf("%s\nas user %d: %v\n%s", out, nobodyInParticular, err, whatFailed(string(out)))
 	}
 	if n := strings.Count(string(out), "--- PASS"); n < least {
@@ -116,7 +116,7 @@ func again(t *testing.T, run, seed string, least int) {
 	}
 }
 
-// whatFailed gives of the output of go test -v what the tests printed that failed.
+// whatFailed returns what the failed tests printed, from the output of go test -v.
 func whatFailed(out string) string {
 	var name string
 	var failed []string

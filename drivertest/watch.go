@@ -28,12 +28,12 @@ func (b box) watch(t testing.TB, name string, recursive bool) paddock.Watcher {
 	if err != nil {
 		t.Fatalf("watch %s: %v", name, err)
 	}
-	t.Cleanup(func() { _ = w.Close() }) // closing twice may be told
+	t.Cleanup(func() { _ = w.Close() }) // a second Close may return an error
 	return w
 }
 
-// expect reads events until each of the wanted ones ("op name") came, in any
-// order, and gives all that came.
+// expect reads events until each of the wanted ones ("op name") has arrived, in any order.
+// It returns all events.
 func expect(t testing.TB, w paddock.Watcher, wanted ...string) []string {
 	t.Helper()
 	missing := make(map[string]bool)
@@ -89,7 +89,7 @@ func watchesBelow(t *testing.T, s *suite) {
 	expect(t, w, "create "+b.in("old/deep/file"))
 	b.must(t, "mkdir new")
 	expect(t, w, "create "+b.in("new"))
-	// A directory that was made and filled at once is seen whole.
+	// A directory that was made and filled at once is reported completely.
 	b.must(t, "mkdir -p new/a/b; echo 1 > new/a/b/file")
 	expect(t, w, "create "+b.in("new/a"), "create "+b.in("new/a/b"), "create "+b.in("new/a/b/file"))
 }
@@ -141,7 +141,7 @@ func watchFlood(t *testing.T, s *suite) {
 			break
 		}
 		if lost {
-			// The last ones may be among what is lost; a new one is not.
+			// The last events may be among the lost ones. A new event is not.
 			b.must(t, "echo 1 >> last")
 		}
 	}
@@ -158,7 +158,7 @@ func watchClosed(t *testing.T, s *suite) {
 	_, err := w.Next(ctx)
 	wantKind(t, "next of a call that is given up", err, paddock.Canceled, paddock.Timeout)
 	b.put(t, b.in("after"), nil, 0)
-	expect(t, w, "create "+b.in("after")) // the watcher lives
+	expect(t, w, "create "+b.in("after")) // the watcher still works
 
 	v := b.watch(t, b.in("after"), false)
 	waiting := make(chan error, 1)

@@ -33,8 +33,8 @@ func zeroPromises() []group {
 // zeroNetwork tries only addresses that are reserved for documentation.
 func zeroNetwork(t *testing.T, s *suite) {
 	b := s.box(t)
-	// A kernel of the sandbox's own may be reached over an interface of its own,
-	// if that leads nowhere else.
+	// A sandbox with its own kernel may be reached over an interface of its own, if that
+	// leads nowhere else.
 	carried := s.enforces(paddock.ControlKernel)
 	for i, line := range strings.Split(strings.TrimSpace(b.must(t, "cat /proc/net/dev")), "\n") {
 		if name, _, _ := strings.Cut(strings.TrimSpace(line), ":"); i >= 2 && name != "lo" && !carried {
@@ -42,7 +42,7 @@ func zeroNetwork(t *testing.T, s *suite) {
 		}
 	}
 	if !s.info.Can(paddock.CanPrograms) {
-		return // there is no program to try with; the tier's own are tried by the tier
+		return // the suite has no program to try with; the tests of the tier try the tier's own
 	}
 	probe := b.helper(t)
 	for _, to := range [][2]string{
@@ -74,9 +74,9 @@ func zeroFiles(t *testing.T, s *suite) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return // a caller without a home has nothing there to be seen
+		return // the caller has no home to look at
 	}
-	// Toolchain directories may be seen; what people keep may not.
+	// Directories of toolchains may be visible. Files of the user may not.
 	entries, err := os.ReadDir(home)
 	if err != nil {
 		return
@@ -112,7 +112,7 @@ func zeroProcesses(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = host.Process.Kill() // ours, and the error of Wait says that it was killed
+		_ = host.Process.Kill() // a process of this test; Wait returns the signal as an error
 		_ = host.Wait()
 	}()
 	b := s.box(t)
@@ -130,8 +130,8 @@ func zeroProcesses(t *testing.T, s *suite) {
 	}
 }
 
-// zeroIdentity looks for the command among the host's processes. Where it is
-// none of them, another kernel runs it, and no host user does.
+// zeroIdentity looks for the command among the host's processes. If it is not among them,
+// another kernel runs it, and no user of the host does.
 func zeroIdentity(t *testing.T, s *suite) {
 	b := s.box(t)
 	marker := fmt.Sprintf("86398.%d", os.Getpid())
