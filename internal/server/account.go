@@ -13,44 +13,44 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/interpreter"
 )
 
-// Bounds of what is kept for one caller.
+// Bounds of the server's state for one caller.
 const (
 	maxAttachments = 10_000
-	maxWatchers    = 16 // attachments of one process, beside the one that started it
+	maxWatchers    = 16 // further attachments of one process, besides its starter's
 	maxLeases      = 10_000
 	maxCreations   = 10_000
 	maxHandles     = 10_000
 )
 
-// An account is what is kept for one caller between requests.
+// An account is the state that the server keeps for one caller between requests.
 type account struct {
 	s     *Server
 	name  string
 	news  news
 	boxes handles
 
-	output, bodies, inputHeld, files budget // what is held for the caller
+	output, bodies, inputHeld, files budget // bytes held for the caller
 	results                          *interpreter.Room
 
 	mu          sync.Mutex
-	streams     int                    // guarded by mu; requests under way
+	streams     int                    // guarded by mu; requests in progress
 	attachments map[string]*attachment // guarded by mu
-	watchers    map[watched]int        // guarded by mu; attachments of a process
+	watchers    map[watched]int        // guarded by mu; number of attachments of each process
 	leases      map[string]*lease      // guarded by mu
-	owners      map[paddock.ID]*lease  // guarded by mu; of ephemeral sandboxes
+	owners      map[paddock.ID]*lease  // guarded by mu; the leases of ephemeral sandboxes
 	creations   map[string]*creation   // guarded by mu
 	inputs      map[inputKey]*input    // guarded by mu
 
 	interpreters map[handleKey]*interpreting // guarded by mu
 }
 
-// A watched process is one that is attached.
+// A watched is a process that has attachments.
 type watched struct {
 	box handleKey
 	pid paddock.PID
 }
 
-// accountOf gives a caller's account.
+// accountOf returns the account of a caller, and makes it if there is none.
 func (s *Server) accountOf(name string) *account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,13 +74,13 @@ func (s *Server) accountOf(name string) *account {
 	return a
 }
 
-// account counts a request of a caller.
+// account counts a request of a caller, and returns the caller's account.
 func (s *Server) account(name string) (*account, error) {
 	a := s.accountOf(name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.streams >= s.o.Streams {
-		return nil, fmt.Errorf("%d requests are under way already: %w", a.streams, paddock.Exhausted)
+		return nil, fmt.Errorf("too many requests in progress (%d): %w", a.streams, paddock.Exhausted)
 	}
 	a.streams++
 	return a, nil
@@ -92,7 +92,7 @@ func (a *account) leave() {
 	a.streams--
 }
 
-// sweep lets go of what is older than it may be.
+// sweep releases all state that has expired.
 func (a *account) sweep(now time.Time) {
 	a.boxes.sweep(now)
 	for _, it := range a.idle(now) {
@@ -133,7 +133,8 @@ func (a *account) sweep(now time.Time) {
 	}
 	for _, l := range ended {
 		a.s.wg.Go(func() {
-			// An error is told by whoever asks for the sandbox next: it is still there.
+			// The sandbox still exists after an error, so the next caller who asks for it
+			// sees the error.
 			if err := a.endLease(context.Background(), l); err != nil {
 				a.s.log.Error("remove ephemeral sandboxes", "caller", a.name, "error", err.Error())
 			}
@@ -141,7 +142,7 @@ func (a *account) sweep(now time.Time) {
 	}
 }
 
-// close lets go of everything. The server takes no requests any more.
+// close releases everything. The server accepts no more requests by then.
 func (a *account) close() error {
 	a.mu.Lock()
 	attachments, inputs, leases := a.attachments, a.inputs, slices.Collect(maps.Values(a.leases))

@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// A request is one call: who makes it, and the way to answer.
+// A request is one HTTP request with its caller and its answer.
 type request struct {
 	*http.Request
 	w       *recorder
@@ -26,7 +26,7 @@ type request struct {
 	account *account
 }
 
-// A recorder remembers what was answered, for the log.
+// A recorder notes the status and size of the answer, for the log.
 type recorder struct {
 	http.ResponseWriter
 	code    int
@@ -49,7 +49,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements the interface that http.ResponseController needs.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // ServeHTTP implements http.Handler.
@@ -58,15 +58,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(api.RequestHeader, q.id)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	// The connection may have carried another request, whose deadline it still has.
-	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // what has none has its own
-	// Package http reads what is left of a body, without a deadline: as it answers,
-	// and behind the handler. Until it is known who calls, and then again at the
-	// end, the body has to arrive in time.
+	// Clear the write deadline of an earlier request on the same connection.
+	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Time{}) // HTTP/2 sets its own
+	// Package http reads the rest of a body without a deadline, during the answer and after
+	// the handler. So the body has a deadline until the caller is known, and again at the
+	// end.
 	q.hurry()
 	defer q.hurry()
 	if !s.enter() {
-		panic(http.ErrAbortHandler) // as if it were not there: clients come back, perhaps to the next one
+		panic(http.ErrAbortHandler) // answer nothing: the client retries, perhaps at the server's successor
 	}
 	defer s.leave()
 	began := time.Now()
@@ -86,39 +86,39 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(q.w, r.WithContext(q.mark(r.Context())))
 }
 
-// hurry bounds how long the rest of the body may take, where there may be one and
-// the connection is the request's alone.
+// hurry sets a deadline for the rest of the body, if there may be one and the connection
+// serves no other request.
 func (q *request) hurry() {
 	if q.ContentLength != 0 && q.ProtoMajor == 1 && q.w.code != http.StatusSwitchingProtocols {
-		_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+		_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(q.s.bodyTime)) // HTTP/2 sets its own
 	}
 }
 
-// patient takes that back.
+// patient removes the deadline of hurry.
 func (q *request) patient() {
 	if q.ContentLength != 0 && q.ProtoMajor == 1 {
-		_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // what has none has its own
+		_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // HTTP/2 sets its own
 	}
 }
 
-// requestKey is of the context value that brings a request through the mux.
+// requestKey is the key of the context value that carries a request through the mux.
 type requestKey struct{}
 
-// A Request is what a driver may be told of the request that a call is made for.
+// A Request describes the request that made a call, for a driver that logs it.
 type Request struct {
 	ID     string
 	From   string // address of the client
 	Caller Caller
 }
 
-// mark has a context tell of this request, whose own does already, and of all that
-// the request's own tells of: what is begun for a request is a part of it for who
-// observes calls, though it may outlive it.
+// mark returns ctx with this request and all values of the request's own context. Observers
+// of calls then attribute work to the request that began it, even if the work outlives the
+// request.
 func (q *request) mark(ctx context.Context) context.Context {
 	return context.WithValue(borrowed{ctx, context.WithoutCancel(q.Context())}, requestKey{}, q)
 }
 
-// A borrowed context ends as one does, and tells of another's values where it has none.
+// A borrowed context has the end of one context, and also the values of another.
 type borrowed struct {
 	context.Context
 	from context.Context
@@ -131,12 +131,13 @@ func (b borrowed) Value(key any) any {
 	return b.from.Value(key)
 }
 
-// MarkRequest has a context tell of a request that came in beside the API, to a port.
+// MarkRequest returns ctx with a request that came to a port rather than to the API.
 func MarkRequest(ctx context.Context, r Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// RequestOf gives the request of a call's context, if a server made the call.
+// RequestOf returns the request that made a call, from the call's context. It reports false
+// if no server made the call.
 func RequestOf(ctx context.Context) (Request, bool) {
 	if r, ok := ctx.Value(requestKey{}).(Request); ok {
 		return r, true
@@ -148,8 +149,8 @@ func RequestOf(ctx context.Context) (Request, bool) {
 	return Request{ID: q.id, From: q.RemoteAddr, Caller: q.caller}, true
 }
 
-// panicked answers a fault of the server's own. Where an answer has begun, the
-// connection is cut, so that nobody takes it for whole.
+// panicked answers with an internal error after a panic. If an answer has begun, it cuts
+// the connection, so that the client does not mistake the answer for complete.
 func (q *request) panicked(cause any) {
 	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler)
@@ -158,23 +159,23 @@ func (q *request) panicked(cause any) {
 	if q.w.code != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	q.fail(fmt.Errorf("a fault of the server: %w", paddock.Internal))
+	q.fail(fmt.Errorf("internal error of the server: %w", paddock.Internal))
 }
 
-// unrouted answers what no route takes.
+// unrouted answers a request without a route.
 func (q *request) unrouted() {
 	probe := &probe{header: http.Header{}}
 	h, _ := q.s.mux.Handler(q.Request)
 	h.ServeHTTP(probe, q.Request)
 	if probe.code == http.StatusMethodNotAllowed {
 		q.w.Header().Set("Allow", probe.header.Get("Allow"))
-		q.failAs(http.StatusMethodNotAllowed, fmt.Errorf("%s is not for this path: %w", q.Method, paddock.Invalid))
+		q.failAs(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed for this path: %w", q.Method, paddock.Invalid))
 		return
 	}
 	q.failAs(http.StatusNotFound, fmt.Errorf("no such path: %w", paddock.NotFound))
 }
 
-// A probe takes an answer of the mux's own.
+// A probe receives the mux's own answer.
 type probe struct {
 	header http.Header
 	code   int
@@ -184,10 +185,11 @@ func (p *probe) Header() http.Header         { return p.header }
 func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
 func (p *probe) WriteHeader(code int)        { p.code = code }
 
-// A handler answers a request; its error is the answer where none was given.
+// A handler answers a request. If it returns an error without having answered, the error
+// becomes the answer.
 type handler func(q *request) error
 
-// open is a route that anyone may call.
+// open makes a route that anyone may call.
 func (s *Server) open(h handler) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		q, ok := r.Context().Value(requestKey{}).(*request)
@@ -201,7 +203,7 @@ func (s *Server) open(h handler) http.HandlerFunc {
 	}
 }
 
-// known is a route for callers that are known.
+// known makes a route for identified callers.
 func (s *Server) known(h handler) http.HandlerFunc {
 	return s.open(func(q *request) error {
 		caller, err := s.o.Caller(q.Request)
@@ -213,7 +215,7 @@ func (s *Server) known(h handler) http.HandlerFunc {
 		}
 		q.caller = caller
 		if caller.ReadOnly && !q.looks() {
-			return fmt.Errorf("this key may only look: %w", paddock.Denied)
+			return fmt.Errorf("this key is read-only: %w", paddock.Denied)
 		}
 		a, err := s.account(caller.Name)
 		if err != nil {
@@ -226,8 +228,8 @@ func (s *Server) known(h handler) http.HandlerFunc {
 	})
 }
 
-// looks tells whether a request changes nothing, and connects to nothing inside.
-// Who looks at output says how far, and when it is enough: see allowed.
+// looks reports whether a request changes nothing and connects to nothing inside. A
+// read-only caller may also acknowledge and end its own attachments; see allowed.
 func (q *request) looks() bool {
 	if strings.HasPrefix(q.Pattern, "POST /v1/attachments/") || strings.HasPrefix(q.Pattern, "DELETE /v1/attachments/") {
 		return true
@@ -235,7 +237,7 @@ func (q *request) looks() bool {
 	return q.Method == http.MethodGet && !strings.HasSuffix(q.Pattern, "/ports/{port}") && !strings.HasPrefix(q.Pattern, "GET /v1/leases/")
 }
 
-// unknown answers a caller who is not known, or may not.
+// unknown answers a caller who is not identified or not permitted.
 func (q *request) unknown(err error) error {
 	if errors.Is(err, paddock.Denied) && q.Header.Get("Authorization") == "" {
 		q.w.Header().Set("WWW-Authenticate", "Bearer")
@@ -249,7 +251,7 @@ func (q *request) fail(err error) { q.failAs(paddock.KindOf(err).Translate().HTT
 
 func (q *request) failAs(code int, err error) {
 	if q.w.code != 0 {
-		return // the answer has begun; whoever began it says how it ends
+		return // the answer has begun, so the handler has to end it
 	}
 	e := api.FromError(err)
 	e.Request = q.id
@@ -259,7 +261,7 @@ func (q *request) failAs(code int, err error) {
 	q.write(code, api.Failure{Error: e})
 }
 
-// json answers with a body.
+// json answers with a body in JSON.
 func (q *request) json(code int, v any) error {
 	q.write(code, v)
 	return nil
@@ -273,7 +275,7 @@ func (q *request) write(code int, v any) {
 	q.w.Header().Set("Content-Type", "application/json")
 	q.deadline(stall)
 	q.w.WriteHeader(code)
-	// A client that is gone needs no answer.
+	// An error means that the client has gone, and then it needs no answer.
 	_, _ = q.w.Write(append(data, '\n'))
 }
 
@@ -284,13 +286,13 @@ func (q *request) none() error {
 	return nil
 }
 
-// body reads a body in JSON.
+// body decodes a body in JSON.
 func (q *request) body(v any) error {
 	if kind := q.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "application/json") {
 		return fmt.Errorf("the body is %q, not application/json: %w", kind, paddock.Invalid)
 	}
 	control := http.NewResponseController(q.w)
-	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // HTTP/2 sets its own
 	defer q.cutAtEnd()()
 	body := &metered{r: q.Body, b: &q.account.bodies}
 	defer body.done()
@@ -299,7 +301,8 @@ func (q *request) body(v any) error {
 	return err
 }
 
-// deadline bounds the next write. What has no deadlines has its own.
+// deadline sets a deadline for the next write. It ignores an error, because HTTP/2 sets its
+// own deadlines.
 func (q *request) deadline(d time.Duration) {
 	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(d))
 }

@@ -11,54 +11,54 @@ import (
 )
 
 const (
-	// window is how much output may be under way to a client: made by the process
-	// and not yet acknowledged. Beyond it the process waits.
+	// window bounds the output that the process has written and the client has not
+	// acknowledged. Beyond it the process waits.
 	window = 1 << 20
-	// least is what an attachment that holds nothing may take though the budget is
-	// used up: who holds much does not stop everyone else.
+	// least is what an empty attachment may hold even if the budget is used up, so that an
+	// attachment which holds much does not stop all others.
 	least = 4 << 10
-	// piece is what one frame carries at most.
+	// piece is the largest payload of one frame.
 	piece = 32 << 10
-	// attachmentGrace is how long a process waits for a client that was cut off.
+	// attachmentGrace is how long a process waits for a client whose connection was cut.
 	attachmentGrace = time.Minute
-	// toldGrace is how long an end is kept that was sent.
+	// toldGrace is how long an exit is kept after it was sent.
 	toldGrace = 10 * time.Second
 )
 
-// An attachment is a client's place in the output of a process. It outlives the
-// connection: the process goes on being attached, and waits, until the client
-// comes back for what it has not acknowledged.
+// An attachment is a client's position in the output of a process. It outlives the
+// connection. The process stays attached and waits until the client returns for the output
+// that it has not acknowledged.
 type attachment struct {
 	ready  chan struct{}      // closed when process and pid, or failed, are set
 	cancel context.CancelFunc // ends the call that starts or attaches
-	room   *budget            // what is held is drawn from it
-	leave  func()             // called when it is detached, once
-	looks  bool               // its caller may only look: it does not hold the process up
-	who    string             // Caller.Who of whom it is
+	room   *budget            // budget for the bytes held
+	leave  func()             // called once, when the attachment is detached
+	looks  bool               // the caller is read-only, so it does not block the process
+	who    string             // Caller.Who of the owner
 
-	pid    paddock.PID // before ready is closed
-	origin int64       // before ready is closed; the process's offset of what is 0 below
-	failed error       // before ready is closed
+	pid    paddock.PID // set before ready is closed
+	origin int64       // set before ready is closed; the process's offset of byte 0 of the attachment
+	failed error       // set before ready is closed
 
 	mu       sync.Mutex
-	process  paddock.Process // guarded by mu; nil before it began and after it ended
-	more     chan struct{}   // guarded by mu; closed and made anew by every change
+	process  paddock.Process // guarded by mu; nil before the start and after the end
+	more     chan struct{}   // guarded by mu; closed and replaced at every change
 	pieces   []output        // guarded by mu
-	base     int64           // guarded by mu; offset of the first byte that is held
-	next     int64           // guarded by mu; offset after the newest
-	auto     bool            // guarded by mu; what was sent counts as acknowledged
+	base     int64           // guarded by mu; offset of the first held byte
+	next     int64           // guarded by mu; offset after the newest byte
+	auto     bool            // guarded by mu; output counts as acknowledged once it was sent
 	detached bool            // guarded by mu
-	cut      bool            // guarded by mu; it lost its place: what is held is sent, and no more comes
+	cut      bool            // guarded by mu; held output is still sent, but no more is added
 	ended    bool            // guarded by mu; exit or err is set
 	exit     paddock.Exit    // guarded by mu
 	err      error           // guarded by mu
-	told     bool            // guarded by mu; the end was sent
-	streams  int             // guarded by mu; requests that serve it
-	turn     int             // guarded by mu; the newest of them: others end
-	left     time.Time       // guarded by mu; when the client was last heard of
+	told     bool            // guarded by mu; the exit was sent
+	streams  int             // guarded by mu; requests that serve the attachment
+	turn     int             // guarded by mu; number of the newest request; earlier ones end
+	left     time.Time       // guarded by mu; time of the client's last request
 }
 
-// An output is a stretch of one stream.
+// An output is a part of stdout or stderr.
 type output struct {
 	at     int64
 	stderr bool
@@ -71,24 +71,24 @@ func newAttachment(cancel context.CancelFunc, room *budget) *attachment {
 	}
 }
 
-// place turns an offset of the process into one of the attachment, which begins
-// where the driver still had output.
+// place converts an offset of the process to an offset of the attachment. The attachment
+// begins with the oldest output that the driver still had.
 func (at *attachment) place(offset int64) int64 { return max(0, offset-at.origin) }
 
-// changed wakes all who wait. at.mu is held.
+// changed wakes all waiting goroutines. at.mu is held.
 func (at *attachment) changed() {
 	close(at.more)
 	at.more = make(chan struct{})
 }
 
-// A stream is one of the two that a process writes to.
+// A stream is the writer for stdout or stderr of a process.
 type stream struct {
 	at     *attachment
 	stderr bool
 }
 
-// Write keeps output for the client, and waits while the window is full, or the
-// budget used up.
+// Write keeps output for the client. It waits while the window is full or the budget is
+// used up.
 func (s stream) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
@@ -109,10 +109,11 @@ func (s stream) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// errDetached is told to the driver, which then lets the process go on alone.
+// errDetached makes the driver detach its Output, so that the process continues without
+// waiting.
 var errDetached = errors.New("the client has gone")
 
-// full is what to wait for where there is no place: either will do.
+// full holds two channels. A writer without space waits until either is closed.
 type full struct{ more, room <-chan struct{} }
 
 func (at *attachment) add(p []byte, stderr bool) (int, full, error) {
@@ -123,7 +124,7 @@ func (at *attachment) add(p []byte, stderr bool) (int, full, error) {
 	}
 	n, room := at.draw(len(p))
 	switch {
-	case n == 0 && at.looks: // who may only look does not hold a process up
+	case n == 0 && at.looks: // a read-only caller must not block a process
 		at.cut = true
 		at.changed()
 		return 0, full{}, errDetached
@@ -140,7 +141,7 @@ func (at *attachment) add(p []byte, stderr bool) (int, full, error) {
 	return n, full{}, nil
 }
 
-// draw makes place for up to n bytes. at.mu is held.
+// draw reserves up to n bytes. at.mu is held.
 func (at *attachment) draw(n int) (int, <-chan struct{}) {
 	want := min(int64(n), window-(at.next-at.base))
 	if want <= 0 {
@@ -154,7 +155,7 @@ func (at *attachment) draw(n int) (int, <-chan struct{}) {
 	return int(got), room
 }
 
-// ack lets go of what the client has.
+// ack discards the output before offset, because the client has it.
 func (at *attachment) ack(offset int64) error {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -178,7 +179,7 @@ func (at *attachment) ack(offset int64) error {
 	return nil
 }
 
-// detach lets the process go on alone. What is kept for the client is gone.
+// detach discards the held output. The process then continues without waiting.
 func (at *attachment) detach() {
 	at.mu.Lock()
 	again := at.detached
@@ -215,14 +216,15 @@ func (at *attachment) late(now time.Time) bool {
 	return at.streams == 0 && now.Sub(at.left) > grace
 }
 
-// over tells whether nothing more will come of it: who comes back needs another.
+// over reports whether the attachment accepts no more output. A client that returns then
+// needs a new one.
 func (at *attachment) over() bool {
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	return at.cut || at.detached
 }
 
-// begin says how the start went, and follows the process to its end.
+// begin publishes the result of the start, and follows the process to its end.
 func (at *attachment) begin(s *Server, p paddock.Process, origin int64, err error) {
 	at.cancel()
 	if err != nil {
@@ -240,16 +242,16 @@ func (at *attachment) begin(s *Server, p paddock.Process, origin int64, err erro
 		p.Release()
 		at.mu.Lock()
 		defer at.mu.Unlock()
-		at.process = nil // it may hold what its sandbox held
+		at.process = nil // it may keep resources of its sandbox alive
 		if s.ctx.Err() != nil {
-			return // the server ends, not the process
+			return // the server was closed; the process continues
 		}
 		at.ended, at.exit, at.err = true, exit, err
 		at.changed()
 	})
 }
 
-// enter begins to serve it. The newest client is the one.
+// enter begins to serve the attachment. It ends every earlier request that serves it.
 func (at *attachment) enter() int {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -267,20 +269,20 @@ func (at *attachment) exitStream() {
 	at.left = time.Now()
 }
 
-// A moment is what there is to send.
+// A moment is the output to send at one time.
 type moment struct {
 	pieces []output
 	next   int64
 	end    bool
 	exit   paddock.Exit
 	err    error
-	more   <-chan struct{} // to wait for where there is nothing
+	more   <-chan struct{} // closed at the next change
 }
 
-// errReplaced is that another request serves the attachment, or nobody any more.
-var errReplaced = errors.New("another request took this place")
+// errReplaced reports that another request serves the attachment, or that it was detached.
+var errReplaced = errors.New("another request serves the attachment")
 
-// look gives what is to be sent from an offset on.
+// look returns the output to send, starting at an offset.
 func (at *attachment) look(from int64, turn int) (moment, error) {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -288,7 +290,7 @@ func (at *attachment) look(from int64, turn int) (moment, error) {
 		return moment{}, errReplaced
 	}
 	if from < at.base || from > at.next {
-		return moment{}, fmt.Errorf("output from %d: there is what lies between %d and %d: %w",
+		return moment{}, fmt.Errorf("output from %d: only output from %d to %d is kept: %w",
 			at.origin+from, at.origin+at.base, at.origin+at.next, paddock.Conflict)
 	}
 	m := moment{next: from, more: at.more}
@@ -310,7 +312,7 @@ func (at *attachment) look(from int64, turn int) (moment, error) {
 	return m, nil
 }
 
-// sent notes that the end was sent.
+// sent notes that the exit was sent.
 func (at *attachment) sent() {
 	at.mu.Lock()
 	defer at.mu.Unlock()

@@ -16,23 +16,24 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// besideKey is of the context value that brings a request through a handler beside.
+// besideKey is the key of the context value that carries a request through the handler of
+// another API.
 type besideKey struct{}
 
-// A besided request is one of another API at the server's address.
+// A besided is a request to another API at the server's address.
 type besided struct {
 	Request
-	account string // whose it turned out to be
+	account string // the caller, once it is known
 }
 
-// Beside has a handler of another API answer within the bounds of this one: its
-// requests are waited for by Drain and ended by Close, have an ID ([RequestOf] tells
-// it) and one record in the log each, in which its routes are called name and the
-// pattern of its mux. Whose a request is, it says by [Server.Enter].
+// Beside wraps the handler of another API, so that the rules of this API apply to its
+// requests: Drain waits for them and Close ends them. Each request has an ID, which
+// [RequestOf] returns, and one record in the log. There the route is called name followed
+// by the pattern of its mux. The handler reports the caller of a request by [Server.Enter].
 func (s *Server) Beside(name string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
-			panic(http.ErrAbortHandler) // as in ServeHTTP
+			panic(http.ErrAbortHandler) // see ServeHTTP
 		}
 		defer s.leave()
 		w := &recorder{ResponseWriter: rw}
@@ -60,15 +61,15 @@ func (s *Server) Beside(name string, h http.Handler) http.Handler {
 	})
 }
 
-// A Place is one of those that a caller's requests have. It is given back by Leave.
+// A Place is a request's share of its caller's maximum. Leave returns it.
 type Place struct {
 	a      *account
 	bodies []*metered
 }
 
-// Enter counts a request that came in beside the API as one of a caller's, with those
-// that the caller makes of the API itself. It is Exhausted where there are too many,
-// and Unavailable while the server is being stopped.
+// Enter counts a request to another API as a request of a caller, together with the
+// caller's requests to this API. It returns Exhausted if there are too many, and
+// Unavailable while the server is stopping.
 func (s *Server) Enter(ctx context.Context, caller string) (*Place, error) {
 	if q, ok := ctx.Value(besideKey{}).(*besided); ok {
 		q.account = cmp.Or(q.account, caller)
@@ -83,22 +84,22 @@ func (s *Server) Enter(ctx context.Context, caller string) (*Place, error) {
 	return &Place{a: a}, nil
 }
 
-// Body counts what is read with what is held of the caller's bodies, until Leave.
+// Body counts the bytes read from r as body bytes held for the caller, until Leave.
 func (p *Place) Body(r io.Reader) io.Reader {
 	m := &metered{r: r, b: &p.a.bodies}
 	p.bodies = append(p.bodies, m)
 	return m
 }
 
-// A Room is where bytes count that are held of what a caller sends beside the API, with
-// those that are held of what it sends to the API itself.
+// A Room counts the bytes held of a caller's requests to another API, together with those
+// of its requests to this API.
 type Room struct{ b *budget }
 
-// InputRoom is that of messages to sandboxes of the caller's, with the input that their
-// processes have not taken.
+// InputRoom returns the room for messages to the caller's sandboxes. It is shared with
+// input that processes have not accepted yet.
 func (s *Server) InputRoom(caller string) *Room { return &Room{&s.accountOf(caller).inputHeld} }
 
-// Take counts n bytes, and answers whether there was room for them.
+// Take counts n bytes and reports whether there was room for them.
 func (r *Room) Take(n int64) bool {
 	got, _ := r.b.take(n)
 	if got < n {
@@ -108,10 +109,10 @@ func (r *Room) Take(n int64) bool {
 	return true
 }
 
-// Give counts n bytes no more.
+// Give stops counting n bytes.
 func (r *Room) Give(n int64) { r.b.give(n) }
 
-// Leave gives the place back.
+// Leave returns the place.
 func (p *Place) Leave() {
 	for _, m := range p.bodies {
 		m.done()

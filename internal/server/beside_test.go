@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// besideTrial is a server with one place for each caller, and its log.
+// besideTrial returns a server with one place for each caller, and its log.
 func besideTrial(t *testing.T) (*Server, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer

@@ -8,30 +8,31 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of the bytes that are held at once, for one caller and for all.
+// Bounds of the bytes held at once, for one caller and for all.
 const (
-	maxOutput    = 64 << 20 // of processes, not yet acknowledged
+	maxOutput    = 64 << 20 // output of processes, not yet acknowledged
 	allOutput    = 1 << 30
-	maxBodies    = 32 << 20 // in JSON, under way
+	maxBodies    = 32 << 20 // bodies in JSON, in progress
 	allBodies    = 256 << 20
-	maxInputHeld = 64 << 20 // not yet taken by its process
+	maxInputHeld = 64 << 20 // input that its process has not accepted
 	allInputHeld = 256 << 20
-	maxFiles     = 64 << 20 // of files, between their sandbox and their client
+	maxFiles     = 64 << 20 // content of files, between sandbox and client
 	allFiles     = 512 << 20
 )
 
-// A budget bounds how many bytes are held at once: of one caller, and what is
-// drawn there also counts in the one above it, which is the server's.
+// A budget bounds the bytes held at once. The bytes of a caller's budget also count in the
+// server's budget above it.
 type budget struct {
 	max   int64
-	above *budget // nil is none
+	above *budget // nil if there is none
 
 	mu   sync.Mutex
 	used int64         // guarded by mu
-	more chan struct{} // guarded by mu; closed when something was given back; nil if nobody waits
+	more chan struct{} // guarded by mu; closed when bytes are given back; nil if nothing waits
 }
 
-// take draws up to n bytes. Where it is none, there is something to wait for.
+// take reserves up to n bytes. If it returns 0, the channel is closed when bytes are given
+// back.
 func (b *budget) take(n int64) (int64, <-chan struct{}) {
 	b.mu.Lock()
 	got := min(n, b.max-b.used)
@@ -52,28 +53,28 @@ func (b *budget) take(n int64) (int64, <-chan struct{}) {
 	return have, more
 }
 
-// scarce tells whether half of it is drawn.
+// scarce reports whether at least half of the budget is reserved.
 func (b *budget) scarce() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used >= b.max/2
 }
 
-// force draws n bytes, whether they are there or not.
+// force reserves n bytes even beyond the maximum.
 func (b *budget) force(n int64) {
 	for ; b != nil; b = b.above {
 		b.put(n)
 	}
 }
 
-// give gives n bytes back.
+// give returns n bytes.
 func (b *budget) give(n int64) {
 	for ; b != nil; b = b.above {
 		b.put(-n)
 	}
 }
 
-// put counts n bytes here alone.
+// put adds n, which may be negative, to this budget and not to the one above.
 func (b *budget) put(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +85,7 @@ func (b *budget) put(n int64) {
 	}
 }
 
-// A metered reader counts what came through it, until it is done.
+// A metered reader counts the bytes read through it, until it is done.
 type metered struct {
 	r    io.Reader
 	b    *budget
@@ -96,7 +97,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	got, _ := m.b.take(int64(n))
 	m.held += got
 	if got < int64(n) {
-		return 0, fmt.Errorf("the bodies under way are too large together: %w", paddock.Exhausted)
+		return 0, fmt.Errorf("the bodies of pending requests are too large in total: %w", paddock.Exhausted)
 	}
 	return n, err
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// A talker is a sandbox with one process, which has said much already.
+// A talker is a sandbox with one process that has written much output.
 type talker struct {
 	thing
 	said  []byte
-	ended chan error // how each attachment's copying ended
+	ended chan error // how each attachment ended
 }
 
 func newTalker(n int) *talker {
@@ -63,7 +63,7 @@ func (p *talk) Wait(ctx context.Context) (paddock.Exit, error) {
 
 const someToken = "0123456789abcdef"
 
-// follow begins a request for the output of process 1.
+// follow starts a request for the output of process 1.
 func (tr *trial) follow(query string) *http.Response {
 	tr.t.Helper()
 	ctx, cancel := context.WithTimeout(tr.t.Context(), time.Minute)
@@ -96,7 +96,7 @@ func TestAKeyThatMayOnlyLookHoldsNoProcessUp(t *testing.T) {
 	sb := newTalker(32 << 20)
 	tr := newTrial(t, func(c *Caller) { c.Driver, c.ReadOnly = &shelf{sb: sb}, true })
 	for _, query := range []string{"attachment=" + someToken, ""} {
-		tr.follow(query) // and takes nothing
+		tr.follow(query) // and reads nothing
 		if err := tr.wait(sb.ended); !errors.Is(err, errDetached) {
 			t.Errorf("%q: the copying ended with %v", query, err)
 		}
@@ -116,7 +116,7 @@ func TestAKeyThatMayOnlyLookSeesAllOutput(t *testing.T) {
 		for in := api.NewFrameReader(res.Body); ; {
 			k, payload, err := in.Next()
 			if err != nil {
-				break // it was cut
+				break // the connection was cut
 			}
 			if k == api.Stdout {
 				got = append(got, payload...)
@@ -174,7 +174,7 @@ func TestOutputWaitsWhileTheBudgetIsUsedUp(t *testing.T) {
 		_, err := stream{at: second}.Write(make([]byte, piece))
 		ended <- err
 	}()
-	(&trial{t: t}).until(func() bool { // it has the least, and waits
+	(&trial{t: t}).until(func() bool { // it holds the least, and waits
 		second.mu.Lock()
 		defer second.mu.Unlock()
 		return second.next == least
@@ -198,7 +198,7 @@ func TestOutputWaitsWhileTheBudgetIsUsedUp(t *testing.T) {
 	}
 }
 
-// until waits for what happens elsewhere.
+// until polls for an event of another goroutine.
 func (tr *trial) until(done func() bool) {
 	tr.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -257,7 +257,7 @@ func TestFilesOnTheirWayAreBoundedTogether(t *testing.T) {
 	if many != fileChunk/smallChunk {
 		t.Errorf("%d at once", many)
 	}
-	if n := take(other); n != smallChunk { // since one has half of all
+	if n := take(other); n != smallChunk { // because one caller has half of the total
 		t.Errorf("another's has %d", n)
 	}
 	for _, done := range back {

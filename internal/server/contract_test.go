@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A contract is openapi.yaml, with its schemas compiled.
+// A contract is openapi.yaml with compiled schemas.
 type contract struct {
 	Paths map[string]map[string]any
 	all   any
@@ -37,7 +37,7 @@ func readContract(t testing.TB) *contract {
 	if k.all, err = jsonschema.UnmarshalJSON(bytes.NewReader(data)); err != nil {
 		t.Fatal(err)
 	}
-	k.c.DefaultDraft(jsonschema.Draft2020) // that of OpenAPI 3.1
+	k.c.DefaultDraft(jsonschema.Draft2020) // the draft of OpenAPI 3.1
 	k.c.AssertFormat()
 	if err := k.c.AddResource("openapi.json", k.all); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func readContract(t testing.TB) *contract {
 	return k
 }
 
-// check compares a value in JSON with what the contract has at a place.
+// check validates a JSON value against a schema of the contract.
 func (k *contract) check(place string, data []byte) error {
 	s, err := k.c.Compile("openapi.json#" + place)
 	if err != nil {
@@ -58,7 +58,7 @@ func (k *contract) check(place string, data []byte) error {
 	return s.Validate(v)
 }
 
-// methods are the members of a path that are operations.
+// methods returns the members of a path item that are operations.
 func methods() []string { return []string{"get", "put", "post", "patch", "delete"} }
 
 func TestTheContractHasEveryRouteAndNoOther(t *testing.T) {
@@ -93,8 +93,8 @@ func TestEverySchemaOfTheContractCompiles(t *testing.T) {
 	}
 }
 
-// pointer gives the place of a response's schema, or of a request's, with
-// references followed one step.
+// pointer returns the path of the schema of a response or request, after resolving one
+// reference.
 func (k *contract) pointer(place string) (string, bool) {
 	at := k.all
 	for _, part := range strings.Split(place, "/")[1:] {
@@ -112,7 +112,7 @@ func (k *contract) pointer(place string) (string, bool) {
 	return place, true
 }
 
-// answered checks an answer of the server with its contract.
+// answered validates an answer of the server against its contract.
 func (k *contract) answered(t testing.TB, pattern string, res *http.Response, body []byte) {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")

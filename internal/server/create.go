@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// creationGrace is how long a creation goes on whose client has gone: it may
-	// ask again.
+	// creationGrace is how long a creation continues after its client has gone, because the
+	// client may ask again.
 	creationGrace = 5 * time.Second
-	// creationKept is how long its answer is kept.
+	// creationKept is how long the answer of a creation is kept.
 	creationKept = time.Minute
 )
 
-// A creation is a sandbox that is being made, or was, for a client that may
-// repeat the request, or take it back.
+// A creation is a sandbox that is being made, or was made, for a client that may repeat or
+// undo the request.
 type creation struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when status and err are set
 
-	status paddock.Status // before done is closed
-	err    error          // before done is closed
+	status paddock.Status // set before done is closed
+	err    error          // set before done is closed
 
 	// guarded by account.mu
-	sb      paddock.Sandbox // nil before it was made and after it was removed
-	waiting int             // requests
+	sb      paddock.Sandbox // nil before the creation and after a removal
+	waiting int             // waiting requests
 	left    time.Time
-	undone  bool // its client took it back, or never came again
+	undone  bool // the client undid it, or did not return
 }
 
-// late tells whether its answer is old. A creation whose client has gone is
-// given up on the way.
+// late reports whether the answer has expired. It cancels an unfinished creation whose
+// client has gone.
 func (c *creation) late(now time.Time) bool {
 	if c.waiting > 0 {
 		return false
@@ -52,7 +52,7 @@ func (c *creation) late(now time.Time) bool {
 	return false
 }
 
-// create makes a sandbox: POST /v1/sandboxes.
+// create handles POST /v1/sandboxes.
 func (q *request) create() error {
 	if err := q.s.fresh(); err != nil {
 		return err
@@ -69,21 +69,21 @@ func (q *request) create() error {
 	})
 }
 
-// build makes a sandbox that the caller may have.
+// build makes a sandbox if the caller may have it.
 func (q *request) build(ctx context.Context, spec paddock.Spec, terms *api.Terms) (paddock.Sandbox, paddock.Status, error) {
 	if err := q.caller.refuseSpec(spec); err != nil {
 		return nil, paddock.Status{}, err
 	}
 	token := q.Header.Get(api.LeaseHeader)
 	if spec.Ephemeral && !q.account.leased(token) {
-		return nil, paddock.Status{}, fmt.Errorf("an ephemeral sandbox needs a lease that is held open: %w", paddock.Conflict)
+		return nil, paddock.Status{}, fmt.Errorf("an ephemeral sandbox needs an open lease: %w", paddock.Conflict)
 	}
 	since, began := q.account.boxes.count(), time.Now()
 	sb, err := q.caller.create(ctx, spec, terms)
 	if err != nil {
 		return nil, paddock.Status{}, err
 	}
-	if spec.ID != "" { // what is kept of that name is of one that went by another way
+	if spec.ID != "" { // state of this name is of an earlier sandbox, removed without this server
 		q.account.lost(q.caller.Driver, sb.ID())
 	}
 	if spec.Ephemeral {
@@ -101,17 +101,17 @@ func (q *request) build(ctx context.Context, spec paddock.Spec, terms *api.Terms
 	return sb, st, nil
 }
 
-// undo removes a sandbox that nobody is to have.
+// undo removes a sandbox that was just made.
 func (a *account) undo(d paddock.Driver, sb paddock.Sandbox, err error) error {
-	// The context of the call may be over, and this has to be done all the same.
+	// Use a new context, because the call's may have ended.
 	if failed := sb.Remove(context.Background()); failed != nil {
-		return fmt.Errorf("%w; and its removal: %w", err, failed)
+		return fmt.Errorf("%w; then remove it: %w", err, failed)
 	}
 	a.removed(d, sb.ID())
 	return err
 }
 
-// made answers with what make makes, once for all requests of one creation.
+// made runs build once for all requests of one creation, and answers with its result.
 func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Status, error), answer func(paddock.Status) error) error {
 	token := q.Header.Get(api.CreationHeader)
 	if token == "" {
@@ -119,7 +119,7 @@ func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Sta
 		if err != nil {
 			return err
 		}
-		if q.Context().Err() != nil { // nobody will learn of it
+		if q.Context().Err() != nil { // the client cannot get the answer
 			return q.account.undo(q.caller.Driver, sb, paddock.Canceled)
 		}
 		return answer(st)
@@ -143,26 +143,25 @@ func (q *request) made(build func(context.Context) (paddock.Sandbox, paddock.Sta
 	return answer(c.status)
 }
 
-// creation joins a creation, or begins it.
+// creation attaches to a creation, or begins it.
 func (a *account) creation(token string, d paddock.Driver, build func(context.Context) (paddock.Sandbox, paddock.Status, error)) (*creation, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.creations[token]
 	if c != nil {
 		if c.undone {
-			return nil, fmt.Errorf("create: it was taken back: %w", paddock.Canceled)
+			return nil, fmt.Errorf("create: the client undid the creation: %w", paddock.Canceled)
 		}
 		c.waiting++
 		return c, nil
 	}
 	if len(a.creations) >= maxCreations {
-		return nil, fmt.Errorf("create: too many at once: %w", paddock.Exhausted)
+		return nil, fmt.Errorf("create: too many creations in progress: %w", paddock.Exhausted)
 	}
 	ctx, cancel := context.WithCancel(a.s.ctx)
 	c = &creation{cancel: cancel, done: make(chan struct{}), waiting: 1}
 	a.creations[token] = c
-	// The request that waits keeps the server from being closed meanwhile, and
-	// Close ends ctx.
+	// Close ends ctx, and it waits for the requests, so wg does not reach zero here.
 	a.s.wg.Go(func() {
 		defer cancel()
 		defer close(c.done)
@@ -175,7 +174,7 @@ func (a *account) creation(token string, d paddock.Driver, build func(context.Co
 		}
 		a.mu.Unlock()
 		if c.err == nil && undone {
-			c.err = a.undo(d, sb, fmt.Errorf("create: it was taken back: %w", paddock.Canceled))
+			c.err = a.undo(d, sb, fmt.Errorf("create: the client undid the creation: %w", paddock.Canceled))
 		}
 	})
 	return c, nil
@@ -188,8 +187,8 @@ func (a *account) unwait(c *creation) {
 	c.left = time.Now()
 }
 
-// uncreate takes a creation back: DELETE /v1/creations/{token}. It answers when
-// nothing of it is left.
+// uncreate handles DELETE /v1/creations/{token}. It answers when nothing of the creation is
+// left.
 func (q *request) uncreate() error {
 	token := q.PathValue("token")
 	if !api.Token(token) {
@@ -198,7 +197,7 @@ func (q *request) uncreate() error {
 	a := q.account
 	a.mu.Lock()
 	c := a.creations[token]
-	if c == nil { // a request of it that is still under way finds this
+	if c == nil { // tells a request that is still in progress
 		c = &creation{cancel: func() {}, done: make(chan struct{}), undone: true, left: time.Now()}
 		close(c.done)
 		if len(a.creations) < maxCreations {

@@ -15,8 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A stuck sandbox has files and a process that wait for ever. It tells of each
-// wait that begins.
+// A stuck sandbox has files and a process that block forever. It reports each blocked call.
 type stuck struct {
 	thing
 	began chan struct{}
@@ -54,7 +53,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// A deaf process takes no input.
+// A deaf process never reads its input.
 type deaf struct {
 	paddock.Process
 	s        *stuck
@@ -73,7 +72,7 @@ func (d *deaf) Write([]byte) (int, error) {
 	return 0, paddock.Canceled
 }
 
-// say begins a request and sends no more than its text.
+// say starts a request by sending only this text.
 func (tr *trial) say(text string) net.Conn {
 	tr.t.Helper()
 	conn, err := net.Dial("tcp", tr.web.Listener.Addr().String())

@@ -10,15 +10,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// keptNews is how much of what happened is kept for those who come later.
+// keptNews is the number of events kept for later requests.
 const keptNews = 1000
 
-// news is what happened to a caller's sandboxes. It is ready to use when zero.
+// news holds the events of a caller's sandboxes. The zero value is ready to use.
 type news struct {
 	mu   sync.Mutex
 	kept []api.News    // guarded by mu; the newest, at most keptNews
 	last int64         // guarded by mu; number of the newest
-	more chan struct{} // guarded by mu; closed by the next one; nil if nobody waits
+	more chan struct{} // guarded by mu; closed at the next event; nil if nothing waits
 }
 
 func (n *news) tell(what api.NewsKind, id paddock.ID) {
@@ -35,7 +35,8 @@ func (n *news) tell(what api.NewsKind, id paddock.ID) {
 	}
 }
 
-// after gives what is newer than a number, and what to wait for where nothing is.
+// after returns the events after a number. If there is none, the channel is closed at the
+// next event.
 func (n *news) after(number int64) ([]api.News, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,7 +58,7 @@ func (n *news) newest() int64 {
 	return n.last
 }
 
-// events tells what happens to the caller's sandboxes: GET /v1/events.
+// events handles GET /v1/events.
 func (q *request) events() error {
 	n := &q.account.news
 	at := n.newest()

@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// hasty has clients that dawdle cut soon.
+// hasty sets short timeouts for slow clients.
 func hasty(h *http.Server) {
 	h.ReadHeaderTimeout = 200 * time.Millisecond
 	h.HTTP2.SendPingTimeout, h.HTTP2.PingTimeout = 200*time.Millisecond, 200*time.Millisecond
@@ -40,7 +40,7 @@ func dialTCP(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// cut waits until the server has ended a connection, whatever it says before.
+// cut waits until the server has closed a connection, and ignores what it sends before.
 func cut(t *testing.T, c net.Conn) {
 	t.Helper()
 	_, err := io.Copy(io.Discard, c)
@@ -94,7 +94,7 @@ func write(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// framer begins HTTP/2 on a connection.
+// framer starts HTTP/2 on a connection.
 func framer(t *testing.T, c net.Conn) *http2.Framer {
 	t.Helper()
 	write(t, c, http2.ClientPreface)
@@ -105,7 +105,7 @@ func framer(t *testing.T, c net.Conn) *http2.Framer {
 	return f
 }
 
-// head encodes a request with a key that is nobody's.
+// head encodes a request with an unknown key.
 func head(t *testing.T, path string, more ...hpack.HeaderField) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -120,9 +120,9 @@ func head(t *testing.T, path string, more ...hpack.HeaderField) []byte {
 	return b.Bytes()
 }
 
-// One connection is all that each of these attackers has. What package http bounds of
-// HTTP/2 is its own promise; that others are served meanwhile, and that it ends, is
-// ours to see with each new version of Go.
+// Each of these attackers has only one connection. Package http bounds the use of HTTP/2.
+// This test checks, for each new version of Go, that other clients are served meanwhile and
+// that the flood ends.
 func TestAFloodOfHTTP2KeepsNobodyElseOut(t *testing.T) {
 	floods := map[string]func(t *testing.T, f *http2.Framer, id uint32) error{
 		"streams that are reset at once": func(t *testing.T, f *http2.Framer, id uint32) error {
@@ -170,7 +170,7 @@ func TestAFloodOfHTTP2KeepsNobodyElseOut(t *testing.T) {
 			before := inUse()
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
-			wg.Go(func() { // nothing of what the server says is read
+			wg.Go(func() { // nothing that the server sends is read
 				for id := uint32(1); id < 200_001; id += 2 {
 					select {
 					case <-stop:
@@ -178,7 +178,7 @@ func TestAFloodOfHTTP2KeepsNobodyElseOut(t *testing.T) {
 					default:
 					}
 					if err := more(t, f, id); err != nil {
-						return // it was cut, which is well
+						return // the connection was cut, as it should be
 					}
 				}
 			})
@@ -196,13 +196,13 @@ func TestAFloodOfHTTP2KeepsNobodyElseOut(t *testing.T) {
 	}
 }
 
-// A jammed driver makes sandboxes for one caller only when it is let.
+// A jammed driver blocks one caller's creations until the test lets them continue.
 type jammed struct {
 	paddock.Driver
 	mu   sync.Mutex
 	in   int           // guarded by mu
 	most int           // guarded by mu
-	go_  chan struct{} // closed when all may go on
+	go_  chan struct{} // closed when all may continue
 	came chan struct{}
 }
 

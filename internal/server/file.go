@@ -15,14 +15,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// How much of a file is copied at once: where many are, each gets less.
+// Sizes of the copy buffer of a file. With many files in progress, each gets the smaller
+// one.
 const (
 	fileChunk  = 256 << 10
 	smallChunk = 16 << 10
 )
 
-// piece gives what a file is copied with, which counts among what is held. The result
-// is to be called when nothing uses it any more.
+// piece returns a buffer to copy a file with, and counts it as held. Call done when the
+// buffer is no longer used.
 func (a *account) piece() (buf []byte, done func(), err error) {
 	b := &a.files
 	n := int64(fileChunk)
@@ -32,15 +33,16 @@ func (a *account) piece() (buf []byte, done func(), err error) {
 	got, _ := b.take(n)
 	if got < smallChunk {
 		b.give(got)
-		return nil, nil, fmt.Errorf("too many files are on their way already: %w", paddock.Exhausted)
+		return nil, nil, fmt.Errorf("too many file transfers in progress: %w", paddock.Exhausted)
 	}
 	return make([]byte, got), func() { b.give(got) }, nil
 }
 
-// path reads the parameter that names a file. Its bytes are the guest's to judge.
+// path returns a parameter that names a file. It does not check the bytes, because the
+// guest does.
 func (q *request) path(name string) string { return q.URL.Query().Get(name) }
 
-// mode reads permission bits, in octal.
+// mode parses permission bits in octal.
 func (q *request) mode() (fs.FileMode, error) {
 	text := q.URL.Query().Get("mode")
 	if text == "" {
@@ -59,8 +61,8 @@ func (q *request) mode() (fs.FileMode, error) {
 	return mode, nil
 }
 
-// readFile sends a file, or a part of one: GET /v1/sandboxes/{id}/files. What
-// goes wrong on the way is told behind it, in a trailer.
+// readFile handles GET /v1/sandboxes/{id}/files. It reports an error after the start of the
+// content in a trailer.
 func (q *request) readFile() error {
 	offset, err := q.number("offset")
 	if err != nil {
@@ -86,7 +88,7 @@ func (q *request) readFile() error {
 		h.Set("Content-Type", "application/octet-stream")
 		h.Set("Trailer", api.ErrorTrailer)
 		q.w.WriteHeader(http.StatusOK)
-		if err := q.flush(); err != nil { // it is open: the client waits to know
+		if err := q.flush(); err != nil { // tell the client that the file is open
 			return nil
 		}
 		if err := q.send(r, buf); err != nil {
@@ -102,14 +104,13 @@ func (q *request) readFile() error {
 	})
 }
 
-// send copies a file to the client. Its error is the file's; a client that has
-// gone wants none.
+// send copies a file to the client. It returns errors of the file only.
 func (q *request) send(r io.Reader, buf []byte) error {
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
 			q.deadline(fileStall)
-			if q.s.ctx.Err() != nil { // asked after the deadline was set: what ends the server sets a nearer one
+			if q.s.ctx.Err() != nil { // checked after setting the deadline, because Close sets a nearer one
 				panic(http.ErrAbortHandler)
 			}
 			if _, err := q.w.Write(buf[:n]); err != nil {
@@ -125,9 +126,8 @@ func (q *request) send(r io.Reader, buf []byte) error {
 	}
 }
 
-// writeFile makes a file of the body: PUT /v1/sandboxes/{id}/files. Nothing of
-// the body is read before the file is open: with "Expect: 100-continue" the
-// client knows by then.
+// writeFile handles PUT /v1/sandboxes/{id}/files. It opens the file before it reads the
+// body, so a client that sends "Expect: 100-continue" learns of an error first.
 func (q *request) writeFile() error {
 	o := paddock.CreateOptions{}
 	var err error
@@ -154,7 +154,7 @@ func (q *request) writeFile() error {
 			err = closed
 		}
 		if !came {
-			panic(http.ErrAbortHandler) // nobody is there to be answered
+			panic(http.ErrAbortHandler) // the client has gone
 		}
 		if err == nil {
 			return q.none()
@@ -165,18 +165,18 @@ func (q *request) writeFile() error {
 	})
 }
 
-// cutAtEnd has what waits for the client end with the server. The result is to be
-// called when nothing does any more.
+// cutAtEnd makes reads from the client fail when the server ends. Call stop when no read is
+// pending any more.
 func (q *request) cutAtEnd() (stop func() bool) {
 	return context.AfterFunc(q.s.ctx, func() {
 		control := http.NewResponseController(q.w)
-		_ = control.SetReadDeadline(time.Unix(1, 0)) // what has none has its own
+		_ = control.SetReadDeadline(time.Unix(1, 0)) // HTTP/2 sets its own
 		_ = control.SetWriteDeadline(time.Unix(1, 0))
 	})
 }
 
-// receive copies the body into a file. came is false where the client went away,
-// or the server ends.
+// receive copies the body into a file. came is false if the client has gone or the server
+// ends.
 func (q *request) receive(w io.Writer, buf []byte) (came bool, _ error) {
 	defer q.cutAtEnd()()
 	for {
@@ -195,12 +195,12 @@ func (q *request) receive(w io.Writer, buf []byte) (came bool, _ error) {
 	}
 }
 
-// swallow reads what a client still sends that was told of an error: cut off in
-// the middle of it, it might never see the answer.
+// swallow reads the rest of a body after an error was sent. If the connection were cut
+// instead, the client might never see the answer.
 func (q *request) swallow() {
 	control := http.NewResponseController(q.w)
 	_ = control.Flush()                                       // the client may have gone
-	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // HTTP/2 sets its own
 	defer q.cutAtEnd()()
 	_, _ = io.Copy(io.Discard, q.Body)
 	_ = control.SetReadDeadline(time.Time{})
@@ -216,7 +216,7 @@ func (q *request) statFile() error {
 	})
 }
 
-// listFiles gives one line for each file: GET /v1/sandboxes/{id}/files/list.
+// listFiles handles GET /v1/sandboxes/{id}/files/list. It sends one line for each file.
 func (q *request) listFiles() error {
 	depth := 1
 	if text := q.URL.Query().Get("depth"); text != "" {
@@ -252,8 +252,8 @@ func (q *request) listFiles() error {
 	})
 }
 
-// watchFiles gives one line for each change: GET /v1/sandboxes/{id}/files/watch.
-// The first line says that it watches.
+// watchFiles handles GET /v1/sandboxes/{id}/files/watch. It sends a first line when the
+// watch is active, and then one line for each change.
 func (q *request) watchFiles() error {
 	recursive, err := q.flag("recursive")
 	if err != nil {
@@ -311,7 +311,7 @@ func (q *request) makeLink() error {
 	return q.files(func(f paddock.FS) error { return f.Symlink(q.Context(), q.path("target"), q.path("path")) })
 }
 
-// files does something that has no answer but that it was done.
+// files runs an operation whose answer has no body.
 func (q *request) files(do func(paddock.FS) error) error {
 	return q.with(func(sb paddock.Sandbox) error {
 		if err := do(sb.FS()); err != nil {

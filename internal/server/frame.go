@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// frames is a stream of frames.
+// frames writes a stream of frames.
 type frames struct {
 	q   *request
 	buf []byte
@@ -39,7 +39,7 @@ func (f *frames) json(k api.Kind, v any) (err error) {
 	return f.send()
 }
 
-// output sends stretches of output, each with a deadline of its own.
+// output sends output, with a deadline for each write.
 func (f *frames) output(list []output) error {
 	f.buf = f.buf[:0]
 	for i, o := range list {
@@ -58,7 +58,7 @@ func (f *frames) output(list []output) error {
 	return nil
 }
 
-// end is the last frame: how the process ended, or why that is not known.
+// end sends the last frame: the exit, or the error that hides it.
 func (f *frames) end(exit paddock.Exit, err error) error {
 	if err != nil {
 		return f.json(api.Fail, api.FromError(err))

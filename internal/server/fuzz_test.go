@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 )
 
-// A ledger is a log's handler that remembers how bad things were.
+// A ledger is a log handler that remembers the worst level.
 type ledger struct {
 	slog.Handler
 	mu    sync.Mutex
@@ -50,8 +50,8 @@ func (l *ledger) take() (slog.Level, string) {
 	return level, cause
 }
 
-// Whatever a caller sends, known or not, is answered without a panic, and never with a
-// fault of the server's that is not in its log.
+// The server answers every request, from a known or unknown caller, without a panic. Every
+// internal error is in its log.
 func FuzzHandler(f *testing.F) {
 	d, err := sim.New(sim.Options{})
 	if err != nil {
@@ -72,7 +72,7 @@ func FuzzHandler(f *testing.F) {
 			f.Error(err)
 		}
 	})
-	there := func(t testing.TB) { // requests remove it, and make others
+	there := func(t testing.TB) { // makes the sandbox again, because requests remove it
 		all, err := d.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func FuzzHandler(f *testing.F) {
 	f.Add("POST", "/v1/sandboxes/a/processes", "attachment=0123456789abcdef", "Content-Type: application/json", []byte(`{"args":["sh","-c","echo x"]}`), true)
 	f.Add("PRI", "*", "", "Expect: 100-continue", []byte("\x00"), false)
 	f.Fuzz(func(t *testing.T, method, path, query, header string, body []byte, known bool) {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // of streams, which have no end of their own
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // bounds streams, which have no end
 		defer cancel()
 		r := &http.Request{
 			Method: method, URL: &url.URL{Path: path, RawQuery: query}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

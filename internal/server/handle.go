@@ -10,16 +10,16 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// handleTime is how long a sandbox is kept open. Opening one can cost more than
-// what is then asked of it; but who removes it elsewhere, and makes another of its
-// name, is not heard of here.
+// handleTime is how long an opened sandbox is cached. Opening one can cost more than the
+// call that follows. The cache cannot notice that somebody else removed the sandbox and
+// made another of the same name, so the time is short.
 const handleTime = time.Second
 
-// handles keeps the sandboxes that a caller uses open, for a moment.
+// handles caches a caller's opened sandboxes for a short time.
 type handles struct {
 	mu   sync.Mutex
 	open map[handleKey]*handle // guarded by mu
-	gone uint64                // guarded by mu; raised whenever a sandbox may have gone
+	gone uint64                // guarded by mu; counts removals, including suspected ones
 }
 
 type handleKey struct {
@@ -32,14 +32,14 @@ type handle struct {
 	opened time.Time
 }
 
-// count gives what put is to be told: taken before a sandbox is opened or made.
+// count returns the argument since of put. Call it before opening or making the sandbox.
 func (h *handles) count() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.gone
 }
 
-// get gives a sandbox that was opened just now, or opens it.
+// get returns the cached sandbox, or opens it.
 func (h *handles) get(ctx context.Context, d paddock.Driver, id paddock.ID) (paddock.Sandbox, error) {
 	key := handleKey{d, id}
 	h.mu.Lock()
@@ -57,9 +57,9 @@ func (h *handles) get(ctx context.Context, d paddock.Driver, id paddock.ID) (pad
 	return sb, nil
 }
 
-// put keeps a sandbox, unless since it began to be opened one has gone, which may
-// have been this one, or a newer one is kept. One that is not kept costs no more
-// than that it is opened again.
+// put caches a sandbox. It does nothing if a sandbox was removed since the opening began,
+// because it may be this one, or if a newer handle is cached. Then the next call opens the
+// sandbox again.
 func (h *handles) put(key handleKey, it *handle, since uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,8 +72,8 @@ func (h *handles) put(key handleKey, it *handle, since uint64) {
 	}
 }
 
-// forget drops a handle that may be of a sandbox that is gone, and those of it
-// that are being opened.
+// forget drops the handle of a sandbox that may be removed. It also keeps pending openings
+// out of the cache.
 func (h *handles) forget(d paddock.Driver, id paddock.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +91,7 @@ func (h *handles) sweep(now time.Time) {
 	}
 }
 
-// sandbox gives the one that the path names, if it is the caller's.
+// sandbox returns the sandbox that the path names.
 func (q *request) sandbox() (paddock.Sandbox, error) {
 	id, err := q.sandboxID()
 	if err != nil {
@@ -100,8 +100,8 @@ func (q *request) sandbox() (paddock.Sandbox, error) {
 	return q.account.boxes.get(q.Context(), q.caller.Driver, id)
 }
 
-// sandboxID gives the ID that the path names. An ephemeral sandbox is there only
-// for the client that made it.
+// sandboxID returns the ID in the path. An ephemeral sandbox is visible only to the client
+// that made it.
 func (q *request) sandboxID() (paddock.ID, error) {
 	id := paddock.ID(q.PathValue("id"))
 	if !id.Valid() {
@@ -113,8 +113,8 @@ func (q *request) sandboxID() (paddock.ID, error) {
 	return id, nil
 }
 
-// with does something to the sandbox that the path names. A handle that answers
-// as if its sandbox were gone is dropped: the name may be another's by now.
+// with calls do for the sandbox that the path names. If do returns an error as of a removed
+// sandbox, the handle is dropped, because the name may now belong to another sandbox.
 func (q *request) with(do func(sb paddock.Sandbox) error) error {
 	sb, err := q.sandbox()
 	if err != nil {

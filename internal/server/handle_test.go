@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A shelf is a driver with one sandbox, which tests exchange.
+// A shelf is a driver with one sandbox, which the test replaces.
 type shelf struct {
 	empty
 
 	mu      sync.Mutex
-	sb      paddock.Sandbox // guarded by mu; nil is none
+	sb      paddock.Sandbox // guarded by mu; nil if there is none
 	opened  int             // guarded by mu
-	opening func()          // called by Open when it has its answer; nil is nothing
+	opening func()          // if not nil, called by Open after it has chosen its result
 }
 
 func (s *shelf) Open(context.Context, paddock.ID) (paddock.Sandbox, error) {
@@ -39,7 +39,7 @@ func (s *shelf) put(sb paddock.Sandbox) {
 	s.sb = sb
 }
 
-// A thing is a sandbox of a shelf. It answers what the test says.
+// A thing is a sandbox of a shelf, with answers set by the test.
 type thing struct {
 	paddock.Sandbox
 	id  paddock.ID
@@ -59,7 +59,7 @@ func newHandles() *handles { return &handles{open: map[handleKey]*handle{}} }
 func TestAHandleThatWasBeingOpenedWhileItsSandboxWentIsNotKept(t *testing.T) {
 	old, young := &thing{id: "a"}, &thing{id: "a"}
 	h, d := newHandles(), &shelf{sb: old}
-	d.opening = func() { // the sandbox is removed, and another one made
+	d.opening = func() { // replace the sandbox meanwhile
 		d.opening = nil
 		h.forget(d, "a")
 		d.put(young)

@@ -19,8 +19,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/sim"
 )
 
-// Variables of the test of idle connections: how many, and where a child of it holds
-// them, since both ends of so many are more descriptors than one process may have.
+// Environment variables of the test of idle connections: their number, and where a child
+// process holds them. Both ends of all connections are more descriptors than one process
+// may have.
 const (
 	idleCount  = "PADDOCK_TEST_CONNECTIONS"
 	idleHolder = "PADDOCK_TEST_HOLD"
@@ -37,8 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold makes a request on each of so many connections, and holds them until the
-// input ends.
+// hold makes a request on each of count connections, and holds them until its input ends.
 func hold(address, count string) error {
 	n, err := strconv.Atoi(count)
 	if err != nil {
@@ -75,8 +75,8 @@ func hold(address, count string) error {
 	return err
 }
 
-// servedOn serves a server of the simulated tier on a listener of its own, as
-// cmd/paddock does.
+// servedOn starts a server of the simulated tier on a listener of its own, as cmd/paddock
+// does.
 func servedOn(t *testing.T, o Connections, change func(*http.Server)) (address string, l *Limit) {
 	t.Helper()
 	d, err := sim.New(sim.Options{})
@@ -118,7 +118,7 @@ func servedOn(t *testing.T, o Connections, change func(*http.Server)) (address s
 	return tcp.Addr().String(), l
 }
 
-// answered makes a request of another tenant, on a connection of its own.
+// answered makes a request of another tenant, on a new connection.
 func answered(t *testing.T, address string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
@@ -137,7 +137,7 @@ func answered(t *testing.T, address string) {
 	}
 }
 
-// PADDOCK_TEST_CONNECTIONS=10000 tries as many as a server is promised to bear.
+// PADDOCK_TEST_CONNECTIONS=10000 tests the number that a server is promised to bear.
 func TestIdleConnectionsCostLittleAndKeepNobodyOut(t *testing.T) {
 	n := 500
 	if text := os.Getenv(idleCount); text != "" {
@@ -176,7 +176,7 @@ func TestIdleConnectionsCostLittleAndKeepNobodyOut(t *testing.T) {
 		t.Errorf("an idle connection costs %d bytes", each)
 	}
 	for range 10 {
-		answered(t, address) // for whom one of those has to go
+		answered(t, address) // an idle connection has to make room for it
 	}
 	if c := l.Crowd(); c.Open > n || c.Evicted == 0 || c.Full != 0 {
 		t.Errorf("%+v", c)
@@ -192,7 +192,7 @@ func TestIdleConnectionsCostLittleAndKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// inUse is how much memory is in use, stacks included.
+// inUse returns the memory in use, including stacks.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()

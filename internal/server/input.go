@@ -14,30 +14,30 @@ import (
 )
 
 const (
-	maxInput   = 1 << 20          // of one request
-	maxInputs  = 10_000           // of one caller
-	inputGrace = 10 * time.Minute // a writer that is not heard of for so long is forgotten
-	muteGrace  = time.Minute      // the same of one whose last request was cut off while it waited
+	maxInput   = 1 << 20          // bytes of one request
+	maxInputs  = 10_000           // writers of one caller
+	inputGrace = 10 * time.Minute // a writer without a request for this long is dropped
+	muteGrace  = time.Minute      // the same, if its last request was cut off while it waited
 )
 
-// An inputKey names a writer: a process may have several.
+// An inputKey identifies a writer. A process may have several.
 type inputKey struct {
 	box    handleKey
 	pid    paddock.PID
 	writer string
 }
 
-// An input is a writer's way into a process, with how much of it was taken, so
-// that a request which is repeated writes nothing twice.
+// An input is a writer to a process. It counts the accepted bytes, so that a repeated
+// request writes nothing twice.
 type input struct {
 	process paddock.Process
-	turn    chan struct{} // holds one: whoever has it may write
+	turn    chan struct{} // holds one element; its sender may write
 
 	mu       sync.Mutex
 	next     int64     // guarded by mu; offset of the next byte
 	closed   bool      // guarded by mu
 	gone     bool      // guarded by mu; the sandbox was removed
-	requests int       // guarded by mu; under way
+	requests int       // guarded by mu; in progress
 	cut      bool      // guarded by mu; the last request ended before its answer
 	used     time.Time // guarded by mu
 }
@@ -54,7 +54,7 @@ func (in *input) late(now time.Time) bool {
 
 func (in *input) release() { in.process.Release() }
 
-// lose notes that the sandbox is gone, which is why a write ends that waits.
+// lose notes that the sandbox was removed. A pending write then ends for this reason.
 func (in *input) lose() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -76,8 +76,8 @@ func (in *input) leave(cut bool) {
 	in.used = time.Now()
 }
 
-// input writes to a process: POST /v1/sandboxes/{id}/processes/{pid}/input. The
-// offset counts the bytes of this writer; what was taken already is passed over.
+// input handles POST /v1/sandboxes/{id}/processes/{pid}/input. The offset counts the bytes
+// of this writer. Bytes that were accepted before are skipped.
 func (q *request) input() error {
 	pid, err := q.pid()
 	if err != nil {
@@ -109,8 +109,8 @@ func (q *request) input() error {
 		defer release()
 		defer context.AfterFunc(q.s.ctx, in.release)()
 		in.enter()
-		// A write that waits for the process cannot be taken back. When the client
-		// goes it is waited for here, and given up by sweep if nobody asks again.
+		// A write that waits for the process cannot be undone. When the client goes, it
+		// continues here, and sweep drops the writer if the client does not return.
 		stop := context.AfterFunc(q.Context(), func() { in.leave(true) })
 		defer func() {
 			if stop() {
@@ -128,11 +128,11 @@ func (q *request) input() error {
 	})
 }
 
-// bytes reads the body whole, before any of it is used: half of one would be
-// written twice when it is repeated.
+// bytes reads the whole body before any of it is used, because a repeated request would
+// write a partial body twice.
 func (q *request) bytes(body io.Reader) ([]byte, error) {
 	control := http.NewResponseController(q.w)
-	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // what has none has its own
+	_ = control.SetReadDeadline(time.Now().Add(q.s.bodyTime)) // HTTP/2 sets its own
 	defer q.cutAtEnd()()
 	data, err := io.ReadAll(io.LimitReader(body, maxInput+1))
 	_ = control.SetReadDeadline(time.Time{})
@@ -148,7 +148,8 @@ func (q *request) bytes(body io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// writer finds a writer, or makes one. Without a name it is one for this request.
+// writer returns a writer, and makes it if needed. A writer without a name lives for this
+// request only.
 func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, again bool) (*input, func(), error) {
 	name := q.URL.Query().Get("writer")
 	if name != "" && !api.Token(name) {
@@ -164,10 +165,10 @@ func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, agai
 			return in, func() {}, nil
 		}
 		if again && offset > 0 {
-			return nil, nil, fmt.Errorf("whether input was taken is not known any more: %w", paddock.Conflict)
+			return nil, nil, fmt.Errorf("the server no longer knows how much input was accepted: %w", paddock.Conflict)
 		}
 		if many >= maxInputs {
-			return nil, nil, fmt.Errorf("%d processes have a writer already: %w", many, paddock.Exhausted)
+			return nil, nil, fmt.Errorf("too many writers of input (%d): %w", many, paddock.Exhausted)
 		}
 	}
 	p, err := sb.Attach(q.Context(), pid, paddock.Output{Detached: true})
@@ -175,7 +176,7 @@ func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, agai
 		return nil, nil, err
 	}
 	in := &input{process: p, turn: make(chan struct{}, 1), next: offset, used: time.Now()}
-	if name == "" { // nobody can ask again: it ends with the request
+	if name == "" { // without a name the client cannot return
 		stop := context.AfterFunc(q.Context(), in.release)
 		return in, func() {
 			stop()
@@ -192,7 +193,7 @@ func (q *request) writer(sb paddock.Sandbox, pid paddock.PID, offset int64, agai
 	return in, func() {}, nil
 }
 
-// write takes what is new of data, and says what comes next.
+// write writes the new part of data, and returns the next offset.
 func (in *input) write(ctx context.Context, offset int64, data []byte) (int64, error) {
 	select {
 	case in.turn <- struct{}{}:
@@ -221,7 +222,7 @@ func (in *input) write(ctx context.Context, offset int64, data []byte) (int64, e
 	return next, err
 }
 
-// close is the end of file, once.
+// close sends the end of file, once.
 func (in *input) close() error {
 	in.mu.Lock()
 	again := in.closed

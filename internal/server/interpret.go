@@ -14,23 +14,23 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// Bounds of what interpreters hold for a caller. One that is let go of leaves its
-// kernels alone, and the next one joins them.
+// Bounds of the interpreters held for a caller. Dropping an interpreter does not end its
+// kernels, and the next interpreter reuses them.
 const (
 	maxInterpreters = 1000
 	interpreterIdle = 10 * time.Minute
 )
 
-// Bounds of the bytes of results that are not whole, or not taken, of one caller and of all.
+// Bounds of the bytes of incomplete or undelivered results, for one caller and for all.
 const (
 	maxResults = 128 << 20
 	allResults = 512 << 20
 )
 
-// ResultRoom is where results of cells count that a caller runs beside the API.
+// ResultRoom returns the room for results of cells that a caller runs through another API.
 func (s *Server) ResultRoom(caller string) *interpreter.Room { return s.accountOf(caller).results }
 
-// An interpreting is an interpreter of one sandbox, while it is used.
+// An interpreting is an interpreter of one sandbox, with its use count.
 type interpreting struct {
 	in    *interpreter.Interpreter
 	sb    paddock.Sandbox
@@ -38,8 +38,8 @@ type interpreting struct {
 	used  time.Time // guarded by account.mu
 }
 
-// interpreter gives the interpreter of the sandbox that the path names to do, and
-// lets go of it where its sandbox is gone.
+// interpreter calls do with the interpreter of the sandbox that the path names. It drops
+// the interpreter if the sandbox is gone.
 func (q *request) interpreter(do func(*interpreter.Interpreter) error) error {
 	it, err := q.enterInterpreter()
 	if err != nil {
@@ -47,7 +47,7 @@ func (q *request) interpreter(do func(*interpreter.Interpreter) error) error {
 	}
 	err = do(it.in)
 	stale := false
-	if errors.Is(err, paddock.Unavailable) || errors.Is(err, paddock.NotFound) { // of a context, or of the whole
+	if errors.Is(err, paddock.Unavailable) || errors.Is(err, paddock.NotFound) { // context or sandbox is gone
 		_, gone := it.sb.Status(q.Context())
 		stale = gone != nil
 	}
@@ -66,7 +66,7 @@ func (q *request) enterInterpreter() (*interpreting, error) {
 	it := a.interpreters[key]
 	if it == nil {
 		if len(a.interpreters) >= maxInterpreters {
-			return nil, fmt.Errorf("%d sandboxes have contexts already: %w", maxInterpreters, paddock.Exhausted)
+			return nil, fmt.Errorf("contexts in too many sandboxes (%d): %w", maxInterpreters, paddock.Exhausted)
 		}
 		in, err := interpreter.New(interpreter.Options{Sandbox: sb, Room: a.results, Log: q.s.log})
 		if err != nil {
@@ -94,7 +94,7 @@ func (q *request) leaveInterpreter(it *interpreting, stale bool) error {
 	return nil
 }
 
-// idle takes out the interpreters that nobody has used for a while.
+// idle removes and returns the interpreters that were not used for a while.
 func (a *account) idle(now time.Time) []*interpreting {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,7 +108,7 @@ func (a *account) idle(now time.Time) []*interpreting {
 	return list
 }
 
-// contexts lists those of a sandbox: GET /v1/sandboxes/{id}/contexts.
+// contexts handles GET /v1/sandboxes/{id}/contexts.
 func (q *request) contexts() error {
 	return q.interpreter(func(in *interpreter.Interpreter) error {
 		list, err := in.List(q.Context())
@@ -127,7 +127,7 @@ func fromContext(c interpreter.Context) api.Context {
 	return api.Context{ID: c.ID, Language: string(c.Language), Dir: c.Dir, Default: c.Default, Created: c.Created}
 }
 
-// createContext makes one: POST /v1/sandboxes/{id}/contexts.
+// createContext handles POST /v1/sandboxes/{id}/contexts.
 func (q *request) createContext() error {
 	if err := q.s.fresh(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (q *request) createContext() error {
 	})
 }
 
-// toContext does something to the context that the path names.
+// toContext runs an operation on the context that the path names.
 func (q *request) toContext(do func(*interpreter.Interpreter, context.Context, string) error) error {
 	return q.interpreter(func(in *interpreter.Interpreter) error {
 		if err := do(in, q.Context(), q.PathValue("context")); err != nil {
@@ -155,17 +155,17 @@ func (q *request) toContext(do func(*interpreter.Interpreter, context.Context, s
 	})
 }
 
-// removeContext ends one: DELETE /v1/sandboxes/{id}/contexts/{context}.
+// removeContext handles DELETE /v1/sandboxes/{id}/contexts/{context}.
 func (q *request) removeContext() error { return q.toContext((*interpreter.Interpreter).Remove) }
 
-// restartContext takes its state: POST /v1/sandboxes/{id}/contexts/{context}/restart.
+// restartContext handles POST /v1/sandboxes/{id}/contexts/{context}/restart.
 func (q *request) restartContext() error { return q.toContext((*interpreter.Interpreter).Restart) }
 
-// interruptContext stops its cell: POST /v1/sandboxes/{id}/contexts/{context}/interrupt.
+// interruptContext handles POST /v1/sandboxes/{id}/contexts/{context}/interrupt.
 func (q *request) interruptContext() error { return q.toContext((*interpreter.Interpreter).Interrupt) }
 
-// interpret runs a cell: POST /v1/sandboxes/{id}/interpret. The answer is its events,
-// to its end. A client that goes away interrupts it.
+// interpret handles POST /v1/sandboxes/{id}/interpret. The answer is the events of the
+// cell, up to its end. If the client goes away, the cell is interrupted.
 func (q *request) interpret() error {
 	if err := q.s.fresh(); err != nil {
 		return err
@@ -190,17 +190,17 @@ func (q *request) interpret() error {
 		}
 		if q.Context().Err() == nil {
 			told := api.FromError(err)
-			_ = lines.send(api.CellEvent{Type: "fail", Fail: &told}) // a client that has gone misses nothing
+			_ = lines.send(api.CellEvent{Type: "fail", Fail: &told}) // ignore an error: the client has gone
 		}
 		return nil
 	})
 }
 
-// cellLines is the answer of a cell.
+// cellLines writes the events of a cell.
 type cellLines struct {
 	q     *request
 	mu    sync.Mutex
-	begun bool      // guarded by mu, or when live has ended
+	begun bool      // guarded by mu, or read after live has ended
 	last  time.Time // guarded by mu
 }
 
@@ -223,7 +223,7 @@ func (l *cellLines) send(v any) error {
 	return l.q.flush()
 }
 
-// live says that the connection lives, once there is an answer, until ctx ends.
+// live sends alive lines once the answer has begun, until ctx ends.
 func (l *cellLines) live(ctx context.Context, gone func()) {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()

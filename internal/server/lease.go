@@ -13,29 +13,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// leaseGrace is how long ephemeral sandboxes stay when the connection of their
-// client was cut and none has taken its place.
+// leaseGrace is how long ephemeral sandboxes stay after the connection of their client was
+// cut without a new one.
 const leaseGrace = 5 * time.Second
 
-// A lease stands for a client that lives: a stream which it holds open. Ephemeral
-// sandboxes belong to one, and end with it.
+// A lease represents a client that is alive: the client holds a stream open. Ephemeral
+// sandboxes belong to a lease and are removed at its end.
 type lease struct {
 	token string
 
-	// All are guarded by account.mu.
-	streams int // of this client
+	// account.mu guards all of these.
+	streams int // open streams of the client
 	left    time.Time
 	boxes   []ephemeral
-	ended   bool          // it takes no sandbox any more
-	ending  *ending       // nil while nobody removes them
+	ended   bool          // it accepts no more sandboxes
+	ending  *ending       // nil if no removal is in progress
 	over    bool          // gone is closed
 	gone    chan struct{} // closed when the sandboxes are removed
 }
 
-// An ending is one try to remove the sandboxes of a lease.
+// An ending is one attempt to remove the sandboxes of a lease.
 type ending struct {
 	done chan struct{}
-	err  error // before done is closed
+	err  error // set before done is closed
 }
 
 type ephemeral struct {
@@ -43,12 +43,12 @@ type ephemeral struct {
 	sb     paddock.Sandbox
 }
 
-// late tells whether it is to be ended, or tried again.
+// late reports whether to end the lease, or to try again.
 func (l *lease) late(now time.Time) bool {
 	return l.ending == nil && (l.ended || l.streams == 0) && now.Sub(l.left) > leaseGrace
 }
 
-// lease holds one open: GET /v1/leases/{token}.
+// lease handles GET /v1/leases/{token}. It holds a lease open.
 func (q *request) lease() error {
 	token := q.PathValue("token")
 	if !api.Token(token) {
@@ -63,7 +63,7 @@ func (q *request) lease() error {
 	}
 	if l == nil || l.ended {
 		a.mu.Unlock()
-		return fmt.Errorf("lease: it has ended, or there are too many: %w", paddock.Exhausted)
+		return fmt.Errorf("lease: it has ended, or there are too many leases: %w", paddock.Exhausted)
 	}
 	l.streams++
 	a.mu.Unlock()
@@ -90,7 +90,7 @@ func (q *request) lease() error {
 	}
 }
 
-// endLease removes a lease's sandboxes: DELETE /v1/leases/{token}.
+// endLease handles DELETE /v1/leases/{token}. It removes the sandboxes of a lease.
 func (q *request) endLease() error {
 	a := q.account
 	a.mu.Lock()
@@ -104,8 +104,8 @@ func (q *request) endLease() error {
 	return q.none()
 }
 
-// endLease ends a lease; whoever comes second waits for the first. Where a sandbox
-// cannot be removed the lease stays, without taking another, and sweep tries again.
+// endLease ends a lease. A second call waits for the first. If a sandbox cannot be removed,
+// the lease stays, accepts no more sandboxes, and sweep tries again.
 func (a *account) endLease(ctx context.Context, l *lease) error {
 	a.mu.Lock()
 	if e := l.ending; e != nil {
@@ -142,7 +142,7 @@ func (a *account) endLease(ctx context.Context, l *lease) error {
 	return e.err
 }
 
-// own gives an ephemeral sandbox to the client's lease.
+// own adds an ephemeral sandbox to the client's lease.
 func (a *account) own(token string, d paddock.Driver, sb paddock.Sandbox) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -155,7 +155,7 @@ func (a *account) own(token string, d paddock.Driver, sb paddock.Sandbox) error 
 	return nil
 }
 
-// leased tells whether the client holds its lease open.
+// leased reports whether the client holds its lease open.
 func (a *account) leased(token string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,13 +163,13 @@ func (a *account) leased(token string) bool {
 	return l != nil && !l.ended
 }
 
-// removed forgets a sandbox that was removed, and tells it.
+// removed forgets a removed sandbox and publishes its removal.
 func (a *account) removed(d paddock.Driver, id paddock.ID) {
 	a.lost(d, id)
 	a.news.tell(api.Removed, id)
 }
 
-// lost forgets all that is kept of a sandbox that is gone.
+// lost forgets the state kept for a removed sandbox.
 func (a *account) lost(d paddock.Driver, id paddock.ID) {
 	a.boxes.forget(d, id)
 	a.mu.Lock()
@@ -196,8 +196,8 @@ func (a *account) lost(d paddock.Driver, id paddock.ID) {
 	}
 }
 
-// visible tells whether the client may know of a sandbox: of an ephemeral one,
-// its own client alone.
+// visible reports whether the client may see a sandbox. Only its own client sees an
+// ephemeral sandbox.
 func (q *request) visible(id paddock.ID) bool {
 	q.account.mu.Lock()
 	defer q.account.mu.Unlock()
@@ -205,7 +205,7 @@ func (q *request) visible(id paddock.ID) bool {
 	return l == nil || l.token == q.Header.Get(api.LeaseHeader)
 }
 
-// lines is a stream of JSON lines.
+// lines writes a stream of JSON lines.
 type lines struct{ q *request }
 
 func (q *request) lines() lines {
@@ -214,7 +214,7 @@ func (q *request) lines() lines {
 	return lines{q}
 }
 
-// put writes a line, which may wait for others to be sent with it.
+// put writes a line without flushing it.
 func (l lines) put(v api.Line) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -225,7 +225,7 @@ func (l lines) put(v api.Line) error {
 	return err
 }
 
-// send writes a line and sees to it that it goes out.
+// send writes a line and flushes it.
 func (l lines) send(v api.Line) error {
 	if err := l.put(v); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (l lines) send(v api.Line) error {
 	return l.q.flush()
 }
 
-// end is the last line: that all was said, or why not.
+// end writes the last line: the stream is complete, or the error.
 func (l lines) end(err error) error {
 	if err == nil {
 		return l.send(api.Line{End: true})

@@ -53,7 +53,7 @@ func TestANameThatIsUsedAgainHasNoOldOwner(t *testing.T) {
 	}
 	l := &lease{token: someToken, gone: make(chan struct{}), left: time.Now()}
 	a.leases[someToken] = l
-	if err := a.own(someToken, tr.caller.Driver, &thing{id: "a"}); err != nil { // it went by another way
+	if err := a.own(someToken, tr.caller.Driver, &thing{id: "a"}); err != nil { // removed without this server
 		t.Fatal(err)
 	}
 	tr.want(404, "GET", "/v1/sandboxes/a", "")

@@ -10,72 +10,74 @@ import (
 	"time"
 )
 
-// Connections bound how many clients a listener has at once.
+// Connections bounds how many connections a listener has at once.
 type Connections struct {
-	// Most is of all; zero is no bound.
+	// Most is the maximum of all. Zero sets no bound.
 	Most int
 
-	// Each is of one address: an IPv4 address, a network of 64 bits of IPv6, which
-	// is what one customer of a provider has. Addresses of this machine, and sockets
-	// of it, have no bound of their own: there a proxy brings everybody's. Zero is no
-	// bound.
+	// Each is the maximum for one address: an IPv4 address, or an IPv6 network of 64 bits,
+	// because a provider gives one to each customer. Addresses of this machine and Unix
+	// sockets have no such bound, because a proxy may use them for all clients. Zero sets
+	// no bound.
 	Each int
 }
 
-// A Limit is a listener with a bound on its connections. Where all places are taken,
-// the connection that has been idle longest, of the address that has most, makes room
-// for a new one: so whoever only holds connections open keeps nobody out. Where none
-// is idle the new one is answered 503, and one of an address that has its share 429,
-// without its request being read; below TLS it is closed.
+// A Limit is a listener that bounds its connections. When all places are taken, a new
+// connection replaces an idle one: the longest idle connection of the address that has the
+// most. So a client cannot keep others out by holding connections open. If no connection is
+// idle, the new one is answered 503. A connection beyond the maximum of its address is
+// answered 429. In both cases the request is not read. Below TLS the connection is closed
+// without an answer.
 //
-// It is to know which connections are idle: [Limit.State] is for http.Server.ConnState.
+// http.Server.ConnState must be [Limit.State], because the limit must know which
+// connections are idle.
 type Limit struct {
 	net.Listener
-	plain bool // there is no TLS on it
+	plain bool // no TLS on this listener
 
 	mu      sync.Mutex
 	o       Connections           // guarded by mu
 	open    map[*limited]struct{} // guarded by mu
-	crowd   map[netip.Addr]int    // guarded by mu; connections of an address
+	crowd   map[netip.Addr]int    // guarded by mu; connections by address
 	full    uint64                // guarded by mu; refused
 	crowded uint64                // guarded by mu; refused
 	evicted uint64                // guarded by mu
 }
 
-// NewLimit puts a bound on a listener; plain says that there will be no TLS on it.
+// NewLimit bounds the connections of a listener. plain means that there is no TLS on it.
 func NewLimit(l net.Listener, plain bool, o Connections) *Limit {
 	return &Limit{Listener: l, plain: plain, o: o, open: map[*limited]struct{}{}, crowd: map[netip.Addr]int{}}
 }
 
-// Set changes the bounds, for connections to come.
+// Set changes the bounds for new connections.
 func (l *Limit) Set(o Connections) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.o = o
 }
 
-// A Crowd is what a Limit has seen.
+// A Crowd has the counters of a Limit.
 type Crowd struct {
 	Open, Most    int
-	Full, Crowded uint64 // refused because of all, or of one address
-	Evicted       uint64 // idle ones that made room
+	Full, Crowded uint64 // refused by Most, and by Each
+	Evicted       uint64 // idle connections that made room
 }
 
-// Crowd tells how many connections there are and were refused.
+// Crowd returns the number of connections and of refusals.
 func (l *Limit) Crowd() Crowd {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Crowd{len(l.open), l.o.Most, l.full, l.crowded, l.evicted}
 }
 
-// A limited connection has a place, which its Close gives back.
+// A limited connection holds a place, which Close returns.
 type limited struct {
 	net.Conn
 	l    *Limit
-	from netip.Addr // zero is of this machine
+	from netip.Addr // zero for this machine
 
-	idle time.Time // guarded by l.mu; since when; zero is in use
-	gone bool      // guarded by l.mu; it has no place any more
+	idle time.Time // guarded by l.mu; idle since; zero means in use
+	gone bool      // guarded by l.mu; the place was returned
 }
 
 // Accept implements net.Listener.
@@ -88,7 +90,7 @@ func (l *Limit) Accept() (net.Conn, error) {
 		it := &limited{Conn: c, l: l, from: origin(c.RemoteAddr())}
 		evicted, refused := l.enter(it)
 		if evicted != nil {
-			evicted.Conn.Close() // outside of the lock; whoever reads from it sees its end
+			evicted.Conn.Close() // outside the lock; its reader sees the end
 		}
 		if refused == 0 {
 			return it, nil
@@ -97,7 +99,7 @@ func (l *Limit) Accept() (net.Conn, error) {
 	}
 }
 
-// origin is whom a connection counts for.
+// origin returns the address that a connection counts for.
 func origin(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -117,8 +119,8 @@ func origin(a net.Addr) netip.Addr {
 	return addr
 }
 
-// enter gives a connection a place, for which another may have to go, or says with
-// what code it is refused.
+// enter gives a connection a place, and may return an idle connection to close for it. If
+// there is no place, it returns the status to refuse with.
 func (l *Limit) enter(it *limited) (evicted *limited, refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,21 +136,21 @@ func (l *Limit) enter(it *limited) (evicted *limited, refused int) {
 		l.evicted++
 		l.drop(evicted)
 	}
-	it.idle = time.Now() // until it says something
+	it.idle = time.Now() // until it sends a request
 	l.open[it] = struct{}{}
 	l.crowd[it.from]++
 	return evicted, 0
 }
 
-// enough is how many connections are looked at for the one that can best be done
-// without: whoever has most is among so many, and a flood costs no more than that.
+// enough is the number of connections to examine for the best one to replace. An address
+// with many connections is very likely among them, and the cost under a flood is bounded.
 const enough = 512
 
-// idlest is the connection that can best be done without, with mu held.
+// idlest returns the best connection to replace. mu is held.
 func (l *Limit) idlest() *limited {
 	var best *limited
 	looked := 0
-	for c := range l.open { // in no order
+	for c := range l.open { // in random order
 		if looked++; best != nil && looked > enough {
 			break
 		}
@@ -162,7 +164,7 @@ func (l *Limit) idlest() *limited {
 	return best
 }
 
-// drop takes a connection's place back, with mu held.
+// drop returns the place of a connection. mu is held.
 func (l *Limit) drop(c *limited) {
 	if c.gone {
 		return
@@ -174,7 +176,7 @@ func (l *Limit) drop(c *limited) {
 	}
 }
 
-// refuse answers in words, as far as that costs no waiting.
+// refuse answers with an error, as far as that needs no waiting.
 func (l *Limit) refuse(c net.Conn, code int) {
 	defer c.Close()
 	if !l.plain {
@@ -192,13 +194,13 @@ func (l *Limit) refuse(c net.Conn, code int) {
 		StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Close: true, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Retry-After": {"1"}, "Cache-Control": {"no-store"}},
 	}
-	_ = head.Write(c) // who is refused may not listen
+	_ = head.Write(c) // the client may not read it
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // so that the answer is not lost to a reset
+		_ = half.CloseWrite() // so that no reset discards the answer
 	}
 }
 
-// Close gives the place back.
+// Close closes the connection and returns its place.
 func (c *limited) Close() error {
 	c.l.mu.Lock()
 	c.l.drop(c)
@@ -206,7 +208,7 @@ func (c *limited) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends one direction, where the connection can.
+// CloseWrite closes the writing direction if the connection supports it.
 func (c *limited) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -214,8 +216,8 @@ func (c *limited) CloseWrite() error {
 	return http.ErrNotSupported
 }
 
-// State is told what an http.Server does with a connection. One that has not yet
-// said anything counts as idle.
+// State notes state changes of a connection; see http.Server.ConnState. A connection
+// without a request so far counts as idle.
 func (l *Limit) State(c net.Conn, state http.ConnState) {
 	if outer, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = outer.NetConn()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A gate is a listener whose connections come from where a test says.
+// A gate is a listener whose connections have addresses chosen by the test.
 type gate struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -38,7 +38,7 @@ func (g *gate) Close() error {
 
 func (g *gate) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A foreign connection says that it is from elsewhere.
+// A foreignConn is a connection with another remote address.
 type foreignConn struct {
 	net.Conn
 	from net.Addr
@@ -46,7 +46,7 @@ type foreignConn struct {
 
 func (f foreignConn) RemoteAddr() net.Addr { return f.from }
 
-// dial connects from an address, and gives the client's end.
+// dial connects from an address and returns the client's end.
 func (g *gate) dial(t *testing.T, from string) net.Conn {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -59,7 +59,7 @@ func (g *gate) dial(t *testing.T, from string) net.Conn {
 	return ours
 }
 
-// limitedServer serves "ok" behind a limit; a request for /wait is answered when release is
+// limitedServer serves "ok" behind a limit. It answers a request for /wait when release is
 // closed.
 func limitedServer(t *testing.T, o Connections) (g *gate, l *Limit, waiting chan struct{}, release chan struct{}) {
 	t.Helper()
@@ -117,7 +117,8 @@ func (l *Limit) wait(t *testing.T, ok func(Crowd) bool) {
 	}
 }
 
-// settle waits until no connection is in use: the server notes that behind its answer.
+// settle waits until no connection is in use, because the server notes that after its
+// answer.
 func (l *Limit) settle(t *testing.T) {
 	t.Helper()
 	l.wait(t, func(Crowd) bool {
@@ -138,7 +139,7 @@ func TestWhoOnlyHoldsConnectionsOpenKeepsNobodyOut(t *testing.T) {
 	send(t, hold, "/") // idle between two requests
 	receive(t, hold)
 	for range 3 {
-		g.dial(t, "10.0.0.1") // without a word
+		g.dial(t, "10.0.0.1") // sends nothing
 	}
 	l.wait(t, func(c Crowd) bool { return c.Open == 4 })
 	for range 10 {
@@ -192,7 +193,7 @@ func TestAnAddressHasItsShareAndNoMore(t *testing.T) {
 			t.Errorf("%s: answered %d", from, res.StatusCode)
 		}
 	}
-	for range 5 { // of this machine, where a proxy may be
+	for range 5 { // from this machine, where a proxy may be
 		c := g.dial(t, "127.0.0.1")
 		send(t, c, "/")
 		receive(t, c)

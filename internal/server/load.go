@@ -2,13 +2,14 @@ package server
 
 import "net/http"
 
-// A Held is how many bytes of all clients the server holds, and may hold.
+// A Held is the number of bytes of one kind that the server holds for all clients, and its
+// maximum.
 type Held struct {
 	What      string // "output", "body", "input", "file"
 	Used, Max int64
 }
 
-// Held tells of every budget.
+// Held returns the state of every budget.
 func (s *Server) Held() []Held {
 	return []Held{s.output.held("output"), s.bodies.held("body"), s.inputHeld.held("input"), s.files.held("file")}
 }
@@ -19,7 +20,7 @@ func (b *budget) held(what string) Held {
 	return Held{what, b.used, b.max}
 }
 
-// Route gives the pattern of the route that a request takes, empty if none does.
+// Route returns the pattern of the route of a request, or "" if it has none.
 func (s *Server) Route(r *http.Request) string {
 	_, pattern := s.mux.Handler(r)
 	return pattern

@@ -16,9 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// port joins the request's connection to a port inside: GET
-// /v1/sandboxes/{id}/ports/{port}, with Upgrade. From the answer on both
-// directions are bytes of that connection.
+// port handles GET /v1/sandboxes/{id}/ports/{port} with Upgrade. After the answer, both
+// directions carry the bytes of a connection to a port inside.
 func (q *request) port() error {
 	number, err := q.portNumber()
 	if err != nil {
@@ -47,7 +46,7 @@ func (q *request) portNumber() (int, error) {
 	return number, nil
 }
 
-// join copies both ways until both have ended, or the server ends.
+// join copies both directions until both have ended or the server ends.
 func (q *request) join(inside net.Conn) error {
 	outside, rw, err := http.NewResponseController(q.w).Hijack()
 	if err != nil {
@@ -64,7 +63,7 @@ func (q *request) join(inside net.Conn) error {
 		return nil // the client has gone
 	}
 	stop := context.AfterFunc(q.s.ctx, func() {
-		_ = outside.SetDeadline(time.Unix(1, 0)) // it ends what waits
+		_ = outside.SetDeadline(time.Unix(1, 0)) // ends pending reads and writes
 		_ = inside.SetDeadline(time.Unix(1, 0))
 	})
 	defer stop()
@@ -75,7 +74,7 @@ func (q *request) join(inside net.Conn) error {
 	return nil
 }
 
-// buffered gives what was read ahead, and then the rest.
+// buffered returns a reader of the bytes that were read ahead, and then of the connection.
 func buffered(ahead *bufio.Reader, conn net.Conn) io.Reader {
 	if n := ahead.Buffered(); n > 0 {
 		return io.MultiReader(io.LimitReader(ahead, int64(n)), conn)
@@ -83,8 +82,7 @@ func buffered(ahead *bufio.Reader, conn net.Conn) io.Reader {
 	return conn
 }
 
-// carry copies one direction, and passes its end on. Where it breaks, the other
-// direction ends too.
+// carry copies one direction and its end. If it breaks, the other direction ends too.
 func carry(to, from net.Conn, r io.Reader) {
 	_, err := io.Copy(to, r)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// startTime bounds a start that no client waits for any more.
+// startTime bounds a start after its client has gone.
 const startTime = 5 * time.Minute
 
-// start runs a command: POST /v1/sandboxes/{id}/processes. The answer is its
-// output, to its end; of a detached one, its number.
+// start handles POST /v1/sandboxes/{id}/processes. The answer is the output up to its end,
+// or the process number if the command is detached.
 func (q *request) start() error {
 	if err := q.s.fresh(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (q *request) start() error {
 	})
 }
 
-// pid reads the process that the path names.
+// pid parses the process number in the path.
 func (q *request) pid() (paddock.PID, error) {
 	n, err := strconv.ParseInt(q.PathValue("pid"), 10, 32)
 	if err != nil {
@@ -55,7 +55,7 @@ func (q *request) pid() (paddock.PID, error) {
 	return paddock.PID(n), nil
 }
 
-// number reads a parameter that is a number, zero where there is none.
+// number parses a numeric parameter. It returns zero if there is none.
 func (q *request) number(name string) (int64, error) {
 	text := q.URL.Query().Get(name)
 	if text == "" {
@@ -68,7 +68,7 @@ func (q *request) number(name string) (int64, error) {
 	return n, nil
 }
 
-// flag reads a parameter that is true or false.
+// flag parses a boolean parameter.
 func (q *request) flag(name string) (bool, error) {
 	switch text := q.URL.Query().Get(name); text {
 	case "", "false":
@@ -80,7 +80,7 @@ func (q *request) flag(name string) (bool, error) {
 	}
 }
 
-// output follows a process: GET /v1/sandboxes/{id}/processes/{pid}/output.
+// output handles GET /v1/sandboxes/{id}/processes/{pid}/output.
 func (q *request) output() error {
 	pid, err := q.pid()
 	if err != nil {
@@ -105,7 +105,7 @@ func (q *request) output() error {
 	})
 }
 
-// await tells the end alone.
+// await answers with the exit alone.
 func (q *request) await(sb paddock.Sandbox, pid paddock.PID) error {
 	p, err := sb.Attach(q.Context(), pid, paddock.Output{Detached: true})
 	if err != nil {
@@ -135,12 +135,12 @@ func (q *request) await(sb paddock.Sandbox, pid paddock.PID) error {
 	}
 }
 
-// begin is a start or an attachment: what gives a process whose output is wanted.
+// begin starts or attaches to a process whose output is wanted.
 type begin func(ctx context.Context, out paddock.Output) (paddock.Process, error)
 
-// attach sends the output of a process to its end. With a token the client may
-// come back: the same token joins what the first request began. pid is zero of one
-// that is being started.
+// attach sends the output of a process up to its end. With a token the client may return: a
+// request with the same token continues what the first request began. pid is zero for a
+// process that is being started.
 func (q *request) attach(sb paddock.Sandbox, pid paddock.PID, token string, from int64, call begin) error {
 	if token != "" && !api.Token(token) {
 		return fmt.Errorf("attachment: not a token: %w", paddock.Invalid)
@@ -174,11 +174,11 @@ func (q *request) attach(sb paddock.Sandbox, pid paddock.PID, token string, from
 	return q.follow(at, at.place(from), turn)
 }
 
-// origin gives the offset at which the output of an attached process begins: what
-// is no longer kept is skipped. Asked after it was attached, so that from there on
-// nothing is dropped.
+// origin returns the offset at which the output of an attached process begins, because
+// output that is no longer kept is skipped. Call it after attaching, so that nothing is
+// dropped from there on.
 func (q *request) origin(sb paddock.Sandbox, p paddock.Process, from int64) int64 {
-	if p == nil || q.Method == http.MethodPost { // a start begins at the beginning
+	if p == nil || q.Method == http.MethodPost { // a start begins at offset 0
 		return from
 	}
 	all, err := sb.Processes(q.Context())
@@ -193,7 +193,8 @@ func (q *request) origin(sb paddock.Sandbox, p paddock.Process, from int64) int6
 	return from
 }
 
-// attachment finds an attachment, or makes one; then the caller begins it with ctx.
+// attachment returns an attachment, and makes it if needed. In that case, the caller begins
+// it with ctx.
 func (q *request) attachment(token string, to watched) (at *attachment, first bool, ctx context.Context, err error) {
 	a := q.account
 	a.mu.Lock()
@@ -201,7 +202,7 @@ func (q *request) attachment(token string, to watched) (at *attachment, first bo
 	if at = a.attachments[token]; at != nil && !at.over() {
 		return at, false, nil, q.allowed(at)
 	}
-	// One that is over is let go of by whoever serves it, or by sweep.
+	// A detached attachment is released by the request that serves it, or by sweep.
 	if at != nil {
 		delete(a.attachments, token)
 		a.s.wg.Go(at.detach)
@@ -233,11 +234,11 @@ func (a *account) unwatch(to watched) {
 	}
 }
 
-// allowed says whether an attachment is the caller's to use. Who may only look
-// has none but its own.
+// allowed returns an error if the caller may not use an attachment. A read-only caller may
+// use only its own.
 func (q *request) allowed(at *attachment) error {
 	if q.caller.ReadOnly && (!at.looks || at.who != q.caller.Who) {
-		return fmt.Errorf("this key may only look, and the attachment is not its own: %w", paddock.Denied)
+		return fmt.Errorf("this key is read-only and does not own the attachment: %w", paddock.Denied)
 	}
 	return nil
 }
@@ -248,7 +249,7 @@ func (a *account) attached(token string) *attachment {
 	return a.attachments[token]
 }
 
-// end forgets an attachment and lets its process go on alone.
+// end detaches an attachment and forgets it.
 func (a *account) end(token string, at *attachment) {
 	a.mu.Lock()
 	if a.attachments[token] == at {
@@ -258,10 +259,10 @@ func (a *account) end(token string, at *attachment) {
 	at.detach()
 }
 
-// follow sends frames until the end.
+// follow sends frames up to the end.
 func (q *request) follow(at *attachment, from int64, turn int) error {
 	m, err := at.look(from, turn)
-	if errors.Is(err, errReplaced) { // an empty stream: whoever still wants it comes back
+	if errors.Is(err, errReplaced) { // send an empty stream; a client that still wants the output returns
 		q.frames()
 		return q.flush()
 	}
@@ -288,7 +289,7 @@ func (q *request) follow(at *attachment, from int64, turn int) error {
 			from = m.next
 			if at.auto {
 				if err := at.ack(from); err != nil {
-					return nil // it was detached
+					return nil // the attachment was detached
 				}
 			}
 		default:
@@ -305,13 +306,13 @@ func (q *request) follow(at *attachment, from int64, turn int) error {
 			}
 		}
 		if m, err = at.look(from, turn); err != nil {
-			return nil // another request serves it, or nobody is to
+			return nil // another request serves it, or it was detached
 		}
 	}
 }
 
-// ack says how much of an attachment's output arrived: POST
-// /v1/attachments/{token}/ack. It also says that the client lives.
+// ack handles POST /v1/attachments/{token}/ack. It acknowledges output, and shows that the
+// client is alive.
 func (q *request) ack() error {
 	offset, err := q.number("offset")
 	if err != nil {
@@ -331,7 +332,7 @@ func (q *request) ack() error {
 	return q.none()
 }
 
-// detach ends an attachment: DELETE /v1/attachments/{token}. The process goes on.
+// detach handles DELETE /v1/attachments/{token}. The process continues.
 func (q *request) detach() error {
 	token := q.PathValue("token")
 	if at := q.account.attached(token); at != nil {
@@ -343,7 +344,7 @@ func (q *request) detach() error {
 	return q.none()
 }
 
-// processes lists what was started: GET /v1/sandboxes/{id}/processes.
+// processes handles GET /v1/sandboxes/{id}/processes.
 func (q *request) processes() error {
 	return q.with(func(sb paddock.Sandbox) error {
 		all, err := sb.Processes(q.Context())
@@ -358,7 +359,7 @@ func (q *request) processes() error {
 	})
 }
 
-// signal sends one: POST /v1/sandboxes/{id}/processes/{pid}/signal.
+// signal handles POST /v1/sandboxes/{id}/processes/{pid}/signal.
 func (q *request) signal() error {
 	var sig api.Signal
 	if err := q.body(&sig); err != nil {
@@ -367,7 +368,7 @@ func (q *request) signal() error {
 	return q.to(func(p paddock.Process) error { return p.Signal(q.Context(), syscall.Signal(sig.Signal)) })
 }
 
-// resize changes a terminal: POST /v1/sandboxes/{id}/processes/{pid}/resize.
+// resize handles POST /v1/sandboxes/{id}/processes/{pid}/resize.
 func (q *request) resize() error {
 	var size api.Size
 	if err := q.body(&size); err != nil {
@@ -378,7 +379,7 @@ func (q *request) resize() error {
 	})
 }
 
-// to does something to the process that the path names.
+// to runs an operation on the process that the path names.
 func (q *request) to(do func(paddock.Process) error) error {
 	pid, err := q.pid()
 	if err != nil {

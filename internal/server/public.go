@@ -9,32 +9,32 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// Ports says who may reach ports of sandboxes from outside. A caller is named as in
-// Caller.Name, and has its own sandboxes only: of any other it is NotFound.
+// Ports defines who may reach ports of sandboxes from outside. caller is Caller.Name. It
+// returns NotFound for a sandbox of another caller.
 type Ports interface {
-	// Port tells how a port is reached.
+	// Port returns how a port is reached.
 	Port(ctx context.Context, caller string, id paddock.ID, port int) (api.Port, error)
 
-	// SetPublic lets anyone reach it, or only who has a key. The latter ends what
-	// Link gave out before.
+	// SetPublic makes a port public, or private again. Making it private revokes the URLs
+	// of Link.
 	SetPublic(ctx context.Context, caller string, id paddock.ID, port int, public bool) (api.Port, error)
 
-	// Link gives a URL that lets whoever has it reach the port, for a time, and no longer than
-	// the key that it is asked for with, which is named as in Caller.Who.
+	// Link returns a URL that gives everyone who has it access to the port. It expires
+	// after its lifetime, or with the key that asked for it. key is Caller.Who.
 	Link(ctx context.Context, caller, key string, id paddock.ID, port int, ask api.Link) (api.Linked, error)
 }
 
-// publicPort tells how a port is reached: GET /v1/sandboxes/{id}/ports/{port}/public.
+// publicPort handles GET /v1/sandboxes/{id}/ports/{port}/public.
 func (q *request) publicPort() error {
 	return q.named(func(id paddock.ID, port int) (any, error) {
 		return q.s.o.Ports.Port(q.Context(), q.caller.Name, id, port)
 	})
 }
 
-// openPort lets anyone reach a port: PUT of the same path.
+// openPort handles PUT of the same path. It makes the port public.
 func (q *request) openPort() error { return q.setPublic(true) }
 
-// closePort takes that back: DELETE of the same path.
+// closePort handles DELETE of the same path. It makes the port private.
 func (q *request) closePort() error { return q.setPublic(false) }
 
 func (q *request) setPublic(public bool) error {
@@ -47,7 +47,7 @@ func (q *request) setPublic(public bool) error {
 	})
 }
 
-// linkPort signs a URL: POST /v1/sandboxes/{id}/ports/{port}/url.
+// linkPort handles POST /v1/sandboxes/{id}/ports/{port}/url.
 func (q *request) linkPort() error {
 	var ask api.Link
 	if err := q.body(&ask); err != nil {
@@ -62,7 +62,7 @@ func (q *request) linkPort() error {
 	})
 }
 
-// named does something about the port that the path names.
+// named runs an operation on the port that the path names, and answers with its result.
 func (q *request) named(do func(id paddock.ID, port int) (any, error)) error {
 	id, err := q.sandboxID()
 	if err != nil {
@@ -73,7 +73,7 @@ func (q *request) named(do func(id paddock.ID, port int) (any, error)) error {
 		return err
 	}
 	if q.s.o.Ports == nil {
-		return fmt.Errorf("this server has no way in for others than its own user; join the port to this machine, as paddock forward does: %w", paddock.Unsupported)
+		return fmt.Errorf("this server serves only its own user; use paddock forward to reach the port: %w", paddock.Unsupported)
 	}
 	answer, err := do(id, port)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// said are Ports of one caller's sandbox "a".
+// said implements Ports for one caller with the sandbox "a".
 type said struct{ public map[int]bool }
 
 func (s said) mine(caller string, id paddock.ID) error {

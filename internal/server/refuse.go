@@ -7,12 +7,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Refuse says what of a spec the caller may not ask for, by whatever API. The error
-// is Denied.
+// Refuse returns a Denied error if the caller may not ask for the spec, through any API.
 func (c Caller) Refuse(spec paddock.Spec) error { return c.refuseSpec(spec) }
 
-// refuseSpec says what of a spec the caller may not ask for. Whoever is not
-// trusted may name nothing of the host, nor less isolation than the tier has.
+// refuseSpec implements Refuse. A caller that is not trusted may not name anything of the
+// host, nor ask for less isolation than the tier has.
 func (c Caller) refuseSpec(spec paddock.Spec) error {
 	if c.Trusted {
 		return nil
@@ -51,8 +50,8 @@ func denied(what string) error {
 	return fmt.Errorf("this key may not ask for %s: %w", what, paddock.Denied)
 }
 
-// reserved lists the addresses that are not public. A name is not judged here: the
-// way out never lets one lead to any of these.
+// reserved returns the addresses that are not public. It does not judge names, because the
+// gateway never connects a name to such an address.
 func reserved() []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range []string{
@@ -65,8 +64,8 @@ func reserved() []netip.Prefix {
 	return list
 }
 
-// public tells whether a rule's host is a name, or an address or network of the
-// internet alone.
+// public reports whether a rule's host is a name, or an address or network that is entirely
+// public.
 func public(host string) bool {
 	network, err := netip.ParsePrefix(host)
 	if err != nil {

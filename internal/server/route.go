@@ -10,13 +10,13 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// A route is a method with a path, and what answers it.
+// A route is a method with a path, and its handler.
 type route struct {
 	pattern string
 	answer  http.HandlerFunc
 }
 
-// table is every route; openapi.yaml has each of them too.
+// table returns every route. openapi.yaml describes each.
 func (s *Server) table() []route {
 	const box = "/v1/sandboxes/{id}"
 	return []route{

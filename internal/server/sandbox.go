@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// Pages of a list.
+// Page sizes of a list.
 const (
 	defaultPage = 100
 	maxPage     = 500
 )
 
-// info tells what the caller's driver can do: GET /v1/info, of one tier with ?tier=. Sandboxes outlive the
-// client that made them, whatever the driver: it is the server that holds them.
+// info handles GET /v1/info, with the parameter tier. It adds CanOutlive, because the
+// server owns the sandboxes, so they outlive the client that made them.
 func (q *request) info() error {
 	info, err := q.caller.Driver.Info(q.Context(), paddock.Tier(q.URL.Query().Get("tier")))
 	if err != nil {
@@ -35,7 +35,7 @@ func (q *request) info() error {
 	return q.json(http.StatusOK, info)
 }
 
-// list gives sandboxes in the order of creation, in pages: GET /v1/sandboxes.
+// list handles GET /v1/sandboxes. It sends sandboxes in the order of creation, in pages.
 func (q *request) list() error {
 	keep, err := q.filter()
 	if err != nil {
@@ -71,12 +71,12 @@ func (q *request) list() error {
 	return q.json(http.StatusOK, page)
 }
 
-// filter reads what the list is to be narrowed to.
+// filter parses the conditions on the list.
 func (q *request) filter() (func(paddock.Status) bool, error) {
 	query := q.URL.Query()
 	for name := range query {
 		if !slices.Contains([]string{"label", "state", "tier", "limit", "cursor"}, name) {
-			return nil, fmt.Errorf("the parameter %q is not known: %w", name, paddock.Invalid)
+			return nil, fmt.Errorf("unknown parameter %q: %w", name, paddock.Invalid)
 		}
 	}
 	labels := map[string]string{}
@@ -98,7 +98,7 @@ func (q *request) filter() (func(paddock.Status) bool, error) {
 	}, nil
 }
 
-// A cursor is a place in the order of creation.
+// A cursor is a position in the order of creation.
 type cursor struct {
 	created int64
 	id      paddock.ID
@@ -130,7 +130,7 @@ func parseCursor(text string) (cursor, error) {
 	return cursor{number, paddock.ID(id)}, nil
 }
 
-// status finds a sandbox: GET /v1/sandboxes/{id}. It always asks the driver.
+// status handles GET /v1/sandboxes/{id}. It always asks the driver.
 func (q *request) status() error {
 	id, err := q.sandboxID()
 	if err != nil {
@@ -148,7 +148,7 @@ func (q *request) status() error {
 	return q.json(http.StatusOK, st)
 }
 
-// usage is what a sandbox used so far: GET /v1/sandboxes/{id}/usage.
+// usage handles GET /v1/sandboxes/{id}/usage.
 func (q *request) usage() error {
 	return q.with(func(sb paddock.Sandbox) error {
 		st, err := sb.Status(q.Context())
@@ -159,7 +159,7 @@ func (q *request) usage() error {
 	})
 }
 
-// update changes a sandbox: PATCH /v1/sandboxes/{id}.
+// update handles PATCH /v1/sandboxes/{id}.
 func (q *request) update() error {
 	var u paddock.Update
 	if err := q.body(&u); err != nil {
@@ -181,8 +181,7 @@ func (q *request) resume() error {
 	return q.change(api.Resumed, func(ctx context.Context, sb paddock.Sandbox) error { return sb.Resume(ctx) })
 }
 
-// change does something to a sandbox, tells that it happened, and answers with
-// what the sandbox is now.
+// change runs an operation on a sandbox, publishes it, and answers with the new status.
 func (q *request) change(what api.NewsKind, do func(context.Context, paddock.Sandbox) error) error {
 	return q.with(func(sb paddock.Sandbox) error {
 		if err := do(q.Context(), sb); err != nil {
@@ -197,12 +196,12 @@ func (q *request) change(what api.NewsKind, do func(context.Context, paddock.San
 	})
 }
 
-// remove destroys a sandbox: DELETE /v1/sandboxes/{id}. One that is not there is
-// no error.
+// remove handles DELETE /v1/sandboxes/{id}. Removing a sandbox that does not exist is not
+// an error.
 func (q *request) remove() error {
 	id, err := q.sandboxID()
 	var sb paddock.Sandbox
-	if err == nil { // opened anew: what has the name now is what is meant
+	if err == nil { // opened again, because the request means the present holder of the name
 		sb, err = q.caller.Driver.Open(q.Context(), id)
 	}
 	if errors.Is(err, paddock.NotFound) {
@@ -212,7 +211,7 @@ func (q *request) remove() error {
 	if err != nil {
 		return err
 	}
-	// It is done whole, though the client goes: half of it would serve nobody.
+	// Continue if the client goes, because a partial removal helps nobody.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.Context()), 5*time.Minute)
 	defer cancel()
 	if err := sb.Remove(ctx); err != nil {
@@ -222,7 +221,7 @@ func (q *request) remove() error {
 	return q.none()
 }
 
-// snapshot keeps a sandbox's files: POST /v1/sandboxes/{id}/snapshots.
+// snapshot handles POST /v1/sandboxes/{id}/snapshots.
 func (q *request) snapshot() error {
 	var o paddock.SnapshotOptions
 	if err := q.body(&o); err != nil {
@@ -245,8 +244,7 @@ func (q *request) removeSnapshot() error {
 	return q.none()
 }
 
-// fork makes a sandbox that goes on where another one is: POST
-// /v1/sandboxes/{id}/fork.
+// fork handles POST /v1/sandboxes/{id}/fork.
 func (q *request) fork() error {
 	if err := q.s.fresh(); err != nil {
 		return err
@@ -256,7 +254,7 @@ func (q *request) fork() error {
 		return err
 	}
 	if f.Spec.Root != (paddock.Root{}) {
-		return fmt.Errorf("fork: the root is that of the source: %w", paddock.Invalid)
+		return fmt.Errorf("fork: root must be empty, because it is the source's: %w", paddock.Invalid)
 	}
 	return q.with(func(sb paddock.Sandbox) error {
 		return q.made(func(ctx context.Context) (paddock.Sandbox, paddock.Status, error) {
@@ -268,7 +266,7 @@ func (q *request) fork() error {
 	})
 }
 
-// forked takes a snapshot, makes a sandbox of it, and drops it again.
+// forked takes a snapshot, makes a sandbox from it, and removes the snapshot.
 func (q *request) forked(ctx context.Context, sb paddock.Sandbox, f api.Fork) (_ paddock.Sandbox, _ paddock.Status, err error) {
 	from, err := sb.Status(ctx)
 	if err != nil {
@@ -288,8 +286,8 @@ func (q *request) forked(ctx context.Context, sb paddock.Sandbox, f api.Fork) (_
 	return q.build(ctx, spec, f.Terms)
 }
 
-// inherit fills what a spec leaves open from the sandbox that it is forked from.
-// The policy stays: what is zero there is the safest.
+// inherit fills zero fields of a spec from the sandbox that it is forked from. It does not
+// inherit the policy, because the zero policy is the safest.
 func inherit(spec paddock.Spec, from paddock.Status) paddock.Spec {
 	have, l := &spec.Limits, from.Limits
 	have.Memory = cmp.Or(have.Memory, l.Memory)

@@ -18,84 +18,85 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// A Caller is who makes a request, and what may be done with it.
+// A Caller is the client that makes a request, with its rights.
 type Caller struct {
-	// Name tells callers apart: what is kept between requests (streams, leases,
-	// events) is kept by name, so two tenants never have the same.
+	// Name distinguishes callers. State between requests (streams, leases, events) is kept
+	// by name, so two tenants must never have the same.
 	Name string
 
-	// Who is written into records of what was done: a key's ID, a user; never a key.
+	// Who identifies the caller in logs: the ID of a key, or a user. It is never the key
+	// itself.
 	Who string
 
-	// Driver makes and finds the caller's sandboxes, and no other's. It is the
-	// same value, and one that can be compared, in each request of one caller.
+	// Driver makes and finds the caller's sandboxes, and no others. It must be comparable,
+	// and the same value in each request of one caller.
 	Driver paddock.Driver
 
-	// Trusted may name what is the host's: directories, mounts, its network,
-	// proxies and private addresses, and give controls up. Anyone else is Denied.
+	// Trusted callers may use resources of the host (directories, mounts, its network,
+	// proxies and private addresses) and accept missing controls. Others get Denied.
 	Trusted bool
 
-	// ReadOnly may look: at states, processes, output and files. Anything that
-	// makes, changes or connects is Denied.
+	// ReadOnly callers may read states, processes, output and files. A request that makes,
+	// changes or connects anything gets Denied.
 	ReadOnly bool
 
-	// Usage adds up what the caller's sandboxes used, and nobody else's; nil is
-	// that nobody counts.
+	// Usage returns the usage of the caller's own sandboxes. Nil means that usage is not
+	// counted.
 	Usage func(ctx context.Context, q api.UsageQuery) ([]api.UsageLine, error)
 
-	// Keys are the caller's tenant's, if the caller may see to them; else nil.
+	// Keys manages the keys of the caller's tenant. It is nil if the caller may not manage
+	// them.
 	Keys Keys
 }
 
-// Options is what a server needs.
+// Options are the dependencies and limits of a server.
 type Options struct {
-	// Caller says who makes a request, by whatever it carries. Its error is the
-	// answer: Denied is 403, or 401 where the request carries no Authorization.
-	// It must be given.
+	// Caller identifies the caller of a request. It is required. Its error is the answer:
+	// Denied becomes 403, or 401 if the request has no Authorization header.
 	Caller func(*http.Request) (Caller, error)
 
-	// Ports says who may reach ports from outside, without this API; nil is that
-	// there is no such way.
+	// Ports manages access to ports from outside, without this API. Nil means that there is
+	// no such access.
 	Ports Ports
 
-	// Log gets one record for each request; nil is none.
+	// Log gets one record for each request. Nil discards them.
 	Log *slog.Logger
 
-	// Streams bounds how many requests of one caller may be under way, most of
-	// which are streams. Zero is 4096.
+	// Streams bounds the requests in progress of one caller, most of which are streams.
+	// Zero is 4096.
 	Streams int
 }
 
 // Bounds of what clients may make the server hold or wait for.
 const (
 	defaultStreams = 4096
-	maxBody        = 8 << 20          // of a body in JSON
-	bodyTime       = 30 * time.Second // in which one has to arrive
-	aliveEvery     = 15 * time.Second // of streams that have nothing to say
-	stall          = time.Minute      // a client that takes nothing for so long is cut
-	fileStall      = 10 * time.Minute // the same of files, which are not taken up again
+	maxBody        = 8 << 20          // bytes of a body in JSON
+	bodyTime       = 30 * time.Second // time for the body to arrive
+	aliveEvery     = 15 * time.Second // interval of alive messages in idle streams
+	stall          = time.Minute      // a client that reads nothing for this long is cut
+	fileStall      = 10 * time.Minute // the same for files, whose transfer cannot be resumed
 )
 
-// A Server is an http.Handler. Its methods are safe for many goroutines.
+// A Server is an http.Handler. Its methods are safe for concurrent use.
 type Server struct {
 	o   Options
 	log *slog.Logger
 	mux *http.ServeMux
 
-	bodyTime time.Duration // the constant, but for tests
+	bodyTime time.Duration // the constant, except in tests
 
-	output, bodies, inputHeld, files budget // what is held for all callers
+	output, bodies, inputHeld, files budget // bytes held for all callers
 	results                          *interpreter.Room
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // what the server started itself
+	wg     sync.WaitGroup // goroutines of the server
 
 	mu       sync.Mutex
 	closed   bool                // guarded by mu
 	draining bool                // guarded by mu
-	live     int                 // guarded by mu; requests under way
-	idle     chan struct{}       // guarded by mu; closed when live is zero, nil if nobody waits
+	live     int                 // guarded by mu; requests in progress
+	idle     chan struct{}       // guarded by mu; closed when live is zero; nil if nothing waits
 	accounts map[string]*account // guarded by mu; by Caller.Name
 }
 
@@ -121,8 +122,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// HTTP gives a server of package http around s, with the bounds that s counts on:
-// of headers, of idle connections, of HTTP/2, with and without TLS.
+// HTTP returns an http.Server for s, with the bounds that s relies on: of headers, of idle
+// connections and of HTTP/2, with and without TLS.
 func (s *Server) HTTP() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -139,9 +140,8 @@ func (s *Server) HTTP() *http.Server {
 	}
 }
 
-// Drain refuses what would begin something new, and waits until no request is
-// under way, or ctx ends. What streams goes on: clients come back elsewhere when
-// Close cuts them.
+// Drain refuses new work, and waits until no request is in progress or ctx ends. Streams
+// continue. When Close cuts them, clients reconnect elsewhere.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -158,13 +158,13 @@ func (s *Server) Drain(ctx context.Context) error {
 	case <-idle:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("drain: requests are still under way: %w", paddock.Timeout)
+		return fmt.Errorf("drain: requests are still in progress: %w", paddock.Timeout)
 	}
 }
 
-// Close ends every request and waits for its end. Processes go on, kept
-// sandboxes stay, and ephemeral ones of its clients are removed. The drivers are
-// the caller's to close. Closing twice is fine.
+// Close ends every request and waits for its end. Processes and kept sandboxes continue.
+// Ephemeral sandboxes of the server's clients are removed. The caller closes the drivers. A
+// second Close does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed, s.draining = true, true
@@ -183,7 +183,7 @@ func (s *Server) Close() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// enter counts a request; false is that the server is closed.
+// enter counts a request. It reports false if the server is closed.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,17 +204,17 @@ func (s *Server) leave() {
 	}
 }
 
-// fresh tells whether something new may begin.
+// fresh returns an error if new work is refused.
 func (s *Server) fresh() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return fmt.Errorf("the server is being stopped: %w", paddock.Unavailable)
+		return fmt.Errorf("the server is stopping: %w", paddock.Unavailable)
 	}
 	return nil
 }
 
-// sweep lets go of what no client came back for.
+// sweep releases expired state at intervals.
 func (s *Server) sweep() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// A trial is a server over the simulated tier, and its contract: every answer is
-// checked with it.
+// A trial is a server over the simulated tier, with its contract. Every answer is validated
+// against it.
 type trial struct {
 	t        testing.TB
 	s        *Server
@@ -60,7 +60,7 @@ func newTrial(t testing.TB, change ...func(*Caller)) *trial {
 	return tr
 }
 
-// ask makes a request, and checks the answer with the contract.
+// ask makes a request and validates the answer.
 func (tr *trial) ask(method, path, body string, header ...string) (*http.Response, []byte) {
 	tr.t.Helper()
 	ctx, cancel := context.WithTimeout(tr.t.Context(), time.Minute)
@@ -88,7 +88,7 @@ func (tr *trial) ask(method, path, body string, header ...string) (*http.Respons
 	return res, data
 }
 
-// want makes a request and compares the code.
+// want makes a request and compares the status code.
 func (tr *trial) want(code int, method, path, body string, header ...string) []byte {
 	tr.t.Helper()
 	res, data := tr.ask(method, path, body, header...)
@@ -127,7 +127,7 @@ func TestAnswersAreWhatTheContractSays(t *testing.T) {
 	tr.want(404, "POST", pid+"signal", `{"signal":9}`)
 	tr.want(409, "POST", pid+"resize", `{"rows":1,"cols":1}`)
 	tr.want(200, "GET", "/v1/sandboxes/a/contexts", "")
-	tr.want(501, "POST", "/v1/sandboxes/a/contexts", `{}`) // of this tier
+	tr.want(501, "POST", "/v1/sandboxes/a/contexts", `{}`) // this tier has no interpreter
 	tr.want(400, "POST", "/v1/sandboxes/a/contexts", `{"language":"cobol"}`)
 	tr.want(501, "POST", "/v1/sandboxes/a/interpret", `{"code":"1"}`)
 	tr.want(400, "POST", "/v1/sandboxes/a/interpret", `{"code":"1","language":"bash","context":"x"}`)
@@ -297,7 +297,7 @@ func TestEventsAreToldAfterwardsToo(t *testing.T) {
 	}
 }
 
-// A panicker is a driver with a fault.
+// A panicker is a driver that panics.
 type panicker struct{ paddock.Driver }
 
 func (panicker) Info(context.Context, paddock.Tier) (paddock.Info, error) { panic("a fault") }
@@ -344,7 +344,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// An empty driver has nothing, and can make nothing.
+// An empty driver has no sandboxes and cannot make any.
 type empty struct{}
 
 func (empty) Info(context.Context, paddock.Tier) (paddock.Info, error) { return paddock.Info{}, nil }
@@ -399,7 +399,7 @@ func TestCallersDoNotSeeEachOthersStreams(t *testing.T) {
 	}
 	defer res.Body.Close()
 	tr.want(404, "POST", "/v1/attachments/"+token+"/ack?offset=0", "", "Authorization", "Bearer other")
-	tr.want(204, "DELETE", "/v1/attachments/"+token, "", "Authorization", "Bearer other") // nothing of theirs
+	tr.want(204, "DELETE", "/v1/attachments/"+token, "", "Authorization", "Bearer other") // affects no other caller
 	tr.want(204, "POST", "/v1/attachments/"+token+"/ack?offset=0", "")
 	tr.want(204, "DELETE", "/v1/attachments/"+token, "")
 	if _, err := io.ReadAll(res.Body); err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// Keys are those that callers of one tenant show.
+// Keys manages the keys of one tenant.
 type Keys interface {
 	List(ctx context.Context) ([]api.Key, error)
-	// Make makes one, whose text cannot be had again, with no scope that its maker
-	// has not.
+	// Make makes a key. Its text cannot be retrieved again. Its scopes must be scopes of
+	// its maker.
 	Make(ctx context.Context, k api.NewKey) (api.Key, error)
 	Revoke(ctx context.Context, id string) error
 }
 
-// sums tells what the caller's sandboxes used: GET /v1/usage.
+// sums handles GET /v1/usage.
 func (q *request) sums() error {
 	if q.caller.Usage == nil {
-		return fmt.Errorf("this server does not count what is used: %w", paddock.Unsupported)
+		return fmt.Errorf("this server does not count usage: %w", paddock.Unsupported)
 	}
 	asked, err := usageQuery(q.URL.Query(), time.Now())
 	if err != nil {
@@ -39,16 +39,16 @@ func (q *request) sums() error {
 	return q.json(http.StatusOK, api.Usage{Since: asked.Since, Until: asked.Until, Lines: append([]api.UsageLine{}, lines...)})
 }
 
-// usageQuery reads the parameters of a request.
+// usageQuery parses the parameters of a request.
 func usageQuery(v url.Values, now time.Time) (u api.UsageQuery, err error) {
 	now = now.UTC()
 	u.Since, u.Until = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC), now.Truncate(time.Hour).Add(time.Hour)
 	for name, values := range v {
 		if !slices.Contains([]string{"since", "until", "label", "by", "each"}, name) {
-			return u, fmt.Errorf("the parameter %q is not known: %w", name, paddock.Invalid)
+			return u, fmt.Errorf("unknown parameter %q: %w", name, paddock.Invalid)
 		}
 		if len(values) > 1 && name != "label" {
-			return u, fmt.Errorf("the parameter %s is there twice: %w", name, paddock.Invalid)
+			return u, fmt.Errorf("parameter %s is given twice: %w", name, paddock.Invalid)
 		}
 	}
 	for _, part := range []struct {
@@ -57,7 +57,7 @@ func usageQuery(v url.Values, now time.Time) (u api.UsageQuery, err error) {
 	}{{"since", &u.Since}, {"until", &u.Until}} {
 		if text := v.Get(part.name); text != "" {
 			if *part.to, err = time.Parse(time.RFC3339, text); err != nil {
-				return u, fmt.Errorf("%s: %q is no time such as 2026-11-01T13:00:00Z: %w", part.name, text, paddock.Invalid)
+				return u, fmt.Errorf("%s: %q is not a time such as 2026-11-01T13:00:00Z: %w", part.name, text, paddock.Invalid)
 			}
 		}
 	}
@@ -78,20 +78,20 @@ func usageQuery(v url.Values, now time.Time) (u api.UsageQuery, err error) {
 		}
 	}
 	if u.Each && u.By != "" {
-		return u, fmt.Errorf("each and by are two ways to divide: %w", paddock.Invalid)
+		return u, fmt.Errorf("each and by exclude each other: %w", paddock.Invalid)
 	}
 	return u, nil
 }
 
-// keys gives the caller's keys, if it may see to them.
+// ownKeys returns the caller's keys, if the caller may manage them.
 func (q *request) ownKeys() (Keys, error) {
 	if q.caller.Keys == nil {
-		return nil, fmt.Errorf("this key may not see to keys: that takes one of a tenant, with the scope admin: %w", paddock.Denied)
+		return nil, fmt.Errorf("managing keys needs a key of a tenant with the scope admin: %w", paddock.Denied)
 	}
 	return q.caller.Keys, nil
 }
 
-// keys lists them: GET /v1/keys.
+// keys handles GET /v1/keys.
 func (q *request) keys() error {
 	k, err := q.ownKeys()
 	if err != nil {
@@ -104,7 +104,7 @@ func (q *request) keys() error {
 	return q.json(http.StatusOK, api.Keys{Keys: append([]api.Key{}, list...)})
 }
 
-// makeKey makes one: POST /v1/keys.
+// makeKey handles POST /v1/keys.
 func (q *request) makeKey() error {
 	k, err := q.ownKeys()
 	if err != nil {
@@ -121,7 +121,7 @@ func (q *request) makeKey() error {
 	return q.json(http.StatusCreated, made)
 }
 
-// revokeKey ends one: DELETE /v1/keys/{key}.
+// revokeKey handles DELETE /v1/keys/{key}.
 func (q *request) revokeKey() error {
 	k, err := q.ownKeys()
 	if err != nil {

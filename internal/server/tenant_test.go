@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// A ring is keys in a list.
+// A ring holds keys in a list.
 type ring struct{ keys []api.Key }
 
 func (r *ring) List(context.Context) ([]api.Key, error) { return r.keys, nil }

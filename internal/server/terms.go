@@ -7,19 +7,19 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
-	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // a lease here is of a client
+	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // because lease in this package is a client's
 )
 
-// lessor gives the caller's driver as one whose sandboxes have terms.
+// lessor returns the caller's driver as one whose sandboxes have terms.
 func (c Caller) lessor() (lifetime.Lessor, error) {
 	k, ok := paddock.As[lifetime.Lessor](c.Driver)
 	if !ok {
-		return nil, fmt.Errorf("sandboxes of this server have no terms: each stays until it is removed: %w", paddock.Unsupported)
+		return nil, fmt.Errorf("sandboxes of this server have no terms and stay until they are removed: %w", paddock.Unsupported)
 	}
 	return k, nil
 }
 
-// create makes a sandbox on terms; nil are the server's.
+// create makes a sandbox with terms. Nil selects the server's default.
 func (c Caller) create(ctx context.Context, spec paddock.Spec, t *api.Terms) (paddock.Sandbox, error) {
 	if t == nil {
 		return c.Driver.Create(ctx, spec)
@@ -35,7 +35,7 @@ func (c Caller) create(ctx context.Context, spec paddock.Spec, t *api.Terms) (pa
 	return k.CreateWith(ctx, spec, terms)
 }
 
-// termsOf reads terms of the wire.
+// termsOf decodes terms.
 func termsOf(t api.Terms) (lifetime.Terms, error) {
 	end := lifetime.Remove
 	switch t.OnEnd {
@@ -51,10 +51,10 @@ func termsOf(t api.Terms) (lifetime.Terms, error) {
 	}, nil
 }
 
-// told is a lease for the wire.
+// told encodes a lease.
 func told(l lifetime.Lease) api.Lease {
 	t := l.Terms
-	if t.Timeout > 0 { // which no client of this API gives: of what was made by way of another
+	if t.Timeout > 0 { // set by another API, for its own sandboxes
 		t.Deadline = l.Ends
 	}
 	return api.Lease{
@@ -66,12 +66,12 @@ func told(l lifetime.Lease) api.Lease {
 	}
 }
 
-// terms tells how a sandbox stands to its terms: GET /v1/sandboxes/{id}/terms.
+// terms handles GET /v1/sandboxes/{id}/terms.
 func (q *request) terms() error {
 	return q.keep("", func(lifetime.Lessor, paddock.ID) error { return nil })
 }
 
-// setTerms gives a sandbox other terms, all of them: PUT /v1/sandboxes/{id}/terms.
+// setTerms handles PUT /v1/sandboxes/{id}/terms. It replaces all terms.
 func (q *request) setTerms() error {
 	var asked api.Terms
 	if err := q.body(&asked); err != nil {
@@ -84,7 +84,7 @@ func (q *request) setTerms() error {
 	return q.keep(api.Updated, func(k lifetime.Lessor, id paddock.ID) error { return k.Change(q.Context(), id, t) })
 }
 
-// extend moves a deadline: POST /v1/sandboxes/{id}/extend.
+// extend handles POST /v1/sandboxes/{id}/extend.
 func (q *request) extend() error {
 	var by api.Extension
 	if err := q.body(&by); err != nil {
@@ -93,13 +93,13 @@ func (q *request) extend() error {
 	return q.keep(api.Updated, func(k lifetime.Lessor, id paddock.ID) error { return k.Extend(q.Context(), id, by.By) })
 }
 
-// renew says that a sandbox is still wanted: POST /v1/sandboxes/{id}/renew.
+// renew handles POST /v1/sandboxes/{id}/renew.
 func (q *request) renew() error {
 	return q.keep("", func(k lifetime.Lessor, id paddock.ID) error { return k.Renew(q.Context(), id) })
 }
 
-// keep does something with a sandbox's terms, and answers with how it stands to
-// them then. news is empty where there is none.
+// keep runs an operation on a sandbox's terms, and answers with the new state. If news is
+// not empty, it is published.
 func (q *request) keep(news api.NewsKind, do func(lifetime.Lessor, paddock.ID) error) error {
 	id, err := q.sandboxID()
 	if err != nil {

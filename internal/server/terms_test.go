@@ -8,7 +8,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/server/api"
-	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // a lease here is of a client
+	lifetime "github.com/paddock-sandbox/paddock/internal/wrap/lease" // because lease in this package is a client's
 )
 
 func leased(t *testing.T, longest time.Duration) func(*Caller) {
@@ -77,7 +77,7 @@ func TestWhoMayOnlyLookChangesNoTerms(t *testing.T) {
 func TestAServerWithoutTermsSaysSoAndMakesNothing(t *testing.T) {
 	tr := newTrial(t)
 	data := tr.want(501, "POST", "/v1/sandboxes", `{"id":"a","terms":{"lifetime":60000000000}}`)
-	if !strings.Contains(string(data), "stays until it is removed") {
+	if !strings.Contains(string(data), "stay until they are removed") {
 		t.Errorf("%s", data)
 	}
 	tr.want(404, "GET", "/v1/sandboxes/a", "")

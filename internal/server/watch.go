@@ -8,10 +8,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/server/api"
 )
 
-// flushAfter is how many lines may wait to be sent with others.
+// flushAfter is the number of lines that may be buffered before a flush.
 const flushAfter = 64
 
-// tell sends what a watcher sees until one side ends.
+// tell sends the events of a watcher until one side ends.
 func (q *request) tell(out lines, w paddock.Watcher) error {
 	events := make(chan api.Line)
 	ctx, cancel := context.WithCancel(q.Context())
@@ -20,7 +20,7 @@ func (q *request) tell(out lines, w paddock.Watcher) error {
 	defer stop()
 	ended := make(chan error, 1)
 	done := make(chan struct{})
-	go func() { // ends with ctx, and is waited for below
+	go func() { // ends with ctx; its end is awaited below
 		defer close(done)
 		for {
 			e, err := w.Next(ctx)
@@ -63,7 +63,7 @@ func (q *request) tell(out lines, w paddock.Watcher) error {
 	}
 }
 
-// some sends a line, and with it those that are there already.
+// some sends a line together with the lines that are already available.
 func (l lines) some(line api.Line, more <-chan api.Line) error {
 	for range flushAfter {
 		if err := l.put(line); err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Decode reads one JSON value of at most limit bytes, and nothing behind it.
-// A field that is not known is an error: whoever sends it believes that it does
-// something.
+// Decode decodes exactly one JSON value of at most limit bytes. An unknown field is an
+// error, because its sender expects an effect.
 func Decode(r io.Reader, limit int64, v any) error {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -34,13 +33,13 @@ func strict(data []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON value")
+		return errors.New("unexpected data after the JSON value")
 	}
 	return nil
 }
 
-// DecodeAnswer reads one JSON value of at most limit bytes. Fields that are not
-// known are passed over: a newer server may say more.
+// DecodeAnswer decodes exactly one JSON value of at most limit bytes. It ignores unknown
+// fields, because a newer server may send more.
 func DecodeAnswer(r io.Reader, limit int64, v any) error {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {

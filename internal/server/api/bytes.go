@@ -8,15 +8,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bytes is text that need not be UTF-8. In JSON it is a string where it is
-// UTF-8, and else an object whose member base64 holds it.
+// Bytes is text that need not be UTF-8. In JSON, UTF-8 text is a string. Other text is an
+// object with a member base64.
 type Bytes string
 
 type packed struct {
 	Base64 []byte `json:"base64"`
 }
 
-// MarshalJSON gives a string, or an object where a string would lose bytes.
+// MarshalJSON returns a string, or an object if a string would lose bytes.
 func (b Bytes) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(b)) {
 		return json.Marshal(string(b))
@@ -24,7 +24,7 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(packed{Base64: []byte(b)})
 }
 
-// UnmarshalJSON takes either form.
+// UnmarshalJSON accepts either form.
 func (b *Bytes) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '{' {
 		var p packed
@@ -42,7 +42,7 @@ func (b *Bytes) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Pack makes Bytes of strings.
+// Pack converts strings to Bytes.
 func Pack(list []string) []Bytes {
 	out := make([]Bytes, len(list))
 	for i, s := range list {
@@ -51,7 +51,7 @@ func Pack(list []string) []Bytes {
 	return out
 }
 
-// Unpack makes strings of Bytes.
+// Unpack converts Bytes to strings.
 func Unpack(list []Bytes) []string {
 	out := make([]string, len(list))
 	for i, b := range list {

@@ -1,9 +1,7 @@
-// Package api is what a server and its clients say to each other: paths,
-// bodies, errors and frames. It is pure: it does no I/O but on the readers and
-// writers that it is handed.
+// Package api defines the messages between a server and its clients: paths, bodies, errors
+// and frames. It does no I/O except on the readers and writers that it is given.
 //
-// Where a type of package paddock says it already, that type is the body: Spec,
-// Status, Info, Update, Exit, Limits. Durations are nanoseconds, sizes bytes,
-// times RFC 3339. What a guest may choose byte by byte (arguments, names of
-// files) is [Bytes].
+// If a type of package paddock fits, that type is the body: Spec, Status, Info, Update,
+// Exit, Limits. Durations are nanoseconds, sizes are bytes, times are RFC 3339. Text whose
+// bytes a guest may choose (arguments, file names) is [Bytes].
 package api

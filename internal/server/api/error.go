@@ -6,29 +6,29 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// An Error is the body of every answer that is not a success.
+// An Error is the body of every answer without a success status.
 type Error struct {
 	// Kind is a code of the Connect protocol; paddock.Kind.Translate has the table.
 	Kind    string           `json:"kind"`
 	Message string           `json:"message"`
 	Start   *StartError      `json:"start,omitempty"`   // a command that could not be started
 	Missing *paddock.Finding `json:"missing,omitempty"` // a control that the host lacks
-	Request string           `json:"request,omitempty"` // the identifier of the request, for the log
+	Request string           `json:"request,omitempty"` // the request's ID, as in the log
 }
 
-// A StartError is a paddock.StartError.
+// A StartError encodes a paddock.StartError.
 type StartError struct {
 	Path    Bytes  `json:"path"`
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// A Failure is an Error as a body.
+// A Failure is the body that holds an Error.
 type Failure struct {
 	Error Error `json:"error"`
 }
 
-// FromError says an error.
+// FromError encodes an error.
 func FromError(err error) Error {
 	e := Error{Kind: paddock.KindOf(err).Translate().Connect, Message: err.Error()}
 	var start *paddock.StartError
@@ -45,7 +45,7 @@ func FromError(err error) Error {
 	return e
 }
 
-// Err makes an error again, with its kind.
+// Err decodes the error, with its kind.
 func (e Error) Err() error {
 	kind := paddock.KindFromConnect(e.Kind)
 	message := e.Message
@@ -62,11 +62,11 @@ func (e Error) Err() error {
 	return told
 }
 
-// A remote is an error that the other side told.
+// A remote is an error from the other side.
 type remote struct {
 	text  string
 	kind  paddock.Kind
-	inner error // nil, or what it is besides
+	inner error // nil, or the StartError or MissingError that it also is
 }
 
 func (r *remote) Error() string { return r.text }

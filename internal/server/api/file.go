@@ -7,8 +7,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A File is a paddock.FileInfo. Mode is what Go has: the permission bits below,
-// and kinds above them.
+// A File encodes a paddock.FileInfo. Mode has the bits of Go's fs.FileMode: permission bits
+// and type bits.
 type File struct {
 	Name    Bytes       `json:"name"`
 	Size    int64       `json:"size"`
@@ -21,7 +21,7 @@ type File struct {
 	Group   string      `json:"group,omitempty"`
 }
 
-// FromFile says what is known of a file.
+// FromFile encodes a FileInfo.
 func FromFile(i paddock.FileInfo) File {
 	return File{
 		Name: Bytes(i.Name), Size: i.Size, Mode: i.Mode, ModTime: i.ModTime, Link: Bytes(i.Link),
@@ -29,7 +29,7 @@ func FromFile(i paddock.FileInfo) File {
 	}
 }
 
-// Info makes it again.
+// Info decodes the FileInfo.
 func (f File) Info() paddock.FileInfo {
 	return paddock.FileInfo{
 		Name: string(f.Name), Size: f.Size, Mode: f.Mode, ModTime: f.ModTime, Link: string(f.Link),
@@ -37,23 +37,23 @@ func (f File) Info() paddock.FileInfo {
 	}
 }
 
-// A Line is one line of a stream in JSON lines. Exactly one field is set.
+// A Line is one line of a stream of JSON lines. Exactly one field is set.
 type Line struct {
 	File   *File  `json:"file,omitempty"`
 	Change *Event `json:"change,omitempty"`
 	Event  *News  `json:"event,omitempty"`
-	Alive  bool   `json:"alive,omitempty"` // the other side is there; the first line of a stream that waits
-	End    bool   `json:"end,omitempty"`   // all was said
-	Error  *Error `json:"error,omitempty"` // the last line: why not all was said
+	Alive  bool   `json:"alive,omitempty"` // the server is alive; also the first line of a watch
+	End    bool   `json:"end,omitempty"`   // the last line: the stream is complete
+	Error  *Error `json:"error,omitempty"` // the last line: the stream is incomplete
 }
 
-// LineType is the content type of a stream of lines.
+// LineType is the content type of a stream of JSON lines.
 const LineType = "application/x-ndjson"
 
-// MaxLine bounds one line.
+// MaxLine bounds the size of one line.
 const MaxLine = 1 << 20
 
-// An Event is a paddock.Event.
+// An Event encodes a paddock.Event.
 type Event struct {
 	Op   paddock.EventOp `json:"op"`
 	Name Bytes           `json:"name"`

@@ -13,35 +13,36 @@ import (
 // FrameType is the content type of a stream of frames.
 const FrameType = "application/vnd.paddock.frames"
 
-// MaxFrame is the largest payload of a frame. An exit or an error is never
-// larger: their texts are cut.
+// MaxFrame is the largest payload of a frame. The texts of an exit or an error are
+// shortened to fit.
 const MaxFrame = 64 << 10
 
-// A Kind says what a frame holds.
+// A Kind is the kind of a frame.
 type Kind byte
 
 const (
 	// Begin is the first frame: a [Begun] in JSON.
 	Begin Kind = 1
-	// Stdout and Stderr hold output. The offset of a byte is that of the stream's
-	// begin and the number of bytes of both kinds before it.
+	// Stdout and Stderr hold output. The offset of a byte is the offset in the Begun frame
+	// plus the number of output bytes before it, of both kinds.
 	Stdout Kind = 2
 	Stderr Kind = 3
 	// End is the last frame: a paddock.Exit in JSON.
 	End Kind = 4
-	// Fail is the last frame in place of End: an [Error] in JSON.
+	// Fail is the last frame instead of End: an [Error] in JSON.
 	Fail Kind = 5
-	// Alive holds nothing: it shows that the other side is there.
+	// Alive has no payload. It shows that the other side is alive.
 	Alive Kind = 6
 )
 
-// A Begun says what a stream of frames is of.
+// A Begun is the payload of the first frame.
 type Begun struct {
 	PID    paddock.PID `json:"pid"`
-	Offset int64       `json:"offset"` // of the first byte of output that follows
+	Offset int64       `json:"offset"` // offset of the first byte of output that follows
 }
 
-// headLength is a kind and the length of the payload, big-endian.
+// headLength is the size of a frame's header: the kind, and the length of the payload,
+// big-endian.
 const headLength = 5
 
 // AppendFrame appends a frame to b.
@@ -51,7 +52,7 @@ func AppendFrame(b []byte, k Kind, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// AppendJSON appends a frame whose payload is JSON.
+// AppendJSON appends a frame with a payload in JSON.
 func AppendJSON(b []byte, k Kind, v any) ([]byte, error) {
 	payload, err := json.Marshal(v)
 	if err != nil {
@@ -70,13 +71,13 @@ type FrameReader struct {
 	buf  []byte
 }
 
-// NewFrameReader reads frames from r.
+// NewFrameReader returns a reader of frames from r.
 func NewFrameReader(r io.Reader) *FrameReader { return &FrameReader{r: r} }
 
-// Next gives the next frame. Its payload is valid until the next call. The end
-// between two frames is io.EOF, one inside a frame io.ErrUnexpectedEOF; of output
-// that was cut there it gives first what came, so that however short connections
-// live, each carries some.
+// Next returns the next frame. The payload is valid until the next call. An end between two
+// frames is io.EOF, and an end inside a frame is io.ErrUnexpectedEOF. If a frame of output
+// is cut, Next first returns the bytes that arrived, so that even a short connection makes
+// progress.
 func (f *FrameReader) Next() (Kind, []byte, error) {
 	if _, err := io.ReadFull(f.r, f.head[:]); err != nil {
 		return 0, nil, err
@@ -93,7 +94,7 @@ func (f *FrameReader) Next() (Kind, []byte, error) {
 	}
 	got, err := io.ReadFull(f.r, f.buf[:n])
 	if err != nil && got > 0 && (k == Stdout || k == Stderr) {
-		return k, f.buf[:got], nil // the reader tells its error again
+		return k, f.buf[:got], nil // the next call gets the reader's error again
 	}
 	if err != nil {
 		if errors.Is(err, io.EOF) {

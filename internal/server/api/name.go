@@ -4,18 +4,19 @@ package api
 const (
 	// LeaseHeader names the client's lease, to which its ephemeral sandboxes belong.
 	LeaseHeader = "Paddock-Lease"
-	// CreationHeader names a creation, so that it can be repeated or taken back.
+	// CreationHeader names a creation, so that the client can repeat or undo it.
 	CreationHeader = "Paddock-Creation"
-	// RequestHeader is the identifier of a request, in every answer.
+	// RequestHeader has the ID of the request, in every answer.
 	RequestHeader = "X-Request-Id"
-	// ErrorTrailer is an Error in JSON behind a file that could not be read to its end.
+	// ErrorTrailer holds an Error in JSON after the content of a file that could not be
+	// read to its end.
 	ErrorTrailer = "Paddock-Error"
-	// PortProtocol is what a connection to a port is upgraded to.
+	// PortProtocol is the protocol that a connection to a port is upgraded to.
 	PortProtocol = "paddock-port"
 )
 
-// Token tells whether s can name a lease, a creation, an attachment or a writer:
-// 16 to 64 letters, digits and dashes.
+// Token reports whether s can name a lease, a creation, an attachment or a writer: 16 to 64
+// letters, digits and dashes.
 func Token(s string) bool {
 	if len(s) < 16 || len(s) > 64 {
 		return false

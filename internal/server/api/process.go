@@ -6,7 +6,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Command is a paddock.Cmd, and how its output is to be sent.
+// A Command encodes a paddock.Cmd and how its output is sent.
 type Command struct {
 	Args     []Bytes          `json:"args"`
 	Env      map[string]Bytes `json:"env,omitempty"`
@@ -16,21 +16,21 @@ type Command struct {
 	Terminal *Size            `json:"terminal,omitempty"`
 	Timeout  time.Duration    `json:"timeout,omitempty"`
 
-	// Detached asks for no output: the answer is a Begun in place of frames.
+	// Detached asks for no output: the answer is a Begun instead of frames.
 	Detached bool `json:"detached,omitempty"`
-	// Attachment names the stream of frames, so that the client can come back to
-	// it: 16 to 64 letters, digits and dashes that nobody can guess. Repeating
-	// the request with the same one joins the process that the first started.
+	// Attachment names the stream of frames, so that the client can return to it. It is 16
+	// to 64 letters, digits and dashes that nobody can guess. A repeated request with the
+	// same name attaches to the process that the first request started.
 	Attachment string `json:"attachment,omitempty"`
 }
 
-// A Size is a paddock.Size.
+// A Size encodes a paddock.Size.
 type Size struct {
 	Rows uint16 `json:"rows"`
 	Cols uint16 `json:"cols"`
 }
 
-// FromCmd says a command.
+// FromCmd encodes a command.
 func FromCmd(c paddock.Cmd) Command {
 	out := Command{
 		Args: Pack(c.Args), Dir: Bytes(c.Dir), User: c.User, Input: c.Input, Timeout: c.Timeout, Detached: c.Output.Detached,
@@ -47,7 +47,7 @@ func FromCmd(c paddock.Cmd) Command {
 	return out
 }
 
-// Cmd makes a command again.
+// Cmd decodes the command.
 func (c Command) Cmd() paddock.Cmd {
 	out := paddock.Cmd{Args: Unpack(c.Args), Dir: string(c.Dir), User: c.User, Input: c.Input, Timeout: c.Timeout}
 	for name, value := range c.Env {
@@ -62,7 +62,7 @@ func (c Command) Cmd() paddock.Cmd {
 	return out
 }
 
-// A Process is a paddock.ProcessInfo.
+// A Process encodes a paddock.ProcessInfo.
 type Process struct {
 	PID      paddock.PID   `json:"pid"`
 	Args     []Bytes       `json:"args"`
@@ -75,7 +75,7 @@ type Process struct {
 	Next     int64         `json:"next"`
 }
 
-// FromProcess says what is known of a process.
+// FromProcess encodes a ProcessInfo.
 func FromProcess(p paddock.ProcessInfo) Process {
 	return Process{
 		PID: p.PID, Args: Pack(p.Args), Dir: Bytes(p.Dir), User: p.User, Terminal: p.Terminal,
@@ -83,7 +83,7 @@ func FromProcess(p paddock.ProcessInfo) Process {
 	}
 }
 
-// Info makes it again.
+// Info decodes the ProcessInfo.
 func (p Process) Info() paddock.ProcessInfo {
 	return paddock.ProcessInfo{
 		PID: p.PID, Args: Unpack(p.Args), Dir: string(p.Dir), User: p.User, Terminal: p.Terminal,
@@ -91,17 +91,17 @@ func (p Process) Info() paddock.ProcessInfo {
 	}
 }
 
-// Processes is a list of them.
+// Processes is a list of processes.
 type Processes struct {
 	Processes []Process `json:"processes"`
 }
 
-// A Signal is the number of one.
+// A Signal is the body of a request to send a signal, by its number.
 type Signal struct {
 	Signal int `json:"signal"`
 }
 
-// An Accepted says how much of an input was taken: the offset of the next byte.
+// An Accepted reports how much input was accepted: the offset of the next byte.
 type Accepted struct {
 	Next int64 `json:"next"`
 }

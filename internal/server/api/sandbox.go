@@ -6,52 +6,53 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Page is a part of a list of sandboxes.
+// A Page is a part of the list of sandboxes.
 type Page struct {
 	Sandboxes []paddock.Status `json:"sandboxes"`
 	Next      string           `json:"next,omitempty"` // cursor of the next page; empty after the last
 }
 
-// A Snapshot names one.
+// A Snapshot is the answer to a request to make a snapshot.
 type Snapshot struct {
 	ID paddock.SnapshotID `json:"id"`
 }
 
-// A Fork says what to make of a sandbox. Root is the server's to fill; tier, each
-// limit, labels, user and directory that are zero are those of the source. The
-// policy is not: what is zero there is the safest.
+// A Fork describes a sandbox to make from another one. The server fills in Root. A zero
+// tier, limit, label set, user or directory is inherited from the source. A zero policy is
+// not inherited: it is the safest policy.
 type Fork struct {
 	Spec paddock.Spec `json:"spec,omitzero"`
-	// Memory asks for processes and memory too: with all that is in it, also what
-	// was never written to a file.
+	// Memory also copies the processes and their memory, including data that was never
+	// written to a file.
 	Memory bool `json:"memory,omitempty"`
-	// Terms are the fork's; without them they are the server's, not the source's.
+	// Terms are the terms of the fork. Nil selects the server's default, not the terms of
+	// the source.
 	Terms *Terms `json:"terms,omitempty"`
 }
 
-// A Forked is what a fork made.
+// A Forked is the answer to a fork.
 type Forked struct {
 	Sandbox paddock.Status `json:"sandbox"`
-	Memory  bool           `json:"memory"` // with processes and memory
+	Memory  bool           `json:"memory"` // processes and memory were copied
 }
 
-// A NewsKind says what happened to a sandbox.
+// A NewsKind is the kind of an event of a sandbox.
 type NewsKind string
 
 const (
 	Created     NewsKind = "created"
-	Updated     NewsKind = "updated" // labels, limits or policy
+	Updated     NewsKind = "updated" // labels, limits or policy changed
 	Paused      NewsKind = "paused"
 	Resumed     NewsKind = "resumed"
 	Snapshotted NewsKind = "snapshotted"
 	Removed     NewsKind = "removed"
 )
 
-// A News is something that happened to a sandbox by way of this server.
+// A News is an event of a sandbox that this server caused.
 type News struct {
-	Number  int64      `json:"number"` // counts up, by one
+	Number  int64      `json:"number"` // consecutive number
 	Time    time.Time  `json:"time"`
 	What    NewsKind   `json:"what"`
 	Sandbox paddock.ID `json:"sandbox"`
-	Lost    bool       `json:"lost,omitempty"` // some before this one were not kept
+	Lost    bool       `json:"lost,omitempty"` // earlier events were dropped
 }
