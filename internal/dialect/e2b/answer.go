@@ -14,11 +14,11 @@ import (
 // Bounds of a body of the control plane.
 const (
 	maxBody  = 4 << 20
-	bodyTime = 30 * time.Second // in which it has to arrive
+	bodyTime = 30 * time.Second // time for the body to arrive
 )
 
-// A refusal is an error with the status that E2B's clients know it by. Its words
-// are for the caller.
+// A refusal is an error with the status that E2B's clients expect. The caller sees its
+// text.
 type refusal struct {
 	code int
 	text string
@@ -34,8 +34,8 @@ func refuse(code int, kind paddock.Kind, format string, args ...any) error {
 
 func invalid(format string, args ...any) error { return refuse(400, paddock.Invalid, format, args...) }
 
-// cannot says that something of E2B's is not here. The status is one that no
-// client tries again.
+// cannot returns an error for a feature of E2B that this server does not have. Clients do
+// not retry its status.
 func cannot(format string, args ...any) error {
 	return refuse(400, paddock.Unsupported, format, args...)
 }
@@ -44,7 +44,7 @@ func noSandbox(id string) error {
 	return refuse(404, paddock.NotFound, `Sandbox "%s" doesn't exist or you don't have access to it`, printable(id))
 }
 
-// printable keeps what a caller sent short and on one line.
+// printable shortens a caller's text and makes it one line.
 func printable(text string) string {
 	if len(text) > 128 {
 		text = text[:128] + "…"
@@ -59,7 +59,7 @@ type fault struct {
 	Message string `json:"message"`
 }
 
-// faultOf gives what a caller is told of an error.
+// faultOf returns the body that a caller gets for an error.
 func faultOf(err error) fault {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -68,7 +68,7 @@ func faultOf(err error) fault {
 	code := paddock.KindOf(err).Translate().HTTP
 	switch paddock.KindOf(err) {
 	case paddock.Unsupported:
-		code = 400 // which no client tries again
+		code = 400 // clients do not retry it
 	case paddock.Canceled, paddock.Timeout:
 		code = 504
 	}
@@ -87,13 +87,13 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	answer(w, f.Code, f)
 }
 
-// busy answers a request for which there is no place now.
+// busy answers a request that exceeds a bound.
 func (h *Handler) busy(w http.ResponseWriter, err error) {
 	w.Header().Set("Retry-After", "1")
 	h.fail(w, err)
 }
 
-// answer writes a body in JSON.
+// answer answers with a body in JSON.
 func answer(w http.ResponseWriter, code int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -103,12 +103,12 @@ func answer(w http.ResponseWriter, code int, v any) {
 	head.Set("Content-Type", "application/json")
 	head.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(data, '\n')) // who went away does not need it
+	_, _ = w.Write(append(data, '\n')) // an error means that the client has gone
 }
 
-// body reads a request's; an empty one leaves v as it is where that is allowed.
-// Fields that are not known are passed over, as newer clients send more; those that
-// ask for something that is not done are looked for by name.
+// body decodes the body of a request. If optional, an empty body leaves v as it is. Unknown
+// fields are ignored, because newer clients send more. Fields that ask for an unsupported
+// feature are checked by name.
 func (c *call) body(v any, optional bool) error {
 	data, err := io.ReadAll(c.place.Body(io.LimitReader(c.Body, maxBody+1)))
 	arrived(c.w, c.Request)
@@ -123,7 +123,7 @@ func (c *call) body(v any, optional bool) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return invalid("the body is not what this request takes: %v", err)
+		return invalid("the body does not fit this request: %v", err)
 	}
 	return nil
 }

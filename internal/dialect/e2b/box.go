@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// Inside is what is told to those who answer for a sandbox.
+// Inside is the information for the handlers of a sandbox's ports.
 type Inside struct {
 	Sandbox    paddock.Sandbox
 	Tier       paddock.Tier
@@ -32,16 +32,16 @@ type Inside struct {
 	Log        *slog.Logger
 }
 
-// A Port answers for one port of a sandbox, from outside.
+// A Port answers requests from outside to one port of a sandbox.
 type Port interface {
 	http.Handler
 	Close() error
 }
 
-// A record is what is kept of a sandbox over restarts.
+// A record is the state of a sandbox that is kept across restarts.
 type record struct {
 	ID       paddock.ID        `json:"id"`
-	Box      paddock.ID        `json:"box,omitempty"` // its name for drivers; empty is the same
+	Box      paddock.ID        `json:"box,omitempty"` // the driver's ID; empty means the same as ID
 	Tenant   string            `json:"tenant"`
 	Template string            `json:"template"`
 	Alias    string            `json:"alias,omitempty"`
@@ -49,17 +49,17 @@ type record struct {
 	Limits   paddock.Limits    `json:"limits"`
 	User     string            `json:"user"`
 	Dir      string            `json:"dir"`
-	Image    string            `json:"image,omitempty"` // that its root stands on
+	Image    string            `json:"image,omitempty"` // image of the root
 	Sudo     bool              `json:"sudo,omitempty"`
 	Token    string            `json:"token"`
 	Traffic  string            `json:"traffic,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Started  time.Time         `json:"started"`
-	Ends     time.Time         `json:"ends,omitzero"` // by the wall clock of when that was set; zero while it is paused by request
+	Ends     time.Time         `json:"ends,omitzero"` // by the wall clock when it was set; zero while paused by request
 	Paused   bool              `json:"paused,omitempty"`
-	// Cold is the snapshot that a sandbox goes on from whose pause kept files alone:
-	// there is no sandbox until then. Empty is one that is there.
+	// Cold is the snapshot of a sandbox whose pause kept only its files. Such a sandbox
+	// does not exist until it resumes. Empty for a sandbox that exists.
 	Cold paddock.SnapshotID `json:"cold,omitempty"`
 
 	AutoPause  bool            `json:"auto_pause,omitempty"`
@@ -68,33 +68,33 @@ type record struct {
 	Network    *network        `json:"network,omitempty"`
 	MCP        json.RawMessage `json:"mcp,omitempty"`
 
-	// Not written down is the end on the monotonic clock, which alone counts, and
-	// whether it is the terms' to say: of what an earlier server has made, whose clock
-	// nobody knows.
+	// These fields are not stored. The end is on the monotonic clock, which decides. theirs
+	// means that the lease's terms decide instead: an earlier server made the sandbox, and
+	// its clock is unknown.
 	end    time.Time
-	life   time.Duration // that was asked for
+	life   time.Duration // the requested lifetime
 	theirs bool
 }
 
-// lasts gives the sandbox an end.
+// lasts sets the end of the sandbox.
 func (h *Handler) lasts(r *record, life time.Duration) {
 	r.end, r.life, r.theirs, r.Ends = time.Now().Add(life), life, false, h.now().Add(life)
 }
 
-// endless takes it away.
+// endless removes the end.
 func (r *record) endless() { r.end, r.theirs, r.Ends = time.Time{}, false, time.Time{} }
 
-// over tells whether the sandbox has come to its end.
+// over reports whether the sandbox has reached its end.
 func (r record) over() bool { return !r.theirs && !r.end.IsZero() && !r.end.After(time.Now()) }
 
-// now is by the wall clock alone.
+// now returns the time by the wall clock, without the monotonic clock.
 func (h *Handler) now() time.Time { return h.o.Wall().Round(0).UTC() }
 
-// leap is how far an end may be from where it was written down before the wall clock
-// has jumped.
+// leap is the difference between the computed and the stored end above which the wall clock
+// must have jumped.
 const leap = 2 * time.Second
 
-// endAt is the end as the wall clock has it now.
+// endAt returns the end by the present wall clock.
 func (h *Handler) endAt(r record) time.Time {
 	if r.end.IsZero() {
 		return r.Ends
@@ -105,28 +105,28 @@ func (h *Handler) endAt(r record) time.Time {
 	return r.Ends
 }
 
-// name is what drivers call the sandbox: one that was made before it was asked for has
-// a name already.
+// name returns the driver's ID of the sandbox. A sandbox taken from a pool had an ID
+// before.
 func (r record) name() paddock.ID { return cmp.Or(r.Box, r.ID) }
 
-// A box is a sandbox that was made by way of this dialect.
+// A box is a sandbox that was made through this API.
 type box struct {
 	h    *Handler
 	id   paddock.ID
-	turn chan struct{} // who holds it changes the box's state
+	turn chan struct{} // its holder may change the box's state
 
 	mu      sync.Mutex
-	rec     record    // guarded by mu; its maps are never changed
-	in      *inside   // guarded by mu; nil is not opened, or cut
-	gone    bool      // guarded by mu; nothing answers any more
+	rec     record    // guarded by mu; its maps are immutable
+	in      *inside   // guarded by mu; nil if not opened, or cut
+	gone    bool      // guarded by mu; the sandbox does not exist any more
 	metrics []metric  // guarded by mu; oldest first
 	used    usage     // guarded by mu; at the last sample
-	look    time.Time // guarded by mu; when its terms are to be asked again, of an end that is theirs to say
+	look    time.Time // guarded by mu; if theirs, the time to ask the terms again
 	looking bool      // guarded by mu
 	log     []logEntry
 }
 
-// inside is an opened sandbox with what answers for it.
+// inside is an opened sandbox with the handlers of its ports.
 type inside struct {
 	sb         paddock.Sandbox
 	envd, code Port
@@ -138,14 +138,14 @@ func (h *Handler) newBox(rec record) *box {
 	return &box{h: h, id: rec.ID, rec: rec, turn: make(chan struct{}, 1)}
 }
 
-// kinds of what is kept.
+// Kinds of stored texts.
 const (
 	kindSandbox  = "sandbox"
 	kindTemplate = "template"
-	kindLoose    = "snapshot" // that nothing refers to, or may not in a moment
+	kindLoose    = "snapshot" // a snapshot that is, or may soon be, unreferenced
 )
 
-// load reads what is kept.
+// load reads the stored state.
 func (h *Handler) load(ctx context.Context) error {
 	err := h.o.Store.Each(ctx, kindSandbox, func(tenant, _, data string) error {
 		var rec record
@@ -168,7 +168,7 @@ func (h *Handler) load(ctx context.Context) error {
 	return nil
 }
 
-// keep writes a record down.
+// keep stores a record.
 func (h *Handler) keep(ctx context.Context, rec record) error {
 	data, err := json.Marshal(rec)
 	if err != nil {
@@ -177,8 +177,7 @@ func (h *Handler) keep(ctx context.Context, rec record) error {
 	return h.o.Store.Keep(ctx, kindSandbox, rec.Tenant, string(rec.ID), string(data))
 }
 
-// find gives a box by the ID that a caller writes: the part before a dash, which
-// older clients append a name to.
+// find returns a box by the ID in a request. Older clients append a dash and a name.
 func (h *Handler) find(id string) (*box, bool) {
 	id, _, _ = strings.Cut(id, "-")
 	h.mu.Lock()
@@ -187,7 +186,7 @@ func (h *Handler) find(id string) (*box, bool) {
 	return b, ok
 }
 
-// all gives every box.
+// all returns every box.
 func (h *Handler) all() []*box {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,7 +197,7 @@ func (h *Handler) all() []*box {
 	return list
 }
 
-// record gives a copy of what is known, and whether the box is still there.
+// record returns a copy of the record, and whether the box still exists.
 func (b *box) record() (record, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +216,7 @@ func (b *box) take(ctx context.Context) error {
 
 func (b *box) leave() { <-b.turn }
 
-// change changes the record, and writes it down. The turn is held.
+// change changes and stores the record. The caller holds the turn.
 func (b *box) change(ctx context.Context, f func(*record)) error {
 	b.mu.Lock()
 	rec := b.rec
@@ -233,8 +232,8 @@ func (b *box) change(ctx context.Context, f func(*record)) error {
 	return nil
 }
 
-// cut ends every stream of the box, abruptly. A later call opens it again, unless
-// it is gone.
+// cut ends every stream of the box without a proper end. A later call opens the box again,
+// unless the sandbox is gone.
 func (b *box) cut() {
 	b.mu.Lock()
 	in := b.in
@@ -252,12 +251,12 @@ func (in *inside) close(log *slog.Logger) {
 			continue
 		}
 		if err := p.Close(); err != nil {
-			log.Warn("e2b: a box did not close", "error", err)
+			log.Warn("e2b: the handler of a port did not close", "error", err)
 		}
 	}
 }
 
-// end has the box answer nothing any more, and forgets it.
+// end makes the box answer nothing more, and deletes its record.
 func (b *box) end(ctx context.Context) error {
 	b.mu.Lock()
 	b.gone = true
@@ -272,7 +271,7 @@ func (b *box) end(ctx context.Context) error {
 	return b.h.o.Store.Forget(ctx, kindSandbox, rec.Tenant, string(rec.ID))
 }
 
-// open makes what answers for a sandbox that is at hand. The turn is held.
+// open makes the port handlers of an existing sandbox. The caller holds the turn.
 func (b *box) open(sb paddock.Sandbox) (*inside, error) {
 	rec, _ := b.record()
 	o := Inside{
@@ -304,7 +303,7 @@ func (b *box) open(sb paddock.Sandbox) (*inside, error) {
 	return in, nil
 }
 
-// enter gives the opened sandbox, opening it where nobody has.
+// enter returns the opened sandbox, and opens it if needed.
 func (b *box) enter(ctx context.Context) (*inside, error) {
 	b.mu.Lock()
 	in := b.in
@@ -333,8 +332,8 @@ func (b *box) enter(ctx context.Context) (*inside, error) {
 	return b.open(sb)
 }
 
-// expire cuts what has come to its end, and tells how long there is to the next.
-// What is to be paused is paused by its terms.
+// expire cuts the sandboxes that have reached their end, and returns the time until the
+// next end. Terms do the pause at an end.
 func (h *Handler) expire(ctx context.Context, now time.Time) time.Duration {
 	next := time.Hour
 	for _, b := range h.all() {
@@ -356,20 +355,20 @@ func (h *Handler) expire(ctx context.Context, now time.Time) time.Duration {
 		}
 		b.note("the sandbox reached its end")
 		if err := b.end(ctx); err != nil {
-			h.log.Warn("e2b: a sandbox that ended is not forgotten", "id", rec.ID, "error", err)
+			h.log.Warn("e2b: the record of an ended sandbox was not deleted", "id", rec.ID, "error", err)
 		}
 		h.wg.Go(func() { h.clear(ctx, rec) })
 	}
 	return next
 }
 
-// lookAt has the terms of a sandbox asked for its end where that is due, and tells how
-// long there is to the next time.
+// lookAt starts a check of a sandbox's terms if it is due, and returns the time until the
+// next one.
 func (b *box) lookAt(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.looking {
-		return time.Hour // who looks rings
+		return time.Hour // the running check rings
 	}
 	if left := b.look.Sub(now); left > 0 {
 		return left
@@ -385,12 +384,12 @@ func (b *box) lookAt(now time.Time) time.Duration {
 	return time.Hour
 }
 
-// lookAgain is how long after its end a sandbox is looked at that its terms are to
-// end, or that could not be asked.
+// lookAgain is the delay of the next check, after the end of a sandbox whose terms decide,
+// or after a failed check.
 const lookAgain = time.Second
 
-// looks asks the terms for the end of a sandbox that an earlier server has made, and
-// does what follows. It tells when to ask again.
+// looks asks the terms for the end of a sandbox that an earlier server made, and acts on
+// the answer. It returns the delay of the next check.
 func (b *box) looks(ctx context.Context) time.Duration {
 	rec, ok := b.record()
 	if !ok || !rec.theirs {
@@ -403,15 +402,15 @@ func (b *box) looks(ctx context.Context) time.Duration {
 	}
 	switch {
 	case errors.Is(err, paddock.NotFound):
-		if now, ok := b.record(); ok && now.theirs { // it was not started anew meanwhile
+		if now, ok := b.record(); ok && now.theirs { // it was not restarted meanwhile
 			b.note("the sandbox reached its end")
 			if err := b.end(ctx); err != nil {
-				b.h.log.Warn("e2b: a sandbox that ended is not forgotten", "id", rec.ID, "error", err)
+				b.h.log.Warn("e2b: the record of an ended sandbox was not deleted", "id", rec.ID, "error", err)
 			}
 		}
 		return lookAgain
 	case err != nil:
-		b.h.log.Warn("e2b: when a sandbox ends is not known yet", "id", rec.ID, "error", err)
+		b.h.log.Warn("e2b: the end of a sandbox is not known yet", "id", rec.ID, "error", err)
 		return 10 * lookAgain
 	case l.Paused == lease.ByDeadline:
 		b.rest(ctx)
@@ -428,8 +427,8 @@ func (b *box) looks(ctx context.Context) time.Duration {
 	return max(left, 0) + lookAgain
 }
 
-// clear removes a sandbox whose time is over, through its tenant's driver, so that it
-// is known to be gone. Its terms would do it too.
+// clear removes an expired sandbox through its tenant's driver, so that the driver knows of
+// the removal. Otherwise its terms would remove it.
 func (h *Handler) clear(ctx context.Context, rec record) {
 	d, err := h.o.Tenant(ctx, rec.Tenant)
 	var sb paddock.Sandbox
@@ -440,7 +439,7 @@ func (h *Handler) clear(ctx context.Context, rec record) {
 		err = sb.Remove(ctx)
 	}
 	if err != nil && !errors.Is(err, paddock.NotFound) {
-		h.log.Warn("e2b: a sandbox whose time is over is left to its terms", "id", rec.ID, "error", err)
+		h.log.Warn("e2b: an expired sandbox was not removed, its terms will remove it", "id", rec.ID, "error", err)
 	}
 }
 
@@ -449,7 +448,7 @@ func (b *box) rest(ctx context.Context) {
 	select {
 	case b.turn <- struct{}{}:
 	default:
-		return // somebody changes it, and rings when that is done
+		return // the holder of the turn rings afterwards
 	}
 	defer b.leave()
 	rec, ok := b.record()
@@ -458,7 +457,7 @@ func (b *box) rest(ctx context.Context) {
 	}
 	b.cut()
 	if err := b.change(ctx, func(r *record) { r.Paused = true }); err != nil {
-		b.h.log.Warn("e2b: a pause is not written down", "id", rec.ID, "error", err)
+		b.h.log.Warn("e2b: a pause was not stored", "id", rec.ID, "error", err)
 		b.mu.Lock()
 		b.rec.Paused = true
 		b.mu.Unlock()
@@ -466,7 +465,7 @@ func (b *box) rest(ctx context.Context) {
 	b.note("the sandbox was paused at its end")
 }
 
-// secret makes a token of n random bytes.
+// secret returns a token of n random bytes.
 func secret(n int) string {
 	data := make([]byte, n)
 	_, _ = rand.Read(data) // it never fails

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// allowOrigin lets pages of any origin ask and read what they are told: who may do
-// what is decided by a key, which no browser sends by itself.
+// allowOrigin permits pages of any origin to make requests and read answers. Access is
+// decided by a key, which no browser sends by itself.
 func allowOrigin(w http.ResponseWriter) {
 	anyOrigin(w.Header())
 }
@@ -18,13 +18,13 @@ func anyOrigin(h http.Header) {
 	h.Set("Access-Control-Expose-Headers", "*")
 }
 
-// preflight tells whether a browser asks beforehand whether a page may make a request.
+// preflight reports whether a request is a browser's CORS preflight.
 func preflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// forSandbox tells whether what a browser asks about will name a sandbox: the question
-// itself has no such header.
+// forSandbox reports whether the announced request will name a sandbox. The preflight
+// itself does not have the header.
 func forSandbox(r *http.Request) bool {
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		if strings.EqualFold(strings.TrimSpace(name), headerID) {
@@ -34,7 +34,7 @@ func forSandbox(r *http.Request) bool {
 	return false
 }
 
-// permit answers what a browser asks beforehand.
+// permit answers a preflight.
 func permit(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w)
 	h := w.Header()
@@ -44,8 +44,8 @@ func permit(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// sorry answers in the place of what listens inside: a browser gets a page, by the
-// sign that E2B's proxy goes by, and a program what it can read.
+// sorry answers instead of a port's listener. It sends a page to a browser, recognised as
+// E2B's proxy does, and JSON to a program.
 func sorry(w http.ResponseWriter, r *http.Request, m missing, title string) {
 	if !strings.Contains(r.UserAgent(), "Mozilla/") {
 		answer(w, m.Code, m)

@@ -18,19 +18,19 @@ import (
 
 // Bounds of builds.
 const (
-	maxBuilds     = 4    // under way at once
-	maxOwnBuilds  = 2    // of them a tenant's
-	maxTemplates  = 1000 // of a tenant, beside snapshots
-	maxWaiting    = 16   // builds of a template that nobody started; the oldest go
+	maxBuilds     = 4    // in progress at once
+	maxOwnBuilds  = 2    // of one tenant
+	maxTemplates  = 1000 // of one tenant, not counting snapshots
+	maxWaiting    = 16   // builds of a template that were not started; the oldest are removed
 	maxSteps      = 200
 	maxBuildLog   = 10_000
 	maxLine       = 8 << 10
 	buildTime     = 2 * time.Hour
-	buildKept     = time.Hour // how long its log is kept
+	buildKept     = time.Hour // how long a build's log is kept
 	buildPageSize = 100
 )
 
-// A build makes a template: a sandbox, in which steps run, and a snapshot of it.
+// A build makes a template: it runs steps in a sandbox and takes a snapshot of it.
 type build struct {
 	id, template string
 	caller       Caller
@@ -42,11 +42,11 @@ type build struct {
 	reason string     // guarded by mu
 	step   string     // guarded by mu
 	ended  time.Time  // guarded by mu
-	image  string     // guarded by mu; that it stands on
-	pulls  bool       // guarded by mu; what image it will stand on is not known yet
+	image  string     // guarded by mu; image of the root
+	pulls  bool       // guarded by mu; the image is not known yet
 }
 
-// What clients send to start one.
+// The body of a request that starts a build.
 type buildRequest struct {
 	FromImage         string `json:"fromImage"`
 	FromTemplate      string `json:"fromTemplate"`
@@ -62,7 +62,7 @@ type step struct {
 	FilesHash string   `json:"filesHash"`
 }
 
-// newTemplate begins a build: POST /v3/templates.
+// newTemplate handles POST /v3/templates. It creates a build.
 func (c *call) newTemplate() error {
 	var q struct {
 		Name     string   `json:"name"`
@@ -109,7 +109,7 @@ func (c *call) newTemplate() error {
 		return refuse(409, paddock.Exists, "name: %q is a snapshot", printable(n.name))
 	}
 	if n := len(c.listing()); len(t.Builds) == 0 && n >= maxTemplates {
-		return refuse(429, paddock.Exhausted, "there are %d templates already; there may be as many: delete one", n)
+		return refuse(429, paddock.Exhausted, "%d templates is the maximum; delete one", n)
 	}
 	b.Wanted = slices.Compact(slices.Sorted(slices.Values(tags)))
 	t.Builds, t.Updated = append(started(t.Builds, maxWaiting-1), b), b.Created
@@ -124,7 +124,7 @@ func (c *call) newTemplate() error {
 	})
 }
 
-// startBuild has the steps run: POST /v2/templates/{id}/builds/{build}.
+// startBuild handles POST /v2/templates/{id}/builds/{build}. It runs the steps.
 func (c *call) startBuild() error {
 	var q buildRequest
 	if err := c.body(&q, false); err != nil {
@@ -176,18 +176,18 @@ func (c *call) startBuild() error {
 		return refuse(409, paddock.Conflict, "build '%s' was started already", b.ID)
 	case refused:
 		c.w.Header().Set("Retry-After", "5")
-		return refuse(429, paddock.Exhausted, "%d builds are under way, %d of them yours; there may be %d, and %d of a tenant", busy, own, maxBuilds, maxOwnBuilds)
+		return refuse(429, paddock.Exhausted, "%d builds are in progress, %d of them yours; the maximum is %d, and %d for a tenant", busy, own, maxBuilds, maxOwnBuilds)
 	}
 	c.w.WriteHeader(http.StatusAccepted)
 	return nil
 }
 
-// from finds what a build begins with. The images that E2B's clients name by
-// default mean this machine's system; any other is pulled when the build runs.
+// from returns the root of a build. The default images of E2B's clients stand for this
+// machine's system. Any other image is pulled when the build runs.
 func (c *call) from(q buildRequest) (rooted, error) {
 	switch image, _, _ := strings.Cut(q.FromImage, ":"); {
 	case q.FromTemplate != "" && q.FromImage != "":
-		return rooted{}, invalid("fromImage and fromTemplate are two beginnings")
+		return rooted{}, invalid("fromImage and fromTemplate exclude each other")
 	case q.FromTemplate != "":
 		return c.h.resolve(c.caller.Tenant, q.FromTemplate)
 	case image == "", image == "e2bdev/base":
@@ -200,7 +200,7 @@ func (c *call) from(q buildRequest) (rooted, error) {
 
 func checkSteps(steps []step) error {
 	if len(steps) > maxSteps {
-		return invalid("steps: %d, and there may be %d", len(steps), maxSteps)
+		return invalid("steps: %d steps, the maximum is %d", len(steps), maxSteps)
 	}
 	for i, s := range steps {
 		n := len(s.Args)
@@ -215,10 +215,10 @@ func checkSteps(steps []step) error {
 		case "WORKDIR", "USER":
 			good = n == 1
 		default:
-			return cannot("steps: step %d is %q, and RUN, COPY, ENV, WORKDIR and USER are known", i+1, printable(s.Type))
+			return cannot("steps: step %d is %q, not RUN, COPY, ENV, WORKDIR or USER", i+1, printable(s.Type))
 		}
 		if !good {
-			return invalid("steps: step %d, %s, has not the arguments that it takes", i+1, s.Type)
+			return invalid("steps: step %d, %s, has the wrong arguments", i+1, s.Type)
 		}
 	}
 	return nil
@@ -230,7 +230,7 @@ func (b *build) running() bool {
 	return b.status == building
 }
 
-// say writes a line into the log.
+// say adds a line to the log.
 func (b *build) say(level, step, text string) {
 	if len(text) > maxLine {
 		text = text[:maxLine] + "…"
@@ -243,7 +243,7 @@ func (b *build) say(level, step, text string) {
 	}
 }
 
-// run makes the template, and writes down how that ended.
+// run makes the template and stores the result.
 func (h *Handler) run(ctx context.Context, b *build, q buildRequest, from rooted) {
 	ctx, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
@@ -263,7 +263,7 @@ func (h *Handler) run(ctx context.Context, b *build, q buildRequest, from rooted
 	}
 }
 
-// produce does the work, and tells at which step it was.
+// produce does the work. After an error, where is the failed step.
 func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from rooted) (made built, where string, err error) {
 	where = "base"
 	w := &work{b: b, h: h, env: from.env, user: from.user, dir: from.dir}
@@ -331,7 +331,7 @@ func (h *Handler) produce(ctx context.Context, b *build, q buildRequest, from ro
 	return made, where, err
 }
 
-// finish writes down what a build became.
+// finish stores the result of a build.
 func (h *Handler) finish(ctx context.Context, b *build, made built, failure error) error {
 	h.mu.Lock()
 	t := h.templates[b.template]
@@ -356,12 +356,12 @@ func (h *Handler) finish(ctx context.Context, b *build, made built, failure erro
 	}
 	t.Builds[i], t.Updated = made, made.Finished
 	if err := h.prune(ctx, b.caller, t, true); err != nil {
-		h.log.Warn("e2b: a snapshot that nothing leads to is left", "error", err)
+		h.log.Warn("e2b: an unreferenced snapshot was not removed", "error", err)
 	}
 	return h.save(ctx, t)
 }
 
-// forgetBuilds lets go of the logs of builds that ended a while ago.
+// forgetBuilds drops the logs of builds that ended some time ago.
 func (h *Handler) forgetBuilds(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -374,13 +374,13 @@ func (h *Handler) forgetBuilds(now time.Time) {
 	}
 }
 
-// A buildState is what is known of a build now.
+// A buildState is the present state of a build.
 type buildState struct {
 	status, reason, step string
 	log                  []logEntry
 }
 
-// state finds a build of the caller's template that the path names.
+// state returns a build of the caller's template that the path names.
 func (c *call) state() (*template, buildState, error) {
 	t, _, err := c.found()
 	if err != nil {
@@ -401,7 +401,7 @@ func (c *call) state() (*template, buildState, error) {
 	return t, buildState{b.status, b.reason, b.step, slices.Clone(b.log)}, nil
 }
 
-// buildStatus tells how a build is, with a page of its log.
+// buildStatus answers with the state of a build and a page of its log.
 func (c *call) buildStatus() error {
 	t, s, err := c.state()
 	if err != nil {
@@ -415,7 +415,7 @@ func (c *call) buildStatus() error {
 	for name, to := range map[string]*int{"logsOffset": &offset, "limit": &limit} {
 		if text := c.URL.Query().Get(name); text != "" {
 			if *to, err = strconv.Atoi(text); err != nil || *to < 0 {
-				return invalid("%s: %q is no number", name, printable(text))
+				return invalid("%s: %q is not a number", name, printable(text))
 			}
 		}
 	}
@@ -436,7 +436,7 @@ func (c *call) buildStatus() error {
 	return c.json(http.StatusOK, answer)
 }
 
-// buildLogs gives the log of a build.
+// buildLogs answers with the log of a build.
 func (c *call) buildLogs() error {
 	_, s, err := c.state()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// templateTable is every route of templates.
+// templateTable returns every route of templates.
 func templateTable() []route {
 	const builds = "/templates/{id}/builds/{build}"
 	return []route{
@@ -36,7 +36,7 @@ func templateTable() []route {
 	}
 }
 
-// uuid makes one, of version 4.
+// uuid returns a UUID of version 4.
 func uuid() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -44,7 +44,7 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// A templateAnswer is what clients are told of a template.
+// A templateAnswer describes a template to clients.
 type templateAnswer struct {
 	TemplateID    string        `json:"templateID"`
 	BuildID       string        `json:"buildID"`
@@ -106,8 +106,8 @@ func (t *template) detail() templateAnswer {
 	return a
 }
 
-// listing gives the caller's templates but for snapshots, which have a list of
-// their own.
+// listing returns the caller's templates, without snapshots, which have a list of their
+// own.
 func (c *call) listing() []templateAnswer {
 	list := []templateAnswer{}
 	for _, t := range c.own() {
@@ -128,7 +128,7 @@ func (c *call) templatePage() error {
 	from := 0
 	if text := c.URL.Query().Get("nextToken"); text != "" {
 		if from, err = strconv.Atoi(text); err != nil || from < 0 {
-			return invalid("nextToken: it is none of this server's")
+			return invalid("nextToken: not a token of this server")
 		}
 	}
 	list := c.listing()
@@ -140,7 +140,7 @@ func (c *call) templatePage() error {
 	return c.json(http.StatusOK, list)
 }
 
-// found finds the template that the path names.
+// found returns the template that the path names.
 func (c *call) found() (*template, name, error) {
 	return c.h.lookup(c.caller.Tenant, c.PathValue("id"))
 }
@@ -153,7 +153,8 @@ func (c *call) getTemplate() error {
 	return c.json(http.StatusOK, t.detail())
 }
 
-// about answers what two routes share: whether an alias is taken, and tags.
+// about handles two routes with one pattern: whether an alias is taken, and the tags of a
+// template.
 func (c *call) about() error {
 	switch {
 	case c.PathValue("id") == "aliases":
@@ -172,7 +173,7 @@ func (c *call) about() error {
 	return refuse(404, paddock.NotFound, "there is no such path")
 }
 
-// patchTemplate refuses to make a template public: it is its tenant's.
+// patchTemplate refuses to make a template public, because it belongs to its tenant.
 func (c *call) patchTemplate() error {
 	var q struct {
 		Public *bool `json:"public"`
@@ -190,8 +191,8 @@ func (c *call) patchTemplate() error {
 	return c.json(http.StatusOK, map[string]any{"names": t.answer().Names})
 }
 
-// removeTemplate deletes a template, or one tag of it, with the snapshots that
-// nothing leads to then. Sandboxes that were made from it stay.
+// removeTemplate deletes a template or one of its tags, with the snapshots that become
+// unreferenced. Sandboxes made from it stay.
 func (c *call) removeTemplate() error {
 	t, n, err := c.found()
 	if err != nil {
@@ -222,8 +223,8 @@ func (c *call) removeTemplate() error {
 	return c.nothing()
 }
 
-// prune removes builds that no tag leads to, and their snapshots; the newest is
-// kept where it may still become one.
+// prune removes builds without a tag, and their snapshots. With newest it keeps the newest
+// build, because it may still get a tag.
 func (c *call) prune(t *template, newest bool) error {
 	return c.h.prune(c.ctx, c.caller, t, newest)
 }
@@ -251,7 +252,7 @@ func (h *Handler) prune(ctx context.Context, caller Caller, t *template, newest 
 	return errors.Join(errs...)
 }
 
-// started gives builds without the oldest of those that wait: so many of these stay.
+// started removes the oldest waiting builds, so that at most stay of them remain.
 func started(list []built, stay int) []built {
 	over := -stay
 	for _, b := range list {
@@ -268,7 +269,7 @@ func started(list []built, stay int) []built {
 	})
 }
 
-// tags lists those of a template.
+// tags lists the tags of a template.
 func (c *call) tags() error {
 	t, _, err := c.found()
 	if err != nil {
@@ -288,7 +289,7 @@ func (c *call) tags() error {
 	return c.json(http.StatusOK, list)
 }
 
-// tag points tags at what a tag leads to: POST /templates/tags.
+// tag handles POST /templates/tags. It points tags at the build of another tag.
 func (c *call) tag() error {
 	var q struct {
 		Target string   `json:"target"`
@@ -337,7 +338,7 @@ func goodTags(tags []string) error {
 	return nil
 }
 
-// untag takes tags away: DELETE /templates/tags.
+// untag handles DELETE /templates/tags.
 func (c *call) untag() error {
 	var q struct {
 		Name string   `json:"name"`

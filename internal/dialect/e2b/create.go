@@ -27,10 +27,10 @@ const (
 	maxTimeout = 366 * 24 * 3600
 )
 
-// createOld makes a sandbox for clients up to 2.50: POST /sandboxes.
+// createOld handles POST /sandboxes, for clients up to 2.50.
 func (c *call) createOld() error { return c.creates(oldTimeout) }
 
-// create makes one for newer clients: POST /v2/sandboxes.
+// create handles POST /v2/sandboxes, for newer clients.
 func (c *call) create() error { return c.creates(newTimeout) }
 
 func (c *call) creates(usual int64) error {
@@ -60,8 +60,9 @@ func (c *call) creates(usual int64) error {
 	return c.json(http.StatusCreated, b.answer())
 }
 
-// sandboxID makes a name, or the one that a repeated request has. Nobody guesses it
-// who knows tenant and key: where a port is public it is all that keeps strangers out.
+// sandboxID returns a new ID, or the same ID for a repeated request. Knowing tenant and key
+// is not enough to guess it. The ID must stay secret, because nothing else protects a
+// public port.
 func (h *Handler) sandboxID(tenant, key string) (paddock.ID, error) {
 	if len(key) > 255 {
 		return "", invalid("the Idempotency-Key is longer than 255 characters")
@@ -75,7 +76,7 @@ func (h *Handler) sandboxID(tenant, key string) (paddock.ID, error) {
 	return paddock.ID("i" + strings.ToLower(base32.StdEncoding.EncodeToString(m.Sum(nil)))[:20]), nil
 }
 
-// plan checks a request, and gives what is known of the sandbox beforehand.
+// plan checks a request and returns the record that is known before the creation.
 func (c *call) plan(q newSandbox, usual int64) (record, error) {
 	seconds := usual
 	if q.Timeout != nil {
@@ -136,36 +137,36 @@ func timeout(seconds int64) (time.Duration, error) {
 func environment(vars map[string]string) error {
 	for name, value := range vars {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return invalid("envVars: %q is no variable", printable(name))
+			return invalid("envVars: %q is not a variable name", printable(name))
 		}
 	}
 	return nil
 }
 
-// The user whose sandboxes E2B's are, and where it is at home.
+// The user of sandboxes for E2B's clients, and its home directory.
 const (
 	user = "user"
 	home = "/home/user"
 )
 
-// Ready is the spec of a sandbox that is made of the template base on a tier where
-// nothing else is asked for: one that a pool keeps has exactly this. Sudo says whether
-// the tier, or of paddock.Auto the one that a sandbox gets, has it.
+// Ready returns the spec of a sandbox from the template base with no options, on one tier.
+// The sandboxes of a pool have exactly this spec. sudo reports whether the tier has it; for
+// paddock.Auto, the tier that is chosen.
 func Ready(tier paddock.Tier, sudo bool) paddock.Spec {
 	p, err := policy(nil, nil)
 	if err != nil {
-		panic(err) // nothing can be wrong with nothing
+		panic(err) // the zero request is always valid
 	}
 	return paddock.Spec{Tier: tier, User: user, Policy: paddock.Policy{Network: p}, Sudo: sudo}
 }
 
-// ready leaves out of a spec what a sandbox that was made before does not have, where
-// such ones are kept and there is no other difference: the name, which the record has,
-// and variables, which commands get from the dialect.
+// ready makes a spec equal to that of a pool's sandboxes, if a pool keeps them and the only
+// differences are the name and the variables. The record keeps the name, and commands get
+// the variables from this package.
 func (h *Handler) ready(spec paddock.Spec) paddock.Spec {
 	bare := spec
 	bare.ID, bare.Env, bare.Labels = "", nil, nil
-	bare.Sudo = false // createWith says
+	bare.Sudo = false // createWith sets it
 	if !slices.Contains(h.o.Ready, spec.Tier) || !reflect.DeepEqual(bare, Ready(spec.Tier, false)) {
 		return spec
 	}
@@ -174,8 +175,8 @@ func (h *Handler) ready(spec paddock.Spec) paddock.Spec {
 	return bare
 }
 
-// build makes a planned sandbox from a root, and maybe by taking one that is ready.
-// After an error nothing is left of it.
+// build makes a planned sandbox from a root. With ready, it may take a sandbox from the
+// pool. After an error, nothing of it is left.
 func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	ctx := c.ctx
 	p, err := policy(rec.Network, rec.Internet)
@@ -235,9 +236,9 @@ func (c *call) build(rec record, root rooted, ready bool) (*box, error) {
 	return b, nil
 }
 
-// createWith makes a sandbox, with sudo where its tier can: E2B's have it. What goes
-// on from a snapshot has it if what that was taken of had, since memory is of one or
-// the other. The spec then says which it was.
+// createWith makes a sandbox with sudo if the tier has it, because E2B's sandboxes have it.
+// A sandbox from a snapshot has sudo if the source had it, because the memory image depends
+// on it. After the call, spec.Sudo has the choice.
 func createWith(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root rooted, t lease.Terms) (paddock.Sandbox, error) {
 	spec.Sudo = root.sudo
 	if root.root.Kind == paddock.RootSnapshot {
@@ -253,8 +254,8 @@ func createWith(ctx context.Context, d lease.Lessor, spec *paddock.Spec, root ro
 	return d.CreateWith(ctx, *spec, t)
 }
 
-// terms are those that end or pause the sandbox by themselves, as long from when they
-// are given as was asked for.
+// terms returns the lease terms that end or pause the sandbox after its lifetime, counted
+// from when they are set.
 func (r record) terms() lease.Terms {
 	t := lease.Terms{Timeout: r.life}
 	if r.AutoPause {
@@ -263,7 +264,7 @@ func (r record) terms() lease.Terms {
 	return t
 }
 
-// Bounds of labels, which paddock's tenants have too.
+// Bounds of labels, as paddock has them.
 const (
 	mostLabels = 48
 	longLabel  = 120
@@ -271,8 +272,8 @@ const (
 	longLabels = 12 << 10
 )
 
-// labels shows metadata to those who list sandboxes with paddock, as far as it fits:
-// what counts is the record.
+// labels shows the metadata as labels in paddock's lists, as far as it fits. Only the
+// record counts.
 func labels(metadata map[string]string, template string) map[string]string {
 	list, sum := map[string]string{"e2b.template": template}, 0
 	for name, value := range metadata {
@@ -287,7 +288,7 @@ func labels(metadata map[string]string, template string) map[string]string {
 	return list
 }
 
-// answer is what clients are told of a sandbox that they may use.
+// answer describes a sandbox to a client that may use it.
 func (b *box) answer() sandboxAnswer {
 	rec, _ := b.record()
 	a := sandboxAnswer{
@@ -307,7 +308,7 @@ func (h *Handler) domain() *string {
 	return &h.o.Domain
 }
 
-// listed is what a list tells.
+// listed describes a sandbox in a list.
 func (h *Handler) listed(r record, state string) listed {
 	l := listed{
 		TemplateID: r.Template, Alias: r.Alias, SandboxID: string(r.ID), ClientID: "paddock", StartedAt: r.Started, EndAt: h.endAt(r),
@@ -323,10 +324,10 @@ func (h *Handler) listed(r record, state string) listed {
 	return l
 }
 
-// cpus is a number of processors as E2B has it: whole, and one at least.
+// cpus returns a number of processors in E2B's form: a whole number of at least one.
 func cpus(l paddock.Limits) int { return max(int(math.Ceil(l.CPUs)), 1) }
 
-// detail is all that is told.
+// detail returns the full description.
 func (b *box) detail(rec record, state string) detail {
 	d := detail{listed: b.h.listed(rec, state), EnvdAccessToken: rec.Token, AllowInternetAccess: rec.Internet, Domain: b.h.domain(), Network: shown(rec.Network)}
 	d.Lifecycle = lifecycle{AutoResume: rec.AutoResume, OnTimeout: "kill"}
@@ -336,7 +337,7 @@ func (b *box) detail(rec record, state string) detail {
 	return d
 }
 
-// shown is a network object without what is secret in it.
+// shown returns a network object without its secrets.
 func shown(n *network) *network {
 	if n == nil || n.EgressProxy == nil {
 		return n
@@ -348,7 +349,7 @@ func shown(n *network) *network {
 	return &open
 }
 
-// plain is a network object without what its rules put into requests.
+// plain returns a network object without the headers that its rules set.
 func plain(n *network) *network {
 	if n == nil || len(n.Rules) == 0 {
 		return n

@@ -1,25 +1,28 @@
-// Package e2b speaks the API of E2B to sandboxes of Paddock, so that programs
-// written for its SDKs run here unmodified. It translates and nothing else: what
-// makes sandboxes is a driver with terms, who calls is told by a function, and what
-// it remembers is kept in a store that is handed to it.
+// Package e2b implements the API of E2B on sandboxes of Paddock, so that programs written
+// for E2B's SDKs run here unmodified. It only translates. A driver with lease terms makes
+// the sandboxes, a function identifies the callers, and a store keeps the state.
 //
-// The boundary. Three kinds of callers reach the handler:
+// # Callers
 //
-//   - of the control plane, with a key of a tenant: each call goes through that
-//     tenant's own driver, so it sees its own sandboxes and templates, and another's
-//     are answered in the words of one that never was;
-//   - of a sandbox's data plane, without a key: they name the sandbox by host or
-//     header, and show its access token, which the box's own handler asks for. A
-//     token opens one sandbox, as long as it lives, and nothing of the control
-//     plane. Ports of the guest are open to everyone who reaches the server, unless
-//     the sandbox was made with a traffic token: so E2B has it;
-//   - of signed URLs, which name neither: the sandbox is found by trying each live
-//     token, so that a signature is worth as much as the token made it.
+// There are three kinds of callers:
 //
-// Attacks that are answered here: keys and tokens are compared in constant time and
-// never logged; an ID, a template's name or a page token of a caller is only ever
-// looked up, never part of a path; bodies, headers of rules, uploads and logs are
-// capped; an answer of a guest's port cannot become an answer of the control plane,
-// as the host or the routing header decides before any path; a sandbox that died
-// cuts its streams, so that no half of an answer is taken for a whole.
+//   - Callers of the control plane have a key of a tenant. Each call uses the driver of that
+//     tenant, so it sees only its own sandboxes and templates. An object of another tenant
+//     gets the same answer as one that never existed.
+//   - Callers of a sandbox's data plane have no key. They name the sandbox by host or header
+//     and send its access token, which the handler of the port checks. A token gives access
+//     to one sandbox while it exists, and to nothing of the control plane. As in E2B, ports
+//     of the guest are open to everyone who reaches the server, unless the sandbox was made
+//     with a traffic token.
+//   - Users of signed URLs name no sandbox. The sandbox is found by trying the token of each
+//     existing sandbox, so a signature is as strong as the token that made it.
+//
+// # Defences
+//
+// Keys and tokens are compared in constant time and never logged. A caller's ID, template
+// name or page token is only looked up, and never becomes a part of a path. Bodies, headers
+// of rules, uploads and logs are bounded. The answer of a guest's port cannot pass for an
+// answer of the control plane, because the host or the routing header decides before any
+// path. When a sandbox dies, its streams are cut, so that no partial answer passes for a
+// complete one.
 package e2b

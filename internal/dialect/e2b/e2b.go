@@ -16,128 +16,130 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A Caller is who makes a request of the control plane.
+// A Caller identifies who makes a request of the control plane.
 type Caller struct {
-	// Tenant tells callers apart: what is remembered is remembered by it.
+	// Tenant distinguishes callers. State is kept by tenant.
 	Tenant string
-	// Who is written into records of what was done: a key's ID, never a key.
+	// Who identifies the caller in logs: the ID of a key, never the key.
 	Who string
-	// Driver makes and finds the tenant's sandboxes, and no other's.
+	// Driver makes and finds the tenant's sandboxes, and no others.
 	Driver lease.Lessor
-	// Check refuses what the caller may not ask for; nil refuses nothing.
+	// Check returns an error if the caller may not ask for a spec. Nil refuses nothing.
 	Check func(paddock.Spec) error
-	// Private tells that registries of private addresses may be reached for it.
+	// Private permits registries at private addresses.
 	Private bool
-	// ReadOnly may look, and change nothing.
+	// ReadOnly permits only requests that change nothing.
 	ReadOnly bool
 }
 
-// A Place is one of those that a tenant's requests have, until Leave.
+// A Place is a request's share of its tenant's maximum, until Leave.
 type Place interface {
-	// Body counts what is read as held, until Leave; its error is [paddock.Exhausted]
-	// where that is too much.
+	// Body counts the bytes read as held, until Leave. Reading fails with
+	// [paddock.Exhausted] if that exceeds the bound.
 	Body(r io.Reader) io.Reader
 	Leave()
 }
 
-// A boundless place is one of a handler that was given no bounds.
+// A boundless place is used if Options.Enter is nil.
 type boundless struct{}
 
 func (boundless) Body(r io.Reader) io.Reader { return r }
 func (boundless) Leave()                     {}
 
-// A Store keeps texts over restarts, by kind, tenant and ID.
+// A Store keeps texts across restarts, by kind, tenant and ID.
 type Store interface {
 	Keep(ctx context.Context, kind, tenant, id, data string) error
 	Forget(ctx context.Context, kind, tenant, id string) error
 	Each(ctx context.Context, kind string, f func(tenant, id, data string) error) error
 }
 
-// A Pull says what image to give whom.
+// A Pull describes an image to pull, and for whom.
 type Pull struct {
 	Tenant, Image      string
-	Username, Password string       // of its registry; empty are nobody's
-	Private            bool         // its registry may have a private address
-	Say                func(string) // is told how far it is
+	Username, Password string       // for the registry; empty pulls without a login
+	Private            bool         // the registry may have a private address
+	Say                func(string) // gets progress messages
 }
 
-// An Image is one that was pulled for a tenant.
+// An Image is an image that was pulled for a tenant.
 type Image struct {
 	ID  string
-	Dir string   // of its files, which are not changed
+	Dir string   // of its files, which must not be changed
 	Env []string // NAME=VALUE
 }
 
-// Images pulls images and keeps them, each for its tenant alone.
+// Images pulls and keeps images, separately for each tenant.
 type Images interface {
 	Pull(ctx context.Context, p Pull) (Image, error)
-	// Sweep removes those of a tenant's that are not in use.
+	// Sweep removes a tenant's images that are not in use.
 	Sweep(tenant string, used func(id string) bool) error
 }
 
-// Options are what a handler needs.
+// Options configure a handler.
 type Options struct {
-	// Caller says whose a key is. A key that is nobody's is [paddock.Denied].
+	// Caller identifies the owner of a key. For an unknown key it returns [paddock.Denied].
 	Caller func(ctx context.Context, key string) (Caller, error)
 
-	// Tenant gives the driver of a tenant that has sandboxes here, for calls that
-	// show a sandbox's token in place of a key.
+	// Tenant returns the driver of a tenant, for calls that present a sandbox's token
+	// instead of a key.
 	Tenant func(ctx context.Context, tenant string) (lease.Lessor, error)
 
-	// Mark has a context tell drivers who calls; nil marks nothing.
+	// Mark returns a context that tells drivers who calls. Nil marks nothing.
 	Mark func(ctx context.Context, r *http.Request, tenant, who string) context.Context
 
-	// Enter counts a request of a tenant's: each with a key, or with a sandbox's token
-	// or a link. Its error is [paddock.Exhausted] where there are too many, and
-	// [paddock.Unavailable] where no more are taken. Nil counts nothing.
+	// Enter counts a request of a tenant, with a key, a sandbox's token or a link. It
+	// returns [paddock.Exhausted] if there are too many, and [paddock.Unavailable] if the
+	// server accepts no more. Nil counts nothing.
 	Enter func(ctx context.Context, tenant string) (Place, error)
 
-	// Store is what is remembered of sandboxes and templates.
+	// Store keeps the state of sandboxes and templates.
 	Store Store
 
-	// Secret is what names of sandboxes are made with that a repeated request has again;
-	// empty is one of this process, after whose end a repeated request makes another.
+	// Secret is the key from which sandbox IDs are derived, so that a repeated request gets
+	// the same ID. If it is empty, a random secret is used. Then a request repeated after a
+	// restart makes another sandbox.
 	Secret []byte
 
-	// Uploads is a directory of the handler's own, for what builds copy in.
+	// Uploads is a private directory for files that builds copy.
 	Uploads string
 
-	// Images has what builds begin with; nil has none, and such builds are refused.
+	// Images has the images that builds start from. If it is nil, such builds are refused.
 	Images Images
 
-	// Base is the image that the template base begins with, which is not removed while
-	// the handler lives; nil is this machine's system.
+	// Base is the image of the template base. It must not be removed while the handler
+	// exists. Nil selects this machine's system.
 	Base *Image
 
-	// Envd makes what answers at the agent's port of each sandbox, Code what answers
-	// at the code interpreter's; without Code that port is one like any other.
+	// Envd makes the handler of the agent's port of each sandbox, and Code the handler of
+	// the code interpreter's port. If Code is nil, that port is a port of the guest.
 	Envd func(Inside) (Port, error)
 	Code func(Inside) (Port, error)
 
-	// Ready are the tiers of which a pool keeps sandboxes of the spec [Ready], with sudo
-	// where the tier has it: those are made without a name, so that one that is ready can
-	// be taken.
+	// Ready lists the tiers for which a pool keeps sandboxes of the spec [Ready], with sudo
+	// if the tier has it. Their sandboxes are created without a name, so that one of the
+	// pool can be taken.
 	Ready []paddock.Tier
 
-	// Ports carries requests to what listens inside. Whoever has another way to ports gives
-	// that one's, so that both have the same bounds; nil is one of the handler's own.
+	// Ports carries requests to listeners inside. Share it with other users of ports, so
+	// that the same bounds apply to all. Nil makes a private one.
 	Ports *ingress.Proxy
 
-	// Domain is that below which PORT-ID leads to sandboxes, with a port where it is
-	// not the usual one; empty where there is none. Clients are told.
+	// Domain is the domain below which PORT-ID leads to sandboxes, with a port number if it
+	// is not the default. Empty if there is none. It is sent to clients.
 	Domain string
 
-	// Wall is what a person's clock says, the one of the keepers too; nil is time.Now.
+	// Wall returns the wall-clock time, which the lease terms must use too. Nil is
+	// time.Now.
 	Wall func() time.Time
 
-	// Log is told what goes wrong; nil is no one.
+	// Log gets warnings and errors. Nil discards them.
 	Log *slog.Logger
 }
 
-// Version is that of E2B's agent whose behaviour sandboxes have.
+// Version is the version of E2B's agent whose behaviour sandboxes have.
 const Version = "0.6.13"
 
-// A Handler answers requests of E2B's clients. Make one with [New].
+// A Handler answers requests of E2B's clients.
 type Handler struct {
 	o   Options
 	log *slog.Logger
@@ -148,10 +150,10 @@ type Handler struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	rung   chan struct{} // has one where the next end may be sooner
-	key    [32]byte      // of URLs that this process hands out
-	secret []byte        // of names of sandboxes
-	left   []loose       // that an earlier handler left
+	rung   chan struct{} // has an element if the next end may be sooner
+	key    [32]byte      // signs the URLs that this process gives out
+	secret []byte        // derives sandbox IDs
+	left   []loose       // left by an earlier handler
 
 	mu        sync.Mutex
 	closed    bool                 // guarded by mu
@@ -159,11 +161,11 @@ type Handler struct {
 	templates map[string]*template // guarded by mu; by ID
 	builds    map[string]*build    // guarded by mu; by ID
 	intakes   map[string]intake    // guarded by mu; by tenant
-	idle      map[string]time.Time // guarded by mu; since when images are not in use, by tenant and ID
+	idle      map[string]time.Time // guarded by mu; since when images are unused, by tenant and ID
 }
 
-// New goes on with the sandboxes and templates that the store knows. It starts
-// goroutines, which Close ends.
+// New loads the sandboxes and templates of the store. It starts goroutines, which Close
+// ends.
 func New(ctx context.Context, o Options) (*Handler, error) {
 	if o.Caller == nil || o.Tenant == nil || o.Store == nil || o.Envd == nil {
 		return nil, fmt.Errorf("e2b: Caller, Tenant, Store and Envd are needed: %w", paddock.Invalid)
@@ -198,7 +200,7 @@ func New(ctx context.Context, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close cuts every stream, ends builds under way and waits. Sandboxes stay.
+// Close cuts every stream, ends builds in progress and waits. Sandboxes stay.
 func (h *Handler) Close() error {
 	h.mu.Lock()
 	again := h.closed
@@ -220,7 +222,7 @@ func (h *Handler) Close() error {
 	return nil
 }
 
-// watch samples what sandboxes use, and cuts those whose time is over.
+// watch samples the usage of sandboxes and cuts expired ones.
 func (h *Handler) watch() {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
@@ -241,7 +243,7 @@ func (h *Handler) watch() {
 	}
 }
 
-// ring has watch look again.
+// ring wakes watch.
 func (h *Handler) ring() {
 	select {
 	case h.rung <- struct{}{}:

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// A login is what a registry is shown. It is used while its build runs, and kept
-// nowhere.
+// A login has the credentials for a registry. It is used while its build runs, and never
+// stored.
 type login struct {
 	Type     string `json:"type"`
 	Username string `json:"username"`
 	Password string `json:"password"`
 }
 
-// String tells nothing, so that no log has it.
+// String hides the credentials from logs.
 func (login) String() string { return "credentials of a registry" }
 
-// GoString is String.
+// GoString returns the same as String.
 func (l login) GoString() string { return l.String() }
 
 // Bounds of a login.
@@ -27,17 +27,17 @@ const (
 	maxPassword = 16 << 10
 )
 
-// sweepAfter is for how long an image is used by nobody before it is removed: a
-// sandbox that is being made from a template may be the next one that does.
+// sweepAfter is how long an image is unused before it is removed, because a sandbox from a
+// template may be about to use it.
 const sweepAfter = 10 * time.Minute
 
-// shared begins the name of an image that is nobody's among the tenants: base's.
+// shared is the prefix of the ID of base's image, which belongs to no tenant.
 const shared = "base:"
 
-// fromImage is a beginning that is yet to be pulled.
+// fromImage returns a root whose image is still to be pulled.
 func (c *call) fromImage(q buildRequest) (rooted, error) {
 	if c.h.o.Images == nil {
-		return rooted{}, cannot("fromImage: images are not offered by this server; begin with the template base")
+		return rooted{}, cannot("fromImage: this server has no images; start from the template base")
 	}
 	if len(q.FromImage) > 1024 {
 		return rooted{}, invalid("fromImage: it is longer than 1,024 characters")
@@ -46,7 +46,7 @@ func (c *call) fromImage(q buildRequest) (rooted, error) {
 	if l := q.FromImageRegistry; l != nil {
 		switch {
 		case l.Type == "aws" || l.Type == "gcp":
-			return rooted{}, cannot("fromImageRegistry: credentials of the type %s are not known to this server; use the type registry, with a user and a token that the registry gives", l.Type)
+			return rooted{}, cannot("fromImageRegistry: this server does not support credentials of the type %s; use the type registry, with a user and a token of the registry", l.Type)
 		case l.Type != "registry":
 			return rooted{}, invalid("fromImageRegistry: the type %q is not registry", printable(l.Type))
 		case l.Username == "" || l.Password == "" || len(l.Username) > maxUsername || len(l.Password) > maxPassword:
@@ -57,7 +57,7 @@ func (c *call) fromImage(q buildRequest) (rooted, error) {
 	return rooted{template: "the image " + printable(q.FromImage), env: map[string]string{}, pull: p}, nil
 }
 
-// environment gives an image's variables, without those that no process could have.
+// environment returns an image's variables, without those that no process could have.
 func (i Image) environment() map[string]string {
 	vars := map[string]string{}
 	for _, text := range i.Env {
@@ -69,7 +69,7 @@ func (i Image) environment() map[string]string {
 	return vars
 }
 
-// pull has an image pulled for a build, which keeps it from being swept.
+// pull pulls an image for a build, and protects it from sweeping.
 func (h *Handler) pull(ctx context.Context, b *build, p Pull) (Image, error) {
 	p.Say = func(text string) { b.say("info", "base", text) }
 	b.mu.Lock()
@@ -82,7 +82,7 @@ func (h *Handler) pull(ctx context.Context, b *build, p Pull) (Image, error) {
 	return img, err
 }
 
-// holds tells whether a build that is under way stands on a tenant's image, or may.
+// holds reports whether a build in progress uses a tenant's image, or may use it.
 func (h *Handler) holds(tenant, id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,8 +97,7 @@ func (h *Handler) holds(tenant, id string) bool {
 	return false
 }
 
-// sweepImages removes images that no template, sandbox or build has needed for a
-// while.
+// sweepImages removes images that no template, sandbox or build has used for some time.
 func (h *Handler) sweepImages(now time.Time) {
 	if h.o.Images == nil {
 		return
@@ -113,7 +112,7 @@ func (h *Handler) sweepImages(now time.Time) {
 			used[tenant+"\x00"+id] = true
 		}
 	}
-	mark("", "") // also where base is no image any more
+	mark("", "") // also if base has no image any more
 	if h.o.Base != nil {
 		mark("", h.o.Base.ID)
 	}
@@ -143,7 +142,7 @@ func (h *Handler) sweepImages(now time.Time) {
 	}
 	h.mu.Lock()
 	idle := maps.Clone(h.idle)
-	for name := range idle { // of tenants that have nothing else any more, too
+	for name := range idle { // including tenants that have nothing else left
 		if tenant, _, ok := strings.Cut(name, "\x00"); ok {
 			tenants[tenant] = true
 		}
@@ -153,7 +152,7 @@ func (h *Handler) sweepImages(now time.Time) {
 	for tenant := range tenants {
 		err := h.o.Images.Sweep(tenant, func(id string) bool {
 			name := tenant + "\x00" + id
-			if used[name] || h.holds(tenant, id) { // since it was looked at, too
+			if used[name] || h.holds(tenant, id) { // check again
 				return true
 			}
 			since, ok := idle[name]
@@ -167,7 +166,7 @@ func (h *Handler) sweepImages(now time.Time) {
 			return false
 		})
 		if err != nil {
-			h.log.Warn("e2b: images that nobody needs are left", "error", err)
+			h.log.Warn("e2b: unused images were not removed", "error", err)
 		}
 	}
 	h.mu.Lock()

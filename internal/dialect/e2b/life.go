@@ -10,20 +10,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// lost gives the error of a sandbox that could not be asked. One that is gone is
-// forgotten, and 404.
+// lost returns the error for a sandbox that could not be reached. If it is gone, its record
+// is deleted and the answer is 404.
 func (b *box) lost(ctx context.Context, err error) error {
 	if !errors.Is(err, paddock.NotFound) {
 		return err
 	}
 	if failed := b.end(ctx); failed != nil {
-		b.h.log.Warn("e2b: a sandbox that is gone is not forgotten", "id", b.id, "error", failed)
+		b.h.log.Warn("e2b: the record of a removed sandbox was not deleted", "id", b.id, "error", failed)
 	}
 	return noSandbox(string(b.id))
 }
 
-// kill removes a sandbox, also one that is paused: DELETE /sandboxes/{id}.
-// Streams are cut first, and nothing answers from then on.
+// kill handles DELETE /sandboxes/{id}. It removes a sandbox, even a paused one. Streams are
+// cut first, and the sandbox answers nothing from then on.
 func (c *call) kill() error {
 	b, _, err := c.box()
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *call) kill() error {
 		return err
 	}
 	defer b.leave()
-	rec, ok := b.record() // which may be another than before its turn
+	rec, ok := b.record() // it may have changed before this turn
 	if !ok {
 		return noSandbox(string(rec.ID))
 	}
@@ -58,7 +58,7 @@ func (c *call) kill() error {
 	return c.nothing()
 }
 
-// removes makes an end of what there is of a sandbox.
+// removes removes the sandbox or its snapshot.
 func (c *call) removes(rec record) error {
 	if rec.Cold != "" {
 		return errors.Join(c.caller.Driver.RemoveSnapshot(context.WithoutCancel(c.ctx), rec.Cold), left(c.ctx, c.caller.Driver, rec))
@@ -70,8 +70,8 @@ func (c *call) removes(rec record) error {
 	return sb.Remove(context.WithoutCancel(c.ctx))
 }
 
-// left removes the sandbox of one that was paused with its files alone, where that went
-// wrong after it was written down.
+// left removes the sandbox of a record that was paused with only its files, if the removal
+// failed after the record was stored.
 func left(ctx context.Context, d paddock.Driver, rec record) error {
 	sb, err := d.Open(ctx, rec.name())
 	if err == nil {
@@ -83,17 +83,17 @@ func left(ctx context.Context, d paddock.Driver, rec record) error {
 	return err
 }
 
-// ends gives the sandbox another end, so long from now. The turn is held.
+// ends sets the end of the sandbox. The caller holds the turn.
 func (c *call) ends(b *box, life time.Duration) error {
 	rec, _ := b.record()
-	c.h.lasts(&rec, life) // before the terms: what they end is known to end then
+	c.h.lasts(&rec, life) // before the terms, so that an end by them is recognised
 	if err := c.caller.Driver.Change(c.ctx, rec.name(), rec.terms()); err != nil {
 		return b.lost(c.ctx, err)
 	}
 	return b.change(c.ctx, func(r *record) { r.end, r.theirs, r.Ends = rec.end, false, rec.Ends })
 }
 
-// extends is ends where that is later than it was.
+// extends calls ends if the new end is later.
 func (c *call) extends(b *box, rec record, life time.Duration) error {
 	end := rec.end
 	if rec.theirs {
@@ -109,7 +109,7 @@ func (c *call) extends(b *box, rec record, life time.Duration) error {
 	return c.ends(b, life)
 }
 
-// with does something in the turn of the sandbox that the path names.
+// with calls f with the sandbox that the path names, holding its turn.
 func (c *call) with(f func(b *box, rec record) error) error {
 	b, _, err := c.box()
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *call) with(f func(b *box, rec record) error) error {
 	return f(b, rec)
 }
 
-// timeout sets the end, sooner or later than it was: POST …/timeout.
+// timeout handles POST …/timeout. It sets the end, sooner or later.
 func (c *call) timeout() error {
 	var q struct {
 		Timeout *int64 `json:"timeout"`
@@ -139,7 +139,7 @@ func (c *call) timeout() error {
 	}
 	return c.with(func(b *box, rec record) error {
 		if rec.Paused {
-			return noSandbox(string(b.id)) // as E2B has it: what is paused has no end
+			return noSandbox(string(b.id)) // as E2B: a paused sandbox has no end
 		}
 		if err := c.ends(b, time.Duration(max(*q.Timeout, 1))*time.Second); err != nil {
 			return err
@@ -148,7 +148,7 @@ func (c *call) timeout() error {
 	})
 }
 
-// refresh moves the end away, never nearer: POST …/refreshes.
+// refresh handles POST …/refreshes. It moves the end later, never sooner.
 func (c *call) refresh() error {
 	var q struct {
 		Duration int64 `json:"duration"`
@@ -170,7 +170,7 @@ func (c *call) refresh() error {
 	})
 }
 
-// pause stops a sandbox, with its memory or with its files alone: POST …/pause.
+// pause handles POST …/pause. It stops a sandbox and keeps its memory, or only its files.
 func (c *call) pause() error {
 	var q struct {
 		Memory *bool `json:"memory"`
@@ -200,7 +200,7 @@ func (c *call) pause() error {
 			return err
 		}
 		b.cut()
-		// What a person paused stays until somebody wants it again.
+		// A sandbox paused by request stays until somebody resumes it.
 		if err := c.caller.Driver.Change(c.ctx, rec.name(), lease.Terms{}); err != nil {
 			return err
 		}
@@ -212,10 +212,10 @@ func (c *call) pause() error {
 	})
 }
 
-// cool keeps a sandbox's files, and lets go of all else: what goes on from them later
-// starts anew. The turn is held.
+// cool keeps only the files of a sandbox and removes it. When it resumes, its processes
+// start again. The caller holds the turn.
 func (c *call) cool(b *box, rec record) error {
-	b.cut() // what comes in from now on may not be kept
+	b.cut() // writes from now on may be lost
 	id, err := c.keepAs(b, rec, false)
 	if err != nil {
 		return err
@@ -232,12 +232,13 @@ func (c *call) cool(b *box, rec record) error {
 	b.cut()
 	b.note("the sandbox was paused without its memory")
 	if err := was.Remove(ctx); err != nil && !errors.Is(err, paddock.NotFound) {
-		c.h.log.Warn("e2b: a sandbox that was paused without its memory is left, until somebody wants it or removes it", "id", rec.ID, "error", err)
+		c.h.log.Warn("e2b: a sandbox paused without its memory was not removed, its resume or removal will do it", "id", rec.ID, "error", err)
 	}
 	return c.nothing()
 }
 
-// warm makes a sandbox anew that was paused with its files alone. The turn is held.
+// warm makes a new sandbox from the files of one that cool paused. The caller holds the
+// turn.
 func (b *box) warm(ctx context.Context, d lease.Lessor, life time.Duration) error {
 	rec, _ := b.record()
 	b.h.lasts(&rec, life)
@@ -268,14 +269,14 @@ func (b *box) warm(ctx context.Context, d lease.Lessor, life time.Duration) erro
 		return errors.Join(err, sb.Remove(context.WithoutCancel(ctx)))
 	}
 	if err := b.h.discard(context.WithoutCancel(ctx), d, rec.Tenant, cold); err != nil {
-		b.h.log.Warn("e2b: a snapshot of a sandbox that goes on is left", "id", rec.ID, "snapshot", cold, "error", err)
+		b.h.log.Warn("e2b: the snapshot of a resumed sandbox was not removed", "id", rec.ID, "snapshot", cold, "error", err)
 	}
 	b.note("the sandbox was started anew from its files")
 	_, err = b.open(sb)
 	return err
 }
 
-// wake resumes a sandbox that is paused, and gives it an end. The turn is held.
+// wake resumes a paused sandbox and sets its end. The caller holds the turn.
 func (b *box) wake(ctx context.Context, d lease.Lessor, life time.Duration) error {
 	rec, _ := b.record()
 	if rec.Cold != "" {
@@ -283,7 +284,7 @@ func (b *box) wake(ctx context.Context, d lease.Lessor, life time.Duration) erro
 	}
 	b.h.lasts(&rec, life)
 	sb, err := resumed(ctx, d, rec)
-	if errors.Is(err, paddock.Conflict) { // its terms paused it meanwhile, a moment after its end
+	if errors.Is(err, paddock.Conflict) { // its terms paused it meanwhile, shortly after its end
 		sb, err = resumed(ctx, d, rec)
 	}
 	if err != nil {
@@ -300,11 +301,11 @@ func (b *box) wake(ctx context.Context, d lease.Lessor, life time.Duration) erro
 	return err
 }
 
-// resumed gives a sandbox its terms, and resumes it, whatever paused it.
+// resumed sets the terms of a sandbox and resumes it, whatever paused it.
 func resumed(ctx context.Context, d lease.Lessor, rec record) (paddock.Sandbox, error) {
 	now, err := d.Terms(ctx, rec.name())
 	if err == nil && now.Paused == lease.ByDeadline {
-		err = d.Extend(ctx, rec.name(), rec.life) // which resumes it
+		err = d.Extend(ctx, rec.name(), rec.life) // this resumes it
 	}
 	if err == nil {
 		err = d.Change(ctx, rec.name(), rec.terms())
@@ -314,15 +315,15 @@ func resumed(ctx context.Context, d lease.Lessor, rec record) (paddock.Sandbox, 
 		sb, err = d.Open(ctx, rec.name())
 	}
 	if err == nil {
-		err = sb.Resume(ctx) // which is fine where it runs
+		err = sb.Resume(ctx) // does nothing if it runs
 	}
 	return sb, err
 }
 
-// connectOld is POST /sandboxes/{id}/connect of older clients.
+// connectOld handles POST /sandboxes/{id}/connect of older clients.
 func (c *call) connectOld() error { return c.connects(0) }
 
-// connect is that of newer ones, which may leave the timeout out.
+// connect handles the same request of newer clients, which may leave the timeout out.
 func (c *call) connect() error { return c.connects(newTimeout) }
 
 func (c *call) connects(usual int64) error {
@@ -362,7 +363,7 @@ func (c *call) connects(usual int64) error {
 	})
 }
 
-// paused tells how the sandbox is, whoever paused it.
+// paused reports whether the sandbox is paused, by request or by its terms.
 func (c *call) paused(b *box, rec record) (bool, error) {
 	if rec.Cold != "" {
 		return true, nil
@@ -382,7 +383,7 @@ func (c *call) paused(b *box, rec record) (bool, error) {
 	return name == paused, nil
 }
 
-// resume is what connect was before: POST …/resume.
+// resume handles POST …/resume, the predecessor of connect.
 func (c *call) resume() error {
 	usual := int64(oldTimeout)
 	q := struct {
@@ -413,8 +414,8 @@ func (c *call) resume() error {
 	})
 }
 
-// setNetwork replaces what the sandbox may reach: PUT …/network. What is left out
-// is cleared.
+// setNetwork handles PUT …/network. It replaces the network rules; missing fields are
+// cleared.
 func (c *call) setNetwork() error {
 	var q struct {
 		network
@@ -445,7 +446,7 @@ func (c *call) setNetwork() error {
 			return err
 		}
 		n := q.network
-		if rec.Network != nil { // these are of the creation alone
+		if rec.Network != nil { // these can be set only at creation
 			n.AllowPublicTraffic, n.MaskRequestHost, n.HTTPSPorts = rec.Network.AllowPublicTraffic, rec.Network.MaskRequestHost, rec.Network.HTTPSPorts
 		}
 		if err := b.change(c.ctx, func(r *record) { r.Network, r.Internet = &n, q.AllowInternetAccess }); err != nil {

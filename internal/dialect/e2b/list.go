@@ -14,13 +14,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// States of sandboxes as E2B has them.
+// States of sandboxes in E2B's API.
 const (
 	running = "running"
 	paused  = "paused"
 )
 
-// state tells how a sandbox is, and whether it is there at all.
+// state returns the state of a sandbox, and whether it exists.
 func state(rec record, st paddock.Status) (string, bool) {
 	switch {
 	case st.State == paddock.Dead:
@@ -31,7 +31,7 @@ func state(rec record, st paddock.Status) (string, bool) {
 	return running, true
 }
 
-// get tells all of one: GET /sandboxes/{id}.
+// get handles GET /sandboxes/{id}.
 func (c *call) get() error {
 	b, rec, err := c.box()
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *call) get() error {
 			st, err = sb.Status(c.ctx)
 		}
 		if now, _ := b.record(); errors.Is(err, paddock.NotFound) && (now.Cold != "" || now.name() != rec.name()) {
-			return c.get() // it was paused or started anew meanwhile
+			return c.get() // it was paused or restarted meanwhile
 		}
 		if err != nil {
 			return b.lost(c.ctx, err)
@@ -58,7 +58,7 @@ func (c *call) get() error {
 	}
 	d := b.detail(rec, name)
 	if c.caller.ReadOnly {
-		d.EnvdAccessToken, d.Network = "", plain(d.Network) // with the token they could change anything
+		d.EnvdAccessToken, d.Network = "", plain(d.Network) // a read-only caller could change everything with the token
 	}
 	return c.json(http.StatusOK, d)
 }
@@ -69,10 +69,10 @@ type found struct {
 	state string
 }
 
-// mine gives the caller's sandboxes, and forgets those that are gone.
+// mine returns the caller's sandboxes, and deletes the records of those that are gone.
 func (c *call) mine() ([]found, error) {
 	own := map[*box]record{}
-	for _, b := range c.h.all() { // before List: what was made by then is in it
+	for _, b := range c.h.all() { // before List, so that List includes all of them
 		if rec, ok := b.record(); ok && rec.Tenant == c.caller.Tenant {
 			own[b] = rec
 		}
@@ -91,7 +91,7 @@ func (c *call) mine() ([]found, error) {
 		if !ok {
 			continue
 		}
-		if rec.Cold != "" || was.Cold != "" || rec.name() != was.name() { // List may know none of its names
+		if rec.Cold != "" || was.Cold != "" || rec.name() != was.name() { // List may not have known its name
 			name, _ := state(rec, paddock.Status{})
 			list = append(list, found{rec, name})
 			continue
@@ -111,7 +111,7 @@ func (c *call) mine() ([]found, error) {
 	return list, nil
 }
 
-// listRunning gives those that run, all of them: GET /sandboxes.
+// listRunning handles GET /sandboxes. It lists all running sandboxes.
 func (c *call) listRunning() error {
 	want, err := metadata(c.URL.Query().Get("metadata"))
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *call) listRunning() error {
 	return c.json(http.StatusOK, answers)
 }
 
-// A filter narrows a list.
+// A filter selects sandboxes of a list.
 type filter struct {
 	metadata map[string]string
 	states   []string
@@ -162,7 +162,7 @@ func (c *call) filter() (filter, error) {
 	}
 	if text := q.Get("startedAfter"); text != "" {
 		if f.after, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return f, invalid("startedAfter: %q is no time", printable(text))
+			return f, invalid("startedAfter: %q is not a time", printable(text))
 		}
 	}
 	if f.limit, err = page(q); err != nil {
@@ -172,7 +172,7 @@ func (c *call) filter() (filter, error) {
 	return f, err
 }
 
-// page reads how much of a list is asked for.
+// page parses the page size.
 func page(q url.Values) (int, error) {
 	text := q.Get("limit")
 	if text == "" {
@@ -190,7 +190,7 @@ func (f filter) keeps(x found) bool {
 		(f.template == "" || x.rec.Template == f.template || x.rec.Alias == f.template)
 }
 
-// list gives a page: GET /v2/sandboxes.
+// list handles GET /v2/sandboxes. It returns a page.
 func (c *call) list() error {
 	f, err := c.filter()
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *call) list() error {
 	return c.json(http.StatusOK, answers)
 }
 
-// order sorts by the start.
+// order sorts by start time.
 func order(list []found, how string) {
 	slices.SortFunc(list, func(a, b found) int {
 		n := cmp.Or(a.rec.Started.Compare(b.rec.Started), cmp.Compare(a.rec.ID, b.rec.ID))
@@ -235,7 +235,7 @@ func order(list []found, how string) {
 	})
 }
 
-// A cursor is a place in a list; the zero one is before everything.
+// A cursor is a position in a list. The zero cursor is before everything.
 type cursor struct {
 	at time.Time
 	id string
@@ -253,12 +253,12 @@ func parseCursor(text string) (cursor, error) {
 	at, id, ok := strings.Cut(string(data), "__")
 	when, bad := time.Parse(time.RFC3339Nano, at)
 	if err != nil || !ok || bad != nil {
-		return cursor{}, invalid("nextToken: it is none of this server's")
+		return cursor{}, invalid("nextToken: not a token of this server")
 	}
 	return cursor{when, id}, nil
 }
 
-// before tells whether a sandbox comes after the place.
+// before reports whether a sandbox comes after the cursor.
 func (c cursor) before(r record, how string) bool {
 	if c.id == "" {
 		return true
@@ -270,14 +270,14 @@ func (c cursor) before(r record, how string) bool {
 	return n > 0
 }
 
-// metadata reads a filter: a form, whose keys and values are escaped once more.
+// metadata parses a filter: a form whose keys and values are escaped twice.
 func metadata(text string) (map[string]string, error) {
 	if text == "" {
 		return nil, nil
 	}
 	form, err := url.ParseQuery(text)
 	if err != nil {
-		return nil, invalid("metadata: it is no form")
+		return nil, invalid("metadata: not a form")
 	}
 	want := map[string]string{}
 	for name, values := range form {

@@ -7,22 +7,22 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A loose snapshot is one that nothing refers to: it was taken, or let go of, and what
-// comes next is not written down yet. A note of it lets the next server remove what
-// this one leaves when it is killed.
+// A loose snapshot is one without a stored reference: it was just taken, or its reference
+// was just removed. A note of it lets the next server remove the snapshot if this one is
+// killed.
 type loose struct {
 	tenant string
 	id     paddock.SnapshotID
 }
 
-// loosen notes a snapshot.
+// loosen stores a note of a snapshot.
 func (h *Handler) loosen(ctx context.Context, tenant string, id paddock.SnapshotID) error {
 	return h.o.Store.Keep(ctx, kindLoose, tenant, string(id), "{}")
 }
 
-// settle takes the note back, of a snapshot that is gone or that something refers to.
+// settle deletes the note of a snapshot that is removed or referenced.
 func (h *Handler) settle(ctx context.Context, tenant string, id paddock.SnapshotID) {
-	if err := h.o.Store.Forget(ctx, kindLoose, tenant, string(id)); err != nil { // the next start looks again
+	if err := h.o.Store.Forget(ctx, kindLoose, tenant, string(id)); err != nil { // the next start checks again
 		h.log.Warn("e2b: the note of a snapshot is left", "snapshot", id, "error", err)
 	}
 }
@@ -37,8 +37,8 @@ func (h *Handler) discard(ctx context.Context, d paddock.Driver, tenant string, 
 	return nil
 }
 
-// orphans reads the notes of an earlier handler, and takes back those of snapshots
-// that something refers to.
+// orphans returns the notes of an earlier handler, and deletes those of snapshots that are
+// referenced.
 func (h *Handler) orphans(ctx context.Context) ([]loose, error) {
 	var all, left []loose
 	err := h.o.Store.Each(ctx, kindLoose, func(tenant, id, _ string) error {
@@ -65,7 +65,7 @@ func (h *Handler) orphans(ctx context.Context) ([]loose, error) {
 	return left, err
 }
 
-// adopt removes what an earlier handler left.
+// adopt removes the loose snapshots of an earlier handler.
 func (h *Handler) adopt(ctx context.Context) {
 	for _, l := range h.left {
 		d, err := h.o.Tenant(ctx, l.tenant)
@@ -73,7 +73,7 @@ func (h *Handler) adopt(ctx context.Context) {
 			err = h.discard(ctx, d, l.tenant, l.id)
 		}
 		if err != nil {
-			h.log.Warn("e2b: a snapshot that nothing leads to is left until the next start", "snapshot", l.id, "error", err)
+			h.log.Warn("e2b: an unreferenced snapshot was not removed, the next start tries again", "snapshot", l.id, "error", err)
 		}
 	}
 }

@@ -14,18 +14,18 @@ import (
 
 const (
 	sampleEvery = 5 * time.Second
-	maxSamples  = 720 // an hour of them
+	maxSamples  = 720 // one hour
 	maxLog      = 1000
 )
 
-// usage is what was used at a moment, to reckon what was used since.
+// usage is the usage at one time, to compute differences.
 type usage struct {
 	at  time.Time
 	cpu time.Duration
 }
 
-// sampled makes a metric of a status. What the tier does not measure is 0: E2B has
-// no word for it.
+// sampled converts a status to a metric. What the tier does not measure is 0, because E2B
+// has no value for unknown.
 func (u usage) sampled(st paddock.Status, now time.Time) metric {
 	m := metric{
 		Timestamp: now.UTC(), TimestampUnix: now.Unix(), CPUCount: cpus(st.Limits), MemUsed: max(st.Usage.Memory, 0),
@@ -37,7 +37,7 @@ func (u usage) sampled(st paddock.Status, now time.Time) metric {
 	return m
 }
 
-// first takes the sample that there is from the beginning.
+// first takes the first sample.
 func (b *box) first(st paddock.Status) { b.add(st, time.Now()) }
 
 func (b *box) add(st paddock.Status, now time.Time) {
@@ -50,7 +50,7 @@ func (b *box) add(st paddock.Status, now time.Time) {
 	b.used = usage{now, max(st.Usage.CPU, 0)}
 }
 
-// sample asks every sandbox that runs what it used, tenant by tenant.
+// sample samples the usage of every running sandbox, tenant by tenant.
 func (h *Handler) sample(ctx context.Context) {
 	tenants := map[string]map[paddock.ID]*box{}
 	for _, b := range h.all() {
@@ -68,7 +68,7 @@ func (h *Handler) sample(ctx context.Context) {
 			list, err = d.List(ctx)
 		}
 		if err != nil {
-			h.log.Warn("e2b: what sandboxes use is not known", "error", err)
+			h.log.Warn("e2b: cannot read the usage of sandboxes", "error", err)
 			continue
 		}
 		now := time.Now()
@@ -83,17 +83,17 @@ func (h *Handler) sample(ctx context.Context) {
 				b.add(st, now)
 			}
 		}
-		for name, b := range boxes { // gone, unless they are being made, or were paused or started anew meanwhile
+		for name, b := range boxes { // gone, unless it is being made, or was paused or restarted meanwhile
 			if rec, _ := b.record(); rec.Cold == "" && rec.name() == name && now.Sub(rec.Started) > time.Minute {
 				if err := b.end(ctx); err != nil {
-					h.log.Warn("e2b: a sandbox that is gone is not forgotten", "id", b.id, "error", err)
+					h.log.Warn("e2b: the record of a removed sandbox was not deleted", "id", b.id, "error", err)
 				}
 			}
 		}
 	}
 }
 
-// boxMetrics gives those of a time: GET /sandboxes/{id}/metrics.
+// boxMetrics handles GET /sandboxes/{id}/metrics. It returns the metrics of a period.
 func (c *call) boxMetrics() error {
 	b, _, err := c.box()
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *call) boxMetrics() error {
 	for i, name := range []string{"start", "end"} {
 		if text := c.URL.Query().Get(name); text != "" {
 			if bounds[i], err = strconv.ParseInt(text, 10, 64); err != nil || bounds[i] < 0 {
-				return invalid("%s: %q is no time in seconds", name, printable(text))
+				return invalid("%s: %q is not a time in seconds", name, printable(text))
 			}
 		}
 	}
@@ -118,11 +118,11 @@ func (c *call) boxMetrics() error {
 	return c.json(http.StatusOK, list)
 }
 
-// manyMetrics gives the newest of each: GET /sandboxes/metrics.
+// manyMetrics handles GET /sandboxes/metrics. It returns the newest metric of each sandbox.
 func (c *call) manyMetrics() error {
 	ids := strings.Split(c.URL.Query().Get("sandbox_ids"), ",")
 	if len(ids) > 100 {
-		return invalid("sandbox_ids: %d, and there may be 100", len(ids))
+		return invalid("sandbox_ids: %d IDs, the maximum is 100", len(ids))
 	}
 	all := map[string]metric{}
 	for _, id := range ids {
@@ -139,8 +139,8 @@ func (c *call) manyMetrics() error {
 	return c.json(http.StatusOK, map[string]any{"sandboxes": all})
 }
 
-// note writes a line into the log of a sandbox, which is of what this server did
-// with it: what runs inside has no part in it.
+// note adds a line to the log of a sandbox. The log has only actions of this server,
+// nothing from inside.
 func (b *box) note(message string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +156,7 @@ func (b *box) logged() []logEntry {
 	return slices.Clone(b.log)
 }
 
-// logsOld is GET /sandboxes/{id}/logs, which the command line uses.
+// logsOld handles GET /sandboxes/{id}/logs, which the command line uses.
 func (c *call) logsOld() error {
 	b, _, err := c.box()
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *call) logsOld() error {
 	return c.json(http.StatusOK, map[string]any{"logs": lines, "logEntries": entries})
 }
 
-// logs is GET /v2/sandboxes/{id}/logs.
+// logs handles GET /v2/sandboxes/{id}/logs.
 func (c *call) logs() error {
 	b, _, err := c.box()
 	if err != nil {
@@ -194,23 +194,23 @@ func (c *call) logs() error {
 	return c.json(http.StatusOK, map[string]any{"logs": list})
 }
 
-// window reads where a log is to begin, in milliseconds, and how much is wanted.
+// window parses the start of a log, in milliseconds, and the number of lines.
 func window(r *http.Request, name string, most int) (from int64, limit int, err error) {
 	limit = most
 	if text := r.URL.Query().Get(name); text != "" {
 		if from, err = strconv.ParseInt(text, 10, 64); err != nil || from < 0 {
-			return 0, 0, invalid("%s: %q is no time in milliseconds", name, printable(text))
+			return 0, 0, invalid("%s: %q is not a time in milliseconds", name, printable(text))
 		}
 	}
 	if text := r.URL.Query().Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
-			return 0, 0, invalid("limit: %q is no number", printable(text))
+			return 0, 0, invalid("limit: %q is not a number", printable(text))
 		}
 	}
 	return from, min(limit, most), nil
 }
 
-// chosen gives what a query wants of a log.
+// chosen returns the log lines that a query selects.
 func chosen(r *http.Request, all []logEntry) ([]logEntry, error) {
 	q := r.URL.Query()
 	cursor, limit, err := window(r, "cursor", maxLog)
@@ -246,7 +246,7 @@ func chosen(r *http.Request, all []logEntry) ([]logEntry, error) {
 func severity(level string) (int, error) {
 	i := slices.Index([]string{"", "debug", "info", "warn", "error"}, level)
 	if i < 0 {
-		return 0, invalid("level: %q is none of debug, info, warn and error", printable(level))
+		return 0, invalid("level: %q is not debug, info, warn or error", printable(level))
 	}
 	return i, nil
 }

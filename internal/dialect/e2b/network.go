@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of E2B's on rules.
+// Bounds on rules, as E2B's.
 const (
 	maxRuleDomains = 10
 	maxRuleHeaders = 20
@@ -18,15 +18,15 @@ const (
 	maxHeaderValue = 2048
 	maxDomain      = 128
 	maxHosts       = 1000
-	maxPieces      = 5000 // ours: of what is left of denied ranges
+	maxPieces      = 5000 // our own bound on the pieces of denied ranges
 )
 
-// everything is what E2B calls all traffic.
+// everything is E2B's name for all traffic.
 const everything = "0.0.0.0/0"
 
-// policy says in paddock's words what a network object says. There an allow wins
-// over a deny, and what neither names is allowed; here a deny wins, and what no rule
-// allows is denied. What cannot be said is refused.
+// policy converts a network object to a policy. In E2B an allow overrides a deny, and a
+// destination that neither names is allowed. In paddock a deny overrides, and a destination
+// that no rule allows is denied. An object that cannot be converted is refused.
 func policy(n *network, internet *bool) (paddock.NetworkPolicy, error) {
 	if n == nil {
 		n = &network{}
@@ -47,17 +47,17 @@ func policy(n *network, internet *bool) (paddock.NetworkPolicy, error) {
 	case len(denied) > 0:
 		return p, invalid("denyOut: %q is a domain; addresses and ranges alone can be denied", printable(denied[0]))
 	case len(names) > 0 && !closed:
-		return p, invalid("allowOut: the domain %q needs %s in denyOut: all else is allowed anyway", printable(names[0]), everything)
+		return p, invalid("allowOut: the domain %q needs %s in denyOut, because otherwise everything is allowed", printable(names[0]), everything)
 	}
 	proxy, err := n.EgressProxy.url()
 	if err != nil {
 		return p, err
 	}
-	var open []string // in the order in which they count
+	var open []string // in order of precedence
 	switch {
 	case !closed || slices.Contains(names, "*") || slices.Contains(n.AllowOut, everything):
 		open = []string{"*"}
-		if closed { // by a deny of all, which an allow of all undoes
+		if closed { // by a deny of everything, which an allow of everything cancels
 			deny = nil
 		}
 		left, err := minus(deny, allow)
@@ -83,13 +83,13 @@ func policy(n *network, internet *bool) (paddock.NetworkPolicy, error) {
 	return p, nil
 }
 
-// every is all ports of a rule.
+// every returns the value of Ports for every port.
 func every() []uint16 { return []uint16{0} }
 
-// hosts parts addresses and ranges from names.
+// hosts separates addresses and ranges from names.
 func hosts(field string, list []string) (ranges []netip.Prefix, names []string, err error) {
 	if len(list) > maxHosts {
-		return nil, nil, invalid("%s: %d entries; there may be %d", field, len(list), maxHosts)
+		return nil, nil, invalid("%s: %d entries, the maximum is %d", field, len(list), maxHosts)
 	}
 	for _, text := range list {
 		if prefix, err := netip.ParsePrefix(text); err == nil && !prefix.Addr().Is4In6() {
@@ -101,14 +101,14 @@ func hosts(field string, list []string) (ranges []netip.Prefix, names []string, 
 			continue
 		}
 		if !domain(text) {
-			return nil, nil, invalid("%s: %q is no address, range or domain", field, printable(text))
+			return nil, nil, invalid("%s: %q is not an address, range or domain", field, printable(text))
 		}
 		names = append(names, strings.ToLower(text))
 	}
 	return ranges, names, nil
 }
 
-// domain tells whether a text may be a domain, or all below one.
+// domain reports whether a text may be a domain or a pattern for all domains below one.
 func domain(text string) bool {
 	if text == "*" {
 		return true
@@ -124,18 +124,18 @@ func domain(text string) bool {
 			return false
 		}
 	}
-	return strings.ContainsFunc(text, func(r rune) bool { return r < '0' && r != '.' || r > '9' }) // else it is an address that is wrong
+	return strings.ContainsFunc(text, func(r rune) bool { return r < '0' && r != '.' || r > '9' }) // else an address
 }
 
-// minus takes ranges out of ranges: what is left of a when b wins. One allowed
-// address leaves up to 128 pieces of each denied range: they are counted as they are made.
+// minus removes the ranges b from a. One allowed address splits a denied range into up to
+// 128 pieces, so the pieces are counted as they are made.
 func minus(a, b []netip.Prefix) ([]netip.Prefix, error) {
 	a = apart(a)
 	for _, cut := range apart(b) {
 		var left []netip.Prefix
 		for _, p := range a {
 			if left = append(left, without(p, cut)...); len(left) > maxPieces {
-				return nil, invalid("denyOut but for allowOut: more than %d ranges are left; name larger ones, or fewer", maxPieces)
+				return nil, invalid("denyOut without allowOut leaves more than %d ranges; use larger or fewer ranges", maxPieces)
 			}
 		}
 		a = left
@@ -143,20 +143,20 @@ func minus(a, b []netip.Prefix) ([]netip.Prefix, error) {
 	return a, nil
 }
 
-// apart leaves out what is inside of another.
+// apart removes ranges that lie inside another.
 func apart(list []netip.Prefix) []netip.Prefix {
 	list = slices.SortedStableFunc(slices.Values(list), func(a, b netip.Prefix) int { return a.Bits() - b.Bits() })
 	var kept []netip.Prefix
 	for _, p := range list {
-		if !slices.ContainsFunc(kept, p.Overlaps) { // with one as large or larger
+		if !slices.ContainsFunc(kept, p.Overlaps) { // the other is as large or larger
 			kept = append(kept, p)
 		}
 	}
 	return kept
 }
 
-// without is p but for what is in cut: of each bit that they have in common, the
-// half in which cut is not.
+// without removes cut from p. For each further bit of cut, it keeps the half in which cut
+// is not.
 func without(p, cut netip.Prefix) []netip.Prefix {
 	switch {
 	case !p.Overlaps(cut):
@@ -179,21 +179,21 @@ func flip(a netip.Addr, bit int) netip.Addr {
 	return flipped
 }
 
-// check refuses what E2B refuses, and what cannot be done here.
+// check refuses what E2B refuses, and what is not supported here.
 func (n *network) check() error {
 	if len(n.DNSServers) > 0 {
-		return cannot("dnsServers: names are looked up by the server, whose resolver it is")
+		return cannot("dnsServers: the server resolves names with its own resolver")
 	}
 	for _, port := range n.HTTPSPorts {
 		if port < 1 || port > 65535 {
-			return invalid("httpsPorts: %d is no port", port)
+			return invalid("httpsPorts: %d is not a port", port)
 		}
 	}
 	if strings.ContainsAny(n.MaskRequestHost, "/ \r\n\t\x00") || len(n.MaskRequestHost) > maxDomain*2 {
-		return invalid("maskRequestHost: %q is no host", printable(n.MaskRequestHost))
+		return invalid("maskRequestHost: %q is not a host", printable(n.MaskRequestHost))
 	}
 	if len(n.Rules) > maxRuleDomains {
-		return invalid("rules: %d domains; there may be %d", len(n.Rules), maxRuleDomains)
+		return invalid("rules: %d domains, the maximum is %d", len(n.Rules), maxRuleDomains)
 	}
 	for host, list := range n.Rules {
 		if err := checkRule(host, list); err != nil {
@@ -205,22 +205,22 @@ func (n *network) check() error {
 
 func checkRule(host string, list []rule) error {
 	if !domain(host) || host == "*" {
-		return invalid("rules: %q is no domain of at most %d characters", printable(host), maxDomain)
+		return invalid("rules: %q is not a domain of at most %d characters", printable(host), maxDomain)
 	}
 	if len(list) > 1 {
-		return invalid("rules: %q has %d rules; there may be one", printable(host), len(list))
+		return invalid("rules: %q has %d rules, the maximum is one", printable(host), len(list))
 	}
 	for _, r := range list {
 		if r.Transform == nil {
 			continue
 		}
 		if len(r.Transform.Headers) > maxRuleHeaders {
-			return invalid("rules: %q has %d headers; there may be %d", printable(host), len(r.Transform.Headers), maxRuleHeaders)
+			return invalid("rules: %q has %d headers, the maximum is %d", printable(host), len(r.Transform.Headers), maxRuleHeaders)
 		}
 		for name, value := range r.Transform.Headers {
 			switch {
 			case name == "" || len(name) > maxHeaderName || strings.ContainsFunc(name, notToken):
-				return invalid("rules: %q is no name of a header of at most %d characters", printable(name), maxHeaderName)
+				return invalid("rules: %q is not a header name of at most %d characters", printable(name), maxHeaderName)
 			case len(value) > maxHeaderValue || strings.ContainsAny(value, "\r\n\x00"):
 				return invalid("rules: the value of %q has a line break, or more than %d characters", printable(name), maxHeaderValue)
 			case strings.Contains(value, "${e2b."):
@@ -231,13 +231,13 @@ func checkRule(host string, list []rule) error {
 	return nil
 }
 
-// notToken tells whether a character may not be in the name of a header.
+// notToken reports whether a character is not allowed in a header name.
 func notToken(r rune) bool {
 	return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 }
 
-// transforms are the rules of hosts whose requests are changed, as far as those may
-// be reached: a rule allows nothing by itself.
+// transforms returns the rules that change requests, limited to hosts that are allowed,
+// because a transform allows nothing by itself.
 func (n *network) transforms(open []string, proxy string) []paddock.NetworkRule {
 	var list []paddock.NetworkRule
 	for _, host := range slices.Sorted(maps.Keys(n.Rules)) {
@@ -252,7 +252,7 @@ func (n *network) transforms(open []string, proxy string) []paddock.NetworkRule 
 	return list
 }
 
-// covers tells whether a host of the list stands for all that another means.
+// covers reports whether a pattern of the list matches everything that another matches.
 func covers(open, host string) bool {
 	if open == "*" || open == host {
 		return true
@@ -261,7 +261,7 @@ func covers(open, host string) bool {
 	return wild && strings.HasSuffix(strings.TrimPrefix(host, "*"), suffix)
 }
 
-// url is the proxy as paddock writes it; none is empty.
+// url converts the proxy to a URL, or to "" if there is none.
 func (p *egressProxy) url() (string, error) {
 	switch {
 	case p == nil:

@@ -22,10 +22,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 )
 
-// resumeFor is how long a sandbox lives that a request woke.
+// resumeFor is the lifetime of a sandbox that a request resumed.
 const resumeFor = newTimeout * time.Second
 
-// A missing is the body of an answer that a proxy gives in a sandbox's place.
+// A missing is the body of an answer of the proxy itself.
 type missing struct {
 	SandboxID string `json:"sandboxId"`
 	Message   string `json:"message"`
@@ -33,7 +33,7 @@ type missing struct {
 	Code      int    `json:"code"`
 }
 
-// ServeHTTP answers a request of a client of E2B.
+// ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, own := h.byHost(r.Host); !own && r.Header.Get(headerID) == "" && preflight(r) {
 		permit(w, r)
@@ -48,16 +48,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		bounded(w, r)
 		h.mux.ServeHTTP(w, r)
 	default:
-		bounded(w, r) // who is let in gets more time
+		bounded(w, r) // an identified caller gets more time
 		h.forward(w, r, *t)
 	}
 }
 
-// bounded gives a body some time to arrive, where the connection is the request's
-// alone; a connection that carried another request may still have its deadlines.
+// bounded sets a deadline for the body if the connection has no other request, and clears
+// the deadlines of an earlier request on the connection.
 func bounded(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // what has none has its own
+	_ = control.SetWriteDeadline(time.Time{}) // HTTP/2 sets its own
 	if r.ProtoMajor == 1 {
 		_ = control.SetReadDeadline(time.Time{})
 		if r.ContentLength != 0 {
@@ -66,31 +66,33 @@ func bounded(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// arrived takes that back: what is done with a body may take longer.
+// arrived removes the deadline, because handling the body may take longer.
 func arrived(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // likewise
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // HTTP/2 sets its own
 	}
 }
 
-// dead says that there is no sandbox, in the words that clients know a killed one by.
+// dead answers that there is no sandbox, in the form that clients recognise as a killed
+// one.
 func dead(w http.ResponseWriter, id string) {
 	answer(w, http.StatusBadGateway, missing{SandboxID: id, Message: "The sandbox was not found", Code: 502})
 }
 
-// internal are paths of E2B's agent that nobody outside may call.
+// internal reports whether a path is one of E2B's agent that must not be called from
+// outside.
 func internal(path string) bool {
 	return slices.Contains([]string{"/init", "/freeze", "/unfreeze", "/collapse", "/fsfreeze", "/fsthaw", "/upgrade"}, path)
 }
 
-// forward brings a request to a port of a sandbox.
+// forward forwards a request to a port of a sandbox.
 func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	ours := t.port == agentPort || t.port == codePort && h.o.Code != nil
 	if ours && preflight(r) {
-		permit(w, r) // of any sandbox: it is told of none
+		permit(w, r) // the answer is the same for every sandbox
 		return
 	}
-	if ours { // also to what is refused, and to one that is gone
+	if ours { // also for refusals and for sandboxes that are gone
 		allowOrigin(w)
 	}
 	b, ok := h.find(t.id)
@@ -113,7 +115,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		return
 	}
 	_, own := h.byHost(r.Host)
-	if !own && r.Header.Get("Service-Worker") != "" { // it would read what others have of this origin
+	if !own && r.Header.Get("Service-Worker") != "" { // it could read answers to other pages of the origin
 		h.fail(w, refuse(403, paddock.Denied, "a sandbox has no service worker at the server's own host"))
 		return
 	}
@@ -131,7 +133,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 			return
 		}
 	}
-	if shown { // what shows nothing of its owner's is bounded by ports, and is refused by the agent
+	if shown { // without a token, ports bounds the request and the agent refuses it
 		place, err := h.o.Enter(r.Context(), rec.Tenant)
 		if err != nil {
 			h.busy(w, err)
@@ -140,7 +142,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 		defer place.Leave()
 		arrived(w, r)
 		if ours {
-			defer bounded(w, r) // for what is left of it behind the answer
+			defer bounded(w, r) // for the rest of the body, after the answer
 		}
 		if ours && t.port == codePort { // a cell, which is held until it has ended
 			r = r.WithContext(r.Context())
@@ -162,22 +164,22 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, t target) {
 	cw.serve(r.WithContext(ctx), t.port, rec, g)
 }
 
-// A visit is a request for a port of a sandbox that was let in.
+// A visit is an admitted request for a port of a sandbox.
 type visit struct {
-	who   string // a key's ID, or what let it in
-	shown bool   // it showed what the sandbox's owner has: a token, a link, or a key that may write
+	who   string // the ID of a key, or the kind of credential
+	shown bool   // it has a credential of the sandbox's owner: a token, a link, or a key that may write
 }
 
-// codes tells whether a request for the code interpreter shows what the sandbox's
-// owner alone has: the sandbox's token, or the one for traffic, which is all that E2B's
-// clients show where they ask for contexts.
+// codes reports whether a request for the code interpreter has a credential of the
+// sandbox's owner: the sandbox's token or its traffic token. E2B's clients send only the
+// latter when they ask for contexts.
 func codes(r *http.Request, rec record) bool {
 	return same(r.Header.Get(headerToken), rec.Token) || same(r.Header.Get(headerTraffic), rec.traffic())
 }
 
-// traffic gives the token for traffic that clients are told. Where the sandbox's owner asked for
-// none it opens nothing but the contexts of the code interpreter, and is made of the
-// sandbox's token, so that sandboxes of before have one.
+// traffic returns the traffic token that clients get. If the owner did not ask for one, it
+// is derived from the sandbox's token, so that older sandboxes have one too. It then gives
+// access only to the contexts of the code interpreter.
 func (rec *record) traffic() string {
 	if rec.Traffic != "" {
 		return rec.Traffic
@@ -187,8 +189,8 @@ func (rec *record) traffic() string {
 	return "ta_" + hex.EncodeToString(mac.Sum(nil)[:20])
 }
 
-// shows tells whether a request shows what the sandbox's owner alone has: its token, or
-// a signature made with it.
+// shows reports whether a request has a credential of the sandbox's owner: its token, or a
+// signature made with it.
 func shows(r *http.Request, rec record, now time.Time) bool {
 	if same(r.Header.Get(headerToken), rec.Token) {
 		return true
@@ -209,21 +211,21 @@ func same(shown, want string) bool {
 	return subtle.ConstantTimeCompare([]byte(shown), []byte(want)) == 1
 }
 
-// unreachable answers where a sandbox could not be opened or woken.
+// unreachable answers if a sandbox could not be opened or resumed.
 func (h *Handler) unreachable(w http.ResponseWriter, b *box, err error) {
 	switch kind := paddock.KindOf(err); kind {
 	case paddock.NotFound, paddock.Unavailable, paddock.Conflict:
 		dead(w, string(b.id))
 	case paddock.Canceled:
-		panic(http.ErrAbortHandler) // nobody waits
+		panic(http.ErrAbortHandler) // the client has gone
 	default:
 		h.log.Warn("e2b: a sandbox cannot be reached", "id", b.id, "error", err)
 		answer(w, http.StatusBadGateway, missing{SandboxID: string(b.id), Message: "The sandbox cannot be reached", Code: 502})
 	}
 }
 
-// awake gives the opened sandbox; one that is paused is resumed if it asked for that
-// and who calls may, and is not found otherwise.
+// awake returns the opened sandbox. It resumes a paused one if the sandbox asked for that
+// and the caller may; otherwise the sandbox is not found.
 func (b *box) awake(ctx context.Context, may bool) (*inside, error) {
 	rec, ok := b.record()
 	switch {
@@ -241,7 +243,7 @@ func (b *box) awake(ctx context.Context, may bool) (*inside, error) {
 	b.mu.Lock()
 	in, rec := b.in, b.rec
 	b.mu.Unlock()
-	if !rec.Paused && !rec.over() && in != nil { // another request woke it
+	if !rec.Paused && !rec.over() && in != nil { // another request resumed it
 		return in, nil
 	}
 	d, err := b.h.o.Tenant(ctx, rec.Tenant)
@@ -259,14 +261,14 @@ func (b *box) awake(ctx context.Context, may bool) (*inside, error) {
 	return b.in, nil
 }
 
-// alive tells whether the sandbox still runs. What has died is cut.
+// alive reports whether the sandbox still runs. It cuts a sandbox that has died.
 func (b *box) alive(ctx context.Context, in *inside) bool {
 	if in.ctx.Err() != nil {
 		return false
 	}
 	st, err := in.sb.Status(ctx)
 	if err != nil && ctx.Err() != nil {
-		return true // nobody waits for the answer
+		return true // the client has gone
 	}
 	if in.ctx.Err() != nil {
 		return false // it was paused meanwhile, which may remove it
@@ -283,23 +285,23 @@ func (b *box) alive(ctx context.Context, in *inside) bool {
 	return true
 }
 
-// A cuttable is an answer that ends abruptly when its sandbox does: not even what a
-// handler says at the end gets through, so that clients ask what became of it.
+// A cuttable is an answer that is cut when its sandbox ends. Even the last bytes of a
+// handler are dropped then, so that the client asks for the state of the sandbox.
 type cuttable struct {
 	http.ResponseWriter
 	in    *inside
 	b     *box
 	ctx   context.Context
 	begun bool
-	dead  bool // it was answered that there is no sandbox
+	dead  bool // the answer says that there is no sandbox
 
-	shared bool // its bytes are the guest's, and its origin is the server's
+	shared bool // the guest's content, at an origin shared with the server
 	origin bool // pages of any origin may read it
 }
 
-// confine has no browser take a guest's bytes for a page of the server's, or for a
-// program of one: other sandboxes are answered at the same origin. E2B's clients look
-// at none of these headers.
+// confine keeps a browser from treating a guest's content as a page or script of the
+// server, because other sandboxes are served at the same origin. E2B's clients ignore these
+// headers.
 func confine(h http.Header) {
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -311,13 +313,13 @@ func confine(h http.Header) {
 	h.Set("Content-Disposition", cmp.Or(mime.FormatMediaType("attachment", params), "attachment"))
 }
 
-// Unwrap lets package http find what the writer can do.
+// Unwrap implements the interface that http.ResponseController needs.
 func (w *cuttable) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what was written.
+// Flush sends the buffered bytes.
 func (w *cuttable) Flush() {
 	if w.in.ctx.Err() == nil && !w.dead {
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot sends it at the end
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // otherwise they are sent at the end
 	}
 }
 
@@ -329,7 +331,7 @@ func (w *cuttable) WriteHeader(code int) {
 		w.bury()
 		return
 	}
-	w.begun = code >= 200 // others are told before the answer
+	w.begun = code >= 200 // lower codes come before the answer
 	if w.shared {
 		confine(w.Header())
 	}
@@ -361,7 +363,7 @@ func (w *cuttable) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// serve has whoever answers for a port answer.
+// serve calls the handler of a port.
 func (w *cuttable) serve(r *http.Request, port int, rec record, g *visit) {
 	defer func() {
 		cause := recover()
@@ -370,7 +372,7 @@ func (w *cuttable) serve(r *http.Request, port int, rec record, g *visit) {
 		case gone && !w.begun:
 			w.bury()
 		case cause == nil && r.URL.Path == "/health":
-			// Its answer is whole, and no stream that was cut.
+			// The answer is complete, not a cut stream.
 		case gone, cause != nil && !w.dead:
 			if cause == nil || gone {
 				cause = http.ErrAbortHandler
@@ -390,8 +392,8 @@ func (w *cuttable) serve(r *http.Request, port int, rec record, g *visit) {
 	}
 }
 
-// guest brings a request to a port that something inside listens at. What no guest may
-// read was taken out of it.
+// guest forwards a request to a listener inside. hide has removed what the guest must not
+// see.
 func (w *cuttable) guest(r *http.Request, port int, rec record, g *visit) {
 	t := ingress.Target{
 		Dial: func(ctx context.Context) (net.Conn, error) { return w.in.sb.Dial(ctx, port) },
@@ -405,9 +407,9 @@ func (w *cuttable) guest(r *http.Request, port int, rec record, g *visit) {
 	w.b.h.ports.Serve(w, r, t)
 }
 
-// hide takes out of a request what no guest may read: the names of its way, the token that
-// is the sandbox's outside, and keys of this server. A key of the sandbox's tenant that may
-// write is who visits.
+// hide removes from a request what no guest may see: routing headers, the sandbox's outside
+// token, and keys of this server. If there is a key of the sandbox's tenant that may write,
+// it identifies the visitor.
 func (h *Handler) hide(r *http.Request, tenant string, g *visit) error {
 	for _, name := range []string{headerID, headerPort, headerTraffic, headerToken} {
 		r.Header.Del(name)
@@ -435,12 +437,12 @@ func (h *Handler) hide(r *http.Request, tenant string, g *visit) error {
 	return nil
 }
 
-// closed answers where a port does not.
+// closed answers for a port without a listener.
 func (w *cuttable) closed(port int) func(http.ResponseWriter, *http.Request, error) {
 	return func(_ http.ResponseWriter, r *http.Request, err error) {
 		switch {
 		case r.Context().Err() != nil && w.in.ctx.Err() == nil:
-			panic(http.ErrAbortHandler) // the client went away
+			panic(http.ErrAbortHandler) // the client has gone
 		case paddock.KindOf(err) == paddock.Exhausted:
 			w.b.h.fail(w, err)
 			return

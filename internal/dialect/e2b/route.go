@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A call is a request of the control plane, whose caller is known.
+// A call is a request of the control plane from an identified caller.
 type call struct {
 	*http.Request
 	w      http.ResponseWriter
@@ -19,13 +19,14 @@ type call struct {
 	ctx    context.Context
 }
 
-// A route is a method with a path, and what answers it. What looks changes nothing.
+// A route is a method with a path, and its handler. With looks, the request changes
+// nothing.
 type route struct {
 	pattern string
 	answer  func(*call) error
 }
 
-// table is every route of the control plane.
+// table returns every route of the control plane.
 func table() []route {
 	const box = "/sandboxes/{id}"
 	list := []route{
@@ -54,7 +55,7 @@ func table() []route {
 	return append(append(list, templateTable()...), otherTable()...)
 }
 
-// otherTable is what is answered in words alone.
+// otherTable returns the routes that only answer with an error message.
 func otherTable() []route {
 	return []route{
 		{"GET /volumes", (*call).none},
@@ -76,14 +77,14 @@ func (h *Handler) routes() *http.ServeMux {
 		mux.HandleFunc(r.pattern, h.known(r.answer))
 	}
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("PUT /templates/{id}/files/{hash}", h.upload) // whose URL is the key
+	mux.HandleFunc("PUT /templates/{id}/files/{hash}", h.upload) // its URL is the credential
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		h.fail(w, refuse(404, paddock.NotFound, "there is no such path"))
 	})
 	return mux
 }
 
-// known finds out who calls.
+// known makes a handler for identified callers.
 func (h *Handler) known(f func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, w: w, h: h, ctx: r.Context()}
@@ -104,7 +105,7 @@ func (h *Handler) known(f func(*call) error) http.HandlerFunc {
 	}
 }
 
-// identify reads the key. One that is not valid is 401, so that clients say so.
+// identify checks the key. An invalid key is answered 401, so that clients report it.
 func (c *call) identify() error {
 	key := c.Header.Get("X-Api-Key")
 	if key == "" {
@@ -127,7 +128,7 @@ func (c *call) identify() error {
 	return nil
 }
 
-// box finds the caller's sandbox that the path names. Another's is not there.
+// box returns the caller's sandbox that the path names. Another tenant's is not found.
 func (c *call) box() (*box, record, error) {
 	id := c.PathValue("id")
 	b, ok := c.h.find(id)
@@ -141,7 +142,7 @@ func (c *call) box() (*box, record, error) {
 	return b, rec, nil
 }
 
-// json answers.
+// json answers with a body in JSON.
 func (c *call) json(code int, v any) error {
 	answer(c.w, code, v)
 	return nil
@@ -171,7 +172,7 @@ func (c *call) noSecret() error {
 	return refuse(404, paddock.NotFound, "there is no such secret: this server offers none")
 }
 
-// teams gives the caller's tenant, which is all of it that a client sees.
+// teams answers with the caller's tenant as the only team.
 func (c *call) teams() error {
 	return c.json(http.StatusOK, []map[string]any{{"teamID": c.caller.Tenant, "name": c.caller.Tenant, "apiKey": "", "isDefault": true}})
 }

@@ -8,9 +8,8 @@ import (
 	"net/url"
 )
 
-// Signature returns the parameter signature of a request for /files, by which the holder
-// of a sandbox's token lets others read or write one file. It does not check whether the
-// signature has expired.
+// Signature returns the parameter signature of a request for /files. With it, the holder of
+// a sandbox's token lets others read or write one file. It does not check the expiry.
 func Signature(token, method string, q url.Values) string {
 	operation := "read"
 	if method == http.MethodPost {
@@ -24,8 +23,8 @@ func Signature(token, method string, q url.Values) string {
 	return "v1_" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// Signed reports whether a query has the signature of the token. An empty token signs
-// nothing.
+// Signed reports whether a query has the signature of the token. With an empty token it
+// reports false.
 func Signed(token, method string, q url.Values) bool {
 	shown := q.Get("signature")
 	return token != "" && shown != "" && subtle.ConstantTimeCompare([]byte(shown), []byte(Signature(token, method, q))) == 1

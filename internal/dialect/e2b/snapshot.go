@@ -12,13 +12,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A snapshotAnswer is what clients are told of a snapshot.
+// A snapshotAnswer describes a snapshot to clients.
 type snapshotAnswer struct {
 	SnapshotID string   `json:"snapshotID"`
 	Names      []string `json:"names"`
 }
 
-// told gives the tag of a template as a snapshot.
+// told describes a template's tag as a snapshot.
 func (t *template) told(tag string) snapshotAnswer {
 	if t.Name == "" {
 		return snapshotAnswer{t.ID + ":" + tag, []string{}}
@@ -27,8 +27,8 @@ func (t *template) told(tag string) snapshotAnswer {
 	return snapshotAnswer{full, []string{full}}
 }
 
-// keepAs takes a snapshot, with memory or of files alone. It is loose until it is
-// settled or discarded.
+// keepAs takes a snapshot, with memory or with files only. It is loose until settle or
+// discard.
 func (c *call) keepAs(b *box, rec record, memory bool) (paddock.SnapshotID, error) {
 	sb, err := c.caller.Driver.Open(c.ctx, rec.name())
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *call) keepAs(b *box, rec record, memory bool) (paddock.SnapshotID, erro
 	}
 	id, err := sb.Snapshot(c.ctx, paddock.SnapshotOptions{Memory: memory})
 	if errors.Is(err, paddock.Unsupported) {
-		return "", cannot("the tier %s cannot keep this: %v", rec.Tier, err)
+		return "", cannot("the tier %s cannot take this snapshot: %v", rec.Tier, err)
 	}
 	if err != nil {
 		return "", err
@@ -48,7 +48,7 @@ func (c *call) keepAs(b *box, rec record, memory bool) (paddock.SnapshotID, erro
 	return id, nil
 }
 
-// snapshot keeps a sandbox as a template: POST /sandboxes/{id}/snapshots.
+// snapshot handles POST /sandboxes/{id}/snapshots. It keeps a sandbox as a template.
 func (c *call) snapshot() error {
 	var q struct {
 		Name   string `json:"name"`
@@ -92,8 +92,8 @@ func (c *call) snapshot() error {
 	})
 }
 
-// add puts a build into the template of a name, or into a new one, and points the
-// tag at it.
+// add adds a build to the template of a name, or to a new template, and points the tag at
+// it.
 func (c *call) add(called string, of paddock.ID, made built, tag string) (*template, error) {
 	t := c.template(called, of)
 	t.Builds = append(t.Builds, made)
@@ -102,7 +102,7 @@ func (c *call) add(called string, of paddock.ID, made built, tag string) (*templ
 	return t, c.h.save(c.ctx, t)
 }
 
-// template gives a copy of the caller's template of a name, or a new one.
+// template returns a copy of the caller's template of a name, or a new one.
 func (c *call) template(called string, of paddock.ID) *template {
 	if called != "" {
 		t, _, err := c.h.lookup(c.caller.Tenant, called)
@@ -113,7 +113,7 @@ func (c *call) template(called string, of paddock.ID) *template {
 	return &template{ID: "t" + secret(10), Tenant: c.caller.Tenant, Name: called, Created: time.Now().UTC(), Tags: map[string]string{}, Sandbox: of}
 }
 
-// snapshots lists them, newest first: GET /snapshots.
+// snapshots handles GET /snapshots. It lists them, newest first.
 func (c *call) snapshots() error {
 	q := c.URL.Query()
 	limit, err := page(q)
@@ -158,7 +158,7 @@ func (c *call) snapshots() error {
 	return c.json(http.StatusOK, list)
 }
 
-// own gives the caller's templates, in the order in which they were made.
+// own returns the caller's templates in the order of creation.
 func (c *call) own() []*template {
 	var list []*template
 	c.h.mu.Lock()
@@ -172,13 +172,13 @@ func (c *call) own() []*template {
 	return list
 }
 
-// A forked is one of what a fork made.
+// A forked is one result of a fork.
 type forked struct {
 	Sandbox *sandboxAnswer `json:"sandbox,omitempty"`
 	Error   *fault         `json:"error,omitempty"`
 }
 
-// fork makes sandboxes that go on from where one is, with its memory: POST …/fork.
+// fork handles POST …/fork. It makes copies of a sandbox, with its memory.
 func (c *call) fork() error {
 	var q struct {
 		Timeout *int64 `json:"timeout"`
@@ -220,7 +220,7 @@ func (c *call) fork() error {
 	})
 }
 
-// forks makes one of them.
+// forks makes one copy.
 func (c *call) forks(rec record, id paddock.SnapshotID, life time.Duration) forked {
 	root := rooted{
 		template: rec.Template, alias: rec.Alias, tier: rec.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: id},

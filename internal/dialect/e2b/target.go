@@ -9,47 +9,46 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/ingress"
 )
 
-// Ports of a sandbox that are answered from outside.
+// Ports with a handler of their own.
 const (
 	agentPort = 49983
 	codePort  = 49999
 )
 
-// A target is a port of a sandbox that a request is for.
+// A target is the port of a sandbox that a request is for.
 type target struct {
 	id   string
 	port int
 }
 
-// routing headers.
+// Headers that route a request.
 const (
 	headerID      = "E2b-Sandbox-Id"
 	headerPort    = "E2b-Sandbox-Port"
 	headerTraffic = "E2b-Traffic-Access-Token"
-	headerToken   = "X-Access-Token" // of the sandbox
+	headerToken   = "X-Access-Token" // the sandbox's token
 )
 
-// Bounds of a signed URL: each sandbox's token is tried on it.
+// Bounds of a signed URL, because each sandbox's token is tried on it.
 const (
-	maxSigned = 16 << 10 // of its query
-	maxPath   = 4096     // of a path without its escapes, and of a user's name
+	maxSigned = 16 << 10 // bytes of its query
+	maxPath   = 4096     // bytes of an unescaped path, and of a user's name
 )
 
-// Hosts tells whether a host is this handler's alone: a port of one of its sandboxes, or
+// Hosts reports whether a host belongs to this handler: a port of one of its sandboxes, or
 // E2B's name of the control plane.
 func (h *Handler) Hosts(host string) bool {
 	_, ok := h.byHost(host)
 	return ok || h.own(host)
 }
 
-// Takes tells whether a request is for this handler: by its host, by its headers, or
-// by its path.
+// Takes reports whether a request is for this handler, by its host, headers or path.
 func (h *Handler) Takes(r *http.Request) bool {
 	if _, ok := h.byHost(r.Host); ok {
 		return true
 	}
 	if ingress.Within(r.Host, h.o.Domain) && !h.own(r.Host) {
-		return false // a sandbox's host, where every path and header is the sandbox's
+		return false // a sandbox's host, where every path and header is for the sandbox
 	}
 	if r.Header.Get(headerID) != "" || forSandbox(r) {
 		return true
@@ -62,7 +61,7 @@ func (h *Handler) Takes(r *http.Request) bool {
 	return false
 }
 
-// byHost reads PORT-ID.DOMAIN. IDs of other sandboxes are somebody else's.
+// byHost parses PORT-ID.DOMAIN. It ignores IDs of sandboxes that this API did not make.
 func (h *Handler) byHost(host string) (target, bool) {
 	if h.o.Domain == "" {
 		return target{}, false
@@ -74,7 +73,7 @@ func (h *Handler) byHost(host string) (target, bool) {
 	return target{string(id), port}, true
 }
 
-// own tells whether a host is where E2B's clients look for the control plane.
+// own reports whether a host is where E2B's clients look for the control plane.
 func (h *Handler) own(host string) bool {
 	if h.o.Domain == "" {
 		return false
@@ -84,12 +83,12 @@ func (h *Handler) own(host string) bool {
 	return name == "api."+domain
 }
 
-// ours tells whether an ID has the form of those that are made here.
+// ours reports whether an ID has the form of this handler's IDs.
 func ours(id string) bool {
 	return len(id) == 21 && id[0] == 'i' && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// aim tells what a request is for; nothing is the control plane.
+// aim returns the target of a request. Nil is the control plane.
 func (h *Handler) aim(r *http.Request) (*target, error) {
 	if t, ok := h.byHost(r.Host); ok {
 		return &t, nil
@@ -99,7 +98,7 @@ func (h *Handler) aim(r *http.Request) (*target, error) {
 		if text := r.Header.Get(headerPort); text != "" {
 			port, err := strconv.ParseUint(text, 10, 16)
 			if err != nil || port == 0 {
-				return nil, invalid("%s: %q is no port", headerPort, printable(text))
+				return nil, invalid("%s: %q is not a port", headerPort, printable(text))
 			}
 			t.port = int(port)
 		}
@@ -115,9 +114,8 @@ func (h *Handler) aim(r *http.Request) (*target, error) {
 	return &target{string(b.id), agentPort}, nil
 }
 
-// bySecret finds the sandbox that a request for files is for, which names none, by
-// the token that it shows, or that its URL was signed with. Every sandbox is tried,
-// and takes the same time.
+// bySecret finds the sandbox of a request for files that names none, by its token or
+// signature. It tries every sandbox, so that the time does not depend on which one matches.
 func (h *Handler) bySecret(r *http.Request) (*box, error) {
 	if len(r.URL.RawQuery) > maxSigned {
 		return nil, refuse(414, paddock.Invalid, "the query is longer than %d bytes", maxSigned)

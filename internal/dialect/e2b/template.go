@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A template is what sandboxes are made from, and was built or kept here. One that
-// is in the handler's map is never changed: a change is another one in its place.
+// A template is what sandboxes are made from. A template in the handler's map is immutable:
+// a change replaces it by another one.
 type template struct {
 	ID      string            `json:"id"`
 	Tenant  string            `json:"tenant"`
@@ -22,7 +22,7 @@ type template struct {
 	Updated time.Time         `json:"updated"`
 	Builds  []built           `json:"builds"` // oldest first
 	Tags    map[string]string `json:"tags"`   // to the ID of a build
-	// Sandbox is the one that it was taken of, if it is a snapshot.
+	// Sandbox is the source of a snapshot.
 	Sandbox paddock.ID `json:"sandbox,omitempty"`
 	Spawned time.Time  `json:"spawned,omitzero"`
 	Count   int64      `json:"count,omitempty"`
@@ -34,18 +34,18 @@ type built struct {
 	Status   string             `json:"status"`
 	Snapshot paddock.SnapshotID `json:"snapshot,omitempty"`
 	Tier     paddock.Tier       `json:"tier,omitempty"`
-	Whole    bool               `json:"whole,omitempty"` // the snapshot has memory too
+	Whole    bool               `json:"whole,omitempty"` // the snapshot includes memory
 	Limits   paddock.Limits     `json:"limits,omitzero"`
-	Image    string             `json:"image,omitempty"` // that the snapshot stands on
+	Image    string             `json:"image,omitempty"` // image of the snapshot's root
 	Env      map[string]string  `json:"env,omitempty"`
 	User     string             `json:"user,omitempty"`
 	Dir      string             `json:"dir,omitempty"`
-	Sudo     bool               `json:"sudo,omitempty"` // what it was taken of had sudo
+	Sudo     bool               `json:"sudo,omitempty"` // the source of the snapshot had sudo
 	Created  time.Time          `json:"created"`
 	Finished time.Time          `json:"finished,omitzero"`
 	Reason   string             `json:"reason,omitempty"`
 	Step     string             `json:"step,omitempty"`
-	Wanted   []string           `json:"wanted,omitempty"` // tags that are to lead to it
+	Wanted   []string           `json:"wanted,omitempty"` // tags that will point to it
 }
 
 // States of builds.
@@ -59,10 +59,9 @@ const (
 // usualTag is the tag of a name without one.
 const usualTag = "default"
 
-// base are the templates that are there from the beginning: this machine's system,
-// or an image for the first of them. The gateway's is what E2B's clients take where
-// they are asked for servers of MCP: they start the program mcp-gateway in it, which
-// the machine has or has not.
+// base returns the templates that always exist: this machine's system, or an image for the
+// first. E2B's clients use the gateway's template when they are asked for MCP servers. They
+// start the program mcp-gateway in it, which the machine may or may not have.
 func base() []string { return []string{"base", interpreter, gateway} }
 
 const (
@@ -70,21 +69,22 @@ const (
 	gateway     = "mcp-gateway"
 )
 
-// A rooted is what a sandbox is made from.
+// A rooted is the root that a sandbox is made from, with its settings.
 type rooted struct {
 	template, alias string
 	tier            paddock.Tier
 	root            paddock.Root
 	limits          paddock.Limits
 	env             map[string]string
-	user, dir       string // of a build that set them
-	image           string // that the root stands on
-	pull            *Pull  // an image that is yet to be pulled
-	own             bool   // the root is the handler's own word, and not a caller's
-	sudo            bool   // of a snapshot: what it was taken of had sudo
+	user, dir       string // from the build, if it set them
+	image           string // image of the root
+	pull            *Pull  // an image that is still to be pulled
+	own             bool   // the handler chose the root, not the caller
+	sudo            bool   // the source of the snapshot had sudo
 }
 
-// named is what a caller asks for of a spec: a directory of an image is not.
+// named returns the part of a spec that the caller asked for. The directory of an image is
+// not part of it.
 func (r rooted) named(spec paddock.Spec) paddock.Spec {
 	if r.own {
 		spec.Root = paddock.Root{}
@@ -92,7 +92,7 @@ func (r rooted) named(spec paddock.Spec) paddock.Spec {
 	return spec
 }
 
-// loadTemplate takes one that was kept.
+// loadTemplate loads a stored template.
 func (h *Handler) loadTemplate(tenant, _, data string) error {
 	t := &template{}
 	if err := json.Unmarshal([]byte(data), t); err != nil || t.Tenant != tenant {
@@ -117,7 +117,7 @@ func (t *template) clone() *template {
 	return &c
 }
 
-// build finds one by its ID.
+// build returns a build by its ID.
 func (t *template) build(id string) (built, bool) {
 	i := slices.IndexFunc(t.Builds, func(b built) bool { return b.ID == id })
 	if i < 0 {
@@ -126,7 +126,7 @@ func (t *template) build(id string) (built, bool) {
 	return t.Builds[i], true
 }
 
-// save keeps a template, in place of the one with its ID.
+// save stores a template and replaces the one with its ID.
 func (h *Handler) save(ctx context.Context, t *template) error {
 	data, err := json.Marshal(t)
 	if err != nil {
@@ -141,8 +141,7 @@ func (h *Handler) save(ctx context.Context, t *template) error {
 	return nil
 }
 
-// spawned counts a sandbox of a template. The count is written down with the next
-// change.
+// spawned counts a sandbox of a template. The count is stored with the next change.
 func (h *Handler) spawned(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,12 +153,12 @@ func (h *Handler) spawned(id string) {
 	}
 }
 
-// A name is what callers call a template: [NAMESPACE/]NAME[:TAG].
+// A name is a template's name: [NAMESPACE/]NAME[:TAG].
 type name struct{ space, name, tag string }
 
 func (n name) String() string { return n.name + ":" + n.tag }
 
-// parseName reads a name, in lower case. An empty tag is none.
+// parseName parses a name in lower case. The tag is empty if there is none.
 func parseName(text string) (name, bool) {
 	var n name
 	text = strings.ToLower(text)
@@ -174,7 +173,7 @@ func parseName(text string) (name, bool) {
 	return n, word(text, "") && (n.tag == "" || word(n.tag, "."))
 }
 
-// word tells whether a text is a name, or a tag with more characters.
+// word reports whether a text is a name. more lists further characters that it may have.
 func word(text, more string) bool {
 	return text != "" && len(text) <= 128 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-_"+more) == ""
 }
@@ -187,7 +186,7 @@ func noTag(tag, text string) error {
 	return refuse(404, paddock.NotFound, "tag '%s' does not exist for template '%s'", printable(tag), printable(text))
 }
 
-// lookup finds a tenant's template by ID or name. Another's is not there.
+// lookup returns a tenant's template by ID or name. Another tenant's is not found.
 func (h *Handler) lookup(tenant, text string) (*template, name, error) {
 	n, ok := parseName(text)
 	if !ok || n.space != "" && n.space != tenant {
@@ -206,8 +205,7 @@ func (h *Handler) lookup(tenant, text string) (*template, name, error) {
 	return nil, n, noTemplate(text)
 }
 
-// resolve finds what a sandbox is to be made from. The tag of a template that is
-// there from the beginning is a tier.
+// resolve returns the root for a template name. The tag of a built-in template is a tier.
 func (h *Handler) resolve(tenant, text string) (rooted, error) {
 	t, n, err := h.lookup(tenant, text)
 	if err != nil {
@@ -236,7 +234,7 @@ func (h *Handler) resolve(tenant, text string) (rooted, error) {
 		template: t.ID, alias: t.Name, tier: b.Tier, root: paddock.Root{Kind: paddock.RootSnapshot, Snapshot: b.Snapshot},
 		env: env, user: b.User, dir: b.Dir, image: b.Image, sudo: b.Sudo,
 	}
-	switch { // memory brings its own, but a machine alone those of its processors and memory
+	switch { // a snapshot with memory keeps its limits, a machine also its processors and memory
 	case !b.Whole:
 		r.limits = b.Limits
 	case b.Tier != paddock.MicroVM:

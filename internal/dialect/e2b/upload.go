@@ -17,22 +17,22 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of what is uploaded for builds.
+// Bounds of uploads for builds.
 const (
-	maxUpload  = 1 << 30 // of one file
-	maxUploads = 4 << 30 // of a tenant's
+	maxUpload  = 1 << 30 // bytes of one file
+	maxUploads = 4 << 30 // bytes for one tenant
 	uploadTime = time.Hour
-	ownUploads = 16 // at once, of a tenant's
+	ownUploads = 16 // in progress at once for one tenant
 )
 
-// place is where an upload of a tenant is: both parts of its name are sums, so that
-// no text of a caller's is part of a path.
+// place returns the path of a tenant's upload. Both parts are hashes, so that no text of a
+// caller is a part of the path.
 func place(tenant, hash string) (dir, file string) {
 	sum := sha256.Sum256([]byte(tenant))
 	return hex.EncodeToString(sum[:16]), hash + ".tar"
 }
 
-// hashed tells whether a text is a hash of files: 64 digits of base 16.
+// hashed reports whether a text is a hash: 64 hexadecimal digits.
 func hashed(text string) bool {
 	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
@@ -40,7 +40,7 @@ func hashed(text string) bool {
 // uploads opens the directory of a tenant's uploads.
 func (h *Handler) uploads(tenant string) (*os.Root, error) {
 	if h.o.Uploads == "" {
-		return nil, cannot("this server takes no files for builds")
+		return nil, cannot("this server accepts no files for builds")
 	}
 	top, err := os.OpenRoot(h.o.Uploads)
 	if err != nil {
@@ -54,8 +54,8 @@ func (h *Handler) uploads(tenant string) (*os.Root, error) {
 	return top.OpenRoot(dir)
 }
 
-// pass is what makes the URL of an upload its holder's alone: it says whose it is,
-// which file, and until when, in seconds of Unix. It is worth nothing after a restart.
+// pass returns the credential in the URL of an upload. It covers the tenant, the file and
+// the expiry in Unix seconds. It is invalid after a restart.
 func (h *Handler) pass(tenant, template, hash, until string) string {
 	m := hmac.New(sha256.New, h.key[:])
 	for _, text := range []string{"upload", tenant, template, hash, until} {
@@ -64,36 +64,36 @@ func (h *Handler) pass(tenant, template, hash, until string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// passes tells whether a URL is one that this process gave, and still holds.
+// passes reports whether this process made the URL, and it is still valid.
 func (h *Handler) passes(q url.Values, tenant, template, hash string, now time.Time) bool {
 	text := q.Get("until")
 	until, err := strconv.ParseInt(text, 10, 64)
 	return err == nil && now.Unix() < until && same(q.Get("pass"), h.pass(tenant, template, hash, text))
 }
 
-// An intake is what uploads of a tenant's that are under way may still write.
+// An intake counts the bytes that a tenant's uploads in progress may still write.
 type intake struct {
 	files int
 	bytes int64
 }
 
-// reserve gives a file of a tenant's some room, which is there until it is given back:
-// what is on the disk already is held bytes.
+// reserve reserves space for an upload, until release. held is the number of bytes already
+// on disk.
 func (h *Handler) reserve(tenant string, held, bytes int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	in := h.intakes[tenant]
 	switch {
 	case in.files >= ownUploads:
-		return refuse(429, paddock.Exhausted, "%d files for builds are being uploaded; there may be as many", in.files)
+		return refuse(429, paddock.Exhausted, "%d uploads of files for builds are in progress, which is the maximum", in.files)
 	case held+in.bytes+bytes > maxUploads:
-		return refuse(413, paddock.Exhausted, "the files of builds have %d bytes already, and %d are being uploaded; there may be %d", held, in.bytes, int64(maxUploads))
+		return refuse(413, paddock.Exhausted, "the files of builds have %d bytes and %d are being uploaded, the maximum is %d", held, in.bytes, int64(maxUploads))
 	}
 	h.intakes[tenant] = intake{in.files + 1, in.bytes + bytes}
 	return nil
 }
 
-// release gives room back.
+// release returns reserved space.
 func (h *Handler) release(tenant string, bytes int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,9 +106,9 @@ func (h *Handler) release(tenant string, bytes int64) {
 	h.intakes[tenant] = in
 }
 
-// uploadLink tells whether a file is there, and else where to put it.
+// uploadLink answers whether a file exists, and otherwise with the URL to upload it to.
 func (c *call) uploadLink() error {
-	if c.caller.ReadOnly { // the URL is for writing
+	if c.caller.ReadOnly { // the URL allows writing
 		return refuse(403, paddock.Denied, "this key may only look")
 	}
 	t, _, err := c.found()
@@ -137,7 +137,7 @@ func (c *call) uploadLink() error {
 	return c.json(http.StatusCreated, map[string]any{"present": false, "url": u.String()})
 }
 
-// upload takes a file, from whoever has the URL.
+// upload receives a file from anyone who has the URL.
 func (h *Handler) upload(w http.ResponseWriter, r *http.Request) {
 	if err := h.uploaded(w, r); err != nil {
 		h.fail(w, err)
@@ -163,7 +163,7 @@ func (h *Handler) uploaded(w http.ResponseWriter, r *http.Request) error {
 		return refuse(413, paddock.Exhausted, "a file for a build may have %d bytes", int64(maxUpload))
 	}
 	room := r.ContentLength
-	if room < 0 { // it does not say
+	if room < 0 { // the length is unknown
 		room = maxUpload
 	}
 	dir, err := h.uploads(t.Tenant)
@@ -179,13 +179,13 @@ func (h *Handler) uploaded(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer h.release(t.Tenant, room)
-	if r.ProtoMajor == 1 { // who has the URL gets more time than a stranger
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // what has none has its own
+	if r.ProtoMajor == 1 { // the holder of the URL gets more time than an unknown client
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // HTTP/2 sets its own
 	}
 	return put(dir, hash, r.Body, room)
 }
 
-// put keeps a body as the file of a hash, once it is whole.
+// put keeps a body as the file of a hash, once it is complete.
 func put(dir *os.Root, hash string, body io.Reader, room int64) error {
 	part := secret(8) + partSuffix
 	f, err := dir.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -207,10 +207,11 @@ func put(dir *os.Root, hash string, body io.Reader, room int64) error {
 	return nil
 }
 
-// partSuffix ends the name of a file that is being uploaded, whose bytes are reserved.
+// partSuffix is the suffix of an upload in progress, whose bytes are reserved.
 const partSuffix = ".part"
 
-// size is the sum of a directory's whole files. What was begun a day ago is removed.
+// size returns the sum of a directory's complete files. It removes uploads that were begun
+// more than a day ago.
 func size(dir *os.Root) (int64, error) {
 	list, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
@@ -220,7 +221,7 @@ func size(dir *os.Root) (int64, error) {
 	for _, e := range list {
 		info, err := e.Info()
 		if err != nil {
-			continue // it was removed meanwhile
+			continue // removed meanwhile
 		}
 		if time.Since(info.ModTime()) > 24*time.Hour {
 			if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What clients send. Pointers tell what was left out.
+// Bodies of requests. Pointers distinguish missing fields.
 
 type newSandbox struct {
 	TemplateID          string            `json:"templateID"`
@@ -27,7 +27,7 @@ type autoResume struct {
 	Enabled bool `json:"enabled"`
 }
 
-// A network is E2B's network object, as it is sent, kept and given back.
+// A network is E2B's network object, as it is received, stored and returned.
 type network struct {
 	AllowPublicTraffic *bool             `json:"allowPublicTraffic,omitempty"`
 	AllowOut           []string          `json:"allowOut,omitempty"`
@@ -54,7 +54,7 @@ type transform struct {
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// What clients are told.
+// Bodies of answers.
 
 type sandboxAnswer struct {
 	TemplateID         string  `json:"templateID"`
@@ -67,7 +67,7 @@ type sandboxAnswer struct {
 	Domain             *string `json:"domain"`
 }
 
-// A listed is a sandbox in a list.
+// A listed describes a sandbox in a list.
 type listed struct {
 	TemplateID   string            `json:"templateID"`
 	Alias        string            `json:"alias,omitempty"`
@@ -84,7 +84,7 @@ type listed struct {
 	VolumeMounts []struct{}        `json:"volumeMounts"`
 }
 
-// A detail is all that is told of one.
+// A detail is the full description of a sandbox.
 type detail struct {
 	listed
 	EnvdAccessToken     string    `json:"envdAccessToken,omitempty"`
@@ -99,7 +99,7 @@ type lifecycle struct {
 	OnTimeout  string `json:"onTimeout"`
 }
 
-// A metric is what a sandbox used at one moment, in bytes and percent.
+// A metric is the usage of a sandbox at one time, in bytes and percent.
 type metric struct {
 	Timestamp     time.Time `json:"timestamp"`
 	TimestampUnix int64     `json:"timestampUnix"`
@@ -112,7 +112,7 @@ type metric struct {
 	DiskTotal     int64     `json:"diskTotal"`
 }
 
-// A logEntry is one line of a log, of a sandbox or a build.
+// A logEntry is one line of the log of a sandbox or a build.
 type logEntry struct {
 	Timestamp time.Time         `json:"timestamp"`
 	Message   string            `json:"message"`

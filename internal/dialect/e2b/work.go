@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Times of what a template starts: E2B's.
+// Times of a template's start command, as E2B's.
 const (
 	readyEvery  = 2 * time.Second
 	readyWithin = 10 * time.Minute
@@ -24,7 +24,7 @@ const (
 	usualReady  = "sleep 20"
 )
 
-// A work is a build's sandbox, and what steps set so far.
+// A work is the sandbox of a build, with the settings of its steps.
 type work struct {
 	b    *build
 	h    *Handler
@@ -35,7 +35,7 @@ type work struct {
 	dir  string
 }
 
-// do does a step.
+// do runs a step.
 func (w *work) do(ctx context.Context, where string, s step) error {
 	w.b.say("info", where, s.Type+" "+strings.Join(s.Args, " "))
 	switch s.Type {
@@ -82,10 +82,10 @@ func (w *work) home() string {
 	return "/home/" + w.user
 }
 
-// opens lets all users' steps make what they like right in places that are the
-// sandbox's own user's. Elsewhere root makes directories there, and here it has no
-// capabilities for it. What it gives takes that back, where no step gave the place
-// rights of its own.
+// opens lets the steps of all users create files directly in directories that belong to the
+// sandbox's own user. In E2B, root creates them; here root has no capabilities for that.
+// The returned function restores the permissions of each directory whose permissions no
+// step changed.
 func (w *work) opens(ctx context.Context, places ...string) (func(context.Context) error, error) {
 	const open = 0o777
 	files := w.sb.FS()
@@ -103,7 +103,7 @@ func (w *work) opens(ctx context.Context, places ...string) (func(context.Contex
 		}
 		switch err := files.Chmod(ctx, name, open); {
 		case errors.Is(err, paddock.Denied):
-			continue // a tier's whose tree is read-only
+			continue // on a tier with a read-only tree
 		case err != nil:
 			return nil, fmt.Errorf("open %s to steps: %w", name, err)
 		}
@@ -126,9 +126,9 @@ func (w *work) opens(ctx context.Context, places ...string) (func(context.Contex
 	}, nil
 }
 
-// enters makes a directory the one in which later steps run. It is made with the
-// rights of the sandbox's own user, who may make more than root without capabilities;
-// for steps of another it is open to all, since nobody here may give it away.
+// enters makes a directory the working directory of later steps. It is created with the
+// rights of the sandbox's own user, who may create more than root without capabilities. For
+// steps of another user it is made writable to all, because its owner cannot be changed.
 func (w *work) enters(ctx context.Context, dir string) error {
 	files := w.sb.FS()
 	_, err := files.Stat(ctx, dir)
@@ -143,7 +143,7 @@ func (w *work) enters(ctx context.Context, dir string) error {
 	return nil
 }
 
-// knows tells whether there is a user of a name, in the words of E2B's agent.
+// knows returns E2B's error if there is no user of a name.
 func (w *work) knows(ctx context.Context, name string) error {
 	exit, err := w.exec(ctx, "", paddock.Cmd{Args: []string{"/bin/bash", "-c", `id -u -- "$1" >/dev/null 2>&1`, "user", name}, Env: w.env, Dir: "/", Timeout: time.Minute}, nil)
 	if err == nil && exit.Code != 0 {
@@ -152,7 +152,7 @@ func (w *work) knows(ctx context.Context, name string) error {
 	return err
 }
 
-// runs has a command of a shell done, whose output goes to the log.
+// runs runs a shell command, and writes its output to the log.
 func (w *work) runs(ctx context.Context, where, who, command string) error {
 	if who != w.user {
 		if err := w.knows(ctx, who); err != nil {
@@ -174,7 +174,7 @@ func (w *work) runs(ctx context.Context, where, who, command string) error {
 	return nil
 }
 
-// told says how a command ended that did not end well.
+// told describes a failed exit.
 func told(e paddock.Exit) string {
 	if e.Cause == paddock.Exited {
 		return fmt.Sprintf("exit status %d", e.Code)
@@ -182,7 +182,7 @@ func told(e paddock.Exit) string {
 	return string(e.Cause)
 }
 
-// other gives the user of later steps where that is not the sandbox's own.
+// other returns the user of later steps, or "" if it is the sandbox's own.
 func (w *work) other() string {
 	if w.user == w.own {
 		return ""
@@ -190,8 +190,7 @@ func (w *work) other() string {
 	return w.user
 }
 
-// exec runs a command to its end, as a user or as the sandbox's own, with input if
-// there is any.
+// exec runs a command as a user and waits for its end. in is its input, or nil.
 func (w *work) exec(ctx context.Context, who string, cmd paddock.Cmd, in io.Reader) (paddock.Exit, error) {
 	if cmd.Input = in != nil; who != w.own {
 		cmd.User = who
@@ -203,7 +202,7 @@ func (w *work) exec(ctx context.Context, who string, cmd paddock.Cmd, in io.Read
 	defer p.Release()
 	if in != nil {
 		_, copied := io.Copy(p.Input(), in)
-		// A command that needs no more of it ends, and says how.
+		// A command that needs no more input ends, and its exit has the cause.
 		if err := errors.Join(copied, p.Input().Close()); err != nil && ctx.Err() != nil {
 			return paddock.Exit{}, err
 		}
@@ -211,11 +210,11 @@ func (w *work) exec(ctx context.Context, who string, cmd paddock.Cmd, in io.Read
 	return p.Wait(ctx)
 }
 
-// merge is what puts files in their place as a Dockerfile's COPY does. $1 is the
-// source as it was written, $2 the destination, $3 the mode.
+// merge puts files in place as a Dockerfile's COPY does. $1 is the source as written, $2
+// the destination, $3 the mode.
 const merge = `set -e
 d=$(mktemp -d); trap 'rm -rf "$d"' EXIT
-tar -x -z -f - -C "$d" 2>/dev/null || { echo "the files are no archive" >&2; exit 1; }
+tar -x -z -f - -C "$d" 2>/dev/null || { echo "the files are not an archive" >&2; exit 1; }
 [ -z "$3" ] || chmod -R "$3" "$d"/*
 src=${1#./}; fixed=$src
 case "$src" in *[*?[]*) fixed=${src%%[*?[]*}; case "$fixed" in */*) fixed=${fixed%/*} ;; *) fixed=. ;; esac ;; esac
@@ -223,7 +222,7 @@ if [ -d "$d/$fixed" ]; then mkdir -p "$2"; cp -a "$d/$fixed/." "$2/"
 else case "$2" in */) mkdir -p "$2"; cp -a "$d/$fixed" "$2" ;; *) if [ -d "$2" ]; then cp -a "$d/$fixed" "$2/"; else mkdir -p "$(dirname "$2")"; cp -a "$d/$fixed" "$2"; fi ;; esac
 fi`
 
-// tools are where what merge needs is found, also in an image that names no place.
+// tools returns a PATH for merge, also for an image that sets none.
 func (w *work) tools() map[string]string {
 	places := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	if own := w.env["PATH"]; own != "" {
@@ -232,10 +231,10 @@ func (w *work) tools() map[string]string {
 	return map[string]string{"PATH": places}
 }
 
-// copies puts uploaded files into the sandbox. They are unpacked inside, by what
-// is there: nothing of them is read here.
+// copies puts uploaded files into the sandbox. The archive is unpacked inside, with the
+// tools there, and is not read here.
 func (w *work) copies(ctx context.Context, where string, s step) error {
-	who := w.own // who may write more than root without capabilities
+	who := w.own // may write more than root without capabilities
 	if len(s.Args) > 2 && s.Args[2] != "" {
 		var group string
 		if who, group, _ = strings.Cut(s.Args[2], ":"); group != "" && group != who {
@@ -279,11 +278,11 @@ func (w *work) copies(ctx context.Context, where string, s step) error {
 	return err
 }
 
-// archive gives the script for an archive that is compressed, or is not.
+// archive returns the script for a compressed or plain archive.
 func archive(f io.Reader) (io.Reader, string, error) {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(f, head); err != nil {
-		return nil, "", fmt.Errorf("the uploaded files are no archive: %w", paddock.Invalid)
+		return nil, "", fmt.Errorf("the uploaded files are not an archive: %w", paddock.Invalid)
 	}
 	in := io.MultiReader(bytes.NewReader(head), f)
 	if head[0] == 0x1f && head[1] == 0x8b {
@@ -292,7 +291,7 @@ func archive(f io.Reader) (io.Reader, string, error) {
 	return in, strings.Replace(merge, "-x -z -f", "-x -f", 1), nil
 }
 
-// begin starts the template's command, and waits until it is ready.
+// begin starts the template's command and waits until it is ready.
 func (w *work) begin(ctx context.Context, q buildRequest) error {
 	if q.StartCmd != "" {
 		w.b.say("info", "finalize", "starting "+q.StartCmd)
@@ -330,7 +329,7 @@ func (w *work) begin(ctx context.Context, q buildRequest) error {
 	}
 }
 
-// keep takes the snapshot: with memory where something was started.
+// keep takes the snapshot. It includes memory if a command was started.
 func (w *work) keep(ctx context.Context, whole bool) (built, error) {
 	st, err := w.sb.Status(ctx)
 	if err != nil {
@@ -338,12 +337,12 @@ func (w *work) keep(ctx context.Context, whole bool) (built, error) {
 	}
 	id, err := w.sb.Snapshot(ctx, paddock.SnapshotOptions{Memory: whole})
 	if err != nil {
-		return built{}, fmt.Errorf("the tier %s keeps no template: %w", st.Tier, err)
+		return built{}, fmt.Errorf("the tier %s cannot take a snapshot: %w", st.Tier, err)
 	}
 	return built{Snapshot: id, Tier: st.Tier, Whole: whole, Limits: st.Limits, Env: maps.Clone(w.env), User: w.user, Dir: w.dir}, nil
 }
 
-// A liner parts output into lines, of bounded length.
+// A liner splits output into lines of bounded length.
 type liner struct {
 	say  func(string)
 	rest []byte
@@ -364,7 +363,7 @@ func (l *liner) Write(data []byte) (int, error) {
 	}
 }
 
-// end tells the last line, which may have no end.
+// end writes the last line, which may have no newline.
 func (l *liner) end() {
 	if len(l.rest) > 0 {
 		l.say(string(l.rest))

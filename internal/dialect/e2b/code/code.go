@@ -1,10 +1,10 @@
-// Package code answers as E2B's code interpreter does on port 49999 of a sandbox,
-// for one sandbox. It translates: cells run in package interpreter. Nothing of it
-// runs in the sandbox, so nothing listens there.
+// Package code implements the API of E2B's code interpreter, port 49999 of a sandbox, for
+// one sandbox. It only translates: package interpreter runs the cells. No part of it runs
+// in the sandbox, so no process listens there.
 //
-// The shapes are those of E2B's SDKs (npm @e2b/code-interpreter, PyPI
-// e2b-code-interpreter), which are its referees. Whoever wires it says which sandbox
-// a request is for, and has checked what the sandbox's ports ask for.
+// The message formats are those of E2B's SDKs (npm @e2b/code-interpreter, PyPI
+// e2b-code-interpreter), which its tests run. The caller of this package decides which
+// sandbox a request is for, and checks access to its ports.
 package code
 
 import (
@@ -25,32 +25,33 @@ import (
 
 const (
 	maxBody    = 16 << 20
-	aliveEvery = 5 * time.Second  // of silence; E2B's own
-	stall      = time.Minute      // a client that takes nothing for so long is cut
-	bodyTime   = 30 * time.Second // in which a request has to arrive
+	aliveEvery = 5 * time.Second  // interval of alive lines, as E2B's
+	stall      = time.Minute      // a client that reads nothing for this long is cut
+	bodyTime   = 30 * time.Second // time for a request to arrive
 )
 
-// Options is what a Box needs.
+// Options configure a Box.
 type Options struct {
-	// Sandbox is where code runs. It must be given, and stays the caller's.
+	// Sandbox is the sandbox in which code runs. It is required, and the Box does not
+	// remove it.
 	Sandbox paddock.Sandbox
 
-	// Token is what /execute asks for in X-Access-Token; empty asks for nothing.
+	// Token is the value that /execute requires in X-Access-Token. Empty requires none.
 	Token string
 
-	// Env gives the sandbox's own variables, as its creator set them; nil is none.
+	// Env returns the sandbox's own variables, as its creator set them. Nil means none.
 	Env func() map[string]string
 
-	// Dir is where contexts work that name no directory; empty is the sandbox's.
+	// Dir is the working directory of contexts that name none. Empty is the sandbox's.
 	Dir string
 
-	// User is who code runs as; empty is the sandbox's user.
+	// User is the user that runs code. Empty is the sandbox's user.
 	User string
 
-	// Room is where results count with those of other sandboxes; nil is for themselves.
+	// Room counts results together with those of other sandboxes. Nil counts them alone.
 	Room *interpreter.Room
 
-	// Log is told what nobody else is; nil is nobody.
+	// Log gets errors that no client sees. Nil discards them.
 	Log *slog.Logger
 }
 
@@ -61,13 +62,13 @@ type Box struct {
 	mux *http.ServeMux
 	log *slog.Logger
 
-	alive time.Duration // the constant, but for tests
+	alive time.Duration // the constant, except in tests
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 }
 
-// New makes a Box. It starts nothing in the sandbox until code is to run there.
+// New makes a Box. It starts nothing in the sandbox until the first cell.
 func New(o Options) (*Box, error) {
 	in, err := interpreter.New(interpreter.Options{Sandbox: o.Sandbox, Env: o.Env, Dir: o.Dir, User: o.User, Room: o.Room, Log: o.Log})
 	if err != nil {
@@ -87,11 +88,11 @@ func New(o Options) (*Box, error) {
 	return b, nil
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP implements http.Handler.
 func (b *Box) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.mux.ServeHTTP(w, r) }
 
-// Close ends the requests that are under way. Kernels go on in the sandbox; a later
-// Box of it joins them again. Closing twice is fine.
+// Close ends the requests in progress. Kernels continue in the sandbox, and a later Box of
+// it reuses them. A second Close does nothing.
 func (b *Box) Close() error {
 	b.cancel()
 	return b.in.Close()
@@ -99,7 +100,7 @@ func (b *Box) Close() error {
 
 func (b *Box) health(w http.ResponseWriter, _ *http.Request) { answer(w, "OK") }
 
-// A place is a context as E2B tells it.
+// A place describes a context to clients.
 type place struct {
 	ID       string `json:"id"`
 	Language string `json:"language"`
@@ -108,7 +109,7 @@ type place struct {
 
 func told(c interpreter.Context) place { return place{c.ID, string(c.Language), c.Dir} }
 
-// list gives the contexts, of which two are there from the beginning.
+// list answers with the contexts. Two of them exist from the beginning.
 func (b *Box) list(w http.ResponseWriter, r *http.Request) {
 	list := []place{}
 	for _, l := range []interpreter.Language{interpreter.Python, interpreter.JavaScript} {
@@ -168,11 +169,10 @@ func text(s *string) string {
 	return *s
 }
 
-// language gives our name for E2B's: one that we do not know stays as it is, and is
-// refused by name.
+// language converts E2B's name of a language. An unknown name stays, and is refused later.
 func language(s *string) interpreter.Language { return interpreter.Language(text(s)) }
 
-// execute runs a cell and streams what happens.
+// execute runs a cell and streams its events.
 func (b *Box) execute(w http.ResponseWriter, r *http.Request) {
 	if b.o.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Access-Token")), []byte(b.o.Token)) != 1 {
 		http.Error(w, "the access token is missing or wrong", http.StatusUnauthorized)
@@ -210,19 +210,19 @@ func (b *Box) execute(w http.ResponseWriter, r *http.Request) {
 		b.refuse(w, err)
 		return
 	}
-	if r.Context().Err() == nil { // the client is there, and its SDK does not notice a stream that is cut
+	if r.Context().Err() == nil { // the client is connected, and its SDK would not notice a cut stream
 		_ = s.send(map[string]any{"type": "error", "name": interpreter.ErrorEnded, "value": err.Error(), "traceback": ""})
 		_ = s.send(map[string]any{"type": "end_of_execution"})
 	}
 }
 
-// body reads what a request says.
+// body decodes the body of a request.
 func (b *Box) body(w http.ResponseWriter, r *http.Request, into any) error {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every server has one
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every server supports it
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	switch {
-	case errors.Is(err, paddock.Exhausted): // of whoever bounds bodies
+	case errors.Is(err, paddock.Exhausted): // from the bound on bodies
 		return err
 	case err != nil:
 		return fmt.Errorf("read the request: %w: %w", paddock.Invalid, err)
@@ -231,26 +231,26 @@ func (b *Box) body(w http.ResponseWriter, r *http.Request, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("the request is not the JSON that is expected: %w: %w", paddock.Invalid, err)
+		return fmt.Errorf("the request is not the expected JSON: %w: %w", paddock.Invalid, err)
 	}
 	return nil
 }
 
-// answer sends JSON.
+// answer answers with JSON.
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(v); err != nil {
-		return // a client that has gone misses nothing
+		return // the client has gone
 	}
 }
 
-// refuse answers an error, as text.
+// refuse answers with an error as text.
 func (b *Box) refuse(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch kind := paddock.KindOf(err); {
 	case errors.Is(err, paddock.Canceled):
 		return // the client has gone
-	case kind == paddock.Unavailable: // the sandbox has gone: the SDK tells it from 502
+	case kind == paddock.Unavailable: // the sandbox is gone, which the SDK recognises by 502
 		status = http.StatusBadGateway
 	case kind != paddock.Internal:
 		status = kind.Translate().HTTP

@@ -11,17 +11,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/interpreter"
 )
 
-// lines is a stream of JSON objects, one on each line.
+// lines writes a stream of JSON objects, one per line.
 type lines struct {
 	w http.ResponseWriter
 	c *http.ResponseController
 
 	mu    sync.Mutex
 	began bool      // guarded by mu
-	last  time.Time // guarded by mu; when something was sent
+	last  time.Time // guarded by mu; time of the last line
 }
 
-// started tells whether anything was sent.
+// started reports whether a line was sent.
 func (s *lines) started() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *lines) send(v map[string]any) error {
 		s.w.Header().Set("Content-Type", "application/x-ndjson")
 		s.w.WriteHeader(http.StatusOK)
 	}
-	_ = s.c.SetWriteDeadline(time.Now().Add(stall)) // not every server has one
+	_ = s.c.SetWriteDeadline(time.Now().Add(stall)) // not every server supports it
 	if _, err := s.w.Write(append(line, '\n')); err != nil {
 		return err
 	}
@@ -51,8 +51,8 @@ func (s *lines) send(v map[string]any) error {
 	return s.c.Flush()
 }
 
-// live sends a sign of life while there is nothing else to say, until ctx ends. A
-// client that does not take it has gone.
+// live sends an alive line in times without events, until ctx ends. If the client does not
+// accept it, live calls gone.
 func (s *lines) live(ctx context.Context, every time.Duration, gone func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func (s *lines) live(ctx context.Context, every time.Duration, gone func()) {
 	}
 }
 
-// forms are E2B's keys for media types.
+// forms returns E2B's keys for media types.
 func forms() map[string]string {
 	return map[string]string{
 		"text/plain": "text", "text/html": "html", "text/markdown": "markdown", "image/svg+xml": "svg", "image/png": "png",
@@ -84,7 +84,7 @@ func forms() map[string]string {
 	}
 }
 
-// translate makes E2B's line of an event; nil is none.
+// translate returns E2B's line for an event, or nil if there is none.
 func translate(e interpreter.Event) map[string]any {
 	switch e.Kind {
 	case interpreter.Begun:
@@ -121,7 +121,7 @@ func result(r *interpreter.Result) map[string]any {
 	return line
 }
 
-// unquoted takes the quotes from around a text, as E2B does with every one.
+// unquoted removes the quotes around a text, as E2B does for every text.
 func unquoted(s string) string {
 	for _, q := range []string{"'", `"`} {
 		if len(s) >= 2 && strings.HasPrefix(s, q) && strings.HasSuffix(s, q) {

@@ -15,36 +15,36 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of what a client may send and is sent.
+// Bounds of messages from and to a client.
 const (
 	maxMessage = 1 << 20  // one message of a client
-	maxInput   = 16 << 20 // one that is input of a process
-	maxAnswer  = 64 << 20 // one message to it
+	maxInput   = 16 << 20 // one message with input of a process
+	maxAnswer  = 64 << 20 // one message to a client
 	maxArgs    = 64 << 10
 	maxEnv     = 16 << 10
-	maxName    = 4096 // bytes of a path, as Linux has it
+	maxName    = 4096 // bytes of a path, as in Linux
 	maxTag     = 1024
 )
 
-// stall is how long a client may take nothing.
+// stall is how long a client may read nothing before it is cut.
 const stall = time.Minute
 
-// An answer is a response that is cut when its client takes nothing for a while.
+// An answer is a response that is cut when its client reads nothing for some time.
 type answer struct {
 	http.ResponseWriter
 	end   context.Context //nolint:containedctx // the Box's life, which ends every wait
-	alone bool            // the connection is the request's alone
+	alone bool            // no other request uses the connection
 	begun atomic.Bool
 
 	mu   sync.Mutex
-	over bool // guarded by mu; the connection may be another request's
+	over bool // guarded by mu; the connection may belong to another request
 	torn bool // guarded by mu; it was cut
-	late bool // guarded by mu; it was cut when it had begun
+	late bool // guarded by mu; it was cut after it had begun
 }
 
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// begin notes that there is an answer.
+// begin notes that the answer begins.
 func (a *answer) begin() {
 	if a.begun.Swap(true) {
 		return
@@ -56,9 +56,8 @@ func (a *answer) begin() {
 	}
 }
 
-// leave has the connection end with the answer, before that has begun: package http
-// takes a reading that was cut for a client that has gone, and would tell so of each
-// later request.
+// leave makes the connection close after the answer. Package http takes an aborted read for
+// a client that has gone, and would report that for each later request on the connection.
 func (a *answer) leave() {
 	if a.alone {
 		a.Header().Set("Connection", "close")
@@ -72,26 +71,27 @@ func (a *answer) WriteHeader(code int) {
 
 func (a *answer) Write(p []byte) (int, error) {
 	a.begin()
-	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(stall)) // what has none has its own
-	if a.end.Err() != nil {                                                                  // asked after the deadline was set: what ends the Box set a nearer one
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(stall)) // HTTP/2 sets its own
+	// Check after setting the deadline, because Close sets a nearer one.
+	if a.end.Err() != nil {
 		return 0, errGone
 	}
 	return a.ResponseWriter.Write(p)
 }
 
-// ReadFrom copies in large pieces: each is a write with a bound of its own.
+// ReadFrom copies in large pieces, because each write has a deadline of its own.
 func (a *answer) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{a}, struct{ io.Reader }{r}, make([]byte, chunk))
 }
 
-// Flush sends what was written.
+// Flush sends the buffered bytes.
 func (a *answer) Flush() {
 	a.begin()
-	_ = http.NewResponseController(a.ResponseWriter).Flush() // a client that has gone is met by the next write
+	_ = http.NewResponseController(a.ResponseWriter).Flush() // the next write reports a client that has gone
 }
 
-// release gives the connection back without a deadline, or ends it where it was cut and
-// that could not be said.
+// release removes the deadline of the connection. If the answer was cut after it had begun,
+// release aborts the connection.
 func (a *answer) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,17 +99,18 @@ func (a *answer) release() {
 	if a.late && a.alone {
 		panic(http.ErrAbortHandler)
 	}
-	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Time{}) // what has none has its own
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Time{}) // HTTP/2 sets its own
 }
 
-// whole has an answer that is short, and made at once, not cut any more.
+// whole protects a short answer from being cut.
 func (a *answer) whole() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
 }
 
-// cut ends what waits for the client. An answer that has not begun can still be given.
+// cut ends reads and writes that wait for the client. An answer that has not begun can
+// still be sent.
 func (a *answer) cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,15 +119,15 @@ func (a *answer) cut() {
 	}
 	a.torn, a.late = true, a.begun.Load()
 	control := http.NewResponseController(a.ResponseWriter)
-	_ = control.SetReadDeadline(time.Unix(1, 0)) // what has none has its own
+	_ = control.SetReadDeadline(time.Unix(1, 0)) // HTTP/2 sets its own
 	if a.late {
 		_ = control.SetWriteDeadline(time.Unix(1, 0))
 	}
 }
 
-// A refusal is an error with the code that E2B's clients expect.
+// A refusal is an error with the codes that E2B's clients expect.
 type refusal struct {
-	code    int // of HTTP
+	code    int // HTTP status
 	rpc     connect.Code
 	message string
 }
@@ -145,7 +146,7 @@ func missing(message string) error {
 	return refuse(http.StatusNotFound, connect.CodeNotFound, message)
 }
 
-// rpcError says an error in the words of the Connect protocol.
+// rpcError encodes an error for the Connect protocol.
 func rpcError(err error) error {
 	var own *refusal
 	if errors.As(err, &own) {
@@ -162,7 +163,7 @@ func rpcError(err error) error {
 	return connect.NewError(code, err)
 }
 
-// fail answers a request of HTTP with an error.
+// fail answers an HTTP request with an error.
 func fail(w http.ResponseWriter, err error) {
 	code := paddock.KindOf(err).Translate().HTTP
 	var own *refusal

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of a request to put files together.
+// Bounds of a request to concatenate files.
 const (
 	maxCompose = 4 << 20 // bytes
 	maxSources = 10_000
@@ -24,8 +24,8 @@ type composition struct {
 	Username    string   `json:"username"`
 }
 
-// compose makes one file of several, which go: POST /files/compose. What was at the
-// destination stays until all is there.
+// compose handles POST /files/compose. It concatenates several files into one and removes
+// them. The destination keeps its old content until the new file is complete.
 func (b *Box) compose(w http.ResponseWriter, r *http.Request) {
 	one, err := b.composed(w, r)
 	if err != nil {
@@ -66,15 +66,15 @@ func (b *Box) composed(w http.ResponseWriter, r *http.Request) (written, error) 
 	}
 	b.metadata.remove(b.target(ctx, to))
 	for _, name := range sources {
-		if err := b.files(ctx).Remove(ctx, name, false); err != nil { // it is in the new file; theirs says nothing either
+		if err := b.files(ctx).Remove(ctx, name, false); err != nil { // ignored, as by E2B's agent
 			b.o.Log.WarnContext(ctx, "a file that became part of another stays", "sandbox", b.o.SandboxID, "error", err)
 		}
 	}
 	return written{Path: clean(to), Name: clean(path.Base(to)), Type: "file"}, nil
 }
 
-// sources checks the files that are to become one. None may be the destination, under
-// whatever name: what is removed in the end would be the new file.
+// sources checks the files to concatenate. None of them may be the destination under
+// another name, because the sources are removed at the end.
 func (b *Box) sources(ctx context.Context, names []string, to string) ([]string, error) {
 	list := make([]string, 0, len(names))
 	end := b.key(ctx, to)
@@ -102,7 +102,7 @@ func (b *Box) sources(ctx context.Context, names []string, to string) ([]string,
 	return list, nil
 }
 
-// join copies files behind each other into a new one, which then gets its name.
+// join concatenates files into a temporary file and renames it.
 func (b *Box) join(ctx context.Context, sources []string, to string) error {
 	files := b.files(ctx)
 	temporary := to + ".compose." + rand.Text()
@@ -122,7 +122,7 @@ func (b *Box) join(ctx context.Context, sources []string, to string) error {
 		err = files.Rename(ctx, temporary, to)
 	}
 	if err != nil {
-		_ = files.Remove(context.WithoutCancel(ctx), temporary, true) // the first error is the one to be told
+		_ = files.Remove(context.WithoutCancel(ctx), temporary, true) // return the first error
 	}
 	return err
 }

@@ -17,22 +17,22 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// chunk is how much of a file is copied at once.
+// chunk is the size of a copy buffer.
 const chunk = 256 << 10
 
-// maxRanges is how many pieces of a file a request may ask for. Each may be a call into
-// the sandbox; who asks for more gets the whole, as the web lets a server answer.
+// maxRanges is the number of ranges that a request may ask for, because each may need a
+// call into the sandbox. For more, the answer is the whole file, as HTTP permits.
 const maxRanges = 32
 
-// ofUser gives a request that is about the files of the user that it names, or that is
-// named here.
+// ofUser returns the request for the files of a user: the one that the request names, or
+// name.
 func (b *Box) ofUser(r *http.Request, name string) (*http.Request, error) {
 	if name == "" {
 		var err error
 		if name, err = b.caller(r.Context(), r.Header); err != nil {
 			return r, err
 		}
-		if name != "" && !b.trusts(r) { // what is signed is signed for a user
+		if name != "" && !b.trusts(r) { // the signature covers the user
 			return r, refuse(http.StatusUnauthorized, connect.CodeUnauthenticated, unauthorized)
 		}
 	}
@@ -43,13 +43,13 @@ func (b *Box) ofUser(r *http.Request, name string) (*http.Request, error) {
 	return r.WithContext(ctx), nil
 }
 
-// failed answers with an error, but where the sandbox is no more.
+// failed answers with an error, or as for a sandbox that is gone.
 func (b *Box) failed(w http.ResponseWriter, r *http.Request, err error) {
 	b.alive(r.Context(), err)
 	fail(w, err)
 }
 
-// download answers with a file: GET /files.
+// download handles GET /files.
 func (b *Box) download(w http.ResponseWriter, r *http.Request) {
 	r, name, info, err := b.readable(r)
 	if err != nil {
@@ -78,7 +78,7 @@ func (b *Box) download(w http.ResponseWriter, r *http.Request) {
 	case coding == "gzip":
 		pack(w, r, f)
 	case info.Size == 0 && len(f.head) > 0:
-		stream(w, r, f) // of a file that does not say its size, as those of the kernel
+		stream(w, r, f) // a file without a size, such as in /proc
 	default:
 		if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
 			r.Header.Del("Range")
@@ -87,7 +87,7 @@ func (b *Box) download(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readable finds the file that is asked for, and gives the request as one about its user.
+// readable returns the requested file, and the request for the files of its user.
 func (b *Box) readable(r *http.Request) (*http.Request, string, paddock.FileInfo, error) {
 	none := paddock.FileInfo{}
 	if err := b.signed(r); err != nil {
@@ -120,8 +120,8 @@ func (b *Box) readable(r *http.Request) (*http.Request, string, paddock.FileInfo
 	return r, name, info, nil
 }
 
-// codingOf chooses how a file is sent. What is packed is slower on a short way, so
-// that is for who asks for nothing else.
+// codingOf chooses the coding of a file. gzip is slower on a fast connection, so it is used
+// only if the client accepts nothing else.
 func codingOf(h http.Header) (string, error) {
 	if h.Get("Accept-Encoding") == "" {
 		return "", nil
@@ -139,8 +139,8 @@ func codingOf(h http.Header) (string, error) {
 	return "", nil
 }
 
-// accepted reads what a client takes: how many codings it names, and whether a plain
-// and a packed answer are among them.
+// accepted parses Accept-Encoding: the number of codings, and whether identity and gzip are
+// acceptable.
 func accepted(text string) (wants int, plain, packed, named bool) {
 	plain = true
 	for item := range strings.SplitSeq(text, ",") {
@@ -174,7 +174,7 @@ func accepted(text string) (wants int, plain, packed, named bool) {
 	return wants, plain, packed, named
 }
 
-// pack sends a file packed.
+// pack sends a file with gzip.
 func pack(w http.ResponseWriter, r *http.Request, f *file) {
 	h := w.Header()
 	h.Set("Content-Encoding", "gzip")
@@ -188,14 +188,14 @@ func pack(w http.ResponseWriter, r *http.Request, f *file) {
 		panic(http.ErrAbortHandler)
 	}
 	if _, err := io.CopyBuffer(struct{ io.Writer }{z}, struct{ io.Reader }{f}, make([]byte, chunk)); err != nil {
-		panic(http.ErrAbortHandler) // half a file is not to look like a whole one
+		panic(http.ErrAbortHandler) // a partial file must not pass for a whole one
 	}
 	if err := z.Close(); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// stream sends a file to its end, wherever that is.
+// stream sends a file up to its end, whatever its size.
 func stream(w http.ResponseWriter, r *http.Request, f *file) {
 	setType(w.Header(), f)
 	w.WriteHeader(http.StatusOK)
@@ -215,21 +215,21 @@ func setType(h http.Header, f *file) {
 	h.Set("Content-Type", kind)
 }
 
-// headSize is how much of a file tells what it is.
+// headSize is how many bytes determine the content type.
 const headSize = 512
 
-// A file is read from wherever its reader goes to. It is opened anew only where
-// that is not the next byte.
+// A file is a seekable reader of a sandbox's file. It opens the file again only if the next
+// byte is not where the last read ended.
 type file struct {
 	ctx  context.Context
 	fs   paddock.FS
 	name string
 	size int64
 
-	head []byte // the first bytes, which were read already
+	head []byte // the first bytes, already read
 	at   int64
-	r    io.ReadCloser // nil, or open
-	next int64         // where r is
+	r    io.ReadCloser // nil if not open
+	next int64         // position of r
 }
 
 // begin reads the first bytes.
@@ -268,7 +268,7 @@ func (f *file) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek goes elsewhere. The end is where it was when the file was looked at.
+// Seek implements io.Seeker. The end is that of the last stat.
 func (f *file) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -285,7 +285,7 @@ func (f *file) Seek(offset int64, whence int) (int64, error) {
 
 func (f *file) close() {
 	if f.r != nil {
-		_ = f.r.Close() // it was only read
+		_ = f.r.Close() // the file was only read
 		f.r = nil
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
-// Bounds of what one request asks the sandbox to find out where links lead.
+// Bounds of one request that resolves links in the sandbox.
 const (
-	maxLinks = 40 // as the kernel
+	maxLinks = 40 // as in the kernel
 	maxStats = 50_000
 )
 
-// A walker follows links by asking the sandbox what they say. It remembers what it
-// heard, for one request.
+// A walker resolves links by asking the sandbox for their targets. It caches the answers
+// for one request.
 type walker struct {
 	b    *Box
 	seen map[string]paddock.FileInfo
@@ -50,7 +50,7 @@ func (w *walker) stat(ctx context.Context, name string) (paddock.FileInfo, error
 
 func isLink(i paddock.FileInfo) bool { return i.Mode.Type() == fs.ModeSymlink }
 
-// real gives where a name leads, without any link, and what is there.
+// real resolves all links of a name, and returns the path and its FileInfo.
 func (w *walker) real(ctx context.Context, name string) (string, paddock.FileInfo, error) {
 	at, links := "/", 0
 	info, err := w.stat(ctx, at)
@@ -89,7 +89,7 @@ func tooManyLinks(name string) error {
 	return refuse(http.StatusBadRequest, connect.CodeFailedPrecondition, fmt.Sprintf("too many levels of symbolic links: %s", clean(name)))
 }
 
-// parts gives the components of a name.
+// parts returns the components of a name.
 func parts(name string) []string {
 	var list []string
 	for part := range strings.SplitSeq(name, "/") {
@@ -100,10 +100,10 @@ func parts(name string) []string {
 	return list
 }
 
-// clean makes text of a name, which may be any bytes.
+// clean converts a name, which may be any bytes, to UTF-8.
 func clean(name string) string { return strings.ToValidUTF8(name, "\ufffd") }
 
-// entry describes a file as E2B does: of a link, what it leads to.
+// entry describes a file as E2B does: for a link, the target.
 func (w *walker) entry(ctx context.Context, name string, info paddock.FileInfo) (*envdpb.EntryInfo, error) {
 	e := &envdpb.EntryInfo{
 		Name: clean(path.Base(name)), Path: clean(name), Size: info.Size,
@@ -119,7 +119,7 @@ func (w *walker) entry(ctx context.Context, name string, info paddock.FileInfo) 
 		case paddock.KindOf(err) == paddock.Exhausted, ctx.Err() != nil:
 			return nil, err
 		default:
-			at = name // it leads nowhere
+			at = name // the link is broken
 		}
 		at = clean(at)
 		e.SymlinkTarget = &at
@@ -148,7 +148,7 @@ func account(name string, number int) string {
 	return clean(name)
 }
 
-// described gives the entry of what is at a name now.
+// described returns the entry for a name.
 func (b *Box) described(ctx context.Context, name string) (*envdpb.EntryInfo, error) {
 	w := b.walker()
 	info, err := w.stat(ctx, name)
@@ -158,7 +158,7 @@ func (b *Box) described(ctx context.Context, name string) (*envdpb.EntryInfo, er
 	return w.entry(ctx, name, info)
 }
 
-// notThere says in their words that a file is not there.
+// notThere returns the agent's error for a missing file.
 func notThere(err error, name string) error {
 	if paddock.KindOf(err) != paddock.NotFound {
 		return err

@@ -1,28 +1,29 @@
-// Package envd answers E2B's in-box API (their port 49983) for one sandbox:
-// processes, files, watches. Nothing of E2B runs in the sandbox: every request is
-// translated into calls of a [paddock.Sandbox].
+// Package envd implements the API of E2B's agent, port 49983 of a sandbox, for one sandbox:
+// processes, files and watches. No part of E2B runs in the sandbox: every request becomes
+// calls of a [paddock.Sandbox].
 //
-// Two parties are hostile. The client sends any bytes: each message, list, name and
-// header is capped here, and what it asks for is done with the rights of the
-// sandbox's user, by the sandbox. The guest answers with any names, sizes and
-// links: they are data of answers; a link is followed by asking the sandbox what
-// it says, never on the host. A token that is set guards everything but /health,
-// in constant time; files may be had with a signature made of it.
+// Both sides are hostile. A client may send any bytes, so each message, list, name and
+// header is bounded here. The sandbox does what the client asks for, with the rights of the
+// sandbox's user. A guest may answer with any names, sizes and links. They are only data of
+// answers. Links are resolved by asking the sandbox for their targets, never on the host. A
+// token, if set, protects everything except /health, and is compared in constant time.
+// Files can also be read and written with a signature made from the token.
 //
-// What is other than in E2B's agent:
-//   - the user is the sandbox's own one, whatever it is called inside; another one,
-//     also root, runs commands where the tier has [paddock.CanUsers], and reads and
-//     writes no files;
-//   - a time that is over kills the command's process group, and not one process;
-//   - metadata of files is kept by the Box, by name, and not in extended attributes:
-//     it goes with the Box, and what commands set there is not told;
-//   - files are sent packed only to who takes nothing else but gzip;
-//   - a watch that is too slow loses events; of a watcher the newest 10,000 are kept,
-//     of all of a Box about 8 MiB, and one that is not asked for 10 minutes ends; so
-//     much is kept of metadata, too; how much of the disk is used is told as 0.
+// Differences from E2B's agent:
+//   - The user is the sandbox's own, whatever its name inside. Another user, including root,
+//     runs commands if the tier has [paddock.CanUsers]. Commands of that user also serve its
+//     requests for files.
+//   - A timeout kills the command's process group, not one process.
+//   - File metadata is kept by the Box, by name, and not in extended attributes. It ends with
+//     the Box, and attributes that commands set are not reported.
+//   - Files are sent with gzip only to a client that accepts nothing else.
+//   - A slow watch loses events. The newest 10,000 events of a watcher are kept, and about 8
+//     MiB for all watchers of a Box. A watcher without a request for 10 minutes ends.
+//   - About 8 MiB of file metadata is kept for a Box.
+//   - The used disk space is reported as 0.
 //
-// Output waits for who reads it, as a pipe does: a Box holds a bounded number of
-// pieces for each reader, and a reader that takes nothing for a minute is cut off.
+// A process waits for the reader of its output, as with a pipe. A Box holds a bounded
+// number of pieces for each reader. A reader that accepts nothing for a minute is cut off.
 package envd
 
 import (
@@ -41,48 +42,47 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
-// Version is the release of E2B's agent that a Box answers like.
+// Version is the version of E2B's agent that a Box imitates.
 const Version = "0.6.13"
 
-// Options say whose API it is.
+// Options configure a Box.
 type Options struct {
-	Sandbox paddock.Sandbox // needed
-	Tier    paddock.Tier    // named where something cannot be; empty is not known
+	Sandbox paddock.Sandbox // required
+	Tier    paddock.Tier    // for error messages; empty is unknown
 
-	// Token must be shown by every request but /health; empty lets everyone in.
+	// Token is required by every request except /health. Empty requires none.
 	Token string
 
-	// Env is added to the environment of every process, below what a request
-	// brings; it is what /envs answers.
+	// Env is added to the environment of every process. Variables of the request override
+	// it. /envs returns it.
 	Env map[string]string
 
-	SandboxID, TemplateID string // told to processes
+	SandboxID, TemplateID string // variables of every process
 
-	// User is one more name of the sandbox's own user, beside "user" and the one
-	// that it has inside.
+	// User is another name of the sandbox's own user, besides "user" and its name inside.
 	User string
-	// Dir is where processes start and relative names begin; empty is the home.
+	// Dir is the directory of processes and of relative names. Empty is the home directory.
 	Dir string
 
-	// Room is where what is held of requests counts with those of other sandboxes; nil
-	// is for themselves.
+	// Room counts the bytes held of requests together with those of other sandboxes. Nil
+	// counts them alone.
 	Room Room
 
-	// Gone answers a request that came when the sandbox was no more. Without it
-	// the answer is 502 in E2B's words.
+	// Gone answers a request for a sandbox that does not exist any more. Nil answers with
+	// E2B's 502.
 	Gone func(http.ResponseWriter, *http.Request)
 
 	Log *slog.Logger // nil discards
 }
 
-// A Room bounds bytes that are held of the requests of several sandboxes.
+// A Room bounds the bytes held of requests to several sandboxes.
 type Room interface {
-	// Take counts n bytes more, and answers whether there was room for them.
+	// Take counts n more bytes, and reports whether there was room for them.
 	Take(n int64) bool
 	Give(n int64)
 }
 
-// A Box is the API of one sandbox. It can be used by many requests at once.
+// A Box is the API of one sandbox. It is safe for concurrent use.
 type Box struct {
 	o   Options
 	mux *http.ServeMux
@@ -96,12 +96,12 @@ type Box struct {
 	watchers  watchers
 	metadata  metadata
 	metrics   metrics
-	held      atomic.Int64     // bytes of requests
-	listing   chan struct{}    // has one while a directory is listed
-	now       func() time.Time // time.Now, but in tests
+	held      atomic.Int64     // bytes held of requests
+	listing   chan struct{}    // has an element while a directory is listed
+	now       func() time.Time // time.Now, except in tests
 }
 
-// New makes a Box. It does not touch the sandbox.
+// New makes a Box. It makes no call to the sandbox.
 func New(o Options) (*Box, error) {
 	if o.Sandbox == nil {
 		return nil, fmt.Errorf("a sandbox is needed: %w", paddock.Invalid)
@@ -121,8 +121,8 @@ func New(o Options) (*Box, error) {
 	return b, nil
 }
 
-// Close ends every stream and waits for what runs here. Processes in the sandbox
-// go on. Closing twice is fine.
+// Close ends every stream and waits for all goroutines. Processes in the sandbox continue.
+// A second Close does nothing.
 func (b *Box) Close() error {
 	b.tasks.close()
 	b.cancel()
@@ -154,8 +154,8 @@ func (b *Box) routes() *http.ServeMux {
 	return mux
 }
 
-// ServeHTTP answers a request. Where the sandbox is no more it calls
-// [Options.Gone]; where an answer was under way by then, it is cut.
+// ServeHTTP implements http.Handler. If the sandbox is gone, it calls [Options.Gone], or
+// cuts an answer that has begun.
 func (b *Box) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !b.tasks.begin() {
 		b.gone(w, r)
@@ -167,7 +167,7 @@ func (b *Box) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		switch e := recover(); {
 		case e == nil:
-		case e == errGone && !out.begun.Load(): //nolint:errorlint // a panic's value, not an error that came from somewhere
+		case e == errGone && !out.begun.Load(): //nolint:errorlint // the value of a panic, not a wrapped error
 			out.leave()
 			b.gone(w, r)
 		case e == errGone: //nolint:errorlint // the same
@@ -197,13 +197,13 @@ func (b *Box) answer(w *answer, r *http.Request) {
 	b.mux.ServeHTTP(w, r)
 }
 
-// health says that the sandbox lives: their clients ask it to tell a sandbox that
-// was killed from a connection that broke.
+// health reports that the sandbox exists. E2B's clients call it to distinguish a killed
+// sandbox from a broken connection.
 func (b *Box) health(w http.ResponseWriter, r *http.Request) {
 	if b.isGone(r.Context()) {
 		panic(errGone)
 	}
-	if a, ok := w.(*answer); ok { // one that says that it lives is no stream of its
+	if a, ok := w.(*answer); ok { // close does not cut this answer, because it is no stream
 		a.whole()
 	}
 	w.Header().Set("Cache-Control", "no-store")
@@ -218,11 +218,11 @@ func (b *Box) envs(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, env)
 }
 
-// errGone ends a request whose sandbox is no more. It is a panic, since only
-// ServeHTTP knows whether there is still an answer to be given.
+// errGone ends a request whose sandbox is gone. It is the value of a panic, because only
+// ServeHTTP knows whether an answer can still be sent.
 var errGone = errors.New("the sandbox is gone")
 
-// isGone asks whether the sandbox is no more.
+// isGone reports whether the sandbox is gone.
 func (b *Box) isGone(ctx context.Context) bool {
 	st, err := b.o.Sandbox.Status(ctx)
 	if err == nil {
@@ -235,7 +235,7 @@ func (b *Box) isGone(ctx context.Context) bool {
 	return kind == paddock.NotFound || kind == paddock.Unavailable
 }
 
-// alive ends the request where err comes from a sandbox that is no more.
+// alive ends the request if err is from a sandbox that is gone.
 func (b *Box) alive(ctx context.Context, err error) {
 	switch paddock.KindOf(err) {
 	case paddock.Unavailable, paddock.NotFound, paddock.Canceled, paddock.Internal:
@@ -247,7 +247,7 @@ func (b *Box) alive(ctx context.Context, err error) {
 	}
 }
 
-// gone is the answer of a proxy that has no such sandbox.
+// gone answers as a proxy that does not know the sandbox.
 func (b *Box) gone(w http.ResponseWriter, r *http.Request) {
 	if b.o.Gone != nil {
 		b.o.Gone(w, r)
@@ -258,14 +258,14 @@ func (b *Box) gone(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// tasks counts what runs, so that Close can wait for it.
+// tasks counts running requests, so that Close can wait for them.
 type tasks struct {
 	mu     sync.Mutex
 	closed bool // guarded by mu
 	wg     sync.WaitGroup
 }
 
-// begin is false after close.
+// begin counts a task. It reports false after close.
 func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,11 +22,10 @@ const (
 	maxListed  = maxAnswer / 2 // bytes of names and links
 )
 
-// fileService is filesystem.Filesystem.
+// fileService implements filesystem.Filesystem.
 type fileService struct{ b *Box }
 
-// named finds whose files are asked about, which the context then knows, and makes the
-// path absolute.
+// named makes a path absolute, and returns a context for the user of the request.
 func (b *Box) named(ctx context.Context, h http.Header, name string) (context.Context, string, error) {
 	user, err := b.caller(ctx, h)
 	if err == nil {
@@ -49,7 +48,7 @@ func (s fileService) Stat(ctx context.Context, r *connect.Request[envdpb.StatReq
 	return answered(ctx, s.b, &envdpb.StatResponse{Entry: entry}, err)
 }
 
-// MakeDir makes a directory, and those above it.
+// MakeDir makes a directory and its parents.
 func (s fileService) MakeDir(ctx context.Context, r *connect.Request[envdpb.MakeDirRequest]) (*connect.Response[envdpb.MakeDirResponse], error) {
 	entry, err := s.b.makeDir(ctx, r.Header(), r.Msg.GetPath())
 	return answered(ctx, s.b, &envdpb.MakeDirResponse{Entry: entry}, err)
@@ -74,7 +73,7 @@ func (b *Box) makeDir(ctx context.Context, h http.Header, text string) (*envdpb.
 	return b.described(ctx, name)
 }
 
-// taken says what is where a directory was to be made.
+// taken returns the error for an existing name that is not a directory.
 func (b *Box) taken(ctx context.Context, name string) error {
 	_, info, err := b.walker().real(ctx, name)
 	switch {
@@ -86,7 +85,7 @@ func (b *Box) taken(ctx context.Context, name string) error {
 	return invalid(fmt.Sprintf("path already exists but it is not a directory: %s", clean(name)))
 }
 
-// Move renames a file or directory, and makes the directories above its new place.
+// Move renames a file or directory, and makes the parents of the new name.
 func (s fileService) Move(ctx context.Context, r *connect.Request[envdpb.MoveRequest]) (*connect.Response[envdpb.MoveResponse], error) {
 	entry, err := s.b.move(ctx, r.Header(), r.Msg)
 	return answered(ctx, s.b, &envdpb.MoveResponse{Entry: entry}, err)
@@ -121,8 +120,7 @@ func (b *Box) move(ctx context.Context, h http.Header, m *envdpb.MoveRequest) (*
 	return b.described(ctx, to)
 }
 
-// Remove removes a file, or a directory with all that is in it. What is not there
-// is fine.
+// Remove removes a file, or a directory with its contents. A missing name is not an error.
 func (s fileService) Remove(ctx context.Context, r *connect.Request[envdpb.RemoveRequest]) (*connect.Response[envdpb.RemoveResponse], error) {
 	ctx, name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
 	if err == nil {
@@ -137,11 +135,10 @@ func (s fileService) Remove(ctx context.Context, r *connect.Request[envdpb.Remov
 	return answered(ctx, s.b, &envdpb.RemoveResponse{}, err)
 }
 
-// ListDir gives what a directory holds, in lexical order, each directory before
-// what is in it.
+// ListDir lists a directory in lexical order, each subdirectory before its contents.
 func (s fileService) ListDir(ctx context.Context, r *connect.Request[envdpb.ListDirRequest]) (*connect.Response[envdpb.ListDirResponse], error) {
 	select {
-	case s.b.listing <- struct{}{}: // one at a time: each may hold much
+	case s.b.listing <- struct{}{}: // one at a time, because a list may be large
 		defer func() { <-s.b.listing }()
 	case <-ctx.Done():
 		return nil, rpcError(context.Cause(ctx))
@@ -167,7 +164,7 @@ func (b *Box) list(ctx context.Context, h http.Header, m *envdpb.ListDirRequest)
 		size += len(info.Name) + len(info.Link)
 		switch {
 		case err != nil && paddock.KindOf(err) == paddock.NotFound && len(infos) > 0:
-			// a directory that went meanwhile
+			// the directory was removed meanwhile
 		case err != nil:
 			return nil, notThere(err, name)
 		case len(infos) == maxEntries:
@@ -198,7 +195,7 @@ func tooLong(name string) error {
 	return fmt.Errorf("the names of files in %s have more than %d bytes: %w", clean(name), maxListed, paddock.Exhausted)
 }
 
-// directory gives where a directory really is.
+// directory returns the resolved path of a directory.
 func (w *walker) directory(ctx context.Context, name string) (string, error) {
 	info, err := w.stat(ctx, name)
 	at := name
@@ -216,7 +213,7 @@ func (w *walker) directory(ctx context.Context, name string) (string, error) {
 	return at, nil
 }
 
-// under says a name below root as one below the name that root was asked for by.
+// under replaces the resolved root in a name by the requested name of the root.
 func under(asked, root, name string) string {
 	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/")
 	if !ok {
@@ -225,7 +222,7 @@ func under(asked, root, name string) string {
 	return path.Join(asked, rest)
 }
 
-// comparePaths orders names as one who walks the tree meets them.
+// comparePaths orders names as in a walk of the tree.
 func comparePaths(a, b string) int {
 	for {
 		x, restA, moreA := strings.Cut(a, "/")

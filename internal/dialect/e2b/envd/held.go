@@ -13,20 +13,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
-// maxHeld is how many bytes of requests a Box holds: of bodies that are being read and
-// unpacked, and of messages until their calls end.
+// maxHeld bounds the bytes of requests that a Box holds: bodies while they are read and
+// decompressed, and messages until their calls end.
 const maxHeld = 64 << 20
 
 var errHeld = errors.New("too much of other requests is held for this sandbox, or for its owner; try again")
 
-// A held count is of one request. Its Box has the sum of all, and where there is a room
-// for several Boxes they count there, too.
+// A held counts the bytes of one request. They also count in the sum of its Box, and in the
+// room of several Boxes.
 type held struct {
 	b *Box
 	n int64
 }
 
-// set counts n bytes in place of what was counted.
+// set replaces the count by n bytes.
 func (h *held) set(n int64) error {
 	more, room := n-h.n, h.b.o.Room
 	all := h.b.held.Add(more)
@@ -41,7 +41,7 @@ func (h *held) set(n int64) error {
 	return nil
 }
 
-// A heldBody counts what was read of a body. It is used by one goroutine at a time.
+// A heldBody counts the bytes read from a body. It is used by one goroutine at a time.
 type heldBody struct {
 	io.ReadCloser
 	held
@@ -57,18 +57,18 @@ func (b *heldBody) Read(p []byte) (int, error) {
 
 type heldKey struct{}
 
-// counted has a handler of calls count what it holds of a request.
+// counted makes a handler of calls count the bytes that it holds of a request.
 func (b *Box) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &heldBody{ReadCloser: r.Body, held: held{b: b}}
-		defer func() { _ = body.set(0) }() // less is never refused
+		defer func() { _ = body.set(0) }() // a smaller count is never refused
 		r = r.WithContext(context.WithValue(r.Context(), heldKey{}, body))
 		r.Body = body
 		next.ServeHTTP(w, r)
 	})
 }
 
-// arrived counts a message in place of the bytes that it was read from.
+// arrived replaces the count of a message's bytes by the size of the decoded message.
 func arrived(ctx context.Context, m any) error {
 	body, ok := ctx.Value(heldKey{}).(*heldBody)
 	message, is := m.(proto.Message)
@@ -102,7 +102,7 @@ func (counter) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.S
 
 type countedConn struct {
 	connect.StreamingHandlerConn
-	ctx context.Context //nolint:containedctx // the call's, as the connection is
+	ctx context.Context //nolint:containedctx // the call's context
 }
 
 func (c *countedConn) Receive(m any) error {
@@ -112,7 +112,7 @@ func (c *countedConn) Receive(m any) error {
 	return arrived(c.ctx, m)
 }
 
-// An unpacker counts what it unpacks until its message has been read.
+// An unpacker counts the decompressed bytes until the message is read.
 type unpacker struct {
 	gzip.Reader
 	held
@@ -127,11 +127,11 @@ func (u *unpacker) Read(p []byte) (int, error) {
 }
 
 func (u *unpacker) Close() error {
-	_ = u.set(0) // less is never refused
+	_ = u.set(0) // a smaller count is never refused
 	return u.Reader.Close()
 }
 
-// callOptions are the bounds of calls: only input is large.
+// callOptions returns the bounds of calls. Only input may be large.
 func (b *Box) callOptions() []connect.HandlerOption {
 	return []connect.HandlerOption{
 		connect.WithSendMaxBytes(maxAnswer),

@@ -12,13 +12,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
-// A piece is input on its way.
+// A piece is input that was not written yet.
 type piece struct {
-	in   *envdpb.ProcessInput // empty is the end of it
+	in   *envdpb.ProcessInput // empty for the end of input
 	done chan<- error         // has room for the result
 }
 
-// pump writes what arrives for the input, in its order, until the process ends.
+// pump writes the input pieces in order, until the process ends.
 func (p *process) pump(w io.WriteCloser) {
 	for {
 		select {
@@ -39,8 +39,8 @@ func (p *process) pump(w io.WriteCloser) {
 	}
 }
 
-// put writes to a process's input, behind what was put before, and answers when the
-// process's pipe has taken it. What is being written when ctx ends is written still.
+// put writes to the input of a process, after earlier pieces. It returns when the pipe of
+// the process has accepted the piece. If ctx ends, a piece in progress is still written.
 func (p *process) put(ctx context.Context, in *envdpb.ProcessInput) error {
 	if p.input == nil {
 		if p.hasEnded() {
@@ -57,14 +57,14 @@ func (p *process) put(ctx context.Context, in *envdpb.ProcessInput) error {
 		return context.Cause(ctx)
 	}
 	select {
-	case err := <-done: // it comes, also where the process ends meanwhile
+	case err := <-done: // always sent, even if the process ends
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// fits checks that an input is of the kind that the process has.
+// fits checks that input matches the kind of the process: terminal or pipe.
 func (p *process) fits(in *envdpb.ProcessInput) error {
 	switch in.GetInput().(type) {
 	case *envdpb.ProcessInput_Stdin:
@@ -81,7 +81,7 @@ func (p *process) fits(in *envdpb.ProcessInput) error {
 	return nil
 }
 
-// SendInput writes to a process's input.
+// SendInput writes to the input of a process.
 func (s processService) SendInput(ctx context.Context, r *connect.Request[envdpb.SendInputRequest]) (*connect.Response[envdpb.SendInputResponse], error) {
 	p, err := s.b.selected(ctx, r.Msg.GetProcess())
 	if err == nil {
@@ -93,7 +93,7 @@ func (s processService) SendInput(ctx context.Context, r *connect.Request[envdpb
 	return answered(ctx, s.b, &envdpb.SendInputResponse{}, err)
 }
 
-// CloseStdin is the end of a process's input.
+// CloseStdin closes the input of a process.
 func (s processService) CloseStdin(ctx context.Context, r *connect.Request[envdpb.CloseStdinRequest]) (*connect.Response[envdpb.CloseStdinResponse], error) {
 	p, err := s.b.selected(ctx, r.Msg.GetProcess())
 	if err == nil && p.pty {
@@ -105,8 +105,8 @@ func (s processService) CloseStdin(ctx context.Context, r *connect.Request[envdp
 	return answered(ctx, s.b, &envdpb.CloseStdinResponse{}, err)
 }
 
-// StreamInput writes a series of inputs. The first message names the process. A
-// stream that is only cut off has written what came.
+// StreamInput writes several pieces of input. The first message names the process. If the
+// stream is cut, the pieces that arrived are written.
 func (s processService) StreamInput(ctx context.Context, in *connect.ClientStream[envdpb.StreamInputRequest]) (*connect.Response[envdpb.StreamInputResponse], error) {
 	err := s.b.streamed(ctx, in)
 	return answered(ctx, s.b, &envdpb.StreamInputResponse{}, err)

@@ -9,26 +9,25 @@ import (
 	"sync"
 )
 
-// Bounds of what is kept of files. The first two are E2B's.
+// Bounds of file metadata. The first two are E2B's.
 const (
 	maxKey       = 246  // bytes
-	maxMetadata  = 4096 // bytes, of one file
+	maxMetadata  = 4096 // bytes for one file
 	maxDescribed = 10_000
-	maxAbout     = 8 << 20 // bytes, of all files of a Box
-	aboutCost    = 256     // bytes of a file beside names and values, about
+	maxAbout     = 8 << 20 // bytes for all files of a Box
+	aboutCost    = 256     // estimated overhead of a file in bytes
 )
 
-// metadataPrefix begins the headers that describe a file.
+// metadataPrefix is the prefix of the headers that carry metadata.
 const metadataPrefix = "X-Metadata-"
 
-// metadata is what was told of files when they were written, by where they really
-// are. It is kept here and not in the sandbox: so it goes with the Box, and what
-// commands do to files (move them, replace them, describe them by extended
-// attributes) does not change it.
+// metadata has the metadata that was sent with uploaded files, by resolved path. It is kept
+// here and not in the sandbox. So it ends with the Box, and no command changes it: not by
+// moving or replacing a file, nor by setting extended attributes.
 type metadata struct {
 	mu    sync.Mutex
-	files map[string]map[string]string // guarded by mu; those are never changed
-	size  int                          // guarded by mu; bytes of all of them
+	files map[string]map[string]string // guarded by mu; the inner maps are immutable
+	size  int                          // guarded by mu; bytes of all entries
 }
 
 func costOf(name string, about map[string]string) int {
@@ -39,7 +38,7 @@ func costOf(name string, about map[string]string) int {
 	return n
 }
 
-// drop needs mu.
+// drop removes an entry. mu is held.
 func (m *metadata) drop(name string) {
 	if about, ok := m.files[name]; ok {
 		m.size -= costOf(name, about)
@@ -47,7 +46,7 @@ func (m *metadata) drop(name string) {
 	}
 }
 
-// keep needs mu. When too much is known it forgets some.
+// keep adds an entry, and drops others beyond the bound. mu is held.
 func (m *metadata) keep(name string, about map[string]string) {
 	m.drop(name)
 	if m.files == nil {
@@ -75,7 +74,7 @@ func (m *metadata) get(name string) map[string]string {
 	return m.files[name]
 }
 
-// set replaces what is known of a file. When too many are known it forgets some.
+// set replaces the metadata of a file.
 func (m *metadata) set(name string, about map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +84,7 @@ func (m *metadata) set(name string, about map[string]string) {
 	}
 }
 
-// move follows a file or directory to its new name.
+// move renames the entries of a file or directory.
 func (m *metadata) move(from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +103,7 @@ func (m *metadata) move(from, to string) {
 	}
 }
 
-// remove forgets a file, or a directory and what was in it.
+// remove drops the entries of a file, or of a directory and its contents.
 func (m *metadata) remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +114,7 @@ func (m *metadata) remove(name string) {
 	}
 }
 
-// key gives where a file really is, though it may not be there itself.
+// key returns the resolved path of a file, which need not exist.
 func (b *Box) key(ctx context.Context, name string) string {
 	dir, _, err := b.walker().real(ctx, path.Dir(name))
 	if err != nil {
@@ -124,7 +123,7 @@ func (b *Box) key(ctx context.Context, name string) string {
 	return path.Join(dir, path.Base(name))
 }
 
-// about reads what the headers of an upload tell of its files.
+// about parses the metadata in the headers of an upload.
 func about(h http.Header) (map[string]string, error) {
 	list := map[string]string{}
 	size := 0

@@ -9,15 +9,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// metrics remembers the last look at the processor's time.
+// metrics has the processor time of the last sample.
 type metrics struct {
 	mu   sync.Mutex
 	at   time.Time     // guarded by mu
 	used time.Duration // guarded by mu
 }
 
-// busy gives what part of the processors was used since the last look, in percent
-// of one.
+// busy returns the processor usage since the last sample, in percent of one processor.
 func (m *metrics) busy(now time.Time, u paddock.Usage) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +33,7 @@ func (m *metrics) busy(now time.Time, u paddock.Usage) float64 {
 
 const mebibyte = 1 << 20
 
-// measured is what /metrics answers. The disk's use is not known outside, and is 0.
+// measured handles GET /metrics. The disk usage is unknown here, and reported as 0.
 func (b *Box) measured(w http.ResponseWriter, r *http.Request) {
 	st, err := b.o.Sandbox.Status(r.Context())
 	if err != nil {

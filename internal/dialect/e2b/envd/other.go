@@ -18,20 +18,21 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of what is done with files as another user.
+// Bounds of file operations as another user.
 const (
-	otherTime    = 10 * time.Minute // that a command may take
-	otherCopy    = 2 * time.Hour    // that one may take which copies
-	otherEnd     = 10 * time.Second // that its end may take
-	otherWords   = 4 << 10          // bytes of what a command says is wrong
-	otherEntry   = 3*maxName + 1024 // bytes that a file is described by
-	otherRecords = 3                // that it is described by, each ended by a NUL
+	otherTime    = 10 * time.Minute // of a command
+	otherCopy    = 2 * time.Hour    // of a command that copies
+	otherEnd     = 10 * time.Second // of its end
+	otherWords   = 4 << 10          // bytes of a command's error output
+	otherEntry   = 3*maxName + 1024 // bytes of a file's description
+	otherRecords = 3                // fields of a description, each ended by NUL
 )
 
-// filesKey is where a context has the files that a request is about.
+// filesKey is the key of the context value with the files of a request.
 type filesKey struct{}
 
-// files are those that a request is about: the sandbox's own user's, or another's.
+// files returns the files of a request: with the rights of the sandbox's own user, or
+// another's.
 func (b *Box) files(ctx context.Context) paddock.FS {
 	if o, ok := ctx.Value(filesKey{}).(*otherFiles); ok {
 		return o
@@ -39,7 +40,7 @@ func (b *Box) files(ctx context.Context) paddock.FS {
 	return b.o.Sandbox.FS()
 }
 
-// as has a request be about the files of a user; empty is the sandbox's own.
+// as makes the context use the rights of a user. Empty is the sandbox's own user.
 func (b *Box) as(ctx context.Context, user string) (context.Context, error) {
 	own, err := b.own(ctx, user)
 	if err != nil || own {
@@ -49,22 +50,22 @@ func (b *Box) as(ctx context.Context, user string) (context.Context, error) {
 		return ctx, unknownUser(user, "")
 	}
 	o := &otherFiles{FS: b.o.Sandbox.FS(), b: b, user: user}
-	if err := o.run(ctx, user, nil, "exit 0"); err != nil { // it is told before anything is looked at
+	if err := o.run(ctx, user, nil, "exit 0"); err != nil { // report a missing user first
 		return ctx, err
 	}
 	return context.WithValue(ctx, filesKey{}, o), nil
 }
 
-// otherFiles are the files of a sandbox with the rights of a user that is not its own:
-// each call is a command of that user's, since the agent inside reads and writes as
-// the sandbox's own. What is watched is watched with that one's rights.
+// otherFiles accesses the files of a sandbox with the rights of another user. Each call
+// runs a command as that user, because the agent inside acts as the sandbox's own user.
+// Only Watch uses the rights of the sandbox's own user.
 type otherFiles struct {
 	paddock.FS // Watch
 	b          *Box
 	user       string
 }
 
-// A capped writer keeps the beginning.
+// A capped writer keeps the beginning of what is written.
 type capped struct {
 	bytes.Buffer
 }
@@ -76,7 +77,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// start starts a script, whose first argument is the file that it is about.
+// start starts a script. The first argument is the file to act on.
 func (o *otherFiles) start(ctx context.Context, t time.Duration, in bool, out, errs io.Writer, script string, args []string) (paddock.Process, error) {
 	p, err := o.b.o.Sandbox.Start(ctx, paddock.Cmd{
 		Args: append([]string{"/bin/bash", "-c", script, "files"}, args...), Dir: "/", User: o.user, Timeout: t, Input: in,
@@ -98,7 +99,7 @@ func (o *otherFiles) start(ctx context.Context, t time.Duration, in bool, out, e
 	return nil, err
 }
 
-// run runs a script to its end.
+// run runs a script and waits for its end.
 func (o *otherFiles) run(ctx context.Context, name string, out io.Writer, script string, args ...string) error {
 	var errs capped
 	p, err := o.start(ctx, otherTime, false, out, &errs, script, append([]string{name}, args...))
@@ -114,12 +115,12 @@ func (o *otherFiles) run(ctx context.Context, name string, out io.Writer, script
 	return outcome(name, exit, errs.String())
 }
 
-// outcome gives what a command said is wrong its kind, by the words of the C library.
+// outcome classifies a command's error output by the messages of the C library.
 func outcome(name string, exit paddock.Exit, said string) error {
 	switch {
 	case exit.Cause == paddock.TimedOut:
 		return fmt.Errorf("%s: %w", clean(name), paddock.Timeout)
-	case exit.Dropped > 0: // nobody took it for too long, as in a pause
+	case exit.Dropped > 0: // the output was not read for too long, for example during a pause
 		return fmt.Errorf("%s: %d bytes of its content were lost on their way: %w", clean(name), exit.Dropped, paddock.Unavailable)
 	case exit.Cause == paddock.Exited && exit.Code == 0:
 		return nil
@@ -154,7 +155,7 @@ func outcome(name string, exit paddock.Exit, said string) error {
 	return fmt.Errorf("%s: a command for files ended with %s %d: %w", clean(name), exit.Cause, exit.Code, paddock.Internal)
 }
 
-// told describes a file to this side: see described.
+// told makes find describe a file in the form that described parses.
 const told = `-printf '%y %m %s %T@ %U %G %u %g\0%p\0%l\0'`
 
 // Stat implements [paddock.FS].
@@ -170,7 +171,7 @@ func (o *otherFiles) List(ctx context.Context, name string, depth int) iter.Seq2
 	return o.find(ctx, name, `[ -d "$1" ] || { [ -e "$1" ] && echo "Not a directory" >&2 && exit 1; }; exec find "$1" -mindepth 1 -maxdepth "$2" `+told, strconv.Itoa(depth))
 }
 
-// find gives what a script tells of files. What it says is the guest's.
+// find parses the files that a script describes. The output is untrusted.
 func (o *otherFiles) find(ctx context.Context, name, script string, args ...string) iter.Seq2[paddock.FileInfo, error] {
 	return func(yield func(paddock.FileInfo, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -199,7 +200,7 @@ func (o *otherFiles) find(ctx context.Context, name, script string, args ...stri
 				return
 			}
 		}
-		_ = r.Close() // what is too long is not waited for
+		_ = r.Close() // stop reading if it is too long
 		wg.Wait()
 		err := ran
 		if err == nil {
@@ -211,7 +212,7 @@ func (o *otherFiles) find(ctx context.Context, name, script string, args ...stri
 	}
 }
 
-// records parts what find tells, file by file.
+// records splits find's output into descriptions.
 func records(data []byte, end bool) (int, []byte, error) {
 	at := 0
 	for range otherRecords {
@@ -227,7 +228,7 @@ func records(data []byte, end bool) (int, []byte, error) {
 	return at, data[:at], nil
 }
 
-// described reads one of them.
+// described parses one description.
 func described(data []byte) (i paddock.FileInfo, err error) {
 	parts := strings.Split(string(data), "\x00")
 	fields := strings.Split(parts[0], " ")
@@ -290,17 +291,17 @@ func (o *otherFiles) Symlink(ctx context.Context, target, name string) error {
 	return o.run(ctx, name, nil, `exec ln -sT -- "$2" "$1"`, target)
 }
 
-// opened is what a script says when its file is open.
+// opened is what a script prints when its file is open.
 const opened = "x"
 
-// A copying process is one that reads or writes a file.
+// A copying is a process that reads or writes a file.
 type copying struct {
 	o    *otherFiles
 	name string
 	p    paddock.Process
 	out  *io.PipeReader
 	errs capped
-	stop func() bool // has the end of the call end it no more
+	stop func() bool // detaches the process from the end of the call
 	wg   sync.WaitGroup
 	end  error // set when wg is done
 }
@@ -323,7 +324,8 @@ func (o *otherFiles) copying(ctx context.Context, in bool, script, name string, 
 		c.end = err
 		w.CloseWithError(err)
 	})
-	// A command that a hostile sandbox stops holds up nobody whose time is over.
+	// A command that a hostile sandbox stopped must not block the caller beyond its
+	// deadline.
 	c.stop = context.AfterFunc(ctx, func() {
 		w.CloseWithError(context.Cause(ctx))
 		p.Release()
@@ -339,7 +341,7 @@ func (o *otherFiles) copying(ctx context.Context, in bool, script, name string, 
 	return c, nil
 }
 
-// kill ends what may not have ended.
+// kill ends the process, if it has not ended.
 func (c *copying) kill() {
 	c.stop()
 	_ = c.out.Close() // it never fails
@@ -348,7 +350,7 @@ func (c *copying) kill() {
 	c.slay()
 }
 
-// slay has the command ended by signal 9, for as long as an agent may take that answers.
+// slay kills the command by signal 9, and waits a bounded time for the agent's answer.
 func (c *copying) slay() {
 	ctx, cancel := context.WithTimeout(context.Background(), otherEnd)
 	defer cancel()
@@ -406,7 +408,7 @@ type filling struct {
 
 func (f *filling) Write(p []byte) (int, error) {
 	n, err := f.c.p.Input().Write(p)
-	if err != nil { // the command has ended, and says why
+	if err != nil { // the command has ended; its exit has the cause
 		if end := f.finish(); end != nil {
 			err = end
 		}
@@ -414,11 +416,11 @@ func (f *filling) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// finish waits for the command, which has written everything then.
+// finish waits for the end of the command, which has then written everything.
 func (f *filling) finish() error {
 	if !f.done {
 		f.done = true
-		_, _ = io.Copy(io.Discard, f.c.out) // until the command has ended, whose error is told
+		_, _ = io.Copy(io.Discard, f.c.out) // until the end of the command, whose error is returned
 		f.c.wg.Wait()
 		f.c.stop()
 		f.c.p.Release()

@@ -14,58 +14,58 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
-// Bounds of output on its way to a reader.
+// Bounds of output that a reader has not accepted.
 const (
 	pieceSize    = 32 << 10
 	ptyPieceSize = 16 << 10
 	piecesAhead  = 16 // of one reader
 )
 
-// A process that ended can still be connected to for a while; so can only so many.
+// Bounds of ended processes that can still be connected to.
 const (
 	keptFor  = 30 * time.Second
 	maxEnded = 1000
 )
 
-// noPID is the first number given to what never was a process: no kernel counts
-// that far.
+// noPID is the first number for a program that was never started. No kernel uses such a
+// large PID.
 const noPID = 1 << 30
 
-// A process is one that the API knows.
+// A process is a process known to the API.
 type process struct {
 	b   *Box
 	pid uint32
 	tag *string
 	pty bool
-	p   paddock.Process // nil of a program that could not be started
+	p   paddock.Process // nil if the program could not be started
 
-	input chan piece // nil without one; what the pump is to write
+	input chan piece // input for pump to write; nil without input
 
 	mu      sync.Mutex
-	config  *envdpb.ProcessConfig // guarded by mu; nil once it has ended, and where it is long
-	readers map[*reader]struct{}  // guarded by mu; nil once it has ended
-	end     ending                // guarded by mu; until ended is closed
+	config  *envdpb.ProcessConfig // guarded by mu; nil after the end, or if it is large
+	readers map[*reader]struct{}  // guarded by mu; nil after the end
+	end     ending                // guarded by mu until ended is closed
 	ended   chan struct{}
 }
 
-// An ending says how a process ended: with an event, or with an error in its place.
+// An ending is how a process ended: an event, or an error instead.
 type ending struct {
 	event *envdpb.ProcessEvent_End
 	err   error
-	late  bool // its time was over: the stream that set it is told so in place of the event
+	late  bool // timed out: the stream that set the timeout gets an error instead of the event
 }
 
-// A reader is one stream that a process's output goes to.
+// A reader is one stream that receives the output of a process.
 type reader struct {
 	data chan *envdpb.ProcessEvent_Data
-	left chan struct{} // closed when nobody reads any more
+	left chan struct{} // closed when the stream ends
 }
 
 func newReader() *reader {
 	return &reader{data: make(chan *envdpb.ProcessEvent_Data, piecesAhead), left: make(chan struct{})}
 }
 
-// A writer is one of a process's outputs.
+// A writer is one of the outputs of a process.
 type writer struct {
 	p    *process
 	wrap func([]byte) *envdpb.ProcessEvent_Data
@@ -84,7 +84,7 @@ func terminal(b []byte) *envdpb.ProcessEvent_Data {
 	return &envdpb.ProcessEvent_Data{Output: &envdpb.ProcessEvent_Data_Pty{Pty: b}}
 }
 
-// output says where the output of a command goes.
+// output returns the Output of a command.
 func (p *process) output() paddock.Output {
 	if p.pty {
 		return paddock.Output{Stdout: &writer{p, terminal, ptyPieceSize}}
@@ -92,7 +92,7 @@ func (p *process) output() paddock.Output {
 	return paddock.Output{Stdout: &writer{p, stdout, pieceSize}, Stderr: &writer{p, stderr, pieceSize}}
 }
 
-// Write hands output to who reads now, and waits for them.
+// Write sends output to all readers, and waits for them.
 func (w *writer) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		n := min(len(rest), w.most)
@@ -118,7 +118,7 @@ func (p *process) emit(data *envdpb.ProcessEvent_Data) {
 	}
 }
 
-// join adds a reader. One of a process that has ended finds its end only.
+// join adds a reader. After the end of the process, the reader gets only the end.
 func (p *process) join(r *reader) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (p *process) join(r *reader) {
 	}
 }
 
-// leave takes a reader away: the process waits for it no longer.
+// leave removes a reader, so that the process does not wait for it.
 func (p *process) leave(r *reader) {
 	close(r.left)
 	p.mu.Lock()
@@ -144,8 +144,8 @@ func (p *process) finish(e ending) {
 	close(p.ended)
 }
 
-// info describes a process that runs; nil one that does not. What it was started with is
-// as the sandbox tells it where that was not kept.
+// info describes a running process, and returns nil for an ended one. If the config was not
+// kept, told has the sandbox's description.
 func (p *process) info(told paddock.ProcessInfo) *envdpb.ProcessInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,10 +174,10 @@ func (p *process) ending() ending {
 	return p.end
 }
 
-// errLetGo is that the API was closed while a process ran.
-var errLetGo = fmt.Errorf("the process was let go: %w", paddock.Canceled)
+// errLetGo reports that the API was closed while a process ran.
+var errLetGo = fmt.Errorf("the process was released: %w", paddock.Canceled)
 
-// watch waits for the end of a process, and forgets it a while later.
+// watch waits for the end of a process, and drops it some time later.
 func (p *process) watch() {
 	exit, err := p.p.Wait(p.b.ctx)
 	switch {
@@ -191,7 +191,7 @@ func (p *process) watch() {
 	p.linger()
 }
 
-// linger keeps what ended for who comes late.
+// linger keeps an ended process for some time, so that a late client can connect.
 func (p *process) linger() {
 	defer p.b.processes.drop(p)
 	defer p.b.processes.ended.Add(-1)
@@ -206,7 +206,7 @@ func (p *process) linger() {
 	}
 }
 
-// endOf says an exit as E2B does, which says it as Go does.
+// endOf converts an exit to the event of E2B's agent, which uses the texts of Go's os/exec.
 func endOf(exit paddock.Exit) ending {
 	switch {
 	case exit.Cause == paddock.TimedOut:
@@ -230,13 +230,13 @@ func endOf(exit paddock.Exit) ending {
 	return ending{event: end}
 }
 
-// A table is the processes that the API knows.
+// A table has the processes known to the API.
 type table struct {
-	ended atomic.Int64 // those that are kept for who comes late
+	ended atomic.Int64 // number of ended processes in the table
 
 	mu    sync.Mutex
 	byPID map[uint32]*process // guarded by mu
-	next  uint32              // guarded by mu; a number for what never was a process
+	next  uint32              // guarded by mu; next number for a program that was not started
 }
 
 func (t *table) init() {
@@ -253,7 +253,7 @@ func (t *table) add(p *process) {
 	t.byPID[p.pid] = p
 }
 
-// drop forgets a process, unless another has its number now.
+// drop removes a process, unless another one now has its number.
 func (t *table) drop(p *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -278,7 +278,7 @@ func (t *table) get(pid uint32) *process {
 	return t.byPID[pid]
 }
 
-// release lets go of all processes, which go on.
+// release releases all processes, which continue.
 func (t *table) release() {
 	for _, p := range t.all() {
 		if p.p != nil {
@@ -287,11 +287,11 @@ func (t *table) release() {
 	}
 }
 
-// maxConfig is how long what a process was started with may be, in bytes, to be kept for
-// lists while it runs. It is kept when its client has gone, too.
+// maxConfig bounds the size of the config of a process to keep for lists. It is kept until
+// the process ends.
 const maxConfig = 16 << 10
 
-// newProcess makes one that is about to be started or joined.
+// newProcess returns a process that is about to be started or attached.
 func (b *Box) newProcess(config *envdpb.ProcessConfig, tag *string, pty bool) *process {
 	if proto.Size(config) > maxConfig {
 		config = nil
@@ -302,7 +302,7 @@ func (b *Box) newProcess(config *envdpb.ProcessConfig, tag *string, pty bool) *p
 	}
 }
 
-// track follows a process that runs.
+// track follows a running process.
 func (b *Box) track(p *process, run paddock.Process, input bool) {
 	p.p, p.pid = run, uint32(run.ID())
 	if input {
@@ -326,7 +326,7 @@ func (b *Box) track(p *process, run paddock.Process, input bool) {
 	}()
 }
 
-// signal sends one.
+// signal sends a signal.
 func (p *process) signal(ctx context.Context, sig syscall.Signal) error {
 	if p.p == nil || p.hasEnded() {
 		return unknownPID(p.pid)

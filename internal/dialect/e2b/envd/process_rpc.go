@@ -19,14 +19,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
-// processService is process.Process.
+// processService implements process.Process.
 type processService struct{ b *Box }
 
-// silence is after how long without an event a stream says that it lives, where
-// the request does not.
+// silence is the default interval of keepalive events in a stream without other events.
 const silence = 90 * time.Second
 
-// pings gives how often a stream says that it lives.
+// pings returns the interval of keepalive events.
 func pings(h http.Header) time.Duration {
 	n, err := strconv.Atoi(h.Get("Keepalive-Ping-Interval"))
 	if err != nil || n < 1 || n > 3600 {
@@ -35,7 +34,7 @@ func pings(h http.Header) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// answered makes the answer of a call, or says its error in their words.
+// answered makes the answer of a call, or encodes its error.
 func answered[T any](ctx context.Context, b *Box, m *T, err error) (*connect.Response[T], error) {
 	if err != nil {
 		b.alive(ctx, err)
@@ -44,7 +43,7 @@ func answered[T any](ctx context.Context, b *Box, m *T, err error) (*connect.Res
 	return connect.NewResponse(m), nil
 }
 
-// List gives every process that runs.
+// List returns every running process.
 func (s processService) List(ctx context.Context, _ *connect.Request[envdpb.ListRequest]) (*connect.Response[envdpb.ListResponse], error) {
 	list, err := s.b.running(ctx)
 	return answered(ctx, s.b, &envdpb.ListResponse{Processes: list}, err)
@@ -71,7 +70,7 @@ func (b *Box) running(ctx context.Context) ([]*envdpb.ProcessInfo, error) {
 	return list, nil
 }
 
-// configOf says what is known of a process that another Box started.
+// configOf returns the config of a process that another Box started, as far as it is known.
 func configOf(i paddock.ProcessInfo) *envdpb.ProcessConfig {
 	c := &envdpb.ProcessConfig{}
 	for n, a := range i.Args {
@@ -88,7 +87,7 @@ func configOf(i paddock.ProcessInfo) *envdpb.ProcessConfig {
 	return c
 }
 
-// Start runs a command and tells what becomes of it.
+// Start runs a command and streams its events.
 func (s processService) Start(ctx context.Context, r *connect.Request[envdpb.StartRequest], out *connect.ServerStream[envdpb.StartResponse]) error {
 	reader := newReader()
 	p, err := s.b.start(ctx, r.Header(), r.Msg, reader)
@@ -103,7 +102,7 @@ func (s processService) Start(ctx context.Context, r *connect.Request[envdpb.Sta
 	return t.tell(ctx)
 }
 
-// Connect tells what becomes of a process from now on.
+// Connect streams the events of a process from now on.
 func (s processService) Connect(ctx context.Context, r *connect.Request[envdpb.ConnectRequest], out *connect.ServerStream[envdpb.ConnectResponse]) error {
 	p, err := s.b.selected(ctx, r.Msg.GetProcess())
 	if err != nil {
@@ -125,7 +124,7 @@ type teller struct {
 	p     *process
 	r     *reader
 	every time.Duration
-	own   bool // it started the process, and gave it its time
+	own   bool // this stream started the process and set its timeout
 	send  func(*envdpb.ProcessEvent) error
 }
 
@@ -159,7 +158,7 @@ func (t *teller) data(d *envdpb.ProcessEvent_Data) error {
 	return t.send(&envdpb.ProcessEvent{Event: &envdpb.ProcessEvent_Data_{Data: d}})
 }
 
-// end sends what is still on its way, and the end.
+// end sends the remaining output and the end.
 func (t *teller) end(ctx context.Context) error {
 	for more := true; more; {
 		select {
@@ -184,13 +183,13 @@ func (t *teller) end(ctx context.Context) error {
 	return t.send(&envdpb.ProcessEvent{Event: &envdpb.ProcessEvent_End_{End: end.event}})
 }
 
-// over says why a stream ends before its time.
+// over returns the error for a stream that ends early.
 func (b *Box) over(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded)
 	}
 	if b.ctx.Err() != nil {
-		panic(errGone) // the API was closed: for the client the sandbox has gone
+		panic(errGone) // the API was closed, so for the client the sandbox is gone
 	}
 	return connect.NewError(connect.CodeCanceled, context.Canceled)
 }
@@ -221,7 +220,7 @@ func (b *Box) start(ctx context.Context, h http.Header, m *envdpb.StartRequest, 
 	return p, nil
 }
 
-// command checks what a request asks for.
+// command checks a request and returns its command.
 func (b *Box) command(ctx context.Context, h http.Header, m *envdpb.StartRequest) (paddock.Cmd, error) {
 	c := m.GetProcess()
 	if err := sane(m); err != nil {
@@ -237,7 +236,7 @@ func (b *Box) command(ctx context.Context, h http.Header, m *envdpb.StartRequest
 	}
 	cmd := paddock.Cmd{
 		Args: append([]string{c.GetCmd()}, c.GetArgs()...), Env: b.environment(c.GetEnvs()), Dir: dir, User: user,
-		Input: m.Stdin == nil || m.GetStdin(), // their first clients said nothing, and got an input
+		Input: m.Stdin == nil || m.GetStdin(), // the first clients left stdin out and got an input
 	}
 	if size := m.GetPty(); size != nil {
 		s, err := sizeOf(size)
@@ -289,10 +288,10 @@ func (b *Box) environment(own map[string]string) map[string]string {
 	return env
 }
 
-// workDir makes the directory of a command absolute, and looks whether it is there.
+// workDir makes the directory of a command absolute, and checks that it exists.
 func (b *Box) workDir(ctx context.Context, name string) (string, error) {
 	if name == "" {
-		return b.o.Dir, nil // empty is the sandbox's own
+		return b.o.Dir, nil // empty is the sandbox's own directory
 	}
 	dir, err := b.resolve(ctx, name)
 	if err != nil {
@@ -311,8 +310,8 @@ func (b *Box) workDir(ctx context.Context, name string) (string, error) {
 	return dir, nil
 }
 
-// notStarted is a process that ended as a shell says of a program that is not
-// there, which is what their agent makes of it.
+// notStarted returns an ended process with the exit code of a shell for a missing program,
+// as E2B's agent does.
 func (b *Box) notStarted(p *process, err *paddock.StartError) *process {
 	b.processes.add(p)
 	words := fmt.Sprintf("%s: No such file or directory\n", path.Base(err.Path))
@@ -334,7 +333,7 @@ func (b *Box) notStarted(p *process, err *paddock.StartError) *process {
 	return p
 }
 
-// selected finds a process by number or tag.
+// selected returns a process by number or tag.
 func (b *Box) selected(ctx context.Context, s *envdpb.ProcessSelector) (*process, error) {
 	switch v := s.GetSelector().(type) {
 	case *envdpb.ProcessSelector_Pid:
@@ -351,7 +350,7 @@ func (b *Box) selected(ctx context.Context, s *envdpb.ProcessSelector) (*process
 	return nil, invalid("a process is named by its pid or its tag")
 }
 
-// tagged finds a process by its tag: of several, one that runs.
+// tagged returns a process by its tag. It prefers a running one.
 func (b *Box) tagged(tag string) *process {
 	var found *process
 	for _, p := range b.processes.all() {
@@ -362,7 +361,7 @@ func (b *Box) tagged(tag string) *process {
 	return found
 }
 
-// adopt joins a process that another Box started, from now on.
+// adopt attaches to a process that another Box started. Output begins from now on.
 func (b *Box) adopt(ctx context.Context, pid uint32) (*process, error) {
 	infos, err := b.o.Sandbox.Processes(ctx)
 	if err != nil {
@@ -379,7 +378,7 @@ func (b *Box) adopt(ctx context.Context, pid uint32) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if again := b.processes.get(pid); again != nil { // another request was faster
+	if again := b.processes.get(pid); again != nil { // another request attached first
 		run.Release()
 		return again, nil
 	}
@@ -416,7 +415,7 @@ func (b *Box) resize(ctx context.Context, m *envdpb.UpdateRequest) error {
 	return p.p.Resize(ctx, size)
 }
 
-// SendSignal sends one of two signals.
+// SendSignal sends SIGTERM or SIGKILL.
 func (s processService) SendSignal(ctx context.Context, r *connect.Request[envdpb.SendSignalRequest]) (*connect.Response[envdpb.SendSignalResponse], error) {
 	err := s.b.kill(ctx, r.Msg)
 	return answered(ctx, s.b, &envdpb.SendSignalResponse{}, err)

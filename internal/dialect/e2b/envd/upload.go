@@ -20,12 +20,12 @@ import (
 // Bounds of one upload.
 const (
 	maxParts   = 10_000
-	maxHead    = 64 << 10 // bytes of a part's head, and of what is between two parts
+	maxHead    = 64 << 10 // bytes of a part's header, and between two parts
 	swallowFor = 30 * time.Second
-	turnedAway = time.Second // what who is not let in still sends is read so long
+	turnedAway = time.Second // time to read the body of a refused client
 )
 
-// A written file is told to who wrote it.
+// A written describes a written file to the client.
 type written struct {
 	Path     string            `json:"path"`
 	Name     string            `json:"name"`
@@ -33,7 +33,7 @@ type written struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// upload makes files of the body: POST /files.
+// upload handles POST /files.
 func (b *Box) upload(w http.ResponseWriter, r *http.Request) {
 	if err := b.signed(r); err != nil {
 		turnAway(w, r, err)
@@ -41,7 +41,7 @@ func (b *Box) upload(w http.ResponseWriter, r *http.Request) {
 	}
 	body := &patient{Reader: r.Body, control: http.NewResponseController(w), end: b.ctx}
 	list, err := b.receive(r, body)
-	body.wait(swallowFor) // package http reads what is left before it sends the answer
+	body.wait(swallowFor) // package http reads the rest before it sends the answer
 	if err != nil {
 		b.failed(w, r, err)
 		swallow(w, r.Body)
@@ -56,18 +56,18 @@ func (b *Box) upload(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // the client may have gone
 }
 
-// swallow reads what a client still sends that was told of an error: cut off in the
-// middle of it, it might never see the answer.
+// swallow reads the rest of a body after an error was sent. If the connection were cut
+// instead, the client might never see the answer.
 func swallow(w http.ResponseWriter, body io.Reader) {
 	_ = http.NewResponseController(w).Flush() // the client may have gone
 	_, _ = io.Copy(io.Discard, body)
 }
 
-// turnAway refuses who may not send a body at all. Nobody waits for its rest: the
-// deadline stays, since package http goes on reading behind the handler.
+// turnAway refuses a client that may not send a body. It sets a short deadline for the
+// rest, because package http reads on after the handler.
 func turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(turnedAway)) // what has none has its own
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(turnedAway)) // HTTP/2 sets its own
 		if r.ProtoMajor == 1 {
 			w.Header().Set("Connection", "close")
 		}
@@ -75,7 +75,7 @@ func turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	fail(w, err)
 }
 
-// A patient reader waits for a client that sends nothing for a while, and not for ever.
+// A patient reader waits a bounded time for a slow client.
 type patient struct {
 	io.Reader
 	control *http.ResponseController
@@ -90,11 +90,12 @@ func (p *patient) Read(b []byte) (int, error) {
 	return p.Reader.Read(b)
 }
 
-// wait sets how long the body may take from now on. What reads it next sets its own,
-// and package http does so for the next request.
+// wait sets a deadline for the rest of the body. The next reader sets its own, and package
+// http does so for the next request.
 func (p *patient) wait(d time.Duration) {
-	_ = p.control.SetReadDeadline(time.Now().Add(d)) // what has none has its own
-	if p.end.Err() != nil {                          // asked after the deadline was set: what ends the Box set a nearer one
+	_ = p.control.SetReadDeadline(time.Now().Add(d)) // HTTP/2 sets its own
+	// Check after setting the deadline, because Close sets a nearer one.
+	if p.end.Err() != nil {
 		_ = p.control.SetReadDeadline(time.Unix(1, 0))
 	}
 }
@@ -126,7 +127,7 @@ func (b *Box) receive(r *http.Request, from io.Reader) ([]written, error) {
 	return nil, invalid(fmt.Sprintf("unsupported content type: %q, expected multipart/form-data or application/octet-stream", text))
 }
 
-// unpacked gives the body as it was before it was packed.
+// unpacked returns the decompressed body.
 func unpacked(h http.Header, body io.Reader) (io.Reader, error) {
 	switch coding := h.Get("Content-Encoding"); strings.ToLower(strings.TrimSpace(coding)) {
 	case "", "identity":
@@ -154,14 +155,14 @@ func (b *Box) receiveRaw(r *http.Request, body io.Reader, tags map[string]string
 	return []written{one}, err
 }
 
-// A formBody is read part by part. The library holds a part's head as a whole, whose bound
-// there is of megabytes, and counts nowhere.
+// A formBody reads a form part by part. It bounds the header of a part, because the library
+// holds it in memory up to some megabytes and does not count it.
 type formBody struct {
 	parts *multipart.Reader
 	body  *heads
 }
 
-// heads bounds what is read of a body while a part's head is looked for.
+// heads bounds what is read of a body to find a part's header.
 type heads struct {
 	io.Reader
 	bounded bool
@@ -187,7 +188,7 @@ func newForm(body io.Reader, boundary string) *formBody {
 	return &formBody{multipart.NewReader(h, boundary), h}
 }
 
-// next gives the next part, of one that was read to its end.
+// next returns the next part, after the last one was read to its end.
 func (f *formBody) next() (*multipart.Part, error) {
 	f.body.bounded, f.body.left = true, maxHead
 	part, err := f.parts.NextRawPart()
@@ -200,7 +201,7 @@ func (b *Box) receiveParts(r *http.Request, body io.Reader, boundary string, tag
 	parts := newForm(body, boundary)
 	for range maxParts {
 		part, err := parts.next()
-		if err == io.EOF { //nolint:errorlint // one that is wrapped is a form that was cut off
+		if err == io.EOF { //nolint:errorlint // a wrapped one means that the form was cut off
 			return list, nil
 		}
 		if err != nil {
@@ -235,8 +236,8 @@ func (b *Box) receiveParts(r *http.Request, body io.Reader, boundary string, tag
 	return nil, invalid(fmt.Sprintf("more than %d files in one upload", maxParts))
 }
 
-// named gives the field and the file of a part. The library would take the
-// directory off the file's name.
+// named returns the field and the file name of a part, with the directory, which the
+// library would remove.
 func named(part *multipart.Part) (field, file string) {
 	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil {
@@ -245,14 +246,14 @@ func named(part *multipart.Part) (field, file string) {
 	return params["name"], params["filename"]
 }
 
-// A bodyError is that the body ended before its time: its client has gone, or it is
+// A bodyError reports that the body ended early: the client has gone, or the body is
 // malformed.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return fmt.Sprintf("reading the body: %v", e.err) }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// write makes a file of what is read.
+// write writes what it reads to a file.
 func (b *Box) write(ctx context.Context, name string, from io.Reader, tags map[string]string) (written, error) {
 	files := b.files(ctx)
 	info, err := b.behind(ctx, name)
@@ -270,8 +271,8 @@ func (b *Box) write(ctx context.Context, name string, from io.Reader, tags map[s
 		return written{}, err
 	}
 	if isNew {
-		// Their agent gives a new file to its user, which who watches is told of.
-		_ = files.Chmod(ctx, name, 0o644) // a file that went meanwhile is not looked at
+		// E2B's agent changes the owner of a new file, which watchers see as this event.
+		_ = files.Chmod(ctx, name, 0o644) // ignore a file removed meanwhile
 	}
 	err = fill(w, from)
 	if closed := w.Close(); err == nil {
@@ -290,7 +291,7 @@ func (b *Box) write(ctx context.Context, name string, from io.Reader, tags map[s
 	return written{Path: clean(name), Name: clean(path.Base(name)), Type: "file", Metadata: tags}, nil
 }
 
-// behind describes what is where a file is to be written, behind links.
+// behind describes the file to be replaced, after resolving links.
 func (b *Box) behind(ctx context.Context, name string) (paddock.FileInfo, error) {
 	walk := b.walker()
 	info, err := walk.stat(ctx, name)
@@ -300,7 +301,7 @@ func (b *Box) behind(ctx context.Context, name string) (paddock.FileInfo, error)
 	return info, err
 }
 
-// target gives where a file really is that is there.
+// target returns the resolved path of an existing file.
 func (b *Box) target(ctx context.Context, name string) string {
 	at, _, err := b.walker().real(ctx, name)
 	if err != nil {
@@ -309,8 +310,7 @@ func (b *Box) target(ctx context.Context, name string) string {
 	return at
 }
 
-// fill copies in pieces that are as large as they can be: each is a call into the
-// sandbox.
+// fill copies in pieces as large as possible, because each is a call into the sandbox.
 func fill(w io.Writer, from io.Reader) error {
 	buf := make([]byte, chunk)
 	for {

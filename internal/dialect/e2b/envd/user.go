@@ -18,13 +18,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b"
 )
 
-// tokenHeader has the token of a request.
+// tokenHeader is the header that carries the token.
 const tokenHeader = "X-Access-Token"
 
 const unauthorized = "unauthorized access, please provide a valid access token or method signing if supported"
 
-// authorize checks the token. Reading and writing of files may be signed in place
-// of it, which their handlers check.
+// authorize checks the token. Requests for files may have a signature instead, which their
+// handlers check.
 func (b *Box) authorize(r *http.Request) error {
 	if r.URL.Path == "/health" || b.trusts(r) {
 		return nil
@@ -35,12 +35,12 @@ func (b *Box) authorize(r *http.Request) error {
 	return refuse(http.StatusUnauthorized, connect.CodeUnauthenticated, unauthorized)
 }
 
-// trusts tells whether the request has the token, or none is needed.
+// trusts reports whether the request has the token, or needs none.
 func (b *Box) trusts(r *http.Request) bool {
 	return b.o.Token == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(tokenHeader)), []byte(b.o.Token)) == 1
 }
 
-// signed checks what lets a request read or write a file.
+// signed checks that a request may read or write a file.
 func (b *Box) signed(r *http.Request) error {
 	if b.trusts(r) {
 		return nil
@@ -67,15 +67,15 @@ func (b *Box) signed(r *http.Request) error {
 	return nil
 }
 
-// A place is what relative names and users mean in the sandbox.
+// A place caches the sandbox's user and home directory.
 type place struct {
 	mu    sync.Mutex
 	known bool   // guarded by mu
-	user  string // guarded by mu; the user's name inside
+	user  string // guarded by mu; the name inside
 	home  string // guarded by mu
 }
 
-// find asks the sandbox, until it has told.
+// find returns user and home. It asks the sandbox until it gets an answer.
 func (b *Box) find(ctx context.Context) (user, home string, _ error) {
 	p := &b.place
 	p.mu.Lock()
@@ -95,10 +95,10 @@ func (b *Box) find(ctx context.Context) (user, home string, _ error) {
 	return user, home, nil
 }
 
-// maxPasswd is how much of /etc/passwd is read, which the guest may have written.
+// maxPasswd bounds how much of /etc/passwd is read, because the guest may have written it.
 const maxPasswd = 1 << 20
 
-// homeOf looks the home up in the sandbox's own list.
+// homeOf looks up the home directory in the sandbox's /etc/passwd.
 func (b *Box) homeOf(ctx context.Context, user string) string {
 	home := "/home/" + user
 	f, err := b.o.Sandbox.FS().Open(ctx, "/etc/passwd", paddock.OpenOptions{Length: maxPasswd})
@@ -115,10 +115,10 @@ func (b *Box) homeOf(ctx context.Context, user string) string {
 	return home
 }
 
-// ownUser is what E2B's clients call a sandbox's own user, whoever that is.
+// ownUser is the name that E2B's clients use for the sandbox's own user.
 const ownUser = "user"
 
-// own tells whether a name means the sandbox's own user.
+// own reports whether a name means the sandbox's own user.
 func (b *Box) own(ctx context.Context, name string) (bool, error) {
 	if name == "" || name == ownUser || name == b.o.User && name != "root" {
 		return true, nil
@@ -127,7 +127,7 @@ func (b *Box) own(ctx context.Context, name string) (bool, error) {
 	return name == user, err
 }
 
-// caller gives the user that a request of RPC names: empty is the sandbox's own.
+// caller returns the user that an RPC names. Empty is the sandbox's own.
 func (b *Box) caller(ctx context.Context, h http.Header) (string, error) {
 	text := h.Get("Authorization")
 	if text == "" {
@@ -136,7 +136,7 @@ func (b *Box) caller(ctx context.Context, h http.Header) (string, error) {
 	r := http.Request{Header: http.Header{"Authorization": {text}}}
 	name, _, ok := r.BasicAuth()
 	if !ok {
-		return "", nil // of another scheme: not about users
+		return "", nil // another scheme, which names no user
 	}
 	own, err := b.own(ctx, name)
 	if own || err != nil {
@@ -148,8 +148,8 @@ func (b *Box) caller(ctx context.Context, h http.Header) (string, error) {
 	return name, nil
 }
 
-// runner gives the user that a command is to run as: where none is named it is the one
-// that the template's steps ended with. Empty is the sandbox's own.
+// runner returns the user to run a command as. If the request names none, it is the last
+// user of the template's steps. Empty is the sandbox's own.
 func (b *Box) runner(ctx context.Context, h http.Header) (string, error) {
 	user, err := b.caller(ctx, h)
 	if err != nil || user != "" || b.o.User != "root" || h.Get("Authorization") != "" {
@@ -161,7 +161,7 @@ func (b *Box) runner(ctx context.Context, h http.Header) (string, error) {
 	return b.o.User, nil
 }
 
-// only says whose something is, where that is known.
+// only names the owner of something, if it is known.
 func (b *Box) only(ctx context.Context, what string) string {
 	user, _, err := b.find(ctx)
 	if err != nil {
@@ -181,8 +181,8 @@ func unknownUser(name, why string) error {
 	return refuse(http.StatusUnauthorized, connect.CodeUnauthenticated, message)
 }
 
-// resolve makes a name absolute as E2B does: "~" is the home, what is relative
-// begins in the default directory, nothing is that directory itself.
+// resolve makes a name absolute as E2B does: "~" is the home directory, and a relative or
+// empty name is relative to the default directory.
 func (b *Box) resolve(ctx context.Context, name string) (string, error) {
 	if strings.IndexByte(name, 0) >= 0 {
 		return "", invalid("a path holds a NUL byte")

@@ -16,38 +16,38 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/dialect/e2b/envd/envdpb"
 )
 
-// Bounds of what is watched for who fetches events.
+// Bounds of watchers whose events are fetched.
 const (
 	maxWatchers = 256
-	maxEvents   = 10_000           // kept of one watcher, the newest
-	maxKept     = 8 << 20          // bytes of events, of all watchers of a Box
-	keptCost    = 512              // bytes of an event beside its message, about
-	watchIdle   = 10 * time.Minute // a watcher that nobody asks for so long ends
+	maxEvents   = 10_000           // of one watcher; the newest are kept
+	maxKept     = 8 << 20          // bytes of events, for all watchers of a Box
+	keptCost    = 512              // estimated overhead of an event in bytes
+	watchIdle   = 10 * time.Minute // a watcher without a request for this long ends
 )
 
-// A change is fetched at once where it was made before: an event needs a moment on
-// its way. A fetch waits until none came for quiet, and at most settle.
+// An event arrives shortly after its change. A fetch waits until none has come for quiet,
+// and at most for settle, so that it includes changes made before it.
 const (
 	quiet  = 20 * time.Millisecond
 	settle = 200 * time.Millisecond
 )
 
-// A watch is one directory that is watched.
+// A watch watches one directory.
 type watch struct {
 	b       *Box
-	root    string // where it really is
-	entries bool   // events describe their files
+	root    string // the resolved path
+	entries bool   // include a description of the file in each event
 	w       paddock.Watcher
 }
 
-// A watchRequest is what both ways of watching ask for.
+// A watchRequest is the common part of both kinds of requests.
 type watchRequest interface {
 	GetPath() string
 	GetRecursive() bool
 	GetIncludeEntry() bool
 }
 
-// open begins to watch.
+// open starts the watch.
 func (b *Box) open(ctx context.Context, name string, m watchRequest) (*watch, error) {
 	root, err := b.walker().directory(ctx, name)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *watch) say(ctx context.Context, e paddock.Event, kind envdpb.EventType)
 	}
 	out := &envdpb.FilesystemEvent{Name: clean(name), Type: kind}
 	if w.entries && kind != envdpb.EventType_EVENT_TYPE_REMOVE && kind != envdpb.EventType_EVENT_TYPE_RENAME {
-		if entry, err := w.b.described(ctx, e.Name); err == nil { // else it has gone already
+		if entry, err := w.b.described(ctx, e.Name); err == nil { // otherwise it was removed already
 			out.Entry = entry
 		}
 	}
@@ -108,7 +108,7 @@ func kindOf(op paddock.EventOp) envdpb.EventType {
 	return envdpb.EventType_EVENT_TYPE_UNSPECIFIED
 }
 
-// WatchDir tells what changes in a directory until the client goes.
+// WatchDir streams the changes in a directory until the client goes.
 func (s fileService) WatchDir(ctx context.Context, r *connect.Request[envdpb.WatchDirRequest], out *connect.ServerStream[envdpb.WatchDirResponse]) error {
 	ctx, name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
 	if err != nil {
@@ -127,8 +127,8 @@ func (s fileService) WatchDir(ctx context.Context, r *connect.Request[envdpb.Wat
 	return w.tell(ctx, pings(r.Header()), out)
 }
 
-// tell sends events. Silence is told on time though the sandbox is silent, so the
-// events come from a goroutine, which ends before tell does.
+// tell sends events and keepalives. A goroutine reads the events, so that keepalives are
+// sent on time. It ends before tell returns.
 func (w *watch) tell(ctx context.Context, every time.Duration, out *connect.ServerStream[envdpb.WatchDirResponse]) error {
 	events, failed := make(chan *envdpb.FilesystemEvent), make(chan error, 1)
 	inner, cancel := context.WithCancel(ctx)
@@ -174,27 +174,27 @@ func (w *watch) tell(ctx context.Context, every time.Duration, out *connect.Serv
 	}
 }
 
-// watchers are those whose events are fetched.
+// watchers has the watchers whose events are fetched.
 type watchers struct {
-	idle time.Duration // watchIdle, but in tests
+	idle time.Duration // watchIdle, except in tests
 
 	mu   sync.Mutex
 	byID map[string]*fetched // guarded by mu
-	kept int                 // guarded by mu; bytes of all their events
+	kept int                 // guarded by mu; bytes of all events
 }
 
-// fetched is what a watcher saw since it was last asked.
+// fetched has the events of a watcher since the last fetch.
 type fetched struct {
 	all    *watchers
 	cancel context.CancelFunc
-	some   chan struct{} // has one when an event came
-	alone  *time.Timer   // ends it when nobody asks
+	some   chan struct{} // has an element when an event came
+	alone  *time.Timer   // ends the watcher if it is idle
 
-	// These are guarded by all.mu.
+	// all.mu guards these.
 	events []*envdpb.FilesystemEvent
 	kept   int   // bytes
-	gone   bool  // nobody can ask any more
-	err    error // why no more come
+	gone   bool  // the watcher was removed
+	err    error // why no more events come
 }
 
 func (w *watchers) init() { w.byID, w.idle = map[string]*fetched{}, watchIdle }
@@ -207,7 +207,7 @@ func (w *watchers) close() {
 	}
 }
 
-// drop ends a watcher and forgets what it saw. It needs mu.
+// drop ends a watcher and discards its events. mu is held.
 func (w *watchers) drop(id string) {
 	f := w.byID[id]
 	if f == nil {
@@ -220,7 +220,8 @@ func (w *watchers) drop(id string) {
 	f.cancel()
 }
 
-// keep needs mu. Beyond the bounds it drops the oldest event of who holds most.
+// keep adds an event. Beyond the bounds it drops the oldest event of the largest watcher.
+// mu is held.
 func (w *watchers) keep(f *fetched, e *envdpb.FilesystemEvent) {
 	if f.gone {
 		return
@@ -242,16 +243,16 @@ func (w *watchers) keep(f *fetched, e *envdpb.FilesystemEvent) {
 	}
 }
 
-// forget drops the oldest event. It needs mu.
+// forget drops the oldest event. mu is held.
 func (w *watchers) forget(f *fetched) {
 	n := weight(f.events[0])
-	f.events[0] = nil // the array lives on
+	f.events[0] = nil // the array stays in use
 	f.events = f.events[1:]
 	f.kept -= n
 	w.kept -= n
 }
 
-// weight is what the host holds of an event.
+// weight returns the estimated memory of an event.
 func weight(e *envdpb.FilesystemEvent) int { return proto.Size(e) + keptCost }
 
 func (w *watchers) add(f *fetched) (string, error) {
@@ -291,7 +292,7 @@ func (w *watchers) remove(id string) error {
 	return nil
 }
 
-// follow keeps events until there are no more.
+// follow collects events until there are no more.
 func (f *fetched) follow(ctx context.Context, w *watch) {
 	defer w.w.Close()
 	for {
@@ -313,7 +314,7 @@ func (f *fetched) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// drain takes what came, and what is just coming.
+// drain returns the collected events, and those that are about to arrive.
 func (f *fetched) drain(ctx context.Context) ([]*envdpb.FilesystemEvent, error) {
 	latest := time.NewTimer(settle)
 	defer latest.Stop()
@@ -341,7 +342,7 @@ func (f *fetched) drain(ctx context.Context) ([]*envdpb.FilesystemEvent, error) 
 	return events, nil
 }
 
-// CreateWatcher begins to keep events for who fetches them.
+// CreateWatcher starts to collect events.
 func (s fileService) CreateWatcher(ctx context.Context, r *connect.Request[envdpb.CreateWatcherRequest]) (*connect.Response[envdpb.CreateWatcherResponse], error) {
 	var id string
 	ctx, name, err := s.b.named(ctx, r.Header(), r.Msg.GetPath())
@@ -360,12 +361,12 @@ func (b *Box) keep(ctx context.Context, name string, m watchRequest) (string, er
 	f := &fetched{all: &b.watchers, cancel: cancel, some: make(chan struct{}, 1)}
 	id, err := b.watchers.add(f)
 	if err == nil && !b.tasks.begin() {
-		_ = b.watchers.remove(id) // it may have gone with the Box
+		_ = b.watchers.remove(id) // it may have ended with the Box
 		err = errLetGo
 	}
 	if err != nil {
 		cancel()
-		_ = w.w.Close() // it told nobody anything
+		_ = w.w.Close() // it reported nothing yet
 		return "", err
 	}
 	go func() {
@@ -376,7 +377,7 @@ func (b *Box) keep(ctx context.Context, name string, m watchRequest) (string, er
 	return id, nil
 }
 
-// GetWatcherEvents fetches what was kept.
+// GetWatcherEvents returns and removes the collected events.
 func (s fileService) GetWatcherEvents(ctx context.Context, r *connect.Request[envdpb.GetWatcherEventsRequest]) (*connect.Response[envdpb.GetWatcherEventsResponse], error) {
 	var events []*envdpb.FilesystemEvent
 	f, err := s.b.watchers.get(r.Msg.GetWatcherId())
@@ -386,7 +387,7 @@ func (s fileService) GetWatcherEvents(ctx context.Context, r *connect.Request[en
 	return answered(ctx, s.b, &envdpb.GetWatcherEventsResponse{Events: events}, err)
 }
 
-// RemoveWatcher ends one.
+// RemoveWatcher removes a watcher.
 func (s fileService) RemoveWatcher(ctx context.Context, r *connect.Request[envdpb.RemoveWatcherRequest]) (*connect.Response[envdpb.RemoveWatcherResponse], error) {
 	err := s.b.watchers.remove(r.Msg.GetWatcherId())
 	return answered(ctx, s.b, &envdpb.RemoveWatcherResponse{}, err)

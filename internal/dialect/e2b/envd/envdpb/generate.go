@@ -1,5 +1,5 @@
-// Package envdpb is the wire format of E2B's in-box API, generated from
-// process.proto and filesystem.proto. It leaves internal/dialect/e2b/envd nowhere.
+// Package envdpb has the wire format of the API of E2B's agent, generated from
+// process.proto and filesystem.proto. Only internal/dialect/e2b/envd imports it.
 package envdpb
 
 //go:generate ./generate.sh

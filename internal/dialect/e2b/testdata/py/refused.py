@@ -27,9 +27,9 @@ def _():
 
 @promise("what the tier cannot keep")
 def _():
-    assert "the tier jail cannot keep this" in str(raises(SandboxException, sandbox.create_snapshot))
-    assert "the tier jail cannot keep this" in str(raises(SandboxException, sandbox.fork))
-    assert "the tier jail cannot keep this" in str(raises(SandboxException, lambda: sandbox.pause(keep_memory=False)))
+    assert "the tier jail cannot take this snapshot" in str(raises(SandboxException, sandbox.create_snapshot))
+    assert "the tier jail cannot take this snapshot" in str(raises(SandboxException, sandbox.fork))
+    assert "the tier jail cannot take this snapshot" in str(raises(SandboxException, lambda: sandbox.pause(keep_memory=False)))
     assert sandbox.is_running()
 
 
@@ -48,7 +48,7 @@ async def _():
         await other.create_snapshot()
         raise AssertionError("a snapshot on jail")
     except SandboxException as error:
-        assert "the tier jail cannot keep this" in str(error), error
+        assert "the tier jail cannot take this snapshot" in str(error), error
 
 
 sandbox.kill()
