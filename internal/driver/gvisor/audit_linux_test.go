@@ -25,8 +25,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor"
 )
 
-// deedsVariable makes this program do, inside a sandbox, what no command that is
-// everywhere does.
+// deedsVariable makes this program perform, inside a sandbox, actions for which there is no
+// common command.
 const deedsVariable = "PADDOCK_GVISOR_DEEDS"
 
 func deeds() error {
@@ -69,7 +69,7 @@ func (e *events) Record(ev audit.Event) {
 	e.all = append(e.all, ev.Clean())
 }
 
-// of gives the events that f takes, and fails where some were lost.
+// of returns the events for which f returns true. It fails if events were lost.
 func (e *events) of(t *testing.T, f func(audit.Event) bool) []audit.Event {
 	t.Helper()
 	e.mu.Lock()
@@ -86,7 +86,7 @@ func (e *events) of(t *testing.T, f func(audit.Event) bool) []audit.Event {
 	return list
 }
 
-// told fails where no event is one that f takes.
+// told fails if f returns true for no event.
 func (e *events) told(t *testing.T, what string, f func(audit.Event) bool) {
 	t.Helper()
 	if len(e.of(t, f)) == 0 {
@@ -113,7 +113,7 @@ func spec(t *testing.T, kinds ...paddock.AuditKind) paddock.Spec {
 	return paddock.Spec{Ephemeral: true, AllowMissing: drivertest.Weak(t, open), Policy: paddock.Policy{Audit: kinds}}
 }
 
-// runs makes a sandbox, runs a shell's script in it, and removes it.
+// runs makes a sandbox, runs a shell script in it, and removes it.
 func runs(t *testing.T, d paddock.Driver, spec paddock.Spec, script string, args ...string) (paddock.ID, string, paddock.Exit) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -226,7 +226,7 @@ func TestEveryExecIsToldInOrder(t *testing.T) {
 	}
 }
 
-// A sandbox's end does not take what it told before.
+// Events before the end of a sandbox are not lost at its end.
 func TestWhatIsNotRecordedYetAtTheEndIsNotLost(t *testing.T) {
 	var e slowly
 	const n = 60
@@ -239,7 +239,7 @@ func TestWhatIsNotRecordedYetAtTheEndIsNotLost(t *testing.T) {
 	}
 }
 
-// slowly is a sink that is always behind.
+// slowly is a slow sink.
 type slowly struct{ events }
 
 func (s *slowly) Record(ev audit.Event) {
@@ -279,7 +279,7 @@ func TestEventsOfOneSandboxNeverCarryTheNameOfAnother(t *testing.T) {
 
 func TestASandboxThatIsKeptRecordsItself(t *testing.T) {
 	state := t.TempDir()
-	d := audited(t, state, nil) // whose process may end before the sandbox
+	d := audited(t, state, nil) // its process may end before the sandbox
 	s := spec(t, paddock.AuditExec, paddock.AuditExit)
 	s.Ephemeral, s.ID = false, "kept"
 	sb, err := d.Create(t.Context(), s)
@@ -314,7 +314,7 @@ func TestASandboxThatIsKeptRecordsItself(t *testing.T) {
 		for lines := bufio.NewScanner(f); have < len(want) && lines.Scan(); {
 			var ev audit.Event
 			if err := json.Unmarshal(lines.Bytes(), &ev); err != nil || ev.Sandbox != "kept" {
-				break // half written
+				break // incompletely written
 			}
 			if want[have](ev) {
 				have++

@@ -21,21 +21,21 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/jail"
 )
 
-// containedVariable has this program tell, inside a container, what its drivers can
-// do there.
+// containedVariable makes this program report, inside a container, what its drivers can do
+// there.
 const containedVariable = "PADDOCK_GVISOR_CONTAINED"
 
-// A verdict is what a driver says of where it is.
+// A verdict is the report of a driver.
 type verdict struct {
 	Tier          paddock.Tier
 	Available     bool
-	Cause, Remedy string   // by Info, of the first control that is absent
-	Ran           string   // what a command said
-	Refused       string   // or why there was none, with its remedy
-	Left          []string // behind
+	Cause, Remedy string   // from Info, of the first absent control
+	Ran           string   // output of a command
+	Refused       string   // or the error instead, with its remedy
+	Left          []string // left behind
 }
 
-// contained is this program inside a container.
+// contained runs this program inside a container.
 func contained() {
 	for _, tier := range []paddock.Tier{paddock.Jail, paddock.GVisor} {
 		v := verdict{Tier: tier}
@@ -78,7 +78,7 @@ func (v *verdict) find() error {
 			weak = append(weak, f.Control)
 		}
 	}
-	// A workspace is what most sandboxes have.
+	// Most sandboxes have a workspace.
 	work := filepath.Join("/work", string(v.Tier))
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return err
@@ -114,16 +114,16 @@ func (v *verdict) find() error {
 	return os.RemoveAll(base)
 }
 
-// A wall is one of those of an ordinary container.
+// A wall is the set of restrictions of an ordinary container.
 type wall struct {
-	filter bool   // of system calls, as Docker's own
-	paths  bool   // mounts over some of /proc
-	admin  bool   // it has the capability that Docker does not give
-	deny   string // a call that is refused besides
+	filter bool   // Docker's system-call filter
+	paths  bool   // mounts over parts of /proc
+	admin  bool   // CAP_SYS_ADMIN, which Docker does not give
+	deny   string // another system call that is refused
 	uid    int
 }
 
-// caps are the capabilities that Docker gives.
+// caps returns the capabilities that Docker gives.
 func (w wall) caps() []string {
 	list := []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID", "CAP_SETUID",
 		"CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE"}
@@ -133,7 +133,7 @@ func (w wall) caps() []string {
 	return list
 }
 
-// seccomp denies, of what Docker's list leaves out, all that a box needs.
+// seccomp denies every call that a box needs and that Docker's filter denies.
 func (w wall) seccomp() *specs.LinuxSeccomp {
 	eperm, enosys := uint(syscall.EPERM), uint(syscall.ENOSYS)
 	refuse := func(names ...string) specs.LinuxSyscall {
@@ -150,7 +150,7 @@ func (w wall) seccomp() *specs.LinuxSeccomp {
 		return s
 	}
 	s.Syscalls = append(s.Syscalls, refuse("add_key", "keyctl", "request_key", "userfaultfd", "io_uring_setup", "kexec_load", "init_module", "finit_module"))
-	if w.admin { // which Docker's list goes by
+	if w.admin { // Docker's filter depends on it
 		return s
 	}
 	s.Syscalls = append(s.Syscalls,
@@ -165,7 +165,7 @@ func (w wall) seccomp() *specs.LinuxSeccomp {
 	return s
 }
 
-// spec is an ordinary container, with these walls.
+// spec returns an ordinary container with these restrictions.
 func (w wall) spec(program string) *specs.Spec {
 	bind := func(from, to string) specs.Mount {
 		return specs.Mount{Destination: to, Type: "bind", Source: from, Options: []string{"rbind", "ro"}}
@@ -201,10 +201,10 @@ func (w wall) spec(program string) *specs.Spec {
 	return s
 }
 
-// inside gives what the drivers say in such a container.
+// inside returns the reports of the drivers in such a container.
 func (w wall) inside(t *testing.T, crun string) map[paddock.Tier]verdict {
 	t.Helper()
-	base, err := os.MkdirTemp("/var/tmp", "contained") // the container's user is to reach it
+	base, err := os.MkdirTemp("/var/tmp", "contained") // reachable for the container's user
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,8 +241,8 @@ func (w wall) inside(t *testing.T, crun string) map[paddock.Tier]verdict {
 	if err := os.WriteFile(filepath.Join(base, "config.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// crun does not run where the second version of control groups is below the
-	// first. The mounts are this process's own.
+	// crun does not run if control groups v2 are mounted below v1. The mounts are private
+	// to this process.
 	script := `if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi; exec "$@"`
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", crun, "--root", filepath.Join(base, "state"), "--cgroup-manager=disabled", "run", "--bundle", base, filepath.Base(base))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
@@ -268,8 +268,8 @@ const (
 	asUser   = "--user 1000"
 )
 
-// Each row is a container, and what stands or is missing there; a missing wall is
-// named with the option that takes it down.
+// Each row is a container and what works or is missing in it. A missing control is reported
+// with the Docker option that provides it.
 func TestInAContainerItWorksOrSaysWhichOptionsItNeeds(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("to make a container of this kind takes root")
@@ -281,7 +281,7 @@ func TestInAContainerItWorksOrSaysWhichOptionsItNeeds(t *testing.T) {
 	for _, row := range []struct {
 		name         string
 		wall         wall
-		jail, gvisor string // options that are asked for; empty where it works
+		jail, gvisor string // the reported options; empty if the tier works
 	}{
 		{"as it comes, root", wall{filter: true, paths: true}, noFilter + "|" + allPaths + "|" + asUser, noFilter + "|" + allPaths + "|" + asUser},
 		{"as it comes, a user", wall{filter: true, paths: true, uid: 1000}, noFilter + "|" + allPaths, noFilter + "|" + allPaths},

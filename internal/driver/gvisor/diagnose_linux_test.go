@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/box"
 )
 
-// around is a host whose files say this, where a process that wants to trace nobody gets that answer.
+// around returns a host with these files, on which tracing a process fails with trace.
 func around(trace error, files ...string) box.Surroundings {
 	content := map[string]string{
 		"/proc/self/status":    "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0",
@@ -29,8 +29,8 @@ func TestAGVisorThatDoesNotStartIsToldWithItsRemedy(t *testing.T) {
 		name          string
 		around        box.Surroundings
 		err           error
-		cause, remedy string // each word of which is to be there
-		not           string // which is not
+		cause, remedy string // words that must appear
+		not           string // word that must not appear
 	}{
 		{"no systrap: nobody traces", around(syscall.ESRCH, "/proc/sys/kernel/yama/ptrace_scope", "3"), gvisor, "ptrace_scope is 3 systrap", "sysctl.d restart", ""},
 		{"no systrap: a filter refuses it", around(syscall.EPERM, "/proc/self/status", filtered), gvisor, "ptrace: operation not permitted systrap", "--security-opt seccomp=unconfined", ""},

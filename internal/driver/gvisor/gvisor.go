@@ -1,9 +1,9 @@
-// Package gvisor is the tier of a second kernel in software: a box whose
-// commands run on gVisor, which answers their system calls in a process of its
-// own behind the walls of the box.
+// Package gvisor is the tier gvisor: a box whose commands run on gVisor, a kernel in user
+// space. gVisor answers their system calls in a process of its own, inside the isolation of
+// the box.
 //
-// This package does not import gVisor. What does is a program of its own
-// (package sentry, cmd/paddock-gvisor), which is executed as a box's init.
+// This package does not import gVisor. A program of its own does (package sentry,
+// cmd/paddock-gvisor), which is executed as the init process of a box.
 package gvisor
 
 import (
@@ -16,40 +16,41 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
-// Version is the release of gVisor that the tier is made for.
+// Version is the release of gVisor that the tier is built with.
 const Version = "20260905"
 
 // Options configure a driver.
 type Options struct {
 	State   string   // see box.Options
-	Environ []string // likewise
-	Cache   string   // likewise
-	Data    string   // likewise
+	Environ []string // see box.Options
+	Cache   string   // see box.Options
+	Data    string   // see box.Options
 
-	// Guest is the guest program (cmd/paddock-guest), and Init the one that
-	// starts gVisor as a box's init (cmd/paddock-gvisor). Without
-	// them the calling program itself is executed as either: it must call
-	// box.Main and sentry.Main first.
+	// Guest is the guest program (cmd/paddock-guest). Init is the program that starts
+	// gVisor as the init process of a box (cmd/paddock-gvisor). If they are not set, the
+	// calling program itself is executed in their place. It must then call box.Main and
+	// sentry.Main first.
 	Guest, Init program.Program
 
-	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the calling program itself is executed as one: it must
-	// call gateway.Main first.
+	// Gateway is the program of the gateway (cmd/paddock-gateway). If it is not set, the
+	// calling program itself is executed in its place. It must then call gateway.Main
+	// first.
 	Gateway program.Program
 
 	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper). Without it the calling program itself
-	// is executed as one: it must call box.Main first.
+	// (cmd/paddock-keeper). If it is not set, the calling program itself is executed in its
+	// place. It must then call box.Main first.
 	Keeper program.Program
 
 	Ask   func(context.Context, owner.Question) owner.Answer // see box.Options
-	Hosts map[string][]netip.Addr                            // likewise
-	Roots []byte                                             // likewise
-	Audit audit.Sink                                         // likewise
+	Hosts map[string][]netip.Addr                            // see box.Options
+	Roots []byte                                             // see box.Options
+	Audit audit.Sink                                         // see box.Options
 
-	Spares int // likewise
+	Spares int // see box.Options
 }
 
-// driver are the options as package box has them.
+// driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
 		State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,

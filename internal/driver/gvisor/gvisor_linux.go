@@ -15,22 +15,22 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
-// Argv0 is sentry.Argv0, which this package may not import.
+// Argv0 equals sentry.Argv0, which this package may not import.
 const Argv0 = "paddock-guest-gvisor"
 
-// name is what commands run on.
+// name is the name of the kernel that commands run on.
 const name = "gVisor " + Version
 
-// saver knows checkpoints of this gVisor.
+// saver reads checkpoints of this version of gVisor.
 func saver() guestkernel.Saver { return guestkernel.Saver{Kernel: name} }
 
-// New returns a driver. It changes nothing on the host, and does not fail where
-// no sandbox can be made: Info and Create tell.
+// New returns a driver. It changes nothing on the host. It does not fail on a host where no
+// sandbox can be made: Info and Create report that.
 func New(o Options) (*box.Driver, error) {
 	return NewWith(o.driver(), o.Init, Runtime())
 }
 
-// NewWith is New for tests whose boxes have an init of their own, which their runtime names.
+// NewWith is New for tests whose boxes have an init program of their own, which r names.
 func NewWith(o box.Options, carried program.Program, r *box.Runtime) (*box.Driver, error) {
 	site, err := box.NewSite(paddock.GVisor, o)
 	if err != nil {
@@ -44,22 +44,22 @@ func NewWith(o box.Options, carried program.Program, r *box.Runtime) (*box.Drive
 	}), nil
 }
 
-// Runtime is the tier's part in the process that owns a box, for box.Main.
+// Runtime returns the tier's part of the process that owns a box, for box.Main.
 func Runtime() *box.Runtime { return RuntimeOf(Argv0) }
 
-// RuntimeOf is Runtime for an init of another name.
+// RuntimeOf is Runtime for an init program with another name.
 func RuntimeOf(argv0 string) *box.Runtime {
 	return guestkernel.NewRuntime(guestkernel.Options{
 		Argv0: argv0, Receive: receive, Diagnose: diagnose, Limiter: guestkernel.Limiter{}, Configure: guestkernel.ShowAgent, Saver: saver(),
 	})
 }
 
-// receive records what gVisor reports of its processes.
+// receive records the process events that gVisor reports.
 func receive(events *os.File, sandbox string, sink audit.Sink) error {
 	return procevent.Receive(events, procevent.Options{Sandbox: sandbox, Sink: sink, Now: time.Now})
 }
 
-// A drafter prepares boxes, which need nothing but the agent.
+// A drafter prepares boxes. A box of this tier shows only the agent's program to gVisor.
 type drafter struct{ store *guestkernel.Store }
 
 // Draft implements box.Drafter.
@@ -75,18 +75,19 @@ func (d drafter) Trial() (box.Draft, paddock.Limits, *box.Failure) {
 	return d.store.Bare(&paddock.Spec{}, nil, nil), box.Defaults(), nil
 }
 
-// diagnose knows why gVisor does not start: its processes trace those of commands.
+// diagnose returns the cause if gVisor cannot start, for example because its processes may
+// not trace those of commands.
 func diagnose(s *box.Surroundings, says func(words ...string) bool) *box.Failure {
 	switch {
 	case s.Read("/proc/sys/kernel/yama/ptrace_scope") == "3" && says("gVisor", "guard"):
-		return &box.Failure{Control: paddock.ControlKernel, Cause: "no process may trace another one (kernel.yama.ptrace_scope is 3), by which gVisor takes system calls of commands (systrap)",
-			Remedy: "set kernel.yama.ptrace_scope to 2 or less where the system sets it (see /etc/sysctl.d), and restart the machine: 3 cannot be taken back"}
+		return &box.Failure{Control: paddock.ControlKernel, Cause: "no process may trace another one (kernel.yama.ptrace_scope is 3), and gVisor intercepts system calls by tracing (systrap)",
+			Remedy: "set kernel.yama.ptrace_scope to 2 or less where the system sets it (see /etc/sysctl.d), and restart the machine, because the kernel does not let 3 be lowered"}
 	case says("built with cgo"):
-		return &box.Failure{Control: paddock.ControlKernel, Cause: "this program was built with cgo, with which gVisor cannot give up its capabilities in time",
+		return &box.Failure{Control: paddock.ControlKernel, Cause: "this program was built with cgo, and then gVisor cannot drop its capabilities in time",
 			Remedy: "build it with CGO_ENABLED=0, as make build does"}
 	case says("gVisor") && !says("memory limit") && !errors.Is(s.Trace, syscall.ESRCH):
 		return &box.Failure{Control: paddock.ControlKernel,
-			Cause:  fmt.Sprintf("a process may not trace one that it has made (ptrace: %v), by which gVisor takes system calls of commands (systrap)", s.Trace),
+			Cause:  fmt.Sprintf("a process may not trace its child (ptrace: %v), and gVisor intercepts system calls by tracing (systrap)", s.Trace),
 			Remedy: s.Contained("allow ptrace in the system-call filter that this process is behind")}
 	}
 	return nil

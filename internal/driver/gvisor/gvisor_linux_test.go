@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// data is where all drivers of these tests keep what they save: a snapshot stays
-// when its sandbox and its driver are gone.
+// data is where all drivers of these tests keep saved state, because a snapshot outlives
+// its sandbox and its driver.
 var data = filepath.Join(os.TempDir(), fmt.Sprintf("paddock-gvisor-test-%d", os.Geteuid()))
 
 func open(state string) (paddock.Driver, error) {
@@ -54,7 +54,7 @@ func TestPromises(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{New: open, Base: paddock.Spec{AllowMissing: drivertest.Weak(t, open)}})
 }
 
-// What this tier cannot deny by name is refused, and not left out.
+// The tier refuses to deny a name that it cannot deny.
 func TestADenialThatCannotBeKeptIsRefused(t *testing.T) {
 	d, _ := driver(t)
 	for what, files := range map[string]paddock.FilePolicy{

@@ -19,7 +19,7 @@ func TestTooLittleMemoryIsSaidToBe(t *testing.T) {
 			if limit < 16<<20 {
 				t.Errorf("%d MiB are enough", limit>>20)
 			}
-			if err := sb.Remove(t.Context()); err != nil { // a watchdog may come late
+			if err := sb.Remove(t.Context()); err != nil { // a watchdog may be late
 				t.Error(err)
 			}
 			continue

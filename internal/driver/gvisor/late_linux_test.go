@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// resumeVariable has this program resume the sandbox "late" of a state directory,
-// instead of its tests.
+// resumeVariable makes this program resume the sandbox "late" of a state directory instead
+// of running its tests.
 const resumeVariable = "PADDOCK_TEST_RESUME"
 
 func resumeThere(dir string) error {
@@ -34,8 +34,7 @@ func resumeThere(dir string) error {
 	return errors.Join(sb.Resume(context.Background()), d.Close())
 }
 
-// children gives the processes that a process has started, by their first
-// argument.
+// children returns the processes that a process has started, by their first argument.
 func children(t *testing.T, parent int, name string) []int {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*")
@@ -54,7 +53,7 @@ func children(t *testing.T, parent int, name string) []int {
 	return list
 }
 
-// eventually waits for what is about to be.
+// eventually polls until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
@@ -64,8 +63,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A caller that resumes, and dies when everything runs already but before it has
-// said that it knows, leaves the sandbox as it was: paused, and whole.
+// If a caller that resumes a sandbox dies after everything runs, but before it has
+// acknowledged that, the sandbox stays paused and intact.
 func TestALateResumeLosesNothing(t *testing.T) {
 	d, dir := driver(t)
 	sb := create(t, d, paddock.Spec{ID: "late"})
@@ -100,7 +99,7 @@ func TestALateResumeLosesNothing(t *testing.T) {
 		}
 		return false
 	})
-	// From here on it hears of nothing.
+	// From here on it receives nothing.
 	if err := caller.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +129,8 @@ func TestALateResumeLosesNothing(t *testing.T) {
 	}
 }
 
-// A caller that gives up at any moment finds the sandbox paused or running, and
-// in both ways whole.
+// After a resume that is canceled at any moment, the sandbox is paused or running, and
+// intact.
 func TestAResumeThatIsGivenUpLosesNothing(t *testing.T) {
 	d, _ := driver(t)
 	for _, ephemeral := range []bool{true, false} {
@@ -160,8 +159,7 @@ func TestAResumeThatIsGivenUpLosesNothing(t *testing.T) {
 	}
 }
 
-// What is watched for an ephemeral sandbox that is paused and goes on is watched
-// no more when it was removed.
+// The watchers of an ephemeral sandbox that was paused and resumed end with its removal.
 func TestNobodyWatchesWhatWasRemoved(t *testing.T) {
 	d, _ := driver(t)
 	sb := create(t, d, paddock.Spec{Ephemeral: true})
@@ -173,7 +171,7 @@ func TestNobodyWatchesWhatWasRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // a sweeper is started late
+	time.Sleep(100 * time.Millisecond) // a sweeper may start late
 	if err := sb.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +180,7 @@ func TestNobodyWatchesWhatWasRemoved(t *testing.T) {
 	}
 }
 
-// A keeper whose caller did not wait for the answer ends all the same.
+// A keeper ends even if its caller did not wait for the answer.
 func TestAKeeperEndsWithWhatItKept(t *testing.T) {
 	d, _ := driver(t)
 	others := children(t, os.Getpid(), "paddock-keeper")
@@ -197,8 +195,7 @@ func TestAKeeperEndsWithWhatItKept(t *testing.T) {
 	})
 }
 
-// A sandbox that dies while it is being paused is dead, says of what, and keeps no
-// process.
+// A sandbox that dies during a pause is dead, reports the cause, and has no process left.
 func TestASandboxThatDiesWhileItIsPausedIsBuried(t *testing.T) {
 	d, _ := driver(t)
 	died := 0
@@ -234,7 +231,7 @@ func TestASandboxThatDiesWhileItIsPausedIsBuried(t *testing.T) {
 	}
 }
 
-// The tree that a snapshot was made with is looked at again.
+// Restoring a snapshot checks the root that it was made with.
 func TestASnapshotOfATreeThatIsGoneIsRefused(t *testing.T) {
 	d, _ := driver(t)
 	root := filepath.Join(t.TempDir(), "root")

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// counting is a process whose state is in memory alone: it counts, and answers
-// who asks on a socket with its number and the size of what it holds.
+// counting is a process whose state is only in memory. It counts, and answers on a socket
+// with its count and the size of its memory.
 const counting = `
 import socket, threading, time
 held = bytearray(20 << 20)
@@ -71,7 +71,7 @@ func create(t *testing.T, d paddock.Driver, spec paddock.Spec) paddock.Sandbox {
 	return sb
 }
 
-// ask gives what the counting process answers.
+// ask returns the count of the counting process.
 func ask(t *testing.T, sb paddock.Sandbox) int {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -104,9 +104,9 @@ func startCounting(t *testing.T, sb paddock.Sandbox) paddock.PID {
 	return p.ID()
 }
 
-// TestAPythonProcessCountsOnAfterPauseAndInForks is the demonstration: the
-// process lives through a pause in which nothing of the sandbox runs, under the
-// same ID and number, and goes its own way in each fork.
+// TestAPythonProcessCountsOnAfterPauseAndInForks demonstrates that a process survives a
+// pause in which nothing of the sandbox runs, with the same PID, and that it continues
+// separately in each fork.
 func TestAPythonProcessCountsOnAfterPauseAndInForks(t *testing.T) {
 	d, dir := driver(t)
 	sb := create(t, d, paddock.Spec{ID: "counting"})
@@ -120,7 +120,7 @@ func TestAPythonProcessCountsOnAfterPauseAndInForks(t *testing.T) {
 			t.Fatalf("while it is paused there runs %v", boxes(t))
 		}
 	}
-	again, err := open(dir) // as if this machine's server had been started anew
+	again, err := open(dir) // as if the server on this machine had been restarted
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestAPythonProcessCountsOnAfterPauseAndInForks(t *testing.T) {
 	}
 }
 
-// An ephemeral sandbox, which no keeper owns, is paused in the same way.
+// An ephemeral sandbox, which has no keeper, is paused in the same way.
 func TestAnEphemeralSandboxIsPausedToDisk(t *testing.T) {
 	d, _ := driver(t)
 	sb := create(t, d, paddock.Spec{Ephemeral: true})
@@ -189,7 +189,7 @@ func TestAnEphemeralSandboxIsPausedToDisk(t *testing.T) {
 	}
 }
 
-// saved counts what is kept of sandboxes.
+// saved counts the saved states.
 func saved(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir(data)
@@ -199,7 +199,7 @@ func saved(t *testing.T) int {
 	return len(entries)
 }
 
-// boxes lists the processes of sandboxes that this one has started.
+// boxes lists the processes of sandboxes that this process started.
 func boxes(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -222,8 +222,8 @@ func boxes(t *testing.T) []string {
 	return list
 }
 
-// A checkpoint that is not what was written, or of another version, is refused
-// in words, and the refusal leaves nothing.
+// A checkpoint that was changed, or is of another version, is refused with a message, and
+// the refusal leaves nothing.
 func TestABrokenCheckpointIsRefused(t *testing.T) {
 	d, dir := driver(t)
 	source := create(t, d, paddock.Spec{Ephemeral: true})
@@ -309,7 +309,7 @@ func change(t *testing.T, file string, how func([]byte) []byte) {
 		t.Fatal(err)
 	}
 	put := func(data []byte) {
-		// A new file: what others have open stays as it is.
+		// Write a new file, so that open files of other processes do not change.
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}

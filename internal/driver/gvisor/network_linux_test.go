@@ -7,8 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// The gateway of a box that goes on is another one, and knows nothing of what the
-// one before carried.
+// The gateway of a resumed box is a new process, and knows no earlier connection.
 func TestAConnectionOfBeforeAPauseIsOver(t *testing.T) {
 	drivertest.HeldOverPause(t, open)
 }

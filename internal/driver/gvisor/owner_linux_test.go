@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// owning tries, on the file that is its argument, what changes more of a file
-// than its content: who owns it, its flags and attributes. It tells what works.
+// owning tries to change the owner, flags and attributes of the file in its argument, and
+// prints what works.
 const owning = `
 import ctypes, fcntl, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -48,7 +48,7 @@ for what, do in {
     print(what)
 `
 
-// state is what the host sees of a file, but for its times.
+// state is what the host sees of a file, except its times.
 func state(t *testing.T, name string) string {
 	t.Helper()
 	st, err := os.Lstat(name)
@@ -67,9 +67,9 @@ func state(t *testing.T, name string) string {
 	return fmt.Sprintf("%v %d %d %q", st.Mode(), sys.Uid, sys.Gid, list[:max(n, 0)])
 }
 
-// A command changes content, names, modes and times of what it may write, and
-// nothing else that the host would find there. Of what is protected it changes
-// nothing, not even times, which in the jail it does.
+// A command changes content, names, modes and times of files that it may write, and nothing
+// else that the host would see. Of a protected file it changes nothing, not even the times,
+// which the jail permits.
 func TestACommandDoesNotChangeWhoOwnsAFile(t *testing.T) {
 	d, _ := driver(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -99,7 +99,7 @@ func TestACommandDoesNotChangeWhoOwnsAFile(t *testing.T) {
 		if after := state(t, filepath.Join(dir, name)); after != before {
 			t.Errorf("%s: %s, it was %s; what worked: %s", name, after, before, strings.ReplaceAll(out.String(), "\n", ", "))
 		}
-		// A command may not believe either that it has.
+		// A command must not get a false success either.
 		if out.Len() > 0 {
 			t.Errorf("%s: %s", name, strings.ReplaceAll(out.String(), "\n", ", "))
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// What a snapshot took of the disk is given back, and of a sandbox that is
-// paused nothing is taken by that way.
+// Removing a snapshot frees its disk space. RemoveSnapshot does not remove the saved state
+// of a paused sandbox.
 func TestRemovingASnapshotTakesThatAlone(t *testing.T) {
 	d, _ := driver(t)
 	kept := saved(t)

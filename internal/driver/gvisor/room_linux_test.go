@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// run runs a shell command and wants it to succeed.
+// run runs a shell command that must succeed.
 func run(t *testing.T, sb paddock.Sandbox, script string) {
 	t.Helper()
 	p, err := sb.Start(t.Context(), paddock.Cmd{Args: []string{"sh", "-c", script}})
@@ -20,8 +20,8 @@ func run(t *testing.T, sb paddock.Sandbox, script string) {
 	}
 }
 
-// What costs a command nothing must not cost the host its disk, nor the sandbox
-// its life: a file of holes, a tree of long names, many small files.
+// A tree that costs a command nothing must not fill the host's disk, nor end the sandbox: a
+// sparse file, long names, many small files.
 func TestASnapshotOfFilesIsBounded(t *testing.T) {
 	d, _ := driver(t)
 	for _, row := range []struct{ what, make, undo, word string }{
@@ -61,7 +61,7 @@ func TestASnapshotOfFilesIsBounded(t *testing.T) {
 	}
 }
 
-// A disk that is full of ordinary files is no more than its limit.
+// A disk full of ordinary files is within the limit of a snapshot.
 func TestAFullDiskIsSaved(t *testing.T) {
 	d, _ := driver(t)
 	sb := create(t, d, paddock.Spec{Ephemeral: true, Limits: paddock.Limits{Disk: 64 << 20}})

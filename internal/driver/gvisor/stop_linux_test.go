@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A command that begins stands in the agent's memory, with a thread of the agent
-// waiting, when others can stop it already.
+// While a command starts, it shares the agent's memory and a thread of the agent waits. At
+// that moment other commands can already stop it.
 func TestACommandThatStopsAllOthersDoesNotStopTheAgent(t *testing.T) {
 	d, _ := driver(t)
 	sb := create(t, d, paddock.Spec{Ephemeral: true})

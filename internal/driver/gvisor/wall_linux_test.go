@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// attempts prints what of all this a command could do. What only asks the kernel
-// for a right is followed by what would end or stop the sandbox.
+// attempts prints which of these operations succeed for a command. An operation that only
+// asks the kernel for a right is followed by one that would end or stop the sandbox.
 const attempts = `
 import ctypes, fcntl, os, resource, signal
 libc = ctypes.CDLL(None, use_errno=True)
@@ -92,7 +92,7 @@ func said(t *testing.T, sb paddock.Sandbox, cmd paddock.Cmd) string {
 	return out.String()
 }
 
-// A filter and the agent's user are the kernel's, so they are saved with it.
+// The kernel saves the filter and the agent's user with the sandbox.
 func TestNoCommandMakesNamespacesOrHarmsItsAgent(t *testing.T) {
 	for name, user := range map[string]string{"user": "", "user 0": "0"} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestNoCommandMakesNamespacesOrHarmsItsAgent(t *testing.T) {
 	}
 }
 
-// What the filter is not about goes on as it does elsewhere.
+// The filter does not affect other operations.
 func TestCommandsUseProcessesAsTheyDoElsewhere(t *testing.T) {
 	d, _ := driver(t)
 	sb := create(t, d, paddock.Spec{Ephemeral: true})
@@ -175,7 +175,7 @@ assert "over" in out, out
 	}
 }
 
-// A command that is not started leaves nothing, and costs no place.
+// A command that fails to start leaves nothing and uses up no process.
 func TestAFullSandboxStartsNothingMore(t *testing.T) {
 	d, _ := driver(t)
 	const most = 16

@@ -10,17 +10,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// MaxPacket bounds a packet. The sentry's side cuts its texts such that no honest
-// one is as long.
+// MaxPacket bounds the size of a packet. Package emitter shortens texts so that no genuine
+// packet is larger.
 const MaxPacket = 64 << 10
 
 const (
 	headerSize = 8
-	maxHeader  = 64 // gVisor may add to its header, and says how long it is
+	maxHeader  = 64 // gVisor may extend its header, which starts with its size
 	maxPID     = 1 << 22
 )
 
-// The types of messages, as gVisor numbers them.
+// The types of messages, by gVisor's numbers.
 const (
 	messageClone   = 2
 	messageExec    = 3
@@ -31,16 +31,15 @@ const (
 
 var errBroken = errors.New("not a message")
 
-// A Packet is one that was decoded.
+// A Packet is a decoded packet.
 type Packet struct {
 	Event  audit.Event // without Time, Sandbox and Dropped
-	Lost   uint32      // packets that were lost since the socket was made, modulo 2^32
+	Lost   uint32      // packets lost since the socket was made, modulo 2^32
 	Header bool        // Lost was read
 }
 
-// Decode reads a packet. The event is clean, and shares no memory with the
-// packet. Where the header could be read and the rest not, Header and Lost are set
-// beside the error.
+// Decode decodes a packet. The event is clean and shares no memory with the packet. If only
+// the header is valid, Decode sets Header and Lost and returns an error.
 func Decode(packet []byte) (Packet, error) {
 	if len(packet) < headerSize || len(packet) > MaxPacket {
 		return Packet{}, fmt.Errorf("packet of %d bytes", len(packet))
@@ -65,7 +64,7 @@ func Decode(packet []byte) (Packet, error) {
 	return p, nil
 }
 
-// readers gives what reads each type of message.
+// readers returns the decoder of each type of message.
 func readers() map[uint16]func([]byte, *audit.Event) error {
 	return map[uint16]func([]byte, *audit.Event) error{
 		messageClone: readClone, messageExec: readExec, messageExit: readExit,
@@ -73,16 +72,14 @@ func readers() map[uint16]func([]byte, *audit.Event) error {
 	}
 }
 
-// A field is one of a message. Of number and data only one is set, as the type
-// has it.
+// A field is a field of a message. Its type determines which of number and data is set.
 type field struct {
 	id     protowire.Number
 	number uint64
 	data   []byte
 }
 
-// each calls f with every field of a message that has one of the types that are
-// used; the others are passed over.
+// each calls f with every field of the four used types. It skips fields of other types.
 func each(message []byte, f func(field) error) error {
 	for len(message) > 0 {
 		id, kind, n := protowire.ConsumeTag(message)
@@ -98,7 +95,7 @@ func each(message []byte, f func(field) error) error {
 			fd.data, n = protowire.ConsumeBytes(message)
 		case protowire.Fixed32Type, protowire.Fixed64Type:
 			n = protowire.ConsumeFieldValue(id, kind, message)
-		default: // groups nest, and no message has one
+		default: // groups can nest, and no message has one
 			return errBroken
 		}
 		if n < 0 {
@@ -115,7 +112,7 @@ func each(message []byte, f func(field) error) error {
 	return nil
 }
 
-// pid gives a number of a process, or zero where it cannot be one.
+// pid returns the number of a process, or zero if it is out of range.
 func pid(n uint64) int32 {
 	if n > maxPID {
 		return 0
@@ -123,11 +120,11 @@ func pid(n uint64) int32 {
 	return int32(n)
 }
 
-// text gives the beginning of a text, of which only what an event can hold, and
-// one byte to tell that it was longer, is copied.
+// text copies the beginning of a text: as much as an event holds, and one byte more to show
+// that the text was longer.
 func text(data []byte, limit int) string { return string(data[:min(len(data), limit+1)]) }
 
-// readContext reads who did it, and where that process stood.
+// readContext decodes the process of an event and its working directory.
 func readContext(message []byte, e *audit.Event) error {
 	return each(message, func(f field) error {
 		switch f.id {

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/procevent"
 )
 
-// recorded reads a packet that a sentry sent.
+// recorded reads a packet that was recorded from a sentry.
 func recorded(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".hex"))
@@ -31,7 +31,7 @@ func recorded(t testing.TB, name string) []byte {
 
 func TestRecordedPacketsBecomeEvents(t *testing.T) {
 	shell := audit.Process{PID: 10, Parent: 1, UID: 1000, Name: "sh"}
-	forked := audit.Process{PID: 11, Parent: 10, UID: 1000, Name: "sh"} // an exec has the name before it
+	forked := audit.Process{PID: 11, Parent: 10, UID: 1000, Name: "sh"} // an exec has the old name
 	cat := audit.Process{PID: 11, Parent: 10, UID: 1000, Name: "cat"}
 	python := audit.Process{PID: 12, Parent: 10, UID: 1000, Name: "python3"}
 	for _, row := range []struct {
@@ -77,10 +77,10 @@ func (m message) bytes(id protowire.Number, b []byte) message {
 
 func (m message) text(id protowire.Number, s string) message { return m.bytes(id, []byte(s)) }
 
-// by begins a message of a process.
+// by starts a message of a process.
 func by(pid uint64) message { return message{}.bytes(1, message{}.number(4, pid)) }
 
-// packet gives a message its header.
+// packet adds a header to a message.
 func packet(kind byte, lost byte, m message) []byte {
 	return append([]byte{8, 0, kind, 0, lost, 0, 0, 0}, m...)
 }
@@ -107,7 +107,7 @@ func TestHostilePacketsAreRefused(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		packet []byte
-		header bool // the count of lost packets is believed
+		header bool // the count of lost packets is used
 	}{
 		{"nothing", nil, false},
 		{"half a header", []byte{8, 0, 3, 0}, false},
@@ -215,7 +215,7 @@ func FuzzDecode(f *testing.F) {
 	for _, name := range files {
 		f.Add(recorded(f, strings.TrimSuffix(filepath.Base(name), ".hex")))
 	}
-	for _, s := range []string{"\xff", "ä", "\x1b"} { // texts that are cut
+	for _, s := range []string{"\xff", "ä", "\x1b"} { // shortened texts
 		long := strings.Repeat(s, 5000)
 		f.Add(packet(exec, 0, by(1).text(2, long).text(3, long).text(3, long)))
 		f.Add(packet(open, 0, by(1).text(5, long).text(6, long)))

@@ -16,13 +16,13 @@ func readExec(message []byte, e *audit.Event) error {
 		case 2:
 			e.Path = text(f.data, audit.MaxPath)
 		case 3:
-			// One more than an event holds, so that it says that there were more.
+			// One more than an event holds, so that the event reports that there were more.
 			if len(e.Args) <= audit.MaxCount && left >= 0 {
 				e.Args = append(e.Args, text(f.data, left))
 				left -= len(f.data)
 			}
 		}
-		// Field 4 is the environment, which a plain sentry sends; see package audit.
+		// Field 4 is the environment, which gVisor's own sink sends; see package audit.
 		return nil
 	})
 }
@@ -53,7 +53,7 @@ func readExit(message []byte, e *audit.Event) error {
 	})
 }
 
-// exit reads a status as wait(2) has it.
+// exit decodes a status of wait(2).
 func exit(status uint32) *audit.Exit {
 	if signal := int(status & 0x7f); signal != 0 {
 		return &audit.Exit{Code: 128 + signal, Signal: signal}
@@ -61,11 +61,10 @@ func exit(status uint32) *audit.Exit {
 	return &audit.Exit{Code: int(status >> 8 & 0xff)}
 }
 
-// readOpen reads what package emitter sends: of a file that was opened, the path that
-// it has; of one that was not, the path that was asked for and the directory that
-// it begins from.
+// readOpen decodes what package emitter sends: the path of an opened file, or the requested
+// path and its directory after an error.
 func readOpen(message []byte, e *audit.Event) error {
-	e.Kind, e.Flags = audit.Open, flags(0) // a zero is not sent
+	e.Kind, e.Flags = audit.Open, flags(0) // a zero value is not sent
 	var real, asked string
 	var failure uint64
 	err := each(message, func(f field) error {
@@ -95,7 +94,7 @@ func readOpen(message []byte, e *audit.Event) error {
 	return err
 }
 
-// reason gives an error of a system call in words.
+// reason returns the message of a system call's error.
 func reason(errno uint64) string {
 	if errno >= 4096 {
 		return "unknown error"

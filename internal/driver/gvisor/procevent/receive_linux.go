@@ -11,30 +11,30 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// A sentry that was taken over, or a loop in the sandbox, must not fill a disk:
-// of each kind this many events come at once, and this many each second.
+// Bounds of the events of each kind: at once, and per second. Neither a compromised sentry
+// nor a loop in the sandbox may fill a disk.
 const (
 	burst = 50_000
 	rate  = 5_000
 )
 
-// maxLost bounds what one packet may say was lost, so that a lie does not make
-// the count useless for what follows.
+// maxLost bounds the number of lost packets that one packet may report, so that a false
+// number does not make the count useless.
 const maxLost = 1 << 24
 
-// Options say what events become.
+// Options say where events go.
 type Options struct {
 	Sandbox string
 	Sink    audit.Sink
 	Now     func() time.Time
 }
 
-// Receive records what comes from the socket until its other end is closed, which
-// is no error, or f is, which is [os.ErrClosed]. A sandbox whose sentry still runs
-// when Receive returns is no longer watched; the caller ends it.
+// Receive records events from the socket until the other end is closed, which is not an
+// error, or until f is closed, which is [os.ErrClosed]. If the sentry still runs when
+// Receive returns, the sandbox is no longer observed, and the caller must end it.
 //
-// Events have the host's time. Packets that cannot be read, that come too fast, or
-// that the sentry could not send, are told as lost with the next event.
+// Events have the host's time. Packets that are invalid, that exceed the rate, or that the
+// sentry could not send are counted as lost in the next event.
 func Receive(f *os.File, o Options) error {
 	r := receiver{Options: o, quota: map[audit.Kind]*bucket{}}
 	packet := make([]byte, MaxPacket+1) // one that is longer is cut, and seen to be
@@ -54,14 +54,14 @@ func Receive(f *os.File, o Options) error {
 type receiver struct {
 	Options
 	quota map[audit.Kind]*bucket
-	seen  uint32 // what the sentry said was lost so far
-	lost  uint64 // not told yet
+	seen  uint32 // packets that the sentry has reported as lost
+	lost  uint64 // lost packets not yet reported in an event
 }
 
 func (r *receiver) take(packet []byte) {
 	p, err := Decode(packet)
 	if p.Header {
-		r.lost += uint64(min(p.Lost-r.seen, maxLost)) // the count wraps, and so does this
+		r.lost += uint64(min(p.Lost-r.seen, maxLost)) // both counts wrap around
 		r.seen = p.Lost
 	}
 	if err != nil {
@@ -77,7 +77,8 @@ func (r *receiver) take(packet []byte) {
 	r.record(p.Event)
 }
 
-// bucket gives the quota of a kind: a flood of one does not push out another.
+// bucket returns the quota of a kind. Each kind has its own, so that a flood of one does
+// not displace another.
 func (r *receiver) bucket(k audit.Kind) *bucket {
 	b := r.quota[k]
 	if b == nil {
@@ -93,14 +94,14 @@ func (r *receiver) record(e audit.Event) {
 	r.Sink.Record(e)
 }
 
-// end tells what was lost after the last event.
+// end reports packets that were lost after the last event.
 func (r *receiver) end() {
 	if r.lost > 0 {
 		r.record(audit.Event{Kind: audit.Lost, Time: r.Now()})
 	}
 }
 
-// A bucket holds the events that may still come.
+// A bucket limits the rate of events.
 type bucket struct {
 	left float64
 	last time.Time

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A list keeps events for a test. Receive alone writes it, until it returns.
+// A list keeps events for a test. Only Receive writes it, until it returns.
 type list []audit.Event
 
 func (l *list) Record(e audit.Event) { *l = append(*l, e) }
@@ -23,8 +23,7 @@ func (l *list) lost() (sum uint64) {
 	return sum
 }
 
-// receive sends packets from a sentry's end, closes it, and gives what came of
-// them.
+// receive sends packets from a sentry's end, closes it, and returns the events.
 func receive(t *testing.T, now func() time.Time, packets ...[]byte) list {
 	t.Helper()
 	ours, theirs, err := kernel.EventPair()
@@ -102,7 +101,7 @@ func TestAFloodOfOneKindDoesNotPushOutAnother(t *testing.T) {
 	go func() { done <- procevent.Receive(ours, procevent.Options{Sink: &got, Now: noon}) }()
 	open := recorded(t, "open-read")
 	for range flood {
-		if _, err := theirs.Write(open); err != nil { // os.File waits where the sentry would lose
+		if _, err := theirs.Write(open); err != nil { // os.File waits for room; the sentry would drop
 			t.Fatal(err)
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// What package syscall does not name.
+// Flags that package syscall does not define.
 const (
 	openPath      = 0x200000
 	openTemporary = 0x400000 // with O_DIRECTORY
 )
 
-// flags gives the flags of open(2) in words. Those that say nothing of what may
-// be done with the file, such as O_CLOEXEC, are left out.
+// flags describes the flags of open(2). It leaves out flags that do not affect access to
+// the file, such as O_CLOEXEC.
 func flags(f int) string {
 	words := []string{[]string{"read", "write", "read-write", "no-access"}[f&syscall.O_ACCMODE]}
 	if f&openPath != 0 {
@@ -41,7 +41,7 @@ func flags(f int) string {
 	return strings.Join(words, " ")
 }
 
-// address gives a socket's address in words, from the bytes that connect(2) takes.
+// address formats a socket address from the bytes that connect(2) takes.
 func address(raw []byte) string {
 	if len(raw) < 2 {
 		return "nothing"
@@ -49,12 +49,12 @@ func address(raw []byte) string {
 	family, rest := binary.NativeEndian.Uint16(raw), raw[2:]
 	switch {
 	case family == syscall.AF_UNSPEC:
-		return "unspecified" // it undoes a connection
+		return "unspecified" // it dissolves an association
 	case family == syscall.AF_INET && len(rest) >= 6:
 		ip := netip.AddrFrom4([4]byte(rest[2:6]))
 		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(rest)).String()
 	case family == syscall.AF_INET6 && len(rest) >= 22:
-		ip := netip.AddrFrom16([16]byte(rest[6:22])) // a v4 address in v6 stays as it was asked for
+		ip := netip.AddrFrom16([16]byte(rest[6:22])) // an IPv4-mapped address stays as requested
 		if len(rest) >= 26 {
 			if scope := binary.NativeEndian.Uint32(rest[22:]); scope != 0 && !ip.Is4In6() {
 				ip = ip.WithZone(fmt.Sprint(scope))
@@ -69,8 +69,8 @@ func address(raw []byte) string {
 	return fmt.Sprintf("family %d", family)
 }
 
-// unixName gives the path of a socket, or its abstract name after "@". The kernel
-// reads a path to its first zero byte, and of an abstract name every byte.
+// unixName returns the path of a socket, or "@" and its abstract name. The kernel reads a
+// path up to the first NUL, but all bytes of an abstract name.
 func unixName(name []byte) string {
 	name = name[:min(len(name), audit.MaxWord)]
 	if len(name) > 0 && name[0] == 0 {

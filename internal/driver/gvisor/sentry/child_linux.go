@@ -27,14 +27,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// isChild tells whether this program was started by gVisor's own code, as one
-// of its processes.
+// isChild reports whether gVisor's own code started this program as one of its processes.
 func isChild(argv0 string) bool {
 	return argv0 == "/proc/self/exe" || strings.HasPrefix(filepath.Base(argv0), "runsc")
 }
 
-// child is such a process. gVisor's own code for it comes last; before, what
-// makes it start sooner, and what keeps it under the broker.
+// child runs as such a process. It prepares a faster start and the supervision by the
+// broker, and then runs gVisor's own code.
 func child() int {
 	what := ""
 	for _, arg := range os.Args[1:] {
@@ -46,11 +45,10 @@ func child() int {
 	var err error
 	switch what {
 	case "boot":
-		// What the sentry needs anyway, and does later: here it takes the other
-		// processor's time.
+		// The sentry needs these later anyway. Here they use the other processor.
 		go cpuid.Initialize()
 		go seccheck.Initialize()
-		// It enlists later: see guard.
+		// It enlists with the broker later: see guard.
 		if err = bounded(sentryCaps); err != nil {
 			break
 		}
@@ -66,7 +64,7 @@ func child() int {
 		}
 		var umounter *os.File
 		if umounter, err = smallUmounter(); err == nil {
-			defer umounter.Close() // not before it was executed
+			defer umounter.Close() // not before gVisor has executed it
 		}
 	case "gofer":
 		if err = bounded(goferCaps); err != nil {
@@ -76,7 +74,7 @@ func child() int {
 			err = boxinit.Enlist()
 		}
 	default:
-		err = fmt.Errorf("gVisor started %q, which is none of its processes", os.Args)
+		err = fmt.Errorf("gVisor started the unknown process %q", os.Args)
 	}
 	if err != nil {
 		fail(what, err)
@@ -86,26 +84,26 @@ func child() int {
 	return 0
 }
 
-// The capabilities that gVisor's processes keep, and nothing that they start can
-// have more; the gofer enters directories besides.
+// The capabilities that gVisor's processes keep. They also bound those of every process
+// that they start. The gofer additionally needs CAP_SYS_CHROOT.
 const (
 	sentryCaps = kernel.FileCaps
 	goferCaps  = kernel.FileCaps | kernel.CapSysChroot
 )
 
-// boundChildren has gVisor's processes begin with a small bounding set. Their own
-// code would make it so by stopping all threads for every capability, which took
-// a quarter of the sentry's start; without CAP_SETPCAP it sees that it cannot.
-// The file that is given is what they begin with: it stays open.
+// boundChildren makes gVisor's processes start with a small bounding set. gVisor's own code
+// would stop all threads to drop each capability, which took a quarter of the sentry's
+// start. Without CAP_SETPCAP it skips that. The returned file is the program that the
+// processes start with, and must stay open.
 //
-// Of a box whose commands are root's their own code does it: who is root has, after
-// an exec, what is in the bounding set and nothing else, and needs more to begin.
+// If commands run as root, gVisor's own code drops the capabilities. Root gets the whole
+// bounding set at exec, and needs more capabilities at first.
 func boundChildren() (*os.File, error) {
 	if os.Geteuid() == 0 {
 		return nil, nil
 	}
 	if _, err := os.Lstat(boxinit.Program); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // it is in memory only: their own code does it
+		return nil, nil // the program is only in memory, so gVisor's own code does it
 	}
 	f, err := kernel.SealedFile("bounded", kernel.Bounded(boxinit.Program, goferCaps, "runsc-sandbox"[6], sentryCaps))
 	if err != nil {
@@ -118,24 +116,24 @@ func boundChildren() (*os.File, error) {
 	return f, nil
 }
 
-// bounded checks what boundChildren did.
+// bounded checks the result of boundChildren.
 func bounded(want uint64) error {
 	held, got, err := kernel.Capabilities()
 	if err == nil && held&kernel.CapSetPCap == 0 && got != want {
-		err = fmt.Errorf("this process's bounding set is %#x, and should be %#x", got, want)
+		err = fmt.Errorf("this process's bounding set is %#x, not %#x", got, want)
 	}
 	return err
 }
 
-// failure is where a process that cannot begin leaves the reason; its standard
-// error leads nowhere.
+// failure is the file in which a process that cannot start leaves the reason, because its
+// standard error is discarded.
 var failure = filepath.Join(boxinit.State, "failure")
 
 func fail(what string, err error) {
 	_ = os.WriteFile(failure, []byte(what+": "+err.Error()), 0o600) //nolint:gosec // the path is a constant
 }
 
-// reason adds what one of the processes left to an error about them.
+// reason adds that text to an error.
 func reason(err error) error {
 	said, e := os.ReadFile(failure)
 	if e != nil {
@@ -144,27 +142,27 @@ func reason(err error) error {
 	return fmt.Errorf("%w: %s", err, said)
 }
 
-// quiet is how long nothing is collected after a start: what a start leaves is
-// little, and looking for it takes time.
+// quiet is the time after a start without garbage collection. A start leaves little
+// garbage, and a collection would delay it.
 const quiet = 300 * time.Millisecond
 
 func prepare(programs func() error) error {
-	// The table of descriptors grows beside the rest of the start; when threads
-	// share it, that waits for all processors.
+	// Grow the table of descriptors in parallel. Once threads share the table, growing it
+	// waits for all processors.
 	go kernel.GrowTable()
 	debug.SetGCPercent(-1)
 	time.AfterFunc(quiet, func() { debug.SetGCPercent(100) })
 	if err := programs(); err != nil {
-		// gVisor compiles its programs then, as it does without ours.
+		// Then gVisor compiles its programs, as it does without the embedded ones.
 		fmt.Fprintln(os.Stderr, "paddock:", err)
 	}
 	return awaitIdentity()
 }
 
-// offer offers this process, and what it makes, to be killed for lack of memory.
-// What it makes first are the processes that the guest's code runs in; when they
-// are there, own takes the offer back for this process alone. Without that the
-// host's kernel would now and then choose the sentry, and end the box.
+// offer makes this process and its children the first choice of the OOM killer. The first
+// children are the processes in which the guest's code runs. When they exist, own restores
+// the score of this process. Otherwise the kernel would sometimes kill the sentry and so
+// end the box.
 func offer() (own func(), err error) {
 	f, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
 	if err != nil {
@@ -179,15 +177,15 @@ func offer() (own func(), err error) {
 		return nil, err
 	}
 	return func() {
-		_, _ = f.WriteAt(was[:n], 0) // a lower score is always allowed back
+		_, _ = f.WriteAt(was[:n], 0) // lowering back to the old score is always allowed
 		_ = f.Close()
 	}, nil
 }
 
-// alike has what is started until restore is called begin with a score whose text
-// is as long as that of offer. gVisor's code reads the sentry's score, in two
-// steps, maybe just when offer writes it: of a short and a longer text it would
-// read half of each.
+// alike sets an OOM score for the processes that are started until restore is called. The
+// text of the score is as long as that of offer. gVisor's code reads the sentry's score in
+// two steps, perhaps while offer writes it. With texts of different length it would read a
+// mixture.
 func alike() (restore func(), err error) {
 	f, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
 	if err != nil {
@@ -204,19 +202,18 @@ func alike() (restore func(), err error) {
 		}
 	}
 	return func() {
-		_, _ = f.WriteAt(was[:n], 0) // a lower score is always allowed back
+		_, _ = f.WriteAt(was[:n], 0) // lowering back to the old score is always allowed
 		_ = f.Close()
 	}, nil
 }
 
-// awaitIdentity waits until this process's user is mapped into its user
-// namespace, which gVisor's code would do by executing the program once more:
-// it wants to change to that user then. Here the user is the same before and
-// after, which is made certain of.
+// awaitIdentity waits until this process's user is mapped into its user namespace. gVisor's
+// code would execute the program again for that, to change to the mapped user. Here the
+// user is the same before and after, which awaitIdentity verifies.
 func awaitIdentity() error {
 	const flag = "--sync-userns-fd="
 	args := os.Args[:0:0]
-	want := map[string]int{"--uid=": 0, "--gid=": 0} // which are not said where they are zero
+	want := map[string]int{"--uid=": 0, "--gid=": 0} // absent arguments mean zero
 	for _, arg := range os.Args {
 		if v, ok := strings.CutPrefix(arg, flag); ok {
 			fd, err := strconv.Atoi(v)
@@ -245,19 +242,18 @@ func awaitIdentity() error {
 		args = append(args, arg)
 	}
 	if uid := want["--uid="]; uid != os.Getuid() || uid != os.Geteuid() {
-		return fmt.Errorf("this process's user is %d, and should be %d", os.Getuid(), uid)
+		return fmt.Errorf("this process's user is %d, not %d", os.Getuid(), uid)
 	}
 	if gid := want["--gid="]; gid != os.Getgid() || gid != os.Getegid() {
-		return fmt.Errorf("this process's group is %d, and should be %d", os.Getgid(), gid)
+		return fmt.Errorf("this process's group is %d, not %d", os.Getgid(), gid)
 	}
 	os.Args = args
 	return nil
 }
 
-// smallUmounter has another program than this one take /proc away from the
-// sentry when that has set itself up. gVisor starts this program once more for
-// it, only to read a byte and to make one call; that start is among the longer
-// parts of a box's.
+// smallUmounter makes a small program unmount /proc from the sentry after the sentry's
+// setup. gVisor would start this whole program only to read a byte and to make one call,
+// which is a large part of a box's start time.
 func smallUmounter() (*os.File, error) {
 	f, err := kernel.SealedFile("umount", kernel.DetachProc())
 	if err != nil {
@@ -266,7 +262,7 @@ func smallUmounter() (*os.File, error) {
 	if f, err = kernel.HighFile(f); err != nil {
 		return nil, err
 	}
-	// From here on this process executes nothing else.
+	// From here on this process executes only that program.
 	specutils.ExePath = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	return f, nil
 }

@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A deed is a technique that is about no file.
+// A deed is a technique that does not concern files.
 type deed struct {
 	name  string
-	harms bool // the machine, where there are no walls
+	harms bool // harms the machine if it succeeds
 	do    func() error
 }
 
-// calls are about processes, sockets, mounts and the kernel itself.
+// calls returns techniques on processes, sockets, mounts and the kernel.
 func calls(b *brief) []deed {
 	return []deed{
 		{"see the process that started this one", false, func() error {
@@ -96,7 +96,7 @@ func calls(b *brief) []deed {
 
 var guardPath = "/state/guard"
 
-// What calls are given; the kernel reads, and one of them writes.
+// Arguments of calls. The kernel reads them, and one call writes.
 var (
 	ringParams    [128]byte
 	mapParams     = [72]byte{0: 2, 4: 4, 8: 4, 12: 1} // an array of one number
@@ -147,12 +147,12 @@ func dial(name string) error {
 	return err
 }
 
-// acquainted tries f on whoever is at the other end of a socket.
+// acquainted tries f on the process at the other end of a socket.
 func acquainted(b *brief, f func(pidfd int) error) func() error {
 	return func() error {
 		err := errNothing
 		for _, fd := range b.Acquainted {
-			// One that has a number here is the sentry's own.
+			// A peer that has a PID here is the sentry's own process.
 			if cred, e := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); e != nil || cred.Pid != 0 && !b.Bare {
 				continue
 			}
@@ -183,9 +183,9 @@ func readMemory(pid int) error {
 	return f.Close()
 }
 
-// nested makes a process in user and mount namespaces of its own, where it has
-// every capability, and looks for the host from there. What it mounts there it has
-// from the host's kernel, which knows whose namespaces they are.
+// nested makes a process in its own user and mount namespaces, where it has every
+// capability, and tries to reach the host from there. The host's kernel owns its mounts and
+// namespaces.
 func nested(b *brief) error {
 	data, err := json.Marshal(b)
 	if err != nil {
@@ -209,11 +209,10 @@ func nested(b *brief) error {
 
 const nestedArgv0 = "paddock-test-nested"
 
-// selfExecutable is this program, also where there is no tree of files.
+// selfExecutable is this program, even without a file tree.
 var selfExecutable = "/proc/self/exe"
 
-// garbage sends what nobody has asked for to whoever is at the other end of a
-// socket.
+// garbage sends unexpected data to the other end of a socket.
 func garbage(fds []int) {
 	packets := [][]byte{nil, {0}, bytes.Repeat([]byte{0xff}, 8), bytes.Repeat([]byte{8, 0, 3, 0}, 4<<10), bytes.Repeat([]byte{0x45, 0, 0, 20, 0xff, 6, 1}, 9000),
 		[]byte(`{"err":"","result":{"`), []byte(strings.Repeat(`[`, 60<<10))}
@@ -227,7 +226,7 @@ func garbage(fds []int) {
 	}
 }
 
-// inNested ends with status 0 where the host can be reached.
+// inNested exits with status 0 if the host can be reached.
 func inNested() {
 	var b brief
 	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
@@ -251,7 +250,8 @@ func inNested() {
 			fmt.Printf("mount %s: %v; ", kind, err)
 			continue
 		}
-		// Seeing one is no escape; to change groups is. This process is there already.
+		// Seeing a control group is no escape, but changing it is. This process is already
+		// in it.
 		for _, name := range []string{"cgroup.procs", "tasks"} {
 			if f, err := os.OpenFile(filepath.Join(at, name), os.O_WRONLY, 0); err == nil {
 				_, err = f.WriteString("0")

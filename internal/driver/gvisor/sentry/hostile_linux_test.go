@@ -30,23 +30,23 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
-// A brief tells a hostile process what there is to be had.
+// A brief lists the targets for a hostile process.
 type brief struct {
-	Secrets    map[string]string // by path: what is in a file of the host's that no box shows
-	Work       string            // a workspace, as the host names it
-	Mount      string            // where that is in the box
-	Keep       []string          // names of files in it that may not be changed
-	Make       []string          // names in it that may not be made
-	Read       []string          // names in it that may not be read
-	Abstract   string            // a socket of the host's
-	Port       int               // another one
-	Stage      string            // before the name of a technique
+	Secrets    map[string]string // by path: content of files of the host that no box shows
+	Work       string            // path of a workspace on the host
+	Mount      string            // its path in the box
+	Keep       []string          // names in it that must not be changed
+	Make       []string          // names in it that must not be made
+	Read       []string          // names in it that must not be read
+	Abstract   string            // an abstract socket of the host
+	Port       int               // a TCP port of the host
+	Stage      string            // prefix of the name of a technique
 	Rooms      []int             // descriptors of directories
-	Bare       bool              // without walls: make anew what the technique before has spoiled
-	Acquainted []int             // descriptors of sockets whose other end is the box's init, or the host
+	Bare       bool              // without restrictions: restore what each technique has spoiled
+	Acquainted []int             // descriptors of sockets to the box's init process or the host
 }
 
-// An attempt is what came of one technique.
+// An attempt is the result of one technique.
 type attempt struct {
 	Name    string
 	Reached bool
@@ -54,28 +54,27 @@ type attempt struct {
 }
 
 var (
-	// hostileSocket is where somebody in the sentry's place finds the box's init,
-	// before it is shut in.
+	// hostileSocket is where the process in the sentry's place connects to the box's init
+	// process, before its restrictions.
 	hostileSocket = filepath.Join(boxinit.State, "hostile")
 	briefFile     = boxinit.Root + reports + "/brief.json"
 )
 
-// errOccupied ends the sentry's start where its process is complete but for the
-// guest, and for the filter of gVisor's own, which comes last.
+// errOccupied ends the sentry's start when its process is complete except for the guest and
+// for gVisor's own filter, which is installed last.
 var errOccupied = errors.New("somebody else is in the sentry's place")
 
-// occupied starts gVisor's processes as they are, and has somebody else act in
-// the sentry's, behind the same walls, as soon as the box is as it is while
-// commands run. There is one wall less than in earnest, gVisor's own filter: a
-// sentry that was taken over has that one too.
+// occupied starts gVisor's processes unchanged. When the box is in the state in which
+// commands run, another process acts in the sentry's place, with the same restrictions.
+// Only gVisor's own filter is missing, which restricts a compromised sentry too.
 type occupied struct {
 	sentry
-	conns map[string]net.Conn // to whom is in the place of gofer and boot
+	conns map[string]net.Conn // to the processes in the place of gofer and boot
 }
 
 func (o *occupied) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if _, err := os.Lstat(briefFile); err != nil {
-		return o.sentry.Start(c, f) // a trial: nobody is told anything
+		return o.sentry.Start(c, f) // a trial, which reports nothing
 	}
 	l, err := net.Listen("unix", hostileSocket)
 	if err != nil {
@@ -109,7 +108,7 @@ func (o *occupied) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 		return err
 	}
 	go func() {
-		for processes()[0].Caps != 1<<unix.CAP_SYS_PTRACE { // as this process is when commands run
+		for processes()[0].Caps != 1<<unix.CAP_SYS_PTRACE { // the state of this process while commands run
 			time.Sleep(time.Millisecond)
 		}
 		var list []attempt
@@ -125,7 +124,7 @@ func (o *occupied) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	return nil
 }
 
-// visit has the hostile process try, and waits for what it says.
+// visit makes the hostile process try, and waits for its report.
 func visit(conn net.Conn, task []byte, into *[]attempt) error {
 	if _, err := conn.Write(task); err != nil {
 		return err
@@ -134,7 +133,7 @@ func visit(conn net.Conn, task []byte, into *[]attempt) error {
 	return json.NewDecoder(conn).Decode(into)
 }
 
-// Connect is in place of the agent, of which there is none.
+// Connect stands in for the agent, which does not exist.
 func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
 	if o.conns == nil {
 		return o.sentry.Connect(ctx)
@@ -151,8 +150,8 @@ func (o *occupied) Connect(ctx context.Context) (net.Conn, error) {
 	return ours, nil
 }
 
-// occupy has this process, which is about to become the sentry, act for somebody
-// else later.
+// occupy makes this process, which is about to become the sentry, act as the hostile
+// process later.
 func occupy() {
 	conn := introduce("boot\n")
 	raw, err := conn.(*net.UnixConn).SyscallConn()
@@ -164,7 +163,7 @@ func occupy() {
 		fail("hostile", err)
 		os.Exit(1)
 	}
-	// Where it is going there is no program to execute.
+	// There is no program to execute in its later root.
 	program, err := syscall.Open("/proc/self/exe", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		fail("hostile", err)
@@ -201,27 +200,27 @@ func occupy() {
 		for _, g := range served {
 			list = append(list, byGofer(&b, g)...)
 		}
-		// The gofer ends with its last client. What it served is mounted nowhere
-		// then, and has no name any more.
+		// The gofer ends with its last client. Then what it served is mounted nowhere and
+		// has no name.
 		for _, g := range served {
 			g.client.Close()
 		}
 		time.Sleep(100 * time.Millisecond)
 		b.Stage = "after the gofer's end: "
 		list = append(list, onFiles(&b)...)
-		// Whoever is there to take the report has survived this.
+		// If the starter can still receive the report, it has survived this.
 		garbage(slices.DeleteFunc(b.Acquainted, func(fd int) bool { return fd == own }))
 		if err := json.NewEncoder(conn).Encode(list); err != nil {
-			os.Exit(1) // the starter is gone
+			os.Exit(1) // the starter has ended
 		}
 	}()
 }
 
-// A gofer is one connection to it: it serves one directory, or one file.
+// A gofer is a connection to the gofer, which serves one directory or one file.
 type gofer struct {
 	client *lisafs.Client
 	root   lisafs.Inode
-	host   int // what it serves, as a descriptor
+	host   int // descriptor of what it serves
 }
 
 // meet asks a gofer for what it serves, as the sentry does.
@@ -234,7 +233,7 @@ func meet(fd int) (g gofer, err error) {
 	return g, err
 }
 
-// introduce connects to the starter, while it can be reached.
+// introduce connects to the starter while it can be reached.
 func introduce(who string) net.Conn {
 	conn, err := net.Dial("unix", hostileSocket)
 	if err == nil {
@@ -250,8 +249,8 @@ func introduce(who string) net.Conn {
 //go:linkname goferPrograms gvisor.dev/gvisor/runsc/fsgofer/filter.precompiledPrograms
 var goferPrograms map[string]precompiledseccomp.Program
 
-// occupyGofer is occupy for the gofer, which sets itself up as it does, and puts up
-// a filter that allows everything. It does not return.
+// occupyGofer is occupy for the gofer. It does the gofer's setup, with a filter that allows
+// everything. It does not return.
 func occupyGofer() {
 	conn := introduce("gofr\n")
 	go func() {
@@ -260,7 +259,7 @@ func occupyGofer() {
 		if err := json.NewDecoder(conn).Decode(&b); err != nil {
 			return
 		}
-		// It is in its own place when it sees the tree of the commands as the root.
+		// The setup is complete when the root is the tree of the commands.
 		for end := time.Now().Add(10 * time.Second); !exists(b.Mount+"/.git/HEAD") && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
@@ -295,7 +294,7 @@ func occupyGofer() {
 	os.Exit(0)
 }
 
-// sockets gives all descriptors that are sockets.
+// sockets returns all descriptors that are sockets.
 func sockets() []int {
 	var list []int
 	for fd := range 1024 {
@@ -307,7 +306,7 @@ func sockets() []int {
 	return list
 }
 
-// withoutWalls is the same, of a process that has none.
+// withoutWalls is the same for a process without restrictions.
 func withoutWalls() {
 	var b brief
 	if err := json.NewDecoder(os.Stdin).Decode(&b); err != nil {
@@ -326,7 +325,7 @@ func withoutWalls() {
 	}
 }
 
-// stage makes the workspace as it was at first.
+// stage restores the workspace.
 func (b *brief) stage() {
 	if !b.Bare {
 		return

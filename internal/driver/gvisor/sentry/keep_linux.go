@@ -17,11 +17,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// What is saved is written by the starter: a sentry that held the files could
-// write what it liked, and still long after. It says what there is to write, and
-// the starter takes that from the sentry's memory.
+// The starter writes the saved files. If the sentry held the files, it could write anything
+// to them, even much later. The sentry says what to write, and the starter reads that from
+// the sentry's memory.
 
-// A keep writes three files for a sentry, up to a limit.
+// A keep writes the three files of a checkpoint, up to a limit.
 type keep struct {
 	files  map[string]*os.File // by gVisor's names
 	all    []*os.File
@@ -29,7 +29,7 @@ type keep struct {
 	server *urpc.Server
 }
 
-// newKeep gives the sentry's end of its connection too.
+// newKeep also returns the sentry's end of the connection.
 func newKeep(files []*os.File, limit int64) (*keep, *os.File, error) {
 	k := &keep{all: files, limit: limit, files: map[string]*os.File{
 		checkpointfiles.StateFileName: files[0], checkpointfiles.PagesMetadataFileName: files[1], checkpointfiles.PagesFileName: files[2],
@@ -52,10 +52,10 @@ func newKeep(files []*os.File, limit int64) (*keep, *os.File, error) {
 	return k, os.NewFile(uintptr(fd), "keep"), nil
 }
 
-// stop waits until nothing is written any more.
+// stop waits until all writes have ended.
 func (k *keep) stop() { k.server.Stop(0) }
 
-// over tells whether more than the limit was written, or was to be.
+// over reports whether more than the limit was written or requested.
 func (k *keep) over() bool {
 	var sum int64
 	for _, f := range k.all {
@@ -88,14 +88,14 @@ func (k *keep) OpenWrite(name string) (stateio.AsyncWriter, error) {
 	return &keptFile{AsyncWriter: stateio.NewPagesFileFDWriterDefault(int32(fd)), keep: k}, nil
 }
 
-// A keptFile is one of the files. gVisor's writer appends; what is under way is
-// a few megabytes at most, so it is enough to look between its steps.
+// A keptFile is one of the files. gVisor's writer appends. At most a few megabytes are in
+// progress, so it is enough to check the limit between its steps.
 type keptFile struct {
 	stateio.AsyncWriter
 	keep *keep
 }
 
-// Reserve implements stateio.AsyncWriter: nothing is, before it is there.
+// Reserve implements stateio.AsyncWriter. It reserves nothing.
 func (*keptFile) Reserve(uint64) {}
 
 // Wait implements stateio.AsyncWriter.
@@ -106,16 +106,15 @@ func (f *keptFile) Wait(done []stateio.Completion, least int) ([]stateio.Complet
 	return f.AsyncWriter.Wait(done, least)
 }
 
-// tooLarge is why nothing was saved.
+// tooLarge is the error if the limit was exceeded.
 func tooLarge(limit int64) error {
-	return fmt.Errorf("what is to be saved is more than %d MiB, which its limits of memory and disk allow: %w", limit>>20, paddock.Exhausted)
+	return fmt.Errorf("the saved state is larger than %d MiB, the maximum by the limits of memory and disk: %w", limit>>20, paddock.Exhausted)
 }
 
-// lastWords is how long what was written is read when nobody writes any more: it
-// is in the pipe.
+// lastWords bounds the time to read what is still in the pipe after the writer has ended.
 const lastWords = 5 * time.Second
 
-// copyUpTo copies what write writes, and no more than limit.
+// copyUpTo copies what write writes, up to limit.
 func copyUpTo(to *os.File, limit int64, write func(*os.File) error) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -125,14 +124,14 @@ func copyUpTo(to *os.File, limit int64, write func(*os.File) error) error {
 	go func() {
 		err := write(w)
 		written <- errors.Join(err, w.Close())
-		// Whom it was handed to may hold it open.
+		// Another process that got the writing end may still hold it open.
 		_ = r.SetReadDeadline(time.Now().Add(lastWords))
 	}()
 	n, err := io.Copy(struct{ io.Writer }{to}, io.LimitReader(r, limit+1))
 	if err == nil && n > limit {
 		err = tooLarge(limit)
 	}
-	r.Close() // whoever still writes is told
+	r.Close() // makes a pending write fail
 	if e := <-written; err == nil {
 		err = e
 	}

@@ -13,7 +13,7 @@ import (
 	"gvisor.dev/gvisor/pkg/urpc"
 )
 
-// hostile is a sentry that was taken over: all that it has is the connection.
+// hostile is a compromised sentry, which has only the connection.
 func hostile(t *testing.T, limit int64) (*keep, *stateipc.AsyncFileClient, []*os.File) {
 	t.Helper()
 	var files []*os.File
@@ -102,7 +102,7 @@ func TestASentryOpensEachFileOnceToWrite(t *testing.T) {
 	}
 }
 
-// What comes by a pipe ends where there is no more room, and its writer is told.
+// A copy from a pipe ends at the limit, and the writer gets an error.
 func TestACopyEndsWhereThereIsNoRoom(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "archive"))
 	if err != nil {

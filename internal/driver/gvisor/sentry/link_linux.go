@@ -23,20 +23,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A link is how the host reaches the agent: a pair of sockets that carry IP
-// packets, with a network stack of ours on this end. Nothing is forwarded. It is
-// the only interface of a box without a network.
+// A link is the connection between the host and the agent: a pair of sockets that carry IP
+// packets, with a network stack of Paddock on this end. It forwards nothing. In a box
+// without a network it is the only interface.
 type link struct {
 	stack  *stack.Stack
 	theirs *os.File           // given to gVisor
-	way    *os.File           // that of the way out, likewise; nil without one
-	first  *gonet.TCPListener // takes the agent's first connection; nil where there is none to come
+	way    *os.File           // the gateway's link, also given to gVisor; nil without a gateway
+	first  *gonet.TCPListener // accepts the agent's first connection; nil if none is expected
 }
 
-// What the link is made of. There is no hardware, and so no address of any.
+// Properties of the link. It has no hardware, and so no hardware address.
 const (
 	mtu    = 65520
-	buffer = 4 << 20 // bytes on their way, each direction
+	buffer = 4 << 20 // bytes in transit in each direction
 	nic    = 1
 )
 
@@ -57,13 +57,13 @@ func newLink() (*link, error) {
 	return l, nil
 }
 
-// newStack makes the stack on our end; the end belongs to it.
+// newStack makes the stack on our end, and takes over the descriptor.
 func newStack(end int) (*stack.Stack, error) {
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol},
 	})
-	// A port that was used is free again at once: the other side is one box.
+	// A used port is free again at once, because the other side is one box.
 	wait := tcpip.TCPTimeWaitTimeoutOption(0)
 	if err := s.SetTransportProtocolOption(tcp.ProtocolNumber, &wait); err != nil {
 		return nil, fmt.Errorf("network stack: %s", err)
@@ -86,14 +86,14 @@ func newStack(end int) (*stack.Stack, error) {
 	return s, nil
 }
 
-// expect gets ready for the agent's first connection, which it makes itself, and
-// before there is a command.
+// expect listens for the agent's first connection, which the agent makes before any command
+// runs.
 func (l *link) expect() (err error) {
 	l.first, err = gonet.ListenTCP(l.stack, tcpip.FullAddress{NIC: nic, Addr: tcpip.AddrFromSlice(ourAddress), Port: guestinit.Port}, ipv4.ProtocolNumber)
 	return err
 }
 
-// accept waits for that connection, and for no other.
+// accept accepts that connection, and no other.
 func (l *link) accept(ctx context.Context) (net.Conn, error) {
 	first := l.first
 	l.first = nil
@@ -112,7 +112,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	return gonet.DialContextTCP(ctx, l.stack, to, ipv4.ProtocolNumber)
 }
 
-// newWay makes the link of the way out, and hands the host's end of it over.
+// newWay makes the gateway's link, and hands over the host's end.
 func (l *link) newWay(give func(*os.File) error) error {
 	end, theirs, err := kernel.PacketPair(buffer)
 	if err != nil {
@@ -124,7 +124,7 @@ func (l *link) newWay(give func(*os.File) error) error {
 	return give(ours)
 }
 
-// closeTheirs closes what gVisor has.
+// closeTheirs closes the ends that gVisor has.
 func (l *link) closeTheirs() {
 	l.theirs.Close()
 	if l.way != nil {
@@ -132,8 +132,8 @@ func (l *link) closeTheirs() {
 	}
 }
 
-// arguments tell gVisor of the links. There is no way on from the other end of
-// the agent's, and so no route to anywhere else.
+// arguments describe the links to gVisor. The agent's link leads nowhere else, so it has
+// only the route to this end.
 func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 	args := l.ownArguments()
 	if l.way == nil {
@@ -154,7 +154,7 @@ func (l *link) arguments() *boot.CreateLinksAndRoutesArgs {
 	return args
 }
 
-// ownArguments are those of a box without a way out.
+// ownArguments are the arguments for a box without a gateway.
 func (l *link) ownArguments() *boot.CreateLinksAndRoutesArgs {
 	mask := func(ones int) net.IPMask { return net.CIDRMask(ones, 32) }
 	return &boot.CreateLinksAndRoutesArgs{

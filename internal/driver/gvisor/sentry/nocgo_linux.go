@@ -2,5 +2,5 @@
 
 package sentry
 
-// withC tells that this program is linked with C.
+// withC reports that this program is not linked with cgo.
 const withC = false

@@ -24,14 +24,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program"
 )
 
-// Names by which this program knows that it is the init of a box that is looked
-// at, or of one whose sentry is somebody else.
+// First arguments that make this program the init process of an observed box, or of a box
+// with a replaced sentry.
 const (
 	observedArgv0 = "paddock-test-observed"
 	hostileArgv0  = "paddock-test-hostile"
 )
 
-// reports is where such a box leaves what it saw: a directory of the host's.
+// reports is a directory of the host in which such a box leaves its reports.
 const reports = "/mnt/reports"
 
 func TestMain(m *testing.M) {
@@ -74,7 +74,7 @@ func runtimes() []*box.Runtime {
 }
 
 func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {
-	// As paddock has it: a program that is embedded, and a file in the cache.
+	// As in paddock: an embedded program, and a file in the cache.
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		return nil, err
@@ -84,40 +84,40 @@ func open(state, argv0 string, sink audit.Sink) (paddock.Driver, error) {
 	}, program.Embedded("observed", self), gvisor.RuntimeOf(argv0))
 }
 
-// sunk is a sink that keeps nothing.
+// sunk is a sink that discards everything.
 type sunk struct{}
 
 func (sunk) Record(audit.Event) {}
 
-// An observation is what a box's init sees of gVisor.
+// An observation is what a box's init process sees of gVisor.
 type observation struct {
-	Sealed, Started []seen // its processes, when the guard is complete and when the guest runs
-	Said            string // by gVisor's processes, in their own log
+	Sealed, Started []seen // its processes when the guard is complete, and when the guest runs
+	Said            string // the log of gVisor's processes
 }
 
-// at gives the processes of a name.
+// at returns the processes of a name.
 func at(list []seen, name string) []seen {
 	return slices.DeleteFunc(slices.Clone(list), func(s seen) bool { return len(s.Args) == 0 || s.Args[0] != name })
 }
 
-// seen is a process.
+// seen describes a process.
 type seen struct {
 	PID, Parent int
 	Args        []string
-	Filters     int    // of system calls
-	Table       int    // descriptors that there is room for
-	Caps, Bound uint64 // capabilities: those that it has, and the most that it may have
-	Net         string // its network namespace
-	Score       int    // how soon it is killed for lack of memory
+	Filters     int    // system-call filters
+	Table       int    // size of the descriptor table
+	Caps, Bound uint64 // effective capabilities and bounding set
+	Net         string // network namespace
+	Score       int    // OOM score adjustment
 }
 
-// saidMark asks gVisor's processes to say what they do; it is where they do.
+// saidMark is the log file of gVisor's processes. Its existence makes them write to it.
 var saidMark = filepath.Join(boxinit.State, "said")
 
-// began is what a process says when it begins, of its capabilities.
+// began is the log line of a process at its start, with its capabilities.
 const began = "%s begins with %#x of %#x\n"
 
-// spoken lets this process say what it does.
+// spoken opens the log for this process.
 func spoken() {
 	fd, err := syscall.Open(saidMark, syscall.O_APPEND|syscall.O_WRONLY|syscall.O_CLOEXEC, 0) // no os.File, which would close it
 	if err != nil {
@@ -135,7 +135,7 @@ func spoken() {
 	os.Args = slices.Insert(os.Args, 1, fmt.Sprintf("--debug-log-fd=%d", fd), "--debug=true")
 }
 
-// observed is the kernel as it is, with somebody who watches it.
+// observed is the real kernel with an observer.
 type observed struct {
 	sentry
 	observation
@@ -165,8 +165,8 @@ func (o *observed) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	return report(&o.observation)
 }
 
-// report leaves what is seen where the host finds it; whoever wants none has no
-// place for it.
+// report writes a report for the host. It does nothing if the box has no directory for
+// reports.
 func report(v any) error {
 	data, err := json.Marshal(v)
 	if err == nil {
@@ -178,7 +178,7 @@ func report(v any) error {
 	return err
 }
 
-// processes looks at all processes of this box.
+// processes describes all processes of this box.
 func processes() []seen {
 	var list []seen
 	names, _ := filepath.Glob("/proc/[0-9]*")
@@ -220,11 +220,11 @@ func processes() []seen {
 	return list
 }
 
-// look makes a box with a place for reports, and reads the report. It adds to
-// spec what the box is made of besides.
+// look makes a box with a directory for reports, and reads the report. spec has the rest of
+// the box.
 func look(t *testing.T, argv0 string, sink audit.Sink, spec *paddock.Spec, into any) (paddock.Driver, paddock.Sandbox) {
 	t.Helper()
-	base, err := os.MkdirTemp("", "paddock-look") // outside t.TempDir, which a user of another number could not enter
+	base, err := os.MkdirTemp("", "paddock-look") // outside t.TempDir, which another user could not enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func look(t *testing.T, argv0 string, sink audit.Sink, spec *paddock.Spec, into 
 	return d, sb
 }
 
-// sh runs a script in a sandbox and gives its output.
+// sh runs a script in a sandbox and returns its output.
 func sh(t *testing.T, sb paddock.Sandbox, script string) string {
 	t.Helper()
 	var out bytes.Buffer

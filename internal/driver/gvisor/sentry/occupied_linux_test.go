@@ -20,10 +20,10 @@ import (
 	"github.com/paddock-sandbox/paddock/drivertest"
 )
 
-// controlVariable makes this program a hostile process without walls.
+// controlVariable makes this program a hostile process without restrictions.
 const controlVariable = "PADDOCK_SENTRY_CONTROL"
 
-// prey is a world with something to be had in it.
+// prey is a set of targets for attacks.
 type prey struct {
 	base  string
 	brief brief
@@ -82,7 +82,7 @@ func furnish(work string) error {
 	return errors.Join(errs...)
 }
 
-// unharmed fails where something of the workspace is not as it was.
+// unharmed fails if the workspace has changed.
 func (p prey) unharmed(t *testing.T) {
 	t.Helper()
 	for name, want := range map[string]string{".git/config": "[core]\n", "locked": "locked\n", "denied": "denied\n"} {
@@ -105,7 +105,7 @@ func (p prey) unharmed(t *testing.T) {
 
 func place(t *testing.T) string {
 	t.Helper()
-	parent := os.Getenv("HOME") // not a temporary directory: those are private inside
+	parent := os.Getenv("HOME") // not a temporary directory, because those are private inside
 	base, err := os.MkdirTemp(parent, "paddock-hostile")
 	if err != nil {
 		t.Fatal(err)
@@ -114,8 +114,8 @@ func place(t *testing.T) string {
 	return base
 }
 
-// free are the techniques that get through, and may: it is a workspace. They show
-// that the others are refused for what they are about.
+// free returns the techniques that may succeed, because they act on a workspace. They show
+// that the others fail because of their target.
 func free() []string {
 	const made = "make a file that may be made"
 	return []string{made, "in the gofer's place: " + made, "by the gofer: make free-by-gofer"}
@@ -198,7 +198,7 @@ func TestATakenOverSentryReachesNothing(t *testing.T) {
 	p.unharmed(t)
 }
 
-// The same techniques get through without walls, or they would show nothing.
+// The same techniques succeed without restrictions. Otherwise the test would prove nothing.
 func TestATakenOverSentryWithoutWallsReachesAll(t *testing.T) {
 	p := newPrey(t, place(t))
 	data, err := json.Marshal(p.brief)
@@ -225,8 +225,8 @@ func TestATakenOverSentryWithoutWallsReachesAll(t *testing.T) {
 	cmd.Env = append(os.Environ(), controlVariable+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = bytes.NewReader(data), &out, &errs, []*os.File{end}
 	if os.Geteuid() == 0 {
-		// What would harm the machine is not tried; and were it, its mounts and names
-		// are not this process's. The network and the processes have to be the same.
+		// Techniques that would harm the machine are not tried. In addition, mounts, names
+		// and IPC are private to the process. Network and processes must be shared.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC}
 	}
 	if err := cmd.Run(); err != nil {
@@ -250,7 +250,7 @@ func TestATakenOverSentryWithoutWallsReachesAll(t *testing.T) {
 	}
 }
 
-// needsMore tells why a technique does not get through without walls either.
+// needsMore returns why a technique fails even without restrictions.
 func needsMore(name string) (why string, ok bool) {
 	switch {
 	case name == "move its directory, of locked":

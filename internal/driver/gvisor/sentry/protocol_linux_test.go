@@ -13,7 +13,7 @@ import (
 	"gvisor.dev/gvisor/pkg/lisafs"
 )
 
-// byGofer asks for what the sentry may ask its gofer.
+// byGofer makes the requests that a sentry may make of its gofer.
 func byGofer(b *brief, g gofer) []attempt {
 	client, root := g.client, g.root
 	ctx := context.Background()

@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/overlaysize"
 )
 
-// call calls the sentry. What it says of a failure may be a page long; the
-// first line is enough.
+// call calls the sentry. It keeps only the first line of an error, which may be a page
+// long.
 func (s *sentry) call(what, method string, arg any) error { return s.ask(what, method, arg, nil) }
 
 // ask is call with an answer.
@@ -40,10 +40,10 @@ func said(what string, err error) error {
 	return fmt.Errorf("%s: gVisor: %s: %w", what, line, paddock.Internal)
 }
 
-// Save implements boxinit.GuestKernel. Files are, in this order, the state, the index
-// of pages, and the pages. gVisor's own way to save and end would end the box
-// also where saving failed; so it is paused, saved as one that goes on, and only
-// then may the host end it.
+// Save implements boxinit.GuestKernel. Files are, in this order, the state, the index of
+// pages, and the pages. gVisor's own option to save and exit would end the box even if
+// saving failed. So Save pauses the sandbox and saves it as one that continues. Only then
+// may the host end it.
 func (s *sentry) Save(files []*os.File, stop bool, room boxinit.Room) error {
 	if len(files) != 3 {
 		return fmt.Errorf("save memory to %d files: %w", len(files), paddock.Internal)
@@ -55,7 +55,7 @@ func (s *sentry) Save(files []*os.File, stop bool, room boxinit.Room) error {
 	}
 	err := s.checkpoint(files, room.All)
 	if err != nil && stop {
-		_ = s.call("go on", boot.ContMgrResume, nil) // what matters is why it was not saved
+		_ = s.call("go on", boot.ContMgrResume, nil) // return why it was not saved
 	}
 	s.stopped = err == nil && stop
 	return err
@@ -81,14 +81,14 @@ func (s *sentry) checkpoint(files []*os.File, limit int64) error {
 // Go implements boxinit.GuestKernel.
 func (s *sentry) Go() error {
 	if !s.stopped {
-		return nil // gVisor ends where it is told to resume what runs
+		return nil // gVisor fails if the sandbox is not paused
 	}
 	s.stopped = false
 	return s.call("go on", boot.ContMgrResume, nil)
 }
 
-// Archive implements boxinit.GuestKernel. What changes while it is read would spoil the
-// archive, so nothing runs meanwhile.
+// Archive implements boxinit.GuestKernel. A change during the read would corrupt the
+// archive, so the sandbox is paused meanwhile.
 func (s *sentry) Archive(file *os.File, room boxinit.Room) error {
 	if err := s.call("pause", boot.ContMgrPause, nil); err != nil {
 		return err
@@ -103,8 +103,8 @@ func (s *sentry) Archive(file *os.File, room boxinit.Room) error {
 	return err
 }
 
-// fits asks the sentry whether an archive can be written without that being its
-// end. Whether it then is larger does not depend on the answer.
+// fits asks the sentry whether it can write an archive without running out of memory. The
+// answer does not bound the size of the archive.
 func (s *sentry) fits(room boxinit.Room) error {
 	var sessions []seccheck.SessionConfig
 	if err := s.ask("count files", boot.ContMgrListTraceSessions, nil, &sessions); err != nil {
@@ -115,25 +115,25 @@ func (s *sentry) fits(room boxinit.Room) error {
 	case err != nil:
 		return fmt.Errorf("count files: %w: %w", err, paddock.Internal)
 	case c.Largest > room.File:
-		return fmt.Errorf("the file %q is %d MiB large, with its holes, and at most %d MiB of one can be saved within the limits of disk and memory: %w",
+		return fmt.Errorf("the file %q has %d MiB including holes, and one file may have at most %d MiB within the limits of disk and memory: %w",
 			c.Name, c.Largest>>20, room.File>>20, paddock.Exhausted)
 	case c.Content > room.Content:
-		return fmt.Errorf("files are %d MiB large, with their holes, and at most %d MiB can be saved within the limit of the disk; the largest is %q: %w",
+		return fmt.Errorf("the files have %d MiB including holes, and may have at most %d MiB within the limit of the disk; the largest is %q: %w",
 			c.Content>>20, room.Content>>20, c.Name, paddock.Exhausted)
 	case c.Bytes > room.All:
-		return fmt.Errorf("files and their names take %d MiB, and at most %d MiB can be saved: %w", c.Bytes>>20, room.All>>20, paddock.Exhausted)
+		return fmt.Errorf("the files and their names need %d MiB, and at most %d MiB can be saved: %w", c.Bytes>>20, room.All>>20, paddock.Exhausted)
 	}
 	return nil
 }
 
-// layerAnnotation names the archive that the private layer begins with. It is a
-// part of what must be the same when memory goes on, so it leads to one place
-// always, and that to a descriptor or to nothing.
+// layerAnnotation names the archive that the private layer starts from. It must be the same
+// when memory is restored. So it always names one path, a link that leads to a descriptor
+// or to nothing.
 const layerAnnotation = "dev.gvisor.tar.rootfs.upper"
 
 var layerLink = filepath.Join(boxinit.State, "layer")
 
-// beginning makes the link, and tells the annotations of a box.
+// beginning makes the link, and returns the annotations of a box.
 func beginning(k *boxinit.GuestKernelConfig, image []*os.File) (map[string]string, error) {
 	if !k.Layered {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"gvisor.dev/gvisor/pkg/control/client"
 	"gvisor.dev/gvisor/pkg/log"
-	_ "gvisor.dev/gvisor/pkg/sentry/platform/systrap" // the platform that needs nothing of the host
+	_ "gvisor.dev/gvisor/pkg/sentry/platform/systrap" // the platform that needs no device of the host
 	"gvisor.dev/gvisor/pkg/urpc"
 	"gvisor.dev/gvisor/runsc/boot"
 	"gvisor.dev/gvisor/runsc/config"
@@ -31,13 +31,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
-// Argv0 is the name by which a program knows that it was started as the init
-// of a box with this kernel.
+// Argv0 is the first argument of a program that is started as the init process of a box
+// with this kernel.
 const Argv0 = "paddock-guest-gvisor"
 
-// Main is the first thing that the main function of a program calls that is
-// linked with this package. Where the program was started as a part of a box it
-// does that part and does not return; else it returns false.
+// Main must be the first call in the main function of a program that is linked with this
+// package. If the program was started as a part of a box, Main runs that part and does not
+// return. Otherwise it returns false.
 func Main() bool {
 	if len(os.Args) == 0 {
 		return false
@@ -53,28 +53,28 @@ func Main() bool {
 	return true
 }
 
-// sentry is the boxinit.GuestKernel.
+// sentry implements boxinit.GuestKernel.
 type sentry struct {
 	conf *config.Config
 	box  *container.Container
 	link *link
 
-	starter *os.File // what gVisor's processes begin with; nil is this program
+	starter *os.File // program that gVisor's processes start with; nil is this program
 
-	stopped bool // saved, and not to run any more
+	stopped bool // saved, and must not run again
 }
 
-// name is the container's: there is one in a box.
+// name is the name of the only container in a box.
 const name = "box"
 
 // Start implements boxinit.GuestKernel.
 func (s *sentry) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if withC {
-		// Its processes would have to execute themselves anew to give up what they
-		// do not need, which the broker's filter does not let them.
+		// Without boundChildren, gVisor's processes would have to execute themselves again
+		// to drop capabilities, which the broker's filter does not permit.
 		return fmt.Errorf("this program was built with cgo, with which gVisor cannot run; build it with CGO_ENABLED=0: %w", paddock.Unsupported)
 	}
-	log.SetTarget(&log.GoogleEmitter{Writer: &log.Writer{Next: os.Stderr}}) // which is /dev/null but for debugging
+	log.SetTarget(&log.GoogleEmitter{Writer: &log.Writer{Next: os.Stderr}}) // /dev/null, except in debugging
 	var err error
 	if s.conf, err = configuration(c.GuestKernel); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s *sentry) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if err := s.link.expect(); err != nil {
 		return fmt.Errorf("expect the agent: %w", err)
 	}
-	// The link is made; on this configuration Start makes none.
+	// The link exists. With this configuration Start makes no other.
 	linked := *s.conf
 	linked.Network = config.NetworkHost
 	if err := s.box.Start(&linked); err != nil {
@@ -143,12 +143,11 @@ func (s *sentry) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	return nil
 }
 
-// Processes implements boxinit.GuestKernel: the sentry and its gofer.
+// Processes implements boxinit.GuestKernel. They are the sentry and its gofer.
 func (s *sentry) Processes() int { return 2 }
 
-// Connect implements boxinit.GuestKernel. One connection the agent makes itself, when it
-// has started; where it goes on from memory it does not, and listens a little
-// later than the kernel runs.
+// Connect implements boxinit.GuestKernel. The agent makes the first connection itself after
+// its start. A restored agent does not, and listens shortly after the kernel runs.
 func (s *sentry) Connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
@@ -175,7 +174,7 @@ func (s *sentry) Wait() error {
 	return err
 }
 
-// configuration is how gVisor is to be.
+// configuration returns gVisor's configuration.
 func configuration(k *boxinit.GuestKernelConfig) (*config.Config, error) {
 	flags := flag.NewFlagSet("gvisor", flag.ContinueOnError)
 	config.RegisterFlags(flags)
@@ -183,9 +182,9 @@ func configuration(k *boxinit.GuestKernelConfig) (*config.Config, error) {
 		"--root=" + filepath.Join(boxinit.State, "run"),
 		"--platform=systrap",
 		"--network=sandbox",
-		"--gofer-network-namespace=host", // which is the box's, where nothing is
+		"--gofer-network-namespace=host", // the box's own, which is empty
 		fmt.Sprintf("--overlay2=root:memory,size=%d", k.Disk),
-		"--ignore-cgroups", // the box is in one
+		"--ignore-cgroups", // the box is in a control group
 		"--host-settings=ignore",
 		"--host-uds=none",
 		"--allow-rootfs-tar-annotation",
@@ -200,20 +199,20 @@ func configuration(k *boxinit.GuestKernelConfig) (*config.Config, error) {
 	return conf, nil
 }
 
-// agentCaps are what the agent needs, in gVisor, to make a group of processes, to
-// be out of their reach, to start them as their user, and to give up the rest.
+// agentCaps are the capabilities that the agent needs in gVisor: to make process groups, to
+// protect itself from commands, to start commands as their user, and to drop the rest.
 var agentCaps = []string{"CAP_SYS_ADMIN", "CAP_SETPCAP", "CAP_DAC_OVERRIDE", "CAP_CHOWN", "CAP_SETUID", "CAP_SETGID"}
 
-// ownNetwork keeps the sentry in the box's network namespace, where there is
-// nothing: to make another one, and to take it away, is work for the host.
+// ownNetwork keeps the sentry in the box's network namespace, which is empty. Making and
+// removing another one would cost the host time.
 const ownNetwork = "/proc/self/ns/net"
 
-// agentEnv is the agent's own environment, which no command sees. One processor is
-// enough for what it does, and what a runtime with several does to begin, or to
-// find out how many there are, are hundreds of calls of a kernel in software.
+// agentEnv is the agent's own environment, which no command sees. One processor is enough
+// for the agent. With several, the Go runtime would make hundreds of system calls at its
+// start and to count processors, which are slow on a kernel in user space.
 var agentEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0,decoratemappings=0"}
 
-// specification is the box as gVisor wants to be told.
+// specification describes the box as an OCI spec for gVisor.
 func specification(c *boxinit.Config) *specs.Spec {
 	uid, gid := uint32(c.User.UID), uint32(c.User.GID)
 	mounts := []specs.Mount{

@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/gvisor/sentry/overlaysize"
 )
 
-// guardName is what a session's configuration calls the guard.
+// guardName is the name of the guard in the configuration of a trace session.
 const guardName = "paddock-guard"
 
-// A guard is a sink of trace points that takes none. A session is made when the
-// sentry has set itself up, and before it runs anything of the guest's: just
-// when it has to enlist with the broker. It cannot sooner, because a filter that
-// reports calls lets none of its processes have another one, and those in which
-// gVisor runs the guest's code, which the sentry has made by then, have one.
+// A guard is a sink that uses no trace points. gVisor makes a session after the sentry's
+// setup and before any code of the guest runs. At this moment the sentry must enlist with
+// the broker. It cannot enlist earlier: under a filter that reports calls, no process may
+// install another filter with a listener, and the processes that run the guest's code,
+// which the sentry has made by then, have such a filter.
 type guard struct{ seccheck.SinkDefaults }
 
 func (guard) Name() string { return guardName }
@@ -46,8 +46,8 @@ func registerGuard(ready func()) {
 	}})
 }
 
-// begin makes the session of trace points: the sentry enlists with the broker,
-// and tells of the given kinds on events.
+// begin makes the trace session. With it the sentry enlists with the broker and reports the
+// given kinds of events on events.
 func begin(control *urpc.Client, events *os.File, kinds []paddock.AuditKind) error {
 	points, err := emitter.Points(kinds)
 	if err != nil {
@@ -66,7 +66,7 @@ func begin(control *urpc.Client, events *os.File, kinds []paddock.AuditKind) err
 		FilePayload: urpc.FilePayload{Files: []*os.File{end, events}},
 	}
 	if err := control.Call(boot.ContMgrCreateTraceSession, &args, nil); err != nil {
-		return fmt.Errorf("guard the sentry and trace it: %w", err)
+		return fmt.Errorf("start the guard and the trace session: %w", err)
 	}
 	return nil
 }

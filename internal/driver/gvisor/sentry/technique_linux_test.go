@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// up leads from anywhere to the top of what can be seen from there.
+// up leads from anywhere to the top of the visible tree.
 var up = strings.Repeat("../", 40)
 
-// attempts tries everything that a process can which knows no more than b.
+// attempts tries every technique that needs no more knowledge than b has.
 func attempts(b *brief) []attempt {
 	list := onFiles(b)
 	try := tryer(b.Stage, &list)
@@ -26,7 +26,7 @@ func attempts(b *brief) []attempt {
 	return list
 }
 
-// tryer notes what comes of techniques.
+// tryer returns a function that notes the result of a technique.
 func tryer(prefix string, list *[]attempt) func(name string, err error) {
 	return func(name string, err error) {
 		a := attempt{Name: prefix + name, Reached: err == nil}
@@ -37,7 +37,7 @@ func tryer(prefix string, list *[]attempt) func(name string, err error) {
 	}
 }
 
-// onFiles tries what is about files.
+// onFiles tries techniques on files.
 func onFiles(b *brief) []attempt {
 	var list []attempt
 	try := tryer(b.Stage, &list)
@@ -66,7 +66,7 @@ func onFiles(b *brief) []attempt {
 
 var errNothing = errors.New("nothing to try it on")
 
-// anyRoom tries f on each directory, until it gets through.
+// anyRoom tries f on each directory, until one succeeds.
 func anyRoom(b *brief, f func(fd int) error) error {
 	err := errNothing
 	for _, fd := range b.Rooms {
@@ -130,10 +130,10 @@ func create(fd int, name string) error {
 	return err
 }
 
-// A way changes a name in a directory.
+// A way is a method of changing a name in a directory.
 type way struct {
 	name  string
-	fresh bool // where there is nothing yet
+	fresh bool // the name must not exist yet
 	do    func(fd int, name string) error
 }
 

@@ -28,27 +28,26 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// written is the version of gVisor that the assumptions below were last read
-// against, line by line.
+// written is the version of gVisor that the assumptions below were last compared with, line
+// by line.
 const written = "v0.0.0-20260905035102-160fafc42237"
 
-// upgrade is what to do about another version.
+// upgrade says what to do about another version.
 const upgrade = `An upgrade of gVisor is read before it is run:
   1. make the seccomp programs again: go run ./internal/driver/gvisor/sentry/filter/generate, on each architecture;
   2. read what changed in runsc/{boot,cmd,container,sandbox,fsgofer,specutils}, pkg/sentry/seccheck and pkg/urpc;
   3. run this test: each of its sub-tests is an assumption, and says what stands on it;
   4. set gvisor.Version and, last, the version that this test was written for.`
 
-// TestAssumptionsAboutGVisor is the list of all that this tier takes for granted
-// of gVisor's inside, for which gVisor promises nothing. A sub-test that fails
-// after an upgrade says which of it is no longer so. What needs more than a
-// glance is shown in full elsewhere, and named here:
+// TestAssumptionsAboutGVisor lists everything that this tier assumes about gVisor's
+// internals, for which gVisor makes no promise. After an upgrade, a failing sub-test names
+// a broken assumption. Other tests check the assumptions that need more code:
 //
-//   - filter: that programs are, instruction by instruction, those that gVisor compiles;
-//   - trace/tap: that what passes a point arrives, whatever its text;
-//   - gvisor.TestWhatCommandsDoIsTold: that commands pass the points;
-//   - gvisor.TestAPythonProcessCountsOnAfterPauseAndInForks: saving and going on;
-//   - TestATakenOverSentryReachesNothing: that the walls stand where the guard is taken.
+//   - filter: the programs are, instruction by instruction, those that gVisor compiles;
+//   - procevent/emitter: an event of a trace point arrives, whatever its text;
+//   - gvisor.TestWhatCommandsDoIsTold: commands pass the trace points;
+//   - gvisor.TestAPythonProcessCountsOnAfterPauseAndInForks: saving and restoring;
+//   - TestATakenOverSentryReachesNothing: the restrictions hold when the guard is complete.
 func TestAssumptionsAboutGVisor(t *testing.T) {
 	t.Run("the module in go.mod is the one that these were written for", isVersion)
 	t.Run("tables of seccomp programs have the names that ours are linked to", programsAreFound)
@@ -88,7 +87,7 @@ func TestAssumptionsAboutGVisor(t *testing.T) {
 func isVersion(t *testing.T) {
 	mod, err := os.ReadFile("../../../../go.mod")
 	if errors.Is(err, os.ErrNotExist) && os.Geteuid() != 0 {
-		return // a user's run is in no source tree, and comes after root's
+		return // an unprivileged user has no source tree, and root has tested it
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +101,8 @@ func isVersion(t *testing.T) {
 	}
 }
 
-// Package filter sets a variable of gVisor's by linkname: were it renamed, the
-// program would still link, and every boot compile.
+// Package filter sets a variable of gVisor by linkname. If gVisor renamed it, the program
+// would still link, and every boot would compile.
 func programsAreFound(t *testing.T) {
 	if err := filter.InstallBoot(); err != nil {
 		t.Error(err)
@@ -161,7 +160,7 @@ func umounterIsExePath(t *testing.T) {
 	defer func(was string) { specutils.ExePath = was }(specutils.ExePath)
 	specutils.ExePath = fmt.Sprintf("/proc/self/fd/%d", f.Fd())
 	cmd, w := sandboxsetup.ExecProcUmounter()
-	w.Close() // and so it unmounts nothing
+	w.Close() // so it unmounts nothing
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
 		t.Errorf("the umounter, of which nothing was asked: %v, want exit status 3", err)
 	}
@@ -190,7 +189,7 @@ func pointsAreNamed(t *testing.T) {
 	seccheck.Initialize()
 	for _, kind := range paddock.AuditKinds() {
 		if kind == paddock.AuditNetwork {
-			continue // which no kernel tells
+			continue // no kernel reports it
 		}
 		points, err := emitter.Points([]paddock.AuditKind{kind})
 		if err != nil || len(points) == 0 {
@@ -210,7 +209,7 @@ func pointsAreNamed(t *testing.T) {
 	}
 }
 
-// Package trace decodes by number, without gVisor's code.
+// Package procevent decodes fields by number, without gVisor's code.
 func messagesAreNumbered(t *testing.T) {
 	for kind, want := range map[pb.MessageType]int{
 		pb.MessageType_MESSAGE_SENTRY_CLONE: 2, pb.MessageType_MESSAGE_SENTRY_EXEC: 3, pb.MessageType_MESSAGE_SENTRY_EXIT_NOTIFY_PARENT: 4,
@@ -251,7 +250,7 @@ func layerIsAnnotated(t *testing.T) {
 	}
 }
 
-// argv is what the processes are told by their first argument.
+// argv lists the first arguments of the processes.
 const (
 	bootName  = "runsc-sandbox"
 	goferName = "runsc-gofer"
@@ -270,8 +269,8 @@ func processesAreNamed(t *testing.T, o *observation) {
 	if len(sentries) != 1 {
 		return
 	}
-	// The others are made by the sentry, and do not have its program's names: those in
-	// which the guest's code runs.
+	// The sentry makes the other processes, in which the guest's code runs. They do not
+	// have the names of its program.
 	for _, s := range o.Sealed {
 		known := len(s.Args) > 0 && slices.Contains([]string{observedArgv0, bootName, goferName}, s.Args[0])
 		if !known && s.Parent != sentries[0].PID && !slices.ContainsFunc(o.Sealed, func(p seen) bool { return p.PID == s.Parent && p.Parent == sentries[0].PID }) {
@@ -285,8 +284,8 @@ func processesAreNamed(t *testing.T, o *observation) {
 	}
 }
 
-// filters that a process has when it has enlisted: that of the box's init, and
-// the one that reports.
+// enlisted is the number of filters of a process after enlisting: that of the box's init
+// process, and the reporting one.
 const enlisted = 2
 
 func processesEnlist(t *testing.T, o *observation) {
@@ -309,8 +308,8 @@ func processesEnlist(t *testing.T, o *observation) {
 	}
 }
 
-// gVisor puts up a filter of its own at the last moment before it runs the
-// guest. When the session was made, and the guard with it, it had not yet.
+// gVisor installs a filter of its own just before it runs the guest. When the session and
+// so the guard were made, the filter was not installed yet.
 func guardIsFirst(t *testing.T, o *observation) {
 	before, after := at(o.Sealed, bootName), at(o.Started, bootName)
 	if len(before) != 1 || len(after) != 1 {
@@ -320,7 +319,7 @@ func guardIsFirst(t *testing.T, o *observation) {
 		t.Errorf("the sentry has %d filters when it is guarded, and %d when it runs; want %d and %d: either the guest runs before the guard, or gVisor's own filter is missing",
 			before[0].Filters, after[0].Filters, enlisted, enlisted+1)
 	}
-	if before[0].Score == 1000 { // as it is until then: see offer
+	if before[0].Score == 1000 { // as until own is called: see offer
 		t.Error("the sentry is still offered to be killed first: the guard is not where the processes for the guest's code are there")
 	}
 	session, start := strings.Index(o.Said, "containerManager.CreateTraceSession"), strings.Index(o.Said, "containerManager.StartRoot")
@@ -338,8 +337,8 @@ func programsAreLoaded(t *testing.T, o *observation) {
 	}
 }
 
-// The host's side makes no link where the configuration says that the network is
-// the host's, and the sentry keeps the one that it was given before.
+// The host's side makes no link if the configured network is the host's, and the sentry
+// keeps the link that it was given.
 func linkIsSet(t *testing.T, sb paddock.Sandbox) {
 	var names []string
 	for line := range strings.Lines(sh(t, sb, "cat /proc/net/dev")) {
@@ -369,7 +368,7 @@ func stateComesBack(t *testing.T, d paddock.Driver, sb paddock.Sandbox, spec pad
 		if got := sh(t, again, "cat /tmp/kept"); got != "kept\n" {
 			t.Errorf("memory %v: %q", memory, got)
 		}
-		linkIsSet(t, again) // that it answers shows that the link is its own
+		linkIsSet(t, again) // an answer shows that the link works
 		if err := again.Remove(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -395,8 +394,8 @@ func processesAreBounded(t *testing.T, o *observation) {
 	}
 }
 
-// A namespace that is named by a path is joined, which takes less time than to
-// make one; ours has nothing in it.
+// A namespace named by a path is joined, which is faster than making one. The box's
+// namespace is empty.
 func networkIsTheBox(t *testing.T, o *observation) {
 	ours := at(o.Started, observedArgv0)
 	for _, s := range slices.Concat(at(o.Started, bootName), at(o.Started, goferName)) {

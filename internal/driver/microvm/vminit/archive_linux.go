@@ -75,13 +75,13 @@ func count(root *os.File, room *protocol.Archive) error {
 	case err != nil:
 		return err
 	case a.largest > room.File:
-		return fmt.Errorf("the file %q is %d MiB large, with its holes, and at most %d MiB of one can be saved within the limits of disk and memory: %w",
+		return fmt.Errorf("the file %q has %d MiB including holes, and one file may have at most %d MiB within the limits of disk and memory: %w",
 			a.name, a.largest>>20, room.File>>20, paddock.Exhausted)
 	case a.content > room.Content:
-		return fmt.Errorf("files are %d MiB large, with their holes, and at most %d MiB can be saved within the limit of the disk; the largest is %q: %w",
+		return fmt.Errorf("the files have %d MiB including holes, and may have at most %d MiB within the limit of the disk; the largest is %q: %w",
 			a.content>>20, room.Content>>20, a.name, paddock.Exhausted)
 	case c.n > room.All:
-		return fmt.Errorf("files and their names take %d MiB, and at most %d MiB can be saved: %w", c.n>>20, room.All>>20, paddock.Exhausted)
+		return fmt.Errorf("the files and their names need %d MiB, and at most %d MiB can be saved: %w", c.n>>20, room.All>>20, paddock.Exhausted)
 	}
 	return nil
 }

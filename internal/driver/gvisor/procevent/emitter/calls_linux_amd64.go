@@ -9,10 +9,10 @@ import (
 	pb "gvisor.dev/gvisor/pkg/sentry/seccheck/points/points_go_proto"
 )
 
-// opening are the calls that open files.
+// opening returns the system calls that open files.
 func opening() []int { return []int{syscall.SYS_OPEN, syscall.SYS_CREAT, syscall.SYS_OPENAT, openat2} }
 
-// asked gives the arguments of one of them.
+// asked returns the arguments of such a call.
 func asked(t *kernel.Task, c *pb.Syscall) (dir int32, path hostarch.Addr, flags uint32, ok bool) {
 	switch c.GetSysno() {
 	case syscall.SYS_OPEN:

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// Register makes the sink known to the sentry that this process becomes. It is
-// called once, before the sentry starts.
+// Register registers the sink in the process that becomes the sentry. Call it once, before
+// the sentry starts.
 func Register() {
 	seccheck.RegisterSink(seccheck.SinkDesc{Name: Sink, New: func(_ map[string]any, end *fd.FD) (seccheck.Sink, error) {
 		if end == nil {
@@ -27,8 +27,8 @@ func Register() {
 	}})
 }
 
-// tap writes what passes the points. Its methods are called by many goroutines,
-// each of which is a thread of the sandbox that waits for it.
+// tap writes the events of trace points. Many goroutines call its methods, and each is a
+// thread of the sandbox that waits for the call.
 type tap struct {
 	seccheck.SinkDefaults
 
@@ -44,20 +44,19 @@ func (t *tap) Status() seccheck.SinkStatus {
 
 func (t *tap) Stop() { _ = t.end.Close() }
 
-// How often a full socket is tried again for what matters most, and how long
-// after the first time; each wait is twice the one before, 13 ms in all. The
-// process that is told of waits meanwhile.
+// Retries for an important packet when the socket is full, and the first delay. Each delay
+// is twice the one before, 13 ms in all. The process of the event waits meanwhile.
 const (
 	tries     = 6
 	firstWait = 200 * time.Microsecond
 )
 
-// send writes one packet. One that matters may wait for room; the others must
-// not, because some points hold locks of the sentry.
+// send writes one packet. Only an important packet may wait for room, because some trace
+// points hold locks of the sentry.
 func (t *tap) send(kind pb.MessageType, message proto.Message, matters bool) {
 	const header = 8
 	packet, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, header, 512), message)
-	if err != nil { // it cannot be: every text was repaired
+	if err != nil { // impossible, because every text was repaired
 		t.lost.Add(1)
 		return
 	}
@@ -80,7 +79,7 @@ func (t *tap) send(kind pb.MessageType, message proto.Message, matters bool) {
 	}
 }
 
-// who gives the process, with its texts repaired.
+// who returns the process of an event, with its texts repaired.
 func who(c *pb.ContextData) *pb.ContextData {
 	if c == nil {
 		return nil
@@ -114,7 +113,8 @@ func (t *tap) Clone(_ context.Context, _ seccheck.FieldSet, i *pb.CloneInfo) err
 	return nil
 }
 
-// ExitNotifyParent is called with a lock over all tasks held.
+// ExitNotifyParent is called while a lock over all tasks is held, so its packet may not
+// wait.
 func (t *tap) ExitNotifyParent(_ context.Context, _ seccheck.FieldSet, i *pb.ExitNotifyParentInfo) error {
 	t.send(pb.MessageType_MESSAGE_SENTRY_EXIT_NOTIFY_PARENT, &pb.ExitNotifyParentInfo{ContextData: who(i.GetContextData()), ExitStatus: i.GetExitStatus()}, false)
 	return nil

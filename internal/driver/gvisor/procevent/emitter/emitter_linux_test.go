@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// joined gives a tap and the host's end of its socket.
+// joined returns a tap and the host's end of its socket.
 func joined(t *testing.T) (*tap, *os.File) {
 	t.Helper()
 	ours, theirs, err := kernel.EventPair()
@@ -110,7 +110,7 @@ func TestAFullSocketIsCountedAndDoesNotStop(t *testing.T) {
 		}
 	}
 	if err := tp.Execve(nil, seccheck.FieldSet{}, &pb.ExecveInfo{ContextData: &pb.ContextData{ThreadGroupId: 7}}); err != nil {
-		t.Fatal(err) // an error would refuse the program
+		t.Fatal(err) // an error would fail the exec
 	}
 	next(t, ours)
 	next(t, ours)
@@ -134,7 +134,7 @@ func TestAFullSocketIsCountedAndDoesNotStop(t *testing.T) {
 	}
 }
 
-// That every point is one of gVisor's is among the assumptions of package sentry.
+// Package sentry tests that every point is one of gVisor's.
 func TestAKindThatIsNotKnownHasNoPoints(t *testing.T) {
 	if _, err := Points([]audit.Kind{"everything"}); !errors.Is(err, paddock.Invalid) {
 		t.Errorf("an unknown kind: %v, want %v", err, paddock.Invalid)

@@ -14,13 +14,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// openat2 is the number of the call, on every architecture.
+// openat2 is the number of the system call, on every architecture.
 const openat2 = 437
 
-// opened gives the message of a call that opens a file, after the call. Of one
-// that was opened FdPath is the path that it has, links resolved: what the program
-// wrote in its memory may have changed since. Of one that was not, Pathname is
-// what was asked for, and FdPath the directory that it begins from.
+// opened returns the message of a call that opens a file, after the call. For an opened
+// file, FdPath is the file's path with links resolved, because the program may have changed
+// the path in its memory since the call. After an error, Pathname is the requested path and
+// FdPath the directory that it is relative to.
 func opened(ctx context.Context, call *pb.Syscall) *pb.Open {
 	task, ok := ctx.(*kernel.Task)
 	if !ok || call.GetExit() == nil {
@@ -40,7 +40,7 @@ func opened(ctx context.Context, call *pb.Syscall) *pb.Open {
 	}
 	name, err := task.CopyInString(path, audit.MaxPath)
 	if err != nil {
-		name = "" // no string was there
+		name = "" // the argument was not a string
 	}
 	m.Pathname = audit.Text(name, audit.MaxPath)
 	if name != "" && !strings.HasPrefix(name, "/") {
@@ -49,8 +49,8 @@ func opened(ctx context.Context, call *pb.Syscall) *pb.Open {
 	return m
 }
 
-// filePath gives the path of an open file, or of the working directory for
-// AT_FDCWD, seen from the root of the sandbox.
+// filePath returns the path of an open file, or of the working directory for AT_FDCWD,
+// relative to the root of the sandbox.
 func filePath(t *kernel.Task, fd int32) string {
 	var at vfs.VirtualDentry
 	if fd == linux.AT_FDCWD {
@@ -76,7 +76,7 @@ func filePath(t *kernel.Task, fd int32) string {
 	return path
 }
 
-// how reads the flags of openat2, which are the first word of its structure.
+// how reads the flags of openat2, the first word of its structure.
 func how(t *kernel.Task, at uint64) uint32 {
 	var word [8]byte
 	if _, err := t.CopyInBytes(hostarch.Addr(at), word[:]); err != nil {

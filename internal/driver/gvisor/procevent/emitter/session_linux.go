@@ -9,15 +9,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/audit"
 )
 
-// Sink is what a session's configuration calls the sink of [Register]. Its file
-// is the sentry's end of the socket of trace points.
+// Sink is the name of the sink of [Register] in the configuration of a trace session. Its
+// file is the sentry's end of the socket of trace points.
 //
-// A session is made between container.New and Start, or Restore: before that
-// there is no sentry, and after it the first processes are not seen. A sentry
-// that was restored is a new one, and is told again.
+// Make the session between container.New and Start or Restore. Earlier there is no sentry,
+// and later the first processes are missed. A restored sentry is a new process, so it needs
+// a new session.
 const Sink = "paddock"
 
-// Points gives the points that tell the kinds, for a session's configuration.
+// Points returns the trace points of the event kinds, for the configuration of a session.
 func Points(kinds []audit.Kind) ([]seccheck.PointConfig, error) {
 	who := []string{"group_id", "parent_thread_group_id", "credentials", "process_name"}
 	var points []seccheck.PointConfig

@@ -16,22 +16,22 @@ import (
 	goferfilter "gvisor.dev/gvisor/runsc/fsgofer/filter"
 )
 
-// Data is what a file of programs holds.
+// Data is the content of a file of programs.
 type Data struct {
 	Module string // the version of gVisor that compiled the programs
 	Boot   []Program
 	Gofer  []Program
 }
 
-// Program is one program of gVisor.
+// Program is one of gVisor's seccomp programs.
 type Program struct {
 	Name       string
 	Bytecode   []byte // as instructions of this architecture, little endian
 	VarOffsets map[string][]int
 
-	// PIDOffsets are the places, in words, of the process's own id that gVisor
-	// does not know as a variable: its rules read it while they are compiled, so
-	// that a precompiled program would hold the id of what compiled it.
+	// PIDOffsets are the positions, in words, of the process's own PID. gVisor's rules read
+	// the PID during compilation and do not treat it as a variable, so a precompiled
+	// program would contain the PID of its compiler.
 	PIDOffsets []int
 }
 
@@ -41,15 +41,15 @@ var bootPrograms map[string]precompiledseccomp.Program
 //go:linkname goferPrograms gvisor.dev/gvisor/runsc/fsgofer/filter.precompiledPrograms
 var goferPrograms map[string]precompiledseccomp.Program
 
-// InstallBoot lets the sentry that boots in this process find its programs.
-// It is to be called once, before anything else runs in the process: gVisor
-// reads the table without a lock, and fills it in as it does so.
+// InstallBoot installs the programs of the sentry that boots in this process. Call it once,
+// before anything else runs in the process, because gVisor reads and fills the table
+// without a lock.
 func InstallBoot() error {
 	data, err := decode(compressed)
 	if err != nil {
 		return err
 	}
-	bootfilter.ListPrecompiled() // gVisor sets the table once, at the first look
+	bootfilter.ListPrecompiled() // gVisor sets the table at the first call
 	bootPrograms = table(data.Boot)
 	return nil
 }
@@ -65,8 +65,8 @@ func InstallGofer() error {
 	return nil
 }
 
-// decode reads a file of programs. An architecture without a file has none,
-// and that is not an error.
+// decode decodes a file of programs. An architecture without a file has no programs, which
+// is not an error.
 func decode(file []byte) (*Data, error) {
 	data := &Data{}
 	if len(file) == 0 {
@@ -82,7 +82,7 @@ func decode(file []byte) (*Data, error) {
 	return data, nil
 }
 
-// table gives programs for this very process.
+// table returns the programs with the PID of this process.
 func table(programs []Program) map[string]precompiledseccomp.Program {
 	m := make(map[string]precompiledseccomp.Program, len(programs))
 	for _, p := range programs {

@@ -18,7 +18,7 @@ import (
 	goferconfig "gvisor.dev/gvisor/runsc/fsgofer/filter/config"
 )
 
-// remake is what to do when a test of this file fails.
+// remake says what to do when a test of this file fails.
 const remake = "run the command in generate, see the package's comment"
 
 func TestProgramsAreOfTheVersionThatGoModNames(t *testing.T) {
@@ -49,8 +49,8 @@ func TestProgramsAreOfTheVersionThatGoModNames(t *testing.T) {
 	}
 }
 
-// A boot must load what it would have compiled, to the last instruction:
-// whatever else the programs are, they are the sentry's second wall.
+// A boot must load exactly the programs that it would have compiled, to the last
+// instruction, because they are the sentry's second boundary.
 func TestABootFindsWhatItWouldHaveCompiled(t *testing.T) {
 	if err := InstallBoot(); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func same(t *testing.T, p precompiledseccomp.Program, vars precompiledseccomp.Va
 	}
 }
 
-// The rules hold the id of the process that compiled them, see Program.
+// The rules contain the PID of the process that compiled them; see Program.
 func TestProgramsHoldTheIDOfTheirOwnProcess(t *testing.T) {
 	data, err := decode(compressed)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	goferconfig "gvisor.dev/gvisor/runsc/fsgofer/filter/config"
 )
 
-// BootOptions gives the options of the sentries that we boot: the systrap
-// platform, gVisor's own network stack, no devices of the host, with and
-// without direct access to the files of the box.
+// BootOptions returns the options of the sentries that we boot: the systrap platform,
+// gVisor's own network stack, no devices of the host, with and without direct access to the
+// files of the box.
 func BootOptions() []bootconfig.Options {
 	info := (*systrap.Systrap)(nil).SeccompInfo()
 	return []bootconfig.Options{bootOptions(info, true), bootOptions(info, false)}
@@ -21,7 +21,7 @@ func bootOptions(info platform.SeccompInfo, direct bool) bootconfig.Options {
 	return bootconfig.Options{Platform: info, HostFilesystem: direct}
 }
 
-// GoferOptions gives the options of the gofers beside them.
+// GoferOptions returns the options of the gofers that belong to them.
 func GoferOptions() []goferconfig.Options {
 	var list []goferconfig.Options
 	for _, direct := range []bool{true, false} {

@@ -2,5 +2,5 @@
 
 package filter
 
-// compressed is nothing: gVisor does not run on this architecture.
+// compressed is empty, because gVisor does not run on this architecture.
 var compressed []byte

@@ -21,33 +21,33 @@ import (
 	"gvisor.dev/gvisor/pkg/sentry/vfs"
 )
 
-// Sink is what a session's configuration calls the sink of [Register].
+// Sink is the name of the sink of [Register] in the configuration of a trace session.
 const Sink = "paddock-layer"
 
-// Point is the point from which the sink knows the kernel: the end of any thread,
-// and one has ended before a box is ready.
+// Point returns the trace point from which the sink learns of the kernel: the end of any
+// thread. A thread has ended before a box is ready.
 func Point() seccheck.PointConfig { return seccheck.PointConfig{Name: "sentry/task_exit"} }
 
-// A Count is how large an archive of the private layer will be.
+// A Count is the size of an archive of the private layer.
 type Count struct {
-	Bytes   int64  `json:"bytes"`   // of all of it, more or less
-	Content int64  `json:"content"` // what files hold, with their holes, in whole pages
-	Largest int64  `json:"largest"` // file, holes too
-	Name    string `json:"name"`    // of that; hostile, and perhaps cut
+	Bytes   int64  `json:"bytes"`   // estimate of the whole archive
+	Content int64  `json:"content"` // content of files with their holes, in whole pages
+	Largest int64  `json:"largest"` // largest file, with its holes
+	Name    string `json:"name"`    // name of the largest file; untrusted, and perhaps shortened
 	Error   string `json:"error,omitempty"`
 }
 
-// nameMax is how much of a name is told, in bytes.
+// nameMax is the maximum length of a reported name in bytes.
 const nameMax = 300
 
-// Register makes the sink known to the sentry that this process becomes.
+// Register registers the sink in the process that becomes the sentry.
 func Register() {
 	seccheck.RegisterSink(seccheck.SinkDesc{Name: Sink, New: func(map[string]any, *fd.FD) (seccheck.Sink, error) {
 		return new(sink), nil
 	}})
 }
 
-// Read finds what the sink counted in a list of sessions.
+// Read returns the count from a list of sessions.
 func Read(sessions []seccheck.SessionConfig) (Count, error) {
 	for _, session := range sessions {
 		for _, s := range session.Sinks {
@@ -63,11 +63,11 @@ func Read(sessions []seccheck.SessionConfig) (Count, error) {
 			return c, err
 		}
 	}
-	return Count{}, errors.New("nobody counts")
+	return Count{}, errors.New("no session has the sink")
 }
 
-// A sink is asked for its name when sessions are listed, and for nothing else
-// from outside: so its name is the answer.
+// A sink is asked for its name when sessions are listed, and for nothing else from outside.
+// So the name carries the answer.
 type sink struct {
 	seccheck.SinkDefaults
 	kernel atomic.Pointer[kernel.Kernel]
@@ -90,18 +90,18 @@ func (s *sink) Name() string {
 		c = Count{Error: err.Error()}
 	}
 	data, err := json.Marshal(c)
-	if err != nil { // it cannot be
+	if err != nil { // impossible
 		return Sink
 	}
 	return Sink + " " + string(data)
 }
 
-// count walks the private layer of a box's root.
+// count counts the private layer of a box's root.
 func count(k *kernel.Kernel) (c Count, err error) {
 	if k == nil {
 		return c, errors.New("no thread has ended yet")
 	}
-	defer func() { // what this expects of gVisor's inside may change
+	defer func() { // a change in gVisor's internals may panic here
 		if r := recover(); r != nil {
 			err = fmt.Errorf("count the private layer: %v", r)
 		}
@@ -123,7 +123,7 @@ func count(k *kernel.Kernel) (c Count, err error) {
 	return w.Count, err
 }
 
-// upperRoot is the root of an overlay's upper layer, which gVisor shows nobody.
+// upperRoot returns the root of an overlay's upper layer, which gVisor does not export.
 func upperRoot(of vfs.FilesystemImpl) (vfs.VirtualDentry, error) {
 	want := reflect.TypeFor[overlay.FilesystemOptions]()
 	if v := reflect.ValueOf(of); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
@@ -134,36 +134,34 @@ func upperRoot(of vfs.FilesystemImpl) (vfs.VirtualDentry, error) {
 			}
 		}
 	}
-	return vfs.VirtualDentry{}, fmt.Errorf("the root is a %T, without an upper layer that is known", of)
+	return vfs.VirtualDentry{}, fmt.Errorf("the root is a %T without a known upper layer", of)
 }
 
-// A walker goes through a tree. What it meets was made by the guest, and may
-// have changed between two looks.
+// A walker walks a tree. The guest made the tree, and may change it during the walk.
 type walker struct {
 	Count
 	ctx    context.Context
 	creds  *auth.Credentials
 	vfs    *vfs.VirtualFilesystem
-	linked map[uint64]bool // files of several names that were met
-	path   []string        // of the directory that is being read
+	linked map[uint64]bool // files with several names that were counted
+	path   []string        // of the current directory
 }
 
-// deepest is how many directories may be in each other: gVisor, too, goes into
-// them by recursion.
+// deepest is the maximum depth of directories, because gVisor too visits them recursively.
 const deepest = 1000
 
-// stopAt is where counting ends: whatever the limit is, this is above it.
+// stopAt is where counting ends. It is above every limit.
 const stopAt = 1 << 50
 
-// block is what an archive is made of.
+// block is the block size of an archive.
 const block = 512
 
 func blocks(n int64) int64 { return (n + block - 1) / block * block }
 
-// directory counts what is in an open directory; length is that of its path.
+// directory counts the contents of an open directory. length is the length of its path.
 func (w *walker) directory(dir vfs.VirtualDentry, length int64) error {
 	if len(w.path) > deepest {
-		w.Bytes = stopAt + 1 // more than anybody has room for
+		w.Bytes = stopAt + 1 // more than any limit
 		return nil
 	}
 	f, err := w.vfs.OpenAt(w.ctx, w.creds, &vfs.PathOperation{Root: dir, Start: dir}, &vfs.OpenOptions{Flags: linux.O_RDONLY | linux.O_DIRECTORY | linux.O_NOATIME})
@@ -195,7 +193,7 @@ func (w *walker) entry(dir vfs.VirtualDentry, d vfs.Dirent, length int64) error 
 	at := vfs.PathOperation{Root: dir, Start: dir, Path: fspath.Parse(d.Name)}
 	st, err := w.vfs.StatAt(w.ctx, w.creds, &at, &vfs.StatOptions{Mask: linux.STATX_BASIC_STATS})
 	if err != nil {
-		return nil // it is gone
+		return nil // removed meanwhile
 	}
 	w.Bytes += block
 	if length > 90 { // a longer name has a header of its own
@@ -221,7 +219,7 @@ func (w *walker) entry(dir vfs.VirtualDentry, d vfs.Dirent, length int64) error 
 	case linux.S_IFDIR:
 		sub, err := w.vfs.GetDentryAt(w.ctx, w.creds, &at, &vfs.GetDentryOptions{CheckSearchable: true})
 		if err != nil {
-			return nil // it is gone, or was changed to something else
+			return nil // removed or replaced meanwhile
 		}
 		defer sub.DecRef(w.ctx)
 		w.path = append(w.path, d.Name)
@@ -232,7 +230,7 @@ func (w *walker) entry(dir vfs.VirtualDentry, d vfs.Dirent, length int64) error 
 	return nil
 }
 
-// cut keeps the end of a name, which tells most.
+// cut keeps the end of a name, which is the most useful part.
 func cut(name string) string {
 	name = "/" + name
 	if len(name) > nameMax {

@@ -21,15 +21,14 @@ import (
 
 const module = "gvisor.dev/gvisor"
 
-// result is what one process compiled.
+// result is the output of one process.
 type result struct {
 	PID  uint32
 	Data filter.Data
 }
 
-// The rules with variables in them are not exported. The packages' own
-// PrecompiledPrograms use them for every platform and device there is, which
-// takes a minute; ours are a few.
+// gVisor does not export the rules with variables. The exported PrecompiledPrograms compile
+// them for every platform and device, which takes a minute. We need only a few.
 
 //go:linkname bootRules gvisor.dev/gvisor/runsc/boot/filter/config.rules
 func bootRules(opt bootconfig.Options, vars precompiledseccomp.Values) (allow, deny seccomp.SyscallRules)
@@ -64,8 +63,8 @@ func compile(w io.Writer) error {
 	return gob.NewEncoder(w).Encode(r)
 }
 
-// precompile makes one program as gVisor's Install does at boot, with places
-// for the variables.
+// precompile compiles one program as gVisor's Install does at boot, with placeholders for
+// the variables.
 func precompile(key string, vars precompiledseccomp.Values, options seccomp.ProgramOptions,
 	rules func(precompiledseccomp.Values) (allow, deny seccomp.SyscallRules),
 ) (filter.Program, error) {
@@ -73,8 +72,8 @@ func precompile(key string, vars precompiledseccomp.Values, options seccomp.Prog
 	for name := range vars {
 		names = append(names, name)
 	}
-	// What gVisor finds to be the default on any kernel that we accept; an
-	// emulator cannot be asked.
+	// gVisor chooses these defaults on any kernel that we accept. It cannot ask under an
+	// emulator.
 	options.DefaultAction, options.BadArchAction = seccomp.KillProcess, seccomp.KillProcess
 	p, err := precompiledseccomp.Precompile(key, names, func(vars precompiledseccomp.Values) *seccomp.Program {
 		allow, deny := rules(vars)
@@ -102,5 +101,5 @@ func moduleVersion() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("this program does not say which version of %s it has", module)
+	return "", fmt.Errorf("this program does not record the version of %s", module)
 }

@@ -46,8 +46,7 @@ func main() {
 	}
 }
 
-// write compiles in two processes: what differs between them is the process's
-// id, see filter.Program.
+// write compiles in two processes. The programs differ in the PID; see filter.Program.
 func write(arch string, emulator []string) error {
 	dir, err := os.MkdirTemp("", "generate")
 	if err != nil {
@@ -112,8 +111,7 @@ func markAll(a, b *result) error {
 	return nil
 }
 
-// mark notes where a program holds the id of the process that compiled it, and
-// empties these places.
+// mark finds the positions of the compiling process's PID in a program, and clears them.
 func mark(p *filter.Program, other []byte, pid, otherPID uint32) error {
 	if len(p.Bytecode) != len(other) {
 		return fmt.Errorf("its length depends on the process")
@@ -124,7 +122,7 @@ func mark(p *filter.Program, other []byte, pid, otherPID uint32) error {
 			continue
 		}
 		if a != pid || b != otherPID {
-			return fmt.Errorf("word %d depends on more than the process's id", i/4)
+			return fmt.Errorf("word %d depends on more than the PID", i/4)
 		}
 		p.PIDOffsets = append(p.PIDOffsets, i/4)
 		binary.LittleEndian.PutUint32(p.Bytecode[i:], 0)
