@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -46,7 +47,7 @@ type App struct {
 
 // Execute runs the command line and gives the process's exit status.
 func (a *App) Execute(ctx context.Context) int {
-	root := a.Root()
+	root := a.tree(a.only())
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -63,8 +64,40 @@ func (a *App) Execute(ctx context.Context) int {
 	return statusOf(err)
 }
 
+// A command is one of this package: its name, and how it is built.
+type command struct {
+	name string
+	make func(*App) *cobra.Command
+}
+
+func commandsOfThisPackage() []command {
+	return []command{
+		{"run", (*App).runCommand}, {"shell", (*App).shellCommand}, {"repl", (*App).replCommand}, {"map", (*App).mapCommand},
+		{"doctor", (*App).doctorCommand}, {"policy", (*App).policyCommand}, {"version", (*App).versionCommand},
+		{"login", (*App).loginCommand}, {"logout", (*App).logoutCommand},
+		{"create", (*App).createCommand}, {"ls", (*App).listCommand}, {"inspect", (*App).inspectCommand}, {"rm", (*App).removeCommand},
+		{"pause", (*App).pauseCommand}, {"resume", (*App).resumeCommand}, {"extend", (*App).extendCommand}, {"renew", (*App).renewCommand},
+		{"snapshot", (*App).snapshotCommand}, {"fork", (*App).forkCommand},
+		{"exec", (*App).execCommand}, {"attach", (*App).attachCommand}, {"logs", (*App).logsCommand}, {"ps", (*App).processesCommand},
+		{"cp", (*App).copyCommand}, {"forward", (*App).forwardCommand}, {"url", (*App).urlCommand},
+	}
+}
+
+// only gives the name of the one command that the arguments are for, where the first of
+// them is a command of this package. Other commands with their flags need not be built
+// then, which takes a millisecond.
+func (a *App) only() string {
+	if len(a.Args) > 0 && slices.ContainsFunc(commandsOfThisPackage(), func(c command) bool { return c.name == a.Args[0] }) {
+		return a.Args[0]
+	}
+	return ""
+}
+
 // Root builds the command tree.
-func (a *App) Root() *cobra.Command {
+func (a *App) Root() *cobra.Command { return a.tree("") }
+
+// tree builds the command tree, or of it only the command of that name.
+func (a *App) tree(only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "paddock",
 		Short: "Give a command a computer of its own",
@@ -86,10 +119,12 @@ where you say nothing, it is nothing.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return WithHint(fmt.Errorf("%w: %w", err, paddock.Invalid), "`%s --help` lists the flags", c.CommandPath())
 	})
-	root.AddCommand(a.runCommand(), a.shellCommand(), a.replCommand(), a.mapCommand(), a.doctorCommand(), a.policyCommand(), a.versionCommand(), a.loginCommand(), a.logoutCommand())
-	root.AddCommand(a.createCommand(), a.listCommand(), a.inspectCommand(), a.removeCommand(), a.pauseCommand(), a.resumeCommand(), a.extendCommand(), a.renewCommand(), a.snapshotCommand(), a.forkCommand())
-	root.AddCommand(a.execCommand(), a.attachCommand(), a.logsCommand(), a.processesCommand(), a.copyCommand(), a.forwardCommand(), a.urlCommand())
-	if a.Commands != nil {
+	for _, c := range commandsOfThisPackage() {
+		if only == "" || c.name == only {
+			root.AddCommand(c.make(a))
+		}
+	}
+	if a.Commands != nil && only == "" {
 		root.AddCommand(a.Commands(a)...)
 	}
 	for _, c := range root.Commands() {

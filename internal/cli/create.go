@@ -19,7 +19,7 @@ type createFlags struct {
 	RemoteFlags
 	termFlags
 	name   string
-	labels []string
+	labels listFlag
 	json   bool
 }
 
@@ -27,7 +27,7 @@ func (f *createFlags) registerAll(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	f.RemoteFlags.register(fs)
 	fs.StringVar(&f.name, "name", "", "`ID` of the sandbox, of lower-case letters, digits and dashes (default: one that is made up)")
-	fs.StringArrayVarP(&f.labels, "label", "l", nil, "a label by which it is found: `NAME=VALUE` (repeatable)")
+	fs.VarP(&f.labels, "label", "l", "a label by which it is found: `NAME=VALUE` (repeatable)")
 	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: its status")
 	f.termFlags.register(fs)
 	f.specFlags.register(fs)

@@ -25,7 +25,7 @@ type execFlags struct {
 	detached bool
 	strip    bool
 	json     bool
-	env      []string
+	env      listFlag
 	dir      string
 	user     string
 	timeout  TimeFlag
@@ -67,7 +67,7 @@ Exit status: as of paddock run: that of the command, 128+n if signal n killed it
 	fs.BoolVarP(&f.terminal, "terminal", "t", false, "give the command a terminal of its own, joined to yours")
 	fs.BoolVarP(&f.detached, "detach", "d", false, "write the number of the command and leave it alone")
 	fs.BoolVar(&f.json, "json", false, "answer with one JSON object: the exit, with the first 1 MiB of each stream; with -d the number")
-	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, or pass on your own by its name: `NAME[=VALUE]` (repeatable)")
+	fs.VarP(&f.env, "env", "e", "set a variable, or pass on your own by its name: `NAME[=VALUE]` (repeatable)")
 	fs.StringVar(&f.dir, "dir", "", "working `directory` inside (default: the sandbox's)")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: the sandbox's)")
 	fs.Var(&f.timeout, "timeout", "kill the command after this `time`, such as 30s or 5m")

@@ -17,7 +17,7 @@ import (
 
 func (a *App) listCommand() *cobra.Command {
 	var f RemoteFlags
-	var labels []string
+	var labels listFlag
 	var state, tier string
 	var quiet, asJSON bool
 	c := &cobra.Command{
@@ -57,7 +57,7 @@ Exit status: 0, or 125 if Paddock itself failed.`,
 	fs := c.Flags()
 	fs.SortFlags = false
 	f.register(fs)
-	fs.StringArrayVarP(&labels, "label", "l", nil, "only those with this label: `NAME=VALUE` (repeatable)")
+	fs.VarP(&labels, "label", "l", "only those with this label: `NAME=VALUE` (repeatable)")
 	fs.StringVar(&state, "state", "", "only those in this `state`: ready, paused or dead")
 	fs.StringVar(&tier, "tier", "", "only those of this `tier`")
 	fs.BoolVarP(&quiet, "quiet", "q", false, "write IDs alone")

@@ -104,6 +104,21 @@ func (t *TimeFlag) Set(text string) error {
 	return nil
 }
 
+// listFlag is a flag that may be given more than once. The library's own writes even an
+// empty list as CSV, with a buffer of 4 KB for each flag of each start.
+type listFlag []string
+
+func (l *listFlag) String() string { return strings.Join(*l, " ") }
+
+// Type implements pflag.Value. By this word, completion offers the flag again.
+func (l *listFlag) Type() string { return "stringArray" }
+
+// Set adds to the list.
+func (l *listFlag) Set(text string) error {
+	*l = append(*l, text)
+	return nil
+}
+
 // BytesInWords writes an amount of bytes for people.
 func BytesInWords(n int64) string {
 	const units = "KMGTPE"

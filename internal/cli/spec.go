@@ -28,9 +28,9 @@ type specFlags struct {
 	tier         string
 	root         string
 	workspace    string
-	read         []string
-	write        []string
-	env          []string
+	read         listFlag
+	write        listFlag
+	env          listFlag
 	memory       SizeFlag
 	cpus         ProcessorsFlag
 	pids         CountFlag
@@ -38,21 +38,21 @@ type specFlags struct {
 	files        CountFlag
 	io           SizeFlag
 	timeout      TimeFlag
-	limit        []string
+	limit        listFlag
 	user         string
 	sudo         bool
 	policy       string
 	mode         string
 	srt          string
-	allowMissing []string
+	allowMissing listFlag
 	dir          string
 	hostname     string
-	denyRead     []string
-	denyWrite    []string
-	unprotect    []string
-	allow        []string
-	deny         []string
-	secret       []string
+	denyRead     listFlag
+	denyWrite    listFlag
+	unprotect    listFlag
+	allow        listFlag
+	deny         listFlag
+	secret       listFlag
 
 	// look says that nothing is run: values of secrets are not needed.
 	look bool
@@ -62,9 +62,9 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.tier, "tier", "auto", "`tier` of isolation: auto (the strongest that can run here), jail, gvisor, microvm or sim")
 	fs.StringVar(&f.root, "root", "host", "where the file tree comes from: host (this machine's system, read-only), a `directory` that holds a whole tree (/path or dir:/path), or snapshot:ID")
 	fs.StringVarP(&f.workspace, "workspace", "w", "", "`directory` to work in: writable inside at its own path, but for protected names; with --mode, the directory that the mode is about")
-	fs.StringArrayVar(&f.read, "read", nil, "show a file or directory of this machine inside, read-only: `PATH[:TARGET]` (repeatable)")
-	fs.StringArrayVar(&f.write, "write", nil, "the same, and changes reach this machine: `PATH[:TARGET]` (repeatable)")
-	fs.StringArrayVarP(&f.env, "env", "e", nil, "set a variable, or pass on your own by its name: `NAME[=VALUE]` (repeatable)")
+	fs.Var(&f.read, "read", "show a file or directory of this machine inside, read-only: `PATH[:TARGET]` (repeatable)")
+	fs.Var(&f.write, "write", "the same, and changes reach this machine: `PATH[:TARGET]` (repeatable)")
+	fs.VarP(&f.env, "env", "e", "set a variable, or pass on your own by its name: `NAME[=VALUE]` (repeatable)")
 	fs.Var(&f.memory, "memory", "limit of memory, such as 512M or 2G")
 	fs.Var(&f.cpus, "cpus", "`number` of processors' worth of time at most, such as 1.5")
 	fs.Var(&f.pids, "pids", "`number` of processes and threads at most")
@@ -72,21 +72,21 @@ func (f *specFlags) register(fs *pflag.FlagSet) {
 	fs.Var(&f.files, "files", "`number` of open files of one process at most")
 	fs.Var(&f.io, "io", "limit of disk traffic per second, such as 50M, reading and writing each")
 	fs.Var(&f.timeout, "timeout", "kill the command after this `time`, such as 30s or 5m")
-	fs.StringArrayVar(&f.limit, "limit", nil, "one of the tier sim's own limits, such as iterations=10000000: `NAME=VALUE` (repeatable; docs/use/sim.md lists them)")
+	fs.Var(&f.limit, "limit", "one of the tier sim's own limits, such as iterations=10000000: `NAME=VALUE` (repeatable; docs/use/sim.md lists them)")
 	fs.StringVarP(&f.user, "user", "u", "", "`name` or number that the command runs as inside (default: yours, or \"user\" if you are root)")
 	fs.BoolVar(&f.sudo, "sudo", false, "let whatever runs inside have commands run as any user of the sandbox, root too, by sudo without a password (gvisor and microvm)")
 	fs.StringVar(&f.policy, "policy", "", "take everything from a policy `file`; flags win over it")
 	fs.StringVar(&f.mode, "mode", "", "start from a `mode` known from Codex: "+strings.Join(policy.Modes(), ", "))
 	fs.StringVar(&f.srt, "srt-settings", "", "start from a settings `file` of Anthropic's sandbox-runtime")
-	fs.StringArrayVar(&f.allowMissing, "allow-missing", nil, "go on where this `control` cannot be had (repeatable); see paddock doctor")
+	fs.Var(&f.allowMissing, "allow-missing", "go on where this `control` cannot be had (repeatable); see paddock doctor")
 	fs.StringVar(&f.dir, "dir", "", "working `directory` inside (default: the workspace, or the home)")
 	fs.StringVar(&f.hostname, "hostname", "", "`name` that the sandbox calls itself (default \"paddock\")")
-	fs.StringArrayVar(&f.denyRead, "deny-read", nil, "`path` inside that can be neither read nor written, whatever shows it (repeatable)")
-	fs.StringArrayVar(&f.denyWrite, "deny-write", nil, "`path` inside that cannot be written, whatever shows it (repeatable)")
-	fs.StringArrayVar(&f.allow, "allow", nil, "let it reach a `host`, at 443 and 80 or HOST:PORT: a name, \"*.name\", an address, a range, or group:NAME (repeatable; commas between several); groups are "+strings.Join(policy.Groups(), ", "))
-	fs.StringArrayVar(&f.deny, "deny", nil, "never let it reach a `host`, whatever allows it (as --allow; without a port, at any)")
-	fs.StringArrayVar(&f.secret, "secret", nil, "keep a value outside and put it into requests to hosts: `NAME=env:VAR@HOST[,HOST]` or NAME=file:/path@HOST (repeatable)")
-	fs.StringArrayVar(&f.unprotect, "unprotect", nil, "allow changes to a protected `name` such as .git/hooks (repeatable)")
+	fs.Var(&f.denyRead, "deny-read", "`path` inside that can be neither read nor written, whatever shows it (repeatable)")
+	fs.Var(&f.denyWrite, "deny-write", "`path` inside that cannot be written, whatever shows it (repeatable)")
+	fs.Var(&f.allow, "allow", "let it reach a `host`, at 443 and 80 or HOST:PORT: a name, \"*.name\", an address, a range, or group:NAME (repeatable; commas between several); groups are "+strings.Join(policy.Groups(), ", "))
+	fs.Var(&f.deny, "deny", "never let it reach a `host`, whatever allows it (as --allow; without a port, at any)")
+	fs.Var(&f.secret, "secret", "keep a value outside and put it into requests to hosts: `NAME=env:VAR@HOST[,HOST]` or NAME=file:/path@HOST (repeatable)")
+	fs.Var(&f.unprotect, "unprotect", "allow changes to a protected `name` such as .git/hooks (repeatable)")
 }
 
 // A plan is what the flags and files ask for.
