@@ -6,16 +6,16 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// handlers gives what the broker does, by number of the call.
-func handlers() map[uint32]func(*call) reply { return handlerTable }
-
-// handlerTable is filled once and never changes.
-var handlerTable = func() map[uint32]func(*call) reply {
+// handlers gives what the broker does, by number of the call. It is one map, which never
+// changes, made at the first call: only a box's init has a broker, and other programs
+// import this package.
+var handlers = sync.OnceValue(func() map[uint32]func(*call) reply {
 	at := func(c *call) int { return c.fd(0) }
 	cwd := func(*call) int { return kernel.AtCWD }
 	byName := map[string]func(*call) reply{
@@ -53,11 +53,9 @@ var handlerTable = func() map[uint32]func(*call) reply {
 		}
 	}
 	return table
-}()
+})
 
-func isConnect(nr int32) bool { return uint32(nr) == connectNumber }
-
-var connectNumber = kernel.Numbers()["connect"]
+func isConnect(nr int32) bool { return uint32(nr) == kernel.Numbers()["connect"] }
 
 func orGoOn(err error) reply {
 	if errors.Is(err, errGoOn) {

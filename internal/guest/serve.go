@@ -58,7 +58,7 @@ type answerer struct{ http *http.Server }
 type underWay struct{}
 
 func newAnswerer(h guestpb.GuestHandler, pass func(done <-chan struct{}) bool) *answerer {
-	_, rpc := guestpb.NewGuestHandler(h,
+	rpc := guestpb.NewHandler(h,
 		connect.WithInterceptors(replies{}),
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithCompression("gzip", nil, nil),

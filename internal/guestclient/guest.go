@@ -98,7 +98,7 @@ func New(conn net.Conn, o Options) (*Guest, error) {
 		return nil, fmt.Errorf("connect to guest: %w", err)
 	}
 	g := &Guest{o: o, wire: w, grace: exitGrace, starts: make(chan struct{}, startsAtOnce)}
-	g.rpc = guestpb.NewGuestClient(holder{g}, "http://guest",
+	g.rpc = guestpb.NewClient(holder{g}, "http://guest",
 		connect.WithReadMaxBytes(maxMessage),
 		connect.WithAcceptCompression("gzip", nil, nil),
 	)

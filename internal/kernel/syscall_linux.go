@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"maps"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,8 +12,10 @@ type Instruction = unix.SockFilter
 
 // Numbers gives the numbers of the system calls that filters are about, by
 // name, for this architecture. Calls that this architecture has no more (open,
-// mkdir, …) are missing.
-func Numbers() map[string]uint32 {
+// mkdir, …) are missing. It is one map for all callers, who change nothing in it.
+func Numbers() map[string]uint32 { return numbers() }
+
+var numbers = sync.OnceValue(func() map[string]uint32 {
 	n := map[string]uint32{
 		"acct": unix.SYS_ACCT, "add_key": unix.SYS_ADD_KEY, "adjtimex": unix.SYS_ADJTIMEX, "bind": unix.SYS_BIND, "bpf": unix.SYS_BPF,
 		"chroot": unix.SYS_CHROOT, "clock_adjtime": unix.SYS_CLOCK_ADJTIME, "clock_settime": unix.SYS_CLOCK_SETTIME,
@@ -44,4 +47,4 @@ func Numbers() map[string]uint32 {
 	}
 	maps.Copy(n, oldNumbers())
 	return n
-}
+})

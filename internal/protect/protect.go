@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -89,6 +90,9 @@ type part struct {
 // such as ".envrc" or ".git/hooks", each literal or "*" for any one; the first is literal. An entry of without must be
 // the exact text of a built-in one. The limits are 1,000 entries of 16 components.
 func New(extra, without []string) (*Set, error) {
+	if len(extra) == 0 && len(without) == 0 {
+		return builtinSet(), nil
+	}
 	drop := make(map[string]bool, len(without))
 	for _, text := range without {
 		if !known(text) {
@@ -166,6 +170,9 @@ func known(text string) bool {
 	}
 	return false
 }
+
+// builtinSet is the Set of the built-in names alone, which a start of a sandbox asks for several times.
+var builtinSet = sync.OnceValue(func() *Set { return build(builtin) })
 
 func build(names []Name) *Set {
 	s := &Set{byFirst: make(map[string][]int, len(names)), reasons: make(map[string]string, len(names))}
