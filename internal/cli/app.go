@@ -107,6 +107,7 @@ where you say nothing, it is nothing.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: only != ""},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return WithHint(fmt.Errorf("unknown command %q: %w", args[0], paddock.Invalid),
