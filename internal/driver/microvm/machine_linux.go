@@ -14,31 +14,31 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// A need says what a machine is for.
+// A need describes a machine to supply.
 type need struct {
 	limits paddock.Limits
-	data   string   // a directory of the caller's alone, for what is made once
+	data   string   // private directory of the caller, for what is made once
 	agent  *os.File // the guest program
 
-	again         bool     // it goes on from memory of its own, and needs nothing to begin with
-	state, memory *os.File // a template to go on from; nil is none
+	again         bool     // restored from its own memory, so it needs no boot files
+	state, memory *os.File // template to restore from, or nil
 }
 
 // A supply is what a box with a machine is made with.
 type supply struct {
 	config   json.RawMessage // boxinit.GuestKernelConfig.Machine
 	files    boxinit.Files   // boxinit.GuestKernelFiles.Supplies
-	trees    []boxinit.Mount // the host's, to be read only: targets are below boxinit.Engine
-	made     int64           // bytes that commands can have at most
-	overhead int64           // bytes of memory beside the limit
-	shape    string          // stands for what memory of the machine is compared by when it goes on
-	about    string          // the same in words
-	template string          // a file name that stands for the shape, the build of the engine, and the processor that it gives
+	trees    []boxinit.Mount // read-only parts of the host's tree, with targets below boxinit.Engine
+	made     int64           // maximum bytes of memory for commands
+	overhead int64           // bytes of memory beyond the limit
+	shape    string          // identifies what a restored machine's memory depends on
+	about    string          // the shape as text
+	template string          // file name for the shape, the build of the engine and the processor
 
-	first boxinit.Files // take the first one of its shape (boxinit.FileTemplate, FileWritten); empty is not it
+	first boxinit.Files // files to save this machine as template (boxinit.FileTemplate, FileWritten); empty if not
 }
 
-// close closes the files of one that no box is made with.
+// close closes the files of an unused supply.
 func (u *supply) close() {
 	u.files.Close()
 	u.first.Close()
@@ -46,8 +46,8 @@ func (u *supply) close() {
 
 // A machinist prepares boxes with machines.
 //
-// A machine that starts takes long. So the first one of a shape is saved when it
-// has started and knows of no box yet, and every later box goes on from that template.
+// A machine takes long to boot. So the first machine of a shape is saved as a template when
+// it has booted, before it belongs to a box. Later boxes restore that template.
 type machinist struct {
 	*supplier
 	site  *box.Site
@@ -63,7 +63,8 @@ func (d *machinist) Draft(spec *paddock.Spec) (box.Draft, error) {
 	var u *supply
 	return d.store.Draft(spec, func(ctx context.Context, p *box.Plan, from *guestkernel.Beginning) (err error) {
 		was := from.Memory()
-		// Last: others of its shape may wait for the template that it becomes.
+		// Do this last, because others of its shape may wait for the template that it
+		// becomes.
 		if u, err = d.prepare(ctx, asMade(was, p.Limits), was != nil); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (d *machinist) Draft(spec *paddock.Spec) (box.Draft, error) {
 	}, func(l *box.Layout) { u.furnish(l) })
 }
 
-// trialMemory is what a machine has that is only tried, in bytes.
+// trialMemory is the memory of a trial machine in bytes.
 const trialMemory = 128 << 20
 
 // Trial implements box.Drafter.
@@ -89,7 +90,7 @@ func (d *machinist) Trial() (box.Draft, paddock.Limits, *box.Failure) {
 	return d.bare(need{limits: limits, data: d.site.Hidden, agent: agent}), limits, nil
 }
 
-// bare begins a box that nobody asked for.
+// bare drafts a box for the driver's own use.
 func (d *machinist) bare(n need) box.Draft {
 	var u *supply
 	return d.store.Bare(&paddock.Spec{}, func(_ context.Context, p *box.Plan) (err error) {
@@ -101,9 +102,9 @@ func (d *machinist) bare(n need) box.Draft {
 	}, func(l *box.Layout) { u.furnish(l) })
 }
 
-// prepare gives what a machine with these limits is made with, from a template
-// where there is one, or is to become one; again is one that goes on from memory of
-// its own.
+// prepare returns the supply of a machine with these limits. The machine is restored from a
+// template, becomes the template, or boots by itself. again means that it is restored from
+// its own memory.
 func (d *machinist) prepare(ctx context.Context, limits paddock.Limits, again bool) (*supply, error) {
 	if f := d.Lack(); f != nil {
 		return nil, &paddock.MissingError{Finding: *f}
@@ -117,7 +118,7 @@ func (d *machinist) prepare(ctx context.Context, limits paddock.Limits, again bo
 	if err != nil || again {
 		return cold, err
 	}
-	room := boxinit.Room{All: limits.Memory + cold.overhead + guestkernel.Overhead} // as that of a box
+	room := boxinit.Room{All: limits.Memory + cold.overhead + guestkernel.Overhead} // as for a box
 	dir := filepath.Join(d.site.Data, templatesName, cold.template)
 	for made := false; ; made = true {
 		n.state, n.memory, err = openTemplate(dir)
@@ -138,7 +139,7 @@ func (d *machinist) prepare(ctx context.Context, limits paddock.Limits, again bo
 			cold.close()
 			return d.supply(n)
 		case (absent(err) || errors.Is(err, errNoRoom)) && ctx.Err() == nil:
-			return cold, nil // this machine starts by itself
+			return cold, nil // this machine boots by itself
 		default:
 			cold.close()
 			return nil, fmt.Errorf("make a template: %w", err)
@@ -146,7 +147,7 @@ func (d *machinist) prepare(ctx context.Context, limits paddock.Limits, again bo
 	}
 }
 
-// resupply gives what the machine of a saved box goes on with, and completes the order.
+// resupply returns the files for restoring a saved box, and completes the order.
 func (d *machinist) resupply(ctx context.Context, o *box.Order) (boxinit.Files, error) {
 	k := o.Layout.Config.GuestKernel
 	u, err := d.prepare(ctx, asMade(k, o.Limits), true)
@@ -168,7 +169,7 @@ func (u *supply) join(p *box.Plan) {
 	p.Layout.Reserve = u.overhead
 }
 
-// furnish puts what a machine needs into a layout that is for a guest kernel.
+// furnish adds what a machine needs to the layout of a box.
 func (u *supply) furnish(l *box.Layout) {
 	k := l.Config.GuestKernel
 	k.Machine, k.Overhead, k.Shape, k.About, k.Made = u.config, u.overhead, u.shape, u.about, u.made
@@ -179,8 +180,8 @@ func (u *supply) furnish(l *box.Layout) {
 	}
 }
 
-// configure has the box's init make a template of the machine, where it is the first of its shape. The
-// machine brings the agent itself.
+// configure makes the box's init save the machine as template if it is the first of its
+// shape. The initrd of the machine has the agent.
 func configure(b *box.Box, c *box.Configuration) error {
 	if b.Plan().First.One(boxinit.FileWritten) != nil {
 		c.Layout.Config.GuestKernel.Room = boxinit.Room{All: memoryOf(b) + guestkernel.Overhead}
@@ -188,20 +189,21 @@ func configure(b *box.Box, c *box.Configuration) error {
 	return nil
 }
 
-// memoryOf is how much the host allows a box as it was made, whatever commands may have since.
+// memoryOf returns the host's memory limit of a box at its creation, whatever its present
+// limit.
 func memoryOf(b *box.Box) int64 {
 	l := b.Limits()
 	l.Memory = made(b)
 	return b.Plan().Runtime.Limiter.HostLimits(b.Plan().Layout, l).Memory
 }
 
-// made is how much memory commands of a box can have at most, in bytes.
+// made returns the maximum memory of a box's commands in bytes.
 func made(b *box.Box) int64 {
 	p := b.Plan()
 	return asMade(p.Layout.Config.GuestKernel, p.Limits).Memory
 }
 
-// words are the ways of controls that are not those of other guest kernels.
+// words returns the descriptions of controls that differ from those of other guest kernels.
 func words() map[paddock.Control]string {
 	return map[paddock.Control]string{
 		paddock.ControlNetNS:    "the machine's own; what runs the machine is in a namespace without any interface",

@@ -1,10 +1,8 @@
-// Package microvm is the tier of a machine for each sandbox: a box in which
-// QEMU runs a guest kernel, with KVM where the host has one that
-// works, and in emulation where it has not.
+// Package microvm is the tier microvm: a virtual machine for each sandbox. QEMU runs it in
+// a box, with KVM if the host has it, and otherwise in emulation.
 //
-// What runs in the box is a program of its own (package supervisor,
-// cmd/paddock-microvm), which is executed as a box's init; what runs in the
-// machine is the guest program (package vminit).
+// The box's init process is a program of its own (package supervisor, cmd/paddock-microvm).
+// The machine runs the guest program (package vminit).
 package microvm
 
 import (
@@ -21,46 +19,47 @@ import (
 // Options configure a driver.
 type Options struct {
 	State   string   // see box.Options
-	Environ []string // likewise
-	Cache   string   // likewise
-	Data    string   // likewise
+	Environ []string // see box.Options
+	Cache   string   // see box.Options
+	Data    string   // see box.Options
 
-	// Engine is the path of QEMU; empty is
-	// qemu-system-x86_64 where systems have it; PATH is not asked.
+	// Engine is the path of QEMU. Empty selects qemu-system-x86_64 in the system's
+	// directories, without PATH.
 	Engine string
 
-	// Kernels is where `paddock vm setup` puts kernels; empty is vm in the
-	// directory where by default Data of all tiers is.
+	// Kernels is where `paddock vm setup` puts kernels. Empty is the directory vm beside
+	// the default Data of all tiers.
 	Kernels string
 
-	// Kernel and Modules are a kernel by path, and the directory of its modules;
-	// empty is the one of Kernels, or else the system's own.
+	// Kernel and Modules are the path of a kernel and the directory of its modules. Empty
+	// selects the one in Kernels, or else the system's.
 	Kernel, Modules string
 
-	// Guest is the guest program (cmd/paddock-guest), and Init the one that
-	// runs QEMU as a box's init (cmd/paddock-microvm). Without them
-	// the calling program itself is executed as either: it must call box.Main,
+	// Guest is the guest program (cmd/paddock-guest). Init is the program that runs QEMU as
+	// the init process of a box (cmd/paddock-microvm). If they are not set, the calling
+	// program itself is executed in their place. It must then call box.Main,
 	// supervisor.Main and vminit.Main first.
 	Guest, Init program.Program
 
-	// Gateway is the program of the way out (cmd/paddock-gateway). Without it the calling program itself is executed as one: it must
-	// call gateway.Main first.
+	// Gateway is the program of the gateway (cmd/paddock-gateway). If it is not set, the
+	// calling program itself is executed in its place. It must then call gateway.Main
+	// first.
 	Gateway program.Program
 
 	// Keeper is the program that owns a sandbox which outlives its maker
-	// (cmd/paddock-keeper). Without it the calling program itself
-	// is executed as one: it must call box.Main first.
+	// (cmd/paddock-keeper). If it is not set, the calling program itself is executed in its
+	// place. It must then call box.Main first.
 	Keeper program.Program
 
 	Ask   func(context.Context, owner.Question) owner.Answer // see box.Options
-	Hosts map[string][]netip.Addr                            // likewise
-	Roots []byte                                             // likewise
-	Audit audit.Sink                                         // likewise
+	Hosts map[string][]netip.Addr                            // see box.Options
+	Roots []byte                                             // see box.Options
+	Audit audit.Sink                                         // see box.Options
 
-	Spares int // likewise
+	Spares int // see box.Options
 }
 
-// driver are the options as package box has them.
+// driver converts the options to those of package box.
 func (o *Options) driver() box.Options {
 	return box.Options{
 		State: o.State, Environ: o.Environ, Cache: o.Cache, Data: o.Data, Ask: o.Ask, Hosts: o.Hosts, Roots: o.Roots, Spares: o.Spares, Audit: o.Audit,
@@ -68,5 +67,5 @@ func (o *Options) driver() box.Options {
 	}
 }
 
-// Lack tells what is missing on this host for any machine; nil is nothing.
+// Lack returns what this host lacks for any machine, or nil.
 func Lack(o Options) *paddock.Finding { return newSupplier(o).Lack() }

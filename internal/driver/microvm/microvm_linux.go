@@ -9,17 +9,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestclient"
 )
 
-// argv0 is supervisor.Argv0, which this package does not import.
+// argv0 equals supervisor.Argv0, which this package does not import.
 const argv0 = "paddock-guest-microvm"
 
-// name is by which checkpoints know a machine; its shape says the rest.
+// name identifies machines in checkpoints. The shape has the details.
 const name = "QEMU"
 
-// saver knows checkpoints of machines. Memory of one is as large as the machine.
+// saver reads checkpoints of machines. The memory of one is as large as the machine.
 func saver() guestkernel.Saver { return guestkernel.Saver{Kernel: name, Memory: memoryOf} }
 
-// New returns a driver. It changes nothing on the host, and does not fail where
-// no sandbox can be made: Info and Create tell.
+// New returns a driver. It changes nothing on the host. It does not fail on a host where no
+// sandbox can be made: Info and Create report that.
 func New(o Options) (*box.Driver, error) {
 	site, err := box.NewSite(paddock.MicroVM, o.driver())
 	if err != nil {
@@ -36,12 +36,12 @@ func New(o Options) (*box.Driver, error) {
 	return box.New(site, *m.tier), nil
 }
 
-// Runtime is the tier's part in the process that owns a box, for box.Main.
+// Runtime returns the tier's part of the process that owns a box, for box.Main.
 func Runtime() *box.Runtime {
 	return guestkernel.NewRuntime(guestkernel.Options{Argv0: argv0, Limiter: limiter{}, Configure: configure, Saver: saver()})
 }
 
-// kernelName is what commands run on, with its version.
+// kernelName returns the name and version of the kernel that commands run on.
 func (d *machinist) kernelName() string {
 	if about := d.about(); about != "" {
 		return about
@@ -49,19 +49,20 @@ func (d *machinist) kernelName() string {
 	return name
 }
 
-// A client is that of guest kernels, but that the agent counts what was killed for lack of memory, and
-// tells with each start.
+// A client is the client of guest kernels. In addition, the agent counts OOM kills and
+// reports them with each start.
 type client struct{ guestkernel.Client }
 
-// Warm implements box.Client. In a machine a first call would be as slow as ever: what is slow there is
-// code that runs for the first time, and that of a call about a process that is not there is another
-// than a command's. So only this side prepares.
+// Warm implements box.Client. It prepares only this side. A first call into the machine
+// would not make later ones faster: it is slow because code runs for the first time, and a
+// call about a missing process runs other code than a command.
 func (client) Warm(context.Context, *guestclient.Guest) { guestclient.Prepare() }
 
 // Starting implements box.Client.
 func (client) Starting(context.Context, *box.Sandbox) {}
 
-// Amend implements box.Client. An agent that did not count leaves nobody who knows how many there were.
+// Amend implements box.Client. If the agent did not count OOM kills, their number is
+// unknown.
 func (c client) Amend(s *box.Sandbox, start guestclient.Start, exit *paddock.Exit) {
 	if start.Killed < 0 && exit.Cause != paddock.SandboxGone {
 		guestkernel.AmendTime(s, exit)

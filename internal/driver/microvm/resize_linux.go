@@ -13,15 +13,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// A limiter has the machine bound the memory of commands, and the host that of the machine.
+// A limiter bounds the memory of commands in the machine, and that of the machine on the
+// host.
 type limiter struct{ guestkernel.Limiter }
 
-// Update implements box.Limiter. A machine's memory is the machine's matter too.
+// Update implements box.Limiter. For a change of memory it also asks the machine.
 func (l limiter) Update(ctx context.Context, b *box.Box, limits paddock.Limits) error {
 	return guestkernel.UpdatePIDs(b, limits, func() error { return updateHost(ctx, b, limits) })
 }
 
-// updateHost has the host bound the box, and the machine its commands, all or nothing.
+// updateHost bounds the box on the host and the commands in the machine. On an error,
+// nothing is changed.
 func updateHost(ctx context.Context, b *box.Box, l paddock.Limits) error {
 	if l.Memory == 0 {
 		return b.UpdateGroup(l)
@@ -39,8 +41,8 @@ func updateHost(ctx context.Context, b *box.Box, l paddock.Limits) error {
 	return err
 }
 
-// Measure implements box.Limiter: it adds what a machine says of itself to what the host sees of it. Of
-// one that does not answer the host knows that.
+// Measure implements box.Limiter. It adds the machine's own figures to those of the host.
+// If the machine does not answer, it uses only those of the host.
 func (limiter) Measure(ctx context.Context, b *box.Box, m *box.Measure) {
 	if m.State != paddock.Ready {
 		return
@@ -53,11 +55,10 @@ func (limiter) Measure(ctx context.Context, b *box.Box, m *box.Measure) {
 	believe(m, i, made(b))
 }
 
-// believe takes what a machine says that was made with so much memory: it may say
-// anything, and is believed what can be. What it has of the host's memory, the host
-// knows, and asks it only where that cannot be measured.
+// believe adds the machine's figures, limited to possible values, because a hostile machine
+// may send anything. Its memory figure is used only if the host cannot measure it.
 func believe(m *box.Measure, i boxinit.Inspection, made int64) {
-	const most = 1 << 30 // of what can only be counted
+	const most = 1 << 30 // bound of a count
 	m.Kills += min(max(i.Kills, 0), most)
 	m.Usage.PIDs = min(max(i.PIDs, 0), most)
 	if i.Memory > 0 {
@@ -70,11 +71,10 @@ func believe(m *box.Measure, i boxinit.Inspection, made int64) {
 	}
 }
 
-// resize changes how much memory the commands of a machine may have, which is was
-// now. Less is bounded inside first: the machine then gives back what it has no use
-// for, and when it has, the host bounds it. One that does not give it back keeps its
-// limit, which is an error: it is not the machine that decides, but only whether
-// its processes are ended to get there, and they are not.
+// resize changes the memory of a machine's commands from was to n. To reduce it, the limit
+// inside is set first, and the host's limit after the machine has returned unused memory.
+// If the machine does not return it in time, it keeps its limit and resize returns an
+// error. No process is killed to reach the limit.
 func resize(ctx context.Context, b *box.Box, was, n int64) error {
 	most := made(b)
 	if n > most {
@@ -102,11 +102,11 @@ func resize(ctx context.Context, b *box.Box, was, n int64) error {
 	return nil
 }
 
-// giveBackTime bounds how long a machine may take to give back what it has no use
-// for. It reports that every two seconds.
+// giveBackTime bounds the time for a machine to return unused memory. It reports free
+// memory every two seconds.
 const giveBackTime = 30 * time.Second
 
-// await calls bound until there is as little memory in use as that allows.
+// await calls bound until the memory in use is below the limit.
 func await(ctx context.Context, b *box.Box, bound func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, giveBackTime)
 	defer cancel()
@@ -125,7 +125,7 @@ func await(ctx context.Context, b *box.Box, bound func() error) error {
 	}
 }
 
-// boundMemory has a machine bound the memory of commands.
+// boundMemory sets the memory limit of commands in the machine.
 func boundMemory(ctx context.Context, b *box.Box, n int64) error {
 	if err := guestkernel.Bound(ctx, b, boxinit.OpMemory, binary.LittleEndian.AppendUint64(nil, uint64(n))); err != nil {
 		return fmt.Errorf("bound the memory: %w", err)
@@ -133,7 +133,7 @@ func boundMemory(ctx context.Context, b *box.Box, n int64) error {
 	return nil
 }
 
-// asMade gives the limits that a machine was made with, which has these now.
+// asMade returns the limits at the creation of a machine with the present limits l.
 func asMade(k *boxinit.GuestKernelConfig, l paddock.Limits) paddock.Limits {
 	if k != nil && k.Made > 0 {
 		l.Memory = k.Made

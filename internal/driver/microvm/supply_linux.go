@@ -26,47 +26,46 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// What a machine takes beside the memory that its commands may have.
+// Memory that a machine needs beyond that of its commands.
 const (
-	kernelOwn  = 136 << 20 // its kernel and its init; and a tenth, for the kernel's account of pages
+	kernelOwn  = 136 << 20 // kernel and init; the kernel's page table needs another part
 	kernelPart = 10
-	agentSize  = 12 << 20  // of an agent alone: kernelOwn has room for two, packed and unpacked
-	engineOwn  = 320 << 20 // QEMU: what it emulates with, most of all
+	agentSize  = 12 << 20  // of an agent alone; kernelOwn has room for two, compressed and not
+	engineOwn  = 320 << 20 // QEMU, mostly for emulation
 )
 
-// emulatedCPU is the model that is emulated: x86-64-v2, and AES. The model of all
-// that QEMU knows takes half as much time again for a start. Its kernel then does
-// more at each system call and walks longer tables, and libraries choose wide
-// vectors, which are the slowest to emulate.
+// emulatedCPU is the emulated processor model: x86-64-v2 with AES. With QEMU's largest
+// model a start takes half as long again: the kernel does more at each system call and
+// walks longer tables, and libraries choose wide vectors, which are the slowest to emulate.
 //
-// AVX it has for programs made with Go, the agent above all: they copy with that, and
-// without it by an instruction that repeats, five times as slowly. C libraries choose
-// by AVX2, which it has not. XSAVEOPT has to be there, as QEMU takes the kernel's
-// consent to XSAVE (in CR4) only with a part of CPUID that it is in.
+// AVX is for Go programs, above all the agent. They copy memory with AVX, and without it by
+// a repeating instruction, five times as slowly. C libraries require AVX2 for wide vectors,
+// which this model lacks. XSAVEOPT is needed because QEMU accepts the kernel's use of XSAVE
+// (in CR4) only with the part of CPUID that includes XSAVEOPT.
 const emulatedCPU = "Westmere,+xsave,+xsaveopt,+avx"
 
-// A supplier finds what machines are made of on this host.
+// A supplier finds the parts of machines on this host.
 type supplier struct {
 	o Options
 
 	mu    sync.Mutex
-	found *host // guarded by mu; nil until all was found
+	found *host // guarded by mu; nil until everything was found
 }
 
-// A host is what it found. The kernel's file may be changed by an upgrade; what
-// was saved then is for another one.
+// A host has what a supplier found. An upgrade may replace the kernel's file, and then
+// saved templates no longer apply.
 type host struct {
 	engine   boot.Engine
 	firmware []string
 	linux    boot.Kernel
 	accel    protocol.Accel
-	why      string // there is no KVM
+	why      string // why there is no KVM
 	khz      int
 }
 
 func newSupplier(o Options) *supplier { return &supplier{o: o} }
 
-// look finds them.
+// look finds the parts.
 func (s *supplier) look() (*host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +91,8 @@ func (s *supplier) look() (*host, error) {
 	return &h, nil
 }
 
-// this names an engine as it is now, and the processor where that is the machines' too.
-// A version is not enough: a distribution builds one more than once.
+// this identifies the present engine, and the processor if machines use it. The version is
+// not enough, because a distribution builds one version more than once.
 func this(engine string, accel protocol.Accel) (string, error) {
 	st, err := os.Stat(engine)
 	if err != nil {
@@ -110,7 +109,7 @@ func this(engine string, accel protocol.Accel) (string, error) {
 	return name, nil
 }
 
-// Emulated says why machines are emulated here; empty is that they are not.
+// Emulated returns why machines are emulated here, or "" if they are not.
 func Emulated() string {
 	accel, why := boot.Probe()
 	if accel == protocol.KVM {
@@ -119,7 +118,7 @@ func Emulated() string {
 	return why
 }
 
-// Lack tells what is missing on this host for any machine; nil is nothing.
+// Lack returns what this host lacks for any machine, or nil.
 func (s *supplier) Lack() *paddock.Finding {
 	_, err := s.look()
 	if err == nil {
@@ -132,7 +131,7 @@ func (s *supplier) Lack() *paddock.Finding {
 	return &paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: err.Error(), Remedy: "run `paddock vm status`"}
 }
 
-// about says in words what runs machines here; empty where nothing can.
+// about describes what runs machines here, or returns "" if nothing can.
 func (s *supplier) about() string {
 	h, err := s.look()
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *supplier) about() string {
 	return fmt.Sprintf("Linux %s in a machine of QEMU %s %s", h.linux.Release, h.engine.Version, how)
 }
 
-// supply gives what a box is to be made with.
+// supply returns what a box is made with.
 func (s *supplier) supply(n need) (*supply, error) {
 	h, err := s.look()
 	if err != nil {
@@ -172,7 +171,7 @@ func (s *supplier) supply(n need) (*supply, error) {
 		return nil, err
 	}
 	u.shape = shape(h, &m, agent)
-	now, err := this(h.engine.Path, h.accel) // which may be replaced while this program runs
+	now, err := this(h.engine.Path, h.accel) // it may be replaced while this program runs
 	if err != nil {
 		return nil, err
 	}
@@ -208,29 +207,28 @@ func (s *supplier) supply(n need) (*supply, error) {
 	return u, nil
 }
 
-// machineMemory is how much a machine has whose commands may have limit. A program
-// that is its own agent is larger than the agent alone.
+// machineMemory returns the memory of a machine whose commands may use limit. A guest
+// program that includes more than the agent needs more.
 func machineMemory(limit, agent int64) int64 {
 	const page = 2 << 20
 	n := limit + limit/kernelPart + kernelOwn + 2*max(agent-agentSize, 0)
 	return (n + page - 1) / page * page
 }
 
-// shape names all that memory of a machine depends on.
+// shape identifies everything that a machine's memory depends on.
 func shape(h *host, m *protocol.Machine, agent string) string {
 	sum := sha256.Sum256(fmt.Append(nil, "3|", h.engine.Version, "|", h.engine.Path, "|", h.linux.ID, "|", agent, "|", m.Accel, "|", m.CPU, "|", m.CPUs, "|", m.Memory, "|", m.Arguments))
 	return hex.EncodeToString(sum[:12])
 }
 
-// template names what a saved machine is begun from: of the same shape, on the same
-// host. What somebody has paused goes on with the shape alone, so that it is not lost
-// with an update of the engine.
+// template identifies the template of a machine: its shape on this host. A paused machine
+// needs only the same shape, so that an update of the engine does not lose it.
 func template(shape, this string) string {
 	sum := sha256.Sum256([]byte(shape + "|" + this))
 	return hex.EncodeToString(sum[:12])
 }
 
-// sumOf tells programs apart.
+// sumOf identifies a program.
 func sumOf(f *os.File) (string, error) {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	n, err := io.Copy(h, io.NewSectionReader(f, 0, 1<<40))
@@ -240,8 +238,8 @@ func sumOf(f *os.File) (string, error) {
 	return fmt.Sprintf("%08x-%d", h.Sum32(), n), nil
 }
 
-// initrd gives the file system that a machine of this kernel starts with, which
-// is kept where that can be.
+// initrd returns the initial file system of a machine with this kernel. It is cached if
+// possible.
 func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
 	dir := filepath.Join(n.data, "vm", "initrd")
 	name := filepath.Join(dir, h.linux.ID+"-"+agent)
@@ -268,8 +266,8 @@ func (s *supplier) initrd(h *host, n need, agent string) (*os.File, error) {
 	return kernel.SealedFile("initrd", data.Bytes())
 }
 
-// keep writes a file in one step, and removes others: each belongs to a version
-// of the program or the kernel that has gone.
+// keep writes a file atomically and removes the others, which belong to other versions of
+// the program or kernel.
 func keep(name string, data []byte) error {
 	if err := boot.Keep(name, data); err != nil {
 		return err
@@ -282,14 +280,15 @@ func keep(name string, data []byte) error {
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") && filepath.Join(dir, e.Name()) != name {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // who uses it has it open
+			_ = os.Remove(filepath.Join(dir, e.Name())) // a process that uses it has it open
 		}
 	}
 	return nil
 }
 
-// trees are the parts of the host's tree that QEMU needs, to be read. Of a QEMU in
-// another place that is its program: what is beside it may be anybody's.
+// trees returns the read-only parts of the host's tree that QEMU needs. For a QEMU outside
+// the system's directories that is only its program, because its neighbours may be
+// anything.
 func trees(h *host) []boxinit.Mount {
 	var list []boxinit.Mount
 	there := func(path string) bool {
@@ -308,7 +307,7 @@ func trees(h *host) []boxinit.Mount {
 			if to, err := os.Readlink(dir); err == nil {
 				list = append(list, boxinit.Mount{Kind: boxinit.MountLink, Target: dir, Source: to})
 			}
-		case dir != "/etc": // where nothing is for QEMU, but for what follows
+		case dir != "/etc": // QEMU needs nothing there except for the following
 			list = append(list, boxinit.Mount{Kind: boxinit.MountBind, Target: dir, Source: dir})
 		}
 	}

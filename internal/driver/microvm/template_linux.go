@@ -18,24 +18,24 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// errNoRoom says that nothing can be kept here.
+// errNoRoom reports that no template can be kept.
 var errNoRoom = errors.New("there is no place for it")
 
-// errNotWhole says that a template is not what was saved. It is made again.
+// errNotWhole reports that a template differs from what was saved. It is made again.
 var errNotWhole = errors.New("not what was saved")
 
-// Of a template two files are kept, and how long they are.
+// Files of a template, and the file with their sizes.
 const (
 	templatesName = "templates"
 	templateState = "state"
-	templateIndex = "index" // of files, of which there are none yet
+	templateIndex = "index" // of the file server; empty in a template
 	templateRAM   = "memory"
 	templateSizes = "sizes"
 	maxTemplates  = 8
 )
 
-// openTemplate gives the files of one. Only its owner could have changed them;
-// what a disk that was full or a host that stopped left of one is errNotWhole.
+// openTemplate opens the files of a template. Only its owner can have changed them. An
+// incomplete one, after a full disk or a crash of the host, is errNotWhole.
 func openTemplate(dir string) (state, memory *os.File, err error) {
 	if err := errors.Join(box.CheckOwn(filepath.Dir(dir)), box.CheckOwn(dir)); err != nil {
 		return nil, nil, err
@@ -52,20 +52,21 @@ func openTemplate(dir string) (state, memory *os.File, err error) {
 		}
 		files = append(files, f)
 	}
-	was, _ := os.ReadFile(filepath.Join(dir, templateSizes)) // one that cannot be read is no size
+	was, _ := os.ReadFile(filepath.Join(dir, templateSizes)) // an unreadable file has no sizes
 	if is, err := sizes(files); err != nil || is != string(was) {
 		box.CloseAll(files)
 		return nil, nil, errors.Join(errNotWhole, err)
 	}
 	now := time.Now()
-	_ = os.Chtimes(dir, now, now) // when it was used last, for who makes room
+	_ = os.Chtimes(dir, now, now) // time of the last use, for makeRoom
 	return files[0], files[1], nil
 }
 
-// absent tells of an error of openTemplate that there is none, or none that is whole.
+// absent reports whether the error of openTemplate means that there is no complete
+// template.
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotWhole) }
 
-// sizes says how long files are.
+// sizes returns the sizes of files as text.
 func sizes(files []*os.File) (string, error) {
 	var list []int64
 	for _, f := range files {
@@ -78,19 +79,19 @@ func sizes(files []*os.File) (string, error) {
 	return fmt.Sprintln(list), nil
 }
 
-// A nascent template is one that a machine is started for. Nobody else makes one
-// meanwhile.
+// A nascent template is one that a machine is started for. A lock keeps others from making
+// the same.
 //
-// The machine is a box's that somebody waits for: it is saved when it has started and
-// knows of no box yet, and goes on. What it takes to have the template on the disk is
-// nobody's to wait for but of who wants it, and of Close.
+// The machine belongs to a box whose creator waits. It is saved after its boot, before it
+// knows of a box, and then continues. The box does not wait until the template is on disk.
+// Only users of the template wait, and Close.
 type nascent struct {
-	theirs  boxinit.Files   // what the box gets: boxinit.FileTemplate and FileWritten
-	written <-chan struct{} // closed when it is, or never will be
-	over    <-chan struct{} // closed when the template is there, or never will be
+	theirs  boxinit.Files   // for the box: boxinit.FileTemplate and FileWritten
+	written <-chan struct{} // closed when the template is written, or never will be
+	over    <-chan struct{} // closed when the template can be used, or never will be
 }
 
-// newTemplate begins one, where nobody has made it meanwhile.
+// newTemplate starts one, unless another process has made it meanwhile.
 func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.Room) (n *nascent, state, memory *os.File, err error) {
 	all := filepath.Dir(dir)
 	if err := box.OwnDirectory(all); err != nil {
@@ -106,9 +107,9 @@ func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.R
 		}
 	}()
 	if state, memory, err = openTemplate(dir); !absent(err) {
-		return nil, state, memory, err // somebody else has made it
+		return nil, state, memory, err // another process has made it
 	}
-	tmp := dir + ".new" // what a maker has left that was killed goes first
+	tmp := dir + ".new" // first remove the remains of a killed maker
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(tmp), os.Mkdir(tmp, 0o700)); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
@@ -119,7 +120,7 @@ func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.R
 		theirs.Close()
 		return nil, nil, nil, errors.Join(fmt.Errorf("%w: %w", errNoRoom, err), os.RemoveAll(tmp))
 	}
-	for _, name := range []string{templateState, templateIndex, templateRAM} { // as guest kernels are saved
+	for _, name := range []string{templateState, templateIndex, templateRAM} { // the files of a saved guest kernel
 		f, err := os.OpenFile(filepath.Join(tmp, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return fail(err)
@@ -136,17 +137,17 @@ func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.R
 	}
 	theirs.Add(boxinit.FileWritten, tell)
 	written, over := make(chan struct{}), make(chan struct{})
-	finish := func(context.Context) { // not cut short: what is written is of use
+	finish := func(context.Context) { // not canceled, because the template is useful to others
 		defer close(over)
 		defer lock.Close()
-		defer func() { _ = os.RemoveAll(tmp) }() // which is gone where it became the template
+		defer func() { _ = os.RemoveAll(tmp) }() // does not exist if it became the template
 		defer box.CloseAll(ours)
-		// It ends without a word when the last has closed it that could write.
+		// The pipe ends when the last possible writer has closed it.
 		_, err := told.Read(make([]byte, 1))
 		told.Close()
 		close(written)
 		if err == nil {
-			_ = settleTemplate(tmp, dir, ours, room) // the next machine of the shape is for one, too
+			_ = settleTemplate(tmp, dir, ours, room) // on an error, the next machine of the shape tries again
 		}
 	}
 	if !site.Go(finish) {
@@ -156,9 +157,9 @@ func newTemplate(ctx context.Context, site *box.Site, dir string, room boxinit.R
 	return &nascent{theirs: theirs, written: written, over: over}, nil, nil, nil
 }
 
-// settleTemplate makes one of what was written in tmp. It is there when it is on the disk.
+// settleTemplate makes a template from the files in tmp. It can be used when it is on disk.
 func settleTemplate(tmp, dir string, files []*os.File, room boxinit.Room) error {
-	// The box's init has seen to it, before anything of the box's ran.
+	// The box's init has checked this before any code of the box ran.
 	if err := guestkernel.Bounded(files, room.All); err != nil {
 		return err
 	}
@@ -179,12 +180,11 @@ func settleTemplate(tmp, dir string, files []*os.File, room boxinit.Room) error 
 	return nil
 }
 
-// slow tells of a box whose limits would have others wait for its machine: it has a
-// part of a processor, or writes so fast and no faster.
+// slow reports whether limits would delay a machine so much that others must not wait for
+// it: a fraction of a processor, or a limit of I/O.
 func slow(l paddock.Limits) bool { return l.CPUs > 0 && l.CPUs < 1 || l.IO > 0 }
 
-// apart starts a machine for a template in a box that nobody uses and that has no such
-// limits.
+// apart starts a machine only for the template, in a box without such limits.
 func (d *machinist) apart(ctx context.Context, what need, n *nascent) error {
 	if err := d.startApart(ctx, what, n); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (d *machinist) apart(ctx context.Context, what need, n *nascent) error {
 	select {
 	case <-n.over:
 		return nil
-	case <-ctx.Done(): // it goes on to the disk, and is for the next
+	case <-ctx.Done(): // writing continues, for the next box
 		return fmt.Errorf("wait for it to be on the disk: %w: %w", box.EndKind(ctx.Err()), ctx.Err())
 	}
 }
@@ -202,7 +202,7 @@ func (d *machinist) startApart(ctx context.Context, what need, n *nascent) error
 	defer stop()
 	var watch sync.WaitGroup
 	defer watch.Wait()
-	defer n.theirs.Close() // also where there is no box; then nothing more is written
+	defer n.theirs.Close() // also without a box; then nothing more is written
 	p, err := d.site.Bare(starting, d.tier, d.bare(what), what.limits)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (d *machinist) startApart(ctx context.Context, what need, n *nascent) error
 	p.First.Append(&n.theirs)
 	watch.Go(func() {
 		<-n.written
-		stop() // nobody needs more of it
+		stop() // the box is no longer needed
 	})
 	b, conn, err := box.Make(starting, *p)
 	if err == nil {
@@ -224,7 +224,7 @@ func (d *machinist) startApart(ctx context.Context, what need, n *nascent) error
 	return err
 }
 
-// makeRoom removes the templates that were not used for longest.
+// makeRoom removes the templates that were unused for longest.
 func makeRoom(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -242,6 +242,6 @@ func makeRoom(dir string) {
 	}
 	slices.SortFunc(list, func(a, b kept) int { return b.used.Compare(a.used) })
 	for _, t := range list[min(len(list), maxTemplates):] {
-		_ = os.RemoveAll(filepath.Join(dir, t.name)) // what uses it has it open
+		_ = os.RemoveAll(filepath.Join(dir, t.name)) // a process that uses it has it open
 	}
 }

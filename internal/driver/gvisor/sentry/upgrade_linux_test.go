@@ -216,7 +216,7 @@ func messagesAreNumbered(t *testing.T) {
 		pb.MessageType_MESSAGE_SYSCALL_OPEN: 7, pb.MessageType_MESSAGE_SYSCALL_CONNECT: 10,
 	} {
 		if int(kind) != want {
-			t.Errorf("%s is %d, and package trace reads it as %d", kind, kind, want)
+			t.Errorf("%s is %d, and package procevent reads it as %d", kind, kind, want)
 		}
 	}
 	for _, row := range []struct {
@@ -238,7 +238,7 @@ func messagesAreNumbered(t *testing.T) {
 			case f == nil:
 				t.Errorf("%s has no field %s", d.Name(), name)
 			case int(f.Number()) != want:
-				t.Errorf("%s.%s is %d, and package trace reads it as %d", d.Name(), name, f.Number(), want)
+				t.Errorf("%s.%s is %d, and package procevent reads it as %d", d.Name(), name, f.Number(), want)
 			}
 		}
 	}

@@ -11,42 +11,42 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// Arguments are the kernel's. khz is how fast the time stamp counter of the
-// machine counts (see KHz), and only needed for [protocol.TCG]; 0 leaves it out.
+// Arguments returns the kernel's command line. khz is the frequency of the machine's time
+// stamp counter (see KHz). It is only needed for [protocol.TCG]; 0 leaves it out.
 func Arguments(accel protocol.Accel, khz int) string {
 	list := []string{
 		"quiet", "loglevel=3", "console=ttyS0",
-		// It tests its ciphers at each start, which takes longer than the rest of
-		// the drivers.
+		// The kernel tests its ciphers at each start, which takes longer than all other
+		// drivers.
 		"cryptomgr.notests",
-		// What keeps commands from one another inside: they all are one user's.
-		// The wall is the machine, and the host's kernel keeps that as it keeps
-		// all its processes.
+		// These protect processes of different users from each other, but all commands are
+		// one user's. The boundary is the machine, and the host's kernel protects its own
+		// processes.
 		"mitigations=off",
-		"noreplace-smp", // patching itself for one processor takes longer than it saves
-		"psi=0",         // nobody asks how long tasks waited, which is reckoned at each switch
-		// Without AppArmor and TOMOYO, which are asked at each open and execution, and
-		// have no policy here. What needs none stays.
+		"noreplace-smp", // the kernel patching itself for one processor takes longer than it saves
+		"psi=0",         // pressure stall information is unused, and costs time at each task switch
+		// Without AppArmor and TOMOYO: they are called at each open and exec, and have no
+		// policy here. The modules that need no policy stay.
 		"lsm=landlock,lockdown,yama",
 		"random.trust_cpu=on",
-		// What it prepares to be traced by: nobody traces it, and no command may. It is
-		// three tenths of what it executes until init.
+		// Skip the preparation of tracing, because no command may trace the kernel. It
+		// takes three tenths of the instructions executed before init.
 		"initcall_blacklist=" + strings.Join([]string{"ftrace_check_for_weak_functions", "trace_eval_init", "tracer_init_tracefs"}, ","),
 		"panic=-1", "reboot=t", // the machine ends, and QEMU with it
 	}
 	if accel == protocol.TCG && khz > 0 {
-		// A kernel that measures the counter while the host is busy measures for
-		// ever. Emulated, it is the host's.
+		// On a busy host, the kernel may measure the counter without end. In emulation the
+		// counter is the host's.
 		list = append(list, fmt.Sprintf("tsc_early_khz=%d", khz), "tsc=reliable")
 	}
 	if accel == protocol.TCG {
-		// Code that was translated is found again by where it is. Where every program
-		// has its libraries elsewhere, all of them are translated at each start.
+		// QEMU finds translated code by its address. If each program had its libraries at
+		// other addresses, they would be translated at each start.
 		list = append(list, "norandmaps")
-		// An instruction that repeats is one block of code for each time, so that of
-		// all ways to copy or clear it is the slowest.
+		// QEMU translates a repeating instruction as one block per repetition, which makes
+		// it the slowest way to copy or clear memory.
 		list = append(list, "clearcpuid=rep_good")
-		// For the init, whose environment this becomes: see agentEnv in vminit.
+		// This becomes the environment of init: see agentEnv in vminit.
 		list = append(list, "GODEBUG=asyncpreemptoff=1")
 	}
 	return strings.Join(list, " ")
@@ -54,7 +54,7 @@ func Arguments(accel protocol.Accel, khz int) string {
 
 const cpuinfo = "/proc/cpuinfo"
 
-// KHz tells how fast the host's time stamp counter counts.
+// KHz returns the frequency of the host's time stamp counter.
 func KHz() (int, error) {
 	text, err := os.ReadFile(cpuinfo)
 	if err != nil {
@@ -63,8 +63,8 @@ func KHz() (int, error) {
 	return khz(string(text))
 }
 
-// Processor says which processor this is. A machine that KVM gives it finds another
-// one changed, if it goes on there.
+// Processor identifies the host's processor. Under KVM, a machine that is restored on
+// another processor would see it change.
 func Processor() (string, error) {
 	text, err := os.ReadFile(cpuinfo)
 	if err != nil {
@@ -82,8 +82,8 @@ func processor(text string) string {
 	return strings.Join(list, "|")
 }
 
-// khz reads it from what the kernel tells of its first processor: it derives
-// its measure of loops from it.
+// khz computes the frequency from the kernel's loop measure of the first processor, which
+// the kernel derives from it.
 func khz(text string) (int, error) {
 	value, ok := cpuField(text, "bogomips")
 	if !ok {
@@ -96,7 +96,7 @@ func khz(text string) (int, error) {
 	return int(f*500 + 0.5), nil
 }
 
-// cpuField gives the first value of a name.
+// cpuField returns the first value of a field.
 func cpuField(text, name string) (string, bool) {
 	s := bufio.NewScanner(strings.NewReader(text))
 	s.Buffer(nil, 1<<20)

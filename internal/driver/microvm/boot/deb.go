@@ -15,16 +15,16 @@ import (
 
 // Bounds of a package.
 const (
-	maxPackage = 1 << 30 // bytes, packed
-	maxContent = 4 << 30 // bytes, unpacked
+	maxPackage = 1 << 30 // bytes, compressed
+	maxContent = 4 << 30 // bytes, decompressed
 	maxEntries = 200_000
-	maxConfig  = 4 << 20 // bytes of a file with text
+	maxConfig  = 4 << 20 // bytes of a text file
 )
 
 var errPackage = fmt.Errorf("not a package of Debian's: %w", paddock.Invalid)
 
-// unpackPackage puts what machines need of a package with a kernel into a
-// draft, and gives the kernel's release.
+// unpackPackage copies what machines need from a kernel package into a draft, and returns
+// the kernel's release.
 func unpackPackage(r io.Reader, d *draft) (string, error) {
 	content, err := packageContent(r)
 	if err != nil {
@@ -53,7 +53,7 @@ func unpackPackage(r io.Reader, d *draft) (string, error) {
 	return u.release, u.finish()
 }
 
-// packageContent gives the files of a package, as a tar archive.
+// packageContent returns the files of a package as a tar archive.
 func packageContent(r io.Reader) (io.Reader, error) {
 	magic := make([]byte, 8)
 	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != "!<arch>\n" {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A draft is a directory in Data that is being filled. Nobody sees it before it
-// is published.
+// A draft is a directory in Data that is being filled. No other process uses it before
+// publish.
 type draft struct {
 	data string
 	path string
@@ -20,7 +20,7 @@ type draft struct {
 
 const draftPrefix = ".new-"
 
-// newDraft makes one, and Data if need be.
+// newDraft makes a draft, and Data if needed.
 func newDraft(data string) (*draft, error) {
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return nil, err
@@ -36,10 +36,10 @@ func newDraft(data string) (*draft, error) {
 	return d, os.Chmod(path, 0o755)
 }
 
-// drop removes what was not published.
+// drop removes an unpublished draft.
 func (d *draft) drop() { _ = os.RemoveAll(d.path) }
 
-// write makes a file.
+// write writes a file.
 func (d *draft) write(name string, data []byte) error {
 	path := filepath.Join(d.path, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -53,7 +53,7 @@ func (d *draft) write(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// kernel unpacks one.
+// kernel decompresses a kernel into the draft.
 func (d *draft) kernel(i image) error {
 	data, err := i.unpack()
 	if err != nil {
@@ -65,8 +65,8 @@ func (d *draft) kernel(i image) error {
 	return d.write("vmlinux", data)
 }
 
-// publish gives the draft its name, when all of it is on the disk. One that is
-// there already is the same.
+// publish syncs the draft to disk and renames it. If the name exists, its content is the
+// same.
 func (d *draft) publish(name string) error {
 	if err := d.sync(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (d *draft) publish(name string) error {
 	return err
 }
 
-// sync has all of it written to the disk.
+// sync writes all files to disk.
 func (d *draft) sync() error {
 	dir, err := os.OpenRoot(d.path)
 	if err != nil {
@@ -99,9 +99,8 @@ func (d *draft) sync() error {
 	})
 }
 
-// choose makes a kernel in data the one that is used, and removes those that
-// are neither this one nor the one before: machines may just be starting with
-// it.
+// choose makes a kernel in data the current one. It removes the others except the previous
+// one, because machines may be starting with it.
 func choose(data, name string) error {
 	link := filepath.Join(data, current)
 	before, err := os.Readlink(link)
@@ -126,12 +125,12 @@ func choose(data, name string) error {
 		if !ours(e) || e.Name() == name || e.Name() == before {
 			continue
 		}
-		_ = os.RemoveAll(filepath.Join(data, e.Name())) // it only takes room
+		_ = os.RemoveAll(filepath.Join(data, e.Name())) // it only takes space
 	}
 	return nil
 }
 
-// ours tells whether an entry of Data was made by this package and is old.
+// ours reports whether an entry of Data was made by this package and is old.
 func ours(e fs.DirEntry) bool {
 	st, err := e.Info()
 	if err != nil || time.Since(st.ModTime()) < 24*time.Hour {

@@ -11,24 +11,24 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Of the ELF format only this is read: 64 bits, little-endian.
+// Parts of the ELF format. Only 64-bit little-endian files are read.
 const (
 	elfHeader  = 64
-	elfProgram = 56 // bytes of a program header
-	elfSection = 64 // bytes of a section header
+	elfProgram = 56 // size of a program header
+	elfSection = 64 // size of a section header
 	noteType   = 4  // PT_NOTE
 	x86        = 62 // EM_X86_64
 
 	xenNote  = "Xen"
 	pvhEntry = 18 // XEN_ELFNOTE_PHYS32_ENTRY
 
-	maxHeaders = 4096 // of either kind
+	maxHeaders = 4096 // headers of either kind
 	maxNotes   = 1 << 20
 )
 
 var errELF = fmt.Errorf("not an ELF file of this kind of processor: %w", paddock.Invalid)
 
-// elfHead reads the first header.
+// elfHead reads the ELF header.
 func elfHead(r io.ReaderAt) ([]byte, error) {
 	h, err := span(r, 0, elfHeader)
 	if err != nil {
@@ -40,7 +40,7 @@ func elfHead(r io.ReaderAt) ([]byte, error) {
 	return h, nil
 }
 
-// span reads n bytes at a place. n is bounded by the caller.
+// span reads n bytes at an offset. The caller bounds n.
 func span(r io.ReaderAt, at uint64, n int) ([]byte, error) {
 	if at > 1<<62 {
 		return nil, errELF
@@ -52,8 +52,8 @@ func span(r io.ReaderAt, at uint64, n int) ([]byte, error) {
 	return data, nil
 }
 
-// pvh tells whether a kernel can be started without a boot loader's protocol:
-// whether it has a note with its entry for that.
+// pvh reports whether a kernel can be started directly, without a boot loader's protocol:
+// whether it has the note with its PVH entry.
 func pvh(r io.ReaderAt) (bool, error) {
 	h, err := elfHead(r)
 	if err != nil {
@@ -86,7 +86,7 @@ func pvh(r io.ReaderAt) (bool, error) {
 	return false, nil
 }
 
-// hasNote tells whether a note with a name and a type is among them.
+// hasNote reports whether the notes include one with this name and type.
 func hasNote(notes []byte, name string, kind uint32) bool {
 	for len(notes) >= 12 {
 		n, d := uint64(binary.LittleEndian.Uint32(notes)), uint64(binary.LittleEndian.Uint32(notes[4:]))
@@ -107,7 +107,7 @@ func hasNote(notes []byte, name string, kind uint32) bool {
 	return false
 }
 
-// section gives the bytes of a section by its name.
+// section returns the content of a section.
 func section(data []byte, name string) ([]byte, error) {
 	r := bytes.NewReader(data)
 	h, err := elfHead(r)
@@ -148,7 +148,7 @@ func section(data []byte, name string) ([]byte, error) {
 	return nil, fmt.Errorf("there is no section %s: %w", name, paddock.Invalid)
 }
 
-// release finds the release of an unpacked kernel in what it says of itself.
+// release returns the release of a decompressed kernel, from its version text.
 func release(r io.Reader) (string, error) {
 	found := ""
 	err := scan(r, []byte("Linux version "), func(rest []byte) bool {
@@ -164,8 +164,7 @@ func release(r io.Reader) (string, error) {
 	return found, err
 }
 
-// validRelease tells whether a word can be a release. It is a part of a path
-// later.
+// validRelease reports whether a word can be a release. It becomes a part of a path.
 func validRelease(s string) bool {
 	if s == "" || len(s) > 64 || s[0] < '0' || s[0] > '9' {
 		return false
@@ -180,8 +179,8 @@ func validRelease(s string) bool {
 	return true
 }
 
-// says tells whether a file holds a word, or the end of one: so strings are
-// kept that others end with.
+// says reports whether a file contains a string or the end of a longer one, because linkers
+// merge strings with a common end.
 func says(path, word string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -196,8 +195,8 @@ func says(path, word string) (bool, error) {
 	return found, err
 }
 
-// scan calls found with up to 128 bytes after each occurrence of a word, until
-// it says that this is enough.
+// scan calls found with up to 128 bytes after each occurrence of a word, until found
+// returns true.
 func scan(r io.Reader, word []byte, found func(rest []byte) bool) error {
 	const rest = 128
 	buf := make([]byte, 0, 1<<20)

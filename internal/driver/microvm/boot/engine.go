@@ -19,27 +19,26 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// An Engine is a program that runs machines.
+// An Engine is a QEMU program.
 type Engine struct {
-	Path    string // the file itself, without links
-	Version string // 7.2.22
+	Path    string // the file itself, after links
+	Version string // such as 7.2.22
 }
 
-// engine is the program's name, and the oldest version that has what is used.
+// The program's name, and the oldest supported version.
 const (
 	engine      = "qemu-system-x86_64"
 	oldestMajor = 7
 	oldestMinor = 2
 )
 
-// answer bounds how long QEMU may take to tell something of itself. It takes a
-// tenth of a second on a machine that has nothing else to do.
+// answer bounds the time of a query to QEMU. On an idle host it takes a tenth of a second.
 const answer = 30 * time.Second
 
 const howToGetQEMU = "install QEMU 7.2 or later: sudo apt-get install qemu-system-x86, or your system's package of it, or name one by PADDOCK_QEMU=/path"
 
-// FindEngine finds QEMU at path, or where systems have it if path is empty. An
-// older one than is needed is refused.
+// FindEngine returns the QEMU at path, or the system's if path is empty. It refuses a
+// version that is too old.
 func FindEngine(path string) (Engine, error) {
 	found, err := locate(path, engineDirs())
 	if err != nil {
@@ -59,13 +58,13 @@ func FindEngine(path string) (Engine, error) {
 	return Engine{Path: found, Version: version}, nil
 }
 
-// engineDirs are the directories in which QEMU is looked for. PATH is not asked: a
-// workspace may stand in it, and what lies there is the guest's.
+// engineDirs returns the directories in which QEMU is searched. PATH is not used, because
+// it may include a workspace, whose content is the guest's.
 func engineDirs() []string {
 	return []string{"/usr/local/bin", "/usr/bin", "/bin", "/run/current-system/sw/bin"}
 }
 
-// locate gives the program's file: path, or the first of its name in dirs.
+// locate returns the program's file: path, or the first one in dirs.
 func locate(path string, dirs []string) (string, error) {
 	if path != "" {
 		if !filepath.IsAbs(path) {
@@ -85,7 +84,7 @@ func locate(path string, dirs []string) (string, error) {
 	return "", absent("there is no "+engine+" in "+strings.Join(dirs, ", "), howToGetQEMU)
 }
 
-// executable gives the file that path leads to.
+// executable returns the file that path leads to, if it is executable.
 func executable(path string) (string, error) {
 	found, err := exec.LookPath(path)
 	if err != nil {
@@ -94,7 +93,7 @@ func executable(path string) (string, error) {
 	return filepath.EvalSymlinks(found)
 }
 
-// Firmware lists the directories in which QEMU looks for its own files.
+// Firmware returns the directories in which QEMU looks for its own files.
 func (e Engine) Firmware() ([]string, error) {
 	text, err := ask(e.Path, "-L", "help")
 	if err != nil {
@@ -112,7 +111,7 @@ func (e Engine) Firmware() ([]string, error) {
 	return dirs, nil
 }
 
-// ask has QEMU tell something of itself.
+// ask runs QEMU with a query and returns its output.
 func ask(path string, args ...string) (string, error) {
 	ctx, stop := context.WithTimeout(context.Background(), answer)
 	defer stop()
@@ -129,7 +128,7 @@ func ask(path string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// limited keeps the beginning of what a program says.
+// limited keeps the beginning of a program's output.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -137,7 +136,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// join adds the last line to an error.
+// join adds the last line of the output to an error.
 func (l *limited) join(err error) error {
 	lines := strings.Split(strings.TrimSpace(l.String()), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
@@ -160,8 +159,8 @@ func engineVersion(text string) (version string, major, minor int, err error) {
 
 const kvm = "/dev/kvm"
 
-// Probe tells what is to run a machine's processors here, and why it is not the
-// host's own; with [protocol.KVM] there is no reason.
+// Probe returns how processors of machines run on this host, and the reason if it is not
+// KVM.
 func Probe() (accel protocol.Accel, reason string) {
 	text, err := os.ReadFile(cpuinfo)
 	if err != nil {
@@ -185,9 +184,9 @@ func Probe() (accel protocol.Accel, reason string) {
 	return protocol.TCG, err.Error()
 }
 
-// capable judges by what the kernel tells of the processor. There may be a
-// /dev/kvm made of software on one that cannot do it: a small guest runs with
-// that, and a whole kernel does not.
+// capable checks the processor in the text of /proc/cpuinfo. A processor without
+// virtualization may have a /dev/kvm in software, which runs a small guest but not a whole
+// kernel.
 func capable(text string) bool {
 	flags, _ := cpuField(text, "flags")
 	return slices.ContainsFunc(strings.Fields(flags), func(flag string) bool { return flag == "vmx" || flag == "svm" })

@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// maxWindow bounds what unpacking looks back at, in bytes: what zstd takes at
-// its slowest.
+// maxWindow bounds the window of a decompressor in bytes: that of zstd at its highest
+// level.
 const maxWindow = 128 << 20
 
-// A format reads what is compressed in one way.
+// A format is a decompressor.
 type format func(io.Reader) (io.Reader, error)
 
-// read unpacks all of it, up to a limit.
+// read decompresses everything, up to a limit.
 func (f format) read(r io.Reader, limit int64) ([]byte, error) {
 	r, err := f(r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (f format) read(r io.Reader, limit int64) ([]byte, error) {
 	return readAll(r, limit)
 }
 
-// readAll reads at most limit bytes, and fails where there are more.
+// readAll reads at most limit bytes, and fails if there are more.
 func readAll(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
@@ -41,7 +41,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// readBounded reads a file.
+// readBounded reads a file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func unlzma(r io.Reader) (io.Reader, error) {
 	return z, nil
 }
 
-// magics are what compressed data begin with.
+// magics returns the first bytes of each format.
 func magics() []struct {
 	magic  string
 	unpack format
@@ -116,15 +116,15 @@ func magics() []struct {
 	}
 }
 
-// unlz4 reads the older format of LZ4, which kernels are packed in: after the
-// magic, blocks that each begin with their length.
+// unlz4 decompresses the legacy LZ4 format, which kernels use: after the magic number,
+// blocks with their lengths.
 func unlz4(r io.Reader) (io.Reader, error) {
 	var magic [4]byte
 	_, err := io.ReadFull(r, magic[:])
 	return &lz4Reader{in: r}, err
 }
 
-const lz4Block = 8 << 20 // bytes of a block, unpacked
+const lz4Block = 8 << 20 // bytes of a decompressed block
 
 type lz4Reader struct {
 	in   io.Reader
@@ -161,9 +161,9 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 
 var errLZ4 = fmt.Errorf("lz4: corrupt: %w", paddock.Invalid)
 
-// lz4Unpacked appends what a block holds.
+// lz4Unpacked appends the content of a block.
 func lz4Unpacked(out, in []byte) ([]byte, error) {
-	// length reads on where a length did not fit its four bits.
+	// length reads the further bytes of a length that does not fit four bits.
 	length := func(n int) (int, bool) {
 		if n < 15 {
 			return n, true
@@ -187,7 +187,7 @@ func lz4Unpacked(out, in []byte) ([]byte, error) {
 		}
 		out = append(out, in[:n]...)
 		if in = in[n:]; len(in) == 0 {
-			return out, nil // the last sequence has literals only
+			return out, nil // the last sequence has only literals
 		}
 		if len(in) < 2 {
 			return nil, errLZ4
@@ -199,7 +199,7 @@ func lz4Unpacked(out, in []byte) ([]byte, error) {
 		if !ok || back == 0 || back > len(out) || len(out)+n > lz4Block {
 			return nil, errLZ4
 		}
-		for n > 0 { // it may overlap what it makes
+		for n > 0 { // it may overlap its own output
 			from := out[len(out)-back:]
 			k := min(n, back)
 			out = append(out, from[:k]...)

@@ -6,26 +6,24 @@ import (
 	"io"
 )
 
-// A Module is one of a kernel's, as it is loaded.
+// A Module is a kernel module in a form that can be loaded.
 type Module struct {
-	Name string // as the kernel calls it: virtio_net
+	Name string // the kernel's name, such as virtio_net
 	Data []byte // an ELF object without a signature
 }
 
-// Initrd writes the file system that a machine starts with: its init, and the
-// modules in the order in which they are to be loaded (/modules/00-name.ko).
-// The same input makes the same bytes.
+// Initrd writes the initial file system of a machine: its init, and the modules in loading
+// order (/modules/00-name.ko). The same input gives the same bytes.
 func Initrd(w io.Writer, guest []byte, modules []Module) error {
 	a := archive{w: w}
 	for _, name := range []string{"dev", "modules", "proc", "proc/sys", "proc/sys/vm", "root", "run", "sys", "tmp"} {
 		a.put(name, modeDir|0o755, nil, device{})
 	}
-	// What init says before it has mounted anything goes there.
+	// Init writes here before it has mounted anything.
 	a.put("dev/console", modeChar|0o600, nil, device{5, 1})
 	a.put("dev/null", modeChar|0o666, nil, device{1, 3})
-	// A program that is its own agent may hold packages that look here before its
-	// first line is executed, which is before anything is mounted. It is the
-	// kernel's own value.
+	// The agent's Go packages may read this file during initialisation, before anything is
+	// mounted. The value is the kernel's default.
 	a.put("proc/sys/vm/mmap_min_addr", modeFile|0o444, []byte("65536\n"), device{})
 	for i, m := range modules {
 		a.put(fmt.Sprintf("modules/%02d-%s.ko", i, m.Name), modeFile|0o644, m.Data, device{})
@@ -41,10 +39,10 @@ const (
 	modeChar = 0o020000
 )
 
-// A device is the number of one.
+// A device is a device number.
 type device struct{ major, minor int }
 
-// An archive is a cpio archive of the kind that the kernel unpacks ("newc").
+// An archive is a cpio archive in the kernel's format ("newc").
 type archive struct {
 	w    io.Writer
 	made int
@@ -70,5 +68,5 @@ func (a *archive) put(name string, mode int, data []byte, d device) {
 	}
 }
 
-// padding fills up to a multiple of four bytes.
+// padding returns the bytes that fill up n to a multiple of four.
 func padding(n int) []byte { return make([]byte, -n&3) }

@@ -19,58 +19,55 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Options say which kernel is wanted, and where one may be kept. The zero
-// Options take what this machine has.
+// Options select a kernel and the directory to keep kernels in. The zero Options use a
+// kernel of this host.
 type Options struct {
-	// Path is a kernel: an ELF file (vmlinux) or what a boot loader takes
-	// (bzImage). Empty is the one that Setup put into Data or Shared, or else one
-	// of the system's own.
+	// Path is a kernel: an ELF file (vmlinux) or a boot loader's image (bzImage). Empty
+	// selects the one that Setup put into Data or Shared, or else one of the system's.
 	Path string
 
-	// Modules is the directory with the modules of Path. Empty is where such a
-	// kernel's are: beside it, or in the system's directory for its release.
+	// Modules is the directory with the modules of Path. Empty selects the directory beside
+	// it, or the system's directory for its release.
 	Modules string
 
-	// Data is where Setup puts kernels, and where those are kept that had to be
-	// unpacked. It is made where it is not there, and belongs to the caller.
+	// Data is where Setup puts kernels, and where decompressed kernels are kept. It is made
+	// if it does not exist, and belongs to the caller.
 	Data string
 
-	// Package is a file with Debian's package of a kernel, for Setup. Empty has
-	// the system's own package client fetch one.
+	// Package is a file with a Debian package of a kernel, for Setup. Empty downloads one
+	// with the system's package client.
 	Package string
 
-	// Sum is what the SHA-256 of Package must be, in hexadecimal. Empty is
-	// anything.
+	// Sum is the required SHA-256 of Package in hexadecimal. Empty accepts any.
 	Sum string
 }
 
-// Shared is Data of the superuser, whose kernel all may use.
+// Shared is the superuser's Data, whose kernel all users may use.
 const Shared = "/var/lib/paddock/vm"
 
-// A Kernel is one that machines can be started with.
+// A Kernel is a kernel for machines.
 type Kernel struct {
 	Path      string // an ELF file with a PVH entry
-	Release   string // as uname tells it
-	Directory string // of its modules; empty is none
-	ID        string // another one where the file has changed
+	Release   string // as uname prints it
+	Directory string // of its modules; empty if there are none
+	ID        string // changes with the file
 }
 
 // Bounds of a kernel, in bytes.
 const (
-	maxImage  = 256 << 20 // as it is packed
+	maxImage  = 256 << 20 // compressed
 	maxKernel = 512 << 20
 )
 
-// modulesDir is the directory of a kernel's modules, in its own.
+// modulesDir is the subdirectory for a kernel's modules.
 const modulesDir = "modules"
 
 // current is a link in Data to the kernel that was set up last.
 const current = "current"
 
-// Find gives the kernel for machines: the one that is named, the one that was
-// set up, or one of the system's own, in this order. A kernel that has to be
-// unpacked for it is kept in Data. Where there is none the error says what to
-// do; it is [paddock.Unsupported].
+// Find returns a kernel for machines: Path, the one that was set up, or one of the
+// system's, in this order. A kernel that must be decompressed is kept in Data. If there is
+// none, the error is [paddock.Unsupported] and has the remedy.
 func Find(o Options) (Kernel, error) {
 	if err := supported(); err != nil {
 		return Kernel{}, err
@@ -79,7 +76,7 @@ func Find(o Options) (Kernel, error) {
 	return k, kinded(err)
 }
 
-// kinded gives an error of the system its kind.
+// kinded adds a kind to an error of the operating system.
 func kinded(err error) error {
 	if err == nil || paddock.KindOf(err) != paddock.Internal {
 		return err
@@ -98,7 +95,7 @@ func kinded(err error) error {
 	return err
 }
 
-// supported refuses hosts of another kind than machines are.
+// supported returns an error on a host with another kind of processor.
 func supported() error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return absent("machines are made on Linux, on processors of the kind x86-64", "use another tier: `paddock doctor` tells which there are")
@@ -106,7 +103,7 @@ func supported() error {
 	return nil
 }
 
-// A host is where a system keeps kernels.
+// A host has the directories where a system keeps kernels.
 type host struct{ shared, boot, modules string }
 
 const howToGetOne = "run `paddock vm setup`, which fetches one, or name one: `paddock vm setup --kernel PATH`"
@@ -124,8 +121,8 @@ func (h host) find(o Options) (Kernel, error) {
 			return k, err
 		}
 	}
-	// The kernel of a system is only as good as what it was made for: one of a
-	// desktop may lack what machines need. Each is tried.
+	// A distribution's kernel may lack what machines need, for example one for desktops. So
+	// each is tried.
 	var last error
 	for _, path := range h.installed() {
 		k, err := h.system(path, o.Data)
@@ -145,12 +142,13 @@ func (h host) find(o Options) (Kernel, error) {
 	return Kernel{}, absent(cause, howToGetOne)
 }
 
-// absent is the error for what has to be there and is not.
+// absent returns the error for a missing requirement.
 func absent(cause, remedy string) error {
 	return &paddock.MissingError{Finding: paddock.Finding{Control: paddock.ControlKernel, Strength: paddock.Absent, Cause: cause, Remedy: remedy}}
 }
 
-// about says what an error is about. Who shows a finding shows nothing around it.
+// about adds the subject to the cause of an error, because a displayed finding shows no
+// wrapping text.
 func about(subject string, err error) error {
 	var missing *paddock.MissingError
 	if errors.As(err, &missing) {
@@ -159,7 +157,7 @@ func about(subject string, err error) error {
 	return fmt.Errorf("%s: %w", subject, err)
 }
 
-// installed lists the system's own kernels, the best first.
+// installed lists the system's kernels, the best first.
 func (h host) installed() []string {
 	all, err := filepath.Glob(filepath.Join(h.boot, "vmlinuz-*"))
 	if err != nil {
@@ -170,8 +168,8 @@ func (h host) installed() []string {
 	return slices.Concat(slices.DeleteFunc(slices.Clone(all), func(p string) bool { return !cloud(p) }), slices.DeleteFunc(all, cloud))
 }
 
-// system gives one of the system's kernels. It is unpacked only if it has what
-// machines need.
+// system returns one of the system's kernels. It decompresses the kernel only if it has
+// what machines need.
 func (h host) system(path, data string) (Kernel, error) {
 	packed, err := readBounded(path, maxImage)
 	if err != nil {
@@ -196,7 +194,7 @@ func (h host) system(path, data string) (Kernel, error) {
 	return k, k.identify()
 }
 
-// compareVersions compares text with numbers in it, number by number.
+// compareVersions compares texts with numbers in them, number by number.
 func compareVersions(a, b string) int {
 	digits := func(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 	for a != "" && b != "" {
@@ -220,7 +218,7 @@ func compareVersions(a, b string) int {
 	return len(a) - len(b)
 }
 
-// kept gives the kernel that was set up in a directory.
+// kept returns the kernel that was set up in a directory.
 func kept(data string) (Kernel, error) {
 	name, err := os.Readlink(filepath.Join(data, current))
 	if err != nil {
@@ -248,8 +246,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// trusted refuses a directory that others than the caller and the superuser may
-// put something into.
+// trusted refuses a directory in which users other than the caller and the superuser can
+// create files.
 func trusted(dir string) error {
 	st, err := os.Stat(dir)
 	if err != nil {
@@ -262,7 +260,7 @@ func trusted(dir string) error {
 	return nil
 }
 
-// identify fills in ID.
+// identify sets ID.
 func (k *Kernel) identify() error {
 	st, err := os.Stat(k.Path)
 	if err != nil {
@@ -275,7 +273,7 @@ func (k *Kernel) identify() error {
 	return nil
 }
 
-// named gives the kernel that Path names.
+// named returns the kernel at Path.
 func (h host) named(o Options) (Kernel, error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -296,8 +294,8 @@ func (h host) named(o Options) (Kernel, error) {
 	return k, k.identify()
 }
 
-// directory finds the modules of a kernel: as Setup puts them, beside a kernel
-// whose package was unpacked somewhere, or in the system.
+// directory finds the modules of a kernel: where Setup puts them, beside a kernel whose
+// package was unpacked, or in the system.
 func (h host) directory(path, release string) string {
 	dir := filepath.Dir(path)
 	for _, try := range []string{
@@ -318,7 +316,7 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// unpacked gives a kernel as an ELF file, kept in data where it was packed.
+// unpacked returns a kernel as an ELF file. A decompressed kernel is kept in data.
 func (h host) unpacked(path, data string) (Kernel, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -350,7 +348,7 @@ func (h host) unpacked(path, data string) (Kernel, error) {
 	return keep(packed, data)
 }
 
-// checkEntry refuses a kernel that QEMU cannot enter directly.
+// checkEntry refuses a kernel that QEMU cannot start directly.
 func checkEntry(r io.ReaderAt) error {
 	has, err := pvh(r)
 	if err == nil && !has {
@@ -359,8 +357,7 @@ func checkEntry(r io.ReaderAt) error {
 	return err
 }
 
-// keep unpacks a kernel into a directory of its own in data, if it is not there
-// already.
+// keep decompresses a kernel into a directory in data, if it does not exist yet.
 func keep(packed []byte, data string) (Kernel, error) {
 	image, err := readImage(packed)
 	if err != nil {
@@ -385,8 +382,8 @@ func keep(packed []byte, data string) (Kernel, error) {
 	return k, d.publish(name)
 }
 
-// made is the sum that stands for what is made of a package with this one: a later
-// version may need other modules of it.
+// made returns the hash for the result of this version of the package, because a later
+// version may need other modules.
 func made(sum [sha256.Size]byte) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(sum[:])
@@ -396,18 +393,18 @@ func made(sum [sha256.Size]byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// nameOf names the directory of a kernel that came of bytes with this sum.
+// nameOf returns the directory name for a kernel from a file with this hash.
 func nameOf(release string, sum [sha256.Size]byte) string {
 	return fmt.Sprintf("%s-%x", release, sum[:4])
 }
 
-// An image is what a boot loader takes (bzImage).
+// An image is a boot loader's image (bzImage).
 type image struct {
 	release string
-	packed  []byte // the kernel, compressed
+	packed  []byte // the compressed kernel
 }
 
-// Of the header of an image this is read; see Linux's Documentation/arch/x86/boot.rst.
+// Fields of the header of an image; see Linux's Documentation/arch/x86/boot.rst.
 const (
 	headSectors  = 0x1f1
 	headMagic    = 0x202
@@ -444,7 +441,7 @@ func readImage(data []byte) (image, error) {
 	return i, nil
 }
 
-// unpack gives the ELF file in an image.
+// unpack returns the ELF file in an image.
 func (i image) unpack() ([]byte, error) {
 	for _, m := range magics() {
 		if !bytes.HasPrefix(i.packed, []byte(m.magic)) {
@@ -452,7 +449,7 @@ func (i image) unpack() ([]byte, error) {
 		}
 		packed := i.packed
 		if m.magic[0] != 0x1f && m.magic[0] != 0x7f {
-			packed = packed[:len(packed)-4] // how long it is, which gzip says itself
+			packed = packed[:len(packed)-4] // the length, which gzip has itself
 		}
 		data, err := m.unpack.read(bytes.NewReader(packed), maxKernel)
 		if err != nil {

@@ -11,20 +11,20 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A memo is what QEMU told of itself, which takes it a tenth of a second,
-// and the file that told it.
+// A memo is QEMU's answer to the queries, which take a tenth of a second, and the identity
+// of the program's file.
 type memo struct {
 	Path     string   `json:"path"`
 	Size     int64    `json:"size"`
 	Changed  int64    `json:"changed"` // ns since 1970
 	Version  string   `json:"version"`
-	Oldest   [2]int   `json:"oldest"` // version that was accepted then
+	Oldest   [2]int   `json:"oldest"` // oldest supported version at the time
 	Firmware []string `json:"firmware"`
 }
 
-// KnownEngine is FindEngine and Engine.Firmware, which are remembered in a file
-// that only the caller can change, and not asked for again before the program
-// changes. Where the file cannot be, they are asked for each time.
+// KnownEngine returns the results of FindEngine and Engine.Firmware. It caches them in a
+// file that only the caller can change, until the program changes. Without a usable file it
+// makes the queries each time.
 func KnownEngine(path, file string) (Engine, []string, error) {
 	found, err := locate(path, engineDirs())
 	if err != nil {
@@ -54,7 +54,7 @@ func KnownEngine(path, file string) (Engine, []string, error) {
 	return e, dirs, nil
 }
 
-// stamp tells a program's file apart from what is there later.
+// stamp identifies a program's file.
 func stamp(path string) (memo, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func stamp(path string) (memo, error) {
 	return memo{Path: path, Size: st.Size(), Changed: st.ModTime().UnixNano(), Oldest: [2]int{oldestMajor, oldestMinor}}, nil
 }
 
-// of tells whether it is of that file, and still true.
+// of reports whether the memo is of that file and still valid.
 func (k *memo) of(now memo) bool {
 	return k.Path == now.Path && k.Size == now.Size && k.Changed == now.Changed && k.Oldest == now.Oldest && k.Version != "" && len(k.Firmware) > 0 &&
 		!slices.ContainsFunc(k.Firmware, func(dir string) bool { return !filepath.IsAbs(dir) || !isDir(dir) })
@@ -77,7 +77,7 @@ func (k *memo) keep(file string) error {
 	return Keep(file, data)
 }
 
-// Keep writes a file in one step, with the directory for it.
+// Keep writes a file atomically, and makes its directory.
 func Keep(file string, data []byte) error {
 	dir := filepath.Dir(file)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

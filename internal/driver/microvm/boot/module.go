@@ -15,23 +15,23 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// maxModule bounds a module, in bytes.
+// maxModule bounds a module in bytes.
 const maxModule = 64 << 20
 
-// A need is a module that machines are made with.
+// A need is a module that machines need.
 type need struct {
 	name string // as in modules.builtin, with underscores
-	says string // what a kernel says somewhere that has it built in; empty where another tells
+	says string // text in a kernel that has it built in; empty if another need implies it
 	what string
 
-	// may is that a machine does without it, and lacks what it is for.
+	// may means that a machine works without the module, and lacks only its function.
 	may bool
 }
 
-// balloon is the module by which a machine gives back what it has no use for.
+// balloon is the module by which a machine returns unused memory.
 const balloon = "virtio_balloon"
 
-// needs are in the order in which they are loaded, but for what they depend on.
+// needs returns the modules in loading order, without their dependencies.
 func needs() []need {
 	return []need{
 		{name: "virtio_ring", says: "", what: "the devices of machines"},
@@ -46,9 +46,8 @@ func needs() []need {
 	}
 }
 
-// Modules gives the modules that a machine needs, in the order in which they
-// are to be loaded. What is built into the kernel is not among them. A kernel
-// that lacks one is refused.
+// Modules returns the modules that a machine needs, in loading order. It leaves out those
+// built into the kernel. It refuses a kernel that lacks one.
 func (k Kernel) Modules() ([]Module, error) {
 	s, err := k.shelf()
 	if err != nil {
@@ -57,8 +56,7 @@ func (k Kernel) Modules() ([]Module, error) {
 	return s.order, nil
 }
 
-// GivesBack tells whether memory that a machine with this kernel has no use for goes
-// back to the host.
+// GivesBack reports whether a machine with this kernel returns unused memory to the host.
 func (k Kernel) GivesBack() (bool, error) {
 	s, err := k.shelf()
 	if err != nil {
@@ -70,7 +68,7 @@ func (k Kernel) GivesBack() (bool, error) {
 	return s.builtin[balloon] || s.taken[balloon], nil
 }
 
-// shelf looks at what the kernel has, and takes what is needed.
+// shelf looks at the kernel's modules and takes the needed ones.
 func (k Kernel) shelf() (*shelf, error) {
 	s := &shelf{kernel: k, files: map[string]string{}, builtin: map[string]bool{}, taken: map[string]bool{}}
 	if k.Directory == "" {
@@ -99,16 +97,15 @@ func (k Kernel) shelf() (*shelf, error) {
 // A shelf is a directory of modules.
 type shelf struct {
 	kernel   Kernel
-	files    map[string]string // by name, below the directory
+	files    map[string]string // path below the directory, by name
 	builtin  map[string]bool
 	dir      *os.Root
-	unsigned bool // their signatures are not asked for
+	unsigned bool // modules need no signature
 	order    []Module
-	taken    map[string]bool // names of those in order
+	taken    map[string]bool // names of the modules in order
 }
 
-// builtIn refuses a kernel without modules that has not built in what machines
-// need.
+// builtIn refuses a kernel without modules if a needed module is not built in.
 func (s *shelf) builtIn() error {
 	var lack []string
 	for _, n := range needs() {
@@ -153,7 +150,7 @@ func (s *shelf) look() error {
 	})
 }
 
-// moduleName gives the name of the module in a file, or nothing if it is none.
+// moduleName returns the name of the module in a file, or "" if it is not one.
 func moduleName(path string) string {
 	base := filepath.Base(path)
 	for _, suffix := range []string{".ko", ".ko.xz", ".ko.zst", ".ko.gz"} {
@@ -164,8 +161,7 @@ func moduleName(path string) string {
 	return ""
 }
 
-// add puts a module behind those that it depends on. above are those that
-// depend on it.
+// add adds a module after its dependencies. above lists the modules that depend on it.
 func (s *shelf) add(name string, above []string) error {
 	name = strings.ReplaceAll(name, "-", "_")
 	if s.builtin[name] || s.taken[name] {
@@ -209,7 +205,7 @@ func (s *shelf) add(name string, above []string) error {
 	return nil
 }
 
-// unpackedModule reads a file with a module, whichever way it is compressed.
+// unpackedModule reads a module file in any compression.
 func unpackedModule(path string, r io.Reader) ([]byte, error) {
 	unpack, ok := map[string]format{".ko": plain, ".xz": unxz, ".zst": unzstd, ".gz": ungzip}[filepath.Ext(path)]
 	if !ok {
@@ -218,7 +214,7 @@ func unpackedModule(path string, r io.Reader) ([]byte, error) {
 	return unpack.read(r, maxModule)
 }
 
-// moduleInfo reads what a module says of itself.
+// moduleInfo parses the metadata of a module.
 func moduleInfo(data []byte) (map[string]string, error) {
 	text, err := section(data, ".modinfo")
 	if err != nil {
@@ -236,11 +232,11 @@ func moduleInfo(data []byte) (map[string]string, error) {
 
 const (
 	signatureEnd  = "~Module signature appended~\n"
-	signatureHead = 12 // bytes before it: what the signature is, and how long
+	signatureHead = 12 // bytes before it: kind and length of the signature
 )
 
-// withoutSignature cuts a signature off. Who checks it is the guest's kernel,
-// which does not insist; the modules come from where the kernel itself does.
+// withoutSignature removes a signature. Only the guest's kernel would check it, and does
+// not require it. The modules come from the same source as the kernel.
 func withoutSignature(data []byte) []byte {
 	rest, ok := bytes.CutSuffix(data, []byte(signatureEnd))
 	if !ok || len(rest) < signatureHead {

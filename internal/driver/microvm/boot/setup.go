@@ -19,16 +19,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// metaPackage is the package that stands for Debian's newest kernel for virtual
-// machines.
+// metaPackage is the Debian package that depends on the newest kernel for virtual machines.
 const metaPackage = "linux-image-cloud-amd64"
 
 const howWithoutClient = "download Debian's kernel package for virtual machines (" + metaPackage + " names it), and name the file: `paddock vm setup --package FILE --sum SHA256`"
 
-// Setup puts a kernel for machines into Data, where Find finds it from then on:
-// the one at Path, the one in Package, or else Debian's, which the system's own
-// package client fetches and vouches for. It needs no privileges. Doing it
-// again changes nothing where there is nothing newer.
+// Setup puts a kernel for machines into Data, where Find finds it: the one at Path, the one
+// in Package, or Debian's. The system's package client downloads and verifies Debian's.
+// Setup needs no privileges. Repeating it changes nothing if there is nothing newer.
 func Setup(ctx context.Context, o Options) (Kernel, error) {
 	if err := supported(); err != nil {
 		return Kernel{}, err
@@ -57,7 +55,7 @@ func Setup(ctx context.Context, o Options) (Kernel, error) {
 	return kept(o.Data)
 }
 
-// setUpKernel copies a kernel with its modules, so that a system may remove it.
+// setUpKernel copies a kernel with its modules, so that the system may remove them.
 func setUpKernel(o Options) (string, error) {
 	file, err := readBounded(o.Path, maxKernel)
 	if err != nil {
@@ -68,8 +66,7 @@ func setUpKernel(o Options) (string, error) {
 		return "", err
 	}
 	defer d.drop()
-	// Where the kernel is packed it is unpacked into the draft, and taken from
-	// there.
+	// A compressed kernel is decompressed into the draft.
 	k, err := host{modules: "/lib/modules"}.named(Options{Path: o.Path, Modules: o.Modules, Data: d.path})
 	if err != nil {
 		return "", err
@@ -103,7 +100,7 @@ func setUpKernel(o Options) (string, error) {
 	return name, d.publish(name)
 }
 
-// setUpPackage unpacks a package that is named.
+// setUpPackage unpacks the package in a file.
 func setUpPackage(o Options) (string, error) {
 	f, err := os.Open(o.Package)
 	if err != nil {
@@ -129,7 +126,7 @@ func setUpPackage(o Options) (string, error) {
 		return "", err
 	}
 	defer d.drop()
-	// What is unpacked is what was summed, also where the file changes now.
+	// Hash the unpacked bytes again, in case the file changed after the check.
 	again := sha256.New()
 	read := io.TeeReader(io.LimitReader(f, maxPackage), again)
 	release, err := unpackPackage(bufio.NewReaderSize(read, 1<<20), d)
@@ -146,7 +143,7 @@ func setUpPackage(o Options) (string, error) {
 	return name, d.publish(name)
 }
 
-// checkSum compares a sum with the one that is wanted, if any is.
+// checkSum compares a hash with the required one, if there is one.
 func checkSum(want string, have [sha256.Size]byte) error {
 	if want == "" {
 		return nil
@@ -161,7 +158,7 @@ func checkSum(want string, have [sha256.Size]byte) error {
 	return nil
 }
 
-// known gives the directory of what was made of bytes with this sum, or nothing.
+// known returns the directory made from a file with this hash, or "".
 func known(data string, sum [sha256.Size]byte) string {
 	all, err := filepath.Glob(filepath.Join(data, fmt.Sprintf("*-%x", sum[:4]), "vmlinux"))
 	if err != nil || len(all) != 1 {
@@ -170,7 +167,7 @@ func known(data string, sum [sha256.Size]byte) string {
 	return filepath.Base(filepath.Dir(all[0]))
 }
 
-// fetch has the system's package client fetch Debian's kernel.
+// fetch downloads Debian's kernel with the system's package client.
 func fetch(ctx context.Context, o Options) (string, error) {
 	for _, program := range []string{"apt-cache", "apt-get"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -217,7 +214,7 @@ func fetch(ctx context.Context, o Options) (string, error) {
 	return setUpPackage(Options{Data: o.Data, Package: files[0], Sum: record.sum})
 }
 
-// fetching bounds how long the package client may take.
+// fetching bounds the time of the package client.
 const fetching = 30 * time.Minute
 
 // A client runs the package client in a directory.
@@ -241,8 +238,7 @@ func (c client) run(ctx context.Context, name string, args ...string) (string, e
 	return out.String(), nil
 }
 
-// dependency reads the name of the kernel's package from the answer of
-// apt-cache depends.
+// dependency parses the name of the kernel's package from the output of apt-cache depends.
 func dependency(text string) (string, error) {
 	m := regexp.MustCompile(`(?m)^ *Depends: (linux-image-[0-9][0-9A-Za-z.+-]{0,100})$`).FindStringSubmatch(text)
 	if m == nil {
@@ -251,10 +247,10 @@ func dependency(text string) (string, error) {
 	return m[1], nil
 }
 
-// A record is what the package client knows of a package.
+// A record is the package client's information about a package.
 type record struct{ version, sum string }
 
-// readRecord reads the answer of apt-cache show.
+// readRecord parses the output of apt-cache show.
 func readRecord(text string) (record, error) {
 	var r record
 	for line := range strings.Lines(text) {
@@ -272,8 +268,7 @@ func readRecord(text string) (record, error) {
 	return r, nil
 }
 
-// copyModules writes the modules that are needed, and what is known of the
-// others.
+// copyModules writes the needed modules, and the index of the built-in ones.
 func (d *draft) copyModules(k Kernel, modules []Module) error {
 	dir, err := os.OpenRoot(k.Directory)
 	if err != nil {
@@ -303,8 +298,7 @@ func (d *draft) copyModules(k Kernel, modules []Module) error {
 	return nil
 }
 
-// thin removes the modules that machines do not need, and refuses a kernel that
-// lacks one.
+// thin removes unneeded modules, and refuses a kernel that lacks a needed one.
 func (d *draft) thin(release string) error {
 	k := Kernel{Path: filepath.Join(d.path, "vmlinux"), Release: release}
 	if dir := filepath.Join(d.path, modulesDir); isDir(dir) {

@@ -25,9 +25,9 @@ const (
 	filterLZMA2 = 33
 )
 
-// An xzReader reads one xz stream. It reads the container itself: kernels are
-// packed with a filter for instructions of this kind of processor, and no
-// header is to ask for more memory than is given.
+// An xzReader decompresses one xz stream. It parses the container itself for two reasons:
+// kernels use a filter for processor instructions, and no header may ask for more memory
+// than the bound.
 type xzReader struct {
 	in    *counter
 	check func() hash.Hash
@@ -36,7 +36,7 @@ type xzReader struct {
 	start int64
 }
 
-// A counter knows how far it was read.
+// A counter counts the bytes read.
 type counter struct {
 	r *bufio.Reader
 	n int64
@@ -89,7 +89,7 @@ func unxz(r io.Reader) (io.Reader, error) {
 	return x, nil
 }
 
-// nothing is the sum of a stream that has none.
+// nothing is the checksum of a stream without one.
 type nothing struct{}
 
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }
@@ -121,7 +121,7 @@ func (x *xzReader) Read(p []byte) (int, error) {
 	}
 }
 
-// next begins a block.
+// next starts a block.
 func (x *xzReader) next() error {
 	x.start = x.in.n
 	size, err := x.in.ReadByte()
@@ -129,7 +129,7 @@ func (x *xzReader) next() error {
 		return io.ErrUnexpectedEOF
 	}
 	if size == 0 {
-		return io.EOF // the index follows, which says nothing new
+		return io.EOF // the index follows, which has no new information
 	}
 	rest, err := x.in.take(4*(int64(size)+1) - 1)
 	if err != nil {
@@ -143,7 +143,7 @@ func (x *xzReader) next() error {
 	}
 	flags := head[1]
 	head = head[2:]
-	for range flags>>6&1 + flags>>7 { // lengths, which need not be known
+	for range flags>>6&1 + flags>>7 { // lengths, which are not needed
 		if _, head, err = xzNumber(head); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (x *xzReader) next() error {
 	}
 }
 
-// open begins the data of a block.
+// open starts the data of a block.
 func (x *xzReader) open(size byte, convert bool) error {
 	dict, err := lzma.DecodeDictCap(size)
 	if err != nil || dict > maxWindow {
@@ -192,14 +192,14 @@ func (x *xzReader) open(size byte, convert bool) error {
 	return nil
 }
 
-// end checks what follows a block.
+// end checks the end of a block.
 func (x *xzReader) end() error {
 	x.block = nil
 	if _, err := x.in.take(-(x.in.n - x.start) & 3); err != nil {
 		return err
 	}
 	want := x.sum.Sum(nil)
-	if len(want) <= 8 { // sums of that length are kept the lowest byte first
+	if len(want) <= 8 { // hashes of that length are little-endian
 		for i, j := 0, len(want)-1; i < j; i, j = i+1, j-1 {
 			want[i], want[j] = want[j], want[i]
 		}
@@ -211,7 +211,7 @@ func (x *xzReader) end() error {
 	return err
 }
 
-// xzNumber reads a number of seven bits a byte.
+// xzNumber parses a number of seven bits per byte.
 func xzNumber(b []byte) (uint64, []byte, error) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 {
@@ -220,8 +220,8 @@ func xzNumber(b []byte) (uint64, []byte, error) {
 	return n, b[k:], nil
 }
 
-// absolute undoes the filter for instructions: it made the targets of calls and
-// jumps absolute, so that more of them are alike.
+// absolute reverses the filter for instructions, which made the targets of calls and jumps
+// absolute so that more of them are equal.
 func absolute(data []byte) {
 	outer := func(b byte) bool { return b == 0 || b == 0xff }
 	bits := [5]uint32{0, 1, 2, 2, 3}

@@ -9,14 +9,13 @@ import (
 
 const (
 	modeBits = 0o7777
-	newBits  = 0o1777 // of the mode of what is made
+	newBits  = 0o1777 // permitted mode bits of new files
 
 	renameNoReplace = 1
 	renameExchange  = 2
 )
 
-// make does something in a directory that is to change and tells the machine of
-// the entry that it made.
+// make runs an operation in a directory and tells the machine of the new entry.
 func (r *request) make(name string, do func(dir int) error) (*node, kernel.Attr, error) {
 	s := r.server
 	parent, err := s.changing(r.node, name)
@@ -36,7 +35,7 @@ func (r *request) make(name string, do func(dir int) error) (*node, kernel.Attr,
 	return r.tell(parent, d.fd, name)
 }
 
-// newName takes the last name of a request.
+// newName takes the name of a new entry from a request.
 func (r *request) newName() (string, error) {
 	name, err := r.body.name()
 	if err == nil {
@@ -153,7 +152,7 @@ func (r *request) create() error {
 		}
 		return err
 	}
-	// What is there by now may be something else, which has a node of its own.
+	// The entry may already be another file, which has another node.
 	is, err := kernel.AttrAt(d.fd, "")
 	if err == nil && (is.Dev != a.Dev || is.Ino != a.Ino) {
 		err = syscall.ESTALE
@@ -172,7 +171,7 @@ func (r *request) create() error {
 	return nil
 }
 
-// openThere opens a regular file that somebody else has made.
+// openThere opens an existing regular file.
 func openThere(dir int, name string, flags int) (int, error) {
 	regular := func(dir int, name string) error {
 		a, err := kernel.AttrAt(dir, name)
@@ -272,7 +271,7 @@ func (r *request) rename() error {
 		func() { s.moved(from, name, to, newName, flags == renameExchange) })
 }
 
-// lockBoth closes the gates of two directories, in an order that all keep.
+// lockBoth locks the gates of two directories, always in the same order.
 func lockBoth(a, b *node) (unlock func()) {
 	if a == b {
 		a.gate.Lock()
@@ -289,7 +288,7 @@ func lockBoth(a, b *node) (unlock func()) {
 	}
 }
 
-// A change is what SETATTR asks for.
+// A change holds the fields of SETATTR.
 type change struct {
 	valid       uint32
 	handle      uint64
@@ -334,7 +333,7 @@ func (r *request) setattr() error {
 	if err != nil {
 		return err
 	}
-	// Whose a file is does not change.
+	// The owner of a file never changes.
 	if c.valid&setUID != 0 && c.uid != before.UID || c.valid&setGID != 0 && c.gid != before.GID {
 		return syscall.EPERM
 	}
@@ -361,7 +360,7 @@ func (r *request) setattr() error {
 	return nil
 }
 
-// setMode gives no set-id bit; one that is there goes.
+// setMode sets a mode without set-id bits.
 func (s *Server) setMode(n *node, mode, before uint32) error {
 	if mode&kernel.SetIDs&^before != 0 {
 		return syscall.EPERM
@@ -402,7 +401,7 @@ func (r *request) setSize(n *node, c *change) error {
 		}
 	}
 	if c.valid&setHandle != 0 {
-		// One that only reads is not what the machine's kernel means.
+		// A read-only handle is not one that the machine's kernel would use.
 		err := r.use(c.handle, false, func(_ *handle, fd int) error { return cut(fd) })
 		if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EBADF) {
 			return err

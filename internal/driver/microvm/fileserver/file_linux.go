@@ -9,30 +9,30 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// How long, in seconds, the machine may believe what it was told.
+// Cache times of the machine, in seconds.
 const (
 	systemTime = 600
 	liveTime   = 1
 )
 
-// A handle is an open file or directory of the machine's.
+// A handle is an open file or directory of the machine.
 type handle struct {
 	id    uint64
 	node  *node
-	flags int // as they are opened with again
+	flags int // for opening it again
 	dir   bool
 
-	// Guarded by Server.mu.
-	place int         // in node.handles
-	open  *descriptor // nil until it is used again after Restore
+	// Server.mu guards these.
+	place int         // index in node.handles
+	open  *descriptor // nil after Restore until the next use
 	gone  bool
 
-	mu   sync.Mutex // held while it is opened again, or the directory is read
-	dev  uint64     // of a directory
-	next int64      // where in the directory the descriptor is
+	mu   sync.Mutex // held while it is opened again, or a directory is read
+	dev  uint64     // for a directory
+	next int64      // position of the descriptor in the directory
 }
 
-// close drops its descriptor. The server's mu is held.
+// close closes the descriptor. The server's mu is held.
 func (h *handle) close() {
 	h.gone = true
 	if h.open != nil {
@@ -41,15 +41,15 @@ func (h *handle) close() {
 	}
 }
 
-// stillTime is how long a file has to be as it is before its times tell the next change
-// for certain: longer than the grain of any file system's clock.
+// stillTime is how long a file must be unchanged before its times reliably show the next
+// change. It is longer than the timestamp granularity of any file system.
 const stillTime = 3 * time.Second
 
-// permanent are flags of open that a handle has for as long as it lives.
+// permanent is the set of open flags that apply for the life of a handle.
 const permanent = syscall.O_ACCMODE | syscall.O_SYNC | syscall.O_DSYNC
 
-// openFlags are those of the machine's that mean something here. What appends
-// says so with each write.
+// openFlags returns the flags of the machine that apply here. For O_APPEND the machine
+// sends the offset with each write.
 func openFlags(flags uint32) int { return int(flags) & (permanent | syscall.O_TRUNC) }
 
 func writes(flags int) bool {
@@ -95,8 +95,7 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 		err = syscall.ESTALE
 	}
 	if errors.Is(err, syscall.ESTALE) && !n.region.live && n.kind == syscall.S_IFREG {
-		// What is in use of the system is what it was until nobody uses it any more:
-		// see stays.
+		// A replaced file of the system that is still in use keeps its content: see stays.
 		if d := s.anyOpen(n); d != nil {
 			if a, err = kernel.AttrAt(d.fd, ""); err != nil {
 				d.done()
@@ -107,12 +106,12 @@ func (s *Server) openNode(n *node, flags int) (*descriptor, kernel.Attr, error) 
 	return d, a, err
 }
 
-// hold makes a handle for what was opened, which is closed if there can be none.
-// It tells whether the machine may go on with what it has of the content. What is
-// live it has anew with each open, as a mapping of the host's may change it and no time
-// with it; but for programs, which are large, and run often. Two that open one at the
-// same time may hear of it in either order: what changed then by its time of change
-// alone is seen at the next open.
+// hold makes a handle for an opened file, or closes it on an error. It reports whether the
+// machine may keep its cached content. A live file is read again at each open, because a
+// mapping on the host may change the content without changing the times. Programs are
+// excepted, because they are large and run often. If two openings run at the same time, the
+// machine may get the answers in either order. A change that only the change time shows is
+// then seen at the next open.
 func (s *Server) hold(n *node, d *descriptor, a *kernel.Attr, flags int, program bool) (*handle, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,14 +137,14 @@ func (s *Server) hold(n *node, d *descriptor, a *kernel.Attr, flags int, program
 	return h, kept, nil
 }
 
-// keep ties a handle to its node. mu is held.
+// keep adds a handle to its node. mu is held.
 func (s *Server) keep(h *handle) {
 	h.place = len(h.node.handles)
 	h.node.handles = append(h.node.handles, h)
 	h.node.refs++
 }
 
-// handle gives an open descriptor of a handle. The caller ends its use.
+// handle returns the open descriptor of a handle. The caller calls done.
 func (s *Server) handle(id uint64, dir bool) (*handle, *descriptor, error) {
 	s.mu.Lock()
 	h := s.handles[id]
@@ -239,7 +238,7 @@ func (r *request) putOpen(h *handle, kept bool) {
 			flags |= openCacheDir
 		}
 		if h.node.region.live {
-			flags |= openNoFlush // nobody is asked for a flush; in the machine it keeps the file from being lent
+			flags |= openNoFlush // no flush is needed; without this flag the machine's init does not lend the file
 		}
 	}
 	r.out.u64(h.id)
@@ -272,7 +271,7 @@ func (r *request) release() error {
 	return nil
 }
 
-// span reads an offset and a size that are to be within a file.
+// span reads an offset and a size, which must be valid for a file.
 func span(offset uint64, size uint32) (int64, int, error) {
 	if size > maxData || int64(offset) < 0 || int64(offset)+int64(size) < 0 {
 		return 0, 0, syscall.EINVAL
@@ -299,8 +298,8 @@ func (r *request) pread() error {
 	})
 }
 
-// whole reads or writes until the data is done, or there is no more. What failed
-// after a part is told the next time.
+// whole reads or writes until the data is done or the file ends. An error after partial
+// success is returned by the next call.
 func whole(call func(fd int, data []byte, offset int64) (int, error), fd int, data []byte, offset int64) (int, error) {
 	n := 0
 	for n < len(data) {
@@ -370,7 +369,7 @@ func (r *request) fsync() error {
 	})
 }
 
-// What of fallocate FUSE knows: keep the size, punch a hole, write zeros.
+// Modes of fallocate that FUSE has: keep the size, punch a hole, write zeros.
 const allocateModes = 0x1 | 0x2 | 0x10
 
 func (r *request) fallocate() error {
@@ -395,7 +394,7 @@ func (r *request) fallocate() error {
 	})
 }
 
-// What of lseek the machine's kernel cannot know by itself.
+// Modes of lseek that need the server.
 const seekData, seekHole = 3, 4
 
 func (r *request) lseek() error {
@@ -418,7 +417,7 @@ func (r *request) lseek() error {
 	})
 }
 
-// copyMax bounds what one request has copied; the machine asks for the rest.
+// copyMax bounds the copy of one request. The machine asks for the rest.
 const copyMax = 64 << 20
 
 func (r *request) copyRange() error {

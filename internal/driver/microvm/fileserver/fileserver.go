@@ -13,30 +13,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// Bounds of what a machine can have the server keep.
+// Bounds of what a machine can make the server keep.
 const (
 	nodeLimit   = 1 << 20
 	nameLimit   = 128 << 20 // bytes of all names
 	handleLimit = 64 << 10
 )
 
-// Options say what is served.
+// Options configure a Server.
 type Options struct {
-	// Root is the directory. It stays the caller's, and open for as long as the
-	// server is used.
+	// Root is the directory to serve. The caller closes it after the last use of the
+	// server.
 	Root *os.File
 
-	// UID and GID are the box's user, to whom new files belong: the one that the
-	// serving process is.
+	// UID and GID are the box's user, who owns new files. The serving process runs as this
+	// user.
 	UID, GID int
 
-	// Begun says that INIT, which comes before all else, is answered in the machine:
-	// by wire.AppendInit.
+	// Begun means that the machine's init has already answered INIT, the first request,
+	// with protocol.AppendInit.
 	Begun bool
 
-	// Binds are the places below Root, as absolute names in it, that change while
-	// they are served. What is elsewhere is taken for the host's system, of which
-	// the machine may keep what it has seen. Only what is in a bind with Write is
-	// ever changed.
+	// Binds are the paths below Root, as absolute names in it, that may change while they
+	// are served. Everything else is the host's system, which the machine may cache. Only
+	// content of a bind with Write is ever changed.
 	Binds []boxinit.Bind
 }

@@ -28,8 +28,7 @@ func (r *request) putAttr(a *kernel.Attr) {
 	w.u32(0)
 }
 
-// validity is how long, in seconds, the machine may believe the attributes that it
-// is told.
+// validity is how long, in seconds, the machine may cache attributes.
 func (r *region) validity() uint64 {
 	if r.live {
 		return liveTime
@@ -37,10 +36,10 @@ func (r *region) validity() uint64 {
 	return systemTime
 }
 
-// nameValidity is how long it may believe that a name is what it was told to be. It
-// asks again for each use of a live file's name, and is told the attributes with
-// that: what the host has written before a file is opened is read whole, whatever
-// was known of its size. Directories of a path are not asked for each time.
+// nameValidity is how long the machine may cache a name. For a file that may change it is
+// zero, so the machine asks at each use of the name and gets current attributes. A file
+// that the host wrote before an open is therefore read completely, whatever size was
+// cached. Directories of a path are cached.
 func (r *region) nameValidity(a *kernel.Attr) uint64 {
 	if r.live && a.Mode&syscall.S_IFMT != syscall.S_IFDIR {
 		return 0
@@ -48,18 +47,18 @@ func (r *region) nameValidity(a *kernel.Attr) uint64 {
 	return r.validity()
 }
 
-// putEntry tells of a node in a region. Its number is 0 for nothing.
+// putEntry describes a node in a region. Its number is 0 for a missing entry.
 func (r *request) putEntry(id uint64, at *region, a *kernel.Attr) {
 	w := &r.out
 	w.u64(id)
-	w.u64(0) // numbers are never used again
+	w.u64(0) // numbers are never reused
 	w.u64(at.nameValidity(a))
 	w.u64(at.validity())
 	w.u64(0) // nanoseconds of both
 	r.putAttr(a)
 }
 
-// tell looks at an entry and tells the machine of it.
+// tell looks up an entry and describes it to the machine.
 func (r *request) tell(parent *node, dir int, name string) (*node, kernel.Attr, error) {
 	a, err := kernel.AttrAt(dir, name)
 	if err != nil {
@@ -219,14 +218,14 @@ func (r *request) statfs() error {
 }
 
 const (
-	entrySize  = 128 // of what putEntry appends
-	direntSize = 24  // of an entry's head in a reply
-	hostDirent = 19  // of one of the host's
-	direntMin  = 512 // in which the host's longest entry finds room
+	entrySize  = 128 // size of putEntry's output
+	direntSize = 24  // header of an entry in a reply
+	hostDirent = 19  // header of the host's entry
+	direntMin  = 512 // room for the host's longest entry
 )
 
-// readdir answers READDIR and READDIRPLUS. It asks the host for no more than
-// what is certain to fit, so that reading on needs no search.
+// readdir answers READDIR and READDIRPLUS. It asks the host for no more entries than
+// certainly fit, so that the next read needs no search.
 func (r *request) readdir() error {
 	b := &r.body
 	id, offset, length := b.u64(), int64(b.u64()), b.u32()
@@ -234,7 +233,7 @@ func (r *request) readdir() error {
 	if err := b.end(); err != nil {
 		return err
 	}
-	// The offset is whatever the host's file system calls the place.
+	// The offset is any value of the host's file system.
 	if offset < 0 || length > maxData {
 		return syscall.EINVAL
 	}
@@ -275,28 +274,28 @@ func (r *request) list(h *handle, fd, size int) error {
 		h.node.gate.RLock()
 		defer h.node.gate.RUnlock()
 	}
-	h.next = -1 // until it is certain where the descriptor is
+	h.next = -1 // until the position of the descriptor is certain
 	at, whole := l.add(data[:n])
 	if whole {
 		h.next = at
 	}
 	if len(r.out.data) == headOut && n > 0 {
-		return syscall.EINVAL // no room for one
+		return syscall.EINVAL // no room for one entry
 	}
 	return nil
 }
 
-// A lister turns the host's entries into a reply.
+// A lister converts the host's entries to a reply.
 type lister struct {
 	*request
 
 	handle *handle
-	dir    int // its descriptor
-	end    int // of the reply
+	dir    int // descriptor of the directory
+	end    int // end of the reply
 	plus   bool
 }
 
-// add gives where the last entry that found room ends, and whether all did.
+// add returns the offset after the last entry that fitted, and whether all did.
 func (l *lister) add(data []byte) (int64, bool) {
 	e := binary.LittleEndian
 	var at int64
@@ -334,7 +333,7 @@ func (l *lister) one(name string, ino, next uint64, kind uint32) bool {
 		if name == "." || name == ".." || checkName(name) != nil {
 			l.out.zero(entrySize)
 		} else if _, _, err := l.tell(l.handle.node, l.dir, name); err != nil {
-			l.out.zero(entrySize) // it is told by its name alone
+			l.out.zero(entrySize) // only its name is sent
 		}
 	}
 	w := &l.out

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// The protocol, as linux/fuse.h has it.
+// The protocol; see linux/fuse.h.
 const (
 	headIn  = 40
 	headOut = 16
@@ -64,17 +64,17 @@ const (
 	opCopyFileRange op = 47
 )
 
-// What OPEN answers.
+// Flags in the answer to OPEN.
 const (
 	openKeepCache = 1 << 1
 	openCacheDir  = 1 << 3
-	openNoFlush   = 1 << 5 // with openKeepCache: it may be kept, but is asked for each time
+	openNoFlush   = 1 << 5 // with openKeepCache: the content may be cached, but is asked for at each open
 )
 
-// openExec is what OPEN asks a program with that is to be run.
+// openExec is the flag of OPEN for a program that is to be executed.
 const openExec = 0x20
 
-// What SETATTR is to change.
+// Fields that SETATTR changes.
 const (
 	setMode     = 1 << 0
 	setUID      = 1 << 1
@@ -89,11 +89,11 @@ const (
 
 const (
 	getattrHandle = 1 << 0
-	writeCache    = 1 << 0 // of WRITE: pages of a mapping, with any handle of the file
+	writeCache    = 1 << 0 // of WRITE: pages of a mapping, through any handle of the file
 	fsyncData     = 1 << 0
 )
 
-// A head begins every request.
+// A head is the header of a request.
 type head struct {
 	length uint32
 	op     op
@@ -101,7 +101,7 @@ type head struct {
 	node   uint64
 }
 
-// readHead reads one and says whether a message may begin so.
+// readHead parses a header and reports whether it is valid.
 func readHead(data []byte) (head, error) {
 	e := binary.LittleEndian
 	h := head{length: e.Uint32(data), op: op(e.Uint32(data[4:])), unique: e.Uint64(data[8:]), node: e.Uint64(data[16:])}
@@ -111,7 +111,7 @@ func readHead(data []byte) (head, error) {
 	return h, nil
 }
 
-// A body is what follows it. Whatever is read past its end is 0, and told by end.
+// A body is the rest of a request. Reading past its end returns 0, which end reports.
 type body struct {
 	data  []byte
 	short bool
@@ -132,7 +132,7 @@ func (b *body) u32() uint32 { return binary.LittleEndian.Uint32(b.take(4)) }
 func (b *body) u64() uint64 { return binary.LittleEndian.Uint64(b.take(8)) }
 func (b *body) skip(n int)  { b.take(n) }
 
-// text takes what ends with NUL.
+// text reads a text up to NUL.
 func (b *body) text() string {
 	i := bytes.IndexByte(b.data, 0)
 	if i < 0 {
@@ -144,7 +144,7 @@ func (b *body) text() string {
 	return text
 }
 
-// name takes a name in a directory.
+// name reads a name in a directory.
 func (b *body) name() (string, error) {
 	name := b.text()
 	if b.short {
@@ -153,7 +153,7 @@ func (b *body) name() (string, error) {
 	return name, checkName(name)
 }
 
-// end says whether the body had what was taken, and no more.
+// end returns an error unless exactly the whole body was read.
 func (b *body) end() error {
 	if b.short || len(b.data) != 0 {
 		return syscall.EINVAL
@@ -161,7 +161,7 @@ func (b *body) end() error {
 	return nil
 }
 
-// checkName lets nothing pass that means more than an entry of one directory.
+// checkName refuses every name that is not an entry of one directory.
 func checkName(name string) error {
 	switch {
 	case len(name) > nameMax:
@@ -172,19 +172,19 @@ func checkName(name string) error {
 	return nil
 }
 
-// errnoOf is how a failure is told to the machine.
+// errnoOf returns the error number to send to the machine.
 func errnoOf(err error) syscall.Errno {
 	if err == nil {
 		return 0
 	}
 	var e syscall.Errno
-	if errors.As(err, &e) && e > 0 && e < 512 { // what is above is the kernel's own matter
+	if errors.As(err, &e) && e > 0 && e < 512 { // higher numbers are internal to the kernel
 		return e
 	}
 	return syscall.EIO
 }
 
-// putHead fills in what a reply begins with.
+// putHead writes the header of a reply.
 func putHead(reply []byte, unique uint64, err syscall.Errno) {
 	e := binary.LittleEndian
 	e.PutUint32(reply, uint32(len(reply)))

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	dirLimit   = 1024 // directories that are kept open
-	depthLimit = 2048 // of directories in each other
-	attempts   = 4    // at finding what is being moved
+	dirLimit   = 1024 // directories kept open
+	depthLimit = 2048 // nesting of directories
+	attempts   = 4    // attempts to find a moved file
 )
 
-// A descriptor is closed when its last user is done with it.
+// A descriptor is closed after its last use.
 type descriptor struct {
 	fd   int
 	uses atomic.Int32
@@ -39,37 +39,37 @@ func (d *descriptor) done() {
 	}
 }
 
-// A node is what the machine knows by a number: a name in the directory of
-// another node. What is renamed keeps its node, what is removed has one without
-// a name. A file of a bind with several names is one node, so that what is done
-// to it by one is seen by all.
+// A node is what the machine knows by a number: a name in the directory of another node. A
+// renamed file keeps its node, and a removed one has a node without a name. A file of a
+// bind with several names is one node, so that a change through one name is visible through
+// all.
 type node struct {
 	id     uint64
 	kind   uint32 // type bits of the mode
 	region *region
 
-	// gate is held while a name in this directory is looked at and entered, and
-	// alone while one is taken away, so that table and directory agree.
+	// gate is read-locked while a name in this directory is looked up and entered, and
+	// locked while one is removed, so that the table matches the directory.
 	gate sync.RWMutex
 
-	// Guarded by Server.mu.
-	parent  *node // nil for the root, and for what has no name any more
+	// Server.mu guards these.
+	parent  *node // nil for the root, and without a name
 	name    string
-	more    []place   // its other names
-	lookups uint64    // times that the machine was told of it, less what it forgot
-	refs    int       // children and handles
-	handles []*handle // those that are open
-	known   bool      // dev and change are of this process
+	more    []place   // further names
+	lookups uint64    // times that the machine was told of it, minus those it forgot
+	refs    int       // number of children and handles
+	handles []*handle // open handles
+	known   bool      // dev and change were set by this process
 	dev     uint64
 	ino     uint64
-	seen    stamp // of the content that the machine may keep
-	opened  bool  // seen is of an open
-	still   bool  // and had been so for long enough
+	seen    stamp // of the content that the machine may cache
+	opened  bool  // seen is from an open
+	still   bool  // it had been unchanged for stillTime
 	dir     *descriptor
-	recent  *list.Element // in Server.dirs, with dir
+	recent  *list.Element // in Server.dirs, if dir is set
 }
 
-// A stamp tells contents of a file apart.
+// A stamp distinguishes contents of a file.
 type stamp struct {
 	size        uint64
 	mod, change kernel.Time
@@ -77,7 +77,7 @@ type stamp struct {
 
 func stampOf(a *kernel.Attr) stamp { return stamp{a.Size, a.Mod, a.Change} }
 
-// is compares them. One that was kept by another process knows no change.
+// is compares stamps. A stamp from another process has no change time.
 func (s stamp) is(other stamp) bool {
 	return s.size == other.size && s.mod == other.mod && (s.change == other.change || s.change == kernel.Time{})
 }
@@ -88,7 +88,7 @@ type place struct {
 	name   string
 }
 
-// A file is what it is to the host.
+// A file identifies a file on the host.
 type file struct{ dev, ino uint64 }
 
 type entry struct {
@@ -96,16 +96,16 @@ type entry struct {
 	name   string
 }
 
-// A region is the system, or a bind, and knows where in it others begin.
+// A region is the system or a bind, and knows the regions inside it.
 type region struct {
-	bind  int // counted from 1, 0 for the system
+	bind  int // counted from 1; 0 for the system
 	live  bool
 	write bool
-	below map[string]*region // names that are, or lead to, places of binds
-	rest  *region            // of all other names
+	below map[string]*region // names that are binds, or parents of binds
+	rest  *region            // for all other names
 }
 
-// regionsOf gives the region of the root.
+// regionsOf returns the region of the root.
 func regionsOf(binds []boxinit.Bind) *region {
 	root := &region{}
 	marked := map[*region]bool{root: true}
@@ -143,7 +143,7 @@ func regionsOf(binds []boxinit.Bind) *region {
 	return root
 }
 
-// in gives the region of an entry.
+// in returns the region of an entry.
 func (r *region) in(name string) *region {
 	if next := r.below[name]; next != nil {
 		return next
@@ -151,7 +151,7 @@ func (r *region) in(name string) *region {
 	return r.rest
 }
 
-// node gives a node by its number.
+// node returns a node by its number.
 func (s *Server) node(id uint64) (*node, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *Server) node(id uint64) (*node, error) {
 	return nil, syscall.ESTALE
 }
 
-// directory is node for what must be a directory.
+// directory is node for a directory.
 func (s *Server) directory(id uint64) (*node, error) {
 	n, err := s.node(id)
 	if err == nil && n.kind != syscall.S_IFDIR {
@@ -170,7 +170,7 @@ func (s *Server) directory(id uint64) (*node, error) {
 	return n, err
 }
 
-// changing is directory for one whose entry name is to change.
+// changing is directory for a change of the entry name.
 func (s *Server) changing(id uint64, name string) (*node, error) {
 	n, err := s.directory(id)
 	if err == nil && (!n.region.write || !n.region.in(name).write) {
@@ -179,8 +179,8 @@ func (s *Server) changing(id uint64, name string) (*node, error) {
 	return n, err
 }
 
-// enter gives the node of an entry that was just looked at, and counts that the
-// machine is told of it. The caller holds the gate of parent.
+// enter returns the node of an entry that was just looked up, and counts that the machine
+// is told of it. The caller holds the gate of parent.
 func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error)
 	}
 	n := s.names[entry{parent.id, name}]
 	if n != nil && s.admit(n, a) != nil && !s.stays(n, a) {
-		parent.refs++ // it stays, whatever leaves it
+		parent.refs++ // keep it during the changes below
 		s.detach(n, parent, name)
 		parent.refs--
 		n = nil
@@ -222,15 +222,14 @@ func (s *Server) enter(parent *node, name string, a *kernel.Attr) (*node, error)
 	return n, nil
 }
 
-// know has a node be found by other names of its file. mu is held.
+// know makes a node findable by other names of its file. mu is held.
 func (s *Server) know(n *node) {
 	if n.known && n.kind == syscall.S_IFREG && n.region.live {
 		s.files[file{n.dev, n.ino}] = n
 	}
 }
 
-// sameFile gives the node of a file that has another name in the same bind. mu
-// is held.
+// sameFile returns the node of a file with another name in the same bind. mu is held.
 func (s *Server) sameFile(r *region, a *kernel.Attr) *node {
 	if a.Links < 2 || a.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return nil
@@ -242,10 +241,9 @@ func (s *Server) sameFile(r *region, a *kernel.Attr) *node {
 	return n
 }
 
-// admit says whether what is at a node's name is what the machine knows as it.
-// In a bind that is the same file. Of the system it may be one that took its
-// place, as long as the machine has none open: a layer over it would not bear
-// another number. mu is held.
+// admit checks that the file at a node's name is the one that the machine knows. In a bind
+// it must be the same file. In the system it may be a replacement if the machine has none
+// open, because an overlay above it cannot handle another node number. mu is held.
 func (s *Server) admit(n *node, a *kernel.Attr) error {
 	if a.Mode&syscall.S_IFMT != n.kind {
 		return syscall.ESTALE
@@ -259,17 +257,16 @@ func (s *Server) admit(n *node, a *kernel.Attr) error {
 			return syscall.ESTALE
 		}
 		if n.kind == syscall.S_IFDIR {
-			s.forgetDirs() // those below may be of the old one
+			s.forgetDirs() // its subdirectories may be of the old one
 		}
 	}
 	n.known, n.dev, n.ino = true, a.Dev, a.Ino
 	return nil
 }
 
-// stays tells whether a file of the system is what it was at its name, though another
-// took its place: as long as it is in use it goes by that name, with the attributes
-// that it has. What uses it would else be told that it is stale, and with a layer over
-// it whoever uses it next. mu is held.
+// stays reports whether a replaced file of the system keeps its identity, because the
+// machine has it open. Then a has the attributes of the open file. Otherwise its user would
+// get ESTALE, and with an overlay the next user too. mu is held.
 func (s *Server) stays(n *node, a *kernel.Attr) bool {
 	if n.region.live || n.kind != syscall.S_IFREG {
 		return false
@@ -287,7 +284,7 @@ func (s *Server) stays(n *node, a *kernel.Attr) bool {
 	return false
 }
 
-// detach takes one of a node's names away. mu is held.
+// detach removes a name of a node. mu is held.
 func (s *Server) detach(n, parent *node, name string) {
 	if s.names[entry{parent.id, name}] != n {
 		return
@@ -297,7 +294,7 @@ func (s *Server) detach(n, parent *node, name string) {
 	s.drop(parent)
 }
 
-// unname takes a name away and drops nobody. mu is held.
+// unname removes a name without dropping a node. mu is held.
 func (s *Server) unname(n, parent *node, name string) {
 	delete(s.names, entry{parent.id, name})
 	s.nameBytes -= len(name)
@@ -313,8 +310,7 @@ func (s *Server) unname(n, parent *node, name string) {
 	}
 }
 
-// attach gives a node a name more, in a directory that the machine knows and
-// that is not below it. mu is held.
+// attach gives a node another name in a known directory that is not below it. mu is held.
 func (s *Server) attach(n, parent *node, name string) {
 	if s.nodes[parent.id] != parent || s.nodes[n.id] != n || n.refs > 0 && isAbove(n, parent) {
 		return
@@ -329,8 +325,7 @@ func (s *Server) attach(n, parent *node, name string) {
 	parent.refs++
 }
 
-// drop removes a node that nobody knows any more, and those that it alone kept.
-// mu is held.
+// drop removes an unused node, and the nodes that only it kept. mu is held.
 func (s *Server) drop(n *node) {
 	next := []*node{n}
 	for len(next) > 0 {
@@ -351,7 +346,7 @@ func (s *Server) drop(n *node) {
 	}
 }
 
-// forget counts what the machine forgot.
+// forget reduces the lookup count.
 func (s *Server) forget(id, times uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,13 +356,13 @@ func (s *Server) forget(id, times uint64) {
 	}
 }
 
-// moved does in the table what a rename did. mu is held.
+// moved applies a rename to the table. mu is held.
 func (s *Server) moved(from *node, name string, to *node, newName string, exchange bool) {
 	a, b := s.names[entry{from.id, name}], s.names[entry{to.id, newName}]
 	if a == b && a != nil {
 		return
 	}
-	// Nobody goes away between losing a name and having the next.
+	// Keep the nodes between losing a name and getting the next.
 	from.refs++
 	to.refs++
 	if a != nil {
@@ -392,8 +387,8 @@ func (s *Server) moved(from *node, name string, to *node, newName string, exchan
 	}
 }
 
-// isAbove says whether n is a directory that dir is in. The host may have moved
-// what the table does not know of.
+// isAbove reports whether dir is below the directory n. The host may have moved directories
+// without the table knowing.
 func isAbove(n, dir *node) bool {
 	for range depthLimit {
 		if dir == nil {
@@ -407,7 +402,7 @@ func isAbove(n, dir *node) bool {
 	return true
 }
 
-// move does a rename and has those who fail to find what it moves try again.
+// move runs a rename. Operations that fail meanwhile try again.
 func (s *Server) move(rename func() error, moved func()) error {
 	s.mu.Lock()
 	s.moving++
@@ -424,8 +419,7 @@ func (s *Server) move(rename func() error, moved func()) error {
 	return err
 }
 
-// again does what finds something by its name, again where that name was being
-// changed.
+// again runs an operation on a name, and repeats it if names were changing.
 func (s *Server) again(find func() error) error {
 	for n := 1; ; n++ {
 		s.mu.Lock()
@@ -448,8 +442,8 @@ func (s *Server) again(find func() error) error {
 	}
 }
 
-// openDir opens the directory of a node as a location, name by name from the
-// next one above that is open. The caller ends its use.
+// openDir opens the directory of a node, name by name from the nearest open ancestor. The
+// caller calls done.
 func (s *Server) openDir(n *node) (*descriptor, error) {
 	var d *descriptor
 	err := s.again(func() (err error) { d, err = s.walk(n); return err })
@@ -477,8 +471,7 @@ func (s *Server) walk(n *node) (*descriptor, error) {
 	return at, nil
 }
 
-// way gives an open directory and the names from there to a node, the last
-// first.
+// way returns an open directory and the names from there to a node, the last first.
 func (s *Server) way(n *node) (*descriptor, []step, error) {
 	var steps []step
 	s.mu.Lock()
@@ -499,7 +492,7 @@ func (s *Server) way(n *node) (*descriptor, []step, error) {
 	}
 }
 
-// enterDir opens one directory, and keeps it open for the next who comes.
+// enterDir opens one directory and keeps it open for later requests.
 func (s *Server) enterDir(at *descriptor, to step) (*descriptor, error) {
 	fd, err := kernel.OpenDirAt(at.fd, to.name)
 	switch e := errnoOf(err); e {
@@ -531,7 +524,7 @@ func (s *Server) enterDir(at *descriptor, to step) (*descriptor, error) {
 	return d, nil
 }
 
-// closeDir closes what is kept open of a node. mu is held.
+// closeDir closes the kept directory of a node. mu is held.
 func (s *Server) closeDir(n *node) {
 	if n.recent == nil { // none, or the root's
 		return
@@ -553,8 +546,8 @@ func (s *Server) forgetDirs() {
 	}
 }
 
-// at does something with a node at its place: a name in a directory, which is
-// empty for the root. Where it is not there any more it may be at another.
+// at runs an operation on a node by directory and name; the name is empty for the root. If
+// the node is not found there, it tries the other names.
 func (s *Server) at(n *node, do func(dir int, name string) error) error {
 	for {
 		s.mu.Lock()
@@ -596,7 +589,7 @@ func (s *Server) atOne(n *node, do func(dir int, name string) error) error {
 	})
 }
 
-// attr describes a node, by what is open of it where something is.
+// attr returns the attributes of a node, from an open descriptor if there is one.
 func (s *Server) attr(n *node) (kernel.Attr, error) {
 	var a kernel.Attr
 	if d := s.anyOpen(n); d != nil {
@@ -618,7 +611,7 @@ func (s *Server) attr(n *node) (kernel.Attr, error) {
 	return a, err
 }
 
-// anyOpen gives an open descriptor of a node, or none. The caller ends its use.
+// anyOpen returns an open descriptor of a node, or nil. The caller calls done.
 func (s *Server) anyOpen(n *node) *descriptor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -630,8 +623,8 @@ func (s *Server) anyOpen(n *node) *descriptor {
 	return nil
 }
 
-// mixed makes one number of a file's two, which files of one file system never
-// share, and those of two hardly ever.
+// mixed combines device and inode number into one. Files of one file system never collide,
+// and files of two hardly ever.
 func mixed(dev, ino uint64) uint64 {
 	dev += 0x9e3779b97f4a7c15
 	dev = (dev ^ dev>>30) * 0xbf58476d1ce4e5b9
@@ -639,5 +632,5 @@ func mixed(dev, ino uint64) uint64 {
 	if n := ino ^ (dev ^ dev>>31); n != 0 {
 		return n
 	}
-	return 1 // 0 is no file
+	return 1 // 0 means no file
 }

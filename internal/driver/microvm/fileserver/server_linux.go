@@ -19,35 +19,35 @@ import (
 )
 
 const (
-	workers   = 16 // requests that are answered at a time
+	workers   = 16 // requests answered at the same time
 	smallSize = 4096 + 512
 	pageSize  = 128<<10 + 512
 )
 
-// A Server serves one directory to one machine. Its process's mask for new
-// files is to be 0: the machine's kernel has applied the one that counts.
+// A Server serves one directory to one machine. The umask of its process must be 0, because
+// the machine's kernel has applied the right one.
 type Server struct {
 	options Options
 	pages   sync.Pool // buffers of pageSize
-	larges  sync.Pool // of maxMessage
+	larges  sync.Pool // buffers of maxMessage
 
 	nodeMax, nameMax, handleMax, dirMax int
-	stillTime                           time.Duration // that const, but for tests
+	stillTime                           time.Duration // the constant, except in tests
 
 	mu        sync.Mutex
-	settled   *sync.Cond    // moving is less
-	begun     bool          // INIT was answered; guarded by mu, as all that follows
-	conn      net.Conn      // that is served, or nil
-	ended     chan struct{} // closed when it is no more
+	settled   *sync.Cond    // signalled when moving decreases
+	begun     bool          // INIT was answered; guarded by mu, as everything below
+	conn      net.Conn      // the served connection, or nil
+	ended     chan struct{} // closed when conn has ended
 	nodes     map[uint64]*node
 	names     map[entry]*node
-	files     map[file]*node // those of binds that have several names
+	files     map[file]*node // files of binds with several names
 	nameBytes int
-	last      uint64 // number of a node or a handle
+	last      uint64 // last number of a node or handle
 	handles   map[uint64]*handle
-	dirs      *list.List // nodes whose directory is kept open, latest first
-	moving    int        // renames under way
-	moves     uint64     // that ended
+	dirs      *list.List // nodes with a kept directory, latest first
+	moving    int        // renames in progress
+	moves     uint64     // finished renames
 	root      *node
 }
 
@@ -60,7 +60,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Its own, as a location.
+	// A descriptor of its own, as a location.
 	if fd, err = kernel.OpenDirAt(fd, "."); err != nil {
 		return nil, fmt.Errorf("share %s: %w", o.Root.Name(), err)
 	}
@@ -79,7 +79,7 @@ func New(o Options) (*Server, error) {
 		options: o, begun: o.Begun, nodeMax: nodeLimit, nameMax: nameLimit, dirMax: min(dirLimit, room/4), stillTime: stillTime,
 		nodes: map[uint64]*node{}, names: map[entry]*node{}, files: map[file]*node{}, handles: map[uint64]*handle{}, dirs: list.New(), last: rootID,
 	}
-	// Some are for what is open for a moment, and for the process itself.
+	// Reserve some for short openings, and for the process itself.
 	s.handleMax = max(min(handleLimit, room-s.dirMax-4*workers), 1)
 	s.settled = sync.NewCond(&s.mu)
 	s.pages.New = func() any { return new([pageSize]byte) }
@@ -92,7 +92,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close closes all that the machine has open. Serve has returned before.
+// Close closes all open files of the machine. Call it after Serve has returned.
 func (s *Server) Close() {
 	s.reset()
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func (s *Server) Close() {
 	}
 }
 
-// reset forgets all that the machine knew.
+// reset forgets everything that the machine knew.
 func (s *Server) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,10 +120,9 @@ func (s *Server) reset() {
 	s.nodes[rootID] = s.root
 }
 
-// Serve answers what comes on a connection until it ends, and closes it. The
-// machine may go on over another connection, with what it has open; the one
-// before ends then, if it has not. A connection that ends between two requests
-// is no error.
+// Serve answers requests on a connection until it ends, and closes it. The machine may
+// continue on another connection with its open files. That ends the earlier connection. The
+// end of a connection between two requests is not an error.
 func (s *Server) Serve(conn net.Conn) error {
 	defer conn.Close()
 	done := make(chan struct{})
@@ -142,7 +141,7 @@ func (s *Server) Serve(conn net.Conn) error {
 	c.mu.Unlock()
 	c.wg.Wait()
 	s.mu.Lock()
-	over := s.conn != conn // another one took its place
+	over := s.conn != conn // another connection has replaced it
 	if !over {
 		s.conn, s.ended = nil, nil
 	}
@@ -153,14 +152,14 @@ func (s *Server) Serve(conn net.Conn) error {
 	return c.err
 }
 
-// A session is one connection. Its workers take turns at reading: who has read
+// A session is one connection. Its workers take turns at reading: the worker that has read
 // a request answers it, while the next one reads.
 type session struct {
 	server *Server
 	conn   net.Conn
 	wg     sync.WaitGroup
 
-	free atomic.Int32 // workers that answer nothing now
+	free atomic.Int32 // idle workers
 
 	mu    sync.Mutex // held while a request is read
 	in    *bufio.Reader
@@ -189,7 +188,7 @@ func (c *session) work() {
 	}
 }
 
-// next reads a request, and hires who reads on if nobody else is there for it.
+// next reads a request, and starts another worker if none is idle.
 func (c *session) next(r *request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +196,7 @@ func (c *session) next(r *request) bool {
 		return false
 	}
 	if c.err = r.read(c.in); c.err != nil {
-		c.conn.Close() // ends writing, too
+		c.conn.Close() // this ends writes too
 		return false
 	}
 	if c.free.Add(-1) == 0 && c.hired < workers {
@@ -213,7 +212,7 @@ func (c *session) write(reply []byte) bool {
 	if err == nil {
 		return true
 	}
-	c.conn.Close() // so that whoever reads ends
+	c.conn.Close() // so that the reader ends
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil || errors.Is(c.err, net.ErrClosed) {
@@ -222,20 +221,19 @@ func (c *session) write(reply []byte) bool {
 	return false
 }
 
-// A request is one that is being answered, and the buffers for it.
+// A request is a request in progress, with its buffers.
 type request struct {
 	server *Server
 	head   head
 	node   uint64
 	body   body
-	out    writer // the reply, with room for its head
+	out    writer // the reply, with room for its header
 
-	small [2][smallSize]byte // of the body, and of the reply
-	lent  []any              // to give back
+	small [2][smallSize]byte // for the body, and for the reply
+	lent  []any              // buffers to return
 }
 
-// buffer gives n bytes that are valid until done; what is the i-th small buffer
-// has one user at a time.
+// buffer returns n bytes that are valid until done. Small buffer i has one user at a time.
 func (r *request) buffer(i, n int) []byte {
 	switch {
 	case n <= smallSize:
@@ -278,7 +276,7 @@ func (r *request) read(in *bufio.Reader) error {
 	if r.head, err = readHead(data); err != nil {
 		return err
 	}
-	_, _ = in.Discard(headIn) // it is there
+	_, _ = in.Discard(headIn) // these bytes are buffered
 	data = r.buffer(0, int(r.head.length)-headIn)
 	if _, err := io.ReadFull(in, data); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -290,7 +288,7 @@ func (r *request) read(in *bufio.Reader) error {
 	return nil
 }
 
-// answer does what is asked and gives the reply; nil is none.
+// answer executes the request and returns the reply, or nil if there is none.
 func (r *request) answer() []byte {
 	s := r.server
 	switch r.head.op {
@@ -385,9 +383,8 @@ func (r *request) do() error {
 		r.server.reset()
 		return nil
 	}
-	// The machine's kernel asks for none of these a second time: locks are its
-	// own, and there are no attributes, no files without a name and nothing to
-	// flush.
+	// The machine's kernel sends none of these a second time. It keeps locks itself, and
+	// the server has no attributes, no unnamed files and nothing to flush.
 	return syscall.ENOSYS
 }
 

@@ -7,9 +7,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// What a State is, all numbers with the lowest byte first: stateMark, the
-// counts, the nodes, each after the one of its directory, further names of them,
-// and the handles.
+// The format of a State, with little-endian numbers: stateMark, the counts, the nodes, each
+// after that of its directory, further names, and the handles.
 const (
 	stateMark  = "paddock share 1\n"
 	countsSize = 4 + 8 + 4 + 4 + 4
@@ -20,7 +19,7 @@ const (
 )
 
 type savedNode struct {
-	id, parent uint64 // parent is 0 for what has no name any more
+	id, parent uint64 // parent is 0 without a name
 	lookups    uint64
 	kind       uint32
 	opened     bool
@@ -90,7 +89,7 @@ func number(yes bool) uint32 {
 	return 0
 }
 
-// readState reads one, and takes nothing for granted but that it ends.
+// readState parses a state. It trusts nothing but the length of data.
 func readState(data []byte) (*savedState, error) {
 	wrong := func(what string) error { return fmt.Errorf("a share's state: %s: %w", what, paddock.Invalid) }
 	b := body{data: data}

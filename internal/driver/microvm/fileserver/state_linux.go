@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// State gives what Restore needs. No request may be under way.
+// State returns the input of Restore. No request may be in progress.
 func (s *Server) State() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,9 +48,9 @@ func (s *Server) State() ([]byte, error) {
 	return saved.bytes(), nil
 }
 
-// Restore makes a server for a machine that goes on: data is the State of the
-// one that it had. Files are opened again when they are used, and those that are
-// not there any more are ESTALE to the machine.
+// Restore makes a server for a restored machine. data is the State of its former server.
+// Files are opened again at their next use. A file that does not exist any more is ESTALE
+// to the machine.
 func Restore(o Options, data []byte) (*Server, error) {
 	saved, err := readState(data)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) restore(saved *savedState) error {
 		s.handles[h.id] = h
 		s.keep(h)
 	}
-	for _, n := range s.nodes { // a machine knows all that is kept
+	for _, n := range s.nodes { // the machine knows every restored node
 		s.drop(n)
 	}
 	return nil

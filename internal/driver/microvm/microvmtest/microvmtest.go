@@ -1,5 +1,5 @@
-// Package microvmtest gives tests of virtual machines a kernel and the programs that a box with a
-// machine runs. A test's own program is too large to serve as one of them.
+// Package microvmtest provides tests of virtual machines with a kernel and the programs of
+// a box with a machine. A test's own program is too large for that.
 package microvmtest
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/program/programtest"
 )
 
-// KernelVariable names a directory that `paddock vm setup` has put a kernel
-// into. Without it the kernel is the one of this system.
+// KernelVariable names a directory into which `paddock vm setup` has put a kernel. Without
+// it, tests use a kernel of this system.
 const KernelVariable = "PADDOCK_TEST_KERNEL"
 
-// Build makes the programs ready for this process and those that it starts, where a
-// machine can be made.
+// Build builds the programs for this process and its children, if a machine can be made on
+// this host.
 func Build() error {
 	if microvm.Lack(options()) != nil {
 		return nil
@@ -26,8 +26,8 @@ func Build() error {
 	return programtest.Build("paddock-guest", "paddock-microvm")
 }
 
-// Options are what a driver of tests begins with: programs, a kernel, and a
-// directory where templates stay from one driver to the next.
+// Options returns the basic options of a test's driver: programs, a kernel, and a directory
+// in which templates are kept for later drivers.
 func Options() (microvm.Options, error) {
 	o := options()
 	o.Data, o.Cache = Data(), Data()+"-cache"
@@ -39,24 +39,22 @@ func Options() (microvm.Options, error) {
 	return o, err
 }
 
-// Data is a directory for what drivers of tests save.
+// Data is a directory for saved state of test drivers.
 func Data() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("paddock-microvm-test-%d", os.Geteuid()))
 }
 
-// Guest gives the program that runs in machines. It is the calling one where Build
-// has built nothing.
+// Guest returns the program that runs in machines. Without Build it is the calling program.
 func Guest() (program.Program, error) { return programtest.Program("paddock-guest") }
 
-// Monitor gives the program that runs machines, likewise.
+// Monitor returns the program that runs machines. Without Build it is the calling program.
 func Monitor() (program.Program, error) { return programtest.Program("paddock-microvm") }
 
 func options() microvm.Options {
 	return microvm.Options{Environ: os.Environ(), Kernels: os.Getenv(KernelVariable)} //nolint:forbidigo // of a test
 }
 
-// Need skips a test where no machine can be made, which is where QEMU or a kernel
-// is missing.
+// Need skips a test if no machine can be made, because QEMU or a kernel is missing.
 func Need(tb testing.TB) {
 	tb.Helper()
 	if f := microvm.Lack(options()); f != nil {

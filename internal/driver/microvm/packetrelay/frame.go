@@ -8,8 +8,8 @@ package packetrelay
 
 import "encoding/binary"
 
-// Addresses of the link layer: that which QEMU gives a machine's first device, and
-// one that is nobody's, for whoever is at the other end.
+// Addresses of the link layer: the one that QEMU gives to a machine's first device, and an
+// unused one for the other end.
 const (
 	machine = "\x52\x54\x00\x12\x34\x56"
 	peer    = "\x02\x70\x61\x64\x64\x01"
@@ -23,13 +23,13 @@ const (
 	maxFrame = headSize + MaxPacket
 )
 
-// Kinds of packets, as Ethernet calls them.
+// Ethernet types.
 const (
 	typeIPv4 = 0x0800
 	typeIPv6 = 0x86dd
 )
 
-// packet gives the IP packet in a frame, or nil where there is none.
+// packet returns the IP packet in a frame, or nil if there is none.
 func packet(frame []byte) []byte {
 	if len(frame) < headSize || len(frame) > maxFrame {
 		return nil
@@ -41,7 +41,8 @@ func packet(frame []byte) []byte {
 	return data
 }
 
-// sane gives an IP packet without what may follow it, and its kind; 0 is none.
+// sane returns an IP packet without trailing bytes, and its Ethernet type, or 0 if it is
+// invalid.
 func sane(data []byte) ([]byte, uint16) {
 	const head4, head6 = 20, 40
 	switch {
@@ -63,27 +64,27 @@ func sane(data []byte) ([]byte, uint16) {
 	return nil, 0
 }
 
-// head writes what comes before a packet for the machine.
+// head writes the Ethernet header of a packet for the machine.
 func head(to []byte, kind uint16) {
 	copy(to, machine+peer)
 	binary.BigEndian.PutUint16(to[12:], kind)
 }
 
-// Protocols of the transport layer whose checksum the link leaves out.
+// Transport protocols whose checksum the link leaves out.
 const (
 	protocolTCP = 6
 	protocolUDP = 17
 )
 
-// complete writes the checksum of a TCP or UDP packet, which is sane. The other
-// ends of links do not look at it, but the machine's kernel does.
+// complete writes the checksum of a valid TCP or UDP packet. The other ends of links do not
+// check it, but the machine's kernel does.
 func complete(p []byte, kind uint16) {
 	var protocol byte
 	var addresses, data []byte
 	switch kind {
 	case typeIPv4:
 		if binary.BigEndian.Uint16(p[6:])&0x3fff != 0 {
-			return // of a fragment it is not there
+			return // a fragment has no transport header
 		}
 		protocol, addresses, data = p[9], p[12:20], p[int(p[0]&0xf)*4:]
 	case typeIPv6:
@@ -101,13 +102,12 @@ func complete(p []byte, kind uint16) {
 	clear(at)
 	sum := ^fold(add(add(uint64(protocol)+uint64(len(data)), addresses), data))
 	if sum == 0 && protocol == protocolUDP {
-		sum = 0xffff // zero is that there is none
+		sum = 0xffff // zero means no checksum
 	}
 	binary.BigEndian.PutUint16(at, sum)
 }
 
-// add adds the words of data to a sum of the Internet's kind, where a packet
-// cannot make it too large.
+// add adds the words of data to an Internet checksum. A packet is too short to overflow it.
 func add(sum uint64, data []byte) uint64 {
 	for ; len(data) >= 4; data = data[4:] {
 		sum += uint64(binary.BigEndian.Uint32(data))

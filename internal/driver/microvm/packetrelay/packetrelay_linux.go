@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A Relay joins a device and a link.
+// A Relay copies packets between a device and a link.
 type Relay struct {
 	device, link *end
 	closed       atomic.Bool
@@ -35,8 +35,8 @@ func newEnd(f *os.File) (*end, error) {
 	return &end{f, raw}, nil
 }
 
-// New makes a relay between a device and a link, which belong to it: sockets of
-// packets, of which each is a frame, or an IP packet.
+// New makes a relay and takes over both descriptors. They are packet sockets: each packet
+// of device is an Ethernet frame, each packet of link an IP packet.
 func New(device, link *os.File) (*Relay, error) {
 	d, err := newEnd(device)
 	if err != nil {
@@ -49,9 +49,9 @@ func New(device, link *os.File) (*Relay, error) {
 	return &Relay{device: d, link: l}, nil
 }
 
-// Run carries packets until one of the ends does no more, and closes both. The end
-// that takes none for a while is waited for: what comes meanwhile fills queues
-// that are the sender's to drop from, the device's in the machine or the link's.
+// Run copies packets until one of the ends fails, and closes both. It waits for an end that
+// accepts no packets. Meanwhile the queues of the sender fill up, the device's in the
+// machine or the link's, and the sender drops packets.
 func (r *Relay) Run() error {
 	var first error
 	var once sync.Once
@@ -59,7 +59,7 @@ func (r *Relay) Run() error {
 	for _, carry := range []func() error{r.in, r.out} {
 		wg.Go(func() {
 			err := carry()
-			once.Do(func() { // it is why the other one ends, too
+			once.Do(func() { // the cause of the other end's failure too
 				if !errors.Is(err, io.EOF) && !r.closed.Load() {
 					first = err
 				}
@@ -74,11 +74,11 @@ func (r *Relay) Run() error {
 // Close ends Run.
 func (r *Relay) Close() {
 	r.closed.Store(true)
-	_ = r.device.file.Close() // twice is fine, and what was written is gone already
+	_ = r.device.file.Close() // closing twice is fine, and written packets are already sent
 	_ = r.link.file.Close()
 }
 
-// out carries what the machine sends.
+// out copies packets from the machine.
 func (r *Relay) out() error {
 	write := r.link.writer()
 	return r.device.each(0, func(frame []byte) error {
@@ -89,7 +89,7 @@ func (r *Relay) out() error {
 	})
 }
 
-// in carries what the machine gets.
+// in copies packets to the machine.
 func (r *Relay) in() error {
 	write := r.device.writer()
 	return r.link.each(headSize, func(data []byte) error {
@@ -103,9 +103,9 @@ func (r *Relay) in() error {
 	})
 }
 
-// each calls do with every packet, before which there is so much space.
+// each calls do with every packet, with space bytes free before it.
 func (e *end) each(space int, do func([]byte) error) error {
-	buf := make([]byte, space+maxFrame+1) // one more, so that what was cut is seen
+	buf := make([]byte, space+maxFrame+1) // one more byte, to detect truncation
 	var n int
 	var failed error
 	take := func(fd uintptr) bool {
@@ -128,8 +128,8 @@ func (e *end) each(space int, do func([]byte) error) error {
 	}
 }
 
-// writer gives a function that sends a packet. One that is too large for the
-// other end is dropped.
+// writer returns a function that sends a packet. It drops a packet that is too large for
+// the other end.
 func (e *end) writer() func([]byte) error {
 	var data []byte
 	var failed error

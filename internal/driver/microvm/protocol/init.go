@@ -7,16 +7,16 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// What the files' port is spoken with: FUSE, as linux/fuse.h has it.
+// Constants of FUSE, the protocol of the files' port; see linux/fuse.h.
 const (
 	FUSEMajor  = 7
 	FUSEMinor  = 38
-	FUSEOldest = 31 // minor that the other side has at least
+	FUSEOldest = 31 // oldest minor version of the other side
 
 	MaxData = 1 << 20 // bytes of one read or write
 )
 
-// What the two sides of INIT offer.
+// Features that both sides of INIT offer.
 const (
 	initAsyncRead       = 1 << 0
 	initAtomicTruncate  = 1 << 3
@@ -34,9 +34,9 @@ const (
 		initAsyncDirect | initParallelDirOps | initHandleKillpriv | initMaxPages | initCacheLinks
 )
 
-// AppendInit appends the answer to an INIT: what a machine's kernel may ask of the server
-// of its files. It is the machine's init that answers it: a machine's tree is mounted
-// before there is a host to ask.
+// AppendInit appends the answer to an INIT request: the features of the file server that
+// the machine's kernel may use. The machine's init answers it, because the tree is mounted
+// before a host is connected.
 func AppendInit(b, request []byte) ([]byte, error) {
 	if len(request) < 16 {
 		return nil, fmt.Errorf("INIT of %d bytes: %w", len(request), paddock.Invalid)
@@ -44,7 +44,7 @@ func AppendInit(b, request []byte) ([]byte, error) {
 	field := func(i int) uint32 { return binary.NativeEndian.Uint32(request[4*i:]) }
 	theirs, version := field(0), field(1)
 	switch {
-	case theirs > FUSEMajor: // it asks again
+	case theirs > FUSEMajor: // it asks again with our version
 		version = FUSEMinor
 	case theirs < FUSEMajor || version < FUSEOldest:
 		return nil, fmt.Errorf("FUSE %d.%d, and at least %d.%d is needed: %w", theirs, version, FUSEMajor, FUSEOldest, paddock.Unsupported)
@@ -54,10 +54,10 @@ func AppendInit(b, request []byte) ([]byte, error) {
 	b = u32(b, min(version, FUSEMinor))
 	b = u32(b, min(field(2), MaxData)) // readahead
 	b = u32(b, field(3)&initWanted)
-	b = binary.NativeEndian.AppendUint16(b, 64) // background requests
-	b = binary.NativeEndian.AppendUint16(b, 48) // at which it is congested
+	b = binary.NativeEndian.AppendUint16(b, 64) // maximum of background requests
+	b = binary.NativeEndian.AppendUint16(b, 48) // number at which it is congested
 	b = u32(b, MaxData)
-	b = u32(b, 1) // ns that a time is exact to
+	b = u32(b, 1) // time granularity in ns
 	b = binary.NativeEndian.AppendUint16(b, MaxData/4096)
 	return append(b, make([]byte, 2+4+7*4)...), nil
 }

@@ -60,7 +60,7 @@ func (r *Begin) Append(b []byte) []byte {
 	return framing.AppendBool(b, r.Layer)
 }
 
-// bindLeast is how many bytes a bind takes at least.
+// bindLeast is the minimum encoded size of a bind.
 const bindLeast = 4 + 1 + 1
 
 // Take implements framing.Message.

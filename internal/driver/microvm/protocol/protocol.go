@@ -13,71 +13,71 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/framing"
 )
 
-// Names of the machine's ports (virtio-serial). The monitor's end of each is a
-// connection that is made when the machine runs, and made anew when it goes on
-// from memory: inside, the port then was closed and is open again.
+// Names of the machine's virtio-serial ports. The supervisor connects to each port when the
+// machine runs, and again after a restore. Inside, a restored machine sees the port closed
+// and open again.
 const (
 	ControlPort = "paddock.control" // requests and answers, see Conn
-	FilesPort   = "paddock.files"   // FUSE, as /dev/fuse speaks it: messages begin with their length
-	AgentPort   = "paddock.agent"   // yamux, whose server is inside; each stream is a connection to the agent (package guestinit)
+	FilesPort   = "paddock.files"   // FUSE as on /dev/fuse: messages begin with their length
+	AgentPort   = "paddock.agent"   // yamux, server inside; each stream is a connection to the agent (see guestinit)
 )
 
-// A Machine says what the monitor is to run. The host makes it.
+// A Machine describes the machine that the supervisor runs. The host makes it.
 type Machine struct {
-	Engine    string   `json:"engine"`              // path of QEMU, in the directory boxinit.Engine
-	Accel     Accel    `json:"accel"`               // what runs the machine's processors
-	CPU       string   `json:"cpu"`                 // their model, and what they have besides: ",+avx"
-	CPUs      int      `json:"cpus"`                // how many
+	Engine    string   `json:"engine"`              // path of QEMU in the directory boxinit.Engine
+	Accel     Accel    `json:"accel"`               // how the machine's processors run
+	CPU       string   `json:"cpu"`                 // processor model with additional features, such as ",+avx"
+	CPUs      int      `json:"cpus"`                // number of processors
 	Memory    int64    `json:"memory"`              // bytes of the whole machine
-	Limit     int64    `json:"limit"`               // bytes of it that commands may have
-	Arguments string   `json:"arguments,omitempty"` // the kernel's
-	Firmware  []string `json:"firmware,omitempty"`  // directories of QEMU's own files, in boxinit.Engine
+	Limit     int64    `json:"limit"`               // bytes of it for commands
+	Arguments string   `json:"arguments,omitempty"` // the kernel's command line
+	Firmware  []string `json:"firmware,omitempty"`  // directories of QEMU's own files in boxinit.Engine
 
 }
 
-// Names of the files that a machine is made with, in boxinit.GuestKernelFiles.Supplies.
+// Names of the files for a machine in boxinit.GuestKernelFiles.Supplies.
 const (
 	FileLinux  = "linux" // an ELF kernel with a PVH entry
 	FileInitrd = "initrd"
 	FileKVM    = "kvm"             // /dev/kvm, open
-	FileState  = "template state"  // of a template: its devices
-	FileMemory = "template memory" // of a template: its memory, read-only, as long as Machine.Memory
+	FileState  = "template state"  // devices of a template
+	FileMemory = "template memory" // memory of a template, read-only, of size Machine.Memory
 )
 
-// An Accel is what runs a machine's processors.
+// An Accel is how the processors of a machine run.
 type Accel string
 
-// What QEMU calls them.
+// QEMU's names for them.
 const (
 	KVM Accel = "kvm"
 	TCG Accel = "tcg"
 )
 
-// A Request is one to the machine's init; an Answer follows.
+// A Request is a request to the machine's init, which sends an Answer.
 type Request struct {
 	Begin   *Begin
-	Hold    bool     // let no more requests for files out, and answer when none is under way
+	Hold    bool     // send no more file requests, and answer when none is in progress
 	Go      bool     // undoes Hold
-	Archive *Archive // chunks follow the answer, the last is empty
-	Memory  int64    // bytes that commands may have from now on
+	Archive *Archive // chunks follow the answer, the last one empty
+	Memory  int64    // new memory limit of commands in bytes
 	Inspect bool
 }
 
-// Begin is the first request to a machine that was started, or that goes on from
-// memory. Nothing else runs in it before it is answered.
+// Begin is the first request to a booted or restored machine. Until it is answered, nothing
+// else runs in the machine.
 type Begin struct {
-	Again    bool   // it goes on from memory of a running box: only the next four count
-	Entropy  []byte // for the machine's own generator, 64 bytes
+	Again    bool   // restored from the memory of a running box; only the next four fields are used
+	Entropy  []byte // for the machine's random generator, 64 bytes
 	Time     int64  // ns since 1970
 	Hostname string
-	Machine  string // what /etc/machine-id is to say: 32 hexadecimal digits
+	Machine  string // content of /etc/machine-id: 32 hexadecimal digits
 
-	Link   bool // there is an interface
+	Link   bool // there is a network interface
 	Binds  []boxinit.Bind
-	Disk   int64 // bytes of the private layer
-	Memory int64 // bytes that commands may have
+	Disk   int64 // size of the private layer in bytes
+	Memory int64 // memory limit of commands in bytes
 	UID    int   // the box's user
-	GID    int   // likewise
+	GID    int   // the box's group
 	Sudo   bool  // commands have sudo
 	Layer  bool  // chunks with an archive of the private layer follow
 }
@@ -85,20 +85,20 @@ type Begin struct {
 // An Archive asks for the private layer.
 type Archive struct {
 	All     int64 // see boxinit.Room
-	Content int64 // likewise
-	File    int64 // likewise
+	Content int64 // see boxinit.Room
+	File    int64 // see boxinit.Room
 }
 
-// An Answer is the machine's.
+// An Answer is the machine's answer.
 type Answer struct {
 	Error  string
 	Kind   paddock.Kind
-	Kills  int64 // processes that were ended for lack of memory
-	Memory int64 // bytes that commands have
+	Kills  int64 // number of OOM kills
+	Memory int64 // memory used by commands in bytes
 	Peak   int64
 }
 
-// Err is why it failed.
+// Err returns the error of a failed request.
 func (a *Answer) Err() error {
 	if a.Error == "" {
 		return nil
@@ -106,7 +106,7 @@ func (a *Answer) Err() error {
 	return fmt.Errorf("%s: %w", boxinit.Words(a.Error, 1000), a.Kind)
 }
 
-// Bounds of what one message says, in bytes.
+// Bounds of the parts of a message, in bytes.
 const (
 	MaxMessage = 1 << 20
 	MaxChunk   = 256 << 10
@@ -118,8 +118,8 @@ func Write(w io.Writer, m framing.Message) error { return framing.Write(w, m) }
 // Read reads a message.
 func Read(r io.Reader, m framing.Message) error { return framing.Read(r, m, MaxMessage) }
 
-// WriteChunk writes bytes in the same frame.
+// WriteChunk writes bytes in a frame.
 func WriteChunk(w io.Writer, data []byte) error { return framing.WriteFrame(w, data) }
 
-// ReadChunk reads them.
+// ReadChunk reads the bytes of a frame.
 func ReadChunk(r io.Reader) ([]byte, error) { return framing.ReadFrame(r, MaxChunk) }

@@ -11,16 +11,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// mapChunk is how many pages are asked about at once.
+// mapChunk is the number of page entries read at once.
 const mapChunk = 8 << 10
 
-// SaveMemory writes the memory of a stopped machine to an empty file: pages that
-// are not zero, at their addresses, and the file is made as long as the memory.
-// More than limit bytes of such pages is [paddock.Exhausted], and no more is
-// written.
+// SaveMemory writes the memory of a stopped machine to an empty file. It writes pages that
+// are not zero, at their addresses, and sets the file's size to that of the memory. For
+// more than limit bytes of such pages it returns [paddock.Exhausted] and stops writing.
 //
-// Pages that the machine did not change are the template's still: those are
-// read from there, and not of QEMU.
+// Pages that the machine has not changed are read from the template, and not from QEMU.
 func (v *VM) SaveMemory(ctx context.Context, w *os.File, limit int64) error {
 	if err := w.Truncate(v.size); err != nil {
 		return err
@@ -70,7 +68,7 @@ func (v *VM) read(b []byte, off int64) error {
 	return nil
 }
 
-// copyTemplate copies what the template has there. A cold machine has none.
+// copyTemplate copies a range from the template. A machine that booted has none.
 func (v *VM) copyTemplate(s *sheet, off, end int64) error {
 	if v.template == nil {
 		return nil
@@ -85,8 +83,8 @@ func (v *VM) copyTemplate(s *sheet, off, end int64) error {
 	return nil
 }
 
-// nextData is where a file has data between off and end, in whole pages. Where
-// a file system does not tell, all is data.
+// nextData returns the next range of a file with data between off and end, in whole pages.
+// If the file system does not report holes, everything is data.
 func nextData(f *os.File, off, end int64) (start, stop int64) {
 	const seekData, seekHole = 3, 4
 	start, err := f.Seek(off, seekData)

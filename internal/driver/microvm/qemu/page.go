@@ -12,7 +12,7 @@ import (
 
 const pageSize = 4096
 
-// Bits of a page's entry in /proc/PID/pagemap, of entrySize bytes.
+// Bits of a page's entry in /proc/PID/pagemap.
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62
@@ -21,13 +21,13 @@ const (
 	entrySize = 8
 )
 
-// A run is of pages next to each other that are of one kind.
+// A run is a sequence of adjacent pages of one kind.
 type run struct {
 	first, count int64
-	own          bool // QEMU's own: of no file
+	own          bool // QEMU's own page, of no file
 }
 
-// runs gives those that entries of pagemap are about.
+// runs returns the runs in entries of pagemap.
 func runs(entries []byte) iter.Seq[run] {
 	return func(yield func(run) bool) {
 		var r run
@@ -50,16 +50,16 @@ func runs(entries []byte) iter.Seq[run] {
 	}
 }
 
-// isOwn is whether a page of a private mapping is one that was written to, or
-// may be. Of one that was swapped out pageOfFile says nothing.
+// isOwn reports whether a page of a private mapping was written, or may have been. For a
+// swapped-out page pageOfFile has no meaning.
 func isOwn(entry uint64) bool {
 	return entry&pageSwapped != 0 || entry&pagePresent != 0 && entry&pageOfFile == 0
 }
 
-// A sheet takes the pages of a memory that are not zero.
+// A sheet writes the pages of a memory that are not zero.
 type sheet struct {
 	out  io.WriterAt
-	left int64 // how many bytes more there may be
+	left int64 // bytes that may still be written
 	buf  []byte
 	zero []byte
 }
@@ -68,8 +68,7 @@ func newSheet(out io.WriterAt, limit int64) *sheet {
 	return &sheet{out: out, left: limit, buf: make([]byte, 256*pageSize), zero: make([]byte, pageSize)}
 }
 
-// copy takes pages from what reads them at their offsets. Both ends are those of
-// pages.
+// copy copies a range of whole pages from a reader by offset.
 func (s *sheet) copy(read func(b []byte, off int64) error, off, end int64) error {
 	for off < end {
 		part := s.buf[:min(int64(len(s.buf)), end-off)]
@@ -84,7 +83,7 @@ func (s *sheet) copy(read func(b []byte, off int64) error, off, end int64) error
 	return nil
 }
 
-// put writes pages that are not zero, as few times as possible.
+// put writes the pages that are not zero, in as few writes as possible.
 func (s *sheet) put(part []byte, off int64) error {
 	start := 0
 	flush := func(end int) error {

@@ -16,67 +16,64 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// A Spec says which machine is to run. A cold one has a kernel; one that goes on
-// has memory and devices of a machine that was saved, and is otherwise equal to
-// it: as many ports by the same names, a network or none.
+// A Spec describes the machine to run. A machine that boots has a kernel. A restored
+// machine has the memory and devices of a saved one, and must otherwise be equal to it: the
+// same number and names of ports, and a network or none.
 //
-// Files stay the caller's, who may close them when Start has returned. Only
-// Template has to stay open for as long as the machine is to be saved.
+// The caller may close the files after Start has returned. Only Template must stay open
+// until the last SaveMemory.
 type Spec struct {
-	// Accel, CPU, CPUs, Memory, Arguments and Firmware count.
+	// Accel, CPU, CPUs, Memory, Arguments and Firmware are used.
 	protocol.Machine
 
-	// Paths as QEMU opens them, for reading. QEMU opens a path several times and
-	// reads each descriptor from where it stands: whoever answers its system
-	// calls gives it a file whose offset is 0.
+	// Paths as QEMU opens them for reading. QEMU opens a path several times and reads each
+	// descriptor from its offset. So whoever handles its system calls must give it a file
+	// with offset 0.
 	Kernel string
 	Initrd string
 
-	// RAM is the path of a file with the memory to go on from, as long as
-	// Memory. It is mapped privately, though QEMU 7.2 asks to open it for
-	// writing.
+	// RAM is the path of a file with the memory to restore, of size Memory. QEMU maps it
+	// privately, although QEMU 7.2 opens it for writing.
 	RAM      string
-	Template *os.File  // the same memory, for SaveMemory; open for reading
-	Devices  io.Reader // what SaveDevices gave
+	Template *os.File  // the same memory, open for reading, for SaveMemory
+	Devices  io.Reader // output of SaveDevices
 
 	Ports []Port
 
-	// Net is the machine's end of its network, one of a connected pair of Unix
-	// sockets: each packet is an Ethernet frame. Both SOCK_SEQPACKET and
-	// SOCK_DGRAM do. Nil is none.
+	// Net is the machine's end of its network: one end of a connected pair of Unix sockets
+	// of type SOCK_SEQPACKET or SOCK_DGRAM. Each packet is an Ethernet frame. Nil means no
+	// network.
 	Net *os.File
 
-	// Console takes what the machine writes to its serial console. It is open
-	// only for writing, and made non-blocking; what finds no room is lost. Nil
-	// is none.
+	// Console receives the output of the machine's serial console. It is open only for
+	// writing and made non-blocking, and output without room is lost. Nil discards the
+	// output.
 	Console *os.File
 }
 
-// A Port is a virtio-serial port. Its listener is a Unix stream socket, and one
-// connection at a time is served. QEMU discards what the guest writes to a port
-// that nobody is connected to.
+// A Port is a virtio-serial port. Its listener is a Unix stream socket that serves one
+// connection at a time. QEMU discards the guest's output to a port without a connection.
 type Port struct {
 	Name     string
 	Listener *os.File
 }
 
-// A Starter starts QEMU with these arguments, the first of which is not the
-// program but its first argument, and with these files as descriptors 3, 4, ….
-// QEMU writes why it cannot run to descriptor 2. The process is waited for
-// here, and by nobody else.
+// A Starter starts QEMU with these arguments, without the program's name, and with these
+// files as descriptors 3, 4, …. On descriptor 2 QEMU writes why it cannot run. This package
+// waits for the process, and no one else may.
 type Starter func(arguments []string, files []*os.File) (*os.Process, error)
 
-// MTU is the largest that the machine's interface can have.
+// MTU is the maximum of the machine's interface.
 const MTU = 65520
 
-// Descriptors that QEMU has, from the first that a Starter passes.
+// QEMU's descriptors, starting with the first that a Starter passes.
 const (
 	firstFD   = 3
 	qmpFD     = firstFD
-	devicesFD = firstFD + 1 // if the machine goes on
+	devicesFD = firstFD + 1 // if the machine is restored
 )
 
-// A set of descriptors of QEMU's, /dev/fdset/N, is for one use.
+// Sets of descriptors of QEMU (/dev/fdset/N), each for one use.
 const (
 	consoleSet = 1 + iota
 	devicesSet
@@ -84,11 +81,10 @@ const (
 
 func fdset(n int) string { return "/dev/fdset/" + strconv.Itoa(n) }
 
-// again is whether the machine goes on from memory.
+// again reports whether the machine is restored.
 func (s *Spec) again() bool { return s.RAM != "" }
 
-// check refuses what QEMU would understand in another way than it was meant:
-// a comma ends a value in its arguments.
+// check refuses values with a comma, which ends a value in QEMU's arguments.
 func (s *Spec) check() error {
 	if s.again() == (s.Kernel != "") || s.again() != (s.Devices != nil) || s.again() != (s.Template != nil) {
 		return fmt.Errorf("a machine has a kernel, or memory and devices: %w", paddock.Invalid)
@@ -100,7 +96,7 @@ func (s *Spec) check() error {
 		return fmt.Errorf("%d processors and %d bytes: %w", s.CPUs, s.Memory, paddock.Invalid)
 	}
 	values := []string{s.RAM}
-	for i, part := range strings.Split(s.CPU, ",") { // a model, and what it has besides
+	for i, part := range strings.Split(s.CPU, ",") { // a model, and its additional features
 		if i > 0 && !strings.HasPrefix(part, "+") || strings.ContainsAny(part, "=\x00") {
 			return fmt.Errorf("processor %q: %w", s.CPU, paddock.Invalid)
 		}
@@ -116,10 +112,10 @@ func (s *Spec) check() error {
 	return nil
 }
 
-// processors says how many there are. Where QEMU emulates a machine that can have
-// one only, it leaves memory barriers out (before 8.1). But its devices run beside
-// the processor: without barriers it happens that one does not see that the other
-// waits for it, and both wait for ever.
+// processors returns the argument for the number of processors. Before 8.1, QEMU leaves out
+// memory barriers if it emulates a machine with at most one processor. But its devices run
+// in another thread. Without barriers, the processor and a device may each miss that the
+// other waits for it, and both wait forever.
 func (s *Spec) processors() string {
 	if s.Accel == protocol.TCG && s.CPUs == 1 {
 		return "1,maxcpus=2"
@@ -127,9 +123,8 @@ func (s *Spec) processors() string {
 	return strconv.Itoa(s.CPUs)
 }
 
-// plan gives QEMU's arguments, and the files that belong to them: qmp is for the
-// conversation with it, and one that goes on reads its devices' state from
-// devices.
+// plan returns QEMU's arguments and their files. qmp is the connection for control. A
+// restored machine reads the state of its devices from devices.
 func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 	files := []*os.File{qmp}
 	if s.again() {
@@ -142,14 +137,15 @@ func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-S",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-		// Without option ROMs, which are for bootloaders. Devices are found by
-		// ACPI. Memory is in no core dump, and equal pages stay apart. The state of
-		// devices has no description.
+		// x-option-roms=off: option ROMs are for boot loaders. acpi=on: the kernel finds
+		// devices by ACPI. dump-guest-core=off: no memory in core dumps. mem-merge=off:
+		// equal pages are not shared. suppress-vmdesc=on: no description of the devices'
+		// state.
 		"-M", "microvm,acpi=on,x-option-roms=off,auto-kernel-cmdline=off,dump-guest-core=off,mem-merge=off,suppress-vmdesc=on,memory-backend=ram",
 		"-global", "virtio-mmio.force-legacy=false",
-		// Nor does it say what it is of, for what saves it does not.
+		// The state does not name its machine type either.
 		"-global", "migration.send-configuration=off",
-		// The battery clock is the machine's too: it stands when the machine does.
+		// The real-time clock belongs to the machine too: it stops with the machine.
 		"-rtc", "base=utc,clock=vm",
 		"-cpu", s.CPU, "-smp", s.processors(),
 		"-m", strconv.FormatInt(s.Memory>>10, 10) + "k",
@@ -182,7 +178,7 @@ func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 	}
 	args = append(args, "-serial", "chardev:console")
 	if len(s.Ports) > 0 {
-		// Number 0 is for a console.
+		// Number 0 is reserved for a console.
 		args = append(args, "-device", fmt.Sprintf("virtio-serial-device,max_ports=%d", len(s.Ports)+1))
 	}
 	for i, p := range s.Ports {
@@ -190,16 +186,15 @@ func (s *Spec) plan(qmp, devices *os.File) ([]string, []*os.File) {
 			"-device", fmt.Sprintf("virtserialport,id=%[2]s,nr=%[1]d,chardev=port%[1]d,name=%[2]s", i+1, p.Name))
 	}
 	if s.Net != nil {
-		// A machine that goes on is not told that it has moved, five times within half a
-		// second: each time its kernel would tell of its interface whoever might want to
-		// know. It is alone in its network.
+		// Do not announce a restored machine on its network. Otherwise QEMU would notify it
+		// five times within half a second, and each time its kernel would announce its
+		// interface, although it is alone in its network.
 		args = append(args, "-netdev", fmt.Sprintf("dgram,id=net,local.type=fd,local.str=%d", give(s.Net)),
 			"-device", fmt.Sprintf("virtio-net-device,netdev=net,host_mtu=%d,guest_announce=off", MTU))
 	}
-	// What the guest reports as free, and what it is asked for, QEMU gives back to the
-	// host. Where pages have to be empty when they are free, it reports none: of a
-	// machine that goes on they are as they were saved. The guest takes back what it
-	// gave where it has nothing else left.
+	// QEMU returns memory to the host that the guest reports as free, or that the balloon
+	// takes. With page-poison the guest would report none, because a restored page would
+	// not be empty. The guest takes memory back from the balloon when it has no other left.
 	args = append(args, "-device", "virtio-balloon-device,id=balloon,deflate-on-oom=on,free-page-reporting=on,page-poison=off")
 	return args, files
 }

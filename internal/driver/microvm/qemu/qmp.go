@@ -14,13 +14,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// maxLine bounds a message of QEMU's. The longest that we ask for is its
-// greeting, of some hundred bytes.
+// maxLine bounds a message of QEMU. The longest message expected is the greeting of some
+// hundred bytes.
 const maxLine = 64 << 10
 
-// A message is one of QEMU's. What it is for follows from what it has.
+// A message is a message of QEMU. Its fields determine its kind.
 type message struct {
-	QMP    json.RawMessage `json:"QMP"` // a greeting
+	QMP    json.RawMessage `json:"QMP"` // greeting
 	Return json.RawMessage `json:"return"`
 	Error  *struct {
 		Desc string `json:"desc"`
@@ -35,7 +35,7 @@ type message struct {
 	} `json:"data"`
 }
 
-// readMessage reads a line. The reader's buffer bounds it.
+// readMessage reads a line, bounded by the reader's buffer.
 func readMessage(r *bufio.Reader) (message, error) {
 	var m message
 	line, err := r.ReadSlice('\n')
@@ -49,11 +49,11 @@ func readMessage(r *bufio.Reader) (message, error) {
 	return m, err
 }
 
-// writeTime bounds how long QEMU may take to read a command. Its buffer has room
-// for any, unless it does not read at all.
+// writeTime bounds the time for QEMU to read a command. Its buffer has room for any
+// command, unless QEMU does not read at all.
 const writeTime = 10 * time.Second
 
-// brief is a text of QEMU's for an error: all on one line, and not long.
+// brief shortens a text of QEMU to one line for an error.
 func brief(text string) string {
 	const most = 200
 	if len(text) > most {
@@ -62,30 +62,30 @@ func brief(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// A command is what QEMU is asked. A file goes with it.
+// A command is a command for QEMU, with a file.
 type command struct {
 	Execute   string         `json:"execute"`
 	Arguments map[string]any `json:"arguments,omitempty"`
 	ID        uint64         `json:"id"`
 }
 
-// A qmp is a connection that speaks the QEMU Machine Protocol.
+// A qmp is a connection with the QEMU Machine Protocol.
 type qmp struct {
 	conn  net.Conn
 	event func(message)
-	send  func(data []byte, fd int) error // with a descriptor unless it is negative
+	send  func(data []byte, fd int) error // with a descriptor, unless fd is negative
 
 	answers chan message
 	greeted chan struct{}
-	done    chan struct{} // closed when nothing comes any more
-	err     error         // then: why
+	done    chan struct{} // closed when no more messages come
+	err     error         // the reason, after done
 
-	mu   sync.Mutex // held for as long as a command is under way
-	last uint64     // guarded by mu: number of the last command
+	mu   sync.Mutex // held during a command
+	last uint64     // guarded by mu; number of the last command
 }
 
-// newProtocol begins to listen. Events are told from one goroutine. Close ends
-// it, and so does the end of what QEMU says.
+// newQMP starts to read messages. One goroutine calls event. It ends after close, or when
+// QEMU closes the connection.
 func newQMP(conn net.Conn, send func([]byte, int) error, event func(message)) *qmp {
 	p := &qmp{
 		conn: conn, event: event, send: send,
@@ -113,7 +113,7 @@ func (p *qmp) listen() {
 		case m.Return != nil || m.Error != nil:
 			select {
 			case p.answers <- m:
-			case <-p.answers: // nobody took the one before, so nobody waits for that
+			case <-p.answers: // no caller took the last answer, so none waits for it
 				p.answers <- m
 			}
 		default:
@@ -123,13 +123,13 @@ func (p *qmp) listen() {
 	}
 }
 
-// close ends the conversation, and waits for what is told of events.
+// close closes the connection, and waits for the last call of event.
 func (p *qmp) close() {
 	p.conn.Close()
 	<-p.done
 }
 
-// begin waits for QEMU's greeting and agrees on its commands.
+// begin waits for QEMU's greeting and enables commands.
 func (p *qmp) begin(ctx context.Context) error {
 	select {
 	case <-p.greeted:
@@ -148,18 +148,17 @@ func (p *qmp) ended() error {
 	return fmt.Errorf("listen to QEMU: %w", p.err)
 }
 
-// run is ask where the answer does not matter.
+// run is ask without the answer.
 func (p *qmp) run(ctx context.Context, name string, args map[string]any) error {
 	return p.ask(ctx, name, args, nil)
 }
 
-// ask has QEMU carry out a command, and decodes what it gives.
+// ask sends a command to QEMU and decodes the answer.
 func (p *qmp) ask(ctx context.Context, name string, args map[string]any, result any) error {
 	return p.askWith(ctx, -1, name, args, result)
 }
 
-// askWith is ask with a descriptor. When ctx ends first, the answer is dropped
-// when it comes.
+// askWith is ask with a descriptor. If ctx ends first, a later answer is dropped.
 func (p *qmp) askWith(ctx context.Context, fd int, name string, args map[string]any, result any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +169,7 @@ func (p *qmp) askWith(ctx context.Context, fd int, name string, args map[string]
 	}
 	_ = p.conn.SetWriteDeadline(time.Now().Add(writeTime))
 	if err := p.send(data, fd); err != nil {
-		p.conn.Close() // a part of a command may be on its way
+		p.conn.Close() // part of a command may have been sent
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	for {
@@ -179,7 +178,7 @@ func (p *qmp) askWith(ctx context.Context, fd int, name string, args map[string]
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if m.ID != p.last {
-			continue // late
+			continue // a late answer
 		}
 		if m.Error != nil {
 			return fmt.Errorf("%s: QEMU: %s: %w", name, brief(m.Error.Desc), paddock.Internal)
@@ -191,7 +190,7 @@ func (p *qmp) askWith(ctx context.Context, fd int, name string, args map[string]
 	}
 }
 
-// answer waits for one.
+// answer waits for an answer.
 func (p *qmp) answer(ctx context.Context) (message, error) {
 	select {
 	case m := <-p.answers:
@@ -201,7 +200,7 @@ func (p *qmp) answer(ctx context.Context) (message, error) {
 	case <-p.done:
 	}
 	select {
-	case m := <-p.answers: // the last before the end
+	case m := <-p.answers: // the last one before the end
 		return m, nil
 	default:
 		return message{}, p.ended()

@@ -17,31 +17,31 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A VM is a machine that was started. Its methods may be called at the same
-// time, but for those that need a stopped machine.
+// A VM is a started machine. Its methods may be called concurrently, except for those that
+// need a stopped machine.
 type VM struct {
 	process  *os.Process
 	protocol *qmp
 	size     int64
-	base     uint64   // where its memory is in QEMU's process
+	base     uint64   // address of its memory in QEMU's process
 	template *os.File // see Spec
 
-	loaded chan string // takes how the state of devices was loaded
+	loaded chan string // receives the result of loading the state of devices
 
 	ended chan struct{} // closed when QEMU has ended
-	end   error         // then: why
+	end   error         // the reason, after ended
 
 	mu     sync.Mutex
-	stops  bool   // guarded by mu: a stop is ours
-	lent   bool   // guarded by mu: QEMU may still have the file that SaveDevices gave it
-	reason string // guarded by mu: why the machine ended, in its own words
+	stops  bool   // guarded by mu; we stopped the machine
+	lent   bool   // guarded by mu; QEMU may still have the file of SaveDevices
+	reason string // guarded by mu; why the machine ended
 
-	opened map[string]chan struct{} // by port, of which there are no more; closed when the machine has opened it
+	opened map[string]chan struct{} // by port; fixed; closed when the machine has opened the port
 }
 
-// Start starts QEMU. The machine does not run yet: see Cont. One that goes on
-// has its devices' state. When ctx ends before Start returns, or anything fails,
-// QEMU is killed and waited for.
+// Start starts QEMU. The machine does not run until Cont. A restored machine has its
+// devices' state. If ctx ends before Start returns, or on any error, QEMU is killed and
+// waited for.
 func Start(ctx context.Context, s *Spec, start Starter) (*VM, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func Start(ctx context.Context, s *Spec, start Starter) (*VM, error) {
 	return v, nil
 }
 
-// unixConn makes a connection of a socket, which it takes.
+// unixConn converts a socket to a connection, and takes it over.
 func unixConn(f *os.File) (*net.UnixConn, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
@@ -102,7 +102,7 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// sender gives what sends a command, and a descriptor with it.
+// sender returns a function that sends a command with a descriptor.
 func sender(conn *net.UnixConn) func([]byte, int) error {
 	return func(data []byte, fd int) error {
 		if fd < 0 {
@@ -117,9 +117,8 @@ func sender(conn *net.UnixConn) func([]byte, int) error {
 	}
 }
 
-// prepare is what there is to do while QEMU can still be trusted. The state of
-// devices comes last: that came out of a machine. It is written to w, which is
-// closed.
+// prepare does everything that needs a trusted QEMU. The state of devices is loaded last,
+// because it comes from a machine. It is written to w, which is then closed.
 func (v *VM) prepare(ctx context.Context, devices io.Reader, w *os.File) error {
 	var copied sync.WaitGroup
 	defer copied.Wait()
@@ -135,18 +134,18 @@ func (v *VM) prepare(ctx context.Context, devices io.Reader, w *os.File) error {
 	if v.base, err = addressOf(text); err != nil || devices == nil {
 		return err
 	}
-	first := make([]byte, 1) // QEMU waits for ever for the first
+	first := make([]byte, 1) // QEMU waits forever for the first byte
 	if _, err := io.ReadFull(devices, first); err != nil {
 		return fmt.Errorf("state of devices: %w", err)
 	}
 	copied.Go(func() {
-		_, _ = io.Copy(w, io.MultiReader(bytes.NewReader(first), devices)) // QEMU misses what is missing
+		_, _ = io.Copy(w, io.MultiReader(bytes.NewReader(first), devices)) // QEMU detects missing bytes
 		w.Close()
 	})
 	return v.load(ctx)
 }
 
-// load has QEMU read the state of devices.
+// load makes QEMU read the state of devices.
 func (v *VM) load(ctx context.Context) error {
 	events := []any{map[string]any{"capability": "events", "state": true}}
 	if err := v.protocol.run(ctx, "migrate-set-capabilities", map[string]any{"capabilities": events}); err != nil {
@@ -168,8 +167,8 @@ func (v *VM) load(ctx context.Context) error {
 	}
 }
 
-// addressOf finds the address in what QEMU says of where the machine's first
-// byte is: "Host virtual address for 0x0 (ram) is 0x7f0000000000".
+// addressOf parses the address from QEMU's answer about the first byte of the machine:
+// "Host virtual address for 0x0 (ram) is 0x7f0000000000".
 func addressOf(text string) (uint64, error) {
 	_, last, ok := strings.Cut(strings.TrimSpace(text), " (ram) is 0x")
 	var addr uint64
@@ -183,8 +182,8 @@ func addressOf(text string) (uint64, error) {
 	return addr, nil
 }
 
-// see takes note of an event. A machine that stops though nobody asked for that
-// will not go on: its processor failed.
+// see handles an event. A machine that stops without a command has failed and will not
+// continue.
 func (v *VM) see(m message) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -216,7 +215,7 @@ func (v *VM) see(m message) {
 	}
 }
 
-// note keeps the first reason, with v.mu held.
+// note keeps the first reason. v.mu is held.
 func (v *VM) note(reason string) {
 	if v.reason == "" {
 		v.reason = reason
@@ -227,9 +226,9 @@ func (v *VM) note(reason string) {
 func (v *VM) reap() {
 	defer close(v.ended)
 	state, err := v.process.Wait()
-	// Its end of the conversation may have been given to others.
+	// Other processes may hold QEMU's end of the connection.
 	_ = v.protocol.conn.SetReadDeadline(time.Now().Add(time.Second))
-	<-v.protocol.done // all events were told
+	<-v.protocol.done // after all events
 	v.protocol.close()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -241,18 +240,17 @@ func (v *VM) reap() {
 	v.end = fmt.Errorf("%s (%v): %w", v.reason, state, paddock.Unavailable)
 }
 
-// PID is QEMU's.
+// PID returns QEMU's PID.
 func (v *VM) PID() int { return v.process.Pid }
 
-// Wait waits for QEMU's end and says why it came, which is never nil. Who calls
-// it again gets the same.
+// Wait waits for QEMU's end and returns the reason, which is never nil. Every call returns
+// the same.
 func (v *VM) Wait() error {
 	<-v.ended
 	return v.end
 }
 
-// Opened waits until something in the machine has opened a port, in a machine that
-// was started.
+// Opened waits until the booted machine has opened a port.
 func (v *VM) Opened(ctx context.Context, port string) error {
 	select {
 	case <-v.opened[port]:
@@ -264,10 +262,10 @@ func (v *VM) Opened(ctx context.Context, port string) error {
 	}
 }
 
-// Kill ends QEMU. Killing one that ended is fine.
+// Kill kills QEMU. It does nothing if QEMU has ended.
 func (v *VM) Kill() { v.Condemn("QEMU was killed") }
 
-// Condemn is Kill with a reason for it, of one that has not ended.
+// Condemn is Kill with a reason.
 func (v *VM) Condemn(reason string) {
 	v.mu.Lock()
 	v.note(reason)
@@ -275,21 +273,21 @@ func (v *VM) Condemn(reason string) {
 	_ = v.process.Kill()
 }
 
-// expect says whether the machine may stop.
+// expect sets whether the machine may stop.
 func (v *VM) expect(stop bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.stops = stop
 }
 
-// Cont lets the machine run, or go on. In one that goes on from memory, the
-// guest is told that its ports are closed. Connections are to be made only when
-// Cont has returned, or it is not told.
+// Cont starts or continues the machine. In a restored machine, the guest is told that its
+// ports are closed. Connect to them only after Cont has returned, otherwise the guest is
+// not told.
 //
-// When it is told, is the guest's: where a connection was there when it was
-// saved, and one is made soon, the guest may see both at once, and so neither.
-// So one port has to be such that this does not matter, and over that the guest
-// is asked whether it has seen the others closed.
+// The guest decides when it handles that event. If a port was connected when the machine
+// was saved, and is connected again soon, the guest may see both changes at once and so
+// neither. So one port must tolerate that. On it, ask the guest whether it has seen the
+// others closed.
 func (v *VM) Cont(ctx context.Context) error {
 	v.expect(false)
 	if err := v.protocol.run(ctx, "cont", nil); err != nil {
@@ -299,7 +297,7 @@ func (v *VM) Cont(ctx context.Context) error {
 	v.mu.Lock()
 	lent := v.lent
 	v.mu.Unlock()
-	if lent && v.takeBack(ctx) == nil { // else the next time: the machine runs
+	if lent && v.takeBack(ctx) == nil { // otherwise the next call tries again, because the machine runs
 		v.mu.Lock()
 		v.lent = false
 		v.mu.Unlock()
@@ -307,16 +305,16 @@ func (v *VM) Cont(ctx context.Context) error {
 	return v.settle(ctx, 2)
 }
 
-// Stands tells whether the machine was stopped, and has not gone on since.
+// Stands reports whether the machine was stopped and has not continued since.
 func (v *VM) Stands() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.stops
 }
 
-// takeBack has QEMU close the file that it writes the state of devices to, if it has it
-// still. Before version 9.1 it only notes that while the machine is stopped, and closes
-// the file when it is told again.
+// takeBack makes QEMU close the file for the state of devices, if QEMU still has it. Before
+// version 9.1, QEMU ignores the close while the machine is stopped, so it must be asked
+// again.
 func (v *VM) takeBack(ctx context.Context) error {
 	var sets []struct {
 		ID int `json:"fdset-id"`
@@ -334,10 +332,9 @@ func (v *VM) takeBack(ctx context.Context) error {
 
 // Stop stops the machine's processors.
 //
-// QEMU goes on to move bytes between ports and memory. So nobody may write to a
-// port from before Stop until after Cont, and what is there to be read has to be
-// read: then nothing moves any more when Stop has returned, and the machine can
-// be saved.
+// QEMU continues to move bytes between ports and memory. So from before Stop until after
+// Cont nothing may be written to a port, and all output of ports must be read. Then nothing
+// moves after Stop has returned, and the machine can be saved.
 func (v *VM) Stop(ctx context.Context) error {
 	v.expect(true)
 	if err := v.protocol.run(ctx, "stop", nil); err != nil {
@@ -346,18 +343,17 @@ func (v *VM) Stop(ctx context.Context) error {
 	return v.settle(ctx, settling)
 }
 
-// Balloon asks the machine to do with so many bytes, and does not wait for that: it
-// may take a while, or do nothing at all.
+// Balloon asks the machine to give up so many bytes, and does not wait. The machine may
+// take time or ignore it.
 func (v *VM) Balloon(ctx context.Context, bytes int64) error {
 	return v.protocol.run(ctx, "balloon", map[string]any{"value": bytes})
 }
 
-// settling is how often QEMU looks at its ports until it has moved all that a
-// socket can hold: it takes 4 KiB of each at a time, of some 200 KiB.
+// settling is the number of QEMU's polls until it has moved all bytes of a socket. It moves
+// 4 KiB of each socket at a time, of about 200 KiB.
 const settling = 64
 
-// settle has QEMU look at all that it waits for, so many times: once before it
-// answers each question.
+// settle makes QEMU poll that many times, once for each question.
 func (v *VM) settle(ctx context.Context, times int) error {
 	for range times {
 		if err := v.protocol.run(ctx, "query-status", nil); err != nil {
@@ -367,11 +363,11 @@ func (v *VM) settle(ctx context.Context, times int) error {
 	return nil
 }
 
-// SaveDevices writes the state of a stopped machine's devices. More than limit
-// bytes is [paddock.Exhausted], and nothing is written.
+// SaveDevices writes the state of a stopped machine's devices. For more than limit bytes it
+// returns [paddock.Exhausted] and writes nothing.
 //
-// QEMU writes to a file in memory, for it wants one that can be made empty. What
-// that may take is bounded by what QEMU may take.
+// QEMU writes to a file in memory, because it needs one that can be truncated. QEMU's own
+// memory limit bounds its size.
 func (v *VM) SaveDevices(ctx context.Context, w io.Writer, limit int64) error {
 	state, theirs, err := kernel.MemoryFile("devices")
 	if err != nil {

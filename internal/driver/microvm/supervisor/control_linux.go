@@ -21,13 +21,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
-// A port is one of the machine's, as the monitor reaches it.
+// A port is the supervisor's end of a port of the machine.
 type port struct {
 	name string
 	path string
 }
 
-// newPorts makes the sockets of the machine's ports. The files are QEMU's.
+// newPorts makes the sockets of the machine's ports. The files are for QEMU.
 func newPorts() (ports map[string]port, theirs []qemu.Port, err error) {
 	ports = map[string]port{}
 	for _, name := range []string{protocol.ControlPort, protocol.FilesPort, protocol.AgentPort} {
@@ -48,7 +48,7 @@ func newPorts() (ports map[string]port, theirs []qemu.Port, err error) {
 	return ports, theirs, nil
 }
 
-// dial connects to the port. Inside, it is open from then on.
+// dial connects to the port, which opens it inside.
 func (p port) dial(ctx context.Context) (*net.UnixConn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", p.path)
@@ -63,16 +63,16 @@ func (p port) dial(ctx context.Context) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// A control asks the machine's init, one thing after another.
+// A control makes requests to the machine's init, one at a time.
 type control struct {
 	mu   sync.Mutex
-	conn net.Conn // guarded by mu; nil before it is open, and when an answer was not understood
-	rest bool     // guarded by mu: the machine is saved, and does not run any more
+	conn net.Conn // guarded by mu; nil before open, and after an invalid answer
+	rest bool     // guarded by mu; the machine is saved and stopped
 
-	last atomic.Pointer[protocol.Answer] // what was measured
+	last atomic.Pointer[protocol.Answer] // last measurement
 }
 
-// open connects it.
+// open connects to the port.
 func (c *control) open(ctx context.Context, p port) error {
 	conn, err := p.dial(ctx)
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *control) open(ctx context.Context, p port) error {
 	return nil
 }
 
-// ask asks, for so long at most. Send and then may be nil: they are called after
-// the request, and after an answer that is no error.
+// ask makes a request with a timeout. send and then may be nil. send is called after the
+// request, and then after a successful answer.
 func (c *control) ask(r protocol.Request, most time.Duration, send func(io.Writer) error, then func(io.Reader) error) (protocol.Answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *control) ask(r protocol.Request, most time.Duration, send func(io.Write
 	return c.locked(r, most, send, then)
 }
 
-// locked is ask with c.mu held.
+// locked is ask while c.mu is held.
 func (c *control) locked(r protocol.Request, most time.Duration, send func(io.Writer) error, then func(io.Reader) error) (protocol.Answer, error) {
 	var a protocol.Answer
 	if c.conn == nil {
@@ -134,7 +134,8 @@ func (c *control) locked(r protocol.Request, most time.Duration, send func(io.Wr
 	return a, nil
 }
 
-// measure asks for what is used, if nothing else is being asked: that may take long.
+// measure asks for the usage, unless another request is in progress, because that may take
+// long.
 func (c *control) measure() (protocol.Answer, error) {
 	if last := c.last.Load(); last != nil {
 		if !c.mu.TryLock() {
@@ -153,23 +154,23 @@ func (c *control) measure() (protocol.Answer, error) {
 	return a, err
 }
 
-// A link is the way to the agent: a session on its port, of which each stream is a
-// connection.
+// A link is a session on the agent's port. Each of its streams is a connection to the
+// agent.
 type link struct {
 	port   port
 	gate   gate
-	broken func(what string) // is told of an agent that was taken over
+	broken func(what string) // called for a compromised agent
 
 	once    sync.Once
-	turn    chan struct{}  // holds one while somebody looks after the session
-	opening chan struct{}  // holds one for each stream that is being opened
-	session *yamux.Session // guarded by turn; nil before it is there
+	turn    chan struct{}  // holds one element while a goroutine uses session
+	opening chan struct{}  // holds one element for each stream being opened
+	session *yamux.Session // owned by the holder of turn; nil at first
 }
 
-// openings is how many streams may wait for the agent at a time.
+// openings is the maximum number of streams that wait for the agent.
 const openings = 64
 
-// enter takes a place in c.
+// enter adds an element to c.
 func enter(ctx context.Context, c chan struct{}) error {
 	select {
 	case c <- struct{}{}:
@@ -179,7 +180,7 @@ func enter(ctx context.Context, c chan struct{}) error {
 	}
 }
 
-// silent is the error about an agent that takes no connection.
+// silent returns the error for an agent that accepts no connection.
 func silent(ctx context.Context) error {
 	kind := paddock.Timeout
 	if errors.Is(ctx.Err(), context.Canceled) {
@@ -188,8 +189,7 @@ func silent(ctx context.Context) error {
 	return fmt.Errorf("the machine's agent takes no connection: %w: %w", context.Cause(ctx), kind)
 }
 
-// connect gives a new connection. The agent may answer nothing: then it waits until
-// ctx ends.
+// connect returns a new connection. If the agent does not answer, it waits until ctx ends.
 func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	l.once.Do(func() { l.turn, l.opening = make(chan struct{}, 1), make(chan struct{}, openings) })
 	if err := enter(ctx, l.turn); err != nil {
@@ -208,7 +208,7 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 		err    error
 	}
 	done := make(chan opened, 1)
-	go func() { // until the agent makes room, or the session ends
+	go func() { // until the agent accepts the stream, or the session ends
 		defer func() { <-l.opening }()
 		stream, err := session.OpenStream()
 		done <- opened{stream, err}
@@ -216,26 +216,26 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	select {
 	case o := <-done:
 		if o.err != nil {
-			_ = session.Close() // one whose other end takes no more streams is of no use
+			_ = session.Close() // a session whose other end accepts no streams is useless
 			return nil, fmt.Errorf("the agent's session: %w", o.err)
 		}
 		return o.stream, nil
 	case <-ctx.Done():
 		go func() {
 			if o := <-done; o.err == nil {
-				_ = o.stream.Close() // nobody waits for it any more
+				_ = o.stream.Close() // the caller has given up
 			}
 		}()
 		return nil, silent(ctx)
 	}
 }
 
-// now gives the session, which begins where there is none. The caller has the turn.
+// now returns the session, and starts one if needed. The caller has the turn.
 func (l *link) now(ctx context.Context) (*yamux.Session, error) {
 	if l.session != nil && !l.session.IsClosed() {
 		return l.session, nil
 	}
-	if l.session != nil { // the agent is to see that it is over
+	if l.session != nil { // let the agent see the end of the old session
 		select {
 		case <-time.After(pauseTime):
 		case <-ctx.Done():
@@ -255,18 +255,18 @@ func (l *link) now(ctx context.Context) (*yamux.Session, error) {
 	return session, nil
 }
 
-// pauseTime is between two sessions of one machine, of which the first broke.
+// pauseTime is the delay of a new session after a broken one.
 const pauseTime = 200 * time.Millisecond
 
-// sessions says how sessions are, as at the other end. There is no network between
-// the two, so nothing is ever late: who does not answer was stopped, and will go
-// on.
+// sessions returns the settings of a session, equal to those of the other end. There is no
+// network between the ends, so nothing is late. An end that does not answer was stopped and
+// will continue.
 func sessions() *yamux.Config {
 	c := yamux.DefaultConfig()
 	c.EnableKeepAlive = false
 	c.ConnectionWriteTimeout = time.Hour
 	c.StreamOpenTimeout = 0
-	c.StreamCloseTimeout = 5 * time.Minute // of a stream that is closed here: it is forgotten then
+	c.StreamCloseTimeout = 5 * time.Minute // a stream closed here is forgotten after that
 	c.MaxStreamWindowSize = 1 << 20
 	c.LogOutput = io.Discard
 	return c
@@ -275,7 +275,7 @@ func sessions() *yamux.Config {
 // A gate keeps a port quiet while a machine is saved.
 type gate struct {
 	once sync.Once
-	turn chan struct{} // holds one while somebody writes
+	turn chan struct{} // holds one element during a write
 }
 
 // take waits for the turn to write.
@@ -291,8 +291,7 @@ func (g *gate) take(ctx context.Context) error {
 
 func (g *gate) leave() { <-g.turn }
 
-// gated is a connection that is written to while nobody else has the turn, in whole
-// frames.
+// A gated connection writes whole frames, each while it has the turn.
 type gated struct {
 	net.Conn
 	gate  *gate

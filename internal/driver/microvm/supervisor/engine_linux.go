@@ -16,10 +16,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/seccomp"
 )
 
-// self is this program, which is executed again as each of the box's processes.
+// self is this program, which is also executed as each of the box's other processes.
 const self = "/proc/self/exe"
 
-// Names by which it knows what it is then.
+// First arguments of those processes.
 const (
 	argvStub  = "paddock-guest-microvm-stub"
 	argvFiles = "paddock-guest-microvm-files"
@@ -27,16 +27,16 @@ const (
 
 // An engine starts QEMU.
 type engine struct {
-	program string // a path in boxinit.Engine
+	program string // path in boxinit.Engine
 	policy  policy
-	said    *tail // what it writes to its standard error
+	said    *tail // its standard error
 }
 
-// stubTime bounds the start of a process, on a host that has other things to do.
+// stubTime bounds the start of a process on a busy host.
 const stubTime = 60 * time.Second
 
-// start is a machine.Starter. The process begins as a stub, which puts up its own
-// walls.
+// start is a qemu.Starter. The process begins as a stub, which sets up its own
+// restrictions.
 func (e *engine) start(arguments []string, files []*os.File) (*os.Process, error) {
 	channel, theirs, err := kernel.NewChannelPair()
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *engine) start(arguments []string, files []*os.File) (*os.Process, error
 	return process, nil
 }
 
-// reads tells whether files are to be given that are only read.
+// reads reports whether the policy gives read-only files.
 func (p *policy) reads() bool {
 	return p.files[kernelPath] != nil || p.files[initrdPath] != nil
 }
@@ -103,7 +103,7 @@ func (e *engine) await(channel *kernel.Channel) error {
 	for _, f := range files {
 		f.Close()
 	}
-	if errors.Is(err, io.EOF) { // closed by the execution
+	if errors.Is(err, io.EOF) { // closed by the exec
 		return nil
 	}
 	return errors.Join(err, errors.New(string(text)))
@@ -118,17 +118,17 @@ func stub(args []string) error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // for good: walls are a thread's, and of what it executes
+	runtime.LockOSThread() // permanently, because restrictions belong to a thread and what it executes
 	channel, err := kernel.NewChannel(fd)
 	if err != nil {
 		return err
 	}
 	err = confine(channel, fd, args[1] != "", args[2], args[2:])
-	// Nothing but an error comes here.
+	// Only an error returns.
 	return errors.Join(err, channel.Send([]byte(err.Error())))
 }
 
-// confine puts up QEMU's walls around this process, and executes it.
+// confine sets up QEMU's restrictions in this process and executes it.
 func confine(channel *kernel.Channel, fd int, reads bool, program string, argv []string) error {
 	if err := kernel.CloseFrom(fd + 1); err != nil {
 		return err
@@ -140,7 +140,7 @@ func confine(channel *kernel.Channel, fd int, reads bool, program string, argv [
 		{"drop capabilities", func() error { return errors.Join(kernel.NoRoot(), kernel.DropBounding()) }},
 		{"enter its tree", enterEngine},
 		{"drop capabilities", kernel.DropCapabilities},
-		{"set limits", func() error { _, err := kernel.SetResource(kernel.ResourceCore, 1); return err }}, // of one byte: see inner
+		{"set limits", func() error { _, err := kernel.SetResource(kernel.ResourceCore, 1); return err }}, // 1 byte: see boxinit
 		{"forbid privileges", kernel.NoNewPrivs},
 	} {
 		if err := step.do(); err != nil {
@@ -161,8 +161,7 @@ func confine(channel *kernel.Channel, fd int, reads bool, program string, argv [
 	return fmt.Errorf("execute %s: %w", program, syscall.Exec(program, argv, []string{})) //nolint:gosec // the host says what it is
 }
 
-// enterEngine makes the host's programs the whole tree of this process, which
-// cannot be changed.
+// enterEngine makes the host's programs the whole file tree of this process, read-only.
 func enterEngine() error {
 	if err := kernel.MakePrivate(); err != nil {
 		return err

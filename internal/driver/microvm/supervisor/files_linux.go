@@ -17,37 +17,37 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A fileServer is the process that serves the box's files to its machine. It is a
-// process of its own because it is under the broker, which is in this one.
+// A fileServer is the process that serves the box's files to its machine. It is a separate
+// process because the broker, which runs in this process, supervises it.
 type fileServer struct {
 	process *os.Process
 	channel *kernel.Channel
 	said    *tail
 	ended   chan struct{} // closed when it has ended
-	end     error         // then: why
+	end     error         // the reason, after ended
 }
 
-// What it is asked for: a packet that begins with this byte.
+// Requests to it: packets that begin with this byte.
 const (
-	askServe = 'S' // the descriptor that follows is a connection
-	askKeep  = 'K' // the descriptor that follows takes the state
+	askServe = 'S' // the accompanying descriptor is a connection
+	askKeep  = 'K' // the accompanying descriptor receives the state
 )
 
-// A fileOrder is what it is told first. A descriptor with a state may come along.
+// A fileOrder is the first packet to it. A descriptor with a state may accompany it.
 type fileOrder struct {
 	UID   int            `json:"uid"`
 	GID   int            `json:"gid"`
 	Binds []boxinit.Bind `json:"binds"`
 }
 
-// stateMax bounds the state of a server of files, in bytes.
+// stateMax bounds the state of a file server in bytes.
 const stateMax = 64 << 20
 
 // filesFD is the process's end of the channel.
 const filesFD = 3
 
-// startFiles starts the process, and comes back when it is under the broker. State
-// is what a saved machine had; nil is a machine that has nothing yet.
+// startFiles starts the process, and returns when the broker supervises it. state is that
+// of a saved machine, or nil for a new one.
 func startFiles(o fileOrder, state []byte) (*fileServer, error) {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -123,10 +123,10 @@ func (s *fileServer) answered(most time.Duration) error {
 	return nil
 }
 
-// filesDone is the answer where there is no error.
+// filesDone is the answer without an error.
 const filesDone = "ok"
 
-// explain adds how it ended, if it did.
+// explain adds how the process ended, if it did.
 func (s *fileServer) explain(err error) error {
 	select {
 	case <-s.ended:
@@ -136,7 +136,7 @@ func (s *fileServer) explain(err error) error {
 	}
 }
 
-// serve has it serve a connection.
+// serve makes it serve a connection.
 func (s *fileServer) serve(conn *os.File) error {
 	if err := s.channel.Send([]byte{askServe}, conn); err != nil {
 		return s.explain(err)
@@ -144,7 +144,7 @@ func (s *fileServer) serve(conn *os.File) error {
 	return s.answered(stubTime)
 }
 
-// keep gives what a server for the same machine can go on with.
+// keep returns the state for a later server of the same machine.
 func (s *fileServer) keep() ([]byte, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -167,17 +167,17 @@ func (s *fileServer) keep() ([]byte, error) {
 	return data, nil
 }
 
-// serveFiles is that process. It stays dumpable: the broker, which does its
-// changes, opens its directories by its name in /proc. QEMU has neither that nor a
-// call for it.
+// serveFiles runs the process. It stays dumpable, because the broker, which makes its
+// changes, opens its directories through /proc. QEMU has neither /proc nor a system call
+// for that.
 //
-// What it is told comes from outside, but a state came out of a machine: so it is
-// read when the walls stand.
+// The order comes from outside. A state comes from a machine, so it is parsed after the
+// restrictions are in place.
 func serveFiles() error {
 	if err := kernel.CloseFrom(filesFD + 1); err != nil {
 		return err
 	}
-	kernel.Umask(0) // the machine's kernel has applied the callers'
+	kernel.Umask(0) // the machine's kernel has applied the umask of the caller
 	channel, err := kernel.NewChannel(filesFD)
 	if err != nil {
 		return err
@@ -217,15 +217,16 @@ func serveFiles() error {
 	}
 }
 
-// confineFiles puts up this process's walls: it is below the tree that it serves,
-// which it gives, under the broker, and has no other system calls than it needs.
+// confineFiles sets up this process's restrictions and returns the root of the tree that it
+// serves. The process sees only that tree, is supervised by the broker, and has only the
+// system calls that it needs.
 func confineFiles() (root *os.File, err error) {
 	guard, err := boxinit.DialGuard()
 	if err != nil {
 		return nil, err
 	}
 	defer guard.Close()
-	// The broker, which is above, sees the same files by their paths.
+	// The broker, outside this root, sees the same files by its own paths.
 	if err := errors.Join(syscall.Chroot(boxinit.Root), syscall.Chdir("/")); err != nil {
 		return nil, fmt.Errorf("enter the tree: %w", err)
 	}
@@ -235,7 +236,7 @@ func confineFiles() (root *os.File, err error) {
 	if err := errors.Join(kernel.DropCapabilities(), kernel.NoNewPrivs()); err != nil {
 		return nil, err
 	}
-	if _, err := kernel.SetResource(kernel.ResourceCore, 1); err != nil { // of one byte: see inner
+	if _, err := kernel.SetResource(kernel.ResourceCore, 1); err != nil { // 1 byte: see boxinit
 		return nil, err
 	}
 	if err := boxinit.EnlistOn(guard); err != nil {
@@ -244,7 +245,7 @@ func confineFiles() (root *os.File, err error) {
 	return root, kernel.ConfineFiles()
 }
 
-// newServer makes a server by the first packet.
+// newServer makes a server from the first packet.
 func newServer(root *os.File, data []byte, files []*os.File) (*fileserver.Server, error) {
 	var o fileOrder
 	if err := json.Unmarshal(data, &o); err != nil {
@@ -262,7 +263,7 @@ func newServer(root *os.File, data []byte, files []*os.File) (*fileserver.Server
 	return fileserver.Restore(options, state)
 }
 
-// serveOn serves a connection. One that makes no sense is the end of the process.
+// serveOn serves a connection. An invalid request ends the process.
 func serveOn(s *fileserver.Server, f *os.File) error {
 	conn, err := net.FileConn(f)
 	f.Close()

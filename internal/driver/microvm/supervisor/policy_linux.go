@@ -8,20 +8,19 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A policy is which files QEMU gets that its tree has not, by the names that it
-// opens them by.
+// A policy has the files outside its tree that QEMU may open, by name.
 type policy struct {
 	files map[string]*os.File
 }
 
-// A verdict is what becomes of a call.
+// A verdict is the decision on a system call.
 type verdict struct {
-	file *os.File // is given, as a new descriptor
-	pass bool     // the kernel does it
+	file *os.File // returned as a new descriptor
+	pass bool     // the kernel executes the call
 }
 
-// open decides about a file that is opened. To read, QEMU may open what its tree
-// has; what it names may be something else by then, and is of that tree still.
+// open decides on opening a file. For reading, QEMU may open any file of its tree. If the
+// name changes after the decision, it still leads to a file of that tree.
 func (p *policy) open(path string, flags int) verdict {
 	if f := p.files[path]; f != nil {
 		return verdict{file: f}
@@ -29,14 +28,14 @@ func (p *policy) open(path string, flags int) verdict {
 	return verdict{pass: flags&changes == 0}
 }
 
-// changes are the flags of an opening that can change a file.
+// changes is the set of open flags that can change a file.
 const changes = syscall.O_ACCMODE | syscall.O_CREAT | syscall.O_TRUNC | kernel.OpenTmpfile
 
-// pathMax is how long a path is at most, in bytes.
+// pathMax is the maximum length of a path in bytes.
 const pathMax = 4096
 
-// serve answers the system calls that QEMU's filter reports, until nobody is left
-// who could call.
+// serve answers the system calls that QEMU's filter reports, until no process with the
+// filter is left.
 func (p *policy) serve(listener *os.File) error {
 	f, poller, err := kernel.NewPoller(listener)
 	if err != nil {
@@ -52,9 +51,9 @@ func (p *policy) serve(listener *os.File) error {
 		for poller.Wait() == nil {
 			var n kernel.Notif
 			switch err := n.Receive(fd); {
-			case err == syscall.ENOENT: //nolint:errorlint // it is the number itself: the caller died before we looked
+			case err == syscall.ENOENT: //nolint:errorlint // the bare number: the caller has died
 			case err != nil:
-				return // no call is answered any more, and so none is done
+				return // no call is answered any more, so none is executed
 			case uint32(n.NR) == kernel.Numbers()["execve"]:
 				if started {
 					_ = kernel.NotifAnswer(fd, n.ID, 0, syscall.EPERM)
@@ -70,8 +69,7 @@ func (p *policy) serve(listener *os.File) error {
 	return nil
 }
 
-// answer answers a call that opens a file. An answer that finds nobody is for a
-// caller that was killed.
+// answer answers a call that opens a file. It ignores a caller that was killed.
 func (p *policy) answer(listener int, n kernel.Notif) {
 	refuse := func(e syscall.Errno) { _ = kernel.NotifAnswer(listener, n.ID, 0, e) }
 	name, flags := n.Args[1], int(uint32(n.Args[2]))
@@ -96,8 +94,8 @@ func (p *policy) answer(listener int, n kernel.Notif) {
 	}
 }
 
-// give gives a file from its beginning on: by a new opening of it, where that can
-// be, as others may have the same one.
+// give returns a file with offset 0. It opens the file again if possible, because others
+// may share the descriptor.
 func give(listener int, id uint64, f *os.File, cloexec bool) error {
 	fd, err := kernel.Descriptor(f)
 	if err != nil {

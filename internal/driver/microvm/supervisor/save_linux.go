@@ -13,11 +13,11 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// savedFiles are, in this order, the state of the machine's devices, the index, and
-// its memory.
+// savedFiles is the number of files of a saved machine: the state of its devices, the
+// index, and its memory, in this order.
 const savedFiles = 3
 
-// readIndex gives the state of the server of files.
+// readIndex returns the state of the file server.
 func readIndex(f *os.File) ([]byte, error) {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, stateMax+stateMax/2))
 	if err != nil {
@@ -35,7 +35,7 @@ func (m *supervisor) Save(files []*os.File, stop bool, room boxinit.Room) error 
 	if len(files) != savedFiles {
 		return fmt.Errorf("save a machine to %d files: %w", len(files), paddock.Internal)
 	}
-	m.control.mu.Lock() // nobody else asks meanwhile
+	m.control.mu.Lock() // exclude other requests meanwhile
 	defer m.control.mu.Unlock()
 	if m.control.rest {
 		return fmt.Errorf("the machine is saved already: %w", paddock.Conflict)
@@ -52,13 +52,13 @@ func (m *supervisor) Save(files []*os.File, stop bool, room boxinit.Room) error 
 			again, cancel := context.WithTimeout(context.Background(), stateTime)
 			err = errors.Join(err, m.vm.Cont(again))
 			cancel()
-			if m.vm.Stands() { // Go is to try again
+			if m.vm.Stands() { // Go tries again
 				m.control.rest = true
 				return err
 			}
 		} else {
 			m.control.rest = true
-			return nil // and nobody writes to it any more, until Go
+			return nil // and no one writes to it until Go
 		}
 		m.link.gate.leave()
 	}
@@ -66,16 +66,16 @@ func (m *supervisor) Save(files []*os.File, stop bool, room boxinit.Room) error 
 	return errors.Join(err, e)
 }
 
-// keep saves the machine as a template while its init waits for the first request,
-// and has it go on.
+// keep saves the machine as a template while its init waits for the first request, and
+// continues it.
 //
-// It is the same then whosever box this is. What a machine is started with comes of its
-// shape alone (protocol.Machine): its devices are the same with a way out and without,
-// its interface is down, and nobody is at the other end of its network or of a port yet.
-// All that is a box's own comes with Begin or later: name, entropy, number, mounts,
-// user; environment and token after that. The files of the template are closed before.
+// The machine does not depend on the box yet. It was started from its shape alone
+// (protocol.Machine). Its devices are the same with and without a gateway, its interface is
+// down, and nothing is connected to its network or ports. Everything specific to a box
+// comes with Begin or later: name, entropy, number, mounts and user, then environment and
+// token. The files of the template are closed before that.
 //
-// One that cannot be written is none, and the machine is no worse for it.
+// If the template cannot be written, the machine continues without it.
 func (m *supervisor) keep(ctx context.Context, t *boxinit.Template) error {
 	if err := m.vm.Opened(ctx, protocol.ControlPort); err != nil {
 		t.Close(false)
@@ -88,12 +88,12 @@ func (m *supervisor) keep(ctx context.Context, t *boxinit.Template) error {
 	}
 	cancel()
 	t.Close(err == nil)
-	again, cancel := context.WithTimeout(context.Background(), stateTime) // ctx may be used up
+	again, cancel := context.WithTimeout(context.Background(), stateTime) // ctx may have ended
 	defer cancel()
 	return m.vm.Cont(again)
 }
 
-// save writes a machine that is at rest. It is stopped then.
+// save stops and writes an idle machine.
 func (m *supervisor) save(ctx context.Context, files []*os.File, room boxinit.Room, began bool) error {
 	if err := m.vm.Stop(ctx); err != nil {
 		return err
@@ -147,11 +147,11 @@ func (m *supervisor) Go() error {
 	return errors.Join(err, e)
 }
 
-// Archive implements boxinit.GuestKernel. The machine's init sees to it that there is
-// room; that no more is written than there is, is for here.
+// Archive implements boxinit.GuestKernel. The machine's init checks that there is room.
+// This side enforces the bound.
 func (m *supervisor) Archive(file *os.File, room boxinit.Room) error {
 	request := protocol.Request{Archive: &protocol.Archive{All: room.All, Content: room.Content, File: room.File}}
-	var failed error // of the file: what follows is read all the same
+	var failed error // error of the file; the rest is read all the same
 	_, err := m.control.ask(request, archiveTime, nil, func(r io.Reader) error {
 		var sum int64
 		for {

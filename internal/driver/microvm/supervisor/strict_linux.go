@@ -8,23 +8,23 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A strict connection lets pass of a session (yamux) only what an agent sends: data
-// on streams that were opened here, room for more, and the end of one. A session
-// answers pings, and refuses streams, at the cost of memory and time of its own for
-// each; so whoever sends those without end would be given without end. An agent sends
-// none of them, and one that does was taken over.
+// A strict connection admits only those frames of a yamux session that an agent sends: data
+// on streams that were opened here, window updates, and the end of a stream. A session
+// answers pings and refuses new streams, each at a cost of memory and time, so unlimited
+// pings would cost without limit. An agent sends none of them. An agent that does is
+// compromised.
 type strict struct {
 	net.Conn
-	broken func(what string) // is told of it, once
+	broken func(what string) // called once, with the problem
 
 	head  [frameHead]byte
-	have  int    // bytes of head that were read
-	left  uint64 // bytes of data until the next head
+	have  int    // bytes of the header that were read
+	left  uint64 // bytes of data before the next header
 	ended error
 }
 
-// A frame of a session begins with its head: the protocol's version, the type, two
-// bytes of flags, four of the stream's number, four of a length.
+// A frame begins with a header: version, type, two bytes of flags, four of the stream
+// number, four of a length.
 const (
 	frameHead   = 12
 	frameData   = 0
@@ -33,7 +33,7 @@ const (
 	flagOpen    = 1
 )
 
-// Read implements net.Conn. A frame that no agent sends ends it.
+// Read implements net.Conn. A frame that no agent sends ends the connection.
 func (c *strict) Read(p []byte) (int, error) {
 	if c.ended != nil {
 		return 0, c.ended
@@ -47,7 +47,7 @@ func (c *strict) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// look follows the frames, and says what is wrong with one.
+// look parses frames, and describes the first invalid one.
 func (c *strict) look(p []byte) string {
 	for len(p) > 0 {
 		if c.left > 0 {
@@ -68,7 +68,7 @@ func (c *strict) look(p []byte) string {
 	return ""
 }
 
-// frame judges a head. One that is none the session itself finds wrong.
+// frame checks a header. The session itself rejects a malformed one.
 func (c *strict) frame() string {
 	flags := binary.BigEndian.Uint16(c.head[2:])
 	switch kind := c.head[1]; {

@@ -21,13 +21,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Argv0 is the name by which a program knows that it was started as the init of a
-// box with this kernel.
+// Argv0 is the first argument of a program that is started as the init process of a box
+// with this kernel.
 const Argv0 = "paddock-guest-microvm"
 
-// Main is the first thing that the main function of a program calls that is
-// linked with this package. Where the program was started as a part of a box it
-// does that part and does not return; else it returns false.
+// Main must be the first call in the main function of a program that is linked with this
+// package. If the program was started as a part of a box, Main runs that part and does not
+// return. Otherwise it returns false.
 func Main() bool {
 	if len(os.Args) == 0 {
 		return false
@@ -48,7 +48,7 @@ func Main() bool {
 	return true
 }
 
-// supervisor is the boxinit.GuestKernel.
+// supervisor implements boxinit.GuestKernel.
 type supervisor struct {
 	spec    protocol.Machine
 	vm      *qemu.VM
@@ -58,15 +58,15 @@ type supervisor struct {
 	control control
 	link    link
 
-	template *os.File           // memory that the machine goes on from; nil in one that was started
-	net      *os.File           // the other end of a network that nobody uses
+	template *os.File           // memory that the machine was restored from; nil after a boot
+	net      *os.File           // the other end of an unused network
 	relay    *packetrelay.Relay // between the machine's network and the link; nil without one
-	ended    chan struct{}      // closed when the machine cannot go on
-	end      error              // then: why
-	jobs     sync.WaitGroup     // what runs for as long as the machine; Wait waits for it
+	ended    chan struct{}      // closed when the machine cannot continue
+	end      error              // the reason, after ended
+	jobs     sync.WaitGroup     // goroutines with the machine's lifetime; Wait waits for them
 }
 
-// Names by which QEMU opens what it is given.
+// Names by which QEMU opens the files that it is given.
 const (
 	kernelPath = "/paddock/kernel"
 	initrdPath = "/paddock/initrd"
@@ -74,19 +74,19 @@ const (
 	kvmPath    = "/dev/kvm"
 )
 
-// Bounds of what may take long where a machine is emulated on a busy host.
+// Bounds for operations that may take long in emulation on a busy host.
 const (
 	bootTime  = 120 * time.Second
-	askTime   = 60 * time.Second // longer than the machine's init waits for anything
+	askTime   = 60 * time.Second // longer than any wait of the machine's init
 	stateTime = 60 * time.Second
 
-	archiveTime = 10 * time.Minute // of as much as there is room for
+	archiveTime = 10 * time.Minute // of the largest archive
 )
 
-// linkBuffer is how many bytes are on their way over the link, each direction.
+// linkBuffer is the bytes in transit over the link in each direction.
 const linkBuffer = 4 << 20
 
-// An index is what is saved of a machine besides its devices and its memory.
+// An index is the saved state besides devices and memory.
 type index struct {
 	Files []byte `json:"files"` // see fileserver.Server.State
 }
@@ -150,14 +150,13 @@ func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error 
 	return nil
 }
 
-// plan says what QEMU is to run, and gives the state of the server of files that
-// the machine had.
+// plan returns the machine for QEMU, and the state of its former file server.
 func (m *supervisor) plan(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*qemu.Spec, []byte, error) {
 	s := &qemu.Spec{Machine: m.spec}
 	m.engine.program = m.spec.Engine
 	given := map[string]*os.File{}
 	m.engine.policy.files = given
-	// QEMU's are copies: these are closed when the machine is started.
+	// QEMU gets copies, because these are closed after the start.
 	supply := func(path string, f *os.File) (*os.File, error) {
 		d, err := kernel.Duplicate(f)
 		if err == nil {
@@ -215,7 +214,7 @@ func (m *supervisor) plan(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*qemu
 	return s, state, nil
 }
 
-// boot is what a machine starts with.
+// boot adds what a machine boots with.
 func (m *supervisor) boot(s *qemu.Spec, initrd bool, supplied func(string) (*os.File, error), supply func(string, *os.File) (*os.File, error)) error {
 	f, err := supplied(protocol.FileLinux)
 	if err == nil {
@@ -231,8 +230,8 @@ func (m *supervisor) boot(s *qemu.Spec, initrd bool, supplied func(string) (*os.
 	return err
 }
 
-// newWay makes the machine's network: its end is given, the other one a relay's,
-// which joins it with the link where there is one.
+// newWay makes the machine's network and returns the machine's end. A relay joins the other
+// end with the link, if there is one.
 func (m *supervisor) newWay(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*os.File, error) {
 	fd, theirs, err := kernel.PacketPair(linkBuffer)
 	if err != nil {
@@ -240,7 +239,7 @@ func (m *supervisor) newWay(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*os
 	}
 	ours := os.NewFile(uintptr(fd), "network")
 	if !c.Link {
-		m.net = ours // what the machine sends nobody takes
+		m.net = ours // no one reads what the machine sends
 		return theirs, nil
 	}
 	end, far, err := kernel.PacketPair(linkBuffer)
@@ -260,7 +259,7 @@ func (m *supervisor) newWay(c *boxinit.Config, f *boxinit.GuestKernelFiles) (*os
 	return theirs, nil
 }
 
-// watch takes note of the machine's end, or that of what it cannot be without.
+// watch notes the end of the machine, or of a process that it needs.
 func (m *supervisor) watch() {
 	machine := make(chan error, 1)
 	m.jobs.Go(func() { machine <- m.vm.Wait() })
@@ -269,14 +268,14 @@ func (m *supervisor) watch() {
 	case err = <-machine:
 		err = m.complain(err)
 	case <-m.files.ended:
-		// Its connection ends with QEMU, too, which is then why. On a host that has much
-		// to do that is seen some time later.
+		// The server's connection also ends if QEMU ends, which is then the cause. On a
+		// busy host QEMU's end is noticed some time later.
 		select {
 		case err = <-machine:
 			err = m.complain(err)
 		case <-time.After(causeTime):
 			err = m.files.end
-			m.vm.Kill() // what waits for the machine need wait no more
+			m.vm.Kill() // wakes everything that waits for the machine
 		}
 	}
 	m.end = err
@@ -286,10 +285,10 @@ func (m *supervisor) watch() {
 	}
 }
 
-// causeTime is how long QEMU may take to be seen to have ended, where it has.
+// causeTime bounds the time until QEMU's end is noticed, if it has ended.
 const causeTime = 5 * time.Second
 
-// complain adds what QEMU and the machine said last to an error about its end.
+// complain adds the last output of QEMU and of the machine to an error.
 func (m *supervisor) complain(err error) error {
 	if why := m.console.panic(); why != "" {
 		err = fmt.Errorf("%w: its kernel gave up: %s", err, why)
@@ -309,7 +308,7 @@ func (m *supervisor) complain(err error) error {
 	return err
 }
 
-// explain gives why the machine ended in place of an error that follows from it.
+// explain replaces an error by the reason of the machine's end, if it follows from that.
 func (m *supervisor) explain(err error) error {
 	select {
 	case <-m.ended:
@@ -319,7 +318,7 @@ func (m *supervisor) explain(err error) error {
 	}
 }
 
-// begin lets the machine run until the agent in it can be reached.
+// begin runs the machine until its agent can be reached.
 func (m *supervisor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.GuestKernelFiles, ports map[string]port, again bool) error {
 	if err := m.vm.Cont(ctx); err != nil {
 		return err
@@ -328,7 +327,7 @@ func (m *supervisor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Gu
 		if err := m.keep(ctx, f.Template); err != nil {
 			return err
 		}
-		// What it took to be saved is not taken from the box's own beginning.
+		// Saving the template must not use up the box's own time.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.Background(), bootTime)
 		defer cancel()
@@ -343,7 +342,7 @@ func (m *supervisor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Gu
 	}
 	_, _ = rand.Read(b.Entropy) // never fails
 	if !again {
-		// Its tree is mounted before it answers.
+		// The machine mounts its tree before it answers.
 		if err := m.share(ctx, ports[protocol.FilesPort]); err != nil {
 			return err
 		}
@@ -361,8 +360,8 @@ func (m *supervisor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Gu
 	if _, err := m.control.ask(protocol.Request{Begin: b}, time.Until(deadline), send, nil); err != nil || !again {
 		return err
 	}
-	// The ports that were open are closed to the machine: it has seen that before
-	// this one was open.
+	// The restored machine sees its old ports closed, and it saw that before this port was
+	// open.
 	if err := m.share(ctx, ports[protocol.FilesPort]); err != nil {
 		return err
 	}
@@ -370,7 +369,7 @@ func (m *supervisor) begin(ctx context.Context, c *boxinit.Config, f *boxinit.Gu
 	return err
 }
 
-// share has the machine's files served.
+// share starts serving the machine's files.
 func (m *supervisor) share(ctx context.Context, p port) error {
 	conn, err := p.dial(ctx)
 	if err != nil {
@@ -415,12 +414,12 @@ func (m *supervisor) Wait() error {
 	return m.end
 }
 
-// Processes implements boxinit.GuestKernel: the server of files. QEMU has no directory
-// that it could change anything in.
+// Processes implements boxinit.GuestKernel. It is the file server. QEMU has no directory in
+// which it could change anything.
 func (m *supervisor) Processes() int { return 1 }
 
-// Bound implements boxinit.Bounder. The machine is asked to give back what commands
-// may not have any more, which it may do or not: the host sees what it has.
+// Bound implements boxinit.Bounder. It asks the machine to return memory that commands may
+// no longer use. The machine may refuse, but the host sees its memory.
 func (m *supervisor) Bound(memory int64) error {
 	if memory < 1 || memory > m.spec.Limit {
 		return fmt.Errorf("%d bytes of memory, in a machine that was made for %d: %w", memory, m.spec.Limit, paddock.Invalid)
@@ -434,11 +433,11 @@ func (m *supervisor) Bound(memory int64) error {
 	return m.vm.Balloon(ctx, m.spec.Memory-(m.spec.Limit-memory)/pageSize*pageSize)
 }
 
-// pageSize is the machine's.
+// pageSize is the page size of the machine.
 const pageSize = 4096
 
-// Measure implements boxinit.Bounder. While the machine is being saved, or does not
-// run, it gives what was measured last.
+// Measure implements boxinit.Bounder. While the machine is being saved or is stopped, it
+// returns the last measurement.
 func (m *supervisor) Measure() (kills, memory, peak int64, err error) {
 	a, err := m.control.measure()
 	return a.Kills, a.Memory, a.Peak, err

@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// A tail keeps the end of what somebody says, for an error.
+// A tail keeps the end of an output for an error.
 type tail struct {
 	mu   sync.Mutex
 	data []byte        // guarded by mu
-	over chan struct{} // closed when no more will come
+	over chan struct{} // closed when the output has ended
 }
 
-// tailSize is how much, in bytes.
+// tailSize is the number of bytes kept.
 const tailSize = 4 << 10
 
-// Complaints of QEMU and of the machine's kernel in an error are so many lines.
+// Number of lines of QEMU and of the machine's kernel in an error.
 const (
 	saidLines    = 4
 	consoleLines = 12
 )
 
-// newTail gives the end to write to as well. It is the caller's to close.
+// newTail also returns the writing end, which the caller closes.
 func newTail() (*tail, *os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -33,7 +33,7 @@ func newTail() (*tail, *os.File, error) {
 	go func() { // ends with the last writer
 		defer close(t.over)
 		defer r.Close()
-		_, _ = io.Copy(t, r) // what was said until then is what there is
+		_, _ = io.Copy(t, r) // an error ends the output
 	}()
 	return t, w, nil
 }
@@ -49,18 +49,17 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lines gives the last ones, at most so many, in one, without anything that a
-// terminal would not show.
+// lines returns at most that many of the last lines as one, with only printable characters.
 func (t *tail) lines(most int) string {
 	list := t.list()
 	return strings.Join(list[max(0, len(list)-most):], "; ")
 }
 
-// gaveUp begins a kernel's last word.
+// gaveUp is the start of a kernel's panic message.
 const gaveUp = "Kernel panic - not syncing: "
 
-// panic gives why a kernel gave up, if it did, and what was said just before. What
-// it says afterwards is about where it was.
+// panic returns a kernel's panic message and the line before it, or "". The lines after it
+// only have the location.
 func (t *tail) panic() string {
 	list := t.list()
 	for i, line := range list {
@@ -74,7 +73,7 @@ func (t *tail) panic() string {
 	return ""
 }
 
-// list gives the lines that are not empty.
+// list returns the non-empty lines.
 func (t *tail) list() []string {
 	t.mu.Lock()
 	text := string(t.data)

@@ -15,10 +15,10 @@ const (
 	opInit     = 26
 )
 
-// agree answers what a kernel asks of a file system's server before it asks for any
-// file, so that the tree can be mounted while there is no host to ask, nor a box: what
-// is answered is the same for all. It says whether the request was such a one. Another
-// one, while there is no host, would be about a file of nobody's, and fails.
+// agree answers the requests of a kernel that come before any request for a file, so that
+// the tree can be mounted without a host or a box. The answers are the same for all boxes.
+// It reports whether it answered. Any other request without a host would be for an unknown
+// file, and fails.
 func (p *pump) agree(request []byte) (done bool, err error) {
 	reply := make([]byte, outHeader, 128)
 	switch op := binary.NativeEndian.Uint32(request[4:]); {
@@ -28,11 +28,11 @@ func (p *pump) agree(request []byte) (done bool, err error) {
 		}
 	case op == opStatfs && p.alone.Load():
 		reply = appendStatfs(reply)
-	case op == opGetxattr && p.alone.Load(): // of the root, asked by an overlay since Linux 6.8
-		binary.NativeEndian.PutUint32(reply[4:], ^uint32(syscall.ENOSYS)+1) // as from the host, for every file
+	case op == opGetxattr && p.alone.Load(): // for the root, asked by an overlay since Linux 6.8
+		binary.NativeEndian.PutUint32(reply[4:], ^uint32(syscall.ENOSYS)+1) // as the host answers for every file
 	case p.alone.Load() && silent(op):
 		return true, nil
-	case p.alone.Load(): // of a kernel that asks more: it is told so, and who mounts tells of it
+	case p.alone.Load(): // an unexpected request fails, and so does the mount
 		binary.NativeEndian.PutUint32(reply[4:], ^uint32(syscall.EIO)+1)
 	default:
 		return false, nil
@@ -45,11 +45,11 @@ func (p *pump) agree(request []byte) (done bool, err error) {
 	return true, nil
 }
 
-// longest is how long a name may be, wherever it is.
+// longest is the maximum length of a name.
 const longest = 255
 
-// appendStatfs appends struct fuse_kstatfs of a file system of which nothing is known
-// but how long names are: an overlay asks for that.
+// appendStatfs appends a struct fuse_kstatfs of which only the length of names is known. An
+// overlay needs that.
 func appendStatfs(b []byte) []byte {
 	b = append(b, make([]byte, 5*8)...)
 	for _, n := range []uint32{pageSize, longest, pageSize} {

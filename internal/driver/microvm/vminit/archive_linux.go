@@ -18,31 +18,31 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// An archive of the private layer is a tar archive of the overlay's upper
-// directory, as it is: what was removed is a character device 0:0, and what the
-// overlay keeps in attributes is an attribute. Files with holes are those of GNU
-// tar's format 1.0, which package archive/tar reads and does not write.
+// An archive of the private layer is a tar archive of the overlay's upper directory. A
+// removed file is a character device 0:0, and the overlay's attributes are extended
+// attributes. Sparse files use GNU tar's format 1.0, which package archive/tar can read but
+// not write.
 
-// An archiver writes one. What it meets was made by the guest, and does not change
+// An archiver writes an archive. The guest made the content, which does not change
 // meanwhile.
 type archiver struct {
 	to     sink
 	room   *protocol.Archive
-	linked map[uint64]string // files of several names that were met
-	path   []string          // of the directory that is being read
+	linked map[uint64]string // files with several names that were written
+	path   []string          // of the current directory
 
-	content int64 // of files, with their holes, in whole pages
+	content int64 // content of files with their holes, in whole pages
 	largest int64
-	name    string // of the largest
+	name    string // name of the largest
 }
 
-// A sink takes an archive.
+// A sink receives an archive.
 type sink interface {
 	io.Writer
 	content(f *os.File, e kernel.Extent) error
 }
 
-// A counter is a sink that reads no content.
+// A counter is a sink that does not read content.
 type counter struct{ n int64 }
 
 func (c *counter) Write(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (s stream) content(f *os.File, e kernel.Extent) error {
 	return err
 }
 
-// count tells whether a directory's archive fits.
+// count checks that a directory's archive fits.
 func count(root *os.File, room *protocol.Archive) error {
 	c := &counter{}
 	a := &archiver{to: c, room: room}
@@ -86,7 +86,7 @@ func count(root *os.File, room *protocol.Archive) error {
 	return nil
 }
 
-// archive writes it.
+// archive writes an archive.
 func archive(root *os.File, w io.Writer) error { return (&archiver{to: stream{w}}).run(root) }
 
 func (a *archiver) run(root *os.File) error {
@@ -104,17 +104,17 @@ func (a *archiver) run(root *os.File) error {
 const (
 	block       = 512
 	pageSize    = 4096
-	deepest     = 1000    // directories in each other
-	mostExtents = 8 << 10 // of a file: readers bound what they take
-	stopAt      = 1 << 50 // where counting ends: no limit is above it
-	nameMax     = 300     // how much of a name is told, in bytes
+	deepest     = 1000    // nesting of directories
+	mostExtents = 8 << 10 // of a file, because readers bound them
+	stopAt      = 1 << 50 // where counting ends; above every limit
+	nameMax     = 300     // maximum length of a reported name in bytes
 	attribute   = "SCHILY.xattr."
 	sparseName  = "GNU.sparse.name"
 	permissions = 0o7777
 )
 
-// entry writes what is in an open directory by that name, and below; path is that
-// of the archive.
+// entry writes an entry of an open directory and everything below it. path is its name in
+// the archive.
 func (a *archiver) entry(dir int, name, path string) error {
 	st, err := kernel.StatAt(dir, name)
 	if err != nil {
@@ -159,7 +159,7 @@ func (a *archiver) entry(dir int, name, path string) error {
 		h.kind = '6'
 		return h.write(a.to)
 	}
-	return nil // a socket, which is nothing without who listens
+	return nil // a socket, which is useless without its listener
 }
 
 func (a *archiver) directory(dir int, name, path string) error {
@@ -197,7 +197,7 @@ func (a *archiver) file(dir int, name string, size int64, h *header) error {
 		a.largest, a.name = size, cut(h.path)
 	}
 	if a.content < 0 || a.room != nil && (size > a.room.File || a.content > a.room.Content) {
-		a.content = max(a.content, stopAt) // it is refused: a huge one is not looked at closely
+		a.content = max(a.content, stopAt) // it will be refused, so it is not examined further
 		return nil
 	}
 	fd, err := kernel.OpenAt(dir, name, syscall.O_RDONLY, 0)
@@ -229,15 +229,14 @@ func (a *archiver) file(dir int, name string, size int64, h *header) error {
 	return pad(a.to, h.size)
 }
 
-// kept gives the records of those attributes that mean something in another
-// overlay. A file of the lower layer is another one there, so that nothing may
-// refer to it.
+// kept returns the attributes that are valid in another overlay, as tar records. It leaves
+// out references to files of the lower layer, which are other files there.
 func kept(attributes map[string]string) map[string]string {
 	records := map[string]string{}
 	for key, value := range attributes {
 		own, overlay := strings.CutPrefix(key, "trusted.overlay.")
 		switch {
-		case strings.ContainsAny(key, "=\x00"): // which the format has no way to say
+		case strings.ContainsAny(key, "=\x00"): // the format cannot express it
 		case overlay && (own == "opaque" || own == "redirect" || own == "impure"),
 			strings.HasPrefix(key, "user."), strings.HasPrefix(key, "system.posix_acl_"):
 			records[attribute+key] = value
@@ -246,20 +245,19 @@ func kept(attributes map[string]string) map[string]string {
 	return records
 }
 
-// A header says what an entry of an archive is.
+// A header describes an entry of an archive.
 type header struct {
 	path, link   string
 	kind         byte
 	mode         uint32
 	uid, gid     uint32
 	major, minor uint32
-	size         int64 // of what follows
+	size         int64 // of the content
 	changed      int64 // ns since 1970
 	records      map[string]string
 }
 
-// sparse makes it that of a file with holes, and gives what the content begins
-// with.
+// sparse makes it the header of a sparse file, and returns the beginning of the content.
 func (h *header) sparse(extents []kernel.Extent) []byte {
 	list := strconv.AppendInt(nil, int64(len(extents)), 10)
 	list = append(list, '\n')
@@ -277,7 +275,7 @@ func (h *header) sparse(extents []kernel.Extent) []byte {
 	return list
 }
 
-// write writes it, with a header of records before it where it needs one.
+// write writes the header, with a header of records before it if needed.
 func (h *header) write(w io.Writer) error {
 	records := map[string]string{}
 	for key, value := range h.records {
@@ -316,7 +314,7 @@ func (h *header) write(w io.Writer) error {
 	return h.put(w)
 }
 
-// put writes the header's own block, in which what records tell may be cut.
+// put writes the block of the header. Values in records may be shortened in it.
 func (h *header) put(w io.Writer) error {
 	var b [block]byte
 	octal := func(at, length int, n int64) {
@@ -347,7 +345,7 @@ func (h *header) put(w io.Writer) error {
 	return err
 }
 
-// encode makes text of records, each of which begins with its own length.
+// encode encodes records, each with its own length.
 func encode(records map[string]string) []byte {
 	var b bytes.Buffer
 	keys := make([]string, 0, len(records))
@@ -366,7 +364,7 @@ func encode(records map[string]string) []byte {
 	return b.Bytes()
 }
 
-// timeText is a time as records have it.
+// timeText returns a time in the form of a record.
 func timeText(ns int64) string {
 	second, rest := ns/1e9, ns%1e9
 	sign := ""
@@ -382,7 +380,7 @@ func ascii(s string) bool {
 
 func blocks(n int64) int64 { return (n + block - 1) / block * block }
 
-// pad fills up what has so many bytes.
+// pad fills up n bytes to whole blocks.
 func pad(w io.Writer, n int64) error { return zeros(w, blocks(n)-n) }
 
 func zeros(w io.Writer, n int64) error {
@@ -397,7 +395,7 @@ func zeros(w io.Writer, n int64) error {
 	return nil
 }
 
-// cut keeps the end of a name, which tells most.
+// cut keeps the end of a name, which is the most useful part.
 func cut(name string) string {
 	name = strings.TrimPrefix(name, ".")
 	if len(name) > nameMax {
@@ -406,7 +404,7 @@ func cut(name string) string {
 	return strings.ToValidUTF8(name, "?")
 }
 
-// A chunker writes chunks of a message.
+// A chunker writes the chunks of a message.
 type chunker struct {
 	w   io.Writer
 	buf []byte
@@ -438,16 +436,16 @@ func (c *chunker) flush() error {
 	return err
 }
 
-// end writes the last one, which is empty.
+// end writes the last, empty chunk.
 func (c *chunker) end() error { return errors.Join(c.flush(), protocol.WriteChunk(c.w, nil)) }
 
-// spoil makes sure that what was written so far is taken for no archive.
+// spoil makes the bytes written so far an invalid archive.
 func (c *chunker) spoil() error {
 	_, err := c.Write(bytes.Repeat([]byte{0xff}, 2*block))
 	return err
 }
 
-// chunks reads what a chunker wrote.
+// chunks reads the chunks of a chunker.
 type chunks struct {
 	r    io.Reader
 	rest []byte
@@ -471,5 +469,5 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// gone tells whether an error says that there is nothing by a name.
+// gone reports whether an error means that a name does not exist.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

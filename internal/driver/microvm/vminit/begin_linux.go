@@ -23,7 +23,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// begin makes this machine one of its own, and starts what runs in it.
+// begin makes this machine a box's, and starts what runs in it.
 func (m *machine) begin(ctx context.Context, b *protocol.Begin) error {
 	if err := m.identify(b); err != nil {
 		return err
@@ -32,8 +32,8 @@ func (m *machine) begin(ctx context.Context, b *protocol.Begin) error {
 		if !m.begun {
 			return fmt.Errorf("a machine that has not begun cannot go on: %w", paddock.Conflict)
 		}
-		// Both sessions were the saved machine's. Where the host connects anew
-		// before that is seen here, it is never seen.
+		// Both sessions belong to the saved machine. If the host reconnected before their
+		// end is seen here, it would never be seen.
 		return errors.Join(m.link(b), m.pump.waitEnd(ctx), m.sessions.waitEnd(ctx))
 	}
 	if m.begun {
@@ -57,7 +57,7 @@ func (m *machine) begin(ctx context.Context, b *protocol.Begin) error {
 	return nil
 }
 
-// identify gives the machine what is to be its alone.
+// identify sets what must be unique to the machine.
 func (m *machine) identify(b *protocol.Begin) error {
 	if len(b.Machine) != numberSize || strings.Trim(b.Machine, "0123456789abcdef") != "" {
 		return fmt.Errorf("%q is no number of a machine: %w", b.Machine, paddock.Invalid)
@@ -71,8 +71,8 @@ func (m *machine) identify(b *protocol.Begin) error {
 	)
 }
 
-// mountLower mounts what the host will serve, of which nothing is asked yet but what
-// the machine answers itself.
+// mountLower mounts the host's files. Until there is a host, the machine answers the
+// requests itself.
 func (m *machine) mountLower() error {
 	device, err := kernel.OpenFUSE()
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *machine) mountLower() error {
 	if err := kernel.MountAt("fuse", lower, kernel.NoSUID|kernel.NoDev, options); err != nil {
 		return err
 	}
-	if device, err = kernel.Polled(device); err != nil { // which it can be when it is mounted
+	if device, err = kernel.Polled(device); err != nil { // possible after the mount
 		return err
 	}
 	m.pump = newPump(device, m.files)
@@ -96,14 +96,14 @@ func (m *machine) mountLower() error {
 	return nil
 }
 
-// Bounds of file systems before it is known what the box may have.
+// Bounds of file systems before the box's limits are known.
 const (
 	layerOptions = "mode=755,size=1048576,nr_inodes=1024"
 	shmOptions   = "mode=1777,size=4096"
 )
 
-// makeLayer makes the private layer of a box that is not known yet. What mounts go
-// onto in every tree is there already.
+// makeLayer makes the private layer before the box is known. It has the mount points of
+// every tree.
 func (m *machine) makeLayer() (err error) {
 	if err := kernel.MountAt("tmpfs", layer, kernel.NoSUID|kernel.NoDev, layerOptions); err != nil {
 		return err
@@ -120,24 +120,22 @@ func (m *machine) makeLayer() (err error) {
 	return err
 }
 
-// made are the directories that mounts go onto in every tree.
+// made returns the mount points of every tree.
 func made() []string { return []string{"/proc", "/sys", "/dev", guestinit.Dir} }
 
-// mountMerged mounts the commands' tree. Of what is below the private layer nothing is
-// looked at for that.
+// mountMerged mounts the commands' tree. That reads nothing of the lower layer.
 func mountMerged() error {
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s/work,index=off,metacopy=off,redirect_dir=on,xino=auto", lower, upper, layer)
 	return kernel.MountAt("overlay", merged, kernel.NoSUID|kernel.NoDev, options)
 }
 
-// takeLayer makes the private layer the box's, which begins with an archive or with
-// nothing.
+// takeLayer makes the private layer the box's. It begins empty or with an archive.
 func (m *machine) takeLayer(b *protocol.Begin) error {
 	m.pump.alone.Store(false)
 	if b.Disk < pageSize {
 		return fmt.Errorf("%d bytes of disk: %w", b.Disk, paddock.Invalid)
 	}
-	// A name takes memory that no file's content does.
+	// A name takes memory that the size limit does not count.
 	options := fmt.Sprintf("size=%d,nr_inodes=%d", b.Disk, max(b.Disk/pageSize, 64<<10))
 	if err := kernel.RemountAt(layer, kernel.NoSUID|kernel.NoDev, options); err != nil {
 		return err
@@ -145,7 +143,7 @@ func (m *machine) takeLayer(b *protocol.Begin) error {
 	if err := kernel.RemountAt(shm, kernel.NoSUID|kernel.NoDev|kernel.NoExec, fmt.Sprintf("size=%d", b.Disk)); err != nil {
 		return err
 	}
-	// The tree's root is as the host's.
+	// The root of the tree has the attributes of the host's.
 	st, err := kernel.StatAt(kernel.AtCWD, lower)
 	if err != nil {
 		return fmt.Errorf("the host's files: %w", err)
@@ -158,11 +156,11 @@ func (m *machine) takeLayer(b *protocol.Begin) error {
 	if !b.Layer {
 		return nil
 	}
-	// What is mounted does not see what changes below it.
+	// A mounted overlay does not see changes below it.
 	if err := kernel.Detach(merged); err != nil {
 		return err
 	}
-	for _, dir := range made() { // which the archive has, too
+	for _, dir := range made() { // the archive has them too
 		if err := os.Remove(upper + dir); err != nil {
 			return err
 		}
@@ -173,7 +171,7 @@ func (m *machine) takeLayer(b *protocol.Begin) error {
 	return mountMerged()
 }
 
-// mountTree mounts what is in the commands' tree.
+// mountTree mounts the file systems in the commands' tree.
 func (m *machine) mountTree(b *protocol.Begin) error {
 	const own = kernel.NoSUID | kernel.NoDev
 	root, err := os.Open(merged)
@@ -201,7 +199,7 @@ func (m *machine) mountTree(b *protocol.Begin) error {
 			return err
 		}
 	}
-	// The agent puts its own /proc there.
+	// The agent mounts its own /proc there.
 	proc, err := place(root, "/proc", false)
 	if err != nil {
 		return fmt.Errorf("/proc: %w", err)
@@ -213,7 +211,7 @@ func (m *machine) mountTree(b *protocol.Begin) error {
 	if err := moveTo(root, devices, "/dev", kernel.NoSUID|kernel.NoExec|kernel.ReadOnly); err != nil {
 		return err
 	}
-	// As where the agent is executed from there: nothing, and nobody puts it there.
+	// An empty directory, as on tiers where the agent is executed from there.
 	if err := moveTo(root, empty, guestinit.Dir, own|kernel.NoExec|kernel.ReadOnly); err != nil {
 		return err
 	}
@@ -222,7 +220,7 @@ func (m *machine) mountTree(b *protocol.Begin) error {
 			return fmt.Errorf("give commands sudo: %w", err)
 		}
 	}
-	// Where the tree has such a file, it is this machine's.
+	// If the tree has this file, its content is replaced by this machine's.
 	at, err := kernel.OpenPath(root, "etc/machine-id", true)
 	if err != nil {
 		return nil
@@ -231,8 +229,8 @@ func (m *machine) mountTree(b *protocol.Begin) error {
 	return attach(machineID, at, own|kernel.NoExec|kernel.ReadOnly)
 }
 
-// showSudo mounts this program where commands look for sudo. Below it an empty file
-// is in the private layer, where the tree had none.
+// showSudo mounts this program where commands look for sudo. If the tree has no such file,
+// it makes an empty one in the private layer.
 func showSudo(root *os.File) error {
 	at, err := place(root, sudo.Path, true)
 	if err != nil {
@@ -242,7 +240,7 @@ func showSudo(root *os.File) error {
 	return attach(Argv0, at, kernel.NoSUID|kernel.NoDev|kernel.ReadOnly)
 }
 
-// mountAt mounts what is open as a place at another one in the tree.
+// mountAt mounts an open location at another one in the tree.
 func mountAt(from, root *os.File, bind boxinit.Bind, attrs uint64) error {
 	fd, err := kernel.Descriptor(from)
 	if err != nil {
@@ -261,8 +259,7 @@ func mountAt(from, root *os.File, bind boxinit.Bind, attrs uint64) error {
 	return errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at))
 }
 
-// moveTo mounts what is mounted at a path, with what is mounted in it, at a place
-// of the tree.
+// moveTo mounts what is mounted at a path, with its submounts, at a location of the tree.
 func moveTo(root *os.File, from, to string, attrs uint64) error {
 	at, err := place(root, to, false)
 	if err != nil {
@@ -281,8 +278,8 @@ func attach(from string, at *os.File, attrs uint64) error {
 	return errors.Join(kernel.SetMountAttr(mount, attrs, false), kernel.Attach(mount, at))
 }
 
-// link has the interface as this machine's network is: one that goes on from memory
-// may have had another.
+// link configures the interface for this machine's network. A restored machine may have had
+// another one.
 func (m *machine) link(b *protocol.Begin) error {
 	if b.Link == m.linked {
 		return nil
@@ -306,33 +303,33 @@ func (m *machine) link(b *protocol.Begin) error {
 	return err
 }
 
-// agentEnv is the agent's own environment, which no command sees. As in this process no
-// goroutine is interrupted by a signal for another one's turn: where a machine is
-// emulated all of the kernel's and the runtime's code for that would run once.
+// agentEnv is the agent's own environment, which no command sees. As in this process,
+// goroutines are not preempted by signals, because in emulation the code of kernel and
+// runtime for that would run for the first time.
 func agentEnv() []string {
 	return []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1,containermaxprocs=0,updatemaxprocs=0,decoratemappings=0"}
 }
 
-// mostFiles is how many files the agent may have open, and how many commands at
-// most: the kernel's own limit.
+// mostFiles is the maximum of open files of the agent, and of commands: the kernel's own
+// limit.
 const mostFiles = 1 << 20
 
-// orderAgent has the agent begin, which then ends the machine or answers on its
-// port.
+// orderAgent makes the agent begin. The agent then answers on its port, or ends the
+// machine.
 func (m *machine) orderAgent(b *protocol.Begin) error {
 	defer m.order.Close()
 	return framing.Write(m.order, &guestinit.Order{Tree: merged, UID: b.UID, GID: b.GID, Sudo: b.Sudo})
 }
 
-// startAgent starts the agent, which waits for an order. When it ends, so does the
-// machine.
+// startAgent starts the agent, which waits for an order. When the agent ends, the machine
+// ends.
 func (m *machine) startAgent() error {
 	port, err := m.agent.File()
 	if err != nil {
 		return err
 	}
 	defer port.Close()
-	// The other one would be open as long as this process is.
+	// Otherwise the other descriptor would stay open as long as this process.
 	if err := m.agent.Close(); err != nil {
 		return err
 	}
@@ -374,7 +371,7 @@ func (m *machine) startAgent() error {
 	}
 	done := make(chan started)
 	go func() {
-		runtime.LockOSThread() // for good: what this thread gives up, it has not any more
+		runtime.LockOSThread() // permanently, because this thread drops rights
 		if err := errors.Join(kernel.TimerSlack(slack), kernel.KeepBounding(kernel.AgentCaps()), kernel.KeepOverUsers()); err != nil {
 			done <- started{err: err}
 			return
@@ -390,29 +387,29 @@ func (m *machine) startAgent() error {
 		return s.err
 	}
 	m.job(func() error {
-		defer m.sessions.followed.Wait() // who listens to the agent hears its end
+		defer m.sessions.followed.Wait() // the listener sees the agent's end
 		state, err := s.process.Wait()
 		if err == nil {
 			err = fmt.Errorf("the agent ended: %s", state)
 		}
 		return err
 	})
-	// Nothing of this process is given up for lack of memory: not before the agent
-	// was started, who would not be either.
+	// Never kill this process when memory is short. This comes after the start of the
+	// agent, which would inherit it.
 	return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
 }
 
-// sessions are the agent's, of which there is one at a time.
+// sessions tracks the agent's sessions, of which there is one at a time.
 type sessions struct {
 	ready    chan struct{}  // closed when the agent waits for an order
-	followed sync.WaitGroup // done when nobody listens to the agent any more
+	followed sync.WaitGroup // done when the listener has ended
 
 	mu   sync.Mutex
-	now  bool          // guarded by mu: there is one
-	ends chan struct{} // guarded by mu: closed when it has ended, and then nil; nil where nobody waits
+	now  bool          // guarded by mu; there is a session
+	ends chan struct{} // guarded by mu; closed at the end of the session and then nil; nil if nothing waits
 }
 
-// follow listens to the agent.
+// follow listens to the agent's reports.
 func (s *sessions) follow(tell *os.File) {
 	defer tell.Close()
 	one := make([]byte, 1)
@@ -434,7 +431,7 @@ func (s *sessions) follow(tell *os.File) {
 	}
 }
 
-// waitReady waits until the agent has done all that it does before its order.
+// waitReady waits until the agent waits for its order.
 func (s *sessions) waitReady(most time.Duration) error {
 	select {
 	case <-s.ready:
@@ -444,7 +441,7 @@ func (s *sessions) waitReady(most time.Duration) error {
 	}
 }
 
-// waitEnd waits until there is none.
+// waitEnd waits until there is no session.
 func (s *sessions) waitEnd(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.now {

@@ -6,5 +6,5 @@
 // machine's kernel controls this process too.
 package vminit
 
-// Argv0 is what a kernel calls the first program of an initrd.
+// Argv0 is the first argument that a kernel gives to the init program of an initrd.
 const Argv0 = "/init"

@@ -16,14 +16,14 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Groups are control groups of the machine: the agent's and the commands', which
-// the agent finds made, and fills.
+// Groups are the machine's control groups: the agent's and the commands'. The agent adds
+// processes to them.
 type groups struct {
 	dir string
-	max *os.File // memory.max of the commands'
+	max *os.File // memory.max of the commands' group
 }
 
-// makeGroups makes them.
+// makeGroups makes the groups.
 func makeGroups(dir string) (groups, error) {
 	g := groups{dir: dir}
 	if err := kernel.MountGroups(dir); err != nil {
@@ -42,7 +42,7 @@ func makeGroups(dir string) (groups, error) {
 func (g groups) agent() string    { return filepath.Join(g.dir, "agent") }
 func (g groups) commands() string { return filepath.Join(g.dir, "commands") }
 
-// begin sets how much memory commands may have, of which there is none yet.
+// begin sets the memory limit before any command runs.
 func (g groups) begin(bytes int64) error {
 	if bytes < 1 {
 		return fmt.Errorf("%d bytes of memory: %w", bytes, paddock.Invalid)
@@ -51,8 +51,8 @@ func (g groups) begin(bytes int64) error {
 	return err
 }
 
-// bound sets how much memory commands may have. Less than they have, and than the
-// kernel can take from them, is refused: it would end them.
+// bound sets the memory limit of commands. It refuses a limit below the memory in use that
+// the kernel cannot reclaim, because that would kill commands.
 func (g groups) bound(bytes int64) error {
 	if bytes < 1 {
 		return fmt.Errorf("%d bytes of memory: %w", bytes, paddock.Invalid)
@@ -61,7 +61,7 @@ func (g groups) bound(bytes int64) error {
 	write := func(name string, value []byte) error {
 		return os.WriteFile(filepath.Join(g.commands(), name), value, 0)
 	}
-	err := write("memory.high", limit) // which takes what can be taken, and ends nobody
+	err := write("memory.high", limit) // reclaims memory and kills nothing
 	if err == nil {
 		var now int64
 		if now, _, _, err = g.usage(); err == nil && now > bytes {
@@ -74,8 +74,7 @@ func (g groups) bound(bytes int64) error {
 	return errors.Join(err, write("memory.high", []byte("max")))
 }
 
-// usage tells what commands have of memory, the most that they had, and how many
-// of them were ended for lack of it.
+// usage returns the memory of commands now, its peak, and the number of OOM kills.
 func (g groups) usage() (now, peak, kills int64, err error) {
 	read := func(name string) int64 {
 		data, e := os.ReadFile(filepath.Join(g.commands(), name))
@@ -96,7 +95,7 @@ func (g groups) usage() (now, peak, kills int64, err error) {
 	return now, max(now, peak), kills, errors.Join(err, e)
 }
 
-// freeze stops what is in some of the groups, and waits until it has stopped.
+// freeze freezes groups, and waits until they are frozen.
 func (g groups) freeze(ctx context.Context, which ...string) error {
 	for _, group := range which {
 		err := os.WriteFile(filepath.Join(group, "cgroup.freeze"), []byte("1"), 0)

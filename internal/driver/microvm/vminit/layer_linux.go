@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// unpack makes what an archive says, in a directory where nothing is yet. Names
-// that lead out of it, or through links, are refused.
+// unpack unpacks an archive into an empty directory. It refuses names that lead out of it
+// or through links.
 func unpack(r io.Reader, root *os.File) error {
 	u := &unpacker{root: root}
 	defer u.close()
@@ -33,7 +33,7 @@ func unpack(r io.Reader, root *os.File) error {
 			return fmt.Errorf("unpack %s: %w", cut(h.Name), err)
 		}
 	}
-	// What was made in a directory changed its time.
+	// Entries made in a directory changed its time.
 	for i := len(u.dirs) - 1; i >= 0; i-- {
 		h := u.dirs[i]
 		dir, name, err := u.place(h.Name)
@@ -53,7 +53,7 @@ type unpacker struct {
 	dirs []*tar.Header
 
 	parent string   // of the last entry
-	open   *os.File // that directory; nil is none
+	open   *os.File // that directory, or nil
 }
 
 func (u *unpacker) close() {
@@ -63,8 +63,7 @@ func (u *unpacker) close() {
 	u.open = nil
 }
 
-// place gives the directory that an entry is in, and its name there, which is
-// empty for the root.
+// place returns the directory and the name of an entry. The name is empty for the root.
 func (u *unpacker) place(name string) (dir int, base string, err error) {
 	name = path.Clean("/" + name)
 	if name == "/" {
@@ -91,7 +90,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	mode := uint32(h.Mode) & permissions
 	switch h.Typeflag {
 	case tar.TypeLink:
-		// The other name is opened first: it may be in another directory.
+		// Open the other name first, because it may be in another directory.
 		from, err := kernel.OpenPath(u.root, path.Join(".", path.Dir(path.Clean("/"+h.Linkname))), true)
 		if err != nil {
 			return err
@@ -116,7 +115,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	case tar.TypeFifo:
 		err = kernel.MakeAt(dir, name, syscall.S_IFIFO, 0, 0)
 	default:
-		return nil // nothing that archive makes
+		return nil // archive makes no such entry
 	}
 	if err != nil {
 		return err
@@ -124,8 +123,8 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	return dress(dir, name, mode, h)
 }
 
-// dress gives an entry what it has besides content. The mode comes after the
-// owner, which takes bits from it.
+// dress sets the attributes of an entry. The mode comes after the owner, because a change
+// of owner clears bits of it.
 func dress(dir int, name string, mode uint32, h *tar.Header) error {
 	if err := kernel.ChownAt(dir, name, h.Uid, h.Gid); err != nil {
 		return err
@@ -151,7 +150,7 @@ func dress(dir int, name string, mode uint32, h *tar.Header) error {
 	return kernel.TouchAt(dir, name, h.ModTime)
 }
 
-// file makes a file. Where the content is nothing but zeros, it is left as a hole.
+// file writes a file. Blocks of zeros become holes.
 func file(dir int, name string, content io.Reader, size int64) (err error) {
 	fd, err := kernel.OpenAt(dir, name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL, 0o600)
 	if err != nil {
@@ -181,8 +180,8 @@ func file(dir int, name string, content io.Reader, size int64) (err error) {
 	}
 }
 
-// make sure of the directory or the file at an absolute path below root, where
-// no link leads, and open it as a place.
+// place opens the directory or file at an absolute path below root as a location. It makes
+// it if needed. No link may lead there.
 func place(root *os.File, name string, isFile bool) (*os.File, error) {
 	rel := strings.TrimPrefix(path.Clean("/"+name), "/")
 	if rel == "" {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Files of the host's system are opened and closed again by each program that starts:
-// itself, its linker, its libraries. Each of that is a request and an answer, by way of
-// the port: where the machine is emulated, several of a short command's milliseconds.
-// So what the host has opened is kept for a while, and lent to whoever opens the same
+// Each program that starts opens and closes files of the host's system: itself, its linker,
+// its libraries. Each open and close is a request through the port. In emulation these take
+// several milliseconds of a short command. So files that the host has opened are kept for a
+// time, and lent to the next open for reading.
 // file to read it.
 //
-// Only that is kept of which the host said that the machine may keep what it has read
-// (FOPEN_KEEP_CACHE), and nothing else. Of files that change while they are served it
-// never says that alone.
+// Only files are kept for which the host permits caching (FOPEN_KEEP_CACHE) and sets no
+// other flag. For files that may change while they are served, the host never sets that
+// flag alone.
 const (
-	lendTime = 30 * time.Second // from when the host has opened it; its names are believed much longer
-	lendMost = 128              // that nobody uses
+	lendTime = 30 * time.Second // since the host opened it; names are cached much longer
+	lendMost = 128              // maximum of idle files
 )
 
-// Requests about open files, and what is in them, as linux/fuse.h has it.
+// Requests on open files, and their formats; see linux/fuse.h.
 const (
 	opOpen    = 14
 	opRelease = 18
@@ -33,32 +33,31 @@ const (
 	keepCache = 1 << 1
 )
 
-// ours marks the numbers of requests that the pump makes by itself. The kernel counts
-// its own from 2.
+// ours marks the numbers of the pump's own requests. The kernel counts its own from 2.
 const ours = 1 << 63
 
 // A loan is a file that the host has opened.
 type loan struct {
 	handle, node uint64
-	uses         int       // by who has it open; 0 is idle
-	until        time.Time // it is lent to nobody from then on
+	uses         int       // number of opens; 0 is idle
+	until        time.Time // not lent after this time
 }
 
-// A lender knows what is open at the host. It is guarded by its pump's mu.
+// A lender tracks the files open at the host. Its pump's mu guards it.
 type lender struct {
-	asked    map[uint64]uint64 // nodes of which an open is under way, by the request
+	asked    map[uint64]uint64 // nodes with an open in progress, by request
 	byHandle map[uint64]*loan
-	byNode   map[uint64]*loan // those that are lent
+	byNode   map[uint64]*loan // files that may be lent
 	idle     []*loan          // longest idle first
-	number   uint64           // of the pump's own requests
-	timed    bool             // somebody comes back when what is idle is late
+	number   uint64           // number of the last own request
+	timed    bool             // a timer is set for the next late file
 }
 
 func newLender() lender {
 	return lender{asked: map[uint64]uint64{}, byHandle: map[uint64]*loan{}, byNode: map[uint64]*loan{}}
 }
 
-// open answers a request to open a file, where it can: nil is that the host has to.
+// open answers a request to open a file, or returns nil if the host has to.
 func (l *lender) open(request []byte, now time.Time) []byte {
 	if len(request) != openLength {
 		return nil
@@ -83,7 +82,7 @@ func (l *lender) open(request []byte, now time.Time) []byte {
 	return answer
 }
 
-// opened takes note of the host's answer to a request, which may be one for open.
+// opened notes the host's answer, if it is to an open.
 func (l *lender) opened(answer []byte, now time.Time) {
 	unique := binary.NativeEndian.Uint64(answer[8:])
 	node, ok := l.asked[unique]
@@ -97,20 +96,20 @@ func (l *lender) opened(answer []byte, now time.Time) {
 	}
 	one := &loan{handle: binary.NativeEndian.Uint64(answer[outHeader:]), node: node, uses: 1, until: now.Add(lendTime)}
 	if l.byHandle[one.handle] != nil {
-		return // a host that makes no sense
+		return // an invalid answer
 	}
 	l.byHandle[one.handle], l.byNode[node] = one, one
 }
 
-// release answers a request to close a file, where somebody else still has it open or
-// it is to be kept: nil is that the host has to.
+// release answers a request to close a file that is still in use or is kept. It returns nil
+// if the host has to close it.
 func (l *lender) release(request []byte, now time.Time) []byte {
 	if len(request) != releaseLength {
 		return nil
 	}
 	one := l.byHandle[binary.NativeEndian.Uint64(request[inHeader:])]
 	if one == nil || one.uses == 0 {
-		return nil // the host knows
+		return nil // the host knows this handle
 	}
 	if one.uses--; one.uses == 0 {
 		if l.byNode[one.node] != one || !now.Before(one.until) || len(l.idle) >= lendMost {
@@ -131,7 +130,7 @@ func (l *lender) forget(one *loan) {
 	}
 }
 
-// end has all that is open lent to nobody any more, and what is about to be.
+// end stops lending all open files, including those being opened.
 func (l *lender) end() {
 	for _, one := range l.byHandle {
 		one.until = time.Time{}
@@ -139,8 +138,7 @@ func (l *lender) end() {
 	clear(l.asked)
 }
 
-// late gives a request for the host to close what has been idle until its time; nil is
-// that there is none.
+// late returns a request to close a file that was idle for too long, or nil.
 func (l *lender) late(now time.Time) []byte {
 	i := slices.IndexFunc(l.idle, func(one *loan) bool { return !now.Before(one.until) })
 	if i < 0 {
@@ -159,7 +157,7 @@ func (l *lender) late(now time.Time) []byte {
 	return request
 }
 
-// next tells when something idle is late; false is that nothing is idle.
+// next returns when the next idle file is late. It reports false if none is idle.
 func (l *lender) next() (at time.Time, ok bool) {
 	for _, one := range l.idle {
 		if !ok || one.until.Before(at) {
@@ -171,7 +169,7 @@ func (l *lender) next() (at time.Time, ok bool) {
 
 func uniqueOf(request []byte) uint64 { return binary.NativeEndian.Uint64(request[8:]) }
 
-// putAnswer writes the head of an answer that is no error.
+// putAnswer writes the header of a successful answer.
 func putAnswer(answer []byte, unique uint64) {
 	binary.NativeEndian.PutUint32(answer, uint32(len(answer)))
 	binary.NativeEndian.PutUint32(answer[4:], 0)

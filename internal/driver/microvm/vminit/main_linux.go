@@ -18,24 +18,24 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// Places in the machine that commands do not see.
+// Directories of the machine that commands do not see.
 const (
-	modules   = "/modules"    // of the kernel, which are loaded in the order of their names
-	lower     = "/lower"      // what the host serves
+	modules   = "/modules"    // of the kernel, loaded in the order of their names
+	lower     = "/lower"      // the host's files
 	layer     = "/layer"      // the private layer: upper and work
 	merged    = "/merged"     // the commands' tree
-	empty     = "/empty"      // a directory that nobody can write to
-	devices   = "/devices"    // its /dev
-	system    = "/system"     // its /sys
+	empty     = "/empty"      // a directory that is never written
+	devices   = "/devices"    // the commands' /dev
+	system    = "/system"     // the commands' /sys
 	groupsDir = "/groups"     // control groups
-	machineID = "/machine-id" // what its /etc/machine-id says
+	machineID = "/machine-id" // content of the commands' /etc/machine-id
 
 	upper = layer + "/upper"
 	shm   = devices + "/shm"
 )
 
-// Main is the machine's first process, and does not return. When it fails the
-// machine ends, after a line on its console.
+// Main runs as the machine's first process and does not return. On an error it writes a
+// line to the console and ends the machine.
 func Main() {
 	if os.Getpid() != 1 {
 		fmt.Fprintln(os.Stderr, "paddock: the first process of a machine is started by its kernel")
@@ -44,25 +44,25 @@ func Main() {
 	end(run())
 }
 
-// end says why on the console, and ends the machine.
+// end writes the error to the console and ends the machine.
 func end(err error) {
 	line := fmt.Sprintf("paddock: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	if console, err := os.OpenFile("/dev/console", os.O_WRONLY, 0); err == nil {
 		_, _ = console.WriteString(line)
 	}
 	_ = kernel.PowerOff()
-	select {} // a first process that ends is a machine that crashes
+	select {} // the kernel crashes if its first process ends
 }
 
-// run serves until that is not possible any more.
+// run serves until an error.
 func run() error {
-	// One thread may wait for files of the host, which another one gets. Each more is
-	// one at which whoever looks for work looks, too, and which it waits for.
+	// One thread may wait for files of the host that the other one fetches. Each further
+	// thread would cost time in the scheduler.
 	runtime.GOMAXPROCS(2)
 	kernel.KeepSignals()
 	m := &machine{failed: make(chan error, jobs)}
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // power-off, which follows, ends whatever still waits in a system call
+	defer cancel() // the following power-off ends pending system calls
 	m.running = ctx
 	m.job(func() error {
 		if err := m.prepare(); err != nil {
@@ -73,35 +73,35 @@ func run() error {
 	return <-m.failed
 }
 
-// jobs is how many of a machine's goroutines serve for as long as it does: requests, files in both
+// jobs is the number of goroutines with the machine's lifetime: requests, files in both
 // directions, and the agent.
 const jobs = 4
 
-// job has one of them run. Whichever ends first is why the machine ends; run hears of it.
+// job starts one of them. The first to end ends the machine; run gets its error.
 func (m *machine) job(do func() error) {
 	go func() { m.failed <- do() }()
 }
 
-// A machine is this one.
+// A machine is the state of this machine.
 type machine struct {
 	running context.Context // ends with the machine
-	failed  chan error      // takes how each job ended; has room for all
+	failed  chan error      // receives the result of each job; has room for all
 
 	groups groups
 	pump   *pump
 	agent  *kernel.Port
 	files  *kernel.Port
 
-	// control is opened last: the host sees it opened, and then knows that all is
-	// ready to begin. A machine that is saved then is one in which nothing is told
-	// apart from another.
+	// control is opened last. The host sees that and knows that the machine is ready. At
+	// this moment the machine can be saved as a template, because it does not depend on a
+	// box.
 	control reopening
 
 	upper    *os.File // the private layer
 	number   *os.File // machineID
 	sessions *sessions
-	order    *os.File // takes an guestinit.Order
-	begun    bool     // it is a box's
+	order    *os.File // receives a guestinit.Order
+	begun    bool     // it belongs to a box
 	held     bool     // by Hold
 	linked   bool     // the interface is up
 }
@@ -134,7 +134,7 @@ func (m *machine) prepare() error {
 		func() error { return kernel.MountEmpty(empty) },
 		m.makeNumber,
 		func() error { return m.sessions.waitReady(portTime) },
-		func() error { runtime.GC(); return nil }, // so that none is due when it has a box
+		func() error { runtime.GC(); return nil }, // so that no collection is due soon
 		func() error {
 			p, err := openPort(protocol.ControlPort)
 			m.control = p
@@ -148,10 +148,10 @@ func (m *machine) prepare() error {
 	return nil
 }
 
-// numberSize is how long a machine's number is, in hexadecimal digits.
+// numberSize is the length of a machine's number in hexadecimal digits.
 const numberSize = 32
 
-// makeNumber makes the file with the machine's number, which is none yet.
+// makeNumber makes the file for the machine's number, still empty.
 func (m *machine) makeNumber() (err error) {
 	if m.number, err = os.OpenFile(machineID, os.O_CREATE|os.O_WRONLY, 0o444); err != nil {
 		return err
@@ -160,9 +160,8 @@ func (m *machine) makeNumber() (err error) {
 	return err
 }
 
-// slack is by how much this process and the agent let their timers be late. The
-// runtime of Go has a thread that looks around every 20 µs while anything is done;
-// where a machine is emulated each of its looks takes longer than that.
+// slack is the timer slack of this process and the agent. A thread of the Go runtime wakes
+// every 20 µs while there is work. In emulation each wake-up takes longer than that.
 const slack = 5 * time.Millisecond
 
 func loadModules() error {
@@ -181,8 +180,8 @@ func loadModules() error {
 	return nil
 }
 
-// settle takes from the kernel what nobody needs from then on, this process
-// included. Commands have no capability for any of it; user 0 they may be.
+// settle drops the kernel features that nothing needs from then on, not even this process.
+// Commands have no capability to use them, but they may be user 0.
 func settle() error {
 	for name, value := range map[string]string{
 		"kernel/modules_disabled":          "1",
@@ -229,8 +228,7 @@ func makeDevices() error {
 	return kernel.MountAt("devpts", pts, kernel.NoSUID|kernel.NoExec, "newinstance,ptmxmode=0666,mode=620")
 }
 
-// openPort waits for a port: its driver learns of it a little later than it is
-// loaded.
+// openPort waits for a port, because its driver detects it shortly after loading.
 func openPort(name string) (*kernel.Port, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), portTime)
 	defer cancel()
@@ -249,19 +247,19 @@ func openPort(name string) (*kernel.Port, error) {
 
 const (
 	portTime = 60 * time.Second
-	// restTime bounds what processes take to come to rest, and what the host
-	// takes to answer what they asked.
+	// restTime bounds the time for processes to come to rest, and for the host to answer
+	// pending requests.
 	restTime = 20 * time.Second
 )
 
-// serve does what the supervisor asks, in one session after another.
+// serve answers the supervisor's requests, in one session after another.
 func (m *machine) serve(ctx context.Context) error {
 	for {
 		if err := m.control.WaitOpen(ctx); err != nil {
 			return err
 		}
 		if m.session() {
-			continue // by now what there is to be read may be the next session's
+			continue // unread bytes may belong to the next session
 		}
 		if _, err := io.Copy(io.Discard, m.control); err != nil {
 			return err
@@ -269,8 +267,8 @@ func (m *machine) serve(ctx context.Context) error {
 	}
 }
 
-// session ends when the supervisor's end is closed, or makes no sense. It tells whether
-// all that was sent in it was read.
+// session serves until the supervisor closes its end, or sends an invalid request. It
+// reports whether everything sent was read.
 func (m *machine) session() (read bool) {
 	for {
 		var r protocol.Request
@@ -315,9 +313,8 @@ func (m *machine) do(r *protocol.Request) (answer protocol.Answer, err error) {
 	return answer, err
 }
 
-// hold brings to rest what commands do, and what is under way for files: in a
-// machine that goes on from memory no command runs before it has been told the
-// time, and given random numbers of its own.
+// hold stops the commands and the file requests in progress. In a restored machine,
+// commands then run only after the time and the random generator were set.
 func (m *machine) hold(ctx context.Context) error {
 	if m.held {
 		return nil
@@ -325,7 +322,7 @@ func (m *machine) hold(ctx context.Context) error {
 	if err := m.groups.freeze(ctx, m.groups.commands()); err != nil {
 		return err
 	}
-	err := kernel.SyncFS(lower) // what was written to mapped memory
+	err := kernel.SyncFS(lower) // writes to mapped memory
 	if err == nil {
 		err = m.pump.hold(ctx)
 	}
@@ -345,8 +342,8 @@ func (m *machine) release() error {
 	return m.groups.thaw(m.groups.commands())
 }
 
-// count brings all to rest that can change the private layer, and says whether
-// there is room for an archive of it. Where there is, sendArchive follows.
+// count stops everything that can change the private layer, and checks that there is room
+// for its archive. If so, sendArchive follows.
 func (m *machine) count(ctx context.Context, room *protocol.Archive) error {
 	if err := m.groups.freeze(ctx, m.groups.agent(), m.groups.commands()); err != nil {
 		return err
@@ -358,7 +355,7 @@ func (m *machine) count(ctx context.Context, room *protocol.Archive) error {
 	return err
 }
 
-// thaw undoes what count does besides.
+// thaw undoes count.
 func (m *machine) thaw() error {
 	err := m.groups.thaw(m.groups.agent())
 	if !m.held {

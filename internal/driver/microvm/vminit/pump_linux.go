@@ -14,37 +14,36 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A pump carries what the kernel asks of its file system's server to the host, and
-// the answers back. Its goroutines are bound to no thread: one that is can only go on
-// after another thread has seen that it may, and every file would wait for that.
+// A pump carries the file requests of the kernel to the host, and the answers back. Its
+// goroutines are not locked to threads. A locked one could continue only after another
+// thread has woken it, which would delay every file.
 type pump struct {
-	device io.ReadWriter // /dev/fuse: each read and each write is one message
+	device io.ReadWriter // /dev/fuse: each read or write is one message
 	port   reopening
 
 	alone   atomic.Bool // there is no host yet
 	request []byte      // buffer of up
-	answers []byte      // of down
+	answers []byte      // buffer of down
 
 	writing sync.Mutex // held while a request is written
 
 	mu      sync.Mutex
-	changed *sync.Cond          // with mu
+	changed *sync.Cond          // uses mu
 	lender  lender              // guarded by mu
-	held    bool                // guarded by mu: nothing goes to the host
-	sending int                 // guarded by mu: requests that are being written, or wait for that
-	ended   bool                // guarded by mu: the host's end is closed, and down waits for the next session
-	open    map[uint64]struct{} // guarded by mu: requests that the host has and has not answered
+	held    bool                // guarded by mu; nothing is sent to the host
+	sending int                 // guarded by mu; requests being written, or waiting for that
+	ended   bool                // guarded by mu; the host's end is closed, and down waits for the next session
+	open    map[uint64]struct{} // guarded by mu; requests that the host has not answered
 }
 
-// A reopening is a stream of bytes whose other end may be closed, which is io.EOF,
-// and opened again.
+// A reopening is a stream whose other end may close, which is io.EOF, and open again.
 type reopening interface {
 	io.ReadWriter
 	WaitOpen(ctx context.Context) error
 }
 
-// Sizes of a message. The kernel asks for a buffer as large as the largest that it
-// may send: a write of maxWrite, with what comes before it.
+// Sizes of a message. The kernel requires a buffer for its largest request: a write of
+// maxWrite with its headers.
 const (
 	maxWrite   = 1 << 20
 	maxRequest = maxWrite + 4<<10
@@ -53,7 +52,7 @@ const (
 	outHeader  = 16 // struct fuse_out_header: len, error, unique
 )
 
-// Requests that nobody answers.
+// Requests without an answer.
 const (
 	opForget      = 2
 	opInterrupt   = 36
@@ -70,14 +69,14 @@ func newPump(device io.ReadWriter, port reopening) *pump {
 	return p
 }
 
-// up carries requests, until the file system is not mounted any more.
+// up carries requests until the file system is unmounted.
 func (p *pump) up(ctx context.Context) error {
 	buf := p.request
 	for {
 		n, err := p.device.Read(buf)
 		switch {
 		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EINTR), errors.Is(err, syscall.EAGAIN):
-			continue // who asked went away
+			continue // the caller was interrupted
 		case err != nil:
 			return fmt.Errorf("read requests for files: %w", err)
 		case n < inHeader || int(binary.NativeEndian.Uint32(buf)) != n:
@@ -99,7 +98,7 @@ func (p *pump) up(ctx context.Context) error {
 	}
 }
 
-// lend gives the answer to a request that the host need not see.
+// lend returns the answer to a request that the host need not see.
 func (p *pump) lend(ctx context.Context, request []byte) (answer []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +112,7 @@ func (p *pump) lend(ctx context.Context, request []byte) (answer []byte) {
 	return answer
 }
 
-// comeBack has what is idle closed when it is late. p.mu is held.
+// comeBack sets a timer to close the next late file. p.mu is held.
 func (p *pump) comeBack(ctx context.Context) {
 	at, ok := p.lender.next()
 	if !ok || p.lender.timed {
@@ -128,7 +127,7 @@ func (p *pump) comeBack(ctx context.Context) {
 	})
 }
 
-// closeLate has the host close what has been idle until its time.
+// closeLate makes the host close files that were idle for too long.
 func (p *pump) closeLate(ctx context.Context) {
 	for {
 		p.mu.Lock()
@@ -140,12 +139,12 @@ func (p *pump) closeLate(ctx context.Context) {
 		}
 		p.mu.Unlock()
 		if err := p.ask(ctx, request); err != nil {
-			return // as up does soon, who tells of it
+			return // up gets the error too
 		}
 	}
 }
 
-// ask gives a request to the host.
+// ask sends a request to the host.
 func (p *pump) ask(ctx context.Context, request []byte) error {
 	p.admit(binary.NativeEndian.Uint32(request[4:]), uniqueOf(request))
 	p.writing.Lock()
@@ -158,7 +157,7 @@ func (p *pump) ask(ctx context.Context, request []byte) error {
 	return nil
 }
 
-// write writes a request, for which the host may have to come back.
+// write writes a request. It may have to wait until the host connects again.
 func (p *pump) write(ctx context.Context, request []byte) error {
 	for {
 		_, err := p.port.Write(request)
@@ -171,7 +170,7 @@ func (p *pump) write(ctx context.Context, request []byte) error {
 	}
 }
 
-// admit waits until a request may go to the host.
+// admit waits until a request may be sent to the host.
 func (p *pump) admit(op uint32, unique uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +183,7 @@ func (p *pump) admit(op uint32, unique uint64) {
 	}
 }
 
-// silent tells whether nobody answers a request.
+// silent reports whether a request has no answer.
 func silent(op uint32) bool {
 	return op == opForget || op == opInterrupt || op == opNotifyReply || op == opBatchForget
 }
@@ -198,7 +197,7 @@ func (p *pump) sent() {
 	p.mu.Unlock()
 }
 
-// answered takes a request as answered.
+// answered notes an answered request.
 func (p *pump) answered(unique uint64) {
 	p.mu.Lock()
 	delete(p.open, unique)
@@ -208,9 +207,9 @@ func (p *pump) answered(unique uint64) {
 	p.mu.Unlock()
 }
 
-// hold lets no more requests to the host, and waits until it has answered all
-// that it has. Where ctx ends before, nothing is held. What is idle is closed before:
-// to who goes on with this a file that nobody has open is one that may be replaced.
+// hold stops sending requests to the host, and waits until all are answered. If ctx ends
+// first, hold is undone. It closes idle files first, because the next host may treat a file
+// that is not open as replaceable.
 func (p *pump) hold(ctx context.Context) error {
 	p.mu.Lock()
 	p.lender.end()
@@ -239,7 +238,7 @@ func (p *pump) release() {
 	p.mu.Unlock()
 }
 
-// wakeAfter has whoever waits look at ctx when that ends.
+// wakeAfter wakes all waiters when ctx ends.
 func (p *pump) wakeAfter(ctx context.Context) func() bool {
 	return context.AfterFunc(ctx, func() {
 		p.mu.Lock()
@@ -269,16 +268,16 @@ func (p *pump) waitEnd(ctx context.Context) error {
 	return nil
 }
 
-// down carries answers, through one session after another.
+// down carries answers, in one session after another.
 func (p *pump) down(ctx context.Context) error {
 	buf := p.answers
 	have := 0
 	for {
 		n, err := p.port.Read(buf[have:])
 		if errors.Is(err, io.EOF) {
-			have = 0 // half an answer is none
-			// The next session may be with another server, for which what was opened is
-			// to be opened again.
+			have = 0 // drop a partial answer
+			// The next session may be with another server, which has not opened these
+			// files.
 			p.mu.Lock()
 			p.lender.end()
 			p.mu.Unlock()
@@ -287,7 +286,7 @@ func (p *pump) down(ctx context.Context) error {
 				return fmt.Errorf("wait for the host's files: %w", err)
 			}
 			p.setEnded(false)
-			go p.closeLate(ctx) // soon over; ctx ends it with the machine
+			go p.closeLate(ctx) // ends soon; at the latest with ctx
 			continue
 		}
 		if err != nil {
@@ -302,8 +301,7 @@ func (p *pump) down(ctx context.Context) error {
 	}
 }
 
-// deliver gives the kernel the answers that are whole, and says how many bytes
-// they were.
+// deliver gives complete answers to the kernel, and returns their size in bytes.
 func (p *pump) deliver(data []byte) (used int, err error) {
 	for len(data)-used >= outHeader {
 		one := data[used:]
@@ -329,12 +327,12 @@ func (p *pump) deliver(data []byte) (used int, err error) {
 	return used, nil
 }
 
-// tell gives the kernel an answer.
+// tell gives an answer to the kernel.
 func (p *pump) tell(answer []byte) error {
 	_, err := p.device.Write(answer)
 	switch {
 	case err == nil, errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EINVAL):
-		return nil // who asked went away; or the answer makes no sense, which is for who asked
+		return nil // the caller was interrupted, or the answer is invalid, which the caller sees
 	}
 	return fmt.Errorf("give answers about files: %w", err)
 }
