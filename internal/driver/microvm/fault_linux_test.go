@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// own opens a driver that saves in a directory of its own.
+// own opens a driver with its own directory for saved state.
 func own(t *testing.T, change func(*microvm.Options)) (d paddock.Driver, data string) {
 	t.Helper()
 	microvmtest.Need(t)
@@ -44,8 +44,7 @@ func own(t *testing.T, change func(*microvm.Options)) (d paddock.Driver, data st
 	return d, o.Data
 }
 
-// small completes a spec: a small machine, which does without what this host has
-// not.
+// small completes a spec for a small machine, without the controls that this host lacks.
 func small(s paddock.Spec) paddock.Spec {
 	s.Ephemeral, s.AllowMissing, s.Limits.Memory = true, []paddock.Control{paddock.ControlIO, paddock.ControlMemory, paddock.ControlCPU, paddock.ControlPIDs}, 256<<20
 	return s
@@ -66,7 +65,7 @@ func create(t *testing.T, d paddock.Driver, s paddock.Spec) paddock.Sandbox {
 	return sb
 }
 
-// says runs a command and gives what it wrote.
+// says runs a command and returns its output.
 func says(t *testing.T, sb paddock.Sandbox, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -80,7 +79,7 @@ func says(t *testing.T, sb paddock.Sandbox, args ...string) string {
 	return out.String()
 }
 
-// engines are the processes of QEMU that descend from this one.
+// engines returns the QEMU processes that descend from this one.
 func engines(t *testing.T) []int {
 	t.Helper()
 	var list []int
@@ -135,14 +134,13 @@ func TestAMachineThatIsKilledSaysSo(t *testing.T) {
 	}
 }
 
-// Nobody asks and nothing runs: the owner of the machine sees it all the same, and what
-// is left of it goes before anybody calls.
+// If a machine is killed while no call is pending, its owner notices it and cleans up.
 func TestAMachineThatIsKilledWhileNobodyAsksIsSeen(t *testing.T) {
 	d, _ := own(t, nil)
 	var held []string
 	count := func() int {
 		held = slices.DeleteFunc(drivertest.Held(t, t.TempDir(), "no sandbox")["process"], func(p string) bool {
-			return strings.Contains(p, "paddock-sweeper") // the driver's, and not a sandbox's
+			return strings.Contains(p, "paddock-sweeper") // the driver's sweeper, not a sandbox's
 		})
 		return len(held)
 	}
@@ -163,8 +161,8 @@ func TestAMachineThatIsKilledWhileNobodyAsksIsSeen(t *testing.T) {
 	}
 }
 
-// A template that was cut off, by a full disk or a host that stopped, is made
-// again; a machine that cannot go on with what is in one says so.
+// An incomplete template, after a full disk or a crash of the host, is made again. A
+// machine that cannot be restored from a template reports that.
 func TestATemplateThatIsNotWhole(t *testing.T) {
 	sample.Turn(t, "machines", 3)
 	d, data := own(t, nil)
@@ -184,7 +182,7 @@ func TestATemplateThatIsNotWhole(t *testing.T) {
 		if err := os.Truncate(files(name)[0], 0); err != nil {
 			t.Fatal(err)
 		}
-		// The next one starts by itself, and is there before its template is.
+		// The next machine boots by itself, and is ready before its template.
 		if got := says(t, create(t, d, paddock.Spec{}), "echo", name); got != name+"\n" {
 			t.Errorf("with no %s: %q", name, got)
 		}
@@ -233,7 +231,7 @@ func TestASnapshotThatWasChangedIsRefused(t *testing.T) {
 			defer f.Close()
 			var b [1]byte
 			if _, err := f.ReadAt(b[:], 0); err != nil {
-				return nil // an empty one has nothing to change
+				return nil // an empty file has nothing to change
 			}
 			changed++
 			b[0] ^= 0xff
@@ -252,7 +250,7 @@ func TestASnapshotThatWasChangedIsRefused(t *testing.T) {
 	}
 }
 
-// What a machine cannot be made of is told before anything is started.
+// Missing parts of a machine are reported before anything is started.
 func TestAMachineOfNothing(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, data []byte) string {
@@ -296,7 +294,7 @@ func TestAMachineOfNothing(t *testing.T) {
 	}
 }
 
-// A full disk inside is the commands' to hear of, and the machine's life goes on.
+// If the disk inside is full, only commands get errors, and the machine continues.
 func TestADiskThatIsFullInside(t *testing.T) {
 	d, _ := own(t, nil)
 	sb := create(t, d, paddock.Spec{Limits: paddock.Limits{Disk: 8 << 20}})
@@ -316,7 +314,7 @@ func TestTooLittleMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// The agent's own timers are late; a command knows nothing of that.
+// The agent's timers have slack, but those of commands do not.
 func TestTimersOfCommandsAreOnTime(t *testing.T) {
 	sample.Turn(t, "machines", 3)
 	d, _ := own(t, nil)

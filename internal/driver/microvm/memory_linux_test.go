@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// needBalloon skips a test where the kernel of machines was set up by an earlier
-// version, and has no balloon.
+// needBalloon skips a test if an earlier version set up the kernel of machines, without a
+// balloon.
 func needBalloon(t *testing.T) {
 	t.Helper()
 	microvmtest.Need(t)
@@ -35,7 +35,7 @@ func needBalloon(t *testing.T) {
 	}
 }
 
-// used is what the host gives a sandbox of memory.
+// used returns the memory that the host has given to a sandbox.
 func used(t *testing.T, sb paddock.Sandbox) int64 {
 	t.Helper()
 	st, err := sb.Status(t.Context())
@@ -45,7 +45,7 @@ func used(t *testing.T, sb paddock.Sandbox) int64 {
 	return st.Usage.Memory
 }
 
-// until waits for an event, however slow the host is.
+// until polls without a short deadline.
 func until(t *testing.T, what string, there func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !there(); {
@@ -60,7 +60,7 @@ func until(t *testing.T, what string, there func() bool) {
 	}
 }
 
-// sums tells what files of templates hold.
+// sums returns the hashes of the files of templates.
 func sums(t *testing.T, data string) map[string][32]byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(data, "templates", "*", "*"))
@@ -87,7 +87,7 @@ func sums(t *testing.T, data string) map[string][32]byte {
 const (
 	fill  = "head -c 150000000 /dev/urandom > /dev/shm/fill"
 	empty = "rm /dev/shm/fill"
-	much  = 100 << 20 // less than what fill takes, and what comes back of it
+	much  = 100 << 20 // less than fill uses and returns
 )
 
 func TestMemoryThatCommandsFreeGoesBackToTheHost(t *testing.T) {
@@ -98,10 +98,10 @@ func TestMemoryThatCommandsFreeGoesBackToTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	template(t, data)
-	sb := create(t, d, paddock.Spec{ID: "returns"}) // which goes on from it
+	sb := create(t, d, paddock.Spec{ID: "returns"}) // restored from it
 	says(t, sb, "true")
 	before, whole := used(t, sb), sums(t, data)
-	for range 2 { // the second time it takes what it gave
+	for range 2 { // the second time it takes the returned memory again
 		if got := says(t, sb, "sh", "-c", fill); got != "" {
 			t.Fatalf("%q", got)
 		}
@@ -114,7 +114,7 @@ func TestMemoryThatCommandsFreeGoesBackToTheHost(t *testing.T) {
 		until(t, "the host has it back", func() bool { return used(t, sb) < full-much })
 		t.Logf("of %d MiB (%d before) %d are left after %v", full>>20, before>>20, used(t, sb)>>20, time.Since(freed))
 	}
-	// What it gave back is a template's to others.
+	// The returned memory was mapped from the template, which others use.
 	for name, sum := range sums(t, data) {
 		if sum != whole[name] {
 			t.Errorf("%s was changed", name)
@@ -125,7 +125,8 @@ func TestMemoryThatCommandsFreeGoesBackToTheHost(t *testing.T) {
 	}
 }
 
-// What a machine gave back is not in what is saved of it, and stays its own to take.
+// Memory that a machine returned is not in its saved state, and the machine can take it
+// again.
 func TestAMachineThatGaveMemoryBackIsSavedAndGoesOn(t *testing.T) {
 	sample.Turn(t, "machines", 3)
 	needBalloon(t)
@@ -183,7 +184,7 @@ func TestTheMemoryOfALivingMachineCanBeChanged(t *testing.T) {
 	if err := limit(was + 1<<20); paddock.KindOf(err) != paddock.Unsupported || !strings.Contains(err.Error(), "made for 256 MiB") {
 		t.Errorf("more than it was made with: %v", err)
 	}
-	// What commands have is not taken from them.
+	// Memory of running commands is not taken from them.
 	says(t, sb, "sh", "-c", fill)
 	if err := limit(less); paddock.KindOf(err) != paddock.Conflict || now() != was {
 		t.Errorf("less than is in use: %v, and the limit is %d", err, now())

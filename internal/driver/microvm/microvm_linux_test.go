@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	drivertest.Main(m, open)
 }
 
-// base is what the spec of every sandbox begins with. A machine's memory is part
-// of its template: all have as much.
+// base is the start of every spec. All machines have the same memory, because it is a part
+// of the template.
 func base(t *testing.T) paddock.Spec {
 	t.Helper()
 	return paddock.Spec{AllowMissing: drivertest.Weak(t, open), Limits: paddock.Limits{Memory: 512 << 20}}

@@ -120,7 +120,7 @@ func await(ctx context.Context, b *box.Box, bound func() error) error {
 		case <-b.Ended():
 			return fmt.Errorf("change limits: %s: %w", b.Reason(), paddock.Unavailable)
 		case <-ctx.Done():
-			return fmt.Errorf("change limits: the machine does not give back the memory that it has, and keeps its limit: %w", err)
+			return fmt.Errorf("change limits: the machine does not return its memory, and keeps its limit: %w", err)
 		}
 	}
 }

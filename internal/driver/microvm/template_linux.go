@@ -19,7 +19,7 @@ import (
 )
 
 // errNoRoom reports that no template can be kept.
-var errNoRoom = errors.New("there is no place for it")
+var errNoRoom = errors.New("there is no room for it")
 
 // errNotWhole reports that a template differs from what was saved. It is made again.
 var errNotWhole = errors.New("not what was saved")
@@ -193,7 +193,7 @@ func (d *machinist) apart(ctx context.Context, what need, n *nascent) error {
 	case <-n.over:
 		return nil
 	case <-ctx.Done(): // writing continues, for the next box
-		return fmt.Errorf("wait for it to be on the disk: %w: %w", box.EndKind(ctx.Err()), ctx.Err())
+		return fmt.Errorf("wait until it is on disk: %w: %w", box.EndKind(ctx.Err()), ctx.Err())
 	}
 }
 

@@ -19,8 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 )
 
-// templates are the directories of those that are whole, and what is being made of
-// others.
+// templates returns the directories of complete templates, and of those being made.
 func templates(t *testing.T, data string) (whole, made []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(data, "templates"))
@@ -37,7 +36,7 @@ func templates(t *testing.T, data string) (whole, made []string) {
 	return whole, made
 }
 
-// template waits for one, and gives its directory.
+// template waits for a template and returns its directory.
 func template(t *testing.T, data string) (dir string) {
 	t.Helper()
 	until(t, "the template", func() bool {
@@ -50,8 +49,7 @@ func template(t *testing.T, data string) (dir string) {
 	return dir
 }
 
-// begun counts the machines that run: those that have started by themselves, and
-// those that went on from memory.
+// begun counts the running machines: those that booted, and those that were restored.
 func begun(t *testing.T) (started, went int) {
 	t.Helper()
 	for _, pid := range engines(t) {
@@ -78,7 +76,7 @@ func expectBegun(t *testing.T, when string, started, went int) {
 	}
 }
 
-// holds tells whether a file has such bytes in it.
+// holds reports whether a file contains these bytes.
 func holds(t *testing.T, path, what string) bool {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -111,7 +109,7 @@ func TestTheFirstMachineOfAShapeGoesOnAsTheBoxThatItWasStartedFor(t *testing.T) 
 	if err := second.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// What of the first one is its own is not in the template, which it would be found in.
+	// The template contains nothing specific to the first box, which a search would find.
 	image, err := first.Snapshot(t.Context(), paddock.SnapshotOptions{Memory: true})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +139,7 @@ func TestTheFirstMachineOfAShapeGoesOnAsTheBoxThatItWasStartedFor(t *testing.T) 
 
 func TestOfMachinesThatAreMadeAtOnceOneStartsAndOthersGoOnFromIt(t *testing.T) {
 	d, data := own(t, nil)
-	// One whose maker gives up holds up nobody, and leaves nothing.
+	// A maker that gives up blocks nobody and leaves nothing.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
@@ -181,7 +179,7 @@ func TestOfMachinesThatAreMadeAtOnceOneStartsAndOthersGoOnFromIt(t *testing.T) {
 	}
 }
 
-// A file may be so long and no longer: less than the machine's memory.
+// The file size limit is less than the machine's memory.
 func TestAMachineThatCannotBeSavedIsABoxAllTheSame(t *testing.T) {
 	d, data := own(t, nil)
 	var was syscall.Rlimit
@@ -203,12 +201,12 @@ func TestAMachineThatCannotBeSavedIsABoxAllTheSame(t *testing.T) {
 		whole, made := templates(t, data)
 		return len(whole)+len(made) == 0
 	})
-	create(t, d, paddock.Spec{}) // which tries again
+	create(t, d, paddock.Spec{}) // it tries again
 	expectBegun(t, "the next one", 2, 0)
 	template(t, data)
 }
 
-// The command line makes a sandbox, and is gone a moment later.
+// The command line makes a sandbox and exits shortly after.
 func TestADriverThatIsClosedHasWrittenItsTemplate(t *testing.T) {
 	_, data := own(t, nil)
 	o, err := microvmtest.Options()
@@ -243,7 +241,7 @@ func TestADriverThatIsClosedHasWrittenItsTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Whoever owns it then, it can be saved.
+	// Whoever owns it then can save it.
 	says(t, sb, "sh", "-c", "echo kept > /tmp/file")
 	if err := errors.Join(sb.Pause(t.Context()), sb.Resume(t.Context())); err != nil {
 		t.Error(err)
@@ -257,7 +255,7 @@ func TestADriverThatIsClosedHasWrittenItsTemplate(t *testing.T) {
 	expectBegun(t, "one from the template", 0, 1)
 }
 
-// A box with a part of a processor would have all others of its shape wait.
+// A box with a fraction of a processor would delay all others of its shape.
 func TestABoxThatIsHeldBackStartsNoMachineForOthers(t *testing.T) {
 	d, data := own(t, nil)
 	sb := create(t, d, paddock.Spec{Limits: paddock.Limits{CPUs: 0.5}})

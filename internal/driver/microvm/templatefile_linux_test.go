@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// driverIn gives a driver that makes nothing, and its site.
+// driverIn returns a driver that makes nothing, and its site.
 func driverIn(t *testing.T) (*box.Site, *box.Driver) {
 	t.Helper()
 	site, err := box.NewSite(paddock.MicroVM, box.Options{State: t.TempDir(), Data: t.TempDir()})
@@ -23,7 +23,7 @@ func driverIn(t *testing.T) (*box.Site, *box.Driver) {
 	return site, box.New(site, box.Tier{Name: paddock.MicroVM})
 }
 
-// A template is there when what was to write it has said that it is whole.
+// A template exists once its writer has reported that it is complete.
 func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	site, d := driverIn(t)
 	dir := filepath.Join(site.Data, templatesName, "shape")
@@ -69,7 +69,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	n.theirs.Close() // its box was killed
 	<-n.over
 	left()
-	// A maker that was killed has left its files, and no lock.
+	// A killed maker has left its files, but no lock.
 	if err := os.MkdirAll(filepath.Join(dir+".new", templateRAM), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +78,10 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 	tell(n)
 	n.theirs.Close()
 	<-n.over
-	left() // it was more than there is room for
+	left() // more than there is room for
 	n = begin()
 	left("shape.new")
-	// Whoever else needs it waits, for as long as it wants to.
+	// Other users wait, for as long as their context permits.
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	if other, _, _, err := newTemplate(ended, site, dir, boxinit.Room{}); other != nil || !errors.Is(err, context.Canceled) {
@@ -104,7 +104,7 @@ func TestATemplateIsThereWhenItIsWholeAndNotBefore(t *testing.T) {
 		}
 		f.Close()
 	}
-	if err := d.Close(); err != nil { // which waits for it
+	if err := d.Close(); err != nil { // waits for it
 		t.Error(err)
 	}
 	left("shape")

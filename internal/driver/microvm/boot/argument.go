@@ -87,7 +87,7 @@ func processor(text string) string {
 func khz(text string) (int, error) {
 	value, ok := cpuField(text, "bogomips")
 	if !ok {
-		return 0, fmt.Errorf("%s does not tell how fast this machine's processor counts: %w", cpuinfo, paddock.Unsupported)
+		return 0, fmt.Errorf("%s does not have the frequency of the time stamp counter: %w", cpuinfo, paddock.Unsupported)
 	}
 	f, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(f >= 1 && f < 1e6) {

@@ -78,7 +78,7 @@ func packageContent(r io.Reader) (io.Reader, error) {
 		}
 		unpack, ok := map[string]format{"": plain, ".xz": unxz, ".zst": unzstd, ".gz": ungzip}[kind]
 		if !ok {
-			return nil, fmt.Errorf("it is packed in a way that is not known here (%q): %w", name, paddock.Unsupported)
+			return nil, fmt.Errorf("unknown compression (%q): %w", name, paddock.Unsupported)
 		}
 		content, err := unpack(io.LimitReader(r, size))
 		if err != nil {

@@ -137,7 +137,7 @@ func TestInstructionsThatRepeatAreLeftOutWhereTheyAreEmulated(t *testing.T) {
 func TestAKernelDoesNotPrepareToBeTraced(t *testing.T) {
 	for _, accel := range []protocol.Accel{protocol.TCG, protocol.KVM} {
 		list := strings.Fields(Arguments(accel, 1))
-		// The kernel takes one list of them, the last.
+		// The kernel uses only the last list.
 		if i := slices.IndexFunc(list, func(a string) bool { return strings.HasPrefix(a, "initcall_blacklist=") }); i < 0 ||
 			strings.Count(strings.Join(list, " "), "initcall_blacklist=") != 1 || !strings.Contains(list[i], "ftrace_check_for_weak_functions") {
 			t.Errorf("%s: %q", accel, list)

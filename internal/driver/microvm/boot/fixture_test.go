@@ -19,10 +19,10 @@ const testRelease = "6.1.0-9-test"
 
 // An object is an ELF file with one note and one section.
 type object struct {
-	note    uint32 // type; 0 is none
+	note    uint32 // type; 0 if there is none
 	section string
 	content string
-	rest    string // follows
+	rest    string // appended
 }
 
 func (o object) bytes() []byte {
@@ -59,23 +59,23 @@ func (o object) bytes() []byte {
 	return bytes.Join([][]byte{head, program, note, []byte(names), []byte(o.content), []byte(o.rest), sections}, nil)
 }
 
-// testKernel is one that says what it has built in.
+// testKernel returns a kernel that lists its built-in modules.
 func testKernel(note uint32, builtin string) []byte {
 	return object{note: note, section: ".rodata", content: "%s version %s\x00Linux version " + testRelease + " (somebody) #1\x00" + builtin}.bytes()
 }
 
-// testModule says what it depends on.
+// testModule returns a module with dependencies.
 func testModule(release, depends string) []byte {
 	return object{section: ".modinfo", content: "license=GPL\x00depends=" + depends + "\x00vermagic=" + release + " SMP mod_unload \x00"}.bytes()
 }
 
-// signed appends what looks like a signature.
+// signed appends a fake signature.
 func signed(module []byte) []byte {
 	head := binary.BigEndian.AppendUint32(make([]byte, 8), 5)
 	return bytes.Join([][]byte{module, []byte("hello"), head, []byte(signatureEnd)}, nil)
 }
 
-// testImage is a bzImage with something packed in it.
+// testImage returns a bzImage with compressed content.
 func testImage(release string, packed []byte) []byte {
 	const sectors = 3
 	data := make([]byte, (sectors+1)*512)
@@ -90,8 +90,7 @@ func testImage(release string, packed []byte) []byte {
 	return bytes.Join([][]byte{data, make([]byte, 64), packed, []byte("what follows")}, nil)
 }
 
-// packers pack as kernels, modules and packages are. What they pack is followed
-// by nothing.
+// packers returns the compressors of kernels, modules and packages.
 func packers() map[string]func(io.Writer) (io.WriteCloser, error) {
 	return map[string]func(io.Writer) (io.WriteCloser, error){
 		".gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
@@ -119,7 +118,7 @@ func packed(t testing.TB, kind string, data []byte) []byte {
 	return b.Bytes()
 }
 
-// packedLZ4 is in the older format, and says nothing shorter than it is.
+// packedLZ4 encodes data in the legacy format without compressing it.
 func packedLZ4(data []byte) []byte {
 	block := []byte{0xf0}
 	for n := len(data) - 15; ; n -= 255 {
@@ -132,13 +131,13 @@ func packedLZ4(data []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32([]byte("\x02\x21\x4c\x18"), uint32(len(block))), block...)
 }
 
-// A file is one of a package.
+// A file is a file of a package.
 type file struct {
 	name string
 	data []byte
 }
 
-// testPackage is one of Debian's.
+// testPackage returns a Debian package.
 func testPackage(t testing.TB, kind string, files []file) []byte {
 	t.Helper()
 	var content bytes.Buffer

@@ -14,7 +14,7 @@ func TestLZ4(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   string
-		want string // "!" fails
+		want string // "!" means an error
 	}{
 		{"literals", "\x30abc", "abc"},
 		{"a match", "\x33abc\x03\x00\x10d", "abcabcabcad"},
@@ -54,8 +54,8 @@ func TestLZMA(t *testing.T) {
 	}
 }
 
-// The library that packs in these tests has neither the filter for instructions
-// nor other sums than one.
+// The library that compresses in these tests has no filter for instructions, and only one
+// checksum.
 func TestXZAsItPacksItself(t *testing.T) {
 	path, err := exec.LookPath("xz")
 	if err != nil {

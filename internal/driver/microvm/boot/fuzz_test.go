@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// What is read of files that somebody else made never ends the program, and
-// never becomes more than is allowed.
+// No input file ends the program, or yields more than this many bytes.
 const most = 1 << 20
 
 func FuzzKernel(f *testing.F) {

@@ -52,7 +52,7 @@ func TestTheInitrdIsWhatKernelsUnpack(t *testing.T) {
 	}
 }
 
-// A full disk takes some bytes and no more.
+// A full disk accepts some bytes and then fails.
 type full int
 
 func (f *full) Write(p []byte) (int, error) {

@@ -98,7 +98,7 @@ func kinded(err error) error {
 // supported returns an error on a host with another kind of processor.
 func supported() error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return absent("machines are made on Linux, on processors of the kind x86-64", "use another tier: `paddock doctor` tells which there are")
+		return absent("virtual machines need Linux on an x86-64 processor", "use another tier: `paddock doctor` lists them")
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func trusted(dir string) error {
 	}
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok || int64(sys.Uid) != int64(os.Geteuid()) && sys.Uid != 0 || st.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s may be changed by others, so nothing is taken from it: %w", dir, paddock.Denied)
+		return fmt.Errorf("other users may change %s, so it is not used: %w", dir, paddock.Denied)
 	}
 	return nil
 }
@@ -352,7 +352,7 @@ func (h host) unpacked(path, data string) (Kernel, error) {
 func checkEntry(r io.ReaderAt) error {
 	has, err := pvh(r)
 	if err == nil && !has {
-		err = absent("it was made without a PVH entry (CONFIG_PVH), by which machines are started", howToGetOne)
+		err = absent("it has no PVH entry (CONFIG_PVH), which machines are started by", howToGetOne)
 	}
 	return err
 }
@@ -364,7 +364,7 @@ func keep(packed []byte, data string) (Kernel, error) {
 		return Kernel{}, err
 	}
 	if data == "" {
-		return Kernel{}, fmt.Errorf("it has to be unpacked, and no directory to keep it in is given: %w", paddock.Invalid)
+		return Kernel{}, fmt.Errorf("it must be decompressed, and there is no directory to keep the result: %w", paddock.Invalid)
 	}
 	name := nameOf(image.release, sha256.Sum256(packed))
 	k := Kernel{Path: filepath.Join(data, name, "vmlinux"), Release: image.release}
@@ -457,5 +457,5 @@ func (i image) unpack() ([]byte, error) {
 		}
 		return data, nil
 	}
-	return nil, fmt.Errorf("it is packed in a way that is not known here (% x): %w", i.packed[:6], paddock.Unsupported)
+	return nil, fmt.Errorf("unknown compression (% x): %w", i.packed[:6], paddock.Unsupported)
 }

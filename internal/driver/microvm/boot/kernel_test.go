@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// testHost is a system without kernels.
+// testHost returns a system without kernels.
 func testHost(t *testing.T) host {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func TestAKernelIsFoundInAnOrder(t *testing.T) {
 		t.Errorf("nothing there: %v", err)
 	}
 
-	// The system's own: the newest one for virtual machines, or else the newest.
+	// The system's kernels: the newest for virtual machines, or else the newest.
 	image := func(release string) []byte {
 		return testImage(release, packed(t, ".gz", testKernel(pvhEntry, "")))
 	}
@@ -58,7 +58,7 @@ func TestAKernelIsFoundInAnOrder(t *testing.T) {
 	}
 	check("6.1.0-10", filepath.Join(h.modules, "6.1.0-10"))
 
-	// One that all may use, and then the caller's own.
+	// A shared kernel, and then the caller's own.
 	for _, dir := range []string{h.shared, data} {
 		writeFiles(t, dir, map[string][]byte{"7.0-00000000/vmlinux": testKernel(pvhEntry, ""), "7.0-00000000/modules/modules.builtin": nil})
 		if err := os.Symlink("7.0-00000000", filepath.Join(dir, current)); err != nil {

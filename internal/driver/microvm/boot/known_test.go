@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What QEMU said is asked for again when it is another program, and only then.
+// QEMU is queried again if the program changes, and only then.
 func TestAnEngineIsKnownUntilItChanges(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("programs are no shell scripts there")

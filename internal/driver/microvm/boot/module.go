@@ -168,7 +168,7 @@ func (s *shelf) add(name string, above []string) error {
 		return nil
 	}
 	if slices.Contains(above, name) || len(above) > 32 {
-		return fmt.Errorf("modules depend on one another in a circle: %s: %w", strings.Join(append(above, name), ", "), paddock.Invalid)
+		return fmt.Errorf("modules depend on each other in a circle: %s: %w", strings.Join(append(above, name), ", "), paddock.Invalid)
 	}
 	path, ok := s.files[name]
 	if !ok {
@@ -187,7 +187,7 @@ func (s *shelf) add(name string, above []string) error {
 		return fmt.Errorf("module %s: %w", name, err)
 	}
 	if release, _, _ := strings.Cut(info["vermagic"], " "); release != s.kernel.Release {
-		return fmt.Errorf("module %s in %s is of the kernel %q, and this one is %q: %w", name, s.kernel.Directory, release, s.kernel.Release, paddock.Invalid)
+		return fmt.Errorf("module %s in %s is of the kernel %q, not %q: %w", name, s.kernel.Directory, release, s.kernel.Release, paddock.Invalid)
 	}
 	for needed := range strings.SplitSeq(info["depends"], ",") {
 		if needed == "" {

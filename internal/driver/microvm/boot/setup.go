@@ -38,7 +38,7 @@ func Setup(ctx context.Context, o Options) (Kernel, error) {
 	var err error
 	switch {
 	case o.Path != "" && o.Package != "":
-		err = fmt.Errorf("both a kernel and a package are named: %w", paddock.Invalid)
+		err = fmt.Errorf("a kernel and a package exclude each other: %w", paddock.Invalid)
 	case o.Path != "":
 		name, err = setUpKernel(o)
 	case o.Package != "":
@@ -153,7 +153,7 @@ func checkSum(want string, have [sha256.Size]byte) error {
 		return fmt.Errorf("a SHA-256 has 64 hexadecimal digits, and this has not: %q: %w", want, paddock.Invalid)
 	}
 	if [sha256.Size]byte(w) != have {
-		return fmt.Errorf("its SHA-256 is %x, and not what was asked for: %w", have, paddock.Denied)
+		return fmt.Errorf("its SHA-256 is %x, not the required one: %w", have, paddock.Denied)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func fetch(ctx context.Context, o Options) (string, error) {
 	}
 	files, err := filepath.Glob(filepath.Join(d.path, "*.deb"))
 	if err != nil || len(files) != 1 {
-		return "", fmt.Errorf("the package client put %d packages where one was asked for: %w", len(files), paddock.Internal)
+		return "", fmt.Errorf("the package client downloaded %d packages instead of one: %w", len(files), paddock.Internal)
 	}
 	return setUpPackage(Options{Data: o.Data, Package: files[0], Sum: record.sum})
 }

@@ -30,7 +30,7 @@ func entries(t *testing.T, dir string) []string {
 	return out
 }
 
-// unsupportedHere skips where machines are not made.
+// unsupportedHere skips a test on a host without machines.
 func unsupportedHere(t *testing.T) {
 	t.Helper()
 	if err := supported(); err != nil {
@@ -157,7 +157,7 @@ func TestAKernelThatIsNamedIsCopiedWithItsModules(t *testing.T) {
 			t.Errorf("%s: there are %d files", name, got)
 		}
 	}
-	// The link, this one, and the one before.
+	// The link, this kernel, and the previous one.
 	if got := entries(t, filepath.Join(dir, "data")); len(got) != 3 {
 		t.Errorf("there is %v", got)
 	}
@@ -198,7 +198,7 @@ func TestWhatWasSetUpLongAgoIsRemoved(t *testing.T) {
 	}
 }
 
-// client puts programs into PATH that stand in for the package client.
+// fakeClient puts programs into PATH in place of the package client.
 func fakeClient(t *testing.T, programs map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -233,7 +233,7 @@ cp ` + source + ` linux-image-6.1.0-9-test_6.1.4-1_amd64.deb`
 	for _, tt := range []struct {
 		name     string
 		programs map[string]string
-		want     string // empty is a kernel
+		want     string // empty expects a kernel
 		kind     paddock.Kind
 	}{
 		{"as it should be", map[string]string{"apt-cache": cache(right), "apt-get": get}, "", 0},
@@ -253,7 +253,7 @@ cp ` + source + ` linux-image-6.1.0-9-test_6.1.4-1_amd64.deb`
 				if err != nil || k.Release != testRelease {
 					t.Errorf("got %+v, %v", k, err)
 				}
-				// What is there is not fetched again.
+				// An existing kernel is not downloaded again.
 				fakeClient(t, map[string]string{"apt-cache": cache(right), "apt-get": "exit 1"})
 				if again, err := Setup(t.Context(), Options{Data: data}); err != nil || again != k {
 					t.Errorf("the second time %+v, %v", again, err)
@@ -270,7 +270,7 @@ cp ` + source + ` linux-image-6.1.0-9-test_6.1.4-1_amd64.deb`
 	}
 }
 
-// Debian's own package, if this machine's package client has it.
+// Debian's own package, if this host's package client has it.
 func TestDebiansKernelIsOneForMachines(t *testing.T) {
 	unsupportedHere(t)
 	if testing.Short() {

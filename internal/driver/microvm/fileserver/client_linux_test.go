@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/boxinit"
 )
 
-// A client asks as a machine's kernel does, one thing at a time.
+// A client makes requests as a machine's kernel does, one at a time.
 type client struct {
 	t      testing.TB
 	server *Server
@@ -33,7 +33,7 @@ func options(t testing.TB, dir string, binds ...boxinit.Bind) Options {
 	return Options{Root: root, UID: os.Geteuid(), GID: os.Getegid(), Binds: binds}
 }
 
-// pair gives two ends of a stream.
+// pair returns two ends of a stream.
 func pair(t testing.TB) (net.Conn, net.Conn) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -51,7 +51,7 @@ func pair(t testing.TB) (net.Conn, net.Conn) {
 	return ends[0], ends[1]
 }
 
-// connect serves a client.
+// connect starts serving and returns a client.
 func connect(t testing.TB, s *Server) *client {
 	t.Helper()
 	ours, theirs := pair(t)
@@ -68,7 +68,7 @@ func (c *client) close() error {
 	return err
 }
 
-// begin makes a server of a directory and a client that has begun.
+// begin makes a server for a directory, and a client that has sent INIT.
 func begin(t testing.TB, dir string, binds ...boxinit.Bind) *client {
 	t.Helper()
 	s, err := New(options(t, dir, binds...))
@@ -113,7 +113,7 @@ func (m *message) text(s ...string) *message {
 
 func names(s ...string) *message { return new(message).text(s...) }
 
-// frame makes a request.
+// frame encodes a request.
 func frame(o op, unique, node uint64, body []byte) []byte {
 	m := new(message).u32(uint32(headIn+len(body)), uint32(o)).u64(unique, node).zero(16)
 	return append(m.data, body...)
@@ -130,7 +130,7 @@ func (c *client) send(o op, node uint64, m *message) {
 	}
 }
 
-// reply reads one.
+// reply reads a reply.
 func (c *client) reply() (uint64, syscall.Errno, []byte) {
 	c.t.Helper()
 	head := make([]byte, headOut)
@@ -166,11 +166,11 @@ func (c *client) must(o op, node uint64, m *message) []byte {
 	return data
 }
 
-// An answered entry.
+// A told is an entry in a reply.
 type told struct {
 	id    uint64
-	name  uint64 // how long the name is believed
-	valid uint64 // and the attributes
+	name  uint64 // validity of the name
+	valid uint64 // validity of the attributes
 	attr
 }
 
@@ -198,7 +198,7 @@ func (c *client) lookup(node uint64, name string) (told, syscall.Errno) {
 	return entryOf(data), 0
 }
 
-// walk looks names up, from the root.
+// walk looks names up, starting at the root.
 func (c *client) walk(path ...string) told {
 	c.t.Helper()
 	at := told{id: rootID}
@@ -256,10 +256,10 @@ func (c *client) release(o op, handle uint64) syscall.Errno {
 func (c *client) forget(node, times uint64) {
 	c.t.Helper()
 	c.send(opForget, node, new(message).u64(times))
-	_, _ = c.attr(rootID) // waits for nothing, but has been read after it
+	_, _ = c.attr(rootID) // the server has read everything before it
 }
 
-// createBody is the body of CREATE.
+// createBody returns the body of CREATE.
 func createBody(flags int, mode uint32, name string) *message {
 	return new(message).u32(uint32(flags), mode, 0, 0).text(name)
 }
@@ -302,7 +302,7 @@ func (c *client) list(o op, node uint64, size uint32) map[string]told {
 	return found
 }
 
-// together runs all, and waits.
+// together runs all functions concurrently, and waits.
 func together(all ...func()) {
 	var wg sync.WaitGroup
 	for _, f := range all {

@@ -79,7 +79,7 @@ func TestNothingIsAnsweredBeforeTheBeginning(t *testing.T) {
 		t.Error(errno)
 	}
 	o := options(t, tree(t))
-	o.Begun = true // elsewhere
+	o.Begun = true // by the machine's init
 	begun, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestFilesAreRead(t *testing.T) {
 		path        []string
 		want        string
 		name, valid uint64
-		how         []uint32 // of two opens
+		how         []uint32 // flags of two opens
 	}{
 		{[]string{"usr", "bin", "tool"}, "a tool", systemTime, systemTime, []uint32{openKeepCache, openKeepCache}},
 		{[]string{"work", "note"}, "a note", 0, liveTime, []uint32{0, 0}},
@@ -161,14 +161,14 @@ func TestAProgramOfAMountIsReadAgainOnceItChanged(t *testing.T) {
 		open("to run what changed a moment ago", note, openExec, 0)
 	}
 	s.mu.Lock()
-	s.stillTime = -time.Hour // as if it had been long ago
+	s.stillTime = -time.Hour // as if the file had been unchanged for long
 	s.mu.Unlock()
 	const kept = openKeepCache | openNoFlush
 	open("to run it, after an open when it was fresh", note, openExec, 0)
 	open("to run it again", note, openExec, kept)
 	open("to read it", note, syscall.O_RDONLY, 0)
 	open("to run it after that", note, openExec, kept)
-	// Of the same size and time, so that the time of change alone tells.
+	// Keep size and modification time, so that only the change time differs.
 	name := filepath.Join(dir, "work/note")
 	var before, now syscall.Stat_t
 	if err := syscall.Stat(name, &before); err != nil {
@@ -230,7 +230,7 @@ func TestBigDirectoriesAreListed(t *testing.T) {
 			}
 		}
 	}
-	// All that was told can be forgotten.
+	// Every lookup can be forgotten.
 	for name, at := range c.list(opReaddirplus, sub.id, 4096) {
 		if at.id != 0 {
 			c.send(opForget, at.id, new(message).u64(4))
@@ -334,7 +334,7 @@ func TestWorkspaceIsChanged(t *testing.T) {
 	c.must(opAccess, workID, new(message).u32(7, 0))
 }
 
-// set does a SETATTR.
+// set sends a SETATTR.
 func (c *client) set(node uint64, valid uint32, handle, size uint64, mode uint32, mtime uint64) {
 	c.t.Helper()
 	c.must(opSetattr, node, setBody(valid, handle, size, mode, mtime, 0))
@@ -472,7 +472,7 @@ func TestWhatTheHostMovedIsNoCircle(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "work/a/b"), filepath.Join(dir, "work/b")); err != nil {
 		t.Fatal(err)
 	}
-	// The table has b in a; the host lets a into b.
+	// In the table b is in a; on the host a is moved into b.
 	c.must(opRename2, workID, new(message).u64(b).u32(0, 0).text("a", "a"))
 	_, _ = c.attr(b)
 	if _, err := c.server.State(); err != nil {
@@ -599,7 +599,7 @@ func TestChangesThatNobodyMayMakeAreRefused(t *testing.T) {
 	usr, tool := c.walk("usr", "bin").id, c.walk("usr", "bin", "tool").id
 	sub, deep := c.walk("work", "sub").id, c.walk("work", "sub", "deep").id
 	me := uint32(os.Geteuid())
-	c.must(opSetattr, note, setBody(setUID|setGID, 0, 0, 0, 0, me)) // says what is so
+	c.must(opSetattr, note, setBody(setUID|setGID, 0, 0, 0, 0, me)) // a change to the present owner
 	for name, tt := range map[string]struct {
 		op   op
 		node uint64
@@ -678,8 +678,8 @@ func TestHostsChangesAreSeen(t *testing.T) {
 		t.Errorf("the name of the old one: %v", errno)
 	}
 
-	// Of the system the number stays, below a layer that knows no other, and
-	// nothing is kept of the old content.
+	// A replaced file of the system keeps its number, because an overlay above knows no
+	// other. Nothing of the old content is cached.
 	tool := c.walk("usr", "bin", "tool")
 	h, _, _ = c.open(opOpen, tool.id, syscall.O_RDONLY)
 	c.release(opRelease, h)
@@ -688,7 +688,7 @@ func TestHostsChangesAreSeen(t *testing.T) {
 	if got, _ := c.read(h, 0, 99); errno != 0 || how != 0 || got != "a newer tool" {
 		t.Errorf("%v, %#x, %q", errno, how, got)
 	}
-	// But for what is in use, which stays what it was for all who use it.
+	// A file in use keeps its old content for all its users.
 	replace("usr/bin/tool", "the newest tool")
 	second, _, errno := c.open(opOpen, tool.id, syscall.O_RDONLY)
 	if got, _ := c.read(second, 0, 99); errno != 0 || got != "a newer tool" {
@@ -724,13 +724,13 @@ func TestAMachineGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Over another connection.
+	// On another connection.
 	c = connect(t, c.server)
 	if got, errno := c.read(keep, 0, 99); got != "a note" || errno != 0 {
 		t.Errorf("%q, %v", got, errno)
 	}
 	before := c
-	c = connect(t, c.server) // while that is still there
+	c = connect(t, c.server) // while the other still exists
 	c.must(opUnlink, sub, names("gone"))
 	if err := errors.Join(before.close(), c.close()); err != nil {
 		t.Fatal(err)
@@ -834,7 +834,7 @@ func TestWhatAMachineCanHaveIsBounded(t *testing.T) {
 	}
 }
 
-// Names of a file that is known already count as others do.
+// Further names of a known file count too.
 func TestNamesOfOneFileAreBounded(t *testing.T) {
 	dir := tree(t)
 	c := begin(t, dir, work(true))
@@ -874,7 +874,7 @@ func TestConnectionsEndWithWhatIsNoRequest(t *testing.T) {
 				tt.data = append(tt.data, make([]byte, 36)...)
 			}
 			_, _ = c.conn.Write(tt.data)
-			if len(tt.data) == 40 { // the server ends it
+			if len(tt.data) == 40 { // the server closes the connection
 				err := <-c.ended
 				c.ended <- err
 				if err == nil {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// bodies are of one request of each kind, for a tree whose first nodes and
-// handles have low numbers.
+// bodies returns a request of each kind, for a tree whose first nodes and handles have low
+// numbers.
 func bodies() map[op]*message {
 	return map[op]*message{
 		opLookup:        names("work"),
@@ -54,7 +54,7 @@ func bodies() map[op]*message {
 	}
 }
 
-// A tape is read to its end, and takes all that is written.
+// A tape is read to its end, and discards everything written.
 type tape struct {
 	net.Conn
 
@@ -82,8 +82,8 @@ func small(t testing.TB, top string) string {
 	return root
 }
 
-// FuzzRequest has a server read whatever there is, of a real directory, and
-// looks that every answer is one, and that nothing beside the workspace changes.
+// FuzzRequest sends any input to a server of a real directory. Every answer must be valid,
+// and nothing outside the workspace may change.
 func FuzzRequest(f *testing.F) {
 	begun := frame(opInit, 2, 0, bodies()[opInit].data)
 	begun = append(begun, frame(opLookup, 4, rootID, []byte("work\x00"))...)
@@ -130,12 +130,12 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// removeAll removes a directory, whatever modes were set in it.
+// removeAll removes a directory, whatever modes its entries have.
 func removeAll(t *testing.T, top string) {
 	t.Helper()
 	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) // it is told before it is read
+			_ = os.Chmod(path, 0o700) // the walk calls this before it reads the directory
 		}
 		return nil
 	})
@@ -160,7 +160,7 @@ func checkReplies(t *testing.T, data []byte) {
 	}
 }
 
-// FuzzRestore has a server go on from whatever there is.
+// FuzzRestore restores a server from any input.
 func FuzzRestore(f *testing.F) {
 	root := small(f, f.TempDir())
 	c := begin(f, root, work(true))

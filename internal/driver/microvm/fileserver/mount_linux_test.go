@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestARealKernelMounts has this host's kernel mount a share, in a mount
-// namespace of its own, and programs work in it.
+// TestARealKernelMounts makes this host's kernel mount a share in its own mount namespace,
+// and runs programs in it.
 func TestARealKernelMounts(t *testing.T) {
 	const child = "PADDOCK_SHARE_MOUNTS"
 	if os.Getenv(child) != "" {
@@ -46,7 +46,7 @@ func TestARealKernelMounts(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// A fuse carries what the kernel asks to a connection, and back.
+// A fuse carries requests of the kernel to a connection, and the answers back.
 type fuse struct {
 	fd   int
 	conn atomic.Pointer[net.Conn]
@@ -60,7 +60,7 @@ func (f *fuse) up() {
 			continue
 		}
 		if err != nil {
-			return // it is mounted no more
+			return // it is unmounted
 		}
 		_, _ = (*f.conn.Load()).Write(buf[:n])
 	}
@@ -81,7 +81,7 @@ func (f *fuse) down(conn net.Conn) {
 	}
 }
 
-// join serves what the kernel asks from now on.
+// join serves the kernel's requests from now on.
 func (f *fuse) join(t *testing.T, s *Server) (leave func()) {
 	ours, theirs := pair(t)
 	ended := make(chan error, 1)
@@ -146,8 +146,7 @@ rm -r merged/usr/many; test ! -e merged/usr/many
 test "$(cat mnt/usr/bin/tool)" = "a tool"
 `
 
-// work2 goes on over another connection, to another server, with what it has
-// open.
+// work2 continues on another connection, to another server, with its open files.
 const work2 = `set -e
 cd "$1/mnt/work"
 echo held > held; exec 3< held; exec 4>> held
@@ -190,7 +189,7 @@ func mountAndWork(t *testing.T) {
 	}
 	go f.up()
 
-	// Shells run the programs, which wait for this process while they start.
+	// Shells run the programs, because a program's start would wait for this process.
 	shell := func(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", script, "sh", top) }
 	if out, err := shell("set -x;" + work1).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out[max(0, len(out)-2000):])

@@ -21,7 +21,7 @@ func packet6(size int) []byte {
 	return p
 }
 
-// framed is a packet as the device has it.
+// framed returns a packet in a frame of the device.
 func framed(p []byte, kind uint16) []byte {
 	f := make([]byte, headSize+len(p))
 	head(f, kind)
@@ -38,7 +38,7 @@ func TestOnlySanePacketsPass(t *testing.T) {
 		name string
 		data []byte
 		kind uint16
-		want int // bytes; 0 is dropped
+		want int // bytes; 0 means dropped
 	}{
 		{"IPv4", packet4(100), typeIPv4, 100},
 		{"the smallest", packet4(20), typeIPv4, 20},
@@ -61,7 +61,7 @@ func TestOnlySanePacketsPass(t *testing.T) {
 	}
 }
 
-// The sums were worked out by another program.
+// Another program computed the checksums.
 func TestWhatTheMachineGetsHasItsChecksum(t *testing.T) {
 	const (
 		tcp    = "01bb9c4000000001000000025012faf000000000"
@@ -78,7 +78,7 @@ func TestWhatTheMachineGetsHasItsChecksum(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, packet string
-		at           int // of the sum, from the end
+		at           int // of the checksum, from the end
 		want         string
 	}{
 		{"TCP", four("0000", "06", tcp), 4, "43c2"},

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// start gives the far ends of a relay that runs.
+// start returns the far ends of a running relay.
 func start(t testing.TB) (device, link *os.File, ended chan error) {
 	t.Helper()
 	pair := func() (*os.File, *os.File) {

@@ -47,7 +47,7 @@ func AppendInit(b, request []byte) ([]byte, error) {
 	case theirs > FUSEMajor: // it asks again with our version
 		version = FUSEMinor
 	case theirs < FUSEMajor || version < FUSEOldest:
-		return nil, fmt.Errorf("FUSE %d.%d, and at least %d.%d is needed: %w", theirs, version, FUSEMajor, FUSEOldest, paddock.Unsupported)
+		return nil, fmt.Errorf("FUSE %d.%d is too old, at least %d.%d is needed: %w", theirs, version, FUSEMajor, FUSEOldest, paddock.Unsupported)
 	}
 	u32 := binary.NativeEndian.AppendUint32
 	b = u32(b, FUSEMajor)

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// TestMain makes of this program the init of a machine, where it is process 1.
+// TestMain runs this program as the init of a machine if it is process 1.
 func TestMain(m *testing.M) {
 	if os.Getpid() == 1 {
 		fmt.Println("guest:", guest())
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// guest answers lines on the control port.
+// guest answers requests on the control port.
 func guest() error {
 	for _, m := range [][2]string{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}} {
 		if err := syscall.Mount(m[0], m[1], m[0], 0, ""); err != nil {
@@ -63,8 +63,8 @@ func guest() error {
 	}
 }
 
-// echo writes what it reads. It goes on to read where it cannot write: a write
-// to a port that nobody is connected to any more waits until somebody is.
+// echo writes back what it reads. It keeps reading if it cannot write, because a write to a
+// port without a connection waits.
 func echo(p *port) {
 	parts := make(chan []byte, 1<<10)
 	go func() {
@@ -82,11 +82,11 @@ func echo(p *port) {
 	}
 }
 
-// A port of the guest's. It reads over the time when nobody is connected.
+// A port is a port inside the guest. It continues to read after a disconnection.
 type port struct {
 	fd     int
-	open   bool         // what was seen last
-	closed atomic.Int64 // how often it was, after it had been open
+	open   bool         // the last observed state
+	closed atomic.Int64 // number of transitions from open to closed
 }
 
 func openPort(name string) (*port, error) {
@@ -132,7 +132,7 @@ func (p *port) Read(b []byte) (int, error) {
 
 func (p *port) Write(b []byte) (int, error) { return syscall.Write(p.fd, b) }
 
-// An inmate is what the guest remembers.
+// An inmate is the state of the guest.
 type inmate struct {
 	in    *bufio.Reader
 	other *port
@@ -149,7 +149,7 @@ func (g *inmate) answer(words []string) string {
 	case "ping":
 		g.pings++
 		return fmt.Sprint("pong ", g.pings)
-	case "closed": // waits until the other port was, so often
+	case "closed": // waits until the other port was closed so often
 		for g.other.closed.Load() < int64(arg) {
 			<-time.After(time.Millisecond)
 		}
@@ -176,7 +176,7 @@ func (g *inmate) answer(words []string) string {
 		return strings.Join(strings.Fields(string(data)), " ")
 	case "write":
 		return fmt.Sprint(os.WriteFile(words[1], []byte(words[2]), 0))
-	case "frame": // a broadcast of so many bytes; gives what comes back
+	case "frame": // a broadcast of so many bytes; returns the answer
 		return g.frame(arg)
 	case "panic":
 		return fmt.Sprint(os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0))
@@ -190,9 +190,9 @@ func (g *inmate) answer(words []string) string {
 
 func (g *inmate) sum() string { return fmt.Sprintf("%x", sha256.Sum256(g.kept)) }
 
-const ethernet = 0xB588 // a type of frames for experiments, 0x88B5, in network order
+const ethernet = 0xB588 // Ethernet type for experiments, 0x88B5, in network order
 
-// frame sends a frame, and waits for one that is as long.
+// frame sends a frame, and waits for one of the same size.
 func (g *inmate) frame(size int) string {
 	fd, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_RAW, ethernet)
 	if err != nil {

@@ -36,7 +36,7 @@ func (v *VM) SaveMemory(ctx context.Context, w *os.File, limit int64) error {
 		}
 		part := entries[:min(mapChunk, (v.size-off)/pageSize)*entrySize]
 		if _, err := pages.ReadAt(part, int64(v.base/pageSize)*entrySize+off/pageSize*entrySize); err != nil {
-			return fmt.Errorf("which pages there are: %w", err)
+			return fmt.Errorf("read the page map: %w", err)
 		}
 		for r := range runs(part) {
 			start, end := off+r.first*pageSize, off+(r.first+r.count)*pageSize

@@ -91,7 +91,7 @@ func (s *sheet) put(part []byte, off int64) error {
 			return nil
 		}
 		if s.left -= int64(end - start); s.left < 0 {
-			return fmt.Errorf("memory does not fit: %w", paddock.Exhausted)
+			return fmt.Errorf("the saved memory would exceed the limit: %w", paddock.Exhausted)
 		}
 		_, err := s.out.WriteAt(part[start:end], off+int64(start))
 		return err

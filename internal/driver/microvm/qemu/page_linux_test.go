@@ -18,7 +18,7 @@ func TestRunsOfPages(t *testing.T) {
 		file    = pagePresent | pageOfFile
 		own     = pagePresent
 		swapped = pageSwapped
-		shmem   = pageSwapped | pageOfFile // may be ours: it is read
+		shmem   = pageSwapped | pageOfFile // may be ours, so it is read
 	)
 	for _, c := range []struct {
 		name    string
@@ -41,7 +41,7 @@ func TestRunsOfPages(t *testing.T) {
 	}
 }
 
-// memory is one whose pages are each of one byte.
+// memory returns a memory in which each page has one repeated byte.
 func memory(pages string) []byte {
 	var b []byte
 	for _, c := range []byte(pages) {
@@ -53,7 +53,7 @@ func memory(pages string) []byte {
 	return b
 }
 
-// A ledger remembers what was written to it.
+// A ledger records the writes to it.
 type ledger struct {
 	data   []byte
 	writes int

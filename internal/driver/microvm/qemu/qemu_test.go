@@ -69,7 +69,7 @@ func TestArgumentsOfOneThatGoesOn(t *testing.T) {
 	}
 }
 
-// want compares arguments: spaces and ends of lines are between them, · in them.
+// want compares arguments. In text, spaces and newlines separate them, and · is a space.
 func want(t *testing.T, args []string, text string) {
 	t.Helper()
 	words := strings.Fields(text)

@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// talk is a conversation with an engine that the test plays.
+// talk is a connection to an engine that the test plays.
 func talk(t *testing.T, engine func(in *bufio.Reader, out net.Conn)) (*qmp, func() []string) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -37,7 +37,7 @@ func talk(t *testing.T, engine func(in *bufio.Reader, out net.Conn)) (*qmp, func
 
 const greeting = `{"QMP": {"version": {}, "capabilities": ["oob"]}}` + "\r\n"
 
-// answer reads a command, and says something with its number.
+// answer reads a command and sends a formatted answer with its number.
 func answer(in *bufio.Reader, out io.Writer, format string) command {
 	var c command
 	line, _ := in.ReadBytes('\n')
@@ -73,7 +73,8 @@ func TestAnswersAreTold(t *testing.T) {
 	}
 }
 
-// A machine goes on, whichever version of QEMU has closed its file of devices already.
+// Continuing works with every version of QEMU, even if it has already closed its file of
+// devices.
 func TestAFileThatQEMUHasClosedIsNotTakenBack(t *testing.T) {
 	for sets, want := range map[string][]string{
 		`[]`:                                    {"cont", "query-fdsets", "query-status", "query-status"},

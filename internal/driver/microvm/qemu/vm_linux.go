@@ -177,7 +177,7 @@ func addressOf(text string) (uint64, error) {
 		ok = err == nil
 	}
 	if !ok || addr == 0 || addr%pageSize != 0 || addr > 1<<62 {
-		return 0, fmt.Errorf("where memory is: QEMU: %s: %w", brief(text), paddock.Internal)
+		return 0, fmt.Errorf("find the memory: QEMU: %s: %w", brief(text), paddock.Internal)
 	}
 	return addr, nil
 }

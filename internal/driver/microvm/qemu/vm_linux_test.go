@@ -24,17 +24,17 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// A lab is what machines are made of.
+// A lab has the parts of machines.
 type lab struct {
 	t              *testing.T
 	engine         string
 	kernel, initrd string
 	arguments      string
 	ctx            context.Context
-	network        int // kind of the network's socket
+	network        int // type of the network's socket
 }
 
-// newLab skips the test where there can be no machine.
+// newLab skips the test if no machine can be made.
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	engine, err := boot.FindEngine("")
@@ -87,16 +87,16 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	var cancel context.CancelFunc
-	l.ctx, cancel = context.WithTimeout(t.Context(), 10*time.Minute) // for a host with much else to do
+	l.ctx, cancel = context.WithTimeout(t.Context(), 10*time.Minute) // for a busy host
 	t.Cleanup(cancel)
 	return l
 }
 
-// A rig is a machine and what is connected to it.
+// A rig is a machine with its connections.
 type rig struct {
 	*lab
 	*VM
-	dir   string // where its ports are
+	dir   string // for its ports
 	lines *bufio.Reader
 	conn  net.Conn
 
@@ -111,13 +111,13 @@ func (l *lab) spec() *Spec {
 	}}
 }
 
-// cold starts a machine with a kernel.
+// cold starts a machine from a kernel.
 func (l *lab) cold(s *Spec) *rig {
 	s.Kernel, s.Initrd = l.kernel, l.initrd
 	return l.start(s)
 }
 
-// start starts a machine, which stands.
+// start starts a machine, which does not run yet.
 func (l *lab) start(s *Spec) *rig {
 	l.t.Helper()
 	r := &rig{lab: l, dir: l.t.TempDir()}
@@ -167,7 +167,7 @@ func (l *lab) starter() Starter {
 	}
 }
 
-// listener listens at a path.
+// listener listens on a path.
 func listener(t *testing.T, path string) *os.File {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -184,7 +184,7 @@ func listener(t *testing.T, path string) *os.File {
 	return f
 }
 
-// run lets the machine run, and connects to its control port.
+// run runs the machine, and connects to its control port.
 func (r *rig) run() {
 	r.t.Helper()
 	if err := r.Cont(r.ctx); err != nil {
@@ -208,7 +208,7 @@ func (r *rig) connect(name string) net.Conn {
 	return conn
 }
 
-// echo has the guest say something on the other port.
+// echo makes the guest send a text on the other port.
 func (r *rig) echo(conn net.Conn, text string) {
 	r.t.Helper()
 	if _, err := conn.Write([]byte(text)); err != nil {
@@ -220,7 +220,7 @@ func (r *rig) echo(conn net.Conn, text string) {
 	}
 }
 
-// ask asks the guest.
+// ask sends a request to the guest.
 func (r *rig) ask(question string) string {
 	r.t.Helper()
 	if _, err := fmt.Fprintln(r.conn, question); err != nil {
@@ -233,7 +233,7 @@ func (r *rig) ask(question string) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// say is ask where the answer is known.
+// say is ask with a known answer.
 func (r *rig) say(question, answer string) {
 	r.t.Helper()
 	if got := r.ask(question); got != answer {
@@ -244,7 +244,7 @@ func (r *rig) say(question, answer string) {
 // A picture is a saved machine.
 type picture struct{ ram, devices string }
 
-// save saves a machine, which stands.
+// save saves a stopped machine.
 func (r *rig) save() picture {
 	r.t.Helper()
 	dir := r.t.TempDir()
@@ -271,8 +271,8 @@ func (r *rig) save() picture {
 	return p
 }
 
-// copied gives a file of a machine's own: without the filter that a box has around
-// it, QEMU makes holes in its memory's file where the machine has no use for it.
+// copied returns a private copy of a file. Without the filter of a box, QEMU punches holes
+// into the file of its memory for pages that the machine returns.
 func (l *lab) copied(path string) string {
 	l.t.Helper()
 	from, err := os.Open(path)
@@ -300,7 +300,7 @@ func (l *lab) copied(path string) string {
 	return to.Name()
 }
 
-// goOn starts a machine that goes on, which stands.
+// goOn starts a restored machine, which does not run yet.
 func (l *lab) goOn(p picture) *rig {
 	l.t.Helper()
 	s := l.spec()
@@ -327,8 +327,8 @@ func (r *rig) stop() {
 	r.t.Logf("stopped in %v", time.Since(start))
 }
 
-// TestMachine starts one from its kernel, for that takes long, and saves it: all
-// others go on from there.
+// TestMachine boots a machine from its kernel once, because that is slow, and saves it. All
+// other tests restore it.
 func TestMachine(t *testing.T) {
 	l := newLab(t)
 	start := time.Now()
@@ -337,7 +337,7 @@ func TestMachine(t *testing.T) {
 	first.say("ping", "pong 1")
 	t.Logf("cold start to the first answer in %v", time.Since(start))
 	first.say("read /sys/class/net/eth0/mtu", strconv.Itoa(MTU))
-	first.say("write /sys/class/net/eth0/flags 0x1003", "<nil>") // up
+	first.say("write /sys/class/net/eth0/flags 0x1003", "<nil>") // interface up
 	first.ask("keep 2")
 	other := first.connect("other")
 	first.echo(other, "first")
@@ -347,7 +347,7 @@ func TestMachine(t *testing.T) {
 		if err := first.Cont(first.ctx); err != nil {
 			t.Fatal(err)
 		}
-		// It has no more of the host's than before.
+		// It has no more files of the host than before.
 		dir := fmt.Sprintf("/proc/%d/fd", first.PID())
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -402,7 +402,7 @@ func goesOn(t *testing.T, l *lab, p picture) {
 }
 
 func changes(t *testing.T, l *lab, p picture) {
-	for i := range 2 { // from what goes on, again
+	for i := range 2 { // from a restored machine again
 		r := l.goOn(p)
 		r.run()
 		r.say("ping", fmt.Sprint("pong ", 2+i))
@@ -432,7 +432,7 @@ func datagrams(t *testing.T, l *lab, p picture) {
 	frames(t, l, p)
 }
 
-// mirror sends back a frame that is for this test.
+// mirror sends back a frame of this test.
 func (r *rig) mirror() {
 	buf := make([]byte, 1<<17)
 	for {
@@ -483,12 +483,12 @@ func bounds(t *testing.T, l *lab, p picture) {
 	if err := r.SaveMemory(l.ctx, f, 1<<20); !errors.Is(err, paddock.Exhausted) {
 		t.Error(err)
 	}
-	r.run() // it can go on nevertheless
+	r.run() // it can still continue
 	r.say("ping", "pong 2")
 }
 
-// standsStill writes to a port more than its queue and its socket can hold, and
-// stops the machine in the middle.
+// standsStill writes more to a port than its queue and its socket can hold, and stops the
+// machine meanwhile.
 func standsStill(t *testing.T, l *lab, p picture) {
 	r := l.goOn(p)
 	r.run()

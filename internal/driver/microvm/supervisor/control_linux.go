@@ -186,7 +186,7 @@ func silent(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		kind = paddock.Canceled
 	}
-	return fmt.Errorf("the machine's agent takes no connection: %w: %w", context.Cause(ctx), kind)
+	return fmt.Errorf("the machine's agent accepts no connection: %w: %w", context.Cause(ctx), kind)
 }
 
 // connect returns a new connection. If the agent does not answer, it waits until ctx ends.
@@ -285,7 +285,7 @@ func (g *gate) take(ctx context.Context) error {
 	case g.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the machine does not take what was written to it: %w: %w", context.Cause(ctx), paddock.Unavailable)
+		return fmt.Errorf("the machine does not read what was written to it: %w: %w", context.Cause(ctx), paddock.Unavailable)
 	}
 }
 

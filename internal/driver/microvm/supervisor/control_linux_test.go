@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// theirs gives a control, and what answers it.
+// theirs returns a control and plays the machine's init with answer.
 func theirs(t *testing.T, answer func(net.Conn)) *supervisor {
 	t.Helper()
 	ours, far := net.Pipe()
@@ -39,8 +39,8 @@ func TestTheMachineIsAskedAndBelievedWithinBounds(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		answer func(net.Conn)
-		kind   error // nil is none
-		again  error // of a second question
+		kind   error // nil for no error
+		again  error // of a second request
 	}{
 		{"an answer", answered(protocol.Answer{Kills: 3}), nil, nil},
 		{"a refusal", answered(protocol.Answer{Error: "no", Kind: paddock.Denied}), paddock.Denied, paddock.Denied},
@@ -81,7 +81,7 @@ func TestASavedMachineIsNotAsked(t *testing.T) {
 		if kills != 1 || memory != 2 || peak != 3 || err != nil {
 			t.Errorf("%d kills, %d bytes of %d: %v", kills, memory, peak, err)
 		}
-		m.control.rest = true // from then on it is the last that counts
+		m.control.rest = true // from then on, the last measurement is used
 	}
 	if err := m.Bound(1); !errors.Is(err, paddock.Conflict) {
 		t.Error(err)
@@ -182,7 +182,7 @@ func TestTheEndOfWhatWasSaidIsKept(t *testing.T) {
 	}
 }
 
-// An agent may accept no stream, and then there is a limit to how many are open to it.
+// An agent may accept no streams, so their number is bounded.
 func TestAnAgentThatTakesNoConnectionIsNotWaitedForForEver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent")
 	listener, err := net.Listen("unix", path)
@@ -197,7 +197,7 @@ func TestAnAgentThatTakesNoConnectionIsNotWaitedForForEver(t *testing.T) {
 		}
 	}
 	var wg sync.WaitGroup
-	for range 2 * openings { // nobody holds up others either
+	for range 2 * openings { // no caller blocks another one
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()

@@ -16,7 +16,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// argvTrial is the name of the process in which TestAnEngineIsConfined starts one.
+// argvTrial is the first argument of the process in which TestAnEngineIsConfined starts an
+// engine.
 const argvTrial = "paddock-test-engine"
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hostile tries, by means of a shell alone, what a QEMU that was taken over would.
+// hostile tries, with a shell alone, what a compromised QEMU would try.
 const hostile = `
 exec >&2
 read x </paddock/kernel && echo "kernel $x"
@@ -50,7 +51,7 @@ kill -0 $$ && echo "own signal"
 ulimit -c
 `
 
-// trial makes a tree as a box's starter has it, and starts a shell as its engine.
+// trial makes the tree of a box, and starts a shell as its engine.
 func trial() error {
 	if err := buildTrial(); err != nil {
 		return fmt.Errorf("build a tree: %w", err)
@@ -125,7 +126,7 @@ func buildTrial() error {
 	if _, err := os.Stat(boxinit.Engine); err != nil {
 		return err
 	}
-	return kernel.SeccompAll([]kernel.Instruction{{Code: 0x06, K: 0x7fff0000}}) // with no_new_privs, as a box has
+	return kernel.SeccompAll([]kernel.Instruction{{Code: 0x06, K: 0x7fff0000}}) // with no_new_privs, as in a box
 }
 
 func TestAnEngineIsConfined(t *testing.T) {

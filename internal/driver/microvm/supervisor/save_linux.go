@@ -82,7 +82,7 @@ func (m *supervisor) keep(ctx context.Context, t *boxinit.Template) error {
 		return err
 	}
 	saving, cancel := context.WithTimeout(ctx, stateTime)
-	err := errors.New("a template is not of so many files")
+	err := errors.New("wrong number of files for a template")
 	if len(t.Files) == savedFiles {
 		err = m.save(saving, t.Files, t.Room, false)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// frame gives a head, and what follows it.
+// frame returns a header with data.
 func frame(kind byte, flags uint16, stream, length uint32, data string) []byte {
 	b := binary.BigEndian.AppendUint16([]byte{0, kind}, flags)
 	b = binary.BigEndian.AppendUint32(b, stream)
 	return append(binary.BigEndian.AppendUint32(b, length), data...)
 }
 
-// A pieces is a connection that gives what there is in pieces of a size.
+// A pieces is a connection that delivers its input in pieces of a size.
 type pieces struct {
 	net.Conn
 	r    io.Reader
@@ -31,7 +31,7 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), p.size)]) }
 
-// passes gives what passes of frames that come in pieces, and what was told.
+// passes returns what passes of the input in pieces, and the reports.
 func passes(data []byte, size int) (passed []byte, told []string, err error) {
 	c := &strict{Conn: &pieces{r: bytes.NewReader(data), size: size}, broken: func(what string) { told = append(told, what) }}
 	passed, err = io.ReadAll(c)
@@ -63,7 +63,7 @@ func TestAnAgentThatSendsWhatNoneDoesIsFoundOut(t *testing.T) {
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// A flood of pings is over with the first one, and nothing answers it.
+// A flood of pings ends with the first ping, and gets no answer.
 func TestAFloodOfPingsIsCut(t *testing.T) {
 	ours, theirs := net.Pipe()
 	told := make(chan string, 2)
@@ -90,8 +90,8 @@ func TestAFloodOfPingsIsCut(t *testing.T) {
 	}
 }
 
-// Whatever comes, it is judged the same in whichever pieces it comes, and what passes
-// is a part of it.
+// Any input is judged the same, however it is split into pieces, and what passes is a
+// prefix of it.
 func FuzzStrict(f *testing.F) {
 	f.Add(slicesOf(frame(frameData, 0, 1, 3, "abc"), frame(framePing, 1, 0, 0, "")), 5)
 	f.Add(frame(frameWindow, 2, 1, 1<<20, ""), 1)

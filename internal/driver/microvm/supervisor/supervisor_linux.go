@@ -94,7 +94,7 @@ type index struct {
 // Start implements boxinit.GuestKernel.
 func (m *supervisor) Start(c *boxinit.Config, f boxinit.GuestKernelFiles) error {
 	if err := json.Unmarshal(c.GuestKernel.Machine, &m.spec); err != nil {
-		return fmt.Errorf("what the machine is to be: %w", err)
+		return fmt.Errorf("decode the machine's configuration: %w", err)
 	}
 	again := c.GuestKernel.Memory
 	spec, state, err := m.plan(c, &f)

@@ -16,14 +16,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/microvmtest"
 )
 
-// changeAll makes changes of all kinds, which the server of files has to be let.
+// changeAll makes changes of all kinds, which the file server must permit.
 const changeAll = `
 set -e
 echo x > b; mkdir d; mv b d/c; chmod 600 d/c; ln d/c d/e; ln -s c d/l; mkfifo d/f; touch -d 2001-01-01 d/c
 truncate -s 100 d/e; echo y >> d/e; cp d/e d/g; fallocate -l 9000 d/g; sync d/g; [ "$(readlink d/l)" = c ]; [ -w d/g ]
 [ "$(stat -c %s d/c)" = 102 ]; ls -l d > /dev/null; df d > /dev/null; mv d n; rm n/*; rmdir n; cat kept`
 
-// startBox starts a machine, and gives its init when commands have changed files.
+// startBox starts a machine, and returns its init process after commands have changed
+// files.
 func startBox(t *testing.T) int {
 	t.Helper()
 	microvmtest.Need(t)
@@ -86,7 +87,7 @@ func argv0(pid int) string {
 	return name
 }
 
-// children lists the processes that one has made.
+// children lists the children of a process.
 func children(t *testing.T, pid int) (list []int) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -106,7 +107,7 @@ func children(t *testing.T, pid int) (list []int) {
 	return list
 }
 
-// status gives the fields of /proc/PID/status.
+// status returns the fields of /proc/PID/status.
 func status(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -121,8 +122,7 @@ func status(t *testing.T, pid int) map[string]string {
 	return fields
 }
 
-// What QEMU and the server of files could be made to do when they are taken over
-// is what is measured here, of a box that works.
+// This measures, for a working box, what a compromised QEMU or file server could do.
 func TestWhatRunsAMachineIsBehindWalls(t *testing.T) {
 	init := startBox(t)
 	seen := 0
@@ -134,7 +134,7 @@ func TestWhatRunsAMachineIsBehindWalls(t *testing.T) {
 		seen++
 		s := status(t, pid)
 		none := []string{"CapInh", "CapPrm", "CapEff", "CapAmb"}
-		filters := 3 // the box's; of the broker, or the policy; its own
+		filters := 3 // the box's; the broker's or the policy's; its own
 		if !files {
 			none = append(none, "CapBnd")
 		}
@@ -165,7 +165,7 @@ func TestWhatRunsAMachineIsBehindWalls(t *testing.T) {
 	}
 }
 
-// checkDescriptors wants that a process has nothing open that it has no use for.
+// checkDescriptors checks that a process has only the descriptors that it needs.
 func checkDescriptors(t *testing.T, pid int, name string, files bool) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
@@ -207,7 +207,7 @@ func checkDescriptors(t *testing.T, pid int, name string, files bool) {
 // templateRAM is the name of a template's memory.
 const templateRAM = "memory"
 
-// checkMounts wants that QEMU can write to nothing that it sees.
+// checkMounts checks that QEMU sees no writable mount.
 func checkMounts(t *testing.T, pid int) {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))

@@ -164,7 +164,7 @@ func (a *archiver) entry(dir int, name, path string) error {
 
 func (a *archiver) directory(dir int, name, path string) error {
 	if len(a.path) >= deepest {
-		return fmt.Errorf("archive: more than %d directories in each other: %w", deepest, paddock.Exhausted)
+		return fmt.Errorf("archive: directories nested more than %d deep: %w", deepest, paddock.Exhausted)
 	}
 	if name == "" {
 		name = "."

@@ -60,7 +60,7 @@ func (m *machine) begin(ctx context.Context, b *protocol.Begin) error {
 // identify sets what must be unique to the machine.
 func (m *machine) identify(b *protocol.Begin) error {
 	if len(b.Machine) != numberSize || strings.Trim(b.Machine, "0123456789abcdef") != "" {
-		return fmt.Errorf("%q is no number of a machine: %w", b.Machine, paddock.Invalid)
+		return fmt.Errorf("%q is not a machine ID: %w", b.Machine, paddock.Invalid)
 	}
 	_, err := m.number.WriteAt([]byte(b.Machine+"\n"), 0)
 	return errors.Join(

@@ -137,5 +137,5 @@ func field(file, name string) (int64, error) {
 			return strconv.ParseInt(value, 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("%s says nothing of %s: %w", file, name, paddock.Internal)
+	return 0, fmt.Errorf("%s has no field %s: %w", file, name, paddock.Internal)
 }

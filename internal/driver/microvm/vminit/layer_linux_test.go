@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// privateDir is a directory that can be an upper layer.
+// privateDir returns a directory that can be an upper layer.
 func privateDir(t *testing.T) *os.File {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -49,7 +49,7 @@ func descriptor(t *testing.T, f *os.File) int {
 
 var generous = &protocol.Archive{All: math.MaxInt64, Content: math.MaxInt64, File: math.MaxInt64}
 
-// fill makes what an overlay can have.
+// fill makes everything that an overlay can contain.
 func fill(t *testing.T, d *os.File) {
 	t.Helper()
 	fd, long := descriptor(t, d), strings.Repeat("long", 60)
@@ -87,14 +87,14 @@ func fill(t *testing.T, d *os.File) {
 	}
 }
 
-// A fact is what an entry is.
+// A fact describes an entry.
 type fact struct {
 	kernel.FileStat
 	link, content string
 	attributes    map[string]string
 }
 
-// facts lists all entries below a directory.
+// facts describes all entries below a directory.
 func facts(t *testing.T, root *os.File) map[string]fact {
 	t.Helper()
 	all := map[string]fact{}

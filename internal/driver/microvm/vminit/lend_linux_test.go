@@ -38,7 +38,8 @@ func failed(unique uint64) []byte {
 	return m
 }
 
-// lends has the kernel ask, and gives what it is answered; the host is not asked.
+// lends sends a request of the kernel and returns its answer, which does not come from the
+// host.
 func lends(t *testing.T, d *device, l *line, request []byte) []byte {
 	t.Helper()
 	d.asks <- request
@@ -49,7 +50,7 @@ func lends(t *testing.T, d *device, l *line, request []byte) []byte {
 	return <-d.answers
 }
 
-// passes has the kernel ask the host, who answers that; nil is nothing.
+// passes sends a request of the kernel to the host, which answers it unless answer is nil.
 func passes(t *testing.T, d *device, l *line, request, answer []byte) {
 	t.Helper()
 	d.asks <- request
@@ -73,7 +74,7 @@ func TestWhatIsOpenIsLentUntilItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, l := newBench(t)
 		passes(t, d, l, askOpen(2, 7, syscall.O_RDONLY), opened(2, 70, keepCache))
-		// While somebody has it open, and when nobody has any more.
+		// While it is open, and after the last close.
 		for range 2 {
 			if got := lends(t, d, l, askOpen(4, 7, syscall.O_CLOEXEC)); !slices.Equal(got, opened(4, 70, keepCache)) {
 				t.Errorf("%v", got)
@@ -92,7 +93,7 @@ func TestWhatIsOpenIsLentUntilItsTime(t *testing.T) {
 		}
 		passes(t, d, l, askOpen(14, 8, syscall.O_RDONLY), opened(14, 80, keepCache)) // another file
 
-		// One more has it open, and it is late.
+		// Another open, and its time is over.
 		lends(t, d, l, askOpen(16, 7, syscall.O_RDONLY))
 		time.Sleep(lendTime)
 		passes(t, d, l, askRelease(18, 7, 70), reply(18, outHeader))
@@ -182,8 +183,8 @@ func TestWhatIsLentIsBounded(t *testing.T) {
 	})
 }
 
-// Another server knows what was open, and is asked anew: what is at that name may have
-// changed.
+// Another server has other open files and is asked again, because the file at a name may
+// have changed.
 func TestNothingIsLentFromOneSessionToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, d, l := newBench(t)
@@ -205,8 +206,8 @@ func TestNothingIsLentFromOneSessionToTheNext(t *testing.T) {
 	})
 }
 
-// A file that nobody has open may be replaced on the host while a machine is saved: to
-// who goes on with it that is then the one of that name.
+// A file that is not open may be replaced on the host while a machine is saved. After the
+// restore, the replacement is the file of that name.
 func TestNothingIdleIsOpenWhileNothingGoesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, d, l := newBench(t)
@@ -232,6 +233,6 @@ func TestNothingIdleIsOpenWhileNothingGoesOut(t *testing.T) {
 			t.Error("a request went to the host")
 		}
 		p.release()
-		passes(t, d, l, askOpen(8, 8, syscall.O_RDONLY), opened(8, 81, keepCache)) // as it may be another
+		passes(t, d, l, askOpen(8, 8, syscall.O_RDONLY), opened(8, 81, keepCache)) // it may be another file
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A device is /dev/fuse of a test.
+// A device stands in for /dev/fuse.
 type device struct {
 	asks    chan []byte
 	answers chan []byte
@@ -32,7 +32,7 @@ func (d *device) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A line is a port of a test, whose other end is closed by nil.
+// A line stands in for a port. nil closes its other end.
 type line struct {
 	sent   chan []byte
 	comes  chan []byte
@@ -85,7 +85,7 @@ func reply(unique uint64, length int) []byte {
 	return m
 }
 
-// newBench gives a pump that runs, until the test ends.
+// newBench returns a pump that runs until the test ends.
 func newBench(t *testing.T) (*pump, *device, *line) {
 	t.Helper()
 	d := &device{asks: make(chan []byte), answers: make(chan []byte, 10)}
@@ -113,7 +113,7 @@ func newBench(t *testing.T) (*pump, *device, *line) {
 func TestAnswersComeWhole(t *testing.T) {
 	_, d, l := newBench(t)
 	all := slices.Concat(reply(2, 16), reply(4, 5000), reply(6, 100))
-	for len(all) > 0 { // as a port gives it
+	for len(all) > 0 { // as a port delivers it
 		n := min(len(all), 1500)
 		l.comes <- all[:n]
 		all = all[n:]
@@ -150,7 +150,7 @@ func TestHoldWaitsForAnswersAndLetsNothingOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, d, l := newBench(t)
 		d.asks <- ask(1, 2)
-		d.asks <- ask(opForget, 0) // which nobody answers
+		d.asks <- ask(opForget, 0) // which has no answer
 		<-l.sent
 		<-l.sent
 		held := make(chan error, 1)
@@ -204,7 +204,7 @@ func TestAnAnswerThatMakesNoSenseEndsThePump(t *testing.T) {
 	}
 }
 
-// A tree is mounted while there is no host to ask, and nothing of one is known then.
+// A tree is mounted while there is no host, and the answers do not depend on one.
 func TestAMachineThatIsAloneAnswersItself(t *testing.T) {
 	d := &device{asks: make(chan []byte), answers: make(chan []byte, 1)}
 	l := &line{sent: make(chan []byte, 1)}
@@ -226,9 +226,9 @@ func TestAMachineThatIsAloneAnswersItself(t *testing.T) {
 		{first, outHeader + 64, 0},
 		{ask(opStatfs, 4), outHeader + 80, 0},
 		{ask(opGetxattr, 6), outHeader, syscall.ENOSYS},
-		{ask(opGetattr, 8), outHeader, syscall.EIO}, // of a file, before there are any
+		{ask(opGetattr, 8), outHeader, syscall.EIO}, // for a file, before there are any
 	} {
-		d.asks <- ask(opForget, 0) // which nobody answers
+		d.asks <- ask(opForget, 0) // which has no answer
 		d.asks <- c.request
 		got := <-d.answers
 		if len(got) != c.length || int(binary.NativeEndian.Uint32(got)) != c.length || !slices.Equal(got[8:outHeader], c.request[8:16]) ||

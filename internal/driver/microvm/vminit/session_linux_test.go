@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/driver/microvm/protocol"
 )
 
-// A script is a port of a test, with what comes on it in order: nil is that the other
-// end is closed, and it is open again by the time of the next read.
+// A script stands in for a port with scripted input. nil means that the other end is
+// closed; it is open again at the next read.
 type script struct {
 	comes [][]byte
 	sent  bytes.Buffer
@@ -44,8 +44,8 @@ func (s *script) WaitOpen(context.Context) error {
 	return nil
 }
 
-// A machine that goes on finds the host's end closed, and by then it may be open again
-// and a request on its way.
+// A restored machine finds the host's end closed. By then the end may be open again, with a
+// request on its way.
 func TestTheFirstRequestOfASessionIsAnswered(t *testing.T) {
 	var request bytes.Buffer
 	if err := protocol.Write(&request, &protocol.Request{Inspect: true}); err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/guestinit"
 )
 
-// dataEnv names the directory that boot.Setup was told.
+// dataEnv names the directory that boot.Setup was given.
 const dataEnv = "PADDOCK_TEST_KERNEL"
 
 // A vm is a machine of a test.
@@ -37,13 +37,13 @@ type vm struct {
 	console *console
 	control net.Conn
 	files   net.Conn
-	served  chan struct{} // closed when that has ended
+	served  chan struct{} // closed when serving has ended
 	token   []byte
 	yamux   *yamux.Session
 	done    chan struct{} // closed when QEMU has ended
 }
 
-// A console is what the machine says.
+// A console collects the machine's output.
 type console struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -61,7 +61,7 @@ func (c *console) String() string {
 	return c.all.String()
 }
 
-// start starts a machine, or skips the test where there can be none.
+// start starts a machine, or skips the test if none can be made.
 func start(t *testing.T) *vm {
 	t.Helper()
 	data := os.Getenv(dataEnv)
@@ -138,7 +138,7 @@ func start(t *testing.T) *vm {
 	return v
 }
 
-// patience bounds everything: the machine is slow where the host is busy.
+// patience bounds every wait, because a machine is slow on a busy host.
 const patience = 3 * time.Minute
 
 // dial connects to a port, for which QEMU may not listen yet.
@@ -162,7 +162,7 @@ func (v *vm) dial(t *testing.T, port string) net.Conn {
 	}
 }
 
-// ask asks the machine's init.
+// ask makes a request to the machine's init.
 func (v *vm) ask(t *testing.T, r protocol.Request) (protocol.Answer, error) {
 	t.Helper()
 	_ = v.control.SetDeadline(time.Now().Add(patience))
@@ -191,9 +191,9 @@ func (v *vm) must(t *testing.T, r protocol.Request) protocol.Answer {
 	return a
 }
 
-// A place is what a machine of these tests has of the host.
+// A place has the host's files for a machine of these tests.
 type place struct {
-	work string // a directory that it may change
+	work string // a writable directory
 	srv  *fileserver.Server
 }
 
@@ -216,7 +216,7 @@ func newPlace(t *testing.T) place {
 
 func (p place) binds() []boxinit.Bind { return []boxinit.Bind{{Target: p.work, Write: true}} }
 
-// begin begins a machine.
+// begin sends Begin to a machine.
 func (v *vm) begin(t *testing.T, p place, layer []byte) {
 	t.Helper()
 	v.serve(t, p)
@@ -247,7 +247,7 @@ func (v *vm) begin(t *testing.T, p place, layer []byte) {
 	v.connect(t)
 }
 
-// serve begins a session for files.
+// serve starts a session for files.
 func (v *vm) serve(t *testing.T, p place) {
 	t.Helper()
 	v.files, v.served = v.dial(t, protocol.FilesPort), make(chan struct{})
@@ -258,7 +258,7 @@ func (v *vm) serve(t *testing.T, p place) {
 	}()
 }
 
-// connect begins a session with the agent.
+// connect starts a session with the agent.
 func (v *vm) connect(t *testing.T) {
 	t.Helper()
 	conf := yamux.DefaultConfig()
@@ -271,7 +271,7 @@ func (v *vm) connect(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 }
 
-// settle tells the agent what the host has decided.
+// settle sends the host's decisions to the agent.
 func (v *vm) settle(t *testing.T) {
 	t.Helper()
 	conn, err := v.yamux.Open()
@@ -311,7 +311,7 @@ func (v *vm) guest(t *testing.T) *guestclient.Guest {
 	return g
 }
 
-// run runs a script, and gives what it said and its status.
+// run runs a script, and returns its output and status.
 func run(t *testing.T, g *guestclient.Guest, script string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -389,7 +389,7 @@ func TestAMachineIsHeldAndGoesOn(t *testing.T) {
 	<-out
 	v.must(t, protocol.Request{Hold: true})
 
-	// What goes on from memory has neither session any more.
+	// A restored machine has neither session.
 	v.files.Close()
 	<-v.served
 	v.yamux.Close()
