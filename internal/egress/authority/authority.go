@@ -26,12 +26,12 @@ import (
 )
 
 const (
-	// backdate is for clocks that are behind.
+	// backdate admits clients whose clocks are slow.
 	backdate = 24 * time.Hour
 	lifetime = 30 * 24 * time.Hour
 
-	// most is how many certificates are kept ready. A wildcard has as many
-	// names as the guest likes.
+	// most is the number of cached certificates. A guest can ask for any number of names of
+	// a wildcard.
 	most = 1024
 
 	certificateBlock = "CERTIFICATE"
@@ -42,7 +42,7 @@ const (
 type CA struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	leafKey     *ecdsa.PrivateKey // of all leaves: it never leaves this process
+	leafKey     *ecdsa.PrivateKey // key of all leaves; it never leaves this process
 
 	mu     sync.Mutex
 	leaves map[decide.Host]*tls.Certificate // guarded by mu
@@ -88,7 +88,7 @@ func create(patterns []decide.Pattern, now time.Time) (*CA, error) {
 	return assemble(der, key)
 }
 
-// constrain says in the certificate what it may vouch for.
+// constrain sets the name constraints of the certificate.
 func constrain(template *x509.Certificate, patterns []decide.Pattern) {
 	names, ranges := []string{}, []*net.IPNet{}
 	for _, p := range patterns {
@@ -107,8 +107,8 @@ func constrain(template *x509.Certificate, patterns []decide.Pattern) {
 			}
 		}
 	}
-	// A kind of name that no constraint permits is free, so a name that nobody
-	// has is permitted, and addresses are excluded where none are meant.
+	// Without a constraint for a type of name, every name of that type is permitted. So
+	// permit only a name that does not exist, and exclude all addresses if none is wanted.
 	if len(names) == 0 {
 		names = []string{"invalid"}
 	}
@@ -138,7 +138,7 @@ func assemble(der []byte, key *ecdsa.PrivateKey) (*CA, error) {
 	return &CA{certificate: certificate, key: key, leafKey: leafKey, leaves: map[decide.Host]*tls.Certificate{}}, nil
 }
 
-// Parse reads the output of PEM and Key. All else is Invalid.
+// Parse reads the output of PEM and Key. Any other input is Invalid.
 func Parse(certificate, key []byte) (*CA, error) {
 	ca, err := parse(certificate, key)
 	if err != nil {
@@ -293,7 +293,7 @@ func (c *CA) sign(h decide.Host) (*tls.Certificate, error) {
 }
 
 func serialNumber() (*big.Int, error) {
-	// The highest bit is set, so that it is never zero and has one length.
+	// Set the highest bit, so that the number is never zero and always has the same length.
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 126))
 	if err != nil {
 		return nil, err

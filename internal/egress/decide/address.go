@@ -46,16 +46,15 @@ func never(addr netip.Addr) string {
 	return ""
 }
 
-// A span is a range of addresses that are not of the public Internet.
+// A span is a range of special addresses, which are not of the public Internet.
 type span struct {
 	prefix netip.Prefix
 	what   string
 }
 
-// spans are the ranges of the registries of special addresses (RFC 6890 and
-// after), and the addresses of clouds' metadata services, which come first as they
-// lie in other ranges. All IPv6 addresses that are not global unicast are special
-// besides.
+// spans are the ranges of the registries of special addresses (RFC 6890 and later). The
+// addresses of metadata services of clouds come first, because they lie in other ranges.
+// All IPv6 addresses other than global unicast are special too.
 var spans = sync.OnceValue(func() []span {
 	table := []struct{ prefix, what string }{
 		{"169.254.169.254/32", "a cloud's metadata service"},
@@ -105,7 +104,7 @@ var (
 	compat = netip.MustParsePrefix("::/96")
 )
 
-// special says what an address is that is not of the public Internet.
+// special returns what kind of special address addr is, or "" if it is public.
 func special(addr netip.Addr) string {
 	for _, s := range spans() {
 		if s.prefix.Contains(addr) {
@@ -131,13 +130,12 @@ func special(addr netip.Addr) string {
 	return ""
 }
 
-// isatap tells whether the interface's part of an address is made of an IPv4
-// address.
+// isatap reports whether the interface part of an address contains an IPv4 address.
 func isatap(b [16]byte) bool {
 	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// embedded says what an IPv4 address inside of another address is.
+// embedded describes an IPv4 address inside another address.
 func embedded(b []byte, how string) string {
 	addr, _ := netip.AddrFromSlice(b)
 	what := never(addr)

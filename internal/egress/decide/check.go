@@ -12,15 +12,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds on a policy; past them it is refused.
+// Bounds on a policy. A larger policy is refused.
 const (
 	maxRules   = 20_000
 	maxSecrets = 1000
 	maxEntries = 1000     // of one list or mapping of a rule or a secret
 	maxText    = 8 << 10  // bytes of a path, a value or a URL
 	maxBody    = 1 << 20  // bytes of an answer
-	maxPath    = 16 << 10 // bytes of a path that is judged
-	maxQuery   = 64 << 10 // bytes of a query that is judged
+	maxPath    = 16 << 10 // bytes of a request's path
+	maxQuery   = 64 << 10 // bytes of a request's query
 )
 
 // CheckRule checks one rule by itself. An error is a [*RuleError].
@@ -63,7 +63,7 @@ func clone(nr paddock.NetworkRule) paddock.NetworkRule {
 	return nr
 }
 
-// A clash is two parts of a rule that contradict each other.
+// A clash is a pair of contradicting options of a rule.
 type clash struct {
 	a, b   bool
 	reason string
@@ -72,13 +72,13 @@ type clash struct {
 func checkTogether(c *compiled) error {
 	changes := len(c.SetHeaders)+len(c.RemoveHeaders) > 0
 	for _, x := range []clash{
-		{c.Deny, c.Inspect, "a deny with inspect: what is denied is not looked into"},
+		{c.Deny, c.Inspect, "a deny with inspect: denied connections are not inspected"},
 		{c.Deny, c.Limits != nil, "a deny with limits: it allows nothing that could be limited"},
 		{c.Deny, changes, "a deny with set_headers or remove_headers: nothing of it is sent"},
 		{c.Deny, c.Proxy != "", "a deny with a proxy: nothing of it is sent"},
 		{c.Deny, c.Answer != nil, "a deny with an answer: an answer is given to what is allowed"},
-		{c.UDP, c.asks(), "udp with what is about requests: datagrams cannot be looked into"},
-		{c.UDP, c.Inspect, "udp with inspect: datagrams cannot be looked into"},
+		{c.UDP, c.asks(), "udp with conditions on requests: datagrams cannot be inspected"},
+		{c.UDP, c.Inspect, "udp with inspect: datagrams cannot be inspected"},
 		{c.UDP, changes, "udp with set_headers or remove_headers: datagrams have none"},
 		{c.UDP, c.Proxy != "", "udp with a proxy: it carries connections alone"},
 		{c.UDP, c.Answer != nil, "udp with an answer: it is one of HTTP"},
@@ -136,7 +136,7 @@ func checkPaths(c *compiled) error {
 	return nil
 }
 
-// checkConditions checks what is compared with queries and headers.
+// checkConditions checks the values for queries and headers.
 func checkConditions(c *compiled) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Query)) {
 		if name == "" || !isText(name) || !isText(c.Query[name]) {
@@ -151,7 +151,7 @@ func checkConditions(c *compiled) error {
 	return nil
 }
 
-// checkChanges checks what is done to requests.
+// checkChanges checks the changes to requests.
 func checkChanges(c *compiled) error {
 	set, err := canonical("set_headers", c.SetHeaders)
 	if err != nil {
@@ -171,7 +171,7 @@ func checkChanges(c *compiled) error {
 	return nil
 }
 
-// canonical gives headers by their canonical names.
+// canonical returns headers by their canonical names.
 func canonical(key string, headers map[string]string) (map[string]string, error) {
 	if len(headers) == 0 {
 		return nil, nil
@@ -189,9 +189,9 @@ func canonical(key string, headers map[string]string) (map[string]string, error)
 	return all, nil
 }
 
-// checkHeader refuses what is no header, and headers that are about the
-// connection and its framing, or that say where a request goes: whoever could
-// set those could make one request look like two, or like one to another host.
+// checkHeader refuses an invalid header. It also refuses headers about the connection, the
+// framing or the destination, because they could make one request look like two, or like
+// one to another host.
 func checkHeader(name, value string) error {
 	switch canonicalHeader(name) {
 	case "Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
@@ -202,7 +202,7 @@ func checkHeader(name, value string) error {
 	case !isToken(name):
 		return fmt.Errorf("%q is no name of a header", clip(name))
 	case !isText(value):
-		// The value may be a credential, and is not shown.
+		// Do not show the value, which may be a credential.
 		return fmt.Errorf("the header %s: its value holds control characters, or is too long", canonicalHeader(name))
 	case value != strings.TrimSpace(value):
 		return fmt.Errorf("the header %s: its value begins or ends with a space", canonicalHeader(name))
@@ -210,7 +210,7 @@ func checkHeader(name, value string) error {
 	return nil
 }
 
-// canonicalHeader gives a name as "Content-Type".
+// canonicalHeader returns a name in the form "Content-Type".
 func canonicalHeader(name string) string {
 	b := []byte(name)
 	first := true
@@ -226,7 +226,7 @@ func canonicalHeader(name string) string {
 	return string(b)
 }
 
-// isToken tells whether s is a token of HTTP.
+// isToken reports whether s is a token of HTTP.
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -237,13 +237,13 @@ func isToken(s string) bool {
 	return s != "" && len(s) <= 255
 }
 
-// isText tells whether s can be a value: UTF-8 without control characters.
+// isText reports whether s can be a value: UTF-8 without control characters.
 func isText(s string) bool {
 	control := func(c rune) bool { return (c < ' ' && c != '\t') || c == 0x7f }
 	return len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, control)
 }
 
-// checkProxy never shows the URL, which may hold a password.
+// checkProxy checks the proxy. Its errors never show the URL, which may hold a password.
 func checkProxy(c *compiled) error {
 	if c.Proxy == "" {
 		return nil

@@ -1,6 +1,6 @@
 package decide
 
-// clip bounds what is shown of a text from outside.
+// clip shortens an untrusted text for display.
 func clip(s string) string {
 	const most = 80
 	if len(s) <= most {

@@ -80,8 +80,8 @@ func parseName(s string) (Host, error) {
 			return Host{}, err
 		}
 	}
-	// What ends in a number is an address to many libraries, in many forms;
-	// only the plain one is one here.
+	// Many libraries take a name whose last label is a number for an address, in several
+	// forms. Here only the plain form is an address.
 	last := labels[len(labels)-1]
 	if numeric(last) || strings.HasPrefix(last, "0x") || strings.HasPrefix(last, "0X") {
 		addr, err := netip.ParseAddr(s)

@@ -9,21 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// A pathPattern is one entry of a rule's Paths: text in which "*" stands for
-// characters of one part, and "**" for any, and that is matched with the whole
-// path: in an allow with regard to case, in a deny without, as some servers take
-// one for the other. It is written decoded and clean.
+// A pathPattern is one entry of a rule's Paths. "*" matches characters within one segment,
+// and "**" matches any. The pattern must match the whole path. An allow is case-sensitive.
+// A deny is not, because some servers ignore case. The pattern is written decoded and
+// clean.
 //
-// A path arrives encoded, and what a server makes of it is not known: whether
-// it decodes "%2F" to a slash, decodes twice, takes a backslash for a slash,
-// follows "..", joins slashes, or cuts off ";parameters" or what follows an
-// encoded "?". So a path has as many views as those readings give, and a deny
-// is met if any view matches, with or without a slash at its end; an allow only
-// if every view does. A path that no two servers would agree on has no views:
-// one with control characters (NUL too), with bytes that are not UTF-8 (as
-// over-long forms of a slash), with a "%" that encodes nothing, encoded more
-// than three times, longer than 16 KiB, or not beginning with a slash. It meets
-// every deny that has Paths, and no allow that has.
+// A path arrives encoded, and servers interpret it differently. A server may decode "%2F"
+// to a slash, decode twice, take a backslash for a slash, follow "..", merge slashes, or
+// cut off ";parameters" or everything after an encoded "?". So a path has one view for each
+// interpretation. A deny applies if any view matches, with or without a slash at the end.
+// An allow applies only if every view matches. Some paths have no views, because servers
+// would not agree on them: a path with control characters (including NUL), with invalid
+// UTF-8 (including over-long slashes), with an invalid "%", encoded more than three times,
+// longer than 16 KiB, or without a slash at the start. Such a path meets every deny with
+// Paths, and no allow with Paths.
 type pathPattern struct {
 	text string
 	re   *regexp.Regexp
@@ -73,11 +72,11 @@ func parsePath(s string, deny bool) (pathPattern, error) {
 
 func isControl(c rune) bool { return c < ' ' || (c >= 0x7f && c < 0xa0) }
 
-// deepest is how often a path may be encoded.
+// deepest is how many times a path may be encoded.
 const deepest = 3
 
-// pathViews gives what servers could make of an encoded path; none at all means
-// that nobody can say. The path is among them as RFC 3986 reads it.
+// pathViews returns the views of an encoded path, or none. The interpretation of RFC 3986
+// is among them.
 func pathViews(raw string) []string {
 	if !strings.HasPrefix(raw, "/") || len(raw) > maxPath {
 		return nil
@@ -116,8 +115,8 @@ func pathViews(raw string) []string {
 	return views
 }
 
-// decodings gives a path decoded once, twice and so on until nothing is left
-// to decode, and decoded but for its slashes. It is false if it cannot tell.
+// decodings returns a path decoded once, twice and so on, and decoded except for its
+// slashes. It reports false if the path has no views.
 func decodings(raw string) ([]string, bool) {
 	first, ok := decode(raw, "")
 	if !ok {
@@ -138,8 +137,8 @@ func decodings(raw string) ([]string, bool) {
 	}
 }
 
-// decode takes one level of percent-encoding away, but of the characters of
-// keep. It is false if a "%" encodes nothing, which then stays.
+// decode removes one level of percent-encoding, except for the characters of keep. It
+// reports false for an invalid "%", which it leaves in place.
 func decode(s, keep string) (string, bool) {
 	if !strings.Contains(s, "%") {
 		return s, true
@@ -181,7 +180,7 @@ func unhex(c byte) byte {
 	return c - '0'
 }
 
-// cleaned resolves "." and "..", and joins slashes; one at the end stays.
+// cleaned resolves "." and "..", and merges slashes. It keeps a slash at the end.
 func cleaned(s string) string {
 	c := path.Clean("/" + s)
 	if c != "/" && (strings.HasSuffix(s, "/") || strings.HasSuffix(s, "/.") || strings.HasSuffix(s, "/..")) {
@@ -190,7 +189,7 @@ func cleaned(s string) string {
 	return c
 }
 
-// withoutParameters leaves out what follows a ";" in each part.
+// withoutParameters removes everything after ";" in each segment.
 func withoutParameters(s string) string {
 	if !strings.Contains(s, ";") {
 		return s
@@ -202,8 +201,8 @@ func withoutParameters(s string) string {
 	return strings.Join(parts, "/")
 }
 
-// matchPaths tells whether views meet one of the patterns: any view for a deny,
-// all of them for an allow, each by whichever pattern.
+// matchPaths reports whether views match the patterns: any view for a deny, and every view
+// for an allow. Different views may match different patterns.
 func matchPaths(patterns []pathPattern, views []string, deny bool) bool {
 	if len(views) == 0 {
 		return deny

@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// views are the ways in which one request can be understood.
+// views are the possible interpretations of one request.
 type views struct {
 	scheme  string
 	methods []string
-	paths   []string // none: nobody can say
+	paths   []string // none if servers would not agree
 	query   url.Values
-	deeper  url.Values // the query decoded again, where that makes a difference
-	unclear bool       // nobody can say what the query is
+	deeper  url.Values // the query decoded again, if that differs
+	unclear bool       // servers would not agree on the query
 	header  map[string][]string
 }
 
-// overrides are headers by which a request can ask to be taken for one of
-// another method. Many servers obey them.
+// overrides returns the headers that ask a server to use another method. Many servers obey
+// them.
 func overrides() []string {
 	return []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override"}
 }
 
-// rewrites are headers by which a request can ask to be taken for one of another
-// path. Some servers obey them.
+// rewrites returns the headers that ask a server to use another path. Some servers obey
+// them.
 func rewrites() []string { return []string{"X-Original-Url", "X-Rewrite-Url"} }
 
-// readPaths gives the views of the path, and of those that headers ask for.
+// readPaths sets the views of the path, and of paths in headers.
 func (v *views) readPaths(path string) {
 	v.paths = pathViews(path)
 	for _, name := range rewrites() {
@@ -35,7 +35,7 @@ func (v *views) readPaths(path string) {
 			value, _, _ = strings.Cut(strings.TrimSpace(value), "?")
 			more := pathViews(value)
 			if len(v.paths) == 0 || len(more) == 0 {
-				v.paths = nil // nobody can say
+				v.paths = nil // servers would not agree
 				return
 			}
 			v.paths = append(v.paths, more...)
@@ -75,7 +75,7 @@ func viewsOf(q Request) views {
 	return v
 }
 
-// values gives those of a header, in whatever case its name came.
+// values returns the values of a header, whatever the case of its name.
 func (v *views) values(name string) []string {
 	var all []string
 	for have, values := range v.header {
@@ -86,8 +86,8 @@ func (v *views) values(name string) []string {
 	return all
 }
 
-// meets tells whether a request meets the conditions of the rule: a deny in any
-// way that it can be understood, an allow in all.
+// meets reports whether a request meets the conditions of the rule: for a deny in any
+// interpretation, for an allow in all.
 func (c *compiled) meets(v views) bool {
 	return c.meetsMethod(v) && (c.Scheme == "" || c.Scheme == v.scheme) &&
 		(len(c.paths) == 0 || matchPaths(c.paths, v.paths, c.Deny)) && c.meetsQuery(v) && c.meetsHeaders(v)
@@ -128,7 +128,7 @@ func (c *compiled) meetsHeaders(v views) bool {
 	for name, want := range c.Headers {
 		values := v.values(name)
 		if c.Deny {
-			// Several values of one header may stand in one line.
+			// One line may hold several values of a header.
 			for _, line := range values {
 				for part := range strings.SplitSeq(line, ",") {
 					values = append(slices.Clip(values), strings.TrimSpace(part))
@@ -142,8 +142,8 @@ func (c *compiled) meetsHeaders(v views) bool {
 	return true
 }
 
-// meetsValue tells whether what is there is what is wanted: for a deny one of
-// the values, for an allow each.
+// meetsValue reports whether values have the wanted one: for a deny any of them, for an
+// allow each.
 func meetsValue(values []string, want string, deny bool) bool {
 	if len(values) == 0 {
 		return false

@@ -56,7 +56,7 @@ type Verdict struct {
 
 	Rule   int    // index in the policy of the rule that decides; -1: none allows
 	Reason string // for people: "rules[2] denies *.example.com", "no rule allows example.com:443"
-	Hint   string // how to allow what is denied: "--allow example.com:443", "take rules[2] away"; empty where it is allowed
+	Hint   string // how to allow what is denied: "--allow example.com:443", "remove rules[2]"; empty where it is allowed
 }
 
 // Rules are a checked and compiled policy. They are immutable and safe for concurrent use.
@@ -65,14 +65,14 @@ type Rules struct {
 	secrets []bound
 }
 
-// compiled is a rule that can be asked.
+// compiled is a rule in the form that matching needs.
 type compiled struct {
 	paddock.NetworkRule
 	host  Pattern
 	paths []pathPattern
 }
 
-// bound is a secret with the destinations that it is for.
+// bound is a secret with its destinations.
 type bound struct {
 	paddock.Secret
 	hosts []destination
@@ -131,9 +131,9 @@ func Compile(p paddock.NetworkPolicy) (*Rules, error) {
 	return r, nil
 }
 
-// at tells whether the rule is about the flow, whatever is asked in it. A deny
-// that says nothing of datagrams is about them too, and one that says nothing
-// of ports about all: what is forgotten in a deny must not open a way around it.
+// at reports whether the rule applies to the flow, whatever its requests. A deny without
+// UDP also applies to datagrams, and a deny without ports to all ports, because an omission
+// in a deny must not leave a gap.
 func (c *compiled) at(f Flow) bool {
 	if !f.Host.IsValid() || f.Port == 0 || (f.UDP != c.UDP && (!c.Deny || c.UDP)) {
 		return false
@@ -148,11 +148,11 @@ func (c *compiled) onPort(port uint16) bool {
 	return slices.Contains(c.ports(), port)
 }
 
-// every tells whether an allow is about all ports.
+// every reports whether the rule lists all ports.
 func (c *compiled) every() bool { return len(c.Ports) == 1 && c.Ports[0] == 0 }
 
-// tries are ports of which one is allowed if any port of an allow is: where it is
-// about all of them, the first that no deny names follows one that a deny does.
+// tries returns ports such that, if an allow leaves any port allowed, one of them is. For
+// an allow of all ports, the first port without a deny follows a port with one.
 func (r *Rules) tries(c *compiled) []uint16 {
 	if !c.every() {
 		return c.ports()
@@ -171,7 +171,7 @@ func (r *Rules) tries(c *compiled) []uint16 {
 	return list
 }
 
-// ports of an allow, with the default.
+// ports returns the ports of the rule, or the default.
 func (c *compiled) ports() []uint16 {
 	switch {
 	case len(c.Ports) > 0:
@@ -182,12 +182,12 @@ func (c *compiled) ports() []uint16 {
 	return []uint16{443, 80}
 }
 
-// asks tells whether the rule is about some requests alone.
+// asks reports whether the rule has conditions on requests.
 func (c *compiled) asks() bool {
 	return c.Scheme != "" || len(c.Methods)+len(c.Paths)+len(c.Query)+len(c.Headers) > 0
 }
 
-// looks tells whether a flow that the rule is about has to be looked into.
+// looks reports whether flows of the rule must be inspected.
 func (c *compiled) looks() bool {
 	return c.asks() || c.Inspect || len(c.SetHeaders)+len(c.RemoveHeaders) > 0 || c.Answer != nil
 }
@@ -210,7 +210,7 @@ func (r *Rules) Flow(f Flow) Verdict {
 				allowed = i
 			}
 			look = look || c.looks()
-			open = c.asks() // what comes after a rule that takes all is never reached
+			open = c.asks() // rules after one that takes every request are never reached
 		}
 	}
 	if allowed < 0 {
@@ -301,7 +301,7 @@ func (r *Rules) Dials(f Flow, a netip.Addr) Verdict {
 	to := Flow{Host: HostOf(a), Port: f.Port, UDP: f.UDP}
 	for i := range r.rules {
 		c := &r.rules[i]
-		// A deny that is about the flow's own host was judged of that.
+		// A deny of the flow's own host was already judged.
 		if c.Deny && c.at(to) && !c.at(f) {
 			return r.denies(i)
 		}
@@ -309,8 +309,8 @@ func (r *Rules) Dials(f Flow, a netip.Addr) Verdict {
 	return Verdict{Allow: true, Rule: -1, Reason: fmt.Sprintf("no rule denies %s", to.Host)}
 }
 
-// lists tells whether p names h, an address, or a range around it that is
-// narrow enough to be meant.
+// lists reports whether p names the address h, or a range around it that is narrow enough
+// to be intended.
 func lists(p Pattern, h Host) bool {
 	if prefix, ok := p.Prefix(); ok {
 		narrow := 8 // as 10.0.0.0/8
@@ -334,7 +334,7 @@ func (r *Rules) Inspected() []Pattern {
 		case !c.Deny:
 			all = append(all, c.host)
 		default:
-			// A deny by itself lets nothing pass that could be looked into.
+			// A deny alone lets nothing pass that could be inspected.
 			for j := range r.rules {
 				if a := &r.rules[j]; !a.Deny && !a.UDP && (a.every() || slices.ContainsFunc(a.ports(), c.onPort)) {
 					all = append(all, common(c.host, a.host)...)
@@ -350,7 +350,7 @@ func (r *Rules) Inspected() []Pattern {
 	return widest(all)
 }
 
-// common gives what two patterns both mean: one of them, or nothing.
+// common returns the hosts that two patterns share: one of the patterns, or nothing.
 func common(p, q Pattern) []Pattern {
 	switch {
 	case p.Covers(q):
@@ -361,7 +361,7 @@ func common(p, q Pattern) []Pattern {
 	return nil
 }
 
-// widest leaves out what another covers.
+// widest removes patterns that another one covers.
 func widest(all []Pattern) []Pattern {
 	var kept []Pattern
 	for i, p := range all {
@@ -375,14 +375,14 @@ func widest(all []Pattern) []Pattern {
 }
 
 func (r *Rules) denies(i int) Verdict {
-	return Verdict{Rule: i, Reason: fmt.Sprintf("rules[%d] denies %s", i, r.rules[i].words()), Hint: fmt.Sprintf("take rules[%d] away", i)}
+	return Verdict{Rule: i, Reason: fmt.Sprintf("rules[%d] denies %s", i, r.rules[i].words()), Hint: fmt.Sprintf("remove rules[%d]", i)}
 }
 
 func (r *Rules) allows(i int) Verdict {
 	return Verdict{Allow: true, Rule: i, Reason: fmt.Sprintf("rules[%d] allows %s", i, r.rules[i].words())}
 }
 
-// words says what the rule is about, in the policy's own text alone.
+// words describes the rule with texts of the policy only.
 func (c *compiled) words() string {
 	var parts []string
 	if len(c.Methods) > 0 {

@@ -150,7 +150,7 @@ func TestVerdictsSayWhatToChange(t *testing.T) {
 	r := list(t, allow("a.example"), deny("*.bad.example"))
 	for to, want := range map[string]Verdict{
 		"a.example":         {Allow: true, Rule: 0, Reason: "rules[0] allows a.example"},
-		"x.bad.example":     {Rule: 1, Reason: "rules[1] denies *.bad.example", Hint: "take rules[1] away"},
+		"x.bad.example":     {Rule: 1, Reason: "rules[1] denies *.bad.example", Hint: "remove rules[1]"},
 		"b.example:22":      {Rule: -1, Reason: "no rule allows b.example:22", Hint: "--allow b.example:22"},
 		"[2001:db8::1]:443": {Rule: -1, Reason: "no rule allows [2001:db8::1]:443", Hint: "--allow [2001:db8::1]:443"},
 		"b.example:53/udp":  {Rule: -1, Reason: "no rule allows b.example:53/udp", Hint: `in the policy file: network: {rules: [{allow: "b.example:53", udp: true}]}`},

@@ -81,7 +81,7 @@ func bracketPattern(p Pattern) string {
 	return p.String()
 }
 
-// checkSecret checks what a secret has to do with the others.
+// checkSecret checks a secret against the others.
 func (r *Rules) checkSecret(i int) error {
 	s := r.secrets[i]
 	if slices.ContainsFunc(r.secrets[:i], func(b bound) bool { return b.Name == s.Name }) {
@@ -127,7 +127,7 @@ func (r *Rules) SecretsFor(h Host, port uint16) []paddock.Secret {
 	return found
 }
 
-// isVariable tells whether s can be the name of an environment variable.
+// isVariable reports whether s can be the name of an environment variable.
 func isVariable(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -143,7 +143,7 @@ func checkMode(p paddock.NetworkPolicy) error {
 	var err error
 	switch {
 	case p.Mode == paddock.NetworkHost:
-		err = errors.New("the network mode host: nobody decides there")
+		err = errors.New("the network mode host has no gateway")
 	case p.Mode != paddock.NetworkNone && p.Mode != paddock.NetworkList:
 		err = fmt.Errorf("the network mode %q is not known", clip(string(p.Mode)))
 	case p.Mode == paddock.NetworkNone && len(p.Rules)+len(p.Secrets) > 0:

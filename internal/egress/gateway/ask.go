@@ -10,24 +10,23 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// Bounds of what a person is asked: a guest can have as many questions asked as
-// it likes, and a person answers few.
+// Bounds on questions, because a guest can cause any number, and a person answers few.
 const (
 	questionsMax = 8                // at once
-	perMinute    = 20               // in a minute
-	remembered   = 10 * time.Second // that no stays no
+	perMinute    = 20               // in one minute
+	remembered   = 10 * time.Second // how long a refusal stays valid
 	refusalsMax  = 1024
 )
 
-// An asker asks one question for a host and port at a time; who else wants to know
-// waits for the same answer.
+// An asker asks one question at a time for a host and port. Further callers wait for the
+// same answer.
 type asker struct {
 	g    *Gateway
 	room bucket
 
 	mu      sync.Mutex
 	pending map[owner.Question]*question // guarded by mu
-	refused map[owner.Question]time.Time // guarded by mu: until when it stays so
+	refused map[owner.Question]time.Time // guarded by mu; end of each refusal
 }
 
 type question struct {
@@ -41,10 +40,10 @@ func newAsker(g *Gateway) *asker {
 	return &asker{g: g, room: bucket{rate: perMinute / 60.0, room: perMinute}, pending: map[owner.Question]*question{}, refused: map[owner.Question]time.Time{}}
 }
 
-// can tells whether there is anybody to ask.
+// can reports whether somebody can be asked.
 func (a *asker) can() bool { return a.g.o.Ask != nil }
 
-// ask tells whether a person allows f this time. Where none does, reason says why.
+// ask reports whether a person allows f this time. Otherwise reason says why not.
 func (a *asker) ask(ctx context.Context, f decide.Flow) (allowed bool, reason string) {
 	key := owner.Question{Sandbox: a.g.o.Sandbox, Host: f.Host.String(), Port: f.Port, UDP: f.UDP}
 	q, reason := a.join(key, time.Now())
@@ -72,7 +71,7 @@ func (a *asker) ask(ctx context.Context, f decide.Flow) (allowed bool, reason st
 	return false, fmt.Sprintf("a person was asked for %s and said no", f.Host)
 }
 
-// join gives the question that is asked, or why none is.
+// join returns the pending question, or why none is asked.
 func (a *asker) join(key owner.Question, now time.Time) (*question, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +94,7 @@ func (a *asker) join(key owner.Question, now time.Time) (*question, string) {
 	a.g.wg.Go(func() {
 		answer := a.g.o.Ask(ctx, key)
 		if answer == owner.AnswerAlways && a.g.allowAlways(key) != nil {
-			answer = owner.AnswerOnce // which it is all the same
+			answer = owner.AnswerOnce // it is valid once all the same
 		}
 		a.settle(key, q, answer)
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
 
-// A backend is the gateway as its inspecting proxy sees it.
+// A backend implements inspect.Backend.
 type backend struct{ g *Gateway }
 
 type connectionKey struct{}
@@ -23,8 +23,7 @@ func withConnection(ctx context.Context, c *connection) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// carrying gives the connection that is looked into, nil where it is one to the
-// HTTP proxy.
+// carrying returns the inspected connection, or nil for a connection to the HTTP proxy.
 func carrying(ctx context.Context) *connection {
 	c, _ := ctx.Value(connectionKey{}).(*connection)
 	return c
@@ -38,10 +37,10 @@ type judged struct {
 	cut  chan struct{}
 	once sync.Once
 
-	mu      sync.Mutex          // held while it is decided
+	mu      sync.Mutex          // held during the decision
 	granted bool                // guarded by mu
 	asking  bool                // guarded by mu
-	rule    paddock.NetworkRule // guarded by mu: that allows it
+	rule    paddock.NetworkRule // guarded by mu; the rule that allows it
 	meter   *meter              // guarded by mu
 	allowed bool                // guarded by mu
 }
@@ -82,7 +81,7 @@ func (b backend) Request(ctx context.Context, f decide.Flow, q decide.Request) i
 	return d
 }
 
-// told gives a function that tells what became of a request.
+// told returns a function that reports the outcome of a request.
 func (g *Gateway) told(f decide.Flow, q decide.Request, v decide.Verdict, remove func()) func(inspect.Outcome) {
 	return func(o inspect.Outcome) {
 		remove()
@@ -100,8 +99,7 @@ func (g *Gateway) told(f decide.Flow, q decide.Request, v decide.Verdict, remove
 	}
 }
 
-// decide judges by the rules of now. What changes them afterwards finds the
-// result.
+// decide judges by the present rules. A later change of the rules judges the result again.
 func (j *judged) decide(granted bool) (decide.Verdict, *state) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +118,7 @@ func (j *judged) decide(granted bool) (decide.Verdict, *state) {
 	return v, s
 }
 
-// unknown tells whether no rule says anything of a flow, whatever is asked in it.
+// unknown reports whether no rule applies to a flow, whatever its requests.
 func unknown(s *state, f decide.Flow) bool {
 	v := s.rules.Flow(f)
 	return !v.Allow && v.Rule < 0
@@ -142,8 +140,8 @@ func (c *connection) wasGranted() bool {
 	return c.granted
 }
 
-// Dial connects to where a request goes. What was dialled before the connection
-// was looked into is used first.
+// Dial connects to the destination of a request. It first uses the connection that was
+// dialled before inspection.
 func (b backend) Dial(ctx context.Context, f decide.Flow, via string) (net.Conn, error) {
 	f, err := b.g.named(f)
 	if err != nil {
@@ -164,16 +162,15 @@ func (b backend) Dial(ctx context.Context, f decide.Flow, via string) (net.Conn,
 	return b.g.watch(f, conn)
 }
 
-// A watched connection is cut when the rules do not let its address be reached any
-// more.
+// A watched connection is cut when the rules no longer allow its address.
 type watched struct {
 	net.Conn
 
 	remove func()
 }
 
-// watch has other rules find a connection that carries requests, one after the
-// other, of which each is judged by its name alone.
+// watch registers a connection for changes of the rules. The requests that it carries are
+// judged only by name.
 func (g *Gateway) watch(f decide.Flow, conn net.Conn) (net.Conn, error) {
 	a := addressOf(conn)
 	holds := func(s *state) bool { return s.reaches(f, a) }
@@ -188,16 +185,16 @@ func (g *Gateway) watch(f decide.Flow, conn net.Conn) (net.Conn, error) {
 	return &watched{conn, remove}, nil
 }
 
-// Close closes it and forgets it.
+// Close closes and unregisters the connection.
 func (w *watched) Close() error {
 	w.remove()
 	return w.Conn.Close()
 }
 
-// CloseWrite ends the direction to the destination.
+// CloseWrite closes the direction to the destination.
 func (w *watched) CloseWrite() error { return closeWrite(w.Conn) }
 
-// Secrets gives those bound to a destination.
+// Secrets returns the secrets bound to a destination.
 func (b backend) Secrets(f decide.Flow) *secret.Set {
 	s := b.g.now.Load()
 	bound := s.rules.SecretsFor(f.Host, f.Port)
@@ -207,7 +204,7 @@ func (b backend) Secrets(f decide.Flow) *secret.Set {
 	return s.secrets.Bound(bound)
 }
 
-// Failed tells of a connection on which no request could be read.
+// Failed reports a connection without a valid request.
 func (b backend) Failed(f decide.Flow, reason string) {
 	v := b.g.now.Load().rules.Flow(f)
 	b.g.teller.tell(owner.Event{Kind: owner.KindTCP, Host: f.Host.String(), Port: f.Port, Rule: v.Rule, Verdict: owner.VerdictDeny, Reason: reason})

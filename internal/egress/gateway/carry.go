@@ -15,14 +15,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// The patience with what a guest says first.
+// Time for the guest's first bytes.
 const (
 	helloTime = 30 * time.Second // for the rest of a ClientHello
 	lineTime  = 30 * time.Second // for the rest of a first line
 )
 
-// carry carries the connection until both sides are done or it is cut, and closes
-// both.
+// carry carries the connection until both sides have ended or it is cut, and closes both.
 func (c *connection) carry(guest net.Conn) error {
 	defer c.end()
 	defer guest.Close()
@@ -55,12 +54,12 @@ func (c *connection) carry(guest net.Conn) error {
 	return err
 }
 
-// errInspected says that a connection was carried by the inspecting proxy after
-// all, which has told what there was to tell.
-var errInspected = errors.New("it was looked into")
+// errInspected reports that the inspecting proxy carried the connection, and has reported
+// its outcome.
+var errInspected = errors.New("the connection was inspected")
 
-// splice looks at what the guest says first, while what the destination says
-// passes, and then carries both directions.
+// splice examines the first bytes of the guest, while bytes of the destination pass, and
+// then carries both directions.
 func (c *connection) splice(guest *inspect.PeekConn) error {
 	back := c.receive(guest)
 	kind, err := c.kind(guest)
@@ -86,7 +85,7 @@ func (c *connection) splice(guest *inspect.PeekConn) error {
 	if c.meter != nil {
 		take = c.meter.Sent
 	}
-	// One direction that fails ends the other one.
+	// An error in one direction ends the other.
 	both := func(err error) error {
 		if err != nil {
 			reset(c.up)
@@ -107,8 +106,8 @@ func (c *connection) splice(guest *inspect.PeekConn) error {
 	return err
 }
 
-// kind waits for the guest's first bytes, as long as it takes. What has begun like
-// a request has to go on: until its first line is whole nobody can tell what it is.
+// kind waits for the guest's first bytes, without a limit. Bytes that may begin a request
+// must continue, because its kind is unknown until its first line is complete.
 func (c *connection) kind(guest *inspect.PeekConn) (inspect.Protocol, error) {
 	for begun := false; ; begun = guest.Begun() {
 		kind, err := guest.Protocol(lineTime)
@@ -121,26 +120,26 @@ func (c *connection) kind(guest *inspect.PeekConn) (inspect.Protocol, error) {
 	}
 }
 
-// inspect has the connection carried by who looks into it, with what was dialled.
+// inspect passes the connection to the inspecting proxy, with the dialled connection.
 func (c *connection) inspect(guest *inspect.PeekConn) error {
 	if c.meter != nil {
-		c.meter.giveBack() // each request is counted instead
+		c.meter.giveBack() // each request counts instead
 	}
 	err := c.g.proxy.Serve(withConnection(c.ctx, c), guest, c.flow)
 	if up := c.take(); up != nil {
-		_ = up.Close() // nothing was asked for
+		_ = up.Close() // nothing was sent on it
 	}
 	return errors.Join(err, errInspected)
 }
 
-// upstream gives what was dialled, if it was and nobody took it.
+// upstream returns the dialled connection, if it was not taken.
 func (c *connection) upstream() net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.up
 }
 
-// take gives what was dialled, once.
+// take returns the dialled connection once.
 func (c *connection) take() net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +148,8 @@ func (c *connection) take() net.Conn {
 	return up
 }
 
-// checkTLS has the guest ask for the name that it connected to, and refuses it
-// with an alert otherwise.
+// checkTLS checks that the guest's TLS names the host that it connected to. Otherwise it
+// sends an alert and refuses the connection.
 func (c *connection) checkTLS(guest *inspect.PeekConn) error {
 	h, err := guest.ClientHello(helloTime)
 	if err == nil {
@@ -169,20 +168,20 @@ func (c *connection) checkName(h inspect.ClientHello) error {
 	_, raw := c.flow.Host.Addr()
 	switch {
 	case !raw && !h.Named:
-		return c.refuse(fmt.Sprintf("its TLS names no server, and must name %s", c.flow.Host))
+		return c.refuse(fmt.Sprintf("its TLS names no server, but must name %s", c.flow.Host))
 	case !raw && h.Host != c.flow.Host:
-		return c.refuse(fmt.Sprintf("its TLS names %s, and it was made to %s", h.Host, c.flow.Host))
+		return c.refuse(fmt.Sprintf("its TLS names %s, but the connection is to %s", h.Host, c.flow.Host))
 	case !raw || !h.Named:
 		return nil
 	}
-	// A connection to an address that a rule lists may name any server there,
-	// but none that a rule denies, or wants a look into.
+	// A connection to a listed address may name any server there, except one that a rule
+	// denies or that needs inspection.
 	v := c.g.now.Load().rules.Flow(decide.Flow{Host: h.Host, Port: c.flow.Port})
 	switch {
 	case !v.Allow && v.Rule >= 0:
 		return &refusal{c.flow, v}
 	case v.Look:
-		return c.refuse(fmt.Sprintf("its TLS names %s, which is looked into where it is connected to by name", h.Host))
+		return c.refuse(fmt.Sprintf("its TLS names %s, and connections to that name are inspected", h.Host))
 	}
 	return nil
 }
@@ -191,17 +190,17 @@ func (c *connection) refuse(reason string) error {
 	return &refusal{c.flow, decide.Verdict{Rule: c.verdict.Rule, Reason: reason}}
 }
 
-// A backward carries what the destination says to the guest. Until it has spoken
-// it can be held.
+// A backward carries bytes from the destination to the guest. Until the first byte it can
+// be stopped.
 type backward struct {
 	c      *connection
-	first  chan struct{} // closed when the destination has spoken, or hold was called
-	silent bool          // set before first is closed: it had not
+	first  chan struct{} // closed after the first byte, or by hold
+	silent bool          // set before first is closed; nothing was received
 	done   chan struct{}
 	err    error // set before done is closed
 }
 
-// receive begins to carry what the destination says.
+// receive starts to carry bytes from the destination.
 func (c *connection) receive(guest net.Conn) *backward {
 	b := &backward{c: c, first: make(chan struct{}), done: make(chan struct{})}
 	var take func(context.Context, int) error
@@ -223,8 +222,8 @@ func (c *connection) receive(guest net.Conn) *backward {
 	return b
 }
 
-// hold stops it where the destination has said nothing, not even that it is
-// done, and tells whether that was so. It goes on otherwise.
+// hold stops it if the destination has sent nothing, not even its end, and reports whether
+// it stopped.
 func (b *backward) hold() bool {
 	_ = b.c.up.SetReadDeadline(time.Unix(1, 0))
 	<-b.first
@@ -235,7 +234,7 @@ func (b *backward) hold() bool {
 	return b.silent
 }
 
-// reset ends a connection at once, and tells the other side that it was cut off.
+// reset ends a connection at once, so that the other side sees an error.
 func reset(c net.Conn) {
 	switch c := c.(type) {
 	case interface{ Reset() }:

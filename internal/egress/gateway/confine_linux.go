@@ -12,15 +12,15 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// What a gateway's own memory may grow to, garbage and buffers with it. One that
-// wants more is no longer itself, and ends.
+// memoryMax bounds a gateway's memory, including garbage and buffers. A gateway that needs
+// more is compromised or broken, and ends.
 const memoryMax = 1 << 30
 
-// filesMax is more than a gateway has open.
+// filesMax bounds the open files. It is more than a gateway needs.
 const filesMax = 1 << 16
 
-// maxConns is how many connections a gateway can carry: each has a socket, and a
-// second one where it was dialled over a channel; some files are for the rest.
+// maxConns returns how many connections a gateway can carry. Each has a socket, and a
+// second one if it was dialled through a channel. Some files are reserved.
 func maxConns() (int, error) {
 	files, err := kernel.SetResource(kernel.ResourceFiles, filesMax)
 	if err != nil {
@@ -29,12 +29,11 @@ func maxConns() (int, error) {
 	return int(min(max(files, 128)-64, 8192)) / 2, nil
 }
 
-// confine gives up what a gateway does not need: it dials, and reads what tells
-// it how. It fails closed, but for Landlock on a kernel that has none, which is
-// told.
+// confine gives up everything that a gateway does not need: it only dials, and reads its
+// configuration. It fails closed. Only a missing Landlock is accepted, and reported.
 func confine() ([]paddock.Finding, error) {
-	// The runtime looks what sockets this host knows when it needs one first, and
-	// binds some for it.
+	// When the runtime first needs a socket, it probes which ones the host supports, and
+	// binds some for that.
 	if c, err := net.ListenPacket("udp", "127.0.0.1:0"); err == nil {
 		_ = c.Close()
 	}
@@ -77,7 +76,7 @@ func landlock() ([]paddock.Finding, error) {
 	return []paddock.Finding{f}, nil
 }
 
-// readable lists the real places of what a gateway reads.
+// readable returns the resolved paths of the files that a gateway reads.
 func readable(environ []string) []string {
 	files := []string{"/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services", "/etc/resolv.conf"}
 	trust := []string{
@@ -85,7 +84,7 @@ func readable(environ []string) []string {
 		"/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted", "/etc/ca-certificates",
 		"/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/usr/share/pki", "/var/lib/ca-certificates",
 	}
-	for _, e := range environ { // what the owner's environment says of it, and nothing else
+	for _, e := range environ { // only variables about certificates
 		_, value, _ := strings.Cut(e, "=")
 		trust = append(trust, strings.Split(value, ":")...)
 	}
@@ -98,8 +97,8 @@ func readable(environ []string) []string {
 			list = append(list, real)
 		}
 	}
-	// What writes resolv.conf anew puts another file in its place: of a directory
-	// that is for it alone, the file of later may be read too.
+	// A program that rewrites resolv.conf replaces the file. If it has a directory of its
+	// own, later files in it may be read too.
 	if real, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && filepath.Dir(real) != "/etc" && strings.HasPrefix(real, "/run/") && filepath.Dir(real) != "/run" {
 		list = append(list, filepath.Dir(real))
 	}

@@ -23,7 +23,7 @@ var (
 	errTooFast = errors.New("more than the rate of its rule; it was dropped")
 )
 
-// A connection is one that the guest began, from its decision to its end.
+// A connection is a connection of the guest, from its decision to its end.
 type connection struct {
 	g      *Gateway
 	flow   decide.Flow
@@ -35,14 +35,14 @@ type connection struct {
 	sent   atomic.Int64
 	came   atomic.Int64
 
-	mu      sync.Mutex          // held while it is decided
-	verdict decide.Verdict      // guarded by mu until admit has returned
-	asking  bool                // guarded by mu: a person is asked
-	granted bool                // guarded by mu: a person allowed it this time
-	spliced bool                // guarded by mu: it is not looked into
-	rule    paddock.NetworkRule // guarded by mu until admit has returned
-	meter   *meter              // guarded by mu until admit has returned
-	dialled netip.Addr          // guarded by mu: where a splice leads; not valid before, and of proxies
+	mu      sync.Mutex          // held during the decision
+	verdict decide.Verdict      // guarded by mu until admit returns
+	asking  bool                // guarded by mu; a person is being asked
+	granted bool                // guarded by mu; a person allowed it this time
+	spliced bool                // guarded by mu; it is not inspected
+	rule    paddock.NetworkRule // guarded by mu until admit returns
+	meter   *meter              // guarded by mu until admit returns
+	dialled netip.Addr          // guarded by mu; address of a splice; invalid before the dial, and for a proxy
 }
 
 // Connect judges a connection to a host by the rules, as if it had come over the link, and dials it. The caller must
@@ -61,8 +61,8 @@ func (g *Gateway) Connect(ctx context.Context, host string, port uint16) (carry 
 	return c.carry, nil
 }
 
-// connect admits a connection, and dials where it is not looked into: so "refused"
-// is what the destination said. The connection is carried or dropped.
+// connect admits a connection, and dials if it is not inspected, so that the destination's
+// refusal reaches the guest. Then call carry or drop.
 func (g *Gateway) connect(ctx context.Context, f decide.Flow) (*connection, error) {
 	c := &connection{g: g, began: time.Now()}
 	var err error
@@ -101,7 +101,7 @@ func kindOf(f decide.Flow) string {
 	return owner.KindTCP
 }
 
-// named gives a flow to an address that stands for a name as one to that name.
+// named replaces a synthetic address by the name that it stands for.
 func (g *Gateway) named(f decide.Flow) (decide.Flow, error) {
 	addr, ok := f.Host.Addr()
 	if !ok || !netstack.Synthetic(addr) {
@@ -115,7 +115,7 @@ func (g *Gateway) named(f decide.Flow) (decide.Flow, error) {
 	return f, nil
 }
 
-// admit decides, and asks a person where no rule does.
+// admit decides, and asks a person if no rule does.
 func (c *connection) admit() error {
 	v := c.decide(false)
 	if c.asking {
@@ -135,8 +135,7 @@ func (c *connection) admit() error {
 	return nil
 }
 
-// decide judges by the rules of now. What changes them afterwards finds the
-// result.
+// decide judges by the present rules. A later change of the rules judges the result again.
 func (c *connection) decide(granted bool) decide.Verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,15 +155,15 @@ func (c *connection) decide(granted bool) decide.Verdict {
 	return v
 }
 
-// askable tells whether a person can help: what may not be dialled unless it is
-// listed is not asked for.
+// askable reports whether to ask a person. It is no use for an address that needs a rule
+// that lists it.
 func (c *connection) askable(s *state) bool {
 	addr, ok := c.flow.Host.Addr()
 	return c.g.asker.can() && (!ok || decide.CheckAddress(addr, s.rules.Lists) == nil)
 }
 
-// arrived keeps where it was dialled to, and tells whether the rules of now, which
-// may be others than those of the dial, allow it.
+// arrived notes the dialled address, and reports whether the present rules allow it. They
+// may have changed since the dial.
 func (c *connection) arrived() bool {
 	if c.rule.Proxy == "" {
 		c.mu.Lock()
@@ -174,7 +173,7 @@ func (c *connection) arrived() bool {
 	return c.holds(c.g.now.Load())
 }
 
-// addressOf gives the address of the other side.
+// addressOf returns the remote address.
 func addressOf(c net.Conn) netip.Addr {
 	to, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
@@ -183,7 +182,7 @@ func addressOf(c net.Conn) netip.Addr {
 	return to.Addr().Unmap()
 }
 
-// holds tells whether other rules allow it still, in the way that it is carried.
+// holds reports whether other rules still allow the connection in its present form.
 func (c *connection) holds(s *state) bool {
 	v := s.rules.Flow(c.flow)
 	c.mu.Lock()
@@ -197,7 +196,7 @@ func (c *connection) holds(s *state) bool {
 	return !c.spliced || !v.Look && s.carries(v.Rule, c.rule, c.meter)
 }
 
-// dial dials what was allowed.
+// dial dials an allowed destination.
 func (g *Gateway) dial(ctx context.Context, f decide.Flow, proxy string) (net.Conn, error) {
 	select {
 	case g.dials <- struct{}{}:
@@ -242,7 +241,7 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return paddock.Denied }
 
-// failed ends a connection that did not come about, and tells it.
+// failed ends a connection that could not be made, and reports it.
 func (c *connection) failed(err error) {
 	e := c.event()
 	e.Reason = err.Error()
@@ -259,7 +258,7 @@ func (c *connection) failed(err error) {
 	c.g.teller.tell(e)
 }
 
-// drop ends a connection whose guest went away before it was carried.
+// drop ends a connection whose guest has gone before carry.
 func (c *connection) drop() {
 	if c.up != nil {
 		_ = c.up.Close()

@@ -15,10 +15,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// datagramMax is more than any datagram has.
+// datagramMax is larger than any datagram.
 const datagramMax = 65535
 
-// datagrams carries a flow of datagrams until nothing moves on it, or it is cut.
+// datagrams carries a flow of datagrams until it is idle for too long or cut.
 func (c *connection) datagrams(guest netstack.Conn) {
 	defer c.end()
 	both := func() {
@@ -49,20 +49,20 @@ func (c *connection) datagrams(guest netstack.Conn) {
 	c.g.teller.tell(e)
 }
 
-// packets carries one direction. It gives why it ended where that is a limit.
+// packets carries one direction. It returns an error if a limit ended it.
 func (c *connection) packets(to, from net.Conn, l *rate.Limiter, count *atomic.Int64) error {
 	buf := make([]byte, datagramMax)
 	for {
 		n, err := from.Read(buf)
 		if err != nil {
 			if c.ctx.Err() == nil && errors.Is(err, syscall.ECONNREFUSED) {
-				continue // nobody was there for one datagram; there may be for the next
+				continue // unreachable for one datagram, perhaps not for the next
 			}
 			return nil
 		}
 		if c.meter != nil {
 			if err := c.meter.allowed(l, n); errors.Is(err, errTooFast) {
-				continue // as a slow line does
+				continue // dropped, as on a slow line
 			} else if err != nil {
 				return err
 			}

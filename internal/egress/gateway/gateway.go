@@ -57,17 +57,17 @@ type Gateway struct {
 	teller  *teller
 	asker   *asker
 	live    live
-	reached live // connections that requests go over
+	reached live // connections that carry requests
 	now     atomic.Pointer[state]
 	ctx     context.Context // ends with the gateway
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
-	dials   chan struct{} // holds one for each dial under way
-	lookup  bucket        // of DNS
+	dials   chan struct{} // holds an element for each dial in progress
+	lookup  bucket        // limits DNS queries
 
 	updating sync.Mutex
 	policy   paddock.NetworkPolicy // guarded by updating
-	always   []paddock.NetworkRule // guarded by updating: what a person allowed for good
+	always   []paddock.NetworkRule // guarded by updating; allowed permanently by a person
 
 	mu     sync.Mutex
 	link   *netstack.Link // guarded by mu
@@ -77,10 +77,10 @@ type Gateway struct {
 // Bounds of one gateway.
 const (
 	connsMax   = 4096
-	dialsMax   = 256  // under way at once
-	lookupRate = 500  // DNS questions in a second; more are not answered
-	lookupRoom = 2000 // that may come at once
-	alwaysMax  = 1000 // what a person allows for good
+	dialsMax   = 256  // in progress at once
+	lookupRate = 500  // DNS queries per second; more are not answered
+	lookupRoom = 2000 // burst of DNS queries
+	alwaysMax  = 1000 // permanent permissions by a person
 )
 
 // New makes a Gateway. A policy that it cannot follow is Invalid or Unsupported, and the error names the rule.
@@ -148,7 +148,7 @@ func (g *Gateway) Update(p paddock.NetworkPolicy) error {
 	return g.change(p, g.always)
 }
 
-// allowAlways adds a rule. The caller does not hold updating.
+// allowAlways adds a permanent permission. The caller does not hold updating.
 func (g *Gateway) allowAlways(q owner.Question) error {
 	g.updating.Lock()
 	defer g.updating.Unlock()
@@ -158,7 +158,7 @@ func (g *Gateway) allowAlways(q owner.Question) error {
 	return g.change(g.policy, append(slices.Clip(g.always), paddock.NetworkRule{Host: q.Host, Ports: []uint16{q.Port}, UDP: q.UDP}))
 }
 
-// change makes a state the present one. The caller holds updating.
+// change replaces the present state. The caller holds updating.
 func (g *Gateway) change(p paddock.NetworkPolicy, always []paddock.NetworkRule) error {
 	s, err := g.compile(p, always)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// Times of what the gateway itself answers.
+// Idle times of the gateway's own services.
 const (
-	resolverIdle = 2 * time.Second  // without a question, of datagrams
-	streamIdle   = 30 * time.Second // likewise, of a connection
+	resolverIdle = 2 * time.Second  // DNS by datagrams
+	streamIdle   = 30 * time.Second // DNS by a connection
 )
 
-// A handler is the gateway as its link sees it.
+// A handler implements netstack.Handler.
 type handler struct{ g *Gateway }
 
-// TCP decides about a connection and carries it.
+// TCP decides on a connection and carries it.
 func (h handler) TCP(a *netstack.Attempt) {
 	g := h.g
 	if a.To.Addr() == netstack.Gateway4() || a.To.Addr() == netstack.Gateway6() {
@@ -34,17 +34,17 @@ func (h handler) TCP(a *netstack.Attempt) {
 	}
 	c, err := g.connect(g.ctx, decide.Flow{Host: decide.HostOf(a.To.Addr()), Port: a.To.Port()})
 	if err != nil {
-		return // which refuses it; it was told
+		return // this refuses it; the decision was reported
 	}
 	conn, err := a.Accept(c.ctx)
 	if err != nil {
 		c.drop()
 		return
 	}
-	_ = c.carry(conn) // told
+	_ = c.carry(conn) // the outcome was reported
 }
 
-// own serves what the gateway itself offers.
+// own serves the gateway's own services.
 func (h handler) own(a *netstack.Attempt) {
 	g := h.g
 	serve := map[uint16]func(context.Context, netstack.Conn){
@@ -58,19 +58,19 @@ func (h handler) own(a *netstack.Attempt) {
 	defer cancel()
 	remove, err := g.live.add(&entry{holds: func(*state) bool { return true }, cut: cancel})
 	if err != nil {
-		return // what cannot be carried need not be asked for
+		return // a malformed request is not reported
 	}
 	defer remove()
 	conn, err := a.Accept(ctx)
 	if err != nil {
-		return // the guest went away
+		return // the guest has gone
 	}
 	defer context.AfterFunc(ctx, conn.Reset)()
 	defer conn.Close()
 	serve(ctx, conn)
 }
 
-// nowhere is the event of who looks for what is not there.
+// nowhere returns the event for a connection to a missing service.
 func nowhere(kind string, to netip.AddrPort) owner.Event {
 	return owner.Event{
 		Kind: kind, Host: to.Addr().String(), Port: to.Port(), Rule: -1, Verdict: owner.VerdictDeny,
@@ -79,10 +79,10 @@ func nowhere(kind string, to netip.AddrPort) owner.Event {
 }
 
 func (g *Gateway) serveDNS(_ context.Context, c netstack.Conn) {
-	_ = g.dns.ServeStream(idleConn{c, streamIdle}, g.record) // a guest that says no question is left
+	_ = g.dns.ServeStream(idleConn{c, streamIdle}, g.record) // an invalid query ends the stream
 }
 
-// An idleConn ends when nothing comes for a while.
+// An idleConn ends when nothing arrives for some time.
 type idleConn struct {
 	net.Conn
 	idle time.Duration
@@ -96,10 +96,10 @@ func (c idleConn) Read(p []byte) (int, error) {
 }
 
 func (g *Gateway) serveProxy(ctx context.Context, c netstack.Conn) {
-	_ = g.proxy.ServeProxy(ctx, c, g.tunnel) // what was refused was told
+	_ = g.proxy.ServeProxy(ctx, c, g.tunnel) // refusals were reported
 }
 
-// tunnel decides about CONNECT.
+// tunnel decides on CONNECT.
 func (g *Gateway) tunnel(ctx context.Context, f decide.Flow) (func(net.Conn) error, error) {
 	c, err := g.connect(ctx, f)
 	var r *refusal
@@ -115,8 +115,8 @@ func (g *Gateway) tunnel(ctx context.Context, f decide.Flow) (func(net.Conn) err
 	return c.carry, nil
 }
 
-// mayLookUp tells whether a name may be asked for: one that a person may allow
-// can be, which tells nobody anything.
+// mayLookUp judges a lookup of a name. It also allows names that a person may allow,
+// because a lookup discloses nothing.
 func (g *Gateway) mayLookUp(h decide.Host) decide.Verdict {
 	v := g.now.Load().rules.Lookup(h)
 	if !v.Allow && v.Rule < 0 && g.asker.can() {
@@ -125,7 +125,7 @@ func (g *Gateway) mayLookUp(h decide.Host) decide.Verdict {
 	return v
 }
 
-// record tells a question.
+// record reports a query.
 func (g *Gateway) record(a netstack.DNSExchange) {
 	e := owner.Event{Kind: owner.KindDNS, Host: a.Host.String(), Rule: a.Verdict.Rule, Verdict: owner.VerdictAllow, Reason: a.Verdict.Reason, Hint: a.Verdict.Hint}
 	if !a.Host.IsValid() {
@@ -140,7 +140,7 @@ func (g *Gateway) record(a netstack.DNSExchange) {
 	g.teller.tell(e)
 }
 
-// quoted gives what a guest wrote, as data and not too long.
+// quoted returns the guest's text shortened and quoted.
 func quoted(s string) string {
 	if len(s) > 255 {
 		s = s[:255]
@@ -153,7 +153,7 @@ func quoted(s string) string {
 	return s
 }
 
-// UDP decides about datagrams and carries them.
+// UDP decides on datagrams and carries them.
 func (h handler) UDP(d *netstack.Datagrams) {
 	g := h.g
 	if d.To.Addr() == netstack.Gateway4() || d.To.Addr() == netstack.Gateway6() {
@@ -170,7 +170,7 @@ func (h handler) UDP(d *netstack.Datagrams) {
 	}
 	c, err := g.connect(g.ctx, decide.Flow{Host: decide.HostOf(d.To.Addr()), Port: d.To.Port(), UDP: true})
 	if err != nil {
-		return // which refuses it; it was told
+		return // this refuses it; the decision was reported
 	}
 	conn, err := d.Accept()
 	if err != nil {
@@ -180,7 +180,7 @@ func (h handler) UDP(d *netstack.Datagrams) {
 	c.datagrams(conn)
 }
 
-// resolve answers the questions of one flow of datagrams.
+// resolve answers the DNS queries of one flow.
 func (g *Gateway) resolve(c netstack.Conn) {
 	query := make([]byte, 4096)
 	for {

@@ -11,18 +11,17 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A meter counts what one rule has allowed, of all connections together. It is
-// an inspect.Meter.
+// A meter counts the traffic of one rule over all connections. It implements inspect.Meter.
 type meter struct {
 	mu             sync.Mutex
-	index          int                   // guarded by mu: of the rule
+	index          int                   // guarded by mu; index of the rule
 	limits         paddock.NetworkLimits // guarded by mu
-	requests       int64                 // guarded by mu: used
-	bytes          int64                 // guarded by mu: used
+	requests       int64                 // guarded by mu; used so far
+	bytes          int64                 // guarded by mu; used so far
 	sent, received *rate.Limiter
 }
 
-// piece bounds what passes a rate at once.
+// piece is the largest unit of rate limiting.
 const piece = 64 << 10
 
 func newMeter(index int, l paddock.NetworkLimits) *meter {
@@ -31,7 +30,7 @@ func newMeter(index int, l paddock.NetworkLimits) *meter {
 	return m
 }
 
-// set puts other limits in place. What is used stays used.
+// set changes the limits. The used amounts stay.
 func (m *meter) set(index int, l paddock.NetworkLimits) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,7 +43,7 @@ func (m *meter) set(index int, l paddock.NetworkLimits) {
 	m.received.SetLimit(limit)
 }
 
-// request takes one request or connection.
+// request counts one request or connection.
 func (m *meter) request() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,16 +68,16 @@ func (m *meter) spent() error {
 	return fmt.Errorf("rules[%d] allows %d bytes, and they are used up: %w", m.index, m.limits.Bytes, paddock.Exhausted)
 }
 
-// Sent takes n bytes to the destination.
+// Sent counts n bytes to the destination.
 func (m *meter) Sent(ctx context.Context, n int) error { return m.take(ctx, m.sent, n) }
 
-// Received takes n bytes to the guest.
+// Received counts n bytes to the guest.
 func (m *meter) Received(ctx context.Context, n int) error { return m.take(ctx, m.received, n) }
 
 func (m *meter) take(ctx context.Context, l *rate.Limiter, n int) error {
 	m.mu.Lock()
 	if m.limits.Bytes > 0 && int64(n) > m.limits.Bytes-m.bytes {
-		m.bytes = m.limits.Bytes // no smaller piece comes through after a large one that did not
+		m.bytes = m.limits.Bytes // refuse smaller pieces after a larger one was refused
 		err := m.spent()
 		m.mu.Unlock()
 		return err
@@ -95,8 +94,7 @@ func (m *meter) take(ctx context.Context, l *rate.Limiter, n int) error {
 	return nil
 }
 
-// allowed takes n bytes of datagrams to the destination, or to the guest, if the
-// rate has room for them now.
+// allowed counts n bytes of datagrams in one direction, if the rate has room for them now.
 func (m *meter) allowed(l *rate.Limiter, n int) error {
 	if !l.AllowN(time.Now(), min(n, piece)) {
 		return errTooFast
@@ -110,13 +108,12 @@ func (m *meter) allowed(l *rate.Limiter, n int) error {
 	return nil
 }
 
-// A bucket holds so many tokens at most, and gets so many each second. Its zero
-// value gives none.
+// A bucket is a token bucket. Its zero value gives no token.
 type bucket struct {
 	rate, room float64
 
 	mu     sync.Mutex
-	tokens float64   // guarded by mu; of the time last
+	tokens float64   // guarded by mu; at the time last
 	last   time.Time // guarded by mu
 }
 

@@ -7,24 +7,24 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// An entry is something that lives and was allowed, or is being judged.
+// An entry is something in progress that was allowed, or is being judged.
 type entry struct {
-	holds func(*state) bool // whether these rules allow it still
-	cut   func()            // ends it; may be called more than once, and at any time
+	holds func(*state) bool // reports whether these rules still allow it
+	cut   func()            // ends it; may be called repeatedly, at any time
 }
 
-// live are all entries. Whoever adds one judges it afterwards, with the rules
-// of then: so it is either judged by new rules, or found by them.
+// live has all entries. Add an entry first and judge it afterwards by the rules at that
+// time. Then new rules either judge it or find it in the list.
 type live struct {
-	most int // at once
+	most int // maximum at once
 
 	mu      sync.Mutex
 	entries map[*entry]struct{} // guarded by mu
 	over    bool                // guarded by mu
 }
 
-// add gives the way to take the entry out again. When all is over it is Canceled,
-// and where there are as many as there may be, Exhausted.
+// add returns a function that removes the entry. It returns Canceled after cut, and
+// Exhausted at the maximum.
 func (l *live) add(e *entry) (remove func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

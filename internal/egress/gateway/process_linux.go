@@ -21,18 +21,18 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// memorySoft is what garbage is collected for; most of it is buffers that are
-// bounded by themselves.
+// memorySoft is the runtime's memory limit. Most of the memory is buffers with bounds of
+// their own.
 const memorySoft = 192 << 20
 
-// settled is when what the start took of memory is given back: by then the first
-// commands do not wait for it.
+// settled is the delay before the memory of the start is returned, so that the first
+// commands do not wait for that.
 const settled = 300 * time.Millisecond
 
-// namesPiece is how many bytes of names go into one reply.
+// namesPiece is the maximum bytes of names in one reply.
 const namesPiece = 64 << 10
 
-// run is the process, from its start to its owner's end.
+// run runs the gateway process until its owner ends it.
 func run() error {
 	debug.SetMemoryLimit(memorySoft)
 	kernel.KeepSignals()
@@ -61,32 +61,31 @@ func run() error {
 	p.wg.Go(p.tell)
 	defer time.AfterFunc(settled, debug.FreeOSMemory).Stop()
 	err = p.serve()
-	// The owner is done with it, or has gone, and with it everything that is
-	// carried.
-	_ = p.gateway.Close() // the link's descriptor goes with the process
+	// The owner has closed the gateway or has gone, and so everything carried ends.
+	_ = p.gateway.Close() // the link's descriptor ends with the process
 	p.cancel()
 	p.wg.Wait()
 	return err
 }
 
-// A process is a gateway and its owner's channel.
+// A process is a gateway with the channel to its owner.
 type process struct {
 	gateway *Gateway
 	channel *kernel.Channel
 	traffic traffic
-	out     chan queued // what is told when there is time
+	out     chan queued // events to report
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 	sending sync.Mutex // held while a packet is sent
 
 	mu        sync.Mutex
-	asked     uint64                        // guarded by mu: the latest question
+	asked     uint64                        // guarded by mu; last question
 	questions map[uint64]chan owner.Answer  // guarded by mu
 	dials     map[uint64]context.CancelFunc // guarded by mu
 }
 
-// A traffic counts where the owner reads.
+// A traffic counts in the memory that the owner reads.
 type traffic struct{ counters *kernel.Counters }
 
 func (t traffic) Received(n int) { t.counters.Add(owner.CountReceived, uint64(n)) }
@@ -108,7 +107,7 @@ func (p *process) begin() (owner.Ready, error) {
 	}
 	m, err := owner.DecodeMessage(data)
 	if err == nil && (m.Op != owner.OpConfig || len(files) != 1) {
-		err = fmt.Errorf("the first message is no config: %w", paddock.Invalid)
+		err = fmt.Errorf("the first message is not a config: %w", paddock.Invalid)
 	}
 	if err != nil {
 		return owner.Ready{}, err
@@ -141,7 +140,7 @@ func (p *process) make(c owner.Config, conns int) (*Gateway, error) {
 	}
 	if len(c.Roots) > 0 {
 		if o.Roots, err = x509.SystemCertPool(); err != nil {
-			o.Roots = x509.NewCertPool() // this host trusts nobody
+			o.Roots = x509.NewCertPool() // trust no certificate
 		}
 		if !o.Roots.AppendCertsFromPEM(c.Roots) {
 			return nil, fmt.Errorf("the roots hold no certificate: %w", paddock.Invalid)
@@ -150,7 +149,7 @@ func (p *process) make(c owner.Config, conns int) (*Gateway, error) {
 	return New(o)
 }
 
-// lookup finds names among hosts first.
+// lookup returns a resolver that looks in hosts first.
 func lookup(hosts map[string][]netip.Addr) func(context.Context, string) ([]netip.Addr, error) {
 	r := &net.Resolver{PreferGo: true}
 	return func(ctx context.Context, name string) ([]netip.Addr, error) {
@@ -161,7 +160,7 @@ func lookup(hosts map[string][]netip.Addr) func(context.Context, string) ([]neti
 	}
 }
 
-// authorityOf reads a certificate and a key that follow one another.
+// authorityOf parses a certificate followed by its key.
 func authorityOf(data []byte) (*authority.CA, error) {
 	var cert, key []byte
 	for {
@@ -188,7 +187,7 @@ func (p *process) send(m owner.Message, files ...*os.File) error {
 	return p.channel.Send(data, files...)
 }
 
-// serve does what the owner says, until it has gone or wants the end.
+// serve handles the owner's messages until the owner has gone or closes the gateway.
 func (p *process) serve() error {
 	for {
 		data, files, err := p.channel.Receive()
@@ -206,8 +205,8 @@ func (p *process) serve() error {
 		if len(files) > 0 {
 			f = files[0]
 		}
-		if m.Op == owner.OpClose { // as the sandbox is over
-			_ = p.gateway.Keep() // the end takes longer without
+		if m.Op == owner.OpClose { // the sandbox ends too
+			_ = p.gateway.Keep() // without it the end takes longer
 			return nil
 		}
 		if err := p.take(m, f); err != nil {
@@ -216,7 +215,7 @@ func (p *process) serve() error {
 	}
 }
 
-// take does one thing. The file is its.
+// take handles one message and takes over the file.
 func (p *process) take(m owner.Message, f *os.File) error {
 	switch {
 	case m.Op == owner.OpAnswer:
@@ -227,7 +226,7 @@ func (p *process) take(m owner.Message, f *os.File) error {
 		p.wg.Go(func() { p.names(m.ID) })
 	case m.Op == owner.OpDial:
 		p.dial(m)
-	case f == nil: // all that follow come with one
+	case f == nil: // all following messages need a file
 		return fmt.Errorf("%q without a file: %w", m.Op, paddock.Invalid)
 	case m.Op == owner.OpLink:
 		return p.gateway.Open(f)
@@ -235,7 +234,7 @@ func (p *process) take(m owner.Message, f *os.File) error {
 		p.update(m.ID, f) // one after another
 	case m.Op == owner.OpChannel:
 		p.wg.Go(func() {
-			_ = owner.ServeDials(p.ctx, f, p.gateway.Connect, p.carry) // who breaks the protocol dials no more
+			_ = owner.ServeDials(p.ctx, f, p.gateway.Connect, p.carry) // an invalid request ends the channel
 		})
 	default:
 		f.Close()
@@ -252,7 +251,7 @@ func (p *process) stop(dial uint64) {
 	}
 }
 
-// reply answers a call; an owner that has gone needs none.
+// reply answers a call. It ignores errors, because then the owner has gone.
 func (p *process) reply(id uint64, err error, files ...*os.File) {
 	m := owner.Message{Op: owner.OpReply, ID: id}
 	if err != nil {
@@ -271,7 +270,7 @@ func (p *process) update(id uint64, f *os.File) {
 	p.reply(id, err)
 }
 
-// names sends them all, in as many packets as it takes, after the events so far.
+// names sends all names, in several packets if needed, after all events so far.
 func (p *process) names(id uint64) {
 	p.settle()
 	var piece []string
@@ -285,12 +284,12 @@ func (p *process) names(id uint64) {
 			piece, size = nil, 0
 		}
 	}
-	_ = p.send(owner.Message{Op: owner.OpReply, ID: id, Names: piece}) // likewise
+	_ = p.send(owner.Message{Op: owner.OpReply, ID: id, Names: piece}) // the owner has gone
 }
 
-// carry carries a connection that was dialled for the owner or for who may dial.
+// carry carries a connection that was dialled for the owner or through a channel.
 func (p *process) carry(carry func() error) {
-	p.wg.Go(func() { _ = carry() }) // what became of it was told
+	p.wg.Go(func() { _ = carry() }) // the outcome was reported
 }
 
 func (p *process) dial(m owner.Message) {
@@ -314,8 +313,8 @@ func (p *process) dial(m owner.Message) {
 	})
 }
 
-// event queues what is to be told. It does not block for long: the owner takes
-// events, or is gone.
+// event queues an event. It does not block for long, because the owner either reads events
+// or is gone.
 func (p *process) event(e owner.Event) {
 	select {
 	case p.out <- queued{event: owner.CleanEvent(e, e.Sandbox)}:
@@ -323,13 +322,13 @@ func (p *process) event(e owner.Event) {
 	}
 }
 
-// queued is an event, or who waits until those before are told.
+// A queued is an event, or a request to be told when all earlier events were sent.
 type queued struct {
 	event owner.Event
-	told  chan struct{} // is closed then; nil for an event
+	told  chan struct{} // closed then; nil for an event
 }
 
-// settle waits until the events so far are told.
+// settle waits until all events so far were sent.
 func (p *process) settle() {
 	told := make(chan struct{})
 	select {
@@ -343,7 +342,7 @@ func (p *process) settle() {
 	}
 }
 
-// tell sends what is queued, until the owner has gone.
+// tell sends queued events until the owner has gone.
 func (p *process) tell() {
 	for {
 		select {
@@ -368,7 +367,7 @@ func (p *process) tell() {
 	}
 }
 
-// A batch is what is told at a time.
+// A batch is the content of one sending.
 type batch struct {
 	events []owner.Event
 	told   []chan struct{}
@@ -393,8 +392,8 @@ func (p *process) sendBatch(b *batch) error {
 	return err
 }
 
-// sendEvents sends events in as many packets as it takes. What is in them is the
-// guest's, and as long as it likes.
+// sendEvents sends events in as many packets as needed. Their texts are the guest's, and
+// may be long.
 func (p *process) sendEvents(events []owner.Event) error {
 	data, err := json.Marshal(owner.Message{Op: owner.OpEvents, Events: events})
 	if err != nil {
@@ -408,7 +407,7 @@ func (p *process) sendEvents(events []owner.Event) error {
 	return p.channel.Send(data)
 }
 
-// rest sends what is queued when nothing more comes.
+// rest sends the remaining queue.
 func (p *process) rest() {
 	for {
 		select {
@@ -424,7 +423,7 @@ func (p *process) rest() {
 	}
 }
 
-// ask has the owner ask a person.
+// ask makes the owner ask a person.
 func (p *process) ask(ctx context.Context, q owner.Question) owner.Answer {
 	answer := make(chan owner.Answer, 1)
 	p.mu.Lock()
@@ -444,7 +443,7 @@ func (p *process) ask(ctx context.Context, q owner.Question) owner.Answer {
 	case a := <-answer:
 		return a
 	case <-ctx.Done():
-		_ = p.send(owner.Message{Op: owner.OpUnask, ID: id}) // likewise
+		_ = p.send(owner.Message{Op: owner.OpUnask, ID: id}) // the owner has gone
 		return ""
 	}
 }

@@ -9,22 +9,21 @@ import (
 	"sync/atomic"
 )
 
-// What moves bytes: a small buffer while little comes, a large one while much
-// does, so that thousands of idle connections need little memory and a fast one
-// few calls.
+// Sizes of copy buffers: small at low rates and large at high rates. So thousands of idle
+// connections need little memory, and a fast one needs few calls.
 const (
 	smallSize = 8 << 10
 	largeSize = 256 << 10
-	largeMax  = 64 // large ones at once
+	largeMax  = 64 // large buffers at once
 )
 
-// buffers are those of one gateway.
+// buffers are the copy buffers of one gateway.
 type buffers struct {
 	small, large sync.Pool
-	out          atomic.Int64 // large ones that are used
+	out          atomic.Int64 // large buffers in use
 }
 
-// get gives a buffer, a large one if there is one left.
+// get returns a buffer, a large one if available.
 func (b *buffers) get(large bool) []byte {
 	if large && b.out.Add(1) <= largeMax {
 		if p, ok := b.large.Get().(*[]byte); ok {
@@ -54,16 +53,16 @@ func (b *buffers) put(buf []byte) {
 type pipe struct {
 	to    net.Conn
 	from  io.Reader
-	count *atomic.Int64                    // of bytes that were written
-	take  func(context.Context, int) error // of a rule's limits; nil is none
+	count *atomic.Int64                    // bytes written
+	take  func(context.Context, int) error // counts against a rule's limits; may be nil
 
-	// What was read already.
-	buf []byte // its own; nil is none
+	// Bytes that were already read.
+	buf []byte // owned by the pipe; may be nil
 	n   int
 	err error
 }
 
-// pump moves bytes until the end, which it passes on.
+// pump copies bytes to the end, and passes the end on.
 func (b *buffers) pump(ctx context.Context, p pipe) error {
 	buf, n, err := p.buf, p.n, p.err
 	if buf == nil {
@@ -104,7 +103,7 @@ func (p *pipe) pass(ctx context.Context, data []byte) error {
 	return err
 }
 
-// closeWrite tells the other side that nothing more comes.
+// closeWrite closes the sending direction.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -18,7 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// socksTime bounds how long a guest takes to say what it wants.
+// socksTime bounds the time for a guest's request.
 const socksTime = 10 * time.Second
 
 // Replies of SOCKS5 (RFC 1928).
@@ -33,10 +33,10 @@ const (
 	socksAddressType = 8
 )
 
-// A socksError is a request that is not granted, with the reply for it.
+// A socksError is a refused request with its reply.
 type socksError struct {
 	reply byte
-	host  string // as it was written, if it was read
+	host  string // as written, if it was read
 	port  uint16
 	err   error
 }
@@ -53,23 +53,23 @@ func (g *Gateway) serveSOCKS(ctx context.Context, c netstack.Conn) {
 		g.refuseSOCKS(c, err)
 		return
 	}
-	// A guest that goes away while it waits is found out when it is answered.
+	// If the guest goes away meanwhile, the answer fails.
 	up, err := g.connect(ctx, f)
 	if err != nil {
-		_ = answerSOCKS(c, replyOf(err)) // it was told
+		_ = answerSOCKS(c, replyOf(err)) // the decision was reported
 		return
 	}
 	if err := answerSOCKS(c, socksGranted); err != nil {
 		up.drop()
 		return
 	}
-	_ = up.carry(c) // told
+	_ = up.carry(c) // the outcome was reported
 }
 
 func (g *Gateway) refuseSOCKS(c net.Conn, err error) {
 	var e *socksError
 	if !errors.As(err, &e) {
-		return // it said nothing, or not all of it
+		return // it sent nothing, or not all of it
 	}
 	g.teller.tell(owner.Event{Kind: owner.KindProxy, Host: quoted(e.host), Port: e.port, Rule: -1, Verdict: owner.VerdictDeny, Reason: "SOCKS: " + e.Error()})
 	if e.reply != 0 {
@@ -77,8 +77,7 @@ func (g *Gateway) refuseSOCKS(c net.Conn, err error) {
 	}
 }
 
-// readSOCKS reads a greeting, which it answers, and a request, and not a byte
-// more.
+// readSOCKS reads and answers a greeting, and reads a request, and not one byte more.
 func readSOCKS(c io.ReadWriter) (decide.Flow, error) {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(c, head); err != nil {
@@ -93,7 +92,7 @@ func readSOCKS(c io.ReadWriter) (decide.Flow, error) {
 	}
 	if !slices.Contains(methods, 0) {
 		_, err := c.Write([]byte{5, 0xff})
-		return decide.Flow{}, errors.Join(err, &socksError{err: fmt.Errorf("it wants to say who it is, and nobody is asked: %w", paddock.Invalid)})
+		return decide.Flow{}, errors.Join(err, &socksError{err: fmt.Errorf("it offers no method without authentication: %w", paddock.Invalid)})
 	}
 	if _, err := c.Write([]byte{5, 0}); err != nil {
 		return decide.Flow{}, err
@@ -156,7 +155,7 @@ func socksHostOf(kind byte, data []byte) (decide.Host, error) {
 	return decide.HostOf(addr), nil
 }
 
-// replyOf says in SOCKS' words why there is no connection.
+// replyOf returns the SOCKS reply for an error.
 func replyOf(err error) byte {
 	switch {
 	case paddock.KindOf(err) == paddock.Denied:

@@ -10,17 +10,16 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
 
-// A state is what holds at one moment. It never changes; another takes its
-// place.
+// A state is the rules in force at one time. It is immutable. A change replaces it.
 type state struct {
 	rules   *decide.Rules
 	secrets *secret.Store
-	meters  []*meter // by the index of the rule; nil where it has no limits
-	keys    []string // what tells rules apart, likewise
+	meters  []*meter // by the index of the rule; nil without limits
+	keys    []string // identifies each rule
 }
 
-// compile makes a state of a policy and what a person allowed besides. Of rules
-// that were there before, what they have used up stays used up.
+// compile makes a state from a policy and the permanent permissions of a person. Rules that
+// existed before keep their used amounts.
 func (g *Gateway) compile(p paddock.NetworkPolicy, always []paddock.NetworkRule) (*state, error) {
 	if len(always) > 0 {
 		p.Rules = append(append([]paddock.NetworkRule(nil), p.Rules...), always...)
@@ -31,7 +30,7 @@ func (g *Gateway) compile(p paddock.NetworkPolicy, always []paddock.NetworkRule)
 	}
 	for _, pattern := range rules.Inspected() {
 		if g.o.Authority == nil || !g.o.Authority.Covers(pattern) {
-			return nil, fmt.Errorf("%s: TLS to it would have to be ended, and the sandbox began without an authority for it: %w", pattern, paddock.Unsupported)
+			return nil, fmt.Errorf("%s: inspecting its TLS needs a certificate authority, and the sandbox was made without one for it: %w", pattern, paddock.Unsupported)
 		}
 	}
 	s := &state{rules: rules, meters: make([]*meter, len(p.Rules)), keys: make([]string, len(p.Rules))}
@@ -67,7 +66,7 @@ func (g *Gateway) compile(p paddock.NetworkPolicy, always []paddock.NetworkRule)
 	return s, nil
 }
 
-// meter gives that of a rule, or nil.
+// meter returns the meter of a rule, or nil.
 func (s *state) meter(i int) *meter {
 	if i < 0 || i >= len(s.meters) {
 		return nil
@@ -75,13 +74,13 @@ func (s *state) meter(i int) *meter {
 	return s.meters[i]
 }
 
-// carries tells whether what is carried by a rule and a meter may be carried on by
-// rule i: by the same proxy, and not without a limit where there is one now.
+// carries reports whether a connection with rule r and meter m may continue under rule i: with the
+// same proxy, and with a meter if rule i has limits.
 func (s *state) carries(i int, r paddock.NetworkRule, m *meter) bool {
 	return (m != nil || s.meter(i) == nil) && s.rules.At(i).Proxy == r.Proxy
 }
 
-// reaches tells whether an address may be connected to for a flow.
+// reaches reports whether an address may be dialled for a flow.
 func (s *state) reaches(f decide.Flow, a netip.Addr) bool {
 	return decide.CheckAddress(a, s.rules.Lists) == nil && s.rules.Dials(f, a).Allow
 }

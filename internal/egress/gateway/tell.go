@@ -7,29 +7,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 )
 
-// What is told in one second at most.
+// Bounds of the events reported in one second.
 const (
-	toldMax  = 256 // events one by one
-	keptMax  = 256 // that are summed up, each with what is the same
+	toldMax  = 256 // reported one by one
+	keptMax  = 256 // sums of equal events
 	interval = time.Second
 )
 
-// A teller tells events. What is the same as an event of the same second is summed
-// up and told when that is over, and so is what is more than a person, a log or
-// memory could bear: a guest decides how much happens.
+// A teller reports events. It sums up equal events of one second and reports the sums at
+// its end. Beyond the bounds it sums up different events too, because a guest decides how
+// many there are, and neither a person nor a log nor memory may be overloaded.
 type teller struct {
 	sandbox string
 	event   func(owner.Event)
 
-	mu    sync.Mutex             // held while an event is told, which keeps them in order
-	told  int                    // guarded by mu: one by one in it
-	seen  map[event]*owner.Event // guarded by mu: what was told or kept in it; of what was told only, nil
-	rest  owner.Event            // guarded by mu: what did not even find room there; Count is 0 without any
-	timer *time.Timer            // guarded by mu: the second's end; nil without a second
+	mu    sync.Mutex             // held while an event is reported, to keep the order
+	told  int                    // guarded by mu; number reported in this second
+	seen  map[event]*owner.Event // guarded by mu; events of this second: the sum, or nil if only reported
+	rest  owner.Event            // guarded by mu; sum beyond the bounds; Count 0 if none
+	timer *time.Timer            // guarded by mu; ends the second; nil if none began
 	over  bool                   // guarded by mu
 }
 
-// An event is what makes two Events the same.
+// An event identifies equal Events.
 type event struct {
 	kind, host, method, path, verdict, reason string
 	port                                      uint16
@@ -40,7 +40,7 @@ func newTeller(sandbox string, tell func(owner.Event)) *teller {
 	return &teller{sandbox: sandbox, event: tell, seen: map[event]*owner.Event{}}
 }
 
-// tell tells an event, now or a second later.
+// tell reports an event, now or at the end of the second.
 func (t *teller) tell(e owner.Event) {
 	if t.event == nil {
 		return
@@ -75,7 +75,7 @@ func (t *teller) tell(e owner.Event) {
 	}
 }
 
-// add sums an event up with others.
+// add adds an event to a sum.
 func add(to *owner.Event, e owner.Event) {
 	to.Time = e.Time
 	to.Count += max(e.Count, 1)
@@ -84,14 +84,14 @@ func add(to *owner.Event, e owner.Event) {
 	to.Duration = max(to.Duration, e.Duration)
 }
 
-// end ends a second: what was kept is told.
+// end ends a second and reports its sums.
 func (t *teller) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.flush()
 }
 
-// flush tells what was kept. The caller holds mu.
+// flush reports the sums. The caller holds mu.
 func (t *teller) flush() {
 	for key, e := range t.seen {
 		delete(t.seen, key)
@@ -108,7 +108,7 @@ func (t *teller) flush() {
 	t.told, t.timer = 0, nil
 }
 
-// close tells what was kept, and from now on each event at once.
+// close reports the sums, and each later event at once.
 func (t *teller) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,8 @@ type Traffic interface {
 	Sent(n int)
 }
 
-// counted is a connection to the world. What is read is counted before anybody gets
-// it, and what is written before anybody can answer it.
+// counted is a counted connection to a destination. Bytes are counted before they are
+// passed to a reader, and before they are sent.
 type counted struct {
 	net.Conn
 
@@ -37,13 +37,13 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the direction to the destination.
+// CloseWrite closes the direction to the destination.
 func (c *counted) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Reset ends the connection at once.
 func (c *counted) Reset() { reset(c.Conn) }
 
-// count has a connection counted, where anybody wants that.
+// count wraps a connection if traffic is counted.
 func (g *Gateway) count(c net.Conn, err error) (net.Conn, error) {
 	if err != nil || g.o.Traffic == nil {
 		return c, err

@@ -19,19 +19,20 @@ import (
 
 const deniedByPolicy = "denied by the sandbox's network policy"
 
-// An answer is what the guest is told in place of the destination's answer.
+// An answer is the proxy's own answer to the guest.
 type answer struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	status int
 	what   string
 	host   string
-	rule   int // -1 is none
+	rule   int // -1 means none
 	reason string
 	hint   string
 }
 
-// give writes it: to gRPC in its own way, as JSON to who takes it, else as text.
+// give writes the answer: for gRPC as its status, as JSON for a client that accepts it, and
+// otherwise as text.
 func (a answer) give() {
 	h := a.w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -54,7 +55,7 @@ func (a answer) give() {
 		h.Set("Content-Type", "application/json")
 		a.w.WriteHeader(a.status)
 		if err := json.NewEncoder(a.w).Encode(body); err != nil {
-			return // the guest is gone, and needs no answer
+			return // the guest has gone
 		}
 		return
 	}
@@ -80,10 +81,10 @@ func (a answer) giveGRPC() {
 		message += "; how to allow it: " + a.hint
 	}
 	h.Set("Grpc-Message", url.PathEscape(message))
-	a.w.WriteHeader(http.StatusOK) // its status is in the header
+	a.w.WriteHeader(http.StatusOK) // the gRPC status is in the header
 }
 
-// wantsJSON tells whether a program that asked like this reads JSON.
+// wantsJSON reports whether a client with this header reads JSON.
 func wantsJSON(h http.Header) bool {
 	accept := strings.ToLower(strings.Join(h.Values("Accept"), ","))
 	if strings.Contains(accept, "json") {
@@ -92,12 +93,12 @@ func wantsJSON(h http.Header) bool {
 	return !strings.Contains(accept, "text/") && strings.Contains(strings.ToLower(h.Get("Content-Type")), "json")
 }
 
-// denied is the answer to a request that a verdict does not allow.
+// denied returns the answer to a denied request.
 func denied(w http.ResponseWriter, r *http.Request, f decide.Flow, v decide.Verdict) answer {
 	return answer{w: w, r: r, status: http.StatusForbidden, what: deniedByPolicy, host: join(f), rule: v.Rule, reason: v.Reason, hint: v.Hint}
 }
 
-// failure is the answer to a request that could not be carried.
+// failure returns the answer to a request that failed.
 func failure(w http.ResponseWriter, r *http.Request, f decide.Flow, err error) answer {
 	a := answer{w: w, r: r, status: http.StatusBadGateway, what: "the sandbox's gateway could not carry the request", host: join(f), rule: -1, reason: err.Error()}
 	var refusal *Refusal
@@ -124,7 +125,7 @@ func failure(w http.ResponseWriter, r *http.Request, f decide.Flow, err error) a
 	return a
 }
 
-// canned gives the answer of a rule.
+// canned writes the answer of a rule.
 func canned(w http.ResponseWriter, c paddock.NetworkAnswer) int {
 	status := c.Status
 	if status == 0 {
@@ -138,6 +139,6 @@ func canned(w http.ResponseWriter, c paddock.NetworkAnswer) int {
 		w.Header().Set("Content-Length", strconv.Itoa(len(c.Body)))
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(c.Body)) // a guest that is gone needs no answer
+	_, _ = w.Write([]byte(c.Body)) // an error means that the guest has gone
 	return status
 }

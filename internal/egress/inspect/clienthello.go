@@ -21,28 +21,27 @@ type ClientHello struct {
 const (
 	recordAlert     = 21
 	recordHandshake = 22
-	recordFirst     = 20 // of all kinds
+	recordFirst     = 20 // content types of records
 	recordLast      = 24
 	messageHello    = 1
 
 	extensionName   = 0
 	extensionALPN   = 16
 	extensionECH    = 0xfe0d
-	extensionESNI   = 0xffce // its forerunner
+	extensionESNI   = 0xffce // its predecessor
 	longestRecord   = 1<<14 + 256
 	longestMessage  = 64 << 10
-	longestProtocol = 64 // protocols that are kept
+	longestProtocol = 64 // maximum of kept protocols
 )
 
-// A helloMessage is the first handshake helloMessage in records of TLS, as far as they
-// are there.
+// A helloMessage is the first handshake message in TLS records, as far as it has arrived.
 type helloMessage struct {
-	at     int    // how much of the records was read
-	joined []byte // what they held
-	body   []byte // the message without its header, when it is whole
+	at     int    // bytes of the records that were read
+	joined []byte // content of the records
+	body   []byte // the message without its header, once complete
 }
 
-// read reads on in records, which begin as they did the last time.
+// read continues to read the records, which must start with the same bytes as before.
 func (m *helloMessage) read(records []byte) (whole bool, err error) {
 	for len(records)-m.at >= 5 {
 		r := records[m.at:]
@@ -76,7 +75,7 @@ func (m *helloMessage) read(records []byte) (whole bool, err error) {
 
 var errMalformed = errors.New("it is malformed")
 
-// parseClientHello reads a ClientHello without its header.
+// parseClientHello parses a ClientHello without its header.
 func parseClientHello(body []byte) (ClientHello, error) {
 	s := cryptobyte.String(body)
 	var session, suites, compressions, extensions cryptobyte.String
@@ -120,8 +119,8 @@ func (h *ClientHello) extend(number uint16, data cryptobyte.String) error {
 func (h *ClientHello) readName(data cryptobyte.String) error {
 	var names, name cryptobyte.String
 	var kind uint8
-	// One name of the one kind that there is: what is more is read in
-	// different ways by different servers.
+	// Accept exactly one name, of the only existing type, because servers interpret several
+	// names differently.
 	if !data.ReadUint16LengthPrefixed(&names) || !data.Empty() || !names.ReadUint8(&kind) || kind != 0 || !names.ReadUint16LengthPrefixed(&name) || !names.Empty() {
 		return errMalformed
 	}

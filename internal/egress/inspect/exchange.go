@@ -20,7 +20,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/secret"
 )
 
-// longestKept is the longest body that is read whole to tell its new length.
+// longestKept is the longest body that is buffered to determine its new length.
 const longestKept = 256 << 10
 
 var (
@@ -45,15 +45,15 @@ type exchange struct {
 	sent     atomic.Int64
 	received atomic.Int64
 	note     string
-	aborted  bool // in the middle of the answer
+	aborted  bool // within the answer
 
 	mu    sync.Mutex
-	names []string // guarded by mu: of secrets used
-	limit error    // guarded by mu: of the meter
-	over  bool     // guarded by mu: the answer has come, and what comes before it comes no more
+	names []string // guarded by mu; of the used secrets
+	limit error    // guarded by mu; error of the meter
+	over  bool     // guarded by mu; the answer has begun, so no informational answer may follow
 }
 
-// run asks for a verdict and does as it says.
+// run asks for a verdict and follows it.
 func (e *exchange) run() {
 	header := e.r.Header.Clone()
 	delete(header, "Host")
@@ -73,7 +73,7 @@ func (e *exchange) run() {
 	}
 }
 
-// done tells what became of it.
+// done reports the outcome.
 func (e *exchange) done(err error) {
 	if e.d.Done == nil {
 		return
@@ -84,7 +84,7 @@ func (e *exchange) done(err error) {
 	e.d.Done(Outcome{Status: e.status, Sent: e.sent.Load(), Received: e.received.Load(), Secrets: names, Note: e.note, Err: err})
 }
 
-// forward carries the request on and its answer back.
+// forward sends the request to the destination and its answer to the guest.
 func (e *exchange) forward(header http.Header) error {
 	e.ctx, e.cancel = context.WithCancelCause(e.r.Context())
 	var watch sync.WaitGroup
@@ -117,7 +117,7 @@ func (e *exchange) forward(header http.Header) error {
 	return e.answer(response)
 }
 
-// prepare makes the request that goes on.
+// prepare makes the outgoing request.
 func (e *exchange) prepare(header http.Header) (*http.Request, error) {
 	ctx := httptrace.WithClientTrace(e.ctx, &httptrace.ClientTrace{Got1xxResponse: e.inform})
 	out := e.outgoing(ctx, header)
@@ -129,7 +129,7 @@ func (e *exchange) prepare(header http.Header) (*http.Request, error) {
 		e.set = e.s.p.o.Backend.Secrets(e.flow)
 	}
 	if e.set != nil {
-		// What comes back has to be read whole and plain.
+		// The answer must be complete and uncompressed.
 		for _, name := range []string{"Range", "If-Range", "Sec-Websocket-Extensions"} {
 			out.Header.Del(name)
 		}
@@ -157,7 +157,7 @@ func (e *exchange) prepare(header http.Header) (*http.Request, error) {
 	return out, e.count(headSize(out.URL.RequestURI(), out.Header), true)
 }
 
-// putSecrets puts secrets into the body, and says how long it is then.
+// putSecrets puts secrets into the body and updates its length.
 func (e *exchange) putSecrets(out *http.Request) error {
 	body, keeps, left := e.set.Body(out.Header, out.Body, func(name string) { e.use(name) })
 	out.Body, e.note = body, left
@@ -187,12 +187,12 @@ func (e *exchange) use(names ...string) {
 	e.names = append(e.names, names...)
 }
 
-// inform passes on what comes before the answer.
+// inform forwards informational answers.
 func (e *exchange) inform(code int, h textproto.MIMEHeader) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over || code == http.StatusContinue || code == http.StatusSwitchingProtocols {
-		return nil // the server says 100 itself, when it wants the body
+		return nil // the server sends 100 itself when it reads the body
 	}
 	header := http.Header(h)
 	removeHops(header)
@@ -207,7 +207,7 @@ func (e *exchange) inform(code int, h textproto.MIMEHeader) error {
 	return nil
 }
 
-// count counts bytes that are about to go.
+// count counts bytes that are about to be sent.
 func (e *exchange) count(n int, sent bool) error {
 	if sent {
 		e.sent.Add(int64(n))
@@ -231,7 +231,7 @@ func (e *exchange) count(n int, sent bool) error {
 	return err
 }
 
-// failed tells the guest why there is no answer.
+// failed answers the guest with the reason of a failure.
 func (e *exchange) failed(err error) error {
 	e.mu.Lock()
 	limit := e.limit
@@ -248,7 +248,7 @@ func (e *exchange) failed(err error) error {
 	if limit != nil {
 		a.status, a.what = http.StatusForbidden, deniedByPolicy
 	}
-	// An error may quote what the destination said.
+	// An error may quote the destination, so remove secrets from it.
 	a.reason = e.set.ScrubText(a.reason)
 	clear(e.w.Header())
 	if e.webSocket || a.status == http.StatusBadRequest {
@@ -259,13 +259,13 @@ func (e *exchange) failed(err error) error {
 	return fmt.Errorf("%s: %w", a.reason, paddock.KindOf(err))
 }
 
-// countedBody is the body of a request on its way.
+// countedBody counts the body of a request.
 type countedBody struct {
 	e    *exchange
 	body io.ReadCloser
 }
 
-// Read counts what it gives.
+// Read counts the bytes that it returns.
 func (c *countedBody) Read(b []byte) (int, error) {
 	n, err := c.body.Read(b)
 	if n > 0 {
@@ -279,7 +279,7 @@ func (c *countedBody) Read(b []byte) (int, error) {
 // Close closes the body.
 func (c *countedBody) Close() error { return c.body.Close() }
 
-// answer gives the answer to the guest.
+// answer sends the answer to the guest.
 func (e *exchange) answer(response *http.Response) error {
 	if err := e.clean(response); err != nil {
 		return e.failed(err)
@@ -295,7 +295,7 @@ func (e *exchange) answer(response *http.Response) error {
 	}
 	for _, name := range []string{"Content-Type", "Date"} {
 		if _, ok := h[name]; !ok {
-			h[name] = nil // or one would be guessed
+			h[name] = nil // otherwise the server would guess one
 		}
 	}
 	announced := len(response.Trailer)
@@ -314,7 +314,7 @@ func (e *exchange) answer(response *http.Response) error {
 		}
 		return fmt.Errorf("carry the answer: %s: %w", e.set.ScrubText(err.Error()), paddock.KindOf(err))
 	}
-	response.Body.Close() // fills the trailer
+	response.Body.Close() // sets the trailer
 	e.set.ScrubHeader(response.Trailer)
 	for name, values := range response.Trailer {
 		if len(response.Trailer) != announced {
@@ -325,7 +325,7 @@ func (e *exchange) answer(response *http.Response) error {
 	return nil
 }
 
-// clean takes secrets out of an answer.
+// clean removes secrets from an answer.
 func (e *exchange) clean(response *http.Response) error {
 	removeHops(response.Header)
 	if e.set == nil {
@@ -342,7 +342,7 @@ func (e *exchange) clean(response *http.Response) error {
 	switch coding := strings.ToLower(strings.TrimSpace(strings.Join(response.Header.Values("Content-Encoding"), ","))); coding {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		// It was not asked for, and is undone.
+		// The client did not ask for compression, so undo it.
 		plain, err := gzip.NewReader(response.Body)
 		if err != nil {
 			return fmt.Errorf("the answer is said to be compressed and is not: %w", paddock.Unavailable)
@@ -364,7 +364,7 @@ func (e *exchange) clean(response *http.Response) error {
 	return nil
 }
 
-// isText tells whether a body of a type may change its length.
+// isText reports whether the length of a body of this type may change.
 func isText(contentType string) bool {
 	kind, _, _ := strings.Cut(strings.ToLower(contentType), ";")
 	kind = strings.TrimSpace(kind)
@@ -376,19 +376,19 @@ func isText(contentType string) bool {
 	return kind == "" || strings.HasPrefix(kind, "text/")
 }
 
-// unpacked is a body that was compressed.
+// unpacked is a decompressed body.
 type unpacked struct {
 	*gzip.Reader
 
 	body io.Closer
 }
 
-// Close closes the body.
+// Close closes the compressed body.
 func (u *unpacked) Close() error { return u.body.Close() }
 
-// copy carries a body to the guest, each piece at once.
+// copy sends a body to the guest, each piece at once.
 func (e *exchange) copy(body io.Reader) error {
-	// The head goes at once: what follows may take its time.
+	// Send the header at once, because the body may be late.
 	if err := e.give(nil); err != nil {
 		return err
 	}
@@ -407,13 +407,12 @@ func (e *exchange) copy(body io.Reader) error {
 	}
 	defer e.s.p.much.end()
 	e.s.cork.keep(heldMost)
-	defer e.s.cork.keep(0) // many connections may stay that had a large answer
+	defer e.s.cork.keep(0) // connections may stay open after a large answer
 	return e.copyMuch(body, buffer)
 }
 
-// copyMuch carries the rest of a large body, which is read while what was read
-// before is given: so both sides have a processor, and what has come meanwhile
-// goes in one piece.
+// copyMuch sends the rest of a large body. It reads while it writes, so that both sides use
+// a processor, and bytes that arrive meanwhile are written together.
 func (e *exchange) copyMuch(body io.Reader, buffer []byte) error {
 	q := newQueue()
 	var reading sync.WaitGroup
@@ -440,18 +439,16 @@ func (e *exchange) copyMuch(body io.Reader, buffer []byte) error {
 	}
 }
 
-// ended tells what the end of reading an answer means.
+// ended interprets the end of an answer.
 func (e *exchange) ended(err error) error {
 	if errors.Is(err, io.EOF) {
-		// A destination that is hung up on may end its answer before it is
-		// whole, and in good order.
+		// After a cut, the destination may end an incomplete answer without an error.
 		return context.Cause(e.ctx)
 	}
 	return err
 }
 
-// give gives a piece of the body to the guest at once; nothing is what was written
-// before.
+// give sends a piece of the body to the guest at once. Nil flushes what was written before.
 func (e *exchange) give(data []byte) error {
 	if len(data) > 0 {
 		if err := e.count(len(data), false); err != nil {

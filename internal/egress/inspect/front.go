@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A stage is what comes next in what the guest sends.
+// A stage is the next part of the guest's input.
 type stage int
 
 const (
@@ -23,7 +23,7 @@ const (
 	atChunk
 	inChunk
 	atTrailer
-	isRaw // no longer HTTP: an upgrade or a tunnel
+	isRaw // not HTTP any more: an upgrade or a tunnel
 	isOver
 )
 
@@ -33,34 +33,34 @@ const (
 	readSize         = 32 << 10
 )
 
-// stand takes the place of a head that is refused, so that the server answers it in
-// its turn, behind the requests before it.
+// stand replaces a refused head, so that the server answers it in order, after the requests
+// before it.
 const stand = "GET / HTTP/1.1\r\nHost: refused\r\nConnection: close\r\n\r\n"
 
-// A front reads HTTP/1 requests from a connection and gives on, byte by byte as it
-// came, what is beyond doubt: a head only when it is whole, a body as long as the
-// head says. It keeps one head at most.
+// A front reads HTTP/1 requests from a connection and forwards only what is unambiguous,
+// byte for byte. It forwards a head once it is complete, and a body of the length in the
+// head. It holds at most one head.
 type front struct {
 	net.Conn
 
-	proxy bool // requests are those of a proxy's client
+	proxy bool // from a client of a proxy
 
-	in    []byte // read, and not looked at
-	out   []byte // looked at, and not given
+	in    []byte // read, not examined
+	out   []byte // examined, not forwarded
 	stage stage
-	left  int64 // of the body or chunk, with the line end behind a chunk
-	from  int   // where the search for a head's end goes on
+	left  int64 // of the body or chunk, including the line end after a chunk
+	from  int   // where to continue the search for the end of a head
 
 	mu      sync.Mutex
-	err     error // guarded by mu: of what came in the middle of a body
-	tunnel  int   // guarded by mu: the number of the head that asked for what is no longer HTTP
-	heads   int   // guarded by mu: how many were given, with the one that stands for a refused one
-	refused error // guarded by mu: why the last of them stands for one
+	err     error // guarded by mu; error within a body
+	tunnel  int   // guarded by mu; number of the head that asked for a protocol other than HTTP
+	heads   int   // guarded by mu; number of forwarded heads, including a replaced one
+	refused error // guarded by mu; why the last head was replaced
 	status  int   // guarded by mu
 }
 
-// refusal tells why the head of a number was refused, and the status to answer with; nil
-// is not.
+// refusal returns why the head of a number was refused, and the status to answer with. The
+// error is nil if it was not refused.
 func (f *front) refusal(number int) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +73,7 @@ func (f *front) refusal(number int) (int, error) {
 	return f.status, f.refused
 }
 
-// Read gives what is beyond doubt.
+// Read returns forwarded bytes.
 func (f *front) Read(b []byte) (int, error) {
 	for {
 		if len(f.out) > 0 {
@@ -100,7 +100,7 @@ func (f *front) Read(b []byte) (int, error) {
 	}
 }
 
-// straight reads what needs no look.
+// straight reads bytes that need no examination.
 func (f *front) straight(b []byte) (n int, ok bool, err error) {
 	switch {
 	case f.stage == isOver:
@@ -129,21 +129,21 @@ func (f *front) straight(b []byte) (n int, ok bool, err error) {
 	return n, true, err
 }
 
-// broken tells what was wrong in the middle of a body.
+// broken returns the error within a body.
 func (f *front) broken() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// raw tells whether the head of a number asked for what is no longer HTTP.
+// raw reports whether the head of a number asked for a protocol other than HTTP.
 func (f *front) raw(number int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tunnel == number
 }
 
-// advance looks at what was read, and tells whether it came further.
+// advance examines the input, and reports whether it made progress.
 func (f *front) advance() bool {
 	switch f.stage {
 	case atHead:
@@ -159,7 +159,7 @@ func (f *front) advance() bool {
 	}
 }
 
-// give moves n bytes on.
+// give forwards n bytes.
 func (f *front) give(n int) {
 	f.out = append(f.out, f.in[:n]...)
 	f.in = f.in[n:]
@@ -193,7 +193,7 @@ func (f *front) advanceHead() bool {
 	return true
 }
 
-// judge reads a head, and sets what comes behind it.
+// judge parses a head and sets the next stage.
 func (f *front) judge(b []byte) error {
 	h, err := parseHead(b)
 	if err != nil {
@@ -229,8 +229,7 @@ func isWebSocket(h requestHead) bool {
 	return h.Method == http.MethodGet && h.Minor == 1 && h.Has("Connection", "upgrade") && h.Has("Upgrade", "websocket")
 }
 
-// refuse puts the head in place that stands for what is refused. Nothing is read
-// behind it.
+// refuse forwards a replacement for a refused head. Nothing after it is read.
 func (f *front) refuse(status int, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -240,7 +239,7 @@ func (f *front) refuse(status int, err error) bool {
 	return true
 }
 
-// fail ends a body that is broken.
+// fail ends a malformed body.
 func (f *front) fail(reason string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,7 +258,7 @@ func (f *front) advanceChunk() bool {
 	}
 	size, err := chunkSize(string(line))
 	if err != nil || len(line) > longestChunkLine {
-		return f.fail("the size of a chunk is no number")
+		return f.fail("the size of a chunk is not a number")
 	}
 	f.give(len(line) + 2)
 	if size == 0 {
@@ -270,8 +269,7 @@ func (f *front) advanceChunk() bool {
 	return true
 }
 
-// chunkSize reads the line before a chunk. Extensions are passed over, as
-// everybody does.
+// chunkSize parses the line before a chunk. It ignores extensions, as every server does.
 func chunkSize(line string) (int64, error) {
 	digits, extension, _ := strings.Cut(line, ";")
 	if digits == "" || len(digits) > 15 || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
@@ -331,7 +329,7 @@ func (f *front) advanceTrailer() bool {
 	return true
 }
 
-// CloseWrite ends the direction to the guest.
+// CloseWrite closes the direction to the guest.
 func (f *front) CloseWrite() error {
 	if half, ok := f.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// headMax is the length of the longest head that is read.
+	// headMax is the maximum length of a head.
 	headMax = 128 << 10
-	// fieldsMax is how many fields a head has at most.
+	// fieldsMax is the maximum number of fields of a head.
 	fieldsMax = 256
 )
 
-// A headField is a line of a head. Name is as it came.
+// A headField is a field of a head. Name is as received.
 type headField struct{ Name, Value string }
 
 // A requestHead is a request line and its fields.
@@ -28,15 +28,15 @@ type requestHead struct {
 	Fields         []headField
 }
 
-// A bodyLength is how the length of a message's body is told.
+// A bodyLength is the length of a message's body.
 type bodyLength struct {
 	Chunked bool
-	Length  int64 // where it is not chunked
+	Length  int64 // if not chunked
 }
 
-// parseHead reads a head, with the empty line that ends it and nothing behind it.
-// Whatever a lenient reader would repair is Invalid: lines that end with LF alone,
-// folded lines, space around names, control characters, other versions.
+// parseHead parses a head including the empty line at its end. Everything that a lenient
+// reader would repair is Invalid: lines that end with only LF, folded lines, space around
+// names, control characters, other versions.
 func parseHead(b []byte) (requestHead, error) {
 	h, err := readHead(b)
 	if err != nil {
@@ -85,8 +85,8 @@ func readRequestLine(line string) (requestHead, error) {
 	return h, nil
 }
 
-// checkRequestTarget checks the target of a request that came in another way than as a head:
-// what Parse refuses of one is Invalid.
+// checkRequestTarget checks the target of a request that did not arrive as a head. It
+// refuses what parseHead refuses.
 func checkRequestTarget(target string) error {
 	if err := checkTarget(target); err != nil {
 		return fmt.Errorf("request: %w: %w", err, paddock.Invalid)
@@ -99,7 +99,7 @@ func checkTarget(target string) error {
 		return errors.New("the target is empty")
 	}
 	for i := range len(target) {
-		// A fragment never leaves a client; the backslash is a slash to some servers.
+		// A client never sends a fragment. Some servers take a backslash for a slash.
 		if c := target[i]; c <= ' ' || c >= 0x7f || c == '#' || c == '\\' {
 			return fmt.Errorf("the target holds %q", string(rune(c)))
 		}
@@ -107,7 +107,7 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// parseTrailer reads lines of fields as Parse does, for trailers.
+// parseTrailer parses the fields of a trailer as parseHead does.
 func parseTrailer(lines []string) ([]headField, error) {
 	fields, err := readFields(lines)
 	if err != nil {
@@ -136,7 +136,7 @@ func readFields(lines []string) ([]headField, error) {
 	return fields, nil
 }
 
-// Values gives the values of a field, in their order; case is as nothing.
+// Values returns the values of a field in their order. It ignores the case of the name.
 func (h requestHead) Values(name string) []string {
 	var values []string
 	for _, f := range h.Fields {
@@ -147,7 +147,7 @@ func (h requestHead) Values(name string) []string {
 	return values
 }
 
-// Has tells whether a field's comma-separated values hold word, in any case.
+// Has reports whether a field's comma-separated values contain word, in any case.
 func (h requestHead) Has(name, word string) bool {
 	for _, value := range h.Values(name) {
 		for part := range strings.SplitSeq(value, ",") {
@@ -159,8 +159,8 @@ func (h requestHead) Has(name, word string) bool {
 	return false
 }
 
-// bodyLength tells how long the body is. Two ways to tell it, or one of them twice or
-// in a form that only some read, are Invalid.
+// Body returns the length of the body. Two different indications, a repeated one, or a form
+// that only some servers accept are Invalid.
 func (h requestHead) Body() (bodyLength, error) {
 	b, err := h.body()
 	if err != nil {
@@ -191,9 +191,9 @@ func (h requestHead) body() (bodyLength, error) {
 	return bodyLength{}, nil
 }
 
-// Destination gives the host of the request and its port, zero where none is named. The
-// one Host field must be there, and the same as the target's host where the target is a
-// URL (its scheme is given then) or CONNECT's. User information is Invalid.
+// Destination returns the host of the request and its port, or zero if there is none. There
+// must be exactly one Host field. It must equal the host of the target if the target is a
+// URL, whose scheme is returned, or that of CONNECT. User information is Invalid.
 func (h requestHead) Destination() (scheme string, host decide.Host, port uint16, err error) {
 	scheme, host, port, err = h.destination()
 	if err != nil {
@@ -205,7 +205,7 @@ func (h requestHead) Destination() (scheme string, host decide.Host, port uint16
 func (h requestHead) destination() (scheme string, host decide.Host, port uint16, err error) {
 	hosts := h.Values("Host")
 	if h.Method == "CONNECT" && len(hosts) == 0 && h.Minor == 0 {
-		host, port, err = parseHostPort(h.Target) // Python's way, and it says all
+		host, port, err = parseHostPort(h.Target) // as Python sends it, and complete
 		return "", host, port, err
 	}
 	if len(hosts) != 1 {
@@ -240,7 +240,7 @@ func (h requestHead) destination() (scheme string, host decide.Host, port uint16
 	return scheme, host, targetPort, nil
 }
 
-// portOf gives the port that is meant where none, zero, may be written.
+// portOf returns the port, or the default port of the scheme for zero.
 func portOf(scheme string, port uint16) uint16 {
 	switch {
 	case port != 0:
@@ -252,14 +252,13 @@ func portOf(scheme string, port uint16) uint16 {
 	return port
 }
 
-// parseHostPort reads "host" or "host:port"; the port is zero where there is none.
+// parseHostPort parses "host" or "host:port". The port is zero if there is none.
 func parseHostPort(s string) (decide.Host, uint16, error) {
 	name, port, err := decide.SplitPort(s)
 	if err != nil {
 		return decide.Host{}, 0, err
 	}
-	// ParseHost takes IPv6 addresses without brackets too; here they would be
-	// read in two ways.
+	// ParseHost accepts IPv6 addresses without brackets, which are ambiguous here.
 	if strings.Contains(name, ":") && !strings.HasPrefix(name, "[") {
 		return decide.Host{}, 0, fmt.Errorf("host: an IPv6 address without brackets: %w", paddock.Invalid)
 	}

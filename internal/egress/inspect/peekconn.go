@@ -23,7 +23,7 @@ const (
 	HTTP                          // a request line of HTTP, or the preface of HTTP/2
 )
 
-// peekMax is how much is read ahead: a ClientHello of 64 KiB in records, or a
+// peekMax is the maximum of bytes read ahead: a ClientHello of 64 KiB in records, or a
 // request's head.
 const peekMax = 160 << 10
 
@@ -33,8 +33,8 @@ const peekMax = 160 << 10
 type PeekConn struct {
 	net.Conn
 
-	ahead []byte // read, and not yet given
-	err   error  // that ended the reading ahead
+	ahead []byte // read and not yet returned
+	err   error  // ended the reading ahead
 }
 
 // NewPeekConn makes a PeekConn on c, which it owns.
@@ -47,7 +47,7 @@ func NewPeekConn(c net.Conn) *PeekConn { return &PeekConn{Conn: c} }
 func (c *PeekConn) Protocol(limit time.Duration) (Protocol, error) {
 	defer c.within(limit)()
 	for looked := 0; ; {
-		// As long as a long line is not whole, only its end is news.
+		// Within a long line, only its end changes the result.
 		if n := len(c.ahead); looked < 8<<10 || n > headMax || bytes.IndexByte(c.ahead[looked:], '\n') >= 0 {
 			if kind, ok := protocolOf(c.ahead); ok {
 				return kind, nil
@@ -66,7 +66,7 @@ func (c *PeekConn) Protocol(limit time.Duration) (Protocol, error) {
 // Begun reports whether bytes have arrived that were not enough for Protocol.
 func (c *PeekConn) Begun() bool { return len(c.ahead) > 0 }
 
-// protocolOf tells what b begins, if b is enough for it.
+// protocolOf returns the protocol that b begins, if b is long enough.
 func protocolOf(b []byte) (kind Protocol, ok bool) {
 	if len(b) == 0 {
 		return OtherProtocol, false
@@ -74,8 +74,8 @@ func protocolOf(b []byte) (kind Protocol, ok bool) {
 	if b[0] >= recordFirst && b[0] <= recordLast {
 		return recordOf(b)
 	}
-	// Servers pass over empty lines before a request, however many, and take
-	// other blanks for spaces.
+	// Servers skip any number of empty lines before a request, and accept other blanks for
+	// spaces.
 	line := bytes.TrimLeft(b, "\r\n")
 	if len(line) == 0 {
 		return HTTP, len(b) > 64
@@ -85,7 +85,7 @@ func protocolOf(b []byte) (kind Protocol, ok bool) {
 		if blank(ch) {
 			break
 		}
-		// There are servers that take any word for a method, however long.
+		// Some servers accept any word as a method, of any length.
 		if ch < '!' || ch >= 0x7f || i > 64 && !letter(ch) {
 			return OtherProtocol, true
 		}
@@ -100,11 +100,11 @@ func protocolOf(b []byte) (kind Protocol, ok bool) {
 	return OtherProtocol, true
 }
 
-// recordOf tells whether b, whose first byte is the type of a record of TLS,
-// begins one. Servers look at the first number of its version alone, and some take
-// any that is small; they pass over an alert or another record before the hello.
+// recordOf reports whether b, whose first byte is a TLS content type, begins a record.
+// Servers check only the major version, and some accept any small one. They skip an alert
+// or another record before the hello.
 func recordOf(b []byte) (kind Protocol, ok bool) {
-	const otherVersions = 0x10 // are no TLS to anybody
+	const otherVersions = 0x10 // no server takes these for TLS
 	switch {
 	case len(b) < 2:
 		return OtherProtocol, false
@@ -155,8 +155,7 @@ func (c *PeekConn) ClientHello(limit time.Duration) (ClientHello, error) {
 func (c *PeekConn) RequestHost(limit time.Duration) (host decide.Host, port uint16, err error) {
 	defer c.within(limit)()
 	for from := 0; ; {
-		// What was looked through is not looked through again: the guest may
-		// send byte by byte.
+		// Do not search the same bytes again, because the guest may send byte by byte.
 		end := bytes.Index(c.ahead[from:], []byte("\r\n\r\n"))
 		switch {
 		case bytes.HasPrefix(c.ahead, []byte("PRI * HTTP/2")):
@@ -178,17 +177,17 @@ func (c *PeekConn) RequestHost(limit time.Duration) (host decide.Host, port uint
 	}
 }
 
-// within sets the time that reading may take, and gives what takes it away.
+// within sets a deadline for reading, and returns a function that removes it.
 func (c *PeekConn) within(limit time.Duration) func() {
 	if limit <= 0 {
 		return func() {}
 	}
-	// A connection that cannot have a limit ends with its reads.
+	// If the connection supports no deadline, reading ends with the connection.
 	_ = c.SetReadDeadline(time.Now().Add(limit))
 	return func() { _ = c.SetReadDeadline(time.Time{}) }
 }
 
-// more reads on.
+// more reads more bytes.
 func (c *PeekConn) more() error {
 	if c.err != nil {
 		return c.err
@@ -201,7 +200,7 @@ func (c *PeekConn) more() error {
 	c.ahead = append(c.ahead, buffer[:n]...)
 	switch {
 	case n > 0 || err == nil:
-		return nil // an error comes again with the next read
+		return nil // the next read returns the error
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("the other side is slow: %w", paddock.Timeout)
 	case errors.Is(err, io.EOF):

@@ -64,11 +64,11 @@ type Options struct {
 // A Proxy carries inspected connections. It is safe for concurrent use.
 type Proxy struct {
 	o        Options
-	sessions tls.ClientSessionCache // with destinations: a guest makes many connections to few
-	much     slots                  // large answers that have a queue
+	sessions tls.ClientSessionCache // with destinations, because a guest makes many connections to few
+	much     slots                  // large answers with a queue
 }
 
-// sessionsMax is how many of those are kept.
+// sessionsMax is the number of cached sessions.
 const sessionsMax = 64
 
 // New makes a Proxy.

@@ -260,12 +260,12 @@ func TestWhatIsNotAllowedIsToldInWordsAndNeverDialled(t *testing.T) {
 	both(t, func(t *testing.T, http2 bool) {
 		w := secure(t, func(http.ResponseWriter, *http.Request) { t.Error("it was reached") })
 		w.rules = func(decide.Request) Decision {
-			return Decision{Verdict: decide.Verdict{Rule: 2, Reason: "rules[2] denies it", Hint: "take rules[2] away"}}
+			return Decision{Verdict: decide.Verdict{Rule: 2, Reason: "rules[2] denies it", Hint: "remove rules[2]"}}
 		}
 		c := w.client(http2)
 		for accept, want := range map[string]string{
-			"*/*":              "denied by the sandbox's network policy\na.example:443: rules[2] denies it\nhow to allow it: take rules[2] away\n",
-			"application/json": `{"error":"denied by the sandbox's network policy","host":"a.example:443","rule":2,"reason":"rules[2] denies it","how_to_allow":"take rules[2] away"}` + "\n",
+			"*/*":              "denied by the sandbox's network policy\na.example:443: rules[2] denies it\nhow to allow it: remove rules[2]\n",
+			"application/json": `{"error":"denied by the sandbox's network policy","host":"a.example:443","rule":2,"reason":"rules[2] denies it","how_to_allow":"remove rules[2]"}` + "\n",
 		} {
 			r := request(t, "GET", w.url("/"), nil)
 			r.Header.Set("Accept", accept)

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	muchSize  = 64 << 10  // from which on a body is large
-	queueSize = 128 << 10 // that is read of it before it is given
-	queuesMax = 64        // at once; more large bodies are carried as small ones are
+	muchSize  = 64 << 10  // size from which a body is large
+	queueSize = 128 << 10 // bytes read ahead
+	queuesMax = 64        // at once; further large bodies are carried like small ones
 )
 
-// slots are how many queues there are.
+// slots counts the queues in use.
 type slots struct{ used atomic.Int64 }
 
-// begin takes one, if one is left.
+// begin takes a slot, if one is left.
 func (s *slots) begin() bool {
 	if s.used.Add(1) <= queuesMax {
 		return true
@@ -30,13 +30,13 @@ func (s *slots) begin() bool {
 
 func (s *slots) end() { s.used.Add(-1) }
 
-// A queue holds what was read of a body until it is given.
+// A queue holds bytes of a body between reading and writing.
 type queue struct {
 	mu     sync.Mutex
-	change *sync.Cond // of mu: of anything below
+	change *sync.Cond // with mu; signals a change of the fields below
 	data   []byte     // guarded by mu
-	err    error      // guarded by mu: how the reading ended
-	closed bool       // guarded by mu: nothing is taken any more
+	err    error      // guarded by mu; the end of the reading
+	closed bool       // guarded by mu; no more data is taken
 }
 
 func newQueue() *queue {
@@ -45,8 +45,8 @@ func newQueue() *queue {
 	return q
 }
 
-// fill reads a body to its end, or until the queue is closed. A fault of what
-// decodes it ends this answer alone.
+// fill reads a body to its end, or until the queue is closed. A panic of a decoder ends
+// only this answer.
 func (q *queue) fill(body io.Reader, buffer []byte) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -61,7 +61,7 @@ func (q *queue) fill(body io.Reader, buffer []byte) {
 	}
 }
 
-// put waits for room, and tells whether more is wanted.
+// put waits for room, and reports whether more data is wanted.
 func (q *queue) put(data []byte, err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,8 +73,8 @@ func (q *queue) put(data []byte, err error) bool {
 	return err == nil && !q.closed
 }
 
-// take waits for data, and gives all that there is, or how the reading ended. What
-// was taken last is used again.
+// take waits for data and returns all of it, or the end of the reading. It reuses the
+// buffer of the last call.
 func (q *queue) take(last []byte) ([]byte, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +87,7 @@ func (q *queue) take(last []byte) ([]byte, error) {
 	return data, q.err
 }
 
-// close has nothing more put.
+// close makes put report false.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,18 +95,17 @@ func (q *queue) close() {
 	q.change.Signal()
 }
 
-// A cork is a connection that can hold back what is written, so that records of
-// TLS go together.
+// A cork is a connection that can delay writes, so that TLS records are sent together.
 type cork struct {
 	net.Conn
 
 	mu      sync.Mutex
 	holding bool   // guarded by mu
 	held    []byte // guarded by mu
-	room    int    // guarded by mu: that is kept for the next time
+	room    int    // guarded by mu; capacity to keep
 }
 
-// heldMost is that of a large answer.
+// heldMost is the maximum for a large answer.
 const heldMost = 2 * queueSize
 
 // Write implements net.Conn.
@@ -120,7 +119,7 @@ func (c *cork) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// hold begins to hold back.
+// hold starts delaying writes.
 func (c *cork) hold() {
 	if c == nil {
 		return
@@ -130,7 +129,7 @@ func (c *cork) hold() {
 	c.holding = true
 }
 
-// release writes what was held back.
+// release writes the delayed bytes.
 func (c *cork) release() error {
 	if c == nil {
 		return nil
@@ -148,7 +147,7 @@ func (c *cork) release() error {
 	return err
 }
 
-// keep keeps that much room for the next time.
+// keep sets the capacity to keep for the next time.
 func (c *cork) keep(room int) {
 	if c == nil {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// ServeHTTP judges one request and carries it on.
+// ServeHTTP judges one request and forwards it.
 func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
 		return
@@ -29,7 +29,7 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.reject(w, r, status, err)
 			return
 		}
-		// Answers may begin before the request is whole.
+		// An answer may begin before the request is complete.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 	if s.connect != nil && r.Method == http.MethodConnect {
@@ -47,23 +47,23 @@ func (s *session) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case upgrade == "websocket" && s.front.raw(s.served):
-		w.Header().Set("Connection", "close") // unless it becomes one
+		w.Header().Set("Connection", "close") // unless it becomes a tunnel
 	case upgrade == "" || upgrade == "h2c" || !tokens(r.Header["Connection"], "upgrade"):
-		// HTTP/2 is offered by some clients with every request, and HTTP/1.1 answers them.
+		// Some clients offer HTTP/2 with every request, and accept an answer in HTTP/1.1.
 		upgrade = ""
 	default:
-		s.reject(w, r, http.StatusBadRequest, fmt.Errorf("an upgrade to %.40q cannot be looked into", upgrade))
+		s.reject(w, r, http.StatusBadRequest, fmt.Errorf("an upgrade to %.40q cannot be inspected", upgrade))
 		return
 	}
 	e := &exchange{s: s, w: w, r: r, flow: f, webSocket: upgrade == "websocket"}
 	e.run()
 	if e.aborted {
-		// The guest must not take a part for the whole.
+		// The guest must not take a partial answer for a complete one.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// check tells where a request goes, or what status it is refused with.
+// check returns the destination of a request, or the status to refuse it with.
 func (s *session) check(r *http.Request) (decide.Flow, int, error) {
 	if r.Method == http.MethodConnect {
 		return decide.Flow{}, http.StatusMethodNotAllowed, errors.New("CONNECT is for proxies")
@@ -116,7 +116,7 @@ func clip(s string) string {
 	return s
 }
 
-// reject answers what is no proper request, and ends the connection.
+// reject answers an invalid request and ends the connection.
 func (s *session) reject(w http.ResponseWriter, r *http.Request, status int, err error) {
 	s.p.o.Backend.Failed(s.flow, "a request was refused: "+err.Error())
 	w.Header().Set("Connection", "close")
@@ -144,18 +144,18 @@ func (s *session) tunnel(w http.ResponseWriter, r *http.Request) {
 	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
 		conn.Close()
 	}
-	// What carries it tells how it ended; a connection that is closed ends it.
+	// carry reports the outcome itself, and ends when the connection is closed.
 	_ = carry(&hijacked{Conn: conn, r: buffered.Reader})
 }
 
-// hijacked is a connection of which some bytes were read ahead.
+// hijacked is a connection with bytes read ahead.
 type hijacked struct {
 	net.Conn
 
 	r *bufio.Reader
 }
 
-// Read gives what was read ahead, then what comes.
+// Read returns the bytes that were read ahead, and then those of the connection.
 func (h *hijacked) Read(b []byte) (int, error) {
 	if h.r.Buffered() > 0 {
 		return h.r.Read(b)
@@ -163,7 +163,7 @@ func (h *hijacked) Read(b []byte) (int, error) {
 	return h.Conn.Read(b)
 }
 
-// CloseWrite ends the direction to the guest.
+// CloseWrite closes the direction to the guest.
 func (h *hijacked) CloseWrite() error {
 	if half, ok := h.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -171,7 +171,7 @@ func (h *hijacked) CloseWrite() error {
 	return h.Close()
 }
 
-// tokens tells whether comma-separated values hold word, in any case.
+// tokens reports whether comma-separated values contain word, in any case.
 func tokens(values []string, word string) bool {
 	for _, value := range values {
 		for part := range strings.SplitSeq(value, ",") {
@@ -183,7 +183,7 @@ func tokens(values []string, word string) bool {
 	return false
 }
 
-// removeHops takes away what is for the next hop alone.
+// removeHops removes headers for the next hop only.
 func removeHops(h http.Header) {
 	trailers := tokens(h["Te"], "trailers")
 	for _, value := range h["Connection"] {
@@ -201,7 +201,7 @@ func removeHops(h http.Header) {
 	}
 }
 
-// path gives the path as it came.
+// path returns the path as received.
 func path(r *http.Request) string {
 	target, _, _ := strings.Cut(r.RequestURI, "?")
 	if _, rest, ok := strings.Cut(target, "://"); ok && !strings.HasPrefix(target, "/") {
@@ -211,7 +211,7 @@ func path(r *http.Request) string {
 	return target
 }
 
-// outgoing makes the request as it goes on, without its body.
+// outgoing makes the outgoing request without its body.
 func (e *exchange) outgoing(ctx context.Context, header http.Header) *http.Request {
 	scheme := e.s.scheme()
 	u := &url.URL{Scheme: scheme, Host: join(e.flow), Path: e.r.URL.Path, RawPath: e.r.URL.RawPath, RawQuery: e.r.URL.RawQuery, ForceQuery: e.r.URL.ForceQuery}
@@ -233,12 +233,12 @@ func (e *exchange) outgoing(ctx context.Context, header http.Header) *http.Reque
 		out.Header.Set(name, value)
 	}
 	if _, ok := out.Header["User-Agent"]; !ok {
-		out.Header["User-Agent"] = nil // or one would be put in
+		out.Header["User-Agent"] = nil // otherwise the transport would add one
 	}
 	return out.WithContext(ctx)
 }
 
-// headSize is about how many bytes a head has.
+// headSize estimates the size of a head in bytes.
 func headSize(line string, h http.Header) int {
 	n := len(line) + 16
 	for name, values := range h {
@@ -249,7 +249,7 @@ func headSize(line string, h http.Header) int {
 	return n
 }
 
-// sortedNames gives names without repetition, in order.
+// sortedNames returns the names sorted and without duplicates.
 func sortedNames(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// How long the guest may take.
+// Time limits for the guest.
 const (
-	firstTime     = time.Minute      // until it says something
-	handshakeTime = 20 * time.Second // for TLS
+	firstTime     = time.Minute      // until the first byte
+	handshakeTime = 20 * time.Second // for the TLS handshake
 	headTime      = time.Minute      // for the head of a request, and between two requests
 )
 
@@ -43,7 +43,7 @@ func (p *Proxy) Serve(ctx context.Context, conn net.Conn, f decide.Flow) error {
 		return s.run(ctx, s.front)
 	}
 	if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
-		return nil // it said nothing and went
+		return nil // it sent nothing
 	}
 	return p.fail(f, "what the program sends is neither TLS nor HTTP, and the rules want a look into it")
 }
@@ -62,7 +62,7 @@ func (p *Proxy) ServeProxy(ctx context.Context, conn net.Conn, connect Connector
 	return s.run(ctx, s.front)
 }
 
-// fail tells why no request could be judged.
+// fail reports why no request could be judged.
 func (p *Proxy) fail(f decide.Flow, reason string) error {
 	p.o.Backend.Failed(f, reason)
 	return fmt.Errorf("%s: %w", reason, paddock.Denied)
@@ -76,8 +76,7 @@ const (
 	recordAlerts = 21
 )
 
-// alert says in TLS why nothing comes of it. Nothing better can be done where it
-// does not arrive.
+// alert sends a TLS alert. It ignores errors.
 func alert(c net.Conn, number byte) {
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = c.Write([]byte{recordAlerts, 3, 3, 0, 2, 2, number})
@@ -89,8 +88,8 @@ func (p *Proxy) serveTLS(ctx context.Context, c *PeekConn, f decide.Flow) error 
 		alert(c, alertDecode)
 		return p.fail(f, "its ClientHello cannot be read: "+err.Error())
 	}
-	// An address has no name that could be asked for; a program that asks for none means where
-	// it connected to.
+	// For an address there is no name to ask for. A program that sends no name means the
+	// host that it connected to.
 	if _, isAddress := f.Host.Addr(); h.Named && (isAddress || h.Host != f.Host) {
 		alert(c, alertNoName)
 		return p.fail(f, fmt.Sprintf("TLS on the connection to %s asks for %s", f.Host, h.Host))
@@ -121,14 +120,14 @@ func (p *Proxy) serveTLS(ctx context.Context, c *PeekConn, f decide.Flow) error 
 	return s.run(ctx, s.front)
 }
 
-// handshakeReason says in words why a handshake failed.
+// handshakeReason describes why a handshake failed.
 func handshakeReason(f decide.Flow, err error) string {
 	var remote *net.OpError
 	if errors.As(err, &remote) && remote.Op == "remote error" {
 		said := remote.Err.Error()
 		for _, distrust := range []string{"unknown certificate authority", "bad certificate", "unknown certificate", "unsupported certificate", "certificate expired", "access denied"} {
 			if strings.Contains(said, distrust) {
-				return fmt.Sprintf("the program does not accept this sandbox's certificate authority for %s (%s): it may pin certificates, or have a trust store of its own; take what needs a look away from the rules of this host, or give the program the authority's certificate", f.Host, said)
+				return fmt.Sprintf("the program does not accept this sandbox's certificate authority for %s (%s): it may pin certificates, or have a trust store of its own; remove what needs inspection from the rules of this host, or give the program the authority's certificate", f.Host, said)
 			}
 		}
 		return fmt.Sprintf("the program ended the TLS handshake: %s", said)

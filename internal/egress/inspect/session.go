@@ -14,34 +14,34 @@ import (
 
 // Bounds of one connection of the guest.
 const (
-	streams        = 128 // at once, of HTTP/2
+	streams        = 128 // at once, in HTTP/2
 	streamBuffer   = 1 << 20
 	serverBuffer   = 1 << 20
 	upstreamBuffer = 32 << 20
 	answerHead     = 256 << 10
 	upstreams      = 64 // connections to one destination at once
-	ways           = 16 // destinations that are kept, of a proxy's client
+	ways           = 16 // destinations with open connections, for a proxy's client
 )
 
-// A session is one connection of the guest, and those to where its requests go.
+// A session is one connection of the guest, with the connections for its requests.
 type session struct {
 	p       *Proxy
 	flow    decide.Flow
-	connect Connector // of a proxy's client
-	front   *front    // of HTTP/1
-	cork    *cork     // of HTTP/1 in TLS; nil is none
+	connect Connector // for a proxy's client
+	front   *front    // for HTTP/1
+	cork    *cork     // for HTTP/1 over TLS, or nil
 	tls, h2 bool
 
-	served int // requests of HTTP/1, one after the other
+	served int // number of requests in HTTP/1, which come one after the other
 
 	mu    sync.Mutex
 	ended bool                      // guarded by mu
 	ways  map[route]*http.Transport // guarded by mu
 	conns map[*upstream]bool        // guarded by mu
-	wg    sync.WaitGroup            // of requests
+	wg    sync.WaitGroup            // counts requests
 }
 
-// A route is where requests go, and how.
+// A route identifies a destination and the way to it.
 type route struct {
 	flow decide.Flow
 	via  string
@@ -51,7 +51,7 @@ func newSession(p *Proxy, f decide.Flow) *session {
 	return &session{p: p, flow: f, ways: map[route]*http.Transport{}, conns: map[*upstream]bool{}}
 }
 
-// run serves conn until it ends, and waits until nothing is left of it.
+// run serves conn until it ends, and waits for everything that it started.
 func (s *session) run(ctx context.Context, conn net.Conn) error {
 	l := &single{conn: conn, over: make(chan struct{})}
 	server := &http.Server{
@@ -60,21 +60,21 @@ func (s *session) run(ctx context.Context, conn net.Conn) error {
 		IdleTimeout:                  headTime,
 		MaxHeaderBytes:               headMax,
 		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the guest could fill it
+		ErrorLog:                     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the guest could fill a log
 		BaseContext:                  func(net.Listener) context.Context { return ctx },
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: serverBuffer, MaxReceiveBufferPerStream: serverBuffer},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed || state == http.StateHijacked {
-				_ = l.Close() // it has nothing to say
+				_ = l.Close() // it never fails
 			}
 		},
 	}
-	_ = server.Serve(l) // it ends because the listener does
+	_ = server.Serve(l) // it ends with the listener
 	s.end()
 	return nil
 }
 
-// end waits for the requests and closes what they used.
+// end waits for the requests and closes their connections.
 func (s *session) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -92,7 +92,7 @@ func (s *session) end() {
 	}
 }
 
-// enter counts a request in, unless the session has ended.
+// enter counts a request. It reports false if the session has ended.
 func (s *session) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,14 +103,14 @@ func (s *session) enter() bool {
 	return true
 }
 
-// single is a listener of one connection.
+// single is a listener with one connection.
 type single struct {
 	conn net.Conn
 	over chan struct{}
 	once sync.Once
 }
 
-// Accept gives the connection, and then waits until it is over.
+// Accept returns the connection, and then waits until it has ended.
 func (l *single) Accept() (net.Conn, error) {
 	if c := l.conn; c != nil {
 		l.conn = nil
@@ -126,7 +126,7 @@ func (l *single) Close() error {
 	return nil
 }
 
-// Addr is no address: nobody connects to it.
+// Addr returns an empty address, because nothing can connect to it.
 func (l *single) Addr() net.Addr { return &net.UnixAddr{} }
 
 // An upstream is a connection to a destination.
@@ -136,7 +136,7 @@ type upstream struct {
 	s *session
 }
 
-// Close closes it and forgets it.
+// Close closes and unregisters the connection.
 func (u *upstream) Close() error {
 	u.s.mu.Lock()
 	delete(u.s.conns, u)
@@ -144,7 +144,7 @@ func (u *upstream) Close() error {
 	return u.Conn.Close()
 }
 
-// CloseWrite ends the direction to the destination.
+// CloseWrite closes the direction to the destination.
 func (u *upstream) CloseWrite() error {
 	if half, ok := u.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -152,7 +152,7 @@ func (u *upstream) CloseWrite() error {
 	return u.Close()
 }
 
-// transport gives what carries requests on a way.
+// transport returns the transport for a route.
 func (s *session) transport(w route) *http.Transport {
 	var old *http.Transport
 	// Closing connections takes the lock itself.
@@ -189,13 +189,13 @@ func (s *session) transport(w route) *http.Transport {
 		Protocols:              &http.Protocols{},
 	}
 	t.Protocols.SetHTTP1(true)
-	// A guest that speaks HTTP/1 may want an upgrade, which HTTP/2 has not.
+	// A guest that uses HTTP/1 may ask for an upgrade, which HTTP/2 does not support.
 	t.Protocols.SetHTTP2(s.h2)
 	s.ways[w] = t
 	return t
 }
 
-// dial connects, and keeps the connection so that it ends with the session.
+// dial connects, and registers the connection so that it ends with the session.
 func (s *session) dial(ctx context.Context, w route) (net.Conn, error) {
 	conn, err := s.p.o.Backend.Dial(ctx, w.flow, w.via)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// upgrade carries what is no longer HTTP.
+// upgrade carries a protocol other than HTTP after an upgrade.
 func (e *exchange) upgrade(response *http.Response) error {
 	there, ok := response.Body.(io.ReadWriteCloser)
 	if !e.webSocket || !ok || !strings.EqualFold(response.Header.Get("Upgrade"), "websocket") {
@@ -43,7 +43,7 @@ func (e *exchange) upgrade(response *http.Response) error {
 		here.Close()
 		from.Close()
 	})
-	// The server no longer watches the connection that was taken over.
+	// The server does not watch a hijacked connection.
 	defer context.AfterFunc(e.ctx, end)()
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -61,8 +61,8 @@ func (e *exchange) upgrade(response *http.Response) error {
 	return e.limit
 }
 
-// pour copies one direction until it ends: either side may end it as it likes, and a
-// limit is kept by count.
+// pour copies one direction until it ends. count enforces the limits, and each side may end
+// its direction.
 func (e *exchange) pour(w io.Writer, r io.Reader, sent bool) {
 	buffer := make([]byte, readSize)
 	for {

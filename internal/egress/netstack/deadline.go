@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A deadline is a time after which waits end. It can be moved while they wait.
+// A deadline ends waits at a time. It can be moved during a wait.
 type deadline struct {
 	*deadlineState
 }
@@ -13,7 +13,7 @@ type deadline struct {
 type deadlineState struct {
 	mu     sync.Mutex
 	timer  *time.Timer   // guarded by mu
-	passed chan struct{} // guarded by mu; closed at the time
+	passed chan struct{} // guarded by mu; closed at the deadline
 }
 
 func newDeadline() deadline {
@@ -26,12 +26,12 @@ func (d deadline) wait() <-chan struct{} {
 	return d.passed
 }
 
-// set moves the deadline; the zero time is never.
+// set moves the deadline. The zero time means never.
 func (d deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil && !d.timer.Stop() {
-		<-d.passed // the timer is about to close it, or has
+		<-d.passed // the timer closes it soon, or has closed it
 	}
 	d.timer = nil
 	select {

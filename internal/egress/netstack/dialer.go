@@ -50,8 +50,8 @@ type Dialer struct {
 
 const (
 	patience = 30 * time.Second
-	stagger  = 250 * time.Millisecond // until the next address is tried besides; RFC 8305
-	most     = 16                     // addresses of a name
+	stagger  = 250 * time.Millisecond // delay before the next address is tried in parallel; RFC 8305
+	most     = 16                     // addresses of one name
 )
 
 // Dial resolves the target's name once, checks each address, and connects to the first checked address that answers. A
@@ -88,7 +88,7 @@ func (d *Dialer) dial(ctx context.Context, t Target) (net.Conn, error) {
 	return d.race(ctx, t.UDP, t.Port, checked)
 }
 
-// dialError gives err a dialError where it has none.
+// dialError adds a kind to an error without one.
 func dialError(ctx context.Context, err error) error {
 	var k paddock.Kind
 	var n net.Error
@@ -103,7 +103,7 @@ func dialError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, paddock.Unavailable)
 }
 
-// lookup gives the addresses of a host, an address its own.
+// lookup returns the addresses of a host.
 func (d *Dialer) lookup(ctx context.Context, h decide.Host) ([]netip.Addr, error) {
 	if addr, ok := h.Addr(); ok {
 		return []netip.Addr{addr}, nil
@@ -126,15 +126,15 @@ func (d *Dialer) lookup(ctx context.Context, h decide.Host) ([]netip.Addr, error
 	return found, nil
 }
 
-// resolve asks the host's servers by Go's own code: no library of the host's
-// configuration is loaded, and no search list is tried.
+// resolve queries the host's DNS servers with Go's own resolver. It loads no library of the
+// host's configuration, and tries no search list.
 func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	r := net.Resolver{PreferGo: true}
 	return r.LookupNetIP(ctx, "ip", name+".")
 }
 
-// check keeps the addresses that may be dialled. Where there are none, it says
-// why the first may not.
+// check returns the addresses that may be dialled. If there are none, it returns the reason
+// for the first.
 func (d *Dialer) check(found []netip.Addr, t Target) ([]netip.Addr, error) {
 	get := d.Own
 	if get == nil {
@@ -167,7 +167,7 @@ func (d *Dialer) check(found []netip.Addr, t Target) ([]netip.Addr, error) {
 	return checked, nil
 }
 
-// interfaceAddresses gives the addresses of the host's interfaces.
+// interfaceAddresses returns the addresses of the host's interfaces.
 func interfaceAddresses() ([]netip.Addr, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
@@ -184,8 +184,8 @@ func interfaceAddresses() ([]netip.Addr, error) {
 	return addrs, nil
 }
 
-// alternate has the families take turns, so that one that does not work delays
-// the other once alone.
+// alternate alternates the address families, so that a broken family delays the other only
+// once.
 func alternate(addrs []netip.Addr) []netip.Addr {
 	var same, other []netip.Addr
 	for _, a := range addrs {
@@ -208,8 +208,8 @@ type dialed struct {
 	err  error
 }
 
-// race connects to the addresses in turn, the next one when one has failed or
-// takes long. The first connection wins; when race returns, no other is left.
+// race connects to the addresses in order, the next one after a failure or a delay. The
+// first connection wins. When race returns, there is no other.
 func (d *Dialer) race(ctx context.Context, datagrams bool, port uint16, addrs []netip.Addr) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	addrs = alternate(addrs)
@@ -253,7 +253,7 @@ func (d *Dialer) race(ctx context.Context, datagrams bool, port uint16, addrs []
 	return nil, errors.Join(failures...)
 }
 
-// connect connects to an address, and to nothing else.
+// connect connects to exactly one address.
 func (d *Dialer) connect(ctx context.Context, datagrams bool, to netip.AddrPort) (net.Conn, error) {
 	network, dial := "tcp", d.Connect
 	if datagrams {

@@ -30,13 +30,13 @@ type DNSServer struct {
 	Lookup func(decide.Host) decide.Verdict
 }
 
-// What a query may have.
+// Bounds of queries and answers.
 const (
-	dnsSmall       = 512     // bytes of an answer by datagram, where no other size is said
-	dnsLargest     = 1232    // that goes through any network whole
+	dnsSmall       = 512     // bytes of an answer by datagram, by default
+	dnsLargest     = 1232    // fits any network without fragmentation
 	dnsAdditionals = 4       // records besides the question
 	dnsStreamQuery = 4 << 10 // bytes of a query by stream
-	dnsPerStream   = 1000    // queries of one
+	dnsPerStream   = 1000    // queries of one stream
 )
 
 // Answer returns the answer to a query, both in wire format. An answer by datagram is no longer than the query allows,
@@ -58,14 +58,14 @@ func (s *DNSServer) Answer(query []byte, datagram bool) ([]byte, DNSExchange) {
 	}
 	answer, err := r.pack(limit)
 	if err != nil {
-		// What was read can be written, so this is not expected.
+		// Not expected, because everything that was read can be written.
 		r.asked.Verdict = decide.Verdict{Rule: -1, Reason: err.Error()}
 		return nil, r.asked
 	}
 	return answer, r.asked
 }
 
-// decide fills the reply in.
+// decide fills in the reply.
 func (s *DNSServer) decide(r *dnsReply) {
 	switch q := &r.query; {
 	case q.fault != "":
@@ -86,7 +86,7 @@ func (s *DNSServer) decide(r *dnsReply) {
 	}
 }
 
-// decideName is about a name that may stand for a host.
+// decideName answers a query for a name that may be a host.
 func (s *DNSServer) decideName(r *dnsReply) {
 	text, service := strings.TrimSuffix(r.query.question.Name.String(), "."), false
 	for strings.HasPrefix(text, "_") {
@@ -129,7 +129,7 @@ func (s *DNSServer) decideName(r *dnsReply) {
 	}
 }
 
-// serviceLabel tells whether a label is as those of services are: "_tcp".
+// serviceLabel reports whether a label is one of a service, such as "_tcp".
 func serviceLabel(label string) bool {
 	for i := range len(label) {
 		switch c := label[i]; {
@@ -141,7 +141,7 @@ func serviceLabel(label string) bool {
 	return len(label) > 1
 }
 
-// written is a name for people.
+// written returns a name for display.
 func written(n dnsmessage.Name) string {
 	s := n.String()
 	for i := range len(s) {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Numbers that the library has no names for.
+// Numbers that the library does not define.
 const (
 	typeIXFR   = dnsmessage.Type(251)
 	badVersion = dnsmessage.RCode(16)
@@ -20,24 +20,24 @@ const (
 )
 
 const (
-	ttl       = 60  // seconds; an address stands for its name for ever, but what rules allow changes
+	ttl       = 60  // seconds; the address of a name never changes, but the rules may
 	reasonMax = 600 // bytes of a reason
 )
 
-// A dnsQuery is what was read of one.
+// A dnsQuery is a parsed query.
 type dnsQuery struct {
 	header   dnsmessage.Header
 	hasName  bool
 	question dnsmessage.Question
-	fault    string // why it is none that can be answered; empty is none
+	fault    string // why it cannot be answered; empty if it can
 
 	edns    bool
-	size    uint16 // of an answer that it takes
-	version uint8  // of EDNS
-	dnssec  bool   // asks for DNSSEC's records
+	size    uint16 // maximum size of the answer
+	version uint8  // EDNS version
+	dnssec  bool   // DNSSEC records are requested
 }
 
-// readQuery is false where there is nobody to answer to.
+// readQuery parses a query. It reports false if it cannot be answered at all.
 func readQuery(b []byte) (q dnsQuery, ok bool) {
 	var p dnsmessage.Parser
 	var err error
@@ -92,14 +92,14 @@ func (q *dnsQuery) readAdditionals(p *dnsmessage.Parser) (fault string) {
 	return ""
 }
 
-// A dnsReply is what is to be answered.
+// A dnsReply is the answer to a query.
 type dnsReply struct {
 	query dnsQuery
 	asked DNSExchange
 	code  dnsmessage.RCode
 
-	v4, v6 netip.Addr       // of the name; the zero value is none
-	name   *dnsmessage.Name // of the address that was asked for
+	v4, v6 netip.Addr       // of the name; zero if there is none
+	name   *dnsmessage.Name // of the queried address
 }
 
 func (r *dnsReply) refuse(code dnsmessage.RCode, reason string) {
@@ -107,7 +107,7 @@ func (r *dnsReply) refuse(code dnsmessage.RCode, reason string) {
 	r.asked.Verdict.Allow, r.asked.Verdict.Reason = false, reason
 }
 
-// reason is what the asker is told in words.
+// reason returns the text for the client.
 func (r *dnsReply) reason() string {
 	v := r.asked.Verdict
 	switch {
@@ -119,7 +119,7 @@ func (r *dnsReply) reason() string {
 	return v.Reason + "; to allow it: " + v.Hint
 }
 
-// pack makes the message, of at most limit bytes.
+// pack encodes the message in at most limit bytes.
 func (r *dnsReply) pack(limit int) ([]byte, error) {
 	r.asked.Code = codeName(r.code)
 	bare, err := r.packWith("")
@@ -127,7 +127,7 @@ func (r *dnsReply) pack(limit int) ([]byte, error) {
 	if err != nil || text == "" || !r.query.edns {
 		return bare, err
 	}
-	room := min(limit-len(bare)-6, reasonMax) // code and length of the option, and the error's number
+	room := min(limit-len(bare)-6, reasonMax) // code and length of the option, and the error number
 	if room <= 0 {
 		return bare, nil
 	}
@@ -152,7 +152,7 @@ func (r *dnsReply) packWith(reason string) ([]byte, error) {
 	return out, errors.Join(append(errs, err)...)
 }
 
-// answer adds the one record that answers.
+// answer adds the answer record.
 func (r *dnsReply) answer(b *dnsmessage.Builder) error {
 	h := dnsmessage.ResourceHeader{Name: r.query.question.Name, Class: dnsmessage.ClassINET, TTL: ttl}
 	switch {
@@ -167,7 +167,7 @@ func (r *dnsReply) answer(b *dnsmessage.Builder) error {
 	return nil
 }
 
-// option adds what EDNS says.
+// option adds the EDNS record.
 func (r *dnsReply) option(b *dnsmessage.Builder, reason string) error {
 	var h dnsmessage.ResourceHeader
 	if err := h.SetEDNS0(dnsLargest, r.code, r.query.dnssec); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// keep has a TUN device's interface outlive its descriptors. A socket has none.
+// keep makes the interface of a TUN device outlive its descriptors. It does nothing for a
+// socket.
 func keep(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&fs.ModeSocket != 0 {
@@ -20,9 +21,8 @@ func keep(f *os.File) error {
 	return kernel.KeepTUN(f)
 }
 
-// newEndpoint reads and writes packets of f. Checksums of what comes in are not
-// looked at: a kernel made them right, or left them out because nothing is lost on
-// the way.
+// newEndpoint reads and writes packets of f. It does not verify checksums of incoming
+// packets: a kernel computed them, or left them out because nothing is lost on this path.
 func newEndpoint(f *os.File, mtu uint32, gone func()) (stack.LinkEndpoint, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -31,8 +31,8 @@ func newEndpoint(f *os.File, mtu uint32, gone func()) (stack.LinkEndpoint, error
 	socket := info.Mode()&fs.ModeSocket != 0
 	return fdbased.New(&fdbased.Options{
 		FDs: []int{int(f.Fd())}, MTU: mtu, RXChecksumOffload: true,
-		// The other end of a socket is such a stack, the one of a TUN device the
-		// kernel's, which wants them.
+		// The other end of a socket is another such stack. The other end of a TUN device is
+		// the kernel, which needs checksums.
 		TXChecksumOffload:  socket,
 		PacketDispatchMode: fdbased.Readv, ProcessorsPerChannel: 1,
 		PreConfigured: true, IsPacketSocket: []bool{false},

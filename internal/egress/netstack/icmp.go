@@ -8,11 +8,11 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// What an ICMP error quotes of the packet it is about: no error is larger than
-// what any network carries.
+// quoted is how many bytes of a packet an ICMP error quotes, so that the error fits any
+// network.
 const quoted = 512
 
-// quote copies the packet's beginning, from its network header on.
+// quote copies the beginning of a packet, from its network header.
 func quote(pkt *stack.PacketBuffer) []byte {
 	var b []byte
 	b = append(b, pkt.NetworkHeader().Slice()...)
@@ -24,7 +24,7 @@ func quote(pkt *stack.PacketBuffer) []byte {
 	return b
 }
 
-// unreachable says that nobody is at a port, as often as ICMP errors may be sent.
+// unreachable sends "port unreachable", within the rate limit of ICMP errors.
 func (l *Link) unreachable(route *stack.Route, first []byte) {
 	if !l.stack.AllowICMPMessage() {
 		return
@@ -42,8 +42,8 @@ func (l *Link) unreachable(route *stack.Route, first []byte) {
 	l.send4(route, h, first)
 }
 
-// echo4 answers echo requests to addresses that answer to any, and to no other:
-// the stack itself would answer for all. True is that it need not.
+// echo4 answers echo requests to addresses that may answer. The stack itself would answer
+// for all addresses. It reports true if the stack must not answer.
 func (l *Link) echo4(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	h := header.ICMPv4(pkt.TransportHeader().Slice())
 	if len(h) < header.ICMPv4MinimumSize || h.Type() != header.ICMPv4Echo {
@@ -72,7 +72,7 @@ func (l *Link) echo6(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool
 	return true
 }
 
-// pinged gives the way back where the address answers.
+// pinged returns the route back if the address may answer.
 func (l *Link) pinged(id stack.TransportEndpointID, pkt *stack.PacketBuffer) *stack.Route {
 	to, ok := netip.AddrFromSlice(id.LocalAddress.AsSlice())
 	if !ok || l.pings == nil || !l.pings(to) {
@@ -92,7 +92,7 @@ func (l *Link) send4(route *stack.Route, h header.ICMPv4, payload []byte) {
 	on.SetChecksum(0)
 	on.SetChecksum(header.ICMPv4Checksum(on, pkt.Data().Checksum()))
 	pkt.TransportProtocolNumber = header.ICMPv4ProtocolNumber
-	_ = route.WritePacket(stack.NetworkHeaderParams{Protocol: header.ICMPv4ProtocolNumber, TTL: route.DefaultTTL()}, pkt) // lost, as packets are
+	_ = route.WritePacket(stack.NetworkHeaderParams{Protocol: header.ICMPv4ProtocolNumber, TTL: route.DefaultTTL()}, pkt) // may be lost
 }
 
 func (l *Link) send6(route *stack.Route, h header.ICMPv6, payload []byte) {
@@ -105,7 +105,7 @@ func (l *Link) send6(route *stack.Route, h header.ICMPv6, payload []byte) {
 		PayloadCsum: pkt.Data().Checksum(), PayloadLen: pkt.Data().Size(),
 	}))
 	pkt.TransportProtocolNumber = header.ICMPv6ProtocolNumber
-	_ = route.WritePacket(stack.NetworkHeaderParams{Protocol: header.ICMPv6ProtocolNumber, TTL: route.DefaultTTL()}, pkt) // lost, as packets are
+	_ = route.WritePacket(stack.NetworkHeaderParams{Protocol: header.ICMPv6ProtocolNumber, TTL: route.DefaultTTL()}, pkt) // may be lost
 }
 
 func message(route *stack.Route, h, payload []byte) *stack.PacketBuffer {

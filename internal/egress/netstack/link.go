@@ -57,13 +57,13 @@ type Conn interface {
 	Reset()
 }
 
-// What a link takes at most, besides what Options say.
+// Bounds of a link in addition to the Options.
 const (
-	linger    = 60 * time.Second // that a closed connection waits for the box's last word
-	idle      = time.Minute      // without a datagram, until a flow ends
-	handshake = 3                // answers to one SYN (15 s) before it is given up
-	halfOpen  = 1024             // connections that are not settled; more wait
-	oneFlow   = 256 << 10        // bytes of datagrams of one flow that wait to be read
+	linger    = 60 * time.Second // how long a closed connection waits for the sandbox's last packet
+	idle      = time.Minute      // time without a datagram after which a flow ends
+	handshake = 3                // number of answers to one SYN (15 s)
+	halfOpen  = 1024             // unsettled connections; more wait
+	oneFlow   = 256 << 10        // unread bytes of datagrams of one flow
 	allFlows  = 16 << 20         // of all flows together
 )
 
@@ -83,11 +83,11 @@ type Link struct {
 	done    chan struct{}
 	ended   sync.Once     // closes done
 	closing chan struct{} // Close was called
-	shut    chan struct{} // Close is through
+	shut    chan struct{} // Close has finished
 
 	wg     sync.WaitGroup
-	conns  atomic.Int64 // attempts, connections and what lingers of them
-	queued atomic.Int64 // bytes of datagrams that wait
+	conns  atomic.Int64 // attempts, connections, and closed connections that linger
+	queued atomic.Int64 // unread bytes of datagrams
 
 	mu     sync.Mutex
 	closed bool                                // guarded by mu
@@ -121,7 +121,7 @@ func (l *Link) open() (err error) {
 	}
 	forwarder := tcp.NewForwarder(l.stack, window, halfOpen, l.attempt)
 	l.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, func(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-		// What is not handled here is answered with a RST.
+		// Unhandled packets are answered with a RST.
 		return l.conns.Load() < l.maxConns && forwarder.HandlePacket(id, pkt)
 	})
 	l.stack.SetTransportProtocolHandler(udp.ProtocolNumber, l.datagram)
@@ -138,7 +138,7 @@ func (l *Link) open() (err error) {
 	return nil
 }
 
-// failed makes an error of the stack one of Go's.
+// failed converts an error of the stack.
 func failed(err tcpip.Error) error {
 	if err == nil {
 		return nil
@@ -146,8 +146,8 @@ func failed(err tcpip.Error) error {
 	return errors.New(err.String())
 }
 
-// A lateEndpoint is not read from until it is told to be: an interface that is
-// new refuses what comes before it is set up.
+// A lateEndpoint starts reading when it is told to, because a new interface refuses packets
+// before it is configured.
 type lateEndpoint struct {
 	stack.LinkEndpoint
 	dispatcher stack.NetworkDispatcher
@@ -159,19 +159,19 @@ func (e *lateEndpoint) Attach(d stack.NetworkDispatcher) {
 	}
 }
 
-// newStack makes a stack that has no address and answers for all of them: each
-// connection is one of its own, whatever address it goes to.
+// newStack makes a stack without addresses that answers for all addresses. Each connection
+// ends here, whatever its destination.
 func newStack() (*stack.Stack, error) {
 	s := stack.New(stack.Options{
 		NetworkProtocols: []stack.NetworkProtocolFactory{
 			ipv4.NewProtocol,
-			// There is no other host on the link, so nothing is discovered on it.
+			// Disable discovery, because there is no other host on the link.
 			ipv6.NewProtocolWithOptions(ipv6.Options{NDPConfigs: ipv6.NDPConfigurations{HandleRAs: ipv6.HandlingRAsDisabled}}),
 		},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
 	})
 	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(false)
-	// A port that was used is free again at once: the other side is one box.
+	// A used port is free again at once, because the other side is one sandbox.
 	wait, tries := tcpip.TCPTimeWaitTimeoutOption(0), tcpip.TCPSynRetriesOption(handshake)
 	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4 << 10, Default: window, Max: window}
 	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4 << 10, Default: window, Max: window}
@@ -184,13 +184,13 @@ func newStack() (*stack.Stack, error) {
 	return s, nil
 }
 
-// gone says that the descriptor gives no packets any more.
+// gone notes that the descriptor delivers no more packets.
 func (l *Link) gone() { l.ended.Do(func() { close(l.done) }) }
 
 // Done returns a channel that is closed when the other end is gone or the link is closed.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
-// begin counts a call that Close waits for. It is false once Close was called.
+// begin counts a call that Close waits for. It reports false after Close.
 func (l *Link) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +218,7 @@ func (l *Link) Close() error {
 	close(l.closing)
 	flows := slices.Collect(maps.Values(l.flows))
 	l.mu.Unlock()
-	// The reader ends first: it takes locks of the stack that would wait for it.
+	// End the reader first, because it takes locks of the stack.
 	l.endpoint.Attach(nil)
 	for _, f := range flows {
 		f.end()
@@ -231,7 +231,7 @@ func (l *Link) Close() error {
 	return err
 }
 
-// abort ends all connections until none is begun any more.
+// abort ends all connections until no new one begins.
 func (l *Link) abort() {
 	through := make(chan struct{})
 	go func() { l.wg.Wait(); close(through) }()

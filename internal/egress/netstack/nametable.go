@@ -124,7 +124,7 @@ func number(a netip.Addr) (uint32, bool) {
 	switch a = a.Unmap(); {
 	case a.Is4():
 		b := a.As4()
-		n := binary.BigEndian.Uint32(b[:]) - base4 // wraps around below it
+		n := binary.BigEndian.Uint32(b[:]) - base4 // wraps around below base4
 		return n, n < MaxNames
 	case a.Is6() && a.Zone() == "":
 		b := a.As16()

@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/decide"
 )
 
-// dialVia has an upstream proxy connect. What it resolves a name to is its own
-// affair; an address is checked as ever.
+// dialVia connects through an upstream proxy. The proxy resolves names. An address is
+// checked as usual.
 func (d *Dialer) dialVia(ctx context.Context, t Target) (net.Conn, error) {
 	if addr, ok := t.Host.Addr(); ok {
 		if err := decide.CheckAddress(addr, t.Lists); err != nil {
@@ -46,7 +46,7 @@ func (d *Dialer) dialVia(ctx context.Context, t Target) (net.Conn, error) {
 	return through, nil
 }
 
-// proxyPlace says where a proxy is.
+// proxyPlace returns the address of a proxy.
 func proxyPlace(u *url.URL) (decide.Host, uint16, error) {
 	ports := map[string]uint16{"http": 80, "https": 443, "socks5": 1080}
 	port, ok := ports[u.Scheme]
@@ -65,7 +65,7 @@ func proxyPlace(u *url.URL) (decide.Host, uint16, error) {
 	return host, port, nil
 }
 
-// handshake asks the proxy for the target, and ends with ctx.
+// handshake asks the proxy for the target. It ends with ctx.
 func (d *Dialer) handshake(ctx context.Context, c net.Conn, t Target) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	through, err := d.ask(ctx, c, t)
@@ -137,7 +137,7 @@ func askHTTP(c net.Conn, t Target) (net.Conn, error) {
 	return &answered{Conn: c, first: r}, nil
 }
 
-// readHead reads up to the empty line, and gives the first one.
+// readHead reads up to the empty line and returns the first line.
 func readHead(r *bufio.Reader) (status string, err error) {
 	for n, lines := 0, 0; ; lines++ {
 		line, err := r.ReadSlice('\n')
@@ -154,11 +154,11 @@ func readHead(r *bufio.Reader) (status string, err error) {
 	}
 }
 
-// An answered connection begins with what came together with the proxy's answer.
+// An answered connection begins with bytes that followed the proxy's answer.
 type answered struct {
 	net.Conn
 
-	first *bufio.Reader // nil once it is empty
+	first *bufio.Reader // nil when it is empty
 }
 
 func (a *answered) Read(b []byte) (int, error) {
@@ -171,7 +171,7 @@ func (a *answered) Read(b []byte) (int, error) {
 	return a.Conn.Read(b)
 }
 
-// CloseWrite ends what is sent.
+// CloseWrite closes the sending direction.
 func (a *answered) CloseWrite() error {
 	if half, ok := a.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

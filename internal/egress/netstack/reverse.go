@@ -16,8 +16,7 @@ var (
 // GatewayName is the name that a reverse lookup of the gateway's own addresses returns. It resolves to no address.
 const GatewayName = "gateway.paddock.internal"
 
-// reverse answers where a name is asked for by its address. False is that it is
-// not.
+// reverse answers a reverse lookup. It reports false if the query is none.
 func reverse(r *dnsReply, t *NameTable) bool {
 	addr, below := reversed(r.query.question.Name.String())
 	if !below {
@@ -46,8 +45,8 @@ func reverse(r *dnsReply, t *NameTable) bool {
 	return true
 }
 
-// reversed gives the address of a name of the zones for that, or none where it is
-// not a whole one.
+// reversed returns the address in a name of the reverse zones, or none if the name is
+// incomplete.
 func reversed(s string) (addr netip.Addr, below bool) {
 	s = strings.ToLower(strings.TrimSuffix(s, "."))
 	if labels, ok := strings.CutSuffix(s, ".in-addr.arpa"); ok {
@@ -80,7 +79,7 @@ func reversed6(labels []string) netip.Addr {
 		if err != nil || len(label) != 1 {
 			return netip.Addr{}
 		}
-		at := 31 - i // the last digit of the address comes first
+		at := 31 - i // the last digit of the address is first
 		b[at/2] |= byte(n) << (4 * (1 - at%2))
 	}
 	return netip.AddrFrom16(b)

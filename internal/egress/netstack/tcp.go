@@ -27,7 +27,7 @@ type Attempt struct {
 	settled atomic.Bool
 }
 
-// attempt runs the handler for a SYN. The stack calls it on a goroutine.
+// attempt runs the handler for a SYN. The stack calls it in a goroutine.
 func (l *Link) attempt(r *tcp.ForwarderRequest) {
 	if !l.begin() {
 		r.Complete(false)
@@ -56,7 +56,7 @@ func (a *Attempt) Accept(ctx context.Context) (Conn, error) {
 		return nil, fmt.Errorf("accept: the connection is accepted or refused already: %w", paddock.Conflict)
 	}
 	shaken := make(chan *conn, 1)
-	var failure error // written before shaken is closed
+	var failure error // set before shaken is closed
 	a.link.wg.Go(func() {
 		defer close(shaken)
 		c, err := a.shake()
@@ -85,8 +85,8 @@ func (a *Attempt) Accept(ctx context.Context) (Conn, error) {
 	return nil, fmt.Errorf("accept: %w: %w", why, paddock.Canceled)
 }
 
-// shake waits for the box's part of the handshake, at most as long as answers to
-// its SYN are repeated.
+// shake waits for the sandbox's part of the handshake, at most as long as answers to its
+// SYN are repeated.
 func (a *Attempt) shake() (*conn, error) {
 	var queue waiter.Queue
 	ep, err := a.request.CreateEndpoint(&queue)
@@ -101,19 +101,18 @@ func (a *Attempt) shake() (*conn, error) {
 	return &conn{TCPConn: gonet.NewTCPConn(&queue, ep), link: a.link, endpoint: ep}, nil
 }
 
-// What connections may hold of data that their reader does not take. Few have
-// much; what many have together stays bounded.
+// Buffer sizes of a connection. A few connections have large buffers. The sum for many is
+// bounded.
 const (
 	window  = 1 << 22
 	narrow  = 32 << 10
 	allConn = 32 << 20
 )
 
-// room is what the n-th connection has in each direction.
+// room returns the buffer size for each direction of the n-th connection.
 func room(n int64) int64 { return min(max(allConn/max(n, 1), narrow), window) }
 
-// A conn is a connection whose place is free again when both sides are done
-// with it, and not when it is closed.
+// A conn is a connection that counts until both sides have ended it, not only until Close.
 type conn struct {
 	*gonet.TCPConn
 
@@ -141,8 +140,8 @@ type grave struct {
 	until    time.Time
 }
 
-// bury frees the endpoint's place once the box has said its last word, or has had
-// the time for it.
+// bury releases the endpoint's place after the sandbox's last packet, or after the linger
+// time.
 func (l *Link) bury(e tcpip.Endpoint) {
 	if over(e) {
 		l.conns.Add(-1)

@@ -26,7 +26,7 @@ type Datagrams struct {
 	From, To netip.AddrPort
 
 	flow    *flow
-	first   []byte // the packet that began it, as much as an ICMP error quotes
+	first   []byte // the first packet, as much as an ICMP error quotes
 	settled atomic.Bool
 }
 
@@ -47,8 +47,8 @@ func (d *Datagrams) Refuse() {
 	}
 }
 
-// A flow is the datagrams between two places. The stack has no endpoint of its
-// own for it, so that none is lost or refused while it is made.
+// A flow is the datagrams between two address and port pairs. It has no endpoint in the
+// stack, so that no datagram is lost or refused while one is made.
 type flow struct {
 	link  *Link
 	id    stack.TransportEndpointID
@@ -60,19 +60,19 @@ type flow struct {
 
 	mu      sync.Mutex
 	ended   bool          // guarded by mu
-	waiting [][]byte      // guarded by mu; datagrams to be read
-	size    int           // guarded by mu; of them
-	arrived chan struct{} // holds one where waiting may not be empty
+	waiting [][]byte      // guarded by mu; unread datagrams
+	size    int           // guarded by mu; their size
+	arrived chan struct{} // has an element if waiting may not be empty
 }
 
-// datagram takes a packet from the box. False is answered with ICMP port
-// unreachable by the stack.
+// datagram handles a packet from the sandbox. If it reports false, the stack answers with
+// ICMP port unreachable.
 func (l *Link) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	h := header.UDP(pkt.TransportHeader().Slice())
 	payload := pkt.Data().AsRange().ToSlice()
 	size := int(h.Length()) - header.UDPMinimumSize
 	if id.LocalPort == 0 || id.RemotePort == 0 || size < 0 || size > len(payload) {
-		return true // no datagram
+		return true // not a datagram
 	}
 	payload = payload[:size]
 	l.mu.Lock()
@@ -102,7 +102,7 @@ func (l *Link) datagram(id stack.TransportEndpointID, pkt *stack.PacketBuffer) b
 	return true
 }
 
-// newFlow is nil where there is no way back.
+// newFlow returns nil if there is no route back.
 func (l *Link) newFlow(id stack.TransportEndpointID, pkt *stack.PacketBuffer) *flow {
 	route, err := l.stack.FindRoute(nic, id.LocalAddress, id.RemoteAddress, pkt.NetworkProtocolNumber, false)
 	if err != nil {
@@ -113,8 +113,7 @@ func (l *Link) newFlow(id stack.TransportEndpointID, pkt *stack.PacketBuffer) *f
 	return f
 }
 
-// put keeps a datagram to be read. Where too many wait already it is lost, as
-// datagrams are.
+// put queues a datagram for reading. If the queue is full, the datagram is dropped.
 func (f *flow) put(payload []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +134,7 @@ func (f *flow) put(payload []byte) {
 	}
 }
 
-// take gives the next datagram.
+// take returns the next datagram.
 func (f *flow) take() ([]byte, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,7 +155,7 @@ func (f *flow) take() ([]byte, bool) {
 	return payload, true
 }
 
-// end forgets the flow. The box's next datagram begins another one.
+// end removes the flow. The next datagram begins another one.
 func (f *flow) end() {
 	f.mu.Lock()
 	if f.ended {

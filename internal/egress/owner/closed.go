@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// closed is a connection that is over already.
+// closed is a connection that has already ended.
 type closed struct{}
 
 func (closed) Read([]byte) (int, error)         { return 0, io.EOF }

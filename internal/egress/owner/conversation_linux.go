@@ -12,12 +12,12 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Bounds of what a gateway may ask of its owner.
+// Bounds of a gateway's requests to its owner.
 const (
 	questionsMax = 16 // at once
 )
 
-// write sends what is queued, until the gateway has gone.
+// write sends queued messages until the gateway has gone.
 func (g *Process) write() {
 	for {
 		select {
@@ -50,21 +50,21 @@ func (g *Process) put(o outgoing) error {
 	return g.channel.Send(data, o.file)
 }
 
-// fail ends a gateway that does not do as it should.
+// fail ends a gateway that violates the protocol.
 func (g *Process) fail(err error) {
 	g.mu.Lock()
 	if g.failure == nil {
 		g.failure = err
 	}
 	g.mu.Unlock()
-	_ = g.process.Kill() // the end is told when it comes
+	_ = g.process.Kill() // its end is reported when it comes
 }
 
-// ended is called when the process has gone.
+// ended handles the end of the process.
 func (g *Process) ended(err error, words string) {
 	late := time.NewTimer(closeTime)
 	defer late.Stop()
-	select { // its last words say more than its end
+	select { // its last message says more than its exit
 	case <-g.heard:
 	case <-late.C:
 	}
@@ -99,8 +99,7 @@ func (g *Process) ended(err error, words string) {
 	close(g.done)
 }
 
-// read takes what the gateway says, until it has gone. What it should not say ends
-// it.
+// read handles the gateway's messages until it has gone. An invalid message ends it.
 func (g *Process) read() {
 	defer close(g.heard)
 	budget := meter{sandbox: g.config.Sandbox}
@@ -117,7 +116,7 @@ func (g *Process) read() {
 			f.Close()
 		}
 		if err != nil {
-			g.fail(fmt.Errorf("the gateway said what it should not: %w", err))
+			g.fail(fmt.Errorf("invalid message from the gateway: %w", err))
 			return
 		}
 	}
@@ -126,7 +125,7 @@ func (g *Process) read() {
 	}
 }
 
-// take does what a message says. A file of it that is kept is taken out of files.
+// take handles a message. It removes a file that it keeps from files.
 func (g *Process) take(m Message, files *[]*os.File, budget *meter) error {
 	switch m.Op {
 	case OpReady:
@@ -181,8 +180,7 @@ func (g *Process) begin(m Message) error {
 	return nil
 }
 
-// reply gives a call what it waits for. What nobody waits for any more is thrown
-// away.
+// reply passes a reply to its call. It discards replies to abandoned calls.
 func (g *Process) reply(m Message, files *[]*os.File) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -206,7 +204,7 @@ func (g *Process) reply(m Message, files *[]*os.File) {
 	close(c.done)
 }
 
-// ask puts a question to the owner, who answers when it likes.
+// ask passes a question to the owner.
 func (g *Process) ask(m Message) error {
 	if m.Question == nil {
 		return fmt.Errorf("a question without one: %w", paddock.Invalid)
@@ -220,7 +218,7 @@ func (g *Process) ask(m Message) error {
 	if g.owner.Ask == nil || len(g.asked) >= questionsMax {
 		select {
 		case g.out <- outgoing{message: Message{Op: OpAnswer, ID: m.ID}}: // no
-		default: // which is no, too
+		default: // no answer means no, too
 		}
 		return nil
 	}
@@ -232,12 +230,12 @@ func (g *Process) ask(m Message) error {
 		g.mu.Lock()
 		delete(g.asked, m.ID)
 		g.mu.Unlock()
-		_ = g.send(outgoing{message: Message{Op: OpAnswer, ID: m.ID, Answer: a}}) // one that has gone needs none
+		_ = g.send(outgoing{message: Message{Op: OpAnswer, ID: m.ID, Answer: a}}) // the gateway may have gone
 	})
 	return nil
 }
 
-// connOf makes a connection of a socket that the gateway gave.
+// connOf makes a connection from a socket of the gateway.
 func connOf(f *os.File) (net.Conn, error) {
 	if f == nil {
 		return nil, fmt.Errorf("the gateway gave no connection: %w", paddock.Unavailable)
@@ -248,7 +246,7 @@ func connOf(f *os.File) (net.Conn, error) {
 		return nil, fmt.Errorf("take a connection: %w", err)
 	}
 	if u, ok := c.(*net.UnixConn); !ok || u.LocalAddr().Network() != "unix" {
-		return nil, errors.Join(fmt.Errorf("the gateway gave something that is no connection: %w", paddock.Unavailable), c.Close())
+		return nil, errors.Join(fmt.Errorf("the gateway sent a file that is not a connection: %w", paddock.Unavailable), c.Close())
 	}
 	return c, nil
 }

@@ -53,7 +53,7 @@ func ServeDials(ctx context.Context, f *os.File, connect ConnectFunc, run func(f
 	for {
 		data, files, err := c.Receive()
 		for _, f := range files {
-			f.Close() // it has none to give
+			f.Close() // a request has no file
 		}
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			return nil
@@ -102,7 +102,7 @@ func (s *dials) take(ctx context.Context, a dialRequest) error {
 		cancel()
 		return fmt.Errorf("attempt %d, twice: %w", a.ID, paddock.Invalid)
 	case many:
-		cancel() // who does not read the answer is not read from either
+		cancel() // a client that does not read answers gets no more service
 		s.answer(dialReply{ID: a.ID, Kind: paddock.Exhausted, Error: fmt.Sprintf("dial %s: %d others are under way: %v", a.Host, dialRequestsMax, paddock.Exhausted)}, nil)
 		return nil
 	}
@@ -131,7 +131,7 @@ func (s *dials) answer(o dialReply, f *os.File) {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	if f != nil {
-		_ = s.channel.Send(data, f) // who went away needs no answer
+		_ = s.channel.Send(data, f) // it fails only if the client has gone
 		return
 	}
 	_ = s.channel.Send(data)
@@ -145,7 +145,7 @@ type Dialer struct {
 
 	mu    sync.Mutex
 	last  uint64           // guarded by mu
-	calls map[uint64]*call // guarded by mu; nil when it is over
+	calls map[uint64]*call // guarded by mu; nil after the end
 }
 
 // NewDialer makes a Dialer on f, which it owns.
@@ -183,7 +183,7 @@ func (d *Dialer) Dial(ctx context.Context, host string, port uint16) (net.Conn, 
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		_ = d.send(dialRequest{ID: id, Cancel: true}) // what comes is thrown away
+		_ = d.send(dialRequest{ID: id, Cancel: true}) // its reply will be discarded
 		d.abandon(id, c)
 		return nil, fmt.Errorf("dial: %w: %w", ctx.Err(), paddock.Canceled)
 	}
@@ -250,7 +250,7 @@ func (d *Dialer) read() {
 	d.calls = nil
 }
 
-// reply gives an attempt its outcome, and the files that are left.
+// reply passes a reply to its call, and returns the remaining files.
 func (d *Dialer) reply(o dialReply, files []*os.File) []*os.File {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// An dialRequest is what a Dialer says, one packet each.
+// A dialRequest is a packet from a Dialer.
 type dialRequest struct {
 	ID     uint64 `json:"id"`
 	Host   string `json:"host,omitempty"`
 	Port   uint16 `json:"port,omitempty"`
-	Cancel bool   `json:"cancel,omitempty"` // the attempt ID is no longer wanted
+	Cancel bool   `json:"cancel,omitempty"` // cancel the attempt ID
 }
 
-// An dialReply is what a Dialer is told; a socket comes with one that has no error.
+// A dialReply is the answer to it. A successful one has a socket.
 type dialReply struct {
 	ID    uint64       `json:"id"`
 	Error string       `json:"error,omitempty"`
@@ -23,11 +23,11 @@ type dialReply struct {
 
 // Bounds of a channel for dialling.
 const (
-	dialRequestMax  = 2048 // bytes of one
-	dialRequestsMax = 64   // at once
+	dialRequestMax  = 2048 // bytes of one request
+	dialRequestsMax = 64   // requests at once
 )
 
-// readDialRequest reads what came on a channel for dialling.
+// readDialRequest parses a packet of a channel.
 func readDialRequest(data []byte) (dialRequest, error) {
 	var a dialRequest
 	if len(data) > dialRequestMax {
@@ -37,7 +37,7 @@ func readDialRequest(data []byte) (dialRequest, error) {
 		return dialRequest{}, fmt.Errorf("read an attempt: %w", err)
 	}
 	if a.Cancel != (a.Host == "" && a.Port == 0) || len(a.Host) > nameMax || (a.Host == "") != (a.Port == 0) {
-		return dialRequest{}, fmt.Errorf("read an attempt: it makes no sense: %w", paddock.Invalid)
+		return dialRequest{}, fmt.Errorf("read an attempt: it is not valid: %w", paddock.Invalid)
 	}
 	return a, nil
 }

@@ -49,16 +49,16 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	audit   audit.Sink // guarded by mu
-	config  Config     // guarded by mu: of the next gateway, and of the present one but for names
-	process *Process   // guarded by mu; nil while there is none
-	ended   string     // guarded by mu: why there is no way out though there should be
-	weak    string     // guarded by mu: what the gateway lacks of its own walls
+	config  Config     // guarded by mu; for the next gateway, and except for names for the present one
+	process *Process   // guarded by mu; nil if none runs
+	ended   string     // guarded by mu; why no gateway runs although one should
+	weak    string     // guarded by mu; what the gateway's own confinement lacks
 	refused refusals   // guarded by mu
 
-	carried paddock.Traffic // guarded by mu: by gateways before the present one
+	carried paddock.Traffic // guarded by mu; by earlier gateways
 }
 
-// seedSize is how much chance is in the placeholders of one sandbox, in bytes.
+// seedSize is the number of random bytes for the placeholders of one sandbox.
 const seedSize = 32
 
 // New checks the policy and makes a Gateway. It starts no process. An error names the rule.
@@ -84,8 +84,8 @@ func Restore(c *Config, carried paddock.Traffic) *Gateway {
 	return &Gateway{config: *c, carried: carried}
 }
 
-// authorityFor gives the certificate and the key for what the rules have looked
-// into: those of before, if they are for all of it; nothing where that is nothing.
+// authorityFor returns the certificate and key for the hosts that the rules inspect, or nil
+// if there are none. It reuses the former ones if they cover all hosts.
 func authorityFor(rules *decide.Rules, was *Config) ([]byte, error) {
 	patterns := rules.Inspected()
 	if len(patterns) == 0 {
@@ -109,7 +109,7 @@ func authorityFor(rules *decide.Rules, was *Config) ([]byte, error) {
 	return append(slices.Clone(ca.PEM()), key...), nil
 }
 
-// splitAuthority tells the certificate of an authority from its key.
+// splitAuthority separates the certificate of an authority from its key.
 func splitAuthority(both []byte) (cert, key []byte) {
 	block, rest := pem.Decode(both)
 	if block == nil {
@@ -167,7 +167,7 @@ func (w *Gateway) Start(ctx context.Context, program *os.File) error {
 	return nil
 }
 
-// running gives the gateway, if there is one.
+// running returns the gateway, if it runs.
 func (w *Gateway) running() (*Process, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +220,7 @@ func (w *Gateway) Channel() (*os.File, error) {
 // Stop ends the gateway and its connections. A second call does nothing.
 func (w *Gateway) Stop() {
 	if g, err := w.running(); err == nil {
-		_ = g.Close() // a process that is killed: there is nothing to do about it
+		_ = g.Close() // the process is killed anyway
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,21 +245,21 @@ func (w *Gateway) Settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	if g, err := w.running(); err == nil {
-		_, _ = g.Names(ctx) // whose answer comes after what was told
+		_, _ = g.Names(ctx) // the answer follows all earlier events
 	}
 }
 
-// settleTime bounds how long that may take.
+// settleTime bounds the time of Settle.
 const settleTime = time.Second
 
 // Remember saves the names that have addresses for the next gateway process.
 func (w *Gateway) Remember(ctx context.Context) error {
 	g, err := w.running()
 	if err != nil {
-		return nil // there is none, so nothing is new
+		return nil // no gateway runs, so there is nothing new
 	}
 	names, err := g.Names(ctx)
-	if errors.Is(err, paddock.Unavailable) { // it ended; what it had said before is all there is
+	if errors.Is(err, paddock.Unavailable) { // it has ended; the earlier names are all that is known
 		return nil
 	}
 	if err != nil {
@@ -300,11 +300,11 @@ func (w *Gateway) Update(ctx context.Context, p paddock.NetworkPolicy) (undo fun
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 		defer cancel()
-		_ = w.put(ctx, before) // one that ended allows nothing
+		_ = w.put(ctx, before) // a gateway that has ended allows nothing
 	}, nil
 }
 
-// undoTime bounds how long it takes to put rules back.
+// undoTime bounds the time to restore the rules.
 const undoTime = 10 * time.Second
 
 func (w *Gateway) put(ctx context.Context, p paddock.NetworkPolicy) error {
@@ -321,7 +321,7 @@ func (w *Gateway) put(ctx context.Context, p paddock.NetworkPolicy) error {
 	return nil
 }
 
-// event takes what the gateway decided.
+// event handles a decision of the gateway.
 func (w *Gateway) event(e Event) {
 	w.mu.Lock()
 	if e.Verdict == VerdictDeny {
@@ -334,8 +334,7 @@ func (w *Gateway) event(e Event) {
 	}
 }
 
-// lost is told that the gateway ended by itself. The sandbox goes on without a
-// way out.
+// lost handles a gateway that ended by itself. The sandbox continues without network.
 func (w *Gateway) lost(err error) {
 	now := time.Now()
 	w.mu.Lock()

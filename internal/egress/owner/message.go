@@ -51,15 +51,15 @@ type Message struct {
 	Answer   Answer       `json:"answer,omitempty"`
 }
 
-// Bounds of what is believed.
+// Bounds of a gateway's messages.
 const (
-	contentMax = 64 << 20 // of a file that comes with a message
+	contentMax = 64 << 20 // bytes of a file of a message
 	eventsMax  = 256      // in one message
 	findingMax = 32
 	namesMax   = 65536
-	eventRate  = 1000 // in a second; more are counted and not kept
-	textMax    = 1024 // of an error, a reason or a path
-	nameMax    = 255  // of a host, a method or a name
+	eventRate  = 1000 // per second; more are only counted
+	textMax    = 1024 // bytes of an error, a reason or a path
+	nameMax    = 255  // bytes of a host, a method or a name
 )
 
 // ErrorReply returns a reply to the message id that reports err.
@@ -67,7 +67,7 @@ func ErrorReply(id uint64, err error) Message {
 	return Message{Op: OpReply, ID: id, Error: printable(err.Error(), textMax), Kind: paddock.KindOf(err)}
 }
 
-// err gives what a message says went wrong, as an error.
+// err returns the error in a message.
 func (m Message) err() error {
 	if m.Error == "" {
 		return nil
@@ -75,7 +75,7 @@ func (m Message) err() error {
 	return &wordsError{printable(m.Error, textMax), m.Kind}
 }
 
-// A wordsError is an error of the other side. Its text ends with its kind already.
+// A wordsError is an error of the other side, whose text already includes its kind.
 type wordsError struct {
 	words string
 	kind  paddock.Kind
@@ -96,7 +96,7 @@ func DecodeMessage(data []byte) (Message, error) {
 	return m, nil
 }
 
-// decodeStrictly reads one JSON value and nothing else.
+// decodeStrictly decodes exactly one JSON value.
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -146,7 +146,7 @@ func CleanEvent(e Event, sandbox string) Event {
 	return e
 }
 
-// printable gives s in at most limit bytes, with "?" for what cannot be seen.
+// printable returns s in at most limit bytes, with "?" for unprintable characters.
 func printable(s string, limit int) string {
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "")

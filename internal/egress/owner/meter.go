@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A meter bounds how many events are believed in a second. The gateway bounds
-// them too; this is for one that is no longer itself.
+// A meter bounds the rate of events. The gateway bounds it too, but may be compromised.
 type meter struct {
 	sandbox string
 	second  time.Time
@@ -14,7 +13,7 @@ type meter struct {
 	missed  int
 }
 
-// take gives what is to be told: the event, or nothing, and what was missed before.
+// take returns the events to report: the event, or nothing, after the sum of missed ones.
 func (m *meter) take(e Event, now time.Time) []Event {
 	var told []Event
 	if now.Sub(m.second) >= time.Second {
@@ -31,7 +30,7 @@ func (m *meter) take(e Event, now time.Time) []Event {
 	return append(told, e)
 }
 
-// rest tells what was missed and not told yet.
+// rest returns the sum of missed events that was not reported.
 func (m *meter) rest(now time.Time) (Event, bool) {
 	if m.missed == 0 {
 		return Event{}, false

@@ -13,36 +13,36 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// closeTime is how long a gateway has to tell the rest.
+// closeTime is the time for a gateway to report its last events.
 const closeTime = time.Second
 
 // A Process is a gateway process as its owner sees it. It is safe for concurrent use.
 type Process struct {
-	config  Config // without what the gateway alone needs
+	config  Config // without parts that only the gateway needs
 	owner   Callbacks
 	channel *kernel.Channel
 	process *os.Process
 	ctx     context.Context
 	cancel  context.CancelFunc
 	out     chan outgoing
-	begun   chan struct{} // closed when ready and failure say how it began
+	begun   chan struct{} // closed when ready or failure is set
 	heard   chan struct{} // closed when nothing more is read
-	done    chan struct{} // closed when the process has gone
+	done    chan struct{} // closed when the process has ended
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	ready   Ready                         // guarded by mu
-	failure error                         // guarded by mu: why it ended, or did not begin
+	failure error                         // guarded by mu; why it ended, or did not start
 	closing bool                          // guarded by mu
-	last    uint64                        // guarded by mu: the latest ID
+	last    uint64                        // guarded by mu; last ID
 	calls   map[uint64]*call              // guarded by mu
-	asked   map[uint64]context.CancelFunc // guarded by mu: what the owner is asked
+	asked   map[uint64]context.CancelFunc // guarded by mu; pending questions
 
-	counters *kernel.Counters // guarded by mu: what it counts in; nil when it has gone
-	carried  paddock.Traffic  // guarded by mu: the most that was read there
+	counters *kernel.Counters // guarded by mu; its counters; nil after its end
+	carried  paddock.Traffic  // guarded by mu; the highest counts read
 }
 
-// An outgoing message, and a file of its own to go with it.
+// An outgoing is a message with a file of its own.
 type outgoing struct {
 	message Message
 	file    *os.File
@@ -167,14 +167,14 @@ func (g *Process) Close() error {
 	g.mu.Unlock()
 	select {
 	case g.out <- outgoing{message: Message{Op: OpClose}}:
-	default: // it does not listen
+	default: // it does not read its messages
 	}
 	patience := time.NewTimer(closeTime)
 	defer patience.Stop()
 	select {
 	case <-g.done:
 	case <-patience.C:
-		_ = g.process.Kill() // one that has gone already is waited for all the same
+		_ = g.process.Kill() // waited for below in any case
 	}
 	g.wg.Wait()
 	return nil
@@ -189,7 +189,7 @@ func (g *Process) give(m Message, f *os.File) error {
 	return g.send(outgoing{m, held})
 }
 
-// send queues a message; its file is closed in any case.
+// send queues a message. It closes the file in any case.
 func (g *Process) send(o outgoing) error {
 	select {
 	case g.out <- o:
@@ -206,7 +206,7 @@ func (o outgoing) close() {
 	}
 }
 
-// gone is what is said of everything that is asked of a gateway that has ended.
+// gone returns the error of every call after the gateway's end.
 func (g *Process) gone() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -241,7 +241,7 @@ func (g *Process) call(ctx context.Context, m Message, f *os.File) (*call, error
 		g.abandon(m.ID, c)
 		select {
 		case g.out <- outgoing{message: Message{Op: OpCancel, ID: m.ID}}:
-		default: // what it answers is thrown away too
+		default: // its answer is discarded too
 		}
 		return nil, fmt.Errorf("ask the gateway: %w: %w", ctx.Err(), paddock.Canceled)
 	case <-g.ctx.Done():
@@ -250,8 +250,8 @@ func (g *Process) call(ctx context.Context, m Message, f *os.File) (*call, error
 	}
 }
 
-// abandon ends a call that nobody waits for any more, with the socket that came
-// for it or will.
+// abandon ends a call without a waiting caller, and closes its socket, even one that
+// arrives later.
 func (g *Process) abandon(id uint64, c *call) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,16 +7,16 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// maxRefused bounds the refusals that are kept.
+// maxRefused bounds the kept refusals.
 const maxRefused = 1000
 
-// refusals are what a gateway refused, the newest of it.
+// refusals are the newest refusals of a gateway.
 type refusals struct {
 	known map[refusalKey]*paddock.Refusal
 	order []refusalKey // oldest first
 }
 
-// A refusalKey is what makes refusals alike.
+// A refusalKey identifies equal refusals.
 type refusalKey struct{ what, target, rule string }
 
 func (r *refusals) add(n paddock.Refusal) {
@@ -37,11 +37,11 @@ func (r *refusals) add(n paddock.Refusal) {
 	r.order = append(r.order, k)
 }
 
-// listMax bounds a list as JSON, in bytes, so that it fits into a packet: what a
-// guest asks for can take six times as much room there.
+// listMax bounds a list in JSON, in bytes, so that it fits into a packet. A guest's text
+// may grow sixfold in JSON.
 const listMax = 96 << 10
 
-// list gives the newest, in the order of time.
+// list returns the newest refusals in order of time.
 func (r *refusals) list() []paddock.Refusal {
 	all := make([]paddock.Refusal, 0, len(r.order))
 	for _, k := range r.order {

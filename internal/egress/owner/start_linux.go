@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// firstID begins the numbers that gateways of root are, where none was named:
-// they belong to nobody, and each gateway has another one. systemd sets the range
-// aside for what is contained; sandboxes have numbers below it.
+// firstID begins the range of user numbers of gateways whose owner is root, if none is
+// configured. No account has them, and each gateway gets another one. systemd reserves the
+// range for containers. Sandboxes use lower numbers.
 const firstID = 0x61000000
 
 // ChannelFD is the descriptor of a gateway's channel to its owner.
@@ -33,8 +33,8 @@ const (
 	CountSent     = 1
 )
 
-// start starts the process. The thread that starts it stays, because the kernel
-// ends the gateway with that thread.
+// start starts the process. The thread that starts it must stay, because the kernel kills
+// the gateway when that thread ends.
 func (g *Process) start(exe *os.File) error {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
@@ -46,14 +46,14 @@ func (g *Process) start(exe *os.File) error {
 		return err
 	}
 	defer theirs.Close()
-	// Its descriptor is one that the start of a child leaves alone.
+	// The start of a child must not close this descriptor.
 	program, err := kernel.Duplicate(exe)
 	if err != nil {
 		return errors.Join(err, ours.Close())
 	}
 	defer program.Close()
-	// Not the owner's own: that may be a terminal, whose keys could be read and
-	// whose screen be written by a gateway that was taken over.
+	// Do not pass the owner's stderr: it may be a terminal, which a compromised gateway
+	// could read and write.
 	words, says, err := os.Pipe()
 	if err != nil {
 		return errors.Join(err, ours.Close())
@@ -74,7 +74,7 @@ func (g *Process) start(exe *os.File) error {
 	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
 	started := make(chan error)
 	g.wg.Go(func() {
-		runtime.LockOSThread() // for good: see above
+		runtime.LockOSThread() // permanently: see above
 		p, err := os.StartProcess(path, []string{Argv0}, attr)
 		g.process = p
 		started <- err
@@ -91,8 +91,7 @@ func (g *Process) start(exe *os.File) error {
 	return nil
 }
 
-// surroundings are what of the owner's environment says where trusted
-// certificates are.
+// surroundings returns the owner's variables that name trusted certificates.
 func surroundings(env []string) []string {
 	kept := []string{}
 	for _, e := range env {
@@ -103,7 +102,7 @@ func surroundings(env []string) []string {
 	return kept
 }
 
-// credential is who the gateway is: nobody else where the owner is root.
+// credential returns the user of the gateway. It has no other process if the owner is root.
 func (g *Process) credential() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
@@ -120,24 +119,24 @@ func (g *Process) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id(g.config.UID), Gid: id(g.config.GID)}
 }
 
-// reap waits for the process and tells how it ended, with what it said last.
+// reap waits for the process, and reports its end with its last output.
 func (g *Process) reap(words *os.File) {
 	said := make(chan string, 1)
 	g.wg.Go(func() {
-		head, _ := io.ReadAll(io.LimitReader(words, textMax)) // what there is will do
+		head, _ := io.ReadAll(io.LimitReader(words, textMax)) // a partial output is enough
 		_, _ = io.Copy(io.Discard, words)
 		said <- printable(strings.TrimSpace(string(head)), textMax)
 	})
 	why := g.wait()
-	_ = words.SetReadDeadline(time.Now().Add(closeTime)) // somebody else may hold the other end
+	_ = words.SetReadDeadline(time.Now().Add(closeTime)) // another process may hold the other end
 	g.ended(fmt.Errorf("%s: %w", why, paddock.Unavailable), <-said)
 }
 
-// wait waits for the process and says how it ended.
+// wait waits for the process and describes its end.
 func (g *Process) wait() string {
 	if f, err := kernel.OpenProcess(g.process.Pid); err == nil {
 		if f, p, err := kernel.NewPoller(f); err == nil {
-			_ = p.Wait() // cheaper than to wait in the system call below
+			_ = p.Wait() // cheaper than waiting in the system call below
 			f.Close()
 		}
 	}

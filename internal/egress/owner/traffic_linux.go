@@ -15,8 +15,8 @@ func (g *Process) Traffic() paddock.Traffic {
 	return g.carried
 }
 
-// countLocked reads what was counted. A gateway that is no longer itself can write
-// what it likes there, but not take back what it has written. The caller holds mu.
+// countLocked reads the counters. A compromised gateway can write any number, but cannot
+// reduce a count that was read. The caller holds mu.
 func (g *Process) countLocked() {
 	if g.counters == nil {
 		return
@@ -26,13 +26,13 @@ func (g *Process) countLocked() {
 	}
 }
 
-// settle reads for the last time what was counted: the process has gone.
+// settle reads the counters after the end of the process.
 func (g *Process) settle() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.countLocked()
 	if g.counters != nil {
-		_ = g.counters.Close() // it is memory of this process alone now
+		_ = g.counters.Close() // now only this process maps the memory
 		g.counters = nil
 	}
 }

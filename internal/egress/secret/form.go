@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A form is how a text is written in some place.
+// A form is an encoding of a text.
 type form func(string) string
 
-// forms are how values are written in what comes back. Base64 is apart.
+// forms returns the encodings of values in answers, except base64.
 func forms() []form {
 	return []form{
 		func(s string) string { return s },
@@ -26,7 +26,7 @@ func forms() []form {
 	}
 }
 
-// lowerEscapes writes percent escapes in small letters.
+// lowerEscapes makes percent escapes lower case.
 func lowerEscapes(s string) string {
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {
@@ -38,8 +38,7 @@ func lowerEscapes(s string) string {
 	return string(b)
 }
 
-// jsonEscape writes s as it stands between quotes in JSON, with what HTML would
-// take for its own escaped.
+// jsonEscape encodes s as in a JSON string, including escapes for HTML.
 func jsonEscape(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -48,7 +47,7 @@ func jsonEscape(s string) string {
 	return string(b[1 : len(b)-1])
 }
 
-// plainJSON does so, and escapes nothing that JSON lets stand.
+// plainJSON encodes s as in a JSON string with the fewest escapes.
 func plainJSON(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -63,11 +62,11 @@ func xmlEscape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace(s)
 }
 
-// shortestEncoded is the shortest piece of base64 that is looked for: shorter
-// ones would be found by chance.
+// shortestEncoded is the shortest piece of base64 to search for. Shorter ones would match
+// by chance.
 const shortestEncoded = 8
 
-// scrubs gives what is looked for in answers, and what comes in its place.
+// scrubs returns the texts to search for in answers, with their replacements.
 func scrubs(name, value, placeholder string) []pair {
 	var list []pair
 	seen := map[string]bool{}
@@ -86,7 +85,8 @@ func scrubs(name, value, placeholder string) []pair {
 			if len(from) < shortestEncoded {
 				continue
 			}
-			// The length stays, or what stands around it could not be read.
+			// Keep the length, because otherwise the surrounding base64 could not be
+			// decoded.
 			to := encoded(encoding, placeholder, shift)
 			for len(to) < len(from) {
 				to += to
@@ -97,8 +97,8 @@ func scrubs(name, value, placeholder string) []pair {
 	return list
 }
 
-// encoded gives the characters of base64 that s alone decides where shift bytes
-// stand before it and anything behind it.
+// encoded returns the base64 characters that depend only on s, if shift bytes precede it
+// and anything follows.
 func encoded(encoding *base64.Encoding, s string, shift int) string {
 	text := encoding.EncodeToString(append(make([]byte, shift), s...))
 	first := (shift*8 + 5) / 6

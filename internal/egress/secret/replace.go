@@ -7,34 +7,33 @@ import (
 	"time"
 )
 
-// A pair is a text and what comes in its place.
+// A pair is a text and its replacement.
 type pair struct {
 	from, to []byte
 	name     string // of the secret
 }
 
 const (
-	// patience is how long a few bytes that may begin a text are held back
-	// while nothing else comes: a program may wait for them.
+	// patience is how long a few bytes that may begin a text are held back without further
+	// input, because a program may wait for them.
 	patience = 20 * time.Millisecond
 
-	// sure is how many bytes are no accident: they are held back until it is
-	// clear what they are.
+	// sure is the number of matching bytes that are no accident. They are held back until
+	// it is clear what they are.
 	sure = 8
 
 	chunk = 32 << 10
 )
 
-// An exchange is how a stream is changed. It is for one stream.
+// An exchange is the set of replacements for one stream.
 type exchange struct {
 	pairs   []pair
 	longest int
-	used    func(name string) // told each name once; nil is nobody
+	used    func(name string) // called once for each name; may be nil
 	seen    map[string]bool
 
-	// late says what is done with a text of which some bytes were given away
-	// already, because patience was over: its rest is replaced, or, where half a
-	// text is of no use, left.
+	// late determines what happens to the rest of a text whose first bytes were already
+	// returned after patience: it is replaced, or, if a partial text is useless, kept.
 	late bool
 }
 
@@ -46,11 +45,11 @@ func newExchange(pairs []pair, used func(string), late bool) *exchange {
 	return x
 }
 
-// apply appends what b becomes to out, as far as that is certain, and gives how much of
-// b that was. The first given bytes of b went out before and are not appended.
-// At the end of a stream everything is certain.
+// apply appends b with replacements to out, as far as the result is certain, and returns
+// how much of b that was. The first given bytes of b were already returned and are not
+// appended. At the end of a stream everything is certain.
 func (x *exchange) apply(out, b []byte, given int, end bool) (grown []byte, done int) {
-	next := make([]int, len(x.pairs)) // where each is found from done on; -1: nowhere
+	next := make([]int, len(x.pairs)) // position of each from done on; -1 if none
 	for i := range x.pairs {
 		next[i] = -2
 	}
@@ -73,7 +72,7 @@ func (x *exchange) apply(out, b []byte, given int, end bool) (grown []byte, done
 		if best < 0 {
 			break
 		}
-		// A longer text may begin before or at the same place and not be whole.
+		// A longer text may begin at or before the same position, and be incomplete.
 		if from := x.begins(b, done, next[best]+1, len(x.pairs[best].from)); !end && from >= 0 {
 			return appendFrom(out, b, done, from, given), from
 		}
@@ -91,7 +90,7 @@ func (x *exchange) apply(out, b []byte, given int, end bool) (grown []byte, done
 	return appendFrom(out, b, done, rest, given), rest
 }
 
-// put appends what comes in the place of p, of which gone bytes went out.
+// put appends the replacement of p, of which gone bytes were already returned.
 func (x *exchange) put(out []byte, p pair, gone int) []byte {
 	if gone > 0 && !x.late {
 		return append(out, p.from[min(gone, len(p.from)):]...)
@@ -103,8 +102,8 @@ func (x *exchange) put(out []byte, p pair, gone int) []byte {
 	return append(out, p.to[min(max(gone, 0), len(p.to)):]...)
 }
 
-// begins gives the first place in b, from done and before limit, where a text of
-// more than so many bytes begins that b does not hold whole; -1 is nowhere.
+// begins returns the first position in b, from done and before limit, at which an
+// incomplete text longer than than begins, or -1.
 func (x *exchange) begins(b []byte, done, limit, than int) int {
 	for at := max(done, len(b)-x.longest+1); at < limit; at++ {
 		for _, p := range x.pairs {
@@ -116,7 +115,7 @@ func (x *exchange) begins(b []byte, done, limit, than int) int {
 	return -1
 }
 
-// appendFrom appends b[from:to] without the bytes before given.
+// appendFrom appends b[from:to] without the first given bytes of b.
 func appendFrom(out, b []byte, from, to, given int) []byte {
 	from = max(from, given)
 	if from >= to {
@@ -125,37 +124,37 @@ func appendFrom(out, b []byte, from, to, given int) []byte {
 	return append(out, b[from:to]...)
 }
 
-// bytesOf changes a whole text.
+// bytesOf applies the replacements to a whole text.
 func (x *exchange) bytesOf(b []byte) []byte {
 	out, _ := x.apply(nil, b, 0, true)
 	return out
 }
 
-// A stream is a reader whose bytes are exchanged. What may be the begin of a text is
-// held back until more comes; a few bytes for patience only. It holds two chunks
-// at most, and a goroutine as long as something is held back and waited for.
+// A stream is a reader with replacements. It holds back bytes that may begin a text until
+// more arrive, and a few bytes only for patience. It holds at most two chunks, and has a
+// goroutine while it waits for more.
 type stream struct {
 	r io.Reader
 	x *exchange
 
-	in    []byte // read, and not certain
-	given int    // bytes of in that went out before they were certain
-	out   []byte // to be given, from at on
+	in    []byte // read, not certain
+	given int    // bytes of in that were already returned
+	out   []byte // to be returned, starting at at
 	at    int
-	err   error // of r
+	err   error // from r
 
-	pending chan struct{} // closed when a read in the background is over
+	pending chan struct{} // closed when a read in the background has ended
 	mu      sync.Mutex
 	closed  bool // guarded by mu
 	wg      sync.WaitGroup
-	ahead   []byte // it reads into this
-	n       int    // and got so much
+	ahead   []byte // buffer of that read
+	n       int    // bytes that it read
 	aheadE  error
 }
 
 func newStream(r io.Reader, x *exchange) *stream { return &stream{r: r, x: x} }
 
-// Read gives what is certain.
+// Read returns bytes that are certain.
 func (s *stream) Read(b []byte) (int, error) {
 	for s.at == len(s.out) {
 		s.out, s.at = s.out[:0], 0
@@ -173,7 +172,7 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads once, or gives up what was held back too long.
+// fill reads once, or stops holding back bytes after patience.
 func (s *stream) fill() {
 	if s.ahead == nil {
 		s.ahead = make([]byte, chunk)
@@ -221,7 +220,7 @@ func (s *stream) begin() bool {
 	return true
 }
 
-// take exchanges what was read.
+// take applies replacements to the bytes that were read.
 func (s *stream) take() {
 	s.in = append(s.in, s.ahead[:s.n]...)
 	s.err = s.aheadE
@@ -235,7 +234,7 @@ func (s *stream) flush(end bool) {
 	s.given = max(0, s.given-done)
 }
 
-// Close closes what is read from and waits until nobody reads it.
+// Close closes the underlying reader and waits for a pending read.
 func (s *stream) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -19,7 +19,7 @@ import (
 // A Store holds the secrets of a sandbox with their placeholders. It is immutable.
 type Store struct {
 	all   []entry
-	slots chan struct{} // of bodies that are held
+	slots chan struct{} // limits held bodies
 }
 
 type entry struct {
@@ -71,7 +71,7 @@ func (s *Store) Bound(secrets []paddock.Secret) *Set {
 type Set struct {
 	entries []entry
 	scrub   []pair
-	keeps   bool // whether scrubbing keeps lengths
+	keeps   bool // scrubbing keeps lengths
 	slots   chan struct{}
 }
 
@@ -87,7 +87,7 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// at gives the exchange of placeholders at a place, written in a form.
+// at returns the replacements of placeholders at a place in an encoding.
 func (s *Set) at(place paddock.SecretPlace, write form, used func(string)) *exchange {
 	var pairs []pair
 	for _, e := range s.entries {
@@ -141,7 +141,7 @@ func (s *Set) Head(r *http.Request) ([]string, error) {
 	return names, nil
 }
 
-// framing tells of fields that say where a message goes or ends.
+// framing reports whether a field affects the destination or the end of a message.
 func framing(name string) bool {
 	switch name {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Expect", "Content-Encoding":
@@ -150,7 +150,7 @@ func framing(name string) bool {
 	return false
 }
 
-// header changes the value of a field, and what Basic authorization holds.
+// header changes the value of a field, and the content of Basic authorization.
 func header(x *exchange, value string) string {
 	scheme, text, ok := strings.Cut(value, " ")
 	if ok && strings.EqualFold(scheme, "Basic") {
@@ -189,8 +189,8 @@ func encodedBody(h http.Header) bool {
 	return slices.ContainsFunc(h.Values("Content-Encoding"), func(v string) bool { return !strings.EqualFold(strings.TrimSpace(v), "identity") })
 }
 
-// writing gives how a value is written in a body of a type; not ok is a type that
-// is no text.
+// writing returns the encoding of a value in a body of this type. It reports false if the
+// type is not text.
 func writing(contentType string) (form, bool) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	switch {

@@ -22,8 +22,8 @@ import (
 const (
 	algorithm = "AWS4-HMAC-SHA256"
 
-	// longestHashed is the longest body that is read whole because its signature
-	// needs its sum, and hashers how many there are at once.
+	// longestHashed is the longest body that is read whole for the hash in its signature.
+	// hashers is how many at once.
 	longestHashed = 8 << 20
 	hashers       = 4
 )
@@ -33,16 +33,17 @@ type signature struct {
 	id, key         entry
 	region, service string
 	at              time.Time
-	headers         []string // that are signed
+	headers         []string // signed headers
 	slots           chan struct{}
 }
 
-// isSigned tells of the header of a request that is signed with AWS SigV4.
+// isSigned reports whether a request is signed with AWS SigV4.
 func isSigned(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Authorization"), "AWS4-")
 }
 
-// signature reads how r is signed; nil where it is not, or not with placeholders.
+// signature parses the signature of r. It returns nil if there is none, or none with
+// placeholders.
 func (s *Set) signature(r *http.Request) (*signature, error) {
 	for _, key := range s.entries {
 		if key.SigV4 == "" {
@@ -82,7 +83,7 @@ func (s *Set) readSignature(r *http.Request, id, key entry) (*signature, error) 
 	return signed, nil
 }
 
-// read reads "AWS4-HMAC-SHA256 Credential=ID/DATE/REGION/SERVICE/aws4_request,
+// read parses "AWS4-HMAC-SHA256 Credential=ID/DATE/REGION/SERVICE/aws4_request,
 // SignedHeaders=A;B, Signature=HEX".
 func (s *signature) read(authorization, date string) error {
 	at, err := time.Parse("20060102T150405Z", date)
@@ -113,8 +114,8 @@ func (s *signature) repeat(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Only what the guest has signed is signed again: the rest may change on
-	// the way.
+	// Sign only the headers that the guest signed, because the others may change on the
+	// way.
 	plain := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: http.Header{}}
 	url := *r.URL
 	plain.URL = &url
@@ -129,7 +130,7 @@ func (s *signature) repeat(r *http.Request) error {
 	}
 	err = v4.NewSigner().SignHTTP(r.Context(), aws.Credentials{AccessKeyID: s.id.Value, SecretAccessKey: s.key.Value}, plain, sum, s.service, s.region, s.at, func(o *v4.SignerOptions) {
 		o.DisableURIPathEscaping = strings.HasPrefix(s.service, "s3")
-		o.DisableSessionToken = true // the guest's header has it
+		o.DisableSessionToken = true // it is in the guest's header
 	})
 	if err != nil {
 		return fmt.Errorf("sign a request again: %w", err)
@@ -139,7 +140,7 @@ func (s *signature) repeat(r *http.Request) error {
 	return nil
 }
 
-// sum gives the sum of the body that is signed: as the guest says, or what it is.
+// sum returns the hash of the body for the signature: the guest's, or a computed one.
 func (s *signature) sum(r *http.Request) (string, error) {
 	if sum := r.Header.Get("X-Amz-Content-Sha256"); sum != "" {
 		return sum, nil
@@ -164,7 +165,7 @@ type held struct {
 	release func()
 }
 
-// hold reads body whole, one of so many at once.
+// hold reads body whole, when a slot is free.
 func hold(ctx context.Context, body io.ReadCloser, slots chan struct{}) (*held, error) {
 	select {
 	case slots <- struct{}{}:
@@ -186,7 +187,7 @@ func hold(ctx context.Context, body io.ReadCloser, slots chan struct{}) (*held, 
 	return &held{Reader: bytes.NewReader(all), all: all, release: release}, nil
 }
 
-// Close lets go of it.
+// Close frees the slot.
 func (h *held) Close() error {
 	h.release()
 	return nil

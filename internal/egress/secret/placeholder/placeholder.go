@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// shortestValue is the length of the shortest value: a shorter one could not be taken out of an answer without
-	// taking out what happens to look like it.
+	// shortestValue is the minimum length of a value. A shorter one would match other text
+	// in answers.
 	shortestValue = 6
 	longestValue  = 16 << 10
 )
@@ -64,18 +64,18 @@ func check(s paddock.Secret) error {
 
 const (
 	shortest = 16  // of placeholders
-	longest  = 512 // of placeholders: a value that is longer has a shorter one
+	longest  = 512 // of placeholders; longer values have shorter ones
 )
 
-// prefixes begin keys of kinds that programs know, and tell nothing of a key.
+// prefixes returns well-known prefixes of keys, which disclose nothing of a key.
 func prefixes() []string {
 	return []string{"sk-ant-api03-", "sk-ant-", "sk-proj-", "sk-or-v1-", "sk-", "github_pat_", "ghp_", "gho_", "ghs_", "ghu_", "glpat-", "xoxb-", "xoxp-", "xapp-", "AKIA", "ASIA", "AIza", "hf_", "gsk_", "r8_"}
 }
 
-// placeholder makes one that looks like value to a program that checks keys: the
-// same known prefix, the same kinds of letters, the same length within bounds. It
-// follows from seed and name, so that it stays when the value of the same kind
-// is another, and tells nothing of the value but these.
+// placeholder returns a text that a program accepts as a key like value: the same known
+// prefix, the same kinds of characters, and the same length within bounds. It depends on
+// the seed, the name and these properties only, so it stays the same for another value of
+// the same kind.
 func placeholder(seed []byte, name, value string) (string, error) {
 	prefix := ""
 	for _, p := range prefixes() {
@@ -86,8 +86,7 @@ func placeholder(seed []byte, name, value string) (string, error) {
 	}
 	alphabet := alphabetOf(value[len(prefix):])
 	size := min(max(len(value), shortest), longest) - len(prefix)
-	// Two bytes for each letter: what is left over of a division by less than
-	// 64 is even enough.
+	// Two random bytes for each character make the modulo bias negligible.
 	random, err := hkdf.Key(sha256.New, seed, nil, "paddock placeholder "+name, 2*size)
 	if err != nil {
 		return "", err
@@ -100,8 +99,8 @@ func placeholder(seed []byte, name, value string) (string, error) {
 	return b.String(), nil
 }
 
-// alphabetOf gives the letters and digits of the kinds that are in s. No others:
-// they are the same in every encoding.
+// alphabetOf returns the kinds of letters and digits that occur in s. It uses no other
+// characters, because letters and digits are the same in every encoding.
 func alphabetOf(s string) string {
 	const (
 		digits = "0123456789"
