@@ -1,6 +1,6 @@
-// Package inventory holds the sandboxes that a driver owns in its own process, by ID,
-// and reserves the IDs of sandboxes that are being made. No ID is taken twice, and a
-// closed driver has no sandboxes.
+// Package inventory holds the sandboxes that a driver owns in its own process, by ID. It
+// reserves the IDs of sandboxes that are being made. No ID is used twice, and a closed
+// driver has no sandboxes.
 package inventory
 
 import (
@@ -13,25 +13,25 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Set is empty and ready to use when it is zero. Its methods are safe for many
-// goroutines at once.
+// A Set holds sandboxes by ID. The zero value is empty and ready to use. Its methods are
+// safe for concurrent use.
 type Set[S paddock.Sandbox] struct {
 	mu     sync.Mutex
 	closed bool                    // guarded by mu
 	places map[paddock.ID]place[S] // guarded by mu
-	last   int                     // guarded by mu: how many were added
+	last   int                     // guarded by mu; number of the last added sandbox
 }
 
-// A place is for one sandbox.
+// A place belongs to one sandbox.
 type place[S paddock.Sandbox] struct {
 	sandbox S
-	number  int // in the order in which they came; 0 while it is made
+	number  int // order of addition; 0 during creation
 }
 
 func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.Unavailable) }
 
-// Reserve takes an ID for a sandbox that is being made. [Set.Add] or [Set.Forget] ends
-// the reservation. An ID that is taken is [paddock.Exists].
+// Reserve reserves an ID for a sandbox that is being made, until [Set.Add] or [Set.Forget].
+// An ID in use is [paddock.Exists].
 func (r *Set[S]) Reserve(id paddock.ID) error {
 	if !id.Valid() {
 		return fmt.Errorf("id %q is not a name of lower-case letters, digits and dashes, at most 63: %w", id, paddock.Invalid)
@@ -51,8 +51,8 @@ func (r *Set[S]) Reserve(id paddock.ID) error {
 	return nil
 }
 
-// Add puts a sandbox in the place that was reserved for it. It fails where the set was
-// closed meanwhile; the caller then removes the sandbox.
+// Add adds a sandbox under its reserved ID. It fails if the set was closed meanwhile; the
+// caller must then remove the sandbox.
 func (r *Set[S]) Add(s S) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *Set[S]) Add(s S) error {
 	return nil
 }
 
-// Forget frees an ID, whether its sandbox was added or never made.
+// Forget frees an ID, whether or not its sandbox was added.
 func (r *Set[S]) Forget(id paddock.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,7 @@ func (r *Set[S]) All() []S {
 	return r.all()
 }
 
-// all is with mu held.
+// all is All with mu held.
 func (r *Set[S]) all() []S {
 	there := make([]place[S], 0, len(r.places))
 	for _, p := range r.places {
@@ -111,8 +111,8 @@ func (r *Set[S]) all() []S {
 	return list
 }
 
-// List returns the status of each sandbox, oldest first, for a driver's List. It leaves
-// out sandboxes that are removed meanwhile.
+// List returns the status of each sandbox, oldest first, for a driver's List. It leaves out
+// sandboxes that are removed meanwhile.
 func (r *Set[S]) List(ctx context.Context) ([]paddock.Status, error) {
 	r.mu.Lock()
 	if r.closed {
@@ -140,8 +140,8 @@ func (r *Set[S]) Err() error {
 	return nil
 }
 
-// Shut closes the set: it takes no more sandboxes. It returns those that are there,
-// oldest first, for the caller to remove, and whether this was the first call.
+// Shut closes the set: it accepts no more sandboxes. It returns the remaining ones, oldest
+// first, for the caller to remove, and whether this was the first call.
 func (r *Set[S]) Shut() (left []S, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,8 +149,8 @@ func (r *Set[S]) Shut() (left []S, first bool) {
 	return r.all(), first
 }
 
-// Close shuts the set and removes every sandbox, for a driver's Close. It goes on after
-// a failure and returns the first error.
+// Close closes the set and removes every sandbox, for a driver's Close. It continues after
+// an error and returns the first one.
 func (r *Set[S]) Close() error {
 	left, _ := r.Shut()
 	var first error

@@ -126,7 +126,7 @@ func (r *Ring) Live(ctx context.Context, tenant, id string, s Scope) (bool, erro
 	return k.Tenant == tenant && ended(k, r.now()) == nil && principal(k).May(s), nil
 }
 
-// ended says why a key is not valid any more.
+// ended returns why a key is no longer valid.
 func ended(k store.Key, now time.Time) error {
 	switch {
 	case !k.Revoked.IsZero():
@@ -145,14 +145,14 @@ func principal(k store.Key) Principal {
 	return who
 }
 
-// nobody is a sum that no secret has, as long as one that some secret has.
+// nobody is a hash that no secret has, of the usual length.
 const nobody = "................................................................"
 
-// useEvery is how exactly the last use of a key is known.
+// useEvery is the precision of the time of a key's last use.
 const useEvery = time.Minute
 
-// note keeps when a key was used. It is told nobody if that cannot be kept: a
-// full disk must not lock out who would make room.
+// note records the use of a key. It ignores an error, because a full disk must not lock out
+// somebody who would free space.
 func (r *Ring) note(ctx context.Context, k store.Key, now time.Time) {
 	since := now.Add(-useEvery)
 	if k.Used.After(since) && !k.Used.After(now) {

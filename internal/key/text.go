@@ -23,26 +23,26 @@ const (
 	textSize   = len(prefix) + idSize + 1 + tailSize
 )
 
-// alphabet is what is read aloud without doubt, in lower case.
+// alphabet has only characters that are unambiguous when read aloud, in lower case.
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
 func encoding() *base32.Encoding {
 	return base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
 }
 
-// A parsed key is what its text says.
+// A parsed is the content of a key's text.
 type parsed struct {
 	id     string
 	secret [randomness]byte
 }
 
-// sum is what is kept of the secret.
+// sum returns the hash that is stored of the secret.
 func (p parsed) sum() string {
 	sum := sha256.Sum256(p.secret[:])
 	return hex.EncodeToString(sum[:])
 }
 
-// text is what the bearer gets.
+// text returns the text of the key.
 func (p parsed) text() string {
 	tail := binary.BigEndian.AppendUint32(p.secret[:], p.check())
 	return prefix + p.id + "_" + encoding().EncodeToString(tail)
@@ -52,7 +52,7 @@ func (p parsed) check() uint32 {
 	return crc32.ChecksumIEEE(append([]byte(prefix+p.id+"_"), p.secret[:]...))
 }
 
-// fresh makes a key that nobody can guess.
+// fresh makes a random key.
 func fresh() parsed {
 	var id [idBytes]byte
 	var p parsed
@@ -62,18 +62,18 @@ func fresh() parsed {
 	return p
 }
 
-// hexPrefix begins a key in the grammar of E2B's clients, which older ones insist
-// on: the same key, in digits of base 16.
+// hexPrefix is the prefix of a key in the format that E2B's older clients require: the same
+// key in hexadecimal.
 const hexPrefix = "e2b_"
 
-// hexText is the other text that the bearer may get.
+// hexText returns the text of the key in that format.
 func (p parsed) hexText() string {
-	id, _ := encoding().DecodeString(p.id) // it was encoded here
+	id, _ := encoding().DecodeString(p.id) // valid, because it was encoded here
 	data := slices.Concat(id, p.secret[:])
 	return hexPrefix + hex.EncodeToString(binary.BigEndian.AppendUint32(data, p.check()))
 }
 
-// parseHex reads it. It takes exactly what hexText writes.
+// parseHex parses exactly the format of hexText.
 func parseHex(text string) (parsed, error) {
 	var p parsed
 	data, err := hex.DecodeString(strings.TrimPrefix(text, hexPrefix))
@@ -88,7 +88,7 @@ func parseHex(text string) (parsed, error) {
 	return p, nil
 }
 
-// parse reads the text of a key. It takes exactly what text and hexText write.
+// parse parses exactly the formats of text and hexText.
 func parse(text string) (parsed, error) {
 	var p parsed
 	if strings.HasPrefix(text, hexPrefix) {

@@ -73,7 +73,7 @@ func Compare(a, b string) int {
 	return len(a) - len(b)
 }
 
-// Bounds of what an entry may be.
+// Bounds of an entry.
 const (
 	maxPath   = 1 << 20
 	maxName   = 255
@@ -84,7 +84,7 @@ const (
 	maxShared = 256 << 20 // bytes of the paths of files with other names
 )
 
-// valid tells what is wrong with an entry by itself.
+// valid returns what is wrong with the entry itself.
 func (e *Entry) valid() error {
 	if err := validPath(e.Path); err != nil {
 		return err
@@ -126,12 +126,12 @@ func validPath(p string) error {
 	return nil
 }
 
-// An order checks entries against those before.
+// An order checks each entry against the earlier ones.
 type order struct {
 	began  bool
 	last   string
 	solid  string          // the last path that is not a directory
-	shared map[string]bool // paths of what may have other names
+	shared map[string]bool // paths that later hard links may name
 	held   int             // bytes in shared
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A list of entries on disk is:
+// The format of a list of entries:
 //
 //	magic, with the version
 //	length and bytes of the description, in JSON
@@ -21,14 +21,14 @@ import (
 //	a zero, the number of entries
 //	the SHA-256 of all before
 //
-// Numbers are varints. A path is written as how much of the one before it
-// begins with, and the rest.
+// Numbers are varints. A path is written as the length of the prefix that it shares with
+// the previous path, and the rest.
 const magic = "paddock snapshot 1\n"
 
 // Meta describes a snapshot.
 type Meta struct {
 	ID      paddock.SnapshotID `json:"id"`
-	Tier    paddock.Tier       `json:"tier,omitempty"`   // that wrote it
+	Tier    paddock.Tier       `json:"tier,omitempty"`   // tier that wrote it
 	Base    string             `json:"base,omitempty"`   // the root that the entries are relative to
 	Parent  paddock.SnapshotID `json:"parent,omitempty"` // the snapshot that the sandbox started from, for information only
 	Name    string             `json:"name,omitempty"`
@@ -37,7 +37,7 @@ type Meta struct {
 
 const maxMeta = 64 << 10
 
-// A chunk is a part of a file, kept as a blob.
+// A chunk is a part of a file, stored as a blob.
 type chunk struct {
 	offset int64
 	size   int64
@@ -136,7 +136,7 @@ func (x *writer) entry(e *Entry, chunks []chunk) error {
 	return x.flush()
 }
 
-// end finishes the list; w is what it was made with.
+// end finishes the list. w is the writer that the list was made with.
 func (x *writer) end(w io.Writer) error {
 	x.buf = append(x.buf, 0)
 	x.buf = binary.AppendUvarint(x.buf, x.count)
@@ -150,7 +150,7 @@ func (x *writer) end(w io.Writer) error {
 	return err
 }
 
-// A reader reads a list, which may hold anything.
+// A reader reads a list. It does not trust the content.
 type reader struct {
 	r     *bufio.Reader
 	in    *summed
@@ -160,12 +160,12 @@ type reader struct {
 	count uint64
 }
 
-// A summed reader sums up what is read from it, but for the last bytes, which
-// are the sum.
+// A summed reader hashes everything that is read from it, except the last bytes, which are
+// the hash.
 type summed struct {
 	r    io.Reader
 	hash hash.Hash
-	tail []byte // read, not summed up yet
+	tail []byte // read, not hashed yet
 }
 
 func (s *summed) Read(p []byte) (int, error) {
@@ -228,7 +228,7 @@ func (x *reader) bytes(limit uint64) (string, error) {
 	return string(b), nil
 }
 
-// next reads an entry; without one it is io.EOF, after the sum was checked.
+// next reads an entry. At the end it checks the hash and returns io.EOF.
 func (x *reader) next() (*Entry, []chunk, error) {
 	kind, err := x.r.ReadByte()
 	if err != nil {
@@ -303,12 +303,12 @@ func (x *reader) chunks(e *Entry) ([]chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := x.number(min(size, maxChunks)) // each has a byte at least
+	n, err := x.number(min(size, maxChunks)) // each chunk has at least one byte
 	if err != nil {
 		return nil, err
 	}
 	e.Size = int64(size)
-	var all []chunk // not made by a number that was only read
+	var all []chunk // not allocated by an untrusted number
 	end := uint64(0)
 	for range n {
 		gap, err := x.number(size)
@@ -331,7 +331,7 @@ func (x *reader) chunks(e *Entry) ([]chunk, error) {
 	return all, nil
 }
 
-// finish checks what stands after the entries.
+// finish checks the bytes after the entries.
 func (x *reader) finish() error {
 	count, err := x.number(1<<64 - 1)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// chunkSize is how files are cut: parts begin at its multiples, so that the
-// same bytes at the same place of two files are one blob.
+// chunkSize is the size of the parts of a file. Parts begin at its multiples, so that equal
+// bytes at the same offset of two files share a blob.
 const chunkSize = 1 << 20
 
 // Options configure a Store.
@@ -70,9 +70,8 @@ func NewID() paddock.SnapshotID {
 	return paddock.SnapshotID("snap-" + strings.ToLower(rand.Text()))
 }
 
-// lock holds the store: shared by those who add to it, alone for those who
-// take blobs away. With wait it waits; otherwise a store in use is
-// [paddock.Conflict].
+// lock locks the store: shared for adding, exclusive for removing blobs. Without wait, a
+// store in use is [paddock.Conflict].
 func (s *Store) lock(alone, wait bool) (io.Closer, error) {
 	f, err := s.root.OpenFile(fileLock, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -149,7 +148,7 @@ func (s *Store) Write(ctx context.Context, m Meta, entries iter.Seq2[Entry, erro
 	})
 }
 
-// place writes a file and gives it its name when it is whole.
+// place writes a file and renames it when it is complete.
 func (s *Store) place(name string, fill func(*os.File) error) error {
 	temp := path.Join(dirTemp, rand.Text())
 	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -169,7 +168,7 @@ func (s *Store) place(name string, fill func(*os.File) error) error {
 	return s.settle(path.Dir(name))
 }
 
-// settle makes names in a directory safe from a loss of power.
+// settle makes the names in a directory survive a power failure.
 func (s *Store) settle(dir string) error {
 	if !s.opts.Sync {
 		return nil
@@ -181,12 +180,12 @@ func (s *Store) settle(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// An intake cuts files into blobs.
+// An intake splits files into blobs.
 type intake struct {
 	store *Store
 	ctx   context.Context
-	buf   []byte // the part that is being filled
-	from  int64  // where it begins
+	buf   []byte // the part being filled
+	from  int64  // its offset
 	list  []chunk
 }
 
@@ -255,11 +254,11 @@ func (k sum) path() string {
 	return path.Join(dirBlobs, name[:2], name[2:])
 }
 
-// keep writes a blob unless it is there.
+// keep writes a blob unless it exists.
 func (s *Store) keep(k sum, b []byte) error {
 	name := k.path()
 	if _, err := s.blob(chunk{size: int64(len(b)), sum: k}); err == nil {
-		return nil // one that was damaged is written anew
+		return nil // a damaged one is written again
 	}
 	if err := s.root.Mkdir(path.Dir(name), 0o700); err == nil {
 		err = s.settle(dirBlobs)
@@ -275,7 +274,7 @@ func (s *Store) keep(k sum, b []byte) error {
 	})
 }
 
-// blob reads a blob, of which the size is known, and checks it.
+// blob reads a blob of known size and checks it.
 func (s *Store) blob(c chunk) ([]byte, error) {
 	f, err := s.root.OpenFile(c.sum.path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -383,7 +382,7 @@ func (s *Store) List() ([]Meta, error) {
 	for _, id := range ids {
 		f, r, err := s.open(id)
 		switch {
-		case errors.Is(err, paddock.NotFound): // it was removed just now
+		case errors.Is(err, paddock.NotFound): // it was just removed
 		case err != nil:
 			errs = append(errs, err)
 		default:
@@ -461,7 +460,7 @@ func (s *Store) Collect(ctx context.Context) (freed int64, err error) {
 	}
 	for _, shelf := range shelves {
 		if len(shelf) != 2 {
-			continue // not ours
+			continue // not a blob
 		}
 		n, err := s.sweep(ctx, path.Join(dirBlobs, shelf), func(name string) bool {
 			var k sum
@@ -473,7 +472,7 @@ func (s *Store) Collect(ctx context.Context) (freed int64, err error) {
 			return freed, fmt.Errorf("collect snapshots: %w", err)
 		}
 	}
-	// Nobody writes now: what is there was left by somebody who died.
+	// No process is writing now, so these files are left over from killed ones.
 	n, err := s.sweep(ctx, dirTemp, func(string) bool { return false })
 	if err != nil {
 		err = fmt.Errorf("collect snapshots: %w", err)
@@ -481,7 +480,7 @@ func (s *Store) Collect(ctx context.Context) (freed int64, err error) {
 	return freed + n, err
 }
 
-// used gives the blobs of all snapshots.
+// used returns the blobs of all snapshots.
 func (s *Store) used(ctx context.Context) (map[sum]bool, error) {
 	ids, err := s.ids()
 	if err != nil {
@@ -517,7 +516,7 @@ func (s *Store) mark(ctx context.Context, id paddock.SnapshotID, used map[sum]bo
 	}
 }
 
-// sweep removes the files of a directory that are not to be kept.
+// sweep removes the files of a directory for which keep returns false.
 func (s *Store) sweep(ctx context.Context, dir string, keep func(string) bool) (freed int64, err error) {
 	names, err := s.names(dir)
 	if err != nil {

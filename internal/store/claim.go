@@ -32,7 +32,7 @@ func (s *Store) Claim(ctx context.Context, place string) (release func() error, 
 	return release, nil
 }
 
-// unclaim releases every claim, and lets nobody claim any more.
+// unclaim releases every claim, and prevents new ones.
 func (s *Store) unclaim() error {
 	s.mu.Lock()
 	claims := s.claims
@@ -45,11 +45,11 @@ func (s *Store) unclaim() error {
 	return errors.Join(errs...)
 }
 
-// releaseTime bounds how long PostgreSQL is waited for to let go of a claim.
+// releaseTime bounds the wait for PostgreSQL to release a claim.
 const releaseTime = 10 * time.Second
 
-// claimPostgres holds a lock of a session. So that the claim of a machine that
-// went without a word ends soon, the database looks whether it is still there.
+// claimPostgres holds a lock of a session. Keepalive settings make the database end the
+// claim of a crashed machine soon.
 func claimPostgres(ctx context.Context, db *sql.DB, place string) (free func() error, err error) {
 	place = clean(place)
 	conn, err := db.Conn(ctx)
@@ -74,11 +74,11 @@ func claimPostgres(ctx context.Context, db *sql.DB, place string) (free func() e
 	}, nil
 }
 
-// claimSQLite holds the lock of a file beside the state, as SQLite locks its own.
+// claimSQLite locks a file beside the state, as SQLite locks its own.
 func claimSQLite(ctx context.Context, path string) (free func() error, err error) {
 	name := path + ".lock"
-	// Only what is not there is opened: closing a file lets go of every lock that
-	// this program has on it.
+	// Open only a new file, because closing a file releases all locks that this program has
+	// on it.
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:

@@ -1,40 +1,38 @@
-// Package store keeps what a server must not forget: tenants, keys, sandboxes,
-// snapshots and what was used.
+// Package store keeps the persistent state of a server: tenants, keys, sandboxes, snapshots
+// and usage.
 //
-// # The story
+// # Overview
 //
-// [Open] takes a place. A path is a file of SQLite, for one server; a URL
-// postgres://… is a database of PostgreSQL, which several servers may share.
-// Everything else is the same on both.
+// [Open] opens a place. A path is a file of SQLite, for one server. A URL postgres://… is a
+// database of PostgreSQL, which several servers may share. Everything else is the same for
+// both.
 //
-// # What is promised
+// # Durability
 //
-// A call that answered without an error is kept: on disk, through a crash of the
-// program, of the machine, and of the power. One that answered with an error of
-// the database left nothing, but for one: if a connection to PostgreSQL is lost
-// while it commits, nobody can tell.
+// A call that returned without an error is on disk. It survives a crash of the program or
+// the machine, and a power failure. A call that returned an error of the database changed
+// nothing, with one exception: if a connection to PostgreSQL is lost during a commit, the
+// result is unknown.
 //
-// Of a file, what is true of a sandbox from its creation to its removal is not waited
-// for: that it is being made, is ready, is removed, its first lease; nor when a key was used. A
-// sandbox ends with the power, so what the last seconds before had of it may be lost
-// with it. What outlives the power (a pause, a snapshot, what was used, a change
-// of its lease) is on disk when it is told, and all that was written before it too.
+// With SQLite, some writes do not wait for the disk: that a sandbox is being made, is ready
+// or is removed, its first lease, and the last use of a key. A sandbox does not survive a
+// power failure either, so its last seconds may be lost with it. Facts that outlive a power
+// failure (a pause, a snapshot, usage, a changed lease) are on disk when the call returns,
+// and so is everything written before them.
 //
-// A change and the condition for it are one: [Store.AddSandbox] asks its caller
-// whether the tenant may have one more while nobody else can change what that
-// tenant has.
+// A change and its condition are atomic: [Store.AddSandbox] asks its caller whether the
+// tenant may have one more sandbox while nothing else can change the tenant's sandboxes.
 //
-// # What is never kept
+// # Secrets
 //
-// Keys are kept as sums of their secrets. A spec is kept without the values of
-// its secrets, of its environment and of the headers of its rules, since any of
-// them may be a credential; what is kept is what was asked, not what to make it
-// from.
+// Of a key only the hash of its secret is stored. A spec is stored without the values of
+// its secrets, of its environment and of the headers of its rules, because they may be
+// credentials. So a stored spec documents a request, and a sandbox cannot be made from it.
 //
 // # The file
 //
-// It is readable for its owner alone, in a directory that nobody else can enter:
-// Open makes both, and refuses a directory that others may enter. A full disk is
-// paddock.Exhausted, and ends when there is room again. A damaged file is told
-// in words, when it is opened or when the damage is met; it is never mended.
+// Only its owner can read the file, and only the owner can enter its directory. Open
+// creates both, and refuses a directory that others may enter. A full disk is
+// paddock.Exhausted until there is room again. Damage of a file is reported when the file
+// is opened or when the damage is found, and is never repaired.
 package store

@@ -7,14 +7,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// told gives an error a kind, and counts it where it is the database's own: what has
-// a kind already was decided here, by what was asked.
+// told adds a kind to an error of the database and counts it. An error with a kind comes
+// from the arguments of the call.
 func (s *Store) told(err error) error {
 	var kind paddock.Kind
 	if err != nil && !errors.As(err, &kind) && !errors.Is(err, context.Canceled) {
 		err = s.engine.told(err)
 		switch paddock.KindOf(err) {
-		case paddock.Exists, paddock.Conflict, paddock.NotFound, paddock.Invalid: // rules that the schema keeps
+		case paddock.Exists, paddock.Conflict, paddock.NotFound, paddock.Invalid: // from constraints of the schema
 		default:
 			s.failed.Add(1)
 		}

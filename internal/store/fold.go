@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// foldBatch is of how many sandboxes the records of a day are folded at once, so that
-// others who write come in between.
+// foldBatch is the number of sandboxes whose records of a day are merged in one
+// transaction, so that other writers are not blocked for long.
 const foldBatch = 200
 
 // FoldRecords merges records of hours into records of days, in UTC. One call handles some records of the oldest day
@@ -32,7 +32,7 @@ func (s *Store) FoldRecords(ctx context.Context, before time.Time) (int, error) 
 	var n int
 	err := s.write(ctx, func(q query) error {
 		n = 0
-		if q.engine.alone != "" { // of two servers one waits
+		if q.engine.alone != "" { // of two servers, one waits
 			if _, err := q.exec(q.engine.alone); err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func (s *Store) FoldRecords(ctx context.Context, before time.Time) (int, error) 
 			n += len(hours[token])
 			runs := fold(hours[token])
 			if len(runs) > 1 || stay[token] {
-				for _, r := range runs { // each begins where an hour did that was taken out
+				for _, r := range runs { // each begins where a deleted hour began
 					if err := q.putRecord(r); err != nil {
 						return err
 					}
@@ -75,10 +75,10 @@ func (s *Store) FoldRecords(ctx context.Context, before time.Time) (int, error) 
 	return n, err
 }
 
-// dayOf is when the day of a time began.
+// dayOf returns the beginning of the day of a time.
 func dayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 
-// unfolded finds the oldest day that is to be folded, and some of its sandboxes.
+// unfolded returns the oldest day to merge, and some of its sandboxes.
 func (q query) unfolded(before time.Time) (day time.Time, tokens []string, _ error) {
 	until := dayOf(before)
 	seen := make(map[string]bool)
@@ -99,7 +99,7 @@ func (q query) unfolded(before time.Time) (day time.Time, tokens []string, _ err
 	return day, slices.Sorted(maps.Keys(seen)), err
 }
 
-// among writes a list of values for a statement.
+// among returns the placeholders of a list of values for a statement.
 func among(first []any, tokens []string) (places string, values []any) {
 	values = first
 	for _, token := range tokens {
@@ -108,7 +108,7 @@ func among(first []any, tokens []string) (places string, values []any) {
 	return "(" + strings.TrimSuffix(strings.Repeat("?, ", len(tokens)), ", ") + ")", values
 }
 
-// known tells which sandboxes are there still, or were on another day too.
+// known reports which sandboxes still exist, or have records of another day.
 func (q query) known(day time.Time, tokens []string) (map[string]bool, error) {
 	found := make(map[string]bool)
 	note := func(r row) error {
@@ -128,7 +128,7 @@ func (q query) known(day time.Time, tokens []string) (map[string]bool, error) {
 	return found, err
 }
 
-// takeHours takes the records of a day out, each sandbox's in their order.
+// takeHours deletes and returns the records of a day, in order for each sandbox.
 func (q query) takeHours(day time.Time, tokens []string) (map[string][]Record, error) {
 	places, values := among([]any{stamp(day), stamp(day.Add(24 * time.Hour))}, tokens)
 	taken := make(map[string][]Record)
@@ -146,7 +146,7 @@ func (q query) takeHours(day time.Time, tokens []string) (map[string][]Record, e
 	return taken, err
 }
 
-// fold adds up neighbours that are alike.
+// fold merges adjacent records that may be merged.
 func fold(hours []Record) []Record {
 	var runs []Record
 	for _, r := range hours {
@@ -163,7 +163,7 @@ func fold(hours []Record) []Record {
 	return runs
 }
 
-// amounts are the numbers of a record.
+// amounts returns the numbers of a record.
 func (u *Record) amounts() []*int64 {
 	return []*int64{
 		(*int64)(&u.Wall), (*int64)(&u.Paused), (*int64)(&u.CPU), &u.Memory,
@@ -171,7 +171,7 @@ func (u *Record) amounts() []*int64 {
 	}
 }
 
-// measured tells which of its numbers were measured.
+// measured identifies which of the numbers were measured.
 func (u Record) measured() string {
 	var b strings.Builder
 	for _, n := range u.amounts() {
@@ -180,8 +180,8 @@ func (u Record) measured() string {
 	return b.String()
 }
 
-// plus adds a later record of which the same was measured; ok is false where a number
-// would be larger than one can be.
+// plus adds a later record with the same measured numbers. ok is false if a sum would
+// overflow.
 func (u Record) plus(r Record) (_ Record, ok bool) {
 	to, from := u.amounts(), r.amounts()
 	for i := range to {
@@ -200,9 +200,9 @@ func (u Record) plus(r Record) (_ Record, ok bool) {
 	return u, true
 }
 
-// join adds the record of a sandbox to those that are alike.
+// join adds the record of a sandbox to the record of its group.
 func (q query) join(crowds map[string]Record, day time.Time, r Record) error {
-	labels, err := text(r.Labels) // whose names are sorted
+	labels, err := text(r.Labels) // names are sorted
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (q query) join(crowds map[string]Record, day time.Time, r Record) error {
 	r.Begin, r.End, r.Sandbox, r.Mark = day, day.Add(24*time.Hour), "", json.RawMessage("{}")
 	sum := sha256.Sum256([]byte(alike))
 	for n := 0; ; n++ {
-		r.Token = fmt.Sprintf("+%s.%d", hex.EncodeToString(sum[:16]), n) // no sandbox's token has a plus
+		r.Token = fmt.Sprintf("+%s.%d", hex.EncodeToString(sum[:16]), n) // a sandbox's token never has a plus
 		have, there := crowds[r.Token]
 		if !there {
 			crowds[r.Token] = r
@@ -226,7 +226,7 @@ func (q query) join(crowds map[string]Record, day time.Time, r Record) error {
 	}
 }
 
-// crowd adds a record of many sandboxes to what is there of them.
+// crowd adds a record of many sandboxes to the stored one.
 func (q query) crowd(r Record) error {
 	name, _, _ := strings.Cut(r.Token, ".")
 	for n := 0; ; n++ {

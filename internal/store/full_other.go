@@ -8,5 +8,5 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// full knows no full disk here.
+// full does not recognise a full disk on this system.
 func full(err error) error { return fmt.Errorf("%w: %w", paddock.Internal, err) }

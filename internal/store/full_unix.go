@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// full tells a full disk from other errors of files.
+// full distinguishes a full disk from other errors of files.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return fmt.Errorf("the disk of the state is full: %w: %w", paddock.Exhausted, err)

@@ -43,7 +43,7 @@ func (l *Leases[R]) Get(ctx context.Context, id paddock.ID) (R, error) {
 	return r, err
 }
 
-// scanLease reads a record, with the version that it has by now.
+// scanLease reads a record with its present version.
 func scanLease[R any](found row) (R, error) {
 	var r R
 	var version int64
@@ -72,7 +72,7 @@ func (l *Leases[R]) Save(ctx context.Context, r R) (int64, error) {
 		return 0, fmt.Errorf("a lease without a valid id and version: %w", paddock.Invalid)
 	}
 	write := l.s.write
-	if head.Version == 0 { // of a sandbox that was just made
+	if head.Version == 0 { // of a new sandbox
 		write = l.s.writeLive
 	}
 	err = write(ctx, func(q query) error {
@@ -103,10 +103,10 @@ func (l *Leases[R]) Delete(ctx context.Context, id paddock.ID, version int64) er
 	})
 }
 
-// errNone is of a record that is not there.
+// errNone reports a missing record.
 var errNone = fmt.Errorf("no lease: %w", paddock.Conflict)
 
-// conflict says which version is there in place of the one that was known.
+// conflict reports the stored version if it differs from the known one.
 func (l *Leases[R]) conflict(q query, id paddock.ID, known int64) error {
 	var have int64
 	err := q.row("SELECT version FROM leases WHERE place = ? AND id = ?", l.place, clean(string(id))).Scan(&have)

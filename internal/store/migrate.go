@@ -15,26 +15,26 @@ import (
 //go:embed migration/*.sql
 var files embed.FS
 
-// migrations gives the steps of the schema, the first being to version 1. A step
-// that was released is never changed; a change is one more step.
+// migrations returns the steps of the schema; the first makes version 1. A released step
+// never changes. A change is another step.
 func migrations() []string {
-	entries, err := files.ReadDir("migration") // sorted, and numbered without a gap: a test says so
+	entries, err := files.ReadDir("migration") // sorted and numbered without gaps, as a test checks
 	if err != nil {
-		panic(err) // it was embedded
+		panic(err) // it is embedded
 	}
 	steps := make([]string, 0, len(entries))
 	for _, e := range entries {
 		data, err := files.ReadFile("migration/" + e.Name())
 		if err != nil {
-			panic(err) // as above
+			panic(err) // it is embedded
 		}
 		steps = append(steps, string(data))
 	}
 	return steps
 }
 
-// migrate brings the schema to the last step, all steps or none. Of two servers
-// that do so at once one waits, and finds it done.
+// migrate applies the missing steps in one transaction. If two servers do so at once, one
+// waits and finds nothing to do.
 func (s *Store) migrate(ctx context.Context, steps []string) error {
 	return s.write(ctx, func(q query) error {
 		if s.engine.alone != "" {
@@ -68,8 +68,8 @@ func (s *Store) migrate(ctx context.Context, steps []string) error {
 	})
 }
 
-// run executes the statements of a step, each of which ends a line with a
-// semicolon: PostgreSQL takes one at a time.
+// run executes the statements of a step one by one, as PostgreSQL requires. Each ends with
+// a semicolon at the end of a line.
 func (q query) run(step string) error {
 	for statement := range strings.SplitSeq(step, ";\n") {
 		if strings.TrimSpace(statement) == "" {
@@ -82,7 +82,7 @@ func (q query) run(step string) error {
 	return nil
 }
 
-// identify reads the store's name, which is made when it is first asked for.
+// identify reads the store's ID, which is made at the first use.
 func (s *Store) identify(ctx context.Context) error {
 	const ask = "SELECT value FROM facts WHERE name = 'id'"
 	err := s.read(ctx, func(q query) error { return q.row(ask).Scan(&s.id) })

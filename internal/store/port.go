@@ -18,7 +18,7 @@ type Port struct {
 	Named  bool  // whether the owner has set or shared the port
 }
 
-// mostPorts is how many ports of one sandbox something may be said of.
+// mostPorts is the maximum of stored ports of one sandbox.
 const mostPorts = 1000
 
 // Port returns the state of a port of the sandbox with a token.
@@ -49,8 +49,8 @@ func (s *Store) SetPort(ctx context.Context, token string, port int, public bool
 	return s.setPort(ctx, token, port, "ON CONFLICT (token, port) DO UPDATE SET public = 0, epoch = ports.epoch + 1", 0)
 }
 
-// setPort writes a port down. One that was not known begins with the epoch 1, so
-// that what is not written down and what is are told apart.
+// setPort stores a port. A new port begins with epoch 1, to distinguish it from a port that
+// is not stored.
 func (s *Store) setPort(ctx context.Context, token string, port int, have string, public int) error {
 	return s.write(ctx, func(q query) error {
 		var there string
@@ -79,7 +79,7 @@ func (s *Store) Owned(ctx context.Context, id paddock.ID) (Sandbox, error) {
 	return b, err
 }
 
-// secretSize is that of a secret, in bytes.
+// secretSize is the size of a secret in bytes.
 const secretSize = 32
 
 // Secret returns the secret with a name, 32 bytes, which is created at its first use. All servers on the store share

@@ -15,20 +15,20 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// connections is how many a server holds to PostgreSQL at most, which allows 100
-// in all where nobody changed it.
+// connections is the maximum of a server's connections to PostgreSQL. PostgreSQL allows 100
+// in all by default.
 const connections = 16
 
 func openPostgres(ctx context.Context, place string) (*Store, error) {
 	config, err := pgx.ParseConfig(place)
 	if err != nil {
-		return nil, fmt.Errorf("read the URL of PostgreSQL: %w: %w", paddock.Invalid, err) // without its password
+		return nil, fmt.Errorf("read the URL of PostgreSQL: %w: %w", paddock.Invalid, err) // the error has no password
 	}
-	// What was told as done is on disk, whatever the database's own setting.
+	// A finished commit must be on disk, whatever the database's own setting.
 	config.RuntimeParams["synchronous_commit"] = "on"
 	e := engine{
 		name: "PostgreSQL", numbered: true, lock: " FOR UPDATE",
-		alone:   "SELECT pg_advisory_xact_lock(7237101)", // a number of ours
+		alone:   "SELECT pg_advisory_xact_lock(7237101)", // an arbitrary number
 		explain: explainPostgres,
 		again: func(err error) bool {
 			code := codeOf(err)
@@ -47,7 +47,7 @@ func openPostgres(ctx context.Context, place string) (*Store, error) {
 	return s, nil
 }
 
-// codeOf gives the code of an error of PostgreSQL's own, or nothing.
+// codeOf returns the code of an error of PostgreSQL, or "".
 func codeOf(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -79,7 +79,7 @@ func explainPostgres(err error) error {
 	return fmt.Errorf("%w: %w", paddock.Internal, err)
 }
 
-// unreachable tells errors of the connection, not of the database.
+// unreachable reports whether an error concerns the connection, not the database.
 func unreachable(err error) bool {
 	var refused *pgconn.ConnectError
 	var broken net.Error

@@ -29,7 +29,7 @@ func Redact(spec paddock.Spec) paddock.Spec {
 	return spec
 }
 
-// blank keeps the names of a map.
+// blank keeps only the names of a map.
 func blank(m map[string]string) map[string]string {
 	if m == nil {
 		return nil
@@ -41,7 +41,7 @@ func blank(m map[string]string) map[string]string {
 	return names
 }
 
-// anonymous takes the user out of a URL. Of what is none, nothing is kept.
+// anonymous removes the user from a URL. For an invalid URL it returns "".
 func anonymous(proxy string) string {
 	u, err := url.Parse(proxy)
 	if err != nil || proxy == "" {
@@ -50,7 +50,7 @@ func anonymous(proxy string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// clean gives text that both databases can hold.
+// clean returns text that both databases can store.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// readers is how many may read at once beside the one who writes.
+// readers is the number of concurrent readers besides the writer.
 const readers = 4
 
 func openSQLite(ctx context.Context, path string) (*Store, error) {
@@ -46,8 +46,8 @@ func openSQLite(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// syncSQLite has transactions wait for the disk, or not. One that does takes along
-// what those before it have left to the system.
+// syncSQLite sets whether transactions wait for the disk. A transaction that waits also
+// writes the earlier ones to disk.
 func syncSQLite(ctx context.Context, c *sql.Conn, safe bool) error {
 	mode := "PRAGMA synchronous = NORMAL"
 	if safe {
@@ -57,7 +57,7 @@ func syncSQLite(ctx context.Context, c *sql.Conn, safe bool) error {
 	return err
 }
 
-// prepare makes the directory and the file, or looks who may reach them.
+// prepare makes the directory and the file, or checks who may access them.
 func prepare(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -69,7 +69,7 @@ func prepare(path string) error {
 	}
 	defer f.Close()
 	if runtime.GOOS == "windows" {
-		return nil // modes say nothing there
+		return nil // modes have no meaning there
 	}
 	for _, name := range []string{dir, path} {
 		info, err := os.Stat(name)
@@ -83,7 +83,7 @@ func prepare(path string) error {
 	return nil
 }
 
-// reach gives an error of the file system its kind.
+// reach adds a kind to an error of the file system.
 func reach(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: %w", paddock.Denied, err)
@@ -91,32 +91,31 @@ func reach(err error) error {
 	return full(err)
 }
 
-// address is the file as the library reads it, with what holds for each connection.
+// address returns the library's name for the file, with options for each connection.
 func address(path string, reading bool) string {
 	options := url.Values{"_pragma": {"busy_timeout(10000)", "foreign_keys(1)"}}
 	if reading {
 		options.Add("_pragma", "query_only(1)")
 	} else {
 		options.Add("_pragma", "journal_mode(WAL)")
-		options.Add("_pragma", "synchronous(FULL)") // where syncSQLite was not asked yet
-		options.Set("_txlock", "immediate")         // who waits, waits at the beginning
+		options.Add("_pragma", "synchronous(FULL)") // until syncSQLite is called
+		options.Set("_txlock", "immediate")         // wait for the lock at the beginning
 	}
 	return located(path, options)
 }
 
-// located is the URL of a file.
+// located returns the URL of a file.
 func located(path string, options url.Values) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: options.Encode()}).String()
 }
 
-// held tells whether another has the lock that was asked for.
+// held reports whether another process holds the lock.
 func held(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED)
 }
 
-// check looks at the whole file once, so that damage is told before anyone
-// relies on it.
+// check reads the whole file once, so that damage is found before it is used.
 func (s *Store) check(ctx context.Context) error {
 	var found string
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {

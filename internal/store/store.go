@@ -18,34 +18,34 @@ import (
 // A Store is an open database. Make one with [Open]. It is safe for concurrent use.
 type Store struct {
 	engine engine
-	writer *sql.DB // of SQLite: one connection, since it has one writer
-	reader *sql.DB // of PostgreSQL the same as writer
+	writer *sql.DB // for SQLite one connection, because it allows one writer
+	reader *sql.DB // for PostgreSQL the same as writer
 	id     string
-	failed atomic.Uint64 // calls that failed for reasons of the database
+	failed atomic.Uint64 // calls that failed because of the database
 
 	mu     sync.Mutex
-	claims []func() error // guarded by mu; what releases each
+	claims []func() error // guarded by mu; functions that release claims
 	closed bool           // guarded by mu
 }
 
-// An engine is what differs between databases.
+// An engine has the differences between databases.
 type engine struct {
 	name string
-	// numbered says that places of values are $1, $2, and not ?.
+	// numbered means that placeholders are $1, $2, and not ?.
 	numbered bool
-	// lock ends a query whose rows nobody may change before the transaction ends.
+	// lock is the end of a query that locks its rows until the end of the transaction.
 	lock string
-	// alone is a statement that lets one migration, or one fold of records, run at a time; empty where
-	// any transaction does.
+	// alone is a statement that makes other migrations and folds wait. It is empty if every
+	// transaction does.
 	alone string
-	// explain gives an error a kind and words.
+	// explain adds a kind and a description to an error.
 	explain func(error) error
-	// claim makes a place its caller's own.
+	// claim makes the caller the only server of a place.
 	claim func(ctx context.Context, place string) (free func() error, err error)
-	// again tells errors of transactions that others got in the way of.
+	// again reports whether a transaction failed because of a concurrent one.
 	again func(error) bool
-	// safe says of what comes next on a connection whether it is on disk when it
-	// is told as done; nil where all is.
+	// safe sets whether following transactions of a connection are on disk when they have
+	// finished. Nil means that all are.
 	safe func(ctx context.Context, c *sql.Conn, safe bool) error
 }
 
@@ -66,7 +66,7 @@ func Open(ctx context.Context, place string) (*Store, error) {
 	if err := s.identify(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), s.Close())
 	}
-	s.failed.Store(0) // a new database has no schema to read, which is no failure
+	s.failed.Store(0) // the schema of a new database cannot be read, which is not a failure
 	return s, nil
 }
 
@@ -91,7 +91,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	})
 }
 
-// A query asks within one transaction, or within none.
+// A query runs statements, in one transaction or in none.
 type query struct {
 	ctx    context.Context
 	engine engine
@@ -102,7 +102,7 @@ type query struct {
 	}
 }
 
-// exec tells how many rows it changed.
+// exec returns the number of changed rows.
 func (q query) exec(text string, args ...any) (int64, error) {
 	res, err := q.db.ExecContext(q.ctx, q.engine.spell(text), args...)
 	if err != nil {
@@ -115,7 +115,7 @@ func (q query) row(text string, args ...any) *sql.Row {
 	return q.db.QueryRowContext(q.ctx, q.engine.spell(text), args...)
 }
 
-// each calls f with every row.
+// each calls f for every row.
 func (q query) each(f func(row) error, text string, args ...any) (err error) {
 	rows, err := q.db.QueryContext(q.ctx, q.engine.spell(text), args...)
 	if err != nil {
@@ -130,11 +130,10 @@ func (q query) each(f func(row) error, text string, args ...any) (err error) {
 	return rows.Err()
 }
 
-// A row is one that was found.
+// A row is a row of a result.
 type row interface{ Scan(to ...any) error }
 
-// spell writes a statement as the engine reads it. No text of ours has a
-// question mark but for values.
+// spell writes a statement in the engine's form. Question marks occur only as placeholders.
 func (e engine) spell(text string) string {
 	if !e.numbered {
 		return text
@@ -151,23 +150,23 @@ func (e engine) spell(text string) string {
 	}
 }
 
-// read asks without changing anything.
+// read runs f without changing anything.
 func (s *Store) read(ctx context.Context, f func(query) error) error {
 	return s.told(f(query{ctx, s.engine, s.reader}))
 }
 
-// attempts is how often a transaction is tried that others get in the way of.
+// attempts is how often a transaction is tried that conflicts with others.
 const attempts = 10
 
-// write changes all that f changes, or nothing. f may be called many times. What
-// is told as done outlives the power, and so does all that was written before.
+// write runs f in a transaction, perhaps several times. When it returns without an error,
+// this and all earlier writes survive a power failure.
 func (s *Store) write(ctx context.Context, f func(query) error) error {
 	return s.change(ctx, true, f)
 }
 
-// writeLive is write for what is true of a living sandbox, which does not outlive
-// the power: it is not waited for the disk. What is told as done outlives every
-// end of the process.
+// writeLive is write for facts about an existing sandbox, which does not survive a power
+// failure. It does not wait for the disk. When it returns without an error, the write
+// survives a crash of the process.
 func (s *Store) writeLive(ctx context.Context, f func(query) error) error {
 	return s.change(ctx, false, f)
 }
@@ -175,7 +174,7 @@ func (s *Store) writeLive(ctx context.Context, f func(query) error) error {
 func (s *Store) change(ctx context.Context, safe bool, f func(query) error) error {
 	for n := 1; ; n++ {
 		err := s.once(ctx, safe, f)
-		if ctx.Err() != nil && errors.Is(err, sql.ErrTxDone) { // it was undone since ctx ended
+		if ctx.Err() != nil && errors.Is(err, sql.ErrTxDone) { // rolled back because ctx ended
 			err = ctx.Err()
 		}
 		if err == nil || n == attempts || !s.engine.again(err) {
@@ -191,7 +190,7 @@ func (s *Store) once(ctx context.Context, safe bool, f func(query) error) error 
 		if err != nil {
 			return err
 		}
-		defer func() { _ = c.Close() }() // gives it back
+		defer func() { _ = c.Close() }() // returns it to the pool
 		if err := s.engine.safe(ctx, c, safe); err != nil {
 			return err
 		}
@@ -210,7 +209,7 @@ func (s *Store) once(ctx context.Context, safe bool, f func(query) error) error 
 	return tx.Commit()
 }
 
-// told gives an error a kind, if it has none yet.
+// told adds a kind to an error without one.
 func (e engine) told(err error) error {
 	var kind paddock.Kind
 	switch {
@@ -220,13 +219,13 @@ func (e engine) told(err error) error {
 		return fmt.Errorf("the store did not answer in time: %w", paddock.Timeout)
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("ask the store: %w", paddock.Canceled)
-	case errors.Is(err, sql.ErrConnDone), strings.Contains(err.Error(), "sql: database is closed"): // it has no type
+	case errors.Is(err, sql.ErrConnDone), strings.Contains(err.Error(), "sql: database is closed"): // this error has no type
 		return fmt.Errorf("the store is closed: %w", paddock.Unavailable)
 	}
 	return e.explain(err)
 }
 
-// stamp is a time as it is kept: nanoseconds since 1970, zero for none.
+// stamp encodes a time: nanoseconds since 1970, or 0 for the zero time.
 func stamp(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -234,7 +233,7 @@ func stamp(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// moment is the opposite of stamp.
+// moment decodes a stamp.
 func moment(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -242,7 +241,7 @@ func moment(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// text is a value as it is kept.
+// text encodes a value.
 func text(v any) (string, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -251,7 +250,7 @@ func text(v any) (string, error) {
 	return string(data), nil
 }
 
-// value reads what text wrote.
+// value decodes the output of text.
 func value(data string, v any) error {
 	if err := json.Unmarshal([]byte(data), v); err != nil {
 		return fmt.Errorf("the store holds what this program cannot read: %w", err)
@@ -259,7 +258,7 @@ func value(data string, v any) error {
 	return nil
 }
 
-// some fails with NotFound if nothing was changed.
+// some returns NotFound if no row was changed.
 func some(changed int64, err error, what, name string) error {
 	if err == nil && changed == 0 {
 		err = missing(what, name)
@@ -267,10 +266,10 @@ func some(changed int64, err error, what, name string) error {
 	return err
 }
 
-// missing is the one answer for what does not exist and what is another's.
+// missing is the error for what does not exist or belongs to another tenant.
 func missing(what, name string) error { return fmt.Errorf("%s %s: %w", what, name, paddock.NotFound) }
 
-// absent turns an answer without rows into NotFound.
+// absent converts an answer without rows to NotFound.
 func absent(err error, what, name string) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return missing(what, name)
@@ -278,7 +277,7 @@ func absent(err error, what, name string) error {
 	return err
 }
 
-// named refuses what is no name: tenants have names of the form of an ID.
+// named refuses an invalid name. Names of tenants have the form of an ID.
 func named(what, name string) error {
 	if !paddock.ID(name).Valid() {
 		return fmt.Errorf("%s %q: a name is 1 to 63 lower-case letters, digits and dashes: %w", what, name, paddock.Invalid)

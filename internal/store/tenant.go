@@ -130,7 +130,7 @@ func (s *Store) RemoveTenant(ctx context.Context, id string) error {
 	})
 }
 
-// total counts what a tenant has, and keeps others from changing it meanwhile.
+// total returns a tenant's total, and locks it against changes.
 func (q query) total(tenant string) (Total, error) {
 	var t Total
 	var quota string
@@ -154,7 +154,7 @@ func (q query) total(tenant string) (Total, error) {
 // Total returns the present total of a tenant.
 func (s *Store) Total(ctx context.Context, tenant string) (Total, error) {
 	var t Total
-	err := s.write(ctx, func(q query) (err error) { // in a transaction, so that it is of one moment
+	err := s.write(ctx, func(q query) (err error) { // in a transaction, so that it is consistent
 		t, err = q.total(tenant)
 		return err
 	})

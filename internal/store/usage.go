@@ -113,8 +113,8 @@ func (s *Store) Records(ctx context.Context, tenant string, from, to time.Time, 
 	})
 }
 
-// dropBatch is how many records are forgotten at once, so that others who write come in
-// between.
+// dropBatch is how many records are deleted at once, so that other writers are not blocked
+// for long.
 const dropBatch = 5000
 
 // DropRecords deletes some of the records that ended before a time, and returns their number. Zero means that nothing
@@ -123,7 +123,7 @@ func (s *Store) DropRecords(ctx context.Context, before time.Time) (int, error) 
 	var n int64
 	err := s.write(ctx, func(q query) (err error) {
 		n, err = q.exec("DELETE FROM usages WHERE (token, begins) IN (SELECT token, begins FROM usages WHERE begins < ? AND ends < ? ORDER BY begins LIMIT ?)",
-			stamp(before), stamp(before), dropBatch) // the first is in an index
+			stamp(before), stamp(before), dropBatch) // the first condition uses an index
 		return err
 	})
 	return int(n), err

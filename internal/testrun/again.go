@@ -14,14 +14,13 @@ import (
 	"strings"
 )
 
-// mostAgain is how many failed tests are tried again: more are not chance.
+// mostAgain is the maximum number of failed tests to retry. More failures are not chance.
 const mostAgain = 3
 
-// An attempt runs tests of a package alone and gives what go test -json prints.
+// An attempt runs tests of a package alone and returns the output of go test -json.
 type attempt func(pkg string, names []string) (io.Reader, error)
 
-// goTest starts go test -json with more arguments. wait is for when its output
-// has ended.
+// goTest starts go test -json with arguments. Call wait after the end of the output.
 func goTest(args ...string) (out io.Reader, wait func() error, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
@@ -31,7 +30,7 @@ func goTest(args ...string) (out io.Reader, wait func() error, err error) {
 	return out, cmd.Wait, cmd.Start()
 }
 
-// alone runs go test with what it was called with that changes a program.
+// alone runs go test with those arguments of this run that affect the test program.
 func alone(args []string) attempt {
 	race := []string{}
 	if slices.Contains(args, "-race") {
@@ -50,15 +49,14 @@ func runAlone(args []string, pkg string, names []string) (io.Reader, error) {
 		return nil, err
 	}
 	all, err := io.ReadAll(out)
-	_ = wait() // the events say what failed
+	_ = wait() // the events report failures
 	return bytes.NewReader(all), err
 }
 
-// again tries what failed once more, each package alone, when nothing else runs.
-// A test that passes then is unsteady: it is told with what it said at first, and
-// does not count as failed. A test in which something escaped, or raced, is not
-// tried again: what gets out once in a while gets out. Nor is anything tried again where a
-// package failed by itself, or more failed than chance explains.
+// again retries failed tests, each package alone. A test that passes then is unsteady: it
+// is reported with its first output, and does not count as failed. A test that reported an
+// escape or a race is not retried, because a rare escape is still an escape. Nothing is
+// retried if a package failed as a whole, or if more tests failed than chance explains.
 func (t *tally) again(w io.Writer, try attempt) error {
 	failed := map[string][]string{}
 	count := 0
@@ -95,8 +93,8 @@ func (t *tally) again(w io.Writer, try attempt) error {
 	return nil
 }
 
-// settle takes the second outcome of a test that failed, and of those below it,
-// if it and all of them have one now and it is good.
+// settle takes over the second outcome of a failed test and its subtests, if all of them
+// passed.
 func (t *tally) settle(pkg, name string, second *tally) {
 	below := func(one *test) bool {
 		return one.pkg == pkg && (one.name == name || strings.HasPrefix(one.name, name+"/"))
@@ -128,7 +126,7 @@ func (t *tally) settle(pkg, name string, second *tally) {
 	t.packages = slices.DeleteFunc(t.packages, func(p string) bool { return p == pkg && !t.blamed(p) })
 }
 
-// tellUnsteady prints what passed at the second attempt only.
+// tellUnsteady prints the tests that passed only at the second attempt.
 func (t *tally) tellUnsteady(w io.Writer) {
 	slices.SortFunc(t.unsteady, func(a, b *test) int { return cmp.Or(strings.Compare(a.pkg, b.pkg), strings.Compare(a.name, b.name)) })
 	for _, one := range t.unsteady {
@@ -139,7 +137,7 @@ func (t *tally) tellUnsteady(w io.Writer) {
 	}
 }
 
-// events reads go test -json line by line; what is no event is passed on.
+// events reads go test -json line by line, and copies lines that are not events.
 func events(r io.Reader, w io.Writer, each func(event)) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, 64<<20)

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// mostCosts is how many packages, and how many suites, the report of a run lists.
+// mostCosts is the number of packages, and of suites, in the report.
 const mostCosts = 20
 
-// A cost is how long something took.
+// A cost is the duration of a package or suite.
 type cost struct {
 	name    string
 	seconds float64
 }
 
-// tellCosts prints how long the slowest packages and suites took. A suite is a test
-// that has no other above it. Packages run beside each other, so the sum is longer than
-// the run was.
+// tellCosts prints the durations of the slowest packages and suites. A suite is a top-level
+// test. Packages run in parallel, so the sum exceeds the duration of the run.
 func (t *tally) tellCosts(w io.Writer) {
 	var suites []cost
 	for _, one := range t.tests {

@@ -38,13 +38,13 @@ func main() {
 	}
 }
 
-// options are what the flags say.
+// options are the flags.
 type options struct {
 	strict, again, sample bool
 	budget                time.Duration
 }
 
-// run runs go test with args and tells whether all is well.
+// run runs go test with args and reports whether everything passed.
 func run(args []string, o options) (bool, error) {
 	var p *plan
 	if o.sample {

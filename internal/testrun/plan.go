@@ -14,20 +14,20 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/testrun/sample"
 )
 
-// baseVariable names the commit that landed last, where its caller knows it.
+// baseVariable names the variable with the last landed commit, if the caller knows it.
 const baseVariable = "PADDOCK_TEST_BASE"
 
-// A plan says what a run leaves out.
+// A plan is what a run leaves out.
 type plan struct {
 	turn    string            // chooses every sample
-	since   string            // what the changes are compared with, in words
-	whole   []sample.Suite    // tried whole all the same
-	sampled []sample.Suite    // tried as a sample
-	why     map[string]string // by the name of a suite that is sampled
+	since   string            // description of the commit to compare with
+	whole   []sample.Suite    // run whole all the same
+	sampled []sample.Suite    // run as a sample
+	why     map[string]string // reason for each sampled suite, by name
 }
 
-// choose makes the plan of a run that has budget for suites which are tried whole. Those
-// come first whose dependencies changed. Where nobody knows what changed, each may have.
+// choose makes the plan of a run with a budget for whole suites. Suites whose dependencies
+// changed come first. If the changes are unknown, every suite counts as changed.
 func choose(budget time.Duration) (*plan, error) {
 	turn, err := turnOf()
 	if err != nil {
@@ -48,7 +48,7 @@ func choose(budget time.Duration) (*plan, error) {
 	return p, nil
 }
 
-// turnOf returns what chooses the samples: the variable, or the hash of the commit.
+// turnOf returns the seed of the samples: the variable, or the hash of the commit.
 func turnOf() (string, error) {
 	if turn, ok := os.LookupEnv(sample.TurnVariable); ok && turn != "" {
 		return turn, nil
@@ -60,9 +60,9 @@ func turnOf() (string, error) {
 	return head, nil
 }
 
-// changes returns the files that changed since the commit that landed last, if it is
-// known: by the variable, or as the merge base with the main branch of origin. A clone
-// whose origin has this very commit on that branch cannot tell.
+// changes returns the files changed since the last landed commit, if that is known: from
+// the variable, or as the merge base with origin's main branch. It is unknown if origin's
+// main branch is this very commit.
 func changes() (files []string, since string, known bool) {
 	base, ok := os.LookupEnv(baseVariable)
 	if !ok || base == "" {
@@ -97,8 +97,8 @@ func git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// affected returns the suites whose test program, or a program that it starts, depends
-// on a file of the list.
+// affected returns the suites that depend on a changed file, by their test program or a
+// program that they start.
 func affected(files []string) ([]sample.Suite, error) {
 	if slices.ContainsFunc(files, func(f string) bool { return f == "go.mod" || f == "go.sum" }) {
 		return sample.Suites(), nil
@@ -116,8 +116,8 @@ func affected(files []string) ([]sample.Suite, error) {
 	return found, nil
 }
 
-// dependencies returns what each package of the heavy suites, tests included, and each
-// of their programs depends on: paths below the module's.
+// dependencies returns the dependencies of each package and program of the heavy suites,
+// including tests: paths relative to the module.
 func dependencies() (map[string]map[string]bool, error) {
 	var names []string
 	for _, s := range sample.Suites() {
@@ -150,8 +150,8 @@ func dependencies() (map[string]map[string]bool, error) {
 	return deps, nil
 }
 
-// dependsOn tells whether a change of a file can change how a suite ends. A test file
-// matters to its own package alone; what is no code belongs to the nearest package
+// dependsOn reports whether a change of a file can change the outcome of a suite. A test
+// file affects only its own package. A file other than code belongs to the nearest package
 // above it.
 func dependsOn(s sample.Suite, file string, deps map[string]map[string]bool) bool {
 	for _, root := range append([]string{s.Package}, s.Programs...) {
@@ -173,8 +173,8 @@ func dependsOn(s sample.Suite, file string, deps map[string]map[string]bool) boo
 	return false
 }
 
-// fill takes candidates in an order that the turn chooses, as long as they fit into the
-// budget, to be tried whole. All others are sampled.
+// fill chooses candidates to run whole, in an order determined by the turn, as long as they
+// fit into the budget. The others are sampled.
 func (p *plan) fill(candidates []sample.Suite, budget time.Duration) {
 	order := slices.Clone(candidates)
 	slices.SortStableFunc(order, func(a, b sample.Suite) int {
@@ -198,7 +198,7 @@ func (p *plan) fill(candidates []sample.Suite, budget time.Duration) {
 	}
 }
 
-// environ returns the variables that tell the tests.
+// environ returns the variables for the tests.
 func (p *plan) environ() []string {
 	var names []string
 	for _, s := range p.whole {

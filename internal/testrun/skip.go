@@ -2,15 +2,15 @@ package main
 
 import "strings"
 
-// An allowance lets a test be skipped in continuous integration.
+// An allowance permits a skip in continuous integration.
 type allowance struct {
 	pkg  string // import path below the module's
 	test string // name of the test; its subtests are allowed too
 	why  string
 }
 
-// allowances returns every skip that is accepted on the machine that decides
-// whether a change lands. Each is a promise that is not checked there.
+// allowances returns every skip that is accepted on the machine that decides on changes.
+// Each is a promise that is not checked there.
 func allowances() []allowance {
 	return []allowance{
 		{"internal/driver/microvm/fileserver", "TestARealKernelMounts", "it needs /dev/fuse"},
@@ -19,7 +19,7 @@ func allowances() []allowance {
 
 const module = "github.com/paddock-sandbox/paddock"
 
-// allowed tells whether a skip is in the table.
+// allowed reports whether a skip is in the table.
 func allowed(table []allowance, pkg, test string) bool {
 	for _, a := range table {
 		if pkg != module+"/"+a.pkg {

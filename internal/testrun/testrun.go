@@ -13,34 +13,34 @@ import (
 type event struct {
 	Action     string
 	Package    string
-	ImportPath string // of build events
+	ImportPath string // for build events
 	Test       string
 	Elapsed    float64
 	Output     string
 }
 
-// A test is one that was run: its output while it is undecided, and its end.
+// A test is a test of the run: its output until it ends, and its outcome.
 type test struct {
 	pkg, name string
 	output    []string
-	outcome   string // "pass", "fail", "skip", or empty: it never ended
+	outcome   string // "pass", "fail", "skip", or empty if it did not end
 	parent    bool
-	escaped   bool // it said that something got out of a sandbox
+	escaped   bool // it reported an escape from a sandbox
 	seconds   float64
-	left      int // how much it said that its sample leaves out
+	left      int // number of promises that it reported as left out
 }
 
-// A tally is the outcome of a whole run.
+// A tally is the outcome of a run.
 type tally struct {
-	tests    []*test // in the order in which they began
+	tests    []*test // in order of their start
 	byName   map[string]*test
-	packages []string // that failed
-	unsteady []*test  // passed at the second attempt only
+	packages []string // failed packages
+	unsteady []*test  // passed only at the second attempt
 	costs    []cost   // of packages
 }
 
-// read consumes events until the end and prints each package as it ends, and
-// what failed. A line that is not an event is passed on: a tool's own message.
+// read reads events to the end, and prints each package when it ends, and failures. It
+// copies lines that are not events, such as messages of tools.
 func read(r io.Reader, w io.Writer) (*tally, error) {
 	t := &tally{byName: map[string]*test{}}
 	if err := events(r, w, func(e event) { t.add(e, w) }); err != nil {
@@ -100,11 +100,11 @@ func (t *tally) addTest(e event, w io.Writer) {
 	}
 }
 
-// lastWords is how many lines of a failed test are told again at the end, where
-// a person looks first.
+// lastWords is how many lines of a failed test are repeated at the end, where a person
+// looks first.
 const lastWords = 20
 
-// test finds or makes the record of a test, and marks those above it.
+// test returns the record of a test, and marks its parents.
 func (t *tally) test(pkg, name string) *test {
 	key := pkg + " " + name
 	if one, ok := t.byName[key]; ok {
@@ -122,24 +122,24 @@ func (t *tally) test(pkg, name string) *test {
 	return one
 }
 
-// blamed tells whether a test of a package failed, or never ended.
+// blamed reports whether a test of a package failed or did not end.
 func (t *tally) blamed(pkg string) bool {
 	return slices.ContainsFunc(t.tests, func(one *test) bool { return one.pkg == pkg && one.bad() })
 }
 
-// failed tells whether anything did, a package that did not build too.
+// failed reports whether anything failed, including a build.
 func (t *tally) failed() bool {
 	return len(t.packages) > 0 || slices.ContainsFunc(t.tests, func(one *test) bool { return one.outcome == "fail" })
 }
 
-// bad tells whether a test did not end well. What is only the beginning of names
-// with a slash looks like a test that never began, and is none.
+// bad reports whether a test did not pass. A record that exists only because it is the
+// prefix of subtests' names is not a test.
 func (one *test) bad() bool {
 	return one.outcome == "fail" || one.outcome == "" && !one.parent
 }
 
-// report prints what never ended, what was skipped, and the count, and tells
-// whether all is well. A test with subtests counts as its subtests.
+// report prints the tests that did not end, the skips and the count, and reports whether
+// everything passed. Of a test with subtests only the subtests count.
 func (t *tally) report(w io.Writer, strict bool) bool {
 	var passed, failed, skipped int
 	table := allowances()
@@ -192,7 +192,7 @@ func (t *tally) childFailed(parent *test) bool {
 	})
 }
 
-// reason picks what a skipped test said from its output.
+// reason returns the message of a skipped test from its output.
 func reason(output []string) string {
 	var said []string
 	for _, line := range output {

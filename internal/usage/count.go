@@ -10,34 +10,34 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// slack is by how much the wall clock may be off the monotonic one before that is
-// a jump.
+// slack is the drift of the wall clock against the monotonic one above which it has jumped.
 const slack = 2 * time.Second
 
-// most is more memory than any machine has: a tier that tells more is not believed.
+// most is more memory than any machine has. A larger figure of a tier is ignored.
 const most = 1 << 50
 
-// A mark is where the counters of a sandbox stood. It is kept with each record, so
-// that the next server goes on from there.
+// A mark has the counters of a sandbox at the end of a record. It is stored with the
+// record, so that the next server continues from there.
 type mark struct {
 	CPU     time.Duration `json:"cpu"`
-	Wall    time.Duration `json:"wall"` // -1 where the tier does not tell
+	Wall    time.Duration `json:"wall"` // -1 if the tier does not report it
 	Memory  int64         `json:"memory"`
-	Stopped bool          `json:"stopped"` // it did not run: paused, or dead
+	Stopped bool          `json:"stopped"` // it did not run: paused or dead
 	NetIn   int64         `json:"net_in,omitempty"`
 	NetOut  int64         `json:"net_out,omitempty"`
 }
 
-// A count is of one sandbox.
+// A count measures one sandbox.
 type count struct {
-	b     store.Sandbox // as it was at the last sample
-	rec   store.Record  // of this hour
+	b     store.Sandbox // at the last sample
+	rec   store.Record  // of the present hour
 	mark  mark
-	mono  time.Duration // when the last sample was
-	dirty bool          // rec is not written yet
+	mono  time.Duration // time of the last sample
+	dirty bool          // rec has unsaved changes
 }
 
-// resume begins to count a sandbox: from its birth, or where the last record ended.
+// resume starts to measure a sandbox: from its creation, or from the end of the last
+// record.
 func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, found bool) *count {
 	now, mono := m.o.Clock.Now(), m.o.Clock.Elapsed()
 	c := &count{b: b}
@@ -52,15 +52,15 @@ func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, fo
 		return c
 	}
 	c.rec = last
-	if last.Boxes > 0 { // it is of a day, and does not grow
+	if last.Boxes > 0 { // a record of a day does not grow
 		c.rec = c.fresh(last.End)
 		c.rec.Mark = last.Mark
 	}
 	gap := max(now.Sub(last.End), 0)
-	if err := json.Unmarshal(last.Mark, &c.mark); err != nil { // of a program that wrote it otherwise
+	if err := json.Unmarshal(last.Mark, &c.mark); err != nil { // written by another version of the program
 		c.mark = mark{CPU: max(st.Usage.CPU, 0), Wall: -1, Memory: -1}
 	}
-	// The sandbox's own count of time knows of no jumps.
+	// The sandbox's own time is not affected by clock jumps.
 	if ran := st.Usage.Wall - c.mark.Wall; c.mark.Wall >= 0 && ran >= 0 && !c.mark.Stopped {
 		gap = ran
 	}
@@ -68,7 +68,7 @@ func (m *Meter) resume(b store.Sandbox, st paddock.Status, last store.Record, fo
 	return c
 }
 
-// fresh is a record that begins.
+// fresh returns a new record.
 func (c *count) fresh(begin time.Time) store.Record {
 	return store.Record{
 		Token: c.b.Token, Begin: begin.UTC(), End: begin.UTC(), Sandbox: c.b.ID, Tenant: c.b.Tenant, Tier: c.b.Tier, Labels: maps.Clone(c.b.Labels),
@@ -76,21 +76,21 @@ func (c *count) fresh(begin time.Time) store.Record {
 	}
 }
 
-// advance counts up to now. It gives the records that are over.
+// advance measures up to now. It returns the finished records.
 func (c *count) advance(now time.Time, mono time.Duration, b store.Sandbox, st paddock.Status) []store.Record {
 	took := mono - c.mono
-	if took < 0 { // two samples at once: the other one was later
+	if took < 0 { // a concurrent sample was later
 		return nil
 	}
 	var over []store.Record
-	if begin := now.Add(-took); begin.Sub(c.rec.End) > slack { // the clock went forward, or nobody was there
+	if begin := now.Add(-took); begin.Sub(c.rec.End) > slack { // the clock jumped forward, or no server ran
 		over = c.turn(over, begin)
 	}
 	cpu := used(c.mark.CPU, st.Usage.CPU)
 	memory := middle(c.mark.Memory, st.Usage.Memory)
 	in, out := crossed(c.mark, st.Traffic)
 	for left := took; left > 0 || cpu > 0 || in > 0 || out > 0; {
-		// A record that reaches the hour's end is over.
+		// A record ends at the end of its hour.
 		room := c.rec.Begin.Truncate(time.Hour).Add(time.Hour).Sub(c.rec.End)
 		if room <= 0 {
 			over = c.turn(over, c.rec.End)
@@ -122,7 +122,7 @@ func (c *count) advance(now time.Time, mono time.Duration, b store.Sandbox, st p
 	return over
 }
 
-// settle is where the counters stand now.
+// settle sets the mark to the present counters.
 func (c *count) settle(mono time.Duration, b store.Sandbox, st paddock.Status) {
 	c.b, c.mono = b, mono
 	if st.Usage.CPU >= 0 {
@@ -138,13 +138,12 @@ func (c *count) settle(mono time.Duration, b store.Sandbox, st paddock.Status) {
 	}
 	data, err := json.Marshal(c.mark)
 	if err != nil {
-		panic(err) // it is numbers
+		panic(err) // numbers can always be encoded
 	}
 	c.rec.Mark = data
 }
 
-// turn ends the record and begins the next one. One that no time was counted in
-// goes on in the next.
+// turn ends the record and begins the next one. A record without any time continues.
 func (c *count) turn(over []store.Record, begin time.Time) []store.Record {
 	if !c.rec.End.After(c.rec.Begin) {
 		c.rec.Begin, c.rec.End, c.rec.Labels = begin.UTC(), begin.UTC(), maps.Clone(c.b.Labels)
@@ -157,7 +156,7 @@ func (c *count) turn(over []store.Record, begin time.Time) []store.Record {
 	return over
 }
 
-// add counts a part of the time, in which nothing changed.
+// add adds a period without changes.
 func (c *count) add(part, cpu time.Duration, memory int64) {
 	r := &c.rec
 	r.End = r.End.Add(part)
@@ -177,7 +176,7 @@ func (c *count) add(part, cpu time.Duration, memory int64) {
 	}
 }
 
-// carry takes the share of a part of the time out of the bytes that are left.
+// carry assigns a period's share of the remaining bytes.
 func (c *count) carry(part, left time.Duration, in, out *int64) {
 	for _, n := range []struct{ from, to *int64 }{{in, &c.rec.NetIn}, {out, &c.rec.NetOut}} {
 		if *n.from < 0 {
@@ -192,7 +191,7 @@ func (c *count) carry(part, left time.Duration, in, out *int64) {
 	}
 }
 
-// crossed is what crossed the way out since the mark; -1 was not measured.
+// crossed returns the network traffic since the mark, or -1 if it was not measured.
 func crossed(m mark, t *paddock.Traffic) (in, out int64) {
 	if t == nil {
 		return -1, -1
@@ -200,18 +199,17 @@ func crossed(m mark, t *paddock.Traffic) (in, out int64) {
 	return since(m.NetIn, t.In), since(m.NetOut, t.Out)
 }
 
-// since is what a counter went on by. More than any sandbox can have carried is not
-// believed.
+// since returns the increase of a counter. An impossible increase is ignored.
 func since(before, now int64) int64 {
 	now = min(max(now, 0), most)
-	if now < before { // it began anew
+	if now < before { // it restarted
 		return now
 	}
 	return now - before
 }
 
-// used is what a counter went on by. One that stands lower than before began anew.
-// Below zero it was not measured.
+// used returns the increase of a counter. A lower value means that it restarted. A negative
+// value was not measured.
 func used(before, now time.Duration) time.Duration {
 	if now >= before && now >= 0 {
 		return now - before
@@ -219,7 +217,7 @@ func used(before, now time.Duration) time.Duration {
 	return now
 }
 
-// middle is between two samples, or the one that there is, or -1.
+// middle returns the mean of two samples, or the only valid one, or -1.
 func middle(before, now int64) int64 {
 	now = min(now, most)
 	switch {
@@ -231,10 +229,10 @@ func middle(before, now int64) int64 {
 	return before + (now-before)/2
 }
 
-// seconds is an amount, times a time.
+// seconds returns an amount multiplied by a time.
 func seconds(amount int64, d time.Duration) int64 { return scale(amount, d, time.Second) }
 
-// scale is amount*part/whole, which are not negative, without a product too large.
+// scale returns amount*part/whole for non-negative numbers, without overflow.
 func scale(amount int64, part, whole time.Duration) int64 {
 	hi, lo := bits.Mul64(uint64(max(amount, 0)), uint64(max(part, 0)))
 	if hi >= uint64(whole) {

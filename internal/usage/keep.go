@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// An oldness tells when to look for what is to be forgotten: an hour after the
-// last time.
+// An oldness determines when to look for old records: hourly.
 type oldness struct {
 	wall time.Time
 	mono time.Duration
 }
 
-// due gives the time by which records are old, once in an hour. Both clocks have to
-// agree on the hour, since a wrong date would forget what is new.
+// due returns the present time once an hour. Both clocks must agree that an hour has
+// passed, because a wrong date would delete new records.
 func (o *oldness) due(clock Clock) (now time.Time, ok bool) {
 	wall, mono := clock.Now(), clock.Elapsed()
 	took := mono - o.mono
@@ -25,12 +24,12 @@ func (o *oldness) due(clock Clock) (now time.Time, ok bool) {
 	return wall, -slack < off && off < slack
 }
 
-// slice is how many parts of what is old are done between two samples: a first time,
-// with a year of records, would else hold them up for as long as it takes.
+// slice bounds the work on old records between two samples. Otherwise the first run, with a
+// year of records, would delay samples.
 const slice = 5
 
-// age forgets and folds a slice of what is old at a time, and tells whether that was
-// all. What could not be done is tried an hour later.
+// age deletes and merges a part of the old records, and reports whether it is done. After
+// an error it tries again an hour later.
 func (m *Meter) age(ctx context.Context, now time.Time) (done bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -58,7 +57,7 @@ func (m *Meter) age(ctx context.Context, now time.Time) (done bool) {
 	return left > 0
 }
 
-// some does parts of a work until nothing is left of it, it fails, or left is used up.
+// some runs parts of a work until nothing is left, an error, or left parts were run.
 func some(left *int, part func() (int, error)) (all int, err error) {
 	for ; *left > 0; *left-- {
 		n, err := part()

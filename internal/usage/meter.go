@@ -50,7 +50,7 @@ type Clock interface {
 	Tick(every time.Duration) (c <-chan time.Time, stop func())
 }
 
-// machine is the machine's clock.
+// machine is the host's clock.
 type machine struct{ start time.Time }
 
 func (m machine) Now() time.Time         { return time.Now().Round(0) }
@@ -66,14 +66,15 @@ type Meter struct {
 	o      Options
 	stop   context.CancelFunc
 	worker sync.WaitGroup
-	end    func() error // what Close does, once
+	end    func() error // implements Close, once
 
 	mu     sync.Mutex
-	counts map[string]*count // guarded by mu, with all in it; by token
-	late   []store.Record    // guarded by mu; of hours that are over, and not written yet
+	counts map[string]*count // guarded by mu, with their contents; by token
+	late   []store.Record    // guarded by mu; unsaved records of finished hours
 }
 
-// leastHours is the least [Options.Hours]: what a meter may still write to is no day yet.
+// leastHours is the minimum of [Options.Hours], because a meter may still write to recent
+// records.
 const leastHours = 48 * time.Hour
 
 // New starts a Meter.
@@ -109,7 +110,7 @@ const patience = time.Minute
 func (m *Meter) work(ctx context.Context, old oldness) {
 	tick, stop := m.o.Clock.Tick(m.o.Every)
 	defer stop()
-	var until time.Time // what is old at that time is being seen to; zero is nothing
+	var until time.Time // time whose old records are being processed; zero if none
 	for {
 		select {
 		case <-ctx.Done():
@@ -175,12 +176,12 @@ func (m *Meter) Note(ctx context.Context, b store.Sandbox, st paddock.Status) {
 	if err == nil {
 		err = m.flush(ctx)
 	}
-	if err != nil { // the next sample makes up for it
+	if err != nil { // the next sample includes it
 		m.o.Log.Warn("usage could not be written; it is tried again", "sandbox", b.ID, "err", err)
 	}
 }
 
-// count brings what is known of a sandbox up to now.
+// count measures a sandbox up to now.
 func (m *Meter) count(ctx context.Context, b store.Sandbox, st paddock.Status) error {
 	st = b.Since(st)
 	m.mu.Lock()
@@ -204,7 +205,7 @@ func (m *Meter) count(ctx context.Context, b store.Sandbox, st paddock.Status) e
 	return nil
 }
 
-// forget lets go of sandboxes that are gone. What is known of them is written.
+// forget drops removed sandboxes whose records are saved.
 func (m *Meter) forget(seen map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,10 +219,11 @@ func (m *Meter) forget(seen map[string]bool) {
 	}
 }
 
-// batch is how many records are written at once, so that others come in between.
+// batch is how many records are written at once, so that other writers are not blocked for
+// long.
 const batch = 500
 
-// flush writes what has changed.
+// flush writes changed records.
 func (m *Meter) flush(ctx context.Context) error {
 	m.mu.Lock()
 	records := m.late
@@ -235,8 +237,8 @@ func (m *Meter) flush(ctx context.Context) error {
 		}
 	}
 	m.mu.Unlock()
-	// All of one sandbox at once: where an hour is over, what its record says and
-	// what the next one's mark says are one thing.
+	// Write all records of a sandbox together, because the end of an hour's record and the
+	// mark of the next one belong together.
 	slices.SortStableFunc(records, func(a, b store.Record) int { return strings.Compare(a.Token, b.Token) })
 	for len(records) > 0 {
 		n := min(batch, len(records))

@@ -36,7 +36,7 @@ type rates struct {
 	sandbox, cpu, memory, disk, networkIn, networkOut *big.Rat
 }
 
-// document is the file: docs/reference/price.schema.json says the same.
+// document is the format of the file, as in docs/reference/price.schema.json.
 type document struct {
 	Version  string         `yaml:"version"`
 	Currency string         `yaml:"currency"`
@@ -49,13 +49,13 @@ type documentRates struct {
 	CPU     string `yaml:"cpu_hour"`
 	Memory  string `yaml:"memory_gib_hour"`
 	Disk    string `yaml:"disk_gib_hour"`
-	Network string `yaml:"network_gib"` // either direction
+	Network string `yaml:"network_gib"` // in either direction
 
 	NetworkIn  string `yaml:"network_in_gib"`
 	NetworkOut string `yaml:"network_out_gib"`
 }
 
-// maxPrices is how long a price file may be.
+// maxPrices bounds the size of a price file.
 const maxPrices = 64 << 10
 
 var (
@@ -74,7 +74,7 @@ func ReadPrices(data []byte) (*Prices, error) {
 		return nil, fmt.Errorf("read prices: %w: %w", err, paddock.Invalid)
 	}
 	if len(node.Content) == 0 {
-		return document{}.prices() // which says how one begins
+		return document{}.prices() // its error explains the format
 	}
 	if err := plain(&node); err != nil {
 		return nil, err
@@ -91,8 +91,7 @@ func ReadPrices(data []byte) (*Prices, error) {
 	return d.prices()
 }
 
-// plain refuses what makes one text mean two things: aliases, tags, and values
-// that are neither texts nor numbers.
+// plain refuses ambiguous YAML: aliases, tags, and values other than texts and numbers.
 func plain(n *yaml.Node) error {
 	scalar := n.Kind == yaml.ScalarNode && slices.Contains([]string{"!!str", "!!int", "!!float"}, n.ShortTag())
 	if n.Kind != yaml.DocumentNode && n.Kind != yaml.MappingNode && !scalar || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 {
@@ -189,7 +188,7 @@ func (p *Prices) Cost(model Model, s *Sum) (Amount, error) {
 		price  *big.Rat
 		amount *big.Int
 		unit   *big.Int
-		name   string // of what may not be measured
+		name   string // quantity that may be unmeasured
 	}{
 		{r.sandbox, &s.Wall, big.NewInt(3600 * 1e9), ""},
 		{r.cpu, cpu, cpuHour, measured(model, "cpu")},
@@ -209,7 +208,7 @@ func (p *Prices) Cost(model Model, s *Sum) (Amount, error) {
 	return Amount{p.Currency, total}, nil
 }
 
-// measured names what a model needs measured.
+// measured reports whether a model needs a quantity to be measured.
 func measured(model Model, name string) string {
 	if model == Busy {
 		return name

@@ -16,11 +16,11 @@ import (
 // A Query selects and groups records for Summarize.
 type Query struct {
 	Tenant string    // empty is all
-	From   time.Time // full hours, so that what is added up adds up again; full days where they were folded
+	From   time.Time // full hours, or full days where hours were merged
 	To     time.Time
-	By     string            // a label: one line for each value of it; empty is one line for each tenant
-	Where  map[string]string // labels that a sandbox had; nil is any
-	Each   bool              // one line for each sandbox, and one without a name for all sandboxes that are merged
+	By     string            // a label: one line for each value; empty is one line for each tenant
+	Where  map[string]string // labels that a sandbox must have had; nil matches all
+	Each   bool              // one line for each sandbox, and one without a name for merged ones
 }
 
 // A Line is one sum of a summary.
@@ -28,7 +28,7 @@ type Line struct {
 	Tenant string `json:"tenant"`
 	Label  string `json:"label,omitempty"` // the value of Query.By
 
-	Sandbox paddock.ID `json:"sandbox,omitempty"` // of Query.Each
+	Sandbox paddock.ID `json:"sandbox,omitempty"` // with Query.Each
 
 	Sum
 }
@@ -37,11 +37,11 @@ type Line struct {
 type Sum struct {
 	Sandboxes   int     `json:"sandboxes"`    // number of sandboxes
 	Wall        big.Int `json:"wall"`         // nanoseconds in which they existed
-	Paused      big.Int `json:"paused"`       // part of Wall in which they did not run
-	CPU         big.Int `json:"cpu"`          // nanoseconds of processors that were used
-	Memory      big.Int `json:"memory"`       // byte-seconds that were used
-	CPUAsked    big.Int `json:"cpu_asked"`    // thousandths of processors times milliseconds, reserved while they ran
-	MemoryAsked big.Int `json:"memory_asked"` // byte-seconds, reserved while they ran
+	Paused      big.Int `json:"paused"`       // part of Wall in which they were paused
+	CPU         big.Int `json:"cpu"`          // nanoseconds of processor time
+	Memory      big.Int `json:"memory"`       // byte-seconds in use
+	CPUAsked    big.Int `json:"cpu_asked"`    // thousandths of a processor times milliseconds, while running
+	MemoryAsked big.Int `json:"memory_asked"` // byte-seconds, reserved while running
 	DiskAsked   big.Int `json:"disk_asked"`   // byte-seconds, reserved
 	NetIn       big.Int `json:"net_in"`       // bytes
 	NetOut      big.Int `json:"net_out"`
@@ -55,7 +55,7 @@ func (s *Sum) add(r store.Record) {
 	for _, part := range []struct {
 		to     *big.Int
 		amount int64
-		name   string // of what may not be measured
+		name   string // quantity that may be unmeasured
 	}{
 		{&s.Wall, int64(r.Wall), ""}, {&s.Paused, int64(r.Paused), ""},
 		{&s.CPU, int64(r.CPU), "cpu"}, {&s.Memory, r.Memory, "memory"},
@@ -71,7 +71,7 @@ func (s *Sum) add(r store.Record) {
 	}
 }
 
-// A line is found by its tenant and label.
+// A lineKey identifies a line.
 type lineKey struct{ tenant, label, token string }
 
 // Summarize adds up the records that began within a time, by tenant and label. A time that does not begin and end on a
@@ -93,7 +93,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	}
 	lines := make(map[lineKey]*Line)
 	seen := make(map[lineKey]map[string]bool)
-	crowd := make(map[lineKey]int) // of sandboxes that have no records of their own
+	crowd := make(map[lineKey]int) // of sandboxes without records of their own
 	err := s.Records(ctx, q.Tenant, q.From, q.To, func(r store.Record) error {
 		if !has(r.Labels, q.Where) {
 			return nil
@@ -104,7 +104,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 		}
 		alone := r.Sandbox != "" || r.Boxes == 0
 		if q.Each && alone {
-			key.token = r.Token // a name may have been another's before
+			key.token = r.Token // a name may have belonged to another sandbox
 		}
 		if lines[key] == nil {
 			lines[key] = &Line{Tenant: key.tenant, Label: key.label}
@@ -134,7 +134,7 @@ func Summarize(ctx context.Context, s *store.Store, q Query) ([]Line, error) {
 	return list, nil
 }
 
-// has tells whether all of some labels are there.
+// has reports whether labels include all of where.
 func has(labels, where map[string]string) bool {
 	for name, value := range where {
 		if got, ok := labels[name]; !ok || got != value {

@@ -4,7 +4,7 @@ package storetest
 
 import "testing"
 
-// A Postgres is a server, which is not started here.
+// A Postgres is not available on this system.
 type Postgres struct{}
 
 // StartPostgres skips the test.
@@ -14,5 +14,5 @@ func StartPostgres(t *testing.T) *Postgres {
 	return nil
 }
 
-// Engine is none.
+// Engine returns the zero Engine.
 func (*Postgres) Engine() Engine { return Engine{} }

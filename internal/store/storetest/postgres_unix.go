@@ -19,28 +19,28 @@ import (
 	"time"
 )
 
-// A Postgres is a server on a socket of its own, for one test.
+// A Postgres is a PostgreSQL server on its own socket, for one test.
 type Postgres struct {
 	bin, dir string
-	who      *syscall.Credential // nil is the caller; the server refuses to be root's
+	who      *syscall.Credential // nil is the caller; the server refuses to run as root
 	cmd      *exec.Cmd
 	ended    chan struct{} // closed when cmd has ended
 
 	mu   sync.Mutex
-	made int // guarded by mu; databases
+	made int // guarded by mu; number of databases
 }
 
-// patience is how long the server may take to begin.
+// patience bounds the start of the server.
 const patience = 2 * time.Minute
 
-// StartPostgres starts a server, or skips the test where it is not installed.
+// StartPostgres starts a server, or skips the test if PostgreSQL is not installed.
 func StartPostgres(t *testing.T) *Postgres {
 	t.Helper()
 	p := &Postgres{bin: programs()}
 	if p.bin == "" {
 		t.Skip("PostgreSQL is not installed: no initdb in PATH or below /usr/lib/postgresql")
 	}
-	// Not t.TempDir: its names are longer than a Unix socket's may be, and others
+	// Not t.TempDir, because its paths are too long for a Unix socket, and other users
 	// cannot enter it.
 	dir, err := os.MkdirTemp("", "pg")
 	if err != nil {
@@ -67,9 +67,9 @@ func StartPostgres(t *testing.T) *Postgres {
 	return p
 }
 
-// programs finds where the server's programs are, all in one directory.
+// programs returns the directory of the server's programs.
 func programs() string {
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is well-formed
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is valid
 	slices.Sort(found)
 	slices.Reverse(found)
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -116,9 +116,9 @@ func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start begins the server, after [Postgres.Kill] again, and waits until it answers.
-// One that ends, because processes of the one that was killed still hold its memory,
-// is begun again.
+// Start starts the server, also after [Postgres.Kill], and waits until it answers. It
+// starts again if the server ends because processes of the killed one still hold its
+// memory.
 func (p *Postgres) Start(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -159,14 +159,14 @@ func (p *Postgres) run(t testing.TB) {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	go func() { // ends with the process, which the test ends
+	go func() { // ends with the process, which the test kills
 		defer close(ended)
 		_ = cmd.Wait() // it was killed
 	}()
 	p.cmd, p.ended = cmd, ended
 }
 
-// Kill ends the server as a crash does: nothing is written any more.
+// Kill ends the server like a crash: it writes nothing more.
 func (p *Postgres) Kill(t testing.TB) {
 	t.Helper()
 	p.end(t, syscall.SIGKILL)
@@ -180,7 +180,7 @@ func (p *Postgres) end(t testing.TB, sig syscall.Signal) {
 	<-p.ended
 }
 
-// sql runs one statement.
+// sql executes one statement.
 func (p *Postgres) sql(text string) error {
 	out, err := p.command("psql", "-h", p.dir, "-U", "paddock", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-qc", text).CombinedOutput()
 	if err != nil {
@@ -189,7 +189,7 @@ func (p *Postgres) sql(text string) error {
 	return nil
 }
 
-// Engine makes a database of its own for each place.
+// Engine returns an engine with a database for each place.
 func (p *Postgres) Engine() Engine {
 	return Engine{"PostgreSQL", func(t testing.TB) string {
 		t.Helper()

@@ -1,4 +1,4 @@
-// Package storetest runs tests over every database that a store can be in.
+// Package storetest runs tests over every database that a store supports.
 package storetest
 
 import (
@@ -8,27 +8,27 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// An Engine is a database to test with.
+// An Engine is a database for tests.
 type Engine struct {
 	Name string
-	// Place gives a new place for a store, which is empty.
+	// Place returns the place of a new, empty store.
 	Place func(t testing.TB) string
 }
 
-// Each runs a test over every engine. One that is not installed is skipped, in
-// words.
+// Each runs a test for every engine. It skips an engine that is not installed, with a
+// message.
 func Each(t *testing.T, f func(t *testing.T, e Engine)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) { f(t, SQLite()) })
 	t.Run("PostgreSQL", func(t *testing.T) { f(t, StartPostgres(t).Engine()) })
 }
 
-// SQLite needs nothing.
+// SQLite returns the engine SQLite, which is always available.
 func SQLite() Engine {
 	return Engine{"SQLite", func(t testing.TB) string { return filepath.Join(t.TempDir(), "state", "paddock.db") }}
 }
 
-// Open opens a store that is closed with the test.
+// Open opens a store until the end of the test.
 func Open(t testing.TB, place string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), place)

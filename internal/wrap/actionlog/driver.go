@@ -10,39 +10,38 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A Caller is who makes a call.
+// A Caller identifies who makes a call.
 type Caller struct {
-	Who     string // whose key, or which user; never the key
+	Who     string // a key's ID or a user; never the key
 	Tenant  string
-	From    string // address
-	Request string // ID
-	Rule    string // what allowed the call
+	From    string // client address
+	Request string // ID of the request
+	Rule    string // what permitted the call
 }
 
-// Options say where actions are told.
+// Options configure the log.
 type Options struct {
 	Sink audit.Sink
 
-	// Caller says who makes the call of a context; nil is nobody known.
+	// Caller returns the caller of a context. Nil means that callers are unknown.
 	Caller func(ctx context.Context) Caller
 
-	// Failed is closed when the sink keeps nothing any more, as
-	// [audit.Lines.Failed] is; nil is never.
+	// Failed is closed when the sink can no longer store events; see [audit.Lines.Failed].
+	// Nil never is.
 	Failed <-chan struct{}
 }
 
-// A Recorder records actions that are not the driver's own, such as a server's on its
-// keys. [paddock.As] finds the Recorder of a driver that was made with [New].
+// A Recorder records actions other than those of the driver, for example a server's actions
+// on its keys. [paddock.As] finds the Recorder of a driver made with [New].
 type Recorder interface {
-	// Do does an action and records it. It does nothing that cannot be recorded.
+	// Do runs call and records it. It does not run call if it could not record it.
 	Do(ctx context.Context, id paddock.ID, what, target string, call func() error) error
 
-	// Record records an action that was done; err says how it went.
+	// Record records a finished action. err is its result.
 	Record(ctx context.Context, id paddock.ID, what, target string, err error)
 }
 
-// A driver records actions. It has no Unwrap, as package paddock says: nothing is done
-// past the record.
+// A driver records actions. It has no Unwrap, because no action may bypass the log.
 type driver struct {
 	inner paddock.Driver
 	o     Options
@@ -50,9 +49,8 @@ type driver struct {
 
 var _ Recorder = (*driver)(nil)
 
-// New returns a driver that records what is done through it. It is a [Recorder] too, and
-// a [lease.Lessor] where d is one. It owns d from here on, and closes it; the sink stays
-// the caller's.
+// New returns a driver that records the calls to d. The result is also a [Recorder], and a
+// [lease.Lessor] if d is one. It owns d and closes it. The caller closes the sink.
 func New(d paddock.Driver, o Options) (paddock.Driver, error) {
 	if o.Sink == nil {
 		return nil, fmt.Errorf("actions are to be recorded nowhere: %w", paddock.Invalid)
@@ -64,7 +62,7 @@ func New(d paddock.Driver, o Options) (paddock.Driver, error) {
 	return a, nil
 }
 
-// A deed is an action that is being done.
+// A deed is an action in progress.
 type deed struct {
 	sandbox paddock.ID
 	what    string
@@ -73,7 +71,7 @@ type deed struct {
 	dir     string
 }
 
-// ready refuses what could not be recorded.
+// ready returns an error if nothing can be recorded.
 func (d *driver) ready() error {
 	select {
 	case <-d.o.Failed:
@@ -83,7 +81,7 @@ func (d *driver) ready() error {
 	}
 }
 
-// do does and records something.
+// do runs and records an action.
 func (d *driver) do(ctx context.Context, what deed, call func() error) error {
 	if err := d.ready(); err != nil {
 		return err
@@ -136,7 +134,7 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 	return &sandbox{sb, d}, nil
 }
 
-// Info is the driver's.
+// Info returns the wrapped driver's Info.
 func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	return d.inner.Info(ctx, tier)
 }

@@ -54,8 +54,9 @@ func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Outpu
 	return newProcess(ctx, p, s), nil
 }
 
-// RecordCell implements interpreter.Recorder. Of the code its digest and size are told, and of
-// how it failed that it did: both are the tenant's, and would be the guest's to write here.
+// RecordCell implements interpreter.Recorder. It records the hash and size of the code, and
+// only that a cell failed, because code and error text are the tenant's, and the guest
+// could write them here.
 func (s *sandbox) RecordCell(ctx context.Context, id, language, code string, run func() (failed bool, err error)) error {
 	if err := s.d.ready(); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (s *sandbox) Resume(ctx context.Context) error {
 	return s.do(ctx, "sandbox.resume", "", func() error { return s.Sandbox.Resume(ctx) })
 }
 
-// Remove is done also where it cannot be recorded: it takes away and gives
+// Remove also removes a sandbox if it cannot record that, because a removal discloses
 // nothing.
 func (s *sandbox) Remove(ctx context.Context) error {
 	err := s.Sandbox.Remove(ctx)
@@ -112,7 +113,7 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	return err
 }
 
-// A process is one whose signals and input are recorded.
+// A process records its signals and input.
 type process struct {
 	paddock.Process
 	s  *sandbox
@@ -121,7 +122,7 @@ type process struct {
 
 func newProcess(ctx context.Context, p paddock.Process, s *sandbox) paddock.Process {
 	pid := strconv.Itoa(int(p.ID()))
-	ctx = context.WithoutCancel(ctx) // who started or attached is who writes
+	ctx = context.WithoutCancel(ctx) // the caller of Start or Attach writes the input
 	in := &input{WriteCloser: p.Input(), d: s.d, first: sync.OnceFunc(func() { s.d.tell(ctx, s.deed("process.input", pid), nil) })}
 	return &process{p, s, in}
 }
@@ -133,7 +134,7 @@ func (p *process) Signal(ctx context.Context, sig syscall.Signal) error {
 	return p.s.do(ctx, "process.signal", target, func() error { return p.Process.Signal(ctx, sig) })
 }
 
-// An input tells once that it was used.
+// An input records its first use.
 type input struct {
 	io.WriteCloser
 	d     *driver
@@ -151,7 +152,7 @@ func (w *input) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// files are a sandbox's, of which what changes or is read is recorded.
+// files records changes and reads of files.
 type files struct {
 	paddock.FS
 	s *sandbox
@@ -177,7 +178,7 @@ func (f files) Mkdir(ctx context.Context, name string, o paddock.MkdirOptions) e
 	return f.s.do(ctx, "file.mkdir", name, func() error { return f.FS.Mkdir(ctx, name, o) })
 }
 
-// two does what has two names.
+// two runs an action with two names.
 func (f files) two(ctx context.Context, what, name, other string, call func() error) error {
 	d := f.s.deed(what, name)
 	d.args = []string{other}

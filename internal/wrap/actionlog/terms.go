@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A lessor records what is done with the terms of sandboxes.
+// A lessor records changes of terms.
 type lessor struct {
 	*driver
 	k lease.Lessor
@@ -22,7 +22,7 @@ func (k lessor) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms
 	})
 }
 
-// Terms only looks, so it is not recorded.
+// Terms is not recorded, because it only reads.
 func (k lessor) Terms(ctx context.Context, id paddock.ID) (lease.Lease, error) {
 	return k.k.Terms(ctx, id)
 }

@@ -12,64 +12,63 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Options bound what a machine has to bear.
+// Options bound the load of a machine.
 type Options struct {
-	// Sandboxes is how many there may be; zero is 1,000.
+	// Sandboxes is the maximum number. Zero is 1,000.
 	Sandboxes int
 
-	// Memory is how many bytes the machine has for sandboxes; zero is what it
-	// tells itself, as far as control groups leave it to this process.
+	// Memory is the bytes of memory for sandboxes. Zero is the machine's memory, as far as
+	// control groups leave it to this process.
 	Memory int64
 
-	// Overcommit is how many times that memory the limits of all sandboxes may
-	// sum up to; zero is 1, where each can use all of its limit at once.
+	// Overcommit is the factor by which the sum of the memory limits may exceed Memory.
+	// Zero is 1: every sandbox can use its whole limit at the same time.
 	Overcommit float64
 
-	// Reserve is how many bytes of memory must be left for the machine when a
-	// sandbox is made; zero is a twentieth of it, where the machine tells what is
-	// left.
+	// Reserve is the bytes of memory that must be free on the machine when a sandbox is
+	// made. Zero is a twentieth of Memory, if the machine reports its free memory.
 	Reserve int64
 
-	// Dir is where the driver keeps what is on disk; empty is nowhere, and no
-	// look at a disk. DiskReserve is how many bytes must be left there; zero is
-	// 1 GiB.
+	// Dir is where the driver keeps its disk data. Empty means no check of a disk.
+	// DiskReserve is the bytes that must be free there. Zero is 1 GiB.
 	Dir         string
 	DiskReserve int64
 
-	// Creating is how many sandboxes are made at once; zero is two for each
-	// processor. Waiting is how many Creates wait in line; zero is 256.
+	// Creating is the maximum of concurrent creations. Zero is two for each processor.
+	// Waiting is the maximum of waiting Creates. Zero is 256.
 	Creating int
 	Waiting  int
 
-	// Key says whose a Create is, for turns in line; nil is all of one.
+	// Key returns the key of a Create; keys take turns in the queue. Nil gives all the same
+	// key.
 	Key func(ctx context.Context, spec paddock.Spec) string
 
-	// Besides gives the specs of what else is there, such as ready sandboxes of
-	// a pool below; nil is nothing.
+	// Besides returns the specs of further sandboxes, such as the ready ones of a pool
+	// below. Nil returns none.
 	Besides func() []paddock.Spec
 
-	// Machine is what is asked; nil is this one.
+	// Machine measures the host. Nil is this machine.
 	Machine Machine
 }
 
-// A Driver refuses what another has no room for. Make one with [New].
+// A Driver refuses sandboxes for which the machine has no room.
 type Driver struct {
 	inner  paddock.Driver
 	o      Options
-	memory int64 // how much may be promised
+	memory int64 // maximum sum of claims
 	line   *line
 
 	mu      sync.Mutex
-	usual   map[paddock.Tier]int64 // guarded by mu; memory of a sandbox that asks for none
-	held    map[paddock.ID]int64   // guarded by mu; memory promised to what is there
-	claims  int                    // guarded by mu; sandboxes that are being made
-	claimed int64                  // guarded by mu; memory promised to these, and to updates
-	looked  time.Time              // guarded by mu; when the driver was asked what is there
+	usual   map[paddock.Tier]int64 // guarded by mu; memory of a sandbox without a limit
+	held    map[paddock.ID]int64   // guarded by mu; claims of existing sandboxes
+	claims  int                    // guarded by mu; sandboxes being made
+	claimed int64                  // guarded by mu; memory of these claims, and of updates
+	looked  time.Time              // guarded by mu; time of the last list of sandboxes
 	refused uint64                 // guarded by mu
 }
 
-// New counts what d has. The driver is the new one's from here on, and is closed
-// with it. Of an error it stays the caller's.
+// New returns a Driver around d, and counts its sandboxes. The result owns d and closes it.
+// After an error, d still belongs to the caller.
 func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	o, err := o.fill()
 	if err != nil {
@@ -87,11 +86,11 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	return a, a.look(ctx)
 }
 
-// blind is the Reserve of a machine that does not tell what is left, of which
-// nobody asked to reserve anything.
+// blind is the Reserve on a machine that does not report its free memory, if no Reserve was
+// configured.
 const blind = -1
 
-// fill checks the options, and gives what is zero its default.
+// fill checks the options and sets defaults.
 func (o Options) fill() (Options, error) {
 	if o.Sandboxes < 0 || o.Memory < 0 || !(o.Overcommit >= 0) || o.Reserve < 0 || o.DiskReserve < 0 || o.Creating < 0 || o.Waiting < 0 {
 		return o, fmt.Errorf("a bound that is negative: %w", paddock.Invalid)
@@ -122,7 +121,7 @@ func (o Options) fill() (Options, error) {
 	return o, nil
 }
 
-// or gives what is zero a default.
+// or sets a default.
 func or[T comparable](v *T, otherwise T) {
 	var zero T
 	if *v == zero {
@@ -130,19 +129,19 @@ func or[T comparable](v *T, otherwise T) {
 	}
 }
 
-// Info is the driver's.
+// Info returns the wrapped driver's Info.
 func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	return d.inner.Info(ctx, tier)
 }
 
-// Create implements paddock.Driver; what there is no room for is Exhausted.
+// Create implements paddock.Driver. It returns Exhausted if there is no room.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	memory, err := d.asked(ctx, &spec)
 	if err != nil {
 		return nil, err
 	}
 	if memory < 0 {
-		return d.inner.Create(ctx, spec) // which says what is wrong with it
+		return d.inner.Create(ctx, spec) // the driver returns the error
 	}
 	if err := d.claim(ctx, 1, memory); err != nil {
 		return nil, err
@@ -163,8 +162,8 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return &sandbox{sb, d, &born}, nil
 }
 
-// asked is the memory that a spec asks for. What a tier gives to those that ask for
-// none is found out when it is first needed: it may try a sandbox to tell.
+// asked returns the memory that a spec asks for. The default of a tier is found out at its
+// first use, because that may make a trial sandbox.
 func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
 	if spec.Limits.Memory != 0 {
 		return spec.Limits.Memory, nil
@@ -185,10 +184,9 @@ func (d *Driver) asked(ctx context.Context, spec *paddock.Spec) (int64, error) {
 	return info.Defaults.Memory, nil
 }
 
-// weigh claims what a sandbox got beyond what was asked for: a snapshot brings its
-// own limits, and each tier has its defaults. It gives what is claimed in all, and how
-// the sandbox is. What
-// there is no room for is removed.
+// weigh claims the memory that a new sandbox has beyond the request, because a snapshot has
+// its own limits and each tier its defaults. It returns the whole claim and the status. If
+// there is no room, the sandbox is removed.
 func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (int64, paddock.Status, error) {
 	st, err := paddock.FirstStatus(ctx, sb)
 	more := max(0, st.Limits.Memory-memory)
@@ -203,10 +201,10 @@ func (d *Driver) weigh(ctx context.Context, sb paddock.Sandbox, memory int64) (i
 	return memory + more, st, nil
 }
 
-// removeTime bounds how long the removal of what there is no room for may take.
+// removeTime bounds the removal of a sandbox without room.
 const removeTime = time.Minute
 
-// make makes a sandbox in turn.
+// make makes a sandbox in its turn.
 func (d *Driver) make(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	key := ""
 	if d.o.Key != nil {
@@ -250,12 +248,12 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 // Close closes the driver.
 func (d *Driver) Close() error { return d.inner.Close() }
 
-// A sandbox is one whose claim is noted.
+// A sandbox is a sandbox with a claim.
 type sandbox struct {
 	paddock.Sandbox
 	d *Driver
 
-	born *paddock.Status // how it was when it was made; nil of one that was opened
+	born *paddock.Status // status from Create; nil for an opened sandbox
 }
 
 func (s *sandbox) Born() (paddock.Status, bool) {

@@ -10,29 +10,29 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A line lets few in at once. Keys take turns; within a key who came first goes
-// first.
+// A line is the queue of creations. It admits few at once. Keys take turns, and each key
+// has its own first-in, first-out order.
 type line struct {
-	most int  // how many wait at once
-	each int  // of one key
-	keys bool // whether there are more than one
+	most int  // maximum of waiting callers
+	each int  // maximum of one key
+	keys bool // there is more than one key
 
 	mu      sync.Mutex
-	free    int                 // guarded by mu; how many more may go in
+	free    int                 // guarded by mu; how many may be admitted now
 	waiting int                 // guarded by mu
-	places  map[string][]*place // guarded by mu; never empty ones
-	turns   []string            // guarded by mu; keys that have places, the next first
+	places  map[string][]*place // guarded by mu; no empty lists
+	turns   []string            // guarded by mu; keys with places, the next first
 }
 
-// A place is that of one caller.
+// A place is the place of one caller.
 type place struct {
-	ready chan struct{} // closed when it may go in
+	ready chan struct{} // closed when it is admitted
 }
 
-// enter waits in line, and lets in. Who went in leaves.
+// enter waits until the caller is admitted. Call leave afterwards.
 func (l *line) enter(ctx context.Context, key string) error {
 	l.mu.Lock()
-	if l.free > 0 { // then nobody waits
+	if l.free > 0 { // then no caller is waiting
 		l.free--
 		l.mu.Unlock()
 		return nil
@@ -60,7 +60,7 @@ func (l *line) enter(ctx context.Context, key string) error {
 	}
 }
 
-// giveUp ends a place. One that was let in meanwhile lets the next in.
+// giveUp removes a place. If it was admitted meanwhile, the next one is admitted.
 func (l *line) giveUp(ctx context.Context, key string, p *place) error {
 	l.mu.Lock()
 	at := slices.Index(l.places[key], p)
@@ -79,7 +79,7 @@ func (l *line) giveUp(ctx context.Context, key string, p *place) error {
 	return fmt.Errorf("wait in line to make a sandbox, with %d others: %w: %w", before, kind, ctx.Err())
 }
 
-// take takes a place out of the line, with mu held.
+// take removes a place. mu is held.
 func (l *line) take(key string, at int) *place {
 	p := l.places[key][at]
 	l.waiting--
@@ -90,7 +90,7 @@ func (l *line) take(key string, at int) *place {
 	return p
 }
 
-// leave lets the next in.
+// leave admits the next caller.
 func (l *line) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *line) leave() {
 	}
 	key := l.turns[0]
 	p := l.take(key, 0)
-	if len(l.places[key]) > 0 { // to the end
+	if len(l.places[key]) > 0 { // move the key to the end
 		l.turns = append(l.turns[1:], key)
 	}
 	close(p.ready)

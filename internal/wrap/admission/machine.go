@@ -14,23 +14,23 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/kernel"
 )
 
-// A Machine tells what there is, at the time of the call.
+// A Machine measures a host at the time of the call.
 type Machine interface {
-	// Memory gives bytes: how many there are for this process and its sandboxes,
-	// and how many of them can be had now.
+	// Memory returns the bytes of memory for this process and its sandboxes, and how many
+	// of them are available now.
 	Memory() (total, available int64, err error)
 
-	// Disk gives bytes that can still be written to the file system of a directory.
+	// Disk returns the free bytes in the file system of a directory.
 	Disk(dir string) (free int64, err error)
 }
 
-// Host is this machine, as its /proc and /sys tell it; root is its file tree, as
-// os.DirFS("/") gives it. Elsewhere than on Linux it is paddock.Unsupported.
+// Host returns this machine, measured by its /proc and /sys. root is its file tree, such as
+// os.DirFS("/"). Outside Linux its methods return paddock.Unsupported.
 func Host(root fs.FS) Machine { return host{root} }
 
 type host struct{ root fs.FS }
 
-// maxFile bounds what is read of a file, in bytes.
+// maxFile bounds how much of a file is read, in bytes.
 const maxFile = 1 << 20
 
 func (h host) read(name string) ([]byte, error) {
@@ -38,7 +38,7 @@ func (h host) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
@@ -78,12 +78,12 @@ func (h host) Memory() (total, available int64, err error) {
 
 // A grouping is a hierarchy of control groups that limits memory.
 type grouping struct {
-	own                 string // this process's group, from the mount's root on
+	own                 string // this process's group, relative to the root of the mount
 	mount               string
-	limit, usage, cache string // names of files, and of the entry in memory.stat
+	limit, usage, cache string // names of files, and of a field of memory.stat
 }
 
-// groups gives the hierarchies that /proc/self/cgroup tells of.
+// groups returns the hierarchies in /proc/self/cgroup.
 func groups(text []byte) []grouping {
 	var all []grouping
 	for line := range strings.Lines(string(text)) {
@@ -104,8 +104,8 @@ func groups(text []byte) []grouping {
 
 const unlimited = 1<<63 - 1
 
-// group gives a group's limit, and what is left of it. A group that cannot be
-// seen, since this is a container, or that has no limit, bounds nothing here.
+// group returns the limit of a group and what is left of it. A group that is not visible,
+// as in a container, or that has no limit does not bound anything.
 func (h host) group(g grouping, dir string) (limit, left int64) {
 	file := func(name string) []byte {
 		b, err := h.read(path.Join(g.mount, dir, name))
@@ -123,18 +123,18 @@ func (h host) group(g grouping, dir string) (limit, left int64) {
 		return limit, limit
 	}
 	if cache, ok := entry(file("memory.stat"), g.cache, 1); ok {
-		used -= min(used, cache) // which the kernel gives up first
+		used -= min(used, cache) // the kernel reclaims it first
 	}
 	return limit, max(0, limit-used)
 }
 
-// count reads a number that is a file of its own; a limit that is none is not ok.
+// count parses a file with one number. ok is false for a limit of none.
 func count(text []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
 	return n, err == nil && n >= 0 && n < 1<<60
 }
 
-// entry reads the number after a word at the beginning of a line, in units.
+// entry returns the number of a field, in units.
 func entry(text []byte, word string, unit int64) (int64, bool) {
 	for line := range bytes.Lines(text) {
 		fields := bytes.Fields(line)

@@ -8,23 +8,23 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// often is how often at most the driver is asked what is there, to refuse.
+// often is the minimum interval of listing sandboxes before a refusal.
 const often = time.Second
 
-// A Load is what a machine has to bear, and what it may.
+// A Load is the load of a machine, with its maxima.
 type Load struct {
 	Sandboxes, MostSandboxes int
-	Memory, MostMemory       int64 // promised
-	Waiting                  int   // in line
+	Memory, MostMemory       int64 // sum of claims
+	Waiting                  int   // callers in the queue
 	Refused                  uint64
 }
 
-// Load tells how full the machine is.
+// Load returns the present load.
 func (d *Driver) Load() Load {
 	d.line.mu.Lock()
 	waiting := d.line.waiting
 	d.line.mu.Unlock()
-	n, memory, _ := d.besides(context.Background()) // a driver that tells nothing of itself makes nothing either
+	n, memory, _ := d.besides(context.Background()) // a driver without Info makes no sandboxes
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.sum(n, memory)
@@ -47,7 +47,7 @@ func (d *Driver) besides(ctx context.Context) (n int, memory int64, err error) {
 	return len(all), memory, nil
 }
 
-// sum adds up what is promised, with mu held.
+// sum returns the load. mu is held.
 func (d *Driver) sum(n int, memory int64) Load {
 	l := Load{
 		Sandboxes: n + d.claims + len(d.held), MostSandboxes: d.o.Sandboxes,
@@ -59,8 +59,8 @@ func (d *Driver) sum(n int, memory int64) Load {
 	return l
 }
 
-// claim promises room for n sandboxes with so much memory in all, or says why
-// there is none.
+// claim claims room for n sandboxes with that much memory in all, or returns why there is
+// none.
 func (d *Driver) claim(ctx context.Context, n int, memory int64) error {
 	err := d.try(ctx, n, memory)
 	if err == nil {
@@ -101,7 +101,7 @@ func (d *Driver) try(ctx context.Context, n int, memory int64) error {
 	return nil
 }
 
-// look asks the driver what is there.
+// look lists the driver's sandboxes.
 func (d *Driver) look(ctx context.Context) error {
 	d.mu.Lock()
 	d.looked = time.Now()
@@ -116,7 +116,7 @@ func (d *Driver) look(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.claims > 0 { // what is listed may be one of these, which would count twice
+	if d.claims > 0 { // a listed sandbox may be one of these and would count twice
 		for _, st := range all {
 			delete(before, st.ID)
 		}
@@ -126,13 +126,13 @@ func (d *Driver) look(ctx context.Context) error {
 			d.held[st.ID] = st.Limits.Memory
 		}
 	}
-	for id := range before { // was there, and is not
+	for id := range before { // existed before, and not any more
 		delete(d.held, id)
 	}
 	return nil
 }
 
-// left refuses where the machine itself has too little left.
+// left returns an error if the machine has too little memory or disk left.
 func (d *Driver) left() error {
 	if err := d.memoryLeft(); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (d *Driver) memoryLeft() error {
 	return nil
 }
 
-// size writes bytes for people.
+// size formats a number of bytes.
 func size(n int64) string {
 	for _, u := range []struct {
 		unit int64

@@ -1,6 +1,6 @@
-// Package auto is a driver of several tiers. The driver of the tier that a spec names
-// creates the sandbox; for a spec without a tier it is the strongest tier that can. The
-// package knows tiers by name only, so that a server has all tiers behind one driver.
+// Package auto is a driver of several tiers. A sandbox is made by the driver of the tier
+// that its spec names, or, without a tier, by the strongest tier that can. The package
+// knows tiers only by name, so that a server has all tiers behind one driver.
 package auto
 
 import (
@@ -14,30 +14,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/inventory"
 )
 
-// A Tier is one of the drivers to choose from.
+// A Tier is a driver to choose from.
 type Tier struct {
 	Name   paddock.Tier
 	Driver paddock.Driver
 
-	// Pass says why [paddock.Auto] passes the tier over on this host; nil and
-	// an empty text never do. It is asked for each sandbox.
+	// Pass returns why [paddock.Auto] skips the tier on this host, or "". It is called for
+	// each sandbox. Nil never skips it.
 	Pass func() string
 }
 
-// A Driver chooses. Make one with [New].
+// A Driver chooses a tier for each sandbox.
 type Driver struct {
 	tiers []Tier
-	names inventory.Set[paddock.Sandbox] // reserves names that are being made, on whatever tier
+	names inventory.Set[paddock.Sandbox] // reserves names during creation, across tiers
 }
 
-// New gives a driver of these tiers, strongest first. They are the driver's own
-// from here on, and are closed with it.
+// New returns a driver of these tiers, strongest first. It owns them and closes them.
 func New(tiers ...Tier) *Driver {
 	return &Driver{tiers: slices.Clone(tiers)}
 }
 
-// Info implements [paddock.Driver]. For [paddock.Auto] it is that of the tier that a
-// spec without one gets here, or of the last tier where none can make a sandbox.
+// Info implements [paddock.Driver]. For [paddock.Auto] it describes the tier that a spec
+// without a tier gets, or the last tier if none can make a sandbox.
 func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	if tier == paddock.Auto {
 		return d.usual(ctx)
@@ -73,10 +72,10 @@ func (d *Driver) usual(ctx context.Context) (paddock.Info, error) {
 	return info, err
 }
 
-// Create implements [paddock.Driver]. With [paddock.Auto] a tier is passed over
-// only where it says [paddock.Unsupported], so that a passing trouble never leads
-// to a weaker one; and, where the root is a snapshot, where it does not
-// know it. A name is one of all tiers.
+// Create implements [paddock.Driver]. With [paddock.Auto] it skips a tier only if that
+// returns [paddock.Unsupported], so that a temporary failure never leads to a weaker tier.
+// If the root is a snapshot, it also skips a tier that does not know the snapshot. A name
+// is unique across all tiers.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	done, err := d.reserve(ctx, spec.ID)
 	if err != nil {
@@ -105,7 +104,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 				last = err
 			}
 		case spec.Root.Kind == paddock.RootSnapshot && errors.Is(err, paddock.NotFound):
-			last = err // says more than that a tier has no snapshots
+			last = err // it says more than a tier without snapshots
 		default:
 			return nil, err
 		}
@@ -116,7 +115,7 @@ func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return nil, last
 }
 
-// reserve takes a name for as long as its sandbox is being made.
+// reserve reserves a name while its sandbox is being made.
 func (d *Driver) reserve(ctx context.Context, id paddock.ID) (done func(), err error) {
 	if id == "" {
 		return func() {}, nil
@@ -166,7 +165,7 @@ func (d *Driver) List(ctx context.Context) ([]paddock.Status, error) {
 	return all, nil
 }
 
-// RemoveSnapshot implements [paddock.Driver]: the snapshot may be of any tier.
+// RemoveSnapshot implements [paddock.Driver]. The snapshot may be of any tier.
 func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
 	var errs []error
 	for _, t := range d.tiers {

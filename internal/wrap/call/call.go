@@ -7,7 +7,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// An Op is what is called.
+// An Op is an operation.
 type Op string
 
 // The operations of a driver, a sandbox and its files.
@@ -40,17 +40,17 @@ const (
 	FileWatch   Op = "file-watch"
 )
 
-// An Observer is told that a call begins, and gives the context that the call goes
-// on with and what is to be called at its end. It is called by many goroutines.
+// An Observer is called at the beginning of each call. It returns the context for the call,
+// and a function to call at its end. It is called concurrently.
 type Observer func(ctx context.Context, op Op, tier paddock.Tier) (context.Context, func(error))
 
-// New observes the calls of a driver of one tier, which is the new one's from here
-// on. The first observer is the outermost. Info and Close are not told.
+// New returns a driver that reports the calls to d, which has one tier. The result owns d.
+// The first observer is the outermost. Info and Close are not reported.
 func New(d paddock.Driver, tier paddock.Tier, observers ...Observer) paddock.Driver {
 	return &driver{d, &site{tier, observers}}
 }
 
-// A site is what all calls of a driver have in common.
+// A site is what all calls of a driver share.
 type site struct {
 	tier      paddock.Tier
 	observers []Observer
@@ -59,7 +59,7 @@ type site struct {
 func (s *site) begin(ctx context.Context, op Op) (context.Context, func(error)) {
 	ends := make([]func(error), len(s.observers))
 	for i, o := range s.observers {
-		ctx, ends[i] = o(ctx, op, s.tier) //nolint:fatcontext // as many as there are observers, each in the one before
+		ctx, ends[i] = o(ctx, op, s.tier) //nolint:fatcontext // one for each observer
 	}
 	return ctx, func(err error) {
 		for i := len(ends) - 1; i >= 0; i-- {
@@ -68,7 +68,7 @@ func (s *site) begin(ctx context.Context, op Op) (context.Context, func(error)) 
 	}
 }
 
-// do makes a call that answers an error alone.
+// do makes a call that returns only an error.
 func (s *site) do(ctx context.Context, op Op, call func(context.Context) error) error {
 	ctx, end := s.begin(ctx, op)
 	err := call(ctx)
@@ -76,7 +76,7 @@ func (s *site) do(ctx context.Context, op Op, call func(context.Context) error) 
 	return err
 }
 
-// ask makes a call that answers something.
+// ask makes a call that returns a value.
 func ask[T any](ctx context.Context, s *site, op Op, call func(context.Context) (T, error)) (T, error) {
 	ctx, end := s.begin(ctx, op)
 	v, err := call(ctx)
@@ -84,13 +84,13 @@ func ask[T any](ctx context.Context, s *site, op Op, call func(context.Context) 
 	return v, err
 }
 
-// A driver is one that is observed.
+// A driver is an observed driver.
 type driver struct {
 	inner paddock.Driver
 	s     *site
 }
 
-// Unwrap returns the driver that is observed.
+// Unwrap returns the observed driver.
 func (d *driver) Unwrap() paddock.Driver { return d.inner }
 
 func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
@@ -122,7 +122,7 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 	return d.s.do(ctx, RemoveSnapshot, func(ctx context.Context) error { return d.inner.RemoveSnapshot(ctx, id) })
 }
 
-// A sandbox is one that is observed.
+// A sandbox is an observed sandbox.
 type sandbox struct {
 	inner paddock.Sandbox
 	s     *site
@@ -132,10 +132,10 @@ func (b *sandbox) ID() paddock.ID { return b.inner.ID() }
 
 func (b *sandbox) FS() paddock.FS { return &files{b.inner.FS(), b.s} }
 
-// Unwrap returns the sandbox that is observed.
+// Unwrap returns the observed sandbox.
 func (b *sandbox) Unwrap() paddock.Sandbox { return b.inner }
 
-// Born calls no observer, because nothing is asked.
+// Born calls no observer, because it makes no call.
 func (b *sandbox) Born() (paddock.Status, bool) { return b.inner.Born() }
 
 func (b *sandbox) Status(ctx context.Context) (paddock.Status, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// files are a sandbox's that is observed.
+// files are the files of an observed sandbox.
 type files struct {
 	inner paddock.FS
 	s     *site
@@ -27,7 +27,7 @@ func (f *files) Stat(ctx context.Context, name string) (paddock.FileInfo, error)
 	return ask(ctx, f.s, FileStat, func(ctx context.Context) (paddock.FileInfo, error) { return f.inner.Stat(ctx, name) })
 }
 
-// List is told when it has been read to its end, or as far as its reader wants.
+// List is reported at the end of the iteration.
 func (f *files) List(ctx context.Context, name string, depth int) iter.Seq2[paddock.FileInfo, error] {
 	return func(yield func(paddock.FileInfo, error) bool) {
 		ctx, end := f.s.begin(ctx, FileList)

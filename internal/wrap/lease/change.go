@@ -9,7 +9,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// known finds the entry of a sandbox that is there.
+// known returns the entry of an existing sandbox.
 func (d *Driver) known(ctx context.Context, id paddock.ID) (*entry, error) {
 	d.mu.Lock()
 	e := d.entries[id]
@@ -24,7 +24,7 @@ func (d *Driver) known(ctx context.Context, id paddock.ID) (*entry, error) {
 	return d.entry(ctx, sb)
 }
 
-// Terms tells how a sandbox stands to its terms.
+// Terms implements [Lessor]. It returns the state of a sandbox's terms.
 func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 	e, err := d.known(ctx, id)
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 		if e.rec.Wall {
 			l.Ends = e.rec.Deadline
 		}
-		if e.unsure && at(e.again).After(l.Ends) { // it has a grace
+		if e.unsure && at(e.again).After(l.Ends) { // it has a grace period
 			l.Ends = at(e.again)
 		}
 	}
@@ -56,8 +56,8 @@ func (d *Driver) Terms(ctx context.Context, id paddock.ID) (Lease, error) {
 	return l, nil
 }
 
-// alter changes a sandbox's record in its turn, and resumes what was paused for
-// one of these.
+// alter changes a sandbox's record while it holds its turn. It resumes the sandbox if one
+// of undo has paused it.
 func (d *Driver) alter(ctx context.Context, id paddock.ID, undo []Why, change func(e *entry, r *Record) error) error {
 	e, err := d.known(ctx, id)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *Driver) alter(ctx context.Context, id paddock.ID, undo []Why, change fu
 	return nil
 }
 
-// revive resumes a sandbox, with the turn held.
+// revive resumes a sandbox. The turn is held.
 func (e *entry) revive(ctx context.Context) error {
 	sb, err := e.d.inner.Open(ctx, e.id)
 	if err == nil {
@@ -116,8 +116,8 @@ func (e *entry) revive(ctx context.Context) error {
 	return nil
 }
 
-// Change gives a sandbox other terms, all of them. Its lifetime still counts
-// from its creation, a timeout from now; its lease begins anew.
+// Change replaces all terms of a sandbox. The lifetime counts from the creation, and the
+// timeout from now. The lease starts again.
 func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) error {
 	if err := d.allow(t); err != nil {
 		return err
@@ -143,9 +143,9 @@ func (d *Driver) Change(ctx context.Context, id paddock.ID, t Terms) error {
 	})
 }
 
-// Extend moves a sandbox's deadline by a time that is more than nothing: from
-// where it is, or from now where it has passed. What was paused at its deadline
-// goes on. Without a deadline it is a Conflict.
+// Extend moves the deadline of a sandbox by a positive duration: from the present deadline,
+// or from now if it has passed. A sandbox that was paused at its deadline resumes. Without
+// a deadline, Extend returns Conflict.
 func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) error {
 	if by <= 0 {
 		return fmt.Errorf("extend sandbox %s by %v: %w", id, by, paddock.Invalid)
@@ -167,9 +167,9 @@ func (d *Driver) Extend(ctx context.Context, id paddock.ID, by time.Duration) er
 	})
 }
 
-// Renew says that a sandbox is still wanted. What was paused since nobody had
-// said so goes on. Without a lease it is a Conflict. It writes nothing down but
-// for that: after a restart every lease has all of its time.
+// Renew extends the lease of a sandbox by its KeepAlive. A sandbox that was paused after a
+// missed renewal resumes. Without a lease, Renew returns Conflict. A renewal is stored only
+// if it resumes the sandbox, because a lease starts again after a restart anyway.
 func (d *Driver) Renew(ctx context.Context, id paddock.ID) error {
 	e, err := d.known(ctx, id)
 	if err != nil {

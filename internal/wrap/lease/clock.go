@@ -2,20 +2,19 @@ package lease
 
 import "time"
 
-// leap is how far the wall clock may drift from the monotonic one before that
-// is a jump.
+// leap is the drift of the wall clock against the monotonic one above which it has jumped.
 const leap = 2 * time.Second
 
-// graces is for how many graces after a start a clock is waited for that is set
+// graces is how many grace periods after the start a clock may delay deadlines that is set
 // again and again.
 const graces = 10
 
-// A clock is both clocks. What it gives as now has a monotonic reading, which
-// alone is compared.
+// A clock combines the wall clock and the monotonic clock. Comparisons use only the
+// monotonic reading.
 type clock struct {
-	wall   func() time.Time // what a person's clock says
-	base   time.Time        // some moment, with a monotonic reading
-	offset time.Duration    // of the wall clock against the monotonic one, when it was last looked at
+	wall   func() time.Time // the wall clock
+	base   time.Time        // a time with a monotonic reading
+	offset time.Duration    // wall clock minus monotonic clock at the last check
 }
 
 func newClock(wall func() time.Time) *clock {
@@ -27,12 +26,12 @@ func newClock(wall func() time.Time) *clock {
 	return c
 }
 
-// now is by the wall clock alone.
+// now returns the time by the wall clock, without the monotonic clock.
 func (c *clock) now() time.Time { return c.wall().Round(0).UTC() }
 
 func (c *clock) drift() time.Duration { return c.now().Sub(c.base.Round(0).Add(time.Since(c.base))) }
 
-// jumped tells whether the wall clock did, since it was last asked.
+// jumped reports whether the wall clock has jumped since the last call.
 func (c *clock) jumped() bool {
 	d := c.drift()
 	if diff := d - c.offset; -leap < diff && diff < leap {
@@ -42,8 +41,8 @@ func (c *clock) jumped() bool {
 	return true
 }
 
-// left is how long a moment of a record is away. A wall clock that stands before
-// the moment when it was written is not believed.
+// left returns the time until at, a time of a record. A wall clock before the last write of
+// the record is wrong, and the time of that write is used instead.
 func (c *clock) left(r Record, at time.Time) time.Duration {
 	now := c.now()
 	if now.Before(r.Written) {

@@ -9,14 +9,14 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Create makes a sandbox with the default terms, but for the idle pause where its
-// tier cannot pause: nobody asked for it there.
+// Create makes a sandbox with the default terms. On a tier that cannot pause, the default
+// idle pause is left out.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	return d.make(ctx, spec, d.o.Default, true)
 }
 
-// CreateWith makes a sandbox with these terms and no others. Terms that pause
-// are Unsupported where the tier that the sandbox gets cannot.
+// CreateWith makes a sandbox with exactly these terms. Terms with a pause are Unsupported
+// if the tier of the sandbox cannot pause.
 func (d *Driver) CreateWith(ctx context.Context, spec paddock.Spec, t Terms) (paddock.Sandbox, error) {
 	return d.make(ctx, spec, t, false)
 }
@@ -25,7 +25,7 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t Terms, usual boo
 	if err := d.allow(t); err != nil {
 		return nil, err
 	}
-	if spec.Tier != paddock.Auto { // else it is known when it is there
+	if spec.Tier != paddock.Auto { // otherwise the tier is known after the creation
 		var err error
 		if t, err = d.fit(ctx, t, spec.Tier, usual); err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t Terms, usual boo
 	if err != nil {
 		return nil, err
 	}
-	if t.pauses() && spec.Tier == paddock.Auto { // it may have become another tier than the usual one
+	if t.pauses() && spec.Tier == paddock.Auto { // the tier may not be the usual one
 		var st paddock.Status
 		if st, err = sb.Status(ctx); err == nil {
 			t, err = d.fit(ctx, t, st.Tier, usual)
@@ -47,7 +47,7 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t Terms, usual boo
 	if err == nil {
 		e, err = d.born(ctx, sb.ID(), t)
 	}
-	if err != nil { // nobody would know when it ends
+	if err != nil { // the sandbox would never end
 		if gone := sb.Remove(context.WithoutCancel(ctx)); gone != nil && !errors.Is(gone, paddock.NotFound) {
 			return nil, errors.Join(err, ErrLeft, gone)
 		}
@@ -56,11 +56,11 @@ func (d *Driver) make(ctx context.Context, spec paddock.Spec, t Terms, usual boo
 	return &sandbox{Sandbox: sb, e: e}, nil
 }
 
-// ErrLeft is that a creation failed, and what it had made could not be removed: who keeps
-// a record of it is to keep that.
+// ErrLeft reports that a creation failed and its sandbox could not be removed. The caller
+// must keep its record of the sandbox.
 var ErrLeft = errors.New("the sandbox was made, and could not be removed")
 
-// allow refuses terms that are wrong.
+// allow refuses invalid terms.
 func (d *Driver) allow(t Terms) error {
 	if err := t.check(); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (d *Driver) allow(t Terms) error {
 	return nil
 }
 
-// fit gives the terms that a sandbox of a tier gets, or refuses them: where they
-// are the usual ones there is no idle pause on a tier that cannot.
+// fit returns the terms for a sandbox of a tier, or refuses them. With usual, it leaves out
+// an idle pause that the tier does not support.
 func (d *Driver) fit(ctx context.Context, t Terms, tier paddock.Tier, usual bool) (Terms, error) {
 	err := d.can(ctx, t, tier)
 	if usual && errors.Is(err, paddock.Unsupported) {
@@ -82,8 +82,7 @@ func (d *Driver) fit(ctx context.Context, t Terms, tier paddock.Tier, usual bool
 	return t, err
 }
 
-// can refuses terms that pause where a tier cannot. Of a driver of several tiers
-// each tells of itself.
+// can refuses terms with a pause if the tier cannot pause.
 func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 	if !t.pauses() {
 		return nil
@@ -98,8 +97,8 @@ func (d *Driver) can(ctx context.Context, t Terms, tier paddock.Tier) error {
 	return nil
 }
 
-// born writes down a sandbox's terms. A record that is there is of one that had
-// the name before.
+// born stores a sandbox's terms. An existing record belongs to an earlier sandbox of the
+// same name.
 func (d *Driver) born(ctx context.Context, id paddock.ID, t Terms) (*entry, error) {
 	now := d.clock.now()
 	rec := Record{ID: id, Terms: t, Created: now, Written: now}

@@ -12,50 +12,49 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Options say what holds for all sandboxes.
+// Options apply to all sandboxes.
 type Options struct {
-	// Store keeps lifetimes over restarts; nil keeps them in memory.
+	// Store keeps records across restarts. Nil keeps them in memory.
 	Store Store
 
-	// Default is the terms of a plain Create, and of sandboxes without a record.
+	// Default is the terms of Create, and of sandboxes without a record.
 	Default Terms
 
-	// Of tells which of the driver's sandboxes are those that were made by way of
-	// this one; of others, whatever was written down of their names, nothing is
-	// ended or paused. nil is all.
+	// Of reports whether a sandbox was made through this driver. Others are never ended or
+	// paused, even if a record has their name. Nil means all.
 	Of func(paddock.Status) bool
 
-	// Longest is how long a sandbox stays at the most, whatever its terms: then it
-	// is removed, also one that is paused. Zero is no bound.
+	// Longest is the maximum lifetime of a sandbox, whatever its terms. Then it is removed,
+	// even if it is paused. Zero sets no bound.
 	Longest time.Duration
 
-	// Grace is how long nothing is ended after a start, and by the wall clock
-	// after it jumped; zero is a minute.
+	// Grace is the time after a start in which nothing is ended, and after a jump of the
+	// wall clock nothing by that clock. Zero is a minute.
 	Grace time.Duration
 
-	// Wall is what a person's clock says; nil is time.Now.
+	// Wall returns the wall-clock time. Nil is time.Now.
 	Wall func() time.Time
 
-	// Log is told what was removed, and what goes wrong; nil is no one.
+	// Log gets removals and errors. Nil discards them.
 	Log *slog.Logger
 
-	// Ended is told that a sandbox was removed because its time was over, and by
-	// which one. It must not block. nil is no one.
+	// Ended is called after a sandbox was removed at the end of its time, with the cause.
+	// It must not block. It may be nil.
 	Ended func(Why)
 }
 
-// A Driver gives the sandboxes of another lifetimes. Make one with [New].
+// A Driver gives lifetimes to the sandboxes of another driver.
 type Driver struct {
 	inner paddock.Driver
 	store Store
 	o     Options
 	log   *slog.Logger
 	clock *clock
-	rung  chan struct{} // has one where the worker is to look again
+	rung  chan struct{} // has an element if the worker must look again
 	ctx   context.Context
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
-	end   func() error // what Close does, once
+	end   func() error // implements Close, once
 
 	mu      sync.Mutex
 	closed  bool                  // guarded by mu
@@ -64,9 +63,8 @@ type Driver struct {
 	graves  graves                // guarded by mu
 }
 
-// New goes on with the sandboxes that d has, by their records. The driver is the
-// new one's from here on, and is closed with it. Of an error it stays the
-// caller's.
+// New returns a Driver around d, and continues with d's sandboxes by their records. The
+// result owns d and closes it. After an error, d still belongs to the caller.
 func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -94,7 +92,7 @@ func New(ctx context.Context, d paddock.Driver, o Options) (*Driver, error) {
 	return l, nil
 }
 
-// Check refuses what New would, whatever there is.
+// Check returns the error that New would return for these options.
 func (o Options) Check() error {
 	if o.Longest < 0 || o.Grace < 0 {
 		return fmt.Errorf("a longest lifetime of %v, a grace of %v: %w", o.Longest, o.Grace, paddock.Invalid)
@@ -105,7 +103,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// load joins records and sandboxes.
+// load matches records and sandboxes.
 func (d *Driver) load(ctx context.Context) error {
 	records, err := d.store.Load(ctx)
 	if err != nil {
@@ -119,23 +117,23 @@ func (d *Driver) load(ctx context.Context) error {
 	for i := range all {
 		there[all[i].ID] = &all[i]
 	}
-	slices.SortStableFunc(records, func(a, b Record) int { return a.Ended.Compare(b.Ended) }) // as they are buried
+	slices.SortStableFunc(records, func(a, b Record) int { return a.Ended.Compare(b.Ended) }) // order of graves
 	for _, rec := range records {
 		switch st := there[rec.ID]; {
 		case st != nil && rec.Ended.IsZero() && d.ours(*st):
 			e := newEntry(d, rec)
 			e.found()
 			d.entries[rec.ID] = e
-		case st != nil: // another one has its name
+		case st != nil: // another sandbox has its name
 			e := d.without(ctx, *st)
 			e.rec.Version = rec.Version
 			d.entries[rec.ID] = e
-		case rec.Ending != "": // it was removed, and the end of that not written down
+		case rec.Ending != "": // it was removed, but that was not stored
 			if rec.Ended.IsZero() {
 				rec.Ended = d.clock.now()
 			}
 			d.bury(ctx, rec)
-		default: // it went by itself, as an ephemeral one does
+		default: // it ended by itself, as an ephemeral one does
 			if err := d.store.Delete(ctx, rec.ID, rec.Version); err != nil && !errors.Is(err, paddock.Conflict) {
 				return fmt.Errorf("remove the record of sandbox %s, which is gone: %w", rec.ID, err)
 			}
@@ -154,14 +152,13 @@ func (d *Driver) load(ctx context.Context) error {
 
 func (d *Driver) ours(st paddock.Status) bool { return d.o.Of == nil || d.o.Of(st) }
 
-// without gives the entry of a sandbox that nobody wrote anything down of: from
-// now on it has the default's terms, or none if it is not one of ours.
-// They are written with the first change.
+// without returns an entry for a sandbox without a record. From now on it has the default
+// terms, or none if it is not ours. They are stored with the first change.
 func (d *Driver) without(ctx context.Context, st paddock.Status) *entry {
 	now := d.clock.now()
 	rec := Record{ID: st.ID, Created: now, Written: now}
 	if d.ours(st) {
-		// Where the tier cannot be asked, the pause is tried when it is due.
+		// If the tier cannot be asked, the pause is tried when it is due.
 		if rec.Terms = d.o.Default; errors.Is(d.can(ctx, rec.Terms, st.Tier), paddock.Unsupported) {
 			rec.Terms = rec.Terms.unpaused()
 		}
@@ -174,7 +171,7 @@ func (d *Driver) without(ctx context.Context, st paddock.Status) *entry {
 
 func errClosed() error { return fmt.Errorf("the driver is closed: %w", paddock.Unavailable) }
 
-// spawn runs something that Close ends and waits for, unless it was called.
+// spawn runs a function that Close cancels and waits for. It reports false after Close.
 func (d *Driver) spawn(f func(ctx context.Context)) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -195,7 +192,7 @@ func (d *Driver) all() []*entry {
 	return all
 }
 
-// forget takes out a sandbox that is gone; its name may be another's by now.
+// forget drops the entry of a removed sandbox. Its name may already belong to another.
 func (d *Driver) forget(e *entry) {
 	d.mu.Lock()
 	if d.entries[e.id] == e {
@@ -205,7 +202,7 @@ func (d *Driver) forget(e *entry) {
 	d.schedule(e)
 }
 
-// bury keeps what can be told of a sandbox that was removed.
+// bury keeps the record of a removed sandbox.
 func (d *Driver) bury(ctx context.Context, rec Record) {
 	d.mu.Lock()
 	old := d.graves.add(rec, d.clock.now())
@@ -217,13 +214,13 @@ func (d *Driver) bury(ctx context.Context, rec Record) {
 	}
 }
 
-// Info is the driver's.
+// Info returns the wrapped driver's Info.
 func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	return d.inner.Info(ctx, tier)
 }
 
-// Open implements paddock.Driver. Of a sandbox that was removed for its terms
-// the error says why.
+// Open implements paddock.Driver. For a sandbox that was removed by its terms, the error
+// has the cause.
 func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	sb, err := d.inner.Open(ctx, id)
 	if errors.Is(err, paddock.NotFound) {
@@ -244,8 +241,8 @@ func (d *Driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	return &sandbox{Sandbox: sb, e: e}, nil
 }
 
-// entry finds what is known of a sandbox that is there, also of one that another
-// driver on the same store has made.
+// entry returns the entry of an existing sandbox, including one that another driver on the
+// same store made.
 func (d *Driver) entry(ctx context.Context, sb paddock.Sandbox) (*entry, error) {
 	id := sb.ID()
 	d.mu.Lock()
@@ -270,7 +267,7 @@ func (d *Driver) entry(ctx context.Context, sb paddock.Sandbox) (*entry, error) 
 		e.found()
 	} else {
 		e = d.without(ctx, st)
-		e.rec.Version = rec.Version // of one that had the name before, or 0
+		e.rec.Version = rec.Version // of an earlier sandbox of this name, or 0
 	}
 	d.mu.Lock()
 	if have := d.entries[id]; have != nil || d.closed {
@@ -305,8 +302,8 @@ func (d *Driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 	return d.inner.RemoveSnapshot(ctx, id)
 }
 
-// Close ends what is being done for lifetimes, and closes the driver. Who uses
-// the same store later goes on with them.
+// Close ends the actions in progress and closes the wrapped driver. The next driver on the
+// same store continues with the lifetimes.
 func (d *Driver) Close() error { return d.end() }
 
 func (d *Driver) shut() error {

@@ -11,43 +11,43 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// An entry is what the driver knows of one sandbox.
+// An entry is the driver's state of one sandbox.
 type entry struct {
 	id paddock.ID
 	d  *Driver
 
-	// turn is held by whoever changes what the sandbox does, and its record.
+	// turn is held to change the state or the record of the sandbox.
 	turn chan struct{}
 
 	mu       sync.Mutex
-	rec      Record              // guarded by mu; as it is in the store
-	made     time.Time           // guarded by mu; when the sandbox was, on the monotonic clock
-	end      time.Time           // guarded by mu; of the deadline, on the monotonic clock
-	last     time.Time           // guarded by mu; of the longest life, on the monotonic clock; zero is never
-	sooner   time.Time           // guarded by mu; the same as end, where a jump of the wall clock made it sooner
-	unsure   bool                // guarded by mu; end comes from a wall clock that may be wrong, and is not over yet
-	shift    bool                // guarded by mu; the record is to follow the wall clock
+	rec      Record              // guarded by mu; as stored
+	made     time.Time           // guarded by mu; creation, monotonic
+	end      time.Time           // guarded by mu; deadline, monotonic
+	last     time.Time           // guarded by mu; end of the longest life, monotonic; zero is never
+	sooner   time.Time           // guarded by mu; end after a jump of the wall clock made it earlier
+	unsure   bool                // guarded by mu; end is from a wall clock that may be wrong, and has not passed
+	shift    bool                // guarded by mu; the record must be adjusted to the wall clock
 	renewed  time.Time           // guarded by mu
-	active   time.Time           // guarded by mu; when the last activity was over
-	calls    int                 // guarded by mu; how many reach in now
-	attached map[paddock.PID]int // guarded by mu; to whose output someone is
-	pending  bool                // guarded by mu; what the record says was not done yet
-	pausing  chan struct{}       // guarded by mu; closed when that is over
+	active   time.Time           // guarded by mu; end of the last activity
+	calls    int                 // guarded by mu; calls in progress
+	attached map[paddock.PID]int // guarded by mu; callers attached to each process
+	pending  bool                // guarded by mu; the action in the record was not carried out yet
+	pausing  chan struct{}       // guarded by mu; closed at the end of the pause
 	waking   *waking             // guarded by mu
 	gone     bool                // guarded by mu; it was removed
-	failures int                 // guarded by mu; since something was done last
-	again    time.Time           // guarded by mu; nothing is done before
-	failure  error               // guarded by mu; the last
-	acting   bool                // guarded by mu; something is being done
+	failures int                 // guarded by mu; consecutive failures
+	again    time.Time           // guarded by mu; time of the next attempt
+	failure  error               // guarded by mu; the last error
+	acting   bool                // guarded by mu; an action is in progress
 
-	due   time.Time // guarded by Driver.mu; never later than something is
-	index int       // guarded by Driver.mu; in the heap, or -1
+	due   time.Time // guarded by Driver.mu; not later than the next action
+	index int       // guarded by Driver.mu; index in the heap, or -1
 }
 
-// A waking is a resume that many may wait for.
+// A waking is a resume that callers may wait for.
 type waking struct {
 	done chan struct{}
-	err  error // set when done is closed
+	err  error // set before done is closed
 }
 
 func newEntry(d *Driver, rec Record) *entry {
@@ -67,7 +67,7 @@ func (e *entry) take(ctx context.Context) error {
 
 func (e *entry) leave() { <-e.turn }
 
-// stopped gives the end of a context a kind.
+// stopped adds a kind to the error of a context.
 func stopped(ctx context.Context) error {
 	kind := paddock.Canceled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -76,8 +76,8 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", kind, ctx.Err())
 }
 
-// begin counts a call that reaches in, until done is called; wake says whether
-// it needs the sandbox to run.
+// begin counts a call as activity until done is called. With wake, the call needs a running
+// sandbox.
 func (e *entry) begin(ctx context.Context, wake bool) (done func(), err error) {
 	for {
 		wait, err := e.enter(wake)
@@ -98,7 +98,7 @@ func (e *entry) begin(ctx context.Context, wake bool) (done func(), err error) {
 	}
 }
 
-// enter counts a call, or says what it has to wait for.
+// enter counts a call, or returns the resume to wait for.
 func (e *entry) enter(wake bool) (*waking, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,7 +127,7 @@ func (e *entry) enter(wake bool) (*waking, error) {
 	return nil, nil
 }
 
-// over says, with mu held, that it is too late for calls.
+// over returns an error if the sandbox no longer accepts calls. mu is held.
 func (e *entry) over() error {
 	if why := e.rec.Ending; why != "" && why != ByPerson {
 		what := "is being removed"
@@ -139,7 +139,7 @@ func (e *entry) over() error {
 	return nil
 }
 
-// exit ends what enter counted.
+// exit ends a call that enter counted.
 func (e *entry) exit() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +147,7 @@ func (e *entry) exit() {
 	e.active = time.Now()
 }
 
-// attach counts who is attached to a process's output.
+// attach counts callers that are attached to a process.
 func (e *entry) attach(pid paddock.PID, n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,7 +160,7 @@ func (e *entry) attach(pid paddock.PID, n int) {
 	e.active = time.Now()
 }
 
-// wake begins a resume, with mu held, unless one is under way.
+// wake starts a resume unless one is in progress. mu is held.
 func (e *entry) wake() (*waking, error) {
 	if e.waking != nil {
 		return e.waking, nil
@@ -179,7 +179,7 @@ func (e *entry) wake() (*waking, error) {
 	return w, nil
 }
 
-// resume resumes what was paused for being idle.
+// resume resumes a sandbox that was paused because it was idle.
 func (e *entry) resume(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, actTime)
 	defer cancel()
@@ -191,7 +191,7 @@ func (e *entry) resume(ctx context.Context) error {
 	paused, err := e.rec.Paused, e.over()
 	e.mu.Unlock()
 	if err != nil || paused != ByIdle {
-		return err // who waits looks again
+		return err // the waiting callers check again
 	}
 	sb, err := e.d.inner.Open(ctx, e.id)
 	if err != nil {
@@ -204,9 +204,9 @@ func (e *entry) resume(ctx context.Context) error {
 	return nil
 }
 
-// runs notes, with the turn held, that the sandbox runs. If that cannot be
-// written down, a restarted driver takes it for paused; then a call resumes it,
-// which is fine of what runs.
+// runs notes that the sandbox runs. The turn is held. If the record cannot be stored, a
+// restarted driver takes the sandbox for paused and resumes it at the next call, which does
+// no harm.
 func (e *entry) runs(ctx context.Context) {
 	e.mu.Lock()
 	e.active, e.renewed = time.Now(), time.Now()
@@ -225,8 +225,8 @@ func (e *entry) runs(ctx context.Context) {
 	e.d.schedule(e)
 }
 
-// save writes the record with a change, with the turn held. After a conflict
-// the entry has what is in the store.
+// save stores a changed record. The turn is held. After a conflict, the entry has the
+// stored record.
 func (e *entry) save(ctx context.Context, change func(*Record)) error {
 	e.mu.Lock()
 	rec := e.rec
@@ -248,8 +248,8 @@ func (e *entry) save(ctx context.Context, change func(*Record)) error {
 	return nil
 }
 
-// restate has a record follow the wall clock, with mu held: the creation, and the
-// deadline unless it is that clock's.
+// restate adjusts a record to the wall clock: the creation, and the deadline unless it is
+// by that clock. mu is held.
 func (e *entry) restate(rec *Record) {
 	if e.unsure {
 		return
@@ -263,7 +263,7 @@ func (e *entry) restate(rec *Record) {
 	}
 }
 
-// reload takes what another server wrote.
+// reload loads the record that another server wrote.
 func (e *entry) reload(ctx context.Context) error {
 	rec, err := e.d.store.Get(ctx, e.id)
 	if errors.Is(err, paddock.NotFound) {
@@ -279,7 +279,7 @@ func (e *entry) reload(ctx context.Context) error {
 	return nil
 }
 
-// reckon puts the record's deadline on the monotonic clock, with mu held.
+// reckon converts the record's deadline to the monotonic clock. mu is held.
 func (e *entry) reckon() {
 	e.end, e.sooner = time.Time{}, time.Time{}
 	if e.rec.Deadline.IsZero() {
@@ -289,7 +289,7 @@ func (e *entry) reckon() {
 	now, left := time.Now(), e.d.clock.left(e.rec, e.rec.Deadline)
 	e.end = now.Add(left)
 	if longest := e.d.o.Longest; longest > 0 && e.last.IsZero() {
-		if !e.rec.Wall { // the deadline has followed the wall clock, and the creation not of what older servers wrote
+		if !e.rec.Wall { // the deadline was adjusted to the wall clock, but the creation not by older servers
 			left = max(left, e.d.clock.left(e.rec, e.rec.Created.Add(longest)))
 		} else {
 			left = e.d.clock.left(e.rec, e.rec.Created.Add(longest))
@@ -298,8 +298,8 @@ func (e *entry) reckon() {
 	}
 }
 
-// found puts an entry of an earlier process into time, with mu held or before
-// anyone has it: nothing is done before the grace is over.
+// found sets the times of an entry from an earlier process. Nothing is due before the end
+// of the grace period. mu is held, or the entry is not shared yet.
 func (e *entry) found() {
 	e.reckon()
 	now, grace := time.Now(), e.d.o.Grace
@@ -312,13 +312,13 @@ func (e *entry) found() {
 	}
 }
 
-// jump puts the entry into time again after the wall clock jumped.
+// jump sets the times again after the wall clock has jumped.
 func (e *entry) jump() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.end.IsZero() || e.gone:
-	case e.unsure && time.Since(e.d.clock.base) > graces*e.d.o.Grace: // the clock does not come to rest
+	case e.unsure && time.Since(e.d.clock.base) > graces*e.d.o.Grace: // the clock does not settle
 	case e.unsure:
 		e.found()
 	case e.rec.Wall:
@@ -332,22 +332,21 @@ func (e *entry) jump() {
 	}
 }
 
-// A task is something to be done with a sandbox.
+// A task is an action on a sandbox.
 type task uint8
 
 const (
 	nothing task = iota
-	finish       // what was written down and not done
-	restate      // the record
-	expire       // the longest life is over, which no terms can change
+	finish       // carry out the action in the record
+	restate      // store the adjusted record
+	expire       // the longest life is over, whatever the terms
 	deadline
 	lapse
 	idleRemove
 	idlePause
 )
 
-// next tells what is to be done, and when to ask again, with mu held. The zero
-// time is never.
+// next returns the next action, and when to ask again, or zero for never. mu is held.
 func (e *entry) next(now time.Time) (task, time.Time) {
 	if e.gone {
 		return nothing, time.Time{}

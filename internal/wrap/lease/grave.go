@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	mourning  = 24 * time.Hour // how long can be asked why a sandbox was removed
-	maxGraves = 1000           // of how many; the oldest go
+	mourning  = 24 * time.Hour // how long the cause of a removal is kept
+	maxGraves = 1000           // maximum number; the oldest are dropped
 )
 
-// graves are records of sandboxes that were removed, oldest first.
+// graves are the records of removed sandboxes, oldest first.
 type graves struct {
 	order []paddock.ID
 	by    map[paddock.ID]Record
 }
 
-// add keeps a record, and gives those that are not kept any more.
+// add adds a record, and returns the dropped ones.
 func (g *graves) add(rec Record, now time.Time) (old []Record) {
 	if g.by == nil {
 		g.by = make(map[paddock.ID]Record)
@@ -37,7 +37,7 @@ func (g *graves) add(rec Record, now time.Time) (old []Record) {
 	return old
 }
 
-// find gives what is known of a sandbox that was removed.
+// find returns the record of a removed sandbox.
 func (g *graves) find(id paddock.ID, now time.Time) (Record, bool) {
 	rec, ok := g.by[id]
 	return rec, ok && now.Sub(rec.Ended) < mourning

@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Lessor is a driver whose sandboxes have terms: a [Driver], or a wrapper around
-// one that passes terms on with checks of its own. Its methods are the Driver's.
-// [paddock.As] finds the Lessor of a driver.
+// A Lessor is a driver whose sandboxes have terms: a [Driver], or a wrapper around one that
+// forwards terms with its own checks. [Driver] documents the methods. [paddock.As] finds
+// the Lessor of a driver.
 type Lessor interface {
 	paddock.Driver
 	CreateWith(ctx context.Context, spec paddock.Spec, t Terms) (paddock.Sandbox, error)

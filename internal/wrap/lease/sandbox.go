@@ -10,14 +10,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A sandbox is one with a lifetime.
+// A sandbox is a sandbox with a lifetime.
 type sandbox struct {
 	paddock.Sandbox
 	e *entry
 }
 
-// told says why a call failed, where that is that the sandbox's time was over
-// meanwhile.
+// told replaces the error of a call if the sandbox's time ended meanwhile.
 func (e *entry) told(err error) error {
 	if err == nil || !errors.Is(err, paddock.Unavailable) && !errors.Is(err, paddock.NotFound) {
 		return err
@@ -30,7 +29,7 @@ func (e *entry) told(err error) error {
 	return err
 }
 
-// amend tells in a status what could not be carried out.
+// amend adds a failed action to a status.
 func (e *entry) amend(st *paddock.Status) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *sandbox) Attach(ctx context.Context, pid paddock.PID, out paddock.Outpu
 
 func (s *sandbox) FS() paddock.FS { return files{s.Sandbox.FS(), s.e} }
 
-// Dial counts until the connection is closed.
+// Dial counts as activity until the connection is closed.
 func (s *sandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 	done, err := s.e.begin(ctx, true)
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	return id, s.e.told(err)
 }
 
-// Pause is a person's: no call wakes the sandbox after it.
+// Pause is a pause by a person: no call resumes the sandbox.
 func (s *sandbox) Pause(ctx context.Context) error {
 	if err := s.e.take(ctx); err != nil {
 		return err
@@ -144,8 +143,7 @@ func (s *sandbox) Pause(ctx context.Context) error {
 	return nil
 }
 
-// Resume goes on with what was paused, but not past a deadline. It renews a
-// lease.
+// Resume resumes a paused sandbox, but not past its deadline. It renews the lease.
 func (s *sandbox) Resume(ctx context.Context) error {
 	if err := s.e.take(ctx); err != nil {
 		return err

@@ -12,43 +12,42 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A Record is what is kept of a sandbox's lifetime, over restarts.
+// A Record is the stored state of a sandbox's lifetime.
 type Record struct {
 	ID      paddock.ID `json:"id"`
-	Version int64      `json:"version"` // counts the writes; 0 is never written
+	Version int64      `json:"version"` // number of writes; never stored as 0
 	Terms   Terms      `json:"terms"`
 
 	Created  time.Time `json:"created"`
-	Deadline time.Time `json:"deadline,omitzero"` // zero is none
+	Deadline time.Time `json:"deadline,omitzero"` // zero means none
 	Wall     bool      `json:"wall,omitempty"`    // the deadline is by the wall clock
 	Written  time.Time `json:"written"`
 
-	Paused Why       `json:"paused,omitempty"` // what has it paused; written before it is done
-	Active time.Time `json:"active,omitzero"`  // when the last activity was over, of one that is paused
-	Ending Why       `json:"ending,omitempty"` // it is being removed, for this
-	Ended  time.Time `json:"ended,omitzero"`   // it was; what is left is this record, for who asks
+	Paused Why       `json:"paused,omitempty"` // cause of a pause; stored before the pause
+	Active time.Time `json:"active,omitzero"`  // end of the last activity, of a paused sandbox
+	Ending Why       `json:"ending,omitempty"` // cause of a removal in progress
+	Ended  time.Time `json:"ended,omitzero"`   // time of the removal; only the record is left, for later questions
 }
 
-// A Store keeps the records of one driver's sandboxes: where servers share a
-// database each has a Store of its own. Calls are safe for many goroutines at once.
+// A Store keeps the records of one driver's sandboxes. Servers with a common database have
+// separate Stores. Methods are safe for concurrent use.
 type Store interface {
-	// Load gives every record.
+	// Load returns every record.
 	Load(ctx context.Context) ([]Record, error)
 
-	// Get gives one, or paddock.NotFound.
+	// Get returns a record, or paddock.NotFound.
 	Get(ctx context.Context, id paddock.ID) (Record, error)
 
-	// Save writes a record over the one with the version in it, where 0 is none,
-	// and gives the new version. If another one is there it changes nothing, and
-	// is paddock.Conflict.
+	// Save replaces the record that has the version in r, where 0 means that there is none,
+	// and returns the new version. If the stored version differs, Save changes nothing and
+	// returns paddock.Conflict.
 	Save(ctx context.Context, r Record) (version int64, err error)
 
-	// Delete removes a record, on the same condition. One that is gone is not
-	// an error.
+	// Delete removes a record on the same condition. A missing record is not an error.
 	Delete(ctx context.Context, id paddock.ID, version int64) error
 }
 
-// A Memory is a Store that lives as long as its process. Zero is empty.
+// A Memory is a Store in the memory of its process. The zero value is empty.
 type Memory struct {
 	mu      sync.Mutex
 	records map[paddock.ID]Record // guarded by mu

@@ -12,11 +12,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A process is one that counts, with who is attached to its output.
+// A process counts as activity, and counts the callers attached to it.
 type process struct {
 	paddock.Process
 	e      *entry
-	detach func() // once; ends the counting of who is attached
+	detach func() // ends the counting of the caller, once
 }
 
 func (e *entry) process(p paddock.Process, out paddock.Output) paddock.Process {
@@ -70,7 +70,7 @@ func (p *process) Release() {
 	p.detach()
 }
 
-// An input is a process's way in; what comes that way wakes.
+// An input resumes the sandbox at a write.
 type input struct {
 	io.WriteCloser
 	e *entry
@@ -85,13 +85,13 @@ func (w input) Write(b []byte) (int, error) {
 	return w.WriteCloser.Write(b)
 }
 
-// files are a sandbox's, each call of which reaches in.
+// files counts each call as activity.
 type files struct {
 	paddock.FS
 	e *entry
 }
 
-// within makes a call that reaches in.
+// within makes a call that counts as activity.
 func (f files) within(ctx context.Context, call func() error) error {
 	done, err := f.e.begin(ctx, true)
 	if err != nil {
@@ -184,7 +184,7 @@ func (f files) Symlink(ctx context.Context, target, name string) error {
 	return f.within(ctx, func() error { return f.FS.Symlink(ctx, target, name) })
 }
 
-// What stays open counts until it is closed.
+// Open files, watchers and connections count as activity until they are closed.
 
 type reader struct {
 	io.ReadCloser
@@ -226,7 +226,7 @@ func (c conn) Close() error {
 	return c.Conn.Close()
 }
 
-// A halfConn can end one direction alone.
+// A halfConn is a connection with CloseWrite.
 type halfConn struct {
 	conn
 	half interface{ CloseWrite() error }

@@ -7,58 +7,58 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Terms say how long a sandbox lives. The zero Terms ask for nothing.
+// Terms define how long a sandbox lives. The zero Terms set no bound.
 type Terms struct {
-	// Deadline is a moment on the wall clock, Lifetime a time from the creation, and
-	// Timeout one from the moment when these terms are given: at the creation, or by
-	// Change. The soonest counts.
+	// Deadline is a time on the wall clock, Lifetime a duration since the creation, and
+	// Timeout a duration since these terms were set, by the creation or by Change. The
+	// earliest applies.
 	Deadline time.Time     `json:"deadline,omitzero"`
 	Lifetime time.Duration `json:"lifetime,omitempty"`
 	Timeout  time.Duration `json:"timeout,omitempty"`
 
-	// KeepAlive is a lease: who wants the sandbox renews it within this time of
-	// the creation and of each renewal.
+	// KeepAlive is a lease: the longest time between the creation and a renewal, or between
+	// two renewals.
 	KeepAlive time.Duration `json:"keep_alive,omitempty"`
 
-	// OnEnd is what is done at the deadline, and where the lease was not renewed.
+	// OnEnd is the action at the deadline, and after a missed renewal.
 	OnEnd End `json:"on_end,omitempty"`
 
-	// IdlePause pauses what was idle this long, IdleRemove removes it, paused or
-	// not, whoever paused it. The second is longer, where both are set.
+	// IdlePause pauses a sandbox that was idle this long. IdleRemove removes it, paused or
+	// not, whatever paused it. If both are set, IdleRemove must be longer.
 	IdlePause  time.Duration `json:"idle_pause,omitempty"`
 	IdleRemove time.Duration `json:"idle_remove,omitempty"`
 
-	// Wake has a call resume what was paused for being idle.
+	// Wake makes a call resume a sandbox that was paused because it was idle.
 	Wake bool `json:"wake,omitempty"`
 
-	// IgnoreProcesses says that a process that runs is no activity, unless
-	// someone is attached to its output.
+	// IgnoreProcesses makes a running process not count as activity, unless somebody is
+	// attached to its output.
 	IgnoreProcesses bool `json:"ignore_processes,omitempty"`
 }
 
-// An End is what is done with a sandbox whose time is over.
+// An End is an action at the end of a sandbox's time.
 type End string
 
 const (
 	Remove End = ""      // it is removed
-	Pause  End = "pause" // it is paused, and kept until it is extended or renewed
+	Pause  End = "pause" // paused, and kept until it is extended or renewed
 )
 
-// pauses tells whether the terms may pause a sandbox.
+// pauses reports whether the terms may pause a sandbox.
 func (t Terms) pauses() bool {
 	return t.IdlePause > 0 || t.OnEnd == Pause && (!t.Deadline.IsZero() || t.Lifetime > 0 || t.Timeout > 0 || t.KeepAlive > 0)
 }
 
-// unpaused are the terms without a pause for being idle.
+// unpaused returns the terms without the idle pause.
 func (t Terms) unpaused() Terms {
 	t.IdlePause, t.Wake = 0, false
 	return t
 }
 
-// shortest is the least that any time of the terms may be.
+// shortest is the minimum of every time in terms.
 const shortest = time.Second
 
-// check refuses terms that are wrong in themselves.
+// check refuses terms that are invalid in themselves.
 func (t Terms) check() error {
 	for _, d := range []struct {
 		name string
@@ -79,8 +79,8 @@ func (t Terms) check() error {
 	return nil
 }
 
-// deadline gives when a sandbox ends by its terms, and whether that is by the wall
-// clock: one that was made then, and given them now. Zero is never.
+// deadline returns the end of a sandbox by its terms, or zero, and whether it is by the
+// wall clock. created is the creation, and now the time at which the terms are set.
 func (t Terms) deadline(created, now time.Time, longest time.Duration) (end time.Time, wall bool) {
 	if t.Lifetime > 0 {
 		end = created.Add(t.Lifetime)
@@ -97,29 +97,28 @@ func (t Terms) deadline(created, now time.Time, longest time.Duration) (end time
 	return end, false
 }
 
-// A Why says what a sandbox was paused or removed for.
+// A Why is the cause of a pause or removal.
 type Why string
 
 const (
 	ByPerson   Why = "person"
 	ByDeadline Why = "deadline"
-	ByLease    Why = "lease" // that was not renewed
+	ByLease    Why = "lease" // missed renewal
 	ByIdle     Why = "idle"
 )
 
-// A Lease is how a sandbox stands to its terms.
+// A Lease is the state of a sandbox's terms.
 type Lease struct {
 	Terms   Terms     `json:"terms"`
 	Created time.Time `json:"created"`
-	Ends    time.Time `json:"ends,omitzero"`    // the deadline; zero is none
-	Renew   time.Time `json:"renew,omitzero"`   // until when it is to be renewed; zero is never
-	Idle    time.Time `json:"idle,omitzero"`    // since when it is; zero is not
-	Paused  Why       `json:"paused,omitempty"` // what paused it; empty is nothing
+	Ends    time.Time `json:"ends,omitzero"`    // the deadline; zero means none
+	Renew   time.Time `json:"renew,omitzero"`   // renew before this time; zero means never
+	Idle    time.Time `json:"idle,omitzero"`    // idle since; zero means not idle
+	Paused  Why       `json:"paused,omitempty"` // cause of the pause; empty if not paused
 	Failure string    `json:"failure,omitempty"`
 }
 
-// words say why a sandbox was removed or paused, to stand after "removed" and
-// "paused".
+// words returns the text after "removed" or "paused" for a cause.
 func (r Record) words(why Why) string {
 	switch why {
 	case ByDeadline:

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// actTime bounds a driver that hangs.
+	// actTime bounds a call to a driver that hangs.
 	actTime = 5 * time.Minute
 
-	// hands is how many things are done at once.
+	// hands is the maximum of concurrent actions.
 	hands = 8
 
-	// look is how often the wall clock is looked at.
+	// look is the interval of checks of the wall clock.
 	look = 30 * time.Second
 
 	firstPause   = time.Second
 	longestPause = time.Minute
 )
 
-// A queue is a heap of entries, by when something is due.
+// A queue is a heap of entries by due time.
 type queue []*entry
 
 func (q queue) Len() int           { return len(q) }
@@ -52,7 +52,7 @@ func (q *queue) Pop() any {
 	return e
 }
 
-// schedule has the worker look at an entry when something of it is due.
+// schedule makes the worker look at an entry when an action is due.
 func (d *Driver) schedule(e *entry) {
 	now := time.Now()
 	e.mu.Lock()
@@ -61,7 +61,7 @@ func (d *Driver) schedule(e *entry) {
 		at = now
 	}
 	if e.acting || e.gone {
-		at = time.Time{} // who acts schedules it when that is over
+		at = time.Time{} // the running action schedules it at its end
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,12 +77,12 @@ func (d *Driver) schedule(e *entry) {
 	if e.index == 0 {
 		select {
 		case d.rung <- struct{}{}:
-		default: // it is awake already
+		default: // it is already awake
 		}
 	}
 }
 
-// work does what is due, until ctx ends.
+// work carries out due actions until ctx ends.
 func (d *Driver) work(ctx context.Context) {
 	free := make(chan struct{}, hands)
 	timer := time.NewTimer(look)
@@ -118,7 +118,7 @@ func (d *Driver) work(ctx context.Context) {
 	}
 }
 
-// pop takes an entry of which something is due, or tells how long there is none.
+// pop removes and returns an entry that is due, or returns the time until the next one.
 func (d *Driver) pop(now time.Time) (*entry, time.Duration) {
 	for {
 		d.mu.Lock()
@@ -141,11 +141,11 @@ func (d *Driver) pop(now time.Time) (*entry, time.Duration) {
 		if act {
 			return e, 0
 		}
-		d.schedule(e) // activity has moved it
+		d.schedule(e) // activity has delayed it
 	}
 }
 
-// act does what is due of an entry, and notes how that went.
+// act carries out the due action of an entry, and notes the result.
 func (e *entry) act(ctx context.Context) {
 	bound, cancel := context.WithTimeout(ctx, actTime)
 	defer cancel()
@@ -167,7 +167,7 @@ func (e *entry) act(ctx context.Context) {
 	e.d.schedule(e)
 }
 
-// do does what is due, with a turn of its own.
+// do carries out the due action while it holds the turn.
 func (e *entry) do(ctx context.Context) error {
 	if err := e.take(ctx); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (e *entry) do(ctx context.Context) error {
 	return nil
 }
 
-// lost is nil where another server was first: what it wrote counts now.
+// lost returns nil if another server was first, because its record counts then.
 func lost(err error) error {
 	if errors.Is(err, paddock.Conflict) {
 		return nil
@@ -205,7 +205,7 @@ func lost(err error) error {
 	return err
 }
 
-// finally pauses or removes a sandbox whose time is over, whatever runs in it.
+// finally pauses or removes a sandbox at the end of its time, whatever runs in it.
 func (e *entry) finally(ctx context.Context, why Why, onEnd End) error {
 	if onEnd == Pause {
 		return e.pauseFor(ctx, why)
@@ -213,12 +213,12 @@ func (e *entry) finally(ctx context.Context, why Why, onEnd End) error {
 	return e.dismiss(ctx, why)
 }
 
-// idle pauses or removes what is idle, if it is.
+// idle pauses or removes a sandbox if it is idle.
 func (e *entry) idle(ctx context.Context, what task) error {
 	e.mu.Lock()
 	paused := e.rec.Paused != ""
 	e.mu.Unlock()
-	if !paused { // in what is paused nothing runs
+	if !paused { // in a paused sandbox nothing runs
 		last, err := e.busy(ctx)
 		if err != nil {
 			return e.vanished(ctx, err)
@@ -235,7 +235,7 @@ func (e *entry) idle(ctx context.Context, what task) error {
 	return e.pauseFor(ctx, ByIdle)
 }
 
-// busy tells when the last activity was that calls do not show: of processes.
+// busy returns the last activity of processes, which calls do not show.
 func (e *entry) busy(ctx context.Context) (last time.Time, err error) {
 	sb, err := e.d.inner.Open(ctx, e.id)
 	if err != nil {
@@ -251,7 +251,7 @@ func (e *entry) busy(ctx context.Context) (last time.Time, err error) {
 	for _, p := range all {
 		n := e.attached[p.PID]
 		if p.Exit != nil {
-			delete(e.attached, p.PID) // who is attached to what has ended holds nothing
+			delete(e.attached, p.PID) // attachments to an ended process do not count
 		}
 		if e.rec.Terms.IgnoreProcesses && n == 0 {
 			continue
@@ -268,8 +268,7 @@ func (e *entry) busy(ctx context.Context) (last time.Time, err error) {
 	return last, nil
 }
 
-// still tells, with mu held, whether what was found due is so with what is
-// known now.
+// still reports whether an action is still due by the present state. mu is held.
 func (e *entry) still(why Why) bool {
 	what, _ := e.next(time.Now())
 	switch why {
@@ -283,8 +282,7 @@ func (e *entry) still(why Why) bool {
 	return false
 }
 
-// pauseFor writes down that a sandbox is paused, and does it. Calls that begin
-// meanwhile wait.
+// pauseFor stores a pause and carries it out. Calls that begin meanwhile wait.
 func (e *entry) pauseFor(ctx context.Context, why Why) error {
 	e.mu.Lock()
 	if !e.still(why) {
@@ -310,7 +308,7 @@ func (e *entry) pauseFor(ctx context.Context, why Why) error {
 	return e.pause(ctx)
 }
 
-// pause does what was written down.
+// pause carries out a stored pause.
 func (e *entry) pause(ctx context.Context) error {
 	sb, err := e.d.inner.Open(ctx, e.id)
 	if err == nil {
@@ -325,8 +323,7 @@ func (e *entry) pause(ctx context.Context) error {
 	return nil
 }
 
-// dismiss writes down that a sandbox is removed, and does it. Calls are refused
-// from here on.
+// dismiss stores a removal and carries it out. Calls are refused from then on.
 func (e *entry) dismiss(ctx context.Context, why Why) error {
 	e.mu.Lock()
 	ok, paused := e.still(why), e.rec.Paused
@@ -336,7 +333,7 @@ func (e *entry) dismiss(ctx context.Context, why Why) error {
 	}
 	if err := e.save(ctx, func(r *Record) {
 		r.Ending = why
-		if why == ByDeadline && paused == ByDeadline { // the deadline that is told is the one of its longest life
+		if why == ByDeadline && paused == ByDeadline { // report the end of the longest life as the deadline
 			r.Deadline = r.Created.Add(e.d.o.Longest)
 		}
 	}); err != nil {
@@ -348,7 +345,7 @@ func (e *entry) dismiss(ctx context.Context, why Why) error {
 	return e.remove(ctx)
 }
 
-// remove does what was written down, and keeps what can be told of it.
+// remove carries out a stored removal, and keeps the record of its cause.
 func (e *entry) remove(ctx context.Context) error {
 	sb, err := e.d.inner.Open(ctx, e.id)
 	if err == nil {
@@ -364,7 +361,7 @@ func (e *entry) remove(ctx context.Context) error {
 	e.d.forget(e)
 	rec.Ended = e.d.clock.now()
 	version, err := e.d.store.Save(ctx, rec)
-	if err != nil { // a restarted driver finds that the sandbox is gone
+	if err != nil { // a restarted driver will notice that the sandbox is gone
 		e.d.log.Warn("it could not be written down that a sandbox was removed", "id", e.id, "err", err)
 	} else {
 		rec.Version = version
@@ -377,8 +374,8 @@ func (e *entry) remove(ctx context.Context) error {
 	return nil
 }
 
-// vanished forgets a sandbox that someone else has removed. Of any other error
-// it is that.
+// vanished drops the entry if err means that somebody else removed the sandbox. Otherwise
+// it returns err.
 func (e *entry) vanished(ctx context.Context, err error) error {
 	if !errors.Is(err, paddock.NotFound) {
 		return err
@@ -387,7 +384,7 @@ func (e *entry) vanished(ctx context.Context, err error) error {
 	return nil
 }
 
-// drop forgets a sandbox that is gone, and its record.
+// drop drops the entry and the record of a removed sandbox.
 func (e *entry) drop(ctx context.Context) {
 	e.mu.Lock()
 	e.gone = true

@@ -7,23 +7,23 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// calmTime is how long no Create finds a shelf empty before it keeps one less.
+// calmTime is the time without an empty shelf after which the target decreases by one.
 const calmTime = time.Minute
 
-// A Count is what happened on a shelf since the pool was made.
+// A Count has the counters of a shelf since the pool was made.
 type Count struct {
-	Ready  int // now
-	Target int // how many are kept, now
+	Ready  int // ready sandboxes now
+	Target int // present target
 
 	Hits    uint64 // Creates that took a ready sandbox
-	Misses  uint64 // Creates of the shelf's spec that the driver had to serve
-	Made    uint64 // sandboxes that were put on the shelf
-	Failed  uint64 // that could not be
-	Expired uint64 // that were too old
-	Spoiled uint64 // that could not be handed out
+	Misses  uint64 // Creates with the shelf's spec that went to the driver
+	Made    uint64 // sandboxes put on the shelf
+	Failed  uint64 // failed creations
+	Expired uint64 // removed because of their age
+	Spoiled uint64 // could not be handed out
 }
 
-// Counts tells of every shelf, in the order of Options.
+// Counts returns the counters of every shelf, in the order of Options.
 func (p *Pool) Counts() []Count {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,8 +35,8 @@ func (p *Pool) Counts() []Count {
 	return counts
 }
 
-// Ready gives the spec of every sandbox that is ready: who counts what a machine has
-// to bear counts these too. It is not to be changed.
+// Ready returns the specs of all ready sandboxes, for a count of the machine's load. The
+// caller must not change them.
 func (p *Pool) Ready() []paddock.Spec {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +49,7 @@ func (p *Pool) Ready() []paddock.Spec {
 	return all
 }
 
-// missed has one more kept, with mu held: there were too few.
+// missed raises the target after a miss. mu is held.
 func (s *stock) missed(now time.Time) {
 	s.count.Misses++
 	s.calm = now
@@ -58,7 +58,7 @@ func (s *stock) missed(now time.Time) {
 	}
 }
 
-// tidy takes from a shelf what is too old or too many, with mu held.
+// tidy discards sandboxes that are too old or too many. mu is held.
 func (p *Pool) tidy(s *stock, now time.Time, due func(time.Time) bool) {
 	for s.target > s.size && due(s.calm.Add(calmTime)) {
 		s.target--
@@ -73,7 +73,7 @@ func (p *Pool) tidy(s *stock, now time.Time, due func(time.Time) bool) {
 	}
 }
 
-// expire takes what is too old from a shelf, with mu held.
+// expire discards sandboxes that are too old. mu is held.
 func (p *Pool) expire(s *stock, now time.Time) {
 	for s.ttl > 0 && len(s.ready) > 0 && !s.ready[0].made.Add(s.ttl).After(now) {
 		s.count.Expired++
@@ -81,7 +81,7 @@ func (p *Pool) expire(s *stock, now time.Time) {
 	}
 }
 
-// discard has the worker remove the oldest sandbox of a shelf, with mu held.
+// discard makes the worker remove the oldest sandbox of a shelf. mu is held.
 func (p *Pool) discard(s *stock) {
 	p.doomed = append(p.doomed, &doomed{sandbox: s.ready[0].Sandbox})
 	s.ready = slices.Delete(s.ready, 0, 1)

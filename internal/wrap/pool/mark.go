@@ -9,12 +9,11 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Label is on every ready sandbox that outlives the process which made it. Who
-// takes the sandbox never sees it: the change of labels that makes it its caller's
-// takes it away.
+// Label is on every ready sandbox that outlives the process which made it. A caller never
+// sees it, because handing the sandbox out replaces the labels.
 const Label = "paddock.shelf"
 
-// labels are those of a shelf's sandboxes while they are ready.
+// labels returns the labels of a shelf's sandboxes while they are ready.
 func (p *Pool) labels(s *stock) map[string]string {
 	if s.spec.Ephemeral {
 		return s.spec.Labels
@@ -25,9 +24,9 @@ func (p *Pool) labels(s *stock) map[string]string {
 	return labels
 }
 
-// Clean removes the ready sandboxes of a pool with this mark that was killed: what
-// carries it was never handed out. It is called before that pool is made again,
-// and where none is. What cannot be removed is told, and the rest is done.
+// Clean removes the ready sandboxes of a killed pool with this mark. They were never handed
+// out. Call it before making that pool again, and if the pool is not used any more. It
+// continues after an error and returns the errors.
 func Clean(ctx context.Context, d paddock.Driver, mark string) (removed []paddock.ID, err error) {
 	if mark == "" {
 		return nil, fmt.Errorf("the mark of a pool is empty: %w", paddock.Invalid)

@@ -6,16 +6,16 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// normal gives a copy of a spec that shares nothing with it, in which every
-// list and map without elements is nil. It goes by reflection, so that a field
-// that is new in paddock.Spec is not forgotten.
+// normal returns a copy of a spec that shares nothing with it, with nil for every empty
+// list and map. It uses reflection, so that it also handles fields added to paddock.Spec
+// later.
 func normal(spec paddock.Spec) paddock.Spec {
 	normalize(reflect.ValueOf(&spec).Elem())
 	return spec
 }
 
-// normalize replaces what v refers to by normal copies. A kind of value that it
-// does not know is left: shared, and compared by what it refers to.
+// normalize replaces references in v by normalized copies. It leaves kinds that it does not
+// know, which are then shared and compared by reference.
 func normalize(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -13,92 +13,90 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// Options say what is kept ready.
+// Options define what is kept ready.
 type Options struct {
 	Shelves []Shelf
 
-	// Mark is the value of the label [Label] on ready sandboxes that outlive this
-	// process. No other pool of the driver has the same, it stays the same from
-	// one process to the next, and no caller knows it. Without it shelves are of
-	// ephemeral sandboxes alone.
+	// Mark is the value of [Label] on ready sandboxes that outlive this process. It must be
+	// unique among the pools of the driver, the same after a restart, and unknown to
+	// callers. Without it, shelves may only have ephemeral sandboxes.
 	Mark string
 
-	// Log is told what goes wrong in the background; nil is no one.
+	// Log gets errors of the background work. Nil discards them.
 	Log *slog.Logger
 }
 
-// A Shelf is sandboxes of one spec that are kept ready.
+// A Shelf is a number of ready sandboxes with one spec.
 type Shelf struct {
-	Spec paddock.Spec // without an ID; ephemeral, or Options.Mark is set
-	Size int          // how many, at least
+	Spec paddock.Spec // without an ID; ephemeral, unless Options.Mark is set
+	Size int          // minimum number
 
-	// Most is how many where Size proves too few: each Create that finds the
-	// shelf empty has one more kept, and each minute without such a Create one
-	// less. Zero is Size.
+	// Most is the maximum number if Size is too small. Each Create that finds the shelf
+	// empty raises the target by one, and each minute without such a Create lowers it by
+	// one. Zero is Size.
 	Most int
 
-	// TTL is how old a sandbox becomes on the shelf: an older one is handed out
-	// to nobody, and replaced. Zero is any age.
+	// TTL is the maximum age of a ready sandbox. An older one is replaced and never handed
+	// out. Zero sets no bound.
 	TTL time.Duration
 
-	// Warm is a program, with its arguments, that runs in each sandbox before it
-	// is ready. What it read the next command finds read: a first command takes
-	// longer than a second one, most where the kernel is the sandbox's own. It
-	// must end with status 0. Who takes the sandbox sees it among Processes, and
-	// its processor time in Usage. Empty is none.
+	// Warm is a program with arguments that runs in each sandbox before it is ready, so
+	// that its files are cached. A first command takes longer than a second one, most on a
+	// tier with its own kernel. It must exit with status 0. Its process is visible to the
+	// caller in Processes, and its processor time in Usage. Empty runs nothing.
 	Warm []string
 }
 
-// A Pool is a driver that keeps sandboxes ready. Make one with [New].
+// A Pool is a driver that keeps sandboxes ready.
 type Pool struct {
 	d      paddock.Driver
 	mark   string
 	log    *slog.Logger
-	stop   context.CancelFunc // ends what the worker does
+	stop   context.CancelFunc // cancels the worker
 	worker sync.WaitGroup
-	end    func() error // what Close does, once
+	end    func() error // implements Close, once
 
 	mu      sync.Mutex
 	closed  bool                  // guarded by mu
 	stocks  []*stock              // their fields are guarded by mu
 	doomed  []*doomed             // guarded by mu; to be removed
-	handing sync.WaitGroup        // sandboxes between shelf and caller; Add only with mu held, before closed
-	given   map[paddock.ID]*birth // guarded by mu; sandboxes that callers have
-	hidden  map[paddock.ID]bool   // guarded by mu; sandboxes that only the pool knows; false if gone
-	listing int                   // guarded by mu; how many Lists are under way
-	waiting int                   // guarded by mu; how many Creates wait for the driver
-	held    time.Time             // guarded by mu; since when they keep the worker waiting; zero if not
+	handing sync.WaitGroup        // sandboxes being handed out; Add only with mu held, before closed
+	given   map[paddock.ID]*birth // guarded by mu; handed-out sandboxes
+	hidden  map[paddock.ID]bool   // guarded by mu; sandboxes unknown to callers; false if removed
+	listing int                   // guarded by mu; Lists in progress
+	waiting int                   // guarded by mu; Creates that wait for the driver
+	held    time.Time             // guarded by mu; since when they delay the worker; zero if not
 	fixed   bool                  // guarded by mu; the driver cannot change labels
-	changed chan struct{}         // guarded by mu; closed, and made anew, when any of this changes
+	changed chan struct{}         // guarded by mu; closed and replaced at every change of these
 }
 
-// A stock is what is on a shelf.
+// A stock is the content of a shelf.
 type stock struct {
-	spec   paddock.Spec // as normal gives it
-	size   int          // the least
+	spec   paddock.Spec // normalized
+	size   int          // the minimum
 	most   int
-	target int       // how many now: from size to most
-	calm   time.Time // when the target was changed, or too few, last
+	target int       // present target, from size to most
+	calm   time.Time // last change of the target, or last miss
 	ttl    time.Duration
 	warm   []string
 	ready  []kept        // oldest first
-	short  time.Time     // when it ceased to be full
-	taken  time.Time     // when one was taken last
-	took   time.Duration // how long it took to make the last one
-	retry  retry         // after failures to make one
-	lost   error         // why it was given up; nil if it was not
+	short  time.Time     // when it was last full
+	taken  time.Time     // when a sandbox was last taken
+	took   time.Duration // duration of the last creation
+	retry  retry         // after failed creations
+	lost   error         // why it was given up, or nil
 	count  Count
 }
 
-// A kept sandbox is one that is ready.
+// A kept is a ready sandbox.
 type kept struct {
 	paddock.Sandbox
 	made time.Time
 }
 
-// New fills the shelves in the background; [Pool.Wait] waits for that. Where
-// there is a mark, [Clean] is to be called before. The driver is the pool's from
-// here on, and is closed with it. Of an error it stays the caller's.
+// New starts to fill the shelves in the background; [Pool.Wait] waits for that. With a
+// mark, call [Clean] first. The pool owns d and closes it. After an error, d still belongs
+// to the caller.
 func New(d paddock.Driver, o Options) (*Pool, error) {
 	p := &Pool{
 		d: d, mark: o.Mark, log: o.Log, changed: make(chan struct{}),
@@ -129,7 +127,7 @@ func newStock(shelf Shelf) *stock {
 	return s
 }
 
-// check refuses a shelf that cannot be.
+// check refuses an invalid shelf.
 func (p *Pool) check(s *stock) error {
 	switch {
 	case s.size < 1:
@@ -150,7 +148,7 @@ func (p *Pool) check(s *stock) error {
 	return nil
 }
 
-// stock finds the shelf for a spec, whatever its labels.
+// stock returns the shelf for a spec, ignoring labels.
 func (p *Pool) stock(spec paddock.Spec) *stock {
 	if spec.ID != "" {
 		return nil
@@ -167,7 +165,7 @@ func (p *Pool) stock(spec paddock.Spec) *stock {
 	return nil
 }
 
-// Info is the driver's: to be quicker is nothing that it tells.
+// Info returns the wrapped driver's Info.
 func (p *Pool) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	return p.d.Info(ctx, tier)
 }
@@ -193,13 +191,13 @@ func (p *Pool) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, 
 		p.tell()
 	}
 	if s != nil && err == nil && s.retry.failures > 0 {
-		s.retry, s.lost = retry{}, nil // it can be made now
+		s.retry, s.lost = retry{}, nil // creation works again
 		p.tell()
 	}
 	return sb, err
 }
 
-// Open implements paddock.Driver. A ready sandbox is not found.
+// Open implements paddock.Driver. It does not find ready sandboxes.
 func (p *Pool) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, error) {
 	p.mu.Lock()
 	_, hidden := p.hidden[id]
@@ -220,10 +218,10 @@ func (p *Pool) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error 
 	return p.d.RemoveSnapshot(ctx, id)
 }
 
-// List implements paddock.Driver. Ready sandboxes are left out.
+// List implements paddock.Driver. It leaves out ready sandboxes.
 func (p *Pool) List(ctx context.Context) ([]paddock.Status, error) {
 	p.mu.Lock()
-	p.listing++ // so that what goes meanwhile stays hidden
+	p.listing++ // so that removed ones stay hidden meanwhile
 	p.mu.Unlock()
 	all, err := p.d.List(ctx)
 	p.mu.Lock()
@@ -248,8 +246,7 @@ func (p *Pool) List(ctx context.Context) ([]paddock.Status, error) {
 	return all, err
 }
 
-// unhide forgets a sandbox that is gone, with mu held. A List under way may
-// have seen it.
+// unhide forgets a removed sandbox. A List in progress may have seen it. mu is held.
 func (p *Pool) unhide(id paddock.ID) {
 	if p.listing > 0 {
 		p.hidden[id] = false
@@ -258,8 +255,8 @@ func (p *Pool) unhide(id paddock.ID) {
 	}
 }
 
-// Wait waits until every shelf is full at once. A shelf that was given up is an
-// error, which says why.
+// Wait waits until all shelves are full at the same time. It returns the error of a shelf
+// that was given up.
 func (p *Pool) Wait(ctx context.Context) error {
 	for {
 		full, changed, err := p.full()
@@ -278,7 +275,8 @@ func (p *Pool) Wait(ctx context.Context) error {
 	}
 }
 
-// full tells whether every shelf is, and if not, when to ask again.
+// full reports whether every shelf is full, and otherwise returns a channel that is closed
+// at the next change.
 func (p *Pool) full() (bool, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,14 +293,14 @@ func (p *Pool) full() (bool, <-chan struct{}, error) {
 	return full, p.changed, nil
 }
 
-// tell wakes all who wait for a change, with mu held.
+// tell wakes everyone who waits for a change. mu is held.
 func (p *Pool) tell() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// Close waits for what the pool does in the background, removes the sandboxes
-// that are ready, and closes the driver.
+// Close waits for the background work, removes the ready sandboxes, and closes the wrapped
+// driver.
 func (p *Pool) Close() error { return p.end() }
 
 func (p *Pool) shut() error {
@@ -332,6 +330,6 @@ func (p *Pool) shut() error {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.hidden) // now the driver answers for all
+	clear(p.hidden) // from now on List shows all
 	return err
 }

@@ -14,18 +14,16 @@ import (
 )
 
 const (
-	// patience is how long Creates that wait for the driver keep the worker
-	// from making a sandbox.
+	// patience is how long Creates that wait for the driver delay the worker.
 	patience = time.Second
 
-	// Whoever takes a sandbox has the machine for a first command, before the worker
-	// makes another one: for half as long as it took to make the last one, as where
-	// that is slow commands are, within these bounds. Where half of a shelf is left,
-	// it counts from the last who took one.
+	// The refill waits after a sandbox was taken, so that the first command does not
+	// compete with it: half the duration of the last creation, within these bounds. If at
+	// least half of the shelf is left, the wait counts from the last taking.
 	leastStart = 100 * time.Millisecond
 	mostStart  = 500 * time.Millisecond
 
-	// makeTime and removeTime bound a driver that hangs.
+	// makeTime and removeTime bound calls to a driver that hangs.
 	makeTime   = 2 * time.Minute
 	removeTime = time.Minute
 
@@ -37,7 +35,7 @@ const (
 // A retry counts failures.
 type retry struct {
 	failures int
-	next     time.Time // when to try again
+	next     time.Time // time of the next attempt
 }
 
 func (r *retry) failed() {
@@ -46,7 +44,7 @@ func (r *retry) failed() {
 	r.next = time.Now().Add(pause)
 }
 
-// work does what there is to do, one thing at a time, until ctx ends.
+// work works until ctx ends, one action at a time.
 func (p *Pool) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		do, pause, changed := p.next(time.Now())
@@ -64,8 +62,8 @@ func (p *Pool) work(ctx context.Context) {
 	}
 }
 
-// next gives the worker something to do. If there is nothing it says how long
-// that holds, unless something changes.
+// next returns the next action. If there is none, it returns how long that holds, and a
+// channel for changes.
 func (p *Pool) next(now time.Time) (do func(context.Context), pause time.Duration, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +99,7 @@ func (p *Pool) next(now time.Time) (do func(context.Context), pause time.Duratio
 	return func(ctx context.Context) { p.fill(ctx, s) }, 0, nil
 }
 
-// emptiest gives the shelf that needs a sandbox most, with mu held.
+// emptiest returns the shelf that needs a sandbox most. mu is held.
 func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 	var found *stock
 	for _, s := range p.stocks {
@@ -119,11 +117,11 @@ func (p *Pool) emptiest(due func(time.Time) bool) *stock {
 	return found
 }
 
-// headStart is that of whoever takes one, with mu held.
+// headStart returns the wait after a taking. mu is held.
 func (s *stock) headStart() time.Duration { return min(max(leastStart, s.took/2), mostStart) }
 
-// fill makes a sandbox for a shelf. The pool chooses the ID, so that List can
-// leave it out from the first moment.
+// fill makes a sandbox for a shelf. The pool chooses the ID, so that List can leave it out
+// from the beginning.
 func (p *Pool) fill(ctx context.Context, s *stock) {
 	spec := normal(s.spec)
 	spec.Labels = p.labels(s)
@@ -155,11 +153,11 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 		p.unhide(spec.ID)
 	}
 	if ctx.Err() != nil {
-		return // the pool is closed: that is why
+		return // the pool is closed
 	}
 	s.count.Failed++
 	s.retry.failed()
-	// What is wrong in itself, or cannot be done here, stays so.
+	// These errors are permanent.
 	if s.retry.failures >= tries || errors.Is(err, paddock.Invalid) || errors.Is(err, paddock.Unsupported) {
 		s.lost = err
 		p.log.Error("sandboxes cannot be made ahead of time; a shelf is given up", "shelf", slices.Index(p.stocks, s), "failures", s.retry.failures, "err", err)
@@ -169,7 +167,7 @@ func (p *Pool) fill(ctx context.Context, s *stock) {
 	p.tell()
 }
 
-// run is of a shelf's program that warms a sandbox.
+// run runs the warm-up program of a shelf.
 func run(ctx context.Context, sb paddock.Sandbox, args []string) error {
 	proc, err := sb.Start(ctx, paddock.Cmd{Args: args})
 	if err != nil {
@@ -177,15 +175,15 @@ func run(ctx context.Context, sb paddock.Sandbox, args []string) error {
 	}
 	exit, err := proc.Wait(ctx)
 	if err == nil && exit.Code != 0 {
-		kind := paddock.Invalid // which stays so
+		kind := paddock.Invalid // permanent
 		if exit.Cause != paddock.Exited {
 			kind = paddock.Unavailable
 		}
 		err = fmt.Errorf("it ended with %d (%s) %s: %w", exit.Code, exit.Cause, exit.Reason, kind)
 	}
 	if err == nil {
-		// Which it is asked when it is handed out, and answers sooner the second time
-		// where its kernel is its own, too.
+		// Status is called at the handover. The second call is faster, also on a tier with
+		// its own kernel.
 		_, err = sb.Status(ctx)
 	}
 	if err != nil {
@@ -194,7 +192,7 @@ func run(ctx context.Context, sb paddock.Sandbox, args []string) error {
 	return nil
 }
 
-// A doomed sandbox is one to be removed.
+// A doomed is a sandbox to be removed.
 type doomed struct {
 	sandbox paddock.Sandbox
 	retry   retry // guarded by Pool.mu
@@ -209,8 +207,8 @@ func (d *doomed) remove(ctx context.Context) error {
 	return nil
 }
 
-// remove is done by the worker. What cannot be removed stays hidden, and is
-// tried once more by Close.
+// remove removes a sandbox in the worker. If that fails, the sandbox stays hidden, and
+// Close tries again.
 func (p *Pool) remove(ctx context.Context, d *doomed) {
 	err := d.remove(ctx)
 	p.mu.Lock()

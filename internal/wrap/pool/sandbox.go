@@ -7,14 +7,13 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A birth is when a sandbox was handed out, which is when it begins for its
-// caller.
+// A birth is the time when a sandbox was handed out, which is its creation for the caller.
 type birth struct {
 	at   time.Time
-	wall time.Duration // what Usage.Wall was then
+	wall time.Duration // Usage.Wall at that time
 }
 
-// amend takes the time on the shelf out of a status.
+// amend subtracts the time on the shelf from a status.
 func (b *birth) amend(st *paddock.Status) {
 	st.Created = b.at
 	if st.Usage.Wall >= 0 {
@@ -22,13 +21,13 @@ func (b *birth) amend(st *paddock.Status) {
 	}
 }
 
-// A sandbox is one that was handed out. All but its age is the driver's.
+// A sandbox is a handed-out sandbox. Everything but its age is the driver's.
 type sandbox struct {
 	paddock.Sandbox
 	p    *Pool
 	born *birth
 
-	first *paddock.Status // how it was when it was handed out; nil of one that was opened
+	first *paddock.Status // status at the handover; nil for an opened sandbox
 }
 
 func (s *sandbox) Born() (paddock.Status, bool) {
@@ -52,7 +51,7 @@ func (s *sandbox) Remove(ctx context.Context) error {
 	}
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
-	if s.p.given[s.ID()] == s.born { // the name may be another's by now
+	if s.p.given[s.ID()] == s.born { // the name may belong to another by now
 		delete(s.p.given, s.ID())
 	}
 	return nil

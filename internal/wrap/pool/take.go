@@ -11,11 +11,10 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// takeTime is how long sandboxes may take to show that they live. After that
-// it is quicker to make one.
+// takeTime bounds a handover. After that, making a sandbox is faster.
 const takeTime = 5 * time.Second
 
-// take hands out a sandbox of a shelf, or nil where the driver is to make one.
+// take hands out a sandbox of a shelf. It returns nil if the driver must make one.
 func (p *Pool) take(ctx context.Context, s *stock, labels map[string]string) paddock.Sandbox {
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
@@ -30,14 +29,14 @@ func (p *Pool) take(ctx context.Context, s *stock, labels map[string]string) pad
 		}
 		p.doom(s, sb, err)
 		if errors.As(err, new(*labelError)) {
-			return nil // the next would not take them either
+			return nil // the others would not accept the labels either
 		}
 	}
 	return nil
 }
 
-// pick takes the oldest sandbox from its shelf. The caller ends with hand or
-// doom what this begins.
+// pick takes the oldest sandbox from its shelf. The caller must call hand or doom
+// afterwards.
 func (p *Pool) pick(s *stock, labels map[string]string) paddock.Sandbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,15 +58,15 @@ func (p *Pool) pick(s *stock, labels map[string]string) paddock.Sandbox {
 	return sb
 }
 
-// A labelError is of a sandbox that does not take its caller's labels.
+// A labelError reports a sandbox that did not accept its caller's labels.
 type labelError struct{ err error }
 
 func (e *labelError) Error() string { return "set its labels: " + e.err.Error() }
 func (e *labelError) Unwrap() error { return e.err }
 
-// hand makes a sandbox its caller's.
+// hand hands a sandbox over to its caller.
 func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels map[string]string) (paddock.Sandbox, error) {
-	labelled := make(chan error, 1) // while it is asked how it is
+	labelled := make(chan error, 1) // in parallel with Status
 	go func() { labelled <- p.label(ctx, sb, s, labels) }()
 	st, err := sb.Status(ctx)
 	failed := <-labelled
@@ -94,19 +93,19 @@ func (p *Pool) hand(ctx context.Context, sb paddock.Sandbox, s *stock, labels ma
 	return &sandbox{Sandbox: sb, p: p, born: born, first: &st}, nil
 }
 
-// label gives a sandbox its caller's labels.
+// label sets the caller's labels.
 func (p *Pool) label(ctx context.Context, sb paddock.Sandbox, s *stock, labels map[string]string) error {
-	if maps.Equal(labels, p.labels(s)) { // which a mark always is not
+	if maps.Equal(labels, p.labels(s)) { // never with a mark
 		return nil
 	}
 	u := paddock.Update{Labels: maps.Clone(labels)}
 	if u.Labels == nil {
-		u.Labels = map[string]string{} // nil would keep the shelf's
+		u.Labels = map[string]string{} // nil would keep the shelf's labels
 	}
 	return sb.Update(ctx, u)
 }
 
-// doom has the worker remove a sandbox that could not be handed out.
+// doom makes the worker remove a sandbox that could not be handed out.
 func (p *Pool) doom(s *stock, sb paddock.Sandbox, why error) {
 	p.log.Warn("a ready sandbox could not be handed out, and is removed", "id", sb.ID(), "err", why)
 	p.mu.Lock()

@@ -10,25 +10,26 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// An Adoption is what a server found when it began.
+// An Adoption is what a server found at its start.
 type Adoption struct {
-	Kept    []paddock.ID // whole, and known to both sides
-	Removed []paddock.ID // halfway, or forgotten by the store
-	Lost    []paddock.ID // not known to the driver any more
-	Left    []paddock.ID // of the driver, and not made for a tenant, or at another place
+	Kept    []paddock.ID // complete in both store and driver
+	Removed []paddock.ID // incomplete, or without a record
+	Lost    []paddock.ID // the driver does not know them any more
+	Left    []paddock.ID // sandboxes of the driver that belong to no tenant or to another place
 }
 
-// Adopt brings store and driver to agree, after whatever befell the server. It is
-// called when the server begins, before anything is made at this place. What cannot
-// be removed is told, and the rest is done.
+// Adopt makes store and driver consistent after a crash. Call it at the start of the
+// server, before anything is made at this place. It continues after an error and returns
+// the errors.
 func (ts *Set) Adopt(ctx context.Context) (Adoption, error) {
 	var a Adoption
 	list, err := ts.d.List(ctx)
 	if err != nil {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
 	}
-	// After List: what is written down is written before it is made. Of every
-	// place, since a server with another name may have made what is here.
+	// Read the records after List, because a record is stored before the creation. Read
+	// those of every place, because a server with another name may have made a sandbox
+	// here.
 	rows, err := ts.o.Store.Sandboxes(ctx, "", "")
 	if err != nil {
 		return a, fmt.Errorf("adopt sandboxes: %w", err)
@@ -36,7 +37,7 @@ func (ts *Set) Adopt(ctx context.Context) (Adoption, error) {
 	var errs []error
 	type record struct {
 		here bool       // at this place
-		id   paddock.ID // of the sandbox that it is of, if that is there
+		id   paddock.ID // ID of its sandbox, if that exists
 	}
 	known := make(map[string]record, len(rows))
 	for _, b := range rows {
@@ -45,8 +46,8 @@ func (ts *Set) Adopt(ctx context.Context) (Adoption, error) {
 			known[mark] = record{}
 			continue
 		}
-		// By its mark: before it was made its name is not known where the driver
-		// chose it.
+		// Match by the mark, because before the creation the name is unknown if the driver
+		// chooses it.
 		i := slices.IndexFunc(list, func(st paddock.Status) bool {
 			return st.Labels[Label] == mark && (st.ID == b.ID || b.State == store.Making)
 		})
@@ -61,7 +62,7 @@ func (ts *Set) Adopt(ctx context.Context) (Adoption, error) {
 	for _, st := range list {
 		switch rec, known := known[st.Labels[Label]]; {
 		case rec.here && rec.id == st.ID:
-		case rec.here, ours(st) && !known: // the first was given up for another of the same mark
+		case rec.here, ours(st) && !known: // the first was replaced by another with the same mark
 			a.Removed = append(a.Removed, st.ID)
 			errs = append(errs, ts.destroy(ctx, st))
 		default:
@@ -74,12 +75,12 @@ func (ts *Set) Adopt(ctx context.Context) (Adoption, error) {
 	return a, nil
 }
 
-// adopt brings one record and the driver to agree.
+// adopt makes one record and the driver consistent.
 func (ts *Set) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adoption) error {
 	switch {
 	case b.State == store.Making, b.State == store.Removing, b.Maker != "" && !there:
 		a.Removed = append(a.Removed, b.ID)
-		if !there { // what has its name now is another
+		if !there { // another sandbox has its name
 			return ts.o.Store.ForgetSandbox(ctx, b.Token)
 		}
 		return ts.drop(ctx, b)
@@ -94,7 +95,7 @@ func (ts *Set) adopt(ctx context.Context, b store.Sandbox, there bool, a *Adopti
 	return ts.o.Store.MarkSandbox(ctx, b.Token, store.Lost)
 }
 
-// destroy removes a sandbox that no record is of.
+// destroy removes a sandbox without a record.
 func (ts *Set) destroy(ctx context.Context, found paddock.Status) error {
 	sb, err := ts.d.Open(ctx, found.ID)
 	if errors.Is(err, paddock.NotFound) {
@@ -104,7 +105,7 @@ func (ts *Set) destroy(ctx context.Context, found paddock.Status) error {
 		return err
 	}
 	if st, err := sb.Status(ctx); err != nil || st.Labels[Label] != found.Labels[Label] {
-		return err // what has its name by now is another
+		return err // another sandbox has its name
 	}
 	return sb.Remove(ctx)
 }

@@ -15,22 +15,22 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A driver is one tenant's. It has no Unwrap, as package paddock says: nothing that a
-// tenant holds leads to the shared driver.
+// A driver belongs to one tenant. It has no Unwrap, because a tenant must not reach the
+// shared driver.
 type driver struct {
 	ts     *Set
 	tenant string
-	maker  string // of its ephemeral sandboxes
+	maker  string // owner of its ephemeral sandboxes
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	making sync.WaitGroup // Creates under way; Add only with mu held, before closed
+	making sync.WaitGroup // Creates in progress; Add only with mu held, before closed
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
 }
 
-// Info is the shared driver's.
+// Info returns the shared driver's Info.
 func (d *driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	if err := d.alive(); err != nil {
 		return paddock.Info{}, err
@@ -47,7 +47,7 @@ func (d *driver) alive() error {
 	return nil
 }
 
-// begin lets a Create go on before the driver is closed.
+// begin keeps the driver open during a Create.
 func (d *driver) begin() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +63,7 @@ func (d *driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox
 	return d.create(ctx, spec, d.ts.d.Create)
 }
 
-// create makes a sandbox by a call of the shared driver.
+// create makes a sandbox with a call of the shared driver.
 func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(context.Context, paddock.Spec) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
 	if err := d.begin(); err != nil {
 		return nil, err
@@ -100,15 +100,15 @@ func (d *driver) create(ctx context.Context, spec paddock.Spec, create func(cont
 			err = errors.Join(err, lease.ErrLeft, gone)
 		}
 	}
-	if errors.Is(err, lease.ErrLeft) { // it runs on, and counts: its tenant removes it, or the next Adopt
+	if errors.Is(err, lease.ErrLeft) { // it still exists and counts, until its tenant or the next Adopt removes it
 		return nil, errors.Join(err, d.ts.o.Store.MarkSandbox(ctx, b.Token, store.Removing))
 	}
 	return nil, errors.Join(err, d.ts.o.Store.ForgetSandbox(ctx, b.Token))
 }
 
-// welcome writes down what was made. The tier and the limits are those that the
-// driver chose: a snapshot brings its own, and each tier has its defaults. What is
-// more than was asked for has to be within the quota too.
+// welcome stores the result of a creation. The driver has chosen tier and limits, because a
+// snapshot has its own limits and each tier its defaults. An amount beyond the request must
+// also fit into the quota.
 func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) (store.Sandbox, paddock.Status, error) {
 	st, err := paddock.FirstStatus(ctx, sb)
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *driver) welcome(ctx context.Context, b store.Sandbox, sb paddock.Sandbo
 	return b, st, nil
 }
 
-// plan is what is written down of a spec, if it may be asked for at all.
+// plan returns the record for a spec, if the tenant may ask for it.
 func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, error) {
 	var none store.Sandbox
 	if spec.ID != "" && !spec.ID.Valid() {
@@ -155,7 +155,7 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 		ID: spec.ID, Tenant: d.tenant, Token: token(), Place: d.ts.o.Place, Tier: spec.Tier, Spec: spec,
 		Labels: maps.Clone(spec.Labels), State: store.Making, Created: d.ts.o.Now().Round(0), Reserved: reserved,
 	}
-	if b.ID == "" { // the driver chooses the name: one that is made already has one
+	if b.ID == "" { // the driver chooses the name, because a ready sandbox has one
 		b.ID = paddock.ID(token())
 	}
 	if b.Tier == paddock.Auto {
@@ -167,13 +167,13 @@ func (d *driver) plan(ctx context.Context, spec paddock.Spec) (store.Sandbox, er
 	return b, nil
 }
 
-// admit writes down a sandbox that the quota has room for. If it has none,
-// sandboxes that ended without a word are looked for first.
+// admit stores a sandbox if the quota has room. If not, it first looks for sandboxes that
+// ended by themselves.
 func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 	add := func() error {
 		err := d.ts.o.Store.AddSandbox(ctx, b, func(have *store.Total) error { return d.room(have, b.Reserved, b.Created) })
 		if kind := paddock.KindOf(err); err != nil && (kind == paddock.Canceled || kind == paddock.Timeout || kind == paddock.Unavailable) {
-			late, done := after(ctx) // it may have been written down all the same
+			late, done := after(ctx) // it may have been stored all the same
 			defer done()
 			return errors.Join(err, d.ts.o.Store.ForgetSandbox(late, b.Token))
 		}
@@ -190,10 +190,10 @@ func (d *driver) admit(ctx context.Context, b store.Sandbox) error {
 	return add()
 }
 
-// sweep forgets sandboxes that the shared driver does not know any more, and
-// tells whether there were any.
+// sweep deletes records of sandboxes that the shared driver does not know, and reports
+// whether there were any.
 func (d *driver) sweep(ctx context.Context) (bool, error) {
-	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place) // before List: what is ready by now is in it
+	rows, err := d.ts.o.Store.Sandboxes(ctx, d.tenant, d.ts.o.Place) // before List, so that List includes all of them
 	if err != nil {
 		return false, err
 	}
@@ -233,8 +233,8 @@ func (d *driver) Open(ctx context.Context, id paddock.ID) (paddock.Sandbox, erro
 	}
 	sb, err := d.ts.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) && (b.Maker == "" || b.Maker == d.maker) {
-		// It ended without a word: its time was over, or its process died. What
-		// has its name by now is another.
+		// It ended by itself, at the end of its time or with its process. Another sandbox
+		// may have its name.
 		return nil, errors.Join(err, d.ts.o.Store.ForgetSandbox(ctx, b.Token))
 	}
 	if err != nil {
@@ -258,24 +258,25 @@ func (d *driver) List(ctx context.Context) ([]paddock.Status, error) {
 		case store.Lost:
 			list = append(list, told(b))
 		case store.Ready, store.Removing:
-			// One by one: what all others of the server do is asked for nobody's list.
+			// Ask for each sandbox separately, so that the list does not ask for those of
+			// all tenants.
 			st, err := d.ts.look(ctx, b)
 			switch {
-			case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // it ends, or has
+			case errors.Is(err, paddock.NotFound) || errors.Is(err, paddock.Unavailable): // it ends, or has ended
 			case err != nil:
 				return nil, err
 			default:
 				list = append(list, plain(b.Since(st)))
 			}
-		case store.Making: // nobody has it yet
+		case store.Making: // its creator does not have it yet
 		}
 	}
 	slices.SortStableFunc(list, func(a, b paddock.Status) int { return a.Created.Compare(b.Created) })
 	return list, nil
 }
 
-// RemoveSnapshot implements paddock.Driver. Another's snapshot is gone as far as
-// this tenant knows, and stays.
+// RemoveSnapshot implements paddock.Driver. A snapshot of another tenant appears as
+// missing, and stays.
 func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) error {
 	if err := d.alive(); err != nil {
 		return err
@@ -296,8 +297,8 @@ func (d *driver) RemoveSnapshot(ctx context.Context, id paddock.SnapshotID) erro
 	return d.ts.o.Store.ForgetSnapshot(ctx, d.tenant, d.ts.o.Place, id)
 }
 
-// Close releases this tenant's driver, not the shared one, and removes the
-// ephemeral sandboxes that it made.
+// Close releases this tenant's driver, not the shared one, and removes its ephemeral
+// sandboxes.
 func (d *driver) Close() error {
 	d.mu.Lock()
 	again := d.closed

@@ -10,26 +10,26 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// Label is on every sandbox that is made for a tenant: the name of the store, and
-// which of its records is of this sandbox. No caller may set it.
+// Label is on every sandbox of a tenant. It has the ID of the store and the token of the
+// record. No caller may set it.
 const Label = "paddock.owner"
 
-// mark is the label of the sandbox that a record is of.
+// mark returns the label for a record.
 func (ts *Set) mark(token string) string { return ts.o.Store.ID() + "." + token }
 
-// Marked gives what tells whether a sandbox was made for a tenant of a store,
-// whatever the store knows of it. No sandbox is of a store without an ID.
+// Marked returns a function that reports whether a sandbox was made for a tenant of a
+// store, even if the store has no record of it. Without an ID no sandbox matches.
 func Marked(storeID string) func(paddock.Status) bool {
 	return func(st paddock.Status) bool { return storeID != "" && strings.HasPrefix(st.Labels[Label], storeID+".") }
 }
 
-// is tells whether a record is of this sandbox, and not of another of its name.
+// is reports whether a record belongs to this sandbox, and not to another of the same name.
 func (ts *Set) is(st paddock.Status, b store.Sandbox) bool {
 	return st.ID == b.ID && st.Labels[Label] == ts.mark(b.Token)
 }
 
-// open opens the sandbox that a record is of. Where another has its name by now
-// it is missing, in the words of one that never was.
+// open opens the sandbox of a record. If another sandbox has its name, open returns the
+// same error as for a missing one.
 func (ts *Set) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, error) {
 	sb, err := ts.d.Open(ctx, b.ID)
 	if err != nil {
@@ -37,7 +37,7 @@ func (ts *Set) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, erro
 	}
 	st, err := sb.Status(ctx)
 	switch {
-	case ts.is(st, b): // also of one that can tell little more than that
+	case ts.is(st, b): // also if the status has little more than the label
 		return sb, nil
 	case err != nil:
 		return nil, err
@@ -45,7 +45,7 @@ func (ts *Set) open(ctx context.Context, b store.Sandbox) (paddock.Sandbox, erro
 	return nil, missing("sandbox", string(b.ID))
 }
 
-// look tells how the sandbox is that a record is of.
+// look returns the status of the sandbox of a record.
 func (ts *Set) look(ctx context.Context, b store.Sandbox) (paddock.Status, error) {
 	sb, err := ts.d.Open(ctx, b.ID)
 	if err != nil {
@@ -58,7 +58,7 @@ func (ts *Set) look(ctx context.Context, b store.Sandbox) (paddock.Status, error
 	return st, err
 }
 
-// owned adds the label to those of a caller.
+// owned adds Label to a caller's labels.
 func (ts *Set) owned(labels map[string]string, token string) map[string]string {
 	all := make(map[string]string, len(labels)+1)
 	maps.Copy(all, labels)
@@ -66,7 +66,7 @@ func (ts *Set) owned(labels map[string]string, token string) map[string]string {
 	return all
 }
 
-// How much labels may be: they are kept, and told with every list.
+// Bounds of labels, because they are stored and sent with every list.
 const (
 	mostLabels = 64
 	longName   = 128
@@ -74,7 +74,7 @@ const (
 	longLabels = 16 << 10
 )
 
-// ordinary refuses labels that are not a caller's to set, or too much.
+// ordinary refuses labels that a caller may not set, or that are too large.
 func ordinary(labels map[string]string) error {
 	if len(labels) > mostLabels {
 		return fmt.Errorf("%d labels, and there may be %d: %w", len(labels), mostLabels, paddock.Invalid)
@@ -98,7 +98,7 @@ func ordinary(labels map[string]string) error {
 	return nil
 }
 
-// plain takes the owner label out of a status.
+// plain removes Label from a status.
 func plain(st paddock.Status) paddock.Status {
 	if _, ok := st.Labels[Label]; !ok {
 		return st

@@ -8,21 +8,21 @@ import (
 	"github.com/paddock-sandbox/paddock"
 )
 
-// A lock serialises the changes of one sandbox's limits, so that the store in the end
-// reserves what the sandbox in the end has.
+// A lock serialises changes of one sandbox's limits, so that the reservation in the store
+// finally equals the limits of the sandbox.
 type lock struct {
-	held  chan struct{} // holds one value while it is taken
-	count int           // guarded by Set.mu; its holder and those who wait
+	held  chan struct{} // holds one value while it is locked
+	count int           // guarded by Set.mu; holder and waiters
 }
 
-// name locks the ID of a sandbox: until leave is called, no other call makes a sandbox of
-// that ID or changes its terms. The lock is in this process, because a server is the only
-// one of its place. An empty ID needs no lock.
+// name locks the ID of a sandbox. Until leave is called, no other call makes a sandbox of
+// that ID or changes its terms. The lock is local to this process, because a place has only
+// one server. An empty ID needs no lock.
 func (ts *Set) name(ctx context.Context, id paddock.ID) (leave func(), err error) {
 	if id == "" {
 		return func() {}, nil
 	}
-	return ts.enter(ctx, "name "+string(id)) // no token has a space
+	return ts.enter(ctx, "name "+string(id)) // a token never has a space
 }
 
 // enter takes the lock of a token. It waits for it as long as the context allows. The

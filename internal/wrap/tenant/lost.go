@@ -12,8 +12,8 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// A lost sandbox is one that the driver does not know any more. It is dead: its
-// status says why, and it can be removed.
+// A lost sandbox is one that the driver does not know any more. Its status is dead, with
+// the cause, and it can be removed.
 type lost struct {
 	ts *Set
 	b  store.Sandbox
@@ -23,7 +23,7 @@ func (l *lost) ID() paddock.ID { return l.b.ID }
 
 func (*lost) Born() (paddock.Status, bool) { return paddock.Status{}, false }
 
-// told is the status of a lost sandbox.
+// told returns the status of a lost sandbox.
 func told(b store.Sandbox) paddock.Status {
 	return paddock.Status{
 		ID: b.ID, Tier: b.Tier, State: paddock.Dead, Created: b.Created, Labels: b.Labels, Limits: b.Spec.Limits,
@@ -34,7 +34,7 @@ func told(b store.Sandbox) paddock.Status {
 
 func (l *lost) Status(context.Context) (paddock.Status, error) { return told(l.b), nil }
 
-// gone is the answer to everything that needs a sandbox.
+// gone returns the error of all other calls.
 func (l *lost) gone() error {
 	return fmt.Errorf("sandbox %s is lost: %s: %w", l.b.ID, told(l.b).Reason, paddock.Unavailable)
 }
@@ -65,7 +65,7 @@ func (l *lost) Remove(ctx context.Context) error {
 	return l.ts.o.Store.ForgetSandbox(ctx, l.b.Token)
 }
 
-// lostFiles are the files of a lost sandbox: none.
+// lostFiles are the files of a lost sandbox; every call fails.
 type lostFiles struct{ l *lost }
 
 func (f lostFiles) Open(context.Context, string, paddock.OpenOptions) (io.ReadCloser, error) {

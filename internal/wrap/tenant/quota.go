@@ -12,14 +12,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// errQuota is a quota that a sandbox which ended may have used.
+// errQuota reports an exceeded quota to which an ended sandbox may still count.
 var errQuota = errors.New("over quota")
 
-// most is more than any machine has, and little enough that a sum of such is a
-// number.
+// most is more than any machine has, and so small that sums do not overflow.
 const most = 1 << 50
 
-// reserve is what a sandbox with these limits may use.
+// reserve returns the reservation for a sandbox with these limits.
 func reserve(l, defaults paddock.Limits) (store.Reserved, error) {
 	for name, v := range map[string]float64{
 		"memory": float64(l.Memory), "cpus": l.CPUs * 1000, "pids": float64(l.PIDs), "disk": float64(l.Disk), "files": float64(l.Files), "io": float64(l.IO), "lifetime": float64(l.Lifetime),
@@ -31,7 +30,7 @@ func reserve(l, defaults paddock.Limits) (store.Reserved, error) {
 	return counted(filled(l, defaults)), nil
 }
 
-// filled is a spec's limits with the driver's for what it leaves out.
+// filled returns a spec's limits with the driver's defaults for zero fields.
 func filled(l, defaults paddock.Limits) paddock.Limits {
 	l.CPUs = cmp.Or(l.CPUs, defaults.CPUs)
 	l.Memory = cmp.Or(l.Memory, defaults.Memory)
@@ -40,7 +39,7 @@ func filled(l, defaults paddock.Limits) paddock.Limits {
 	return l
 }
 
-// counted is limits as they are reserved: a part of a thousandth is one.
+// counted converts limits to a reservation. It rounds thousandths of a processor up.
 func counted(l paddock.Limits) store.Reserved {
 	return store.Reserved{
 		CPU:    int64(math.Ceil(min(max(l.CPUs, 0)*1000, most))),
@@ -48,8 +47,8 @@ func counted(l paddock.Limits) store.Reserved {
 	}
 }
 
-// room tells in words which quota has no room for one more sandbox, and takes
-// what it may use up of the rate.
+// room returns an error that names the quota without room for one more sandbox. It also
+// uses up the rate.
 func (d *driver) room(have *store.Total, asked store.Reserved, now time.Time) error {
 	q := have.Quota
 	if over(q.Sandboxes, have.Sandboxes, 1) {
@@ -61,7 +60,7 @@ func (d *driver) room(have *store.Total, asked store.Reserved, now time.Time) er
 	return d.pace(have, now)
 }
 
-// fits is room for what sandboxes may use.
+// fits is room without the rate and the number.
 func (d *driver) fits(have *store.Total, asked store.Reserved) error {
 	q := have.Quota
 	for _, row := range []struct {
@@ -81,8 +80,8 @@ func (d *driver) fits(have *store.Total, asked store.Reserved) error {
 	return nil
 }
 
-// over tells whether a quota has no room. What is reserved is never negative, and
-// its sum never overflows.
+// over reports whether a quota has no room. Reservations are never negative, and their sum
+// does not overflow.
 func over(quota, has, asked int64) bool {
 	return quota != store.Unbounded && asked > 0 && (quota < 0 || has > quota || asked > quota-has)
 }
@@ -91,8 +90,8 @@ func (d *driver) full(what string, quota, has, asked int64, words func(int64) st
 	return fmt.Errorf("tenant %s: quota of %s is %s, used are %s, asked for is %s: %w: %w", d.tenant, what, words(max(quota, 0)), words(has), words(asked), errQuota, paddock.Exhausted)
 }
 
-// pace lets so many sandboxes be made in a minute, all at once or one by one:
-// have.Rate is when all of them could be made again.
+// pace bounds the number of creations in a minute, in a burst or one by one. have.Rate is
+// the time at which the whole burst is available again.
 func (d *driver) pace(have *store.Total, now time.Time) error {
 	rate := have.Quota.Rate
 	switch {
@@ -103,7 +102,7 @@ func (d *driver) pace(have *store.Total, now time.Time) error {
 	}
 	each := max(time.Minute/time.Duration(min(rate, int64(time.Minute))), 1)
 	free := have.Rate
-	if free.Before(now) || free.After(now.Add(time.Minute)) { // the latter after a clock was set back
+	if free.Before(now) || free.After(now.Add(time.Minute)) { // the latter after the clock was set back
 		free = now
 	}
 	next := free.Add(each)
@@ -114,7 +113,7 @@ func (d *driver) pace(have *store.Total, now time.Time) error {
 	return nil
 }
 
-// keep tells in words whether there is room for one more snapshot.
+// keep returns an error if there is no room for one more snapshot.
 func (d *driver) keep(have *store.Total) error {
 	if over(have.Quota.Snapshots, have.Snapshots, 1) {
 		return d.full("snapshots", have.Quota.Snapshots, have.Snapshots, 1, number)
@@ -126,7 +125,7 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 func thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) }
 
-// bytes is a size in the largest unit that tells it whole.
+// bytes formats a size in the largest unit without a fraction.
 func bytes(n int64) string {
 	for _, u := range []struct {
 		shift int

@@ -9,13 +9,13 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/store"
 )
 
-// A sandbox is a tenant's. What is not here is the shared driver's.
+// A sandbox belongs to a tenant. Methods that are not here are the shared driver's.
 type sandbox struct {
 	paddock.Sandbox
 	d *driver
-	b store.Sandbox // as it was found; its state and labels may have changed
+	b store.Sandbox // as found; its state and labels may have changed
 
-	born *paddock.Status // how it was when it was made; nil of one that was opened
+	born *paddock.Status // status from Create; nil for an opened sandbox
 }
 
 func (s *sandbox) Born() (paddock.Status, bool) {
@@ -33,8 +33,8 @@ func (s *sandbox) Status(ctx context.Context) (paddock.Status, error) {
 	return plain(s.b.Since(st)), err
 }
 
-// there fails where the sandbox was removed since it was opened: another may have
-// its name by now.
+// there returns an error if the sandbox was removed since it was opened, because another
+// may have its name.
 func (s *sandbox) there(ctx context.Context) error {
 	now, err := s.d.ts.o.Store.Sandbox(ctx, s.b.Tenant, s.b.ID)
 	if err == nil && now.Token != s.b.Token {
@@ -65,9 +65,8 @@ func (s *sandbox) Resume(ctx context.Context) error {
 	return err
 }
 
-// Update asks the quota for new limits before they hold. What was asked for is
-// reserved until it is known what the driver made of it. Changes of limits take
-// locks.
+// Update reserves new limits before they apply. The reservation covers the old and the new
+// limits until the driver's result is known. Changes of limits are serialised by locks.
 func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	labels := u.Labels
 	if labels != nil {
@@ -89,7 +88,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 		return err
 	}
 	changed := s.Sandbox.Update(ctx, u)
-	late, done := after(ctx) // the sandbox has what it has, also where the caller has gone
+	late, done := after(ctx) // the result must be stored even if the caller has gone
 	defer done()
 	settled := s.settle(late, u.Limits, before, changed != nil)
 	if changed != nil {
@@ -104,7 +103,7 @@ func (s *sandbox) Update(ctx context.Context, u paddock.Update) error {
 	return settled
 }
 
-// reserve makes room for new limits, and tells what was reserved before.
+// reserve reserves new limits, and returns the earlier reservation.
 func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.Reserved, err error) {
 	if l == nil {
 		return before, nil
@@ -122,14 +121,14 @@ func (s *sandbox) reserve(ctx context.Context, l *paddock.Limits) (before store.
 	}, func(have *store.Total) error { return s.d.fits(have, asked) })
 }
 
-// settle reserves what the sandbox has by now. After a change that went wrong it
-// may have some of it, and keeps what was reserved before.
+// settle reserves the limits that the sandbox has now. After a failed change it may have
+// some of the new ones, and the earlier reservation is kept too.
 func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Reserved, wrong bool) error {
 	if l == nil {
 		return nil
 	}
 	st, err := s.Sandbox.Status(ctx)
-	if err != nil { // so all of it stays reserved
+	if err != nil { // the whole reservation is kept
 		return fmt.Errorf("ask for the new limits: %w", err)
 	}
 	has := counted(st.Limits)
@@ -139,13 +138,13 @@ func (s *sandbox) settle(ctx context.Context, l *paddock.Limits, before store.Re
 	return s.set(ctx, has)
 }
 
-// set writes down what is reserved, without asking.
+// set stores a reservation without a check.
 func (s *sandbox) set(ctx context.Context, r store.Reserved) error {
 	_, err := s.d.ts.o.Store.ReserveSandbox(ctx, s.b.Token, func(store.Reserved) store.Reserved { return r }, func(*store.Total) error { return nil })
 	return err
 }
 
-// larger is the most of each: a driver may keep what it has where it is asked for less.
+// larger returns the maximum of each field, because a driver may keep a higher limit.
 func larger(a, b store.Reserved) store.Reserved {
 	return store.Reserved{CPU: max(a.CPU, b.CPU), Memory: max(a.Memory, b.Memory), PIDs: max(a.PIDs, b.PIDs), Disk: max(a.Disk, b.Disk)}
 }
@@ -159,7 +158,7 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	if err != nil {
 		return "", err
 	}
-	if err := s.d.keep(&have); err != nil { // before there is work; what counts is below
+	if err := s.d.keep(&have); err != nil { // an early check; the one below counts
 		return "", err
 	}
 	id, err := s.Sandbox.Snapshot(ctx, o)
@@ -177,23 +176,23 @@ func (s *sandbox) Snapshot(ctx context.Context, o paddock.SnapshotOptions) (padd
 	return id, nil
 }
 
-// Remove goes on where the store cannot be written: removing makes room.
+// Remove also removes the sandbox if the store cannot be written, because that frees space.
 func (s *sandbox) Remove(ctx context.Context) error { return s.d.ts.remove(ctx, s.b, s.Sandbox) }
 
-// remove destroys a sandbox, and forgets it when it is gone. What has its name
-// later is another, and stays.
+// remove destroys a sandbox, and deletes its record when it is gone. A later sandbox of the
+// same name stays.
 func (ts *Set) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) error {
 	if err := ts.o.Store.MarkSandbox(ctx, b.Token, store.Removing); errors.Is(err, paddock.NotFound) {
-		return nil // it is gone already
+		return nil // it is already gone
 	}
 	asked, cancel := context.WithTimeout(ctx, noteTime)
 	st, err := sb.Status(asked)
 	gone := errors.Is(err, paddock.NotFound) || (err == nil && !ts.is(st, b))
-	if err == nil { // else the meter finds out by itself
+	if err == nil { // otherwise the meter notices it by itself
 		ts.noteThat(asked, b, st)
 	}
 	cancel()
-	if !gone { // also where nobody can tell how it is
+	if !gone { // also if its state is unknown
 		if err := sb.Remove(ctx); err != nil {
 			return err
 		}
@@ -203,7 +202,7 @@ func (ts *Set) remove(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) 
 	return ts.o.Store.ForgetSandbox(ctx, b.Token)
 }
 
-// drop removes a sandbox of which only the record is at hand.
+// drop removes the sandbox of a record.
 func (ts *Set) drop(ctx context.Context, b store.Sandbox) error {
 	sb, err := ts.open(ctx, b)
 	if errors.Is(err, paddock.NotFound) {

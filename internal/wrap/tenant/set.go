@@ -14,29 +14,29 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// Options is what a set needs.
+// Options are the dependencies of a set.
 type Options struct {
 	Store *store.Store
 
-	// Place names the driver among all whose servers share the store. It stays
-	// the same for as long as the driver's sandboxes do. It must be given.
+	// Place names the driver among all drivers of servers that share the store. It must
+	// stay the same as long as the driver's sandboxes exist. It is required.
 	Place string
 
-	// Now is the clock; nil is the machine's.
+	// Now is the clock. Nil is time.Now.
 	Now func() time.Time
 
-	// Meter is told of moments in the life of sandboxes; nil is no one.
+	// Meter is notified of changes of sandboxes. It may be nil.
 	Meter Meter
 }
 
-// A Meter counts what sandboxes use.
+// A Meter measures the usage of sandboxes.
 type Meter interface {
-	// Note is told how a sandbox is, at the moment that it was paused, resumed or
-	// changed, and before it is removed.
+	// Note is called with the status of a sandbox after it was paused, resumed or changed,
+	// and before it is removed.
 	Note(ctx context.Context, b store.Sandbox, st paddock.Status)
 }
 
-// A Set is the tenants of one driver, which they share. Make one with [New].
+// A Set is the tenants of one shared driver.
 type Set struct {
 	d paddock.Driver
 	o Options
@@ -44,12 +44,12 @@ type Set struct {
 	mu      sync.Mutex
 	closed  bool                          // guarded by mu
 	drivers map[string]*driver            // guarded by mu; by tenant
-	infos   map[paddock.Tier]paddock.Info // guarded by mu; what was asked for
-	locks   map[string]*lock              // guarded by mu; by token, while somebody is in one
+	infos   map[paddock.Tier]paddock.Info // guarded by mu; the first Info of each tier
+	locks   map[string]*lock              // guarded by mu; by token, while in use
 }
 
-// New returns a set that owns the driver, and closes it. After an error the driver stays
-// the caller's. Call [Set.Adopt] before anything else.
+// New returns a set that owns the driver and closes it. After an error, the driver still
+// belongs to the caller. Call [Set.Adopt] before anything else.
 func New(d paddock.Driver, o Options) (*Set, error) {
 	if o.Store == nil || o.Place == "" {
 		return nil, fmt.Errorf("a set of tenants without a store or a place: %w", paddock.Invalid)
@@ -60,9 +60,9 @@ func New(d paddock.Driver, o Options) (*Set, error) {
 	return &Set{d: d, o: o, drivers: make(map[string]*driver), infos: make(map[paddock.Tier]paddock.Info), locks: make(map[string]*lock)}, nil
 }
 
-// Driver relocks a tenant's driver: the same one each time, until it is closed. A
-// tenant that is not in the store has nothing and can make nothing. Where the shared
-// driver is a [lease.Lessor], the tenant's is one for its own sandboxes.
+// Driver returns the driver of a tenant: the same one at each call, until it is closed. A
+// tenant that is not in the store has no sandboxes and cannot make any. If the shared
+// driver is a [lease.Lessor], the tenant's driver is one for its own sandboxes.
 func (ts *Set) Driver(tenant string) paddock.Driver {
 	d := ts.driver(tenant)
 	if k, ok := paddock.As[lease.Lessor](ts.d); ok {
@@ -87,8 +87,8 @@ func (ts *Set) driver(tenant string) *driver {
 	return d
 }
 
-// Close closes the drivers of all tenants, and the driver that they share.
-// Closing twice is fine.
+// Close closes the drivers of all tenants, and the shared driver. A second Close does
+// nothing.
 func (ts *Set) Close() error {
 	ts.mu.Lock()
 	ts.closed = true
@@ -104,7 +104,7 @@ func (ts *Set) Close() error {
 	return errors.Join(append(errs, ts.d.Close())...)
 }
 
-// leave forgets a driver that was closed.
+// leave drops a closed driver.
 func (ts *Set) leave(d *driver) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -113,8 +113,7 @@ func (ts *Set) leave(d *driver) {
 	}
 }
 
-// info gives what the driver said first of a tier: which one it is and its defaults
-// do not change.
+// info returns the driver's first Info of a tier, because tier and defaults do not change.
 func (ts *Set) info(ctx context.Context, tier paddock.Tier) (paddock.Info, error) {
 	ts.mu.Lock()
 	known, ok := ts.infos[tier]
@@ -132,43 +131,43 @@ func (ts *Set) info(ctx context.Context, tier paddock.Tier) (paddock.Info, error
 	return info, nil
 }
 
-// noteTime bounds what a meter waits for: it never holds up a removal.
+// noteTime bounds a call of the meter, so that it never delays a removal for long.
 const noteTime = 10 * time.Second
 
-// note tells the meter how a sandbox is.
+// note passes the status of a sandbox to the meter.
 func (ts *Set) note(ctx context.Context, b store.Sandbox, sb paddock.Sandbox) {
 	if ts.o.Meter == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
-	if st, err := sb.Status(ctx); err == nil { // else the meter finds out by itself
+	if st, err := sb.Status(ctx); err == nil { // otherwise the meter notices it by itself
 		ts.noteThat(ctx, b, st)
 	}
 }
 
-// noteThat tells the meter that a sandbox is so.
+// noteThat passes a given status to the meter.
 func (ts *Set) noteThat(ctx context.Context, b store.Sandbox, st paddock.Status) {
 	if ts.o.Meter == nil {
 		return
 	}
-	// Labels and limits may have changed since it was found.
+	// Labels and limits may have changed since it was read.
 	if now, err := ts.o.Store.Sandbox(ctx, b.Tenant, b.ID); err == nil && now.Token == b.Token {
 		b = now
 	}
 	ts.o.Meter.Note(ctx, b, plain(b.Since(st)))
 }
 
-// afterTime bounds what has to be done though its caller has gone.
+// afterTime bounds work that must be done even if the caller has gone.
 const afterTime = time.Minute
 
-// after gives a context for that.
+// after returns a context for such work.
 func after(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), afterTime)
 }
 
-// token gives a name that nobody can guess, and that a sandbox can have.
+// token returns an unguessable name that is valid as an ID.
 func token() string { return strings.ToLower(rand.Text()) }
 
-// missing is the one answer for what does not exist and what is another's.
+// missing is the error for what does not exist or belongs to another tenant.
 func missing(what, id string) error { return fmt.Errorf("%s %s: %w", what, id, paddock.NotFound) }

@@ -8,9 +8,9 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/wrap/lease"
 )
 
-// A lessor is a tenant's driver where the shared driver keeps terms. A lessor below knows
-// sandboxes by name, and a name can be another's a moment later: so each call here
-// holds the name, and none is made with it meanwhile.
+// A lessor is a tenant's driver if the shared driver has terms. The shared driver knows
+// sandboxes by name, and a name may soon belong to another tenant. So each call locks the
+// name against a new sandbox.
 type lessor struct {
 	*driver
 	k lease.Lessor
@@ -18,7 +18,7 @@ type lessor struct {
 
 var _ lease.Lessor = lessor{}
 
-// CreateWith is Create, with these terms.
+// CreateWith is Create with these terms.
 func (k lessor) CreateWith(ctx context.Context, spec paddock.Spec, t lease.Terms) (paddock.Sandbox, error) {
 	return k.create(ctx, spec, func(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 		return k.k.CreateWith(ctx, spec, t)
@@ -45,8 +45,7 @@ func (k lessor) Renew(ctx context.Context, id paddock.ID) error {
 	return k.with(ctx, id, func(ctx context.Context) error { return k.k.Renew(ctx, id) })
 }
 
-// with calls something with the name of a sandbox that is this tenant's until it
-// has answered.
+// with calls a function with the name of the tenant's sandbox while the name is locked.
 func (k lessor) with(ctx context.Context, id paddock.ID, call func(context.Context) error) error {
 	leave, err := k.ts.name(ctx, id)
 	if err != nil {
