@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paddock-sandbox/paddock"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // Paragraph bounds what doctor says of one control, in runes: a remedy may name
@@ -89,14 +90,26 @@ itself failed.`,
 // examine asks each tier.
 func examine(ctx context.Context, tiers []Tier) checkup {
 	out := checkup{Version: 1, Tiers: []diagnosis{}}
+	found := map[paddock.Tier]diagnosis{}
 	for _, t := range tiers {
-		d := t.examine(ctx)
-		if d.Available && out.Strongest == paddock.Auto && t.Name != paddock.Sim && !t.passedOver() {
-			out.Strongest = t.Name
-		}
-		out.Tiers = append(out.Tiers, d)
+		found[t.Name] = t.examine(ctx)
+		out.Tiers = append(out.Tiers, found[t.Name])
+	}
+	strongest, _, err := auto.Choose(candidates(tiers), func(name paddock.Tier) (paddock.Tier, error) {
+		return name, found[name].unable()
+	})
+	if err == nil {
+		out.Strongest = strongest
 	}
 	return out
+}
+
+// unable is the reason why a plain sandbox cannot be made on the tier.
+func (d diagnosis) unable() error {
+	if d.Available {
+		return nil
+	}
+	return fmt.Errorf("tier %s cannot make a sandbox here: %w", d.Tier, paddock.Unsupported)
 }
 
 func (t Tier) examine(ctx context.Context) diagnosis {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,5 +58,31 @@ func TestDoctorAnswersMachines(t *testing.T) {
 	}
 	if !strings.Contains(v.Stdout.String(), `"cause": "not in this version"`) {
 		t.Errorf("does not say why gvisor is not there: %s", v.Stdout.String())
+	}
+}
+
+// Every command that chooses a tier chooses the one that run would take.
+func TestEveryCommandChoosesTheTierThatRunTakes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	strong := AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.MicroVM)
+	strong.Weak = func() string { return "never tried" }
+	tiers := []Tier{strong, {Name: paddock.GVisor}, AsTier(&fake.Fake{About: fake.GoodInfo()}, paddock.Jail)}
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"doctor"}, "--tier auto is jail\n"},
+		{[]string{"policy", "check", file}, "good, for tier jail\n"},
+		{[]string{"policy", "check", "--tier", "microvm", file}, "good, for tier microvm\n"},
+		{[]string{"run", "-v", "--", "sh", "-c", "true"}, "tier jail (microvm: never tried; gvisor: not in this version)"},
+	} {
+		v := invoke(dir, nil, tiers, row.args...)
+		if code := v.Run(t.Context()); code != 0 || !strings.Contains(v.Stdout.String()+v.Stderr.String(), row.want) {
+			t.Errorf("%v: exit status %d, %s%s", row.args, code, v.Stdout.String(), v.Stderr.String())
+		}
 	}
 }

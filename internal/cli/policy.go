@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 func (a *App) policyCommand() *cobra.Command {
@@ -79,29 +80,27 @@ func (a *App) checkPolicy(c *cobra.Command, name string, srt bool, want string) 
 	for _, n := range f.Notes {
 		fmt.Fprintf(a.Stderr, "paddock: note: %s\n", OneLine(n.In(f.Name)))
 	}
-	var refused error
-	for _, t := range a.Tiers {
-		if t.Open == nil && asked == t.Name {
-			return WithHint(fmt.Errorf("tier %s is %s: %w", t.Name, notInThisVersion, paddock.Unsupported), "`paddock doctor` tells which tiers there are")
-		}
-		if t.Open == nil || (asked != paddock.Auto && asked != t.Name) || (asked == paddock.Auto && t.Name == paddock.Sim) {
-			continue
+	check := func(tier paddock.Tier) (paddock.Tier, error) {
+		t, err := a.tier(tier)
+		if err != nil {
+			return tier, err
 		}
 		d := t.examine(c.Context())
 		if d.Info == nil {
-			return fmt.Errorf("tier %s: %s: %w", t.Name, d.Cause, paddock.Unavailable)
+			return tier, fmt.Errorf("tier %s: %s: %w", tier, d.Cause, paddock.Unavailable)
 		}
-		err := policy.Refuse(f.Name, policy.Check(f, *d.Info))
-		if err == nil {
-			fmt.Fprintf(a.Stdout, "%s: good, for tier %s\n", OneLine(name), t.Name)
-			return nil
-		}
-		refused = err
+		return tier, policy.Refuse(f.Name, policy.Check(f, *d.Info))
 	}
-	if refused == nil {
-		refused = fmt.Errorf("there is no tier to check for: %w", paddock.Unsupported)
+	if asked == paddock.Auto {
+		asked, _, err = auto.Choose(candidates(a.Tiers), check)
+	} else {
+		_, err = check(asked)
 	}
-	return refused
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "%s: good, for tier %s\n", OneLine(name), asked)
+	return nil
 }
 
 func (a *App) policyExplainCommand() *cobra.Command {

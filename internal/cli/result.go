@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // kept bounds each captured stream of a result, in bytes.
@@ -23,7 +24,7 @@ type result struct {
 	Version int               `json:"version"` // of this format: 1
 	Status  int               `json:"status"`  // paddock's own exit status
 	Tier    paddock.Tier      `json:"tier,omitempty"`
-	Passed  []passedOver      `json:"passed_over,omitempty"` // stronger tiers, and why not
+	Passed  []auto.PassedOver `json:"passed_over,omitempty"` // stronger tiers, and why not
 	ID      paddock.ID        `json:"id,omitempty"`
 	Args    []string          `json:"args"`
 	Exit    *paddock.Exit     `json:"exit"` // null if the command was not started or its end is not known

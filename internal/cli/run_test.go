@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-sandbox/paddock"
 	"github.com/paddock-sandbox/paddock/internal/cli/fake"
 	"github.com/paddock-sandbox/paddock/internal/policy"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 func TestExitStatusAndOutputPassThrough(t *testing.T) {
@@ -402,7 +403,7 @@ func TestJSONIsOneObjectWithTheOutputInIt(t *testing.T) {
 		Version int
 		Status  int
 		Tier    string
-		Passed  []passedOver `json:"passed_over"`
+		Passed  []auto.PassedOver `json:"passed_over"`
 		Exit    paddock.Exit
 		Stdout  struct {
 			Text  string

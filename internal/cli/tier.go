@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-sandbox/paddock/internal/egress/owner"
 	"github.com/paddock-sandbox/paddock/internal/policy"
 	"github.com/paddock-sandbox/paddock/internal/sim/budget"
+	"github.com/paddock-sandbox/paddock/internal/wrap/auto"
 )
 
 // A Tier is a row of the registry: a strength of isolation, and how to make
@@ -22,7 +23,7 @@ type Tier struct {
 	About string
 	Open  func(Gear) (paddock.Driver, error)
 
-	// weak says why auto passes it over on this machine; nil never does.
+	// Weak gives the reason why auto passes the tier over on this machine; see [auto.Candidate].
 	Weak func() string
 
 	Limited bool // it has the limits of --limit
@@ -52,13 +53,11 @@ func (g Gear) Kept(tier paddock.Tier) (state, data string) {
 	return filepath.Join(g.State, "live", string(tier)), filepath.Join(g.State, "saved", string(tier))
 }
 
-// A passedOver tier was stronger than the chosen one and could not be used.
-type passedOver struct {
-	Tier  paddock.Tier `json:"tier"`
-	Cause string       `json:"cause"`
-}
-
-const notInThisVersion = "not in this version"
+// Reasons why a tier cannot make a sandbox.
+const (
+	notInThisVersion = "not in this version"
+	cannotAudit      = "it cannot record what commands do"
+)
 
 // parseTier reads the value of --tier.
 func parseTier(text string) (paddock.Tier, error) {
@@ -77,57 +76,69 @@ type oneShot struct {
 	paddock.Sandbox
 	driver paddock.Driver
 	tier   paddock.Tier
-	passed []passedOver
+	passed []auto.PassedOver
 }
 
-// create makes the sandbox on the asked tier; with [paddock.Auto] on the
-// strongest one that can make it. A tier is passed over only where it says
-// [paddock.Unsupported]; any other failure is the answer, so that a passing
-// trouble never leads to a weaker tier.
+// create makes the sandbox on the tier that the plan asks for, or on the one that auto
+// chooses.
 func (a *App) create(ctx context.Context, p *plan) (*oneShot, error) {
-	want := p.spec.Tier
-	var passed []passedOver
-	var last error
-	for _, t := range a.Tiers {
-		if want != paddock.Auto && t.Name != want {
-			continue
-		}
-		if want == paddock.Auto && t.Name == paddock.Sim {
-			continue // it runs no programs of this machine: a different thing, not a weaker one
-		}
-		if t.Open == nil {
-			if want != paddock.Auto {
-				return nil, WithHint(fmt.Errorf("tier %s is %s: %w", t.Name, notInThisVersion, paddock.Unsupported),
-					"`paddock doctor` tells which tiers there are")
-			}
-			passed = append(passed, passedOver{t.Name, notInThisVersion})
-			continue
-		}
-		if want == paddock.Auto && t.passedOver() {
-			passed = append(passed, passedOver{t.Name, t.Weak()})
-			continue
-		}
-		b, err := t.create(ctx, p)
-		if err == nil {
-			b.passed = passed
-			return b, nil
-		}
-		if want != paddock.Auto || !errors.Is(err, paddock.Unsupported) {
+	if p.spec.Tier != paddock.Auto {
+		t, err := a.tier(p.spec.Tier)
+		if err != nil {
 			return nil, err
 		}
-		if last == nil || p.audit == nil || t.Audited { // what a tier lacks here says more than what it never has
-			last = err
+		return t.create(ctx, p)
+	}
+	list := candidates(a.Tiers)
+	audited := func(t Tier) bool { return t.Open != nil && t.Audited }
+	if p.asksForCommands() && slices.ContainsFunc(a.Tiers, audited) {
+		// The error is then about what an audited tier lacks on this machine.
+		for i, t := range a.Tiers {
+			if t.Open != nil && !t.Audited {
+				list[i].Pass = func() string { return cannotAudit }
+			}
 		}
-		passed = append(passed, passedOver{t.Name, err.Error()})
 	}
-	if last == nil {
-		last = fmt.Errorf("there is no tier that can run here: %w", paddock.Unsupported)
+	b, passed, err := auto.Choose(list, func(name paddock.Tier) (*oneShot, error) {
+		t, err := a.tier(name)
+		if err != nil {
+			return nil, err
+		}
+		return t.create(ctx, p)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, last
+	b.passed = passed
+	return b, nil
 }
 
-// passedOver tells whether auto does not take it on this machine.
-func (t Tier) passedOver() bool { return t.Weak != nil && t.Weak() != "" }
+// tier gives the row of a tier that this version has.
+func (a *App) tier(name paddock.Tier) (Tier, error) {
+	i := slices.IndexFunc(a.Tiers, func(t Tier) bool { return t.Name == name && t.Open != nil })
+	if i < 0 {
+		return Tier{}, WithHint(fmt.Errorf("tier %s is %s: %w", name, notInThisVersion, paddock.Unsupported),
+			"`paddock doctor` tells which tiers there are")
+	}
+	return a.Tiers[i], nil
+}
+
+// candidates are these tiers, as auto chooses among them.
+func candidates(tiers []Tier) []auto.Candidate {
+	list := make([]auto.Candidate, len(tiers))
+	for i, t := range tiers {
+		list[i] = t.Candidate()
+	}
+	return list
+}
+
+// Candidate is the tier as auto chooses it.
+func (t Tier) Candidate() auto.Candidate {
+	if t.Open == nil {
+		return auto.Candidate{Name: t.Name, Pass: func() string { return notInThisVersion }}
+	}
+	return auto.Candidate{Name: t.Name, Pass: t.Weak}
+}
 
 func (t Tier) create(ctx context.Context, p *plan) (*oneShot, error) {
 	d, err := t.opened(p)
@@ -145,18 +156,22 @@ func (t Tier) create(ctx context.Context, p *plan) (*oneShot, error) {
 
 // opened makes the tier's driver as the plan wants it.
 func (t Tier) opened(p *plan) (paddock.Driver, error) {
-	ofCommands := slices.ContainsFunc(p.spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
 	switch {
-	case p.audit != nil && ofCommands && !t.Audited && p.file != nil && len(p.file.Audit) > 0:
+	case p.asksForCommands() && !t.Audited && p.file != nil && len(p.file.Audit) > 0:
 		return t.Open(Gear{}) // which is then refused with the line that asks for it
-	case p.audit != nil && ofCommands && !t.Audited:
-		return nil, WithHint(fmt.Errorf("it cannot record what commands do: %w", paddock.Unsupported),
+	case p.asksForCommands() && !t.Audited:
+		return nil, WithHint(fmt.Errorf("%s: %w", cannotAudit, paddock.Unsupported),
 			"leave --audit out, or use --tier gvisor where this machine can run it")
 	case p.limits != (budget.Limits{}) && !t.Limited:
 		return nil, WithHint(fmt.Errorf("it has none of the limits of --limit: %w", paddock.Unsupported),
 			"--limit is of --tier sim; every tier has --memory, --cpus, --pids, --disk, --files and --timeout")
 	}
 	return t.Open(Gear{Limits: p.limits, Audit: p.audit, Ask: p.ask})
+}
+
+// asksForCommands reports whether the audit log is to record what commands do.
+func (p *plan) asksForCommands() bool {
+	return p.audit != nil && slices.ContainsFunc(p.spec.Policy.Audit, func(k paddock.AuditKind) bool { return k != paddock.AuditNetwork })
 }
 
 // createIn asks the file's lines before the driver does, so that what cannot

@@ -70,11 +70,7 @@ func openTiers(a *cli.App, g cli.Gear, names []string, o *operation) (paddock.Dr
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("tier %s: %w", t.Name, err), auto.New(list...).Close())
 		}
-		row := auto.Tier{Name: t.Name, Driver: o.driver(d, t.Name), Pass: t.Weak}
-		if t.Name == paddock.Sim {
-			row.Pass = func() string { return "it runs no programs of this machine" } // as for create
-		}
-		list = append(list, row)
+		list = append(list, auto.Tier{Candidate: t.Candidate(), Driver: o.driver(d, t.Name)})
 	}
 	return auto.New(list...), nil
 }

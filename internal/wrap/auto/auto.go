@@ -16,12 +16,8 @@ import (
 
 // A Tier is a driver to choose from.
 type Tier struct {
-	Name   paddock.Tier
+	Candidate
 	Driver paddock.Driver
-
-	// Pass returns why [paddock.Auto] skips the tier on this host, or "". It is called for
-	// each sandbox. Nil never skips it.
-	Pass func() string
 }
 
 // A Driver chooses a tier for each sandbox.
@@ -41,78 +37,86 @@ func (d *Driver) Info(ctx context.Context, tier paddock.Tier) (paddock.Info, err
 	if tier == paddock.Auto {
 		return d.usual(ctx)
 	}
-	t, ok := d.named(tier)
-	if !ok {
-		return paddock.Info{}, noTier(tier)
-	}
-	return t.Driver.Info(ctx, tier)
+	return d.info(ctx, tier)
 }
 
 func (d *Driver) usual(ctx context.Context) (paddock.Info, error) {
-	err := noTier(paddock.Auto)
-	var info paddock.Info
-	for _, t := range d.tiers {
-		if t.Pass != nil && t.Pass() != "" {
-			continue
+	info, _, err := Choose(d.candidates(), func(name paddock.Tier) (paddock.Info, error) {
+		info, err := d.info(ctx, name)
+		if err == nil && !info.Available {
+			err = noTier(paddock.Auto)
 		}
-		var found paddock.Info
-		if found, err = t.Driver.Info(ctx, t.Name); err != nil {
-			return paddock.Info{}, fmt.Errorf("tier %s: %w", t.Name, err)
-		}
-		if info = found; info.Available {
-			return info, nil
-		}
-	}
-	if err != nil && len(d.tiers) > 0 { // each can still be named
-		last := d.tiers[len(d.tiers)-1]
-		if info, err = last.Driver.Info(ctx, last.Name); err != nil {
-			return paddock.Info{}, fmt.Errorf("tier %s: %w", last.Name, err)
-		}
+		return info, err
+	})
+	if errors.Is(err, paddock.Unsupported) && len(d.tiers) > 0 { // each can still be named
+		return d.info(ctx, d.tiers[len(d.tiers)-1].Name)
 	}
 	return info, err
 }
 
-// Create implements [paddock.Driver]. With [paddock.Auto] it skips a tier only if that
-// returns [paddock.Unsupported], so that a temporary failure never leads to a weaker tier.
-// If the root is a snapshot, it also skips a tier that does not know the snapshot. A name
-// is unique across all tiers.
+func (d *Driver) info(ctx context.Context, name paddock.Tier) (paddock.Info, error) {
+	t, ok := d.named(name)
+	if !ok {
+		return paddock.Info{}, noTier(name)
+	}
+	info, err := t.Driver.Info(ctx, name)
+	if err != nil {
+		return paddock.Info{}, fmt.Errorf("tier %s: %w", name, err)
+	}
+	return info, nil
+}
+
+// candidates are the tiers as [Choose] takes them.
+func (d *Driver) candidates() []Candidate {
+	list := make([]Candidate, len(d.tiers))
+	for i, t := range d.tiers {
+		list[i] = t.Candidate
+	}
+	return list
+}
+
+// Create implements [paddock.Driver]. A name is unique among all tiers.
 func (d *Driver) Create(ctx context.Context, spec paddock.Spec) (paddock.Sandbox, error) {
 	done, err := d.reserve(ctx, spec.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if spec.Tier != paddock.Auto {
-		t, ok := d.named(spec.Tier)
+	create := func(name paddock.Tier) (paddock.Sandbox, error) {
+		t, ok := d.named(name)
 		if !ok {
-			return nil, noTier(spec.Tier)
+			return nil, noTier(name)
 		}
+		spec := spec
+		spec.Tier = name
 		return t.Driver.Create(ctx, spec)
 	}
-	var last error
+	switch {
+	case spec.Tier != paddock.Auto:
+		return create(spec.Tier)
+	case spec.Root.Kind == paddock.RootSnapshot:
+		return d.resume(spec.Root.Snapshot, create)
+	}
+	sb, _, err := Choose(d.candidates(), create)
+	return sb, err
+}
+
+// resume creates a sandbox on the tier that has the snapshot, also where [Choose] would
+// pass that tier over.
+func (d *Driver) resume(id paddock.SnapshotID, create func(paddock.Tier) (paddock.Sandbox, error)) (paddock.Sandbox, error) {
+	var missing, unable error
 	for _, t := range d.tiers {
-		if t.Pass != nil && t.Pass() != "" && spec.Root.Kind != paddock.RootSnapshot {
-			continue
-		}
-		spec.Tier = t.Name
-		sb, err := t.Driver.Create(ctx, spec)
+		sb, err := create(t.Name)
 		switch {
-		case err == nil:
-			return sb, nil
+		case errors.Is(err, paddock.NotFound):
+			missing = err
 		case errors.Is(err, paddock.Unsupported):
-			if last == nil {
-				last = err
-			}
-		case spec.Root.Kind == paddock.RootSnapshot && errors.Is(err, paddock.NotFound):
-			last = err // it says more than a tier without snapshots
+			unable = err
 		default:
-			return nil, err
+			return sb, err
 		}
 	}
-	if last == nil {
-		last = noTier(paddock.Auto)
-	}
-	return nil, last
+	return nil, cmp.Or(missing, unable, fmt.Errorf("snapshot %s: %w", id, paddock.NotFound))
 }
 
 // reserve reserves a name while its sandbox is being made.

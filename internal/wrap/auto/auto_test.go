@@ -69,7 +69,7 @@ func (f *fake) Close() error { f.closed++; return nil }
 func tiers() (strong, weak *fake, d *auto.Driver) {
 	strong = &fake{tier: paddock.GVisor, boxes: map[paddock.ID]time.Time{"later": time.Unix(200, 0)}}
 	weak = &fake{tier: paddock.Jail, boxes: map[paddock.ID]time.Time{"earlier": time.Unix(100, 0)}}
-	return strong, weak, auto.New(auto.Tier{Name: paddock.GVisor, Driver: strong}, auto.Tier{Name: paddock.Jail, Driver: weak})
+	return strong, weak, auto.New(auto.Tier{Candidate: auto.Candidate{Name: paddock.GVisor}, Driver: strong}, auto.Tier{Candidate: auto.Candidate{Name: paddock.Jail}, Driver: weak})
 }
 
 func madeOn(t *testing.T, d *auto.Driver, spec paddock.Spec) paddock.Tier {
@@ -124,7 +124,7 @@ func TestAutoLeavesATierOnlyForWhatItCannotDo(t *testing.T) {
 
 func TestAutoPassesOverWhatIsMarked(t *testing.T) {
 	strong, weak, _ := tiers()
-	d := auto.New(auto.Tier{Name: paddock.GVisor, Driver: strong, Pass: func() string { return "untried" }}, auto.Tier{Name: paddock.Jail, Driver: weak})
+	d := auto.New(auto.Tier{Candidate: auto.Candidate{Name: paddock.GVisor, Pass: func() string { return "untried" }}, Driver: strong}, auto.Tier{Candidate: auto.Candidate{Name: paddock.Jail}, Driver: weak})
 	if tier := madeOn(t, d, paddock.Spec{}); tier != paddock.Jail || len(strong.made) != 0 {
 		t.Errorf("made on %s", tier)
 	}
@@ -199,5 +199,17 @@ func TestEachTierTellsOfItself(t *testing.T) {
 	}
 	if _, err := d.Info(t.Context(), paddock.MicroVM); !errors.Is(err, paddock.Unsupported) {
 		t.Errorf("a tier that is not there: %v", err)
+	}
+}
+
+func TestTheChoiceNamesWhyNoTierCan(t *testing.T) {
+	candidates := []auto.Candidate{{Name: paddock.MicroVM, Pass: func() string { return "untried" }}, {Name: paddock.Sim}}
+	_, passed, err := auto.Choose(candidates, func(tier paddock.Tier) (bool, error) {
+		t.Errorf("%s was tried", tier)
+		return true, nil
+	})
+	want := "no tier can run this here (microvm: untried; sim: it runs no programs of this machine): unsupported"
+	if !errors.Is(err, paddock.Unsupported) || err.Error() != want || len(passed) != 2 {
+		t.Errorf("passed over %v: %v", passed, err)
 	}
 }

@@ -51,7 +51,7 @@ func both(t *testing.T, usual lease.Terms) (strong, weak *fake, d *lease.Driver)
 	strong, weak = newFake(), newFake()
 	weak.cannot = true
 	d, err := lease.New(t.Context(), auto.New(
-		auto.Tier{Name: "strong", Driver: tier{strong, "strong"}}, auto.Tier{Name: "weak", Driver: tier{weak, "weak"}},
+		auto.Tier{Candidate: auto.Candidate{Name: "strong"}, Driver: tier{strong, "strong"}}, auto.Tier{Candidate: auto.Candidate{Name: "weak"}, Driver: tier{weak, "weak"}},
 	), lease.Options{Default: usual})
 	if err != nil {
 		t.Fatal(err)
