@@ -57,7 +57,7 @@ func (s *suite) shared(t testing.TB) paddock.Sandbox {
 	return sb
 }
 
-// dropCommon removes the shared sandbox.
+// dropCommon removes the shared sandbox, also when t is over.
 func (s *suite) dropCommon(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -65,7 +65,9 @@ func (s *suite) dropCommon(t testing.TB) {
 	if s.common == nil {
 		return
 	}
-	if err := s.common.Remove(bounded(t)); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	if err := s.common.Remove(ctx); err != nil {
 		t.Errorf("remove: %v", err)
 	}
 	s.common = nil

@@ -158,7 +158,7 @@ func makerKilled(t *testing.T, s *suite) {
 	m.kill(t)
 
 	var still []string
-	if !eventually(10*time.Second, func() bool {
+	if !eventually(patience, func() bool {
 		still = s.holding(t, short.ID)
 		return len(still) == 0
 	}) {

@@ -171,11 +171,12 @@ func TestNobodyWatchesWhatWasRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // a sweeper may start late
+	sweepers := func() []int { return children(t, os.Getpid(), "paddock-sweeper") }
+	eventually(t, "it is watched", func() bool { return len(sweepers()) > 0 })
 	if err := sb.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if list := children(t, os.Getpid(), "paddock-sweeper"); len(list) > 0 {
+	if list := sweepers(); len(list) > 0 {
 		t.Errorf("%v go on", list)
 	}
 }
