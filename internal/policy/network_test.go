@@ -154,7 +154,7 @@ func TestWhatIsWrongWithTheNetworkIsToldWithItsPlace(t *testing.T) {
 		{"rules: [{allow: a.example, limits: {requests: 0}}]", "from 1", true},
 		{"rules: [{allow: a.example, answer: {}, proxy: \"http://p:1\"}]", "network.rules[0]: an answer with a proxy", false},
 		{"rules: [{deny: a.example, set_headers: {X-A: b}}]", "network.rules[0]: a deny with set_headers", false},
-		{"rules: [{allow: a.example, udp: true, paths: [/]}]", "network.rules[0]: udp with what is about requests", false},
+		{"rules: [{allow: a.example, udp: true, paths: [/]}]", "network.rules[0]: udp with conditions on requests", false},
 		{"rules: [{allow: {group: code-host}}]", `there is no group "code-host" (did you mean "code-hosts"?)`, false},
 		{"rules: [{allow: {groups: code-hosts}}]", `unknown key "groups" (did you mean "group"?)`, true},
 		{"rules: [{allow: [a.example]}]", "expected text or a mapping, found a list", true},

@@ -298,7 +298,7 @@ func TestAPolicyThatMakesNoSenseIsRefused(t *testing.T) {
 		"a deny with set_headers":             {Deny: true, Host: host, SetHeaders: head},
 		"a deny with a proxy":                 {Deny: true, Host: host, Proxy: "http://p:1"},
 		"a deny with an answer":               {Deny: true, Host: host, Answer: &paddock.NetworkAnswer{}},
-		"udp with what is about requests":     {Host: host, UDP: true, Paths: []string{"/"}},
+		"udp with conditions on requests":     {Host: host, UDP: true, Paths: []string{"/"}},
 		"udp with inspect":                    {Host: host, UDP: true, Inspect: true},
 		"udp with set_headers":                {Host: host, UDP: true, RemoveHeaders: []string{"X-A"}},
 		"udp with a proxy":                    {Host: host, UDP: true, Proxy: "socks5://p:1"},

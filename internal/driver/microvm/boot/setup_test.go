@@ -99,7 +99,7 @@ func TestAPackageThatIsNoKernelLeavesNothing(t *testing.T) {
 		{"text", []byte("hello, this is not a package"), "", "not a package of Debian's", paddock.Invalid},
 		{"cut", whole[:len(whole)-900], "", "unexpected EOF", 0},
 		{"cut in its head", whole[:30], "", "not a package", paddock.Invalid},
-		{"another sum", whole, strings.Repeat("0", 64), "not what was asked for", paddock.Denied},
+		{"another sum", whole, strings.Repeat("0", 64), "not the required one", paddock.Denied},
 		{"no sum", whole, "abc", "64 hexadecimal digits", paddock.Invalid},
 		{"without a kernel", deb(without("vmlinuz")), "", "there is no kernel in it", paddock.Invalid},
 		{"without virtio", deb(without("virtio_mmio")), "", "virtio_mmio is neither", paddock.Unsupported},
@@ -110,7 +110,7 @@ func TestAPackageThatIsNoKernelLeavesNothing(t *testing.T) {
 		{"two kernels", deb(func(f []file) []file { return append(f, f[0]) }), "", "a second kernel", paddock.Invalid},
 		{"another kernel than it says", deb(func(f []file) []file { f[0].name = "/boot/vmlinuz-7"; return f }), "", `says that it is "6.1.0-9-test"`, paddock.Invalid},
 		{"a place outside", deb(func(f []file) []file { f[0].name = "/boot/vmlinuz-../../x"; return f }), "", "there is no kernel in it", paddock.Invalid},
-		{"packed in an odd way", bytes.Replace(whole, []byte("data.tar.gz "), []byte("data.tar.br "), 1), "", "not known here", paddock.Unsupported},
+		{"packed in an odd way", bytes.Replace(whole, []byte("data.tar.gz "), []byte("data.tar.br "), 1), "", "unknown compression", paddock.Unsupported},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -237,12 +237,12 @@ cp ` + source + ` linux-image-6.1.0-9-test_6.1.4-1_amd64.deb`
 		kind     paddock.Kind
 	}{
 		{"as it should be", map[string]string{"apt-cache": cache(right), "apt-get": get}, "", 0},
-		{"another package than is vouched for", map[string]string{"apt-cache": cache(strings.Repeat("1", 64)), "apt-get": get}, "not what was asked for", paddock.Denied},
+		{"another package than is vouched for", map[string]string{"apt-cache": cache(strings.Repeat("1", 64)), "apt-get": get}, "not the required one", paddock.Denied},
 		{"without a sum", map[string]string{"apt-cache": cache(""), "apt-get": get}, "tells no SHA-256", paddock.Unsupported},
 		{"without a network", map[string]string{"apt-cache": cache(right), "apt-get": "echo 'E: Could not resolve' >&2; exit 100"}, "cannot fetch linux-image-6.1.0-9-test: E: Could not resolve (exit status 100)", paddock.Unavailable},
 		{"without a package of that name", map[string]string{"apt-cache": "echo 'E: No packages found' >&2; exit 100", "apt-get": get}, "remedy: sudo apt-get update", paddock.Unsupported},
 		{"with something odd for an answer", map[string]string{"apt-cache": "echo '  Depends: linux-image-1; rm -rf /'", "apt-get": get}, "does not tell which kernel", paddock.Unsupported},
-		{"nothing fetched", map[string]string{"apt-cache": cache(right), "apt-get": "true"}, "put 0 packages", 0},
+		{"nothing fetched", map[string]string{"apt-cache": cache(right), "apt-get": "true"}, "downloaded 0 packages", 0},
 		{"without a client", nil, "there is no apt-cache here, by which Debian's kernel is fetched; remedy: download Debian's kernel package", paddock.Unsupported},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
